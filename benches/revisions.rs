@@ -1,9 +1,9 @@
-//! Real corrections of unlock schedules, and what the diff tells of them.
+//! Runs the diff on real corrections of unlock schedules.
 //!
-//! `cargo bench --bench revisions [-- FOLDER]` reads `*.jsonl` of the folder (else `$CLIFFWATCH_REVISIONS`, else `data/revisions`): one
-//! file per token, one line per version, `{"at": …, "data": [unlock events]}`. Each version is polled until all is told, as a
-//! daemon would, with two confirmations for a removal. Where the folder has labels (`truth.toml`), each correction is compared with
-//! its label; `--faults` shows only those that are told otherwise.
+//! `cargo bench --bench revisions [-- FOLDER]` reads the `*.jsonl` files of the folder (default `$CLIFFWATCH_REVISIONS`, then
+//! `data/revisions`): one file per token, one line per version, `{"at": …, "data": [unlock events]}`. Each version is polled until all
+//! changes are reported, with two confirmations for a removal, as in the daemon. If the folder has labels (`truth.toml`), each correction
+//! is compared with its label; `--faults` shows only the differences.
 
 use std::{
     collections::BTreeMap,
@@ -12,19 +12,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cliffwatch::model;
-#[allow(clippy::expect_used, reason = "labels that cannot be read end the bench")]
-#[path = "../tests/truth/mod.rs"]
-mod truth;
-
 use cliffwatch::{
-    engine::diff::{Hold, Settings, UnlockPoll, apply, baseline_unlocks, diff_unlocks},
+    engine::{
+        diff::{UnlockPoll, apply, baseline_unlocks, diff_unlocks},
+        removal::{MIN_HOLD, ProofPolicy, RemovalProof, ResponseQuality},
+    },
     model::{
         change::Change,
-        supply::{Timestamp, TokenId, Tracked},
+        supply::{Hold, Timestamp, TokenId, Tracked},
         wire::UnlockEvent,
     },
 };
+use testkit::labels;
 
 #[derive(serde::Deserialize)]
 struct Version {
@@ -41,11 +40,10 @@ fn main() -> anyhow::Result<()> {
     let mut files: Vec<PathBuf> = fs::read_dir(&folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
     files.retain(|path| path.extension().is_some_and(|ext| ext == "jsonl"));
     files.sort();
-    let settings = Settings { hold: Hold::Lasted, ..Settings::default() };
-    let labels = if folder.join("truth.toml").exists() { truth::labels(&folder) } else { Vec::new() };
-    let (mut right, mut labelled, only_faults) = (0, 0, std::env::args().any(|arg| arg == "--faults"));
-    println!("{:<22} {:<10} {:>7} {:>5} {:>4}  told", "token", "at", "differ", "polls", "told");
-    let (mut corrections, mut differ_all, mut told_all, mut worst) = (0, 0, 0, 0);
+    let labels = if folder.join("truth.toml").exists() { labels::labels(&folder) } else { Vec::new() };
+    let (mut matching, mut labeled, only_faults) = (0, 0, std::env::args().any(|arg| arg == "--faults"));
+    println!("{:<22} {:<10} {:>7} {:>5} {:>4}  changes", "token", "at", "differ", "polls", "count");
+    let (mut corrections, mut differ_all, mut reported_all, mut worst) = (0, 0, 0, 0);
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     let mut took = Duration::ZERO;
     for path in files {
@@ -62,17 +60,19 @@ fn main() -> anyhow::Result<()> {
                     },
                 ),
                 Some((mut snapshot, before)) => {
-                    let mut told: Vec<Change> = Vec::new();
+                    let mut reported: Vec<Change> = Vec::new();
                     let mut missing = Vec::new();
                     let mut polls = 0;
                     loop {
+                        let hold = Some(Hold { since: version.at - MIN_HOLD, is_accepted: false });
+                        let proof =
+                            RemovalProof::new(ProofPolicy::default(), ResponseQuality::Complete, &missing, hold, version.at);
                         let start = Instant::now();
-                        let diff =
-                            diff_unlocks(&UnlockPoll::of(&token, &settings, version.at), &snapshot, &missing, &version.data);
+                        let diff = diff_unlocks(&UnlockPoll::of(&token, version.at), &snapshot, &proof, &version.data);
                         took += start.elapsed();
                         polls += 1;
                         snapshot = apply(&snapshot, &diff);
-                        told.extend(diff.changes);
+                        reported.extend(diff.changes);
                         missing = diff.missing;
                         if (missing.is_empty() && !diff.held) || polls == 10 {
                             break;
@@ -81,28 +81,32 @@ fn main() -> anyhow::Result<()> {
                     let differ = differences(&before, &version.data);
                     let at = version.at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
                     let label = labels.iter().find(|label| label.token == token.as_str() && label.at == at);
-                    let faults = label.map(|label| truth::faults(label, &told)).unwrap_or_default();
-                    labelled += usize::from(label.is_some());
-                    right += usize::from(label.is_some() && faults.is_empty());
+                    let faults = label.map(|label| labels::faults(label, &reported)).unwrap_or_default();
+                    labeled += usize::from(label.is_some());
+                    matching += usize::from(label.is_some() && faults.is_empty());
                     if let Some(label) = label.filter(|_| !faults.is_empty()) {
-                        println!("  a person says: {}\n  but: {}", label.sentence, faults.join("; "));
+                        println!("  label: {}\n  but: {}", label.sentence, faults.join("; "));
                     }
                     let is_shown = !only_faults || !faults.is_empty();
                     let line = format!(
                         "{:<22} {:<10} {differ:>7} {polls:>5} {:>4}  {}",
                         token.as_str(),
                         version.at.format("%Y-%m-%d").to_string(),
-                        told.len(),
-                        told.iter().map(|change| format!("{}: {}", change.kind, change.summary)).collect::<Vec<_>>().join(" | ")
+                        reported.len(),
+                        reported
+                            .iter()
+                            .map(|change| format!("{}: {}", change.kind, change.summary))
+                            .collect::<Vec<_>>()
+                            .join(" | ")
                     );
                     if is_shown {
                         println!("{line}");
                     }
                     corrections += 1;
                     differ_all += differ;
-                    told_all += told.len();
-                    worst = worst.max(told.len());
-                    for change in &told {
+                    reported_all += reported.len();
+                    worst = worst.max(reported.len());
+                    for change in &reported {
                         *kinds.entry(change.kind.as_str()).or_default() += 1;
                     }
                     snapshot
@@ -111,16 +115,18 @@ fn main() -> anyhow::Result<()> {
             known = Some((snapshot, version.data));
         }
     }
-    println!("\n{corrections} corrections, {differ_all} tranche differences, {told_all} changes told (at most {worst} for one)");
-    if labelled > 0 {
-        println!("{right} of {labelled} are told as they were labelled by hand");
+    println!(
+        "\n{corrections} corrections, {differ_all} tranche differences, {reported_all} changes reported (at most {worst} for one)"
+    );
+    if labeled > 0 {
+        println!("{matching} of {labeled} are reported as labeled");
     }
     println!("kinds: {}", kinds.iter().map(|(kind, count)| format!("{kind} {count}")).collect::<Vec<_>>().join(", "));
-    println!("the diffs took {:.1} ms in all", took.as_secs_f64() * 1e3);
+    println!("all diffs took {:.1} ms", took.as_secs_f64() * 1e3);
     Ok(())
 }
 
-/// What a comparison tranche by tranche would tell: rows of (allocation, category, dates, amount, precision) that are on one side only.
+/// The number of changes in a plain comparison of tranches: rows that exist only before or only after, whichever are more.
 fn differences(before: &[UnlockEvent], after: &[UnlockEvent]) -> usize {
     let flat = |events: &[UnlockEvent]| {
         let mut rows: BTreeMap<String, i64> = BTreeMap::new();
@@ -144,11 +150,12 @@ fn differences(before: &[UnlockEvent], after: &[UnlockEvent]) -> usize {
         }
         rows
     };
-    let (mut left, right) = (flat(before), flat(after));
-    for (row, count) in right {
+    let (mut left, matching) = (flat(before), flat(after));
+    for (row, count) in matching {
         *left.entry(row).or_default() -= count;
     }
-    let (gone, come) =
-        left.values().fold((0, 0), |(gone, come), count| if *count > 0 { (gone + count, come) } else { (gone, come - count) });
-    usize::try_from(gone.max(come)).unwrap_or_default()
+    let (removed, added) = left
+        .values()
+        .fold((0, 0), |(removed, added), count| if *count > 0 { (removed + count, added) } else { (removed, added - count) });
+    usize::try_from(removed.max(added)).unwrap_or_default()
 }

@@ -1,9 +1,8 @@
-//! Rules: native predicates against the interpreter, and a tick over ten thousand tokens and two hundred rules.
+//! Measures rules: native predicates compared with the interpreter, and an evaluation of ten thousand tokens with two hundred rules.
 //!
-//! `cargo bench --bench rules` prints ratios and rates. The interpreter is the `cel` crate's own, with its program compiled
-//! beforehand: once with its variables bound beforehand too, which no daemon could do, and once with those that the condition names
-//! bound for each record, as it would have to be. A full evaluation looks at every record of every
-//! token by every rule; an incremental one at what a tick finds moved.
+//! `cargo bench --bench rules` prints ratios and rates. The interpreter is the `cel` crate with a compiled program. It runs once
+//! with variables bound in advance, which a daemon cannot do, and once with the used variables bound for each record. A full evaluation
+//! applies every rule to every record; an incremental one only to changed tokens.
 
 use std::{
     collections::BTreeMap,
@@ -31,9 +30,9 @@ use cliffwatch::{
 
 const TOKENS: usize = 10_000;
 const UNLOCKS: usize = 20;
-/// Tokens of which something moved in a tick.
+/// The number of changed tokens per evaluation.
 const MOVED: usize = 50;
-/// Tokens that are judged together, as a cycle does.
+/// The number of tokens evaluated together, as in a cycle.
 const BATCH: usize = 256;
 const ROUNDS: u32 = 5;
 
@@ -56,7 +55,6 @@ fn load(text: String, now: Timestamp) -> anyhow::Result<RuleSet> {
     Ok(loaded.set)
 }
 
-/// Conditions as operators write them.
 const CONDITIONS: [&str; 5] = [
     "cliffValue >= 5000000.0 || valueToMarketCap >= 2.0",
     "cliffValue >= 1e9 && valueToMarketCap >= 0.5 && cliffAmount > 0.0",
@@ -65,7 +63,7 @@ const CONDITIONS: [&str; 5] = [
     "tokenSymbol in [\"ARB\", \"APT\", \"OP\"] && !tokenSymbol.startsWith(\"A\")",
 ];
 
-fn against_the_interpreter(now: Timestamp) -> anyhow::Result<()> {
+fn compare_with_interpreter(now: Timestamp) -> anyhow::Result<()> {
     let token = Token::unknown(TokenId::from("arbitrum"));
     let record = Tracked {
         key: RecordKey::from("k"),
@@ -80,7 +78,7 @@ fn against_the_interpreter(now: Timestamp) -> anyhow::Result<()> {
         bound.add_variable(name, value).map_err(|error| anyhow::anyhow!("{error}"))?;
     }
     bound.add_variable("tokenSymbol", "ARB").map_err(|error| anyhow::anyhow!("{error}"))?;
-    println!("native predicates against the interpreter: its variables bound for each record, and (in brackets) beforehand");
+    println!("native predicates compared with the interpreter: variables bound per record, and (in brackets) in advance");
     let (mut native_all, mut interpreted_all, mut bound_all) = (0.0, 0.0, 0.0);
     let numbers = [("cliffAmount", 92_650_000.0), ("cliffValue", 33_150_000.0), ("valueToMarketCap", 2.77)];
     let library = cel::Context::default();
@@ -90,7 +88,7 @@ fn against_the_interpreter(now: Timestamp) -> anyhow::Result<()> {
         let program = cel::Env::stdlib().compile(when).map_err(|error| anyhow::anyhow!("{error:?}"))?;
         let ours = rule.holds(&scope) == Truth::True;
         let theirs = program.execute(&bound).map_err(|error| anyhow::anyhow!("{error}"))?;
-        ensure!(theirs == cel::Value::Bool(ours), "{when}: {ours} here, {theirs:?} there");
+        ensure!(theirs == cel::Value::Bool(ours), "{when}: {ours} natively, {theirs:?} in the interpreter");
         let (many, few) = (200_000_u32, 5_000_u32);
         let native = best(|| (0..many).for_each(|_| drop(black_box(rule.holds(black_box(&scope)))))) / many;
         let interpreted = best(|| (0..few).for_each(|_| drop(black_box(program.execute(black_box(&bound)))))) / few;
@@ -117,12 +115,11 @@ fn against_the_interpreter(now: Timestamp) -> anyhow::Result<()> {
         interpreted_all += interpreted;
         bound_all += binding;
     }
-    println!("  {:>5.0}× ({:.0}×)  over all of them", bound_all / native_all, interpreted_all / native_all);
+    println!("  {:>5.0}× ({:.0}×)  all conditions", bound_all / native_all, interpreted_all / native_all);
     Ok(())
 }
 
-/// Two hundred rules: most on unlocks, some on what happens, some on tokens as a whole. No threshold is reached, so that looking is
-/// measured and not telling.
+/// Two hundred rules: most on unlocks, some on changes, some on tokens. None fires, so that only the evaluation is measured.
 fn two_hundred_rules() -> String {
     let mut text = String::new();
     for number in 0..200 {
@@ -139,13 +136,13 @@ fn two_hundred_rules() -> String {
     text
 }
 
-struct Known {
+struct TokenRecords {
     token: Token,
     unlocks: Vec<Tracked>,
     burns: Vec<Tracked>,
 }
 
-fn made(now: Timestamp) -> anyhow::Result<Vec<Known>> {
+fn make_tokens(now: Timestamp) -> anyhow::Result<Vec<TokenRecords>> {
     let day = |days: i64| (now + chrono::TimeDelta::days(days)).to_rfc3339();
     (0..TOKENS)
         .map(|number| {
@@ -167,14 +164,14 @@ fn made(now: Timestamp) -> anyhow::Result<Vec<Known>> {
             let unlocks = unlocks.collect::<anyhow::Result<Vec<_>>>()?;
             let burn = format!(r#"{{"burnDate":"{}","amount":1000,"value":500}}"#, day(-((number % 40) as i64)));
             let burns = vec![Tracked { key: RecordKey::from("b"), record: Record::from_json(Resource::Burn, &burn)? }];
-            Ok(Known { token, unlocks, burns })
+            Ok(TokenRecords { token, unlocks, burns })
         })
         .collect()
 }
 
-/// Judges these tokens as a cycle does: by the rules on records, and as a whole.
-fn judge(known: &[&Known], cache: &mut AggregateCache, context: &EvaluationContext<'_>) -> usize {
-    let mut told = 0;
+/// Evaluates tokens like a cycle: with rules on records and rules on tokens. Returns the number of new alerts.
+fn evaluate_tokens(known: &[&TokenRecords], cache: &mut AggregateCache, context: &EvaluationContext<'_>) -> usize {
+    let mut notified = 0;
     for batch in known.chunks(BATCH) {
         let facts: Vec<TokenFacts<'_>> = batch
             .iter()
@@ -209,34 +206,34 @@ fn judge(known: &[&Known], cache: &mut AggregateCache, context: &EvaluationConte
             })
             .collect();
         let mut limits = Limits::default();
-        told += evaluate::evaluate(&facts, context, &mut limits).openings().len();
-        told += evaluate::tokens(&wholes, context, &mut limits).openings().len();
+        notified += evaluate::evaluate(&facts, context, &mut limits).openings().len();
+        notified += evaluate::tokens(&wholes, context, &mut limits).openings().len();
         computed.into_iter().for_each(|computed| cache.keep(computed));
     }
-    told
+    notified
 }
 
-fn a_tick_over_many(now: Timestamp) -> anyhow::Result<()> {
+fn measure_evaluation(now: Timestamp) -> anyhow::Result<()> {
     let set = load(two_hundred_rules(), now)?;
     let environment = Environment::default();
     let loaded = load_text(None, include_str!("speed/quiet.toml"), &environment);
     let config = loaded.config.ok_or_else(|| anyhow::anyhow!("{:?}", loaded.diagnostics))?;
     let routes = RouteTree::build(&config.route, &config.receivers).map_err(|problems| anyhow::anyhow!("{problems:?}"))?;
     let context = EvaluationContext { rules: &set, routes: &routes, now };
-    let known = made(now)?;
+    let known = make_tokens(now)?;
     let mut cache = AggregateCache::default();
     cache.reset(Arc::clone(&set.windows), set.since.clone(), false);
-    let all: Vec<&Known> = known.iter().collect();
-    let moved: Vec<&Known> = known.iter().step_by(TOKENS / MOVED).collect();
+    let all: Vec<&TokenRecords> = known.iter().collect();
+    let moved: Vec<&TokenRecords> = known.iter().step_by(TOKENS / MOVED).collect();
     let pairs = TOKENS * (UNLOCKS * 120 + 40);
-    ensure!(judge(&all, &mut cache, &context) == 0, "a rule fired that should not");
-    let full = best(|| _ = black_box(judge(&all, &mut cache, &context)));
-    let part = best(|| _ = black_box(judge(&moved, &mut cache, &context)));
+    ensure!(evaluate_tokens(&all, &mut cache, &context) == 0, "a rule fired unexpectedly");
+    let full = best(|| _ = black_box(evaluate_tokens(&all, &mut cache, &context)));
+    let part = best(|| _ = black_box(evaluate_tokens(&moved, &mut cache, &context)));
     let idle = best(|| drop(black_box(cache.due(now))));
     println!("\n{TOKENS} tokens of {UNLOCKS} unlocks, {} rules", set.rules.len());
     println!("  everything         {:>9.2} ms, {:.1} M pairs/s", ms(full), pairs as f64 / full.as_secs_f64() / 1e6);
-    println!("  {MOVED} tokens moved    {:>9.2} ms, {:.0}× less", ms(part), full.as_secs_f64() / part.as_secs_f64());
-    println!("  nothing moved      {:>9.4} ms", ms(idle));
+    println!("  {MOVED} tokens changed    {:>9.2} ms, {:.0}× less", ms(part), full.as_secs_f64() / part.as_secs_f64());
+    println!("  nothing changed    {:>9.4} ms", ms(idle));
     Ok(())
 }
 
@@ -246,6 +243,6 @@ fn ms(took: Duration) -> f64 {
 
 fn main() -> anyhow::Result<()> {
     let now: Timestamp = "2026-03-09T00:00:00Z".parse()?;
-    against_the_interpreter(now)?;
-    a_tick_over_many(now)
+    compare_with_interpreter(now)?;
+    measure_evaluation(now)
 }

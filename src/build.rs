@@ -1,21 +1,21 @@
-//! Tells the binary which commit it is made of, for `--version` and the metrics: `CLIFFWATCH_COMMIT` (twelve digits) and
-//! `CLIFFWATCH_COMMIT_DATE` (a day, UTC).
+//! Passes the commit to the binary, for `--version` and the metrics: `CLIFFWATCH_COMMIT` (twelve digits) and
+//! `CLIFFWATCH_COMMIT_DATE` (a day in UTC).
 //!
-//! They come from git, else from `src/commit.txt`, which `git archive` fills in, else from the variable `CLIFFWATCH_COMMIT` (where a
-//! build sees neither, as in an image); a day that is not known so is that of `SOURCE_DATE_EPOCH`. The time of the build goes into
-//! nothing: the same sources make the same binary. Where all of them are silent, the version stands alone.
+//! The values come from git, else from `src/commit.txt`, which `git archive` fills in, else from the variable `CLIFFWATCH_COMMIT`
+//! (for builds without either, such as images). A missing date is taken from `SOURCE_DATE_EPOCH`. If nothing is known, both are
+//! empty. The build time is not included, so that the same sources produce the same binary.
 //!
-//! And has it linked so that it takes less of memory where the C library here can load it: see [`pack_relocations`].
+//! Also packs relocations where possible, see [`pack_relocations`].
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How much of a commit is told: enough to be one of a kind for good.
+/// Enough digits of a commit hash to stay unique.
 const DIGITS: usize = 12;
 
-/// A commit and when it was made, in seconds since 1970, as far as they are known.
+/// A commit hash and its time in seconds since 1970. `None` if unknown.
 #[derive(Default)]
 struct BuildCommit {
     hash: Option<String>,
@@ -30,19 +30,19 @@ fn main() {
     for variable in ["CLIFFWATCH_COMMIT", "SOURCE_DATE_EPOCH"] {
         println!("cargo:rerun-if-env-changed={variable}");
     }
-    let commit = Some(of_git(&root))
+    let commit = Some(git_commit(&root))
         .filter(|commit| commit.hash.is_some())
-        .or_else(|| Some(read(&fs::read_to_string(&archived).ok()?)).filter(|commit| commit.hash.is_some()))
-        .unwrap_or_else(|| read(&env::var("CLIFFWATCH_COMMIT").unwrap_or_default()));
+        .or_else(|| Some(parse(&fs::read_to_string(&archived).ok()?)).filter(|commit| commit.hash.is_some()))
+        .unwrap_or_else(|| parse(&env::var("CLIFFWATCH_COMMIT").unwrap_or_default()));
     let time = commit.time.or_else(|| env::var("SOURCE_DATE_EPOCH").ok()?.trim().parse().ok());
-    // Both are set always: what is not known must not come from the environment of the compiler.
+    // Always set both, so that an unknown value is not inherited from the environment of the compiler.
     println!("cargo:rustc-env=CLIFFWATCH_COMMIT={}", commit.hash.unwrap_or_default());
     println!("cargo:rustc-env=CLIFFWATCH_COMMIT_DATE={}", time.and_then(day).unwrap_or_default());
     pack_relocations();
 }
 
-/// Has the addresses that are set when the program is loaded packed: three of its fifty megabytes otherwise, which stay in memory once they
-/// were read. From glibc 2.36 on (Debian 12) they can be loaded; a linker that cannot pack them says so and goes on.
+/// Packs the relative relocations. Unpacked they take three of fifty megabytes and stay in memory. glibc 2.36 (Debian 12) and
+/// later can load packed ones. A linker without the option prints a warning and continues.
 fn pack_relocations() {
     let is = |name: &str, wanted: &str| env::var(name).is_ok_and(|value| value == wanted);
     let is_native = env::var("HOST").is_ok_and(|host| is("TARGET", &host));
@@ -51,7 +51,6 @@ fn pack_relocations() {
     }
 }
 
-/// The version of the C library here.
 fn glibc() -> Option<(u32, u32)> {
     let output = Command::new("getconf").arg("GNU_LIBC_VERSION").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -59,8 +58,9 @@ fn glibc() -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.split('.').next()?.parse().ok()?))
 }
 
-/// The commit that is checked out. Sources that were unpacked inside of somebody's repository are none of its commits.
-fn of_git(root: &Path) -> BuildCommit {
+/// Returns the checked-out commit. Sources without a `.git` of their own may lie inside another repository, whose commit must not
+/// be used.
+fn git_commit(root: &Path) -> BuildCommit {
     if !root.join(".git").exists() {
         return BuildCommit::default();
     }
@@ -68,25 +68,25 @@ fn of_git(root: &Path) -> BuildCommit {
         let output = Command::new("git").arg("-C").arg(root).args(arguments).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     };
-    // The reflog grows with every commit, also where branches are packed. A path that does not exist would have every build run this
-    // again.
+    // The reflog grows with every commit, even if branches are packed. Only existing paths are watched: a missing one would run
+    // this script in every build.
     for name in ["HEAD", "logs/HEAD", "packed-refs"] {
-        watch(git(&["rev-parse", "--git-path", name]).map(|path| root.join(path.trim())));
+        rerun_if_changed(git(&["rev-parse", "--git-path", name]).map(|path| root.join(path.trim())));
     }
     if let Some(branch) = git(&["symbolic-ref", "--quiet", "HEAD"]) {
-        watch(git(&["rev-parse", "--git-path", branch.trim()]).map(|path| root.join(path.trim())));
+        rerun_if_changed(git(&["rev-parse", "--git-path", branch.trim()]).map(|path| root.join(path.trim())));
     }
-    read(&git(&["log", "-1", "--no-show-signature", "--format=%H %ct"]).unwrap_or_default())
+    parse(&git(&["log", "-1", "--no-show-signature", "--format=%H %ct"]).unwrap_or_default())
 }
 
-fn watch(path: Option<PathBuf>) {
+fn rerun_if_changed(path: Option<PathBuf>) {
     if let Some(path) = path.filter(|path| path.exists()) {
         println!("cargo:rerun-if-changed={}", path.display());
     }
 }
 
-/// Reads `HASH [SECONDS]`; whatever else stands there, such as a placeholder that nobody filled in, is no commit.
-fn read(text: &str) -> BuildCommit {
+/// Parses `HASH [SECONDS]`. Returns no hash for anything else, such as a placeholder that `git archive` did not fill in.
+fn parse(text: &str) -> BuildCommit {
     let mut words = text.split_whitespace();
     let is_hash = |word: &&str| (7..=64).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     match words.next().filter(is_hash) {
@@ -98,8 +98,8 @@ fn read(text: &str) -> BuildCommit {
     }
 }
 
-/// The day of a time since 1970, `2026-03-09`; none beyond the year 9999. By Howard Hinnant's `civil_from_days`: years begin in March,
-/// so that a leap day is the last of its year.
+/// Formats seconds since 1970 as a date like `2026-03-09`, or returns `None` beyond the year 9999. Howard Hinnant's
+/// `civil_from_days`: years begin in March, so that a leap day is the last day of its year.
 fn day(seconds: i64) -> Option<String> {
     let days = seconds.div_euclid(86_400).checked_add(719_468)?; // since 0000-03-01
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));

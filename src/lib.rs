@@ -1,30 +1,33 @@
-//! Cliffwatch watches token supply (unlocks, burns, buybacks) and tells the right people, once, without losing an alert.
+//! Cliffwatch monitors token supply (unlocks, burns, buybacks) and notifies receivers, once per alert and without losing one.
 //!
-//! This crate is the front door: the binary beside it calls [`cli::main`], and tests and benches reach the rooms through it. Each room is
-//! a crate of its own, and each leans only on those above it in this list:
+//! This crate exports the others: the binary calls [`cli::main`], and tests and benches import everything from here. Each crate
+//! depends only on crates above it in this list:
 //!
-//! | room | holds |
+//! | crate | contents |
 //! |---|---|
-//! | [`model`] | the words: ids, records, changes, alerts, notifications, time, settings |
-//! | [`rules`] | text of a rule file to a set of rules that cannot be wrong |
-//! | [`engine`] | pure decisions: plan and budget, ingest, diff, evaluate, self-monitoring, routes and groups, the pipeline, explain |
-//! | [`source`] | the client of the token supply API |
-//! | [`store`] | the one room with SQL |
-//! | [`notify`] | mail, webhooks, and the formats of other services |
-//! | [`service`] | the data service and the mirror |
-//! | [`tools`] | the pipeline in memory: rule tests and backtests |
-//! | [`daemon`] | what runs: cycle, dispatcher, outbox, reload, pages |
-//! | [`cli`] | the commands |
+//! | [`model`] | shared types: ids, records, changes, alerts, notifications, time, settings |
+//! | [`chart`] | charts as SVG, for pages and the report of a backtest |
+//! | [`rules`] | parses and checks rule files |
+//! | [`engine`] | pure decisions: poll plan, ingest, diff, evaluation, self-monitoring, routing, pipeline, explanations |
+//! | [`source`] | client of the token supply API |
+//! | [`store`] | database access, the only crate with SQL |
+//! | [`notify`] | mail, webhooks, and formats of other services |
+//! | [`service`] | data service and mirror |
+//! | [`tools`] | rule tests and backtests, which run the pipeline in memory |
+//! | [`daemon`] | cycle, dispatcher, outbox, reload, metrics |
+//! | [`web`] | web pages, API, and feeds |
+//! | [`cli`] | commands |
 //!
-//! One cycle, from the top:
+//! One cycle:
 //!
 //! ```text
 //! tick ─► poll (within budget) ─► ingest ─► diff ─► evaluate ─► commit (one transaction) ─► wake the dispatcher
 //!                                                       dispatcher ─► outbox ─► attempt ─► record
 //! ```
 //!
-//! `ARCHITECTURE.md` is the map, with the files that answer a stranger's questions.
+//! `ARCHITECTURE.md` describes the crates and their files.
 
+pub use chart;
 pub use cli;
 pub use daemon;
 pub use engine;
@@ -35,3 +38,4 @@ pub use service;
 pub use source;
 pub use store;
 pub use tools;
+pub use web;

@@ -1,10 +1,10 @@
-//! How late corrections are noticed, and what that costs: worlds of three years, played through the real planner and budget.
+//! Measures the delay until corrections are noticed, and its cost: simulates three years with the real planner and budget.
 //!
-//! `cargo bench --bench credits [-- WORDS]` prints a row for each kind of world, of those whose names hold every word. Each world is one
-//! state that ages over all three years, under the default schedule and rules that hear of unlocks alone. `WORLDS=12` plays so many of a
-//! kind; `SEED=1000` begins with another one, since what a policy is tuned on must not be what it is judged by. Beside it: every
-//! token in turn at an even pace, every token daily until the credits are gone, the best fixed allocation with the rates known, and a
-//! clairvoyant. All of these spend every credit on schedules and need no list. Ratios are of the same corrections, with their
+//! `cargo bench --bench credits [-- WORDS]` prints a row for each kind of world whose name contains all words. Each world keeps its state
+//! over the three years and uses the default schedule and rules on unlocks only. `WORLDS=12` sets the number of worlds per kind.
+//! `SEED=1000` sets the first seed, so that a policy is not tuned and evaluated on the same worlds. The rows compare the planner with four
+//! strategies: each token in turn at an even pace, each token daily until the credits are used up, the best fixed allocation with known
+//! rates, and a clairvoyant one. These spend all credits on schedules and need no list. Ratios are over the same corrections, with the
 //! standard error over the worlds.
 
 use std::{path::Path, sync::Mutex, thread};
@@ -15,19 +15,19 @@ mod play;
 mod score;
 mod world;
 
-use score::{Judge, Score};
-use world::{Tells, World};
+use score::{Score, Scorer};
+use world::{ListReports, World};
 
-/// A row to be.
+/// The parameters of a row.
 struct Case {
     name: String,
     is_dated: bool,
     tokens: usize,
     credits: u64,
-    tells: Tells,
+    reports: ListReports,
 }
 
-/// Which worlds are played.
+/// The selection of random worlds.
 #[derive(Clone, Copy)]
 struct Seeds {
     first: u64,
@@ -38,23 +38,25 @@ fn main() -> anyhow::Result<()> {
     let words: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let seeds = Seeds { first: number("SEED").unwrap_or(1), worlds: number("WORLDS") };
-    let config: config::Config = toml::from_str(config::DEFAULTS)?;
-    let slots = play::slots(&config.schedule, World::random(0, Tells::None, 0).begin)?;
+    let config = config::Config::default();
+    let slots = play::slots(&config.schedule, World::random(0, ListReports::None, 0).begin)?;
     let mut cases = Vec::new();
-    for (tells, told) in [(Tells::All, "all"), (Tells::Some, "some"), (Tells::None, "none"), (Tells::Nothing, "nothing")] {
+    for (reports, reported) in
+        [(ListReports::All, "all"), (ListReports::Some, "some"), (ListReports::None, "none"), (ListReports::Nothing, "nothing")]
+    {
         for (is_dated, of) in [(true, "dated"), (false, "random")] {
             for tokens in [30, 100, 300] {
                 for credits in [300, 1_000, 5_000] {
-                    let name = format!("{told:<7} {of:<6} {tokens:>3} tokens {credits:>4} credits");
-                    cases.push(Case { name, is_dated, tokens, credits, tells });
+                    let name = format!("{reported:<7} {of:<6} {tokens:>3} tokens {credits:>4} credits");
+                    cases.push(Case { name, is_dated, tokens, credits, reports });
                 }
             }
         }
     }
     cases.retain(|case| words.iter().all(|word| case.name.split(' ').any(|part| part == word)));
     println!(
-        "{:<38} {:>7} {:>7} {:>6}  {:>5} {:>4} {:>4}  {:>7} {:>7} {:>7} {:>6}  {:>14} {:>14}  {:>6}  spent a month",
-        "told, world",
+        "{:<38} {:>7} {:>7} {:>6}  {:>5} {:>4} {:>4}  {:>7} {:>7} {:>7} {:>6}  {:>14} {:>14}  {:>6}  spent per month",
+        "reports, world",
         "mean h",
         "p95 h",
         "unseen",
@@ -71,7 +73,7 @@ fn main() -> anyhow::Result<()> {
     );
     let next = Mutex::new(cases.iter());
     let workers = number("JOBS").unwrap_or(thread::available_parallelism()?.get() as u64);
-    // Each as it is done.
+    // Print each row when it is done.
     thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
@@ -87,7 +89,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How late everybody was in the worlds of a row, and what ours did.
+/// The scores of the planner and of the other strategies in the worlds of a row.
 #[derive(Default)]
 struct Row {
     ours: Vec<Score>,
@@ -103,29 +105,29 @@ impl Row {
     fn play(&mut self, world: &World, case: &Case, config: &config::Config, slots: &[play::Slot]) {
         let one = play::play(world, config, slots, case.credits);
         let turn = score::in_turn(world, case.credits);
-        // What came before either of the two had read a token is its baseline, and nobody's delay.
+        // Corrections before the first poll of either strategy are part of the baseline and do not count.
         let first = |reads: &Vec<f64>| reads.first().copied().unwrap_or(0.0);
         let since = one.reads.iter().zip(&turn).map(|(ours, theirs)| first(ours).max(first(theirs))).collect();
-        let judge = Judge { world, since, by_law: !case.is_dated && case.tells == Tells::Nothing };
-        self.ours.push(judge.score(&one.reads));
-        self.turn.push(judge.score(&turn));
-        self.fixed.push(judge.score(&score::best_fixed(world, case.credits)));
-        self.daily.push(judge.score(&score::daily(world, case.credits)));
-        self.clairvoyant.push(judge.score(&score::clairvoyant(world, case.credits)));
+        let scorer = Scorer { world, since, by_law: !case.is_dated && case.reports == ListReports::Nothing };
+        self.ours.push(scorer.score(&one.reads));
+        self.turn.push(scorer.score(&turn));
+        self.fixed.push(scorer.score(&score::best_fixed(world, case.credits)));
+        self.daily.push(scorer.score(&score::daily(world, case.credits)));
+        self.clairvoyant.push(scorer.score(&score::clairvoyant(world, case.credits)));
         self.uneven += score::unevenness(&one.reads);
         self.played = std::mem::take(&mut self.played).with(one);
     }
 }
 
 fn row(case: &Case, seeds: Seeds, config: &config::Config, slots: &[play::Slot]) -> anyhow::Result<String> {
-    // A small world has too few corrections to say much.
+    // Small worlds have few corrections, so use more of them.
     let worlds = seeds.worlds.unwrap_or((600 / case.tokens as u64).clamp(3, 20));
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/revisions");
     let mut row = Row::default();
     for seed in seeds.first..seeds.first + worlds {
         let world = match case.is_dated {
-            true => World::dated(&folder, case.tokens, case.tells, seed)?,
-            false => World::random(case.tokens, case.tells, seed),
+            true => World::dated(&folder, case.tokens, case.reports, seed)?,
+            false => World::random(case.tokens, case.reports, seed),
         };
         row.play(&world, case, config, slots);
     }
@@ -148,7 +150,7 @@ fn row(case: &Case, seeds: Seeds, config: &config::Config, slots: &[play::Slot])
         ours.unseen * 100.0,
         used,
         played.overspent,
-        played.refused,
+        played.rejected,
         turn.mean,
         daily.mean,
         fixed.mean,

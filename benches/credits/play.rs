@@ -1,4 +1,4 @@
-//! A world, played through the real planner and the real budget: only the source is made up, and it counts its requests itself.
+//! Simulates a world with the real planner and budget. Only the source is fake, and it counts its requests itself.
 
 use std::time::Duration;
 
@@ -10,41 +10,42 @@ use cliffwatch::engine::{
     slot::Slots,
 };
 use cliffwatch::model::{
-    ContentHash, CreditState, Endpoint, FeedState, FetchedAnswer, PlanToken, PollOutcome, SegmentsFetch, SegmentsRead, Timestamp,
-    TokenId, config, wire,
+    ContentHash, CreditState, Endpoint, FeedState, FetchedResponse, PlanToken, PollOutcome, SegmentsFetch, SegmentsRead,
+    Timestamp, TokenId, config, wire,
 };
 
 use super::world::{DAYS, World, days};
 
-/// Days that `upcoming` looks ahead, and rows of a page.
+/// The range of `upcoming`, in days.
 const HORIZON: f64 = 90.0;
+/// The number of rows per page.
 const PAGE: usize = 100;
 
-/// When a job is due, whose, and when next.
+/// The time of a slot, its endpoint, and the time of the endpoint's next slot.
 pub type Slot = (Timestamp, Endpoint, Timestamp);
 
-/// What came of it.
+/// The result of a simulation.
 #[derive(Clone, Debug, Default)]
 pub struct Played {
-    /// Days at which each token's schedule was read.
+    /// The days on which each token's schedule was polled.
     pub reads: Vec<Vec<f64>>,
-    /// Credits by endpoint, as the source counted them.
+    /// Credits per endpoint, as counted by the source.
     pub spent: Vec<(Endpoint, u64)>,
-    /// Credits of each period.
+    /// Credits per quota period, in order.
     pub periods: Vec<u64>,
-    /// Requests that were refused for want of credits.
-    pub refused: u64,
-    /// Credits beyond the limit, over all periods.
+    /// The number of requests rejected because all credits were used.
+    pub rejected: u64,
+    /// Credits beyond the limit, in all periods.
     pub overspent: u64,
-    /// What was known at the end.
+    /// The state of the feeds at the end.
     pub feeds: Vec<EndpointFeeds>,
 }
 
 impl Played {
-    /// With another world's counts; the reads are scored apart.
+    /// Adds the counts of another world, but not its polls, which are scored separately.
     pub fn with(mut self, other: Self) -> Self {
         self.periods.extend(other.periods);
-        self.refused += other.refused;
+        self.rejected += other.rejected;
         self.overspent += other.overspent;
         for (endpoint, spent) in other.spent {
             self.count(endpoint, spent);
@@ -60,7 +61,7 @@ impl Played {
     }
 }
 
-/// The source: what it tells, what it counts.
+/// The fake source and its counts.
 struct Source {
     limit: u64,
     used: u64,
@@ -69,15 +70,15 @@ struct Source {
 }
 
 impl Source {
-    /// Answers a request, unless the credits are spent.
-    fn ask(&mut self, endpoint: Endpoint, pages: u64, now: Timestamp) -> Option<wire::Credit> {
+    /// Processes a request. `None` if the credits are used up.
+    fn poll(&mut self, endpoint: Endpoint, pages: u64, now: Timestamp) -> Option<wire::Credit> {
         while now >= self.reset_at {
             self.played.periods.push(self.used);
             self.used = 0;
             self.reset_at = self.reset_at + Months::new(1);
         }
         if self.used >= self.limit {
-            self.played.refused += 1;
+            self.played.rejected += 1;
             return None;
         }
         self.used += pages;
@@ -93,7 +94,7 @@ impl Source {
     }
 }
 
-/// The slots of the default schedule, in order: the same for every world.
+/// The slots of the default schedule in order, which are the same for all worlds.
 pub fn slots(schedule: &config::ScheduleSettings, begin: Timestamp) -> anyhow::Result<Vec<Slot>> {
     let patterns = [
         (Endpoint::TokenList, &schedule.token_list),
@@ -124,12 +125,12 @@ pub struct Player<'a> {
     source: Source,
     credit: CreditState,
     feeds: Vec<EndpointFeeds>,
-    /// Days at which each token's schedule was read.
+    /// The days on which each token's schedule was polled.
     reads: Vec<Vec<f64>>,
     ids: Vec<TokenId>,
 }
 
-/// Plays a world over `slots`, under `credits` a month.
+/// Simulates a world over `slots` with `credits` per month.
 pub fn play(world: &World, config: &config::Config, slots: &[Slot], credits: u64) -> Played {
     let mut player = Player::new(world, config, slots, credits);
     for (now, endpoint, next) in slots {
@@ -156,7 +157,7 @@ impl<'a> Player<'a> {
         endpoints.dedup();
         let feeds = endpoints.into_iter().map(|endpoint| EndpointFeeds {
             endpoint,
-            is_heard: matches!(endpoint, Endpoint::UnlockEvents | Endpoint::TokenList | Endpoint::Upcoming),
+            is_subscribed: matches!(endpoint, Endpoint::UnlockEvents | Endpoint::TokenList | Endpoint::Upcoming),
             whole: FeedState::default(),
             tokens: if endpoint.is_per_token() { ids.iter().enumerate().map(token).collect() } else { Vec::new() },
         });
@@ -177,15 +178,15 @@ impl<'a> Player<'a> {
         if endpoint == Endpoint::UnlockEvents || endpoint == Endpoint::Allocations {
             self.look_ahead(day);
         }
-        for ask in plan::plan(endpoint, &self.feeds, &self.basis(now, next)).asks {
-            // The ledger lets nothing through that it has no credit for.
-            if Allowance::at(&self.credit, &self.config.budget, now).is_spent() {
+        for poll in plan::plan(endpoint, &self.feeds, &self.basis(now, next)).polls {
+            // Like the real ledger, send no request without a credit.
+            if Allowance::at(&self.credit, &self.config.budget, now).is_exhausted() {
                 break;
             }
-            if self.ask(&ask, endpoint, now, day) && ask.may_add_segments && !ask.with_segments {
-                // What moved is told with its linear segments.
-                for again in plan::plan_again([ask.with_segments()], &self.basis(now, next)).asks {
-                    self.ask(&again, endpoint, now, day);
+            if self.poll(&poll, endpoint, now, day) && poll.may_add_segments && !poll.with_segments {
+                // A changed schedule is polled again with its linear segments.
+                for again in plan::plan_with_segments([poll.with_segments()], &self.basis(now, next)).polls {
+                    self.poll(&again, endpoint, now, day);
                 }
             }
         }
@@ -202,7 +203,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Each token's next event, as the daemon reads it off its snapshot.
+    /// Updates the next event of each token, as the daemon does from its snapshot.
     fn look_ahead(&mut self, day: f64) {
         let world = self.world;
         for feeds in &mut self.feeds {
@@ -213,51 +214,52 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Whether a correction of a schedule was found.
-    fn ask(&mut self, ask: &PlannedPoll, endpoint: Endpoint, now: Timestamp, day: f64) -> bool {
+    /// Runs a poll. Returns whether it found a correction of a schedule.
+    fn poll(&mut self, poll: &PlannedPoll, endpoint: Endpoint, now: Timestamp, day: f64) -> bool {
         let pages = match endpoint {
             Endpoint::Upcoming => self.shown_ahead(day).count().div_ceil(PAGE).max(1),
             _ => 1,
         };
         let pages = u32::try_from(pages).unwrap_or(1);
-        // The older version beside it walks as many.
-        let credits = pages << u32::from(ask.with_segments);
-        let Some(told) = self.source.ask(endpoint, credits.into(), now) else {
+        // Segments need the same number of pages from an older version.
+        let credits = pages << u32::from(poll.with_segments);
+        let Some(credit) = self.source.poll(endpoint, credits.into(), now) else {
             self.credit.exhausted = true;
             return false;
         };
-        self.credit = budget::settle(self.credit.clone(), credits, Some(&told), now);
-        let fetched = FetchedAnswer {
-            request: ask.request.clone(),
+        self.credit = budget::settle(self.credit.clone(), credits, Some(&credit), now);
+        let fetched = FetchedResponse {
+            request: poll.request.clone(),
             outcome: PollOutcome::Unchanged,
             credits,
             pages,
             requests: credits,
-            credit: Some(told),
+            credit: Some(credit),
             bytes: 0,
             took: Duration::ZERO,
             status: Some(200),
             version: None,
             without_cliffs: Vec::new(),
-            segments: ask.with_segments.then_some(SegmentsFetch { is_read: true, is_absent: false, credits: pages }),
+            segments: poll.with_segments.then_some(SegmentsFetch { is_read: true, is_absent: false, credits: pages }),
         };
-        match ask.request.token() {
-            Some(id) => {
-                self.ids.binary_search(id).is_ok_and(|number| self.token_answered(number, endpoint, ask, &fetched, now, day))
-            }
+        match poll.request.token() {
+            Some(id) => self
+                .ids
+                .binary_search(id)
+                .is_ok_and(|number| self.apply_token_response(number, endpoint, poll, &fetched, now, day)),
             None => {
-                self.list_answered(endpoint, ask, &fetched, now, day);
+                self.apply_list_response(endpoint, poll, &fetched, now, day);
                 false
             }
         }
     }
 
-    fn token_answered(
+    fn apply_token_response(
         &mut self,
         number: usize,
         endpoint: Endpoint,
-        ask: &PlannedPoll,
-        fetched: &FetchedAnswer,
+        poll: &PlannedPoll,
+        fetched: &FetchedResponse,
         now: Timestamp,
         day: f64,
     ) -> bool {
@@ -267,13 +269,13 @@ impl<'a> Player<'a> {
         let has_found = is_schedule && self.world.tokens[number].corrections.iter().any(|of| is_between(of.day));
         let Some(feeds) = self.feeds.iter_mut().find(|feeds| feeds.endpoint == endpoint) else { return false };
         let known = feeds.tokens[number].feed.take().unwrap_or_default();
-        let findings = ingest::findings(&known, ask, has_found, now);
-        let mut state = FeedState { findings, ..ingest::read(known, ask, fetched, now) };
+        let findings = ingest::findings(&known, poll, has_found, now);
+        let mut state = FeedState { findings, ..ingest::state_after_poll(known, poll, fetched, now) };
         state.baseline_at.get_or_insert(now);
         state.hash = Some(ContentHash(1));
         feeds.tokens[number].feed = Some(state);
-        if ask.with_segments {
-            feeds.tokens[number].segments = Some(SegmentsRead { at: now, mark: ask.mark });
+        if poll.with_segments {
+            feeds.tokens[number].segments = Some(SegmentsRead { at: now, mark: poll.mark });
         }
         if is_schedule {
             self.reads[number].push(day);
@@ -281,12 +283,19 @@ impl<'a> Player<'a> {
         has_found
     }
 
-    fn list_answered(&mut self, endpoint: Endpoint, ask: &PlannedPoll, fetched: &FetchedAnswer, now: Timestamp, day: f64) {
+    fn apply_list_response(
+        &mut self,
+        endpoint: Endpoint,
+        poll: &PlannedPoll,
+        fetched: &FetchedResponse,
+        now: Timestamp,
+        day: f64,
+    ) {
         let shown: Vec<usize> = if endpoint == Endpoint::Upcoming { self.shown_ahead(day).collect() } else { Vec::new() };
         let world = self.world;
         for feeds in &mut self.feeds {
             if feeds.endpoint == endpoint {
-                let state = ingest::read(feeds.whole.clone(), ask, fetched, now);
+                let state = ingest::state_after_poll(feeds.whole.clone(), poll, fetched, now);
                 feeds.whole = FeedState { baseline_at: state.baseline_at.or(Some(now)), ..state };
             }
             match endpoint {
@@ -313,7 +322,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Tokens that `upcoming` shows.
+    /// The tokens in the `upcoming` list.
     fn shown_ahead(&self, day: f64) -> impl Iterator<Item = usize> {
         let is_ahead = move |events: &[(f64, f64)]| {
             events.get(events.partition_point(|(at, _)| *at <= day)).is_some_and(|(at, _)| *at <= day + HORIZON)

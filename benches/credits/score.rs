@@ -1,21 +1,21 @@
-//! How late corrections were noticed.
+//! Scores the delay until corrections are noticed, and compares strategies.
 
 use super::world::{DAYS, Token, World};
 
-/// How late the corrections of one world were noticed.
+/// The delays in one world.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Score {
-    /// Hours until a correction was noticed, on average; up to the end of the world where none was.
+    /// The mean delay in hours. Counts up to the end of the world for corrections that were never noticed.
     pub mean: f64,
     pub p95: f64,
-    /// Share that was never noticed.
+    /// The fraction that was never noticed.
     pub unseen: f64,
-    /// Corrections that count.
+    /// The number of scored corrections.
     pub corrections: f64,
 }
 
 impl Score {
-    /// Of several worlds, each by its number of corrections.
+    /// Averages several worlds, weighted by their number of corrections.
     pub fn of(worlds: &[Self]) -> Self {
         let all: f64 = worlds.iter().map(|world| world.corrections).sum();
         let mean = |of: fn(&Self) -> f64| worlds.iter().map(|world| of(world) * world.corrections).sum::<f64>() / all.max(1e-9);
@@ -28,7 +28,7 @@ impl Score {
     }
 }
 
-/// The mean of `ours` over that of `theirs` in the same worlds, and its standard error; none of a single world.
+/// The ratio of two strategies' mean delays in the same worlds, and its standard error. `None` for a single world.
 pub fn ratio(ours: &[Score], theirs: &[Score]) -> (f64, Option<f64>) {
     let sum = |of: &[Score]| of.iter().map(|world| world.mean * world.corrections).sum::<f64>();
     let ratio = sum(ours) / sum(theirs);
@@ -38,18 +38,18 @@ pub fn ratio(ours: &[Score], theirs: &[Score]) -> (f64, Option<f64>) {
     (ratio, (ours.len() > 1).then(|| deviation / sum(theirs)))
 }
 
-/// Whose corrections count, and how.
-pub struct Judge<'a> {
+/// Scores a strategy in a world.
+pub struct Scorer<'a> {
     pub world: &'a World,
-    /// Days from which each token's corrections count: every rival has read it by then.
+    /// The day from which the corrections of each token count. All strategies have polled the token by then.
     pub since: Vec<f64>,
-    /// Each hour weighs by the rate of the law, instead of the few corrections that it brought. True where nothing tells of them, since
-    /// reads then know nothing of what is to come.
+    /// Whether to weight each hour by the token's correction rate instead of by actual corrections. This has less noise, but is only
+    /// valid if no list reports corrections, because then polls are independent of them.
     pub by_law: bool,
 }
 
-impl Judge<'_> {
-    /// `reads` are the days at which each token was read, in order.
+impl Scorer<'_> {
+    /// Scores polls, given as the sorted days of each token's polls.
     pub fn score(&self, reads: &[Vec<f64>]) -> Score {
         let mut delays = Vec::new();
         let mut unseen = 0;
@@ -78,8 +78,8 @@ impl Judge<'_> {
     }
 }
 
-/// How uneven a token's reads are: the mean square of the days between them over the square of the mean, less one. Reads that come by
-/// chance have one, and a read is late by so much more than at an even pace.
+/// The unevenness of polls: the mean square of the intervals divided by the square of their mean, minus one. It is 0 for an even pace and
+/// 1 for random polls, and increases the mean delay by this factor.
 pub fn unevenness(reads: &[Vec<f64>]) -> f64 {
     let (mut sum, mut count) = (0.0, 0.0);
     for reads in reads.iter().filter(|reads| reads.len() > 2) {
@@ -90,23 +90,23 @@ pub fn unevenness(reads: &[Vec<f64>]) -> f64 {
     sum / f64::max(count, 1.0)
 }
 
-/// A month of the quota, days.
+/// The length of a quota period in days.
 const MONTH: f64 = 365.25 / 12.0;
 
-/// Every token in turn, at an even pace, all credits on that. Linear segments cost the first round a second request, as they cost us.
+/// Polls the tokens in turn at an even pace. Linear segments double the cost of the first round.
 pub fn in_turn(world: &World, credits: u64) -> Vec<Vec<f64>> {
     let step = MONTH / credits as f64;
     let every = step * world.tokens.len() as f64;
     even(world, |number, _| (step * 2.0 * (number + 1) as f64, every))
 }
 
-/// The best fixed allocation with the rates known: each token every 1/√rate, as Cho and Garcia-Molina have it.
+/// The best fixed allocation with known rates: polls each token every 1/√rate (Cho and Garcia-Molina).
 pub fn best_fixed(world: &World, credits: u64) -> Vec<Vec<f64>> {
     let sum: f64 = world.tokens.iter().map(|token| token.rate.sqrt()).sum();
     let reads_a_day = credits as f64 / MONTH;
     even(world, |number, token| {
         let every = sum / (reads_a_day * token.rate.sqrt());
-        // Spread like a golden section, so that no two tokens go in step.
+        // Start at multiples of the golden ratio, so that no two tokens are polled in step.
         (every * (number as f64 * 0.618_034).fract(), every)
     })
 }
@@ -119,7 +119,7 @@ fn even(world: &World, pace: impl Fn(usize, &Token) -> (f64, f64)) -> Vec<Vec<f6
     reads.collect()
 }
 
-/// Every token at each midnight until the month's credits are gone.
+/// Polls all tokens at each midnight until the credits of the month are used up.
 pub fn daily(world: &World, credits: u64) -> Vec<Vec<f64>> {
     let mut reads = vec![Vec::new(); world.tokens.len()];
     let (mut left, mut month) = (credits, 0.0);
@@ -138,7 +138,7 @@ pub fn daily(world: &World, credits: u64) -> Vec<Vec<f64>> {
     reads
 }
 
-/// Whoever knows when something changed reads it then: late only once the credits of a month are gone.
+/// Polls each token right after a correction. Late only when the credits of a month are used up.
 pub fn clairvoyant(world: &World, credits: u64) -> Vec<Vec<f64>> {
     let mut all: Vec<(f64, usize)> = Vec::new();
     for (number, token) in world.tokens.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Worlds: when schedules are corrected, what of that the source tells, when events come.
+//! Simulated worlds: the times of corrections, which of them the lists report, and the times of events.
 
 use std::{fs, path::Path};
 
@@ -6,46 +6,46 @@ use chrono::TimeDelta;
 use cliffwatch::model::{Timestamp, wire};
 use fastrand::Rng;
 
-/// How long a world lasts, days: three years.
+/// The length of a world in days: three years.
 pub const DAYS: f64 = 1096.0;
-/// Corrections a token and day, on average: 71 of 52 tokens in `data/revisions`, which has none of those that were never corrected.
+/// The mean number of corrections per token and day: 71 for 52 tokens in `data/revisions`, which omits tokens without corrections.
 const MEAN_RATE: f64 = 0.66 / DAYS;
-/// Spread of the rates, as the deviation of their logarithm: a few tokens are corrected many times as often as most.
+/// The standard deviation of the logarithm of the rates: a few tokens are corrected much more often than most.
 const SPREAD: f64 = 1.0;
-/// Share of the dated corrections that touch the token's next cliff, which is what `upcoming` shows (16 of 71).
+/// The fraction of corrections that change the token's next cliff, which `upcoming` shows: 16 of 71 in `data/revisions`.
 const TOUCHES_NEXT: f64 = 0.22;
 
-/// What the source tells of a correction, beside the schedule itself.
+/// The corrections that the lists report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tells {
-    /// The mark of the token list moves with each.
+pub enum ListReports {
+    /// The mark in the token list changes with each correction.
     All,
-    /// With every second one; and twice a year for nothing.
+    /// The mark changes with every second correction, and twice a year without one.
     Some,
-    /// Marks never move.
+    /// Marks never change, but `upcoming` shows corrections.
     None,
-    /// Nor does `upcoming` show anything.
+    /// Marks never change, and `upcoming` shows no corrections.
     Nothing,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Correction {
-    /// Days since the world began.
+    /// Days since the start of the world.
     pub day: f64,
-    /// The token list's mark moves.
+    /// Whether the mark in the token list changes.
     pub is_marked: bool,
-    /// `upcoming` shows it, once it is asked.
+    /// Whether `upcoming` shows the correction.
     pub is_shown: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Token {
-    /// Corrections a day; that of the law where one was drawn, else what came to pass.
+    /// Corrections per day: the rate of the distribution in random worlds, else the actual one.
     pub rate: f64,
     pub corrections: Vec<Correction>,
-    /// Days at which its mark moves for nothing.
+    /// The days on which the mark changes without a correction.
     pub idle_marks: Vec<f64>,
-    /// Days of its events, in order, and what they are of its market cap, percent.
+    /// The sorted days of events with their percent of market cap.
     pub events: Vec<(f64, f64)>,
 }
 
@@ -55,8 +55,8 @@ pub struct World {
 }
 
 impl World {
-    /// Rates from a law with a heavy tail.
-    pub fn random(tokens: usize, tells: Tells, seed: u64) -> Self {
+    /// A world with rates from a heavy-tailed distribution.
+    pub fn random(tokens: usize, reports: ListReports, seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
         let tokens = (0..tokens)
             .map(|_| {
@@ -67,15 +67,15 @@ impl World {
                     days.push(day);
                     day += wait(&mut rng, rate);
                 }
-                token(rate, &days, tells, &mut rng)
+                token(rate, &days, reports, &mut rng)
             })
             .collect();
         Self { begin: begin(), tokens }
     }
 
-    /// The dated corrections of a folder, turned round in time: all together, since half of them came within a few hours, and at what
-    /// time of a month and a day is luck; beyond its tokens, the same ones each by itself.
-    pub fn dated(folder: &Path, tokens: usize, tells: Tells, seed: u64) -> anyhow::Result<Self> {
+    /// A world with the real corrections of a folder, rotated in time by a random offset. The offset is the same for all tokens, because
+    /// half of the corrections came within a few hours. Additional tokens repeat the corrections with separate offsets.
+    pub fn dated(folder: &Path, tokens: usize, reports: ListReports, seed: u64) -> anyhow::Result<Self> {
         let mut files: Vec<_> = fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
         files.retain(|path| path.extension().is_some_and(|ext| ext == "jsonl"));
         files.sort();
@@ -99,11 +99,11 @@ impl World {
         let begins = rng.f64() * span;
         let tokens = (0..tokens)
             .map(|number| {
-                let turn = if number < histories.len() { begins } else { rng.f64() * span };
+                let offset = if number < histories.len() { begins } else { rng.f64() * span };
                 let mut days: Vec<f64> =
-                    histories[number % histories.len()].iter().map(|day| (day + turn) % span * DAYS / span).collect();
+                    histories[number % histories.len()].iter().map(|day| (day + offset) % span * DAYS / span).collect();
                 days.sort_by(f64::total_cmp);
-                token(days.len() as f64 / DAYS, &days, tells, &mut rng)
+                token(days.len() as f64 / DAYS, &days, reports, &mut rng)
             })
             .collect();
         Ok(Self { begin: begin(), tokens })
@@ -114,7 +114,7 @@ impl World {
     }
 }
 
-/// A period of the quota begins with it, on no round date.
+/// The start of a world and of a quota period.
 fn begin() -> Timestamp {
     wire::parse_timestamp("2023-04-07T15:30:00Z").unwrap_or_default()
 }
@@ -123,7 +123,7 @@ pub fn days(span: TimeDelta) -> f64 {
     span.num_milliseconds() as f64 / 86_400_000.0
 }
 
-fn token(rate: f64, days: &[f64], tells: Tells, rng: &mut Rng) -> Token {
+fn token(rate: f64, days: &[f64], reports: ListReports, rng: &mut Rng) -> Token {
     let step = [0.0, 30.4, 100.0, 365.0][rng.usize(..4)];
     let mut events = Vec::new();
     let mut day = rng.f64() * step;
@@ -133,13 +133,13 @@ fn token(rate: f64, days: &[f64], tells: Tells, rng: &mut Rng) -> Token {
     }
     let corrections = days.iter().map(|day| Correction {
         day: *day,
-        is_marked: tells == Tells::All || tells == Tells::Some && rng.bool(),
-        is_shown: tells != Tells::Nothing && step > 0.0 && rng.f64() < TOUCHES_NEXT * 4.0 / 3.0,
+        is_marked: reports == ListReports::All || reports == ListReports::Some && rng.bool(),
+        is_shown: reports != ListReports::Nothing && step > 0.0 && rng.f64() < TOUCHES_NEXT * 4.0 / 3.0,
     });
     let corrections = corrections.collect();
     let mut idle_marks = Vec::new();
     let mut day = wait(rng, 2.0 / 365.0);
-    while tells == Tells::Some && day < DAYS {
+    while reports == ListReports::Some && day < DAYS {
         idle_marks.push(day);
         day += wait(rng, 2.0 / 365.0);
     }

@@ -1,4 +1,4 @@
-//! Three years of three hundred tokens through the starter rules: what `cliffwatch backtest` does after it has read its files.
+//! Measures `cliffwatch backtest` over three years of three hundred tokens with the starter rules.
 
 use std::{collections::BTreeMap, path::Path, time::Instant};
 
@@ -22,7 +22,7 @@ use crate::measure::{line, rate, short};
 
 const TOKENS: usize = 300;
 
-/// A route that groups, as most configs have.
+/// A config with a grouping route, like most configs.
 const CONFIG: &str = "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"http://127.0.0.1:1/\"\n\
     [route]\nreceivers = [\"ops\"]\ngroup_by = [\"token\"]\n";
 
@@ -47,29 +47,29 @@ pub fn run() -> anyhow::Result<()> {
         .map_err(|errors| anyhow::anyhow!("{errors:?}"))?;
     let policy = DispatchPolicy::of(&config.receivers, &config.delivery).map_err(anyhow::Error::msg)?;
     let delivery = DeliverySetup::of(policy);
-    let pace = Pace { look_every: chrono::TimeDelta::hours(6), ..Pace::default() };
-    let judge = BacktestSetup { rules: &starter.set, routes: &routes, delivery: &delivery, watch: &watch, pace };
+    let pace = Pace { evaluate_every: chrono::TimeDelta::hours(6), ..Pace::default() };
+    let setup = BacktestSetup { rules: &starter.set, routes: &routes, delivery: &delivery, watch: &watch, pace };
 
     let began = Instant::now();
-    let came = play(&history, &judge, from, to, |_| {});
+    let result = play(&history, &setup, from, to, |_| {});
     let took = began.elapsed();
-    let summary = BacktestSummary::of(&came);
+    let summary = BacktestSummary::of(&result);
     let began = Instant::now();
-    let bytes = page(&came, &summary, None)?.len();
+    let bytes = page(&result, &summary, None)?.len();
     let drawing = began.elapsed();
     let days = usize::try_from((to - from).num_days())?;
-    line("three years", &format!("{:.1} s", took.as_secs_f64()), &format!("{tokens} tokens, {} rules", came.rules.len()));
+    line("three years", &format!("{:.1} s", took.as_secs_f64()), &format!("{tokens} tokens, {} rules", result.rules.len()));
     line(
-        "a day of a token",
+        "one day of one token",
         &format!("{}/s", short(rate(tokens * days, took))),
         &format!("{} alerts in {} messages", summary.alerts, summary.messages),
     );
     line("reading the files", &format!("{:.1} s", reading.as_secs_f64()), "");
-    line("the report", &format!("{:.2} s", drawing.as_secs_f64()), &format!("{} kB", bytes / 1_000));
+    line("rendering the report", &format!("{:.2} s", drawing.as_secs_f64()), &format!("{} kB", bytes / 1_000));
     Ok(())
 }
 
-/// Spreads the bundled tokens over as many names as are wanted: each file stands there under several slugs.
+/// Links the bundled files under several slugs each, to get enough tokens.
 fn spread(bundled: &Path, folder: &Path) -> anyhow::Result<usize> {
     let list: Vec<serde_json::Value> = serde_json::from_slice(&std::fs::read(bundled.join("tokens.json"))?)?;
     let copies = TOKENS.div_ceil(list.len().max(1));

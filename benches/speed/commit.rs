@@ -1,9 +1,12 @@
-//! Records into the database: new ones, unchanged ones, and ones of which only the price moved.
+//! Measures commits of records: new ones, and ones with only a changed price.
 
 use std::time::Instant;
 
 use cliffwatch::{
-    engine::diff::{Diff, Settings, UnlockPoll, baseline_unlocks, diff_unlocks},
+    engine::{
+        diff::{Diff, UnlockPoll, baseline_unlocks, diff_unlocks},
+        removal::{ProofPolicy, RemovalProof, ResponseQuality},
+    },
     model::{
         rows::{Commit, FeedUpdate},
         supply::{Endpoint, FeedId, FeedState, Resource, Timestamp},
@@ -16,17 +19,17 @@ use crate::{
     measure::{line, rate, short},
 };
 
-/// Tokens that are written: a hundred thousand tranches.
+/// The number of tokens, with about a hundred thousand tranches.
 const TOKENS: usize = 1_000;
-/// Tokens in one commit, as in a cycle.
+/// The number of tokens per commit, as in a cycle.
 const BATCH: usize = 32;
 
 pub fn run() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(written())
+    runtime.block_on(measure_commits())
 }
 
-async fn written() -> anyhow::Result<()> {
+async fn measure_commits() -> anyhow::Result<()> {
     let now: Timestamp = "2026-01-01T00:00:00Z".parse()?;
     let schedules = Schedules::read()?;
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
@@ -48,7 +51,8 @@ async fn written() -> anyhow::Result<()> {
                     rows += tranches(&events);
                     Diff { put: baseline_unlocks(&[], &events, now), ..Diff::default() }
                 } else {
-                    diff_unlocks(&UnlockPoll::of(&snapshot.token.id, &Settings::default(), now), &snapshot.records, &[], &events)
+                    let proof = RemovalProof::new(ProofPolicy::default(), ResponseQuality::Complete, &[], None, now);
+                    diff_unlocks(&UnlockPoll::of(&snapshot.token.id, now), &snapshot.records, &proof, &events)
                 };
                 records += diff.put.len();
                 let state = FeedState { baseline_at: Some(now), read_at: Some(now), ..FeedState::default() };
@@ -60,11 +64,11 @@ async fn written() -> anyhow::Result<()> {
             took += start.elapsed();
         }
         if price > 1.0 {
-            line("reading what was known", &format!("{} tranches/s", short(rate(rows, reading))), &format!("{TOKENS} tokens"));
+            line("reading the known records", &format!("{} tranches/s", short(rate(rows, reading))), &format!("{TOKENS} tokens"));
         }
-        let what = if price > 1.0 { "a commit of new prices" } else { "a commit of new records" };
+        let what = if price > 1.0 { "committing new prices" } else { "committing new records" };
         let more =
-            format!("{} records/s; {records} records, {rows} tranches, {BATCH} tokens a commit", short(rate(records, took)));
+            format!("{} records/s; {records} records, {rows} tranches, {BATCH} tokens per commit", short(rate(records, took)));
         line(what, &format!("{} tranches/s", short(rate(rows, took))), &more);
         records = 0;
     }

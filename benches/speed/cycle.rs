@@ -1,4 +1,4 @@
-//! A whole cycle over loopback, beside fetching the same bytes with the same client library and throwing them away.
+//! Compares a whole cycle over loopback with fetching and discarding the same bytes with the same client library.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,17 +15,18 @@ use cliffwatch::{
 };
 use tokio::task::JoinSet;
 
+use testkit::Database;
+
 use crate::{
-    engines::Database,
     measure::{cpu, line, ms, ratio},
     upstream::Upstream,
 };
 
-/// Tokens that are asked for.
+/// The number of tokens.
 pub const TOKENS: usize = 1_000;
-/// Rounds of each kind; the best counts.
+/// The number of rounds, of which the best counts.
 const ROUNDS: usize = 3;
-/// Requests under way at once, as configured below.
+/// The number of concurrent requests, as configured below.
 const IN_FLIGHT: usize = 4;
 
 pub fn run() -> anyhow::Result<()> {
@@ -34,14 +35,14 @@ pub fn run() -> anyhow::Result<()> {
     runtime.block_on(cycles())
 }
 
-/// A config that asks `source` as fast as it answers, with the starter rules.
+/// A config with the starter rules that polls `source` without a rate limit.
 pub fn config(source: &str, database: &Database, receiver: &str) -> anyhow::Result<Config> {
     let loaded =
         load_text(None, &config_text(source, database, receiver), &Environment { variables: Vec::new(), credentials: None });
     loaded.config.with_context(|| format!("{:?}", loaded.diagnostics))
 }
 
-/// The same as text.
+/// The config text of [`config`].
 pub fn config_text(source: &str, database: &Database, receiver: &str) -> String {
     let database = database.setting();
     format!(
@@ -92,7 +93,7 @@ async fn cycles() -> anyhow::Result<()> {
     let database = Database::File(folder.path().join("cycle.db"));
     let config = config(&upstream.address, &database, "http://127.0.0.1:9/hook")?;
     let clock = Clock::system();
-    let app = App::open(config, folder.path(), clock, Drive::Crank).await?;
+    let app = App::open(config, folder.path(), clock, Drive::Manual).await?;
     app.tick(Job::Poll(Endpoint::TokenList)).await?;
     let (_, first, _) = timed(&app).await?;
     let paths: Arc<Vec<String>> =
@@ -125,37 +126,37 @@ async fn cycles() -> anyhow::Result<()> {
     let figure = |took| format!("{:.2} times the fetch", ratio(took, bare));
     line(
         "a bare fetch",
-        &format!("{:.0} ms of processor", ms(bare)),
+        &format!("{:.0} ms of processor time", ms(bare)),
         &format!("{} requests, {:.0} MB", paths.len(), bytes as f64 / 1e6),
     );
     line(
-        "a cycle, all answers unchanged",
+        "a cycle, all responses unchanged",
         &figure(unchanged),
-        &format!("{:.0} ms of processor, {:.0} ms in all", ms(unchanged), ms(wall)),
+        &format!("{:.0} ms of processor time, {:.0} ms in total", ms(unchanged), ms(wall)),
     );
-    line("a cycle, all prices moved", &figure(repriced), &format!("{:.0} ms of processor", ms(repriced)));
-    line("the first cycle of all", &figure(first), &format!("{:.0} ms of processor", ms(first)));
+    line("a cycle, all prices changed", &figure(repriced), &format!("{:.0} ms of processor time", ms(repriced)));
+    line("the first cycle", &figure(first), &format!("{:.0} ms of processor time", ms(first)));
     app.close().await?;
     Ok(())
 }
 
-/// One cycle with its processor time and its duration.
+/// Runs a cycle and returns its report, processor time, and duration.
 pub async fn timed(app: &App) -> anyhow::Result<(CycleReport, Duration, Duration)> {
     let (start, began) = (cpu(), std::time::Instant::now());
     let report = app.tick(Job::Poll(Endpoint::UnlockEvents)).await?;
-    ensure!(report.asked as usize >= TOKENS && report.failed.is_empty(), "{report}: {:?}", report.failed.first());
+    ensure!(report.requested as usize >= TOKENS && report.failed.is_empty(), "{report}: {:?}", report.failed.first());
     Ok((report, cpu() - start, began.elapsed()))
 }
 
-/// Fetches each address once, several at a time, and answers how many bytes came.
+/// Fetches each URL once, several at a time, and returns the number of bytes.
 async fn fetch(paths: &Arc<Vec<String>>) -> anyhow::Result<usize> {
     let client = reqwest::Client::builder().build()?;
     let mut tasks = JoinSet::new();
-    for lane in 0..IN_FLIGHT {
+    for worker in 0..IN_FLIGHT {
         let (client, paths) = (client.clone(), paths.clone());
         tasks.spawn(async move {
             let mut bytes = 0;
-            for path in paths.iter().skip(lane).step_by(IN_FLIGHT) {
+            for path in paths.iter().skip(worker).step_by(IN_FLIGHT) {
                 bytes += client.get(path).send().await?.error_for_status()?.bytes().await?.len();
             }
             Ok::<usize, reqwest::Error>(bytes)

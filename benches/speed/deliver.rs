@@ -1,4 +1,4 @@
-//! Alerts through the durable outbox to a receiver on loopback, beside a loop that posts the same bodies and remembers nothing.
+//! Compares deliveries through the durable outbox to a receiver on loopback with posting the same bodies without storing anything.
 
 use std::{
     collections::HashMap,
@@ -25,31 +25,33 @@ use cliffwatch::{
 };
 use tokio::{net::TcpListener, sync::Notify};
 
+use testkit::Database;
+
 use crate::{
     cycle::config,
-    engines::Database,
     made::Schedules,
     measure::{line, ms, percentile, rate, ratio, short},
 };
 
-/// Deliveries in one go.
+/// The number of deliveries per round.
 const COUNT: usize = 2_000;
-/// Alerts of the steady stream, for their latency, and how many of them come in a second.
+/// The number of alerts in the steady stream, which measures latency.
 const STREAMED: usize = 600;
+/// The number of streamed alerts per second.
 const STREAM_RATE: usize = 100;
-/// Goes of each kind; the best counts.
+/// The number of rounds, of which the best counts.
 const ROUNDS: usize = 3;
-/// Posts under way at once: the default of `[delivery] concurrency`.
+/// The number of concurrent requests: the default of `[delivery] concurrency`.
 const IN_FLIGHT: usize = 4;
-/// Longer than this no step may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit of each step.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A receiver that keeps when each body came.
+/// A receiver that records the arrival time of each body.
 #[derive(Clone, Default)]
-pub struct Sink(Arc<(Mutex<Vec<IngestResult>>, Notify)>);
+pub struct Sink(Arc<(Mutex<Vec<ReceivedMessage>>, Notify)>);
 
-/// When a message came, and its body.
-type IngestResult = (Instant, Bytes);
+/// The arrival time and the body of a message.
+type ReceivedMessage = (Instant, Bytes);
 
 impl Sink {
     pub async fn take(State(sink): State<Sink>, body: Bytes) -> StatusCode {
@@ -64,25 +66,25 @@ impl Sink {
             loop {
                 let woken = self.0.1.notified();
                 {
-                    let mut came = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-                    if came.len() >= count {
-                        return std::mem::take(&mut *came);
+                    let mut received = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+                    if received.len() >= count {
+                        return std::mem::take(&mut *received);
                     }
                 }
                 woken.await;
             }
         };
-        tokio::time::timeout(PATIENCE, all).await.context("the deliveries did not come")
+        tokio::time::timeout(WAIT_TIMEOUT, all).await.context("the deliveries did not arrive in time")
     }
 }
 
 pub fn run() -> anyhow::Result<()> {
     install_crypto_provider();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(delivered())
+    runtime.block_on(measure_deliveries())
 }
 
-async fn delivered() -> anyhow::Result<()> {
+async fn measure_deliveries() -> anyhow::Result<()> {
     let sink = Sink::default();
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = format!("http://{}/hook", listener.local_addr()?);
@@ -92,7 +94,7 @@ async fn delivered() -> anyhow::Result<()> {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let config = config("http://127.0.0.1:9", &Database::File(folder.path().join("deliver.db")), &address)?;
     let clock = Clock::system();
-    let app = App::open(config, folder.path(), clock.clone(), Drive::Itself).await?;
+    let app = App::open(config, folder.path(), clock.clone(), Drive::Schedule).await?;
     let mut alerts = alerts(&app, ROUNDS * COUNT + STREAMED)?;
 
     let (mut durable, mut bare) = (Duration::MAX, Duration::MAX);
@@ -100,35 +102,39 @@ async fn delivered() -> anyhow::Result<()> {
         let batch = alerts.split_off(alerts.len() - COUNT);
         let start = Instant::now();
         commit(&app, &clock, batch).await?;
-        let came = sink.wait(COUNT).await?;
-        // Until what was sent is also recorded, it is not done.
+        let received = sink.wait(COUNT).await?;
+        // Wait until all deliveries are recorded.
         idle(&app).await?;
         durable = durable.min(start.elapsed());
-        bare = bare.min(post_alone(&address, &sink, came.into_iter().map(|(_, body)| body).collect()).await?);
+        bare = bare.min(post_only(&address, &sink, received.into_iter().map(|(_, body)| body).collect()).await?);
     }
     let mut latencies = stream(&app, &clock, &sink, alerts).await?;
-    line("posting alone", &format!("{} a second", short(rate(COUNT, bare))), &format!("{COUNT} messages, {IN_FLIGHT} at a time"));
+    line(
+        "posting only",
+        &format!("{} per second", short(rate(COUNT, bare))),
+        &format!("{COUNT} messages, {IN_FLIGHT} at a time"),
+    );
     line(
         "through the outbox",
-        &format!("{} a second", short(rate(COUNT, durable))),
-        &format!("{:.2} times as long; from one commit of all to all recorded as delivered", ratio(durable, bare)),
+        &format!("{} per second", short(rate(COUNT, durable))),
+        &format!("{:.2} times as long; from one commit of all alerts until all deliveries are recorded", ratio(durable, bare)),
     );
     line(
         "from a commit to the receiver",
         &format!("p50 {:.1} ms", ms(percentile(&mut latencies, 0.5))),
-        &format!("p99 {:.1} ms, of {STREAMED} at {STREAM_RATE} a second", ms(percentile(&mut latencies, 0.99))),
+        &format!("p99 {:.1} ms, of {STREAMED} at {STREAM_RATE} per second", ms(percentile(&mut latencies, 0.99))),
     );
     app.close().await?;
     Ok(())
 }
 
-/// Posts bodies and remembers nothing; how long it takes until all have come.
-async fn post_alone(address: &str, sink: &Sink, bodies: Vec<Bytes>) -> anyhow::Result<Duration> {
+/// Posts bodies without storing anything. Returns the time until all have arrived.
+async fn post_only(address: &str, sink: &Sink, bodies: Vec<Bytes>) -> anyhow::Result<Duration> {
     let client = reqwest::Client::builder().build()?;
     let start = Instant::now();
-    let lanes = (0..IN_FLIGHT).map(|lane| {
+    let workers = (0..IN_FLIGHT).map(|worker| {
         let (client, address) = (client.clone(), address.to_owned());
-        let bodies: Vec<Bytes> = bodies.iter().skip(lane).step_by(IN_FLIGHT).cloned().collect();
+        let bodies: Vec<Bytes> = bodies.iter().skip(worker).step_by(IN_FLIGHT).cloned().collect();
         tokio::spawn(async move {
             for body in bodies {
                 client.post(&address).header("content-type", "application/json").body(body).send().await?.error_for_status()?;
@@ -136,14 +142,14 @@ async fn post_alone(address: &str, sink: &Sink, bodies: Vec<Bytes>) -> anyhow::R
             Ok::<(), reqwest::Error>(())
         })
     });
-    for lane in lanes.collect::<Vec<_>>() {
-        lane.await??;
+    for worker in workers.collect::<Vec<_>>() {
+        worker.await??;
     }
     sink.wait(bodies.len()).await?;
     Ok(start.elapsed())
 }
 
-/// Commits alerts at a steady rate, one at a time, and answers how long after the end of its commit each came to the receiver.
+/// Commits single alerts at a steady rate. Returns the delays from each commit to the arrival.
 async fn stream(app: &App, clock: &Clock, sink: &Sink, alerts: Vec<(Alert, Notification)>) -> anyhow::Result<Vec<Duration>> {
     let mut beat = tokio::time::interval(Duration::from_secs(1) / u32::try_from(STREAM_RATE)?);
     let mut committed: HashMap<String, Instant> = HashMap::with_capacity(alerts.len());
@@ -156,17 +162,17 @@ async fn stream(app: &App, clock: &Clock, sink: &Sink, alerts: Vec<(Alert, Notif
     let mut latencies = Vec::with_capacity(committed.len());
     for (at, body) in sink.wait(committed.len()).await? {
         let body: serde_json::Value = serde_json::from_slice(&body)?;
-        let told = body.pointer("/data/alerts").and_then(serde_json::Value::as_array).context("a message tells alerts")?;
-        for alert in told {
-            let id = alert.get("id").and_then(serde_json::Value::as_str).context("an alert has an id")?;
-            latencies.push(at.saturating_duration_since(*committed.get(id).context("an alert of the stream")?));
+        let notified = body.pointer("/data/alerts").and_then(serde_json::Value::as_array).context("a message without alerts")?;
+        for alert in notified {
+            let id = alert.get("id").and_then(serde_json::Value::as_str).context("an alert without an id")?;
+            latencies.push(at.saturating_duration_since(*committed.get(id).context("an unknown alert")?));
         }
     }
-    ensure!(latencies.len() == committed.len(), "{} alerts came of {}", latencies.len(), committed.len());
+    ensure!(latencies.len() == committed.len(), "{} of {} alerts arrived", latencies.len(), committed.len());
     Ok(latencies)
 }
 
-/// Waits until nothing is undelivered.
+/// Waits until the outbox is empty.
 pub async fn idle(app: &App) -> anyhow::Result<()> {
     let done = async {
         while !app.store().pending_receivers().await?.is_empty() {
@@ -174,7 +180,7 @@ pub async fn idle(app: &App) -> anyhow::Result<()> {
         }
         Ok(())
     };
-    tokio::time::timeout(PATIENCE, done).await.context("the deliveries were not recorded")?
+    tokio::time::timeout(WAIT_TIMEOUT, done).await.context("the deliveries were not recorded")?
 }
 
 pub async fn commit(app: &App, clock: &Clock, alerts: Vec<(Alert, Notification)>) -> anyhow::Result<()> {
@@ -184,7 +190,7 @@ pub async fn commit(app: &App, clock: &Clock, alerts: Vec<(Alert, Notification)>
     Ok(())
 }
 
-/// Alerts as the starter rules raise them over made-up tokens.
+/// Creates alerts with the starter rules on made-up tokens.
 pub fn alerts(app: &App, count: usize) -> anyhow::Result<Vec<(Alert, Notification)>> {
     let now: Timestamp = "2025-06-01T00:00:00Z".parse()?;
     let schedules = Schedules::read()?;
@@ -194,7 +200,7 @@ pub fn alerts(app: &App, count: usize) -> anyhow::Result<Vec<(Alert, Notificatio
         if made.len() >= count {
             break;
         }
-        ensure!(number < 100 * count, "the rules raise too few alerts");
+        ensure!(number < 100 * count, "the rules fire too few alerts");
         let token = Token { item: Schedules::item(number)?, ..Token::unknown(Schedules::id(number)) };
         let records = apply(&[], &Diff { put: baseline_unlocks(&[], &schedules.events(number, 1.0), now), ..Diff::default() });
         let facts = TokenFacts {
@@ -208,12 +214,13 @@ pub fn alerts(app: &App, count: usize) -> anyhow::Result<Vec<(Alert, Notificatio
             alerts: &[],
             polled_at: &[],
         };
-        let draft = evaluate(&[facts], &active.context(now), &mut Limits::default());
-        let openings = draft.openings().len();
-        let verdict = draft.assign_episodes(&vec![0; openings]);
-        for notice in verdict.notifications {
-            let alert = verdict.alerts.iter().find(|alert| alert.id == notice.alert).context("a notice has an alert")?;
-            made.push((alert.clone(), notice));
+        let transitions = evaluate(&[facts], &active.context(now), &mut Limits::default());
+        let openings = transitions.openings().len();
+        let decision = transitions.assign_episodes(&vec![0; openings]);
+        for notification in decision.notifications {
+            let alert =
+                decision.alerts.iter().find(|alert| alert.id == notification.alert).context("a notification without an alert")?;
+            made.push((alert.clone(), notification));
         }
     }
     made.truncate(count);

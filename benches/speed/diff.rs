@@ -1,8 +1,11 @@
-//! What a complete answer changes: the same, with other prices, and corrected.
+//! Measures the diff of complete responses: unchanged, with other prices, and corrected.
 
 use chrono::TimeDelta;
 use cliffwatch::{
-    engine::diff::{Diff, Settings, UnlockPoll, apply, baseline_unlocks, diff_unlocks},
+    engine::{
+        diff::{Diff, UnlockPoll, apply, baseline_unlocks, diff_unlocks},
+        removal::{ProofPolicy, RemovalProof, ResponseQuality},
+    },
     model::{
         supply::{Timestamp, TokenId, Tracked},
         wire::UnlockEvent,
@@ -22,7 +25,8 @@ struct Case {
 
 pub fn run() -> anyhow::Result<()> {
     let now: Timestamp = "2026-01-01T00:00:00Z".parse()?;
-    let (settings, mut rows) = (Settings::default(), 0);
+    let mut rows = 0;
+    let proof = RemovalProof::new(ProofPolicy::default(), ResponseQuality::Complete, &[], None, now);
     let mut cases = Vec::new();
     for (token, events, _) in bundled()? {
         rows += tranches(&events);
@@ -30,18 +34,18 @@ pub fn run() -> anyhow::Result<()> {
         cases.push(Case { token, before, events });
     }
     let measure = |what: &str, cases: &[Case]| {
-        let of = |case: &Case| diff_unlocks(&UnlockPoll::of(&case.token, &settings, now), &case.before, &[], &case.events);
-        let told: usize = cases.iter().map(|case| of(case).changes.len()).sum();
+        let of = |case: &Case| diff_unlocks(&UnlockPoll::of(&case.token, now), &case.before, &proof, &case.events);
+        let reported: usize = cases.iter().map(|case| of(case).changes.len()).sum();
         let took = best(|| cases.iter().map(|case| of(case).put.len()).sum::<usize>());
-        line(what, &format!("{} tranches/s", short(rate(rows, took))), &format!("{told} changes told of {} tokens", cases.len()));
+        line(what, &format!("{} tranches/s", short(rate(rows, took))), &format!("{reported} changes for {} tokens", cases.len()));
     };
-    measure("the same schedules", &cases);
+    measure("unchanged schedules", &cases);
     for case in &mut cases {
         case.events.iter_mut().for_each(|event| alter(event, TimeDelta::zero(), 1.0, 1.01));
     }
     measure("other prices", &cases);
     for case in &mut cases {
-        // The later half of each schedule comes a month later.
+        // Move the later half of each schedule by a month.
         let half = case.events.len() / 2;
         case.events.iter_mut().skip(half).for_each(|event| alter(event, TimeDelta::days(30), 1.0, 1.0));
     }

@@ -1,12 +1,11 @@
-//! The same work on each engine that keeps the data: cycles, deliveries, and copies of the large database from one to the other.
+//! Measures the same work on both database engines: cycles, deliveries, and copies of the large database.
 //!
-//! `CLIFFWATCH_TEST_POSTGRES=postgres://user@host:port/database` names a server; `tests/postgres/run cargo bench --bench speed --
-//! scale space engines` starts one. Without it there are the rows of SQLite alone. The server's own processor time is not ours: there
-//! the clock counts.
+//! `CLIFFWATCH_TEST_POSTGRES=postgres://user@host:port/database` is the server; `tests/postgres/run cargo bench --bench speed -- scale
+//! space engines` starts one. Without a server, only SQLite is measured. Compare wall-clock times, because the processor time of the
+//! server is not included.
 
 use std::{
-    path::{Path, PathBuf},
-    process::Command,
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -15,7 +14,7 @@ use axum::{Router, routing::post};
 use cliffwatch::{
     daemon::{
         app::{App, Drive},
-        place::place_named,
+        database_url::parse_database,
         schedule::Job,
     },
     model::{
@@ -27,6 +26,7 @@ use cliffwatch::{
     source::install_crypto_provider,
     store::Store,
 };
+use testkit::{Database, create_schema};
 use tokio::net::TcpListener;
 
 use crate::{
@@ -37,48 +37,15 @@ use crate::{
     upstream::Upstream,
 };
 
-/// Rounds of each kind; the best counts.
+/// The number of rounds, of which the best counts.
 const ROUNDS: usize = 3;
-/// Messages of one go: turned by hand, the outbox sends one after the other.
+/// The number of messages per round. A manually driven outbox sends them one after another.
 const MESSAGES: usize = 200;
 
-/// Where a bench keeps its data.
-pub enum Database {
-    File(PathBuf),
-    /// The address of a schema of its own.
-    Server(String),
-}
-
-impl Database {
-    /// The line of `[store]` that names it.
-    pub fn setting(&self) -> String {
-        match self {
-            Self::File(path) => format!("path = {path:?}"),
-            Self::Server(url) => format!("url = {url:?}"),
-        }
-    }
-
-    /// An empty one on each engine that there is; files lie in `folder`.
-    fn each(folder: &Path) -> anyhow::Result<Vec<(&'static str, Self)>> {
-        let mut all = vec![("SQLite", Self::File(folder.join("engines.db")))];
-        if let Some(url) = server() {
-            all.push(("PostgreSQL", Self::Server(schema(&url)?)));
-        }
-        Ok(all)
-    }
-}
-
-/// The server that the benches may use.
-fn server() -> Option<String> {
-    std::env::var("CLIFFWATCH_TEST_POSTGRES").ok().filter(|url| !url.is_empty())
-}
-
-/// The address of an empty schema on the server.
-fn schema(url: &str) -> anyhow::Result<String> {
-    let schema = format!("bench_{:x}", fastrand::u64(..));
-    let made = Command::new("psql").args([url, "-X", "-q", "-c", &format!("CREATE SCHEMA {schema}")]).status()?;
-    ensure!(made.success(), "no schema on {url}");
-    Ok(format!("{url}?options=-csearch_path%3D{schema}"))
+/// Creates an empty database on each available engine, with files in `folder`.
+fn databases(folder: &Path) -> Vec<(&'static str, Database)> {
+    let server = create_schema().map(|url| ("PostgreSQL", Database::Server(url)));
+    [("SQLite", Database::File(folder.join("engines.db")))].into_iter().chain(server).collect()
 }
 
 pub fn run() -> anyhow::Result<()> {
@@ -86,20 +53,20 @@ pub fn run() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
-        for (engine, database) in Database::each(folder.path())? {
+        for (engine, database) in databases(folder.path()) {
             println!(" {engine}");
-            worked(&database, folder.path()).await?;
+            measure_work(&database, folder.path()).await?;
         }
-        if let Some(url) = server() {
-            return copied(&url, folder.path()).await;
+        if let Some(url) = create_schema() {
+            return measure_copies(&url, folder.path()).await;
         }
-        println!(" no server is named: nothing is copied, and nothing was run on one");
+        println!(" no server is configured: PostgreSQL and copies are not measured");
         Ok(())
     })
 }
 
-/// Cycles and deliveries.
-async fn worked(database: &Database, folder: &Path) -> anyhow::Result<()> {
+/// Measures cycles and deliveries.
+async fn measure_work(database: &Database, folder: &Path) -> anyhow::Result<()> {
     let sink = Sink::default();
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let receiver = format!("http://{}/hook", listener.local_addr()?);
@@ -107,12 +74,12 @@ async fn worked(database: &Database, folder: &Path) -> anyhow::Result<()> {
     tokio::spawn(serve::serve(listener, router, std::future::pending()));
     let upstream = Upstream::start(TOKENS)?;
     let clock = Clock::system();
-    let app = App::open(config(&upstream.address, database, &receiver)?, folder, clock.clone(), Drive::Crank).await?;
+    let app = App::open(config(&upstream.address, database, &receiver)?, folder, clock.clone(), Drive::Manual).await?;
 
     app.tick(Job::Poll(Endpoint::TokenList)).await?;
     let (_, first, first_wall) = timed(&app).await?;
     let (mut unchanged, mut unchanged_wall) = (Duration::MAX, Duration::MAX);
-    let (mut moved, mut moved_wall) = (Duration::MAX, Duration::MAX);
+    let (mut repriced, mut repriced_wall) = (Duration::MAX, Duration::MAX);
     for _ in 0..ROUNDS {
         let (report, took, wall) = timed(&app).await?;
         ensure!(report.unchanged as usize == TOKENS, "{report}");
@@ -122,16 +89,16 @@ async fn worked(database: &Database, folder: &Path) -> anyhow::Result<()> {
         upstream.reprice().await?;
         let (report, took, wall) = timed(&app).await?;
         ensure!(report.fresh as usize == TOKENS && report.changes.is_empty(), "{report}");
-        (moved, moved_wall) = (moved.min(took), moved_wall.min(wall));
+        (repriced, repriced_wall) = (repriced.min(took), repriced_wall.min(wall));
     }
     let cycle = |what: &str, took: Duration, wall: Duration| {
-        line(what, &format!("{:.0} ms", ms(wall)), &format!("{:.0} ms of our processor; {TOKENS} tokens", ms(took)));
+        line(what, &format!("{:.0} ms", ms(wall)), &format!("{:.0} ms of our processor time; {TOKENS} tokens", ms(took)));
     };
-    cycle("the first cycle of all", first, first_wall);
-    cycle("a cycle, all answers unchanged", unchanged, unchanged_wall);
-    cycle("a cycle, all prices moved", moved, moved_wall);
+    cycle("the first cycle", first, first_wall);
+    cycle("a cycle, all responses unchanged", unchanged, unchanged_wall);
+    cycle("a cycle, all prices changed", repriced, repriced_wall);
 
-    // What the cycles told is out of the way before deliveries are timed.
+    // Drop the deliveries of the cycles before measuring.
     let filter = OutboxFilter { states: vec![DeliveryState::Due], limit: 10_000, ..OutboxFilter::default() };
     let due = app.store().outbox(filter).await?.into_iter().map(|row| row.id).collect();
     app.store().drop_deliveries(due).await?;
@@ -147,25 +114,24 @@ async fn worked(database: &Database, folder: &Path) -> anyhow::Result<()> {
         took = took.min(start.elapsed());
     }
     line(
-        "through the outbox, one after the other",
-        &format!("{} a second", short(rate(MESSAGES, took))),
-        &format!("{MESSAGES} messages, from one commit of all to all recorded as delivered"),
+        "through the outbox, one after another",
+        &format!("{} per second", short(rate(MESSAGES, took))),
+        &format!("{MESSAGES} messages, from one commit of all alerts until all deliveries are recorded"),
     );
     app.close().await?;
     Ok(())
 }
 
-/// The large database to the server and back.
-async fn copied(url: &str, folder: &Path) -> anyhow::Result<()> {
+/// Measures copies of the large database to the server and back.
+async fn measure_copies(url: &str, folder: &Path) -> anyhow::Result<()> {
     let source = space::corrected().await?;
     let size = source.metadata()?.len() as f64 / 1e6;
-    let server = schema(url)?;
-    let place = |text: &str| place_named(text, None).map_err(|problem| anyhow::anyhow!("{problem:?}"));
+    let place = |text: &str| parse_database(text, None).map_err(|problem| anyhow::anyhow!("{problem:?}"));
     let file = place(source.to_str().context("a path")?)?;
     let back = folder.join("back.db");
-    let (there, back) = (place(&server)?, place(back.to_str().context("a path")?)?);
+    let (there, back) = (place(url)?, place(back.to_str().context("a path")?)?);
     println!(" `store copy` of a million tranches, each event in three versions: {size:.0} MB");
-    for (what, from, to) in [("from SQLite to PostgreSQL", &file, &there), ("and back", &there, &back)] {
+    for (what, from, to) in [("from SQLite to PostgreSQL", &file, &there), ("from PostgreSQL to SQLite", &there, &back)] {
         let (from, to) = (from.clone(), to.clone());
         let start = Instant::now();
         let now = Clock::system().now();

@@ -1,4 +1,4 @@
-//! Rules over records: the conditions alone, and a whole active.
+//! Measures rules on records: conditions only, and complete evaluations.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -22,7 +22,7 @@ use crate::{
     measure::{best, line, rate, short},
 };
 
-/// Thresholds that nothing reaches: each record is looked at by each rule, and nothing is told.
+/// Conditions that are never true, so that only the evaluation is measured.
 const QUIET: [&str; 5] = [
     "cliffValue >= 1e15",
     "valueToMarketCap >= 1000 || cliffValue >= 1e15",
@@ -69,39 +69,39 @@ pub fn run() -> anyhow::Result<()> {
     let quiet = quiet.set;
     let pairs = records * quiet.rules.len();
     let took = best(|| {
-        let mut held = 0;
+        let mut matches = 0;
         for (token, records) in &known {
             for record in records {
                 let scope =
                     Scope { token: Some(token), record: Some(record), change: None, source: None, totals: None, lead: None, now };
-                held += quiet.rules.iter().filter(|rule| matches!(rule.holds(&scope), Truth::True)).count();
+                matches += quiet.rules.iter().filter(|rule| matches!(rule.holds(&scope), Truth::True)).count();
             }
         }
-        held
+        matches
     });
     line(
-        "conditions alone",
+        "conditions only",
         &format!("{} pairs/s", short(rate(pairs, took))),
         &format!("{records} records, {} rules", quiet.rules.len()),
     );
     let context = EvaluationContext { rules: &quiet, routes: &routes, now };
     let took = best(|| evaluate(&facts, &context, &mut Limits::default()).openings().len());
     line(
-        "a judgement in which nothing fires",
+        "an evaluation in which nothing fires",
         &format!("{} pairs/s", short(rate(pairs, took))),
-        "dates, levels and open alerts included",
+        "including dates, levels, and firing alerts",
     );
 
     let files = rules::read_files(&["rules/*.toml".to_owned()], Path::new(env!("CARGO_MANIFEST_DIR")));
     let starter = rules::load(&files.files, &around);
     ensure!(starter.is_usable(), "{:?}", starter.diagnostics);
     let context = EvaluationContext { rules: &starter.set, routes: &routes, now };
-    let told = evaluate(&facts, &context, &mut Limits::default()).openings().len();
+    let fired = evaluate(&facts, &context, &mut Limits::default()).openings().len();
     let took = best(|| evaluate(&facts, &context, &mut Limits::default()).openings().len());
     line(
         "the starter rules",
         &format!("{} pairs/s", short(rate(records * starter.set.rules.len(), took))),
-        &format!("{} rules; {told} alerts with their texts, {} alerts/s", starter.set.rules.len(), short(rate(told, took))),
+        &format!("{} rules; {fired} alerts with their texts, {} alerts/s", starter.set.rules.len(), short(rate(fired, took))),
     );
     Ok(())
 }

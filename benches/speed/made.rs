@@ -1,4 +1,4 @@
-//! Tokens that are made up from the bundled schedules: each copy moved in time and scaled in size, the same for the same number.
+//! Made-up tokens from the bundled schedules, shifted in time and scaled in size. The same number always gives the same token.
 
 use std::{fs, path::PathBuf};
 
@@ -9,10 +9,10 @@ use cliffwatch::model::{
     wire::{Maybe, TokenItem, UnlockEvent},
 };
 
-/// Tranches that a made-up token has on average.
+/// The average number of tranches per made-up token.
 pub const TRANCHES_EACH: usize = 100;
 
-/// Real schedules, the longest first.
+/// Bundled schedules, longest first.
 pub struct Schedules(Vec<Vec<UnlockEvent>>);
 
 /// The folder of the bundled schedules.
@@ -20,7 +20,7 @@ pub fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("data/unlock-events")
 }
 
-/// Every bundled schedule: the token, its events, and the text they were read from.
+/// All bundled schedules: token, events, and file text.
 pub fn bundled() -> anyhow::Result<Vec<(TokenId, Vec<UnlockEvent>, String)>> {
     let mut files: Vec<PathBuf> = fs::read_dir(folder())?.filter_map(|entry| Some(entry.ok()?.path())).collect();
     files.sort();
@@ -33,7 +33,7 @@ pub fn bundled() -> anyhow::Result<Vec<(TokenId, Vec<UnlockEvent>, String)>> {
     files.into_iter().map(read).collect()
 }
 
-/// Tranches of a schedule.
+/// The number of tranches in a schedule.
 pub fn tranches(events: &[UnlockEvent]) -> usize {
     let of = |event: &UnlockEvent| {
         event.cliff_unlocks.get().map_or(0, |cliffs| cliffs.allocation_breakdown.items().len())
@@ -43,7 +43,7 @@ pub fn tranches(events: &[UnlockEvent]) -> usize {
 }
 
 impl Schedules {
-    /// As many of the longest bundled schedules as have [`TRANCHES_EACH`] tranches on average.
+    /// Reads the longest bundled schedules, so many that they have [`TRANCHES_EACH`] tranches on average.
     pub fn read() -> anyhow::Result<Self> {
         let mut schedules: Vec<Vec<UnlockEvent>> = bundled()?.into_iter().map(|(_, events, _)| events).collect();
         schedules.sort_by_key(|events| std::cmp::Reverse(tranches(events)));
@@ -61,7 +61,7 @@ impl Schedules {
         TokenId::from(format!("token-{number:05}"))
     }
 
-    /// Its row in the token list.
+    /// The row of a made-up token in the token list.
     pub fn item(number: usize) -> anyhow::Result<TokenItem> {
         Ok(serde_json::from_value(serde_json::json!({
             "id": Self::id(number).as_str(), "name": format!("Token {number}"), "symbol": format!("T{number}"), "listedMethod": "INTERNAL",
@@ -70,7 +70,7 @@ impl Schedules {
         }))?)
     }
 
-    /// Its schedule, with all prices multiplied by `price`.
+    /// The schedule of a made-up token, with all prices multiplied by `price`.
     pub fn events(&self, number: usize, price: f64) -> Vec<UnlockEvent> {
         let (copy, source) = (number / self.0.len(), number % self.0.len());
         let by = TimeDelta::days(i64::try_from(copy % 365).unwrap_or_default());
@@ -85,7 +85,7 @@ impl Schedules {
     }
 }
 
-/// Moves an event in time, multiplies its amounts by `size` and its prices by `price`.
+/// Shifts an event in time, and multiplies its amounts by `size` and its prices by `price`.
 pub fn alter(event: &mut UnlockEvent, by: TimeDelta, size: f64, price: f64) {
     let moved = |at: &mut Maybe<Timestamp>| {
         if let Some(at) = at.get_mut() {

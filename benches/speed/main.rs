@@ -1,9 +1,9 @@
-//! How fast and how large: `cargo bench --bench speed [-- SECTION…]`, where a section is `parse`, `diff`, `evaluate`, `commit`,
-//! `deliver`, `cycle`, `backtest`, `scale`, `space`, `year` or `engines`.
+//! Measures speed, memory, and disk use: `cargo bench --bench speed [-- SECTION…]`. The sections are `parse`, `diff`, `evaluate`,
+//! `commit`, `deliver`, `cycle`, `backtest`, `scale`, `space`, and `engines`.
 //!
-//! Each section prints rates, and beside them what the same work costs where only the bare minimum is done: the ratio between the
-//! two says more than a time, which belongs to one machine. Best of several rounds, since whatever else a machine does only ever
-//! adds. The records are the bundled schedules, and copies of them moved in time and scaled in size.
+//! Where possible, a section compares the work with the bare minimum, because a ratio depends less on the machine than a time. The best of
+//! several rounds counts, because other load only adds time. The data are the bundled schedules, and copies of them shifted in time and
+//! scaled in size.
 
 mod backtest;
 mod commit;
@@ -20,7 +20,6 @@ mod scale;
 mod space;
 mod through;
 mod upstream;
-mod year;
 
 use measure::Section;
 
@@ -30,7 +29,7 @@ fn main() -> anyhow::Result<()> {
         return upstream::serve(&wanted.split_off(1));
     }
     wanted.retain(|arg| !arg.starts_with("--"));
-    let sections: [Section; 11] = [
+    let sections: [Section; 10] = [
         ("parse", parse::run),
         ("diff", diff::run),
         ("evaluate", evaluate::run),
@@ -40,12 +39,11 @@ fn main() -> anyhow::Result<()> {
         ("backtest", backtest::run),
         ("scale", scale::run),
         ("space", space::run),
-        ("year", year::run),
         ("engines", engines::run),
     ];
     if let Some(unknown) = wanted.iter().find(|name| sections.iter().all(|(known, _)| known != name)) {
         let known: Vec<&str> = sections.iter().map(|(name, _)| *name).collect();
-        anyhow::bail!("no section {unknown:?}; there are {}", known.join(", "));
+        anyhow::bail!("unknown section {unknown:?}; expected one of {}", known.join(", "));
     }
     for (name, run) in sections {
         if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {

@@ -1,4 +1,4 @@
-//! Clocks, and lines of figures.
+//! Clocks and formatting of results.
 
 use std::{
     hint::black_box,
@@ -7,15 +7,15 @@ use std::{
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// A section: its name, and what prints it.
+/// The name of a section and its function.
 pub type Section = (&'static str, fn() -> anyhow::Result<()>);
 
-/// How long a measurement goes on.
+/// The minimum duration of a measurement.
 const BUDGET: Duration = Duration::from_millis(1_500);
-/// How often it runs at least.
+/// The minimum number of rounds.
 const ROUNDS: u32 = 5;
 
-/// The best time of several rounds.
+/// Returns the best time of several rounds.
 pub fn best<T>(mut run: impl FnMut() -> T) -> Duration {
     let began = Instant::now();
     let mut best = Duration::MAX;
@@ -29,18 +29,18 @@ pub fn best<T>(mut run: impl FnMut() -> T) -> Duration {
     best
 }
 
-/// Processor time that this process has used, all threads together.
+/// The processor time of all threads of this process.
 pub fn cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
-/// `count` in `took`, a second.
+/// The rate per second.
 pub fn rate(count: usize, took: Duration) -> f64 {
     count as f64 / took.as_secs_f64().max(1e-9)
 }
 
-/// How many times longer `a` is than `b`.
+/// The ratio of two durations, `a / b`.
 pub fn ratio(a: Duration, b: Duration) -> f64 {
     a.as_secs_f64() / b.as_secs_f64().max(1e-9)
 }
@@ -60,12 +60,12 @@ pub fn short(number: f64) -> String {
     }
 }
 
-/// Prints a line: what was done, the figure that counts, and what else is worth knowing.
+/// Prints a result line: the measured work, the main figure, and details.
 pub fn line(what: &str, figure: &str, more: &str) {
     println!("  {what:<46} {figure:>22}   {more}");
 }
 
-/// The value at `share` (0 to 1) of what is sorted here.
+/// Sorts durations and returns the percentile at `share` (0 to 1).
 pub fn percentile(times: &mut [Duration], share: f64) -> Duration {
     times.sort_unstable();
     let index = ((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1));

@@ -1,7 +1,7 @@
-//! The real binary, as the unit in `systemd/` runs it, and what it takes of memory and processor all the time.
+//! Runs the real binary with the settings of the systemd unit and measures its memory and processor_time time.
 //!
-//! A phase has a highest mark of its own: the kernel keeps it, and forgets it where a phase begins (`clear_refs`), so that no peak falls
-//! between two looks. What of it is ours and what the program file is by looks, one every [`LOOK`].
+//! The peak of each phase comes from the kernel's high-water mark, reset at the start of the phase with `clear_refs`, so no peak is missed.
+//! The split into anonymous and file memory is sampled every [`SAMPLE_INTERVAL`].
 
 use std::{
     fs,
@@ -22,37 +22,37 @@ use anyhow::{Context, ensure};
 
 use crate::measure::line;
 
-/// How often memory is looked at.
-const LOOK: Duration = Duration::from_millis(50);
-/// How often the kernel counts processor time, a second.
-const TICKS: u64 = 100;
-/// Longer than this nothing may take.
-pub const PATIENCE: Duration = Duration::from_secs(600);
-/// The allocator, as the unit sets it.
+/// The interval between memory samples.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
+/// The kernel's clock ticks per second.
+const TICKS_PER_SEC: u64 = 100;
+/// The time limit of each step.
+pub const WAIT_TIMEOUT: Duration = Duration::from_secs(600);
+/// The allocator settings of the unit.
 const ALLOCATOR: [(&str, &str); 3] =
     [("MALLOC_ARENA_MAX", "1"), ("MALLOC_MMAP_THRESHOLD_", "65536"), ("MALLOC_TRIM_THRESHOLD_", "65536")];
 
-/// What a process took of memory, KiB.
+/// The memory of a process in KiB.
 #[derive(Clone, Copy, Default)]
 pub struct Memory {
     pub resident: u64,
-    /// Our own: heap and stacks.
+    /// Private memory: the heap and all stacks.
     pub anonymous: u64,
-    /// The program file and its libraries.
+    /// Mapped program file and libraries.
     pub file: u64,
-    /// The highest of `resident` since the phase began.
-    pub highest: u64,
+    /// The peak of `resident` since the start of the phase.
+    pub peak: u64,
 }
 
 impl Memory {
-    /// Of a process; none where it is gone.
+    /// Reads the memory of a process. `None` if it has exited.
     fn of(id: u32) -> Option<Self> {
         let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
         let kib = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
             line.trim_start_matches(':').trim().trim_end_matches(" kB").parse().ok()
         };
-        Some(Self { resident: kib("VmRSS")?, anonymous: kib("RssAnon")?, file: kib("RssFile")?, highest: kib("VmHWM")? })
+        Some(Self { resident: kib("VmRSS")?, anonymous: kib("RssAnon")?, file: kib("RssFile")?, peak: kib("VmHWM")? })
     }
 
     fn most(self, other: Self) -> Self {
@@ -60,40 +60,39 @@ impl Memory {
             resident: self.resident.max(other.resident),
             anonymous: self.anonymous.max(other.anonymous),
             file: self.file.max(other.file),
-            highest: self.highest.max(other.highest),
+            peak: self.peak.max(other.peak),
         }
     }
 }
 
-/// KiB as text.
 fn mib(kib: u64) -> String {
     format!("{:.1} MiB", kib as f64 / 1024.0)
 }
 
-/// Processor time of a process so far, of all its threads.
-fn processor(id: u32) -> Duration {
+/// The processor_time time of all threads of a process so far.
+fn processor_time(id: u32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-    // The name in brackets may hold anything; after it come the state, and of the numbers the 12th and 13th.
+    // Skip the process name in parentheses. The 12th and 13th fields after it are user and system time.
     let times = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
-    Duration::from_millis(times.filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>() * 1000 / TICKS)
+    Duration::from_millis(times.filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>() * 1000 / TICKS_PER_SEC)
 }
 
-/// Looks at the memory of a process until it is dropped.
+/// Samples the memory of a process until dropped.
 pub struct Watch {
     id: u32,
     most: Arc<Mutex<Memory>>,
     is_over: Arc<AtomicBool>,
-    looking: Option<JoinHandle<()>>,
+    sampler: Option<JoinHandle<()>>,
     phase: &'static str,
     began: Instant,
-    processor: Duration,
+    processor_time: Duration,
 }
 
 impl Watch {
-    /// Begins with a phase of this name.
+    /// Starts with a phase of this name.
     pub fn start(id: u32, phase: &'static str) -> Self {
         let (most, is_over) = (Arc::new(Mutex::new(Memory::default())), Arc::new(AtomicBool::new(false)));
-        let looking = {
+        let sampler = {
             let (most, is_over) = (most.clone(), is_over.clone());
             std::thread::spawn(move || {
                 while !is_over.load(Ordering::Relaxed)
@@ -102,37 +101,37 @@ impl Watch {
                     let mut most = most.lock().unwrap_or_else(PoisonError::into_inner);
                     *most = most.most(now);
                     drop(most);
-                    std::thread::sleep(LOOK);
+                    std::thread::sleep(SAMPLE_INTERVAL);
                 }
             })
         };
-        Self { id, most, is_over, looking: Some(looking), phase, began: Instant::now(), processor: processor(id) }
+        Self { id, most, is_over, sampler: Some(sampler), phase, began: Instant::now(), processor_time: processor_time(id) }
     }
 
-    /// What the phase that ends now took at most; another begins.
+    /// Ends the current phase and starts another. Prints and returns the peak of the ended phase.
     pub fn next(&mut self, phase: &'static str) -> Memory {
         let mut most = self.most.lock().unwrap_or_else(PoisonError::into_inner);
-        // The mark of the kernel is the phase's own, whatever a look saw of the one before; of a process that has ended there is the look.
-        let now = Memory::of(self.id).unwrap_or(Memory { highest: most.resident, ..Memory::default() });
-        let done = Memory { highest: now.highest, ..most.most(now) };
+        // Use the kernel's mark, or the samples if the process has exited.
+        let now = Memory::of(self.id).unwrap_or(Memory { peak: most.resident, ..Memory::default() });
+        let done = Memory { peak: now.peak, ..most.most(now) };
         *most = Memory::default();
-        // Where this is refused, the mark is that of all phases so far, which is no less.
+        // If this fails, the mark covers all phases so far, which is an upper bound.
         let _ = fs::write(format!("/proc/{}/clear_refs", self.id), "5");
         drop(most);
-        let spent = processor(self.id);
+        let spent = processor_time(self.id);
         line(
             &format!("{}: peak", self.phase),
-            &mib(done.highest),
+            &mib(done.peak),
             &format!(
-                "{} at its end; at most {} our own, {} of the file; {:.1} s, {:.2} s of processor",
+                "{} at the end; at most {} anonymous, {} file; {:.1} s, {:.2} s of processor time",
                 mib(now.resident),
                 mib(done.anonymous),
                 mib(done.file),
                 self.began.elapsed().as_secs_f64(),
-                spent.saturating_sub(self.processor).as_secs_f64(),
+                spent.saturating_sub(self.processor_time).as_secs_f64(),
             ),
         );
-        (self.phase, self.began, self.processor) = (phase, Instant::now(), spent);
+        (self.phase, self.began, self.processor_time) = (phase, Instant::now(), spent);
         done
     }
 }
@@ -140,38 +139,37 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        if let Some(looking) = self.looking.take() {
-            // It looks and sleeps; there is nothing in it that fails.
-            let _ = looking.join();
+        if let Some(sampler) = self.sampler.take() {
+            // The sampling thread does not panic.
+            let _ = sampler.join();
         }
     }
 }
 
-/// The binary, to be given a command.
+/// A command for the binary.
 pub fn binary() -> Command {
     let mut command =
         Command::new(std::env::var_os("CLIFFWATCH_BENCH_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_cliffwatch").into()));
-    // What is set outside wins: another allocator's settings can be tried.
+    // The environment overrides the settings, to allow experiments.
     command.envs(ALLOCATOR.map(|(name, set)| (name, std::env::var(name).unwrap_or_else(|_| set.into()))));
     command
 }
 
-/// The daemon, running.
 pub struct Daemon {
     child: Child,
-    /// From exec to READY.
+    /// The time from exec to READY.
     pub ready: Duration,
     pub watch: Watch,
     lines: mpsc::Receiver<String>,
 }
 
 impl Daemon {
-    /// Starts it and waits until it says that it is ready, as systemd would.
+    /// Starts the daemon and waits for READY, like systemd.
     pub fn start(config: &Path, folder: &Path) -> anyhow::Result<Self> {
         Self::start_within(config, folder, Duration::from_secs(15))
     }
 
-    /// The same, where a start takes its time.
+    /// Like [`Self::start`], with another time limit.
     pub fn start_within(config: &Path, folder: &Path, within: Duration) -> anyhow::Result<Self> {
         let address = folder.join("notify");
         fs::remove_file(&address).ok();
@@ -188,7 +186,7 @@ impl Daemon {
             .stderr(Stdio::piped())
             .spawn()?;
         let watch = Watch::start(child.id(), "until READY");
-        let stderr = child.stderr.take().context("its log")?;
+        let stderr = child.stderr.take().context("no stderr")?;
         let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
@@ -202,7 +200,7 @@ impl Daemon {
         loop {
             let length = socket
                 .recv(&mut message)
-                .with_context(|| format!("it is not ready: {:?}", daemon.lines.try_iter().collect::<Vec<_>>()))?;
+                .with_context(|| format!("not ready in time: {:?}", daemon.lines.try_iter().collect::<Vec<_>>()))?;
             if String::from_utf8_lossy(message.get(..length).unwrap_or_default()).lines().any(|line| line == "READY=1") {
                 daemon.ready = began.elapsed();
                 return Ok(daemon);
@@ -210,37 +208,36 @@ impl Daemon {
         }
     }
 
-    /// Waits for a line of the log with this text in it.
+    /// Waits for a log line that contains this text.
     pub fn wait_for(&mut self, text: &str) -> anyhow::Result<String> {
         self.wait_until(text, |line| line.contains(text))
     }
 
-    /// Waits for a line of the log for which this holds; `what` is told where none comes.
-    pub fn wait_until(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> anyhow::Result<String> {
-        let deadline = Instant::now() + PATIENCE;
+    /// Waits for a log line that matches. `what` describes it in the error.
+    pub fn wait_until(&mut self, what: &str, is_match: impl Fn(&str) -> bool) -> anyhow::Result<String> {
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         loop {
             let line = self
                 .lines
                 .recv_timeout(deadline.saturating_duration_since(Instant::now()))
                 .with_context(|| format!("no {what:?} in the log"))?;
-            if is_it(&line) {
+            if is_match(&line) {
                 return Ok(line);
             }
         }
     }
 
-    /// Sends it a signal.
     pub fn signal(&self, signal: rustix::process::Signal) -> anyhow::Result<()> {
-        let id = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw).context("its number")?;
+        let id = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw).context("the process id")?;
         Ok(rustix::process::kill_process(id, signal)?)
     }
 
-    /// Asks it to stop and waits until it has.
+    /// Sends SIGTERM and waits for the exit.
     pub fn stop(&mut self) -> anyhow::Result<()> {
         self.signal(rustix::process::Signal::TERM)?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         while self.child.try_wait()?.is_none() {
-            ensure!(Instant::now() < deadline, "it does not stop");
+            ensure!(Instant::now() < deadline, "the daemon does not stop");
             std::thread::sleep(Duration::from_millis(10));
         }
         Ok(())
@@ -249,7 +246,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // Stopped in good order long ago, unless something failed.
+        // Usually stopped already, unless something failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,6 +1,6 @@
-//! Ten thousand tokens with a million tranches: the real binary's start, its memory through a whole run, and how long its ticks take.
+//! Measures ten thousand tokens with a million tranches: the start of the real binary, its memory in all phases, and its cycles.
 //!
-//! The database is made once by polling the made-up source, and kept under `target/tmp/scale` for the next time.
+//! The database is created once by polling the made-up source, and stored in `target/tmp/scale` for later runs.
 
 use std::{
     fs,
@@ -25,9 +25,10 @@ use cliffwatch::{
 };
 use tokio::net::TcpListener;
 
+use testkit::Database;
+
 use crate::{
     cycle::{config, config_text},
-    engines::Database,
     made::{Schedules, TRANCHES_EACH, tranches},
     measure::{cpu, line, ms},
     process::Daemon,
@@ -35,20 +36,19 @@ use crate::{
     upstream::Upstream,
 };
 
-/// Tokens.
 const TOKENS: usize = 10_000;
-/// Says how the database was made; another text makes it anew.
+/// Identifies the contents of the database. A change recreates it.
 const RECIPE: &str = "10000 tokens, 2";
-/// Starts of the binary; the best counts.
+/// The number of starts, of which the best counts.
 const STARTS: usize = 3;
 
 pub fn run() -> anyhow::Result<()> {
     install_crypto_provider();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(scaled())
+    runtime.block_on(measure_scale())
 }
 
-async fn scaled() -> anyhow::Result<()> {
+async fn measure_scale() -> anyhow::Result<()> {
     let upstream = Upstream::start(TOKENS)?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let receiver = format!("http://{}/hook", listener.local_addr()?);
@@ -68,39 +68,39 @@ async fn scaled() -> anyhow::Result<()> {
         daemon.stop()?;
     }
     line("from exec to READY", &format!("{:.0} ms", ms(ready)), &format!("best of {STARTS}"));
-    // Of its own, since its prices move.
+    // A separate source, because its prices change.
     let other = Upstream::start(TOKENS)?;
     let world = World { upstream: &other, receiver: &receiver, tokens: TOKENS, folder: folder.with_file_name("through") };
     through::run(&world).await?;
     drop(other);
 
     let config = config(&upstream.address, &Database::File(database), &receiver)?;
-    let app = App::open(config, &folder, Clock::system(), Drive::Crank).await?;
+    let app = App::open(config, &folder, Clock::system(), Drive::Manual).await?;
     let (begun, began) = (cpu(), Instant::now());
     let report = app.tick(Job::Evaluate).await?;
     line(
-        "the first evaluation, of everything ahead",
+        "the first evaluation, of all upcoming events",
         &format!("{:.0} ms", ms(began.elapsed())),
-        &format!("{:.0} ms of processor; {report}", ms(cpu() - begun)),
+        &format!("{:.0} ms of processor time; {report}", ms(cpu() - begun)),
     );
     let (begun, began) = (cpu(), Instant::now());
     let report = app.tick(Job::Evaluate).await?;
     line(
-        "an evaluation after that",
+        "the next evaluation",
         &format!("{:.1} ms", ms(began.elapsed())),
-        &format!("{:.1} ms of processor; {report}", ms(cpu() - begun)),
+        &format!("{:.1} ms of processor time; {report}", ms(cpu() - begun)),
     );
     let (begun, began) = (cpu(), Instant::now());
     let report = app.tick(Job::Poll(Endpoint::UnlockEvents)).await?;
     ensure!(report.unchanged as usize == TOKENS, "{report}");
     line(
-        "a poll of all tokens, all unchanged",
+        "a poll of all tokens, unchanged",
         &format!("{:.1} s", began.elapsed().as_secs_f64()),
-        &format!("{:.1} s of processor", (cpu() - begun).as_secs_f64()),
+        &format!("{:.1} s of processor time", (cpu() - begun).as_secs_f64()),
     );
     for (what, took) in [
         ("planning a poll", timed(app.store().plan_tokens(Endpoint::UnlockEvents, Clock::system().now())).await?),
-        ("the gauges, every ten seconds", timed(app.store().gauges()).await?),
+        ("the gauges, read every ten seconds", timed(app.store().gauges()).await?),
         ("the counts of the status page", timed(app.store().counts()).await?),
     ] {
         line(what, &format!("{:.1} ms", ms(took)), "");
@@ -109,7 +109,7 @@ async fn scaled() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How long a read takes.
+/// Returns the duration of a read.
 async fn timed<T, E: std::error::Error + Send + Sync + 'static>(
     read: impl Future<Output = Result<T, E>>,
 ) -> anyhow::Result<Duration> {
@@ -118,12 +118,12 @@ async fn timed<T, E: std::error::Error + Send + Sync + 'static>(
     Ok(start.elapsed())
 }
 
-/// Makes the database by asking the source for everything, once.
+/// Creates the database by polling all feeds of the source once.
 async fn make(folder: &Path, database: &Path, upstream: &Upstream, receiver: &str) -> anyhow::Result<()> {
     let marker = folder.join("recipe");
     if fs::read_to_string(&marker).is_ok_and(|recipe| recipe == RECIPE) {
         let size = fs::metadata(database)?.len();
-        line("the database", &format!("{:.0} MB", size as f64 / 1e6), "made by an earlier run");
+        line("the database", &format!("{:.0} MB", size as f64 / 1e6), "from an earlier run");
         return Ok(());
     }
     fs::remove_dir_all(folder).ok();
@@ -134,7 +134,7 @@ async fn make(folder: &Path, database: &Path, upstream: &Upstream, receiver: &st
         config(&upstream.address, &Database::File(database.to_owned()), receiver)?,
         folder,
         Clock::system(),
-        Drive::Crank,
+        Drive::Manual,
     )
     .await?;
     let began = Instant::now();
@@ -143,7 +143,7 @@ async fn make(folder: &Path, database: &Path, upstream: &Upstream, receiver: &st
     ensure!(report.fresh as usize == TOKENS, "{report}");
     let took = began.elapsed();
     app.tick(Job::Evaluate).await?;
-    // The thousands of alerts of this first evaluation are not what is measured: nobody is told.
+    // Drop the thousands of deliveries of the first evaluation, which are not measured.
     loop {
         let filter = OutboxFilter { states: vec![DeliveryState::Due], limit: 1_000, ..OutboxFilter::default() };
         let due: Vec<_> = app.store().outbox(filter).await?.into_iter().map(|row| row.id).collect();
@@ -156,10 +156,7 @@ async fn make(folder: &Path, database: &Path, upstream: &Upstream, receiver: &st
     line(
         "the database",
         &format!("{:.0} MB", size as f64 / 1e6),
-        &format!(
-            "{TOKENS} tokens, {rows} tranches ({TRANCHES_EACH} each); first poll of all {:.0} s; {report}",
-            took.as_secs_f64()
-        ),
+        &format!("{TOKENS} tokens, {rows} tranches ({TRANCHES_EACH} each); first poll {:.0} s; {report}", took.as_secs_f64()),
     );
     fs::write(marker, RECIPE)?;
     Ok(())

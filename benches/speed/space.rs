@@ -1,5 +1,5 @@
-//! What a million tranches take on the disk where each event was another twice before: the database that `scale` made, copied, its
-//! schedules corrected twice, and its tables weighed.
+//! Measures the disk use of a million tranches with two older versions of each event: copies the database of `scale`, corrects all
+//! schedules twice, and prints the size of its tables.
 
 use std::{
     fs,
@@ -23,21 +23,21 @@ use crate::{
     measure::{line, short},
 };
 
-/// How often each event was another before.
+/// The number of older versions of each event.
 const CORRECTIONS: i32 = 2;
-/// Tokens in one commit.
+/// The number of tokens per commit.
 const BATCH: usize = 64;
 
 pub fn run() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(weighed())
+    runtime.block_on(measure_space())
 }
 
-/// The database with three versions of each event, made where it is not there.
-pub async fn corrected() -> anyhow::Result<PathBuf> {
+/// Returns the database with three versions of each event, and creates it if needed.
+pub(super) async fn corrected() -> anyhow::Result<PathBuf> {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let (source, path) = (folder.join("scale/scale.db"), folder.join("space/space.db"));
-    ensure!(source.exists(), "`scale` makes the database that this one begins with");
+    ensure!(source.exists(), "run the section `scale` first, which creates the database");
     let is_newer = |path: &Path| Ok::<bool, std::io::Error>(path.metadata()?.modified()? >= source.metadata()?.modified()?);
     if path.exists() && is_newer(&path)? {
         return Ok(path);
@@ -61,7 +61,7 @@ pub async fn corrected() -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// All events of a token, each with other amounts.
+/// All events of a token with changed amounts.
 fn corrections(known: &TokenSnapshot, round: f64, at: Timestamp) -> FeedUpdate {
     let id: &TokenId = &known.token.id;
     let put = known.records.iter().filter_map(|tracked| {
@@ -74,7 +74,7 @@ fn corrections(known: &TokenSnapshot, round: f64, at: Timestamp) -> FeedUpdate {
     FeedUpdate { id: FeedId::of(Endpoint::UnlockEvents, id), state, put: put.collect(), removed: Vec::new(), header: None }
 }
 
-async fn weighed() -> anyhow::Result<()> {
+async fn measure_space() -> anyhow::Result<()> {
     let path = corrected().await?;
     let size = fs::metadata(&path)?.len() as f64;
     let store = Store::open(Opening { path: path.clone(), access: Access::Read, now: Clock::system().now() }).await?;
@@ -92,9 +92,9 @@ async fn weighed() -> anyhow::Result<()> {
     );
     store.close().await?;
     let connection = rusqlite::Connection::open(&path)?;
-    let mut weights = connection.prepare("SELECT name, sum(pgsize) FROM dbstat GROUP BY 1 ORDER BY 2 DESC LIMIT 16")?;
-    let mut weights = weights.query([])?;
-    while let Some(row) = weights.next()? {
+    let mut table_sizes = connection.prepare("SELECT name, sum(pgsize) FROM dbstat GROUP BY 1 ORDER BY 2 DESC LIMIT 16")?;
+    let mut table_sizes = table_sizes.query([])?;
+    while let Some(row) = table_sizes.next()? {
         let (name, bytes): (String, f64) = (row.get(0)?, row.get(1)?);
         line(&format!("  {name}"), &format!("{:.1} MB", bytes / 1e6), "");
     }

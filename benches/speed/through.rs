@@ -1,5 +1,4 @@
-//! The real binary through a whole run with ten thousand tokens, from the first start on: what it takes of memory at most, phase by
-//! phase. The last line says what no phase exceeded.
+//! Measures the peak memory of the real binary with ten thousand tokens in each phase of its life. The last line is the overall peak.
 
 use std::{
     fs,
@@ -12,35 +11,37 @@ use anyhow::{Context, ensure};
 use chrono::TimeDelta;
 use tokio::task::JoinSet;
 
+use testkit::Database;
+
 use crate::{
     cycle::config_text,
-    engines::Database,
     measure::line,
-    process::{Daemon, Memory, PATIENCE, Watch, binary},
+    process::{Daemon, Memory, WAIT_TIMEOUT, Watch, binary},
     space,
     upstream::Upstream,
 };
 
-/// No phase may take more, KiB: what it took last, and a little that the machine may add.
-const MOST: u64 = 72 * 1024;
-/// How long it runs with an evaluation each second and nothing else to do.
-const QUIET: Duration = Duration::from_secs(8);
-/// Who reads pages at once, and how often each reads all of them.
+/// The allowed peak memory in KiB: the last measurement plus some margin.
+const MAX_PEAK_KIB: u64 = 72 * 1024;
+/// The duration of the phase with only an evaluation each second.
+const IDLE_TIME: Duration = Duration::from_secs(8);
+/// The number of concurrent readers of pages.
 const READERS: usize = 4;
+/// The number of times that each reader requests all pages.
 const READS: usize = 10;
 const PAGES: [&str; 5] = ["/", "/tokens", "/digests", "/api/upcoming", "/metrics"];
 
-/// A world to run in.
+/// The environment of the daemon.
 pub struct World<'a> {
     pub upstream: &'a Upstream,
-    /// Where alerts go.
+    /// The URL of the receiver.
     pub receiver: &'a str,
     pub tokens: usize,
     pub folder: PathBuf,
 }
 
 impl World<'_> {
-    /// Writes a config for a database of this folder; `[schedule] unlock_events` as given.
+    /// Writes a config with this database and `[schedule] unlock_events`. Returns its path and the URL of the pages.
     fn config(
         &self,
         name: &str,
@@ -58,23 +59,26 @@ impl World<'_> {
     }
 }
 
-/// Goes through all phases.
 pub async fn run(world: &World<'_>) -> anyhow::Result<()> {
     fs::remove_dir_all(&world.folder).ok();
     fs::create_dir_all(&world.folder)?;
     let database = world.folder.join("through.db");
-    let mut most = from_nothing(world, &database).await?;
-    most.extend(again(world, &database).await?);
-    most.extend(old(world).await?);
-    let highest = most.iter().map(|memory| memory.highest).max().unwrap_or_default();
-    line("no phase exceeded", &format!("{:.1} MiB", highest as f64 / 1024.0), &format!("{} MiB is what it may", MOST / 1024));
+    let mut most = first_start(world, &database).await?;
+    most.extend(later_start(world, &database).await?);
+    most.extend(start_with_old_rows(world).await?);
+    let peak = most.iter().map(|memory| memory.peak).max().unwrap_or_default();
+    line(
+        "peak of all phases",
+        &format!("{:.1} MiB", peak as f64 / 1024.0),
+        &format!("at most {} MiB allowed", MAX_PEAK_KIB / 1024),
+    );
     fs::remove_dir_all(&world.folder).ok();
-    ensure!(highest <= MOST, "more than it may");
+    ensure!(peak <= MAX_PEAK_KIB, "the peak memory exceeds the limit");
     Ok(())
 }
 
-/// A first start with an empty database, what comes of asking for everything, and how that goes on.
-async fn from_nothing(world: &World<'_>, database: &Path) -> anyhow::Result<Vec<Memory>> {
+/// A first start with an empty database, the baselines, and later cycles.
+async fn first_start(world: &World<'_>, database: &Path) -> anyhow::Result<Vec<Memory>> {
     let rules = world.folder.join("rules");
     fs::create_dir_all(&rules)?;
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("rules");
@@ -89,30 +93,30 @@ async fn from_nothing(world: &World<'_>, database: &Path) -> anyhow::Result<Vec<
 
     let mut most = Vec::new();
     let mut daemon = Daemon::start(&config, &world.folder)?;
-    most.push(daemon.watch.next("asking for everything, for the first time"));
-    answered(&mut daemon, world.tokens, "fresh")?;
-    most.push(daemon.watch.next("everything unchanged"));
-    answered(&mut daemon, world.tokens, "unchanged")?;
-    most.push(daemon.watch.next("everything asked again, all prices moved"));
+    most.push(daemon.watch.next("first poll of all tokens"));
+    wait_for_responses(&mut daemon, world.tokens, "fresh")?;
+    most.push(daemon.watch.next("poll of all tokens, unchanged"));
+    wait_for_responses(&mut daemon, world.tokens, "unchanged")?;
+    most.push(daemon.watch.next("poll of all tokens, all prices changed"));
     world.upstream.reprice().await?;
-    answered(&mut daemon, world.tokens, "fresh")?;
-    answered(&mut daemon, world.tokens, "unchanged")?;
-    most.push(daemon.watch.next("a reload, and everything evaluated by other rules"));
+    wait_for_responses(&mut daemon, world.tokens, "fresh")?;
+    wait_for_responses(&mut daemon, world.tokens, "unchanged")?;
+    most.push(daemon.watch.next("reload and full evaluation"));
     fs::write(rules.join("another.toml"), ANOTHER)?;
     daemon.signal(rustix::process::Signal::HUP)?;
-    daemon.wait_for("the rules were reloaded")?;
-    evaluated(&mut daemon)?;
-    most.push(daemon.watch.next("pages, read by four while everything is asked for"));
-    pages(&address).await?;
+    daemon.wait_for("reloaded config and rules")?;
+    wait_for_evaluation(&mut daemon)?;
+    most.push(daemon.watch.next("pages with four readers during a poll"));
+    read_pages(&address).await?;
     most.push(daemon.watch.next("stopping"));
     daemon.stop()?;
     Ok(most)
 }
 
-/// An evaluation of more tokens than this is one of everything ahead.
-const MANY: usize = 1_000;
+/// The number of tokens from which an evaluation counts as a full one.
+const MIN_FULL_EVALUATION: usize = 1_000;
 
-/// A rule that is new: everything is evaluated by it.
+/// A new rule, which causes a full evaluation.
 const ANOTHER: &str = r#"
 [[rule]]
 alert  = "AnythingLarge"
@@ -122,39 +126,39 @@ within = ["3d"]
 labels = { severity = "info" }
 "#;
 
-/// A start with all that is known, and a copy that somebody makes beside it.
-async fn again(world: &World<'_>, database: &Path) -> anyhow::Result<Vec<Memory>> {
+/// A start with an existing database, and a backup while the daemon runs.
+async fn later_start(world: &World<'_>, database: &Path) -> anyhow::Result<Vec<Memory>> {
     let (config, address) = world.config("quiet.toml", database, "off", |text| text)?;
     let mut most = Vec::new();
     let mut daemon = Daemon::start(&config, &world.folder)?;
-    most.push(daemon.watch.next("the first evaluation after a start"));
-    evaluated(&mut daemon)?;
-    most.push(daemon.watch.next("ticks"));
-    std::thread::sleep(QUIET);
-    most.push(daemon.watch.next("pages, read by four"));
-    pages(&address).await?;
-    most.push(daemon.watch.next("a copy made beside it"));
+    most.push(daemon.watch.next("first evaluation after a start"));
+    wait_for_evaluation(&mut daemon)?;
+    most.push(daemon.watch.next("idle"));
+    std::thread::sleep(IDLE_TIME);
+    most.push(daemon.watch.next("pages with four readers"));
+    read_pages(&address).await?;
+    most.push(daemon.watch.next("during a backup"));
     let copy = world.folder.join("copy.db");
     let mut backup = binary().args(["backup", "--config"]).arg(&config).arg(&copy).spawn()?;
-    let mut watch = Watch::start(backup.id(), "the command that copies");
+    let mut watch = Watch::start(backup.id(), "the backup command");
     let copied = backup.wait()?;
     most.push(watch.next(""));
-    ensure!(copied.success(), "no copy");
+    ensure!(copied.success(), "the backup failed");
     fs::remove_file(copy)?;
     most.push(daemon.watch.next("stopping"));
     daemon.stop()?;
     Ok(most)
 }
 
-/// A start with a year behind it: what is old is forgotten.
-async fn old(world: &World<'_>) -> anyhow::Result<Vec<Memory>> {
+/// A start with expired rows, which the daemon prunes.
+async fn start_with_old_rows(world: &World<'_>) -> anyhow::Result<Vec<Memory>> {
     let database = world.folder.join("old.db");
     fs::copy(space::corrected().await?, &database)?;
     age(&database)?;
     let (config, _) = world.config("old.toml", &database, "*/2 * * * * *", |text| text)?;
     let mut daemon = Daemon::start(&config, &world.folder)?;
-    let mut most = vec![daemon.watch.next("what is old is forgotten, while everything is asked for")];
-    let deadline = Instant::now() + PATIENCE;
+    let mut most = vec![daemon.watch.next("pruning during a poll")];
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     loop {
         std::thread::sleep(Duration::from_millis(200));
         let connection = rusqlite::Connection::open_with_flags(&database, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)?;
@@ -162,62 +166,62 @@ async fn old(world: &World<'_>) -> anyhow::Result<Vec<Memory>> {
         if count(&connection, "schedule_version WHERE replaced_at")? + count(&connection, "alert WHERE updated_at")? == 0 {
             break;
         }
-        ensure!(Instant::now() < deadline, "what is old is still there");
+        ensure!(Instant::now() < deadline, "the old rows were not pruned in time");
     }
     most.push(daemon.watch.next("stopping"));
     daemon.stop()?;
     Ok(most)
 }
 
-/// A time that lies behind everything that is kept, milliseconds since the epoch: in 2017.
+/// A time in 2017, number_before every retention limit, in milliseconds since the epoch.
 const YEARS_AGO: i64 = 1_500_000_000_000;
 
-/// Rows before then.
+/// The number of rows number_before [`YEARS_AGO`].
 fn count(connection: &rusqlite::Connection, what: &str) -> rusqlite::Result<i64> {
     connection.query_row(&format!("SELECT count(*) FROM {what} < ?1"), [YEARS_AGO], |row| row.get(0))
 }
 
-/// Dates back whatever may be forgotten.
+/// Backdates all rows that can be pruned.
 fn age(database: &Path) -> anyhow::Result<()> {
     let connection = rusqlite::Connection::open(database)?;
     let past = YEARS_AGO - TimeDelta::days(300).num_milliseconds();
     connection.execute_batch(&format!(
         "UPDATE schedule_version SET replaced_at = {past} + no; UPDATE record_version SET replaced_at = {past};
-         UPDATE poll SET at = {past} + no; UPDATE change SET at = {past} + no; UPDATE notice SET at = {past};
+         UPDATE poll SET at = {past} + no; UPDATE change SET at = {past} + no; UPDATE notification SET at = {past};
          UPDATE alert SET updated_at = {past}, state = 'event'; UPDATE delivery SET state = 'dropped', delivered_at = NULL, updated_at = {past};
-         DELETE FROM telling;"
+         DELETE FROM pending_notification;"
     ))?;
-    ensure!(count(&connection, "schedule_version WHERE replaced_at")? > 0, "there is nothing to forget");
+    ensure!(count(&connection, "schedule_version WHERE replaced_at")? > 0, "there is nothing to prune");
     Ok(())
 }
 
-/// Waits until as many answers of this sort came as there are tokens.
-fn answered(daemon: &mut Daemon, tokens: usize, sort: &str) -> anyhow::Result<()> {
-    let mut came = 0;
-    while came < tokens {
-        // Not how far it is, which is told of a long one.
+/// Waits until all tokens got a response of this kind.
+fn wait_for_responses(daemon: &mut Daemon, tokens: usize, kind: &str) -> anyhow::Result<()> {
+    let mut seen = 0;
+    while seen < tokens {
+        // Skip progress lines.
         let line = daemon
-            .wait_until("unlock_events: … asked", |line| line.contains("unlock_events: ") && line.contains(" asked, "))?;
-        came += before(&line, sort).with_context(|| format!("no number in {line:?}"))?;
+            .wait_until("unlock_events: … polled", |line| line.contains("unlock_events: ") && line.contains(" polled, "))?;
+        seen += number_before(&line, kind).with_context(|| format!("no count in {line:?}"))?;
     }
     Ok(())
 }
 
-/// Waits for an evaluation of many tokens at once.
-fn evaluated(daemon: &mut Daemon) -> anyhow::Result<()> {
-    while before(&daemon.wait_for("evaluate: ")?, "tokens").is_none_or(|tokens| tokens < MANY) {}
+/// Waits for a full evaluation.
+fn wait_for_evaluation(daemon: &mut Daemon) -> anyhow::Result<()> {
+    while number_before(&daemon.wait_for("evaluate: ")?, "tokens").is_none_or(|tokens| tokens < MIN_FULL_EVALUATION) {}
     Ok(())
 }
 
-/// The number before a word, in a line of the log.
-fn before(line: &str, word: &str) -> Option<usize> {
+/// The number number_before a word in a log line.
+fn number_before(line: &str, word: &str) -> Option<usize> {
     let words: Vec<&str> = line.split(|c: char| !c.is_ascii_alphanumeric()).collect();
     let at = words.iter().position(|of| *of == word)?;
     words.get(at.checked_sub(1)?)?.parse().ok()
 }
 
-/// Has all pages read by several at once.
-async fn pages(address: &str) -> anyhow::Result<()> {
+/// Requests all pages with several concurrent readers.
+async fn read_pages(address: &str) -> anyhow::Result<()> {
     let mut readers = JoinSet::new();
     for _ in 0..READERS {
         let address = address.to_owned();

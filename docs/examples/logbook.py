@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A receiver of type "exec" that keeps a book: a line of JSON for each message, each message once.
+"""A receiver of type "exec" that writes each message once to a file, as a line of JSON.
 
     [[receiver]]
     name = "logbook"
@@ -13,26 +13,26 @@ import json
 import os
 import sys
 
-TRY_AGAIN = 75  # EX_TEMPFAIL: any other failure is for good
+RETRY = 75  # EX_TEMPFAIL; any other failure is permanent
 
 
-def main(book: str) -> int:
+def main(path: str) -> int:
     message = json.load(sys.stdin)
     line = {"id": os.environ["CLIFFWATCH_WEBHOOK_ID"], "at": message["timestamp"], "type": message["type"]}
     line["alerts"] = [alert["annotations"].get("summary", alert["rule"]) for alert in message["data"]["alerts"]]
     try:
-        with open(book, "a+", encoding="utf-8") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # where `concurrency` lets several run
+        with open(path, "a+", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # several run at once if `concurrency` allows it
             file.seek(0)
-            if any(json.loads(known)["id"] == line["id"] for known in file):
-                print("known already")  # a repeat: the daemon died before it wrote down that this was delivered
+            if any(json.loads(stored)["id"] == line["id"] for stored in file):
+                print("already stored")  # a repeat: the daemon crashed before it recorded the delivery
                 return 0
             file.write(json.dumps(line) + "\n")
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
         print(error, file=sys.stderr)
-        return TRY_AGAIN
+        return RETRY
     return 0
 
 

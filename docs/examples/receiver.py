@@ -1,7 +1,7 @@
-"""Receives Cliffwatch's webhooks and verifies each: receiver.py whsec_… [PORT]. Python's own library is all it needs.
+"""Receives and verifies webhooks of Cliffwatch: receiver.py whsec_… [PORT]. Needs only the standard library.
 
-Prints the address that it listens on, then a line for each message. What is verified, and what to keep from here:
-`verify` over the exact bytes of the body, before anything reads them.
+Prints the URL that it listens on, then a line for each alert. For your own receiver, copy `verify`, and call it with the exact bytes of
+the body before you parse them.
 """
 
 import base64
@@ -16,18 +16,18 @@ TOLERANCE_SECONDS = 5 * 60
 
 
 def verify(secret, headers, body):
-    """The message, if `body` was signed with `secret` a short while ago; ValueError if not."""
+    """Returns the message. Raises ValueError unless `body` was recently signed with `secret`."""
     message_id = headers["webhook-id"]
     timestamp = headers["webhook-timestamp"]
     if not message_id or not timestamp or abs(time.time() - int(timestamp)) > TOLERANCE_SECONDS:
-        raise ValueError("not signed, or too old")
+        raise ValueError("not signed or too old")
     key = base64.b64decode(secret.removeprefix("whsec_"))
     signed = f"{message_id}.{timestamp}.".encode() + body
     expected = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
-    # While a secret is being changed there is a signature by each.
+    # During a rotation there is one signature per secret.
     given = (headers["webhook-signature"] or "").split(" ")
     if not any(hmac.compare_digest(f"v1,{expected}".encode(), each.encode()) for each in given):
-        raise ValueError("signed by somebody else")
+        raise ValueError("wrong signature")
     return json.loads(body)
 
 
@@ -38,16 +38,16 @@ class Receiver(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         try:
             message = verify(sys.argv[1], self.headers, body)
-        except ValueError as problem:
-            return self.answer(401, str(problem))
-        self.answer(204)
-        # A message may come again where its answer was lost: it has the same id.
+        except ValueError as error:
+            return self.respond(401, str(error))
+        self.respond(204)
+        # A message is repeated, with the same id, if the response was lost.
         if self.headers["webhook-id"] not in self.seen:
             self.seen.add(self.headers["webhook-id"])
             for alert in message["data"]["alerts"]:
                 print(message["type"], alert["id"], alert["annotations"].get("summary", ""), flush=True)
 
-    def answer(self, status, text=""):
+    def respond(self, status, text=""):
         self.send_response(status)
         if text:
             self.send_header("content-length", str(len(text.encode())))

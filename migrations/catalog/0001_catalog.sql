@@ -1,44 +1,54 @@
--- The data that the service answers from. Bodies are the API's own JSON, one record a row, so that fields which this program does
--- not know are kept and served.
+-- The database of the data service. Bodies are the API's own JSON, one record per row, so that fields which this program does not know
+-- are stored and served. The table names differ from those of the daemon, so that both can share one schema on a server.
+--
+-- Times are seconds since 1970, UTC.
 
--- One row. `generation` grows with every change of the data: whoever caches answers looks here.
-CREATE TABLE state (
+-- One row. `generation` grows with every change of the data; caches of responses compare it.
+CREATE TABLE served_state (
     one        INTEGER PRIMARY KEY CHECK (one = 1),
     generation INTEGER NOT NULL
 ) STRICT;
-INSERT INTO state (one, generation) VALUES (1, 0);
+INSERT INTO served_state (one, generation) VALUES (1, 0);
 
--- Items of the token list, in the widest version. `content` is a hash of what the import read for the token: a second import of the
--- same files changes nothing.
-CREATE TABLE token (
+-- Items of the token list, in the widest version. `content` is a hash of the files that were imported for the token: a second import of
+-- the same files changes nothing.
+CREATE TABLE served_token (
     id      TEXT PRIMARY KEY,
     item    TEXT NOT NULL,
     content TEXT NOT NULL
 ) STRICT;
 
--- Payload fields beside the records: totals and names of an allocation table, an investor's name.
-CREATE TABLE header (
+-- Payload fields beside the records: totals and names of an allocation table, the name of an investor.
+CREATE TABLE served_header (
     resource TEXT NOT NULL,
     owner    TEXT NOT NULL,
     body     TEXT NOT NULL,
     PRIMARY KEY (resource, owner)
 ) STRICT;
 
--- Records: unlock, burn, buyback, emission, allocation of a token, funding of an investor.
-CREATE TABLE record (
+-- Records: unlock, burn, buyback, emission, and allocation of a token, funding of an investor.
+CREATE TABLE served_record (
     resource TEXT    NOT NULL,
     owner    TEXT    NOT NULL,
-    ordinal  INTEGER NOT NULL, -- place in the file: keeps records of one instant in order, and equal records apart
-    date     INTEGER,          -- unix seconds; null for allocations
-    cliff    INTEGER NOT NULL, -- 1 where an unlock event releases something at once
+    ordinal  INTEGER NOT NULL, -- the position in the file: keeps records of one instant in order, and equal records apart
+    date     INTEGER,          -- null for allocations
+    cliff    INTEGER NOT NULL, -- 1 if an unlock event has a cliff unlock
     about    TEXT,             -- the token of a funding round
     body     TEXT    NOT NULL,
     PRIMARY KEY (resource, owner, ordinal)
 ) STRICT;
-CREATE INDEX record_by_date ON record (resource, owner, date, ordinal);
-CREATE INDEX record_about ON record (about) WHERE about IS NOT NULL;
+CREATE INDEX served_record_by_date ON served_record (resource, owner, date, ordinal);
+CREATE INDEX served_record_about ON served_record (about) WHERE about IS NOT NULL;
 
--- Keys. Only the SHA-256 of a key is kept: it is random and long, so that nothing shorter than the key itself finds it.
+-- What is unknown because the daemon whose data was imported never polled it: an endpoint of a token (of no token: owner ''), or
+-- `rate_changes` if the schedule was read in an API version without rate changes.
+CREATE TABLE served_gap (
+    owner TEXT NOT NULL,
+    what  TEXT NOT NULL,
+    PRIMARY KEY (owner, what)
+) STRICT, WITHOUT ROWID;
+
+-- API keys. Only the SHA-256 of a key is stored: keys are random and long, so the hash cannot be reversed by guessing.
 CREATE TABLE api_key (
     id            INTEGER PRIMARY KEY,
     name          TEXT    NOT NULL,
@@ -51,3 +61,5 @@ CREATE TABLE api_key (
     revoked_at    INTEGER
 ) STRICT;
 CREATE UNIQUE INDEX api_key_name ON api_key (name) WHERE revoked_at IS NULL;
+-- A key is found by the start of its hash; the whole hash is then compared in constant time.
+CREATE INDEX api_key_prefix ON api_key (substr(hash, 1, 8)) WHERE revoked_at IS NULL;

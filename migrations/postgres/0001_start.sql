@@ -1,14 +1,14 @@
--- The whole of what Cliffwatch remembers, on a server: the same tables, columns and meanings as migrations 1 to 10 come to in a file.
+-- The database of the daemon on a server: the same tables, columns, and meanings as migrations/0001_start.sql, which explains them.
 --
--- Times are whole milliseconds since 1970, UTC; flags are 0 and 1. Texts compare by their bytes, as they do in a file, whatever the
--- database says. Bodies are JSON as text: they stay as they were written.
+-- Times are milliseconds since 1970, UTC; flags are 0 and 1. Text is compared by its bytes, as SQLite does. JSON bodies are text, which
+-- keeps them byte for byte.
 
--- Words that SQL of ours uses and that this server lacks. Each means what SQLite means by it.
+-- SQL functions that SQLite has and PostgreSQL lacks, with the same meaning.
 CREATE FUNCTION instr(text, text) RETURNS integer LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS 'SELECT strpos($1, $2)';
 CREATE FUNCTION min(bigint, bigint) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS 'SELECT least($1, $2)';
 CREATE FUNCTION unixepoch(text) RETURNS bigint LANGUAGE sql STABLE STRICT PARALLEL SAFE AS
     'SELECT floor(extract(epoch FROM $1::timestamptz))::bigint';
--- A text with an escaped NUL is none that this server would read: it stands for no character here.
+-- PostgreSQL rejects an escaped NUL in JSON, so these functions replace it by a noncharacter.
 CREATE FUNCTION json_text(text, text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS
     $$SELECT replace($1, '\u0000', '\ufdd0')::json #>> string_to_array(CASE WHEN $2 LIKE '$.%' THEN substr($2, 3) ELSE $2 END, '.')$$;
 CREATE OPERATOR ->> (LEFTARG = text, RIGHTARG = text, FUNCTION = json_text);
@@ -17,35 +17,36 @@ CREATE FUNCTION json_real(text, text) RETURNS double precision LANGUAGE sql IMMU
       THEN (replace($1, '\u0000', '\ufdd0')::json #>> string_to_array(substr($2, 3), '.'))::double precision END$$;
 CREATE FUNCTION json_array_length(text) RETURNS integer LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS
     $$SELECT pg_catalog.json_array_length(replace($1, '\u0000', '\ufdd0')::json)$$;
--- Members of an array, or of an object with their keys; of the whole, or of what a path names.
-CREATE FUNCTION json_each(text) RETURNS TABLE (key text, value text) LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+-- The members of an array, or of an object with their keys; of the whole text, or of the part at a path. Lists in parameters are short:
+-- with the default of a thousand rows, the planner would scan the table instead of its index.
+CREATE FUNCTION json_each(text) RETURNS TABLE (key text, value text) LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 10 AS $$
 DECLARE
     whole json := replace($1, '\u0000', '\ufdd0')::json;
 BEGIN
     IF json_typeof(whole) = 'array' THEN
-        RETURN QUERY SELECT (e.place - 1)::text, e.member FROM json_array_elements_text(whole) WITH ORDINALITY AS e (member, place);
+        RETURN QUERY SELECT (e.ordinal - 1)::text, e.member FROM json_array_elements_text(whole) WITH ORDINALITY AS e (member, ordinal);
     ELSIF json_typeof(whole) = 'object' THEN
         RETURN QUERY SELECT e.key, e.value FROM json_each_text(whole) e;
     END IF;
 END $$;
-CREATE FUNCTION json_each(text, text) RETURNS TABLE (key text, value text) LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+CREATE FUNCTION json_each(text, text) RETURNS TABLE (key text, value text) LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE ROWS 10 AS $$
 DECLARE
     part json := replace($1, '\u0000', '\ufdd0')::json #> string_to_array(substr($2, 3), '.');
 BEGIN
     IF json_typeof(part) = 'array' THEN
-        RETURN QUERY SELECT (e.place - 1)::text, e.member FROM json_array_elements_text(part) WITH ORDINALITY AS e (member, place);
+        RETURN QUERY SELECT (e.ordinal - 1)::text, e.member FROM json_array_elements_text(part) WITH ORDINALITY AS e (member, ordinal);
     ELSIF json_typeof(part) = 'object' THEN
         RETURN QUERY SELECT e.key, e.value FROM json_each_text(part) e;
     END IF;
 END $$;
 
--- Which step the schema is at, which program wrote it, up to when time-relative rules were evaluated.
+-- Single values by name: the version of the schema, the program that wrote it, the time up to which rules were evaluated.
 CREATE TABLE meta (
     key   TEXT COLLATE "C" PRIMARY KEY,
     value TEXT COLLATE "C" NOT NULL
 );
 
--- Which instance is the active one. There is one row; a new holder gives it the next number.
+-- The lease of the active instance. One row; each new holder increments its fencing number.
 CREATE TABLE lease (
     number     BIGINT PRIMARY KEY,
     holder     TEXT COLLATE "C" NOT NULL,
@@ -83,6 +84,8 @@ CREATE TABLE feed (
     failing_since BIGINT,
     missing       TEXT COLLATE "C" NOT NULL,
     held_since    BIGINT,
+    -- Whether an operator accepted the removals of a held response. 0 if the feed is not held.
+    hold_accepted SMALLINT NOT NULL DEFAULT 0 CHECK (hold_accepted IN (0, 1)),
     cost          BIGINT NOT NULL,
     header        TEXT COLLATE "C",
     findings      TEXT COLLATE "C" NOT NULL DEFAULT '{}',
@@ -97,6 +100,7 @@ CREATE TABLE record (
     key          TEXT COLLATE "C" NOT NULL,
     starts_at    BIGINT,
     ends_at      BIGINT,
+    nominal_at   BIGINT,
     first_seen   BIGINT NOT NULL,
     version_at   BIGINT NOT NULL,
     version_poll BIGINT,
@@ -104,11 +108,11 @@ CREATE TABLE record (
     share        DOUBLE PRECISION,
     body         TEXT COLLATE "C",
     CHECK ((resource = 'unlock') = (body IS NULL)),
-    CHECK ((starts_at IS NULL) = (ends_at IS NULL)),
-    UNIQUE (scope_no, resource, key)
+    CHECK ((starts_at IS NULL) = (ends_at IS NULL))
 );
+CREATE UNIQUE INDEX record_key ON record (scope_no, resource, key) WHERE body IS NOT NULL;
 CREATE INDEX record_of_token ON record (token_no, resource, starts_at);
-CREATE INDEX record_window ON record (starts_at, ends_at, token_no, value, share) WHERE resource = 'unlock';
+CREATE INDEX record_window ON record (starts_at, ends_at, token_no, value, share, nominal_at) WHERE resource = 'unlock';
 
 CREATE TABLE schedule (
     scope_no BIGINT PRIMARY KEY,
@@ -162,24 +166,24 @@ CREATE INDEX change_of_token ON change (token_no, at);
 CREATE INDEX change_of_kind ON change (kind, at);
 
 CREATE TABLE poll (
-    no             BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
-    endpoint       TEXT COLLATE "C" NOT NULL,
-    token_no       BIGINT REFERENCES token (no),
-    at             BIGINT NOT NULL,
-    took_ms        BIGINT NOT NULL,
-    outcome        TEXT COLLATE "C" NOT NULL,
-    status         BIGINT,
-    requests       BIGINT NOT NULL,
-    credits        BIGINT NOT NULL,
-    bytes          BIGINT NOT NULL,
-    version        BIGINT,
-    records        BIGINT NOT NULL,
-    error          TEXT COLLATE "C",
-    oddities       TEXT COLLATE "C",
-    oddities_total BIGINT NOT NULL
+    no                   BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+    endpoint             TEXT COLLATE "C" NOT NULL,
+    token_no             BIGINT REFERENCES token (no),
+    at                   BIGINT NOT NULL,
+    took_ms              BIGINT NOT NULL,
+    outcome              TEXT COLLATE "C" NOT NULL,
+    status               BIGINT,
+    requests             BIGINT NOT NULL,
+    credits              BIGINT NOT NULL,
+    bytes                BIGINT NOT NULL,
+    version              BIGINT,
+    records              BIGINT NOT NULL,
+    error                TEXT COLLATE "C",
+    parse_warnings       TEXT COLLATE "C",
+    parse_warnings_total BIGINT NOT NULL
 );
 CREATE INDEX poll_age ON poll (at);
-CREATE INDEX poll_of_endpoint ON poll (endpoint, at);
+CREATE INDEX poll_of_endpoint ON poll (endpoint, at, credits, parse_warnings_total);
 CREATE INDEX poll_of_token ON poll (token_no, at) WHERE token_no IS NOT NULL;
 CREATE INDEX poll_failed ON poll (endpoint, at) WHERE outcome NOT IN ('fresh', 'unchanged');
 
@@ -189,49 +193,53 @@ CREATE TABLE credit (
 );
 
 CREATE TABLE alert (
-    id          TEXT COLLATE "C" NOT NULL PRIMARY KEY,
-    rule        TEXT COLLATE "C" NOT NULL,
-    name        TEXT COLLATE "C" NOT NULL,
-    subject     TEXT COLLATE "C" NOT NULL,
-    episode     BIGINT NOT NULL,
-    state       TEXT COLLATE "C" NOT NULL CHECK (state IN ('pending', 'firing', 'resolved', 'event')),
-    resolution  TEXT COLLATE "C"
-        CHECK (resolution IN ('passed', 'cleared', 'rescheduled out', 'removed', 'rule gone', 'not watched any more', 'renamed')),
-    token_no    BIGINT REFERENCES token (no),
-    resource    TEXT COLLATE "C",
-    key         TEXT COLLATE "C",
-    level       BIGINT,
-    active_at   BIGINT NOT NULL,
-    starts_at   BIGINT,
-    ends_at     BIGINT,
-    false_since BIGINT,
-    recheck_at  BIGINT,
-    updated_at  BIGINT NOT NULL,
-    body        TEXT COLLATE "C" NOT NULL,
-    gravity     BIGINT GENERATED ALWAYS AS (
+    id           TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    rule         TEXT COLLATE "C" NOT NULL,
+    name         TEXT COLLATE "C" NOT NULL,
+    subject      TEXT COLLATE "C" NOT NULL,
+    episode      BIGINT NOT NULL,
+    state        TEXT COLLATE "C" NOT NULL CHECK (state IN ('pending', 'firing', 'resolved', 'event')),
+    resolution   TEXT COLLATE "C"
+        CHECK (resolution IN ('passed', 'cleared', 'rescheduled out', 'removed', 'rule gone', 'unwatched', 'renamed')),
+    token_no     BIGINT REFERENCES token (no),
+    resource     TEXT COLLATE "C",
+    key          TEXT COLLATE "C",
+    level        BIGINT,
+    active_at    BIGINT NOT NULL,
+    starts_at    BIGINT,
+    ends_at      BIGINT,
+    false_since  BIGINT,
+    recheck_at   BIGINT,
+    updated_at   BIGINT NOT NULL,
+    body         TEXT COLLATE "C" NOT NULL,
+    severity     BIGINT GENERATED ALWAYS AS (
         CASE lower(json_text(body, '$.labels.severity') COLLATE "C")
             WHEN 'critical' THEN 3 WHEN 'page' THEN 3 WHEN 'error' THEN 3 WHEN 'warning' THEN 2 ELSE 1 END) STORED,
+    -- A digest of the notified receivers: a hundred names are longer than an index entry may be.
+    receiver_set TEXT COLLATE "C" GENERATED ALWAYS AS (md5(json_text(body, '$.notified'))) STORED,
     UNIQUE (rule, subject, episode)
 );
 CREATE INDEX alert_open ON alert (token_no) WHERE state IN ('pending', 'firing');
 CREATE INDEX alert_recheck ON alert (recheck_at) WHERE state IN ('pending', 'firing') AND recheck_at IS NOT NULL;
 CREATE INDEX alert_age ON alert (state, updated_at);
-CREATE INDEX alert_moved ON alert (updated_at);
-CREATE INDEX alert_gravity ON alert (state, gravity, updated_at);
+CREATE INDEX alert_updated ON alert (updated_at);
+CREATE INDEX alert_state_severity ON alert (state, severity, updated_at);
 CREATE INDEX alert_of_token ON alert (token_no, updated_at) WHERE token_no IS NOT NULL;
-CREATE INDEX alert_severity ON alert ((body ->> '$.labels.severity'), updated_at);
+CREATE INDEX alert_severity_label ON alert ((body ->> '$.labels.severity'), updated_at);
 CREATE INDEX alert_of_rule ON alert (rule, name);
+CREATE INDEX alert_receivers ON alert (receiver_set, updated_at);
 
-CREATE TABLE notice (
+CREATE TABLE notification (
     id        TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     alert     TEXT COLLATE "C" NOT NULL,
     kind      TEXT COLLATE "C" NOT NULL,
     at        BIGINT NOT NULL,
     receivers TEXT COLLATE "C" NOT NULL,
-    body      TEXT COLLATE "C" NOT NULL
+    body      TEXT COLLATE "C" NOT NULL,
+    series    BYTEA
 );
-CREATE INDEX notice_of_alert ON notice (alert);
-CREATE INDEX notice_age ON notice (at);
+CREATE INDEX notification_of_alert ON notification (alert);
+CREATE INDEX notification_age ON notification (at);
 
 CREATE TABLE delivery (
     no              BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
@@ -245,26 +253,27 @@ CREATE TABLE delivery (
     next_attempt_at BIGINT,
     delivered_at    BIGINT,
     updated_at      BIGINT NOT NULL,
-    last_answer     TEXT COLLATE "C",
-    shape           TEXT COLLATE "C" NOT NULL DEFAULT 'single' CHECK (shape IN ('single', 'group', 'fold', 'summary', 'digest')),
-    bundle          TEXT COLLATE "C",
+    last_response   TEXT COLLATE "C",
+    shape           TEXT COLLATE "C" NOT NULL DEFAULT 'single' CHECK (shape IN ('single', 'group', 'batch', 'summary', 'digest')),
+    batch           TEXT COLLATE "C",
     CHECK ((state IN ('due', 'retrying')) = (next_attempt_at IS NOT NULL)),
     CHECK ((state = 'delivered') = (delivered_at IS NOT NULL))
 );
 CREATE INDEX delivery_due ON delivery (receiver, next_attempt_at) WHERE state IN ('due', 'retrying');
 CREATE INDEX delivery_state ON delivery (state, receiver);
 CREATE INDEX delivery_made ON delivery (receiver, created_at, shape);
+CREATE INDEX delivery_age ON delivery (created_at, state, receiver);
 CREATE INDEX delivery_critical ON delivery (receiver, next_attempt_at)
-    WHERE bundle ->> '$.tone' = 'critical' AND state IN ('due', 'retrying');
+    WHERE batch ->> '$.severity' = 'critical' AND state IN ('due', 'retrying');
 
-CREATE TABLE delivery_notice (
-    delivery_no BIGINT NOT NULL REFERENCES delivery (no) ON DELETE CASCADE,
-    ordinal     BIGINT NOT NULL,
-    notice      TEXT COLLATE "C" NOT NULL REFERENCES notice (id),
-    receiver    TEXT COLLATE "C" NOT NULL,
-    role        TEXT COLLATE "C" NOT NULL DEFAULT 'told' CHECK (role IN ('told', 'counted', 'merged')),
+CREATE TABLE delivery_notification (
+    delivery_no  BIGINT NOT NULL REFERENCES delivery (no) ON DELETE CASCADE,
+    ordinal      BIGINT NOT NULL,
+    notification TEXT COLLATE "C" NOT NULL REFERENCES notification (id),
+    receiver     TEXT COLLATE "C" NOT NULL,
+    role         TEXT COLLATE "C" NOT NULL CHECK (role IN ('notified', 'counted', 'merged')),
     PRIMARY KEY (delivery_no, ordinal),
-    UNIQUE (notice, receiver)
+    UNIQUE (notification, receiver)
 );
 
 CREATE TABLE attempt (
@@ -274,7 +283,7 @@ CREATE TABLE attempt (
     took_ms     BIGINT NOT NULL,
     outcome     TEXT COLLATE "C" NOT NULL,
     status      BIGINT,
-    answer      TEXT COLLATE "C" NOT NULL
+    response    TEXT COLLATE "C" NOT NULL
 );
 CREATE INDEX attempt_of_delivery ON attempt (delivery_no);
 
@@ -294,45 +303,45 @@ CREATE TABLE investor (
     seen BIGINT NOT NULL
 );
 
-CREATE TABLE telling (
-    no       BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
-    notice   TEXT COLLATE "C" NOT NULL REFERENCES notice (id) ON DELETE CASCADE,
-    receiver TEXT COLLATE "C" NOT NULL,
-    alert    TEXT COLLATE "C" NOT NULL,
-    kind     TEXT COLLATE "C" NOT NULL,
-    is_end   SMALLINT NOT NULL CHECK (is_end IN (0, 1)),
-    labels   TEXT COLLATE "C" NOT NULL,
-    state    TEXT COLLATE "C" NOT NULL CHECK (state IN ('waiting', 'silenced', 'inhibited', 'acknowledged')),
-    since    BIGINT NOT NULL,
-    holder   TEXT COLLATE "C",
-    settled  SMALLINT NOT NULL DEFAULT 0 CHECK (settled IN (0, 1)),
-    tone     BIGINT NOT NULL DEFAULT 1,
-    value    DOUBLE PRECISION,
-    due_at   BIGINT,
-    CHECK ((state = 'waiting') = (holder IS NULL)),
-    UNIQUE (notice, receiver)
+CREATE TABLE pending_notification (
+    no            BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+    notification  TEXT COLLATE "C" NOT NULL REFERENCES notification (id) ON DELETE CASCADE,
+    receiver      TEXT COLLATE "C" NOT NULL,
+    alert         TEXT COLLATE "C" NOT NULL,
+    kind          TEXT COLLATE "C" NOT NULL,
+    is_end        SMALLINT NOT NULL CHECK (is_end IN (0, 1)),
+    labels        TEXT COLLATE "C" NOT NULL,
+    state         TEXT COLLATE "C" NOT NULL CHECK (state IN ('waiting', 'silenced', 'inhibited', 'acknowledged')),
+    since         BIGINT NOT NULL,
+    suppressed_by TEXT COLLATE "C",
+    settled       SMALLINT NOT NULL DEFAULT 0 CHECK (settled IN (0, 1)),
+    severity      BIGINT NOT NULL DEFAULT 1,
+    value         DOUBLE PRECISION,
+    due_at        BIGINT,
+    CHECK ((state = 'waiting') = (suppressed_by IS NULL)),
+    UNIQUE (notification, receiver)
 );
-CREATE INDEX telling_waiting ON telling (no) WHERE state = 'waiting';
-CREATE INDEX telling_held ON telling (alert) WHERE state <> 'waiting' AND settled = 0;
-CREATE INDEX telling_of_alert ON telling (alert, receiver);
-CREATE INDEX telling_age ON telling (since);
+CREATE INDEX pending_notification_waiting ON pending_notification (no) WHERE state = 'waiting';
+CREATE INDEX pending_notification_suppressed ON pending_notification (alert) WHERE state <> 'waiting' AND settled = 0;
+CREATE INDEX pending_notification_of_alert ON pending_notification (alert, receiver);
+CREATE INDEX pending_notification_age ON pending_notification (since);
 
-CREATE TABLE told_group (
-    receiver  TEXT COLLATE "C" NOT NULL,
-    key       TEXT COLLATE "C" NOT NULL,
-    told_at   BIGINT NOT NULL,
-    repeat_at BIGINT,
+CREATE TABLE notification_group (
+    receiver    TEXT COLLATE "C" NOT NULL,
+    key         TEXT COLLATE "C" NOT NULL,
+    notified_at BIGINT NOT NULL,
+    repeat_at   BIGINT,
     PRIMARY KEY (receiver, key)
 );
-CREATE INDEX told_group_repeat ON told_group (repeat_at) WHERE repeat_at IS NOT NULL;
-CREATE INDEX told_group_age ON told_group (told_at);
+CREATE INDEX notification_group_repeat ON notification_group (repeat_at) WHERE repeat_at IS NOT NULL;
+CREATE INDEX notification_group_age ON notification_group (notified_at);
 
 CREATE TABLE group_alert (
     receiver TEXT COLLATE "C" NOT NULL,
     key      TEXT COLLATE "C" NOT NULL,
     alert    TEXT COLLATE "C" NOT NULL,
     PRIMARY KEY (receiver, key, alert),
-    FOREIGN KEY (receiver, key) REFERENCES told_group (receiver, key) ON DELETE CASCADE
+    FOREIGN KEY (receiver, key) REFERENCES notification_group (receiver, key) ON DELETE CASCADE
 );
 CREATE INDEX group_of_alert ON group_alert (alert);
 

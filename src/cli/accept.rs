@@ -1,4 +1,4 @@
-//! `accept`: somebody looked, and what is missing from the held answer of a token is truly gone. Works beside a running daemon.
+//! `accept`: applies the held response of a token. Works next to a running daemon.
 
 use clap::Args;
 
@@ -7,7 +7,7 @@ use super::{Exit, Invocation};
 use model::text::harmless;
 use store::Access;
 
-/// Believe an answer that is held because most of a token's coming records are missing from it
+/// Accept a held response, in which most of a token's upcoming records are missing
 #[derive(Debug, Args)]
 pub(super) struct AcceptArgs {
     /// The token (slug or symbol)
@@ -16,15 +16,17 @@ pub(super) struct AcceptArgs {
 
 pub(super) async fn run(accept: &AcceptArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load()?;
-    let store = invocation.open(&config, Access::Beside).await?;
+    let store = invocation.open(&config, Access::Write).await?;
     let token = find(&accept.token, false, &store).await?;
     let count = store.accept_held(token.clone()).await?;
     store.close().await?;
     let token = harmless(token.as_str());
     if count == 0 {
-        anstream::eprintln!("no answer about {token} is held: `cliffwatch status` shows what is");
+        anstream::eprintln!("no response about {token} is held; run `cliffwatch status` to list held responses");
         return Ok(Exit::Failed);
     }
-    anstream::eprintln!("{token}: what is missing from its next answer counts as removed; it is asked for in the next slot");
+    anstream::eprintln!(
+        "{token}: accepted; records missing from the next response count as removed, and the next poll is in the next slot"
+    );
     Ok(Exit::Done)
 }

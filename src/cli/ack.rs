@@ -1,4 +1,4 @@
-//! `ack`: somebody knows of an alert, and is not reminded of it until its fact changes. Works beside a running daemon.
+//! `ack`: acknowledges an alert, which stops its reminders until it changes. Works next to a running daemon.
 
 use clap::Args;
 
@@ -7,29 +7,29 @@ use super::{Exit, Invocation, OutputFormat, UsageError};
 use model::{Ack, AckResult, AlertId, ack_words, text::harmless};
 use store::{Access, Store};
 
-/// Say that an alert is known: no reminders until its date, amount or level changes
+/// Acknowledge an alert: no reminders until its date, amount, or level changes
 #[derive(Debug, Args)]
 pub(super) struct AckArgs {
-    /// Id of the alert, or the begin of it; `cliffwatch alerts` shows ids
+    /// Id of the alert, or its beginning; `cliffwatch alerts` lists ids
     #[arg(required_unless_present = "list")]
     alert: Option<String>,
-    /// What others should know
+    /// Comment for others
     #[arg(long, value_name = "TEXT", default_value = "")]
     comment: String,
-    /// Who knows
+    /// Name of the person who acknowledges
     #[arg(long, value_name = "NAME", env = "USER", hide_env_values = true, default_value = "")]
     author: String,
-    /// Take it back
+    /// Remove the acknowledgement
     #[arg(long)]
     undo: bool,
-    /// List what is acknowledged
+    /// List acknowledged alerts
     #[arg(long, conflicts_with_all = ["alert", "undo"])]
     list: bool,
 }
 
 pub(super) async fn run(ack: &AckArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load()?;
-    let store = invocation.open(&config, if ack.list { Access::Read } else { Access::Beside }).await?;
+    let store = invocation.open(&config, if ack.list { Access::Read } else { Access::Write }).await?;
     let exit = match &ack.alert {
         None => list(&store, invocation).await,
         Some(alert) if ack.undo => undo(alert, &store).await,
@@ -41,21 +41,21 @@ pub(super) async fn run(ack: &AckArgs, invocation: &Invocation) -> anyhow::Resul
 
 async fn acknowledge(alert: &str, ack: &AckArgs, store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (author, comment) = ack_words(&ack.author, &ack.comment)
-        .map_err(|_| UsageError("say who knows with --author NAME (at most 200 characters)".to_owned()))?;
+        .map_err(|_| UsageError("--author NAME is required, with at most 200 characters".to_owned()))?;
     match store.acknowledge(alert.trim().to_owned(), author, comment, invocation.clock.now()).await? {
         AckResult::Done(alert) => {
             let summary = alert.annotations.get("summary").unwrap_or(&alert.subject);
-            anstream::eprintln!("{}: no reminders until it changes: {}", alert.id, harmless(summary));
+            anstream::eprintln!("{}: acknowledged, no reminders until it changes: {}", alert.id, harmless(summary));
             Ok(Exit::Done)
         }
         AckResult::Unknown => {
             let what = harmless(alert);
-            Err(UsageError(format!("no alert that fires has the id {what}: `cliffwatch alerts --state firing` shows them"))
+            Err(UsageError(format!("no firing alert has the id {what}; run `cliffwatch alerts --state firing` to list ids"))
                 .into())
         }
         AckResult::Several(ids) => {
             let ids = ids.iter().map(AlertId::as_str).collect::<Vec<_>>().join(", ");
-            Err(UsageError(format!("several alerts have ids that begin like this: {ids}")).into())
+            Err(UsageError(format!("several alerts have an id with this beginning: {ids}")).into())
         }
     }
 }
@@ -66,11 +66,14 @@ async fn undo(alert: &str, store: &Store) -> anyhow::Result<Exit> {
     match found.as_slice() {
         [one] => {
             store.unacknowledge(one.alert.clone()).await?;
-            anstream::eprintln!("{}: reminders come again", one.alert);
+            anstream::eprintln!("{}: acknowledgement removed, reminders resume", one.alert);
             Ok(Exit::Done)
         }
-        [] => Err(UsageError("this alert is not acknowledged: `cliffwatch ack --list` shows which are".to_owned()).into()),
-        _ => Err(UsageError("several acknowledged alerts have ids that begin like this".to_owned()).into()),
+        [] => {
+            Err(UsageError("this alert is not acknowledged; run `cliffwatch ack --list` to list acknowledged alerts".to_owned())
+                .into())
+        }
+        _ => Err(UsageError("several acknowledged alerts have an id with this beginning".to_owned()).into()),
     }
 }
 
@@ -85,6 +88,6 @@ async fn list(store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
         .words("Since", "at", |ack| Cell::time(Some(ack.at)))
         .words("Author", "author", |ack| Cell::text(&ack.author))
         .words("Comment", "comment", |ack| Cell::text(&ack.comment));
-    listing.print("nothing is acknowledged", invocation)?;
+    listing.print("no acknowledged alerts", invocation)?;
     Ok(Exit::Done)
 }

@@ -1,27 +1,27 @@
-//! `alerts`: what fires, what ended, what happened.
+//! `alerts`: lists firing and past alerts.
 
 use clap::Args;
 
 use super::print::{Cell, Listing};
-use super::upcoming::{find, nothing};
+use super::upcoming::{empty_reason, find};
 use super::{Exit, Invocation};
-use daemon::ui::view::AlertView;
+use daemon::view::AlertView;
 use model::{AlertFilter, AlertState, RuleId};
 use store::Access;
 
-/// Show alerts.
+/// List alerts, most recently updated first
 #[derive(Debug, Args)]
 pub(super) struct AlertsArgs {
-    /// In this state (pending, firing, resolved, event); may be given several times
+    /// States: pending, firing, resolved, event; repeatable
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     state: Vec<AlertState>,
-    /// Of this rule
+    /// Name of a rule
     #[arg(long, value_name = "RULE")]
     rule: Option<String>,
-    /// Of this token (slug or symbol)
+    /// Slug or symbol of a token
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
-    /// At most so many
+    /// Maximum number of alerts
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
 }
@@ -42,9 +42,9 @@ pub(super) async fn run(args: &AlertsArgs, invocation: &Invocation) -> anyhow::R
     };
     let mut alerts = store.alerts(filter).await?;
     super::print::keep_first(&mut alerts, args.limit, "alerts");
-    let standings = store.receiver_statuses(alerts.iter().map(|alert| alert.id.clone()).collect()).await?;
+    let receiver_states = store.receiver_statuses(alerts.iter().map(|alert| alert.id.clone()).collect()).await?;
     let tickers = store.tickers(alerts.iter().filter_map(|alert| alert.token.clone()).collect()).await?;
-    let alerts = AlertView::all(&alerts, &standings, &tickers);
+    let alerts = AlertView::all(&alerts, &receiver_states, &tickers);
     let state = |alert: &AlertView| match alert.reason {
         Some(reason) => format!("{} ({reason})", alert.state),
         None => alert.state.to_string(),
@@ -55,8 +55,8 @@ pub(super) async fn run(args: &AlertsArgs, invocation: &Invocation) -> anyhow::R
         .words("Severity", "severity", |alert| Cell::maybe(alert.labels.get("severity").map(String::as_str)))
         .words("Alert", "rule", |alert| Cell::text(&alert.rule))
         .words("Message", "summary", |alert| Cell::text(&alert.summary))
-        .words("Told", "told", |alert| Cell::both(alert.told_words(), alert.told.join("; ")))
+        .words("Notified", "notified", |alert| Cell::both(alert.notified_text(), alert.notified.join("; ")))
         .words("Id", "id", |alert| Cell::text(&alert.id));
-    listing.print(nothing(alerts.is_empty(), &store).await?, invocation)?;
+    listing.print(empty_reason(alerts.is_empty(), &store).await?, invocation)?;
     Ok(Exit::Done)
 }

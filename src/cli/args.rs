@@ -1,4 +1,4 @@
-//! What the command line may say: global options, and the commands with theirs.
+//! The command line: global options and commands.
 
 use std::path::PathBuf;
 
@@ -36,10 +36,10 @@ use super::test::TestArgs;
 use super::upcoming::UpcomingArgs;
 use model::Timestamp;
 
-/// Watches token supply (unlocks, burns, buybacks) and tells the right people.
+/// Watch token supply (unlocks, burns, buybacks) and notify the right people
 #[derive(Debug, Parser)]
 #[command(name = "cliffwatch", version, max_term_width = 100, disable_help_subcommand = true, arg_required_else_help = true)]
-#[command(after_help = "Exit codes: 0 done, 1 it failed or found errors, 2 wrong usage, 3 only warnings (where --strict asked).")]
+#[command(after_help = "Exit codes: 0 success, 1 failure or errors found, 2 wrong usage, 3 only warnings (with --strict).")]
 pub(super) struct Cli {
     #[command(flatten)]
     pub global: GlobalArgs,
@@ -49,42 +49,42 @@ pub(super) struct Cli {
 
 #[derive(Debug, Args)]
 pub(super) struct GlobalArgs {
-    /// The config; else ./cliffwatch.toml, else /etc/cliffwatch/cliffwatch.toml
+    /// Config file; default: ./cliffwatch.toml, else /etc/cliffwatch/cliffwatch.toml
     #[arg(long, global = true, value_name = "FILE", env = "CLIFFWATCH_CONFIG", help_heading = "Global options")]
     pub config: Option<PathBuf>,
-    /// How lists are printed
+    /// Output format
     #[arg(long, global = true, value_enum, default_value_t, help_heading = "Global options")]
     pub format: OutputFormat,
-    /// Whether to use colour
+    /// When to use color
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN", help_heading = "Global options")]
     pub color: ColorWhen,
-    /// Say more; twice for everything
+    /// Print more details; twice for all
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]
     pub verbose: u8,
-    /// Take this for the present time, such as 2026-03-09T12:00:00Z
+    /// Current time to assume, such as 2026-03-09T12:00:00Z
     #[arg(long, global = true, value_name = "TIME", value_parser = parse_time, help_heading = "Global options")]
     pub now: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum OutputFormat {
-    /// For people
+    /// Tables for people
     #[default]
     Table,
-    /// For programs
+    /// JSON for programs
     Json,
-    /// For spreadsheets
+    /// CSV for spreadsheets
     Csv,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum ColorWhen {
-    /// On a terminal
+    /// Only on a terminal
     #[default]
     Auto,
-    /// Always
+    /// Color every output
     Always,
-    /// Never
+    /// Plain text, even on a terminal
     Never,
 }
 
@@ -92,80 +92,80 @@ pub(super) enum ColorWhen {
 pub(super) enum Command {
     /// Run the daemon
     Run,
-    /// Try it: data service, daemon and status page on loopback, without a key or a config
+    /// Run a demo: data service, daemon, and web pages on loopback, without an API key or a config
     Demo(DemoArgs),
-    /// Run the data service alone
+    /// Run only the data service
     Serve(ServeArgs),
-    /// Write a commented config and starter rules
+    /// Write a commented config file and starter rules
     Init(InitArgs),
-    /// Write something new, from what one wants to hear of
+    /// Create a rule from prompts or options
     #[command(subcommand)]
     New(NewCommand),
-    /// Check config and rules: every problem at once
+    /// Check config and rules, and report all problems
     Check(CheckArgs),
-    /// Show the credits a month that this config will use, against the allowance
+    /// Show the credits per month that the config uses, compared with the limit
     Plan(PlanArgs),
-    /// Run the tests of the rules
+    /// Run rule tests
     Test(TestArgs),
-    /// Show what the rules would have sent
+    /// Show the messages that the rules would have sent
     Backtest(BacktestArgs),
-    /// Show why an alert was told, or was not, clause by clause
+    /// Explain clause by clause why a rule notified or did not
     Explain(ExplainArgs),
-    /// Do one cycle now and show what it saw
+    /// Run one cycle now and show the results
     Poll(PollArgs),
-    /// Show unlocks ahead
+    /// List upcoming unlocks
     Upcoming(UpcomingArgs),
-    /// Show what changed
+    /// List changes, newest first
     Changes(ChangesArgs),
-    /// Show alerts
+    /// List alerts, most recently updated first
     Alerts(AlertsArgs),
-    /// Show how everything stands
+    /// Show the status of source, credits, and deliveries
     Status,
-    /// Ask the daemon whether it is well, for the health checks of containers
+    /// Check whether the daemon is healthy, for container health checks
     Healthcheck(HealthcheckArgs),
-    /// Show and steer deliveries
+    /// List and manage deliveries
     #[command(subcommand)]
     Outbox(OutboxCommand),
-    /// Send a test message through the real path
+    /// Send a test message
     Notify(NotifyArgs),
-    /// Show who is told what
+    /// Show and test routes
     #[command(subcommand)]
     Routes(RoutesCommand),
-    /// Hold back what nobody wants to hear for a while
+    /// Manage silences, which suppress matching alerts for a time
     #[command(subcommand)]
     Silence(SilenceCommand),
-    /// Say that an alert is known: no reminders until its date, amount or level changes
+    /// Acknowledge an alert: no reminders until its date, amount, or level changes
     Ack(AckArgs),
-    /// Believe an answer that is held because most of a token's coming records are missing from it
+    /// Accept a held response, in which most of a token's upcoming records are missing
     Accept(AcceptArgs),
-    /// Show digests, and who wants them
+    /// Show digests and manage their recipients
     #[command(subcommand)]
     Digest(DigestCommand),
-    /// Show the links by which calendars and feed readers subscribe
+    /// Show the links for calendars and feed readers
     Feeds(FeedsArgs),
-    /// Fill the database of the data service
+    /// Import a data folder into the data service
     Import(ImportArgs),
-    /// Write the data of the data service, or of the daemon, as a folder
+    /// Export the data of the data service or the daemon as a folder
     Export(ExportArgs),
-    /// API keys of the data service
+    /// Manage API keys of the data service
     #[command(subcommand)]
     Keys(KeysCommand),
-    /// Make an online copy of the database
+    /// Back up the database while it is in use
     Backup(BackupArgs),
-    /// Put a backup in the place of the database
+    /// Restore the database from a backup
     Restore(RestoreArgs),
     /// Move the database between a file and a server
     #[command(subcommand)]
     Store(StoreCommand),
-    /// Show what rules may name: fields, kinds of change, functions, filters
+    /// Show the names that rules can use: fields, change kinds, functions, filters
     Fields(FieldsArgs),
-    /// Print the JSON Schema of a file, for editors, or of what a webhook receives
+    /// Print the JSON Schema of a config, rule, or test file, or of a webhook message
     Schema(SchemaArgs),
-    /// Print completions for a shell
+    /// Print a completion script for a shell
     Completions {
-        /// For which shell
+        /// Name of the shell
         shell: Shell,
     },
-    /// Print the manual page, or write one for each command
+    /// Print the manual page, or write a page for each command
     Man(ManArgs),
 }

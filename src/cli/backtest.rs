@@ -1,4 +1,4 @@
-//! `backtest [PATH]`: what the rules would have sent.
+//! `backtest [PATH]`: shows the messages that the rules would have sent.
 
 mod csv;
 pub(super) mod text;
@@ -14,7 +14,7 @@ use serde_json::json;
 use super::invocation::{routes_of, watch_of};
 use super::terminal::ProgressBar;
 use super::{Exit, Invocation, OutputFormat, UsageError, parse_span, parse_time, print, shown, wait};
-use engine::{diff, pipeline::DispatchPolicy};
+use engine::{diff, pipeline::DispatchPolicy, removal::ProofPolicy};
 use model::config::{self, Config, Span, WatchSettings};
 use model::{Silence, Timestamp, Watch, read_matchers};
 use rules::RuleFiles;
@@ -22,44 +22,44 @@ use store::Access;
 use tools::backtest::{self, BacktestComparison, BacktestRun, BacktestSetup, BacktestSummary, History};
 use tools::simulate::{DeliverySetup, Pace};
 
-/// What is looked at before now, where `--from` does not say it.
+/// The default length of the period, in days, for recorded history.
 const DEFAULT_DAYS: i64 = 90;
-/// Stands for the receiver of a config that has none.
+/// The name of the receiver if the config has none.
 const ANYONE: &str = "(anyone)";
-/// After the last version of a folder, where `--to` does not say it.
-const AFTERWARDS: TimeDelta = TimeDelta::days(30);
+/// The default time after the last version of a folder.
+const TIME_AFTER_LAST_VERSION: TimeDelta = TimeDelta::days(30);
 
-/// Show what the rules would have sent: over recorded history, a data folder, or a folder of dated versions.
+/// Show the messages that the rules would have sent, over recorded history, a data folder, or a folder of dated versions
 #[derive(Debug, Args)]
 pub(super) struct BacktestArgs {
-    /// A data folder (with tokens.json), or a folder of versions (*.jsonl); without it, what this config's database recorded
+    /// Data folder (with tokens.json), or folder of versions (*.jsonl); default: the history in the database of the config
     #[arg(value_name = "PATH")]
     path: Option<PathBuf>,
-    /// From when on; 90 days ago for recorded history, a year ago for a data folder, the first version for versions
+    /// Start; default: 90 days ago for recorded history, a year ago for a data folder, the first version for versions
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     from: Option<Timestamp>,
-    /// Until when; now, or thirty days after the last version
+    /// End; default: now, or 30 days after the last version
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     to: Option<Timestamp>,
-    /// Compare with the rules of another folder: messages gained and lost
+    /// Folder of other rules to compare with
     #[arg(long, value_name = "DIR")]
     against: Option<PathBuf>,
-    /// Rules of this folder in place of those of the config
+    /// Folder of rules to use instead of those in the config
     #[arg(long, value_name = "DIR")]
     rules: Option<PathBuf>,
-    /// Only these tokens: slugs or globs, with commas between
+    /// Tokens to include: slugs or globs, separated by commas
     #[arg(long, value_name = "TOKENS", value_delimiter = ',')]
     tokens: Vec<String>,
-    /// How often conditions that read the clock are looked at
+    /// Interval between evaluations of conditions that read the clock
     #[arg(long, value_name = "SPAN", value_parser = parse_span, default_value = "6h")]
-    look_every: Span,
-    /// As if this had been silenced all the time: matchers such as `token=arbitrum`, with commas between; may be given several times
+    evaluate_every: Span,
+    /// Matchers to silence during the whole period, such as `token=arbitrum`, separated by commas; repeatable
     #[arg(long, value_name = "MATCHERS")]
     silence: Vec<String>,
-    /// How many messages to print; all are in JSON, CSV and HTML
+    /// Number of messages to print; JSON, CSV, and HTML contain all
     #[arg(long, value_name = "N", default_value_t = 10)]
     messages: usize,
-    /// Write a report with a timeline
+    /// File for an HTML report with a timeline
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
@@ -68,7 +68,7 @@ pub(super) fn run(args: &BacktestArgs, invocation: &Invocation) -> anyhow::Resul
     let (mut config, loaded) = invocation.load()?;
     let now = invocation.clock.now();
     if config.receivers.is_empty() {
-        // Whoever tries rules before there is a receiver wants to know what one would get.
+        // Without a configured receiver, show the messages that any receiver would get.
         config.receivers.push(config::ReceiverSettings { name: ANYONE.to_owned(), ..config::ReceiverSettings::default() });
     }
     let files = match &args.rules {
@@ -77,7 +77,7 @@ pub(super) fn run(args: &BacktestArgs, invocation: &Invocation) -> anyhow::Resul
     };
     let set = invocation.rules(files, &config)?;
     if set.rules.is_empty() {
-        anyhow::bail!("there are no rules to test: `cliffwatch init` writes some, --rules DIR names others");
+        anyhow::bail!("no rules found: run `cliffwatch init` to write some, or pass --rules DIR");
     }
     let other = args.against.as_deref().map(|folder| invocation.rules(rules_in(folder)?, &config)).transpose()?;
     let routes = routes_of(&config)?;
@@ -85,24 +85,24 @@ pub(super) fn run(args: &BacktestArgs, invocation: &Invocation) -> anyhow::Resul
     let watch = watch_of(&WatchSettings { tokens, groups: config.watch.groups.clone() }).map_err(UsageError)?;
 
     let until = args.to.unwrap_or(now);
-    let (tolerance, removal_confirmations) = (config.store.tolerance, config.store.removal_confirmations);
-    let diff = diff::Settings { tolerance, removal_confirmations, ..diff::Settings::default() };
-    let mut pace = Pace { diff, look_every: args.look_every.delta(), ..Pace::default() };
+    let proof = ProofPolicy::Confirmations(config.store.removal_confirmations);
+    let diff = diff::Settings { tolerance: config.store.tolerance, proof };
+    let mut pace = Pace { diff, evaluate_every: args.evaluate_every.delta(), ..Pace::default() };
     let policy = DispatchPolicy::of(&config.receivers, &config.delivery).map_err(anyhow::Error::msg)?;
     let mut delivery = DeliverySetup::of(policy);
     let history = match &args.path {
         Some(path) => History::read(path, args.from, until)?,
         None => {
-            // What was recorded was proven when it was recorded.
-            (pace.diff.removal_confirmations, pace.diff.hold) = (1, diff::Hold::Accepted);
+            // Recorded removals were already proven.
+            pace.diff.proof = ProofPolicy::Immediate;
             pace.poll_every = Some(TimeDelta::minutes(1));
             let from = args.from.unwrap_or(now - TimeDelta::days(DEFAULT_DAYS));
-            wait(recorded(&config, invocation, &watch, from, until, &mut delivery))?
+            wait(recorded_history(&config, invocation, &watch, from, until, &mut delivery))?
         }
     };
     let (from, to) = span(args, &history, now)?;
     for text in &args.silence {
-        delivery.silences.push(silenced(text, from, to)?);
+        delivery.silences.push(silence(text, from, to)?);
     }
 
     let setup = |rules| BacktestSetup { rules, routes: &routes, delivery: &delivery, watch: &watch, pace };
@@ -116,16 +116,14 @@ pub(super) fn run(args: &BacktestArgs, invocation: &Invocation) -> anyhow::Resul
     print(args, &run, comparison.as_ref(), invocation)
 }
 
-/// The time that is played.
+/// Returns the period of the backtest.
 fn span(args: &BacktestArgs, history: &History, now: Timestamp) -> anyhow::Result<(Timestamp, Timestamp)> {
     let Some((first, last)) = history.span() else {
-        anyhow::bail!(
-            "nothing was recorded in this time: name a data folder to test the rules with, such as `cliffwatch backtest data`"
-        );
+        anyhow::bail!("no history was recorded in this period; pass a data folder, for example `cliffwatch backtest data`");
     };
     let is_dated = args.path.as_deref().is_some_and(|path| !path.join("tokens.json").exists());
     let from = args.from.unwrap_or(first);
-    let to = args.to.unwrap_or(if is_dated { last + AFTERWARDS } else { now });
+    let to = args.to.unwrap_or(if is_dated { last + TIME_AFTER_LAST_VERSION } else { now });
     if to <= from {
         return Err(UsageError(format!("--to {to} is not after {from}")).into());
     }
@@ -146,8 +144,8 @@ fn print(
 ) -> anyhow::Result<Exit> {
     let summary = BacktestSummary::of(run);
     if let Some(path) = &args.html {
-        let page = backtest::page(run, &summary, comparison).context("the report cannot be made")?;
-        std::fs::write(path, page).with_context(|| format!("{} cannot be written", shown(path)))?;
+        let page = backtest::page(run, &summary, comparison).context("cannot create the report")?;
+        std::fs::write(path, page).with_context(|| format!("cannot write {}", shown(path)))?;
         anstream::eprintln!("wrote {}", shown(path));
     }
     match invocation.format {
@@ -155,21 +153,19 @@ fn print(
         OutputFormat::Csv => print::out(&csv::page(run, comparison))?,
         OutputFormat::Json => print::out(&print::json(&json!({
             "from": run.from, "to": run.to, "tokens": run.tokens, "changes": run.changes, "summary": summary,
-            "messages": run.messages, "untold": run.undelivered, "more": run.uncounted, "against": comparison,
+            "messages": run.messages, "undelivered": run.undelivered, "more": run.uncounted, "against": comparison,
             "templateErrors": run.template_errors.iter().cloned().collect::<BTreeMap<_, _>>(),
         }))?)?,
     }
     Ok(Exit::Done)
 }
 
-/// A silence that lasts as long as the test.
-fn silenced(text: &str, from: Timestamp, to: Timestamp) -> anyhow::Result<Silence> {
+/// Makes a silence for the whole period.
+fn silence(text: &str, from: Timestamp, to: Timestamp) -> anyhow::Result<Silence> {
     let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
     let matchers = read_matchers(texts).map_err(|error| UsageError(format!("--silence {text}: {error}")))?;
     if matchers.iter().all(model::matcher::Matcher::takes_empty) {
-        return Err(
-            UsageError(format!("--silence {text:?} would silence everything: name a label, such as token=arbitrum")).into()
-        );
+        return Err(UsageError(format!("--silence {text:?} matches everything: add a label, such as token=arbitrum")).into());
     }
     Ok(Silence {
         id: text.to_owned(),
@@ -184,12 +180,12 @@ fn silenced(text: &str, from: Timestamp, to: Timestamp) -> anyhow::Result<Silenc
 
 fn rules_in(folder: &Path) -> anyhow::Result<RuleFiles> {
     if !folder.is_dir() {
-        return Err(UsageError(format!("{} is no folder with rule files", shown(folder))).into());
+        return Err(UsageError(format!("{} is not a folder", shown(folder))).into());
     }
     Ok(rules::read_files(&["*.toml".to_owned()], folder))
 }
 
-async fn recorded(
+async fn recorded_history(
     config: &Config,
     invocation: &Invocation,
     watch: &Watch,
@@ -208,7 +204,7 @@ async fn recorded(
         history.record(&snapshot.token, &snapshot.feeds, store.versions(id).await?, from, to);
     }
     history.sort();
-    // What somebody did not want to hear then would not have been heard by other rules either.
+    // Silences and acknowledgements also apply to other rules.
     delivery.silences = store.silences(None).await?;
     delivery.acks = store.acks().await?;
     store.close().await?;

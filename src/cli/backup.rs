@@ -1,4 +1,4 @@
-//! `backup FILE`: an online copy of the database.
+//! `backup FILE`: copies the database while it is in use.
 
 use std::path::PathBuf;
 
@@ -6,29 +6,29 @@ use anyhow::Context as _;
 use clap::Args;
 
 use super::{Exit, Invocation, dump, shown};
-use daemon::place::place_of;
+use daemon::database_url::database_of;
 use store::{Access, Place};
 
-/// Make an online copy of the database.
+/// Back up the database while it is in use
 #[derive(Debug, Args)]
 pub(super) struct BackupArgs {
-    /// Where to
+    /// File for the copy
     file: PathBuf,
-    /// Replace the file if it is there
+    /// Replace an existing file
     #[arg(long)]
     overwrite: bool,
 }
 
 pub(super) async fn run(backup: &BackupArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load()?;
-    if let Place::Server(place) = place_of(&config.store)? {
+    if let Place::Server(place) = database_of(&config.store)? {
         return Err(dump::backup(&place, &backup.file)?.into());
     }
     let store = invocation.open(&config, Access::Read).await?;
     store
         .backup(backup.file.clone(), backup.overwrite)
         .await
-        .with_context(|| format!("the database cannot be copied to {}", shown(&backup.file)))?;
+        .with_context(|| format!("cannot copy the database to {}", shown(&backup.file)))?;
     store.close().await?;
     anstream::eprintln!("copied to {}", shown(&backup.file));
     Ok(Exit::Done)

@@ -1,29 +1,29 @@
-//! `changes`: what changed.
+//! `changes`: lists changes.
 
 use clap::Args;
 
 use super::print::{Cell, Listing};
-use super::upcoming::{find, nothing};
+use super::upcoming::{empty_reason, find};
 use super::{Exit, Invocation, parse_span};
 use model::{ChangeFilter, ChangeKind, Resource, config::Span};
 use store::Access;
 
-/// Show what changed.
+/// List changes, newest first
 #[derive(Debug, Args)]
 pub(super) struct ChangesArgs {
-    /// Of this token (slug or symbol)
+    /// Slug or symbol of a token
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
-    /// Of this kind, such as rescheduled
+    /// Change kind, such as rescheduled
     #[arg(long, value_name = "KIND")]
     kind: Option<ChangeKind>,
-    /// Of these records, such as unlock
+    /// Record type, such as unlock
     #[arg(long, value_name = "RESOURCE")]
     resource: Option<Resource>,
-    /// Seen within this time, such as 7d
+    /// Maximum age, such as 7d
     #[arg(long, value_name = "SPAN", value_parser = parse_span)]
     since: Option<Span>,
-    /// At most so many
+    /// Maximum number of changes
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
 }
@@ -50,7 +50,7 @@ pub(super) async fn run(args: &ChangesArgs, invocation: &Invocation) -> anyhow::
         .words("Token", "token", |row| Cell::both(row.symbol.as_deref().unwrap_or(row.token.as_str()), row.token.as_str()))
         .words("Record", "resource", |row| Cell::text(row.resource))
         .words("Kind", "kind", |row| Cell::text(row.change.kind))
-        .words("What", "summary", |row| Cell::text(&row.change.summary));
-    listing.print(nothing(changes.is_empty(), &store).await?, invocation)?;
+        .words("Summary", "summary", |row| Cell::text(&row.change.summary));
+    listing.print(empty_reason(changes.is_empty(), &store).await?, invocation)?;
     Ok(Exit::Done)
 }

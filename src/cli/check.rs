@@ -1,31 +1,31 @@
-//! `check`: config and rules, every problem at once.
+//! `check`: reports all problems of config and rules.
 
 use clap::Args;
 
-use super::{Exit, Invocation, OutputFormat, UsageError, known_check::KnownFacts, print, rule_check, shown};
+use super::{Exit, Invocation, OutputFormat, UsageError, database_check::KnownFacts, print, rule_check, shown};
 use daemon::config::{self as loading, Environment};
-use daemon::place::{PlaceProblem, place_of};
-use model::{Diagnostic, Severity, config::Config, diagnostic, text::error_chain, text::harmless};
+use daemon::database_url::{DatabaseUrlError, database_of};
+use model::{Diagnostic, DiagnosticLevel, config::Config, diagnostic, phrase, text::error_chain, text::harmless};
 use notify::{ReceiverProblem, Receivers};
-use store::{Place, Store, StoreError};
+use store::{ErrorKind, Place, Store};
 
-/// Check config and rules: every problem at once.
+/// Check config and rules, and report all problems
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
-    /// Exit with 3 where there are warnings and no errors
+    /// Exit with code 3 if there are only warnings
     #[arg(long)]
     strict: bool,
-    /// Hold nothing against what the database knows
+    /// Skip the checks that read the database
     #[arg(long)]
     no_db: bool,
 }
 
 pub(super) fn run(check: &CheckArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     if invocation.format == OutputFormat::Csv {
-        return Err(UsageError("problems are printed as table or json".to_owned()).into());
+        return Err(UsageError("check does not support --format csv: use table or json".to_owned()).into());
     }
     let path = invocation.config_path();
-    let loaded = loading::load(path.as_deref(), &Environment::of_process());
+    let loaded = loading::load(path.as_deref(), &Environment::from_process());
     let mut diagnostics = loaded.diagnostics.clone();
     let mut sources = loaded.sources.clone();
     let mut rules = None;
@@ -44,10 +44,10 @@ pub(super) fn run(check: &CheckArgs, invocation: &Invocation) -> anyhow::Result<
         diagnostics.extend(checked.diagnostics);
         diagnostics.extend(receivers(config, &loaded));
         diagnostics.extend(database(config, &loaded));
-        // Whatever else may come later: with a key that is named and not there, nothing can be asked.
+        // A missing API key is an error here, because polling is impossible without it.
         let key = config.source.api_key_file.as_deref().map(loading::missing_file);
         for diagnostic in diagnostics.iter_mut().filter(|diagnostic| Some(&diagnostic.message) == key.as_ref()) {
-            diagnostic.severity = Severity::Error;
+            diagnostic.severity = DiagnosticLevel::Error;
         }
         sources.extend(checked.sources);
     }
@@ -58,36 +58,36 @@ pub(super) fn run(check: &CheckArgs, invocation: &Invocation) -> anyhow::Result<
         OutputFormat::Json => print::out(&print::json(&diagnostic::to_json(&diagnostics, &sources))?)?,
         _ => {
             anstream::eprint!("{}", diagnostic::render(&diagnostics, &sources, invocation.color));
-            let what = path.as_deref().map_or_else(|| "no config file: the defaults".to_owned(), shown);
+            let what = path.as_deref().map_or_else(|| "no config file, using the defaults".to_owned(), shown);
             match (&loaded.config, rules) {
                 (Some(config), Some((count, files))) => {
                     let receivers = match config.receivers.len() {
-                        0 => "no receivers, so alerts are kept and shown but sent to nobody".to_owned(),
+                        0 => "no receivers, so alerts are stored but not sent".to_owned(),
                         1 => "1 receiver".to_owned(),
                         count => format!("{count} receivers"),
                     };
-                    anstream::eprintln!("{what}: {receivers}; {}", count_of(count, files));
+                    anstream::eprintln!("{what}: {receivers}; {}", rule_count(count, files));
                 }
-                _ => anstream::eprintln!("{what}: the rules are checked once the config is right"),
+                _ => anstream::eprintln!("{what}: fix the config to check the rules"),
             }
         }
     }
-    Ok(exit_of(diagnostics.iter().map(|diagnostic| diagnostic.severity).max(), check.strict))
+    Ok(exit_code(diagnostics.iter().map(|diagnostic| diagnostic.severity).max(), check.strict))
 }
 
-/// What only shows when receivers are built: keys that are no keys, certificates that are none. A file that cannot be read here may
-/// well be there where the daemon runs.
+/// Returns problems that appear only when receivers are built, such as invalid keys or certificates. An unreadable file is only a
+/// warning, because the daemon may be able to read it.
 fn receivers(config: &Config, loaded: &loading::Loaded) -> Vec<Diagnostic> {
     let built = Receivers::build(&config.receivers, &config.delivery, config.http.external_url.as_deref());
     let problems = built.err().unwrap_or_default();
-    // What is given nowhere was told by the check of the config, and a service may have it. With credentials of our own, this is all.
+    // The check of the config already reports missing secrets, except under a service with its own credentials.
     let is_service = std::env::var_os("CREDENTIALS_DIRECTORY").is_some();
     let diagnostics = problems.into_iter().filter(|problem| is_service || !problem.problem.is_absent).map(
         |ReceiverProblem { receiver, problem }| {
             let name = config.receivers.get(receiver).map_or("", |receiver| receiver.name.as_str());
             let is_missing_here = problem.is_unreadable;
             Diagnostic {
-                severity: if is_missing_here { Severity::Warning } else { Severity::Error },
+                severity: if is_missing_here { DiagnosticLevel::Warning } else { DiagnosticLevel::Error },
                 file: loaded.path.clone().unwrap_or_else(|| "environment".into()),
                 span: None,
                 message: format!("receiver {name:?}: `{}`: {}", problem.key, problem.message),
@@ -99,30 +99,29 @@ fn receivers(config: &Config, loaded: &loading::Loaded) -> Vec<Diagnostic> {
     diagnostics.collect()
 }
 
-/// A database that the daemon would not open. One that is not there yet is made; one that this user may not read may well be open to the
-/// daemon's.
+/// Returns an error if the daemon would refuse the database. A missing database is created, and the daemon may be able to read
+/// one that this user cannot.
 fn database(config: &Config, loaded: &loading::Loaded) -> Option<Diagnostic> {
     let file = loaded.path.clone().unwrap_or_else(|| "environment".into());
-    let path = match place_of(&config.store) {
+    let path = match database_of(&config.store) {
         Ok(Place::File(path)) => path,
-        // Whether a server can be reached from here says nothing of the daemon.
-        Ok(Place::Server(_)) | Err(PlaceProblem::Unreadable(_)) => return None,
+        // Whether this machine reaches the server says nothing about the daemon.
+        Ok(Place::Server(_)) | Err(DatabaseUrlError::Unreadable(_)) => return None,
         Err(problem) => return Some(Diagnostic::error(file, None, error_chain(&problem))),
     };
-    let error = Store::look_at(&path).err()?;
-    matches!(error, StoreError::Newer { .. } | StoreError::NotOurs { .. } | StoreError::RestoreUnfinished { .. })
+    let error = Store::check_file(&path).err()?;
+    matches!(error.kind(), ErrorKind::Newer | ErrorKind::Foreign | ErrorKind::RestoreUnfinished)
         .then(|| Diagnostic::error(file, None, error.to_string()))
 }
 
-fn count_of(rules: u32, files: usize) -> String {
-    let plural = |count: usize| if count == 1 { "" } else { "s" };
-    format!("{rules} rule{} in {files} file{}", plural(rules as usize), plural(files))
+fn rule_count(rules: u32, files: usize) -> String {
+    format!("{} in {}", phrase::count(rules, "rule"), phrase::count(files, "file"))
 }
 
-fn exit_of(worst: Option<Severity>, strict: bool) -> Exit {
+fn exit_code(worst: Option<DiagnosticLevel>, strict: bool) -> Exit {
     match worst {
-        Some(Severity::Error) => Exit::Failed,
-        Some(Severity::Warning) if strict => Exit::OnlyWarnings,
+        Some(DiagnosticLevel::Error) => Exit::Failed,
+        Some(DiagnosticLevel::Warning) if strict => Exit::OnlyWarnings,
         _ => Exit::Done,
     }
 }
@@ -132,10 +131,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_errors_fail_unless_strict() {
-        assert_eq!(exit_of(None, true), Exit::Done);
-        assert_eq!(exit_of(Some(Severity::Warning), false), Exit::Done);
-        assert_eq!(exit_of(Some(Severity::Warning), true), Exit::OnlyWarnings);
-        assert_eq!(exit_of(Some(Severity::Error), true), Exit::Failed);
+    fn warnings_fail_only_with_strict() {
+        assert_eq!(exit_code(None, true), Exit::Done);
+        assert_eq!(exit_code(Some(DiagnosticLevel::Warning), false), Exit::Done);
+        assert_eq!(exit_code(Some(DiagnosticLevel::Warning), true), Exit::OnlyWarnings);
+        assert_eq!(exit_code(Some(DiagnosticLevel::Error), true), Exit::Failed);
     }
 }

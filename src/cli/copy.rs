@@ -1,4 +1,4 @@
-//! `store copy FROM TO`: everything from one database into another, of whichever engine.
+//! `store copy FROM TO`: copies one database into another, of either engine.
 
 use std::path::PathBuf;
 
@@ -7,30 +7,29 @@ use clap::{Args, Subcommand};
 use super::print::{Cell, Listing};
 use super::terminal::ProgressBar;
 use super::{Exit, Invocation, UsageError, parse_place, shown};
-use daemon::place::instance_name;
-use model::format;
+use daemon::database_url::instance_name;
+use model::phrase;
 use store::{Place, Store};
 
-/// `store`.
 #[derive(Debug, Subcommand)]
 pub(super) enum StoreCommand {
-    /// Copy everything into another database, between a file and PostgreSQL; all daemons must be stopped
+    /// Copy all data into another database, between a file and PostgreSQL; stop all daemons first
     Copy(CopyArgs),
 }
 
 /// `store copy`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "FROM and TO are each a file, postgres://user@host:port/database, or @FILE with such an address in it, so that \
-    its password stands in no list of processes.\n\nThe copy counts once each table was read again on both sides and has the same \
-    rows; until then TO stays as empty as it was. FROM is left as it is."
+    after_help = "FROM and TO are each a file, postgres://user@host:port/database, or @FILE with such a URL in it, which keeps the password \
+    out of process lists.\n\nThe copy is verified by reading each table again on both sides. If it fails, TO stays empty. FROM is not \
+    changed."
 )]
 pub(super) struct CopyArgs {
-    /// The database to copy
+    /// Database to copy
     from: String,
-    /// Where to: a new file, or an empty database or schema
+    /// New file, or empty database or schema
     to: String,
-    /// Certificates to know the servers by, in the place of the system's (PEM)
+    /// CA certificates for the servers, instead of the system's (PEM)
     #[arg(long, value_name = "FILE")]
     tls_ca_file: Option<PathBuf>,
 }
@@ -56,10 +55,10 @@ pub(super) fn run(command: &StoreCommand, invocation: &Invocation) -> anyhow::Re
     Listing::of(&copied)
         .words("Table", "table", |table| Cell::text(&table.table))
         .numbers("Rows", "rows", |table| Cell::text(table.rows))
-        .words("Hash, the same on both sides", "hash", |table| Cell::text(&table.hash))
+        .words("Hash (equal on both sides)", "hash", |table| Cell::text(&table.hash))
         .print("", invocation)?;
-    let rows = format::count(usize::try_from(rows).unwrap_or(usize::MAX), "row");
+    let rows = phrase::count(rows, "row");
     anstream::eprintln!("{rows}: {} is a copy of {}", shown(to.name()), shown(from.name()));
-    anstream::eprintln!("let no daemon start on {} again: what it told would be told twice", shown(from.name()));
+    anstream::eprintln!("do not start a daemon on {} again: it would send notifications a second time", shown(from.name()));
     Ok(Exit::Done)
 }

@@ -1,45 +1,44 @@
-//! `digest list`, `stop`, `resume`: who gets digests when, and who stopped them. All of it works beside a running daemon.
+//! `digest list`, `stop`, `resume`: shows digests and manages their recipients. All commands work next to a running daemon.
 
 use clap::Subcommand;
 
 use super::print::{Cell, Listing};
 use super::{Exit, Invocation, UsageError};
-use daemon::ui::view::DigestView;
+use daemon::view::DigestView;
 use engine::digest_schedule;
 use model::{OptOut, OptOutSource, ReceiverName, closest, config::Config, digest, text::harmless};
 use notify::unsubscribe::{self, plain_address};
 use store::{Access, Store};
 
-/// `digest`.
 #[derive(Debug, Subcommand)]
 pub(super) enum DigestCommand {
-    /// List digests: when they are sent, to how many, and who stopped them
+    /// List digests with their times, recipients, and opt-outs
     List,
-    /// Send somebody no more digests, as the link in a digest does; alerts go on
+    /// Stop digests to a recipient, like the link in a digest does; alerts continue
     Stop {
-        /// A receiver of the config that has a `digest`
+        /// Receiver in the config with a `digest`
         receiver: String,
-        /// A mail address among its recipients
+        /// Mail address of a recipient
         address: String,
     },
-    /// Send digests again to somebody who stopped them
+    /// Resume digests to a recipient who stopped them
     Resume {
-        /// A receiver
+        /// Receiver in the config with a `digest`
         receiver: String,
-        /// A mail address
+        /// Mail address of a recipient
         address: String,
     },
 }
 
-/// Digests as a table.
+/// Returns the table of digests.
 pub(super) fn listing(digests: &[DigestView]) -> Listing<'_, DigestView> {
     let stopped = |digest: &DigestView, by: &str| {
         digest.stopped.iter().map(|stopped| stopped.address.as_str()).collect::<Vec<_>>().join(by)
     };
     Listing::of(digests)
         .words("Digest", "receiver", |digest| Cell::text(&digest.receiver))
-        .words("When", "when", |digest| Cell::text(&digest.when))
-        .words("Last", "lastAt", |digest| Cell::time(digest.last_at))
+        .words("Schedule", "when", |digest| Cell::text(&digest.when))
+        .words("Last sent", "lastAt", |digest| Cell::time(digest.last_at))
         .words("Next", "nextAt", |digest| Cell::time(digest.next_at))
         .numbers("Recipients", "recipients", |digest| {
             Cell::text(if digest.recipients > 0 { digest.recipients.to_string() } else { String::new() })
@@ -50,7 +49,7 @@ pub(super) fn listing(digests: &[DigestView]) -> Listing<'_, DigestView> {
 pub(super) async fn run(command: &DigestCommand, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load()?;
     let store =
-        invocation.open(&config, if matches!(command, DigestCommand::List) { Access::Read } else { Access::Beside }).await?;
+        invocation.open(&config, if matches!(command, DigestCommand::List) { Access::Read } else { Access::Write }).await?;
     let exit = match command {
         DigestCommand::List => list(&config, &store, invocation).await,
         DigestCommand::Stop { receiver, address } => stop(receiver, address, &config, &store, invocation).await,
@@ -63,10 +62,10 @@ pub(super) async fn run(command: &DigestCommand, invocation: &Invocation) -> any
 async fn list(config: &Config, store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
     let now = invocation.clock.now();
     let plans = digest_schedule::plans(&config.receivers).map_err(anyhow::Error::msg)?;
-    let telling = store.notification_overview(now, now - digest::DAY).await?;
-    let digests = DigestView::all(&plans, &unsubscribe::subscribers(&config.receivers), &telling, now);
-    let nothing = "no receiver has a digest: write digest = { at = \"08:00\" } into a [[receiver]]";
-    listing(&digests).print(nothing, invocation)?;
+    let pending_notification = store.notification_overview(now, now - digest::SUPPRESSED_WINDOW).await?;
+    let digests = DigestView::all(&plans, &unsubscribe::subscribers(&config.receivers), &pending_notification, now);
+    let empty_reason = "no receiver has a digest; add digest = { at = \"08:00\" } to a [[receiver]]";
+    listing(&digests).print(empty_reason, invocation)?;
     Ok(Exit::Done)
 }
 
@@ -75,12 +74,15 @@ async fn stop(receiver: &str, address: &str, config: &Config, store: &Store, inv
     let of_it = unsubscribe::subscribers(&config.receivers).into_iter().filter(|known| known.receiver.as_str() == receiver);
     let known: Vec<String> = of_it.map(|subscriber| subscriber.address).collect();
     if known.is_empty() {
-        return Err(UsageError(format!("{receiver:?} is no receiver that mails digests: `cliffwatch digest list`")).into());
+        return Err(UsageError(format!(
+            "{receiver:?} is not a mail receiver with digests; run `cliffwatch digest list` to list them"
+        ))
+        .into());
     }
     if !known.contains(&address) {
         let help = closest(&address, known.iter().map(String::as_str))
-            .map_or_else(|| format!("there are {}", known.join(", ")), |near| format!("did you mean {near}?"));
-        return Err(UsageError(format!("{address} is no recipient of {receiver:?}: {help}")).into());
+            .map_or_else(|| format!("expected one of {}", known.join(", ")), |near| format!("did you mean {near}?"));
+        return Err(UsageError(format!("{address} is not a recipient of {receiver:?}: {help}")).into());
     }
     let wish = OptOut {
         receiver: ReceiverName::from(receiver),
@@ -88,7 +90,8 @@ async fn stop(receiver: &str, address: &str, config: &Config, store: &Store, inv
         at: invocation.clock.now(),
         via: OptOutSource::Hand,
     };
-    let result = if store.opt_out(wish).await? { "gets no more digests; alerts go on" } else { "has stopped digests already" };
+    let result =
+        if store.opt_out(wish).await? { "no longer gets digests; alerts continue" } else { "has already stopped digests" };
     anstream::eprintln!("{} {result}", harmless(&address));
     Ok(Exit::Done)
 }
@@ -96,8 +99,11 @@ async fn stop(receiver: &str, address: &str, config: &Config, store: &Store, inv
 async fn resume(receiver: &str, address: &str, store: &Store) -> anyhow::Result<Exit> {
     let address = plain_address(address);
     if store.opt_in(ReceiverName::from(receiver), address.clone()).await? {
-        anstream::eprintln!("{} gets digests again, from the next one on", harmless(&address));
+        anstream::eprintln!("{} gets digests again, starting with the next one", harmless(&address));
         return Ok(Exit::Done);
     }
-    Err(UsageError(format!("{address} has not stopped the digests of {receiver:?}: `cliffwatch digest list`")).into())
+    Err(UsageError(format!(
+        "{address} has not stopped the digests of {receiver:?}; run `cliffwatch digest list` to list opt-outs"
+    ))
+    .into())
 }

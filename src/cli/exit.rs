@@ -1,19 +1,16 @@
-//! How a command ends: exit codes, and errors printed once with their causes.
+//! Exit codes, and the output of errors with their causes.
 
 use std::process::ExitCode;
 
 use model::text::{error_causes, harmless};
 
-/// How a command ended.
+/// The result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exit {
-    /// 0.
     Done,
-    /// 1: it failed or found errors, which were printed.
+    /// The command failed, or found errors and printed them.
     Failed,
-    /// 2.
     WrongUsage,
-    /// 3.
     OnlyWarnings,
 }
 
@@ -28,15 +25,15 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// An error of the person at the keyboard: printed without a chain, exit code 2.
+/// Wrong usage: printed without causes, exit code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct UsageError(pub String);
 
-/// An error with lines that say what to do, each printed as it is.
+/// An error with lines of instructions.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
-pub(super) struct Hinted {
+pub(super) struct ErrorWithHint {
     pub error: String,
     pub hint: Vec<String>,
 }
@@ -47,7 +44,7 @@ pub(super) fn print_error(error: &anyhow::Error) -> Exit {
         .chain()
         .any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe))
     {
-        // Whoever read our output has seen enough.
+        // The reader of our output closed the pipe, which is not an error.
         return Exit::Done;
     }
     if error.downcast_ref::<AlreadyPrinted>().is_some() {
@@ -57,7 +54,7 @@ pub(super) fn print_error(error: &anyhow::Error) -> Exit {
         let head = if index == 0 { "error" } else { "  because" };
         anstream::eprintln!("{head}: {}", harmless(cause));
     }
-    if let Some(Hinted { hint, .. }) = error.downcast_ref::<Hinted>() {
+    if let Some(ErrorWithHint { hint, .. }) = error.downcast_ref::<ErrorWithHint>() {
         for line in hint {
             anstream::eprintln!("  {}", harmless(line));
         }
@@ -65,7 +62,7 @@ pub(super) fn print_error(error: &anyhow::Error) -> Exit {
     if error.downcast_ref::<UsageError>().is_some() { Exit::WrongUsage } else { Exit::Failed }
 }
 
-/// Its problems were printed already.
+/// A failure whose problems were already printed.
 #[derive(Debug, thiserror::Error)]
-#[error("the config cannot be used")]
+#[error("the config is invalid")]
 pub(super) struct AlreadyPrinted;

@@ -1,4 +1,4 @@
-//! `explain RULE [TOKEN|EVENT]`: why an alert was told, or was not.
+//! `explain RULE [TOKEN|EVENT]`: explains why a rule notified or did not.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -20,24 +20,24 @@ use rules::aggregate::{AggregateCache, Recheck};
 use rules::{On, Rule};
 use store::Access;
 
-/// Show why an alert was told, or was not, clause by clause.
+/// Explain clause by clause why a rule notified or did not
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
-    /// The rule: its `alert` name or its `id`
+    /// `alert` name or `id` of a rule
     #[arg(value_name = "RULE", required_unless_present_any = ["why_not", "idle"])]
     rule: Option<String>,
-    /// A token (slug or symbol), an event of it (`arbitrum@2026-03-16`, `unlock/arbitrum/KEY`), a group, or the id of an alert
+    /// Token (slug or symbol), event (`arbitrum@2026-03-16`, `unlock/arbitrum/KEY`), group, or alert id
     #[arg(value_name = "TOKEN|EVENT")]
     about: Option<String>,
-    /// All rules, for one token or event
+    /// Explain all rules for one token or event
     #[arg(long, value_name = "TOKEN|EVENT", conflicts_with_all = ["rule", "idle"])]
     why_not: Option<String>,
-    /// Rules that matched nothing for so long, such as 30d
+    /// List rules without a match for this time, such as 30d
     #[arg(long, value_name = "SPAN", value_parser = parse_span, conflicts_with = "rule")]
     idle: Option<Span>,
 }
 
-/// The question, with what reads the answer.
+/// The reader of explanations, with the known groups.
 struct ExplainCommand {
     reader: ExplainReader,
     groups: Vec<String>,
@@ -45,7 +45,7 @@ struct ExplainCommand {
 
 pub(super) async fn run(args: &ExplainArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     if invocation.format == OutputFormat::Csv && args.idle.is_none() {
-        return Err(UsageError("an explanation is a tree: it is printed as table or json".to_owned()).into());
+        return Err(UsageError("explain does not support --format csv without --idle: use table or json".to_owned()).into());
     }
     let (config, loaded) = invocation.load()?;
     let rules = invocation.rules(rules::read_files(&config.rules.paths, &loaded.base_dir), &config)?;
@@ -58,10 +58,10 @@ pub(super) async fn run(args: &ExplainArgs, invocation: &Invocation) -> anyhow::
     let reader = ExplainReader::read(store, watch, active, &policy, now).await?;
     let command = ExplainCommand { reader, groups: config.watch.groups.keys().cloned().collect() };
     match (args.idle, &args.why_not, &args.about) {
-        (Some(span), ..) => command.idle(span, invocation).await,
+        (Some(span), ..) => command.list_idle_rules(span, invocation).await,
         (None, Some(about), _) => {
             let target = command.target(about).await?;
-            print_lines(&command.why_not(&target).await?, invocation, "no rule listens to this")
+            print_lines(&command.explain_rules(&target).await?, invocation, "no rule subscribes to this")
         }
         (None, None, Some(about)) => {
             let rule = command.rule(args.rule.as_deref().unwrap_or_default())?;
@@ -84,13 +84,13 @@ impl ExplainCommand {
         let names = || self.reader.active.rules.rules.iter().map(|rule| rule.name.as_str());
         let within = || names().find(|known| known.to_lowercase().contains(&name.to_lowercase()));
         let help = closest(name, names()).or_else(within).map_or_else(
-            || format!("the rules are {}", names().collect::<Vec<_>>().join(", ")),
+            || format!("expected one of {}", names().collect::<Vec<_>>().join(", ")),
             |near| format!("did you mean {near:?}?"),
         );
-        Err(UsageError(format!("no rule that is enabled is called {name:?}: {help}")).into())
+        Err(UsageError(format!("no enabled rule has the name {name:?}: {help}")).into())
     }
 
-    /// Reads what people write for a token, an event or an alert.
+    /// Parses the name of a token, event, group, or alert.
     async fn target(&self, text: &str) -> anyhow::Result<ExplainTarget> {
         if text.starts_with("al_") {
             let found = self.reader.store.alert(AlertId::from(text)).await?;
@@ -111,13 +111,13 @@ impl ExplainCommand {
             None => (text, None),
             Some((name, day)) => match wire::parse_timestamp(day) {
                 Some(at) => (name, Some(at)),
-                None => return Err(UsageError(format!("{day:?} is no date: write it like {name}@2026-03-16")).into()),
+                None => return Err(UsageError(format!("{day:?} is not a valid date; example: {name}@2026-03-16")).into()),
             },
         };
         Ok(ExplainTarget { token: Some(find(name, false, &self.reader.store).await?), day, ..ExplainTarget::default() })
     }
 
-    /// One rule about a target: its event, or the token's next ones.
+    /// Explains a rule for an event, or for the next events of a token.
     async fn explanations(&self, rule: &Rule, target: &ExplainTarget) -> anyhow::Result<Vec<Explanation>> {
         self.reader.explanations(rule, target).await.map_err(|error| match error {
             ExplainError::NoToken(_) => UsageError(error.to_string()).into(),
@@ -125,10 +125,10 @@ impl ExplainCommand {
         })
     }
 
-    /// Every rule about one target: a line each.
-    async fn why_not(&self, target: &ExplainTarget) -> anyhow::Result<Vec<ExplainLine>> {
+    /// Explains each rule for a target on one line.
+    async fn explain_rules(&self, target: &ExplainTarget) -> anyhow::Result<Vec<ExplainLine>> {
         let mut lines = Vec::new();
-        for rule in self.reader.active.rules.rules.iter().filter(|rule| target.is_heard_by(rule)) {
+        for rule in self.reader.active.rules.rules.iter().filter(|rule| target.is_subscribed_by(rule)) {
             match self.explanations(rule, target).await {
                 Ok(explanations) => lines.extend(explanations.iter().map(|explanation| ExplainLine::of(rule, explanation))),
                 Err(error) => lines.push(ExplainLine::failed(rule, error.to_string())),
@@ -137,7 +137,7 @@ impl ExplainCommand {
         Ok(lines)
     }
 
-    /// One rule over all tokens: what it looks at now, and why it does not fire.
+    /// Explains a rule for all tokens.
     async fn overview(&self, rule: &Rule, invocation: &Invocation) -> anyhow::Result<Exit> {
         let overview = match rule.on {
             On::Portfolio | On::Source => {
@@ -150,7 +150,7 @@ impl ExplainCommand {
             let last = self.reader.store.rule_matches().await?.into_iter().find(|(id, _)| *id == rule.id).map(|(_, at)| at);
             print::out(&format!("{}\n\n", harmless(&overview.head(rule, last))))?;
         }
-        print_lines(&overview.lines(self.reader.now, MAX_CASES), invocation, "nothing is known that this rule could look at")
+        print_lines(&overview.lines(self.reader.now, MAX_CASES), invocation, "no data that this rule could match")
     }
 
     async fn tokens_overview(&self, rule: &Rule) -> anyhow::Result<Overview> {
@@ -193,7 +193,7 @@ impl ExplainCommand {
         Ok(overview)
     }
 
-    async fn idle(&self, span: Span, invocation: &Invocation) -> anyhow::Result<Exit> {
+    async fn list_idle_rules(&self, span: Span, invocation: &Invocation) -> anyhow::Result<Exit> {
         let matches = self.reader.store.rule_matches().await?;
         let since = self.reader.now.checked_sub_signed(span.delta()).unwrap_or_default();
         let idle = self.reader.active.rules.rules.iter().filter_map(|rule| {
@@ -208,13 +208,13 @@ impl ExplainCommand {
             .words("Last match", "lastMatch", |rule| Cell::time(rule.last_match))
             .numbers("Days ago", "daysAgo", |rule| Cell::number(days_ago(rule), |days| format!("{days:.0}")))
             .words("Owner", "owner", |rule| Cell::maybe(rule.owner.as_deref()));
-        let nothing = format!("every rule held for something within {span}");
-        listing.print(&nothing, invocation)?;
+        let empty_reason = format!("all rules matched within {span}");
+        listing.print(&empty_reason, invocation)?;
         Ok(Exit::Done)
     }
 }
 
-/// A rule that matched nothing for long.
+/// A rule without a recent match.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct IdleRule {
@@ -223,20 +223,20 @@ struct IdleRule {
     last_match: Option<Timestamp>,
 }
 
-fn print_lines(lines: &[ExplainLine], invocation: &Invocation, nothing: &str) -> anyhow::Result<Exit> {
+fn print_lines(lines: &[ExplainLine], invocation: &Invocation, empty_reason: &str) -> anyhow::Result<Exit> {
     if invocation.format == OutputFormat::Json {
         print::out(&print::json(&lines)?)?;
         return Ok(Exit::Done);
     }
     if lines.is_empty() {
-        anstream::eprintln!("{nothing}");
+        anstream::eprintln!("{empty_reason}");
     }
     let mut text = String::new();
     for line in lines {
         let sign = if line.fired { '✓' } else { '✗' };
         let about = line.about.as_deref().map(|about| format!(" for {about}")).unwrap_or_default();
         let _ = writeln!(text, "{sign} {}{}", harmless(&line.rule), harmless(&about));
-        text.push_str(&wrapped("  ", "  ", &format!("so: {}", line.so)));
+        text.push_str(&wrapped("  ", "  ", &format!("result: {}", line.so)));
     }
     print::out(&text)?;
     Ok(Exit::Done)
@@ -251,23 +251,23 @@ fn show(explanations: &[Explanation], invocation: &Invocation) -> anyhow::Result
         let mut text = if index > 0 { "\n".to_owned() } else { String::new() };
         text.push_str(&wrapped("", "  ", &explanation.about));
         for step in &explanation.steps {
-            branch(&mut text, step, 1);
+            step_lines(&mut text, step, 1);
         }
-        text.push_str(&wrapped("so: ", "    ", &explanation.so));
+        text.push_str(&wrapped("result: ", "    ", &explanation.so));
         print::out(&text)?;
     }
     Ok(Exit::Done)
 }
 
-fn branch(text: &mut String, step: &ExplainStep, depth: usize) {
+fn step_lines(text: &mut String, step: &ExplainStep, depth: usize) {
     let indent = "  ".repeat(depth);
     text.push_str(&wrapped(&format!("{indent}{} ", step.mark.sign()), &format!("{indent}  "), &step.text));
     for part in &step.parts {
-        branch(text, part, depth + 1);
+        step_lines(text, part, depth + 1);
     }
 }
 
-/// A text in lines that fit the terminal; as long as it likes in a pipe.
+/// Wraps text to the width of the terminal. In a pipe, lines are not wrapped.
 fn wrapped(first: &str, next: &str, text: &str) -> String {
     let most = width().map_or(usize::MAX, |width| usize::from(width.max(40)));
     let mut lines = String::new();

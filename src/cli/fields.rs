@@ -1,4 +1,4 @@
-//! `fields [ON]`: what rules may name. The page `docs/fields.md` is the same, made here.
+//! `fields [ON]`: shows the names that rules can use. It also generates `docs/fields.md`.
 
 use std::fmt::Write as _;
 
@@ -9,28 +9,28 @@ use super::print::{self, Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, UsageError, width};
 use model::{Endpoint, Resource, closest};
 use rules::On;
-use rules::reference::{KnownBy, ReferenceEntry, ReferenceKind, about_on, reference};
+use rules::reference::{KnownBy, ReferenceEntry, ReferenceKind, describe_on, reference};
 
-/// Show what rules may name: fields with unit and example, kinds of change, functions, filters.
+/// Show the names that rules can use: fields with unit and example, change kinds, functions, filters
 #[derive(Debug, Args)]
 pub(super) struct FieldsArgs {
-    /// What a rule listens to, such as unlock, burn, unlock.rescheduled, token; without it, everything
+    /// Target of a rule, such as unlock, burn, unlock.rescheduled, token; default: all
     #[arg(value_name = "ON")]
     on: Option<String>,
-    /// Print the page of the docs
+    /// Print the documentation page
     #[arg(long, hide = true, conflicts_with = "on")]
     markdown: bool,
 }
 
-/// An entry as programs get it.
+/// An entry in JSON and CSV.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct FieldRow {
     kind: &'static str,
-    /// Which rules know it.
+    /// The rules that know the name.
     on: String,
     name: String,
-    /// Its unit where it is a number, else its type.
+    /// The unit of a number, else the type.
     unit: &'static str,
     example: String,
     endpoints: Vec<FieldEndpoint>,
@@ -67,7 +67,7 @@ pub(super) fn run(fields: &FieldsArgs, invocation: &Invocation) -> anyhow::Resul
         print::out(&page())?;
         return Ok(Exit::Done);
     }
-    let on = fields.on.as_deref().map(listened_to).transpose()?;
+    let on = fields.on.as_deref().map(parse_on).transpose()?;
     let entries = reference(on);
     match invocation.format {
         OutputFormat::Table => print::out(&tables(on, entries))?,
@@ -79,21 +79,21 @@ pub(super) fn run(fields: &FieldsArgs, invocation: &Invocation) -> anyhow::Resul
     Ok(Exit::Done)
 }
 
-fn listened_to(word: &str) -> Result<On, UsageError> {
+fn parse_on(word: &str) -> Result<On, UsageError> {
     On::parse(word).ok_or_else(|| {
         let words: Vec<String> = On::all().map(|on| on.to_string()).collect();
         let help = match closest(word, words.iter().map(String::as_str)) {
             Some(near) => format!("did you mean {near}?"),
             None => {
                 let first = On::all().filter(|on| !matches!(on, On::Change(..))).map(|on| on.to_string());
-                format!("there are {}, and changes such as unlock.rescheduled", first.collect::<Vec<_>>().join(", "))
+                format!("expected one of {}, or a change such as unlock.rescheduled", first.collect::<Vec<_>>().join(", "))
             }
         };
-        UsageError(format!("a rule cannot listen to {word:?}: {help}"))
+        UsageError(format!("unknown target {word:?}: {help}"))
     })
 }
 
-/// All columns, for CSV; JSON takes the rows as they are.
+/// Returns the columns for CSV. JSON serializes the rows directly.
 fn listing(rows: &[FieldRow]) -> Listing<'_, FieldRow> {
     let paths = |row: &FieldRow| row.endpoints.iter().map(|endpoint| endpoint.path.as_str()).collect::<Vec<_>>().join(" ");
     Listing::of(rows)
@@ -107,9 +107,9 @@ fn listing(rows: &[FieldRow]) -> Listing<'_, FieldRow> {
         .words("", "about", |row| Cell::text(row.about))
 }
 
-/// A table for each kind.
+/// Formats a table for each kind of entry.
 fn tables(on: Option<On>, entries: Vec<ReferenceEntry>) -> String {
-    let mut text = on.map_or_else(String::new, |on| format!("{on}: {}\n", about_on(on)));
+    let mut text = on.map_or_else(String::new, |on| format!("{on}: {}\n", describe_on(on)));
     let rows: Vec<FieldRow> = entries.into_iter().map(FieldRow::of).collect();
     for kind in ReferenceKind::ALL {
         let of_kind: Vec<&FieldRow> = rows.iter().filter(|row| row.kind == kind.as_str()).collect();
@@ -118,48 +118,48 @@ fn tables(on: Option<On>, entries: Vec<ReferenceEntry>) -> String {
         }
         let _ = write!(text, "\n{}\n", heading(kind));
         let mut listing = Listing::of(&of_kind).words("Name", "", |row| Cell::text(&row.name));
-        // Asked about one `on`, everything that is listed is known to it.
+        // With a target, all listed entries are known to it.
         if on.is_none() && !matches!(kind, ReferenceKind::Function | ReferenceKind::Filter) {
-            listing = listing.words("Known to", "", |row| Cell::text(&row.on));
+            listing = listing.words("Rules on", "", |row| Cell::text(&row.on));
         }
         if matches!(kind, ReferenceKind::Field | ReferenceKind::Item | ReferenceKind::Window) {
             listing = listing.words("Unit", "", |row| Cell::text(row.unit));
         }
         listing = listing.words("Example", "", |row| Cell::text(&row.example));
         if matches!(kind, ReferenceKind::Field | ReferenceKind::Item | ReferenceKind::Window) {
-            listing = listing.words("From", "", |row| Cell::text(row.endpoint_names()));
+            listing = listing.words("Endpoints", "", |row| Cell::text(row.endpoint_names()));
         }
-        text.push_str(&listing.words("Meaning", "", |row| Cell::text(row.about)).table(width()));
+        text.push_str(&listing.words("Description", "", |row| Cell::text(row.about)).table(width()));
     }
     text
 }
 
 fn heading(kind: ReferenceKind) -> &'static str {
     match kind {
-        ReferenceKind::Field => "Fields, in conditions and texts",
-        ReferenceKind::Item => "Fields of the items of a list: allocations.exists(a, …), tokens.exists(t, …)",
-        ReferenceKind::Change => "Kinds of change, in `on` and as `change.kind`",
-        ReferenceKind::Window => "Windows, in conditions and texts",
-        ReferenceKind::Function => "What conditions may call",
-        ReferenceKind::Filter => "Filters of texts",
-        ReferenceKind::Variable => "What texts know besides",
+        ReferenceKind::Field => "Fields, in conditions and templates",
+        ReferenceKind::Item => "Fields of list items: allocations.exists(a, …), tokens.exists(t, …)",
+        ReferenceKind::Change => "Change kinds, in `on` and `change.kind`",
+        ReferenceKind::Window => "Windows, in conditions and templates",
+        ReferenceKind::Function => "Functions of conditions",
+        ReferenceKind::Filter => "Template filters",
+        ReferenceKind::Variable => "Template variables",
     }
 }
 
-/// The page of the docs.
+/// Formats the documentation page.
 fn page() -> String {
     let mut page = "# Fields\n\n\
-        What rules may name, with the unit, an example and the endpoint of the API that it comes from. `cliffwatch fields` prints the same,\n\
-        `cliffwatch fields unlock.rescheduled` what a rule with `on = \"unlock.rescheduled\"` knows. A field that an answer leaves out is\n\
-        missing: a comparison with it is neither true nor false. How rules are written is in [rules.md](rules.md).\n\n\
-        ## What a rule listens to\n\n| `on` | |\n|---|---|\n"
+        The names that rules can use, with unit, example, and API endpoint. `cliffwatch fields` prints the same list;\n\
+        `cliffwatch fields unlock.rescheduled` prints the names for rules with `on = \"unlock.rescheduled\"`. A field without a value is missing:\n\
+        a comparison with it is neither true nor false. To learn how to write rules, see [rules.md](rules.md).\n\n\
+        ## Targets\n\n| `on` | Description |\n|---|---|\n"
         .to_owned();
     for on in On::all().filter(|on| !matches!(on, On::Change(_, Some(_)))) {
-        let _ = writeln!(page, "| `{on}` | {} |", about_on(on));
+        let _ = writeln!(page, "| `{on}` | {} |", describe_on(on));
     }
     let entries = reference(None);
     let of_resource = |resource| move |entry: &&ReferenceEntry| entry.known_by == KnownBy::Resource(resource);
-    page.push_str("\n## Endpoints\n\n| endpoint | newest path |\n|---|---|\n");
+    page.push_str("\n## Endpoints\n\n| Endpoint | Newest path |\n|---|---|\n");
     for endpoint in Endpoint::ALL {
         let _ = writeln!(page, "| `{endpoint}` | `{}` |", source::newest_path(endpoint));
     }
@@ -167,35 +167,35 @@ fn page() -> String {
         let rows: Vec<&ReferenceEntry> = entries.iter().filter(of_resource(resource)).collect();
         let _ = write!(
             page,
-            "\n## Fields of `{resource}`\n\nOf rules on `{resource}` and on changes of it. From {}.\n\n",
+            "\n## Fields of `{resource}`\n\nFor rules on `{resource}` and its changes. Endpoints: {}.\n\n",
             from(&rows)
         );
-        page.push_str("| field | unit | example | |\n|---|---|---|---|\n");
+        page.push_str("| Field | Unit | Example | Description |\n|---|---|---|---|\n");
         for entry in rows {
             let _ = writeln!(page, "| `{}` | {} | {} | {} |", entry.name, entry.unit, code(&entry.example), entry.about);
         }
     }
     page.push_str(
-        "\n## Fields beside those of records\n\n| field | known to | unit | example | from | |\n|---|---|---|---|---|---|\n",
+        "\n## Other fields\n\n| Field | Rules on | Unit | Example | Endpoints | Description |\n|---|---|---|---|---|---|\n",
     );
     let beside = |entry: &&ReferenceEntry| entry.kind == ReferenceKind::Field && !matches!(entry.known_by, KnownBy::Resource(_));
-    rows_with_reach(&mut page, entries.iter().filter(beside));
+    rows_with_targets(&mut page, entries.iter().filter(beside));
     for (kind, note) in [
-        (ReferenceKind::Item, "Behind the variable of `exists` and its like: `a` of an allocation, `t` of a token."),
-        (ReferenceKind::Window, "Of rules on `token` and `portfolio`; the window stands in quotes."),
+        (ReferenceKind::Item, "Fields of the variable of `exists` and similar macros: `a` is an allocation, `t` a token."),
+        (ReferenceKind::Window, "For rules on `token` and `portfolio`. The window length is in quotes."),
     ] {
         let _ = write!(page, "\n## {}\n\n{note}\n\n", title(kind));
-        page.push_str("| name | known to | unit | example | from | |\n|---|---|---|---|---|---|\n");
-        rows_with_reach(&mut page, entries.iter().filter(|entry| entry.kind == kind));
+        page.push_str("| Name | Rules on | Unit | Example | Endpoints | Description |\n|---|---|---|---|---|---|\n");
+        rows_with_targets(&mut page, entries.iter().filter(|entry| entry.kind == kind));
     }
     for kind in [ReferenceKind::Change, ReferenceKind::Variable] {
-        let _ = write!(page, "\n## {}\n\n| name | known to | example | |\n|---|---|---|---|\n", title(kind));
+        let _ = write!(page, "\n## {}\n\n| Name | Rules on | Example | Description |\n|---|---|---|---|\n", title(kind));
         for entry in entries.iter().filter(|entry| entry.kind == kind) {
             let _ = writeln!(page, "| `{}` | {} | {} | {} |", entry.name, entry.known_by, code(&entry.example), entry.about);
         }
     }
     for kind in [ReferenceKind::Function, ReferenceKind::Filter] {
-        let _ = write!(page, "\n## {}\n\n| name | example | |\n|---|---|---|\n", title(kind));
+        let _ = write!(page, "\n## {}\n\n| Name | Example | Description |\n|---|---|---|\n", title(kind));
         for entry in entries.iter().filter(|entry| entry.kind == kind) {
             let _ = writeln!(page, "| `{}` | {} | {} |", entry.name, code(&entry.example), entry.about);
         }
@@ -206,12 +206,12 @@ fn page() -> String {
 fn title(kind: ReferenceKind) -> &'static str {
     match kind {
         ReferenceKind::Field => "Fields",
-        ReferenceKind::Item => "Fields of items of a list",
-        ReferenceKind::Change => "Kinds of change",
+        ReferenceKind::Item => "Fields of list items",
+        ReferenceKind::Change => "Change kinds",
         ReferenceKind::Window => "Windows",
         ReferenceKind::Function => "Functions",
-        ReferenceKind::Filter => "Filters of texts",
-        ReferenceKind::Variable => "Variables of texts",
+        ReferenceKind::Filter => "Template filters",
+        ReferenceKind::Variable => "Template variables",
     }
 }
 
@@ -220,7 +220,7 @@ fn from(entries: &[&ReferenceEntry]) -> String {
     endpoints.iter().map(|endpoint| format!("`{endpoint}`")).collect::<Vec<_>>().join(", ")
 }
 
-fn rows_with_reach<'e>(page: &mut String, entries: impl Iterator<Item = &'e ReferenceEntry>) {
+fn rows_with_targets<'e>(page: &mut String, entries: impl Iterator<Item = &'e ReferenceEntry>) {
     for entry in entries {
         let (name, unit, about) = (&entry.name, entry.unit, entry.about);
         let _ = writeln!(
@@ -233,7 +233,7 @@ fn rows_with_reach<'e>(page: &mut String, entries: impl Iterator<Item = &'e Refe
     }
 }
 
-/// Code in a cell: a `|` ends it, escaped or not by who reads it, so it is escaped.
+/// Formats code in a table cell, with escaped `|`.
 fn code(text: &str) -> String {
     format!("`{}`", text.replace('|', "\\|"))
 }

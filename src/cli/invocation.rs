@@ -1,100 +1,91 @@
-//! What every command gets: the global options, and what they lead to (config, rules, routes, database).
+//! The global options, and the config, rules, routes, and database that they lead to.
 
 use std::path::PathBuf;
 
-use anyhow::Context as _;
-
-use super::{args::OutputFormat, exit::AlreadyPrinted, terminal::shown};
+use super::{args::OutputFormat, exit::AlreadyPrinted};
 use daemon::config::{self as load, Environment, Loaded};
-use daemon::place::place_of;
+use daemon::database_url::database_of;
 use engine::route::{RouteTree, Sections};
 use model::config::{Config, WatchSettings};
-use model::{Clock, Diagnostic, Severity, SourceText, Watch, diagnostic};
+use model::{Clock, Diagnostic, DiagnosticLevel, SourceText, Watch, diagnostic};
 use rules::{RuleFiles, RuleSet, Surroundings};
 use store::{Access, Store};
 
-/// What every command gets.
+/// The global options of a command.
 pub(super) struct Invocation {
     pub config: Option<PathBuf>,
     pub format: OutputFormat,
-    /// Whether diagnostics (on standard error) are coloured.
+    /// Whether diagnostics on standard error are colored.
     pub color: bool,
     pub verbose: u8,
     pub clock: Clock,
 }
 
 impl Invocation {
-    /// The config file, if there is one.
+    /// Returns the config file. `None` if no config file exists.
     pub fn config_path(&self) -> Option<PathBuf> {
         load::find(self.config.as_deref())
     }
 
-    /// Loads the config, prints its errors, and fails where there are any. Without a file: the defaults and the environment.
+    /// Loads the config. Prints its errors and fails if there are any. Without a file, uses the defaults and the environment.
     pub fn load(&self) -> anyhow::Result<(Config, Loaded)> {
-        let mut loaded = load::load(self.config_path().as_deref(), &Environment::of_process());
+        let mut loaded = load::load(self.config_path().as_deref(), &Environment::from_process());
         let errors = errors_of(&loaded.diagnostics);
         match loaded.config.take() {
             Some(config) if errors.is_empty() => Ok((config, loaded)),
-            _ => Err(self.refuse(&errors, &loaded.sources)),
+            _ => Err(self.print_errors(&errors, &loaded.sources)),
         }
     }
 
-    /// As [`Self::load`], but there must be a file: the daemon is not run by accident.
+    /// Like [`Self::load`], but requires a file, so that the daemon does not run by accident.
     pub fn load_file(&self) -> anyhow::Result<(Config, Loaded)> {
         if self.config_path().is_none() {
             anyhow::bail!(
-                "no config was found at {}: `cliffwatch init` writes one here, `--config FILE` names another, `cliffwatch demo` needs none",
-                load::PLACES.join(" or ")
+                "no config found at {}: run `cliffwatch init` to write one, pass `--config FILE`, or try `cliffwatch demo`, which needs none",
+                load::DEFAULT_PATHS.join(" or ")
             );
         }
         self.load()
     }
 
-    /// Opens the database of the config for looking, or beside a running daemon.
+    /// Opens the database of the config with read access, or next to a running daemon.
     pub async fn open(&self, config: &Config, access: Access) -> anyhow::Result<Store> {
-        let place = place_of(&config.store)?;
-        let name = place.name().to_owned();
-        Store::open_in(place, access, self.clock.now())
-            .await
-            .with_context(|| format!("the database {} cannot be opened", shown(&name)))
+        let place = database_of(&config.store)?;
+        Ok(Store::open_in(place, access, self.clock.now()).await?)
     }
 
-    /// Compiles rule files; their errors are printed, as `check` prints them.
+    /// Compiles rule files. Prints their errors like `check`, and fails if there are any.
     pub fn rules(&self, files: RuleFiles, config: &Config) -> anyhow::Result<RuleSet> {
         let receivers = receiver_names(config);
         let around = Surroundings { receivers: &receivers, groups: &config.watch.groups, now: self.clock.now() };
         let loaded = rules::load(&files.files, &around);
         let errors: Vec<_> = [files.diagnostics, loaded.diagnostics].iter().flat_map(|all| errors_of(all)).collect();
-        if errors.is_empty() { Ok(loaded.set) } else { Err(self.refuse(&errors, &loaded.sources)) }
+        if errors.is_empty() { Ok(loaded.set) } else { Err(self.print_errors(&errors, &loaded.sources)) }
     }
 
-    /// Prints errors in their files.
-    fn refuse(&self, errors: &[Diagnostic], sources: &[SourceText]) -> anyhow::Error {
+    /// Prints errors with the lines of their files.
+    fn print_errors(&self, errors: &[Diagnostic], sources: &[SourceText]) -> anyhow::Error {
         anstream::eprint!("{}", diagnostic::render(errors, sources, self.color));
         AlreadyPrinted.into()
     }
 }
 
 fn errors_of(diagnostics: &[Diagnostic]) -> Vec<Diagnostic> {
-    diagnostics.iter().filter(|problem| problem.severity == Severity::Error).cloned().collect()
+    diagnostics.iter().filter(|problem| problem.severity == DiagnosticLevel::Error).cloned().collect()
 }
 
-/// Names of the receivers of a config.
 pub(super) fn receiver_names(config: &Config) -> Vec<String> {
     config.receivers.iter().map(|receiver| receiver.name.clone()).collect()
 }
 
-/// The routes of a config.
 pub(super) fn routes_of(config: &Config) -> anyhow::Result<RouteTree> {
     RouteTree::of(&Sections::from(config)).map_err(|problems| anyhow::anyhow!(joined(&problems)))
 }
 
-/// The tokens that a config watches.
 pub(super) fn watch_of(settings: &WatchSettings) -> Result<Watch, String> {
     Watch::build(settings).map_err(|errors| joined(&errors))
 }
 
-/// Several problems in one line.
 pub(super) fn joined<T: ToString>(problems: &[T]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }

@@ -1,16 +1,16 @@
-//! The command line. Each command is a file of its own: it reads, asks and prints; what is decided is decided in the rooms below.
+//! The command line. Each command has its own file and only reads, calls, and prints; the other crates make the decisions.
 //!
-//! The cast: `args` is what may be written (clap), an `Invocation` is what every command gets, an `Exit` how it ends. `parse` reads
-//! values of options, `print` writes lists, `terminal` knows the terminal.
+//! `args` defines the arguments (clap), an `Invocation` contains the global options, and an `Exit` is the result of a command.
+//! `parse` parses option values, `print` prints lists, and `terminal` handles the terminal.
 //!
-//! The path: [`main`] reads the arguments, `dispatch` runs the command, its `Exit` becomes the exit code, and an error is
-//! printed once with its causes.
+//! [`main`] parses the arguments, `dispatch` runs the command, its `Exit` becomes the exit code, and an error is printed once
+//! with its causes.
 //!
-//! Promise: what a command prints on standard output is its answer (table, JSON or CSV); everything said beside it goes to standard
-//! error. Nothing from outside reaches a terminal with a control code in it.
+//! Guarantee: standard output contains only the result of a command (table, JSON, or CSV); all other messages go to standard
+//! error. Output contains no control characters from outside.
 //!
 //! ```no_run
-//! // The whole program but the choice of a TLS provider.
+//! // The whole program except the choice of a TLS provider.
 //! let exit: std::process::ExitCode = cliffwatch_cli::main();
 //! ```
 
@@ -24,6 +24,7 @@ mod changes;
 mod check;
 mod completions;
 mod copy;
+mod database_check;
 mod demo;
 mod digest;
 mod dump;
@@ -34,7 +35,6 @@ mod fields;
 mod healthcheck;
 mod init;
 mod invocation;
-mod known_check;
 mod man;
 mod new;
 mod notify;
@@ -99,7 +99,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The arguments of this process. `--version` tells the commit too, `-V` the version alone.
+/// Parses the arguments of this process. `--version` also prints the commit, `-V` only the version.
 fn parsed() -> Result<Cli, clap::Error> {
     let mut matches = Cli::command().long_version(model::program::version_line()).try_get_matches()?;
     Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut Cli::command()))
@@ -107,7 +107,7 @@ fn parsed() -> Result<Cli, clap::Error> {
 
 fn dispatch(command: Command, invocation: &Invocation) -> anyhow::Result<Exit> {
     match command {
-        // The daemon begins its log itself, as its config says.
+        // These commands start the log themselves, as configured.
         Command::Run | Command::Demo(_) | Command::Serve(_) => {}
         _ => daemon::log::start_quiet(invocation.verbose),
     }
@@ -149,10 +149,10 @@ fn dispatch(command: Command, invocation: &Invocation) -> anyhow::Result<Exit> {
     }
 }
 
-/// Runs one future to its end; a look into the database needs no more than this thread.
+/// Runs a future on the current thread, which is enough for a database query.
 fn wait<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("the runtime cannot be started")?;
-    // Behind a pointer, or the runtime is compiled anew for each command.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
+    // Boxed, so that the runtime is not compiled for each command.
     let future: std::pin::Pin<Box<dyn Future<Output = anyhow::Result<T>>>> = Box::pin(future);
     runtime.block_on(future)
 }

@@ -1,4 +1,4 @@
-//! `man`: the manual pages, made from the same definitions as `--help`.
+//! `man`: generates manual pages from the definitions of `--help`.
 
 use std::path::PathBuf;
 
@@ -7,10 +7,9 @@ use clap::Args;
 
 use super::{Exit, print, shown};
 
-/// `man`.
 #[derive(Debug, Args)]
 pub(super) struct ManArgs {
-    /// Write a page for each command into this folder, such as /usr/local/share/man/man1
+    /// Folder for a page per command, such as /usr/local/share/man/man1
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -23,10 +22,9 @@ pub(super) fn run(man: &ManArgs, command: clap::Command) -> anyhow::Result<Exit>
             print::out(&String::from_utf8_lossy(&page))?;
         }
         Some(folder) => {
-            std::fs::create_dir_all(folder).with_context(|| format!("the folder {} cannot be made", shown(folder)))?;
-            clap_mangen::generate_to(command, folder)
-                .with_context(|| format!("the pages cannot be written to {}", shown(folder)))?;
-            anstream::eprintln!("a page for each command is in {}", shown(folder));
+            std::fs::create_dir_all(folder).with_context(|| format!("cannot create the folder {}", shown(folder)))?;
+            clap_mangen::generate_to(command, folder).with_context(|| format!("cannot write the pages to {}", shown(folder)))?;
+            anstream::eprintln!("wrote a page for each command to {}", shown(folder));
         }
     }
     Ok(Exit::Done)

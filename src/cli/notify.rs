@@ -1,4 +1,4 @@
-//! `notify RECEIVER`: a test message through the real path: a row of the outbox, an attempt, its answer.
+//! `notify RECEIVER`: sends a test message through the outbox, like a real one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,54 +8,52 @@ use clap::Args;
 
 use super::invocation::watch_of;
 use super::secrets::need_receivers;
-use super::{Exit, Invocation, OutputFormat, UsageError, print, shown};
+use super::{Exit, Invocation, OutputFormat, UsageError, print};
+use daemon::database_url::database_of;
 use daemon::dispatch::digest_test;
 use daemon::outbox::{DeliverySender as _, ReceiverSender};
-use daemon::place::place_of;
 use engine::digest_schedule::DigestPlan;
 use engine::pipeline::DispatchPolicy;
 use model::{
     Commit, DeliveryId, DeliveryState, DueDelivery, Notification, NotificationId, OutboxDetail, OutboxFilter, ReceiverName,
     Timestamp, Watch, closest,
     config::{Config, ReceiverSettings},
-    format,
+    phrase,
     text::harmless,
 };
 use notify::{Receivers, message::test_notice, retry};
-use store::{Access, Place, Standing, Store, StoreError};
+use store::{Access, ErrorKind, LeaseStatus, Place, Store, StoreError};
 
-/// How long a running daemon is waited for: its attempt may take `[delivery] timeout`, and others may be under way.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How often its outbox is looked at.
-const LOOK: Duration = Duration::from_millis(200);
-/// Newest deliveries among which the test is looked for.
-const MOST_LOOKED_AT: u32 = 200;
+/// The time to wait for a running daemon. An attempt can take `[delivery] timeout`, and others can come first.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(60);
+/// The interval between checks of the outbox.
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
+/// The number of newest deliveries among which the test is searched.
+const MAX_DELIVERIES_CHECKED: u32 = 200;
 
-/// `notify`.
 #[derive(Debug, Args)]
 pub(super) struct NotifyArgs {
-    /// A receiver of the config
+    /// Receiver in the config
     receiver: String,
-    /// Send the digest that it would get now, marked as a test
+    /// Send the current digest, marked as a test
     #[arg(long)]
     digest: bool,
 }
 
-/// What is sent.
 enum TestMessage {
     Plain,
     Digest(Box<(Watch, DigestPlan)>),
 }
 
 impl TestMessage {
-    /// That of the arguments. Fails where the receiver gets no digest.
+    /// Returns the message that the arguments select. Fails if the receiver has no digest.
     fn of(notify: &NotifyArgs, config: &Config) -> anyhow::Result<Self> {
         if !notify.digest {
             return Ok(Self::Plain);
         }
         let policy = DispatchPolicy::of(&config.receivers, &config.delivery).map_err(UsageError)?;
         let plan = policy.digests.into_iter().find(|plan| plan.receiver.as_str() == notify.receiver);
-        let none = || UsageError(format!("{:?} gets no digest: give it `digest = {{ at = \"08:00\" }}`", notify.receiver));
+        let none = || UsageError(format!("receiver {:?} has no digest: add `digest = {{ at = \"08:00\" }}`", notify.receiver));
         Ok(Self::Digest(Box::new((watch_of(&config.watch).map_err(UsageError)?, plan.ok_or_else(none)?))))
     }
 
@@ -67,63 +65,64 @@ impl TestMessage {
     }
 }
 
-/// The database as its active owner. Fails with [`StoreError::InUse`] where another process is that.
-async fn own(place: Place, invocation: &Invocation) -> Result<Store, StoreError> {
-    let path = place.name().to_owned();
-    let store = Store::open_in(place, Access::Own, invocation.clock.now()).await?;
-    if store.keep_lease("cliffwatch notify").await? == Standing::Active {
-        return Ok(store);
+/// Opens the database as its active instance. Returns `None` if another process is active.
+async fn open_active(place: Place, invocation: &Invocation) -> Result<Option<Store>, StoreError> {
+    let store = match Store::open_in(place, Access::Own, invocation.clock.now()).await {
+        Err(error) if error.kind() == ErrorKind::InUse => return Ok(None),
+        opened => opened?,
+    };
+    if store.maintain_lease("cliffwatch notify").await? == LeaseStatus::Active {
+        return Ok(Some(store));
     }
     store.close().await?;
-    Err(StoreError::InUse { path, pid: None })
+    Ok(None)
 }
 
 pub(super) async fn run(notify: &NotifyArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load_file()?;
-    let receiver = known(&notify.receiver, &config)?;
+    let receiver = find_receiver(&notify.receiver, &config)?;
     let message = TestMessage::of(notify, &config)?;
-    let place = place_of(&config.store)?;
-    let name = place.name().to_owned();
-    let (store, detail) = match own(place, invocation).await {
-        Ok(store) => {
+    let place = database_of(&config.store)?;
+    let (store, detail) = match open_active(place, invocation).await {
+        Ok(Some(store)) => {
             let detail = send(&config, &store, &receiver, &message, invocation).await?;
             (store, detail)
         }
-        Err(StoreError::InUse { .. }) => {
-            let store = invocation.open(&config, Access::Beside).await?;
-            anstream::eprintln!("a daemon is running: the message goes through its outbox");
-            let notice = put(&store, &receiver, &message, invocation).await?;
+        Ok(None) => {
+            let store = invocation.open(&config, Access::Write).await?;
+            anstream::eprintln!("a daemon is running, so it sends the message");
+            let notice = enqueue(&store, &receiver, &message, invocation).await?;
             let detail = wait_for(&store, &receiver, &notice).await?;
             (store, detail)
         }
-        Err(error) => return Err(error).context(format!("the database {} cannot be opened", shown(&name))),
+        Err(error) => return Err(error.into()),
     };
     print_result(&detail, invocation)?;
     let is_delivered = detail.row.state == DeliveryState::Delivered;
     if !is_delivered {
-        // A test that arrives days later, once the receiver is mended, would only puzzle whoever reads it.
+        // Do not retry: a test message that arrives days later would be confusing.
         store.drop_deliveries(vec![detail.row.id]).await?;
     }
     store.close().await?;
     Ok(if is_delivered { Exit::Done } else { Exit::Failed })
 }
 
-/// The receiver of a name, or what was probably meant.
-fn known(name: &str, config: &Config) -> Result<ReceiverName, UsageError> {
+/// Returns the receiver with this name, or an error with a suggestion.
+fn find_receiver(name: &str, config: &Config) -> Result<ReceiverName, UsageError> {
     let names: Vec<&str> = config.receivers.iter().map(|receiver| receiver.name.as_str()).collect();
     if names.contains(&name) {
         return Ok(ReceiverName::from(name));
     }
     let help = match closest(name, names.iter().copied()) {
         Some(near) => format!("did you mean {near:?}?"),
-        None if names.is_empty() => "the config has no [[receiver]] yet".to_owned(),
-        None => format!("the config has {}", names.join(", ")),
+        None if names.is_empty() => "the config defines no [[receiver]]".to_owned(),
+        None => format!("expected one of {}", names.join(", ")),
     };
-    Err(UsageError(format!("no receiver is named {name:?}: {help}")))
+    Err(UsageError(format!("unknown receiver {name:?}: {help}")))
 }
 
-/// Puts the message into the outbox.
-async fn put(
+/// Adds the message to the outbox.
+async fn enqueue(
     store: &Store,
     receiver: &ReceiverName,
     message: &TestMessage,
@@ -136,7 +135,7 @@ async fn put(
     Ok(id)
 }
 
-/// Without a daemon: puts the message into the outbox and makes the one attempt that it gets. Nothing else that waits is sent.
+/// Adds the message to the outbox and makes one attempt. Used without a daemon. Other deliveries are not sent.
 async fn send(
     config: &Config,
     store: &Store,
@@ -144,42 +143,42 @@ async fn send(
     message: &TestMessage,
     invocation: &Invocation,
 ) -> anyhow::Result<OutboxDetail> {
-    // This one alone: what others need is no matter here.
+    // Only this receiver needs its secrets.
     let wanted = |settings: &&ReceiverSettings| settings.name == receiver.as_str();
     let settings: Vec<ReceiverSettings> = config.receivers.iter().filter(wanted).cloned().collect();
     need_receivers(&settings, config, &["notify", receiver.as_str()], invocation)?;
     let receivers = Receivers::build(&settings, &config.delivery, config.http.external_url.as_deref())
         .map_err(|problems| anyhow::anyhow!(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
-    let notice = put(store, receiver, message, invocation).await?;
+    let notice = enqueue(store, receiver, message, invocation).await?;
     let now = invocation.clock.now();
     let id = find(store, receiver, &notice).await?.context("the message is not in the outbox")?;
-    let due = store.due(receiver.clone(), now, MOST_LOOKED_AT).await?;
+    let due = store.due(receiver.clone(), now, MAX_DELIVERIES_CHECKED).await?;
     let delivery: DueDelivery =
-        due.into_iter().find(|delivery| delivery.id == id).context("the message waits behind too many others")?;
-    // As the daemon sends it: a digest by mail not to those who stopped it.
+        due.into_iter().find(|delivery| delivery.id == id).context("too many other deliveries come before the message")?;
+    // Like the daemon, skip recipients who stopped digests.
     let sender = ReceiverSender { receivers: Arc::new(receivers), store: store.clone() };
     let (outcome, attempt) = sender.send(receiver, &delivery, now).await;
     let next = retry::decide(&outcome, 1, delivery.created_at, now, fastrand::f64(), &config.delivery);
     store.record_attempts(vec![next.record_of(id, attempt)]).await?;
-    store.outbox_one(id).await?.context("the message is not in the outbox any more")
+    store.outbox_one(id).await?.context("the message is no longer in the outbox")
 }
 
 async fn find(store: &Store, receiver: &ReceiverName, notice: &NotificationId) -> anyhow::Result<Option<DeliveryId>> {
-    let filter = OutboxFilter { receiver: Some(receiver.clone()), limit: MOST_LOOKED_AT, ..OutboxFilter::default() };
+    let filter = OutboxFilter { receiver: Some(receiver.clone()), limit: MAX_DELIVERIES_CHECKED, ..OutboxFilter::default() };
     let rows = store.outbox(filter).await?;
     Ok(rows.into_iter().find(|row| row.alerts.iter().any(|alert| alert.notice == *notice)).map(|row| row.id))
 }
 
-/// Waits until the daemon has tried it, or patience ends.
+/// Waits for the daemon's attempt, at most [`DELIVERY_TIMEOUT`].
 async fn wait_for(store: &Store, receiver: &ReceiverName, notice: &NotificationId) -> anyhow::Result<OutboxDetail> {
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let deadline = tokio::time::Instant::now() + DELIVERY_TIMEOUT;
     let id = find(store, receiver, notice).await?.context("the message is not in the outbox")?;
     loop {
-        let detail = store.outbox_one(id).await?.context("the message is not in the outbox any more")?;
+        let detail = store.outbox_one(id).await?.context("the message is no longer in the outbox")?;
         if detail.row.state != DeliveryState::Due || tokio::time::Instant::now() >= deadline {
             return Ok(detail);
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
     }
 }
 
@@ -191,20 +190,20 @@ fn print_result(detail: &OutboxDetail, invocation: &Invocation) -> anyhow::Resul
     let result = match row.state {
         DeliveryState::Delivered => "delivered",
         DeliveryState::Due => {
-            "not tried yet: the daemon holds messages to this receiver back (`cliffwatch outbox list` shows them)"
+            "not attempted yet: the daemon delays deliveries to this receiver; run `cliffwatch outbox list` to list them"
         }
-        DeliveryState::Retrying => "not delivered: a real alert would be tried again",
+        DeliveryState::Retrying => "not delivered: a real alert would be retried",
         DeliveryState::Dead | DeliveryState::Dropped => "not delivered: a real alert would be a dead letter",
     };
     let mut text = format!("{}: {result}\n", harmless(row.receiver.as_str()));
     for attempt in &detail.attempts {
         let status = attempt.status.map(|status| format!("{status}, ")).unwrap_or_default();
         text.push_str(&format!("  {status}{} ms: ", attempt.took_ms));
-        text.push_str(match attempt.answer.trim() {
-            "" => "no answer text",
+        text.push_str(match attempt.response.trim() {
+            "" => "empty response",
             _ => "",
         });
-        for (index, line) in attempt.answer.trim().lines().take(20).enumerate() {
+        for (index, line) in attempt.response.trim().lines().take(20).enumerate() {
             let indent = if index == 0 { "" } else { "  | " };
             text.push_str(&format!("{indent}{}\n", harmless(line)));
         }
@@ -213,8 +212,8 @@ fn print_result(detail: &OutboxDetail, invocation: &Invocation) -> anyhow::Resul
         }
     }
     if row.state != DeliveryState::Delivered && !detail.attempts.is_empty() {
-        let tries = format::count(detail.attempts.len(), "attempt");
-        text.push_str(&format!("  {tries}; the test was taken out of the outbox again\n"));
+        let tries = phrase::count(detail.attempts.len(), "attempt");
+        text.push_str(&format!("  {tries}; the test was removed from the outbox\n"));
     }
     print::out(&text)
 }

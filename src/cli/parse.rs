@@ -1,31 +1,31 @@
-//! Values of options, as people write them.
+//! Parsers for option values.
 
 use std::{net::SocketAddr, path::Path};
 
 use super::exit::UsageError;
-use daemon::place::{PlaceProblem, place_named};
+use daemon::database_url::{DatabaseUrlError, parse_database};
 use model::{Timestamp, config::Span, wire};
 use store::Place;
 
-/// A database: a file, `postgres://user@host:port/database`, or `@FILE` with such an address in it.
+/// Parses a database: a file, `postgres://user@host:port/database`, or `@FILE` with such a URL in it.
 pub(super) fn parse_place(text: &str, tls_ca_file: Option<&Path>) -> anyhow::Result<Place> {
-    match place_named(text, tls_ca_file) {
-        Err(PlaceProblem::UnfitText(problem)) => Err(UsageError(problem.to_string()).into()),
+    match parse_database(text, tls_ca_file) {
+        Err(DatabaseUrlError::UnfitText(problem)) => Err(UsageError(problem.to_string()).into()),
         place => Ok(place?),
     }
 }
 
-/// `2026-03-09T12:00:00Z`, `2026-03-09`.
+/// Parses a time such as `2026-03-09T12:00:00Z` or `2026-03-09`.
 pub(super) fn parse_time(text: &str) -> Result<Timestamp, String> {
-    wire::parse_timestamp(text).ok_or_else(|| "write it like 2026-03-09T12:00:00Z or 2026-03-09".to_owned())
+    wire::parse_timestamp(text).ok_or_else(|| "examples: 2026-03-09T12:00:00Z, 2026-03-09".to_owned())
 }
 
-/// `36h`, `7d`.
+/// Parses a duration such as `36h` or `7d`.
 pub(super) fn parse_span(text: &str) -> Result<Span, String> {
     text.parse()
 }
 
-/// `5M`, `250k`, `1.5B`, `5000000`.
+/// Parses an amount such as `5M`, `250k`, `1.5B`, or `5000000`.
 pub(super) fn parse_money(text: &str) -> Result<f64, String> {
     let text = text.trim().trim_start_matches('$').replace('_', "");
     let (number, factor) = match text.chars().last().map(|c| c.to_ascii_lowercase()) {
@@ -36,12 +36,13 @@ pub(super) fn parse_money(text: &str) -> Result<f64, String> {
     };
     let number =
         number.and_then(|number| number.trim().parse::<f64>().ok()).filter(|number| number.is_finite() && *number >= 0.0);
-    number.map(|number| number * factor).ok_or_else(|| "write it like 5000000, 250k, 5M or 1.5B".to_owned())
+    number.map(|number| number * factor).ok_or_else(|| "examples: 5000000, 250k, 5M, 1.5B".to_owned())
 }
 
-/// The address that an option gives.
+/// Parses the socket address in an option.
 pub(super) fn parse_address(text: &str, option: &str) -> anyhow::Result<SocketAddr> {
     text.parse().map_err(|_| {
-        UsageError(format!("{option} {text:?} is no address: write it like 127.0.0.1:9798 (port 0 takes a free one)")).into()
+        UsageError(format!("{option} {text:?} is not a valid address; example: 127.0.0.1:9798 (port 0 selects a free port)"))
+            .into()
     })
 }

@@ -1,4 +1,4 @@
-//! `plan`: what the config will ask in a month, and whether the credits last.
+//! `plan`: estimates the polls and credits of a month, and compares them with the limit.
 
 use std::fmt::Write as _;
 
@@ -8,40 +8,39 @@ use super::invocation::watch_of;
 use super::print::{self, Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, rule_check};
 use daemon::cycle::endpoint_feeds;
-use daemon::place::is_there;
+use daemon::database_url::may_exist;
 use daemon::schedule::{self, Job};
 use engine::budget;
-use engine::plan::month::looks::TokenLooks;
+use engine::plan::month::polls::TokenPolls;
 use engine::plan::month::{self, DAYS, Month, MonthLine, Outlook};
 use model::config::{self, Config};
-use model::{CreditState, Endpoint, FeedId, PlanToken, Timestamp, TokenId, format};
+use model::{CreditState, Endpoint, FeedId, PlanToken, Timestamp, TokenId, phrase};
 use rules::RuleSet;
 use store::{Access, Store};
 
-/// Tokens that `*` stands for until the list was read: about as many as the API had in 2026.
+/// The number of tokens assumed for `*` if the list was never read: about as many as the API had in 2026.
 const ASSUMED_BY_STAR: u64 = 500;
-/// Tokens that any other pattern stands for until then.
+/// The number of tokens assumed for any other pattern if the list was never read.
 const ASSUMED_BY_GLOB: u64 = 10;
-/// Most tokens that may be assumed by hand.
-const MOST_ASSUMED: u64 = 100_000;
+/// The maximum of `--tokens`.
+const MAX_TOKENS: u64 = 100_000;
 
-/// `plan`.
 #[derive(Debug, Args)]
 pub(super) struct PlanArgs {
-    /// Tokens to count for the patterns of [watch], instead of those of the list
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=MOST_ASSUMED))]
+    /// Number of watched tokens to assume, instead of the tokens in the list
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=MAX_TOKENS))]
     tokens: Option<u64>,
 }
 
 pub(super) async fn run(args: &PlanArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, loaded) = invocation.load()?;
-    let store = match is_there(&config.store) {
+    let store = match may_exist(&config.store) {
         true => Some(invocation.open(&config, Access::Read).await?),
         false => None,
     };
     let now = invocation.clock.now();
     let rules = rule_check::check_rules(&config, &loaded, invocation).set;
-    let (month, credit) = lay_out(&config, &rules, store.as_ref(), args.tokens, now).await?;
+    let (month, credit) = simulate_month(&config, &rules, store.as_ref(), args.tokens, now).await?;
     if let Some(store) = store {
         store.close().await?;
     }
@@ -50,7 +49,7 @@ pub(super) async fn run(args: &PlanArgs, invocation: &Invocation) -> anyhow::Res
         OutputFormat::Csv => listing(&month).csv(),
         OutputFormat::Table => {
             let table = if month.endpoints.is_empty() {
-                "every endpoint is off: nothing is asked\n".to_owned()
+                "all endpoints are off, so nothing is polled\n".to_owned()
             } else {
                 listing(&month).table(super::width())
             };
@@ -61,8 +60,8 @@ pub(super) async fn run(args: &PlanArgs, invocation: &Invocation) -> anyhow::Res
     Ok(Exit::Done)
 }
 
-/// Asks the planner what it would ask, and lays out the month.
-async fn lay_out(
+/// Runs the planner for a month.
+async fn simulate_month(
     config: &Config,
     rules: &RuleSet,
     store: Option<&Store>,
@@ -90,11 +89,11 @@ async fn lay_out(
         Some(store) => budget::rolled(store.credit().await?, &config.budget, now),
         None => CreditState::default(),
     };
-    let month = month::lay_out(feeds, &polled, assumed.is_some(), &credit, (&config.source, &config.budget), now);
+    let month = month::plan_month(feeds, &polled, assumed.is_some(), &credit, (&config.source, &config.budget), now);
     Ok((month, credit))
 }
 
-/// As many tokens as are assumed: those known first, then such of which nothing is known.
+/// Returns the assumed number of tokens: first known ones, then unknown ones.
 fn counted(mut tokens: Vec<PlanToken>, assumed: Option<u64>) -> Vec<PlanToken> {
     let Some(assumed) = assumed.and_then(|assumed| usize::try_from(assumed).ok()) else { return tokens };
     tokens.truncate(assumed);
@@ -103,7 +102,7 @@ fn counted(mut tokens: Vec<PlanToken>, assumed: Option<u64>) -> Vec<PlanToken> {
     tokens
 }
 
-/// What the patterns may stand for, where the list was never read.
+/// Returns the number of tokens to assume for the patterns if the list was never read.
 fn assumed_tokens(watch: &config::WatchSettings) -> u64 {
     let mut patterns = Vec::new();
     for pattern in &watch.tokens {
@@ -117,37 +116,36 @@ fn assumed_tokens(watch: &config::WatchSettings) -> u64 {
         slug if slug.contains(['*', '?', '[', '{', '!']) => ASSUMED_BY_GLOB,
         _ => 1,
     };
-    patterns.iter().map(count).sum::<u64>().min(MOST_ASSUMED)
+    patterns.iter().map(count).sum::<u64>().min(MAX_TOKENS)
 }
 
 fn listing(month: &Month) -> Listing<'_, MonthLine> {
-    let number = |number: u64| Cell::both(thousands(number), number.to_string());
+    let number = |number: u64| Cell::both(phrase::grouped(number), number.to_string());
     Listing::of(&month.endpoints)
         .words("Endpoint", "endpoint", |line| Cell::text(line.endpoint))
-        .numbers("Ticks", "ticks", move |line| number(line.ticks))
-        .numbers("Asks", "asks", move |line| number(line.asks))
-        .numbers("Each", "creditsPerAsk", |line| {
-            let each = trimmed(line.credits_per_ask);
+        .numbers("Slots", "ticks", move |line| number(line.ticks))
+        .numbers("Polls", "asks", move |line| number(line.polls))
+        .numbers("Credits each", "creditsPerAsk", |line| {
+            let each = trimmed(line.credits_per_poll);
             Cell::both(format!("{each}{}", if line.is_measured { "" } else { "?" }), each)
         })
         .numbers("Wanted", "wanted", move |line| number(line.wanted))
         .numbers("Granted", "granted", move |line| number(line.granted))
-        .words("Looks again", "hoursBetweenLooks", |line| match line.hours_between_looks {
-            Some(hours) => Cell::both(format!("every {}", hours_in_words(hours)), trimmed(hours)),
+        .words("Poll interval", "hoursBetweenPolls", |line| match line.hours_between_polls {
+            Some(hours) => Cell::both(format!("every {}", phrase::duration_of_days(hours / 24.0)), trimmed(hours)),
             None => Cell::both("never", ""),
         })
 }
 
-/// The month in sentences: what it comes to, whether it lasts, what to change.
+/// Describes the month: the total, whether the credits are sufficient, and what to change.
 fn sentences(month: &Month, credit: &CreditState, budget: &config::BudgetSettings) -> String {
     let mut text = String::new();
-    let tokens = format!("{} {}", thousands(month.tokens), if month.tokens == 1 { "token" } else { "tokens" });
+    let tokens = phrase::grouped_count(month.tokens, "token");
     let _ = writeln!(
         text,
-        "{DAYS} days, {tokens}: {} {} wanted, {} granted.",
-        thousands(month.wanted),
-        if month.wanted == 1 { "credit" } else { "credits" },
-        thousands(month.granted)
+        "{DAYS} days, {tokens}: {} wanted, {} granted.",
+        phrase::grouped_count(month.wanted, "credit"),
+        phrase::grouped(month.granted)
     );
     if let Some(allowance) = month.allowance {
         let whose = match (budget.monthly_credits, credit.limit) {
@@ -155,107 +153,88 @@ fn sentences(month: &Month, credit: &CreditState, budget: &config::BudgetSetting
             (_, Some(_)) => "the limit that the API reports",
             _ => "your `monthly_credits`",
         };
-        let (total, reserve) = (thousands(allowance), thousands(month.reserve));
-        let _ = writeln!(text, "Allowance: {total} a month ({whose}), {reserve} of them kept for near events and proof.");
+        let (total, reserve) = (phrase::grouped(allowance), phrase::grouped(month.reserve));
+        let _ = writeln!(
+            text,
+            "Limit: {total} credits per month ({whose}), {reserve} of them reserved for near events and removal proofs."
+        );
     }
     if let (Some(used), Some(limit)) = (credit.used, credit.limit) {
-        let until = credit.reset_at.map(|at| format!(" until {}", format::day(at))).unwrap_or_default();
-        let _ = writeln!(text, "Now: {} of {} used{until}.", thousands(used), thousands(limit));
+        let until = credit.reset_at.map(|at| format!(" until {}", phrase::day(at))).unwrap_or_default();
+        let _ = writeln!(text, "Current period: {} of {} used{until}.", phrase::grouped(used), phrase::grouped(limit));
     }
     if month.first_reads > 0 {
         let _ = writeln!(
             text,
-            "First reads cost {} once, before anything else (one credit assumed for each, twice that with linear segments).",
-            thousands(month.first_reads)
+            "The first polls cost {} credits once (assuming 1 credit each, or 2 with linear segments).",
+            phrase::grouped(month.first_reads)
         );
     }
     if month.tokens_are_assumed {
-        text.push_str("The token list was not read yet or is overruled: the number of tokens is assumed (--tokens N).\n");
+        text.push_str("The number of tokens is assumed, because the token list was never read or --tokens was given.\n");
     }
     if month.endpoints.iter().any(|line| !line.is_measured) {
-        text.push_str("A cost with `?` is assumed: nothing was read there yet.\n");
+        text.push_str("A cost with `?` is assumed, because the endpoint was never polled.\n");
     }
     text.push('\n');
-    text.push_str(&outlook(month));
-    text.push_str(&lateness(month));
+    text.push_str(&credits_text(month));
+    text.push_str(&delay_text(month));
     text
 }
 
-/// How late corrections are noticed, and whose schedule is read how often.
-fn lateness(month: &Month) -> String {
+/// Describes the delay until corrections are found, and the tokens that are polled most and least.
+fn delay_text(month: &Month) -> String {
     let mut text = String::new();
     if let (Some(mean), Some(worst)) = (month.noticed_hours_mean, month.noticed_hours_worst) {
-        let (mean, worst) = (hours_in_words(mean), hours_in_words(worst));
+        let (mean, worst) = (phrase::duration_of_days(mean / 24.0), phrase::duration_of_days(worst / 24.0));
         let _ = writeln!(
             text,
-            "\nA correction of a schedule is noticed after {mean} on average, after {worst} at worst, if nothing tells of it."
+            "\nA schedule correction that no list reports is found after {mean} on average, and after {worst} at most."
         );
     }
     if !month.most_read.is_empty() && !month.tokens_are_assumed {
-        let _ = writeln!(text, "Schedules read most: {}.", tokens_read(&month.most_read));
-        let _ = writeln!(text, "Schedules read least: {}.", tokens_read(&month.least_read));
+        let _ = writeln!(text, "Most polled schedules: {}.", tokens_read(&month.most_read));
+        let _ = writeln!(text, "Least polled schedules: {}.", tokens_read(&month.least_read));
     }
     text
 }
 
-/// `arbitrum 31, aptos 30`.
-pub(super) fn tokens_read(looks: &[TokenLooks]) -> String {
-    looks.iter().map(|of| format!("{} {}", format::name(of.token.as_str()), of.looks)).collect::<Vec<_>>().join(", ")
+/// Formats poll counts: `arbitrum 31, aptos 30`.
+pub(super) fn tokens_read(polls: &[TokenPolls]) -> String {
+    polls.iter().map(|of| format!("{} {}", phrase::name(of.token.as_str()), of.polls)).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether it lasts, and what to change if not.
-fn outlook(month: &Month) -> String {
+/// Describes whether the credits are sufficient, and what to change if not.
+fn credits_text(month: &Month) -> String {
     let mut text = String::new();
-    match month.verdict {
+    match month.decision {
         Outlook::Unknown => text.push_str(
-            "Whether it lasts is not known: the API tells its limit with the first answer; then `plan` knows it too.\n\
-             Whatever the limit is, no more is spent. [budget] `monthly_credits` sets one of your own.\n",
+            "Whether the credits are sufficient is unknown until the API reports its limit with the first response.\n\
+            The daemon never exceeds that limit. To set your own, use [budget] `monthly_credits`.\n",
         ),
-        Outlook::InFull => text.push_str("It lasts: everything is asked at every tick.\n"),
+        Outlook::InFull => text.push_str("The credits are sufficient: everything is polled in every slot.\n"),
         Outlook::Stretched => text.push_str(
-            "It lasts, since looks are left out: credits go to the looks that are worth most, and the table tells how often each\n\
-             schedule is looked at though nothing says that it changed. First reads, events that are near and marked changes\n\
-             come first, and are not left out.\n",
+            "The credits are sufficient because some polls are skipped: polls with a higher priority come first, and the table shows how often\n\
+            each unchanged schedule is polled. First polls, near events, and reported changes come before all others and are not\n\
+            skipped.\n",
         ),
         Outlook::ListsTooDear => text.push_str(
-            "It lasts, but not even the lists, which tell what changed, are asked at every tick; nothing else is looked at\n\
-             unless it is new or near. Ask `token_list` and `upcoming` less often in [schedule].\n",
+            "The credits are sufficient, but not for polling the lists, which report changes, in every slot. Other schedules are only polled\n\
+            if they are new or near. Poll `token_list` and `upcoming` less often in [schedule].\n",
         ),
         Outlook::FirstReadsTooDear => text.push_str(
-            "It does not last: reading every token once costs more than a month has. The last ones would first be read next\n\
-             month or later, and nothing is looked at twice until then. Watch fewer tokens in [watch], or put endpoints\n\
-             \"off\" in [schedule].\n",
+            "The credits are not sufficient: polling every token once costs more than the limit of a month. The last tokens are first polled\n\
+            next month or later, and no token is polled twice until then. Watch fewer tokens in [watch], or set endpoints to\n\
+            \"off\" in [schedule].\n",
         ),
     }
     text
 }
 
-/// `12,345`.
-fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// At most one digit behind the point.
+/// Formats a number with at most one decimal place.
 fn trimmed(number: f64) -> String {
     let text = format!("{number:.1}");
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
-}
-
-pub(super) fn hours_in_words(hours: f64) -> String {
-    match hours {
-        hours if hours < 1.0 / 60.0 => format!("{} s", trimmed(hours * 3_600.0)),
-        hours if hours < 2.0 => format!("{} min", trimmed(hours * 60.0)),
-        hours if hours < 48.0 => format!("{} h", trimmed(hours)),
-        hours => format!("{} days", trimmed(hours / 24.0)),
-    }
 }
 
 #[cfg(test)]

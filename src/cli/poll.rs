@@ -1,4 +1,4 @@
-//! `poll`: one cycle now, and what it saw.
+//! `poll`: runs one cycle now and shows the results.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -8,26 +8,25 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::secrets::{need_key_after_all, need_receivers, need_source_key};
+use super::secrets::{need_key_after_rejection, need_receivers, need_source_key};
 use super::terminal::ProgressBar;
-use super::{Exit, Invocation, OutputFormat, print, run::drive};
+use super::{Exit, Invocation, OutputFormat, print, run::block_on_workers};
 use daemon::app::{App, Drive};
 use daemon::cycle::{CycleReport, PlannedPass, PlannedRead, planned_pass};
-use daemon::place::place_of;
+use daemon::database_url::database_of;
 use model::config::Config;
 use model::text::harmless;
-use model::{Clock, Endpoint, FailureKind, NotificationFilter, NotificationStatus, ReceiverName, Timestamp, format};
+use model::{Clock, Endpoint, FailureKind, NotificationFilter, NotificationStatus, ReceiverName, Timestamp, phrase};
 use store::{Access, Opening, Place, Store};
 
-/// How often the bar is drawn anew.
-const REDRAWN: Duration = Duration::from_millis(200);
-/// Messages that a dry run tells at most.
-const MOST_TOLD: u32 = 10_000;
+/// The interval between updates of the progress bar.
+const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
+/// The maximum number of notifications that a dry run lists.
+const MAX_LISTED_NOTIFICATIONS: u32 = 10_000;
 
-/// `poll`.
 #[derive(Debug, Args)]
 pub(super) struct PollArgs {
-    /// Commit nothing and send nothing
+    /// Show the results without storing or sending anything
     #[arg(long)]
     dry_run: bool,
 }
@@ -37,22 +36,22 @@ pub(super) fn run(args: &PollArgs, invocation: &Invocation) -> anyhow::Result<Ex
     let words: &[&str] = if args.dry_run { &["poll", "--dry-run"] } else { &["poll"] };
     need_source_key(&config, words, invocation)?;
     need_receivers(&config.receivers, &config, words, invocation)?;
-    drive(async {
+    block_on_workers(async {
         let (app, scratch) = open(args, config.clone(), &loaded.base_dir, invocation.clock.clone()).await?;
         let is_table = invocation.format == OutputFormat::Table;
         let begun = invocation.clock.now();
-        let (mut planned, mut told_before) = (None, HashSet::new());
+        let (mut planned, mut notified_before) = (None, HashSet::new());
         if scratch.is_some() {
             let pass = planned_pass(app.deps(), begun).await?;
             if is_table {
-                print::out(&cost(&pass, app.deps().setup().watch.needs_list()))?;
+                print::out(&cost_text(&pass, app.deps().setup().watch.needs_list()))?;
             }
             planned = Some(pass);
-            told_before = notifications(&app, begun).await?.into_iter().map(|status| status.notice).collect();
+            notified_before = notifications(&app, begun).await?.into_iter().map(|status| status.notice).collect();
         }
         let mut reports = Vec::new();
         for job in app.jobs() {
-            let report = watched(&app, app.tick(job)).await?;
+            let report = with_progress(&app, app.tick(job)).await?;
             if is_table {
                 print_report(&report)?;
             }
@@ -62,9 +61,9 @@ pub(super) fn run(args: &PollArgs, invocation: &Invocation) -> anyhow::Result<Ex
         let mut page = json!({"dryRun": args.dry_run, "cycles": reports.iter().map(as_json).collect::<Vec<_>>()});
         if let Some(pass) = planned {
             let mut would = notifications(&app, begun).await?;
-            would.retain(|status| !told_before.contains(&status.notice));
+            would.retain(|status| !notified_before.contains(&status.notice));
             if is_table {
-                print::out(&would_tell(&would))?;
+                print::out(&would_notify(&would))?;
             }
             page["plan"] =
                 json!({"reads": pass.reads.iter().map(planned_json).collect::<Vec<_>>(), "creditsLeft": pass.credits_left});
@@ -82,34 +81,36 @@ pub(super) fn run(args: &PollArgs, invocation: &Invocation) -> anyhow::Result<Ex
         }
         let has_no_key = reports.iter().flat_map(|report| &report.failed).any(|(_, failure)| failure.kind == FailureKind::NoKey);
         if has_no_key {
-            need_key_after_all(&config, words, invocation)?;
+            need_key_after_rejection(&config, words, invocation)?;
         }
         Ok(if failed { Exit::Failed } else { Exit::Done })
     })
 }
 
-/// The app on the database of the config; for a dry run on a copy in a folder of its own, so that it goes the same way to the end and
-/// leaves nothing behind.
+/// Opens the app with the configured database. For a dry run, opens it with a temporary copy of the database, and returns the
+/// folder of the copy.
 async fn open(args: &PollArgs, mut config: Config, base_dir: &Path, clock: Clock) -> anyhow::Result<(App, Option<PathBuf>)> {
     if !args.dry_run {
-        return Ok((App::open(config, base_dir, clock, Drive::Crank).await?, None));
+        return Ok((App::open(config, base_dir, clock, Drive::Manual).await?, None));
     }
     let folder = scratch_folder()?;
-    if let Place::Server(_) = place_of(&config.store)? {
-        anyhow::bail!("a dry run needs a copy of the database, and that of the config is on a server: copy it to a file first");
+    if let Place::Server(_) = database_of(&config.store)? {
+        anyhow::bail!(
+            "cannot copy the database for the dry run, because it is on a server: copy it to a file with `cliffwatch store copy`"
+        );
     }
     let path = std::mem::replace(&mut config.store.path, folder.join("copy.db"));
     if !path.exists() {
-        return Ok((App::open(config, base_dir, clock, Drive::Crank).await?, Some(folder)));
+        return Ok((App::open(config, base_dir, clock, Drive::Manual).await?, Some(folder)));
     }
-    // Its requests cost what others cost: they are booked where the daemon books its own.
-    let quota = Store::open(Opening { path, access: Access::Beside, now: clock.now() }).await?;
+    // The requests use real credits, so reservations go to the real database.
+    let quota = Store::open(Opening { path, access: Access::Write, now: clock.now() }).await?;
     quota.backup(config.store.path.clone(), true).await.context("cannot copy the database for the dry run")?;
     Ok((App::open_copy(config, base_dir, clock, quota).await?, Some(folder)))
 }
 
-/// Waits for a cycle, with a bar on a terminal that shows how far it is.
-async fn watched<T>(app: &App, cycle: impl Future<Output = T>) -> T {
+/// Waits for a cycle, with a progress bar on a terminal.
+async fn with_progress<T>(app: &App, cycle: impl Future<Output = T>) -> T {
     let mut bar = ProgressBar::new();
     let mut cycle = std::pin::pin!(cycle);
     loop {
@@ -118,9 +119,9 @@ async fn watched<T>(app: &App, cycle: impl Future<Output = T>) -> T {
                 bar.clear();
                 return done;
             }
-            () = tokio::time::sleep(REDRAWN) => {
-                if let Some(progress) = app.deps().reading.now(Instant::now()).first() {
-                    bar.show("", progress.answered, progress.planned, &progress.brief());
+            () = tokio::time::sleep(REDRAW_INTERVAL) => {
+                if let Some(progress) = app.deps().progress.now(Instant::now()).first() {
+                    bar.show("", progress.responded, progress.planned, &progress.brief());
                 }
             }
         }
@@ -139,50 +140,50 @@ async fn deliver(app: &App, is_table: bool) -> anyhow::Result<Vec<Value>> {
     Ok(delivered)
 }
 
-/// What was to be told since.
+/// Returns the notifications since then.
 async fn notifications(app: &App, since: Timestamp) -> anyhow::Result<Vec<NotificationStatus>> {
-    let filter = NotificationFilter { since: Some(since), limit: MOST_TOLD, ..NotificationFilter::default() };
+    let filter = NotificationFilter { since: Some(since), limit: MAX_LISTED_NOTIFICATIONS, ..NotificationFilter::default() };
     Ok(app.store().notification_statuses(filter).await?)
 }
 
-/// What a cycle will cost, before it asks.
-fn cost(pass: &PlannedPass, needs_list: bool) -> String {
+/// Formats the expected cost of a cycle before it runs.
+fn cost_text(pass: &PlannedPass, needs_list: bool) -> String {
     let reads = &pass.reads;
     let mut text = String::new();
-    for read in reads.iter().filter(|read| read.asks > 0) {
-        text.push_str(&format!("  will ask  {}: {}\n", read.endpoint, asks(read)));
+    for read in reads.iter().filter(|read| read.polls > 0) {
+        text.push_str(&format!("  poll    {}: {}\n", read.endpoint, polls(read)));
     }
     let total = reads.iter().map(|read| read.credits).sum::<u64>();
-    let left = pass.credits_left.map(|left| format!("; {left} are left")).unwrap_or_default();
-    let is_list_unread = needs_list && reads.iter().any(|read| read.endpoint == Endpoint::TokenList && read.asks > 0);
-    let more = if is_list_unread { ", and more for the tokens that the list then shows" } else { "" };
-    format!("{text}this will cost about {}{more}{left}\n", format::count(usize::try_from(total).unwrap_or(usize::MAX), "credit"))
+    let left = pass.credits_left.map(|left| format!("; {left} remaining")).unwrap_or_default();
+    let is_list_unread = needs_list && reads.iter().any(|read| read.endpoint == Endpoint::TokenList && read.polls > 0);
+    let more = if is_list_unread { ", plus polls for the tokens in the list" } else { "" };
+    format!("{text}expected cost: about {}{more}{left}\n", phrase::count(usize::try_from(total).unwrap_or(usize::MAX), "credit"))
 }
 
-fn asks(read: &PlannedRead) -> String {
+fn polls(read: &PlannedRead) -> String {
     let credits = usize::try_from(read.credits).unwrap_or(usize::MAX);
-    format!("{}, about {}", format::count(read.asks, "thing"), format::count(credits, "credit"))
+    format!("{}, about {}", phrase::count(read.polls, "request"), phrase::count(credits, "credit"))
 }
 
 fn planned_json(read: &PlannedRead) -> Value {
-    json!({"endpoint": read.endpoint, "asks": read.asks, "credits": read.credits})
+    json!({"endpoint": read.endpoint, "asks": read.polls, "credits": read.credits})
 }
 
-/// The alerts that a cycle raised which is forgotten now.
-fn would_tell(would: &[NotificationStatus]) -> String {
+/// Formats the notifications of a dry run.
+fn would_notify(would: &[NotificationStatus]) -> String {
     let mut text = String::new();
     for status in would {
-        let receiver = status.receiver.as_ref().map_or("nobody", ReceiverName::as_str);
+        let receiver = status.receiver.as_ref().map_or("no receiver", ReceiverName::as_str);
         let line = format!("{} {}: {} (to {receiver})", status.kind, status.rule, status.summary);
-        text.push_str(&format!("  would tell  {}\n", harmless(&line)));
+        text.push_str(&format!("  notify  {}\n", harmless(&line)));
     }
     let alerts = would.iter().map(|status| &status.alert).collect::<HashSet<_>>().len();
-    format!("{text}{} would be raised\ndry run: nothing was committed, nothing sent\n", format::count(alerts, "alert"))
+    format!("{text}{} would be notified\ndry run: nothing was stored or sent\n", phrase::count(alerts, "alert"))
 }
 
 fn scratch_folder() -> anyhow::Result<std::path::PathBuf> {
     let folder = std::env::temp_dir().join(format!("cliffwatch-dry-run-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     Ok(folder)
 }
 
@@ -193,7 +194,7 @@ fn print_report(report: &CycleReport) -> anyhow::Result<()> {
     }
     for feed in &report.held {
         text.push_str(&format!(
-            "  held    {}: most of what lies ahead is missing from the answer; nothing is removed until it is confirmed\n",
+            "  held    {}: most upcoming records are missing from the response; nothing is removed until that is confirmed\n",
             harmless(&feed.to_string())
         ));
     }
@@ -209,7 +210,7 @@ fn as_json(report: &CycleReport) -> Value {
     let failed =
         failed.map(|(feed, failure)| json!({"feed": feed.to_string(), "kind": failure.kind.as_str(), "error": failure.message}));
     json!({
-        "job": report.job.as_str(), "asked": report.asked, "fresh": report.fresh, "unchanged": report.unchanged,
+        "job": report.job.as_str(), "asked": report.requested, "fresh": report.fresh, "unchanged": report.unchanged,
         "failed": failed.collect::<Vec<_>>(), "changes": report.changes, "alerts": report.alerts, "messages": report.deliveries,
         "credits": report.credits,
     })

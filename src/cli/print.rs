@@ -1,4 +1,4 @@
-//! Lists as tables, JSON or CSV. What comes from the source is shown harmlessly in each.
+//! Prints lists as tables, JSON, or CSV. Hostile characters are escaped in each format.
 
 use std::io::Write;
 
@@ -6,13 +6,13 @@ use comfy_table::{Cell as TableCell, CellAlignment, ContentArrangement, Table, p
 use serde::Serialize;
 
 use super::{Invocation, OutputFormat, width};
-use model::Timestamp;
 use model::text::{harmless, harmless_json, harmless_lines};
+use model::{Timestamp, phrase};
 
-/// Below this many columns a table becomes a list of small blocks: on a phone, five columns of one letter help nobody.
-const NARROW: u16 = 72;
+/// The terminal width below which rows are printed as blocks, because a table would be unreadable.
+const MIN_TABLE_WIDTH: u16 = 72;
 
-/// A column: heading in tables, name in CSV, whether it holds numbers, and what stands in it.
+/// A column, with its heading in tables and its name in CSV.
 struct Column<'a, T> {
     heading: &'static str,
     name: &'static str,
@@ -20,25 +20,25 @@ struct Column<'a, T> {
     cell: Box<dyn Fn(&T) -> Cell + 'a>,
 }
 
-/// A value: as people read it, as programs read it.
+/// A value as shown in tables, and as written to CSV.
 pub(super) struct Cell {
     shown: String,
     raw: String,
 }
 
 impl Cell {
-    /// The same for both.
+    /// Returns a cell with the same text for both.
     pub fn text(text: impl ToString) -> Self {
         let text = text.to_string();
         Self { shown: text.clone(), raw: text }
     }
 
-    /// A text that may be missing.
+    /// Returns a cell with an optional text.
     pub fn maybe(text: Option<&str>) -> Self {
         Self { shown: text.unwrap_or("–").to_owned(), raw: text.unwrap_or_default().to_owned() }
     }
 
-    /// A number that may be missing, shown by `format`.
+    /// Returns a cell with an optional number, formatted by `format` in tables.
     pub fn number(number: Option<f64>, format: impl Fn(f64) -> String) -> Self {
         Self {
             shown: number.map_or_else(|| "–".to_owned(), format),
@@ -46,21 +46,21 @@ impl Cell {
         }
     }
 
-    /// An instant that may be missing, to the minute for people.
+    /// Returns a cell with an optional time, to the minute in tables.
     pub fn time(at: Option<Timestamp>) -> Self {
         Self {
-            shown: at.map_or_else(|| "–".to_owned(), |at| at.format("%Y-%m-%d %H:%M").to_string()),
+            shown: at.map_or_else(|| "–".to_owned(), phrase::instant_iso),
             raw: at.map(|at| at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)).unwrap_or_default(),
         }
     }
 
-    /// Something else for people than for programs.
+    /// Returns a cell with different texts for tables and CSV.
     pub fn both(shown: impl Into<String>, raw: impl Into<String>) -> Self {
         Self { shown: shown.into(), raw: raw.into() }
     }
 }
 
-/// A list: a row for each of `rows` as table and CSV, and as it is in JSON.
+/// A list of rows, printed as a table or CSV with these columns, or serialized as JSON.
 pub(super) struct Listing<'a, T> {
     rows: &'a [T],
     columns: Vec<Column<'a, T>>,
@@ -71,12 +71,12 @@ impl<'a, T> Listing<'a, T> {
         Self { rows, columns: Vec::new() }
     }
 
-    /// With a column of words.
+    /// Adds a left-aligned column.
     pub fn words(self, heading: &'static str, name: &'static str, cell: impl Fn(&T) -> Cell + 'a) -> Self {
         self.column(Column { heading, name, is_numbers: false, cell: Box::new(cell) })
     }
 
-    /// With a column of numbers: they stand to the right.
+    /// Adds a right-aligned column.
     pub fn numbers(self, heading: &'static str, name: &'static str, cell: impl Fn(&T) -> Cell + 'a) -> Self {
         self.column(Column { heading, name, is_numbers: true, cell: Box::new(cell) })
     }
@@ -86,13 +86,13 @@ impl<'a, T> Listing<'a, T> {
         self
     }
 
-    /// Prints it on standard output as the command line asks; `nothing` is said on standard error when it is empty.
-    pub fn print(&self, nothing: &str, invocation: &Invocation) -> anyhow::Result<()>
+    /// Prints the list in the selected format. If it is empty, prints `empty_reason` on standard error.
+    pub fn print(&self, empty_reason: &str, invocation: &Invocation) -> anyhow::Result<()>
     where
         T: Serialize,
     {
         if self.rows.is_empty() {
-            anstream::eprintln!("{nothing}");
+            anstream::eprintln!("{empty_reason}");
         }
         let page = match invocation.format {
             OutputFormat::Json => json(&self.rows)?,
@@ -103,7 +103,7 @@ impl<'a, T> Listing<'a, T> {
         out(&page)
     }
 
-    /// RFC 4180, with cells that a spreadsheet would take for a formula made plain.
+    /// Formats CSV by RFC 4180, with a quote before cells that a spreadsheet would treat as a formula.
     pub fn csv(&self) -> String {
         let mut page = self.columns.iter().map(|column| column.name).collect::<Vec<_>>().join(",");
         page.push_str("\r\n");
@@ -114,9 +114,9 @@ impl<'a, T> Listing<'a, T> {
         page
     }
 
-    /// A table that fits `width` columns; as wide as it likes where there is none.
+    /// Formats a table that fits `width` characters. `None`: unlimited width.
     pub fn table(&self, width: Option<u16>) -> String {
-        if width.is_some_and(|width| width < NARROW) {
+        if width.is_some_and(|width| width < MIN_TABLE_WIDTH) {
             return self.blocks();
         }
         let mut table = Table::new();
@@ -156,8 +156,8 @@ impl<'a, T> Listing<'a, T> {
     }
 }
 
-/// Writes to standard output; a closed pipe is an error that `print_error` knows. Nothing passes here that steers a terminal, whatever
-/// was forgotten before.
+/// Writes to standard output. Escapes hostile characters again, in case a caller did not. A closed pipe is an error that
+/// `print_error` ignores.
 pub(super) fn out(text: &str) -> anyhow::Result<()> {
     let mut stdout = anstream::stdout().lock();
     stdout.write_all(harmless_lines(text).as_bytes())?;
@@ -165,21 +165,21 @@ pub(super) fn out(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Keeps the first rows of a list that was asked for one more, and says that there are others.
+/// Truncates a list that was read with one extra row to `limit`, and reports that there are more.
 pub(super) fn keep_first<T>(rows: &mut Vec<T>, limit: u32, noun: &str) {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     if rows.len() > limit {
         rows.truncate(limit);
-        anstream::eprintln!("there are more than {limit} {noun}: --limit shows more");
+        anstream::eprintln!("showing the first {limit} {noun}; use --limit for more");
     }
 }
 
-/// A value as JSON with a line break. Control and direction characters of the source are escaped, so that a terminal can show it.
+/// Formats a value as JSON with a final line break and escaped hostile characters.
 pub(super) fn json<T: Serialize>(value: &T) -> anyhow::Result<String> {
     page_of_json(&serde_json::to_value(value)?)
 }
 
-/// Of any value: writing prettily is compiled for this one alone.
+/// Not generic, so that the formatter is compiled once.
 fn page_of_json(value: &serde_json::Value) -> anyhow::Result<String> {
     let text = serde_json::to_string_pretty(value)?;
     Ok(format!("{}\n", harmless_json(&text)))

@@ -1,4 +1,4 @@
-//! `restore FILE`: a backup takes the place of the database.
+//! `restore FILE`: replaces the database with a backup.
 
 use std::path::PathBuf;
 
@@ -6,28 +6,28 @@ use anyhow::Context as _;
 use clap::Args;
 
 use super::{Exit, Invocation, dump, shown};
-use daemon::place::place_of;
+use daemon::database_url::database_of;
 use store::{Access, Opening, Place, Store};
 
-/// Put a backup in the place of the database; the daemon must be stopped.
+/// Restore the database from a backup; stop the daemon first
 #[derive(Debug, Args)]
 pub(super) struct RestoreArgs {
-    /// A file that `backup` made
+    /// File written by `backup`
     file: PathBuf,
 }
 
 pub(super) fn run(restore: &RestoreArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load()?;
-    if let Place::Server(place) = place_of(&config.store)? {
+    if let Place::Server(place) = database_of(&config.store)? {
         return Err(dump::restore(&place, &restore.file)?.into());
     }
     let opening = Opening { path: config.store.path.clone(), access: Access::Own, now: invocation.clock.now() };
     let restored = Store::restore(&restore.file, &opening)
-        .with_context(|| format!("{} cannot be restored; the database is as it was", shown(&restore.file)))?;
-    anstream::eprintln!("{} is in place as {}", shown(&restore.file), shown(&restored.path));
+        .with_context(|| format!("cannot restore {}; the database is unchanged", shown(&restore.file)))?;
+    anstream::eprintln!("restored {} to {}", shown(&restore.file), shown(&restored.path));
     if let Some(aside) = restored.aside {
-        anstream::eprintln!("the database before it was moved to {}; remove it once all is well", shown(&aside));
+        anstream::eprintln!("the previous database was moved to {}; remove it when you no longer need it", shown(&aside));
     }
-    anstream::eprintln!("what was told since that backup was made is not known to it: some of it may be told again");
+    anstream::eprintln!("the backup does not contain later notifications, so some of them may be sent again");
     Ok(Exit::Done)
 }

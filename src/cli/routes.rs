@@ -1,4 +1,4 @@
-//! `routes show` and `routes test LABEL=VALUE…`: who is told what, and how.
+//! `routes show` and `routes test LABEL=VALUE…`: shows and tests routes.
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -9,7 +9,6 @@ use super::{Exit, Invocation, OutputFormat, UsageError};
 use engine::route::{GroupBy, Grouping, RouteTree};
 use model::{Labels, config::Span, text::harmless};
 
-/// `routes`.
 #[derive(Debug, Subcommand)]
 pub(super) enum RoutesCommand {
     /// Show the tree of routes
@@ -25,7 +24,7 @@ pub(super) struct RouteTestArgs {
     labels: Vec<(String, String)>,
 }
 
-/// A receiver that would be told, as JSON has it.
+/// A receiver of a tested alert, in JSON.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct RoutedReceiver {
@@ -35,7 +34,7 @@ struct RoutedReceiver {
     wait: String,
     interval: String,
     repeat: Option<String>,
-    /// The interval that mutes the route now.
+    /// The name of the interval that currently mutes the route.
     muted: Option<String>,
 }
 
@@ -44,14 +43,14 @@ pub(super) fn run(routes: &RoutesCommand, invocation: &Invocation) -> anyhow::Re
     let tree = routes_of(&config)?;
     match routes {
         RoutesCommand::Show => show(&tree, invocation),
-        RoutesCommand::Test(asked) => test(asked, &tree, invocation),
+        RoutesCommand::Test(requested) => test(requested, &tree, invocation),
     }
 }
 
 fn test(test: &RouteTestArgs, tree: &RouteTree, invocation: &Invocation) -> anyhow::Result<Exit> {
     let labels: Labels = test.labels.iter().cloned().collect();
     if labels.len() < test.labels.len() {
-        return Err(UsageError("a label is given twice".to_owned()).into());
+        return Err(UsageError("duplicate label".to_owned()).into());
     }
     let now = invocation.clock.now();
     let receivers: Vec<RoutedReceiver> = tree
@@ -63,7 +62,7 @@ fn test(test: &RouteTestArgs, tree: &RouteTree, invocation: &Invocation) -> anyh
             RoutedReceiver {
                 receiver: receiver.as_str().to_owned(),
                 route: leaf.key().to_owned(),
-                group: by(grouping),
+                group: grouping_text(grouping),
                 wait: span(grouping.wait),
                 interval: span(grouping.interval),
                 repeat: grouping.repeat.map(span),
@@ -81,12 +80,12 @@ fn test(test: &RouteTestArgs, tree: &RouteTree, invocation: &Invocation) -> anyh
             Cell::both(row.repeat.as_deref().unwrap_or("never"), row.repeat.as_deref().unwrap_or_default())
         })
         .words("Muted now", "muted", |row| Cell::maybe(row.muted.as_deref()));
-    let nothing = "nobody: no route takes these labels, and [route] names no receivers";
-    listing.print(nothing, invocation)?;
+    let empty_reason = "no receivers: no route matches these labels, and [route] has no `receivers`";
+    listing.print(empty_reason, invocation)?;
     Ok(Exit::Done)
 }
 
-/// A route as JSON has it.
+/// A route in JSON.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct RouteRow {
@@ -94,7 +93,7 @@ struct RouteRow {
     matchers: Vec<String>,
     receivers: Vec<String>,
     #[serde(rename = "continue")]
-    goes_on: bool,
+    continues: bool,
     group: String,
     wait: String,
     interval: String,
@@ -111,8 +110,8 @@ fn show(tree: &RouteTree, invocation: &Invocation) -> anyhow::Result<Exit> {
             depth: line.depth,
             matchers: line.matchers,
             receivers: line.receivers.iter().map(|name| name.as_str().to_owned()).collect(),
-            goes_on: line.goes_on,
-            group: by(&line.grouping),
+            continues: line.continues,
+            group: grouping_text(&line.grouping),
             wait: span(line.grouping.wait),
             interval: span(line.grouping.interval),
             repeat: line.grouping.repeat.map(span),
@@ -137,7 +136,7 @@ fn show(tree: &RouteTree, invocation: &Invocation) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The tree as people read it: what a route takes, who is told, and what differs from the route above.
+/// Formats the tree: matchers, receivers, and the settings that differ from the parent route.
 fn tree_page(lines: &[RouteRow]) -> String {
     let mut page = String::new();
     let mut above: Vec<&RouteRow> = Vec::new();
@@ -145,20 +144,20 @@ fn tree_page(lines: &[RouteRow]) -> String {
         above.truncate(line.depth);
         let parent = above.last().copied();
         let indent = "  ".repeat(line.depth);
-        let what = if line.matchers.is_empty() { "everything".to_owned() } else { line.matchers.join(", ") };
-        let who = if line.receivers.is_empty() { "nobody".to_owned() } else { line.receivers.join(", ") };
+        let what = if line.matchers.is_empty() { "all alerts".to_owned() } else { line.matchers.join(", ") };
+        let who = if line.receivers.is_empty() { "no receivers".to_owned() } else { line.receivers.join(", ") };
         let mut notes = Vec::new();
         if parent
             .is_none_or(|parent| (&parent.group, &parent.wait) != (&line.group, &line.wait) || parent.interval != line.interval)
         {
             notes.push(match line.group.as_str() {
-                "each alert" if line.wait == "0s" => "each alert by itself, at once".to_owned(),
-                "each alert" => format!("each alert by itself, after {}", line.wait),
-                group => format!("grouped by {group}: first after {}, then every {}", line.wait, line.interval),
+                "each alert" if line.wait == "0s" => "not grouped, no wait".to_owned(),
+                "each alert" => format!("not grouped, wait {}", line.wait),
+                group => format!("grouped by {group}: wait {}, then every {}", line.wait, line.interval),
             });
         }
         if let Some(repeat) = line.repeat.as_ref().filter(|_| parent.is_none_or(|parent| parent.repeat != line.repeat)) {
-            notes.push(format!("again every {repeat}"));
+            notes.push(format!("repeated every {repeat}"));
         }
         if !line.active_time_intervals.is_empty() {
             notes.push(format!("only in {}", line.active_time_intervals.join(", ")));
@@ -166,8 +165,8 @@ fn tree_page(lines: &[RouteRow]) -> String {
         if !line.mute_time_intervals.is_empty() {
             notes.push(format!("not in {}", line.mute_time_intervals.join(", ")));
         }
-        if line.goes_on {
-            notes.push("then on to the next".to_owned());
+        if line.continues {
+            notes.push("continues with the next route".to_owned());
         }
         let notes = if notes.is_empty() { String::new() } else { format!("  ({})", notes.join("; ")) };
         page.push_str(&harmless(&format!("{indent}{what} → {who}{notes}")));
@@ -177,7 +176,7 @@ fn tree_page(lines: &[RouteRow]) -> String {
     page
 }
 
-fn by(grouping: &Grouping) -> String {
+fn grouping_text(grouping: &Grouping) -> String {
     match &grouping.by {
         GroupBy::Alert => "each alert".to_owned(),
         GroupBy::AllLabels => "all labels".to_owned(),
@@ -195,6 +194,6 @@ fn parse_label(text: &str) -> Result<(String, String), String> {
         Some((label, value)) if !label.trim().is_empty() => {
             Ok((label.trim().to_owned(), value.trim().trim_matches('"').to_owned()))
         }
-        _ => Err("write it like severity=critical".to_owned()),
+        _ => Err("example: severity=critical".to_owned()),
     }
 }

@@ -1,43 +1,40 @@
-//! The rules of a config, checked: every problem in them, and what they cannot do with what the config watches and asks for.
+//! Checks the rules of a config, and warns about rules that cannot work with the watched tokens and polled data.
 
 use super::{Invocation, invocation::receiver_names};
 use daemon::config::Loaded;
-use daemon::place::is_there;
+use daemon::database_url::may_exist;
 use model::config::{Config, ScheduleSettings};
 use model::{Diagnostic, Resource, SourceText, Token, Watch};
 use store::Access;
 
-/// What came of checking the rules of a config.
+/// The checked rules of a config.
 pub(super) struct CheckedRules {
-    /// Rules that would be at work.
+    /// The number of enabled rules.
     pub count: u32,
-    /// What was found.
     pub diagnostics: Vec<Diagnostic>,
-    /// Texts to show the problems in.
+    /// The texts of the rule files, for diagnostics.
     pub sources: Vec<SourceText>,
-    /// The rules that would be at work.
     pub set: rules::RuleSet,
 }
 
-/// What rules cannot do with what this config watches and asks for. It looks into the database, where there is one.
+/// Returns warnings about rules that cannot work with the watched tokens and polled data. Reads the database if there is one.
 pub(super) fn advise(
     checked: &CheckedRules,
     config: &Config,
     invocation: &Invocation,
     listed: Option<&[Token]>,
 ) -> Vec<Diagnostic> {
-    let tokens = watched(config, invocation);
+    let tokens = watched_tokens(config, invocation);
     let known = rules::WatchFacts {
         tokens: tokens.as_deref(),
         listed,
-        asked: &scheduled(&config.schedule),
+        requested: &scheduled(&config.schedule),
         history: config.source.history.span(),
         horizon: config.source.horizon.span(),
     };
     rules::advise(&checked.set, &known)
 }
 
-/// Reads and checks the rules of a config.
 pub(super) fn check_rules(config: &Config, loaded: &Loaded, invocation: &Invocation) -> CheckedRules {
     let files = rules::read_files(&config.rules.paths, &loaded.base_dir);
     let receivers = receiver_names(config);
@@ -49,13 +46,13 @@ pub(super) fn check_rules(config: &Config, loaded: &Loaded, invocation: &Invocat
     CheckedRules { count, diagnostics, sources: files.files, set: checked.set }
 }
 
-/// The watched tokens with their groups, as far as they are known: those that the config names, and those of the database, where
-/// there is one yet. None where a pattern can only be filled by a token list that was never read.
-fn watched(config: &Config, invocation: &Invocation) -> Option<Vec<Token>> {
+/// Returns the watched tokens with their groups, from the config and the database. `None` if a pattern needs a token list that
+/// was never read.
+fn watched_tokens(config: &Config, invocation: &Invocation) -> Option<Vec<Token>> {
     let watch = Watch::build(&config.watch).ok()?;
     let mut ids = watch.named().to_vec();
     if watch.needs_list() {
-        if !is_there(&config.store) {
+        if !may_exist(&config.store) {
             return None;
         }
         let listed = super::wait(async {
@@ -67,7 +64,7 @@ fn watched(config: &Config, invocation: &Invocation) -> Option<Vec<Token>> {
     Some(ids.into_iter().map(|id| watch.placed(Token::unknown(id))).collect())
 }
 
-/// The records that are read on a schedule.
+/// Returns the resources that are polled on a schedule.
 fn scheduled(schedule: &ScheduleSettings) -> Vec<Resource> {
     let is_on = |pattern: &str| pattern.trim() != "off";
     [

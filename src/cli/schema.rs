@@ -1,5 +1,5 @@
-//! `schema [config|rules|tests]`: the JSON Schema of a file, for editors that complete and validate TOML; `schema webhook [TYPE]`:
-//! that of what a webhook receives, for those who read it.
+//! `schema [config|rules|tests]` prints the JSON Schema of a file, for editors that complete and validate TOML. `schema webhook
+//! [TYPE]` prints the JSON Schema of webhook bodies.
 
 use clap::{Args, ValueEnum};
 
@@ -7,14 +7,13 @@ use super::{Exit, UsageError, print};
 use model::{NotificationKind, closest};
 use tools::ruletest;
 
-/// `schema`.
 #[derive(Debug, Args)]
 #[command(after_help = "An editor finds it by a first line such as\n  #:schema ./cliffwatch-rules.schema.json")]
 pub(super) struct SchemaArgs {
-    /// Of which file
+    /// The file to describe
     #[arg(value_enum, default_value_t)]
     of: Of,
-    /// Of a webhook's body: of this `type` alone, such as alert.firing
+    /// For `webhook`: only bodies of this type, such as alert.firing
     #[arg(value_name = "TYPE")]
     kind: Option<String>,
 }
@@ -23,7 +22,7 @@ pub(super) struct SchemaArgs {
 enum Of {
     /// `cliffwatch.toml`
     Config,
-    /// Files of rules
+    /// Rule files
     #[default]
     Rules,
     /// Files of rule tests
@@ -52,6 +51,10 @@ fn kind_of(word: &str) -> Result<NotificationKind, UsageError> {
     let words = NotificationKind::ALL.map(NotificationKind::as_str);
     NotificationKind::parse(word).ok_or_else(|| {
         let near = closest(word, words).map(|near| format!("; did you mean {near:?}?"));
-        UsageError(format!("{word:?} is no type of message: there are {}{}", words.join(", "), near.unwrap_or_default()))
+        UsageError(format!(
+            "{word:?} is not a valid message type: expected one of {}{}",
+            words.join(", "),
+            near.unwrap_or_default()
+        ))
     })
 }

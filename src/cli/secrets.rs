@@ -1,38 +1,37 @@
-//! Secrets that a command needs and that are not to be had here: which, where they were looked for, and a command line that has them.
+//! Reports secrets that a command needs but cannot read, with the searched places and a command line that has access to them.
 //!
-//! A service gets its secrets from systemd, in a directory that only it sees. Whoever stands beside it with a shell has none of them, and
-//! most commands need none; those that send or ask say what they miss before they do anything.
+//! A service gets its secrets from systemd in a private directory, which a shell cannot read. Most commands need no secrets;
+//! commands that send or poll check them first.
 
 use std::path::{Path, PathBuf};
 
-use super::exit::Hinted;
+use super::exit::ErrorWithHint;
 use super::{Invocation, shown};
 use model::config::{Config, ReceiverSettings, Secret};
 use model::text::error_chain;
 use notify::{MissingSecret, missing_secrets};
 
-/// Where the unit keeps its state; what runs beside it as its user needs the same.
-const STATE: &str = "/var/lib/cliffwatch";
+/// The state directory of the systemd unit.
+const STATE_DIRECTORY: &str = "/var/lib/cliffwatch";
 
-/// Fails where the receivers miss secrets, with a command line that runs `words` with the credentials of the service.
+/// Fails if a receiver lacks a secret, with a command line that runs `words` with the credentials of the service.
 pub(super) fn need_receivers(
     receivers: &[ReceiverSettings],
     config: &Config,
     words: &[&str],
     invocation: &Invocation,
-) -> Result<(), Hinted> {
+) -> Result<(), ErrorWithHint> {
     let missing: Vec<(String, MissingSecret)> = receivers
         .iter()
         .flat_map(|receiver| {
             missing_secrets(receiver).into_iter().map(|missing| (format!("receiver {:?}", receiver.name), missing))
         })
         .collect();
-    refuse(&missing, config, words, invocation)
+    reject_missing(&missing, config, words, invocation)
 }
 
-/// Fails where the source needs a key and none is here. A service of one's own, on this machine or
-/// in a network of one's own, may need none.
-pub(super) fn need_source_key(config: &Config, words: &[&str], invocation: &Invocation) -> Result<(), Hinted> {
+/// Fails if the source needs an API key and none is configured. A source on this machine or over plain HTTP may not need one.
+pub(super) fn need_source_key(config: &Config, words: &[&str], invocation: &Invocation) -> Result<(), ErrorWithHint> {
     let address = config.source.base_url.trim();
     let host = address.split_once("://").map_or(address, |(_, host)| host);
     let is_here = address.starts_with("http://") || ["127.", "localhost", "[::1]"].iter().any(|here| host.starts_with(here));
@@ -46,41 +45,46 @@ pub(super) fn need_source_key(config: &Config, words: &[&str], invocation: &Invo
             vec![("[source]".to_owned(), MissingSecret { key: "api_key", secret, problem })]
         }
     };
-    refuse(&missing, config, words, invocation)
+    reject_missing(&missing, config, words, invocation)
 }
 
-/// As [`need_source_key`], where the source was asked and said so itself.
-pub(super) fn need_key_after_all(config: &Config, words: &[&str], invocation: &Invocation) -> Result<(), Hinted> {
+/// Like [`need_source_key`], after the source rejected a request without a key.
+pub(super) fn need_key_after_rejection(config: &Config, words: &[&str], invocation: &Invocation) -> Result<(), ErrorWithHint> {
     let secret = config.source.key();
-    refuse(&[("[source]".to_owned(), MissingSecret { key: "api_key", secret, problem: None })], config, words, invocation)
+    reject_missing(&[("[source]".to_owned(), MissingSecret { key: "api_key", secret, problem: None })], config, words, invocation)
 }
 
-fn refuse(missing: &[(String, MissingSecret)], config: &Config, words: &[&str], invocation: &Invocation) -> Result<(), Hinted> {
+fn reject_missing(
+    missing: &[(String, MissingSecret)],
+    config: &Config,
+    words: &[&str],
+    invocation: &Invocation,
+) -> Result<(), ErrorWithHint> {
     let Some((owner, first)) = missing.first() else { return Ok(()) };
     let others = match missing.len() {
         1 => String::new(),
-        count => format!(", and {} more", model::format::count(count - 1, "secret")),
+        count => format!(", and {}", model::phrase::count(count - 1, "more secret")),
     };
     let file = invocation.config_path();
-    let mut hint: Vec<String> = missing.iter().map(|(owner, missing)| looked_for(owner, missing, file.as_deref())).collect();
+    let mut hint: Vec<String> = missing.iter().map(|(owner, missing)| searched_places(owner, missing, file.as_deref())).collect();
     let absent: Vec<&Secret> =
         missing.iter().filter(|(_, missing)| missing.problem.is_none()).map(|(_, missing)| &missing.secret).collect();
     if absent.is_empty() {
-        hint.push("run it as somebody who may read it:".to_owned());
+        hint.push("run the command as a user who can read it:".to_owned());
         hint.push(format!("  sudo {} {}", shown(&program()), arguments(file.as_deref(), words)));
     } else {
-        hint.push("a service has such secrets from systemd; to run this with them (names of files as in its unit):".to_owned());
+        hint.push("to run the command with the credentials of the systemd service (file names as in its unit):".to_owned());
         hint.push(format!("  {}", systemd_run(&absent, config, file.as_deref(), words)));
-        hint.push("or, where they lie in one folder that you may read:".to_owned());
+        hint.push("or, if the secrets are files in a folder that you can read:".to_owned());
         let folder = folder_of(file.as_deref());
         let here = format!("CREDENTIALS_DIRECTORY={} {}", shown(&folder), shown(&program()));
         hint.push(format!("  {here} {}", arguments(file.as_deref(), words)));
     }
-    Err(Hinted { error: format!("{owner} misses its secret `{}`{others}", first.key), hint })
+    Err(ErrorWithHint { error: format!("{owner} lacks the secret `{}`{others}", first.key), hint })
 }
 
-/// Where a secret was looked for.
-fn looked_for(owner: &str, missing: &MissingSecret, file: Option<&Path>) -> String {
+/// Describes the places where a secret was searched.
+fn searched_places(owner: &str, missing: &MissingSecret, file: Option<&Path>) -> String {
     let key = missing.key;
     if let Some(problem) = &missing.problem {
         return format!("{owner} `{key}_file`: {problem}");
@@ -90,11 +94,9 @@ fn looked_for(owner: &str, missing: &MissingSecret, file: Option<&Path>) -> Stri
     let credential = missing.secret.credentials.iter().find(|name| name.contains('-')).map_or(credential, String::as_str);
     let directory = match std::env::var_os("CREDENTIALS_DIRECTORY") {
         Some(directory) => format!("in $CREDENTIALS_DIRECTORY ({})", shown(Path::new(&directory))),
-        None => "but there is no $CREDENTIALS_DIRECTORY here".to_owned(),
+        None => "but $CREDENTIALS_DIRECTORY is not set".to_owned(),
     };
-    format!(
-        "{owner} `{key}`: looked for `{key}` and `{key}_file` in {config}, and for the credential `{credential}`, {directory}"
-    )
+    format!("{owner} `{key}`: searched `{key}` and `{key}_file` in {config}, and the credential `{credential}` {directory}")
 }
 
 fn folder_of(file: Option<&Path>) -> PathBuf {
@@ -111,10 +113,11 @@ fn arguments(file: Option<&Path>, words: &[&str]) -> String {
     format!("{}{}", config.unwrap_or_default(), words.join(" "))
 }
 
-/// A transient service that has these credentials, and the state of the unit where the database lies there.
+/// Formats a command that runs a transient service with these credentials, and with the unit's state directory if it contains the
+/// database.
 fn systemd_run(secrets: &[&Secret], config: &Config, file: Option<&Path>, words: &[&str]) -> String {
     let mut line = "sudo systemd-run --pipe --wait --collect".to_owned();
-    if config.store.path.starts_with(STATE) {
+    if config.store.path.starts_with(STATE_DIRECTORY) {
         line.push_str(" -p DynamicUser=yes -p User=cliffwatch -p StateDirectory=cliffwatch");
     }
     let folder = folder_of(file);
@@ -126,7 +129,7 @@ fn systemd_run(secrets: &[&Secret], config: &Config, file: Option<&Path>, words:
     format!("{line} {} {}", shown(&program()), arguments(file, words))
 }
 
-/// This program, as a shell finds it from anywhere.
+/// Returns the absolute path of this program.
 fn program() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/usr/bin/cliffwatch"))
 }

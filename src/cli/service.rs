@@ -1,4 +1,4 @@
-//! Commands of the data service: `serve`, `import`, `export`, `keys`.
+//! The commands of the data service: `serve`, `import`, `export`, `keys`.
 
 use std::path::PathBuf;
 
@@ -9,19 +9,18 @@ use super::print::{self, Cell, Listing};
 use super::terminal::ProgressBar;
 use super::{Exit, Invocation, OutputFormat, UsageError, parse_address, parse_place, run, shown};
 use daemon::app;
-use daemon::place::{keys_of, place_of};
+use daemon::database_url::{database_of, key_database_of};
 use model::config::{LogFormat, LogSettings};
-use model::format;
+use model::phrase;
 use service::{DataFolder, Listening, MirrorScope, Options, Service, ServiceError, Tls};
 use store::{Place, catalog::CatalogError};
 
-/// The database of the service where no other is named.
+/// The default database of the service.
 const DATABASE: &str = "service.db";
 
-/// Which database.
 #[derive(Debug, Args)]
 pub(super) struct DatabaseArgs {
-    /// The database of the service: a file, postgres://user@host:port/database, or @FILE with such an address in it
+    /// Database of the service: a file, postgres://user@host:port/database, or @FILE with such a URL in it
     #[arg(long, value_name = "PLACE", default_value = DATABASE)]
     db: String,
 }
@@ -32,85 +31,81 @@ impl DatabaseArgs {
     }
 }
 
-/// `serve`.
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
-    /// The database of the service [default: service.db]; with --mirror that of a daemon [default: of the config]. A file,
-    /// postgres://user@host:port/database, or @FILE with such an address in it
+    /// Database of the service [default: service.db], or with --mirror, of a daemon [default: from the config]. A file,
+    /// postgres://user@host:port/database, or @FILE with such a URL in it
     #[arg(long, value_name = "PLACE")]
     db: Option<String>,
-    /// Where to listen
+    /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9798")]
     listen: String,
-    /// Where to listen for the older base address (weekly emission)
+    /// Address to listen on for the legacy base URL (weekly emission)
     #[arg(long, value_name = "ADDR")]
     legacy_listen: Option<String>,
-    /// Ask for a key also while there is none
+    /// Require an API key even if no key exists yet
     #[arg(long, conflicts_with = "mirror")]
     require_key: bool,
-    /// Requests that one key may make in a minute
+    /// Maximum number of requests per key and minute
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     requests_per_minute: Option<u32>,
-    /// Let older versions answer for tokens that were listed by a model too
+    /// Include tokens that were listed by a model in older API versions
     #[arg(long)]
     all_tokens: bool,
-    /// Show what a daemon has read, straight from its database, beside it
+    /// Serve the data of a daemon directly from its database
     #[arg(long)]
     mirror: bool,
-    /// Database with the keys for a mirror [default: of the config]; without one whoever reaches the address may ask
+    /// Database with the API keys for a mirror [default: from the config]; without one, no key is required
     #[arg(long, value_name = "PLACE", requires = "mirror")]
     keys: Option<String>,
-    /// Certificate to serve https with, and those between it and its authority (PEM)
+    /// Certificate chain for HTTPS (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key_file")]
     tls_cert_file: Option<PathBuf>,
-    /// Key of that certificate (PEM)
+    /// Private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     tls_key_file: Option<PathBuf>,
-    /// Log no line for each request
+    /// Do not log requests
     #[arg(long)]
     no_access_log: bool,
 }
 
-/// `import`.
 #[derive(Debug, Args)]
 pub(super) struct ImportArgs {
-    /// A data folder, or the database of a daemon: a file, or an address as --db takes it
+    /// Data folder, or database of a daemon (a file or URL, like --db)
     path: String,
     #[command(flatten)]
     database: DatabaseArgs,
 }
 
-/// `export`.
 #[derive(Debug, Args)]
 pub(super) struct ExportArgs {
-    /// The folder to make
+    /// Folder to create
     folder: PathBuf,
-    /// The database of the service, or of a daemon
+    /// Database of the service or of a daemon
     #[arg(long, value_name = "PLACE", default_value = DATABASE)]
     db: String,
 }
 
-/// `keys`.
 #[derive(Debug, Subcommand)]
 pub(super) enum KeysCommand {
-    /// Make a key and print it, once, alone on standard output
+    /// Create an API key and print it once, alone on standard output
     Add {
-        /// Whose it is
+        /// Name of the owner
         name: String,
-        /// Credits a month
+        /// Credits per month
         #[arg(long, value_name = "N", default_value_t = 1000)]
         monthly_limit: u64,
         #[command(flatten)]
         database: DatabaseArgs,
     },
-    /// List keys: their names and use, never the keys
+    /// List the names and usage of API keys, but not the keys
     List {
         #[command(flatten)]
         database: DatabaseArgs,
     },
-    /// Take a key away
+    /// Revoke an API key
     Revoke {
-        /// Whose it is
+        /// Name of the owner
         name: String,
         #[command(flatten)]
         database: DatabaseArgs,
@@ -124,15 +119,15 @@ pub(super) fn serve(serve: &ServeArgs, invocation: &Invocation) -> anyhow::Resul
     let legacy = serve.legacy_listen.as_deref().map(|text| parse_address(text, "--legacy-listen")).transpose()?;
     let mut scope = MirrorScope::unknown();
     let (place, keys, requests_per_minute) = if serve.mirror {
-        // As the daemon's own mirror is, where nothing else is said.
+        // Use the settings of the daemon's own mirror by default.
         let (config, _) = invocation.load()?;
-        let own = place_of(&config.store)?;
+        let own = database_of(&config.store)?;
         let place = serve.db.as_deref().map_or_else(|| Ok(own.clone()), |db| parse_place(db, None))?;
         if place.name() == own.name() {
             scope = scope.reaching_back(config.source.history);
         }
         let keys = serve.keys.as_deref().map(|keys| parse_place(keys, None)).transpose()?;
-        let keys = keys.map_or_else(|| keys_of(&config), |keys| Ok(Some(keys)))?;
+        let keys = keys.map_or_else(|| key_database_of(&config), |keys| Ok(Some(keys)))?;
         (place, keys, serve.requests_per_minute.or(config.mirror.requests_per_minute))
     } else {
         (parse_place(serve.db.as_deref().unwrap_or(DATABASE), None)?, None, serve.requests_per_minute)
@@ -141,8 +136,10 @@ pub(super) fn serve(serve: &ServeArgs, invocation: &Invocation) -> anyhow::Resul
     let is_open_to_others = [Some(address), legacy].into_iter().flatten().any(|address| !address.ip().is_loopback());
     if is_open_to_others && serve.mirror && keys.is_none() {
         let hint =
-            "name a database of keys with --keys FILE (`cliffwatch keys add NAME --db FILE` fills it), or listen on 127.0.0.1";
-        return Err(UsageError(format!("others can reach {}, so the mirror needs keys: {hint}", serve.listen)).into());
+            "pass a database of keys with --keys FILE (created by `cliffwatch keys add NAME --db FILE`), or listen on 127.0.0.1";
+        return Err(
+            UsageError(format!("the mirror requires API keys, because {} is reachable by others: {hint}", serve.listen)).into()
+        );
     }
     let options = Options {
         access: match serve.require_key || is_open_to_others {
@@ -153,28 +150,32 @@ pub(super) fn serve(serve: &ServeArgs, invocation: &Invocation) -> anyhow::Resul
         all_tokens: serve.all_tokens,
         clock: invocation.clock.clone(),
     };
-    run::drive(async {
+    run::block_on_workers(async {
         let data = match serve.mirror {
             true => Service::mirror_in(&place, scope, keys.as_ref(), options)?,
             false => {
                 if matches!(place, Place::File(_)) && !db.exists() {
-                    anyhow::bail!("there is no database {}: `cliffwatch import PATH --db {}` makes it", shown(&db), shown(&db));
+                    anyhow::bail!(
+                        "the database {} does not exist: run `cliffwatch import PATH --db {}` to create it",
+                        shown(&db),
+                        shown(&db)
+                    );
                 }
                 Service::open_in(&place, options)?
             }
         };
         if data.token_count()? == 0 {
             let filled = if serve.mirror {
-                "the daemon fills it".into()
+                "the daemon adds them".into()
             } else {
-                format!("`cliffwatch import PATH --db {}` fills it", shown(&db))
+                format!("run `cliffwatch import PATH --db {}`", shown(&db))
             };
-            anstream::eprintln!("{} holds no tokens yet: {filled}", shown(&db));
+            anstream::eprintln!("{} contains no tokens yet: {filled}", shown(&db));
         }
         let keys_in = keys.as_ref().unwrap_or(&place).name().to_owned();
         if is_open_to_others && data.keys().is_ok_and(|keys| keys.iter().all(|key| key.revoked_at.is_some())) {
             anstream::eprintln!(
-                "others can reach this address, so a key is asked for, and there is none yet: `cliffwatch keys add NAME --db {}`",
+                "an API key is required, because this address is reachable by others, but no key exists yet: run `cliffwatch keys add NAME --db {}`",
                 shown(&keys_in)
             );
         }
@@ -185,15 +186,15 @@ pub(super) fn serve(serve: &ServeArgs, invocation: &Invocation) -> anyhow::Resul
         let scheme = if tls.is_some() { "https" } else { "http" };
         let bound = move |bound: service::BoundAddresses| {
             let legacy = bound.legacy.map(|legacy| format!("\nlegacy {scheme}://{legacy}")).unwrap_or_default();
-            // Whoever started us may have closed the pipe; serving goes on.
+            // Ignore a closed pipe and continue serving.
             print::out(&format!("listening {scheme}://{}{legacy}\n", bound.address)).ok();
         };
-        service::listen(&data, Listening { address, legacy, tls }, bound, app::asked_to_stop()).await?;
+        service::listen(&data, Listening { address, legacy, tls }, bound, app::stop_requested()).await?;
         Ok(Exit::Done)
     })
 }
 
-/// A bar that moves on by one step for each name.
+/// A progress bar that advances by one step for each name.
 struct StepBar {
     bar: ProgressBar,
     done: usize,
@@ -211,7 +212,7 @@ impl StepBar {
 }
 
 pub(super) fn import(import: &ImportArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
-    // Looked at first, so that a wrong path leaves no empty database behind.
+    // Check the source first, so that a wrong path does not create an empty database.
     let from = parse_place(&import.path, None)?;
     let folder = match &from {
         Place::File(path) if !path.is_file() => Some(DataFolder::open(path)?),
@@ -232,19 +233,19 @@ pub(super) fn import(import: &ImportArgs, invocation: &Invocation) -> anyhow::Re
     match invocation.format {
         OutputFormat::Table => print::out(&format!(
             "{}, {}, {}, {} of emission, {}, {}, {} with {}: {}\n{}",
-            format::count(imported.tokens, "token"),
-            format::count(imported.events, "event"),
-            format::count(imported.allocations, "allocation"),
-            format::count(imported.days, "day"),
-            format::count(imported.burns, "burn"),
-            format::count(imported.buybacks, "buyback"),
-            format::count(imported.investors, "investor"),
-            format::count(imported.rounds, "round"),
+            phrase::count(imported.tokens, "token"),
+            phrase::count(imported.events, "event"),
+            phrase::count(imported.allocations, "allocation"),
+            phrase::count(imported.days, "day"),
+            phrase::count(imported.burns, "burn"),
+            phrase::count(imported.buybacks, "buyback"),
+            phrase::count(imported.investors, "investor"),
+            phrase::count(imported.rounds, "round"),
             shown(db.name()),
             match imported.changed {
-                0 => "no token differs from what was there\n".to_owned(),
-                1 => "1 token differs from what was there\n".to_owned(),
-                changed => format!("{changed} tokens differ from what was there\n"),
+                0 => "no tokens changed\n".to_owned(),
+                1 => "1 token changed\n".to_owned(),
+                changed => format!("{changed} tokens changed\n"),
             }
         ))?,
         _ => print::out(&print::json(&imported)?)?,
@@ -257,7 +258,7 @@ pub(super) fn export(export: &ExportArgs, invocation: &Invocation) -> anyhow::Re
     let total = data.token_count()?;
     let mut progress = StepBar::new();
     let exported = data.export(&export.folder, &mut |file| {
-        // Tokens are counted, whatever number of files each has.
+        // Count tokens, which have several files each.
         if file.starts_with("unlock-events/") {
             progress.step(file, total);
         }
@@ -265,12 +266,12 @@ pub(super) fn export(export: &ExportArgs, invocation: &Invocation) -> anyhow::Re
     progress.bar.clear();
     let exported = exported?;
     if exported.left_out > 0 {
-        let tokens = format::count(exported.left_out, "token");
-        anstream::eprintln!("warning: {tokens} left out: their ids cannot be names of files");
+        let tokens = phrase::count(exported.left_out, "token");
+        anstream::eprintln!("warning: {tokens} skipped, because their ids are not valid file names");
     }
     match invocation.format {
         OutputFormat::Table => {
-            let (tokens, files) = (format::count(exported.tokens, "token"), format::count(exported.files, "file"));
+            let (tokens, files) = (phrase::count(exported.tokens, "token"), phrase::count(exported.files, "file"));
             print::out(&format!("{tokens} in {files}: {}\n", shown(&export.folder)))?;
         }
         _ => print::out(&print::json(&exported)?)?,
@@ -282,17 +283,17 @@ fn options(invocation: &Invocation) -> Options {
     Options { clock: invocation.clock.clone(), ..Options::default() }
 }
 
-/// Opens the database of the service, making it where it is not there.
+/// Opens the database of the service, and creates it if needed.
 fn open(db: &Place, invocation: &Invocation) -> anyhow::Result<Service> {
     Ok(Service::open_in(db, options(invocation))?)
 }
 
-/// Opens a database that must be there: of the service, or of a daemon in a file.
+/// Opens an existing database: of the service, or of a daemon in a file.
 fn open_existing(db: &Place, invocation: &Invocation) -> anyhow::Result<Service> {
     let Place::File(path) = db else { return open(db, invocation) };
     std::fs::metadata(path).with_context(|| {
         let shown = shown(path);
-        format!("cannot read {shown}: `--db FILE` names a database, `cliffwatch import PATH --db FILE` makes one")
+        format!("cannot read {shown}: pass a database with `--db FILE`, or create one with `cliffwatch import PATH --db FILE`")
     })?;
     match open(db, invocation) {
         Err(error) if is_of_a_daemon(&error) => Ok(Service::mirror(path, MirrorScope::unknown(), None, options(invocation))?),
@@ -311,27 +312,27 @@ pub(super) fn keys(keys: &KeysCommand, invocation: &Invocation) -> anyhow::Resul
             if let Place::File(path) = &db
                 && !path.exists()
             {
-                anstream::eprintln!("{} is new: it holds this key, and no data", shown(path));
+                anstream::eprintln!("created {} with this key and no data", shown(path));
             }
             let key = open(&db, invocation)?.add_key(name, *monthly_limit)?;
             print::out(&format!("{key}\n"))?;
-            anstream::eprintln!("keep it now: it is shown this once and stored only as a hash");
+            anstream::eprintln!("save the key now: it is shown only once and stored only as a hash");
         }
         KeysCommand::List { database } => {
             let keys = open_existing(&database.place()?, invocation)?.keys()?;
             let listing = Listing::of(&keys)
-                .words("name", "name", |key| Cell::text(&key.name))
-                .numbers("used", "used", |key| Cell::text(key.used))
-                .numbers("limit", "limit", |key| Cell::text(key.monthly_limit))
-                .words("resets", "resetAt", |key| Cell::time(Some(key.reset_at)))
-                .words("last used", "lastUsedAt", |key| Cell::time(key.last_used_at))
-                .words("revoked", "revokedAt", |key| Cell::time(key.revoked_at));
-            let nothing = "there are no keys: `cliffwatch keys add NAME` makes one";
-            listing.print(nothing, invocation)?;
+                .words("Name", "name", |key| Cell::text(&key.name))
+                .numbers("Used", "used", |key| Cell::text(key.used))
+                .numbers("Limit", "limit", |key| Cell::text(key.monthly_limit))
+                .words("Resets", "resetAt", |key| Cell::time(Some(key.reset_at)))
+                .words("Last used", "lastUsedAt", |key| Cell::time(key.last_used_at))
+                .words("Revoked", "revokedAt", |key| Cell::time(key.revoked_at));
+            let empty_reason = "no API keys; run `cliffwatch keys add NAME` to create one";
+            listing.print(empty_reason, invocation)?;
         }
         KeysCommand::Revoke { name, database } => {
             if !open_existing(&database.place()?, invocation)?.revoke_key(name)? {
-                anyhow::bail!("no key of the name {name:?} is in use");
+                anyhow::bail!("no active key has the name {name:?}");
             }
             anstream::eprintln!("{name}: revoked");
         }

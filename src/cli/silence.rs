@@ -1,25 +1,24 @@
-//! `silence add`, `list`, `expire`: what nobody wants to hear for a while. All of it works beside a running daemon.
+//! `silence add`, `list`, `expire`: manages silences. All commands work next to a running daemon.
 
 use clap::{Args, Subcommand};
 
 use super::print::{self, Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, UsageError, parse_span, parse_time};
 use model::{
-    SilencePreview, SilenceRequest, SilenceState, SilenceView, Timestamp, all_match, config::Span, format, read_matchers,
+    SilencePreview, SilenceRequest, SilenceState, SilenceView, Timestamp, all_match, config::Span, phrase, read_matchers,
     text::harmless,
 };
 use store::{Access, Store};
 
-/// `silence`.
 #[derive(Debug, Subcommand)]
 pub(super) enum SilenceCommand {
-    /// Hold back what is said of alerts with these labels
+    /// Suppress notifications of alerts with matching labels
     Add(AddSilenceArgs),
     /// List silences
     List(SilenceListArgs),
-    /// End silences now
+    /// End silences
     Expire {
-        /// Ids of silences
+        /// Ids of the silences
         #[arg(required = true)]
         ids: Vec<String>,
     },
@@ -28,44 +27,44 @@ pub(super) enum SilenceCommand {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("end").required(true).multiple(false))]
 pub(super) struct AddSilenceArgs {
-    /// What it takes, such as token=arbitrum or 'severity!~"critical|page"'; all must hold
+    /// Matchers, such as token=arbitrum or 'severity!~"critical|page"'; all must match
     #[arg(required = true, value_name = "MATCHER")]
     matchers: Vec<String>,
-    /// How long it lasts
+    /// Duration
     #[arg(long = "for", group = "end", value_name = "SPAN", value_parser = parse_span)]
     span: Option<Span>,
-    /// When it ends
+    /// End
     #[arg(long, group = "end", value_name = "TIME", value_parser = parse_time)]
     until: Option<Timestamp>,
-    /// When it begins; now if not given
+    /// Start; default: now
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     from: Option<Timestamp>,
-    /// Why, for others
+    /// Reason, for others
     #[arg(long, value_name = "TEXT")]
     comment: String,
-    /// Who makes it
+    /// Name of the author
     #[arg(long, value_name = "NAME", env = "USER", hide_env_values = true, default_value = "")]
     author: String,
-    /// Only show what it would hide
+    /// List the affected alerts without adding the silence
     #[arg(long)]
     dry_run: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct SilenceListArgs {
-    /// Those that are over too
+    /// Include expired silences
     #[arg(long)]
     all: bool,
 }
 
 pub(super) async fn run(command: &SilenceCommand, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load()?;
-    let is_look = match command {
+    let is_read_only = match command {
         SilenceCommand::Add(add) => add.dry_run,
         SilenceCommand::List(_) => true,
         SilenceCommand::Expire { .. } => false,
     };
-    let store = invocation.open(&config, if is_look { Access::Read } else { Access::Beside }).await?;
+    let store = invocation.open(&config, if is_read_only { Access::Read } else { Access::Write }).await?;
     let exit = match command {
         SilenceCommand::Add(wish) => add(wish, &store, invocation).await,
         SilenceCommand::List(list) => show(list, &store, invocation).await,
@@ -80,7 +79,7 @@ async fn add(add: &AddSilenceArgs, store: &Store, invocation: &Invocation) -> an
     let usage = |error: model::silence::SilenceError| anyhow::Error::from(UsageError(error.to_string()));
     let matchers = read_matchers(add.matchers.iter().map(String::as_str)).map_err(usage)?;
     if add.author.trim().is_empty() {
-        return Err(UsageError("say who makes it with --author NAME".to_owned()).into());
+        return Err(UsageError("--author NAME is required".to_owned()).into());
     }
     let begin = add.from.unwrap_or(now);
     let ends_at = match (add.until, add.span) {
@@ -102,25 +101,25 @@ async fn add(add: &AddSilenceArgs, store: &Store, invocation: &Invocation) -> an
         print::out(&print::json(&serde_json::json!({ "silence": silence, "hides": preview }))?)?;
         return Ok(Exit::Done);
     }
-    let end = format::instant(silence.ends_at);
-    let done = if add.dry_run { "would hold until" } else { "holds until" };
+    let end = phrase::instant(silence.ends_at);
+    let done = if add.dry_run { "would be silenced until" } else { "silenced until" };
     anstream::eprintln!("{} {done} {end}: {}", harmless(&silence.matchers_line()), preview.sentence());
     if add.dry_run {
-        hidden(&preview, invocation)?;
+        print_preview(&preview, invocation)?;
     } else {
-        // Alone on standard output, for scripts that end it later.
+        // Only the id on standard output, for scripts that end the silence later.
         print::out(&format!("{}\n", silence.id))?;
     }
     Ok(Exit::Done)
 }
 
-fn hidden(preview: &SilencePreview, invocation: &Invocation) -> anyhow::Result<()> {
+fn print_preview(preview: &SilencePreview, invocation: &Invocation) -> anyhow::Result<()> {
     let listing = Listing::of(&preview.alerts)
         .words("State", "state", |alert| Cell::text(alert.state))
         .words("Alert", "rule", |alert| Cell::text(&alert.rule))
         .words("Message", "summary", |alert| Cell::text(&alert.summary))
         .words("Id", "id", |alert| Cell::text(&alert.id));
-    listing.print("no alert that is open now", invocation)
+    listing.print("no open alerts match", invocation)
 }
 
 async fn show(list: &SilenceListArgs, store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
@@ -135,8 +134,8 @@ async fn show(list: &SilenceListArgs, store: &Store, invocation: &Invocation) ->
         .words("Until", "endsAt", |view| Cell::time(Some(view.silence.ends_at)))
         .words("Author", "author", |view| Cell::text(&view.silence.author))
         .words("Comment", "comment", |view| Cell::text(&view.silence.comment));
-    let nothing = "no silence holds; --all shows those that are over";
-    listing.print(nothing, invocation)?;
+    let empty_reason = "no active silences; use --all to include expired ones";
+    listing.print(empty_reason, invocation)?;
     Ok(Exit::Done)
 }
 
@@ -145,7 +144,7 @@ async fn expire(ids: &[String], store: &Store, invocation: &Invocation) -> anyho
     let mut exit = Exit::Done;
     for id in ids {
         if store.expire_silence(id.clone(), now).await? {
-            anstream::eprintln!("{} is over; alerts that still fire are told now", harmless(id));
+            anstream::eprintln!("{} ended; alerts that still fire are sent now", harmless(id));
             continue;
         }
         let is_known = store
@@ -153,7 +152,7 @@ async fn expire(ids: &[String], store: &Store, invocation: &Invocation) -> anyho
             .await?
             .into_iter()
             .any(|silence| silence.id == *id && silence.state(now) == SilenceState::Expired);
-        let why = if is_known { "is over already" } else { "is no silence: `cliffwatch silence list` shows which there are" };
+        let why = if is_known { "has already ended" } else { "is not a silence; run `cliffwatch silence list` to list ids" };
         anstream::eprintln!("error: {} {why}", harmless(id));
         exit = Exit::Failed;
     }

@@ -1,25 +1,25 @@
-//! `status`: how everything stands, from the database alone, so that it works beside a daemon and without one.
+//! `status`: shows the status from the database, so it works with and without a running daemon.
 
 use std::fmt::Write as _;
 
 use super::invocation::watch_of;
-use super::plan::{hours_in_words, tokens_read};
+use super::plan::tokens_read;
 use super::print::{self, Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, UsageError, rule_check, width};
 use daemon::cycle::endpoint_feeds;
-use daemon::place::place_of;
-use daemon::ui::view::{ReadsView, RulesView, StatusParts, StatusView, age, bytes};
+use daemon::database_url::database_of;
+use daemon::view::{ReadsView, RulesView, StatusParts, StatusView};
 use engine::digest_schedule;
-use engine::plan::month::looks::LookSummary;
+use engine::plan::month::polls::PollSummary;
 use model::config::Config;
-use model::{Endpoint, EndpointStat, SilenceState, SilenceView, Timestamp, digest, format, text::harmless};
+use model::{Endpoint, EndpointStat, SilenceState, SilenceView, Timestamp, digest, phrase, text::harmless};
 use notify::unsubscribe;
 use rules::RuleSet;
 use store::{Access, Store};
 
 pub(super) async fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
     if invocation.format == OutputFormat::Csv {
-        return Err(UsageError("`status` is no list: use --format table or json".to_owned()).into());
+        return Err(UsageError("status does not support --format csv: use table or json".to_owned()).into());
     }
     let (config, loaded) = invocation.load()?;
     let store = invocation.open(&config, Access::Read).await?;
@@ -28,11 +28,11 @@ pub(super) async fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
     let credit = store.credit().await?;
     let incidents = store.source_alerts().await?;
     let now = invocation.clock.now();
-    let notifications = store.notification_overview(now, now - digest::DAY).await?;
+    let notifications = store.notification_overview(now, now - digest::SUPPRESSED_WINDOW).await?;
     let plans = digest_schedule::plans(&config.receivers).map_err(anyhow::Error::msg)?;
     let checked = rule_check::check_rules(&config, &loaded, invocation);
     let reads = reads(&store, &config, &checked.set, &endpoints, now).await?;
-    let store_name = place_of(&config.store)?.name().to_owned();
+    let store_name = database_of(&config.store)?.name().to_owned();
     let status = StatusView::of(StatusParts {
         now,
         counts: &counts,
@@ -53,7 +53,7 @@ pub(super) async fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// How schedules were read in the period; none where it is not known when that began.
+/// Returns how schedules were polled in the period. `None` if the start of the period is unknown.
 async fn reads(
     store: &Store,
     config: &Config,
@@ -67,9 +67,9 @@ async fn reads(
     for endpoint in [Endpoint::TokenList, Endpoint::UnlockEvents] {
         feeds.push(endpoint_feeds(Some(store), (rules, &config.mirror, &watch), endpoint, now).await?);
     }
-    let looks = |endpoint| endpoints.iter().find(|stat| stat.endpoint == endpoint).map_or(0, |stat| stat.looks);
-    let lists = [looks(Endpoint::TokenList), looks(Endpoint::Upcoming)];
-    let of = LookSummary::of_reads(&feeds, period.reads, lists, config.budget.near.delta(), (period.since, now));
+    let polls = |endpoint| endpoints.iter().find(|stat| stat.endpoint == endpoint).map_or(0, |stat| stat.polls);
+    let lists = [polls(Endpoint::TokenList), polls(Endpoint::Upcoming)];
+    let of = PollSummary::from_polls(&feeds, period.reads, lists, config.budget.near.delta(), (period.since, now));
     Ok(Some(ReadsView {
         since: period.since,
         noticed_hours_mean: of.noticed_hours.map(|(mean, _)| mean),
@@ -84,32 +84,31 @@ fn rules(checked: &rule_check::CheckedRules) -> RulesView {
     let problem = model::diagnostic::summary(&ordered);
     RulesView {
         count: Some(checked.count),
-        problem: (!problem.is_empty()).then(|| format!("{problem} in the rule files: `cliffwatch check` shows them")),
+        problem: (!problem.is_empty()).then(|| format!("{problem} in the rule files; run `cliffwatch check` for details")),
     }
 }
 
-/// `2 hold (until 2026-03-09 14:00 UTC at the latest), 1 to come`.
+/// Formats silences: `2 active, the last until 2026-03-09 14:00 UTC, 1 upcoming`.
 fn silences(silences: &[SilenceView]) -> String {
     let (active, pending): (Vec<_>, Vec<_>) = silences.iter().partition(|view| view.state == SilenceState::Active);
     let Some(end) = active.iter().map(|view| view.silence.ends_at).max() else {
-        return if pending.is_empty() { "none".to_owned() } else { format!("none holds, {} to come", pending.len()) };
+        return if pending.is_empty() { "none".to_owned() } else { format!("none active, {} upcoming", pending.len()) };
     };
-    let verb = if active.len() == 1 { "holds" } else { "hold" };
-    let coming = if pending.is_empty() { String::new() } else { format!(", {} to come", pending.len()) };
-    format!("{} {verb}, the last until {}{coming}", active.len(), end.format("%Y-%m-%d %H:%M UTC"))
+    let coming = if pending.is_empty() { String::new() } else { format!(", {} upcoming", pending.len()) };
+    format!("{} active, the last until {}{coming}", active.len(), end.format("%Y-%m-%d %H:%M UTC"))
 }
 
-/// The status for people.
+/// Formats the status as text.
 fn text(status: &StatusView, width: Option<u16>) -> String {
     let mut page = String::new();
     for (name, line) in lines(status) {
         let _ = writeln!(page, "{name:<10}{}", harmless(&line));
     }
     if let Some(reads) = &status.reads {
-        page.push_str(&reads_in_words(reads));
+        page.push_str(&polls_text(reads));
     }
-    for incident in &status.troubles {
-        let _ = writeln!(page, "{:<10}{}", "trouble", harmless(incident));
+    for incident in &status.incidents {
+        let _ = writeln!(page, "{:<10}{}", "incident", harmless(incident));
     }
     if !status.endpoints.is_empty() {
         let _ = write!(page, "\n{}", endpoints(status, width));
@@ -123,38 +122,38 @@ fn text(status: &StatusView, width: Option<u16>) -> String {
     page
 }
 
-/// How late a correction was noticed, and whose schedule was read how often.
-fn reads_in_words(reads: &ReadsView) -> String {
+/// Describes the delay until corrections were found, and the tokens that were polled most and least.
+fn polls_text(reads: &ReadsView) -> String {
     let mut lines = Vec::new();
     if let (Some(mean), Some(worst)) = (reads.noticed_hours_mean, reads.noticed_hours_worst) {
-        let (mean, worst) = (hours_in_words(mean), hours_in_words(worst));
-        let since = format::day(reads.since);
+        let (mean, worst) = (phrase::duration_of_days(mean / 24.0), phrase::duration_of_days(worst / 24.0));
+        let since = phrase::day(reads.since);
         lines.push((
-            "noticed",
-            format!("a correction of a schedule after {mean} on average, after {worst} at worst, since {since}"),
+            "delay",
+            format!("schedule corrections found after {mean} on average, and after {worst} at most, since {since}"),
         ));
     }
     if !reads.most_read.is_empty() {
-        lines.push(("reads", format!("most: {}", tokens_read(&reads.most_read))));
+        lines.push(("polls", format!("most: {}", tokens_read(&reads.most_read))));
         lines.push(("", format!("least: {}", tokens_read(&reads.least_read))));
     }
     lines.iter().map(|(name, line)| format!("{name:<10}{}\n", harmless(line))).collect()
 }
 
-/// What stands in one line each, by name.
+/// Returns the lines of the status with their names.
 fn lines(status: &StatusView) -> [(&'static str, String); 10] {
     let source = match status.source_up {
-        None => "not asked yet: run `cliffwatch run` or `cliffwatch poll`".to_owned(),
+        None => format!("{}; run `cliffwatch run` or `cliffwatch poll`", status.source.as_str()),
         Some(true) => status.source.as_str().to_owned(),
         Some(false) => format!("DOWN: {}", status.source.as_str()),
     };
     let credits = &status.credits;
     let used = match (credits.used, credits.limit) {
         (Some(used), Some(limit)) => format!("{used} of {limit} used"),
-        _ => format!("{} spent by this program (the API reported none yet)", credits.spent),
+        _ => format!("{} used by Cliffwatch (no usage reported by the API yet)", credits.spent),
     };
     let reset = credits.reset_at.map(|at| format!(", until {}", at.format("%Y-%m-%d %H:%M UTC"))).unwrap_or_default();
-    let spent = if credits.exhausted { ", SPENT" } else { "" };
+    let spent = if credits.exhausted { ", USED UP" } else { "" };
     let count = |state: &str| status.alerts.get(state).copied().unwrap_or_default();
     let records = status
         .records
@@ -165,7 +164,7 @@ fn lines(status: &StatusView) -> [(&'static str, String); 10] {
     [
         ("source", source),
         ("credits", format!("{used}{spent}{reset}; {} today", credits.spent_today)),
-        ("found", found(status)),
+        ("changes", corrections_text(status)),
         ("tokens", format!("{} known, {} listed", status.tokens, status.tokens_listed)),
         ("records", if records.is_empty() { "none".to_owned() } else { records.join(", ") }),
         (
@@ -184,7 +183,7 @@ fn lines(status: &StatusView) -> [(&'static str, String); 10] {
             "held",
             format!(
                 "{} held, {} awaiting proof",
-                counted(status.removals_held, "answer"),
+                counted(status.removals_held, "response"),
                 counted(status.removals_awaiting_proof, "removal")
             ),
         ),
@@ -196,39 +195,39 @@ fn lines(status: &StatusView) -> [(&'static str, String); 10] {
                 (None, None) => "–".to_owned(),
             },
         ),
-        ("database", format!("{}, {}", status.database.path, bytes(status.database.bytes))),
+        ("database", format!("{}, {}", status.database.path, phrase::bytes(status.database.bytes))),
     ]
 }
 
-/// What looking at schedules found, and who had told of it.
-fn found(status: &StatusView) -> String {
+/// Describes the corrections that polls of schedules found, and which lists reported them.
+fn corrections_text(status: &StatusView) -> String {
     let Some(of) = status.endpoints.iter().find(|row| row.endpoint == Endpoint::UnlockEvents).map(|row| row.found) else {
-        return "no schedule was looked at yet".to_owned();
+        return "no schedule was polled yet".to_owned();
     };
-    let count = of.by_mark + of.by_upcoming + of.untold;
+    let count = of.by_mark + of.by_upcoming + of.unreported;
     format!(
-        "{}: {} told by the token list, {} by upcoming, {} by nothing; {} told for nothing",
-        if count == 1 { "1 correction of a schedule".to_owned() } else { format!("{count} corrections of schedules") },
+        "{}: {} reported by the token list, {} by upcoming, {} by neither; {} reports without a correction",
+        if count == 1 { "1 schedule correction".to_owned() } else { format!("{count} schedule corrections") },
         of.by_mark,
         of.by_upcoming,
-        of.untold,
-        of.told_for_nothing
+        of.unreported,
+        of.idle_reports
     )
 }
 
 fn counted(count: u64, noun: &str) -> String {
-    format::count(usize::try_from(count).unwrap_or(usize::MAX), noun)
+    phrase::count(count, noun)
 }
 
 fn endpoints(status: &StatusView, width: Option<u16>) -> String {
     let listing = Listing::of(&status.endpoints)
         .words("Endpoint", "", |row| Cell::text(row.endpoint))
         .words("Last success", "", |row| Cell::time(row.last_success))
-        .numbers("Age", "", |row| Cell::text(row.age_seconds.map_or_else(|| "never".to_owned(), age)))
+        .numbers("Age", "", |row| Cell::text(row.age_seconds.map_or_else(|| "never".to_owned(), phrase::duration_secs)))
         .numbers("Feeds", "", |row| Cell::text(row.feeds))
         .numbers("Failing", "", |row| Cell::text(row.failing))
-        .numbers("Odd", "", |row| Cell::text(row.oddities))
-        .numbers("Looks", "", |row| Cell::text(row.looks))
+        .numbers("Warnings", "", |row| Cell::text(row.parse_warnings))
+        .numbers("Polls", "", |row| Cell::text(row.polls))
         .numbers("Credits", "", |row| Cell::text(row.credits))
         .words("Error", "", |row| Cell::text(row.last_error.as_deref().unwrap_or_default()));
     listing.table(width)
@@ -237,12 +236,12 @@ fn endpoints(status: &StatusView, width: Option<u16>) -> String {
 fn receivers(status: &StatusView, width: Option<u16>) -> String {
     let listing = Listing::of(&status.outbox)
         .words("Receiver", "", |row| Cell::text(&row.receiver))
-        .numbers("Waiting", "", |row| Cell::text(row.pending))
+        .numbers("Pending", "", |row| Cell::text(row.pending))
         .numbers("Retrying", "", |row| Cell::text(row.retrying))
-        .numbers("Oldest", "", |row| Cell::text(row.oldest_seconds.map(age).unwrap_or_default()))
+        .numbers("Oldest", "", |row| Cell::text(row.oldest_seconds.map(phrase::duration_secs).unwrap_or_default()))
         .numbers("Dead", "", |row| Cell::text(row.dead))
         .numbers("Delivered", "", |row| Cell::text(row.delivered))
-        .words("Held back", "", |row| Cell::text(row.held_words()));
+        .words("Suppressed", "", |row| Cell::text(row.undelivered_text()));
     listing.table(width)
 }
 

@@ -1,11 +1,11 @@
-//! The terminal: how wide it is, a bar of progress on it, paths in messages.
+//! Terminal width, progress bars, and paths in messages.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
 use model::text::harmless;
 
-/// Columns of the terminal that standard output writes to; none in a pipe.
+/// Returns the width of the terminal at standard output, in characters. `None` for a pipe.
 pub(super) fn width() -> Option<u16> {
     if !std::io::stdout().is_terminal() {
         return None;
@@ -13,27 +13,27 @@ pub(super) fn width() -> Option<u16> {
     terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0)
 }
 
-/// A path for messages.
+/// Formats a path for messages.
 pub(super) fn shown(path: &Path) -> String {
     let path = path.strip_prefix(".").unwrap_or(path);
     harmless(&path.display().to_string())
 }
 
-/// A bar on a terminal; nothing in a pipe.
+/// A progress bar on a terminal. In a pipe, nothing is shown.
 pub(super) struct ProgressBar {
     is_shown: bool,
     last: String,
 }
 
 impl ProgressBar {
-    /// Width of the bar, characters.
+    /// The width of the bar, in characters.
     const WIDTH: usize = 40;
 
     pub fn new() -> Self {
         Self { is_shown: std::io::stderr().is_terminal(), last: String::new() }
     }
 
-    /// Shows that `done` of `total` is done, with words before and after the bar. What looks as before is not written again.
+    /// Shows the progress, with text before and after the bar. An unchanged line is not written again.
     pub fn show(&mut self, before: &str, done: usize, total: usize, after: &str) {
         if !self.is_shown {
             return;
@@ -48,7 +48,6 @@ impl ProgressBar {
         }
     }
 
-    /// Takes the bar away.
     pub fn clear(&self) {
         if !self.last.is_empty() {
             anstream::eprint!("\r\x1b[2K");

@@ -1,4 +1,4 @@
-//! `test [FILES]`: rule tests.
+//! `test [FILES]`: runs rule tests.
 
 use std::path::PathBuf;
 
@@ -9,30 +9,28 @@ use serde_json::json;
 use super::{Exit, Invocation, OutputFormat, UsageError, print, shown};
 use tools::ruletest::{self, TestOutcome, TestSetup, report};
 
-/// Run the tests of the rules.
+/// Run rule tests
 #[derive(Debug, Args)]
 pub(super) struct TestArgs {
-    /// Test files; if none are given, tests/*.toml beside the rules of the config
+    /// Test files; default: tests/*.toml next to the rule files
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Only tests whose name contains this
+    /// Run only tests whose name contains this text
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Write the results for a build server too, as JUnit XML
+    /// File for the results as JUnit XML, for build servers
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
 }
 
 pub(super) fn run(test: &TestArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     if invocation.format == OutputFormat::Csv {
-        return Err(UsageError("test results are printed as table or json; --junit FILE writes XML".to_owned()).into());
+        return Err(UsageError("test does not support --format csv: use table, json, or --junit FILE".to_owned()).into());
     }
     let (config, loaded) = invocation.load()?;
     let files = if test.files.is_empty() { ruletest::files_beside(&config, &loaded.base_dir) } else { test.files.clone() };
     if files.is_empty() {
-        anyhow::bail!(
-            "there are no tests beside the rules: write one into rules/tests/, as `cliffwatch init` does, or name a file"
-        );
+        anyhow::bail!("no tests found next to the rules: add one to rules/tests/, or pass a file");
     }
     let setup = TestSetup { config: &config, base_dir: &loaded.base_dir, only: test.only.as_deref() };
     let mut file = None;
@@ -41,7 +39,7 @@ pub(super) fn run(test: &TestArgs, invocation: &Invocation) -> anyhow::Result<Ex
             return;
         }
         if file.as_ref() != Some(&outcome.file) {
-            // A closed pipe ends the printing, not the tests.
+            // Ignore a closed pipe and continue with the tests.
             print::out(&format!("{}\n", shown(&outcome.file))).ok();
             file = Some(outcome.file.clone());
         }
@@ -49,13 +47,13 @@ pub(super) fn run(test: &TestArgs, invocation: &Invocation) -> anyhow::Result<Ex
     });
     if outcomes.is_empty() {
         anyhow::bail!(
-            "no test was run{}",
-            test.only.as_ref().map_or_else(String::new, |only| format!(": none is called like {only:?}"))
+            "no tests were run{}",
+            test.only.as_ref().map_or_else(String::new, |only| format!(": no name contains {only:?}"))
         );
     }
     if let Some(path) = &test.junit {
-        let xml = report::junit(&outcomes).context("the results cannot be written as XML")?;
-        std::fs::write(path, xml).with_context(|| format!("{} cannot be written", shown(path)))?;
+        let xml = report::junit(&outcomes).context("cannot format the results as XML")?;
+        std::fs::write(path, xml).with_context(|| format!("cannot write {}", shown(path)))?;
     }
     match invocation.format {
         OutputFormat::Json => print::out(&print::json(&outcomes.iter().map(as_json).collect::<Vec<_>>())?)?,

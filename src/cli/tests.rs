@@ -8,12 +8,12 @@ fn parse(line: &str) -> Result<Cli, clap::Error> {
 }
 
 #[test]
-fn the_command_line_is_sound() {
+fn command_line_definition_is_valid() {
     Cli::command().debug_assert();
 }
 
 #[test]
-fn help_tells_every_command() {
+fn help_lists_every_command() {
     let mut command = Cli::command().term_width(100);
     let mut golden = command.render_long_help().to_string();
     for name in ["check", "plan", "upcoming", "changes", "alerts", "poll", "notify", "init", "backup", "demo", "serve", "man"] {
@@ -31,7 +31,7 @@ fn help_tells_every_command() {
 }
 
 #[test]
-fn flags_may_stand_behind_the_command() {
+fn global_options_can_follow_the_command() {
     let cli = parse("upcoming arb @portfolio --within 30d --min-value 5M --format json --now 2026-03-09 --config x.toml")
         .expect("good");
     assert_eq!(cli.global.format, OutputFormat::Json);
@@ -40,8 +40,8 @@ fn flags_may_stand_behind_the_command() {
 }
 
 #[test]
-fn wrong_usage_is_told_with_what_was_probably_meant() {
-    for (line, said) in [
+fn wrong_usage_gets_a_suggestion() {
+    for (line, expected) in [
         ("upcomming", "upcoming"),
         ("changes --kind rescheduld", "did you mean rescheduled?"),
         ("changes --resource unlocks", "did you mean unlock?"),
@@ -49,20 +49,20 @@ fn wrong_usage_is_told_with_what_was_probably_meant() {
         ("outbox list --state deda", "did you mean dead?"),
         ("outbox retry", "<IDS|--dead>"),
         ("outbox retry 1 --dead", "cannot be used with"),
-        ("upcoming --within 30x", "write it like"),
-        ("upcoming --min-value lots", "write it like"),
-        ("status --now yesterday", "write it like"),
-        ("routes test severity", "write it like severity=critical"),
+        ("upcoming --within 30x", "expected a form like"),
+        ("upcoming --min-value lots", "examples: 5000000"),
+        ("status --now yesterday", "examples: 2026"),
+        ("routes test severity", "example: severity=critical"),
     ] {
         let error = parse(line).expect_err(line);
         assert_eq!(error.exit_code(), 2, "{line}");
         let text = error.to_string();
-        assert!(text.contains(said), "{line}: {text}");
+        assert!(text.contains(expected), "{line}: {text}");
     }
 }
 
 #[test]
-fn money_is_read_as_people_write_it() {
+fn parses_amounts() {
     for (text, value) in [("5000000", 5e6), ("5M", 5e6), ("250k", 250e3), ("1.5B", 1.5e9), ("$1_000", 1000.0)] {
         assert_eq!(parse_money(text), Ok(value), "{text}");
     }
@@ -72,7 +72,7 @@ fn money_is_read_as_people_write_it() {
 }
 
 #[test]
-fn exit_codes_are_those_that_scripts_know() {
+fn exit_codes_are_stable() {
     for (exit, code) in [(Exit::Done, 0), (Exit::Failed, 1), (Exit::WrongUsage, 2), (Exit::OnlyWarnings, 3)] {
         assert_eq!(ExitCode::from(exit), ExitCode::from(code));
     }
@@ -81,7 +81,7 @@ fn exit_codes_are_those_that_scripts_know() {
     assert_eq!(print_error(&std::io::Error::from(std::io::ErrorKind::BrokenPipe).into()), Exit::Done);
 }
 
-/// The words of a command line as a shell takes them apart, as far as the docs need it: quotes, and comments at the end.
+/// Splits a command line like a shell, as far as the docs need it: quotes, and comments at the end.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
     for c in line.chars() {
@@ -99,26 +99,26 @@ fn words(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_command_lines_of_the_docs_are_understood() {
+fn documented_command_lines_are_valid() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let docs = std::fs::read_dir(root.join("docs")).expect("docs").map(|entry| entry.expect("an entry").path());
     let pages = docs.chain([root.join("README.md")]).filter(|page| page.extension().is_some_and(|ending| ending == "md"));
-    let mut understood = 0;
+    let mut valid = 0;
     for page in pages {
         let text = std::fs::read_to_string(&page).expect("a page");
         let mut in_shell = false;
         for (number, line) in text.lines().enumerate() {
             in_shell = if line.starts_with("```") { line == "```sh" } else { in_shell };
-            let line = line.trim_start_matches("$ ").replace("cargo run --release -- ", "cliffwatch ").replace("sudo ", "");
+            let line = line.trim_start_matches("$ ").replace("cargo run -- ", "cliffwatch ").replace("sudo ", "");
             for command in line.split(" && ").filter(|command| in_shell && command.starts_with("cliffwatch ")) {
                 if let Err(error) = Cli::try_parse_from(words(command)) {
                     use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
                     let is_fine = matches!(error.kind(), DisplayHelp | DisplayVersion);
                     assert!(is_fine, "{}:{}: {command}\n{error}", page.display(), number + 1);
                 }
-                understood += 1;
+                valid += 1;
             }
         }
     }
-    assert!(understood >= 40, "{understood} command lines");
+    assert!(valid >= 40, "{valid} command lines");
 }

@@ -1,30 +1,30 @@
-//! `upcoming`: unlocks ahead.
+//! `upcoming`: lists upcoming unlocks.
 
 use clap::Args;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use super::print::{Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, UsageError, parse_money, parse_span};
-use daemon::ui::view::UnlockView;
+use daemon::view::UnlockView;
 use model::config::{Config, Span};
-use model::{Precision, TokenId, UpcomingFilter, closest, format};
+use model::{Precision, TokenId, UpcomingFilter, closest, phrase};
 use store::{Access, Store};
 
-/// Rows that are read where something is filtered here.
+/// The maximum number of rows to read if rows are filtered here.
 const MAX_ROWS: u32 = 100_000;
 
-/// Show unlocks ahead.
+/// List upcoming unlocks
 #[derive(Debug, Args)]
 pub(super) struct UpcomingArgs {
-    /// Tokens (slug or symbol), globs, or groups of the config (@portfolio); all if none is named
+    /// Tokens (slug or symbol), globs, or groups in the config (@portfolio); default: all
     tokens: Vec<String>,
-    /// Only those that begin within this time, such as 30d
+    /// Maximum time until the unlock, such as 30d
     #[arg(long, value_name = "SPAN", value_parser = parse_span)]
     within: Option<Span>,
-    /// Only those worth at least this, USD, such as 5M
+    /// Minimum value in USD, such as 5M
     #[arg(long, value_name = "USD", value_parser = parse_money)]
     min_value: Option<f64>,
-    /// At most so many
+    /// Maximum number of unlocks
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
 }
@@ -33,7 +33,7 @@ pub(super) async fn run(args: &UpcomingArgs, invocation: &Invocation) -> anyhow:
     let (config, _) = invocation.load()?;
     let store = invocation.open(&config, Access::Read).await?;
     let now = invocation.clock.now();
-    let wanted = Wanted::of(&args.tokens, &config, &store).await?;
+    let wanted = TokenSelection::of(&args.tokens, &config, &store).await?;
     let is_filtered_here = wanted.globs.is_some() || args.min_value.is_some();
     let filter = UpcomingFilter {
         tokens: wanted.globs.is_none().then_some(wanted.ids.clone()).filter(|ids| !ids.is_empty()),
@@ -49,12 +49,12 @@ pub(super) async fn run(args: &UpcomingArgs, invocation: &Invocation) -> anyhow:
         .filter(|view| args.min_value.is_none_or(|least| view.cliff_value.is_some_and(|value| value >= least)))
         .collect();
     super::print::keep_first(&mut views, args.limit, "unlocks");
-    let nothing = nothing(views.is_empty(), &store).await?;
-    print(&views, nothing, invocation)
+    let empty_reason = empty_reason(views.is_empty(), &store).await?;
+    print(&views, empty_reason, invocation)
 }
 
-/// Why a list is empty: "nothing there" and "could not ask" must never look alike. Not asked where it is not.
-pub(super) async fn nothing(is_empty: bool, store: &Store) -> anyhow::Result<&'static str> {
+/// Returns the reason for an empty list, because "no data" and "not polled" must be distinguishable. Empty if the list is not.
+pub(super) async fn empty_reason(is_empty: bool, store: &Store) -> anyhow::Result<&'static str> {
     if !is_empty {
         return Ok("");
     }
@@ -62,33 +62,34 @@ pub(super) async fn nothing(is_empty: bool, store: &Store) -> anyhow::Result<&'s
     let was_read = stats.iter().any(|stat| stat.last_success.is_some());
     let was_tried = stats.iter().any(|stat| stat.last_try.is_some());
     Ok(match (was_read, was_tried) {
-        (true, _) => "nothing found: the source was read, and nothing that it says fits",
-        (false, true) => "nothing is known: the source was asked, but never answered; `cliffwatch status` says more",
-        (false, false) => "nothing was polled yet: run `cliffwatch run` or `cliffwatch poll`",
+        (true, _) => "no matches in the data of the source",
+        (false, true) => "no data: all polls of the source failed; run `cliffwatch status` for details",
+        (false, false) => "no data: nothing was polled yet; run `cliffwatch run` or `cliffwatch poll`",
     })
 }
 
-fn print(views: &[UnlockView], nothing: &str, invocation: &Invocation) -> anyhow::Result<Exit> {
+fn print(views: &[UnlockView], empty_reason: &str, invocation: &Invocation) -> anyhow::Result<Exit> {
     let mut listing = Listing::of(views)
         .words("Token", "symbol", |view| Cell::text(&view.symbol))
-        .words("When", "when", |view| Cell::text(&view.when))
-        .numbers("In days", "daysUntil", |view| Cell::number(view.days_until, |days| in_days(days, view.precision)))
-        .numbers("Value", "cliffValue", |view| Cell::number(view.cliff_value, format::usd))
-        .numbers("Of market cap", "valueToMarketCap", |view| Cell::number(view.value_to_market_cap, format::percent))
-        .numbers("Amount", "cliffAmount", |view| Cell::number(view.cliff_amount, format::amount))
-        .words("To", "allocations", |view| {
-            Cell::both(format::names(view.allocations.iter().map(String::as_str)), view.allocations.join("; "))
+        .words("Date", "when", |view| Cell::text(&view.when))
+        .numbers("Days until", "daysUntil", |view| Cell::number(view.days_until, |days| in_days(days, view.precision)))
+        .numbers("Value", "cliffValue", |view| Cell::number(view.cliff_value, phrase::usd))
+        .numbers("Of market cap", "valueToMarketCap", |view| Cell::number(view.value_to_market_cap, phrase::percent))
+        .numbers("Amount", "cliffAmount", |view| Cell::number(view.cliff_amount, phrase::amount))
+        .words("Allocations", "allocations", |view| {
+            Cell::both(phrase::names(view.allocations.iter().map(String::as_str)), view.allocations.join("; "))
         });
     if invocation.format == OutputFormat::Csv {
-        listing = listing
-            .words("Slug", "tokenId", |view| Cell::text(&view.token_id))
-            .words("Date", "unlockDate", |view| Cell::time(view.unlock_date));
+        listing =
+            listing
+                .words("Slug", "tokenId", |view| Cell::text(&view.token_id))
+                .words("Unlock date", "unlockDate", |view| Cell::time(view.unlock_date));
     }
-    listing.print(nothing, invocation)?;
+    listing.print(empty_reason, invocation)?;
     Ok(Exit::Done)
 }
 
-/// Days until a date begins: of a month or a week the least that it can be, `9+`.
+/// Formats the days until a date. For a month or week, formats the minimum as `9+`.
 fn in_days(days: f64, precision: Precision) -> String {
     match precision {
         Precision::Week | Precision::Month => format!("{:.0}+", days.floor()),
@@ -96,13 +97,12 @@ fn in_days(days: f64, precision: Precision) -> String {
     }
 }
 
-/// Tokens that were named.
-struct Wanted {
+struct TokenSelection {
     ids: Vec<TokenId>,
     globs: Option<GlobSet>,
 }
 
-impl Wanted {
+impl TokenSelection {
     async fn of(words: &[String], config: &Config, store: &Store) -> anyhow::Result<Self> {
         let mut ids = Vec::new();
         let mut globs = GlobSetBuilder::new();
@@ -115,7 +115,7 @@ impl Wanted {
                         let near = closest(group, groups.keys().map(String::as_str))
                             .map(|near| format!("; did you mean @{near}?"))
                             .unwrap_or_default();
-                        UsageError(format!("no group is named {group:?}{near}"))
+                        UsageError(format!("unknown group {group:?}{near}"))
                     })?;
                     tokens.iter().map(String::as_str).collect()
                 }
@@ -123,7 +123,9 @@ impl Wanted {
             };
             for name in named {
                 if name.contains(['*', '?', '[', '{']) {
-                    globs.add(Glob::new(name).map_err(|error| UsageError(format!("{name:?} is no glob: {}", error.kind())))?);
+                    globs.add(
+                        Glob::new(name).map_err(|error| UsageError(format!("{name:?} is not a valid glob: {}", error.kind())))?,
+                    );
                     has_globs = true;
                 } else {
                     ids.push(find(name, word.starts_with('@'), store).await?);
@@ -141,7 +143,7 @@ impl Wanted {
     }
 }
 
-/// The token of a slug or a symbol. A symbol that several tokens share is no answer; a slug of a group may not have been seen yet.
+/// Finds a token by slug or symbol. Fails if several tokens share the symbol. Slugs in a group need not be known yet.
 pub(super) async fn find(name: &str, is_of_group: bool, store: &Store) -> anyhow::Result<TokenId> {
     let found = store.find_token(name).await?;
     if let Some(token) = found.iter().find(|token| token.id.as_str() == name) {
@@ -149,11 +151,11 @@ pub(super) async fn find(name: &str, is_of_group: bool, store: &Store) -> anyhow
     }
     match found.as_slice() {
         [] if is_of_group => Ok(TokenId::from(name)),
-        [] => Err(UsageError(format!("no token is known as {name:?}: name its slug, as `token_list` has it")).into()),
+        [] => Err(UsageError(format!("unknown token {name:?}: use the slug from `token_list`")).into()),
         [token] => Ok(token.id.clone()),
         several => {
             let slugs = several.iter().map(|token| token.id.as_str()).collect::<Vec<_>>().join(", ");
-            Err(UsageError(format!("several tokens are known as {name:?}: name one of {slugs}")).into())
+            Err(UsageError(format!("several tokens have the symbol {name:?}: use one of {slugs}")).into())
         }
     }
 }

@@ -1,13 +1,15 @@
-//! The daemon as a whole: [built](App::open) from the config, [run](App::run) by its schedule or [driven](Drive) by hand, stopped in
+//! The daemon as a whole: [built](App::open) from the config, [run](App::run) by its schedule or [by hand](Drive), and stopped in
 //! reverse order.
 //!
-//! The cast: `build` connects everything; `run` starts it and stops it; `drive` runs a job and says what came of it; `maintenance` is
-//! what is done beside the schedule; `self_alerts` tells of incidents of this program; `dead_mans_switch` is pinged while all goes
-//! well. How a reload is swapped in lies in [`crate::reload`], whether the daemon is ready in [`crate::readiness`].
+//! `build` connects the parts, `run` starts and stops them, and `drive` runs one job and reports the result. `handle` is the part
+//! that the web server uses. `maintenance` runs periodic tasks. `self_alerts` sends alerts about the daemon itself, and
+//! `dead_mans_switch` is pinged after each successful cycle. [`crate::reload`] swaps in new config and rules;
+//! [`crate::readiness`] reports whether the daemon is ready.
 
 mod build;
 mod dead_mans_switch;
 mod drive;
+mod handle;
 mod maintenance;
 mod run;
 mod self_alerts;
@@ -18,45 +20,46 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use crate::cycle::{self, CycleError};
-use crate::place::PlaceProblem;
+use crate::database_url::DatabaseUrlError;
 use crate::readiness::Readiness;
 use crate::reload::{self, Origin};
 use crate::schedule::Scheduler;
 pub(crate) use build::remember_good_rules;
 use dead_mans_switch::DeadMansSwitch;
 pub use drive::Drive;
+pub use handle::{AppHandle, ReloadNow, ServeWeb, WakeOutbox};
 pub use maintenance::ClockWatch;
 use model::Clock;
-pub use run::asked_to_stop;
-pub(crate) use run::told_to_systemd;
+pub(crate) use run::reload_under_systemd;
+pub use run::stop_requested;
 use self_alerts::SelfAlerts;
 use source::ClientError;
 use store::{Store, StoreError};
 
-/// What keeps the app from starting.
+/// An error that keeps the app from starting or running.
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
-    /// Rule files with errors, and no older rules to work with.
+    /// The rule files have errors, and there is no older valid version to use.
     #[error("the rules cannot be used:\n\n{0}")]
     Rules(String),
-    /// The config, as far as it can only be found out by building from it.
+    /// An error in the config that only building the app can find.
     #[error("the config cannot be used: {0}")]
     Config(String),
     #[error(transparent)]
-    Place(#[from] PlaceProblem),
-    /// Another instance is, or may be, the active one by now: whoever was must begin anew.
-    #[error("this instance is not the active one any more: it begins anew, as one that stands by")]
+    Place(#[from] DatabaseUrlError),
+    /// Another instance is, or may be, active by now. This process must restart as a standby.
+    #[error("this instance is no longer the active one: it restarts as a standby")]
     LeaseLost,
-    /// Another instance is the active one, and this command cannot wait.
-    #[error("another instance is the active one ({holder}): stop it first")]
-    AnotherIsActive { holder: String },
+    /// Another instance is active, and this command does not wait.
+    #[error("another instance ({other}) is active: stop it first")]
+    AnotherIsActive { other: String },
     #[error("cannot {doing}")]
     Store { doing: &'static str, source: StoreError },
-    #[error("cannot make the client of the API")]
+    #[error("cannot create the API client")]
     Client(#[from] ClientError),
-    #[error("cannot listen on {address}: name another address in `{key}`, or stop what listens there")]
+    #[error("cannot listen on {address}: set another address in `{key}`, or stop the program that listens there")]
     Listen {
-        /// Of the config: `[http] listen`.
+        /// The config key, such as `[http] listen`.
         key: &'static str,
         address: String,
         source: std::io::Error,
@@ -65,33 +68,34 @@ pub enum AppError {
     Schedule(String),
     #[error("cannot open the mirror")]
     Mirror(#[from] service::ServiceError),
-    /// A cycle that the database ended.
+    /// A cycle that failed because of the database.
     #[error(transparent)]
     Cycle(#[from] CycleError),
 }
 
-/// The files that config and rules came from.
+/// The files of the active config and rules.
 #[derive(Debug)]
-pub(crate) struct FilesAtWork {
-    /// As they were last read.
+pub(crate) struct ActiveFiles {
+    /// The fingerprint of the files when they were last read.
     pub fingerprint: u128,
     pub good: reload::GoodFiles,
 }
 
-/// Everything, built and connected.
+/// The daemon, built and connected.
 pub struct App {
     pub(crate) deps: Arc<cycle::Deps>,
     pub(crate) readiness: Readiness,
     pub(crate) clock: Clock,
     pub(crate) base_dir: PathBuf,
     pub(crate) alerts: SelfAlerts,
-    /// The ticker, once it runs, and what the mirror tells of; both follow a reload.
+    /// Set once the schedule runs. Follows a reload.
     pub(crate) schedule: OnceLock<Arc<Scheduler>>,
-    pub(crate) reach: OnceLock<service::MirrorScope>,
-    /// Where the config is read from again; none where it came from no file.
+    /// The tokens and endpoints that the mirror serves. Set once it runs. Follows a reload.
+    pub(crate) mirror_scope: OnceLock<service::MirrorScope>,
+    /// The source of the config for reloads. `None` if the config has no file.
     pub(crate) origin: Option<Origin>,
-    /// One reload at a time.
-    pub(crate) files: tokio::sync::Mutex<FilesAtWork>,
+    /// Locked during a reload, so that reloads run one at a time.
+    pub(crate) files: tokio::sync::Mutex<ActiveFiles>,
     switch: Option<DeadMansSwitch>,
 }
 
@@ -102,16 +106,16 @@ impl fmt::Debug for App {
 }
 
 impl App {
-    /// Has a reload read the config again too, from where it came from.
+    /// Makes a reload read the config from `origin` again, in addition to the rules.
     #[must_use]
-    pub fn reading_again(mut self, origin: Origin) -> Self {
+    pub fn with_origin(mut self, origin: Origin) -> Self {
         let live = self.deps.setup();
         self.files.get_mut().fingerprint = reload::fingerprint(&live.config, Some(&origin), &self.base_dir);
         self.origin = Some(origin);
         self
     }
 
-    /// What a cycle works with: for benches that commit beside it.
+    /// The dependencies of a cycle, for benches that commit in parallel.
     pub fn deps(&self) -> &cycle::Deps {
         &self.deps
     }

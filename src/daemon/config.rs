@@ -1,12 +1,16 @@
-//! From a file and the environment to a [`Config`], or to every reason why not.
+//! Loads a [`Config`] from a file and the environment, or reports every problem.
 //!
-//! The text is read once into a tree that knows its places (`tree`), held against the table of keys (`keys`, `check`), and only
-//! what passed is put together by figment: environment over file over the built-in defaults. The promise: all problems at once, each
-//! with its place and what was probably meant, and no secret in any of them, nor in the lines shown around them (`mask`).
+//! The text is parsed into a tree with the location of each value (`tree`) and checked against the declared keys (`keys`, `check`). If
+//! that finds no error, figment merges the layers: the environment overrides the file, and the file overrides the defaults.
+//!
+//! The guarantee: all problems are reported at once, each with its location and a suggestion, and neither a problem nor the lines shown
+//! with it contain a secret (`mask`).
 
 mod check;
 mod keys;
 mod mask;
+#[cfg(test)]
+mod reference;
 mod schema;
 mod tree;
 
@@ -29,40 +33,37 @@ use check::ConfigCheck;
 use check::ENVIRONMENT;
 use engine::digest_schedule::Schedule;
 use engine::route::{ConfigProblem, RouteTree, Sections};
-use model::config::{Config, InhibitRule, ReceiverSettings, Route, TimeIntervals};
-use model::{Diagnostic, Severity, SourceText};
+use model::config::{Config, InhibitRule, ReceiverSettings, Route, TimeIntervals, ValueKind};
+use model::{Diagnostic, DiagnosticLevel, SourceText};
 use notify::KeyProblem;
 use notify::format::{FormatKey, FormatSpec, format_keys};
 pub use schema::config as schema;
-use tree::{ConfigNode, ValuePlace};
+use tree::{ConfigNode, Location};
 
-pub use model::config::DEFAULTS;
-
-/// Largest config file, bytes.
 const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
 
-/// Where a config is looked for when none is named.
-pub const PLACES: [&str; 2] = ["cliffwatch.toml", "/etc/cliffwatch/cliffwatch.toml"];
+/// The config files to try if none is named.
+pub const DEFAULT_PATHS: [&str; 2] = ["cliffwatch.toml", "/etc/cliffwatch/cliffwatch.toml"];
 
-/// What the process was given beside the file. Kept apart from the process itself so that tests need not change it.
+/// The environment variables and credentials of the process. Tests construct their own.
 #[derive(Clone, Default)]
 pub struct Environment {
-    /// Variables, by name. Those that begin with `CLIFFWATCH_` count.
+    /// Names and values. Only names that begin with `CLIFFWATCH_` have an effect.
     pub variables: Vec<(String, String)>,
-    /// Where systemd put credentials.
+    /// The directory of the systemd credentials.
     pub credentials: Option<PathBuf>,
 }
 
 impl std::fmt::Debug for Environment {
-    /// Names only: a value may be a secret.
+    /// Writes names only: a value may be a secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.variables.iter().map(|(name, _)| name)).finish()
     }
 }
 
 impl Environment {
-    /// That of this process. Variables that are no text are left out.
-    pub fn of_process() -> Self {
+    /// Reads the environment of this process. Variables that are not UTF-8 are left out.
+    pub fn from_process() -> Self {
         let variables = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .filter(|(name, _)| name.starts_with(tree::PREFIX))
@@ -73,46 +74,46 @@ impl Environment {
 
 #[derive(Debug)]
 pub struct Loaded {
-    /// The config; none where there were errors.
+    /// `None` if there were errors.
     pub config: Option<Config>,
     pub diagnostics: Vec<Diagnostic>,
-    /// Texts to show the problems in, secrets masked.
+    /// The texts that the problems refer to, with secrets masked.
     pub sources: Vec<SourceText>,
-    /// What relative paths of the config are relative to.
+    /// The directory that relative paths of the config start from.
     pub base_dir: PathBuf,
-    /// The file, where there was one.
+    /// `None` if the config has no file.
     pub path: Option<PathBuf>,
-    /// Where the items of `[watch]`, the routes and the inhibitions stand, by their paths.
-    places: BTreeMap<String, ValuePlace>,
+    /// The locations of the values below `[watch]`, `[route]`, and `[[inhibit_rules]]`, by path.
+    locations: BTreeMap<String, Location>,
 }
 
 impl Loaded {
-    /// Whether it cannot be used.
     pub fn has_errors(&self) -> bool {
         has_errors(&self.diagnostics)
     }
 
-    /// A warning of an item of `[watch]`, of a route or of an inhibition, at its place: `route.routes[0].matchers[1]`.
+    /// Returns a warning at the location of a value below `[watch]`, `[route]`, or `[[inhibit_rules]]`, such as
+    /// `route.routes[0].matchers[1]`.
     pub fn warning(&self, path: &str, message: impl Into<String>) -> Diagnostic {
         let file = self.path.as_deref().unwrap_or(Path::new(ENVIRONMENT));
-        match self.places.get(path) {
-            Some(ValuePlace::File(span)) => Diagnostic::warning(file, Some(span.clone()), message),
-            Some(ValuePlace::Variable(name)) => Diagnostic::warning(ENVIRONMENT, None, format!("{name}: {}", message.into())),
+        match self.locations.get(path) {
+            Some(Location::File(span)) => Diagnostic::warning(file, Some(span.clone()), message),
+            Some(Location::Variable(name)) => Diagnostic::warning(ENVIRONMENT, None, format!("{name}: {}", message.into())),
             None => Diagnostic::warning(file, None, message),
         }
     }
 }
 
-/// The config file to read: the one named, else `$CLIFFWATCH_CONFIG` (which clap has put into `explicit`), else the first of
-/// [`PLACES`] that is there. None where there is none.
+/// Returns the config file to read: `explicit` (which clap fills from `$CLIFFWATCH_CONFIG` as well), else the first of
+/// [`DEFAULT_PATHS`] that exists.
 pub fn find(explicit: Option<&Path>) -> Option<PathBuf> {
     match explicit {
         Some(path) => Some(path.to_owned()),
-        None => PLACES.iter().map(PathBuf::from).find(|path| path.exists()),
+        None => DEFAULT_PATHS.iter().map(PathBuf::from).find(|path| path.exists()),
     }
 }
 
-/// Loads the config of `path`, with the environment over it; without a path, defaults and environment alone.
+/// Loads the config of the file and the environment. Without a file, the config has the defaults and the environment only.
 pub fn load(path: Option<&Path>, environment: &Environment) -> Loaded {
     match path {
         None => load_text(None, "", environment),
@@ -122,9 +123,9 @@ pub fn load(path: Option<&Path>, environment: &Environment) -> Loaded {
                 config: None,
                 diagnostics: vec![*problem],
                 sources: Vec::new(),
-                base_dir: base_of(Some(path)),
+                base_dir: base_dir_of(Some(path)),
                 path: Some(path.to_owned()),
-                places: BTreeMap::new(),
+                locations: BTreeMap::new(),
             },
         },
     }
@@ -135,81 +136,84 @@ fn read_text(path: &Path) -> Result<String, Box<Diagnostic>> {
     let mut bytes = Vec::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(MAX_CONFIG_BYTES + 1).read_to_end(&mut bytes));
     if let Err(error) = read {
-        let problem = Diagnostic::error(path, None, format!("the config cannot be read: {error}"));
+        let problem = Diagnostic::error(path, None, format!("cannot read the config: {error}"));
         let is_missing = error.kind() == std::io::ErrorKind::NotFound;
-        return Err(Box::new(if is_missing { problem.help("`cliffwatch init` writes one") } else { problem }));
+        return Err(Box::new(if is_missing { problem.help("`cliffwatch init` writes a first config") } else { problem }));
     }
     if bytes.len() as u64 > MAX_CONFIG_BYTES {
-        return Err(Box::new(Diagnostic::error(path, None, "the config is larger than 1 MiB")));
+        return Err(Box::new(Diagnostic::error(path, None, "the config is larger than the limit of 1 MiB")));
     }
     model::text::utf8(bytes).map_err(|problem| Box::new(Diagnostic::error(path, None, format!("the config is {problem}"))))
 }
 
-fn base_of(path: Option<&Path>) -> PathBuf {
+fn base_dir_of(path: Option<&Path>) -> PathBuf {
     let directory = path.and_then(Path::parent).filter(|directory| !directory.as_os_str().is_empty());
     directory.map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
-/// Loads a config from its text: what [`load`] does after reading.
+/// Loads a config from its text.
 pub fn load_text(path: Option<&Path>, text: &str, environment: &Environment) -> Loaded {
-    let base_dir = base_of(path);
+    let base_dir = base_dir_of(path);
     let file = path.unwrap_or(Path::new("(no config file)"));
     let (parsed, syntax_errors) = DeTable::parse_recoverable(text);
-    let of_file = ConfigNode::of_file(&parsed);
-    let masked = mask::mask(text, &of_file, !syntax_errors.is_empty());
+    let from_file = ConfigNode::from_file(&parsed);
+    let masked = mask::mask(text, &from_file, !syntax_errors.is_empty());
     let sources = vec![SourceText { file: file.to_owned(), text: masked }];
 
-    let mut tree = of_file;
-    tree.overlay(tree::of_environment(&environment.variables));
-    let mut check = ConfigCheck { file, text, credentials: environment.credentials.as_deref(), problems: Vec::new() };
+    let mut tree = from_file;
+    tree.overlay(tree::from_environment(&environment.variables));
+    let mut check = ConfigCheck {
+        file,
+        text,
+        credentials: environment.credentials.as_deref(),
+        is_complete: syntax_errors.is_empty(),
+        problems: Vec::new(),
+    };
     check.root(&tree);
     let mut diagnostics = check.problems;
 
     if let Some(first) = syntax_errors.iter().filter_map(toml::de::Error::span).map(|span| span.start).min() {
-        // What stands behind a broken line may have been read wrongly, and what a table seems to lack may stand there: only what
-        // is wrong in front of it is told with it.
+        // After a syntax error, the parser may have misread the rest: only the problems before it are reported.
         let line = text.get(..text.floor_char_boundary(first)).and_then(|before| before.rfind('\n')).unwrap_or(0);
-        diagnostics.retain(|problem| {
-            problem.span.as_ref().is_some_and(|span| span.end <= line) && !problem.message.starts_with("this ")
-        });
+        diagnostics.retain(|problem| problem.span.as_ref().is_some_and(|span| span.end <= line));
     }
     diagnostics.extend(syntax_errors.iter().map(|error| syntax_problem(file, error)));
 
     if syntax_errors.is_empty() {
-        let assembled = assemble(text, &environment.variables);
-        diagnostics.extend(check_routes(&assembled).into_iter().map(|problem| place_problem(file, &tree, problem)));
+        let merged = merge_layers(text, &environment.variables);
+        diagnostics.extend(check_routes(&merged).into_iter().map(|problem| problem_at_key(file, &tree, problem)));
         if !has_errors(&diagnostics) {
-            match Config::deserialize(&assembled) {
+            match Config::deserialize(&merged) {
                 Ok(mut config) => {
-                    let inexact = resolve_paths(&mut config, &base_dir);
-                    diagnostics.extend(inexact.into_iter().map(|problem| place_problem(file, &tree, problem)));
+                    let unresolved = resolve_paths(&mut config, &base_dir);
+                    diagnostics.extend(unresolved.into_iter().map(|problem| problem_at_key(file, &tree, problem)));
                     if !has_errors(&diagnostics) {
-                        diagnostics.extend(named_files(file, &tree, &config));
-                        diagnostics.extend(bad_files(file, &tree, &config));
+                        diagnostics.extend(check_named_files(file, &tree, &mut config));
+                        diagnostics.extend(check_templates(file, &tree, &config));
                     }
                     if !has_errors(&diagnostics) {
-                        let (path, places) = (path.map(Path::to_owned), tree.places(&["watch", "route", "inhibit_rules"]));
-                        return Loaded { config: Some(config), diagnostics, sources, base_dir, path, places };
+                        let (path, locations) = (path.map(Path::to_owned), tree.locations(&["watch", "route", "inhibit_rules"]));
+                        return Loaded { config: Some(config), diagnostics, sources, base_dir, path, locations };
                     }
                 }
-                Err(error) => diagnostics.push(assembly_problem(file, &error)),
+                Err(error) => diagnostics.push(merge_problem(file, &error)),
             }
         }
     }
-    Loaded { config: None, diagnostics, sources, base_dir, path: path.map(Path::to_owned), places: BTreeMap::new() }
+    Loaded { config: None, diagnostics, sources, base_dir, path: path.map(Path::to_owned), locations: BTreeMap::new() }
 }
 
 fn has_errors(diagnostics: &[Diagnostic]) -> bool {
-    diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+    diagnostics.iter().any(|diagnostic| diagnostic.severity == DiagnosticLevel::Error)
 }
 
 fn syntax_problem(file: &Path, error: &toml::de::Error) -> Diagnostic {
-    // The parser's message speaks of characters and keys, never of values; several lines become one.
+    // The parser's message names characters and keys, never values. It becomes one line.
     let message = error.message().lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(", ");
     Diagnostic::error(file, error.span(), message)
 }
 
-/// figment's [`Format`] over the TOML parser that keeps spans, so that one parser decides what TOML is.
+/// The TOML format of figment, parsed by the same parser that the check uses.
 struct Toml;
 
 impl Format for Toml {
@@ -221,56 +225,56 @@ impl Format for Toml {
     }
 }
 
-/// Environment over file over defaults. figment answers bare values: were it to read the config's own types, each of them would be
-/// compiled six times over.
-fn assemble(text: &str, variables: &[(String, String)]) -> Value {
-    let mut from_environment = tree::of_environment(variables);
+/// Merges the layers: the environment overrides the file, and the file overrides the defaults. Returns plain values, because figment would
+/// compile the deserialization of the config types six times.
+fn merge_layers(text: &str, variables: &[(String, String)]) -> Value {
+    let mut from_environment = tree::from_environment(variables);
     if let tree::ConfigValue::Table(entries) = &mut from_environment.value {
-        // What names no key was told as a warning.
+        // The check already warned about variables that name no section.
         entries.retain(|entry| keys::section(&entry.key).is_some());
     }
-    let figment = Figment::new().merge(Toml::string(DEFAULTS)).merge(Toml::string(text));
-    // Values of any kind can be put together; were it to fail, nothing is no config, and is refused as such.
+    let figment = Figment::from(Serialized::defaults(Config::default())).merge(Toml::string(text));
+    // Values of any kind can be merged. If that failed, the config would be null, which is rejected.
     figment.merge(Serialized::defaults(from_environment.to_json())).extract().unwrap_or_default()
 }
 
-/// A problem that only assembling found: the check above it should have, so it is told without the value.
-fn assembly_problem(file: &Path, error: &serde_json::Error) -> Diagnostic {
+/// A problem that the check should have found, but only deserialization did. Its message does not repeat the value.
+fn merge_problem(file: &Path, error: &serde_json::Error) -> Diagnostic {
     let text = error.to_string();
     let message = match text.split_once(", expected ") {
-        Some((what, _)) if what.starts_with("unknown ") => what.to_owned(),
-        Some((_, wanted)) => format!("a value must be {wanted}"),
+        Some((unknown, _)) if unknown.starts_with("unknown ") => unknown.to_owned(),
+        Some((_, expected)) => format!("a value must be {expected}"),
         None if text.starts_with("missing field") => text,
-        None => "a value cannot be used".to_owned(),
+        None => "a value is not valid".to_owned(),
     };
     Diagnostic::error(file, None, message)
 }
 
-fn place_problem(file: &Path, tree: &ConfigNode, problem: ConfigProblem) -> Diagnostic {
-    let mut check = ConfigCheck { file, text: "", credentials: None, problems: Vec::new() };
-    let place = tree.locate(&problem.path).clone();
-    let diagnostic = check.error(&place, problem.message);
+fn problem_at_key(file: &Path, tree: &ConfigNode, problem: ConfigProblem) -> Diagnostic {
+    let mut check = ConfigCheck { file, text: "", credentials: None, is_complete: true, problems: Vec::new() };
+    let location = tree.locate(&problem.path).clone();
+    let diagnostic = check.error(&location, problem.message);
     diagnostic.help = problem.help;
     diagnostic.clone()
 }
 
-/// What is wrong with the routes beyond keys, types and receivers: their matchers. Asked of the route alone, so that an error
-/// elsewhere hides none of it.
-fn check_routes(assembled: &Value) -> Vec<ConfigProblem> {
-    fn inner<T: DeserializeOwned + Default>(assembled: &Value, key: &str) -> Option<T> {
-        assembled.get(key).map_or_else(|| Some(T::default()), |value| T::deserialize(value).ok())
+/// Returns the problems of matchers, time intervals, and digests. Deserializes only the tables that these need, so that an error elsewhere
+/// hides none of them.
+fn check_routes(merged: &Value) -> Vec<ConfigProblem> {
+    fn table<T: DeserializeOwned + Default>(merged: &Value, key: &str) -> Option<T> {
+        merged.get(key).map_or_else(|| Some(T::default()), |value| T::deserialize(value).ok())
     }
     let (Some(route), Some(receivers), Some(inhibit_rules), Some(time_intervals)) = (
-        inner::<Route>(assembled, "route"),
-        inner::<Vec<ReceiverSettings>>(assembled, "receiver"),
-        inner::<Vec<InhibitRule>>(assembled, "inhibit_rules"),
-        inner::<Vec<TimeIntervals>>(assembled, "time_intervals"),
+        table::<Route>(merged, "route"),
+        table::<Vec<ReceiverSettings>>(merged, "receiver"),
+        table::<Vec<InhibitRule>>(merged, "inhibit_rules"),
+        table::<Vec<TimeIntervals>>(merged, "time_intervals"),
     ) else {
         return Vec::new();
     };
     let sections =
         Sections { route: &route, receivers: &receivers, inhibit_rules: &inhibit_rules, time_intervals: &time_intervals };
-    // What the tree of keys was checked for already is not told twice.
+    // The check has already reported the problems of keys.
     let routes = RouteTree::of(&sections).err().unwrap_or_default().into_iter().filter(|problem| !problem.is_of_keys);
     let digests = receivers.iter().enumerate().filter_map(|(index, receiver)| {
         let (key, message, help) = Schedule::of(receiver.digest.as_ref()?).err()?;
@@ -279,42 +283,25 @@ fn check_routes(assembled: &Value) -> Vec<ConfigProblem> {
     routes.chain(digests).collect()
 }
 
-/// Makes every relative path of the config one from `base`. A path that is kept as text cannot lie below a directory whose name is
-/// none: that is a problem of its key.
+/// Makes every relative path of the config relative to `base`. A format's file is stored as text, so it cannot be in a directory whose
+/// name is not UTF-8. Returns a problem for each such key.
 fn resolve_paths(config: &mut Config, base: &Path) -> Vec<ConfigProblem> {
     if base == Path::new(".") {
         return Vec::new();
     }
-    let mut inexact = Vec::new();
-    let resolve = |path: &mut PathBuf| *path = base.join(&*path);
-    resolve(&mut config.store.path);
-    let source = &mut config.source;
-    for path in [
-        &mut config.store.url_file,
-        &mut config.store.tls_ca_file,
-        &mut source.api_key_file,
-        &mut source.tls_ca_file,
-        &mut config.http.token_file,
-        &mut config.http.dead_mans_switch_file,
-        &mut config.mirror.keys,
-        &mut config.mirror.keys_url_file,
-        &mut config.mirror.tls_cert_file,
-        &mut config.mirror.tls_key_file,
-    ] {
-        path.iter_mut().for_each(resolve);
+    for (_, _, file) in config.files_mut() {
+        *file = base.join(&*file);
     }
+    let mut problems = Vec::new();
     for (index, receiver) in config.receivers.iter_mut().enumerate() {
-        for path in [&mut receiver.url_file, &mut receiver.password_file, &mut receiver.tls_ca_file] {
-            path.iter_mut().for_each(resolve);
-        }
         for file in format_keys().filter_map(|key| key.file) {
             if let Some(path) = receiver.format_keys.get_mut(file) {
                 match base.join(path.expose()).into_os_string().into_string() {
                     Ok(joined) => *path = joined.into(),
-                    Err(_) => inexact.push(ConfigProblem {
+                    Err(_) => problems.push(ConfigProblem {
                         path: format!("receiver[{index}].{file}"),
-                        message: format!("`{file}` lies below a directory whose name is not UTF-8"),
-                        help: Some("write an absolute path, or move the config".to_owned()),
+                        message: format!("`{file}` is in a directory whose name is not UTF-8"),
+                        help: Some("use an absolute path, or move the config".to_owned()),
                         is_of_keys: false,
                     }),
                 }
@@ -322,16 +309,16 @@ fn resolve_paths(config: &mut Config, base: &Path) -> Vec<ConfigProblem> {
         }
     }
     for pattern in &mut config.rules.paths {
-        // A pattern is a text: only the directory in front of it needs joining, and its own wildcards must stay.
+        // The wildcards of the pattern stay, but those in the name of the directory are escaped.
         if !Path::new(pattern).is_absolute() {
             *pattern = format!("{}/{pattern}", globset::escape(&base.to_string_lossy()));
         }
     }
-    inexact
+    problems
 }
 
-/// Files that receivers read once, such as templates, which are not there or do not work: an error.
-fn bad_files(file: &Path, tree: &ConfigNode, config: &Config) -> Vec<Diagnostic> {
+/// Returns the errors of files that receivers read once, such as templates.
+fn check_templates(file: &Path, tree: &ConfigNode, config: &Config) -> Vec<Diagnostic> {
     let receivers = config.receivers.iter().enumerate();
     receivers
         .filter_map(|(index, receiver)| {
@@ -340,7 +327,7 @@ fn bad_files(file: &Path, tree: &ConfigNode, config: &Config) -> Vec<Diagnostic>
                 |key: &FormatKey| !key.value.is_secret() && key.file.is_some_and(|file| receiver.format_keys.contains_key(file));
             format.keys.iter().find(|key| is_read_once(key))?;
             let KeyProblem { key, message, .. } = format.read(receiver).err()?;
-            Some(place_problem(
+            Some(problem_at_key(
                 file,
                 tree,
                 ConfigProblem { path: format!("receiver[{index}].{key}"), message, help: None, is_of_keys: false },
@@ -349,43 +336,36 @@ fn bad_files(file: &Path, tree: &ConfigNode, config: &Config) -> Vec<Diagnostic>
         .collect()
 }
 
-/// Files that are named but not there: a warning, since they are read at use and may come later. And secrets that others may read.
-fn named_files(file: &Path, tree: &ConfigNode, config: &Config) -> Vec<Diagnostic> {
-    let (source, http) = (&config.source, &config.http);
-    let mut named = vec![
-        ("source.api_key_file".to_owned(), source.api_key_file.as_deref()),
-        ("source.tls_ca_file".to_owned(), source.tls_ca_file.as_deref()),
-        ("http.token_file".to_owned(), http.token_file.as_deref()),
-        ("http.dead_mans_switch_file".to_owned(), http.dead_mans_switch_file.as_deref()),
-    ];
+/// Warnings about files that do not exist, since they are read at use and may come later, and about secrets that every user can read.
+fn check_named_files(file: &Path, tree: &ConfigNode, config: &mut Config) -> Vec<Diagnostic> {
+    let mut named: Vec<(String, bool, PathBuf)> = Vec::new();
     for (index, receiver) in config.receivers.iter().enumerate() {
-        let of_format = format_keys().filter(|key| key.value.is_secret()).filter_map(|key| key.file);
-        let of_format = of_format.map(|file| (file, receiver.format_keys.get(file).map(|path| Path::new(path.expose()))));
-        let first = [("url_file", receiver.url_file.as_deref())];
-        let last = [("password_file", receiver.password_file.as_deref()), ("tls_ca_file", receiver.tls_ca_file.as_deref())];
-        let all = first.into_iter().chain(of_format).chain(last);
-        named.extend(all.map(|(key, path)| (format!("receiver[{index}].{key}"), path)));
+        for key in format_keys().filter(|key| key.value.is_secret()).filter_map(|key| key.file) {
+            let path = receiver.format_keys.get(key).map(|path| PathBuf::from(path.expose()));
+            named.extend(path.map(|path| (format!("receiver[{index}].{key}"), true, path)));
+        }
     }
-    let warning = |(key, path): (String, Option<&Path>)| {
-        let (path, is_secret) = (path?, !key.ends_with("tls_ca_file"));
-        let (message, help) = match fs::metadata(path) {
+    let checked = config.files_mut().into_iter().filter(|(_, key, _)| key.kind != ValueKind::Path);
+    named.extend(checked.map(|(key_path, key, path)| (key_path, key.kind == ValueKind::SecretFile, path.clone())));
+    let warning = |(key_path, is_secret, path): (String, bool, PathBuf)| {
+        let (message, help) = match fs::metadata(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                (missing_file(path), "it is read at each use: put it there before it is needed, or correct its path".to_owned())
+                (missing_file(&path), "it is read at each use: create it before then, or correct the path".to_owned())
             }
             Ok(found) if is_secret && found.is_file() && found.permissions().mode() & 0o007 != 0 => (
-                format!("the file {} holds a secret, and every user of this machine may read it", path.display()),
-                format!("`chmod o= {}`", path.display()),
+                format!("the file {} contains a secret and is readable by every user of this machine", path.display()),
+                format!("run `chmod o= {}`", path.display()),
             ),
             _ => return None,
         };
-        let problem = place_problem(file, tree, ConfigProblem { path: key, message, help: Some(help), is_of_keys: false });
-        Some(Diagnostic { severity: Severity::Warning, ..problem })
+        let problem = problem_at_key(file, tree, ConfigProblem { path: key_path, message, help: Some(help), is_of_keys: false });
+        Some(Diagnostic { severity: DiagnosticLevel::Warning, ..problem })
     };
     named.into_iter().filter_map(warning).collect()
 }
 
-/// What is said of a file that is named and not there.
+/// The message about a file that does not exist.
 #[must_use]
 pub fn missing_file(path: &Path) -> String {
-    format!("the file {} is not there", path.display())
+    format!("the file {} does not exist", path.display())
 }

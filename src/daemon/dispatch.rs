@@ -1,15 +1,14 @@
-//! The dispatcher: from what was decided to what is delivered.
+//! The dispatcher: turns pending notifications into deliveries.
 //!
-//! Each pass puts digests down whose time has come, tells again what still fires after `repeat_interval`, and then has the store ask
-//! [`engine::pipeline`] about everything that waits ([`Store::dispatch`]). Each of the three is one transaction; none leaves anything in
-//! memory that a restart would lose, and each can be done twice without telling anything twice. A pass goes by one value of what is at
-//! work from its begin to its end.
+//! Each pass adds due digests, repeats notifications of firing alerts after `repeat_interval`, and then decides about all pending
+//! notifications with [`engine::pipeline`] ([`Store::dispatch`]). Each of the three is one transaction, keeps no state in memory that
+//! a restart would lose, and can run twice without a duplicate notification. A pass uses one value of the active config throughout.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::live::{Live, LiveConfig};
-use engine::digest_schedule::{DigestPlan, LOOK_BACK};
+use engine::digest_schedule::{DigestPlan, MAX_SLOT_INTERVAL};
 use engine::group::MuteTimes;
 use engine::pipeline::{self, DigestReads, DigestRows, DigestTurn};
 use model::{
@@ -18,23 +17,22 @@ use model::{
 };
 use store::{Store, StoreError};
 
-/// Makes deliveries of what waits.
 #[derive(Debug)]
 pub struct Dispatcher {
     store: Store,
     live: Arc<Live>,
-    /// The last slot of each digest, once it was read.
+    /// The last slot of each digest. `None` until it is read.
     slots: Mutex<Option<BTreeMap<String, Timestamp>>>,
 }
 
 impl Dispatcher {
-    /// A dispatcher that goes by what is at work at each pass. From now on the store leaves what is to be told to it.
+    /// Creates a dispatcher. From now on, the store leaves notifications pending for it.
     pub fn new(store: Store, live: Arc<Live>) -> Self {
         store.await_dispatch();
         Self { store, live, slots: Mutex::new(None) }
     }
 
-    /// Decides about everything that waits at `now`, and makes deliveries of what is to be sent.
+    /// Runs one dispatch pass.
     pub fn dispatch(&self, now: Timestamp) -> BoxFuture<'_, Result<DispatchResult, StoreError>> {
         Box::pin(async move {
             let live = self.live.load_full();
@@ -47,7 +45,7 @@ impl Dispatcher {
         })
     }
 
-    /// Puts down the digests whose slot has come since the last one.
+    /// Stores the digests that are due.
     async fn digests(&self, live: &LiveConfig, now: Timestamp) -> Result<(), StoreError> {
         if live.policy.digests.is_empty() {
             return Ok(());
@@ -62,7 +60,7 @@ impl Dispatcher {
             let Some(turn) = pipeline::digest_turn(&plan.schedule, slots.get(&name).copied(), now) else { continue };
             let mut commit = Commit { at: now, jobs: vec![(name.clone(), turn.slot())], ..Commit::default() };
             if let DigestTurn::Due { since, slot } = turn
-                && self.is_wanted(live, &plan.receiver).await?
+                && self.has_recipients(live, &plan.receiver).await?
             {
                 commit.notifications =
                     vec![read_digest(&self.store, &live.watch, plan, since, slot, now).await?.notice(&plan.receiver, now)];
@@ -74,15 +72,16 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Whether anybody wants the digests of a receiver.
-    async fn is_wanted(&self, live: &LiveConfig, receiver: &ReceiverName) -> Result<bool, StoreError> {
-        let stopped = self.store.opt_outs(Some(receiver.clone())).await?;
-        let mut of_it = live.subscribers.iter().filter(|subscriber| subscriber.receiver == *receiver).peekable();
-        // One without mail recipients has none who could stop it.
-        Ok(of_it.peek().is_none() || of_it.any(|subscriber| stopped.iter().all(|wish| wish.address != subscriber.address)))
+    /// Returns whether a receiver has a recipient who did not opt out of digests.
+    async fn has_recipients(&self, live: &LiveConfig, receiver: &ReceiverName) -> Result<bool, StoreError> {
+        let opt_outs = self.store.opt_outs(Some(receiver.clone())).await?;
+        let mut recipients = live.subscribers.iter().filter(|subscriber| subscriber.receiver == *receiver).peekable();
+        let is_subscribed = |address: &str| opt_outs.iter().all(|opt_out| opt_out.address != address);
+        // Only mail recipients can opt out.
+        Ok(recipients.peek().is_none() || recipients.any(|recipient| is_subscribed(&recipient.address)))
     }
 
-    /// Tells again what still fires.
+    /// Repeats the notifications of firing alerts after `repeat_interval`.
     async fn repeat(&self, live: &LiveConfig, now: Timestamp) -> Result<(), StoreError> {
         if !live.active.routes.repeats() {
             return Ok(());
@@ -98,7 +97,7 @@ impl Dispatcher {
         self.store.commit_repeats(repeats, now).await
     }
 
-    /// What is known of the tokens that are told of again.
+    /// Reads the known facts about the tokens of repeated notifications.
     async fn known(
         &self,
         live: &LiveConfig,
@@ -118,20 +117,20 @@ impl Dispatcher {
     }
 }
 
-/// A test of a digest: what it would be if its time came now, to be put into the outbox. Its slot stays as it is, so that the real
-/// one comes at its time and tells of all that changed since the last.
+/// Returns a test notification with the current digest. The last slot does not change, so the next regular digest covers the same
+/// changes.
 pub async fn digest_test(store: &Store, watch: &Watch, plan: &DigestPlan, now: Timestamp) -> Result<Notification, StoreError> {
     Ok(digest_now(store, watch, plan, now).await?.test_notice(&plan.receiver, now))
 }
 
-/// The digest as it would be if its time came now: of all since the last one.
-pub(crate) async fn digest_now(store: &Store, watch: &Watch, plan: &DigestPlan, now: Timestamp) -> Result<Digest, StoreError> {
+/// Returns the digest of everything since the last one.
+pub async fn digest_now(store: &Store, watch: &Watch, plan: &DigestPlan, now: Timestamp) -> Result<Digest, StoreError> {
     let name = digest::job_name(&plan.receiver);
     let last = store.job_slots().await?.into_iter().find(|(of, _)| *of == name).map(|(_, slot)| slot);
-    read_digest(store, watch, plan, last.unwrap_or(now - LOOK_BACK), now, now).await
+    read_digest(store, watch, plan, last.unwrap_or(now - MAX_SLOT_INTERVAL), now, now).await
 }
 
-/// Reads what a digest is made of, and makes it: the one that is sent, and the one that a page shows before.
+/// Reads the facts of a digest and builds it, for sending and for the preview page.
 pub(crate) async fn read_digest(
     store: &Store,
     watch: &Watch,
@@ -141,7 +140,7 @@ pub(crate) async fn read_digest(
     now: Timestamp,
 ) -> Result<Digest, StoreError> {
     let DigestReads { unlocks, changes, statuses, silences_at } = DigestReads::of(plan, since, slot, now);
-    // Each on a connection of its own.
+    // The queries run in parallel on separate connections.
     let (dead, unlocks, firing, fires, changes, statuses, silences, incidents) = tokio::try_join!(
         store.receiver_counts(),
         store.digest_ahead(unlocks, watch.clone()),

@@ -1,7 +1,7 @@
-//! Reads what an explanation needs, and asks the engine: for `explain` and for the page of an alert, which say the same.
+//! Reads the facts for an explanation and calls the engine, for `explain` and for the page of an alert.
 //!
-//! The cast: [`ExplainReader`] goes by one value of what is at work and by one moment; [`StatusReader`] reads what became of messages.
-//! What is decided, [`engine::explain`] decides; nothing here does.
+//! [`ExplainReader`] uses one value of the active config and one time. [`StatusReader`] reads the states of notifications.
+//! [`engine::explain`] makes all decisions.
 
 mod status;
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::cycle::ActiveRules;
 use engine::digest_schedule::DigestPlan;
-use engine::explain::{self, CaseOrNothing, ExplainCase, ExplainQuery, ExplainTarget, ExplainWorld, Explanation, MAX_CASES};
+use engine::explain::{self, CaseOrNothing, ExplainCase, ExplainContext, ExplainQuery, ExplainTarget, Explanation, MAX_CASES};
 use engine::pipeline::DispatchPolicy;
 use model::{
     Alert, AlertFilter, ChangeFilter, ChangeKind, ChangeRow, FiringAlert, Resource, RuleId, SOURCE_TROUBLE, Timestamp, TokenId,
@@ -20,39 +20,36 @@ use rules::{On, Rule};
 pub use status::{StatusReader, StatusRecords};
 use store::{Store, StoreError};
 
-/// Alerts of one rule and token that are looked at.
+/// The maximum number of alerts to read for a rule and token.
 const MAX_ALERTS: u32 = 5_000;
-/// Changes of one rule and token that are looked at.
+/// The maximum number of changes to read for a rule and token.
 const MAX_CHANGES: u32 = 200;
-/// Tokens that are read at once to add them up.
+/// The number of tokens read at a time to compute aggregates.
 const BATCH: usize = 256;
 
-/// Why there is no explanation.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
-    #[error("{0} looks at tokens: name one, or an event of it")]
+    #[error("{0} is a rule on tokens: name a token or one of its events")]
     NoToken(String),
-    #[error("nothing is known of {0}")]
+    #[error("the token {0} is not in the database")]
     Unknown(TokenId),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Reads what explanations need.
 #[derive(Debug)]
 pub struct ExplainReader {
     pub store: Store,
     pub watch: Watch,
-    /// The rules and routes that are asked.
     pub active: Arc<ActiveRules>,
     digests: Vec<DigestPlan>,
     pub statuses: StatusReader,
     firing: Vec<FiringAlert>,
-    /// The time of the question.
+    /// The time that the explanations refer to.
     pub now: Timestamp,
 }
 
-/// What an alert points at.
+/// Returns the target that an alert is about.
 pub fn target_of(alert: &Alert) -> ExplainTarget {
     ExplainTarget {
         token: alert.token.clone(),
@@ -65,7 +62,7 @@ pub fn target_of(alert: &Alert) -> ExplainTarget {
 }
 
 impl ExplainReader {
-    /// Reads what is the same for all that is asked.
+    /// Reads the facts that all explanations share.
     pub async fn read(
         store: Store,
         watch: Watch,
@@ -74,12 +71,12 @@ impl ExplainReader {
         now: Timestamp,
     ) -> Result<Self, StoreError> {
         let statuses = StatusReader::read(&store, active.routes.clone(), policy.max_per_hour.clone(), now).await?;
-        // Only inhibitions ask for them, and there may be thousands.
+        // Only inhibit rules need them, and there may be thousands.
         let firing = if active.routes.inhibit_rules().is_empty() { Vec::new() } else { store.firing_labels().await? };
         Ok(Self { store, watch, active, digests: policy.digests.clone(), statuses, firing, now })
     }
 
-    /// One rule about a target: its event, or the token's next ones.
+    /// Explains one rule for a target: for its event, or for the next events of the token.
     pub async fn explanations(&self, rule: &Rule, target: &ExplainTarget) -> Result<Vec<Explanation>, ExplainError> {
         match rule.on {
             On::Portfolio => return self.of_groups(rule, target).await,
@@ -108,7 +105,7 @@ impl ExplainReader {
                 let changes = self.changes(Some(token), resource, kind, MAX_CHANGES).await?;
                 let cases = explain::change_cases(&snapshot, &changes, target, &alerts);
                 if cases.is_empty() {
-                    return Ok(vec![explain::unheard(rule, &snapshot.token, resource, kind)]);
+                    return Ok(vec![explain::unsubscribed(rule, &snapshot.token, resource, kind)]);
                 }
                 return self.explain_all(rule, cases).await;
             }
@@ -123,7 +120,7 @@ impl ExplainReader {
         self.explain_all(rule, cases).await
     }
 
-    /// Reads what became of the messages of a case, and asks the engine.
+    /// Explains one rule for one case, with the states of its notifications.
     pub async fn explain(&self, rule: &Rule, case: &ExplainCase<'_>) -> Result<Explanation, ExplainError> {
         let mut statuses = Vec::new();
         for alert in &case.alerts {
@@ -132,7 +129,7 @@ impl ExplainReader {
         statuses.sort_by_key(|status| status.at);
         let read = self.statuses.records_of(&self.store, &statuses).await?;
         let Self { watch, active, digests, firing, now, .. } = self;
-        let world = ExplainWorld { watch, routes: &active.routes, digests, firing, now: *now };
+        let world = ExplainContext { watch, routes: &active.routes, digests, firing, now: *now };
         let records = self.statuses.records(&read);
         Ok(explain::explain(&ExplainQuery { rule, case, statuses: &statuses, records, world: &world }))
     }
@@ -145,7 +142,7 @@ impl ExplainReader {
         Ok(explanations)
     }
 
-    /// A rule on groups: about the group that is named, those that the token is in, or all.
+    /// Explains a rule on groups: for the named group, else for the groups of the token, else for all groups.
     async fn of_groups(&self, rule: &Rule, target: &ExplainTarget) -> Result<Vec<Explanation>, ExplainError> {
         let mut cache = self.cache(self.store.token_ids(false).await?).await?;
         let alerts = self.alerts(&rule.id, None).await?;
@@ -163,7 +160,7 @@ impl ExplainReader {
         Ok(explanations)
     }
 
-    /// A rule on the source: about each incident that lasts, and the latest that are over.
+    /// Explains a rule on the source: for each open incident and the latest resolved ones.
     async fn of_incidents(&self, rule: &Rule, target: &ExplainTarget) -> Result<Vec<Explanation>, ExplainError> {
         let alerts = self.alerts(&RuleId::from(SOURCE_TROUBLE), None).await?;
         let mut explanations = Vec::new();
@@ -176,7 +173,7 @@ impl ExplainReader {
             explanations.push(explain::of_incident(explanation, rule, &alert));
         }
         if explanations.is_empty() {
-            let because = "there was never any trouble with source, receivers or this program";
+            let because = "there was never an incident of the source, a receiver, or the daemon";
             explanations.push(explain::nothing(rule, "the source", because));
         }
         Ok(explanations)
@@ -190,7 +187,7 @@ impl ExplainReader {
         Ok(snapshot)
     }
 
-    /// All alerts that a rule ever raised, of one token or of all.
+    /// Returns the alerts of a rule, resolved ones included, for one token or all tokens.
     pub async fn alerts(&self, rule: &RuleId, token: Option<&TokenId>) -> Result<Vec<Alert>, ExplainError> {
         let filter = AlertFilter { rule: Some(rule.clone()), token: token.cloned(), limit: MAX_ALERTS, ..AlertFilter::default() };
         Ok(self.store.alerts(filter).await?)
@@ -207,12 +204,12 @@ impl ExplainReader {
         Ok(self.store.changes(filter).await?)
     }
 
-    /// Whether a rule asks for a token's share of its group.
+    /// Returns whether any rule reads a token's share of its group.
     fn has_shares(&self) -> bool {
         self.active.rules.rules.iter().any(|rule| !rule.shares().is_empty())
     }
 
-    /// The totals of watched tokens, from what the database holds.
+    /// Computes the aggregates of watched tokens from the database.
     pub async fn cache(&self, ids: Vec<TokenId>) -> Result<AggregateCache, ExplainError> {
         let mut cache = AggregateCache::default();
         cache.reset(self.active.rules.windows.clone(), self.active.rules.since.clone(), self.has_shares());
@@ -230,7 +227,7 @@ impl ExplainReader {
     }
 }
 
-/// The dated entries of a token.
+/// Returns the dated entries of a token.
 pub fn entries(snapshot: &TokenSnapshot) -> FlowEntries {
     let TokenSnapshot { token, feeds, records, .. } = snapshot;
     FlowEntries::of(records, |resource| aggregate::is_known(resource, feeds, &token.item))

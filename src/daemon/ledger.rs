@@ -1,9 +1,9 @@
-//! The ledger of credits at work: no request is sent for which it has not reserved one, and every process that asks goes by the same row
-//! of the same database. Here it is read, written and waited for; [`engine::budget`] decides.
+//! The credit ledger: no request is sent without reserved credits. All processes that poll share one row of the database.
+//! [`engine::budget`] decides; this module reads, writes, and waits.
 //!
-//! A write for each request would be too dear. So a process reserves some more than it needs, hands them out from memory, and books
-//! what became of them together with its next wish, or when its cycle ends. Killed, it leaves its whole reservation behind, which counts
-//! as spent: a cap is never passed by what nobody remembers.
+//! A write for each request would be too slow. So a process reserves more credits than it needs, hands them out from memory, and
+//! settles requests together with its next reservation, or when its cycle ends. If the process is killed, its whole reservation counts
+//! as spent, so that the budget is never exceeded.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,154 +12,153 @@ use tokio::sync::{Notify, OwnedMutexGuard};
 use tokio::time::timeout;
 
 use crate::live::Live;
-use engine::budget::{self, Allowance, Booking, Grant};
-use model::{Clock, CreditState, FailureKind, PollFailure, SettledRequest, Timestamp, text::error_chain};
-use source::{CreditGate, GateAnswer};
+use engine::budget::{self, Allowance, Grant, ReservationRequest};
+use model::{Clock, CreditState, FailureKind, PollFailure, SettledRequest, Timestamp, phrase, text::error_chain};
+use source::{CreditGate, GateDecision};
 use store::{Store, StoreError};
 
-/// How long to wait at a time for the request that shows whether a new period has begun.
-const PROBE_WAIT: Duration = Duration::from_secs(1);
+/// The interval at which waiters check for the result of the probe request, which shows whether a new period has begun.
+const PROBE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The ledger of one process.
 pub struct Ledger {
     store: Store,
     live: Arc<Live>,
     clock: Clock,
-    /// The number under which this process reserves.
+    /// The random id of this process in reservations.
     owner: u64,
     pool: Arc<Mutex<CreditPool>>,
-    /// One booking at a time.
-    booking: Arc<tokio::sync::Mutex<()>>,
+    /// Locked during a reservation, so that they run one at a time.
+    reservation_lock: Arc<tokio::sync::Mutex<()>>,
     settled: Notify,
-    /// Plans are made one after the other, so that each sees what those before it are going to spend.
+    /// Locked while a poll plan is made, so that each plan sees the credits that earlier plans will spend.
     pub planning: tokio::sync::Mutex<()>,
 }
 
-/// What is reserved in memory.
+/// The reserved credits of this process.
 #[derive(Default)]
 struct CreditPool {
-    /// Reserved, and not handed out.
-    at_hand: u64,
-    /// When that was last booked. A process that slept since then does not spend it.
-    booked_at: Timestamp,
-    /// Handed out, and neither settled nor given back.
-    under_way: u64,
+    /// Reserved credits that are not handed out.
+    available: u64,
+    /// The time of the last reservation. A process that was suspended since then must not spend it.
+    reserved_at: Timestamp,
+    /// Credits of requests that are neither settled nor released.
+    in_flight: u64,
     settled: Vec<SettledRequest>,
     mark: u64,
-    /// What plans that are being asked will still spend.
+    /// Credits that running plans have yet to spend.
     claimed: u64,
 }
 
 impl CreditPool {
-    /// Forgets what is at hand where it was booked long ago: its reservation may be gone, and the next booking gives it back.
+    /// Drops available credits of an old reservation, which may have expired. The next reservation returns them.
     fn drop_stale(&mut self, now: Timestamp) {
-        if !budget::is_fresh(self.booked_at, now) {
-            self.at_hand = 0;
+        if !budget::is_fresh(self.reserved_at, now) {
+            self.available = 0;
         }
     }
 }
 
-/// Whose turn it is to book.
-type BookingTurn = OwnedMutexGuard<()>;
-
+type ReservationPermit = OwnedMutexGuard<()>;
 impl Ledger {
     pub fn new(store: Store, live: Arc<Live>, clock: Clock) -> Self {
-        let (pool, booking, planning) = (Arc::default(), Arc::default(), tokio::sync::Mutex::default());
-        Self { store, live, clock, owner: fastrand::u64(..), pool, booking, settled: Notify::new(), planning }
+        let (pool, reservation_lock, planning) = (Arc::default(), Arc::default(), tokio::sync::Mutex::default());
+        Self { store, live, clock, owner: fastrand::u64(..), pool, reservation_lock, settled: Notify::new(), planning }
     }
 
     fn pool(&self) -> MutexGuard<'_, CreditPool> {
         locked(&self.pool)
     }
 
-    async fn turn(&self) -> BookingTurn {
-        self.booking.clone().lock_owned().await
+    async fn reservation_permit(&self) -> ReservationPermit {
+        self.reservation_lock.clone().lock_owned().await
     }
 
-    /// The quota as it is now, with all that this process has settled.
+    /// Writes the settled requests of this process and returns the credits.
     async fn credit(&self) -> Result<CreditState, StoreError> {
-        let (_turn, booked) = self.book(self.turn().await, 0).await;
-        booked?;
+        let (_permit, reserved) = self.reserve_in_store(self.reservation_permit().await, 0).await;
+        reserved?;
         self.store.credit().await
     }
 
-    /// What may be planned now, and what today's share has lost already: both count what earlier plans are still going to spend.
+    /// Returns the allowance for a new plan and the credits spent today. Both include the credits that earlier plans will still
+    /// spend.
     pub async fn allowance(&self) -> Result<(Allowance, u64), StoreError> {
         let now = self.clock.now();
         let settings = self.live.load().config.budget.clone();
         let credit = budget::rolled(self.credit().await?, &settings, now);
         let allowance = Allowance::at(&credit, &settings, now);
-        let CreditPool { at_hand, under_way, claimed, .. } = *self.pool();
-        let promised = claimed.saturating_sub(at_hand + under_way);
+        let CreditPool { available, in_flight, claimed, .. } = *self.pool();
+        let promised = claimed.saturating_sub(available + in_flight);
         Ok((allowance.after(promised), credit.spent_today + credit.held() + promised))
     }
 
-    /// Notes that a plan is going to spend credits; until the claim is dropped, other plans leave them alone.
+    /// Claims the credits that a plan will spend. Other plans do not use them until the claim is dropped.
     pub fn claim(self: &Arc<Self>, credits: u64) -> CreditClaim {
         self.pool().claimed += credits;
         CreditClaim { ledger: self.clone(), left: Mutex::new(credits) }
     }
 
-    /// Books what is settled and gives back what is not needed.
-    pub async fn settle_up(&self) -> Result<(), StoreError> {
-        let turn = self.turn().await;
-        let at_hand = {
+    /// Writes the settled requests and returns available credits.
+    pub async fn flush(&self) -> Result<(), StoreError> {
+        let permit = self.reservation_permit().await;
+        let available = {
             let mut pool = self.pool();
-            if pool.settled.is_empty() && pool.at_hand == 0 {
+            if pool.settled.is_empty() && pool.available == 0 {
                 return Ok(());
             }
-            std::mem::take(&mut pool.at_hand)
+            std::mem::take(&mut pool.available)
         };
-        let (_turn, booked) = self.book(turn, 0).await;
-        if booked.is_err() {
-            self.pool().at_hand += at_hand;
+        let (_permit, reserved) = self.reserve_in_store(permit, 0).await;
+        if reserved.is_err() {
+            self.pool().available += available;
         }
-        booked.map(drop)
+        reserved.map(drop)
     }
 
-    /// One transaction, that goes to its end though nobody waits for it any more. What was not written is booked with the next one.
-    async fn book(&self, turn: BookingTurn, want: u64) -> (BookingTurn, Result<Grant, StoreError>) {
+    /// Settles requests and reserves `want` credits in one transaction, which completes even if the caller is dropped. If it fails,
+    /// the requests are settled with the next one.
+    async fn reserve_in_store(&self, permit: ReservationPermit, want: u64) -> (ReservationPermit, Result<Grant, StoreError>) {
         let now = self.clock.now();
-        let booking = {
+        let reservation = {
             let mut pool = self.pool();
             pool.drop_stale(now);
-            let (settled, holds) = (std::mem::take(&mut pool.settled), pool.at_hand + pool.under_way);
-            Booking { owner: self.owner, settled, holds, want }
+            let (settled, holds) = (std::mem::take(&mut pool.settled), pool.available + pool.in_flight);
+            ReservationRequest { owner: self.owner, settled, holds, want }
         };
         let (pool, store, budget) = (self.pool.clone(), self.store.clone(), self.live.load().config.budget.clone());
         let written = tokio::spawn(async move {
-            let settled = booking.settled.clone();
-            let booked = store.decide_credit(move |credit| budget::book(credit, &booking, &budget, now)).await;
+            let settled = reservation.settled.clone();
+            let reserved = store.decide_credit(move |credit| budget::reserve(credit, &reservation, &budget, now)).await;
             let mut pool = locked(&pool);
-            let granted = booked.inspect_err(|_| drop(pool.settled.splice(0..0, settled))).map(|booked| {
-                (pool.mark, pool.booked_at) = (booked.uncounted_ever, now);
-                if let Grant::Granted(credits) = booked.grant {
-                    pool.at_hand += credits;
+            let granted = reserved.inspect_err(|_| drop(pool.settled.splice(0..0, settled))).map(|reserved| {
+                (pool.mark, pool.reserved_at) = (reserved.uncounted_ever, now);
+                if let Grant::Granted(credits) = reserved.grant {
+                    pool.available += credits;
                 }
-                booked.grant
+                reserved.grant
             });
-            (turn, granted)
+            (permit, granted)
         });
         match written.await {
             Ok(written) => written,
             Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
-            // Only the end of the process ends it, and with it whoever waits here.
+            // The task is only cancelled when the process ends.
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// Takes credits from what is at hand, all or none.
+    /// Takes available credits, all or none. Returns the number of missing ones as the error.
     fn take(&self, credits: u64) -> Result<(), u64> {
         let now = self.clock.now();
         let mut pool = self.pool();
         pool.drop_stale(now);
-        match pool.at_hand.checked_sub(credits) {
+        match pool.available.checked_sub(credits) {
             Some(rest) => {
-                pool.at_hand = rest;
-                pool.under_way += credits;
+                pool.available = rest;
+                pool.in_flight += credits;
                 Ok(())
             }
-            None => Err(credits - pool.at_hand),
+            None => Err(credits - pool.available),
         }
     }
 
@@ -167,30 +166,33 @@ impl Ledger {
         loop {
             let settled = self.settled.notified();
             {
-                let turn = self.turn().await;
+                let permit = self.reservation_permit().await;
                 let Err(missing) = self.take(credits) else { return Ok(()) };
-                let (_turn, booked) = self.book(turn, missing).await;
-                match booked {
+                let (_permit, reserved) = self.reserve_in_store(permit, missing).await;
+                match reserved {
                     Ok(Grant::Granted(_)) if self.take(credits).is_ok() => return Ok(()),
-                    Ok(Grant::Granted(_) | Grant::Waits) if self.pool().under_way > 0 => {}
+                    Ok(Grant::Granted(_) | Grant::Waits) if self.pool().in_flight > 0 => {}
                     Ok(Grant::Granted(_) | Grant::Waits) => {
-                        return Err(refused(FailureKind::Suspended, "another process finds out whether a new period has begun"));
+                        return Err(not_sent(
+                            FailureKind::Suspended,
+                            "another process checks whether a new credit period has begun",
+                        ));
                     }
                     Ok(Grant::Refused(until)) => {
                         let message = format!(
-                            "not sent, since the credits of this period are spent or reserved; they return on {}",
-                            until.format("%-d %b %Y, %H:%M UTC")
+                            "not sent: all credits of this period are spent or reserved; the next period begins on {}",
+                            phrase::instant_iso(until)
                         );
-                        return Err(PollFailure { retry_at: Some(until), ..refused(FailureKind::QuotaExhausted, &message) });
+                        return Err(PollFailure { retry_at: Some(until), ..not_sent(FailureKind::QuotaExhausted, &message) });
                     }
                     Err(error) => {
-                        let message = format!("not sent, since its credit cannot be written down: {}", error_chain(&error));
-                        return Err(refused(FailureKind::Suspended, &message));
+                        let message = format!("not sent: cannot reserve credits in the database: {}", error_chain(&error));
+                        return Err(not_sent(FailureKind::Suspended, &message));
                     }
                 }
             }
-            // Also where it came between the answer and here.
-            let _ = timeout(PROBE_WAIT, settled).await;
+            // `settled` was created before the reservation, so no notification is missed.
+            let _ = timeout(PROBE_CHECK_INTERVAL, settled).await;
         }
     }
 }
@@ -199,12 +201,12 @@ fn locked(pool: &Mutex<CreditPool>) -> MutexGuard<'_, CreditPool> {
     pool.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn refused(kind: FailureKind, message: &str) -> PollFailure {
+fn not_sent(kind: FailureKind, message: &str) -> PollFailure {
     PollFailure { kind, message: message.to_owned(), retry_at: None }
 }
 
 impl CreditGate for Ledger {
-    fn reserve(&self, credits: u64) -> GateAnswer<'_> {
+    fn reserve(&self, credits: u64) -> GateDecision<'_> {
         if self.take(credits).is_ok() {
             return Box::pin(std::future::ready(Ok(())));
         }
@@ -218,7 +220,7 @@ impl CreditGate for Ledger {
     fn settle(&self, request: SettledRequest) {
         {
             let mut pool = self.pool();
-            pool.under_way = pool.under_way.saturating_sub(1);
+            pool.in_flight = pool.in_flight.saturating_sub(1);
             pool.settled.push(request);
         }
         self.settled.notify_waiters();
@@ -226,20 +228,20 @@ impl CreditGate for Ledger {
 
     fn release(&self, credits: u64) {
         let mut pool = self.pool();
-        pool.under_way = pool.under_way.saturating_sub(credits);
-        pool.at_hand += credits;
+        pool.in_flight = pool.in_flight.saturating_sub(credits);
+        pool.available += credits;
     }
 }
 
-/// Credits that a plan is going to spend.
+/// The credits that a plan has yet to spend.
 pub struct CreditClaim {
     ledger: Arc<Ledger>,
     left: Mutex<u64>,
 }
 
 impl CreditClaim {
-    /// Something of the plan was asked, that was planned to cost so much.
-    pub fn done(&self, credits: u64) {
+    /// Releases the planned cost of a poll that has ended.
+    pub fn release(&self, credits: u64) {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let credits = credits.min(*left);
         *left -= credits;
@@ -250,7 +252,7 @@ impl CreditClaim {
 
 impl Drop for CreditClaim {
     fn drop(&mut self) {
-        self.done(u64::MAX);
+        self.release(u64::MAX);
     }
 }
 

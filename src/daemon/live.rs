@@ -1,8 +1,7 @@
-//! Everything that a reload can change, as one value that is swapped once: nobody ever sees half of a reload.
+//! Everything that a reload can change, as one value that is swapped at once, so that no code sees half of a reload.
 //!
-//! Whoever works takes the value once for the piece of work in hand ([`Live`]'s `load_full`) and goes by it to the end. Three others
-//! keep a state of their own that follows the value, and are told after the swap (see [`crate::reload`]): the outbox, which has a worker
-//! for each receiver, the schedule, which has armed slots, and the mirror.
+//! Each piece of work loads the value once (`load_full`) and uses it to the end. Three parts keep state that depends on the value, and
+//! [`crate::reload`] updates them after the swap: the outbox with its workers, the schedule with its slots, and the mirror.
 
 use std::sync::Arc;
 
@@ -18,37 +17,35 @@ use notify::Receivers;
 use notify::unsubscribe::{Subscriber, subscribers};
 use rules::RuleSet;
 
-/// The value at work.
 pub type Live = ArcSwap<LiveConfig>;
 
-/// Config and rules at work, with everything that is built from them.
+/// The active config and rules, with everything that is built from them.
 #[derive(Debug)]
 pub struct LiveConfig {
     pub config: Arc<Config>,
-    /// Which tokens, and their groups.
+    /// The watched tokens and their groups.
     pub watch: Watch,
-    /// When each job is due; jobs that are off are left out.
+    /// The slots of each job. Jobs that are off are left out.
     pub slots: Vec<(Job, Slots)>,
     pub active: Arc<ActiveRules>,
-    /// Who can be reached.
     pub receivers: Arc<Receivers>,
-    /// The bounds of each receiver, and the digests.
+    /// The hourly limits of receivers, and the digests.
     pub policy: DispatchPolicy,
-    /// Who gets digests by mail.
+    /// The mail recipients of digests.
     pub subscribers: Vec<Subscriber>,
 }
 
 impl LiveConfig {
-    /// Builds everything from a config that was checked, and from rules that were compiled with it. Files with secrets and
-    /// certificates are read beside the runtime's threads, which must not wait for a disk.
+    /// Builds the value from a checked config and the rules that were compiled with it. Secrets and certificates are read on a
+    /// blocking thread.
     pub fn build(config: Config, rules: RuleSet) -> BoxFuture<'static, Result<Self, Vec<String>>> {
         Box::pin(async move {
             let building = tokio::task::spawn_blocking(move || Self::build_now(config, rules));
-            building.await.unwrap_or_else(|error| Err(vec![format!("the receivers could not be built: {error}")]))
+            building.await.unwrap_or_else(|error| Err(vec![format!("building the receivers failed: {error}")]))
         })
     }
 
-    /// As [`Self::build`], on this thread.
+    /// Like [`Self::build`], on the current thread.
     pub fn build_now(config: Config, rules: RuleSet) -> Result<Self, Vec<String>> {
         let mut problems = Vec::new();
         let routes = RouteTree::of(&Sections::from(&config));
@@ -72,9 +69,9 @@ impl LiveConfig {
         }
     }
 
-    /// Whether a job has slots at all.
+    /// Returns whether the job is scheduled.
     pub fn is_on(&self, job: Job) -> bool {
-        self.slots.iter().any(|(on, _)| *on == job)
+        self.slots.iter().any(|(scheduled, _)| *scheduled == job)
     }
 
     pub fn endpoints(&self) -> Vec<Endpoint> {
@@ -82,12 +79,11 @@ impl LiveConfig {
     }
 }
 
-/// A secret, read at this moment. A file is read beside the runtime's threads, which must not wait for a disk.
-/// Fails where a file is named that cannot be read.
+/// Reads a secret now. A file is read on a blocking thread.
 pub async fn resolve(secret: Secret) -> Result<Option<SecretText>, SecretError> {
     if secret.inline.is_some() {
         return secret.resolve();
     }
-    // Where the runtime ends meanwhile, nobody waits for it any more.
+    // The task only fails if the runtime shuts down.
     tokio::task::spawn_blocking(move || secret.resolve()).await.unwrap_or(Ok(None))
 }

@@ -1,9 +1,8 @@
-//! The log: tracing to standard error, for people or as JSON, one line for each thing worth knowing.
+//! The log: tracing to standard error, as text or JSON, one line per event. `RUST_LOG` overrides `-v`, which overrides `[log] level`.
+//! Under systemd, the journal adds the time and reads the priority from `<N>` at the start of each line, so neither is part of the
+//! text.
 //!
-//! `RUST_LOG` wins over `-v`, which wins over `[log] level`. Under systemd the journal has the time already and reads the priority from
-//! a `<N>` in front of each line, so neither is written twice.
-//!
-//! No text from outside writes lines of its own or steers a terminal: `fields` writes what people read, `escaped` what programs do.
+//! External text cannot forge lines or control a terminal: `fields` sanitizes text output, `escaped` sanitizes JSON.
 
 mod escaped;
 mod fields;
@@ -20,39 +19,39 @@ use escaped::EscapedStderr;
 use fields::HarmlessFields;
 use model::config::{LogFormat, LogSettings};
 
-/// The ticker tells of itself, and at `error` of a shot that it lost on a busy machine: the guard of [`crate::schedule`] takes that slot.
+/// Targets that are off by default. The cron scheduler logs an error for each tick that it skips on a busy machine, but
+/// [`crate::schedule`] catches up on skipped ticks.
 const QUIET: [&str; 1] = ["tokio_cron_scheduler=off"];
 
-/// Longest filter, bytes: it may come from the environment.
+/// The maximum length of a filter, which may come from the environment.
 const MAX_FILTER_BYTES: usize = 4096;
 
-/// Why there is no log.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    #[error("the log filter cannot be used: {0}")]
+    #[error("the log filter is not valid: {0}")]
     Filter(String),
-    #[error("the log was begun twice")]
+    #[error("the log was started twice")]
     Twice,
 }
 
-/// Whether `text` is a log filter: a level, or directives such as `info,cliffwatch_daemon::outbox=debug`.
+/// Checks that `text` is a log filter: a level, or directives such as `info,cliffwatch_daemon::outbox=debug`.
 pub fn check_filter(text: &str) -> Result<(), String> {
     if text.len() > MAX_FILTER_BYTES {
         return Err("the filter is too long".to_owned());
     }
-    // EnvFilter takes a misspelt level for the name of a module, which then logs nothing: a bare word must be a level here.
+    // EnvFilter would read a misspelled level as a module name and log nothing, so a single word must be a level.
     let is_level =
         |word: &str| ["off", "error", "warn", "info", "debug", "trace"].iter().any(|level| word.eq_ignore_ascii_case(level));
     for directive in text.split(',').map(str::trim) {
         let level = directive.rsplit_once('=').map_or(directive, |(_, level)| level.trim());
         if !is_level(level) && !directive.ends_with(']') {
-            return Err(format!("{level:?} is no level"));
+            return Err(format!("{level:?} is not a valid level: expected off, error, warn, info, debug, or trace"));
         }
     }
-    EnvFilter::builder().parse(text).map(drop).map_err(|_| format!("{text:?} is no filter"))
+    EnvFilter::builder().parse(text).map(drop).map_err(|_| format!("{text:?} is not a valid log filter"))
 }
 
-/// The filter of a run: `RUST_LOG`, else as many steps above `level` as there are `-v`, with what talks too much kept down.
+/// Returns the filter: `RUST_LOG` if set, else `level` with more detail for each `-v`, without the targets in [`QUIET`].
 fn filter(level: &str, verbose: u8, rust_log: Option<&str>) -> Result<EnvFilter, LogError> {
     let text = match (rust_log.map(str::trim).filter(|text| !text.is_empty()), verbose) {
         (Some(text), _) => {
@@ -66,7 +65,11 @@ fn filter(level: &str, verbose: u8, rust_log: Option<&str>) -> Result<EnvFilter,
     EnvFilter::builder().parse(&text).map_err(|error| LogError::Filter(error.to_string()))
 }
 
-/// Begins the log of the daemon. Fails where the filter cannot be read, or a log was begun before.
+/// Starts the log of the daemon.
+///
+/// # Errors
+///
+/// Fails if the filter is not valid, or if a log was started before.
 pub fn start(log: &LogSettings, verbose: u8) -> Result<(), LogError> {
     let rust_log = std::env::var("RUST_LOG").ok();
     let filter = filter(&log.level, verbose, rust_log.as_deref())?;
@@ -78,23 +81,23 @@ pub fn start(log: &LogSettings, verbose: u8) -> Result<(), LogError> {
         chosen => chosen,
     };
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    let begun = match (format, journal) {
+    let started = match (format, journal) {
         (LogFormat::Json, _) => {
             builder.json().flatten_event(true).with_current_span(false).with_writer(|| EscapedStderr).try_init()
         }
         (_, true) => builder.fmt_fields(HarmlessFields).event_format(Journal).try_init(),
         (_, false) => builder.fmt_fields(HarmlessFields).with_ansi(is_terminal).with_target(false).try_init(),
     };
-    begun.map_err(|_| LogError::Twice)
+    started.map_err(|_| LogError::Twice)
 }
 
-/// Begins the log of a command at hand: warnings only, unless `-v` asks for more. A second call changes nothing.
+/// Starts the log of a command: warnings only, unless `-v` is set. A second call has no effect.
 pub fn start_quiet(verbose: u8) {
     let log = LogSettings { format: LogFormat::Human, level: "warn".to_owned() };
     let _ = start(&log, verbose);
 }
 
-/// Whether standard error goes to the journal.
+/// Returns whether standard error is connected to the journal.
 fn is_journal() -> bool {
     use std::os::unix::fs::MetadataExt;
     let Some(stream) = std::env::var("JOURNAL_STREAM").ok() else {
@@ -103,11 +106,11 @@ fn is_journal() -> bool {
     let Some((device, inode)) = stream.split_once(':') else {
         return false;
     };
-    // The variable is inherited by children whose output goes elsewhere, so the file itself is asked.
+    // Child processes inherit the variable even if their output goes elsewhere, so the file itself is compared.
     std::fs::metadata("/dev/stderr").is_ok_and(|file| device.parse() == Ok(file.dev()) && inode.parse() == Ok(file.ino()))
 }
 
-/// A line for the journal: priority, message, fields; no time.
+/// The line format for the journal: priority, message, and fields, without the time.
 struct Journal;
 
 impl<S, N> FormatEvent<S, N> for Journal
@@ -122,7 +125,7 @@ where
             Level::INFO => 6,
             _ => 7,
         };
-        // Each line gets its priority: the journal cuts at line breaks.
+        // Each line gets a priority, because the journal splits entries at line breaks.
         let mut text = String::new();
         context.format_fields(Writer::new(&mut text), event)?;
         for line in text.lines() {

@@ -1,7 +1,7 @@
-//! What Prometheus scrapes: every number that the daemon counts, under the names that the README lists.
+//! The Prometheus metrics of the daemon, documented in `docs/operation.md`.
 //!
-//! [`Metrics`] is shared by all rooms; each calls the method named for what happened. Labels come from the config (receivers, rules) and
-//! from our own words (endpoints, outcomes, kinds), never from the source, so that their number is bounded.
+//! All modules share one [`Metrics`]. Label values come from the config (receivers, rules) and from fixed lists (endpoints, outcomes,
+//! kinds), never from the source, so that their number is bounded.
 
 mod domain;
 mod process;
@@ -18,7 +18,7 @@ use prometheus_client::{
 };
 
 use domain::DomainMetrics;
-pub use domain::{FARTHEST, ToldNotification};
+pub use domain::{MAX_WINDOW, NotificationMetric};
 use engine::self_monitor::SourceState;
 use model::{
     Alert, AlertState, ChangeKind, CreditState, DomainGauges, Endpoint, NotificationOverview, PollEntryOutcome, ReceiverName,
@@ -30,19 +30,19 @@ use process::ProcessMetrics;
 type MetricLabels = Vec<(&'static str, String)>;
 type FloatGauge = Gauge<f64, AtomicU64>;
 
-/// Upper bounds of the latency buckets, seconds: from a healthy webhook to the last retry.
+/// The upper bounds of the latency buckets in seconds, from a healthy webhook to the last retry.
 const LATENCY_BUCKETS: [f64; 14] =
     [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0, 7200.0, 21600.0, 86400.0, 259_200.0];
 
-/// How full the outbox of one receiver is.
+/// The state of one receiver's outbox.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutboxLevel {
     pub receiver: ReceiverName,
-    /// Deliveries that wait, retries included.
+    /// The number of pending deliveries, retries included.
     pub pending: u64,
-    /// Age of the oldest of them.
+    /// The age of the oldest pending delivery.
     pub oldest: Option<Duration>,
-    /// Dead letters that nobody re-sent or dropped.
+    /// The number of dead letters that were neither retried nor dropped.
     pub dead: u64,
 }
 
@@ -51,11 +51,11 @@ pub struct Metrics {
     registry: Registry,
     last_success: Family<MetricLabels, FloatGauge>,
     polls: Family<MetricLabels, Counter>,
-    oddities: Family<MetricLabels, Counter>,
+    parse_warnings: Family<MetricLabels, Counter>,
     source_up: Gauge,
     source_state: Family<MetricLabels, Gauge>,
-    /// A cycle has said whether the source answers.
-    has_asked: AtomicBool,
+    /// Whether a cycle has set `source_up`.
+    has_polled: AtomicBool,
     credits_used: Gauge,
     credits_limit: Gauge,
     credits_left: Family<MetricLabels, Gauge>,
@@ -90,62 +90,66 @@ fn family<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help
 }
 
 impl Default for Metrics {
-    /// All families, registered, at zero; the reload of the start counts as successful.
+    /// Registers all families. The initial load of config and rules counts as a successful reload.
     fn default() -> Self {
         let (latency, process) = (Histogram::new(LATENCY_BUCKETS), Arc::new(ProcessMetrics::default()));
         let mut registry = Registry::default();
         registry.register_collector(Box::new(process.clone()));
         let r = registry.sub_registry_with_prefix("cliffwatch");
         let metrics = Self {
-            last_success: family(
+            last_success: family(r, "poll_last_success_timestamp_seconds", "Time of the last complete, valid response"),
+            polls: family(r, "polls", "Polls of the source by outcome"),
+            parse_warnings: family(
                 r,
-                "poll_last_success_timestamp_seconds",
-                "When the endpoint last gave a complete, valid answer",
+                "parse_warnings",
+                "Harmless defects in responses: missing or unreadable parts, duplicate rows",
             ),
-            polls: family(r, "polls", "Requests to the source by what came of them"),
-            oddities: family(r, "oddities", "What was odd in answers and harmless: missing or unreadable parts, rows twice"),
-            source_up: family(r, "source_up", "Whether the source answered when last asked"),
-            source_state: family(r, "source_state", "How the source stands, in a word"),
-            has_asked: AtomicBool::new(false),
+            source_up: family(r, "source_up", "Whether the source responded in the last cycle"),
+            source_state: family(r, "source_state", "State of the source"),
+            has_polled: AtomicBool::new(false),
             credits_used: family(r, "source_credits_used", "Credits used in the current period"),
-            credits_limit: family(r, "source_credits_limit", "Credits of the current period"),
-            credits_left: family(r, "source_credits_left", "Credits that may still be spent in the current period"),
-            credits_reset: family(r, "source_credits_reset_timestamp_seconds", "When the current period of credits ends"),
-            removals_held: family(r, "removals_held", "Feeds whose answer is held because most records vanished at once"),
-            changes: family(r, "changes", "Changes found"),
+            credits_limit: family(r, "source_credits_limit", "Credit limit of the current period"),
+            credits_left: family(r, "source_credits_left", "Remaining credits of the current period"),
+            credits_reset: family(r, "source_credits_reset_timestamp_seconds", "End of the current credit period"),
+            removals_held: family(r, "removals_held", "Feeds with a held response, in which most records are missing"),
+            changes: family(r, "changes", "Changes that were found"),
             alerts: family(r, "alerts", "Alerts by state"),
-            deliveries: family(r, "deliveries", "Attempts by what came of them"),
+            deliveries: family(r, "deliveries", "Delivery attempts by outcome"),
             latency: {
                 r.register(
                     "delivery_latency_seconds",
-                    "From the commit that queued a message to its acceptance",
+                    "Time from the commit of a notification to its acceptance by the receiver",
                     latency.clone(),
                 );
                 latency
             },
-            pending: family(r, "outbox_pending", "Deliveries that wait, retries included"),
-            oldest: family(r, "outbox_oldest_seconds", "Age of the oldest delivery that waits"),
-            dead: family(r, "outbox_dead", "Dead letters that nobody re-sent or dropped"),
-            held: family(r, "messages_held", "Messages in no delivery: waiting for their group, silenced, inhibited"),
+            pending: family(r, "outbox_pending", "Pending deliveries, retries included"),
+            oldest: family(r, "outbox_oldest_seconds", "Age of the oldest pending delivery"),
+            dead: family(r, "outbox_dead", "Dead letters that were neither retried nor dropped"),
+            held: family(
+                r,
+                "notifications_undelivered",
+                "Notifications that are in no delivery: waiting, silenced, or inhibited",
+            ),
             silences: family(r, "silences", "Silences by state"),
-            acknowledged: family(r, "alerts_acknowledged", "Alerts that somebody acknowledged"),
-            digest_slot: family(r, "digest_last_timestamp_seconds", "The time of the last digest"),
-            digest_stopped: family(r, "digest_recipients_stopped", "Mail recipients who stopped the digest"),
-            active: family(r, "active", "Whether this instance is the active one of those on its database"),
-            reload: family(r, "config_last_reload_successful", "Whether the rules at work are those of the files"),
-            rule_match: family(r, "rule_last_match_timestamp_seconds", "When the rule last held for something"),
-            template_fallbacks: family(r, "template_fallbacks", "Messages that fell back to the built-in text"),
-            notifications: family(r, "notifications", "What there was to tell, by rule, severity and kind"),
+            acknowledged: family(r, "alerts_acknowledged", "Acknowledged alerts"),
+            digest_slot: family(r, "digest_last_timestamp_seconds", "Time of the last digest"),
+            digest_stopped: family(r, "digest_recipients_stopped", "Mail recipients who opted out of the digest"),
+            active: family(r, "active", "Whether this instance is the active one on its database"),
+            reload: family(r, "config_last_reload_successful", "Whether the last reload of config and rules succeeded"),
+            rule_match: family(r, "rule_last_match_timestamp_seconds", "Time of the last match of the rule"),
+            template_fallbacks: family(r, "template_fallbacks", "Messages with the built-in text because a template failed"),
+            notifications: family(r, "notifications", "Notifications by rule, severity, and kind"),
             domain: DomainMetrics::registered(r),
             process,
             receivers: Mutex::default(),
             registry: Registry::default(),
         };
-        r.register("build", "What runs", Info::new(model::program::labels()));
+        r.register("build", "Version of the program", Info::new(model::program::labels()));
         metrics.reload.set(1);
         metrics.active.set(1);
         for kind in ChangeKind::ALL {
-            // At zero from the start: a rate needs two points, and the first change is the one that counts.
+            // Starts at zero, because a rate over the first change needs a point before it.
             let _ = metrics.changes.get_or_create(&vec![("kind", kind.as_str().to_owned())]);
         }
         Self { registry, ..metrics }
@@ -153,12 +157,12 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// So much was odd in an answer: what was missing or unreadable, came twice or out of order.
-    pub fn oddities(&self, endpoint: Endpoint, count: u32) {
-        self.oddities.get_or_create(&vec![("endpoint", endpoint.as_str().to_owned())]).inc_by(u64::from(count));
+    /// Counts the parse warnings of a response.
+    pub fn parse_warnings(&self, endpoint: Endpoint, count: u32) {
+        self.parse_warnings.get_or_create(&vec![("endpoint", endpoint.as_str().to_owned())]).inc_by(u64::from(count));
     }
 
-    /// A request to the source ended with `outcome`: `fresh`, `unchanged`, or the word of a failure. Only an answer `is_success`.
+    /// Counts a poll. Fresh and unchanged responses set the time of the last success.
     pub fn poll(&self, endpoint: Endpoint, outcome: PollEntryOutcome, at: Timestamp) {
         let label = ("endpoint", endpoint.as_str().to_owned());
         self.polls.get_or_create(&vec![label.clone(), ("outcome", outcome.as_str().to_owned())]).inc();
@@ -167,28 +171,28 @@ impl Metrics {
         }
     }
 
-    /// When an endpoint last answered: also set at start, from the database.
+    /// Sets the time of the last success, which is read from the database at the start.
     pub fn set_last_success(&self, endpoint: Endpoint, at: Timestamp) {
         self.last_success.get_or_create(&vec![("endpoint", endpoint.as_str().to_owned())]).set(seconds(at));
     }
 
-    /// Whether the source answered in the last cycle that asked it.
+    /// Sets whether the source responded in the last cycle that polled it.
     pub fn set_source_up(&self, is_up: bool) {
-        self.has_asked.store(true, Ordering::Relaxed);
+        self.has_polled.store(true, Ordering::Relaxed);
         self.source_up.set(i64::from(is_up));
     }
 
-    /// How the source stands by the alerts about it: before the first cycle, also whether it is up.
+    /// Sets the state of the source. Before the first cycle, also sets whether the source is up.
     pub fn set_source_state(&self, state: SourceState, is_down: bool) {
         self.source_state.clear();
         self.source_state.get_or_create(&vec![("state", state.as_str().to_owned())]).set(1);
-        if !self.has_asked.load(Ordering::Relaxed) {
+        if !self.has_polled.load(Ordering::Relaxed) {
             self.source_up.set(i64::from(!is_down));
         }
     }
 
-    /// The quota as the database has it: as reported, else as counted; `left` is what may still be spent, by the API and by the config,
-    /// none where neither bounds it, until the period `ends_at`.
+    /// Sets the credits, as reported by the API, else as counted. `left` is `None` if neither the API nor the config sets a
+    /// limit.
     pub fn set_credits(&self, credit: &CreditState, left: Option<u64>, ends_at: Timestamp) {
         self.credits_used.set(whole(credit.used.unwrap_or_default().max(credit.own())));
         self.credits_limit.set(whole(credit.limit.unwrap_or_default()));
@@ -199,36 +203,41 @@ impl Metrics {
         self.credits_reset.set(seconds(ends_at));
     }
 
-    /// Feeds whose answer is held.
     pub fn set_removals_held(&self, count: u64) {
         self.removals_held.set(whole(count));
     }
 
-    /// A change was found and committed.
-    pub fn change(&self, kind: ChangeKind) {
-        self.changes.get_or_create(&vec![("kind", kind.as_str().to_owned())]).inc();
-    }
-
-    /// A step that tells these was committed.
-    pub fn told(&self, told: &[ToldNotification]) {
-        for ToldNotification { rule, tone, kind } in told {
-            let severity = domain::severity(*tone).to_owned();
+    /// Counts the changes, notifications, and rule matches of a committed step.
+    pub fn committed(
+        &self,
+        changes: impl IntoIterator<Item = ChangeKind>,
+        notified: &[NotificationMetric],
+        matches: &[(RuleId, Timestamp)],
+    ) {
+        for kind in changes {
+            self.changes.get_or_create(&vec![("kind", kind.as_str().to_owned())]).inc();
+        }
+        for NotificationMetric { rule, severity, kind } in notified {
+            let severity = domain::severity_label(*severity).to_owned();
             let labels = vec![("rule", rule.as_str().to_owned()), ("severity", severity), ("kind", (*kind).to_owned())];
             self.notifications.get_or_create(&labels).inc();
         }
+        for (rule, at) in matches {
+            self.rule_match.get_or_create(&vec![("rule", rule.as_str().to_owned())]).set(seconds(*at));
+        }
     }
 
-    /// What fires and what lies ahead, as of `now`.
+    /// Sets the gauges of firing alerts and upcoming unlocks as of `now`.
     pub fn set_domain(&self, gauges: &DomainGauges, watch: &Watch, now: Timestamp) {
         self.domain.set(gauges, watch, now);
     }
 
-    /// Which incidents are open.
+    /// Sets the number of open incidents by kind.
     pub fn set_incidents(&self, open: &[Alert]) {
         self.domain.set_incidents(open);
     }
 
-    /// The program has begun, and it is `now`.
+    /// Sets the start time of the process, given the current time.
     pub fn set_started(&self, now: Timestamp) {
         self.process.set_now(now);
     }
@@ -237,7 +246,7 @@ impl Metrics {
         self.alerts.get_or_create(&vec![("state", state.as_str().to_owned())]).set(whole(count));
     }
 
-    /// An attempt ended. `latency` is the time since the delivery was queued; it counts where the message was accepted.
+    /// Counts a delivery attempt. `latency` is the time since the delivery was created. Only accepted messages are observed.
     pub fn attempt(&self, receiver: &ReceiverName, outcome: &Outcome, latency: Duration) {
         let labels = vec![("receiver", receiver.as_str().to_owned()), ("outcome", outcome.word().as_str().to_owned())];
         self.deliveries.get_or_create(&labels).inc();
@@ -246,12 +255,12 @@ impl Metrics {
         }
     }
 
-    /// How full the outbox is, of all receivers: those no longer named disappear.
+    /// Sets the outbox gauges of all receivers. Receivers without an entry are removed.
     pub fn set_outbox(&self, levels: &[OutboxLevel]) {
         let mut known = self.receivers.lock().unwrap_or_else(PoisonError::into_inner);
         let now: BTreeSet<String> = levels.iter().map(|level| level.receiver.as_str().to_owned()).collect();
-        for gone in known.difference(&now) {
-            let labels = vec![("receiver", gone.clone())];
+        for removed in known.difference(&now) {
+            let labels = vec![("receiver", removed.clone())];
             self.pending.remove(&labels);
             self.oldest.remove(&labels);
             self.dead.remove(&labels);
@@ -265,7 +274,7 @@ impl Metrics {
         }
     }
 
-    /// What holds messages back, and how many; what is no longer there disappears.
+    /// Sets the gauges of suppressed notifications, silences, acknowledgements, and digests.
     pub fn set_notifications(&self, notifications: &NotificationOverview, now: Timestamp) {
         self.held.clear();
         for SuppressedCount { receiver, waiting, silenced, inhibited, .. } in &notifications.held {
@@ -284,35 +293,29 @@ impl Metrics {
             self.digest_slot.get_or_create(&vec![("receiver", receiver)]).set(seconds(*at));
         }
         self.digest_stopped.clear();
-        for wish in &notifications.opt_outs {
-            self.digest_stopped.get_or_create(&vec![("receiver", wish.receiver.as_str().to_owned())]).inc();
+        for opt_out in &notifications.opt_outs {
+            self.digest_stopped.get_or_create(&vec![("receiver", opt_out.receiver.as_str().to_owned())]).inc();
         }
     }
 
-    /// Whether this instance is the active one.
     pub fn set_active(&self, is_active: bool) {
         self.active.set(i64::from(is_active));
     }
 
-    /// Whether the last reload took.
-    pub fn set_reload(&self, is_good: bool) {
-        self.reload.set(i64::from(is_good));
+    /// Sets whether the last reload succeeded.
+    pub fn set_reload(&self, has_succeeded: bool) {
+        self.reload.set(i64::from(has_succeeded));
     }
 
-    /// When a rule last held for something.
-    pub fn rule_match(&self, rule: &RuleId, at: Timestamp) {
-        self.rule_match.get_or_create(&vec![("rule", rule.as_str().to_owned())]).set(seconds(at));
-    }
-
-    /// A template failed, and the built-in text went out.
+    /// Counts a message with the built-in text because a template failed.
     pub fn template_fallback(&self) {
         self.template_fallbacks.inc();
     }
 
-    /// All of it as OpenMetrics; see `service::exposition`.
+    /// Returns all metrics as OpenMetrics; see `service::exposition`.
     pub fn encode(&self) -> String {
         let mut page = String::new();
-        // Writing to a text does not fail.
+        // Writing to a string does not fail.
         let _ = text::encode(&mut page, &self.registry);
         page
     }

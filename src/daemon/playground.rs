@@ -1,11 +1,11 @@
-//! A rule tried out beside the daemon: what is wrong with it, what it matches now, and what it would have sent over the last year.
+//! The playground: checks a rule text, and shows what it matches now and what it would have sent over the last year.
 //!
-//! The text goes through the checker, the evaluator and the backtest that rule files go through, over what the database recorded. Nothing
-//! is saved and nothing is sent. [`try_out`] reads from the store and then works on a thread beside the runtime; it is bounded in text,
-//! in time and in what it keeps, and only one runs at once ([`Playground`]).
+//! The text goes through the same checker, evaluator, and backtest as rule files, over the facts in the database. Nothing is saved and
+//! nothing is sent. [`try_out`] works on a blocking thread with limits on text, time, and results. Only one trial runs at a time
+//! ([`Playground`]).
 //!
-//! A database is often younger than a year. What its first sight of a schedule was is then played as if it had been known all the year:
-//! of unlocks and allocations that is what an operator wants to see. Burns, buybacks and rounds are played as they were recorded.
+//! A database is often younger than a year. The baselines of unlocks and allocations are then replayed as if they had been known for
+//! the whole year. Burns, buybacks, and rounds are replayed as they were recorded.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -17,8 +17,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::live::LiveConfig;
 use crate::reload::{self, ReadFiles};
-use engine::diff;
 use engine::route::RouteTree;
+use engine::{diff, removal::ProofPolicy};
 use model::config::StoreSettings;
 use model::{Diagnostic, Endpoint, FeedState, Resource, SourceText, Timestamp, Token, TokenId, VersionRow, Watch};
 use rules::{On, Rule, RuleSet};
@@ -26,34 +26,32 @@ use store::{Store, StoreError};
 use tools::backtest::{self, BacktestNotification, BacktestRun, BacktestSetup, BacktestSummary, History};
 use tools::simulate::{DeliverySetup, Pace};
 
-/// Largest text, bytes.
-pub const MAX_TEXT: usize = 32 * 1024;
-/// Rules of one text.
+pub const MAX_TEXT_BYTES: usize = 32 * 1024;
 const MAX_RULES: usize = 20;
-/// What is played.
+/// The time span of a replay.
 const SPAN: TimeDelta = TimeDelta::days(365);
-/// For a whole request: what is not bounded by these two takes a part of it.
+/// The timeout of a whole request. It includes parts that [`TrialTime`] does not limit.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// Notifications and messages that are kept of a run; more are counted.
+/// The maximum number of notifications and messages kept from a run. Further ones are only counted.
 const MAX_KEPT: usize = 5_000;
-/// How often conditions that read the clock are looked at in the past.
-const LOOK_EVERY: TimeDelta = TimeDelta::hours(6);
-/// The longest `for` that is waited out to see what matches now.
+/// The interval at which a replay evaluates conditions that depend on the time.
+const CHECK_INTERVAL: TimeDelta = TimeDelta::hours(6);
+/// The longest `for` that is replayed to find current matches.
 const MAX_HOLD: TimeDelta = TimeDelta::days(30);
 
-/// How long the database is read at most, and how long is played at most.
+/// The time limits of a trial.
 #[derive(Clone, Copy, Debug)]
 pub struct TrialTime {
     pub read: Duration,
-    pub play: Duration,
+    pub replay: Duration,
 }
 
 impl TrialTime {
-    /// As long as somebody waits for a page.
-    const OF_A_PAGE: Self = Self { read: Duration::from_secs(5), play: Duration::from_secs(10) };
+    /// The limits for a web page.
+    const FOR_PAGE: Self = Self { read: Duration::from_secs(5), replay: Duration::from_secs(10) };
 }
 
-/// What is around rules that are tried.
+/// The config that tried rules run with.
 #[derive(Clone, Copy, Debug)]
 pub struct TrialWorld<'a> {
     pub watch: &'a Watch,
@@ -63,10 +61,10 @@ pub struct TrialWorld<'a> {
 
 impl<'a> TrialWorld<'a> {
     fn setup(&self, rules: &'a RuleSet, delivery: &'a DeliverySetup) -> BacktestSetup<'a> {
-        // What was recorded was proven when it was recorded.
+        // Removals were proven before they were recorded.
         let tolerance = self.settings.tolerance;
-        let diff = diff::Settings { tolerance, removal_confirmations: 1, hold: diff::Hold::Accepted };
-        let pace = Pace { diff, look_every: LOOK_EVERY, poll_every: Some(TimeDelta::minutes(1)) };
+        let diff = diff::Settings { tolerance, proof: ProofPolicy::Immediate };
+        let pace = Pace { diff, evaluate_every: CHECK_INTERVAL, poll_every: Some(TimeDelta::minutes(1)) };
         BacktestSetup { rules, routes: self.routes, delivery, watch: self.watch, pace }
     }
 }
@@ -77,7 +75,7 @@ impl LiveConfig {
     }
 }
 
-/// Lets one rule be tried at once.
+/// Limits trials to one at a time.
 #[derive(Clone, Debug)]
 pub struct Playground(Arc<Semaphore>);
 
@@ -87,47 +85,45 @@ impl Default for Playground {
     }
 }
 
-/// The leave to try one, as long as it is kept.
+/// A permit to run one trial. Dropping it allows the next.
 #[derive(Debug)]
 pub struct TrialPermit {
     _permit: OwnedSemaphorePermit,
 }
 
 impl Playground {
-    /// The leave to try a rule; none while another is tried.
-    pub fn turn(&self) -> Option<TrialPermit> {
+    /// Returns a permit for a trial, or `None` while another one runs.
+    pub fn try_acquire(&self) -> Option<TrialPermit> {
         self.0.clone().try_acquire_owned().ok().map(|_permit| TrialPermit { _permit })
     }
 }
 
-/// What came of a text.
+/// The result of a trial.
 #[derive(Debug)]
 pub struct Trial {
     pub source: SourceText,
-    /// Everything that is wrong with it, or odd.
     pub diagnostics: Vec<Diagnostic>,
-    /// What the rules did; none where the text is wrong.
+    /// `None` if the text has errors.
     pub outcome: Option<TrialOutcome>,
 }
 
 #[derive(Debug)]
 pub struct TrialOutcome {
-    /// What fires now, the nearest decided last.
+    /// The alerts that fire now, in the order in which they were decided.
     pub matches: Vec<Arc<BacktestNotification>>,
-    /// Rules that can match nothing now, since they tell what happens, once.
+    /// Whether all rules report single changes, so that none can match at one moment.
     pub is_once: bool,
-    /// What would have been sent.
     pub run: BacktestRun,
     pub summary: BacktestSummary,
-    /// Since when the database knows any of it.
+    /// The start of the recorded data, if it is younger than the replay.
     pub recorded_since: Option<Timestamp>,
-    /// Tokens that could not be read in time, of how many.
+    /// The number of tokens that could not be read in time, and the total.
     pub left_out: (usize, usize),
-    /// The end of what was to be played.
+    /// The end of the replay, if it is not cut off.
     pub until: Timestamp,
 }
 
-/// What a rule is tried against: one token as the database has it.
+/// The recorded history of one token.
 #[derive(Debug)]
 struct TokenHistory {
     token: Token,
@@ -135,75 +131,76 @@ struct TokenHistory {
     versions: Vec<VersionRow>,
 }
 
-/// Tries a text. Fails where the database cannot be read.
+/// Runs a trial of a text.
 pub async fn try_out(
     store: &Store,
     live: Arc<LiveConfig>,
     text: String,
     now: Timestamp,
-    turn: TrialPermit,
+    permit: TrialPermit,
 ) -> Result<Trial, StoreError> {
     let compiling = (live.clone(), SourceText { file: "playground.toml".into(), text });
     let compiled = tokio::task::spawn_blocking(move || compile(&compiling.0, compiling.1, now)).await;
     let (source, diagnostics, set) = match compiled {
         Ok(compiled) => compiled,
         Err(error) => {
-            tracing::error!(%error, "a rule could not be tried");
+            tracing::error!(%error, "a trial of a rule failed");
             let source = SourceText { file: "playground.toml".into(), text: String::new() };
-            let problem = Diagnostic::error(&source.file, None, "the text could not be checked; the log says why");
+            let problem = Diagnostic::error(&source.file, None, "the text could not be checked: see the log");
             return Ok(Trial { source, diagnostics: vec![problem], outcome: None });
         }
     };
     let Some(set) = set else { return Ok(Trial { source, diagnostics, outcome: None }) };
-    let begun = Instant::now();
+    let started = Instant::now();
     let world = live.trial_world();
-    let (histories, left_out) = read(store, &world, &set, TrialTime::OF_A_PAGE).await?;
-    let read_in = begun.elapsed();
+    let (histories, left_out) = read(store, &world, &set, TrialTime::FOR_PAGE).await?;
+    let read_in = started.elapsed();
     let (silences, acks) = (store.silences(None).await?, store.acks().await?);
-    let playing = tokio::task::spawn_blocking(move || {
-        // Kept until the thread is done, also where whoever asked has gone.
-        let _turn = turn;
-        // Digests tell of more than these rules.
+    let replaying = tokio::task::spawn_blocking(move || {
+        // Held until the thread ends, even if the client disconnects.
+        let _permit = permit;
+        // Digests include more than the tried rules.
         let policy = engine::pipeline::DispatchPolicy { digests: Vec::new(), ..live.policy.clone() };
         let delivery = DeliverySetup { silences, acks, ..DeliverySetup::of(policy) };
-        play(&histories, &live.trial_world(), &set, &delivery, left_out, now)
+        replay(&histories, &live.trial_world(), &set, &delivery, left_out, now)
     });
-    let outcome = playing.await.map_err(|error| tracing::error!(%error, "a rule could not be tried")).ok();
-    tracing::debug!(read_ms = read_in.as_millis(), took_ms = begun.elapsed().as_millis(), "a rule was tried");
+    let outcome = replaying.await.map_err(|error| tracing::error!(%error, "a trial of a rule failed")).ok();
+    tracing::debug!(read_ms = read_in.as_millis(), took_ms = started.elapsed().as_millis(), "trial of a rule ended");
     Ok(Trial { source, diagnostics, outcome })
 }
 
-/// The rules of a text; none where it is wrong.
+/// Compiles a text. The rule set is `None` if there are errors.
 fn compile(live: &LiveConfig, source: SourceText, now: Timestamp) -> (SourceText, Vec<Diagnostic>, Option<RuleSet>) {
     let ReadFiles { set, mut diagnostics, problem, .. } = reload::compile(&live.config, vec![source.clone()], Vec::new(), now);
-    let is_good = problem.is_none();
-    if is_good && set.rules.is_empty() {
-        let message = "there is no rule that is enabled";
-        diagnostics
-            .push(Diagnostic::error(&source.file, None, message).help("write `[[rule]]`, and below it `alert = …`, `on = …`"));
+    let is_valid = problem.is_none();
+    if is_valid && set.rules.is_empty() {
+        let message = "no rule is enabled";
+        diagnostics.push(
+            Diagnostic::error(&source.file, None, message).help("write `[[rule]]`, with `alert = …` and `on = …` below it"),
+        );
     } else if set.rules.len() > MAX_RULES {
-        let message = format!("there are {} rules: at most {MAX_RULES} are tried at once", set.rules.len());
+        let message = format!("the text has {} rules; the limit is {MAX_RULES}", set.rules.len());
         diagnostics.push(Diagnostic::error(&source.file, None, message));
     }
-    let is_usable = is_good && !set.rules.is_empty() && set.rules.len() <= MAX_RULES;
+    let is_usable = is_valid && !set.rules.is_empty() && set.rules.len() <= MAX_RULES;
     (source, diagnostics, is_usable.then_some(set))
 }
 
-/// The tokens that the rules look at, as far as the time reaches, and how many were left out of how many.
+/// Reads the tokens that the rules apply to, until the time is over. Returns the number of tokens left out and the total as well.
 async fn read(
     store: &Store,
     world: &TrialWorld<'_>,
     set: &RuleSet,
     time: TrialTime,
 ) -> Result<(Vec<TokenHistory>, (usize, usize)), StoreError> {
-    let begun = Instant::now();
+    let started = Instant::now();
     let resources = Resource::ALL.to_vec();
-    // A rule on a group, and one that asks for a share of one, looks at all tokens.
+    // A rule on groups, or with a token's share of a group, reads all tokens.
     let is_wide = |rule: &Rule| rule.on == On::Portfolio || !rule.shares().is_empty();
     let mut histories = Vec::new();
     let ids: Vec<TokenId> = store.token_ids(false).await?.into_iter().filter(|id| world.watch.covers(id)).collect();
     for (index, id) in ids.iter().enumerate() {
-        if begun.elapsed() >= time.read {
+        if started.elapsed() >= time.read {
             return Ok((histories, (ids.len() - index, ids.len())));
         }
         let Some(snapshot) = store.tokens(vec![id.clone()], Vec::new()).await?.into_iter().next() else { continue };
@@ -212,13 +209,13 @@ async fn read(
             continue;
         }
         let mut versions = store.versions(id.clone()).await?;
-        versions.retain(|row| resources.iter().any(|resource| *resource == row.resource && set.hears(*resource)));
+        versions.retain(|row| resources.iter().any(|resource| *resource == row.resource && set.subscribes_to(*resource)));
         histories.push(TokenHistory { token, feeds: snapshot.feeds, versions });
     }
     Ok((histories, (0, ids.len())))
 }
 
-fn play(
+fn replay(
     histories: &[TokenHistory],
     world: &TrialWorld<'_>,
     set: &RuleSet,
@@ -227,21 +224,22 @@ fn play(
     now: Timestamp,
 ) -> TrialOutcome {
     let setup = world.setup(set, delivery);
-    let begun = Instant::now();
+    let started = Instant::now();
     let is_in_time =
-        |_: f64| if begun.elapsed() < TrialTime::OF_A_PAGE.play { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+        |_: f64| if started.elapsed() < TrialTime::FOR_PAGE.replay { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
 
     let hold = set.rules.iter().map(|rule| rule.hold).max().unwrap_or_default().clamp(TimeDelta::zero(), MAX_HOLD);
     let from = now - hold - TimeDelta::minutes(10);
-    let present = backtest::run_within(&history(histories, Known::AsNow, from, now), &setup, (from, now), MAX_KEPT, is_in_time);
+    let present =
+        backtest::run_within(&history(histories, Known::CurrentFacts, from, now), &setup, (from, now), MAX_KEPT, is_in_time);
     let ended: HashSet<&str> =
-        present.notifications.iter().filter(|told| told.is_end()).map(|told| told.alert.as_str()).collect();
+        present.notifications.iter().filter(|notified| notified.is_end()).map(|notified| notified.alert.as_str()).collect();
     let mut seen = HashSet::new();
-    let fires = present.notifications.iter().filter(|told| !ended.contains(told.alert.as_str()));
-    let matches = fires.filter(|told| seen.insert(told.alert.clone())).cloned().collect();
+    let fires = present.notifications.iter().filter(|notified| !ended.contains(notified.alert.as_str()));
+    let matches = fires.filter(|notified| seen.insert(notified.alert.clone())).cloned().collect();
 
     let from = now - SPAN;
-    let run = of_last_year(histories, &setup, now, is_in_time);
+    let run = replay_year(histories, &setup, now, is_in_time);
     let began = histories.iter().flat_map(|history| &history.feeds).filter_map(|(_, feed)| feed.baseline_at).min();
     TrialOutcome {
         matches,
@@ -254,28 +252,27 @@ fn play(
     }
 }
 
-fn of_last_year(
+fn replay_year(
     histories: &[TokenHistory],
     setup: &BacktestSetup<'_>,
     now: Timestamp,
     is_in_time: impl FnMut(f64) -> ControlFlow<()>,
 ) -> BacktestRun {
     let from = now - SPAN;
-    backtest::run_within(&history(histories, Known::FromTheStart, from, now), setup, (from, now), MAX_KEPT, is_in_time)
+    backtest::run_within(&history(histories, Known::BaselinesFromStart, from, now), setup, (from, now), MAX_KEPT, is_in_time)
 }
 
-/// What rules would have sent over the last year, without what they match now.
+/// The result of replaying rules over the last year.
 #[derive(Debug)]
 pub struct LastYear {
     pub run: BacktestRun,
-    /// Tokens that could not be read in time, of how many.
+    /// The number of tokens that could not be read in time, and the total.
     pub left_out: (usize, usize),
-    /// Whether all of the year was played.
-    pub is_whole: bool,
+    /// Whether the replay covers the whole year and all tokens.
+    pub is_complete: bool,
 }
 
-/// Plays rules over the last year as the database recorded it, with nothing silenced, for as long as `time` allows. Fails where the
-/// database cannot be read.
+/// Replays rules over the recorded facts of the last year, without silences and acknowledgements, within the limits of `time`.
 pub async fn last_year(
     store: &Store,
     world: &TrialWorld<'_>,
@@ -287,47 +284,47 @@ pub async fn last_year(
     let (histories, left_out) = read(store, world, set, time).await?;
     let policy = engine::pipeline::DispatchPolicy { digests: Vec::new(), ..policy.clone() };
     let delivery = DeliverySetup::of(policy);
-    let begun = Instant::now();
-    let is_in_time = |_: f64| if begun.elapsed() < time.play { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
-    let run = of_last_year(&histories, &world.setup(set, &delivery), now, is_in_time);
-    let is_whole = run.to >= now && run.uncounted == 0 && left_out.0 == 0;
-    Ok(LastYear { run, left_out, is_whole })
+    let started = Instant::now();
+    let is_in_time = |_: f64| if started.elapsed() < time.replay { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+    let run = replay_year(&histories, &world.setup(set, &delivery), now, is_in_time);
+    let is_complete = run.to >= now && run.uncounted == 0 && left_out.0 == 0;
+    Ok(LastYear { run, left_out, is_complete })
 }
 
-/// Whether a rule tells what happens once, and so matches nothing at any one moment.
+/// Returns whether a rule on this target reports single changes, which match at no later moment.
 fn is_once(on: On) -> bool {
     matches!(on, On::Change(..) | On::Record(Resource::Burn | Resource::Buyback | Resource::Funding))
 }
 
-/// What of the past a run is told.
+/// The facts that a replay treats as known from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
-    /// What stands now, as if it had stood from the first instant.
-    AsNow,
-    /// What was recorded; and from the first instant what the first sight of a schedule brought.
-    FromTheStart,
+    /// All current facts count as known from the start.
+    CurrentFacts,
+    /// Facts count from when they were recorded, except baselines of schedules, which count from the start.
+    BaselinesFromStart,
 }
 
 fn history(histories: &[TokenHistory], known: Known, from: Timestamp, to: Timestamp) -> History {
     let mut history = History::default();
     for TokenHistory { token, feeds, versions } in histories {
-        let (feeds, rows) = as_if(feeds, versions, known, from);
+        let (feeds, rows) = shift_times(feeds, versions, known, from);
         history.record(token, &feeds, rows, from, to);
     }
     history.sort();
     history
 }
 
-/// Feeds and versions with the times at which a run is to learn of them.
-fn as_if(
+/// Returns feeds and versions with the times at which the replay reads them.
+fn shift_times(
     feeds: &[(Endpoint, FeedState)],
     versions: &[VersionRow],
     known: Known,
     from: Timestamp,
 ) -> (Vec<(Endpoint, FeedState)>, Vec<VersionRow>) {
     let is_moved = |resource: Option<Resource>| match known {
-        Known::AsNow => true,
-        Known::FromTheStart => matches!(resource, Some(Resource::Unlock | Resource::Allocation)),
+        Known::CurrentFacts => true,
+        Known::BaselinesFromStart => matches!(resource, Some(Resource::Unlock | Resource::Allocation)),
     };
     let baseline = |resource: Resource| {
         let own = feeds.iter().filter(|(endpoint, _)| endpoint.is_per_token() && endpoint.resource() == Some(resource));
@@ -341,7 +338,7 @@ fn as_if(
         (*endpoint, feed)
     });
     let rows = versions.iter().cloned().map(|mut row| {
-        let is_first = known == Known::AsNow || baseline(row.resource).is_some_and(|at| row.at <= at);
+        let is_first = known == Known::CurrentFacts || baseline(row.resource).is_some_and(|at| row.at <= at);
         if is_moved(Some(row.resource)) && is_first {
             row.at = row.at.min(from);
         }

@@ -1,24 +1,29 @@
-//! Readiness: whether the daemon works, and why not where it does not; with what else it knows of itself.
+//! The readiness of the daemon.
 //!
-//! Here it is decided what makes the daemon not ready and what makes it ready again; the app, the schedule and the reload say what
-//! happened, and `/-/ready`, the status page and systemd show it.
+//! [`not_ready`] decides. The app, the schedule, and a reload record their state in [`Readiness`]; `/-/ready`, the status page, and
+//! systemd show it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::ui::view::{DaemonView, RulesView};
+use crate::view::{DaemonView, RulesView};
 use engine::self_monitor::SourceState;
 use model::{Diagnostic, SourceText, Timestamp};
 use tools::ruletest::TestOutcome;
 
-/// Why the daemon is not ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    Starting,
+    Running,
+    Stopping,
+}
+
+/// The reason why the daemon is not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotReady {
-    /// It has just begun.
     Starting,
-    /// It was asked to stop.
     Stopping,
-    /// The last cycle could not use the database; with the error, for people.
+    /// The database could not be used, with the error.
     StoreFails(String),
 }
 
@@ -32,25 +37,39 @@ impl fmt::Display for NotReady {
     }
 }
 
-/// What the rule files were when they were last read, good or bad.
+/// Decides whether the daemon is ready: `None` if it is. `store_failure` is the error of the last use of the database, if it failed.
+///
+/// Neither a source that cannot be polled nor rule files with errors count: the daemon continues with the known facts and the last
+/// valid rules. A standby instance is in [`Phase::Running`].
+pub fn not_ready(phase: Phase, store_failure: Option<&str>) -> Option<NotReady> {
+    match (phase, store_failure) {
+        (Phase::Stopping, _) => Some(NotReady::Stopping),
+        (_, Some(error)) => Some(NotReady::StoreFails(error.to_owned())),
+        (Phase::Starting, None) => Some(NotReady::Starting),
+        (Phase::Running, None) => None,
+    }
+}
+
+/// The rule files as they were last read, with or without errors.
 #[derive(Clone, Debug)]
 pub struct RuleLoad {
     pub at: Timestamp,
-    /// Everything that was found in them.
+    /// All errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
     pub texts: Vec<SourceText>,
-    /// How the tests beside them ended; none where they were not run, as at a start.
+    /// The results of the rule tests. `None` if they were not run, as at a start.
     pub outcomes: Option<Vec<TestOutcome>>,
 }
 
-/// What the daemon knows of itself. Cheap to clone; clones share it.
+/// The state of the daemon. Cheap to clone; clones share it.
 #[derive(Clone, Debug)]
 pub struct Readiness(Arc<Mutex<DaemonState>>);
 
 #[derive(Debug)]
 struct DaemonState {
     started_at: Timestamp,
-    not_ready: Option<NotReady>,
+    phase: Phase,
+    store_failure: Option<String>,
     last_cycle: Option<(Timestamp, String)>,
     rules: Option<u32>,
     rules_problem: Option<String>,
@@ -58,15 +77,21 @@ struct DaemonState {
     source: Option<SourceState>,
     last_load: Option<Arc<RuleLoad>>,
     texts: Arc<Vec<SourceText>>,
-    standing: Option<String>,
+    instance_role: Option<String>,
+}
+
+impl DaemonState {
+    fn not_ready(&self) -> Option<NotReady> {
+        not_ready(self.phase, self.store_failure.as_deref())
+    }
 }
 
 impl Readiness {
-    /// Of a daemon that has just begun and is not ready.
     pub fn starting(at: Timestamp) -> Self {
         Self(Arc::new(Mutex::new(DaemonState {
             started_at: at,
-            not_ready: Some(NotReady::Starting),
+            phase: Phase::Starting,
+            store_failure: None,
             last_cycle: None,
             rules: None,
             rules_problem: None,
@@ -74,7 +99,7 @@ impl Readiness {
             source: None,
             last_load: None,
             texts: Arc::default(),
-            standing: None,
+            instance_role: None,
         })))
     }
 
@@ -82,32 +107,32 @@ impl Readiness {
         read(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub fn set_ready(&self) {
-        self.with(|state| state.not_ready = None);
+    pub fn set_phase(&self, phase: Phase) {
+        self.with(|state| state.phase = phase);
     }
 
-    /// It does not (or no longer) work.
-    pub fn set_not_ready(&self, reason: NotReady) {
-        self.with(|state| state.not_ready = Some(reason));
+    /// Records that the database could not be used.
+    pub fn set_store_failure(&self, error: String) {
+        self.with(|state| state.store_failure = Some(error));
     }
 
-    /// Whether it is the active one of several instances, in words for people.
-    pub fn stands(&self, text: &str) {
-        self.with(|state| state.standing = Some(text.to_owned()));
+    /// Records that the database was used without an error.
+    pub fn clear_store_failure(&self) {
+        self.with(|state| state.store_failure = None);
     }
 
-    /// A cycle used the database: where that was the reason, it is ready again.
-    pub fn store_works(&self) {
-        self.with(|state| drop(state.not_ready.take_if(|reason| matches!(reason, NotReady::StoreFails(_)))));
+    /// Records whether this is the active one of several instances, as a text for users.
+    pub fn set_instance_role(&self, role: &str) {
+        self.with(|state| state.instance_role = Some(role.to_owned()));
     }
 
-    /// A cycle ended; `text` is what its report says in a line.
-    pub fn cycle_ended(&self, at: Timestamp, text: impl Into<String>) {
-        self.with(|state| state.last_cycle = Some((at, text.into())));
+    /// Records the end of a cycle, with its report in one line.
+    pub fn set_last_cycle(&self, at: Timestamp, report: impl Into<String>) {
+        self.with(|state| state.last_cycle = Some((at, report.into())));
     }
 
-    /// So many rules are at work, from files that were good.
-    pub fn rules_loaded(&self, at: Timestamp, count: usize) {
+    /// Records that the rules of valid files are active.
+    pub fn set_rules_loaded(&self, at: Timestamp, count: usize) {
         self.with(|state| {
             state.rules = Some(u32::try_from(count).unwrap_or(u32::MAX));
             state.rules_problem = None;
@@ -115,45 +140,43 @@ impl Readiness {
         });
     }
 
-    /// The files are bad; the rules before them go on working.
-    pub fn reload_failed(&self, at: Timestamp, problem: impl Into<String>) {
+    /// Records that the files have errors. The rules before them stay active.
+    pub fn set_reload_failed(&self, at: Timestamp, problem: impl Into<String>) {
         self.with(|state| {
             state.rules_problem = Some(problem.into());
             state.last_reload_at = Some(at);
         });
     }
 
-    /// The files were read.
-    pub fn rules_read(&self, load: RuleLoad) {
+    pub fn set_last_load(&self, load: RuleLoad) {
         self.with(|state| state.last_load = Some(Arc::new(load)));
     }
 
-    /// What came of the last reading; none before the first.
+    /// The result of the last read of the rule files. `None` before the first.
     pub fn last_load(&self) -> Option<Arc<RuleLoad>> {
         self.with(|state| state.last_load.clone())
     }
 
-    /// The rules at work are those of these files.
-    pub fn texts_at_work(&self, texts: Vec<SourceText>) {
+    /// Sets the files of the active rules.
+    pub fn set_texts(&self, texts: Vec<SourceText>) {
         self.with(|state| state.texts = Arc::new(texts));
     }
 
-    /// The files of the rules at work.
+    /// The files of the active rules.
     pub fn texts(&self) -> Arc<Vec<SourceText>> {
         self.with(|state| state.texts.clone())
     }
 
-    /// Why it is not ready; none where it is.
+    /// The reason why the daemon is not ready. `None` if it is.
     pub fn not_ready(&self) -> Option<NotReady> {
-        self.with(|state| state.not_ready.clone())
+        self.with(|state| state.not_ready())
     }
 
-    /// How the source stands: a daemon that cannot ask it is ready all the same, since it goes on with what it knows.
-    pub fn source_is(&self, state: SourceState) {
+    pub fn set_source(&self, state: SourceState) {
         self.with(|daemon| daemon.source = Some(state));
     }
 
-    /// How the source stood when that was last looked at.
+    /// The state of the source. `None` until it was first read from the database.
     pub fn source(&self) -> Option<SourceState> {
         self.with(|daemon| daemon.source)
     }
@@ -163,14 +186,17 @@ impl Readiness {
     }
 
     pub fn view(&self) -> DaemonView {
-        self.with(|state| DaemonView {
-            ready: state.not_ready.is_none(),
-            reason: state.not_ready.as_ref().map(ToString::to_string),
-            started_at: state.started_at,
-            last_cycle_at: state.last_cycle.as_ref().map(|(at, _)| *at),
-            last_cycle: state.last_cycle.as_ref().map(|(_, text)| text.clone()),
-            last_reload_at: state.last_reload_at,
-            standing: state.standing.clone(),
+        self.with(|state| {
+            let not_ready = state.not_ready();
+            DaemonView {
+                ready: not_ready.is_none(),
+                reason: not_ready.map(|reason| reason.to_string()),
+                started_at: state.started_at,
+                last_cycle_at: state.last_cycle.as_ref().map(|(at, _)| *at),
+                last_cycle: state.last_cycle.as_ref().map(|(_, text)| text.clone()),
+                last_reload_at: state.last_reload_at,
+                standby_reason: state.instance_role.clone(),
+            }
         })
     }
 }

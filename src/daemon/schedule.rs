@@ -1,9 +1,8 @@
-//! From the tick of a cron pattern to a run of its job: one run of a job at a time, missed slots made up for once.
+//! Runs the jobs of `[schedule]`: each job at its slots, one run of a job at a time, and a missed slot once.
 //!
-//! The ticker is `tokio-cron-scheduler`, used for single shots only: it would freeze a zone's offset when a job is made, and may fire
-//! up to a second early. So each slot is computed afresh by [`Slots`], the job waits for the rest of the second, and the next slot is
-//! armed when the run is over; a run that outlasts its interval skips the slots that it covers. And it goes by the wall clock, which
-//! may be set: a guard takes what it passes over.
+//! `tokio-cron-scheduler` drives this: it ticks once a second, and each tick starts the jobs that are due. It does not get
+//! the patterns themselves, because it freezes the UTC offset of a time zone when a job is created; [`Slots`] computes each slot when
+//! it is needed. A run that outlasts its interval skips the slots that it covers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -12,18 +11,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use tokio_cron_scheduler::{Job as Shot, JobScheduler, JobSchedulerError};
+use tokio_cron_scheduler::{Job as CronJob, JobScheduler, JobSchedulerError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use engine::slot::{SlotError, Slots};
 use model::{Clock, Endpoint, Timestamp, config};
 
-/// How often the guard looks for slots that the ticker passed over.
-const GUARD: Duration = Duration::from_secs(5);
-/// How early a single shot may come, and how late before the guard takes its slot.
-const SHOT_SLACK: TimeDelta = TimeDelta::seconds(2);
+/// The pattern of the tick, in UTC: every second.
+const TICK: &str = "* * * * * *";
+/// The interval of a second, plain timer for the same tick: the cron scheduler goes by the wall clock and stops ticking for as long as
+/// that clock is set back.
+const FALLBACK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What a schedule runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Job {
     Poll(Endpoint),
@@ -48,8 +47,11 @@ impl Job {
     }
 }
 
-/// The jobs of a config with their slots; those that are off are left out.
-/// Fails with the first pattern or zone that cannot be read, with its key. The check of the config finds all of them.
+/// Returns the jobs of a config with their slots, without jobs that are off.
+///
+/// # Errors
+///
+/// Fails with the key of the first pattern or time zone that is not valid. The config check reports all of them.
 pub fn jobs(schedule: &config::ScheduleSettings) -> Result<Vec<(Job, Slots)>, (&'static str, SlotError)> {
     let pattern_of = |endpoint| match endpoint {
         Endpoint::TokenList => &schedule.token_list,
@@ -74,7 +76,8 @@ pub fn jobs(schedule: &config::ScheduleSettings) -> Result<Vec<(Job, Slots)>, (&
     Ok(jobs)
 }
 
-/// The slot that a job missed while nobody ran it: the last one, once, however many there were. A job that never ran is due at once.
+/// Returns the last slot that a job missed while the daemon was down, or `now` if the job never ran. Earlier missed slots are
+/// skipped.
 pub fn missed(slots: &Slots, last_run: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
     match (slots.last(now), last_run) {
         (_, None) => Some(now),
@@ -83,16 +86,15 @@ pub fn missed(slots: &Slots, last_run: Option<Timestamp>, now: Timestamp) -> Opt
     }
 }
 
-/// What runs a job for a slot.
+/// Runs a job for a slot.
 pub type RunJob = Arc<dyn Fn(Job, Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
-/// The ticker at work.
 pub struct Scheduler {
-    inner: Arc<Ticker>,
+    cron: JobScheduler,
+    runner: Arc<JobRunner>,
 }
 
-struct Ticker {
-    ticker: JobScheduler,
+struct JobRunner {
     clock: Clock,
     run: RunJob,
     running: TaskTracker,
@@ -102,206 +104,165 @@ struct Ticker {
 
 #[derive(Default)]
 struct JobStates {
-    /// When each is due; replaced by a reload.
     slots: BTreeMap<Job, Slots>,
-    /// The slot that each job waits for: a shot for any other is void.
-    armed: BTreeMap<Job, Timestamp>,
-    /// Jobs that run, or are about to make up for a slot: they arm themselves once they have.
+    /// The slot that each idle job waits for.
+    next: BTreeMap<Job, Timestamp>,
+    /// The jobs that run now. Each one's next slot is computed when its run ends.
     busy: BTreeSet<Job>,
 }
 
 impl Scheduler {
-    /// Starts the ticker. `last_runs` are the slots that jobs last ran for: what was missed since is made up for first.
-    /// Fails where the ticker does not start.
+    /// Starts the schedule. `last_runs` are the slots that jobs last ran for: a slot missed since then is run first.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the cron scheduler does not start.
     pub async fn start(
         jobs: Vec<(Job, Slots)>,
         last_runs: &[(String, Timestamp)],
         clock: Clock,
         run: RunJob,
     ) -> Result<Self, JobSchedulerError> {
-        let ticker = JobScheduler::new().await?;
-        ticker.start().await?;
-        let inner = Arc::new(Ticker {
-            ticker,
+        let runner = Arc::new(JobRunner {
             clock,
             run,
             running: TaskTracker::new(),
             stop: CancellationToken::new(),
             jobs: Mutex::default(),
         });
-        inner.running.spawn(inner.clone().guard());
-        let schedule = Self { inner };
-        schedule.replace(jobs, last_runs).await;
+        let schedule = Self { cron: JobScheduler::new().await?, runner };
+        schedule.replace(jobs, last_runs);
+        let ticking = schedule.runner.clone();
+        let tick = CronJob::new_async(TICK, move |_, _| {
+            ticking.tick();
+            Box::pin(std::future::ready(()))
+        })?;
+        schedule.cron.add(tick).await?;
+        schedule.cron.start().await?;
+        schedule.runner.running.spawn(schedule.runner.clone().tick_by_timer());
         Ok(schedule)
     }
 
-    /// Goes by these jobs from now on. Runs in hand end first; a job that was on before takes its next slot, one that was not makes
-    /// up for what it missed since `last_runs`.
-    pub async fn replace(&self, jobs: Vec<(Job, Slots)>, last_runs: &[(String, Timestamp)]) {
-        let now = self.inner.clock.now();
-        let (mut late, mut waiting) = (Vec::new(), Vec::new());
+    /// Replaces the jobs. Current runs end first. A job that was scheduled before waits for its next slot; a new one runs at once if it
+    /// missed a slot since `last_runs`.
+    pub fn replace(&self, jobs: Vec<(Job, Slots)>, last_runs: &[(String, Timestamp)]) {
+        let now = self.runner.clock.now();
+        let mut missed_slots = Vec::new();
         {
-            let mut known = self.inner.jobs();
-            let before = std::mem::replace(&mut known.slots, jobs.iter().cloned().collect());
-            let armed = std::mem::take(&mut known.armed);
-            let untaken = |job: &Job| armed.get(job).copied().filter(|slot| *slot <= now);
+            let mut states = self.runner.jobs();
+            let before = std::mem::replace(&mut states.slots, jobs.iter().cloned().collect());
+            let next = std::mem::take(&mut states.next);
             for (job, slots) in jobs {
                 let last_run = last_runs.iter().find(|(name, _)| name == job.as_str()).map(|(_, slot)| *slot);
-                let due = if before.contains_key(&job) { untaken(&job) } else { missed(&slots, last_run, now) };
+                let due = match before.contains_key(&job) {
+                    true => next.get(&job).copied().filter(|slot| *slot <= now),
+                    false => missed(&slots, last_run, now),
+                };
                 match due {
-                    _ if known.busy.contains(&job) => {}
+                    _ if states.busy.contains(&job) => {}
                     Some(slot) => {
-                        known.busy.insert(job);
-                        late.push((job, slot));
+                        states.busy.insert(job);
+                        missed_slots.push((job, slot));
                     }
-                    None => waiting.push(job),
+                    None => states.wait_for_next(job, now),
                 }
             }
         }
-        for job in waiting {
-            self.inner.clone().arm(job, now).await;
-        }
-        // The lists say what the others ask, so they go first; a long first read must hold up nobody else.
-        let (first, rest): (Vec<_>, Vec<_>) =
-            late.into_iter().partition(|(job, ..)| matches!(job, Job::Poll(Endpoint::TokenList | Endpoint::Upcoming)));
-        let this = self.inner.clone();
-        self.inner.running.spawn(async move {
-            for (job, slot) in first {
-                this.clone().make_up(job, slot).await;
+        // The lists determine what the other jobs poll, so they run first; the rest run side by side.
+        let (lists, rest): (Vec<_>, Vec<_>) =
+            missed_slots.into_iter().partition(|(job, _)| matches!(job, Job::Poll(Endpoint::TokenList | Endpoint::Upcoming)));
+        let runner = self.runner.clone();
+        self.runner.running.spawn(async move {
+            for (job, slot) in lists {
+                runner.clone().run(job, slot).await;
             }
             for (job, slot) in rest {
-                this.running.spawn(this.clone().make_up(job, slot));
+                runner.running.spawn(runner.clone().run(job, slot));
             }
         });
     }
 
-    /// A job whose slot came more than `patience` ago and was not taken, though it is not running: the ticker stands still.
+    /// Returns an idle job whose slot came more than `patience` ago: the schedule does not tick.
     pub fn overdue(&self, patience: TimeDelta) -> Option<(Job, Timestamp)> {
-        let late = self.inner.clock.now() - patience;
-        self.inner.jobs().armed.iter().find(|(_, slot)| **slot < late).map(|(job, slot)| (*job, *slot))
+        let late = self.runner.clock.now() - patience;
+        self.runner.jobs().next.iter().find(|(_, slot)| **slot < late).map(|(job, slot)| (*job, *slot))
     }
 
-    /// Takes no new slot, and waits for the runs in hand, at most `deadline`. Whether they ended in time.
+    /// Starts no more runs and waits up to `deadline` for the current ones. Returns whether all of them ended.
     pub async fn stop(&self, deadline: Duration) -> bool {
-        self.inner.stop.cancel();
-        self.inner.running.close();
-        let ended = tokio::time::timeout(deadline, self.inner.running.wait()).await.is_ok();
-        if let Err(error) = self.inner.ticker.clone().shutdown().await {
-            tracing::debug!(%error, "the ticker was down already");
+        self.runner.stop.cancel();
+        self.runner.running.close();
+        let ended = tokio::time::timeout(deadline, self.runner.running.wait()).await.is_ok();
+        if let Err(error) = self.cron.clone().shutdown().await {
+            tracing::debug!(%error, "the cron scheduler was already shut down");
         }
         ended
     }
 }
 
-impl Ticker {
+impl JobStates {
+    /// Has an idle job wait for its first slot after `after`. A job that left the schedule waits for none.
+    fn wait_for_next(&mut self, job: Job, after: Timestamp) {
+        let Some(slots) = self.slots.get(&job) else { return };
+        match slots.next(after) {
+            Some(slot) => {
+                self.next.insert(job, slot);
+            }
+            None => tracing::warn!(job = job.as_str(), "the cron pattern has no future match: the job will not run again"),
+        }
+    }
+
+    /// Takes the due slots and marks their jobs as busy.
+    fn take_due(&mut self, now: Timestamp) -> Vec<(Job, Timestamp)> {
+        for (job, slot) in &mut self.next {
+            // The clock may have been set back: then an earlier slot comes first.
+            let earlier = self.slots.get(job).and_then(|slots| slots.next(now));
+            *slot = earlier.map_or(*slot, |earlier| earlier.min(*slot));
+        }
+        let due: Vec<(Job, Timestamp)> = self.next.extract_if(.., |_, slot| *slot <= now).collect();
+        self.busy.extend(due.iter().map(|(job, _)| *job));
+        due
+    }
+}
+
+impl JobRunner {
     fn jobs(&self) -> MutexGuard<'_, JobStates> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Arms the next slot of a job that is on.
-    fn arm(self: Arc<Self>, job: Job, after: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(async move {
-            let slot = {
-                let mut jobs = self.jobs();
-                jobs.busy.remove(&job);
-                let Some(slots) = jobs.slots.get(&job) else { return };
-                let Some(slot) = slots.next(after) else {
-                    tracing::warn!(job = job.as_str(), "the pattern has no further slot: the job rests");
-                    return;
-                };
-                jobs.armed.insert(job, slot);
-                slot
-            };
-            let wait = (slot - self.clock.now()).max(TimeDelta::zero()).to_std().unwrap_or_default();
-            let this = self.clone();
-            let shot = Shot::new_one_shot_async(wait, move |_, _| {
-                let this = this.clone();
-                Box::pin(async move { this.take(job, slot) })
-            });
-            match shot {
-                Ok(shot) => {
-                    if let Err(error) = self.ticker.add(shot).await {
-                        tracing::error!(job = job.as_str(), %error, "cannot arm the next slot: the job stands still until a restart");
-                    }
-                }
-                Err(error) => {
-                    tracing::error!(job = job.as_str(), %error, "cannot make the next slot: the job stands still until a restart")
-                }
-            }
-        })
+    /// Starts the due jobs.
+    fn tick(self: &Arc<Self>) {
+        if self.stop.is_cancelled() {
+            return;
+        }
+        let due = self.jobs().take_due(self.clock.now());
+        for (job, slot) in due {
+            self.running.spawn(self.clone().run(job, slot));
+        }
     }
 
-    /// Takes the slots that the ticker passed over, since the wall clock by which it goes was set back; and where our own time was,
-    /// has each job wait for the slot that now comes next.
-    async fn guard(self: Arc<Self>) {
+    async fn tick_by_timer(self: Arc<Self>) {
         loop {
             tokio::select! {
-                () = tokio::time::sleep(GUARD) => {}
+                () = tokio::time::sleep(FALLBACK_INTERVAL) => self.tick(),
                 () = self.stop.cancelled() => return,
             }
-            let now = self.clock.now();
-            let mut due = Vec::new();
-            {
-                let JobStates { slots, armed, .. } = &mut *self.jobs();
-                for (job, slot) in armed {
-                    let next = slots.get(job).and_then(|slots| slots.next(now));
-                    *slot = next.map_or(*slot, |next| next.min(*slot));
-                    if *slot <= now - SHOT_SLACK {
-                        due.push((*job, *slot));
-                    }
-                }
-            }
-            for (job, slot) in due {
-                self.clone().take(job, slot);
-            }
         }
     }
 
-    /// Runs a job for a slot that was missed, then arms the next one.
-    async fn make_up(self: Arc<Self>, job: Job, slot: Timestamp) {
+    /// Runs a busy job for its slot; then it waits for its next one.
+    async fn run(self: Arc<Self>, job: Job, slot: Timestamp) {
         if self.stop.is_cancelled() {
             return;
         }
-        self.run_once(job, slot).await;
-        let after = self.clock.now().max(slot);
-        self.arm(job, after).await;
-    }
-
-    /// Runs the job in a task of its own: a run that panics must not end the job.
-    async fn run_once(&self, job: Job, slot: Timestamp) {
+        // In a task of its own: a run that panics must not end the job.
         if let Err(error) = tokio::spawn((self.run)(job, slot)).await {
-            tracing::error!(job = job.as_str(), %error, "a run ended abnormally; the next slot is taken as usual");
+            tracing::error!(job = job.as_str(), %error, "a run panicked; the job will run again at its next slot");
         }
-    }
-
-    /// Runs the job for its slot in a task of its own, so that stopping can wait for it, then arms the next slot.
-    fn take(self: Arc<Self>, job: Job, slot: Timestamp) {
-        if self.stop.is_cancelled() {
-            return;
-        }
-        let this = self.clone();
-        self.running.spawn(async move {
-            let rest = (slot - this.clock.now()).max(TimeDelta::zero());
-            if rest > SHOT_SLACK {
-                return; // the wall clock was set: the guard takes it when its time has come
-            }
-            let rest = rest.to_std().unwrap_or_default();
-            tokio::select! {
-                () = tokio::time::sleep(rest) => {}
-                () = this.stop.cancelled() => return,
-            }
-            {
-                let mut jobs = this.jobs();
-                if jobs.armed.get(&job) != Some(&slot) {
-                    return;
-                }
-                jobs.armed.remove(&job);
-                jobs.busy.insert(job);
-            }
-            this.run_once(job, slot).await;
-            let after = this.clock.now().max(slot);
-            this.clone().arm(job, after).await;
-        });
+        let after = self.clock.now().max(slot);
+        let mut jobs = self.jobs();
+        jobs.busy.remove(&job);
+        jobs.wait_for_next(job, after);
     }
 }
 

@@ -1,6 +1,6 @@
-//! What systemd is told: readiness, status, stopping, and a watchdog that is fed by progress alone.
+//! Notifications to systemd: readiness, status, stopping, and a watchdog that is only fed while there is progress.
 //!
-//! Outside of systemd (no `NOTIFY_SOCKET`) all of it does nothing.
+//! Without systemd (no `NOTIFY_SOCKET`), they have no effect.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,110 +8,98 @@ use std::time::Duration;
 
 use sd_notify::NotifyState;
 
-/// Longest status line, characters.
 const MAX_STATUS_CHARS: usize = 200;
 
-/// A count that rises with each thing done: a tick, an attempt, a pass of the dispatcher. Cheap to clone; clones share it.
+/// A counter that rises with each step of a loop. Cheap to clone; clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct ProgressMarker(Arc<AtomicU64>);
 
 impl ProgressMarker {
-    /// Something was done.
     pub fn mark(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How much was done so far.
     pub fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// The daemon works; with what `status` shows.
+/// Notifies systemd that the daemon is ready, with a status.
 pub fn ready(status: &str) {
     notify(&[NotifyState::Ready, NotifyState::Status(&one_line(status))]);
 }
 
-/// What `systemctl status` shows: one line, cut where it is long.
+/// Sets the status that `systemctl status` shows.
 pub fn status(text: &str) {
     notify(&[NotifyState::Status(&one_line(text))]);
 }
 
-/// A start that takes its time: what it is at, and that `longer` more is nothing to worry about.
-pub fn starting(text: &str, longer: Duration) {
-    let micros = u32::try_from(longer.as_micros()).unwrap_or(u32::MAX);
-    notify(&[NotifyState::ExtendTimeoutUsec(micros), NotifyState::Status(&one_line(text))]);
-}
-
-/// The daemon reads its files again; [`ready`] says when that is over, whatever came of it.
+/// Notifies systemd that a reload began. Must be followed by [`ready`], even if the reload fails.
 pub fn reloading() {
-    // Without the time, systemd would not believe the first line either.
+    // systemd requires the time together with the state.
     if let Ok(now) = NotifyState::monotonic_usec_now() {
         notify(&[NotifyState::Reloading, now]);
     }
 }
 
-/// The daemon is leaving.
+/// Notifies systemd that the daemon is stopping.
 pub fn stopping(status: &str) {
     notify(&[NotifyState::Stopping, NotifyState::Status(&one_line(status))]);
 }
 
-/// Feeds the watchdog for as long as every one of `markers` goes on rising; returns at once where systemd asked for no watchdog.
-///
-/// Each marker must rise at least once within the watchdog's time (`WatchdogSec`): the loops behind them wake at least every few
-/// seconds for this. One loop that hangs starves the watchdog, and systemd restarts the daemon; the database makes that safe.
-///
-/// `markers` is asked each time: a reload may add loops and end others.
+/// Feeds the watchdog while every marker rises. Returns at once if the unit has no watchdog. Each marker must rise at least once per
+/// `WatchdogSec`, so the loops wake every few seconds. If one loop hangs, systemd restarts the daemon, which is always safe. `markers`
+/// is called each time, because a reload may add or end loops.
 pub async fn feed_watchdog(markers: impl Fn() -> Vec<ProgressMarker>) {
     let Some(limit) = sd_notify::watchdog_enabled() else { return };
-    // Asked four times within the limit, each loop may take half of it before it looks hung.
+    // With four checks per limit, a loop may take half of the limit before it counts as hung.
     let pause = (limit / 4).max(Duration::from_millis(100));
-    let mut watch = MarkerWatch::over(markers());
+    let mut watch = MarkerWatch::new(markers());
     notify(&[NotifyState::Watchdog]);
     loop {
         tokio::time::sleep(pause).await;
-        watch.follow(markers());
-        if watch.all_moved() {
+        watch.set_markers(markers());
+        if watch.all_risen() {
             notify(&[NotifyState::Watchdog]);
         }
     }
 }
 
-/// Markers with what they showed when all had last moved.
+/// Markers with their counts when all had last risen.
 struct MarkerWatch {
     markers: Vec<(ProgressMarker, u64)>,
 }
 
 impl MarkerWatch {
-    fn over(markers: Vec<ProgressMarker>) -> Self {
+    fn new(markers: Vec<ProgressMarker>) -> Self {
         Self { markers: markers.into_iter().map(|marker| (marker.clone(), marker.count())).collect() }
     }
 
-    /// Follows these markers from now on; those that it knows go on from what they showed.
-    fn follow(&mut self, markers: Vec<ProgressMarker>) {
+    /// Replaces the markers. Known markers keep their last count.
+    fn set_markers(&mut self, markers: Vec<ProgressMarker>) {
         let seen = |marker: &ProgressMarker| {
             self.markers.iter().find(|(known, _)| Arc::ptr_eq(&known.0, &marker.0)).map_or(marker.count(), |(_, seen)| *seen)
         };
         self.markers = markers.into_iter().map(|marker| (marker.clone(), seen(&marker))).collect();
     }
 
-    /// Whether every marker has risen since this was last true.
-    fn all_moved(&mut self) -> bool {
-        let all_moved = self.markers.iter().all(|(marker, seen)| marker.count() != *seen);
-        if all_moved {
+    /// Returns `true` if every marker has risen since the last `true`.
+    fn all_risen(&mut self) -> bool {
+        let all_risen = self.markers.iter().all(|(marker, seen)| marker.count() != *seen);
+        if all_risen {
             self.markers.iter_mut().for_each(|(marker, seen)| *seen = marker.count());
         }
-        all_moved
+        all_risen
     }
 }
 
 fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::debug!(%error, "systemd was not told");
+        tracing::debug!(%error, "cannot notify systemd");
     }
 }
 
-/// A status must be one line: a line break would begin another assignment.
+/// Makes a status one line of limited length, because a line break would start another assignment.
 fn one_line(text: &str) -> String {
     model::text::harmless(text).chars().take(MAX_STATUS_CHARS).collect()
 }

@@ -1,79 +1,79 @@
-//! How many credits may be spent now, so that they last until the quota resets. Pure: values and `now` in, a decision out.
+//! The credit budget: how many credits may be spent now, so that they last until the quota resets. Pure.
 //!
-//! What is left is spread evenly over the days to `resetAt`; what a day leaves over goes to the days after it. A share stays in
-//! reserve for events that are near and for proof of what an earlier answer left open. What was told to have changed may run ahead of
-//! the even pace, since sources correct many schedules in one hour. Nothing is asked once nothing is left, since a refusal for an
-//! exhausted quota cannot be told from one for haste.
+//! The remaining credits are spread evenly over the days until `resetAt`, and unused credits of a day go to the following days. A reserve
+//! is kept for near events and for removal proofs. Polls for reported changes may run ahead of the even pace, because sources correct many
+//! schedules within one hour. With no credits left, nothing is polled at all, because the API rejects requests over the quota and requests
+//! over the rate limit with the same status.
 //!
-//! The `ledger` counts: each request is reserved before it is sent, and settled at what it cost, or may have cost. The `period` says
-//! when counting begins anew, whatever the clocks say.
+//! The `ledger` reserves credits before each request and settles the actual cost. The `period` module decides when a quota period ends,
+//! even with a wrong clock.
 
 mod ledger;
 mod period;
 
 use chrono::{Datelike, Months, NaiveTime, TimeDelta};
 
-pub use ledger::{Booked, Booking, Grant, book, is_fresh, left, settle};
+pub use ledger::{Grant, ReservationRequest, Reserved, is_fresh, left, reserve, settle};
 use model::{CreditState, Timestamp, config};
 pub use period::rolled;
 
-/// Why something is asked; the earlier ones come first, and may spend more.
+/// The reason for a poll, from the most to the least urgent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PollReason {
-    /// It was never read: asked while any credit is left.
+    /// The feed was never read. May use the reserve.
     First,
-    /// An earlier answer left a record out, and this one proves or disproves that it is gone. May use the reserve.
+    /// A record was missing from an earlier response, and the poll may prove its removal. May use the reserve.
     Confirm,
-    /// The last try failed.
+    /// The last poll failed.
     Retry,
-    /// An event is near, and something told that it changed. May use the reserve.
+    /// A change was reported and the token's next event is near. May use the reserve.
     Near,
-    /// The source's mark of change moved, or `upcoming` disagrees.
+    /// The mark in the token list moved, or `upcoming` differs from the schedule.
     Changed,
-    /// The regular walk of a list that tells what to ask.
+    /// A regular poll of a list.
     Backbone,
-    /// Nothing says that it changed; it is looked at again where that is worth most.
+    /// A regular poll without a reported change.
     Verify,
 }
 
 impl PollReason {
-    /// For tables and logs.
+    /// Returns the label for tables and logs.
     pub fn as_str(self) -> &'static str {
         match self {
             PollReason::First => "first read",
-            PollReason::Confirm => "proof of a removal",
+            PollReason::Confirm => "removal proof",
             PollReason::Retry => "retry",
-            PollReason::Near => "event near",
+            PollReason::Near => "near event",
             PollReason::Changed => "changed",
             PollReason::Backbone => "list",
-            PollReason::Verify => "look again",
+            PollReason::Verify => "regular",
         }
     }
 }
 
-/// How long a period is taken to be, milliseconds: a month.
+/// The assumed length of a quota period, in milliseconds: 30 days.
 const PERIOD_MS: f64 = 30.0 * 86_400_000.0;
-/// How far looks at what changed may run ahead of an even pace, as a share of the period's credits: a source that never stops telling
-/// of changes slows the rest of the period by no more.
-const ADVANCE: f64 = 0.2;
+/// The maximum lead over the even pace for polls of reported changes, as a share of the period's credits. Bounds the effect of a source
+/// that reports changes all the time.
+const MAX_LEAD: f64 = 0.2;
 
-/// What may be spent at an instant.
+/// The credits that may be spent at an instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Allowance {
-    /// Credits left of the period: the least of what the API reports and what `monthly_credits` leaves. None: no limit is known.
+    /// Remaining credits of the period, the lower of the API's and the config's limit. `None` if no limit is known.
     pub left: Option<u64>,
-    /// Of these, kept for near events and proof.
+    /// The part of `left` that is kept for near events and removal proofs.
     pub reserve: u64,
-    /// What ordinary reads may still spend today.
+    /// Credits that regular polls may still spend today. `None` if no limit is known.
     pub today: Option<u64>,
-    /// What looks at what was told to have changed may still spend today.
-    pub told: Option<u64>,
+    /// Credits that polls for reported changes may still spend today. `None` if no limit is known.
+    pub for_changes: Option<u64>,
     /// When the period ends.
     pub reset_at: Timestamp,
 }
 
 impl Allowance {
-    /// Computes it from the last state of the quota.
+    /// Computes the allowance at `now` from the last state of the quota.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -88,73 +88,73 @@ impl Allowance {
             (Some(api), Some(cap)) => Some(api.min(cap)),
             (one, other) => one.or(other),
         };
-        // The reserve melts to the end of the period, since what is left of it then expires.
+        // The reserve shrinks to zero at the end of the period, because unused credits expire.
         let rest = ((reset_at - now).num_milliseconds() as f64 / PERIOD_MS).clamp(0.0, 1.0);
         let reserve = total.map_or(0, |total| (reserve_of(total, budget) as f64 * rest).round() as u64);
         let today = left.map(|left| {
             if credit.exhausted {
-                return left; // at most one, to see whether that is over
+                return left; // At most one: a probe.
             }
             let ordinary = left.saturating_sub(reserve);
             let midnight = now.date_naive().and_time(NaiveTime::MIN).and_utc();
             let days = ((reset_at - midnight).num_milliseconds() as f64 / 86_400_000.0).max(1.0);
-            // Today's share is of what the day began with, so that it does not shrink as it is spent. The reserve is no part of what
-            // is spread: it only must not be touched, so that the pace stays even while it melts.
+            // The share is a part of what the day began with, so that it does not shrink during the day. The reserve is included and
+            // only limits the result, so that the pace stays even while the reserve shrinks.
             let today = credit.spent_today + credit.held();
-            let share = ((left + today) as f64 / days + turn_of(midnight)).floor() as u64;
+            let share = ((left + today) as f64 / days + rounding_of(midnight)).floor() as u64;
             share.saturating_sub(today).min(ordinary)
         });
-        let told = left.zip(today).map(|(left, today)| {
+        let for_changes = left.zip(today).map(|(left, today)| {
             let total = total.unwrap_or(left);
             let even = (total - reserve_of(total, budget)) as f64 * rest;
             let ordinary = left.saturating_sub(reserve);
-            let ahead = ordinary as f64 + total as f64 * ADVANCE - even;
-            // Negative is none.
+            let ahead = ordinary as f64 + total as f64 * MAX_LEAD - even;
+            // The cast turns a negative value into zero.
             if credit.exhausted { today } else { (ahead as u64).min(ordinary).max(today) }
         });
-        Self { left, reserve, today, told, reset_at }
+        Self { left, reserve, today, for_changes, reset_at }
     }
 
-    /// Most credits that asks of this kind may spend now; none where no limit is known.
+    /// Returns the credits that polls for this reason may spend now; `None` if no limit is known.
     pub fn of(&self, why: PollReason) -> Option<u64> {
         match why {
             PollReason::First | PollReason::Confirm | PollReason::Near => self.left,
-            PollReason::Changed => self.told,
+            PollReason::Changed => self.for_changes,
             PollReason::Retry | PollReason::Backbone | PollReason::Verify => self.today,
         }
     }
 
-    /// What is left after `credits` more were granted.
+    /// Returns the allowance after `credits` more were granted.
     #[must_use]
     pub fn after(self, credits: u64) -> Self {
         Self {
             left: self.left.map(|left| left.saturating_sub(credits)),
             today: self.today.map(|today| today.saturating_sub(credits)),
-            told: self.told.map(|told| told.saturating_sub(credits)),
+            for_changes: self.for_changes.map(|for_changes| for_changes.saturating_sub(credits)),
             ..self
         }
     }
 
-    /// Whether nothing at all may be asked.
-    pub fn is_spent(&self) -> bool {
+    /// Returns whether all credits of the period are used.
+    pub fn is_exhausted(&self) -> bool {
         self.left == Some(0)
     }
 }
 
-/// From which part of a credit on a day gets the whole of it: steps of the golden section, so that a few credits a month come at an even
-/// pace, and not all at its end.
+/// Returns the day's rounding offset, from 0 to 1, for a share that is not a whole number of credits. It follows a golden ratio sequence,
+/// which spreads a few credits evenly over the month.
 #[expect(clippy::cast_precision_loss, reason = "days are far below 2^53")]
-fn turn_of(midnight: Timestamp) -> f64 {
-    const GOLDEN_SECTION: f64 = 0.618_033_988_749_895;
-    ((midnight.timestamp() / 86_400) as f64 * GOLDEN_SECTION).rem_euclid(1.0)
+fn rounding_of(midnight: Timestamp) -> f64 {
+    const GOLDEN_RATIO: f64 = 0.618_033_988_749_895;
+    ((midnight.timestamp() / 86_400) as f64 * GOLDEN_RATIO).rem_euclid(1.0)
 }
 
-/// When the period ends, as far as is known.
+/// Returns the end of the period: the known one, else the start of the next calendar month.
 pub fn ends_at(credit: &CreditState, now: Timestamp) -> Timestamp {
     credit.reset_at.max(credit.not_over_before).unwrap_or_else(|| next_month(now))
 }
 
-/// What of a period's credits is kept at its beginning for near events and proof.
+/// Returns the reserve at the start of a period with `total` credits.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -165,7 +165,7 @@ pub fn reserve_of(total: u64, budget: &config::BudgetSettings) -> u64 {
     (total as f64 * budget.reserve.fraction()).ceil() as u64
 }
 
-/// The first instant of the next calendar month, UTC: when a quota resets if nobody says otherwise.
+/// Returns the start of the next calendar month in UTC, when a quota resets by default.
 fn next_month(now: Timestamp) -> Timestamp {
     let midnight = now.date_naive().and_time(NaiveTime::MIN).and_utc();
     midnight.with_day(1).and_then(|first| first.checked_add_months(Months::new(1))).unwrap_or(now + TimeDelta::days(31))

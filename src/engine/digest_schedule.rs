@@ -1,4 +1,4 @@
-//! When a digest is due: a wall-clock time of a zone, on all days or some. Pure.
+//! The schedule of a digest: a local time of day, on every day or some weekdays. Pure.
 
 use chrono::TimeDelta;
 use jiff::{ToSpan, civil::Weekday, tz::TimeZone};
@@ -7,70 +7,74 @@ use crate::route::interval::{days_of_week, time_of_day};
 use crate::slot;
 use model::{ReceiverName, Timestamp, config};
 
-/// How far a digest looks ahead unless its receiver says otherwise.
+/// The default look-ahead period.
 pub const AHEAD: TimeDelta = TimeDelta::days(7);
 
-/// The longest from one slot of a digest to the next.
-pub const LOOK_BACK: TimeDelta = TimeDelta::days(LOOK_BACK_DAYS);
+/// The maximum time between two slots of a digest.
+pub const MAX_SLOT_INTERVAL: TimeDelta = TimeDelta::days(SEARCH_DAYS);
 
-/// Days that are looked back for the last slot: a week and a day hold one of each.
-const LOOK_BACK_DAYS: i64 = 8;
+/// The number of days to search for a slot: more than a week, so that it covers every weekday.
+const SEARCH_DAYS: i64 = 8;
 
-/// When a receiver gets its digest, and how far it looks ahead.
+/// When a receiver gets its digest, and the period that the digest covers.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     minute: u16,
     days: Vec<Weekday>,
     zone: TimeZone,
-    /// How far it looks ahead.
+    /// The look-ahead period, counted from the slot.
     pub ahead: TimeDelta,
 }
 
-/// What is wrong with a `digest`: its key, the message, the advice.
-pub type Wrong = (&'static str, String, String);
+/// A problem in `digest`: the key, the message, and the help text.
+pub type DigestProblem = (&'static str, String, String);
 
 impl Schedule {
-    /// Reads `digest` of a receiver. Fails with the first thing that is wrong in it.
-    pub fn of(config: &config::DigestSettings) -> Result<Self, Wrong> {
+    /// Parses `digest` of a receiver.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the first problem.
+    pub fn of(config: &config::DigestSettings) -> Result<Self, DigestProblem> {
         let minute = time_of_day(&config.at).filter(|minute| *minute < 24 * 60).ok_or_else(|| {
             let message = if config.at.is_empty() {
-                "a digest needs the time of day `at` which it is sent".to_owned()
+                "the digest has no time of day `at`".to_owned()
             } else {
-                format!("{:?} is no time of day", config.at)
+                format!("{:?} is not a time of day", config.at)
             };
-            ("at", message, "write it like at = \"08:00\"".to_owned())
+            ("at", message, "example: at = \"08:00\"".to_owned())
         })?;
         let days = days_of_week(&config.days).map_err(|index| {
             let text = config.days.get(index).map_or("", String::as_str);
             (
                 "days",
-                format!("{text:?} names no days of the week"),
-                "write it like days = [\"mon:fri\"] or [\"mon\", \"thu\"]".to_owned(),
+                format!("{text:?} is not a weekday or a range of weekdays"),
+                "examples: days = [\"mon:fri\"], days = [\"mon\", \"thu\"]".to_owned(),
             )
         })?;
         let name = config.timezone.as_deref().unwrap_or("UTC");
         let zone = slot::zone(name).map_err(|_| {
-            let advice = "write an IANA name such as \"UTC\" or \"Europe/Paris\"".to_owned();
-            ("timezone", format!("{name:?} is no time zone"), advice)
+            let advice = "expected an IANA name, like \"UTC\" or \"Europe/Paris\"".to_owned();
+            ("timezone", format!("{name:?} is not a time zone"), advice)
         })?;
         Ok(Self { minute, days, zone, ahead: config.ahead.map_or(AHEAD, config::Span::delta) })
     }
 
-    /// The last slot at or before `now`: one on each of its days, whatever daylight saving does to that day. A time that the clock
-    /// skips is the time after the gap; one that it shows twice is the first.
+    /// Returns the last slot at or before `now`. Each scheduled day has exactly one slot: a local time that daylight saving skips moves to
+    /// after the gap, and of a time that occurs twice the first one counts.
     pub fn last(&self, now: Timestamp) -> Option<Timestamp> {
-        (0..=LOOK_BACK_DAYS).find_map(|back| self.slot(now, -back).filter(|slot| *slot <= now))
+        (0..=SEARCH_DAYS).find_map(|back| self.slot(now, -back).filter(|slot| *slot <= now))
     }
 
-    /// The first slot after `now`.
+    /// Returns the first slot after `now`.
     pub fn next(&self, now: Timestamp) -> Option<Timestamp> {
-        (-1..=LOOK_BACK_DAYS).find_map(|ahead| self.slot(now, ahead).filter(|slot| *slot > now))
+        (-1..=SEARCH_DAYS).find_map(|ahead| self.slot(now, ahead).filter(|slot| *slot > now))
     }
 
-    /// The slot on the day so many days from that of `now`; none where that is none of its days.
+    /// Returns the slot on the day `days` after the day of `now`; `None` if no digest is scheduled on that day.
     fn slot(&self, now: Timestamp, days: i64) -> Option<Timestamp> {
-        let there = jiff::Timestamp::from_millisecond(now.timestamp_millis()).ok()?.to_zoned(self.zone.clone());
-        let date = there.date().checked_add(days.days()).ok()?;
+        let local = jiff::Timestamp::from_millisecond(now.timestamp_millis()).ok()?.to_zoned(self.zone.clone());
+        let date = local.date().checked_add(days.days()).ok()?;
         if !self.days.contains(&date.weekday()) {
             return None;
         }
@@ -80,17 +84,20 @@ impl Schedule {
     }
 }
 
+/// The digest of a receiver.
 #[derive(Clone, Debug)]
 pub struct DigestPlan {
     pub receiver: ReceiverName,
-    /// When.
     pub schedule: Schedule,
-    /// When, in words: `08:00 Europe/Paris, mon:fri`.
+    /// The schedule as text, like `08:00 Europe/Paris, mon:fri`.
     pub words: String,
 }
 
-/// The digests of a config, in the order of its receivers.
-/// Fails with what is wrong with the first that is wrong; the check of the config finds it with its place.
+/// Returns the digests of a config, in the order of its receivers.
+///
+/// # Errors
+///
+/// Fails with the first problem, without its location. The check of the config reports all problems with their locations.
 pub fn plans(receivers: &[config::ReceiverSettings]) -> Result<Vec<DigestPlan>, String> {
     let with_digest = receivers.iter().filter_map(|receiver| Some((receiver, receiver.digest.as_ref()?)));
     with_digest

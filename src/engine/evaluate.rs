@@ -1,51 +1,48 @@
-//! From what is known and what happened to alerts and what is told of them.
+//! Evaluates the rules on token facts and computes the transitions of alerts, with their notifications. Pure.
 //!
-//! [`evaluate`] looks at tokens with their records after a poll (or, on a tick, as they stand), with the changes of the poll, the
-//! records that are new in it, and the alerts that are open. It answers with [`Transitions`]: alerts that are new or moved on, and
-//! notifications. Transitions name what they [open](Transitions::openings); the caller asks the store for the latest episode of each,
-//! and [`Transitions::assign_episodes`] makes the [`Evaluation`], with ids that are the same whenever the same facts are evaluated
-//! again.
+//! [`evaluate`] takes the records of tokens, the changes and new records of a poll, and the open alerts. It returns [`Transitions`]. The
+//! caller reads the latest episode of each alert in [`Transitions::openings`] from the store, and [`Transitions::assign_episodes`] returns
+//! the [`Evaluation`]. Its ids are the same each time the same facts are evaluated.
 //!
-//! The cast: `lifecycle` moves an alert on, whatever it is about; `records`, `events` and `whole` find what rules are about and hand it
-//! over; `recheck` says when time alone may change something; `limit` keeps a rule within its `limit`.
+//! `records`, `events`, and `aggregates` find the subjects of rules, and `lifecycle` moves their alerts through the states. `recheck`
+//! computes when time alone may change an alert, and `limit` applies the `limit` of a rule. Incidents are in [`crate::self_monitor`].
 //!
-//! Three kinds of rules are evaluated here, and rules on a token or a group as a whole in `whole`, with the same states; incidents of
-//! the source are in [`crate::self_monitor`].
-//! - *States*: an unlock ahead, a row of the allocation table, the emission of a day. They fire while their condition holds and
-//!   have an end. An unlock is told again at each lead time, each once; after downtime only at the latest.
-//! - *Arrivals*: a burn, a buyback or a round that is new and not older than `since`. Once, no end. A burn or a buyback that lacks a
-//!   fact that a rule asks for is judged by it when that comes, up to `since` later.
-//! - *Changes*: once, no end.
+//! There are three kinds of rules on records. Rules on tokens and groups in `aggregates` use the same states.
+//! - *States*: an upcoming unlock, an allocation, a daily emission. An alert fires while the condition is true, and is resolved later. An
+//!   unlock has one reminder for each lead time. After downtime, only the latest one is sent.
+//! - *Arrivals*: a new burn, buyback, or funding round that is not older than `since`. It alerts once. If a fact that a rule needs is
+//!   missing, the rule is evaluated when the fact arrives, up to `since` later.
+//! - *Changes*: each alerts once.
 //!
-//! Promises: evaluating the same facts twice tells nothing new; the order of rules, tokens and records changes nothing but the order
-//! of what is told; a condition that cannot be told (a missing field) neither raises nor ends anything; every alert is recorded,
-//! also where nobody is to be told. Pure: the time comes in as `now`.
+//! Evaluating the same facts twice creates no new notification. The order of rules, tokens, and records does not affect the result, except
+//! for the order of notifications. A condition that cannot be evaluated, because a field is missing, neither fires nor resolves an alert.
+//! Every alert is recorded, even if it has no receiver.
 
+mod aggregates;
 mod body;
+mod current_body;
 mod events;
 mod lifecycle;
 mod limit;
 mod recheck;
 mod records;
-mod retell;
 mod rule;
 mod series;
 mod subject;
 #[cfg(test)]
 mod tests;
 mod transition;
-mod whole;
 
 use std::collections::{HashMap, HashSet};
 
+pub use aggregates::{TokenTotals, portfolios, tokens};
 pub use body::{blank, plain_body, token_body};
+pub use current_body::current_body;
 pub(crate) use events::record_of;
 pub use limit::Limits;
 pub use recheck::{states, windows};
-pub use retell::retell;
 pub use rule::{RuleEval, RuleTerms};
 pub use transition::{Evaluation, NotificationDraft, Transitions};
-pub use whole::{TokenTotals, portfolios, tokens};
 
 use crate::{late::LateArrival, route::RouteTree};
 use body::iso;
@@ -55,44 +52,43 @@ use records::{DatedRecord, OpenAlert, open_alerts};
 use rules::{On, RuleSet};
 use subject::RecordSubject;
 
-/// What is known of one token, and what happened to it in this poll.
+/// The facts about one token, with the results of a poll.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenFacts<'a> {
     pub token: &'a Token,
-    /// Whether the config still watches it. Alerts of a token that is not watched end.
+    /// Whether the config watches the token. Alerts of an unwatched token are resolved.
     pub is_watched: bool,
-    /// Its records after this poll, of `resources`.
+    /// All records of `resources` after the poll.
     pub records: &'a [Tracked],
-    /// Which resources `records` holds, all of each: an open alert of such a resource whose record is not among them has lost it
-    /// for good. Alerts of other resources are left alone.
+    /// The resources that `records` covers completely. An open alert of such a resource without its record is resolved. Alerts of other
+    /// resources stay unchanged.
     pub resources: &'a [Resource],
-    /// What the diff told in this poll, in its order.
+    /// The changes that the poll found, in diff order.
     pub changes: &'a [Change],
-    /// Burns, buybacks and rounds that are new in this poll and no baseline.
+    /// New burns, buybacks, and funding rounds that are not part of a baseline.
     pub added: &'a [Tracked],
-    /// Burns and buybacks that came before, and of which more is known now.
+    /// Earlier burns, buybacks, and funding rounds with facts that arrived late.
     pub late: &'a [LateArrival],
-    /// All its alerts that are pending or firing.
+    /// All pending and firing alerts of the token.
     pub alerts: &'a [Alert],
-    /// When the source last gave a complete answer about a resource.
+    /// The time of the last complete response for each resource.
     pub polled_at: &'a [(Resource, Timestamp)],
 }
 
 impl TokenFacts<'_> {
-    /// When the source last gave a complete answer about `resource`.
     fn polled_at(&self, resource: Resource) -> Option<Timestamp> {
         self.polled_at.iter().find(|(of, _)| *of == resource).map(|(_, at)| *at)
     }
 
-    /// Whether its token goes on under another slug.
-    fn has_another_slug(&self) -> bool {
+    /// Returns whether the token is now listed under another slug.
+    fn is_renamed(&self) -> bool {
         let own = Fact::Text(self.token.id.to_string());
         !self.is_watched
             && self.changes.iter().any(|change| change.kind == ChangeKind::Renamed && change.from.as_ref() == Some(&own))
     }
 
-    /// Whether a rule on this could hear of these facts: records that are states, arrivals, changes.
-    fn concern(&self, on: On) -> bool {
+    /// Returns whether a rule on `on` could match any of these facts.
+    fn has_subjects_of(&self, on: On) -> bool {
         match on {
             On::Record(Resource::Unlock | Resource::Allocation | Resource::Emission) => !self.records.is_empty(),
             On::Record(resource) => {
@@ -100,30 +96,30 @@ impl TokenFacts<'_> {
                 self.added.iter().chain(late).any(|tracked| tracked.record.resource() == resource)
             }
             On::Change(resource, kind) => {
-                let hears = |change: &Change| change.resource == Some(resource) && kind.is_none_or(|kind| kind == change.kind);
-                self.changes.iter().any(hears)
+                let subscribes_to =
+                    |change: &Change| change.resource == Some(resource) && kind.is_none_or(|kind| kind == change.kind);
+                self.changes.iter().any(subscribes_to)
             }
             On::Token | On::Portfolio | On::Source => false,
         }
     }
 }
 
-/// What facts are evaluated by.
+/// The rules, routes, and time of an evaluation.
 #[derive(Clone, Copy, Debug)]
 pub struct EvaluationContext<'a> {
     pub rules: &'a RuleSet,
     pub routes: &'a RouteTree,
-    /// The time of the tick.
     pub now: Timestamp,
 }
 
-/// Evaluates a batch of tokens, at most one [`TokenFacts`] for each. `limits` is carried from batch to batch of one cycle, since a
-/// rule's `limit` counts over all of them; [`Limits::summaries`] ends it.
+/// Evaluates a batch of tokens, with at most one [`TokenFacts`] for each token. Pass the same `limits` to all batches of a cycle, because
+/// the `limit` of a rule applies to the whole cycle, and call [`Limits::summaries`] at the end.
 pub fn evaluate(facts: &[TokenFacts<'_>], context: &EvaluationContext<'_>, limits: &mut Limits) -> Transitions {
     evaluate_by(facts, &context.rules.rules, context.routes, context.now, limits)
 }
 
-/// [`evaluate`], by any kind of rule.
+/// Like [`evaluate`], with any implementation of rules.
 fn evaluate_by<R: RuleEval>(
     facts: &[TokenFacts<'_>],
     rules: &[R],
@@ -134,33 +130,33 @@ fn evaluate_by<R: RuleEval>(
     let mut lifecycle = AlertLifecycle::new(routes, now);
     let mut open: Vec<Vec<OpenAlert<'_>>> = facts.iter().map(open_alerts).collect();
     let mut ids: HashSet<&RuleId> = HashSet::new();
-    let awake: Vec<&R> = rules.iter().filter(|rule| rule.terms().is_awake(now) && ids.insert(rule.terms().id)).collect();
-    // What moved is evaluated by the rules that hear of it, and by no others.
+    let active: Vec<&R> = rules.iter().filter(|rule| rule.terms().is_active(now) && ids.insert(rule.terms().id)).collect();
+    // Each token is evaluated only by the rules that could match its facts.
     let mut by_on: HashMap<On, Vec<&R>> = HashMap::new();
-    for rule in &awake {
+    for rule in &active {
         by_on.entry(rule.terms().on).or_default().push(rule);
     }
     for (facts, open) in facts.iter().zip(&mut open).filter(|(facts, _)| facts.is_watched) {
         let records: Vec<_> = facts.records.iter().map(DatedRecord::of).collect();
-        for (on, rules) in by_on.iter().filter(|(on, _)| facts.concern(**on)) {
+        for (on, rules) in by_on.iter().filter(|(on, _)| facts.has_subjects_of(**on)) {
             for rule in rules {
                 let is_open = || open.iter().any(|open| open.alert.rule == *rule.terms().id);
-                // Its filter by token is asked once, not for each record; an alert that it lets in no longer ends.
+                // The token filter is checked once, not per record. Open alerts of a token that it no longer admits must be resolved.
                 if rule.lets_in(facts.token) || (matches!(on, On::Record(_)) && is_open()) {
                     evaluate_token(&mut lifecycle, *rule, facts, &records, open);
                 }
             }
         }
     }
-    for rule in &awake {
-        limits.keep(&rule.terms(), &mut lifecycle.transitions);
+    for rule in &active {
+        limits.apply(&rule.terms(), &mut lifecycle.transitions);
     }
-    end_the_unaccounted(&mut lifecycle, facts, &open, &awake);
-    lifecycle.transitions.note_receivers();
+    resolve_unaccounted(&mut lifecycle, facts, &open, &active);
+    lifecycle.transitions.record_receivers();
     lifecycle.transitions
 }
 
-/// Evaluates one token by one rule, and marks the open alerts that the rule accounts for.
+/// Evaluates one rule on one token, and marks the open alerts that it accounts for.
 fn evaluate_token<R: RuleEval>(
     lifecycle: &mut AlertLifecycle<'_>,
     rule: &R,
@@ -178,28 +174,28 @@ fn evaluate_token<R: RuleEval>(
     }
 }
 
-/// Ends the open alerts that no rule accounts for: they have lost their rule or their record.
-fn end_the_unaccounted<R: RuleEval>(
+/// Resolves the open alerts whose rule or record no longer exists.
+fn resolve_unaccounted<R: RuleEval>(
     lifecycle: &mut AlertLifecycle<'_>,
     facts: &[TokenFacts<'_>],
     open: &[Vec<OpenAlert<'_>>],
-    awake: &[&R],
+    active: &[&R],
 ) {
     for (facts, open) in facts.iter().zip(open) {
         for OpenAlert { alert, .. } in open.iter().filter(|open| !open.is_accounted_for) {
-            let is_ruled = awake.iter().any(|rule| {
+            let has_rule = active.iter().any(|rule| {
                 let terms = rule.terms();
                 *terms.id == alert.rule && alert.resource.is_some_and(|of| terms.on == On::Record(of))
             });
-            let why = match alert.due {
-                _ if facts.has_another_slug() => Resolution::Renamed,
+            let resolution = match alert.due {
+                _ if facts.is_renamed() => Resolution::Renamed,
                 _ if !facts.is_watched => Resolution::Unwatched,
-                _ if !is_ruled => Resolution::RuleGone,
-                // What was over before its record went has not been called off.
+                _ if !has_rule => Resolution::RuleGone,
+                // The event took place before its record disappeared.
                 Some(due) if due.has_passed(lifecycle.now) => Resolution::Passed,
                 _ => Resolution::Removed,
             };
-            lifecycle.end((*alert).clone(), why, RecordSubject::of(facts, None), None::<&R>);
+            lifecycle.resolve((*alert).clone(), resolution, RecordSubject::of(facts, None), None::<&R>);
         }
     }
 }

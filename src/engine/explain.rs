@@ -1,20 +1,19 @@
-//! Why an alert was told, or was not: every step from the rule to the receiver, with the values that decided it. Pure.
+//! Explains why an alert was sent or not: every step from the rule to the receiver, with the values that decided it. Pure.
 //!
-//! The cast: an [`ExplainCase`] is what an explanation is about (a record, a change, a token, a group, an incident) with all alerts that
-//! the rule raised for it; `case` finds the cases that a rule has in what an [`ExplainTarget`] means. An [`ExplainQuery`] adds what
-//! became of the messages and the [`ExplainWorld`] around; [`explain`] answers with an [`Explanation`], a tree of [`ExplainStep`]s that
-//! ends in one sentence beginning with "so:".
+//! - [`ExplainCase`]: the subject (a record, change, token, group, or incident) and all alerts that the rule raised for it. Module `case`
+//!   selects the cases that match an [`ExplainTarget`].
+//! - [`ExplainQuery`]: a rule, a case, the status of each notification, and the [`ExplainContext`].
+//! - [`explain`] returns an [`Explanation`]: a tree of [`ExplainStep`]s and a conclusion, shown after "result:".
 //!
-//! The path, a file for each step, in the order in which the daemon takes them: `rule`, `facts`, `window`, `totals`, `condition`,
-//! `alerts`, `routes`, `answer`.
+//! Each step has a file. In the order of the daemon: `rule`, `facts`, `window`, `totals`, `condition`, `alerts`, `routes`, `explanation`.
 //!
-//! Promise: the steps ask the rule, the routes and the silences themselves, never a copy of their logic, so that what is explained is
-//! what happens. What became of each message is told by [`status`].
+//! The steps call the rule, the routes, and the silences themselves and copy no logic, so an explanation cannot differ from what the
+//! daemon does. [`status`] describes the status of each notification.
 
 mod alerts;
-mod answer;
 mod case;
 mod condition;
+mod explanation;
 mod facts;
 mod overview;
 mod routes;
@@ -24,7 +23,6 @@ pub mod status;
 mod tests;
 mod totals;
 mod window;
-mod words;
 
 use serde::Serialize;
 
@@ -32,51 +30,48 @@ use crate::{digest_schedule::DigestPlan, route::RouteTree};
 use model::{FiringAlert, NotificationStatus, Resource, Timestamp, Watch};
 use rules::{Lead, On, Rule, Scope};
 
-pub use answer::{nothing, of_incident, unheard};
 pub use case::{
     CaseOrNothing, ExplainCase, ExplainTarget, MAX_CASES, absent_record, change_case, change_cases, group_cases, incident_case,
     incidents, missing_record_case, record_cases, token_case,
 };
+pub use explanation::{nothing, of_incident, unsubscribed};
 pub use overview::{ExplainLine, Overview};
 pub use status::StatusEvidence;
-use words::one_line;
 
-/// What is around, whatever is asked.
+/// The state of the daemon that all explanations share.
 #[derive(Clone, Copy, Debug)]
-pub struct ExplainWorld<'a> {
+pub struct ExplainContext<'a> {
     pub watch: &'a Watch,
     pub routes: &'a RouteTree,
-    /// Who gets a digest, and when.
+    /// The receivers with a digest, and its schedule.
     pub digests: &'a [DigestPlan],
-    /// What fires now, as inhibitions see it.
+    /// The alerts that fire now, which can inhibit others.
     pub firing: &'a [FiringAlert],
-    /// The time of the question.
     pub now: Timestamp,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct ExplainQuery<'a> {
     pub rule: &'a Rule,
-    /// What it is asked about.
     pub case: &'a ExplainCase<'a>,
-    /// What became of each message about the alerts of the case, in the order in which they were decided.
+    /// The status of each notification about the alerts of the case, in the order of evaluation.
     pub statuses: &'a [NotificationStatus],
-    /// What statuses are read with; its silences are also those that would suppress it now.
+    /// The rows that describe `statuses`. Its silences are also checked against the alert as it would be sent now.
     pub records: StatusEvidence<'a>,
-    pub world: &'a ExplainWorld<'a>,
+    pub world: &'a ExplainContext<'a>,
 }
 
-/// How a step went.
+/// The effect of a step on the alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mark {
-    /// It lets the alert through.
+    /// Lets the alert pass.
     Yes,
-    /// It keeps the alert back.
+    /// Stops the alert, so that it does not fire or is not sent.
     No,
-    /// It cannot be told.
+    /// The effect is not known, because a fact is missing or a delivery is not finished.
     Unknown,
-    /// It decides nothing.
+    /// Information that does not affect the alert.
     Note,
 }
 
@@ -91,11 +86,10 @@ impl Mark {
     }
 }
 
-/// A step, with what it is made of.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExplainStep {
     pub mark: Mark,
-    /// What it says, on one line.
+    /// One line of text.
     pub text: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<ExplainStep>,
@@ -110,52 +104,52 @@ impl ExplainStep {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
-    /// What it is about: `BigCliffAhead for ARB, unlock on 16 Mar 2026`.
+    /// The rule and the subject, such as `BigCliffAhead for ARB, unlock on 16 Mar 2026`.
     pub about: String,
     /// The steps, in the order in which the daemon takes them.
     pub steps: Vec<ExplainStep>,
-    /// Whether it was told, or would be at the next evaluation.
+    /// Whether the alert fired, now or in the past.
     pub fired: bool,
-    /// The sentence at the end, without the `so: `.
+    /// The conclusion, without the prefix `result: `.
     pub so: String,
 }
 
 pub fn explain(query: &ExplainQuery<'_>) -> Explanation {
     let mut explainer = Explainer { query, steps: Vec::new(), because: None };
-    explainer.at_work();
+    explainer.active_rule();
     explainer.facts();
     let lead = explainer.window();
     let scope = explainer.scope(lead);
     explainer.filters(&scope);
     explainer.totals();
     explainer.condition(&scope);
-    let told = explainer.alerts();
-    explainer.routes(lead, told.is_some());
+    let notified = explainer.alerts();
+    explainer.routes(lead, notified.is_some());
     let ends = explainer.statuses();
     let Explainer { steps, because, .. } = explainer;
-    let (fired, so) = match (told, because) {
-        (Some(told), _) => (true, format!("{told}, {}", ends.unwrap_or_else(|| "told to nobody: no receiver was named for it".into()))),
+    let (fired, so) = match (notified, because) {
+        (Some(notified), _) => (true, format!("{notified}, {}", ends.unwrap_or_else(|| "sent to no receiver: neither the rule nor a route names one".into()))),
         (None, Some(because)) => (false, format!("not fired, because {because}")),
         (None, None) if is_once(query.rule.on) => (
             false,
-            "not fired, although all holds now: it is told only when it is first seen, and the rule did not hold or was not there then"
+            "not fired, although every condition is true now: this rule fires only when the subject is first seen, and it did not match then"
                 .into(),
         ),
-        (None, None) => (false, "not fired yet, although all holds: the next evaluation tells it, once the daemon runs with these rules".into()),
+        (None, None) => (false, "not fired yet, although every condition is true: it fires at the next evaluation, if the daemon runs with these rules".into()),
     };
-    Explanation { about: answer::about(query.rule, query.case), steps, fired, so }
+    Explanation { about: explanation::about(query.rule, query.case), steps, fired, so }
 }
 
-/// Burns, buybacks, rounds and changes happen once.
+/// Returns whether a subject fires once, as an event without an end.
 fn is_once(on: On) -> bool {
     matches!(on, On::Change(..) | On::Record(Resource::Burn | Resource::Buyback | Resource::Funding))
 }
 
-/// An explanation in the making.
+/// An explanation under construction.
 struct Explainer<'a> {
     query: &'a ExplainQuery<'a>,
     steps: Vec<ExplainStep>,
-    /// The first step that keeps the alert back.
+    /// The reason of the first step that stops the alert.
     because: Option<String>,
 }
 
@@ -177,7 +171,7 @@ impl<'a> Explainer<'a> {
         self.because.get_or_insert_with(|| because.into());
     }
 
-    /// What the rule looks at.
+    /// The facts that the rule reads.
     fn scope(&self, lead: Option<&'a Lead>) -> Scope<'a> {
         let ExplainCase { token, record, change, source, totals, .. } = self.query.case;
         Scope {

@@ -1,21 +1,20 @@
-//! What becomes of the messages that wait: held back, told in a group, folded, summed up. Pure: what waits, what holds back and
-//! the time come in; deliveries to make come out, to be written in one transaction.
+//! Turns pending notifications into messages: suppresses, groups, batches, and summarizes them. Pure.
 //!
-//! The path of a message, one notice for one receiver:
-//! 1. [`sort`] holds back what a silence, an inhibition or an acknowledgement speaks against, lets go what none speaks against
-//!    any more, and puts the others into the groups that their routes make.
-//! 2. [`decide`] finds the groups whose time has come and makes [`Message`]s of them. A group is told `group_wait` after its first
-//!    message came, and not before `group_interval` has passed since it was last told; a muted route waits until it is heard again.
-//! 3. What no route groups is told at once, each alert by itself, unless too many come at once: then they are put together by rule.
-//! 4. What a new receiver is told first, be it grouped or not, is put together as a welcome where it would be many messages.
-//! 5. Above the messages that a receiver gets in an hour, everything becomes one summary. What is critical waits for no hour: while that
-//!    is full, it is put together with other critical alerts.
+//! 1. [`sort`] suppresses notifications by silences, inhibitions, and acknowledgements, releases those that nothing suppresses any more,
+//!    and sorts the rest into the groups of their routes.
+//! 2. [`decide`] turns due groups into [`Message`]s. A group is due `group_wait` after its first notification, but at least
+//!    `group_interval` after its last message. A muted route waits until it is no longer muted.
+//! 3. Alerts that no route groups are sent one by one at once. During a burst, they are batched by rule.
+//! 4. Many first notifications of a new receiver are combined into a welcome message.
+//! 5. Beyond the hourly limit of a receiver, everything is combined into one summary. Critical alerts do not wait for the next hour: they
+//!    are batched with other critical alerts.
 //!
-//! Messages, and the alerts in each, come in the order of their [`Precedence`]: what is only counted is the least, and nothing critical
-//! ever is.
+//! Messages, and the alerts in each, are sorted by [`Precedence`]. Alerts that a message only counts have the lowest precedence and are
+//! never critical.
 //!
-//! The promise: every message that comes in is in exactly one place afterwards, and each place is recorded. Of one alert, a receiver
-//! is told things in the order in which they were decided; where several wait, the latest is told and stands for the others.
+//! Each pending notification ends up in exactly one place: suppressed, in a message, or still pending in a group. A receiver gets the
+//! notifications of one alert in the order in which they were decided. If several are pending, only the latest is sent, and it replaces
+//! the others.
 
 mod welcome;
 
@@ -27,82 +26,78 @@ use chrono::TimeDelta;
 use crate::route::{GroupBy, Grouping, Inhibitor, RouteTree};
 use crate::self_monitor::is_about_delivery;
 use model::{
-    AlertId, Batch, BatchKind, FiringAlert, HOUR, Labels, NotificationId, NotificationKind, PendingNotification, Precedence,
-    ReceiverName, ReceiverUsage, Silence, SilenceState, Suppression, Suppressor, Timestamp, Tone, format,
+    AlertId, Batch, BatchKind, FiringAlert, HOUR, Labels, MAX_ALERTS, NotificationId, NotificationKind, PendingNotification,
+    Precedence, ReceiverName, ReceiverUsage, Severity, Silence, SilenceState, Suppression, Suppressor, Timestamp, phrase,
 };
 
-/// Alerts that one message tells; the others are counted.
-pub const MAX_ALERTS: usize = 100;
-
-/// Messages of the last five minutes above which alerts that no route groups are put together, where the receiver's hour allows more.
+/// The lowest number of messages within [`model::pending::BURST_WINDOW`] that counts as a burst.
 const MIN_BURST: u32 = 10;
 
-/// How long those that are put together wait for others.
-pub const FOLD_WAIT: TimeDelta = TimeDelta::seconds(3);
+/// The time for which a storm batch waits for more alerts.
+pub const BATCH_WAIT: TimeDelta = TimeDelta::seconds(3);
 
-/// How long it takes until more are put together for the same receiver.
-pub const FOLD_INTERVAL: TimeDelta = TimeDelta::minutes(1);
+/// The minimum interval between storm batches for the same receiver.
+pub const BATCH_INTERVAL: TimeDelta = TimeDelta::minutes(1);
 
-/// Messages into which the alerts of one rule are put, and those of all rules together, beyond one for each; what does not fit is
-/// counted in the last of its rule.
+/// The maximum number of batch messages for one rule. The last one counts the rest. Critical alerts may need more messages.
 const MAX_CHUNKS: usize = 5;
+/// The number of batch messages that all rules share. Each rule gets at least one.
 const MAX_BATCHES: usize = 10;
 
-/// Rules that get messages of their own when alerts are put together; the others share one.
-const MAX_FOLDS: usize = 8;
+/// The maximum number of rules with separate batches. The other rules share one.
+const MAX_RULE_BATCHES: usize = 8;
 
-/// How soon an inhibition is looked at again: the end of what inhibits may be told to nobody.
+/// The interval between checks of an inhibition. The end of the inhibiting alert may cause no notification that starts a pass.
 const RECHECK: TimeDelta = TimeDelta::seconds(30);
 
-/// Everything that [`sort`] looks at.
+/// The input of [`sort`].
 #[derive(Clone, Copy, Debug)]
-pub struct Situation<'a> {
+pub struct SortInput<'a> {
     pub routes: &'a RouteTree,
-    /// What waits, by row.
+    /// Pending notifications, by row.
     pub waiting: &'a [PendingNotification],
-    /// What is held back of alerts that fire, where nothing later was told of them.
-    pub held: &'a [&'a PendingNotification],
-    /// Silences that are not over.
+    /// Suppressed notifications of firing alerts that no later notification superseded.
+    pub suppressed: &'a [&'a PendingNotification],
+    /// Silences that have not ended.
     pub silences: &'a [Silence],
-    /// What fires, as far as there are inhibitions.
+    /// All firing alerts; may be empty if the config has no inhibitions.
     pub firing: &'a [FiringAlert],
     pub now: Timestamp,
 }
 
-/// What waits, sorted.
+/// The result of [`sort`].
 #[derive(Clone, Debug, Default)]
 pub struct Sorted<'a> {
-    /// What is held back from now on.
-    pub held: Vec<(&'a PendingNotification, Suppression)>,
-    /// What is no longer held back: rows of `held`.
+    /// Notifications that are suppressed from now on.
+    pub suppressed: Vec<(&'a PendingNotification, Suppression)>,
+    /// Rows of [`SortInput::suppressed`] that nothing suppresses any more.
     pub released: Vec<i64>,
     pub groups: Vec<Group<'a>>,
-    /// When time alone may have it sorted otherwise: a silence begins or ends.
+    /// The next time at which a silence begins or ends.
     pub next_at: Option<Timestamp>,
-    /// When to look again at what is inhibited: the end of what inhibits may be told to nobody.
+    /// When to check inhibitions again.
     pub recheck_at: Option<Timestamp>,
 }
 
-/// Messages that belong into one.
+/// Pending notifications that are sent in one message.
 #[derive(Clone, Debug)]
 pub struct Group<'a> {
     pub receiver: ReceiverName,
-    /// Its key; of an alert by itself, with the alert's id.
+    /// The key of the route and the group labels, or of the route and the alert for an alert that is not grouped.
     pub key: String,
-    /// The labels by which it was made.
     pub labels: Labels,
     pub grouping: Grouping,
-    /// The interval that mutes it now.
+    /// The interval that mutes the route now.
     pub muted: Option<String>,
-    /// Whether it goes out at once, whatever the routes say.
+    /// Whether it is sent at once, regardless of routes.
     pub is_urgent: bool,
-    /// What waits in it, by row.
+    /// The notifications of the group, by row number.
     pub rows: Vec<&'a PendingNotification>,
 }
 
 impl Group<'_> {
-    /// Whether its state is kept: what a route groups, and what is told again.
-    pub fn is_kept(&self) -> bool {
+    /// Returns whether the store keeps the state of the group: if a route groups alerts or repeats them.
+    pub fn has_state(&self) -> bool {
         !self.is_urgent && (self.grouping.by != GroupBy::Alert || self.grouping.repeat.is_some())
     }
 
@@ -110,13 +105,13 @@ impl Group<'_> {
         self.rows.iter().map(|row| row.since).min()
     }
 
-    /// The precedence of the first that is to be told of it.
+    /// Returns the highest precedence of its notifications.
     fn precedence(&self) -> Precedence {
         self.rows.iter().map(|row| row.precedence).min_by(Precedence::order).unwrap_or_default()
     }
 
     fn is_critical(&self) -> bool {
-        self.precedence().tone == Tone::Critical
+        self.precedence().severity == Severity::Critical
     }
 
     fn rule(&self) -> &str {
@@ -124,12 +119,12 @@ impl Group<'_> {
     }
 }
 
-/// Why nothing is said of a message now.
-fn holder(row: &PendingNotification, situation: &Situation<'_>, inhibitor: &Inhibitor<'_>) -> Option<Suppression> {
+/// Returns the silence, inhibition, or acknowledgement that suppresses a notification now.
+fn suppression_for(row: &PendingNotification, input: &SortInput<'_>, inhibitor: &Inhibitor<'_>) -> Option<Suppression> {
     if matches!(row.kind, NotificationKind::Test | NotificationKind::Digest) {
         return None;
     }
-    if let Some(silence) = situation.silences.iter().find(|silence| silence.hides(&row.labels, situation.now)) {
+    if let Some(silence) = input.silences.iter().find(|silence| silence.hides(&row.labels, input.now)) {
         return Some(Suppression { by: Suppressor::Silence, id: silence.id.clone() });
     }
     if is_about_delivery(row.kind, &row.labels) {
@@ -143,44 +138,44 @@ fn holder(row: &PendingNotification, situation: &Situation<'_>, inhibitor: &Inhi
         .then(|| Suppression { by: Suppressor::Ack, id: row.alert.as_str().to_owned() })
 }
 
-/// Holds back what something speaks against, lets go what nothing does any more, and groups the others.
-pub fn sort<'a>(situation: &Situation<'a>) -> Sorted<'a> {
-    let now = situation.now;
-    let inhibitor = Inhibitor::new(situation.routes.inhibit_rules(), situation.firing);
+/// Suppresses or releases notifications, and sorts the others into groups.
+pub fn sort<'a>(input: &SortInput<'a>) -> Sorted<'a> {
+    let now = input.now;
+    let inhibitor = Inhibitor::new(input.routes.inhibit_rules(), input.firing);
     let mut sorted = Sorted::default();
-    for silence in situation.silences {
-        let turn = if silence.state(now) == SilenceState::Pending { silence.starts_at } else { silence.ends_at };
-        sooner(&mut sorted.next_at, Some(turn).filter(|turn| *turn > now));
+    for silence in input.silences {
+        let change_at = if silence.state(now) == SilenceState::Pending { silence.starts_at } else { silence.ends_at };
+        sooner(&mut sorted.next_at, Some(change_at).filter(|at| *at > now));
     }
 
     let mut released: Vec<&PendingNotification> = Vec::new();
-    for row in situation.held.iter().copied() {
-        match holder(row, situation, &inhibitor) {
+    for row in input.suppressed.iter().copied() {
+        match suppression_for(row, input, &inhibitor) {
             None => released.push(row),
             Some(Suppression { by: Suppressor::Alert, .. }) => sooner(&mut sorted.recheck_at, now.checked_add_signed(RECHECK)),
-            // A silence that held it back is over, and somebody knows of its alert.
-            Some(known) if known.by == Suppressor::Ack => sorted.held.push((row, known)),
+            // The silence ended, but the alert was acknowledged in the meantime.
+            Some(ack) if ack.by == Suppressor::Ack => sorted.suppressed.push((row, ack)),
             Some(_) => {}
         }
     }
     sorted.released = released.iter().map(|row| row.no).collect();
 
-    // Of one alert, everything that waits for a receiver goes the way of the latest: routes may have changed in between.
+    // All pending notifications of an alert go to the group of the latest one, because routes may have changed in the meantime.
     let mut by_alert: BTreeMap<(&ReceiverName, &AlertId), Vec<&PendingNotification>> = BTreeMap::new();
-    for row in released.into_iter().chain(situation.waiting) {
-        match holder(row, situation, &inhibitor) {
-            Some(held) => {
-                if held.by == Suppressor::Alert {
+    for row in released.into_iter().chain(input.waiting) {
+        match suppression_for(row, input, &inhibitor) {
+            Some(suppression) => {
+                if suppression.by == Suppressor::Alert {
                     sooner(&mut sorted.recheck_at, now.checked_add_signed(RECHECK));
                 }
-                sorted.held.push((row, held));
+                sorted.suppressed.push((row, suppression));
             }
             None => by_alert.entry((&row.receiver, &row.alert)).or_default().push(row),
         }
     }
 
     let mut first_waiting: HashMap<(&AlertId, &ReceiverName), i64> = HashMap::new();
-    for row in situation.waiting {
+    for row in input.waiting {
         first_waiting.entry((&row.alert, &row.receiver)).or_insert(row.no);
     }
     let mut groups: BTreeMap<(ReceiverName, String), Group<'a>> = BTreeMap::new();
@@ -188,13 +183,13 @@ pub fn sort<'a>(situation: &Situation<'a>) -> Sorted<'a> {
         rows.sort_by_key(|row| row.no);
         let Some(last) = rows.last().copied() else { continue };
         if rows.iter().all(|row| row.is_end)
-            && let Some(held) = beginning(last, &first_waiting)
+            && let Some(suppression) = suppressed_start(last, &first_waiting)
         {
-            // Whoever was not told that it began is not told that it ended.
-            sorted.held.extend(rows.into_iter().map(|row| (row, held.clone())));
+            // A receiver that was not notified of the alert is not notified of its resolution.
+            sorted.suppressed.extend(rows.into_iter().map(|row| (row, suppression.clone())));
             continue;
         }
-        let group = group_of(last, situation.routes, now);
+        let group = group_of(last, input.routes, now);
         groups.entry((group.receiver.clone(), group.key.clone())).or_insert(group).rows.extend(rows);
     }
     sorted.groups = groups.into_values().collect();
@@ -204,23 +199,23 @@ pub fn sort<'a>(situation: &Situation<'a>) -> Sorted<'a> {
     sorted
 }
 
-/// What suppressed the beginning of an alert whose end is to be told; none where the receiver was told of the alert, will be told first,
-/// or nothing is known of it.
-fn beginning<'a>(
+/// Returns the suppression of the firing notification that belongs to a resolution. `None` if the receiver got a notification of the alert,
+/// will get one first, or none is known.
+fn suppressed_start<'a>(
     end: &'a PendingNotification,
     first_waiting: &HashMap<(&AlertId, &ReceiverName), i64>,
 ) -> Option<&'a Suppression> {
     let waits_before = first_waiting.get(&(&end.alert, &end.receiver)).is_some_and(|no| *no < end.no);
-    end.suppressed_before.as_ref().filter(|_| !end.was_told && !waits_before)
+    end.suppressed_before.as_ref().filter(|_| !end.was_notified && !waits_before)
 }
 
-/// The group that a message belongs to.
+/// Returns the empty group that a notification belongs to.
 fn group_of<'a>(row: &PendingNotification, routes: &RouteTree, now: Timestamp) -> Group<'a> {
     let receiver = row.receiver.clone();
     let leaf = routes.leaf(&row.labels, &receiver);
     let is_urgent = matches!(row.kind, NotificationKind::Test | NotificationKind::Digest)
         || is_about_delivery(row.kind, &row.labels)
-        || !routes.knows(&receiver);
+        || !routes.has_receiver(&receiver);
     let grouping = if is_urgent { Grouping::default() } else { leaf.grouping().clone() };
     let labels: Labels = match &grouping.by {
         GroupBy::Alert => Labels::new(),
@@ -231,52 +226,51 @@ fn group_of<'a>(row: &PendingNotification, routes: &RouteTree, now: Timestamp) -
     };
     let key = match &grouping.by {
         GroupBy::Alert => format!("{}:{}", leaf.key(), row.alert),
-        _ => format!("{}:{}", leaf.key(), in_braces(&labels)),
+        _ => format!("{}:{}", leaf.key(), format_labels(&labels)),
     };
     let muted = if is_urgent { None } else { routes.muted(&grouping, now) };
     Group { receiver, key, labels, grouping, muted, is_urgent, rows: Vec::new() }
 }
 
-/// `{severity="critical", token="arbitrum"}`.
-fn in_braces(labels: &Labels) -> String {
+/// Formats labels like `{severity="critical", token="arbitrum"}`.
+fn format_labels(labels: &Labels) -> String {
     let parts: Vec<String> =
         labels.iter().map(|(name, value)| format!("{name}={}", serde_json::Value::from(value.as_str()))).collect();
     format!("{{{}}}", parts.join(", "))
 }
 
-/// What a receiver may get, and what it got.
+/// The limit of messages to a receiver, and its recent messages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Usage {
-    /// Messages that it may get in an hour.
     pub max_per_hour: u32,
-    /// What it got.
-    pub lately: ReceiverUsage,
+    pub sent: ReceiverUsage,
 }
 
+/// A message to one receiver.
 #[derive(Clone, Debug)]
 pub struct Message<'a> {
     pub receiver: ReceiverName,
-    /// What it is told, by row.
-    pub told: Vec<&'a PendingNotification>,
+    /// Notifications that the message describes, by precedence.
+    pub notified: Vec<&'a PendingNotification>,
+    /// Notifications that the message only counts.
     pub counted: Vec<&'a PendingNotification>,
-    /// What something later of the same alert, in the same message, stands for.
+    /// Notifications that a later one of the same alert replaces.
     pub merged: Vec<&'a PendingNotification>,
-    /// Its group and its note; `told_before` is counted by whoever knows the group.
-    pub bundle: Batch,
+    /// The group and the note. The caller sets `notified_before`.
+    pub batch: Batch,
 }
 
-/// What [`decide`] comes to.
+/// The result of [`decide`].
 #[derive(Clone, Debug, Default)]
 pub struct Decision<'a> {
-    /// Deliveries to make.
     pub messages: Vec<Message<'a>>,
-    /// Groups that are told in them, by index into [`Sorted::groups`].
+    /// The groups that the messages contain, as indices into [`Sorted::groups`].
     pub flushed: Vec<usize>,
-    /// When it is to be looked at again, if nothing happens before.
+    /// When to decide again if nothing happens before.
     pub next_at: Option<Timestamp>,
 }
 
-/// When a group may be told; none while it is muted.
+/// Returns when a group is due; `None` while it is muted.
 pub fn due_at(group: &Group<'_>, flushed_at: Option<Timestamp>) -> Option<Timestamp> {
     let first = group.first()?;
     if group.is_urgent {
@@ -286,29 +280,29 @@ pub fn due_at(group: &Group<'_>, flushed_at: Option<Timestamp>) -> Option<Timest
         return None;
     }
     let after = |at: Timestamp, span: TimeDelta| at.checked_add_signed(span).unwrap_or(at);
-    let begun = after(first, group.grouping.wait);
-    Some(flushed_at.map_or(begun, |at| begun.max(after(at, group.grouping.interval))))
+    let waited = after(first, group.grouping.wait);
+    Some(flushed_at.map_or(waited, |at| waited.max(after(at, group.grouping.interval))))
 }
 
-/// When routes that are muted tell again, as far as it was worked out: to find it out takes a look at every minute until then.
+/// A cache of when muted routes open again. Computing that time checks every minute until then.
 #[derive(Clone, Debug, Default)]
 pub struct MuteTimes(Vec<(Grouping, Timestamp)>);
 
 impl MuteTimes {
-    /// When a route that groups like this and is muted at `now` tells again.
+    /// Returns when a route with this grouping, which is muted at `now`, opens again.
     pub fn until(&mut self, routes: &RouteTree, grouping: &Grouping, now: Timestamp) -> Timestamp {
         self.0.retain(|(_, at)| *at > now);
         if let Some((_, at)) = self.0.iter().find(|(known, _)| known == grouping) {
             return *at;
         }
-        let at = routes.heard_again(grouping, now);
+        let at = routes.unmuted_at(grouping, now);
         self.0.push((grouping.clone(), at));
         at
     }
 }
 
-/// Which groups are told now, and in which messages. `flushed_at` says when a group was last told, `usage` what a receiver got, and
-/// `muted_until` when a route that is muted tells again.
+/// Decides which groups are sent now, and in which messages. `flushed_at` returns the time of a group's last message, `usage` the recent
+/// messages to a receiver, and `muted_until` when a muted route opens again.
 pub fn decide<'a>(
     groups: &[Group<'a>],
     flushed_at: &dyn Fn(usize) -> Option<Timestamp>,
@@ -327,41 +321,41 @@ pub fn decide<'a>(
         }
     }
     for (receiver, mut indices) in due {
-        // The most urgent first, then the longest waiting: where the hour is full, the others are those that are summed up.
+        // By precedence, then by age: beyond the hourly limit, the last ones go into the summary.
         indices.sort_by_cached_key(|index| groups.get(*index).and_then(|group| Some((group.first()?, group.rows.first()?.no))));
         indices.sort_by(|a, b| match (groups.get(*a), groups.get(*b)) {
             (Some(a), Some(b)) => a.precedence().order(&b.precedence()),
             _ => Ordering::Equal,
         });
-        one_receiver(&indices, groups, &usage(receiver), now, &mut decision);
+        decide_for_receiver(&indices, groups, &usage(receiver), now, &mut decision);
     }
     decision
 }
 
-/// A message that is decided on, with the groups that it tells.
+/// A message to create from groups.
 struct PlannedMessage {
     shape: BatchKind,
     groups: Vec<usize>,
-    /// Where the group's alerts are told in several messages: which part of them, out of how many.
+    /// The number of this message and the number of all messages of a batch. `None` if there is only one.
     chunk: Option<(usize, usize)>,
 }
 
-fn one_receiver<'a>(indices: &[usize], groups: &[Group<'a>], usage: &Usage, now: Timestamp, decision: &mut Decision<'a>) {
+fn decide_for_receiver<'a>(indices: &[usize], groups: &[Group<'a>], usage: &Usage, now: Timestamp, decision: &mut Decision<'a>) {
     let group = |index: &usize| groups.get(*index);
     let is_single = |index: &usize| group(index).is_some_and(|group| !group.is_urgent && group.grouping.by == GroupBy::Alert);
     let singles: Vec<usize> = indices.iter().copied().filter(is_single).collect();
     let burst = (usage.max_per_hour / 10).max(MIN_BURST).min(usage.max_per_hour.max(1));
-    let is_burst = singles.len() as u64 > u64::from(burst.saturating_sub(usage.lately.lately));
+    let is_burst = singles.len() as u64 > u64::from(burst.saturating_sub(usage.sent.recent));
     let mut planned: Vec<PlannedMessage> = Vec::new();
     if is_burst {
         let first = singles.iter().filter_map(|index| group(index)?.first()).min().unwrap_or(now);
         let after = |at: Timestamp, span: TimeDelta| at.checked_add_signed(span).unwrap_or(at);
-        let fold_at =
-            usage.lately.folded_at.map_or(after(first, FOLD_WAIT), |at| after(first, FOLD_WAIT).max(after(at, FOLD_INTERVAL)));
-        if fold_at <= now {
-            planned = fold(&singles, groups);
+        let batch_at =
+            usage.sent.batched_at.map_or(after(first, BATCH_WAIT), |at| after(first, BATCH_WAIT).max(after(at, BATCH_INTERVAL)));
+        if batch_at <= now {
+            planned = batch_by_rule(&singles, groups);
         } else {
-            sooner(&mut decision.next_at, Some(fold_at));
+            sooner(&mut decision.next_at, Some(batch_at));
         }
     }
     for index in indices.iter().copied().filter(|index| !is_burst || !is_single(index)) {
@@ -373,40 +367,39 @@ fn one_receiver<'a>(indices: &[usize], groups: &[Group<'a>], usage: &Usage, now:
         planned.push(PlannedMessage { shape, groups: vec![index], chunk: None });
     }
 
-    let room = usize::try_from(usage.max_per_hour.max(1).saturating_sub(usage.lately.last_hour)).unwrap_or(usize::MAX);
-    // Folds came first, by rule.
+    let room = usize::try_from(usage.max_per_hour.max(1).saturating_sub(usage.sent.last_hour)).unwrap_or(usize::MAX);
     let is_critical = |plan: &PlannedMessage| plan.groups.iter().filter_map(group).any(Group::is_critical);
     planned.sort_by_key(|plan| !is_critical(plan));
-    let above = if planned.len() > room { planned.split_off(room) } else { Vec::new() };
+    let excess = if planned.len() > room { planned.split_off(room) } else { Vec::new() };
     for plan in planned {
-        decision.tell(&plan, groups, None);
+        decision.add(&plan, groups, None);
     }
-    let above: Vec<usize> = above.into_iter().flat_map(|plan| plan.groups).collect();
-    if !above.is_empty() {
-        above_the_hour(above, groups, usage, now, decision);
+    let excess: Vec<usize> = excess.into_iter().flat_map(|plan| plan.groups).collect();
+    if !excess.is_empty() {
+        summarize_excess(excess, groups, usage, now, decision);
     }
 }
 
-/// What a receiver's hour has no room for: everything in one summary an hour, and what is critical before that.
-fn above_the_hour<'a>(above: Vec<usize>, groups: &[Group<'a>], usage: &Usage, now: Timestamp, decision: &mut Decision<'a>) {
-    let limit = format::count(usize::try_from(usage.max_per_hour).unwrap_or(usize::MAX), "message");
+/// Handles groups beyond the hourly limit of a receiver: one summary per hour, and batches of critical alerts in between.
+fn summarize_excess<'a>(excess: Vec<usize>, groups: &[Group<'a>], usage: &Usage, now: Timestamp, decision: &mut Decision<'a>) {
+    let limit = phrase::count(usage.max_per_hour, "message");
     let alerts = |of: &[usize]| of.iter().filter_map(|index| groups.get(*index)).map(|group| group.rows.len()).sum::<usize>();
     let later = |at: Option<Timestamp>, span: TimeDelta| at.and_then(|at| at.checked_add_signed(span)).filter(|at| *at > now);
-    let next_summary = later(usage.lately.summed_at, HOUR);
+    let next_summary = later(usage.sent.summed_at, HOUR);
     let Some(next_summary) = next_summary else {
-        let note = format!("{} above the limit of {limit} an hour, in one message", format::count(alerts(&above), "alert"));
-        return decision.tell(&PlannedMessage { shape: BatchKind::Summary, groups: above, chunk: None }, groups, Some(note));
+        let note = format!("{} beyond the limit of {limit} an hour, in one message", phrase::count(alerts(&excess), "alert"));
+        return decision.add(&PlannedMessage { shape: BatchKind::Summary, groups: excess, chunk: None }, groups, Some(note));
     };
     let (critical, mut waiting): (Vec<usize>, Vec<usize>) =
-        above.into_iter().partition(|index| groups.get(*index).is_some_and(Group::is_critical));
-    let next_fold = later(usage.lately.folded_at, FOLD_INTERVAL);
-    sooner(&mut decision.next_at, next_fold.filter(|_| !critical.is_empty()));
-    if next_fold.is_none() {
-        decision.tell(&PlannedMessage { shape: BatchKind::Fold, groups: critical, chunk: None }, groups, None);
+        excess.into_iter().partition(|index| groups.get(*index).is_some_and(Group::is_critical));
+    let next_batch = later(usage.sent.batched_at, BATCH_INTERVAL);
+    sooner(&mut decision.next_at, next_batch.filter(|_| !critical.is_empty()));
+    if next_batch.is_none() {
+        decision.add(&PlannedMessage { shape: BatchKind::Batch, groups: critical, chunk: None }, groups, None);
     } else {
         waiting.extend(critical);
     }
-    let room_at = later(usage.lately.oldest, HOUR).map_or(next_summary, |at| at.min(next_summary));
+    let room_at = later(usage.sent.oldest, HOUR).map_or(next_summary, |at| at.min(next_summary));
     sooner(&mut decision.next_at, Some(next_summary));
     sooner(&mut decision.next_at, Some(room_at));
     let receiver = waiting.first().and_then(|index| groups.get(*index)).map(|group| &group.receiver);
@@ -414,23 +407,22 @@ fn above_the_hour<'a>(above: Vec<usize>, groups: &[Group<'a>], usage: &Usage, no
     if let Some(last) = last {
         let count = alerts(&waiting);
         let wait = if count == 1 { "waits" } else { "wait" };
-        let until = format::instant(room_at);
-        let note = format!("{} {wait} until {until}: the limit of {limit} an hour is reached", format::count(count, "alert"));
-        last.bundle.note = Some(last.bundle.note.take().map_or(note.clone(), |before| format!("{before}. {note}")));
+        let until = phrase::instant(room_at);
+        let note = format!("{} {wait} until {until}: the limit of {limit} an hour is reached", phrase::count(count, "alert"));
+        last.batch.note = Some(last.batch.note.take().map_or(note.clone(), |before| format!("{before}. {note}")));
     }
 }
 
 impl<'a> Decision<'a> {
-    /// Tells a message that was decided on.
-    fn tell(&mut self, plan: &PlannedMessage, groups: &[Group<'a>], note: Option<String>) {
+    fn add(&mut self, plan: &PlannedMessage, groups: &[Group<'a>], note: Option<String>) {
         self.flushed.extend(&plan.groups);
         self.messages.extend(messages(plan, groups, note.as_deref()));
     }
 }
 
-/// Puts alerts together that no route groups: by rule, the rules with the most urgent alerts first. What is critical is named, however
-/// many messages that takes.
-fn fold(singles: &[usize], groups: &[Group<'_>]) -> Vec<PlannedMessage> {
+/// Batches alerts that no route groups by rule, the rules with the highest precedence first. All critical alerts are described, in as many
+/// messages as they need.
+fn batch_by_rule(singles: &[usize], groups: &[Group<'_>]) -> Vec<PlannedMessage> {
     let mut rules: Vec<(&str, Vec<usize>)> = Vec::new();
     for index in singles {
         let Some(rule) = groups.get(*index).map(Group::rule) else { continue };
@@ -439,105 +431,104 @@ fn fold(singles: &[usize], groups: &[Group<'_>]) -> Vec<PlannedMessage> {
             None => rules.push((rule, vec![*index])),
         }
     }
-    let named: HashSet<&str> = rules.iter().take(MAX_FOLDS).map(|(name, _)| *name).collect();
-    rules.truncate(MAX_FOLDS);
+    let named: HashSet<&str> = rules.iter().take(MAX_RULE_BATCHES).map(|(name, _)| *name).collect();
+    rules.truncate(MAX_RULE_BATCHES);
     let is_other = |index: &usize| groups.get(*index).is_some_and(|group| !named.contains(group.rule()));
     let others: Vec<usize> = singles.iter().copied().filter(is_other).collect();
     let mut planned = Vec::new();
     let of_rules: Vec<Vec<usize>> =
         rules.into_iter().map(|(_, indices)| indices).chain((!others.is_empty()).then_some(others)).collect();
-    let most = (MAX_BATCHES / of_rules.len().max(1)).clamp(1, MAX_CHUNKS);
+    let max_chunks = (MAX_BATCHES / of_rules.len().max(1)).clamp(1, MAX_CHUNKS);
     for indices in of_rules {
         let critical = indices.iter().filter_map(|index| groups.get(*index)).filter(|group| group.is_critical()).count();
-        let chunks = indices.len().div_ceil(MAX_ALERTS).min(most.max(critical.div_ceil(MAX_ALERTS)));
+        let chunks = indices.len().div_ceil(MAX_ALERTS).min(max_chunks.max(critical.div_ceil(MAX_ALERTS)));
         for chunk in 0..chunks {
             let part = indices.iter().copied().skip(chunk * MAX_ALERTS);
-            // The last takes all that is left, and counts what it has no room for.
+            // The last message takes the rest, and counts the alerts beyond its limit.
             let part: Vec<usize> = if chunk + 1 == chunks { part.collect() } else { part.take(MAX_ALERTS).collect() };
-            let shape = if part.len() == 1 { BatchKind::Single } else { BatchKind::Fold };
+            let shape = if part.len() == 1 { BatchKind::Single } else { BatchKind::Batch };
             planned.push(PlannedMessage { shape, groups: part, chunk: (chunks > 1).then_some((chunk + 1, chunks)) });
         }
     }
     planned
 }
 
-/// The messages that tell what was planned: one, unless more are critical than one has room for.
+/// Returns the messages for a plan: one, unless there are more critical alerts than one message can describe.
 fn messages<'a>(plan: &PlannedMessage, groups: &[Group<'a>], note: Option<&str>) -> Vec<Message<'a>> {
     let members: Vec<&Group<'a>> = plan.groups.iter().filter_map(|index| groups.get(*index)).collect();
     let Some(first) = members.first() else { return Vec::new() };
     let mut rows: Vec<&'a PendingNotification> = members.iter().flat_map(|group| group.rows.iter().copied()).collect();
     rows.sort_by_key(|row| row.no);
     let last: HashMap<&AlertId, i64> = rows.iter().map(|row| (&row.alert, row.no)).collect();
-    let (mut told, mut merged): (Vec<&PendingNotification>, Vec<&PendingNotification>) =
+    let (mut notified, mut merged): (Vec<&PendingNotification>, Vec<&PendingNotification>) =
         rows.into_iter().partition(|row| last.get(&row.alert) == Some(&row.no));
-    told.sort_by(|a, b| a.precedence.order(&b.precedence));
-    let critical = told.partition_point(|row| row.precedence.tone == Tone::Critical);
-    let mut bundle = Batch { shape: plan.shape, ..Batch::default() };
+    notified.sort_by(|a, b| a.precedence.order(&b.precedence));
+    let critical = notified.partition_point(|row| row.precedence.severity == Severity::Critical);
+    let mut batch = Batch { shape: plan.shape, ..Batch::default() };
     if let (BatchKind::Group, [group]) = (plan.shape, members.as_slice()) {
-        bundle.group_key = Some(group.key.clone());
-        bundle.group_labels = group.labels.clone();
+        batch.group_key = Some(group.key.clone());
+        batch.group_labels = group.labels.clone();
     }
     if members.iter().all(|group| group.rows.iter().all(|row| row.kind == NotificationKind::Digest)) {
-        bundle.shape = BatchKind::Digest;
+        batch.shape = BatchKind::Digest;
     }
     let parts = critical.div_ceil(MAX_ALERTS).max(1);
     let mut messages = Vec::with_capacity(parts);
     for part in 1..=parts {
-        let rest = told.split_off(told.len().min(MAX_ALERTS));
-        let here = std::mem::replace(&mut told, rest);
-        let counted = if part == parts { std::mem::take(&mut told) } else { Vec::new() };
-        let own: HashSet<&AlertId> = here.iter().chain(&counted).map(|row| &row.alert).collect();
-        let (own_merged, others) = merged.into_iter().partition(|row| own.contains(&row.alert));
+        let rest = notified.split_off(notified.len().min(MAX_ALERTS));
+        let here = std::mem::replace(&mut notified, rest);
+        let counted = if part == parts { std::mem::take(&mut notified) } else { Vec::new() };
+        let included: HashSet<&AlertId> = here.iter().chain(&counted).map(|row| &row.alert).collect();
+        let (merged_here, others) = merged.into_iter().partition(|row| included.contains(&row.alert));
         merged = others;
         let chunk = plan.chunk.or((parts > 1).then_some((part, parts)));
-        let part_of = chunk.map(|(part, parts)| format!("Many alerts came at once: message {part} of {parts}"));
+        let part_of = chunk.map(|(part, parts)| format!("Many alerts at once: message {part} of {parts}"));
         let notes: Vec<String> = note.map(str::to_owned).into_iter().chain(part_of).collect();
         messages.push(Message {
             receiver: first.receiver.clone(),
-            bundle: Batch {
+            batch: Batch {
                 truncated: u32::try_from(counted.len()).unwrap_or(u32::MAX),
                 note: (!notes.is_empty()).then(|| notes.join(". ")),
-                tone: here.first().map(|row| row.precedence.tone).unwrap_or_default(),
-                ..bundle.clone()
+                severity: here.first().map(|row| row.precedence.severity).unwrap_or_default(),
+                ..batch.clone()
             },
-            told: here,
+            notified: here,
             counted,
-            merged: own_merged,
+            merged: merged_here,
         });
     }
     messages
 }
 
+/// The reason why a notification is still pending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Others that may join its group: `group_wait`.
+    /// More notifications may join the group: `group_wait`.
     Group,
-    /// Its group was told a short while ago: `group_interval`.
+    /// The last message of the group is recent: `group_interval`.
     Interval,
-    /// Its route is muted, by this interval.
+    /// The route is muted by this interval.
     Muted(String),
-    /// Too many came at once: they are put together.
+    /// A storm batch waits for more alerts.
     Together,
-    /// The receiver's hour is full: `max_per_hour`.
+    /// The hourly limit is reached: `max_per_hour`.
     Hour,
-    /// Nothing: the next pass of the dispatcher tells it.
+    /// The next dispatch pass sends it.
     Nothing,
 }
 
-/// A message that waits, and what for.
+/// A pending notification with the reason and the end of its wait.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prospect {
     pub notice: NotificationId,
     pub receiver: ReceiverName,
-    /// Its group: the place of its route in the tree, and what the group is made by.
     pub key: String,
-    /// What for.
     pub wait: Wait,
-    /// Until when, where that is known.
+    /// The end of the wait, if known.
     pub until: Option<Timestamp>,
 }
 
-/// What each message that waits is waiting for, given what [`decide`] came to. `groups` are those that it was asked about.
+/// Returns the reason for each wait, given the decision of [`decide`] about `groups`.
 pub fn prospects(
     groups: &[Group<'_>],
     decision: &Decision<'_>,
@@ -551,14 +542,14 @@ pub fn prospects(
         let (wait, until) = if decision.flushed.contains(&index) {
             (Wait::Nothing, None)
         } else if let Some(name) = &group.muted {
-            (Wait::Muted(name.clone()), Some(routes.heard_again(&group.grouping, now)))
+            (Wait::Muted(name.clone()), Some(routes.unmuted_at(&group.grouping, now)))
         } else if let Some(at) = due_at(group, flushed_at(index)).filter(|at| *at > now) {
-            let begun = group.first().and_then(|first| first.checked_add_signed(group.grouping.wait));
-            (if begun == Some(at) { Wait::Group } else { Wait::Interval }, Some(at))
+            let waited = group.first().and_then(|first| first.checked_add_signed(group.grouping.wait));
+            (if waited == Some(at) { Wait::Group } else { Wait::Interval }, Some(at))
         } else {
             let usage = usage(&group.receiver);
-            let is_full = usage.lately.last_hour >= usage.max_per_hour.max(1);
-            let hour = usage.lately.summed_at.and_then(|at| at.checked_add_signed(HOUR));
+            let is_full = usage.sent.last_hour >= usage.max_per_hour.max(1);
+            let hour = usage.sent.summed_at.and_then(|at| at.checked_add_signed(HOUR));
             if is_full { (Wait::Hour, hour.filter(|at| *at > now)) } else { (Wait::Together, decision.next_at) }
         };
         prospects.extend(group.rows.iter().map(|row| Prospect {
@@ -572,7 +563,7 @@ pub fn prospects(
     prospects
 }
 
-/// Keeps the earlier of two times.
+/// Sets `next` to the earlier of two times.
 pub fn sooner(next: &mut Option<Timestamp>, at: Option<Timestamp>) {
     *next = match (*next, at) {
         (Some(a), Some(b)) => Some(a.min(b)),

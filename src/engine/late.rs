@@ -1,8 +1,7 @@
-//! Burns, buybacks and rounds that wait for facts: an amount, a value or a price that comes a poll later.
+//! Late facts: the amount, value, or price of a burn, buyback, or funding round that arrives some polls after its record.
 //!
-//! A rule that needs such a fact cannot be judged when the record comes, and the record is new only once. So records that lack facts are
-//! remembered with the time at which they were first seen; when a fact comes, a rule that could not be told before is judged then. The
-//! list is kept with the feed, and survives a restart.
+//! A rule that needs the fact cannot be evaluated when the record arrives, and a record is new only once. So incomplete records are
+//! stored in the header of the feed, with the time of their first response. When a fact arrives, the rules that needed it are evaluated.
 
 #[cfg(test)]
 mod tests;
@@ -17,47 +16,47 @@ use model::{
     supply::{Record, RecordKey, Timestamp, Tracked},
 };
 
-/// Where the list stands in what is kept with a feed.
-const WAITING: &str = "cliffwatchWaiting";
-/// How long a record is remembered. How long a rule waits is said by its `since`.
-const REMEMBERED_FOR: TimeDelta = TimeDelta::days(30);
-/// Records that are remembered for one feed; of more, the latest.
-const MOST_REMEMBERED: usize = 500;
+/// The header field that holds the incomplete records.
+const FIELD: &str = "cliffwatchWaiting";
 
-/// A burn, a buyback or a round of which more is known than when it came.
+/// The maximum age of an incomplete record. The `since` of a rule may end its wait earlier.
+const MAX_AGE: TimeDelta = TimeDelta::days(30);
+
+/// The maximum number of incomplete records of one feed. If there are more, the latest stay.
+const MAX_RECORDS: usize = 500;
+
+/// A burn, buyback, or funding round whose facts arrived late.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LateArrival {
-    /// As it is now.
     pub tracked: Tracked,
-    /// As it was known before.
+    /// The record without the late facts.
     pub before: Record,
-    /// When it came.
+    /// The time of the first response with the record.
     pub seen_at: Timestamp,
 }
 
-/// Records that wait, with the time at which they came.
+/// Records with missing facts, each with the time of its first response.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Waiting(BTreeMap<RecordKey, Timestamp>);
+pub struct IncompleteRecords(BTreeMap<RecordKey, Timestamp>);
 
-impl Waiting {
-    /// The list that is kept with a feed; without what has waited too long.
+impl IncompleteRecords {
+    /// Reads the incomplete records from a header and drops records older than [`MAX_AGE`].
     #[must_use]
     pub fn read(header: Option<&Value>, now: Timestamp) -> Self {
-        let list = header.and_then(|header| header.get(WAITING)).and_then(Value::as_object);
+        let list = header.and_then(|header| header.get(FIELD)).and_then(Value::as_object);
         let waiting = list.into_iter().flatten().filter_map(|(key, at)| {
             let at = model::wire::parse_timestamp(at.as_str()?)?;
-            (now.signed_duration_since(at) <= REMEMBERED_FOR).then(|| (key.as_str().into(), at))
+            (now.signed_duration_since(at) <= MAX_AGE).then(|| (key.as_str().into(), at))
         });
         Self(waiting.collect())
     }
 
-    /// Whether a record waits.
     #[must_use]
-    pub fn has(&self, key: &RecordKey) -> bool {
+    pub fn contains(&self, key: &RecordKey) -> bool {
         self.0.contains_key(key)
     }
 
-    /// Records that waited and of which more is known now. `known` are the records before.
+    /// Returns the incomplete records that `put` gives more facts. `known` holds the records before.
     #[must_use]
     pub fn late(&self, known: &[Tracked], put: &[Put]) -> Vec<LateArrival> {
         if self.0.is_empty() {
@@ -72,7 +71,7 @@ impl Waiting {
             .collect()
     }
 
-    /// The list from now on: what came just now or waits already, as far as it still lacks a fact. `after` are the records from now on.
+    /// Returns the incomplete records after a response that added `arrived`. `after` holds all records after the response.
     #[must_use]
     pub fn next(mut self, arrived: &[Tracked], after: &[Tracked], now: Timestamp) -> Self {
         for tracked in arrived {
@@ -84,25 +83,25 @@ impl Waiting {
         let lacking: HashSet<&RecordKey> =
             after.iter().filter(|tracked| lacks_facts(&tracked.record)).map(|tracked| &tracked.key).collect();
         self.0.retain(|key, _| lacking.contains(key));
-        if self.0.len() > MOST_REMEMBERED {
+        if self.0.len() > MAX_RECORDS {
             let mut times: Vec<Timestamp> = self.0.values().copied().collect();
             times.sort_unstable();
-            let from = times.get(times.len() - MOST_REMEMBERED).copied();
+            let from = times.get(times.len() - MAX_RECORDS).copied();
             self.0.retain(|_, at| Some(*at) >= from);
         }
         self
     }
 
-    /// Puts the list to what is kept with a feed.
+    /// Writes the incomplete records to a header.
     pub fn write(&self, header: &mut Value) {
         if let (Some(header), false) = (header.as_object_mut(), self.0.is_empty()) {
             let list = self.0.iter().map(|(key, at)| (key.to_string(), at.to_rfc3339().into()));
-            header.insert(WAITING.to_owned(), Value::Object(list.collect()));
+            header.insert(FIELD.to_owned(), Value::Object(list.collect()));
         }
     }
 }
 
-/// Whether a burn, a buyback or a round lacks a fact that a rule may ask for.
+/// Returns whether a burn, buyback, or funding round lacks a fact that a rule may need.
 fn lacks_facts(record: &Record) -> bool {
     match record {
         Record::Burn(burn) => [&burn.amount, &burn.value, &burn.price_per_token].iter().any(|fact| fact.get().is_none()),

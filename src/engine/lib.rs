@@ -1,16 +1,17 @@
-//! What to ask, what an answer changes, what is told of it and to whom.
+//! The decisions of the pipeline: which feeds to poll, what a response changes, which alerts fire, and which receivers to notify.
 //!
-//! **The cast.** [`plan`] says what one tick asks within the [`budget`]; [`slot`] when a job is due. [`ingest`] compares an answer with
-//! what is known, by [`diff`]; [`upcoming`] uses the list of what comes next to find schedules that are out of date. [`evaluate`] holds
-//! rules against tokens and makes alerts of what they say; [`self_monitor`] does so for incidents of the source, of receivers and of this
-//! program. [`route`] says who is told, [`group`] when and in which message, [`digest_schedule`] when a digest is due. [`explain`] says
-//! of one alert, token or record why something was told or not.
+//! - [`plan`] decides which feeds to poll in a slot, within the [`budget`]. [`slot`] computes when a job runs.
+//! - [`ingest`] compares a response with the known facts by [`diff`]. [`upcoming`] finds outdated schedules from the list of next
+//!   events. [`removal`] decides when missing records count as removed.
+//! - [`evaluate`] runs the rules on tokens and updates their alerts. [`self_monitor`] does the same for incidents of the source, of
+//!   receivers, and of the daemon.
+//! - [`route`] selects receivers, [`group`] the time and the message, and [`digest_schedule`] the time of digests.
+//! - [`explain`] reports why an alert was or was not sent.
 //!
-//! **The path.** Plan, ask, ingest, evaluate, route, group: each step takes what the step before it gave, with what the database knew.
-//! Asking and storing is done by others.
+//! Other crates send the requests and store the results.
 //!
-//! **The promise.** Pure: values and a `now` in, values out. No step reads a clock, a file or a table, so that the daemon, a backtest and
-//! a rule test that are given the same come to the same.
+//! Everything here is pure: no function reads a clock, a file, or the database. The daemon, a backtest, and a rule test therefore reach
+//! the same decisions from the same input.
 //!
 //! ```
 //! use cliffwatch_engine::route::RouteTree;
@@ -19,11 +20,11 @@
 //! let receiver = |name: &str| config::ReceiverSettings { name: name.into(), ..Default::default() };
 //! let critical = config::Route { matchers: vec!["severity=critical".into()], receivers: vec!["desk".into()], ..Default::default() };
 //! let root = config::Route { receivers: vec!["ops".into()], routes: vec![critical], ..Default::default() };
-//! let routes = RouteTree::build(&root, &[receiver("ops"), receiver("desk")]).expect("a tree without problems");
+//! let routes = RouteTree::build(&root, &[receiver("ops"), receiver("desk")]).expect("a valid route tree");
 //!
-//! let told = |severity: &str| routes.route(&Labels::from([("severity".to_owned(), severity.to_owned())]));
-//! assert_eq!(told("critical"), ["desk".into()]);
-//! assert_eq!(told("info"), ["ops".into()]);
+//! let receivers = |severity: &str| routes.route(&Labels::from([("severity".to_owned(), severity.to_owned())]));
+//! assert_eq!(receivers("critical"), ["desk".into()]);
+//! assert_eq!(receivers("info"), ["ops".into()]);
 //! ```
 
 pub mod budget;
@@ -36,6 +37,7 @@ pub mod ingest;
 pub mod late;
 pub mod pipeline;
 pub mod plan;
+pub mod removal;
 pub mod route;
 pub mod self_monitor;
 pub mod slot;

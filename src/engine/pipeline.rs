@@ -1,16 +1,16 @@
-//! The path of the program, decided once: from answers to what is written, and from what waits to what is delivered. Pure.
+//! The steps from responses to rows, and from pending notifications to deliveries. Pure.
 //!
-//! Everyone goes through here: the daemon against its database, rule tests and backtests against memory. The order is that of the files:
+//! The daemon runs these steps against its database; rule tests and backtests run them in memory. In order of execution:
 //!
-//! 1. `ingest`: an answer beside what was known becomes feeds, records and changes to write, and [`TokenNews`] to evaluate.
-//! 2. `totals`: what the windows of tokens and groups hold, for rules that look at them as a whole.
-//! 3. [`step`]: the rules look at the news; alerts begin, move on and end. [`close`] ends a cycle: incidents of the source, groups,
-//!    limits. [`conclude`] gives episodes their numbers and makes one [`Step`] of all of it, to be written in one transaction.
-//! 4. `repeats` and `digests`: what is told again, and what is told at a time of the day.
-//! 5. `dispatch`: what becomes of everything that waits: suppressed, told in groups, folded, summed up.
+//! 1. `ingest`: compares a response with the known facts. Returns the rows to write and the [`TokenNews`] to evaluate.
+//! 2. `totals`: computes the aggregates of tokens and groups.
+//! 3. [`step`]: evaluates the rules on each token. [`close`] ends a cycle: incidents of the source, rules on groups, and summaries of
+//!    rule limits. [`conclude`] numbers the episodes and returns one [`Step`], to be written in one transaction.
+//! 4. `repeats` and `digests`: reminders of firing alerts, and digests at a time of day.
+//! 5. `dispatch`: suppresses, groups, batches, or summarizes pending notifications.
 //!
-//! What comes in is what was known, what was heard, the rules at work and the time; what comes out is applied as it stands, by SQL or in
-//! memory. The callers ask, read, write and wait; they decide nothing.
+//! The input is the known facts, the responses, the active rules, and the time. The output is written as is, to SQL or memory. The callers
+//! poll, read, write, and wait, but decide nothing.
 
 mod digests;
 mod dispatch;
@@ -27,7 +27,7 @@ use crate::{
     evaluate::{self, EvaluationContext, Limits, TokenFacts, TokenTotals, Transitions},
     late::LateArrival,
     route::RouteTree,
-    self_monitor::{self, FeedNews, FeedResult},
+    self_monitor::{self, FeedOutcome, FeedResult},
 };
 use model::{
     Alert, Change, Commit, Endpoint, FeedId, FeedState, ReceiverName, Resource, RuleId, Timestamp, Token, TokenId, Tracked,
@@ -37,18 +37,18 @@ use rules::{RuleSet, aggregate::ComputedTotals};
 
 pub use digests::{DigestReads, DigestRows, DigestTurn, digest, digest_turn};
 pub use dispatch::{HourLimits, dispatch, prospects};
-pub use ingest::{Ingest, Ingested, RoundsPage, WholeAnswer, Work, feed_news, whole_answer};
+pub use ingest::{CompleteResponse, Ingest, Ingested, RoundsPage, Work, complete_response, feed_news};
 pub use renamed::{RESOURCES, Renaming, is_renamed, is_unread, renamed_tokens};
 pub use repeats::{about, repeats};
 pub use totals::{compute_totals, flow_entries, groups, keep_totals, moved_feeds, reaches};
 
-/// Resources whose records are looked at when nothing but time has passed.
+/// Resources whose records can match a rule merely because time passes.
 pub const TIMED: [Resource; 3] = [Resource::Unlock, Resource::Allocation, Resource::Emission];
 
-/// Tokens whose names are read for what is told of the source.
-const MOST_NAMED: usize = 256;
+/// The number of tokens whose names are read for alerts about the source.
+const MAX_NAMED_TOKENS: usize = 256;
 
-/// Rules with their routes, at work together.
+/// Rules with their routes, in force together.
 #[derive(Debug, Default)]
 pub struct ActiveRules {
     pub rules: RuleSet,
@@ -56,24 +56,27 @@ pub struct ActiveRules {
 }
 
 impl ActiveRules {
-    /// What an evaluation at `now` goes by.
+    /// Returns the context of an evaluation at `now`.
     pub fn context(&self, now: Timestamp) -> EvaluationContext<'_> {
         EvaluationContext { rules: &self.rules, routes: &self.routes, now }
     }
 }
 
-/// What the config says of receivers, as far as it decides what they are told and when.
+/// The settings of receivers that the dispatcher needs.
 #[derive(Clone, Debug, Default)]
 pub struct DispatchPolicy {
-    /// Messages that each may get in an hour.
+    /// The hourly limit of each receiver.
     pub max_per_hour: HourLimits,
     /// The digests, in the order of the receivers.
     pub digests: Vec<DigestPlan>,
 }
 
 impl DispatchPolicy {
-    /// That of a config.
-    /// Fails with what is wrong with the digest of a receiver; the check of the config finds it with its place.
+    /// Derives the policy from a config.
+    ///
+    /// # Errors
+    ///
+    /// Describes an invalid digest schedule. The check of the config reports it with its location.
     pub fn of(receivers: &[config::ReceiverSettings], delivery: &config::DeliverySettings) -> Result<Self, String> {
         let limit = |receiver: &config::ReceiverSettings| {
             (ReceiverName::from(receiver.name.as_str()), receiver.max_per_hour.unwrap_or(delivery.max_per_hour))
@@ -82,25 +85,23 @@ impl DispatchPolicy {
     }
 }
 
-/// A token to be evaluated, with what happened to it.
+/// A token to evaluate, and what happened to it.
 #[derive(Clone, Debug)]
 pub struct TokenNews<'a> {
     /// The token, with its groups.
     pub token: Cow<'a, Token>,
-    /// Whether the config still watches it.
+    /// Whether the config still watches the token.
     pub is_watched: bool,
-    /// Its records from now on, all of `resources`.
+    /// The current records of `resources`.
     pub records: Cow<'a, [Tracked]>,
-    /// Which resources `records` holds.
     pub resources: Cow<'a, [Resource]>,
-    /// What the diff told.
     pub changes: Vec<Change>,
-    /// Burns, buybacks and rounds that are new and no baseline.
+    /// New burns, buybacks, and funding rounds, except those of a baseline.
     pub added: Vec<Tracked>,
-    /// Burns and buybacks that came before, and of which more is known now.
+    /// Earlier burns and buybacks whose missing facts arrived.
     pub late: Vec<LateArrival>,
     pub alerts: &'a [Alert],
-    /// When the source last gave a complete answer about a resource.
+    /// The time of the last complete response per resource.
     pub polled_at: Vec<(Resource, Timestamp)>,
 }
 
@@ -120,8 +121,7 @@ impl TokenNews<'_> {
     }
 }
 
-/// Lets the rules look at tokens with their news, and at each as a whole with its `totals`, as far as any rule asks for them. `limits` is
-/// carried through all steps of a cycle.
+/// Evaluates the rules on tokens and on their `totals`. `limits` is carried through all steps of a cycle.
 pub fn step(
     tokens: &[TokenNews<'_>],
     totals: &[ComputedTotals],
@@ -144,10 +144,9 @@ pub fn step(
     evaluate::evaluate(&facts, context, limits).join(evaluate::tokens(&wholes, context, limits))
 }
 
-/// What ends a cycle: incidents of the source and of its feeds begin, move on and end, groups were looked at as a whole, and what limits
-/// left out is summed up.
+/// Ends a cycle: updates the incidents of the source, joins the transitions of groups, and summarizes what rule limits left out.
 pub fn close(
-    incidents: &self_monitor::CycleNews<'_>,
+    incidents: &self_monitor::CycleOutcome<'_>,
     groups: Transitions,
     limits: Limits,
     context: &EvaluationContext<'_>,
@@ -155,56 +154,55 @@ pub fn close(
     self_monitor::watch(incidents, context).join(groups).join(limits.summaries(context.now))
 }
 
-/// Whether a feed is still asked for.
+/// Returns whether a feed is still polled.
 pub fn is_feed_watched(watch: &Watch, feed: &FeedId) -> bool {
     feed.token.as_ref().is_none_or(|token| watch.covers(token))
 }
 
-/// Tokens that incidents speak of: their names are to be known when a cycle is closed.
-pub fn tokens_of_incidents(news: &[FeedNews], open: &[Alert]) -> Vec<TokenId> {
-    let troubled = news.iter().filter(|news| !matches!(news.result, FeedResult::Fine | FeedResult::Released(_)));
-    let mut ids: Vec<TokenId> = troubled.filter_map(|news| news.feed.token.clone()).collect();
+/// Returns the tokens that incidents name in their messages.
+pub fn tokens_of_incidents(outcomes: &[FeedOutcome], open: &[Alert]) -> Vec<TokenId> {
+    let failing = outcomes.iter().filter(|outcome| !matches!(outcome.result, FeedResult::Fine | FeedResult::Released(_)));
+    let mut ids: Vec<TokenId> = failing.filter_map(|outcome| outcome.feed.token.clone()).collect();
     ids.extend(open.iter().flat_map(|alert| &alert.members).filter_map(|member| self_monitor::feed_of(member)?.token));
     ids.sort();
     ids.dedup();
-    ids.truncate(MOST_NAMED);
+    ids.truncate(MAX_NAMED_TOKENS);
     ids
 }
 
-/// What is written in one transaction.
+/// The rows to write in one transaction.
 #[derive(Clone, Debug, Default)]
 pub struct Step {
-    /// All of it.
     pub commit: Commit,
-    /// Rules with a template that failed, with the first error of each.
+    /// Rules with a failed template, each with its first error.
     pub template_errors: Vec<(RuleId, String)>,
 }
 
-/// Makes one step of what is to be written and of what the rules came to. `latest` are the latest episodes of what `draft` opens, in
-/// its order ([`Transitions::openings`]).
+/// Joins the rows to write and the transitions of the rules into one step. `latest` holds the latest episodes of the alerts that `draft`
+/// opens, in the order of [`Transitions::openings`].
 pub fn conclude(commit: Commit, draft: Transitions, latest: &[u32], now: Timestamp) -> Step {
-    let verdict = draft.assign_episodes(latest);
+    let decision = draft.assign_episodes(latest);
     let mut commit = Commit { at: now, ..commit };
-    commit.alerts.extend(verdict.alerts);
-    commit.notifications.extend(verdict.notifications);
-    commit.left_out.extend(verdict.left_out);
-    commit.rule_matches.extend(verdict.rule_matches);
-    Step { commit, template_errors: verdict.template_errors }
+    commit.alerts.extend(decision.alerts);
+    commit.notifications.extend(decision.notifications);
+    commit.left_out.extend(decision.left_out);
+    commit.rule_matches.extend(decision.rule_matches);
+    Step { commit, template_errors: decision.template_errors }
 }
 
 impl Step {
-    /// Has it tell of the templates that failed: the built-in text was told in their place.
-    pub fn tell_template_errors(&mut self, context: &EvaluationContext<'_>) {
+    /// Adds alerts about failed templates, whose notifications use the built-in text.
+    pub fn report_template_errors(&mut self, context: &EvaluationContext<'_>) {
         for (rule, error) in &self.template_errors {
             let owner = context.rules.rules.iter().find(|known| known.id == *rule).and_then(|known| known.owner.as_deref());
-            let (alert, notice) = self_monitor::template_failed(rule, owner, error, context);
+            let (alert, notification) = self_monitor::template_failed(rule, owner, error, context);
             self.commit.alerts.push(alert);
-            self.commit.notifications.push(notice);
+            self.commit.notifications.push(notification);
         }
     }
 }
 
-/// When the source last gave a complete answer about each resource.
+/// Returns the time of the last complete response per resource.
 pub fn polled_at(feeds: &[(Endpoint, FeedState)]) -> Vec<(Resource, Timestamp)> {
     let mut latest: BTreeMap<Resource, Timestamp> = BTreeMap::new();
     for (endpoint, state) in feeds {

@@ -1,26 +1,26 @@
-//! What to ask in one slot of an endpoint's schedule. Pure: what is known, the allowance and `now` in, a list of asks out.
+//! Plans which feeds of an endpoint to poll in one slot. Pure.
 //!
-//! What was never read comes first, then proof and retries, then what something told of where an event is near. All else shares one
-//! pot, the lists and every endpoint together: the credits that an even pace has left by now go to the looks that are worth most
-//! ([`worth`]), and those that another endpoint's slot is to spend are left for it.
+//! First reads come first, then removal proofs and retries, then reported changes of tokens whose next event is near. All other polls
+//! of all endpoints share the credits that an even daily pace allows by the next slot. They go to the polls with the highest
+//! [`priority`]. Credits for higher-priority polls of other endpoints stay available for the slots of those endpoints.
 
 mod burst;
 pub mod month;
+pub mod priority;
 mod retry;
 mod segments;
-pub mod worth;
 
 use std::{cell::OnceCell, collections::HashSet};
 
 use chrono::{NaiveDate, NaiveTime, TimeDelta};
 
-use self::worth::{Beliefs, Expected, ListAges};
+use self::priority::{CorrectionModel, FeedEstimate, ListAges};
 use crate::budget::{Allowance, PollReason};
 use model::{ContentHash, Endpoint, FeedState, PlanToken, PollRequest, Timestamp, TokenId, Watch, config};
 
-/// First day of all: undated parts stand at the epoch.
+/// The start of an unlimited date range. The source dates TBD parts at the epoch.
 const FIRST_DAY: NaiveDate = day_of(1970, 1, 1);
-/// Last day of all. No schedule is known that runs on as long.
+/// The end of an unlimited date range, later than the end of any known schedule.
 const LAST_DAY: NaiveDate = day_of(2199, 12, 31);
 
 const fn day_of(year: i32, month: u32, day: u32) -> NaiveDate {
@@ -30,28 +30,26 @@ const fn day_of(year: i32, month: u32, day: u32) -> NaiveDate {
     }
 }
 
-/// One thing to ask.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedPoll {
-    /// What.
     pub request: PollRequest,
-    /// Hash of the last answer; none where it must be parsed again, since it may prove a removal.
+    /// The hash of the last response. `None` forces parsing even an unchanged response, because it may prove a removal.
     pub known: Option<ContentHash>,
     pub why: PollReason,
-    /// Credits that it cost last time; one where it was never read.
+    /// Expected credits: the cost of the last poll, or one for a first read.
     pub cost: u64,
-    /// The token's mark of change, to be kept with the feed once it is read.
+    /// The token's `lastUpdatedDate`, stored with the feed after the poll.
     pub mark: Option<Timestamp>,
-    /// When the token list told that mark.
+    /// When the token list that contains this mark was polled.
     pub listed_at: Option<Timestamp>,
-    /// Linear segments are asked for beside it, at half of its cost: the version that is read does not show them.
+    /// Whether the poll also fetches linear unlocks from an older API version, for half of `cost`.
     pub with_segments: bool,
-    /// They may be asked for beside it, where what it shows moved without them.
+    /// Whether to poll again with linear unlocks if the cliffs changed.
     pub may_add_segments: bool,
 }
 
 impl PlannedPoll {
-    /// A request for one credit, of which nothing is known but that there is something to read.
+    /// Returns a poll that is expected to cost one credit and whose response is always parsed.
     #[must_use]
     pub fn of(request: PollRequest) -> Self {
         Self {
@@ -66,58 +64,56 @@ impl PlannedPoll {
         }
     }
 
-    /// The same with segments beside it, to be told as a whole.
+    /// Returns the same poll with linear unlocks, so that cliff and linear changes are reported together.
     #[must_use]
     pub fn with_segments(&self) -> Self {
         Self { known: None, cost: self.cost.saturating_mul(2), with_segments: true, ..self.clone() }
     }
 }
 
-/// What one tick asks, and what it leaves for later.
+/// The polls of one slot, and the number of polls that were deferred.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PollPlan {
-    /// In the order in which they are asked.
-    pub asks: Vec<PlannedPoll>,
-    /// Feeds that wait for more credits, for people to see: how many of each kind.
+    /// Polls, in the order in which they are sent.
+    pub polls: Vec<PlannedPoll>,
+    /// The number of feeds that wait for more credits, by reason, for display.
     pub deferred: Vec<(PollReason, u32)>,
-    /// Feeds that need no look now.
-    pub resting: u32,
-    /// Nothing was asked because the credits are spent until this instant.
-    pub spent_until: Option<Timestamp>,
+    /// The number of feeds that are not due.
+    pub not_due: u32,
+    /// The end of the credit period, if nothing is polled because all credits are used.
+    pub exhausted_until: Option<Timestamp>,
 }
 
 impl PollPlan {
-    /// Credits that it will cost if every answer is as long as the last one.
+    /// Returns the cost in credits if each response has as many pages as last time.
     pub fn cost(&self) -> u64 {
-        self.asks.iter().map(|ask| ask.cost).sum()
+        self.polls.iter().map(|poll| poll.cost).sum()
     }
 }
 
-/// What planning goes by.
+/// The budget, settings, and times that a plan depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanBasis<'a> {
-    /// What may be spent.
     pub allowance: Allowance,
-    /// Credits of today's share that are spent, reserved or promised to plans that are being asked.
+    /// Credits of today's share that are used, reserved, or assigned to running plans.
     pub spent_today: u64,
     /// The endpoint's next slot.
     pub next_slot: Timestamp,
-    /// Windows that are asked for.
     pub source: &'a config::SourceSettings,
-    /// How near an event must be to come first.
+    /// The maximum time until an event that counts as near.
     pub near: TimeDelta,
-    /// The time of the tick.
+    /// The time of the current slot.
     pub now: Timestamp,
 }
 
 impl PlanBasis<'_> {
-    /// First and last day to ask an endpoint for.
+    /// Returns the first and the last day to request from an endpoint.
     fn days(&self, endpoint: Endpoint) -> (NaiveDate, NaiveDate) {
         let has_row_a_day = matches!(endpoint, Endpoint::DailyEmission | Endpoint::WeeklyEmission);
         let day = |reach: config::Reach, years: i64, ends: NaiveDate, sign: i32| {
             let delta = match reach {
                 config::Reach::All if has_row_a_day => TimeDelta::days(365 * years),
-                // Days that do not move with today: what is asked is then never a border.
+                // Fixed days: a requested range that moved with `now` would have edges at which records appear and disappear.
                 config::Reach::All => return ends,
                 config::Reach::Span(span) => span.delta(),
             };
@@ -127,91 +123,93 @@ impl PlanBasis<'_> {
     }
 }
 
-/// Tokens to plan for: those known that are watched, and those that the config names, whether the list has them or not.
+/// Returns the tokens to plan for: the known tokens that are watched, and the tokens that the config names explicitly, even if the
+/// token list lacks them.
 pub fn watched(mut known: Vec<PlanToken>, watch: &Watch) -> Vec<PlanToken> {
     known.retain(|token| watch.covers(&token.id));
-    let there: HashSet<TokenId> = known.iter().map(|token| token.id.clone()).collect();
-    known.extend(watch.named().iter().filter(|id| !there.contains(*id)).map(|id| PlanToken::unknown(id.clone())));
+    let known_ids: HashSet<TokenId> = known.iter().map(|token| token.id.clone()).collect();
+    known.extend(watch.named().iter().filter(|id| !known_ids.contains(*id)).map(|id| PlanToken::unknown(id.clone())));
     known
 }
 
-/// An endpoint with a schedule, and what is known of what it may be asked for.
+/// A scheduled endpoint with the state of its feeds.
 #[derive(Clone, Debug)]
 pub struct EndpointFeeds {
     pub endpoint: Endpoint,
-    /// Whether a rule listens to what it brings.
-    pub is_heard: bool,
-    /// Its one feed, where it is asked once for everything.
+    /// Whether a rule subscribes to the endpoint's records or changes.
+    pub is_subscribed: bool,
+    /// The only feed of an endpoint that is not polled per token.
     pub whole: FeedState,
-    /// Watched tokens, where it is asked once for each.
+    /// The watched tokens of a per-token endpoint.
     pub tokens: Vec<PlanToken>,
 }
 
-/// A list that was not asked for as long is asked next, whatever it tells of corrections, since it also tells of new tokens and prices:
-/// for each credit that it costs, up to some.
-const LONGEST_WITHOUT_LIST: TimeDelta = TimeDelta::days(3);
-const MOST_TIMES_LONGEST: i32 = 4;
-/// Where that would be more than one of so many credits, it waits longer,
+/// The maximum time between two polls of a list, per credit that the list costs. Lists also report new tokens and prices, so they are
+/// polled even if they report no corrections.
+const MAX_LIST_AGE_PER_CREDIT: TimeDelta = TimeDelta::days(3);
+/// The maximum number of credits that extend the age limit of a list.
+const MAX_LIST_AGE_CREDITS: i32 = 4;
+/// The age limit of a list grows until the list costs at most one in this many of the remaining credits,
 const LIST_SHARE: f64 = 200.0;
-/// but never longer than this, days.
-const LONGEST_OF_ALL: f64 = 14.0;
+/// but not above this many days.
+const MAX_LIST_AGE_DAYS: f64 = 14.0;
 
-/// How far ahead of an even pace looks may go that bring what nobody hears.
-const UNHEARD_AHEAD: TimeDelta = TimeDelta::hours(1);
+/// The maximum lead over the even pace for polls of endpoints that no rule subscribes to.
+const UNSUBSCRIBED_MARGIN: TimeDelta = TimeDelta::hours(1);
 
-/// Plans a slot of `endpoint`. `feeds` are all endpoints with a schedule: they share one pot.
+/// Plans a slot of `endpoint`. `feeds` contains all scheduled endpoints, because they share the credits.
 pub fn plan(endpoint: Endpoint, feeds: &[EndpointFeeds], basis: &PlanBasis<'_>) -> PollPlan {
     let Some(own) = feeds.iter().find(|feeds| feeds.endpoint == endpoint) else { return PollPlan::default() };
     let mut plan = PollPlan::default();
-    if basis.allowance.is_spent() {
-        plan.spent_until = Some(basis.allowance.reset_at).filter(|_| !endpoint.is_per_token() || !own.tokens.is_empty());
+    if basis.allowance.is_exhausted() {
+        plan.exhausted_until = Some(basis.allowance.reset_at).filter(|_| !endpoint.is_per_token() || !own.tokens.is_empty());
         return plan;
     }
-    let outlook = SlotOutlook::of(feeds, basis);
-    let mut looks = looks(own, &outlook, basis);
-    plan.resting = u32::try_from(own.tokens.len().saturating_sub(looks.len())).unwrap_or(0);
-    let waiting = looks.split_off(looks.partition_point(|look| look.why <= PollReason::Changed));
-    let mut planner = SlotPlanner { plan, allowance: basis.allowance, own, outlook: &outlook, basis };
-    for mut look in looks {
-        // Cliffs alone are better than nothing, but where something moved: half of that would be told as something else.
-        if look.with_segments
-            && matches!(look.why, PollReason::First | PollReason::Retry)
-            && planner.allowance.of(look.why).is_some_and(|most| most < look.cost)
+    let estimates = SlotEstimates::new(feeds, basis);
+    let mut candidates = poll_candidates(own, &estimates, basis);
+    plan.not_due = u32::try_from(own.tokens.len().saturating_sub(candidates.len())).unwrap_or(0);
+    let paced = candidates.split_off(candidates.partition_point(|candidate| candidate.why <= PollReason::Changed));
+    let mut planner = SlotPlanner { plan, allowance: basis.allowance, own, estimates: &estimates, basis };
+    for mut candidate in candidates {
+        // Polling only the cliffs is better than nothing, except for a correction: half of it would look like another correction.
+        if candidate.with_segments
+            && matches!(candidate.why, PollReason::First | PollReason::Retry)
+            && planner.allowance.of(candidate.why).is_some_and(|max| max < candidate.cost)
         {
-            (look.with_segments, look.cost) = (false, look.cost / 2);
+            (candidate.with_segments, candidate.cost) = (false, candidate.cost / 2);
         }
-        let is_paid = planner.allowance.of(look.why).is_none_or(|most| look.cost <= most);
-        planner.decide(&look, is_paid);
+        let is_paid = planner.allowance.of(candidate.why).is_none_or(|max| candidate.cost <= max);
+        planner.decide(&candidate, is_paid);
     }
-    planner.share(waiting);
+    planner.plan_paced(paced);
     planner.plan
 }
 
-/// What is expected of every feed, reckoned once a slot, and only where it is asked for.
-struct SlotOutlook<'a> {
+/// The estimates for all feeds in one slot, computed per endpoint on first use.
+struct SlotEstimates<'a> {
     feeds: &'a [EndpointFeeds],
-    /// Of each endpoint's tokens, in their order.
-    expected: Vec<OnceCell<Vec<Expected>>>,
+    /// One list per endpoint, parallel to its tokens.
+    by_endpoint: Vec<OnceCell<Vec<FeedEstimate>>>,
     lists: ListAges,
     basis: &'a PlanBasis<'a>,
 }
 
-impl<'a> SlotOutlook<'a> {
-    fn of(feeds: &'a [EndpointFeeds], basis: &'a PlanBasis<'a>) -> Self {
-        let expected = feeds.iter().map(|_| OnceCell::new()).collect();
-        Self { feeds, expected, lists: list_ages(feeds, basis.now), basis }
+impl<'a> SlotEstimates<'a> {
+    fn new(feeds: &'a [EndpointFeeds], basis: &'a PlanBasis<'a>) -> Self {
+        let by_endpoint = feeds.iter().map(|_| OnceCell::new()).collect();
+        Self { feeds, by_endpoint, lists: list_ages(feeds, basis.now), basis }
     }
 
-    /// The tokens of an endpoint, each with what is expected of its feed.
-    fn tokens(&self, endpoint: Endpoint) -> impl Iterator<Item = (&'a PlanToken, &Expected)> {
-        let of = self.feeds.iter().zip(&self.expected).find(|(feeds, _)| feeds.endpoint == endpoint);
-        of.into_iter().flat_map(|(feeds, expected)| feeds.tokens.iter().zip(expected.get_or_init(|| self.expect(feeds))))
+    /// Returns the tokens of an endpoint, each with the estimate for its feed.
+    fn tokens(&self, endpoint: Endpoint) -> impl Iterator<Item = (&'a PlanToken, &FeedEstimate)> {
+        let found = self.feeds.iter().zip(&self.by_endpoint).find(|(feeds, _)| feeds.endpoint == endpoint);
+        found.into_iter().flat_map(|(feeds, estimates)| feeds.tokens.iter().zip(estimates.get_or_init(|| self.estimate(feeds))))
     }
 
-    fn expect(&self, of: &EndpointFeeds) -> Vec<Expected> {
+    fn estimate(&self, of: &EndpointFeeds) -> Vec<FeedEstimate> {
         let PlanBasis { near, now, .. } = *self.basis;
-        let beliefs = Beliefs::of(&of.tokens, self.listed_at(), now);
-        of.tokens.iter().map(|token| beliefs.expect(of.endpoint, of.is_heard, token, near, now)).collect()
+        let model = CorrectionModel::learn(&of.tokens, self.listed_at(), now);
+        of.tokens.iter().map(|token| model.estimate(of.endpoint, of.is_subscribed, token, near, now)).collect()
     }
 
     fn listed_at(&self) -> Option<Timestamp> {
@@ -219,54 +217,53 @@ impl<'a> SlotOutlook<'a> {
     }
 }
 
-/// A feed that may be read, and what that is worth.
-struct FeedLook<'a> {
+/// A feed that may be polled in this slot.
+struct PollCandidate<'a> {
     why: PollReason,
     token: Option<&'a PlanToken>,
-    /// By what those are ordered that do not go by worth.
+    /// The token's next event. Orders the candidates that are not ordered by priority.
     event: Option<Timestamp>,
-    /// Per credit.
-    worth: f64,
+    /// The benefit of the poll per credit.
+    priority: f64,
     cost: u64,
-    /// Half of the cost is that of linear segments, which are read beside it.
+    /// Whether half of the cost pays for linear unlocks.
     with_segments: bool,
 }
 
-/// What may be read of an endpoint: first what is not to wait, then by worth.
-fn looks<'a>(of: &EndpointFeeds, outlook: &SlotOutlook<'a>, basis: &PlanBasis<'_>) -> Vec<FeedLook<'a>> {
+/// Returns the feeds of an endpoint that may be polled, sorted by reason, then by priority or by the date of the next event.
+fn poll_candidates<'a>(of: &EndpointFeeds, estimates: &SlotEstimates<'a>, basis: &PlanBasis<'_>) -> Vec<PollCandidate<'a>> {
     if !of.endpoint.is_per_token() {
-        return vec![whole_look(of, outlook, basis)];
+        return vec![list_candidate(of, estimates, basis)];
     }
-    // What goes on failing waits.
     let is_due = |token: &PlanToken| token.feed.as_ref().is_none_or(|feed| retry::is_due(feed, basis.now));
-    let asked = outlook.tokens(of.endpoint).filter(|(token, _)| !is_absent(of.endpoint, token) && is_due(token));
-    let mut looks: Vec<FeedLook<'_>> = asked
-        .map(|(token, expected)| {
+    let due = estimates.tokens(of.endpoint).filter(|(token, _)| !is_listed_absent(of.endpoint, token) && is_due(token));
+    let mut candidates: Vec<PollCandidate<'_>> = due
+        .map(|(token, estimate)| {
             let with_segments = segments::are_needed(of.endpoint, token, basis);
-            // The older version walks as many pages again.
+            // The older version has as many pages again.
             let cost = u64::from(token.feed.as_ref().map_or(1, |feed| feed.cost.max(1))) << u32::from(with_segments);
-            let why = reason(token, of.is_heard, expected, basis);
-            FeedLook {
+            let why = reason(token, of.is_subscribed, estimate, basis);
+            PollCandidate {
                 why,
                 token: Some(token),
                 event: token.next_event,
-                worth: expected.worth(outlook.lists) / real(cost),
+                priority: estimate.benefit(estimates.lists) / real(cost),
                 cost,
                 with_segments,
             }
         })
         .collect();
     let far = basis.now + TimeDelta::days(36_500);
-    looks.sort_by(|a, b| match (a.why, b.why) {
+    candidates.sort_by(|a, b| match (a.why, b.why) {
         (a_why, b_why) if a_why != b_why => a_why.cmp(&b_why),
-        (PollReason::Changed | PollReason::Verify, _) => b.worth.total_cmp(&a.worth),
+        (PollReason::Changed | PollReason::Verify, _) => b.priority.total_cmp(&a.priority),
         _ => a.event.unwrap_or(far).cmp(&b.event.unwrap_or(far)),
     });
-    looks
+    candidates
 }
 
-/// The list says that there is nothing to read: believed, unless something was read before.
-fn is_absent(endpoint: Endpoint, token: &PlanToken) -> bool {
+/// Returns `true` if the token list reports that the token has no such records and none were ever read.
+fn is_listed_absent(endpoint: Endpoint, token: &PlanToken) -> bool {
     let flag = match endpoint {
         Endpoint::Burn => token.has_burn,
         Endpoint::Buyback => token.has_buyback,
@@ -275,157 +272,160 @@ fn is_absent(endpoint: Endpoint, token: &PlanToken) -> bool {
     flag == Some(false) && token.feed.as_ref().is_none_or(|feed| feed.baseline_at.is_none())
 }
 
-/// When an endpoint that is asked once for everything was last asked.
+/// Returns when an endpoint that is not polled per token was last polled.
 fn whole_read_at(all: &[EndpointFeeds], endpoint: Endpoint) -> Option<Timestamp> {
     all.iter().find(|feeds| feeds.endpoint == endpoint).and_then(|list| list.whole.read_at)
 }
 
-/// When the token list was last asked.
+/// Returns when the token list was last polled.
 fn listed_at(all: &[EndpointFeeds]) -> Option<Timestamp> {
     whole_read_at(all, Endpoint::TokenList)
 }
 
-/// How old what the lists told is.
 fn list_ages(all: &[EndpointFeeds], now: Timestamp) -> ListAges {
-    let age = |endpoint| whole_read_at(all, endpoint).map_or(f64::INFINITY, |at| worth::days(now - at));
+    let age = |endpoint| whole_read_at(all, endpoint).map_or(f64::INFINITY, |at| priority::days(now - at));
     ListAges { token_list: age(Endpoint::TokenList), upcoming: age(Endpoint::Upcoming) }
 }
 
-/// Days after which a list of that cost is asked whatever it tells.
-fn longest_without(cost: u64, basis: &PlanBasis<'_>) -> f64 {
-    let times = i32::try_from(cost).unwrap_or(MOST_TIMES_LONGEST).min(MOST_TIMES_LONGEST);
-    let longest = worth::days(LONGEST_WITHOUT_LIST * times);
-    let Some(left) = basis.allowance.left.filter(|left| *left > 0) else { return longest };
-    let credits_a_day = real(left) / worth::days(basis.allowance.reset_at - basis.now).max(1.0);
-    longest.max((real(cost) * LIST_SHARE / credits_a_day).min(LONGEST_OF_ALL))
+/// Returns the age in days at which a list that costs `cost` credits is polled regardless of its priority.
+fn max_list_age(cost: u64, basis: &PlanBasis<'_>) -> f64 {
+    let credits = i32::try_from(cost).unwrap_or(MAX_LIST_AGE_CREDITS).min(MAX_LIST_AGE_CREDITS);
+    let max_age = priority::days(MAX_LIST_AGE_PER_CREDIT * credits);
+    let Some(left) = basis.allowance.left.filter(|left| *left > 0) else { return max_age };
+    let credits_per_day = real(left) / priority::days(basis.allowance.reset_at - basis.now).max(1.0);
+    max_age.max((real(cost) * LIST_SHARE / credits_per_day).min(MAX_LIST_AGE_DAYS))
 }
 
-/// What a list is worth that tells of all tokens: what it would tell of each of their feeds.
-fn whole_look<'a>(of: &EndpointFeeds, outlook: &SlotOutlook<'a>, basis: &PlanBasis<'_>) -> FeedLook<'a> {
+/// Returns the candidate for an endpoint that is not polled per token. The benefit of a list is the sum of what it would report about
+/// all feeds.
+fn list_candidate<'a>(of: &EndpointFeeds, estimates: &SlotEstimates<'a>, basis: &PlanBasis<'_>) -> PollCandidate<'a> {
     let cost = u64::from(of.whole.cost.max(1));
-    let is_due = of.whole.read_at.is_none_or(|at| worth::days(basis.now - at) >= longest_without(cost, basis));
+    let is_due = of.whole.read_at.is_none_or(|at| priority::days(basis.now - at) >= max_list_age(cost, basis));
     let why = match of.whole {
         FeedState { baseline_at: None, .. } => PollReason::First,
         FeedState { failing_since: Some(_), .. } => PollReason::Retry,
         _ => PollReason::Backbone,
     };
     if is_due || of.endpoint == Endpoint::Investors {
-        return FeedLook { why, token: None, event: None, worth: f64::INFINITY, cost, with_segments: false };
+        return PollCandidate { why, token: None, event: None, priority: f64::INFINITY, cost, with_segments: false };
     }
-    let mut worth = 0.0;
-    for feeds in outlook.feeds.iter().filter(|feeds| feeds.endpoint.is_per_token()) {
-        for (_, expected) in outlook.tokens(feeds.endpoint) {
-            worth += match of.endpoint {
-                Endpoint::Upcoming => expected.worth_of_list(expected.by_upcoming, outlook.lists.upcoming),
-                _ => expected.worth_of_list(expected.by_mark, outlook.lists.token_list),
+    let mut benefit = 0.0;
+    for feeds in estimates.feeds.iter().filter(|feeds| feeds.endpoint.is_per_token()) {
+        for (_, estimate) in estimates.tokens(feeds.endpoint) {
+            benefit += match of.endpoint {
+                Endpoint::Upcoming => estimate.list_benefit(estimate.by_upcoming, estimates.lists.upcoming),
+                _ => estimate.list_benefit(estimate.by_mark, estimates.lists.token_list),
             };
         }
     }
-    FeedLook { why, token: None, event: None, worth: worth / real(cost), cost, with_segments: false }
+    PollCandidate { why, token: None, event: None, priority: benefit / real(cost), cost, with_segments: false }
 }
 
-fn reason(token: &PlanToken, is_heard: bool, expected: &Expected, basis: &PlanBasis<'_>) -> PollReason {
+fn reason(token: &PlanToken, is_subscribed: bool, estimate: &FeedEstimate, basis: &PlanBasis<'_>) -> PollReason {
     let none = FeedState::default();
     let feed = token.feed.as_ref().unwrap_or(&none);
     let is_near = token.next_event.is_some_and(|at| at >= basis.now && at <= basis.now + basis.near);
     match feed {
-        FeedState { baseline_at: None, .. } if !is_heard && feed.failing_since.is_none() => PollReason::Verify,
+        FeedState { baseline_at: None, .. } if !is_subscribed && feed.failing_since.is_none() => PollReason::Verify,
         FeedState { baseline_at: None, .. } if !retry::fails_again(feed) => PollReason::First,
-        FeedState { baseline_at: Some(_), .. } if !feed.missing.is_empty() || feed.held_since.is_some() => PollReason::Confirm,
+        FeedState { baseline_at: Some(_), .. } if feed.awaits_proof() => PollReason::Confirm,
         FeedState { failing_since: Some(_), .. } => PollReason::Retry,
-        _ if expected.is_told() && is_near => PollReason::Near,
-        _ if expected.is_told() => PollReason::Changed,
+        _ if estimate.is_change_reported() && is_near => PollReason::Near,
+        _ if estimate.is_change_reported() => PollReason::Changed,
         _ => PollReason::Verify,
     }
 }
 
-/// Deciding look by look, for as long as the allowance lasts.
+/// Grants or defers the candidates of one slot.
 struct SlotPlanner<'a> {
     plan: PollPlan,
+    /// Allowance minus the cost of the planned polls.
     allowance: Allowance,
     own: &'a EndpointFeeds,
-    outlook: &'a SlotOutlook<'a>,
+    estimates: &'a SlotEstimates<'a>,
     basis: &'a PlanBasis<'a>,
 }
 
 impl SlotPlanner<'_> {
-    fn decide(&mut self, look: &FeedLook<'_>, is_paid: bool) {
+    fn decide(&mut self, candidate: &PollCandidate<'_>, is_paid: bool) {
         if is_paid {
-            self.allowance = self.allowance.after(look.cost);
-            self.plan.asks.push(self.ask(look));
+            self.allowance = self.allowance.after(candidate.cost);
+            self.plan.polls.push(self.poll(candidate));
             return;
         }
-        match self.plan.deferred.iter_mut().find(|(why, _)| *why == look.why) {
+        match self.plan.deferred.iter_mut().find(|(why, _)| *why == candidate.why) {
             Some((_, count)) => *count += 1,
-            None => self.plan.deferred.push((look.why, 1)),
+            None => self.plan.deferred.push((candidate.why, 1)),
         }
     }
 
-    fn ask(&self, look: &FeedLook<'_>) -> PlannedPoll {
+    fn poll(&self, candidate: &PollCandidate<'_>) -> PlannedPoll {
         let (endpoint, basis) = (self.own.endpoint, self.basis);
         let none = FeedState::default();
-        let feed = look.token.map_or(&self.own.whole, |token| token.feed.as_ref().unwrap_or(&none));
+        let feed = candidate.token.map_or(&self.own.whole, |token| token.feed.as_ref().unwrap_or(&none));
         PlannedPoll {
-            request: match look.token {
+            request: match candidate.token {
                 Some(token) => {
                     let (start, end) = basis.days(endpoint);
                     PollRequest::Token { endpoint, token: token.id.clone(), start, end }
                 }
                 None => whole_request(endpoint, basis),
             },
-            known: feed.hash.filter(|_| feed.missing.is_empty() && feed.held_since.is_none() && !look.with_segments),
-            why: look.why,
-            cost: look.cost,
-            mark: look.token.and_then(|token| token.last_updated),
-            listed_at: self.outlook.listed_at(),
-            with_segments: look.with_segments,
+            known: feed.hash.filter(|_| !feed.awaits_proof() && !candidate.with_segments),
+            why: candidate.why,
+            cost: candidate.cost,
+            mark: candidate.token.and_then(|token| token.last_updated),
+            listed_at: self.estimates.listed_at(),
+            with_segments: candidate.with_segments,
             may_add_segments: endpoint == Endpoint::UnlockEvents && basis.source.unlock_events == config::EndpointVersion::Auto,
         }
     }
 
-    /// Gives what the pot holds to the looks that are worth most; what those of other endpoints would take stays for their slots.
-    fn share(&mut self, waiting: Vec<FeedLook<'_>>) {
+    /// Grants the credits that the even pace allows to the candidates with the highest priority. Leaves enough credits for
+    /// higher-priority polls of other endpoints.
+    fn plan_paced(&mut self, candidates: Vec<PollCandidate<'_>>) {
         let Some(today) = self.allowance.today else {
-            return waiting.iter().for_each(|look| self.decide(look, true));
+            return candidates.iter().for_each(|candidate| self.decide(candidate, true));
         };
         let share = today.saturating_add(self.basis.spent_today);
-        // What nobody hears takes nothing that slots before its next one would spend better.
-        let soon = self.basis.next_slot.min(self.basis.now + UNHEARD_AHEAD);
-        let until = if self.own.is_heard { self.basis.next_slot } else { soon };
-        let mut pot = today.min(paced(share, until, self.basis).saturating_sub(self.basis.spent_today));
+        // An unsubscribed endpoint must not use credits that earlier slots of other endpoints could spend better.
+        let soon = self.basis.next_slot.min(self.basis.now + UNSUBSCRIBED_MARGIN);
+        let until = if self.own.is_subscribed { self.basis.next_slot } else { soon };
+        let mut available = today.min(paced_credits(share, until, self.basis).saturating_sub(self.basis.spent_today));
         let mut rivals = Vec::new();
-        if pot > 0 {
-            for other in self.outlook.feeds.iter().filter(|feeds| feeds.endpoint != self.own.endpoint) {
-                let looks = looks(other, self.outlook, self.basis);
-                rivals.extend(looks.iter().filter(|look| look.why > PollReason::Changed).map(|look| (look.worth, look.cost)));
+        if available > 0 {
+            for other in self.estimates.feeds.iter().filter(|feeds| feeds.endpoint != self.own.endpoint) {
+                let others = poll_candidates(other, self.estimates, self.basis);
+                let paced = others.iter().filter(|candidate| candidate.why > PollReason::Changed);
+                rivals.extend(paced.map(|candidate| (candidate.priority, candidate.cost)));
             }
             rivals.sort_by(|a, b| b.0.total_cmp(&a.0));
         }
         let mut rivals = rivals.into_iter().peekable();
-        for look in waiting {
-            while let Some((_, cost)) = rivals.next_if(|(worth, _)| *worth > look.worth) {
-                pot = pot.saturating_sub(cost);
+        for candidate in candidates {
+            while let Some((_, cost)) = rivals.next_if(|(priority, _)| *priority > candidate.priority) {
+                available = available.saturating_sub(cost);
             }
-            // A walk that is dearer than a day's share takes the whole of one.
-            let is_paid = pot > 0 && look.cost.min(share) <= pot;
+            // A poll that costs more than the share of a whole day only needs that share.
+            let is_paid = available > 0 && candidate.cost.min(share) <= available;
             if is_paid {
-                pot -= look.cost.min(pot);
+                available -= candidate.cost.min(available);
             } else {
-                pot = 0;
+                available = 0;
             }
-            self.decide(&look, is_paid);
+            self.decide(&candidate, is_paid);
         }
     }
 }
 
-/// Credits of the day's share that an even pace has spent by `until`; rounded up, so that a share of one is not left to the day's last
-/// slot.
-fn paced(share: u64, until: Timestamp, basis: &PlanBasis<'_>) -> u64 {
+/// Returns the credits of the day's share that an even pace spends by `until`. Rounds up, so that a share of one credit does not wait
+/// for the last slot of the day.
+fn paced_credits(share: u64, until: Timestamp, basis: &PlanBasis<'_>) -> u64 {
     let midnight = basis.now.date_naive().and_time(NaiveTime::MIN).and_utc();
     let day = (basis.allowance.reset_at - midnight).clamp(TimeDelta::seconds(1), TimeDelta::days(1));
-    let gone = (until - midnight).clamp(TimeDelta::zero(), day);
-    let part = |span: TimeDelta| u64::try_from(span.num_seconds()).unwrap_or(0);
-    share.saturating_mul(part(gone)).div_ceil(part(day).max(1))
+    let elapsed = (until - midnight).clamp(TimeDelta::zero(), day);
+    let seconds = |span: TimeDelta| u64::try_from(span.num_seconds()).unwrap_or(0);
+    share.saturating_mul(seconds(elapsed)).div_ceil(seconds(day).max(1))
 }
 
 fn whole_request(endpoint: Endpoint, basis: &PlanBasis<'_>) -> PollRequest {
@@ -439,33 +439,34 @@ fn whole_request(endpoint: Endpoint, basis: &PlanBasis<'_>) -> PollRequest {
     }
 }
 
-/// Asks once more, as far as the allowance lasts, for schedules that moved where only their cliffs were asked for.
-pub fn plan_again(asks: impl IntoIterator<Item = PlannedPoll>, basis: &PlanBasis<'_>) -> PollPlan {
+/// Plans a second poll, with linear unlocks, of schedules whose cliffs changed. Drops polls that the allowance does not cover.
+pub fn plan_with_segments(polls: impl IntoIterator<Item = PlannedPoll>, basis: &PlanBasis<'_>) -> PollPlan {
     let mut allowance = basis.allowance;
-    let is_paid = |ask: &PlannedPoll| {
-        let is_paid = allowance.of(PollReason::Changed).is_none_or(|most| ask.cost <= most);
-        allowance = if is_paid { allowance.after(ask.cost) } else { allowance };
+    let is_paid = |poll: &PlannedPoll| {
+        let is_paid = allowance.of(PollReason::Changed).is_none_or(|max| poll.cost <= max);
+        allowance = if is_paid { allowance.after(poll.cost) } else { allowance };
         is_paid
     };
-    PollPlan { asks: asks.into_iter().filter(is_paid).collect(), ..PollPlan::default() }
+    PollPlan { polls: polls.into_iter().filter(is_paid).collect(), ..PollPlan::default() }
 }
 
-/// Plans the details of investors whose latest round is new.
+/// Plans a poll of the details of each investor in `ids`.
 pub fn plan_investors(ids: impl IntoIterator<Item = String>, basis: &PlanBasis<'_>) -> PollPlan {
     let mut plan = PollPlan::default();
     let mut allowance = basis.allowance;
     for id in ids {
         let why = PollReason::Changed;
-        if allowance.of(why).is_none_or(|most| most > 0) {
+        if allowance.of(why).is_none_or(|max| max > 0) {
             allowance = allowance.after(1);
-            plan.asks.push(PlannedPoll::of(PollRequest::Investor { id }));
+            plan.polls.push(PlannedPoll::of(PollRequest::Investor { id }));
         } else if let Some((_, count)) = plan.deferred.first_mut() {
             *count += 1;
         } else {
             plan.deferred.push((why, 1));
         }
     }
-    plan.spent_until = (allowance.is_spent() && plan.asks.is_empty() && !plan.deferred.is_empty()).then_some(allowance.reset_at);
+    plan.exhausted_until =
+        (allowance.is_exhausted() && plan.polls.is_empty() && !plan.deferred.is_empty()).then_some(allowance.reset_at);
     plan
 }
 

@@ -1,7 +1,7 @@
-//! When a job is due: cron patterns read by the clock of a zone, as instants in UTC. Pure.
+//! The slots of a job: cron patterns in the local time of a zone, as instants in UTC. Pure.
 //!
-//! Zone rules come with the program, since those of a system may be older; daylight saving is followed at each slot, so that
-//! "18:00 in Paris" stays 18:00 there all year.
+//! The time zone database is part of the program, because the one of the system may be older. Daylight saving time applies to each slot,
+//! so that "18:00 in Paris" stays 18:00 there all year.
 
 use croner::Cron;
 use croner::parser::{CronParser, Seconds};
@@ -9,34 +9,37 @@ use jiff::{Zoned, tz::TimeZone};
 
 use model::Timestamp;
 
-/// A pattern in a zone.
+/// A cron pattern in a time zone.
 #[derive(Clone, Debug)]
 pub struct Slots {
     cron: Cron,
     zone: TimeZone,
 }
 
-/// Why a pattern or a zone cannot be used.
+/// An invalid cron pattern or time zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SlotError {
-    #[error("there is no time zone {0:?}")]
+    #[error("{0:?} is not a time zone: expected an IANA name like \"Europe/Paris\"")]
     Zone(String),
-    #[error("{pattern:?} is no cron pattern: {why}")]
-    Pattern {
-        /// As written.
-        pattern: String,
-        /// What the parser said.
-        why: String,
-    },
+    #[error("{pattern:?} is not a cron pattern: {why}")]
+    Pattern { pattern: String, why: String },
 }
 
-/// The zone of an IANA name, by the rules that come with this program. Fails where there is none of that name.
+/// Returns the time zone of an IANA name, from the bundled database.
+///
+/// # Errors
+///
+/// Fails if no zone has that name.
 pub fn zone(name: &str) -> Result<TimeZone, SlotError> {
     jiff::tz::TimeZoneDatabase::bundled().get(name).map_err(|_| SlotError::Zone(name.to_owned()))
 }
 
 impl Slots {
-    /// Reads a six-field pattern (seconds first). `off` gives none. Fails where the pattern or the zone cannot be read.
+    /// Parses a pattern with six fields, seconds first. Returns `None` for `off`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the pattern or the zone is invalid.
     pub fn parse(pattern: &str, zone_name: &str) -> Result<Option<Self>, SlotError> {
         let zone = zone(zone_name)?;
         if pattern.trim() == "off" {
@@ -50,21 +53,21 @@ impl Slots {
         Ok(Some(Self { cron, zone }))
     }
 
-    /// The first slot after `after`; none where the pattern never comes (31 February).
+    /// Returns the first slot after `after`, or `None` if the pattern never matches, like 31 February.
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
         self.cron.find_next_occurrence(&self.zoned(after)?, false).ok().and_then(|slot| from_zoned(&slot))
     }
 
-    /// The last slot at or before `at`.
+    /// Returns the last slot at or before `at`.
     pub fn last(&self, at: Timestamp) -> Option<Timestamp> {
         self.cron.find_previous_occurrence(&self.zoned(at)?, true).ok().and_then(|slot| from_zoned(&slot))
     }
 
-    /// Slots after `after` up to `until`, at most `most`.
-    pub fn count(&self, after: Timestamp, until: Timestamp, most: u32) -> u32 {
+    /// Counts the slots after `after` up to and including `until`, at most `max`.
+    pub fn count(&self, after: Timestamp, until: Timestamp, max: u32) -> u32 {
         let mut count = 0;
         let mut at = after;
-        while count < most {
+        while count < max {
             match self.next(at) {
                 Some(slot) if slot <= until => {
                     count += 1;
@@ -77,7 +80,7 @@ impl Slots {
     }
 
     fn zoned(&self, at: Timestamp) -> Option<Zoned> {
-        // Whole seconds: a pattern knows nothing finer, and a fraction would be carried into the slot.
+        // A pattern has whole seconds. A fraction would become part of the slot.
         jiff::Timestamp::from_second(at.timestamp()).ok().map(|at| at.to_zoned(self.zone.clone()))
     }
 }

@@ -1,8 +1,8 @@
-//! What an alert is: its key, states and reasons, and its notifications.
+//! Alerts: their identity, states, and notifications.
 //!
-//! An alert is a rule that holds for a subject, once for each episode. A [`Notification`] is news of it: that it fires, a
-//! reminder, its end, or an event that happened once. The ids are derived from what they stand for, so that writing the same
-//! evaluation twice leaves one row. The transitions are in `engine::evaluate`.
+//! An alert is a rule that matches a subject, once for each episode. A [`Notification`] reports one transition of it: firing, a
+//! reminder, resolved, or an event that happened once. Ids are derived from these facts, so that storing the same evaluation twice
+//! leaves one row. `engine::evaluate` decides the transitions.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -15,102 +15,100 @@ use crate::{
     span_of_days,
 };
 
-/// Labels of an alert, by name.
 pub type Labels = BTreeMap<String, String>;
 
-/// The rule of all alerts about the source, receivers and this program itself, and their name unless a rule `on = "source"` gives
-/// them its own.
+/// The rule of all alerts about the source, receivers, and the daemon. Also their alert name, unless a rule with `on = "source"`
+/// gives another.
 pub const SOURCE_TROUBLE: &str = "SourceTrouble";
 
-/// The name under which digests are told.
+/// The alert name of digests.
 pub const DIGEST: &str = "Digest";
 
 words! {
     AlertState {
-        /// Its condition holds, but not yet for as long as `for` asks.
+        /// The condition is true, but not yet for as long as `for` requires.
         Pending = "pending",
-        /// It was notified and has not ended.
+        /// A notification was sent, and the alert has not ended.
         Firing = "firing",
         Resolved = "resolved",
-        /// It happened once and has no end: a change, a burn, a buyback, a round.
+        /// An event without an end: a change, a burn, a buyback, or a funding round.
         Event = "event",
     }
 }
 
 words! {
-    /// Why an alert ended.
+    /// The reason why an alert ended.
     Resolution {
-        /// The unlock is over.
+        /// The date of the unlock has passed.
         Passed = "passed",
-        /// The condition no longer holds.
+        /// The condition is no longer true.
         Cleared = "cleared",
-        /// The unlock moved out of the window.
+        /// The unlock moved beyond the lead time.
         RescheduledOut = "rescheduled out",
-        /// The record is gone.
+        /// The record was removed.
         Removed = "removed",
         /// The rule was deleted, disabled, or no longer covers the token.
         RuleGone = "rule gone",
-        /// The config no longer watches the token.
-        Unwatched = "not watched any more",
-        /// The source lists its token under another slug, under which it goes on.
+        /// The config no longer selects the token.
+        Unwatched = "unwatched",
+        /// The source lists the token under a new slug. Its alerts continue there.
         Renamed = "renamed",
     }
 }
 
-/// An alert as the database keeps it.
+/// An alert as it is stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alert {
-    /// Derived from rule, subject and episode: [`alert_id`].
+    /// Derived from rule, subject, and episode by [`alert_id`].
     pub id: AlertId,
-    /// The rule's identity; survives a renamed `alert` where the rule has an `id`.
+    /// The rule's `id`, or its `alert` name without one. An `id` survives a change of the name.
     pub rule: RuleId,
-    /// The rule's `alert` name, as messages show it (`SourceTrouble` for alerts about the source).
+    /// The rule's `alert` name, which messages show.
     pub name: String,
-    /// What it is about, such as `unlock/arbitrum/2024-03-16T01:00:00Z`, unique within its rule.
+    /// The subject of the alert, such as `unlock/arbitrum/2024-03-16T01:00:00Z`. Unique within the rule.
     pub subject: String,
-    /// 1 for the first time this rule held for this subject.
+    /// 1 for the first time that this rule matched this subject.
     pub episode: u32,
     pub state: AlertState,
-    /// Why it ended.
     pub resolution: Option<Resolution>,
     pub token: Option<TokenId>,
-    /// The kind of record, where it is about one.
+    /// `None` if the alert is not about a record.
     pub resource: Option<Resource>,
     pub key: Option<RecordKey>,
-    /// Index of the rule's level that set the labels.
+    /// The index of the rule's level that set the labels.
     pub level: Option<u32>,
-    /// Labels as last rendered, `alertname` and `token` included.
+    /// The labels as last rendered, including `alertname` and `token`.
     pub labels: Labels,
-    /// Labels that it had before while it fired, the present ones not among them: others know an alert by its labels.
+    /// Labels that the alert had while it fired, without the current ones. Receivers may know the alert by them.
     pub former_labels: Vec<Labels>,
-    /// Annotations as last rendered.
+    /// The annotations as last rendered.
     pub annotations: BTreeMap<String, String>,
-    /// Receivers that were notified that it fires: the same are notified of its end.
-    pub told: Vec<ReceiverName>,
-    /// Lead times already notified, as the rule writes them.
+    /// Receivers that were notified that the alert fires. They are also notified when it is resolved.
+    pub notified: Vec<ReceiverName>,
+    /// Lead times that notifications were sent for, as the rule writes them.
     pub leads: Vec<String>,
-    /// For trouble with the source: the feeds that fail, as `endpoint/token`, sorted. It ends when each has answered since.
+    /// For an incident of the source: the failing feeds as `endpoint/token`, sorted. The incident ends when each of them responded.
     pub members: Vec<String>,
-    /// When the condition first held.
+    /// The first instant at which the condition was true.
     pub active_at: Timestamp,
-    /// When it began to fire, or happened.
+    /// The instant at which the alert fired or the event happened.
     pub starts_at: Option<Timestamp>,
     pub ends_at: Option<Timestamp>,
-    /// Since when the condition no longer holds while `keep_firing_for` still counts.
+    /// The instant from which the condition is no longer true, while `keep_firing_for` is running.
     pub false_since: Option<Timestamp>,
-    /// The record's time when it was last evaluated: a move shows against it.
+    /// The record's date at the last evaluation. A reschedule is detected by comparison with it.
     pub due: Option<Interval>,
-    /// Next instant at which time alone may change it.
+    /// The next instant at which the alert can change without new data.
     pub recheck_at: Option<Timestamp>,
-    /// Last transition or rendering.
+    /// The time of the last transition or rendering.
     pub updated_at: Timestamp,
 }
 
-/// Most label sets that are remembered of one alert; the oldest go first.
+/// The maximum number of former label sets of one alert; the oldest are dropped.
 pub const MAX_FORMER_LABELS: usize = 8;
 
 impl Alert {
-    /// Gives it the labels as they are rendered now, and remembers those that it had while it fired.
+    /// Sets the labels, and keeps the previous ones as former labels if the alert fires.
     pub fn relabel(&mut self, labels: Labels) {
         let before = std::mem::replace(&mut self.labels, labels);
         if self.state == AlertState::Firing && !before.is_empty() && before != self.labels {
@@ -123,28 +121,28 @@ impl Alert {
 }
 
 words! {
-    /// What kind of message a notification makes: `type` of the webhook body.
+    /// The kind of a notification: `type` of the webhook body.
     NotificationKind {
-        /// It began to fire.
+        /// The alert started to fire.
         Firing = "alert.firing",
-        /// It still fires: the next lead time, a higher level.
+        /// The alert still fires, and reached the next lead time or a higher level.
         Reminder = "alert.reminder",
         Resolved = "alert.resolved",
-        /// It happened, once.
+        /// An event that happened once.
         Event = "alert.event",
-        /// What is ahead and what changed, at a wall-clock time.
+        /// A digest of upcoming unlocks and changes, sent at a scheduled time.
         Digest = "digest",
-        /// About the source, a receiver or this program rather than a token.
+        /// An incident of the source, a receiver, or the daemon.
         Source = "source",
-        /// A test by hand.
+        /// A test that a user requested.
         Test = "test",
     }
 }
 
 words! {
-    /// What a message says of an alert: that it goes on, or that it is over.
+    /// Whether an alert in a message still fires.
     AlertStatus {
-        /// It fires, or happened once.
+        /// The alert fires, or is an event that happened once.
         Firing = "firing",
         Resolved = "resolved",
     }
@@ -152,78 +150,75 @@ words! {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TokenBody {
-    /// Slug.
     pub id: String,
     pub name: String,
     pub symbol: String,
 }
 
-/// Where the facts of a message come from.
+/// The source of the facts in a message.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SourceBody {
-    /// When the source last said so.
+    /// The time of the poll that last confirmed the record.
     pub polled_at: Option<Timestamp>,
-    /// `INTERNAL`, `AI`, `EXTERNAL`, or what came.
+    /// `INTERNAL`, `AI`, `EXTERNAL`, or an unknown value as the source sent it.
     pub listed_method: Option<String>,
-    /// Origin of the schedule.
+    /// The origin of the schedule, as the source names it.
     pub data_source: Option<String>,
-    /// The source's own mark of change.
+    /// The source's own date of its last update.
     pub latest_update_date: Option<Timestamp>,
 }
 
-/// One alert in a message: an item of `alerts` in the webhook body, and what mail and the look commands are made from.
+/// One alert in a message: an item of `alerts` in the webhook body. Mail and commands show it too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AlertBody {
     pub id: AlertId,
     pub rule: String,
-    /// Whether it goes on. An unknown word counts as `firing`, so that a message of another version still goes out.
+    /// Whether the alert fires. An unknown word counts as `firing`, so that a message stored by another version is still sent.
     #[serde(deserialize_with = "status_or_firing")]
     pub status: AlertStatus,
-    /// Why it is sent now: `lead 7d`, `level 2`, `passed`, `rescheduled`, …
+    /// Why the notification is sent: `lead 7d`, `level 2`, `passed`, `rescheduled`, and so on.
     pub reason: String,
     pub labels: Labels,
-    /// Labels that it had before while it fired, such as those of a lower level; left out of JSON where there are none.
+    /// Labels that the alert had before while it fired, such as the labels of a lower level. Left out of JSON if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former_labels: Vec<Labels>,
-    /// Annotations, rendered.
     pub annotations: BTreeMap<String, String>,
     pub starts_at: Timestamp,
     pub ends_at: Option<Timestamp>,
-    /// The token; null where it is about the source.
+    /// `None` if the alert is about the source.
     pub token: Option<TokenBody>,
-    /// `unlock`, `burn`, …; null where it is about the source.
+    /// `None` if the alert is not about a record.
     pub resource: Option<Resource>,
-    /// The record in the API's shape.
+    /// The record as the API's JSON.
     pub record: Option<serde_json::Value>,
     pub change: Option<Change>,
-    /// Days until the record's time, negative after it.
+    /// Days until the record's date, negative after it.
     pub days_until: Option<f64>,
-    /// The record's time in words: `in March 2026`, `on 12 Mar 2026, 09:00 UTC`.
+    /// The record's date as text: `in March 2026`, `on 12 Mar 2026, 09:00 UTC`.
     #[serde(default)]
     pub when: Option<String>,
-    /// The lead time that it is about.
+    /// The lead time that triggered the notification, as the rule writes it.
     pub lead: Option<String>,
-    /// What it is about, the same for every rule and while the record moves or grows: `unlock/arbitrum/…`. None where it is about
-    /// no record.
+    /// The identity of the event: `unlock/arbitrum/…`. The same for all rules, and when the record is rescheduled or resized.
+    /// `None` if the alert is not about a record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
-    /// For an unlock: the schedule around it, by date; at most [`MAX_SERIES`] points, its own among them.
+    /// For an unlock: nearby unlocks of the schedule and itself, by date, at most [`MAX_SERIES`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<SeriesPoint>,
-    /// For a group of tokens as a whole: its tokens, what moves most first; at most [`MAX_MEMBERS`].
+    /// For a group of tokens: its tokens, largest value first, at most [`MAX_MEMBERS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberBody>,
-    /// Where the facts come from.
     pub source: SourceBody,
-    /// The rule's `limit`, where that left it out: then it is kept, and never sent.
+    /// The rule's `limit` if it left the alert out. The alert is stored then, but never sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out_by: Option<u32>,
 }
 
 impl AlertBody {
-    /// One that fires since `at`, of which nothing more is known.
+    /// Returns the body of an alert that fires since `at`, without other facts.
     #[must_use]
     pub fn firing(id: AlertId, rule: &str, reason: &str, at: Timestamp) -> Self {
         Self {
@@ -252,7 +247,7 @@ impl AlertBody {
     }
 }
 
-/// Most tokens of [`AlertBody::members`].
+/// The maximum number of tokens in [`AlertBody::members`].
 pub const MAX_MEMBERS: usize = 50;
 
 /// A token of a group in a message.
@@ -260,11 +255,11 @@ pub const MAX_MEMBERS: usize = 50;
 #[serde(rename_all = "camelCase")]
 pub struct MemberBody {
     pub token: TokenBody,
-    /// Percent of the group's market cap; null where that is not known.
+    /// Percent of the group's market cap; `None` if unknown.
     pub share: Option<f64>,
-    /// What the first window that the rule asks for holds of it, tokens.
+    /// Tokens in the rule's first window.
     pub amount: Option<f64>,
-    /// The same, USD.
+    /// USD in the rule's first window.
     pub value: Option<f64>,
 }
 
@@ -273,80 +268,80 @@ fn status_or_firing<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result
 }
 
 words! {
-    /// How grave it is, for colours, priorities and the order of what is told; the gravest is the greatest.
+    /// The severity of an alert, for colors, priorities, and precedence. Ordered from least to most severe.
     #[derive(Default, PartialOrd, Ord)]
-    Tone {
-        /// It is over.
+    Severity {
+        /// The alert is resolved.
         Good = "good",
-        /// To know.
+        /// For information only.
         #[default]
         Info = "info",
-        /// To look at.
+        /// May need attention by an operator.
         Warning = "warning",
-        /// To act on.
+        /// Needs action by an operator.
         Critical = "critical",
     }
 }
 
-impl Tone {
-    /// That of the label `severity`, of what goes on.
+impl Severity {
+    /// Reads the label `severity` of a firing alert.
     pub fn of_severity(severity: Option<&str>) -> Self {
         match severity.map(str::to_ascii_lowercase).as_deref() {
-            Some("critical" | "page" | "error") => Tone::Critical,
-            Some("warning") => Tone::Warning,
-            _ => Tone::Info,
+            Some("critical" | "page" | "error") => Severity::Critical,
+            Some("warning") => Severity::Warning,
+            _ => Severity::Info,
         }
     }
 }
 
-/// How soon it is to be told: the gravest first, of those the most valuable, of those the nearest.
+/// The precedence of a notification: most severe first, then most valuable, then nearest.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Precedence {
-    pub tone: Tone,
-    /// What its record is worth, USD.
+    pub severity: Severity,
+    /// The value of the record in USD.
     pub value: Option<f64>,
-    /// The record's time.
+    /// The date of the record.
     pub due: Option<Timestamp>,
 }
 
 impl Precedence {
-    /// The order in which things are told: what comes first is less.
+    /// Compares precedence: the one to send first is less.
     pub fn order(&self, other: &Self) -> Ordering {
         let value = |of: &Self| of.value.unwrap_or(f64::NEG_INFINITY);
         let due = |of: &Self| of.due.unwrap_or(Timestamp::MAX_UTC);
-        let graver = other.tone.cmp(&self.tone);
+        let graver = other.severity.cmp(&self.severity);
         graver.then_with(|| value(other).total_cmp(&value(self))).then_with(|| due(self).cmp(&due(other)))
     }
 }
 
 impl AlertBody {
-    pub fn tone(&self) -> Tone {
+    pub fn severity(&self) -> Severity {
         if self.status == AlertStatus::Resolved {
-            return Tone::Good;
+            return Severity::Good;
         }
-        Tone::of_severity(self.labels.get("severity").map(String::as_str))
+        Severity::of_severity(self.labels.get("severity").map(String::as_str))
     }
 
-    /// How soon it is to be told, as of `at`, when it was decided.
+    /// Returns the precedence at `at`, the time of the decision.
     pub fn precedence(&self, at: Timestamp) -> Precedence {
         const VALUES: [&str; 4] = ["/cliffUnlocks/cliffValue", "/unlockValue", "/value", "/linearUnlocks/linearValue"];
         let record = self.record.as_ref();
         let value = VALUES.iter().find_map(|place| record?.pointer(place)?.as_f64());
         let due = self.days_until.and_then(|days| at.checked_add_signed(span_of_days(days)?));
-        Precedence { tone: self.tone(), value, due }
+        Precedence { severity: self.severity(), value, due }
     }
 }
 
-/// Most points of [`AlertBody::series`].
+/// The maximum number of points in [`AlertBody::series`].
 pub const MAX_SERIES: usize = 36;
 
 /// One unlock of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeriesPoint {
     pub at: Timestamp,
-    /// Tokens that unlock at once.
+    /// Tokens of the cliff unlock.
     pub amount: f64,
-    /// How exact its date is; left out of JSON where it is an instant.
+    /// The precision of the date. Left out of JSON if it is an instant.
     #[serde(default = "exact", skip_serializing_if = "is_exact")]
     pub precision: Precision,
 }
@@ -360,36 +355,36 @@ fn is_exact(precision: &Precision) -> bool {
     *precision == Precision::Second
 }
 
-/// News of an alert, with its receivers.
+/// One message-worthy fact about an alert, with its receivers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Notification {
-    /// Derived from the alert and the transition: [`notification_id`].
+    /// Derived from the alert and the transition by [`notification_id`].
     pub id: NotificationId,
     pub alert: AlertId,
     pub kind: NotificationKind,
-    /// When it was decided.
+    /// The time of the decision.
     pub at: Timestamp,
-    /// Each gets one delivery. Empty: recorded, sent to nobody.
+    /// Each gets one delivery. If empty, the notification is stored but not sent.
     pub receivers: Vec<ReceiverName>,
     pub body: AlertBody,
 }
 
 impl Notification {
-    /// Whether it tells a digest: one whose time came, or a test of one.
+    /// Returns whether this is a digest or a test of one.
     pub fn is_digest(&self) -> bool {
         self.kind == NotificationKind::Digest || (self.kind == NotificationKind::Test && self.body.rule == DIGEST)
     }
 }
 
-/// Bytes of a derived id.
+/// The number of bytes in a derived id.
 const ID_BYTES: usize = 10;
 
-/// Id of the alert that `rule` raises for `subject` for the `episode`-th time.
+/// Returns the id of the alert that `rule` raises for `subject` in an episode, counted from 1.
 pub fn alert_id(rule: &RuleId, subject: &str, episode: u32) -> AlertId {
     AlertId::from(format!("al_{}", fingerprint([rule.as_str(), subject, &episode.to_string()], ID_BYTES)))
 }
 
-/// Id of the notification of `alert` at `transition`, a word that no other transition of the alert has: `firing`, `lead 7d`, `resolved`.
+/// Returns the id of a notification. `transition` is unique within the alert: `firing`, `lead 7d`, `resolved`.
 pub fn notification_id(alert: &AlertId, transition: &str) -> NotificationId {
     NotificationId::from(format!("no_{}", fingerprint([alert.as_str(), transition], ID_BYTES)))
 }

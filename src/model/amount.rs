@@ -1,8 +1,8 @@
-//! Amounts as people write them: shares and sizes.
+//! Percentages and sizes as the config writes them.
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A share, written `"10%"`. Held in percent.
+/// A percentage, written `"10%"`, from 0 to 100.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Percent(pub f64);
 
@@ -20,7 +20,11 @@ impl<'de> Deserialize<'de> for Percent {
             .and_then(|number| number.trim().parse::<f64>().ok())
             .filter(|number| (0.0..=100.0).contains(number))
             .map(Percent)
-            .ok_or_else(|| serde::de::Error::custom(format!("{text:?} is no share: write it like \"10%\", from 0% to 100%")))
+            .ok_or_else(|| {
+                serde::de::Error::custom(format!(
+                    "{text:?} is not a valid percentage: expected a form like \"10%\", from 0% to 100%"
+                ))
+            })
     }
 }
 
@@ -30,7 +34,7 @@ impl Serialize for Percent {
     }
 }
 
-/// A size, written `"16MiB"`, `"512KiB"` or as bytes. Held in bytes.
+/// A size in bytes, written `"16MiB"`, `"512KiB"`, or as a number. Never zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ByteSize(pub u64);
 
@@ -56,12 +60,15 @@ impl<'de> Deserialize<'de> for ByteSize {
             .and_then(|(number, unit)| number.checked_mul(unit))
             .filter(|bytes| *bytes > 0)
             .map(ByteSize)
-            .ok_or_else(|| serde::de::Error::custom(format!("{text:?} is no size: write it like \"16MiB\"")))
+            .ok_or_else(|| serde::de::Error::custom(format!("{text:?} is not a valid size: expected a form like \"16MiB\"")))
     }
 }
 
 impl Serialize for ByteSize {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&format!("{}B", self.0))
+        let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+        let exact = units.into_iter().find(|(size, _)| self.0.is_multiple_of(*size));
+        let (size, unit) = exact.unwrap_or((1, "B"));
+        serializer.serialize_str(&format!("{}{unit}", self.0 / size))
     }
 }

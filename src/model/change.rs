@@ -1,40 +1,39 @@
-//! What a diff finds: one [`Change`] for each thing that happened, not one for each row that differs.
+//! Changes of a token's records. A [`Change`] is one thing that happened, which can affect many records.
 
 use serde::{Deserialize, Serialize};
 
 use crate::supply::{Record, RecordKey, Resource, Timestamp, TokenId};
 
 words! {
-    /// What happened to a record, a series or a token.
+    /// The kind of a change: of a record, a series, or a token.
     #[derive(PartialOrd, Ord)]
     ChangeKind {
-        /// A record that was not there.
+        /// A new record.
         Added = "added",
-        /// A record that complete answers no longer have, proven often enough.
+        /// A record whose removal is proven: enough complete responses lack it.
         Removed = "removed",
-        /// The date of an unlock moved, or the begin or end of a linear segment.
+        /// The date of an unlock moved, or the start or end of a linear unlock.
         Rescheduled = "rescheduled",
-        /// An amount changed.
         Resized = "resized",
-        /// The same total, other recipients.
+        /// The same total goes to other recipients.
         Reallocated = "reallocated",
         /// One event became several.
         Split = "split",
         /// Several events became one.
         Merged = "merged",
-        /// A series moved by one step.
+        /// All tranches of a series moved by the same time.
         SeriesShifted = "series_shifted",
-        /// All amounts of a series changed by one ratio.
+        /// All amounts of a series changed by the same ratio.
         SeriesRescaled = "series_rescaled",
-        /// The same tranches under another allocation name or category.
+        /// The same tranches have another allocation name or category.
         Renamed = "renamed",
-        /// The total is kept, the timing is another, and not by a shift.
+        /// The total is unchanged, but the tranches have other dates, and not by one common shift.
         Restructured = "restructured",
-        /// Nothing simpler explains it.
+        /// The schedule changed in too many ways to list them.
         Rewritten = "rewritten",
         /// A committed claim appeared or changed.
         Committed = "committed",
-        /// Other facts changed: source, method, precision, label; a burn or buyback was restated.
+        /// Other facts changed: source, method, precision, or label. Also a restated burn or buyback.
         Revised = "revised",
         /// `maxSupply` or an allocation total changed.
         SupplyChanged = "supply_changed",
@@ -42,7 +41,7 @@ words! {
 }
 
 impl ChangeKind {
-    /// Whether it can happen to records of `resource`: the table of kinds.
+    /// Returns whether this kind of change can happen to records of `resource`.
     #[must_use]
     pub fn can_happen_to(self, resource: Resource) -> bool {
         match self {
@@ -62,151 +61,143 @@ impl ChangeKind {
     }
 }
 
-/// A value before or after: a date, an amount, a name.
+/// A value before or after a change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Fact {
-    /// Tokens (or, for other facts, the field's own unit).
+    /// Tokens, or the unit of the field that changed.
     Amount(f64),
-    /// An instant.
     Time(Timestamp),
-    /// A name or another text.
     Text(String),
 }
 
 impl Fact {
-    /// The amount, where it is one.
     #[must_use]
     pub fn amount(&self) -> Option<f64> {
         if let Fact::Amount(amount) = self { Some(*amount) } else { None }
     }
 
-    /// The instant, where it is one.
     #[must_use]
     pub fn time(&self) -> Option<Timestamp> {
         if let Fact::Time(at) = self { Some(*at) } else { None }
     }
 
-    /// The text, where it is one.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         if let Fact::Text(text) = self { Some(text) } else { None }
     }
 }
 
-/// One recipient's part of a change.
+/// The part of a change that concerns one allocation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AllocationChange {
-    /// Allocation name (the new one where it was renamed).
+    /// The allocation name; the new one if it changed.
     pub name: String,
-    /// Before: date, amount or name, as the change's own `from`.
+    /// The value before: a date, an amount, or a name, as in [`Change::from`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Fact>,
-    /// After.
+    /// The value after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Fact>,
-    /// Days it moved.
+    /// Days by which the dates moved, positive for later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shift_days: Option<f64>,
-    /// Amount after by amount before.
+    /// The amount after, divided by the amount before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
-    /// Tranches concerned.
+    /// The number of affected tranches.
     pub count: u32,
 }
 
-/// One other fact that changed, for `revised`.
+/// A field that changed, for [`ChangeKind::Revised`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FieldChange {
-    /// Path on the wire, such as `dataSource`.
+    /// The path in the API's JSON, such as `dataSource`.
     pub field: String,
-    /// Before; null where it was missing.
+    /// The value before; null if it was missing.
     pub from: serde_json::Value,
-    /// After; null where it is missing.
+    /// The value after; null if it is missing.
     pub to: serde_json::Value,
 }
 
-/// A schedule in brief, for `rewritten`.
+/// A summary of a schedule, for [`ChangeKind::Rewritten`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ScheduleBrief {
-    /// Tokens over all tranches.
+    /// Tokens of all tranches.
     pub total: f64,
-    /// Events.
+    /// The number of events.
     pub events: u32,
-    /// Tranches.
+    /// The number of tranches.
     pub tranches: u32,
-    /// The next events after the time of the poll: at most three dates with amounts.
+    /// The next dates after the poll with their tokens, at most three.
     pub next: Vec<(Timestamp, f64)>,
-    /// First date.
+    /// The date of the first event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub begin: Option<Timestamp>,
-    /// Last date of the schedule.
+    /// The date of the last event, or the end of the last linear unlock if that is later.
     pub end: Option<Timestamp>,
 }
 
-/// One thing that happened. Serialized, it is the `change` of messages and of `changes --format json`.
+/// One thing that happened to a token's records. Its JSON form is the `change` of messages and of `changes --format json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// What happened.
     pub kind: ChangeKind,
-    /// To what.
+    /// The kind of the affected records.
     #[serde(skip)]
     pub resource: Option<Resource>,
-    /// Of which token.
     #[serde(skip)]
     pub token: Option<TokenId>,
-    /// The record it happened to, under the key it has afterwards (before, if it is gone). None for a series or a token.
+    /// The key that the record has after the change, or had before its removal. `None` if the change affects a series or the token.
     #[serde(skip)]
     pub key: Option<RecordKey>,
-    /// Before: of the whole event; of the first tranche for a series.
+    /// The value before: of the whole event, or of the first tranche of a series.
     pub from: Option<Fact>,
-    /// After.
+    /// The value after.
     pub to: Option<Fact>,
-    /// Days by which it moved, positive for later; for a series the most common.
+    /// Days by which the dates moved, positive for later. For a series, the most common shift.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub shift_days: Option<f64>,
-    /// Least shift within a series.
+    /// The smallest shift within a series, in days.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub shift_days_min: Option<f64>,
-    /// Greatest shift within a series.
+    /// The largest shift within a series, in days.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub shift_days_max: Option<f64>,
-    /// Amount after by amount before.
+    /// The amount after, divided by the amount before.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ratio: Option<f64>,
-    /// Tokens concerned: those that moved, vest otherwise, went to others, came or are gone; of a resize or rescale, what was added or
-    /// taken.
+    /// Affected tokens that moved, changed recipients, were added, or were removed. For a change of amounts, the difference.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub amount: Option<f64>,
-    /// Tranches concerned.
+    /// The number of affected tranches.
     pub count: u32,
-    /// The parts.
+    /// The change by allocation.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub allocations: Vec<AllocationChange>,
-    /// Which other facts changed.
+    /// Other fields that changed.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub fields: Vec<FieldChange>,
-    /// The schedule before, where it was rewritten.
+    /// The schedule before it was rewritten.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub before: Option<ScheduleBrief>,
-    /// The schedule after, where it was rewritten.
+    /// The schedule after it was rewritten.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub after: Option<ScheduleBrief>,
-    /// One sentence for people, in plain text: `moved from 16 Mar 2026 to 20 Mar 2026 (+4 days)`.
+    /// A sentence for people, in plain text: `11.31M ARB of Team moved from 16 to 20 Mar 2026 (+4 days)`.
     pub summary: String,
-    /// The record before, for rules (`old`).
+    /// The record before, which rules read as `old`.
     #[serde(skip)]
     pub old: Option<Record>,
-    /// The record after, for rules (`new`).
+    /// The record after, which rules read as `new`.
     #[serde(skip)]
     pub new: Option<Record>,
 }
 
 impl Change {
-    /// A change of which only the kind is known yet.
+    /// Returns a change without facts, for callers that set them.
     #[must_use]
     pub fn of(kind: ChangeKind, resource: Resource, token: &TokenId) -> Self {
         Self {

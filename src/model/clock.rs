@@ -1,7 +1,7 @@
-//! The one room that reads the system clock.
+//! The only module that reads the system clock.
 //!
-//! A tick reads the time once and passes it on, so that everything below can be tested at any instant. `--now` and tests stop the time
-//! with a [`Clock::manual`]. The machine's own clock is not believed whatever it shows: [`steady`] says when it is.
+//! A cycle reads the time once and passes it on, so that all other code can be tested at any instant. `--now` and tests use a
+//! [`Clock::manual`]. The machine's clock is not trusted blindly: [`steady`] decides when it is right.
 
 pub mod steady;
 
@@ -15,18 +15,18 @@ use crate::Timestamp;
 pub use steady::{ClockAnchor, ClockState};
 use steady::{ClockReading, SteadyTime};
 
-/// Where the time comes from. Cheap to clone; clones share what was learnt of the machine's clock, or the hands of a manual one.
+/// The source of the time. Clones share the state of the machine's clock or the time of a manual one.
 #[derive(Clone, Debug)]
 pub struct Clock(TimeSource);
 
 #[derive(Clone, Debug)]
 enum TimeSource {
     Machine(MachineClocks, Arc<Mutex<SteadyTime>>),
-    /// Unix milliseconds.
+    /// Milliseconds since 1970.
     Manual(Arc<AtomicI64>),
 }
 
-/// The clocks of a machine: this one's, or those of one that a test makes up.
+/// The clocks of this machine, or of a simulated one.
 #[derive(Clone, Debug)]
 enum MachineClocks {
     This,
@@ -41,7 +41,7 @@ impl MachineClocks {
         }
     }
 
-    /// Which boot this is. The system may hide it, as the unit of systemd does.
+    /// Returns an id of the current boot; `None` if the system hides it, as the systemd unit does.
     fn boot(&self) -> Option<String> {
         match self {
             MachineClocks::This => std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned()),
@@ -62,19 +62,19 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// The machine's own time.
+    /// Returns the clock of this machine.
     #[must_use]
     pub fn system() -> Self {
         MachineClocks::This.steady()
     }
 
-    /// A clock that stands at `at` until it is [set](Self::set), and believes nobody else.
+    /// Returns a clock that stays at `at` until it is [set](Self::set).
     #[must_use]
     pub fn manual(at: Timestamp) -> Self {
         Self(TimeSource::Manual(Arc::new(AtomicI64::new(at.timestamp_millis()))))
     }
 
-    /// The clock of a machine that shows `at` and whose time is [passed](Self::pass) by hand, so that its wall clock can be
+    /// Returns the clock of a simulated machine. Its time [passes](Self::pass) on request, and its wall clock can be
     /// [set](Self::set) wrong.
     #[must_use]
     pub fn simulated(at: Timestamp) -> Self {
@@ -82,7 +82,7 @@ impl Clock {
         MachineClocks::Simulated(Arc::new(Mutex::new(reading))).steady()
     }
 
-    /// A time that was borne out, to be kept for [`resume`](Self::resume); none before, and of a manual clock.
+    /// Returns a confirmed time to store for [`resume`](Self::resume); `None` if the time is not confirmed, and for a manual clock.
     #[must_use]
     pub fn anchor(&self) -> Option<ClockAnchor> {
         match &self.0 {
@@ -93,7 +93,7 @@ impl Clock {
         }
     }
 
-    /// Goes on from a time that was kept before a restart of the program; where the machine was started anew since, from that time on.
+    /// Continues from a time that was stored before a restart of the program or of the machine.
     pub fn resume(&self, kept: &ClockAnchor) {
         let TimeSource::Machine(clocks, time) = &self.0 else { return };
         let reading = clocks.read();
@@ -104,7 +104,7 @@ impl Clock {
         }
     }
 
-    /// As the same machine has it after a restart of the program: nothing learnt is kept.
+    /// Returns the clock after a simulated restart of the program, without the learned state.
     #[must_use]
     pub fn restarted(&self) -> Self {
         match &self.0 {
@@ -113,7 +113,7 @@ impl Clock {
         }
     }
 
-    /// The present instant, UTC, in whole milliseconds: what the database keeps, so that nothing differs after a restart.
+    /// Returns the current instant in whole milliseconds, as the database stores it.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         let millis = match &self.0 {
@@ -126,15 +126,15 @@ impl Clock {
         DateTime::from_timestamp_millis(millis).unwrap_or_default()
     }
 
-    /// The source answered just now, and told that it is `date`.
-    pub fn source_told(&self, date: Timestamp) {
+    /// Records the time that the source reported just now.
+    pub fn record_source_time(&self, date: Timestamp) {
         if let TimeSource::Machine(clocks, time) = &self.0 {
             let mut time = locked(time);
-            time.source_told(date.timestamp_millis(), clocks.read());
+            time.record_source_time(date.timestamp_millis(), clocks.read());
         }
     }
 
-    /// What is known of the machine's clock. A manual one is right by definition.
+    /// Returns the state of the machine's clock. A manual clock is always right.
     #[must_use]
     pub fn state(&self) -> ClockState {
         match &self.0 {
@@ -143,7 +143,7 @@ impl Clock {
         }
     }
 
-    /// How far this clock has been set since it began: whoever holds a time from before adds what this rose by.
+    /// Returns by how much this clock was set since it started. Add the difference to instants from before.
     #[must_use]
     pub fn stepped(&self) -> TimeDelta {
         match &self.0 {
@@ -152,7 +152,7 @@ impl Clock {
         }
     }
 
-    /// Moves a manual clock to `at`, or the wall clock of a simulated machine; this machine's is not ours to move, so it stays.
+    /// Sets a manual clock or the wall clock of a simulated machine. Does nothing on this machine.
     pub fn set(&self, at: Timestamp) {
         match &self.0 {
             TimeSource::Manual(millis) => millis.store(at.timestamp_millis(), Ordering::SeqCst),
@@ -161,7 +161,7 @@ impl Clock {
         }
     }
 
-    /// Lets time pass on a simulated machine, and on a manual clock.
+    /// Lets time pass on a simulated machine or a manual clock.
     pub fn pass(&self, time: TimeDelta) {
         match &self.0 {
             TimeSource::Manual(millis) => drop(millis.fetch_add(time.num_milliseconds(), Ordering::SeqCst)),
@@ -184,7 +184,7 @@ fn read_system_clock() -> i64 {
     Utc::now().timestamp_millis()
 }
 
-/// Milliseconds since boot, those included in which the machine slept.
+/// Returns milliseconds since boot, including the time that the machine slept.
 fn read_uptime() -> i64 {
     let time = clock_gettime(ClockId::Boottime);
     time.tv_sec.saturating_mul(1000).saturating_add(time.tv_nsec / 1_000_000)

@@ -1,7 +1,7 @@
-//! Problems in files that people edit: where, what, and what was probably meant. All of a load's problems are shown together.
+//! Problems in files that users edit. All problems of a load are reported together.
 //!
-//! Whoever reads a file gathers [`Diagnostic`]s and keeps the text ([`SourceText`], secrets masked). [`render`] shows them to people,
-//! [`to_json`] to programs. Neither ever panics, whatever the span, and nothing from a file reaches a terminal as a control code.
+//! A parser collects [`Diagnostic`]s and keeps the text as [`SourceText`], with secrets redacted. [`render`] formats them for
+//! people, and [`to_json`] for programs. Neither panics for any span, and no control character of a file reaches a terminal.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -15,47 +15,47 @@ use crate::text::{harmless, is_hostile};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// It works, but probably not as meant.
+pub enum DiagnosticLevel {
+    /// Valid, but probably not what the user meant.
     Warning,
-    /// It cannot be used.
+    /// Invalid.
     Error,
 }
 
-/// One problem in one file.
+/// One problem in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    pub severity: Severity,
-    /// Which file; for the environment, `environment`.
+    pub severity: DiagnosticLevel,
+    /// The path, or `environment` for environment variables.
     pub file: PathBuf,
-    /// Bytes concerned; none where the file as a whole is meant.
+    /// The affected bytes; `None` if the problem concerns the whole file.
     pub span: Option<Range<usize>>,
-    /// What is wrong, in one line, in lower case, without a full stop.
+    /// The problem on one line, in lowercase and without a full stop.
     pub message: String,
-    /// What stands under the caret, if more is to be said there.
+    /// The text under the caret.
     pub label: Option<String>,
-    /// What to do: `did you mean \`cliffValue\`?`
+    /// The suggestion, such as `did you mean \`cliffValue\`?`
     pub help: Option<String>,
 }
 
-/// A file's text, kept for showing lines of it. Lines that hold secrets are masked before they are kept.
+/// The text of a file, for showing lines of it. Lines with secrets are redacted before.
 #[derive(Clone, Debug)]
 pub struct SourceText {
-    /// Its path as the operator knows it.
+    /// The path as the operator knows it.
     pub file: PathBuf,
     pub text: String,
 }
 
 impl Diagnostic {
     pub fn error(file: impl Into<PathBuf>, span: Option<Range<usize>>, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, file: file.into(), span, message: message.into(), label: None, help: None }
+        Self { severity: DiagnosticLevel::Error, file: file.into(), span, message: message.into(), label: None, help: None }
     }
 
     pub fn warning(file: impl Into<PathBuf>, span: Option<Range<usize>>, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(file, span, message) }
+        Self { severity: DiagnosticLevel::Warning, ..Self::error(file, span, message) }
     }
 
-    /// With what stands under the caret.
+    /// Sets the text under the caret.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
@@ -69,7 +69,7 @@ impl Diagnostic {
     }
 }
 
-/// The candidate that `word` was probably meant to be, if one is near enough.
+/// Returns the candidate that is closest to `word`; `None` if none is close.
 pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = word.to_lowercase();
     candidates
@@ -80,43 +80,42 @@ pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Columns that a rendered problem may take; longer source lines are cut around the caret.
+/// The maximum width of a rendered problem. Longer source lines are cut around the caret.
 const RENDER_WIDTH: usize = 120;
 
-/// Problems that are shown; the rest is counted. A file of a thousand equal mistakes needs no thousand pictures.
+/// The maximum number of problems shown; more are counted.
 const MAX_SHOWN: usize = 100;
 
-/// Where a span begins and ends, counted from 1, columns in characters. The end is exclusive.
+/// The start and end of a span. Lines and columns count from 1, columns in characters, and the end is exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextPosition {
     pub line: usize,
     pub column: usize,
     pub end_line: usize,
-    /// Column after the last character.
+    /// The column after the last character.
     pub end_column: usize,
 }
 
-/// Where `span` lies in `text`. A span outside of the text, or inside a character, is moved to the nearest place that exists.
+/// Returns the position of `span`. A span outside of the text or inside a character is moved to the nearest valid one.
 pub fn position(text: &str, span: &Range<usize>) -> TextPosition {
     LineIndex::of(text).position(span)
 }
 
-/// The lines of a text, for many places in it: the text is gone through once.
+/// An index of the lines of a text, for many lookups of positions.
 #[derive(Clone, Debug)]
 pub struct LineIndex<'t> {
     text: &'t str,
-    /// Where each begins.
+    /// The start of each line.
     starts: Vec<usize>,
 }
 
 impl<'t> LineIndex<'t> {
-    /// Those of a text.
     pub fn of(text: &'t str) -> Self {
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         Self { text, starts }
     }
 
-    /// The line of a place, from 1.
+    /// Returns the line of a byte offset, counted from 1.
     pub fn line(&self, offset: usize) -> usize {
         self.starts.partition_point(|start| *start <= offset)
     }
@@ -135,7 +134,7 @@ impl<'t> LineIndex<'t> {
     }
 }
 
-/// Sorts for reading: errors first, then by file in the order of `sources`, then by place; what is said twice is said once.
+/// Sorts for display: errors first, then by file in the order of `sources`, then by position. Removes duplicates.
 pub fn in_order<'a>(diagnostics: &'a [Diagnostic], sources: &[SourceText]) -> Vec<&'a Diagnostic> {
     let rank = |file: &Path| sources.iter().position(|source| source.file == file).unwrap_or(sources.len());
     let mut seen = HashSet::new();
@@ -150,22 +149,18 @@ pub fn in_order<'a>(diagnostics: &'a [Diagnostic], sources: &[SourceText]) -> Ve
     ordered
 }
 
-/// How many errors and warnings, in words: `2 errors, 1 warning`; empty where there are none.
+/// Returns the counts of errors and warnings: `2 errors, 1 warning`. Empty without diagnostics.
 pub fn summary(diagnostics: &[&Diagnostic]) -> String {
     let count = |severity| diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count();
-    let word = |count: usize, noun: &str| match count {
-        0 => None,
-        1 => Some(format!("1 {noun}")),
-        _ => Some(format!("{count} {noun}s")),
-    };
-    [word(count(Severity::Error), "error"), word(count(Severity::Warning), "warning")]
+    let word = |count: usize, noun: &str| (count > 0).then(|| crate::phrase::count(count, noun));
+    [word(count(DiagnosticLevel::Error), "error"), word(count(DiagnosticLevel::Warning), "warning")]
         .into_iter()
         .flatten()
         .collect::<Vec<_>>()
         .join(", ")
 }
 
-/// All problems with their lines and carets, as a compiler shows them; the last line counts them. Empty where there are none.
+/// Formats all problems with their lines and carets, as a compiler does, and a last line with the counts. Empty without problems.
 pub fn render(diagnostics: &[Diagnostic], sources: &[SourceText], color: bool) -> String {
     let ordered = in_order(diagnostics, sources);
     let renderer = if color { Renderer::styled() } else { Renderer::plain() };
@@ -188,8 +183,8 @@ pub fn render(diagnostics: &[Diagnostic], sources: &[SourceText], color: bool) -
 
 fn render_one(diagnostic: &Diagnostic, source: Option<&SourceText>, renderer: &Renderer) -> String {
     let level = match diagnostic.severity {
-        Severity::Error => Level::ERROR,
-        Severity::Warning => Level::WARNING,
+        DiagnosticLevel::Error => Level::ERROR,
+        DiagnosticLevel::Warning => Level::WARNING,
     };
     let path = harmless(&diagnostic.file.display().to_string());
     let mut group = level.primary_title(harmless(&diagnostic.message)).elements(Vec::<Origin<'_>>::new());
@@ -210,18 +205,18 @@ fn render_one(diagnostic: &Diagnostic, source: Option<&SourceText>, renderer: &R
     renderer.render(&[group]).lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-/// The lines around `span`, as a byte range of `text`, and the span within them: rendering cost must not grow with the file.
+/// Returns the lines around `span` as a byte range, and the span within it. Rendering must not take longer for larger files.
 fn window(text: &str, span: &Range<usize>) -> ((usize, usize), Range<usize>) {
     let start = text.floor_char_boundary(span.start.min(text.len()));
     let end = text.ceil_char_boundary(span.end.clamp(start, text.len()));
-    // A caret on a line break would point at the next line: it points at the end of its own.
+    // A caret on a line break would point at the next line.
     let end = if end > start { text.get(start..end).and_then(|part| part.find('\n')).map_or(end, |at| start + at) } else { end };
     let from = text.get(..start).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
     let until = text.get(end..).and_then(|after| after.find('\n')).map_or(text.len(), |at| end + at);
     ((from, until), start - from..end - from)
 }
 
-/// Replaces control characters by a character of the same length in bytes, so that spans stay true and a terminal stays calm.
+/// Replaces control characters by characters with the same number of bytes, so that spans stay valid.
 fn expose_controls(text: &str) -> String {
     text.chars()
         .map(|c| match c {
@@ -232,7 +227,7 @@ fn expose_controls(text: &str) -> String {
         .collect()
 }
 
-/// A problem in the form for programs.
+/// A problem as JSON.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct JsonDiagnostic<'a> {
@@ -241,14 +236,14 @@ struct JsonDiagnostic<'a> {
     column: Option<usize>,
     end_line: Option<usize>,
     end_column: Option<usize>,
-    severity: Severity,
+    severity: DiagnosticLevel,
     message: &'a str,
     label: Option<&'a str>,
     help: Option<&'a str>,
 }
 
-/// All problems as a JSON array: `file`, `line`, `column`, `endLine`, `endColumn` (from 1, the end exclusive, null where the file as a
-/// whole is meant), `severity`, `message`, `label`, `help`.
+/// Returns all problems as a JSON array: `file`, `line`, `column`, `endLine`, `endColumn` (from 1, end exclusive, null for a whole
+/// file), `severity`, `message`, `label`, `help`.
 pub fn to_json(diagnostics: &[Diagnostic], sources: &[SourceText]) -> serde_json::Value {
     let lines: Vec<LineIndex<'_>> = sources.iter().map(|source| LineIndex::of(&source.text)).collect();
     let list = in_order(diagnostics, sources).into_iter().map(|diagnostic| {

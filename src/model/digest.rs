@@ -1,16 +1,14 @@
-//! Digests: at a wall-clock time of a zone, what is ahead, what changed since the last one, what fires, what is
-//! silenced, and how the source is. The most valuable comes first, and what happened to many tokens alike is one line.
+//! Digests: scheduled messages about upcoming unlocks, changes, firing alerts, silences, and incidents. The most valuable items
+//! come first, and the same change of many tokens is one line.
 //!
-//! `engine::digest_schedule` says when the next is due; [`Digest`] is what it holds, and [`Digest::notice`] makes the message of it.
-//! Pure: what is known and the time come in. That each slot has one digest, also across restarts, is the store's doing: the slot is
-//! written with the message in one transaction.
+//! `engine::digest_schedule` decides when a digest is due. [`Digest`] has the content, and [`Digest::notice`] returns its
+//! notification. The store guarantees one digest for each slot, across restarts too: it writes the slot and the notification in one
+//! transaction.
 
 mod ahead;
 mod changes;
-mod words;
 
 pub use ahead::{AheadPart, DigestAhead, FirstOf, LargestFirst, TokenAhead, ValuedAlert};
-pub use words::POSSIBLE;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,115 +17,125 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Alert, AlertBody, ChangeRow, DIGEST, Labels, Notification, NotificationKind, NotificationState, NotificationStatus,
-    Precedence, ReceiverName, RecordKey, Resource, RuleId, Silence, SilenceState, SumWindow, Timestamp, Token, TokenId, Tone,
-    UpcomingRow, alert_id, format, notification_id,
+    Precedence, ReceiverName, RecordKey, Resource, RuleId, Severity, Silence, SilenceState, SumWindow, Timestamp, Token, TokenId,
+    UpcomingRow, alert_id, notification_id, phrase,
 };
 
-/// A day, over which what was held back is counted for a look.
-pub const DAY: TimeDelta = TimeDelta::days(1);
+/// The window in which pages count suppressed notifications.
+pub const SUPPRESSED_WINDOW: TimeDelta = TimeDelta::days(1);
 
-/// Lines of each part; what is left out is counted.
+/// The maximum number of lines in a section; the others are counted.
 pub const MAX_LINES: usize = 50;
 
-/// Tokens that the line of a group names.
+/// The maximum number of tokens in the line of a group.
 const MAX_GROUP_TOKENS: usize = 8;
 
-/// How the names begin under which the slots of digests are kept.
+/// The prefix of the job names that store the slots of digests.
 pub const JOB_PREFIX: &str = "digest/";
 
-/// The name under which the slots of a receiver's digest are kept.
+/// Returns the job name that stores the slots of a receiver's digest.
 pub fn job_name(receiver: &ReceiverName) -> String {
     format!("{JOB_PREFIX}{receiver}")
 }
 
-/// What a digest holds: `record` of its notification's body, as JSON.
+/// The content of a digest. Its JSON is the `record` of the notification's body.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Digest {
-    /// The slot of the digest before, or the look-back of the first one.
+    /// The previous slot; for the first digest, the start of the look-back.
     pub since: Timestamp,
-    /// The slot of this one.
+    /// The slot of this digest.
     pub at: Timestamp,
-    /// Where the look-ahead ends.
+    /// The end of the look-ahead.
     pub until: Timestamp,
-    /// Unlocks ahead, the most valuable first.
+    /// Upcoming unlocks, largest value first.
     pub ahead: Vec<AheadLine>,
-    /// Unlocks ahead that are not listed, for want of room.
+    /// The number of upcoming unlocks that are not listed.
     pub ahead_left_out: u32,
-    /// What all unlocks ahead are worth, as far as that is known, USD.
+    /// The value of all upcoming unlocks in USD; `None` if no value is known.
     #[serde(default)]
     pub ahead_value: Option<f64>,
-    /// Unlocks that may come until then because their month or week is not over, though the date that the source names lies outside:
-    /// in no sum of those ahead.
+    /// Unlocks that can happen in the period because their month or week has not ended, although their nominal date is outside. No
+    /// sum includes them.
     #[serde(default)]
     pub possible: Vec<AheadLine>,
     #[serde(default)]
     pub possible_left_out: u32,
-    /// What all of these are worth, USD.
+    /// The value of all possible unlocks in USD.
     #[serde(default)]
     pub possible_value: Option<f64>,
-    /// What the groups of `[watch.groups]` have ahead, the most valuable first.
+    /// Upcoming unlocks of the groups in `[watch.groups]`, largest value first.
     #[serde(default)]
     pub groups: Vec<GroupLine>,
-    /// What changed since the last digest, the most valuable first.
+    /// Changes since the previous digest, largest value first.
     pub changes: Vec<ChangedLine>,
-    /// Changes that are not listed.
+    /// The number of changes that are not listed.
     pub changes_left_out: u32,
-    /// Changes in all, those that are told together each by itself.
+    /// The number of all changes, each counted by itself even if one line lists several.
     #[serde(default)]
     pub changes_count: u32,
-    /// Messages that silences, inhibitions and acknowledgements held back since the last digest.
+    /// Notifications that silences, inhibitions, and acknowledgements suppressed since the previous digest.
     pub held_back: Vec<SuppressedLine>,
-    /// Of these, not listed.
+    /// The number of suppressed notifications that are not listed.
     pub held_back_left_out: u32,
-    /// Silences that hold now.
     #[serde(default)]
     pub silences: Vec<SilencedLine>,
-    /// Of these, not listed.
+    /// The number of active silences that are not listed.
     #[serde(default)]
     pub silences_left_out: u32,
-    /// Alerts that fire now.
+    /// The number of firing alerts.
     pub firing: u32,
-    /// The gravest of them.
+    /// The firing alerts with the highest precedence, without incidents.
     #[serde(default)]
     pub fires: Vec<FiringLine>,
-    /// Alerts that fire and that none of these names, incidents left aside.
+    /// The number of firing alerts that are not listed, without incidents.
     #[serde(default)]
     pub fires_left_out: u32,
-    /// What is the matter with source, receivers and database, in sentences; empty where all is well.
-    pub trouble: Vec<String>,
+    /// Incidents of the source, receivers, and the database, one sentence each.
+    #[serde(rename = "trouble")]
+    pub incident_summaries: Vec<String>,
 }
 
-/// What a digest is made of.
+/// The facts for a digest.
 #[derive(Clone, Copy, Debug)]
 pub struct DigestMaterial<'a> {
-    /// The slot before this one.
+    /// The previous slot.
     pub since: Timestamp,
     pub at: Timestamp,
-    /// How far it looks ahead.
+    /// The length of the look-ahead.
     pub ahead: TimeDelta,
-    /// Unlocks of the days from `at` on.
+    /// Unlocks from `at` on.
     pub unlocks: &'a DigestAhead,
-    /// Changes since, the latest first.
+    /// Changes since the previous digest, latest first.
     pub changes: &'a [ChangeRow],
-    /// What was suppressed for the receiver since.
+    /// Notifications that were suppressed for the receiver since the previous digest.
     pub statuses: &'a [NotificationStatus],
-    /// Silences that are not over.
+    /// Silences that have not ended.
     pub silences: &'a [Silence],
     pub firing: u32,
-    /// All alerts of the events that come first among those that fire, incidents left aside.
+    /// All firing alerts of the highest-ranked events, without incidents.
     pub fires: &'a [&'a ValuedAlert],
-    /// Incidents among the alerts that fire.
+    /// The number of firing alerts that are incidents.
     pub incidents: u32,
-    /// What is the matter, in sentences.
-    pub trouble: &'a [String],
+    /// Incidents, one sentence each.
+    pub incident_summaries: &'a [String],
 }
 
 impl Digest {
-    /// Puts a digest together.
     pub fn of(material: &DigestMaterial<'_>) -> Self {
-        let DigestMaterial { since, at, ahead: span, unlocks, changes, statuses, silences, firing, fires, incidents, trouble } =
-            *material;
+        let DigestMaterial {
+            since,
+            at,
+            ahead: span,
+            unlocks,
+            changes,
+            statuses,
+            silences,
+            firing,
+            fires,
+            incidents,
+            incident_summaries,
+        } = *material;
         let window = SumWindow::of(at, span);
         let (ahead, ahead_more) = unlocks.counted.lines(window);
         let (possible, possible_more) = unlocks.possible.lines(window);
@@ -164,11 +172,11 @@ impl Digest {
             firing,
             fires_left_out: firing.saturating_sub(incidents).saturating_sub(count(named)),
             fires,
-            trouble: trouble.to_vec(),
+            incident_summaries: incident_summaries.to_vec(),
         }
     }
 
-    /// The message for `receiver`. The same slot makes the same message.
+    /// Returns the notification for `receiver`. The same slot always gives the same id.
     pub fn notice(&self, receiver: &ReceiverName, now: Timestamp) -> Notification {
         let subject = format!("{}/{}", job_name(receiver), self.at.timestamp());
         let alert = alert_id(&RuleId::from(DIGEST), &subject, 1);
@@ -180,7 +188,10 @@ impl Digest {
             receivers: vec![receiver.clone()],
             body: AlertBody {
                 labels: Labels::from([("alertname".to_owned(), DIGEST.to_owned()), ("severity".to_owned(), "info".to_owned())]),
-                annotations: BTreeMap::from([("summary".to_owned(), self.summary()), ("description".to_owned(), self.text())]),
+                annotations: BTreeMap::from([
+                    ("summary".to_owned(), phrase::digest::summary(self)),
+                    ("description".to_owned(), phrase::digest::text(self)),
+                ]),
                 record: serde_json::to_value(self).ok(),
                 ..AlertBody::firing(alert, DIGEST, "digest", self.at)
             },
@@ -189,7 +200,7 @@ impl Digest {
 }
 
 impl Digest {
-    /// A test of it for `receiver`: what would be sent now, marked as a test. It belongs to no slot, and each has an id of its own.
+    /// Returns a test of the digest for `receiver`. Each test has an id of its own and uses no slot.
     pub fn test_notice(&self, receiver: &ReceiverName, now: Timestamp) -> Notification {
         let mut notice = self.notice(receiver, now);
         let subject = format!("test/{}/{}", job_name(receiver), now.timestamp_millis());
@@ -198,9 +209,7 @@ impl Digest {
         notice.kind = NotificationKind::Test;
         notice.body.id = notice.alert.clone();
         notice.body.reason = "test".to_owned();
-        let text =
-            format!("This is a test: the digest as it would be sent now. The real one comes at its time.\n\n{}", self.text());
-        notice.body.annotations.insert("description".to_owned(), text);
+        notice.body.annotations.insert("description".to_owned(), phrase::digest::test_text(self));
         notice
     }
 }
@@ -209,13 +218,13 @@ fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-/// What unlocks are worth together, those that are listed and all others, as far as that is known.
+/// Returns the total value of listed and other unlocks, in USD; `None` if no value is known.
 fn worth(lines: &[AheadLine], more: Option<f64>) -> Option<f64> {
     let known: Vec<f64> = lines.iter().filter_map(|line| line.value).filter(|value| value.is_finite()).chain(more).collect();
     (!known.is_empty()).then(|| known.iter().sum())
 }
 
-/// The lines of the groups: the most valuable first.
+/// Returns the lines of the groups, largest value first.
 fn groups(unlocks: &DigestAhead, lines: &[AheadLine]) -> Vec<GroupLine> {
     let mut groups: BTreeMap<&str, GroupSum<'_>> = BTreeMap::new();
     let by_token: HashMap<&str, &Token> = unlocks.counted.rows.iter().map(|row| (row.token.id.as_str(), &row.token)).collect();
@@ -233,7 +242,7 @@ fn groups(unlocks: &DigestAhead, lines: &[AheadLine]) -> Vec<GroupLine> {
     groups
 }
 
-/// What the tokens of a group have ahead: by slug the ticker and USD.
+/// The sum of a group's upcoming unlocks: symbol and USD by slug.
 #[derive(Default)]
 struct GroupSum<'t> {
     events: u32,
@@ -260,7 +269,7 @@ impl<'t> GroupSum<'t> {
 }
 
 impl AheadPart {
-    /// Its lines, the most valuable first, and how many unlocks have none.
+    /// Returns the lines, largest value first, and the number of unlocks without one.
     fn lines(&self, window: SumWindow) -> (Vec<AheadLine>, u32) {
         let mut lines: Vec<AheadLine> =
             self.rows.iter().filter_map(|row| AheadLine::of(row, window)).map(|(line, _)| line).collect();
@@ -270,11 +279,11 @@ impl AheadPart {
     }
 }
 
-/// What fires, the gravest first, then the most valuable, then the nearest; what several rules say of one event is one line.
+/// Returns the lines of firing alerts by precedence. Alerts of several rules about one event share a line.
 fn firing_lines(fires: &[&ValuedAlert]) -> Vec<FiringLine> {
-    let tone = |alert: &Alert| Tone::of_severity(alert.labels.get("severity").map(String::as_str));
+    let severity = |alert: &Alert| Severity::of_severity(alert.labels.get("severity").map(String::as_str));
     let precedence = |ValuedAlert { alert, value }: &ValuedAlert| Precedence {
-        tone: tone(alert),
+        severity: severity(alert),
         value: *value,
         due: alert.due.map(|due| due.start),
     };
@@ -282,7 +291,7 @@ fn firing_lines(fires: &[&ValuedAlert]) -> Vec<FiringLine> {
     all.sort_by(|a, b| a.0.order(&b.0).then_with(|| a.1.id.cmp(&b.1.id)));
     let mut lines: Vec<FiringLine> = Vec::new();
     let mut known: HashMap<(&TokenId, Resource, &RecordKey), usize> = HashMap::new();
-    for (Precedence { tone, .. }, alert) in all {
+    for (Precedence { severity, .. }, alert) in all {
         let event = alert.token.as_ref().zip(alert.resource).zip(alert.key.as_ref()).map(|((token, of), key)| (token, of, key));
         if let Some(line) = event.and_then(|event| known.get(&event)).and_then(|at| lines.get_mut(*at)) {
             line.also.push(alert.name.clone());
@@ -295,7 +304,7 @@ fn firing_lines(fires: &[&ValuedAlert]) -> Vec<FiringLine> {
             alert: alert.id.as_str().to_owned(),
             rule: alert.name.clone(),
             also: Vec::new(),
-            tone,
+            severity,
             summary: alert.annotations.get("summary").cloned().unwrap_or_else(|| alert.subject.clone()),
         });
     }
@@ -303,7 +312,7 @@ fn firing_lines(fires: &[&ValuedAlert]) -> Vec<FiringLine> {
 }
 
 impl AheadLine {
-    /// The line of an unlock within these days, and whether it counts there.
+    /// Returns the line of an unlock in the window, and whether sums include it.
     fn of(row: &UpcomingRow, window: SumWindow) -> Option<(Self, bool)> {
         let event = row.tracked.record.unlock()?;
         let interval = row.tracked.record.interval()?;
@@ -312,7 +321,7 @@ impl AheadLine {
             token: row.token.id.as_str().to_owned(),
             symbol: row.token.symbol().to_owned(),
             at: interval.start,
-            when: format::when(&interval),
+            when: phrase::when(&interval),
             value: event.cliff_value(),
             amount: event.cliff_amount(),
             share: event.value_to_market_cap(),
@@ -320,27 +329,10 @@ impl AheadLine {
         Some((line, is_counted))
     }
 
-    /// The most valuable first, of those the nearest.
+    /// Compares by value, largest first, then by date.
     fn order(&self, other: &Self) -> std::cmp::Ordering {
         let value = |of: &Self| of.value.unwrap_or(f64::NEG_INFINITY);
         value(other).total_cmp(&value(self)).then_with(|| (self.at, &self.token).cmp(&(other.at, &other.token)))
-    }
-
-    /// `$96.1M (2.30% of market cap)`, or the amount where no value is known.
-    pub fn size(&self) -> String {
-        let share = self.share.map(|share| format!(" ({} of market cap)", format::percent(share))).unwrap_or_default();
-        match (self.value, self.amount) {
-            (Some(value), _) => format!("{}{share}", format::usd(value)),
-            (None, Some(amount)) => format!("{}{share}", format::tokens(amount)),
-            (None, None) => "an unknown amount".to_owned(),
-        }
-    }
-}
-
-impl FiringLine {
-    /// The rules that say it: `BigCliffAhead, also InsiderUnlockAhead`.
-    pub fn rules(&self) -> String {
-        if self.also.is_empty() { self.rule.clone() } else { format!("{}, also {}", self.rule, self.also.join(", ")) }
     }
 }
 
@@ -353,12 +345,6 @@ impl SilencedLine {
             comment: silence.comment.clone(),
         }
     }
-
-    /// `until 9 Mar 2026, 18:00 UTC, by ann: known to the exchange`.
-    pub fn words(&self) -> String {
-        let Self { until, author, comment, .. } = self;
-        format!("until {}, by {author}: {comment}", format::instant(*until))
-    }
 }
 
 fn first<T>(mut lines: Vec<T>) -> Vec<T> {
@@ -369,81 +355,77 @@ fn first<T>(mut lines: Vec<T>) -> Vec<T> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AheadLine {
-    /// Slug.
+    /// The slug of the token.
     pub token: String,
     pub symbol: String,
-    /// Its time, or the begin of the interval that it stands for.
+    /// The date, or the start of the interval that it stands for.
     pub at: Timestamp,
-    /// Its time in words: `on 12 Mar 2026, 09:00 UTC`, `in March 2026`.
+    /// The date as text: `on 12 Mar 2026, 09:00 UTC`, `in March 2026`.
     pub when: String,
-    /// USD.
+    /// The value in USD.
     pub value: Option<f64>,
-    /// Token units.
+    /// The amount in tokens.
     pub amount: Option<f64>,
-    /// Percent of the market cap.
+    /// Percent of market cap.
     pub share: Option<f64>,
 }
 
-/// What the tokens of a group have ahead.
+/// The upcoming unlocks of a group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GroupLine {
     pub name: String,
-    /// USD, as far as it is known.
+    /// The total value in USD of the unlocks whose value is known.
     pub value: f64,
     pub events: u32,
-    /// Its tokens that have something ahead, by symbol, with USD; the most valuable first.
+    /// Symbol and USD of the tokens with upcoming unlocks, largest value first.
     pub tokens: Vec<(String, f64)>,
     pub left_out: u32,
 }
 
-/// An alert that fires.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FiringLine {
-    /// Its id.
     pub alert: String,
     pub rule: String,
-    /// Other rules that say the same of the event.
+    /// Other rules that fire for the same event.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<String>,
-    pub tone: Tone,
+    #[serde(rename = "tone")]
+    pub severity: Severity,
     pub summary: String,
 }
 
-/// A change since the last digest, or what happened to several tokens alike.
+/// A change since the previous digest, or the same change of several tokens.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangedLine {
-    /// When it was seen; of several the last.
+    /// The time at which we saw the change; the latest for several.
     pub at: Timestamp,
-    /// Slug; of several tokens none.
+    /// The token's slug; empty for several tokens.
     pub token: String,
-    /// Of several tokens how many: `32 tokens`.
+    /// The token's symbol; for several tokens their number, `32 tokens`.
     pub symbol: String,
-    /// What happened, in words.
     pub text: String,
 }
 
-/// A silence that holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SilencedLine {
-    /// What it takes, as it is written.
+    /// The matchers as written.
     pub matchers: String,
     pub until: Timestamp,
     pub author: String,
     pub comment: String,
 }
 
-/// A message that was held back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SuppressedLine {
-    /// `silenced`, `inhibited` or `acknowledged`.
+    /// `silenced`, `inhibited`, or `acknowledged`.
     pub state: NotificationState,
     pub rule: String,
-    /// First line of the message.
+    /// The first line of the message.
     pub summary: String,
 }
 

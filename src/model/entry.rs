@@ -1,30 +1,30 @@
-//! What a message tells as one: several rules may speak of one event, and people are told of it once. Pure.
+//! The entries of a message: alerts of several rules about one event form one entry.
 //!
-//! The entries are what mail, chats and pagers show; bodies for programs keep every alert by itself. Whoever counts what a message tells
-//! counts entries, in a backtest as well as in a subject.
+//! Mail, chats, and pagers show entries; bodies for programs have every alert. Counts of messages count entries, in a backtest as
+//! well as in a subject line.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 
 use crate::{AlertStatus, Notification, NotificationKind};
 
-/// One event in a message: the strongest that is told of it, and what other rules say of the same.
+/// One event in a message: its most important notification, and notifications of other rules about the same event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageEntry<'a> {
     pub strongest: &'a Notification,
-    /// The others, the strongest first.
+    /// The other notifications, most important first.
     pub also: Vec<&'a Notification>,
 }
 
 impl<'a> MessageEntry<'a> {
-    /// All that it tells, the strongest first.
+    /// Returns all notifications, most important first.
     pub fn all(&self) -> impl Iterator<Item = &'a Notification> {
         std::iter::once(self.strongest).chain(self.also.iter().copied())
     }
 }
 
-/// The entries of a message, in the order in which it tells their first. Alerts are about one event where they are about the same record,
-/// or the same change of it; what fires and what is over are told apart, and what is about no record stands by itself.
+/// Groups notifications into entries, in the order of their first notification. Notifications belong together if they are about the
+/// same record, or the same change of it. Firing and resolved alerts stay separate, and so does an alert without a record.
 pub fn message_entries<'a>(notifications: impl IntoIterator<Item = &'a Notification>) -> Vec<MessageEntry<'a>> {
     let mut entries: Vec<Vec<&'a Notification>> = Vec::new();
     let mut known: HashMap<EventKey<'a>, usize> = HashMap::new();
@@ -47,7 +47,7 @@ pub fn message_entries<'a>(notifications: impl IntoIterator<Item = &'a Notificat
     entries.into_iter().filter_map(in_order).collect()
 }
 
-/// The order in which one stands for another: of the gravest, what begins before what happened, was told before, or is over.
+/// Orders notifications of one event by importance: severity first, then new before repeated or resolved.
 pub fn strength(a: &Notification, b: &Notification) -> Ordering {
     let rank = |notice: &Notification| match notice.kind {
         NotificationKind::Firing => 0,
@@ -55,11 +55,11 @@ pub fn strength(a: &Notification, b: &Notification) -> Ordering {
         NotificationKind::Reminder => 2,
         _ => 3,
     };
-    let key = |notice: &Notification| (Reverse(notice.body.tone()), rank(notice));
+    let key = |notice: &Notification| (Reverse(notice.body.severity()), rank(notice));
     key(a).cmp(&key(b)).then_with(|| a.body.precedence(a.at).order(&b.body.precedence(b.at)))
 }
 
-/// The event, whether it is over, and the change, by its kind and its words.
+/// The event, whether it is resolved, and the kind and text of the change.
 type EventKey<'a> = (&'a str, AlertStatus, Option<(&'static str, &'a str)>);
 
 fn event_key(notice: &Notification) -> Option<EventKey<'_>> {

@@ -1,4 +1,4 @@
-//! What a file is, before it is opened: a pipe may never begin, a device may never end.
+//! Checks the type of a file before opening it: reading a pipe may never start, and reading a device may never end.
 
 use std::{
     fs::{File, Metadata},
@@ -7,13 +7,16 @@ use std::{
     path::Path,
 };
 
-/// Opens a file to be read, where it is one, or a link to one.
+/// Opens a regular file, or a link to one, for reading.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     check_regular(&std::fs::metadata(path)?)?;
     File::open(path)
 }
 
-/// Fails where this is no regular file, and says what it is. Links were followed by whoever asked for the metadata.
+/// Checks that metadata are of a regular file.
+///
+/// # Errors
+/// If not, with the type of the file. The caller's metadata must have followed links.
 pub fn check_regular(metadata: &Metadata) -> io::Result<()> {
     let kind = metadata.file_type();
     let what = if kind.is_file() {
@@ -29,5 +32,5 @@ pub fn check_regular(metadata: &Metadata) -> io::Result<()> {
     } else {
         "something else"
     };
-    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, no regular file")))
+    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, not a regular file")))
 }

@@ -1,42 +1,42 @@
-//! Which of several instances on one database is the active one: the decision, without a database and without a clock.
+//! Decides which of several instances on one database is active. Reads no database and no clock.
 
 use std::time::Duration;
 
-/// How long a lease holds that is not renewed.
+/// The time after which a lease that is not renewed expires.
 pub const TERM: Duration = Duration::from_secs(9);
 
-/// How often the active instance renews it.
+/// The interval at which the active instance renews the lease.
 pub const RENEWAL: Duration = Duration::from_secs(3);
 
-/// How often an instance that stands by looks at it: a death is noticed within the term and this.
-pub const LOOK: Duration = Duration::from_secs(1);
+/// The interval at which a standby checks the lease. It notices a death within the term plus this interval.
+pub const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The lease as the database tells it.
+/// The lease as read from the database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaseState {
-    /// Grows by one with each holder.
+    /// The fencing number. Grows by one with each holder.
     pub number: i64,
-    /// Who holds it, as it calls itself; empty where it was given back.
+    /// The name of the holder; empty if the lease was released.
     pub holder: String,
     /// Changes with each renewal.
     pub mark: i64,
-    /// Milliseconds since it was renewed, by the clock of the database, which may have been set meanwhile; none where it was given back
-    /// or never held.
+    /// Milliseconds since the renewal by the database's clock, which may have been set since. `None` if the lease was released or
+    /// never held.
     pub age_ms: Option<i64>,
 }
 
-/// Whether the holder of a lease is alive, as far as whoever stands by saw it with a steady clock of its own.
+/// The state of the lease holder, as a standby observed it with a monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LifeSign {
-    /// Too short a look to say.
+    /// Not observed for long enough.
     Unseen,
-    /// It renewed within the term.
+    /// The holder renewed the lease within the term.
     Renewed,
-    /// It did not renew for the whole term.
+    /// The holder did not renew the lease for a whole term.
     Silent,
 }
 
-/// What one instance saw of the lease. The clock of the database may be set; the time since this process began may not.
+/// One instance's observations of the lease. They use the time since the process started, because the database's clock can be set.
 #[derive(Clone, Debug, Default)]
 pub struct LeaseWatch(Option<LeaseSighting>);
 
@@ -49,40 +49,40 @@ struct LeaseSighting {
 }
 
 impl LeaseWatch {
-    /// Takes in the lease, which was asked for and answered at these times of a steady clock, and says what that tells of its holder.
-    pub fn saw(&mut self, state: &LeaseState, asked: Duration, answered: Duration) -> LifeSign {
+    /// Records the lease, requested and received at these times of a monotonic clock. Returns the state of its holder.
+    pub fn saw(&mut self, state: &LeaseState, requested: Duration, responded: Duration) -> LifeSign {
         match &self.0 {
-            Some(seen) if (seen.number, seen.mark) == (state.number, state.mark) => match asked.saturating_sub(seen.since) {
+            Some(seen) if (seen.number, seen.mark) == (state.number, state.mark) => match requested.saturating_sub(seen.since) {
                 unchanged if unchanged >= TERM => LifeSign::Silent,
                 _ if seen.has_moved => LifeSign::Renewed,
                 _ => LifeSign::Unseen,
             },
             before => {
                 let has_moved = before.is_some();
-                self.0 = Some(LeaseSighting { number: state.number, mark: state.mark, since: answered, has_moved });
+                self.0 = Some(LeaseSighting { number: state.number, mark: state.mark, since: responded, has_moved });
                 if has_moved { LifeSign::Renewed } else { LifeSign::Unseen }
             }
         }
     }
 }
 
-/// What an instance does about the lease.
+/// The decision of an instance about the lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseAct {
-    /// It is active and says so.
+    /// This instance is active and renews the lease.
     Renew,
-    /// Another is active.
+    /// Another instance is active.
     StandBy,
-    /// Nobody is: it takes the lease, unless somebody else is faster.
+    /// No instance is active: this one tries to take the lease.
     TakeOver,
-    /// It was active and is not any more: it stops polling and sending at once.
+    /// This instance lost the lease: it stops polling and sending at once.
     StepDown,
 }
 
-/// What to do, from the lease with what was seen of its holder, the number that this process holds and the time since it last renewed
-/// it, by its own steady clock; `state` is none where the database could not be asked. An active instance that cannot ask goes on
-/// until its term is over and no longer: from then on another may be active. Whoever stands by goes by what it saw; where it has not
-/// looked for long enough, as after a start, by the clock of the database.
+/// Decides what to do. `ours` is the fencing number that this process holds, and `since_renewal` the time since its last renewal by
+/// a monotonic clock. `state` is `None` if the database cannot be read: an active instance then continues until its term ends,
+/// because another one may be active after that. A standby relies on its observation; without a long enough one, as after a start,
+/// on the database's clock.
 pub fn decide(state: Option<(&LeaseState, LifeSign)>, ours: Option<i64>, since_renewal: Duration) -> LeaseAct {
     match (ours, state) {
         (Some(_), _) if since_renewal >= TERM => LeaseAct::StepDown,

@@ -1,23 +1,22 @@
-//! The words that all rooms share. Nothing here reads a file, a socket or a table; of the outside it knows the system clock alone.
+//! The types that several crates share. Nothing here reads a file, a socket, or a table; only [`clock`] reads the system clock.
 //!
-//! **The cast.** [`supply`] has tokens, their records under keys, and the feeds that bring them; [`wire`] is what those records look
-//! like as JSON, [`poll`] what one request came to. A [`change`] is what happened to a record. An [`alert`] is a rule that holds for a
-//! subject; it has notifications, and [`rows`] says how all of it goes into the database and comes out: commits, deliveries, queries.
-//! [`silence`] and [`matcher`] say what is suppressed, [`digest`] what a digest tells, [`watch`] which tokens are watched. [`config`] is
-//! the plain settings. [`time`] and [`amount`] hold what is measured, [`mod@format`] shows it to people, [`text`] makes what comes from
-//! outside fit to be shown, [`diagnostic`] points at mistakes in files, [`file_kind`] says which are read at all, [`clock`] is the
-//! one place that reads the time, and [`program`] says what runs.
+//! **Main types.** [`supply`] has tokens, their records, and the feeds they come from. [`wire`] is the JSON form of those records,
+//! and [`poll`] the outcome of one poll. A [`change`] is what happened to records. An [`alert`] is a rule that matches a subject,
+//! and has notifications. [`rows`] are the inputs and results of the database: commits, deliveries, queries. [`silence`] and
+//! [`matcher`] select what is suppressed, [`digest`] is the content of a digest, and [`watch`] selects the watched tokens.
+//! [`config`] has the plain settings. [`time`] and [`amount`] have units of measurement. [`phrase`] writes all text for people,
+//! [`text`] sanitizes text from outside, and [`diagnostic`] reports errors in files.
 //!
-//! **The path.** An answer is read into wire types; they become records; a diff makes changes of them; rules make alerts of those, and
-//! every room passes them on in these types. So a type stands here when at least two rooms say it, and it is called by its name from
-//! the root; `config`, `wire`, `format` and `text` are said with it.
+//! **Data flow.** A response is parsed into wire types, which become records. The diff turns records into changes, and rules turn
+//! both into alerts. A type belongs here if at least two crates use it. Most types are re-exported at the root; the types of `config`,
+//! `wire`, `phrase`, and `text` are used with their module name.
 //!
-//! **The promise.** Reading is lenient: a field that does not fit costs itself and leaves a warning, and what is read can be written
-//! again without loss. States, outcomes and kinds are enumerations of words that are declared once ([`words!`]). A date is never more
-//! exact than its source: an unlock "in March" is an [`Interval`] of a month.
+//! **Guarantees.** Parsing is lenient: an invalid field is left out with a warning, and everything that was read can be written
+//! again without loss. States, outcomes, and kinds are enums declared with [`words!`]. A date is never more exact than its source:
+//! an unlock "in March" is an [`Interval`] of a month.
 //!
 //! ```
-//! use cliffwatch_model::{format, supply::Record, wire};
+//! use cliffwatch_model::{phrase, supply::Record, wire};
 //!
 //! let json = r#"{
 //!     "unlockDate": "2026-03-16T00:00:00Z",
@@ -29,11 +28,9 @@
 //! let (event, report) = wire::gather(|| serde_json::from_str::<wire::UnlockEvent>(json));
 //! let record = Record::Unlock(std::sync::Arc::new(event.unwrap()));
 //!
-//! // The amount that is no number is left out, and noted; the rest of the event is there.
-//! assert_eq!(report.oddities[0].path, "cliffUnlocks.cliffAmount");
-//! // The date stands for all of March.
+//! assert_eq!(report.parse_warnings[0].path, "cliffUnlocks.cliffAmount");
 //! let interval = record.interval().unwrap();
-//! assert_eq!(format::when(&interval), "in March 2026");
+//! assert_eq!(phrase::when(&interval), "in March 2026");
 //! assert!(!interval.has_passed("2026-03-31T23:59:59Z".parse().unwrap()));
 //! ```
 
@@ -49,11 +46,12 @@ pub mod diagnostic;
 pub mod digest;
 pub mod entry;
 pub mod file_kind;
-pub mod format;
 pub mod http_date;
+pub mod incident;
 pub mod lease;
 pub mod matcher;
 pub mod pending;
+pub mod phrase;
 pub mod poll;
 pub mod program;
 pub mod rows;
@@ -64,11 +62,11 @@ pub mod time;
 pub mod watch;
 pub mod wire;
 
-/// A future behind a pointer. Rooms hand these out at their doors: the body of an `async fn` is otherwise compiled anew by whoever
-/// awaits it.
+/// A boxed future. Crates return it from public functions, because the body of an `async fn` is otherwise compiled again in every
+/// caller.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 pub use {
-    alert::*, change::*, clock::*, diagnostic::*, digest::*, entry::*, matcher::*, pending::*, poll::*, rows::*, silence::*,
-    supply::*, time::*, watch::*,
+    alert::*, change::*, clock::*, diagnostic::*, digest::*, entry::*, incident::*, matcher::*, pending::*, poll::*, rows::*,
+    silence::*, supply::*, time::*, watch::*,
 };

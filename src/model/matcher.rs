@@ -1,4 +1,4 @@
-//! Conditions on labels, as routes, silences and inhibitions write them.
+//! Conditions on labels, in routes, silences, and inhibitions.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::Labels;
 
-/// Bytes of one matcher.
+/// The maximum size of a matcher.
 pub const MAX_MATCHER_BYTES: usize = 1_024;
 
-/// Memory for one compiled pattern, bytes.
+/// The maximum memory of a compiled pattern.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// A condition on one label: `severity="critical"`, `team!="ops"`, `token=~"arb.*"`, `kind!~"timeout|held"`.
 ///
-/// As text (`Display`, JSON) it is written so that [`Matcher::parse`] reads the same again.
+/// `Display` and JSON use the form that [`Matcher::parse`] reads.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Matcher {
@@ -31,11 +31,10 @@ enum MatchTest {
     Unlike(String, Regex),
 }
 
-/// Why a text is no matcher.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct MatcherError {
-    /// What is wrong, in lower case, without a full stop.
+    /// The problem, in lowercase and without a full stop.
     pub message: String,
     pub help: Option<String>,
 }
@@ -45,8 +44,11 @@ fn wrong(message: impl Into<String>, help: impl Into<String>) -> MatcherError {
 }
 
 impl Matcher {
-    /// Reads a matcher: a label, one of `=` `!=` `=~` `!~`, and a value, in double quotes unless it is a plain word. Patterns are
-    /// anchored at both ends. Fails where it cannot be read, with what to write instead.
+    /// Parses a matcher: a label, one of `=`, `!=`, `=~`, `!~`, and a value, in double quotes unless it is a plain word. Patterns
+    /// are anchored at both ends.
+    ///
+    /// # Errors
+    /// If the text is not a valid matcher, with a valid form.
     pub fn parse(text: &str) -> Result<Self, MatcherError> {
         const FORM: &str = "write it like severity=\"critical\", with =, !=, =~ or !~";
         if text.len() > MAX_MATCHER_BYTES {
@@ -73,7 +75,7 @@ impl Matcher {
                 "names have letters, digits, _, - and . and do not begin with a digit",
             ));
         }
-        // The longer operators come first: `=~` begins like `=`.
+        // Longer operators first, because `=~` starts with `=`.
         let Some((operator, value)) = ["=~", "!~", "!=", "="].into_iter().find_map(|op| Some((op, rest.strip_prefix(op)?)))
         else {
             return Err(wrong("after ! comes = or ~", FORM));
@@ -91,7 +93,7 @@ impl Matcher {
         Ok(Self { label: label.to_owned(), test })
     }
 
-    /// Whether it holds for an alert with these labels.
+    /// Returns whether the condition is true for an alert with these labels.
     pub fn matches(&self, labels: &Labels) -> bool {
         let value = labels.get(&self.label).map_or("", String::as_str);
         match &self.test {
@@ -102,8 +104,10 @@ impl Matcher {
         }
     }
 
-    /// A matcher from its parts, as the API takes them: `=~` and `!~` where `is_regex`, `=` and `=~` where `is_equal`.
-    /// Fails where the label cannot be one, or the pattern cannot be read.
+    /// Returns a matcher with these parts, as the API names them: `is_equal` with `is_regex` is `=~`, `is_equal` alone is `=`.
+    ///
+    /// # Errors
+    /// If the label or the pattern is invalid.
     pub fn of(label: &str, value: &str, is_regex: bool, is_equal: bool) -> Result<Self, MatcherError> {
         if label.is_empty() || !is_label(label) || label.len() + value.len() > MAX_MATCHER_BYTES {
             return Err(wrong(format!("{label:?} cannot be the name of a label"), "names have letters, digits, _, - and ."));
@@ -118,7 +122,7 @@ impl Matcher {
         Ok(Self { label: label.to_owned(), test })
     }
 
-    /// Whether it holds also for an alert that has no such label.
+    /// Returns whether the condition is true for an alert without the label.
     pub fn takes_empty(&self) -> bool {
         self.matches(&Labels::new())
     }
@@ -127,7 +131,7 @@ impl Matcher {
         &self.label
     }
 
-    /// The value or pattern that it asks for; none where it says what must not be.
+    /// Returns the value or pattern to match; `None` for a negated condition.
     pub fn wanted(&self) -> Option<&str> {
         match &self.test {
             MatchTest::Is(wanted) | MatchTest::Like(wanted, _) => Some(wanted),
@@ -188,7 +192,7 @@ impl From<Matcher> for String {
     }
 }
 
-/// Whether all of `matchers` hold.
+/// Returns whether all conditions are true.
 pub fn all_match(matchers: &[Matcher], labels: &Labels) -> bool {
     matchers.iter().all(|matcher| matcher.matches(labels))
 }
@@ -199,8 +203,8 @@ pub fn is_label(text: &str) -> bool {
         && !text.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// The value of a matcher: a plain word, or a text in double quotes with the escapes `\"`, `\\` and `\n`. Other escapes stay as
-/// they are, so that a pattern may say `\d`.
+/// Parses the value of a matcher: a plain word, or a text in double quotes with the escapes `\"`, `\\`, and `\n`. Other escapes are
+/// kept, so that a pattern can contain `\d`.
 fn value_of(text: &str) -> Result<String, MatcherError> {
     let Some(quoted) = text.strip_prefix('"') else {
         return match text.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | '{' | '}')) {
@@ -233,14 +237,14 @@ fn value_of(text: &str) -> Result<String, MatcherError> {
 
 fn pattern(text: &str) -> Result<Regex, MatcherError> {
     let compile = |text: &str| RegexBuilder::new(text).size_limit(MAX_PATTERN_BYTES).build();
-    // By itself first, so that a stray bracket cannot end the group that anchors it.
+    // Compiled alone first, so that a stray bracket cannot close the anchoring group.
     compile(text).and_then(|_| compile(&format!("^(?:{text})$"))).map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => wrong("this pattern is too large", "make it shorter"),
         error => {
-            // The last line of the library's message is the reason; the lines before it draw the pattern.
+            // The last line of the library's message has the reason; the lines before it draw the pattern.
             let text = error.to_string();
             let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            wrong(format!("this is no pattern: {reason}"), "patterns are regular expressions, such as token=~\"arb.*|optimism\"")
+            wrong(format!("invalid pattern: {reason}"), "patterns are regular expressions, such as token=~\"arb.*|optimism\"")
         }
     })
 }

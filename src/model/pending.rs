@@ -1,9 +1,8 @@
-//! What lies between a decision and its delivery, as plain rows: which notifications wait or are suppressed, what receivers got lately,
-//! what is known of groups, and what a pass of the dispatcher makes of all that.
+//! Pending notifications: the rows that the dispatcher reads and the result of a dispatch pass.
 //!
-//! The cast: [`PendingState`] is what a pass goes by, [`Dispatch`] what it comes to; `group` and `pipeline` decide from the one to the
-//! other, and whoever holds the rows (the database, or the memory of a simulation) applies it as it stands. The rows of notifications
-//! that are told again are [`RepeatGroup`] and [`Repeats`]. No decision is made here.
+//! [`PendingState`] is the input of a pass, and [`Dispatch`] its result. `engine::group` and `engine::pipeline` decide; the store,
+//! or the memory of a simulation, applies the result. [`RepeatGroup`] and [`Repeats`] are the rows of repeated notifications. No
+//! decision is made here.
 
 use std::borrow::Cow;
 
@@ -14,66 +13,62 @@ use crate::{
     Precedence, ReceiverName, Silence, SilenceFact, Timestamp,
 };
 
-/// The time over which messages are counted for the storm cap of a receiver.
+/// The window for the limit of messages to one receiver, `max_per_hour`.
 pub const HOUR: TimeDelta = TimeDelta::hours(1);
 
-/// The time over which messages are counted to tell a burst.
+/// The window in which messages are counted to detect a burst.
 pub const BURST_WINDOW: TimeDelta = TimeDelta::minutes(5);
 
-/// One notification for one receiver that is in no delivery: it waits, or it is suppressed.
+/// One notification for one receiver that is not in a delivery: it is pending or suppressed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PendingNotification {
-    /// Its row: the order in which it was decided.
+    /// The row number: the order of decisions.
     pub no: i64,
     pub notice: NotificationId,
     pub alert: AlertId,
     pub receiver: ReceiverName,
     pub kind: NotificationKind,
-    /// Whether it tells the end of its alert.
+    /// Whether it reports that the alert is resolved.
     pub is_end: bool,
-    /// The alert's labels.
     pub labels: Labels,
-    /// How soon it is to be told, beside others that wait.
     pub precedence: Precedence,
-    /// Since when it waits, or is suppressed.
+    /// The instant from which it is pending or suppressed.
     pub since: Timestamp,
-    /// Whether its alert fires now.
+    /// Whether the alert fires now.
     pub is_firing: bool,
-    /// What suppresses it; none while it waits.
+    /// `None` while it is pending.
     pub suppression: Option<Suppression>,
-    /// Of one that is suppressed: something later of the same alert was told to the receiver, or is pending.
+    /// Whether a later notification of the same alert was sent to the receiver or is pending. Only set on suppressed rows.
     pub is_superseded: bool,
-    /// Of an end that waits: whether the receiver was told anything of the alert.
-    pub was_told: bool,
-    /// Of an end that waits: what suppressed the last that was to be told before it.
+    /// Whether the receiver was notified of the alert before. Only set on resolutions.
+    pub was_notified: bool,
+    /// The suppression of the previous notification of the alert. Only set on resolutions.
     pub suppressed_before: Option<Suppression>,
-    /// What it tells, where somebody acknowledged the alert.
+    /// The acknowledgement of the alert, and the facts of this notification to compare with it. `None` without an acknowledgement.
     pub acknowledged: Option<(Ack, SilenceFact)>,
 }
 
-/// Why a notification is not told.
+/// The suppressor of a notification, with its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suppression {
-    /// By what.
     pub by: Suppressor,
-    /// Id of the silence or alert.
+    /// The id of the silence or alert.
     pub id: String,
 }
 
-/// What suppresses a notification.
+/// The kind of a suppressor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Suppressor {
     Silence,
-    /// Another alert, by an inhibition.
+    /// Another alert, through an inhibition.
     Alert,
     Ack,
 }
 
 impl Suppressor {
-    /// All of them.
     pub const ALL: [Suppressor; 3] = [Suppressor::Silence, Suppressor::Alert, Suppressor::Ack];
 
-    /// The state of a notification that it suppresses.
+    /// Returns the state of a notification that it suppresses.
     pub fn state(self) -> NotificationState {
         match self {
             Suppressor::Silence => NotificationState::Silenced,
@@ -82,119 +77,116 @@ impl Suppressor {
         }
     }
 
-    /// The word of that state.
     pub fn as_str(self) -> &'static str {
         self.state().as_str()
     }
 
-    /// The suppressor of a word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|suppressor| suppressor.as_str() == word)
     }
 }
 
-/// An alert that fires, as inhibition sees it.
+/// A firing alert, for inhibitions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FiringAlert {
     pub id: AlertId,
     pub labels: Labels,
 }
 
-/// What a receiver got lately.
+/// The recent messages to a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReceiverUsage {
-    /// Messages made for it in the last [`HOUR`], summaries left aside.
+    /// Messages created in the last [`HOUR`], without summaries.
     pub last_hour: u32,
-    /// When the first of these was made.
+    /// The time of the first of these messages.
     pub oldest: Option<Timestamp>,
-    /// Of these, in [`BURST_WINDOW`].
-    pub lately: u32,
-    /// When alerts were last put together for it, in the last hour.
-    pub folded_at: Option<Timestamp>,
-    /// When it last got a summary, in the last hour.
+    /// Messages created in [`BURST_WINDOW`].
+    pub recent: u32,
+    /// The time of the last storm batch, within the last hour.
+    pub batched_at: Option<Timestamp>,
+    /// The time of the last summary, within the last hour.
     pub summed_at: Option<Timestamp>,
-    /// Whether the first that it was told of any token, if anything was, is less than an hour old.
+    /// Whether the receiver got its first notification about a token less than an hour ago.
     pub is_new: bool,
 }
 
-/// Everything that a pass of the dispatcher goes by.
+/// The input of a dispatch pass.
 #[derive(Clone, Copy)]
 pub struct PendingState<'a> {
-    /// What waits, by row.
+    /// Pending notifications, by row.
     pub waiting: &'a [PendingNotification],
-    /// More waits than was read.
+    /// Whether there are more pending notifications than were read.
     pub is_cut: bool,
-    /// What is suppressed and not settled, by row.
+    /// Suppressed notifications that can still be released, by row.
     pub suppressed: &'a [PendingNotification],
-    /// Silences that are not over.
+    /// Silences that have not ended.
     pub silences: &'a [Silence],
-    /// What is looked up where it is needed.
+    /// Reads further rows on demand.
     pub lookup: &'a dyn PendingLookup,
 }
 
-/// What a pass looks up on its way. A lookup that fails answers as if there were nothing, and whoever asked for the pass throws it away.
+/// Reads rows during a dispatch pass. After a failed read it returns no rows, and the caller discards the pass.
 pub trait PendingLookup {
-    /// All alerts that fire, those that began first first.
+    /// Returns all firing alerts, oldest first.
     fn firing(&self) -> Cow<'_, [FiringAlert]>;
-    /// When a group was last told.
-    fn told_at(&self, receiver: &ReceiverName, key: &str) -> Option<Timestamp>;
-    /// The alerts of a group that were told and still fire.
-    fn told_and_firing(&self, receiver: &ReceiverName, key: &str) -> Vec<AlertId>;
-    /// What a receiver got lately.
+    /// Returns the time of the last message of a group.
+    fn notified_at(&self, receiver: &ReceiverName, key: &str) -> Option<Timestamp>;
+    /// Returns the alerts of a group that were sent and still fire.
+    fn notified_and_firing(&self, receiver: &ReceiverName, key: &str) -> Vec<AlertId>;
     fn usage(&self, receiver: &ReceiverName) -> ReceiverUsage;
 }
 
-/// What a pass of the dispatcher comes to. Rows that it does not name stay as they are.
+/// The result of a dispatch pass. Rows that it does not name stay unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dispatch {
-    /// Rows that are suppressed from now on.
+    /// Rows that are now suppressed.
     pub suppressed: Vec<(i64, Suppression)>,
-    /// Rows that are no longer suppressed, and wait from now on.
+    /// Rows that are no longer suppressed and are pending again.
     pub released: Vec<i64>,
-    /// Rows that are suppressed for good.
+    /// Rows that stay suppressed for good.
     pub settled: Vec<i64>,
-    /// Groups that are told now.
+    /// Groups of which a message is sent now.
     pub groups: Vec<GroupUpdate>,
-    /// Deliveries to make: their rows are pending no more.
+    /// Deliveries to create. Their rows are no longer pending.
     pub deliveries: Vec<NewDelivery>,
-    /// How many still wait.
+    /// The number of rows that are still pending.
     pub waiting: u32,
-    /// When time alone may have it decide otherwise.
+    /// The next instant at which a pass can decide differently without new rows.
     pub next_at: Option<Timestamp>,
-    /// When to look again for whoever does not hear of everything that happens meanwhile.
+    /// When to repeat the pass, for callers that are not notified of every change.
     pub recheck_at: Option<Timestamp>,
 }
 
-/// A group that is told at the time of the pass.
+/// A group of which a message is sent in this pass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupUpdate {
     pub receiver: ReceiverName,
     pub key: String,
-    /// When it is to be told again.
+    /// The time of the next repeat.
     pub repeat_at: Option<Timestamp>,
-    /// Alerts that are in it from now on.
+    /// Alerts that are new in the group.
     pub joined: Vec<AlertId>,
-    /// Alerts that are in it no more.
+    /// Alerts that left the group.
     pub left: Vec<AlertId>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewDelivery {
     pub receiver: ReceiverName,
-    /// What it tells, by row.
-    pub told: Vec<(i64, NotificationId)>,
+    /// Its notifications, by row.
+    pub notified: Vec<(i64, NotificationId)>,
     pub counted: Vec<(i64, NotificationId)>,
-    /// What something later of the same alert, in the same message, stands for.
+    /// Notifications that a later one of the same alert, in the same message, replaces.
     pub merged: Vec<(i64, NotificationId)>,
-    /// Its group, its note, and what it counts.
-    pub bundle: Batch,
+    /// Its group, its note, and the alerts that it only counts.
+    pub batch: Batch,
 }
 
 impl NewDelivery {
-    /// All rows of it with their roles, in their order.
+    /// Returns all rows of the delivery with their roles, in order.
     pub fn rows(&self) -> impl Iterator<Item = (i64, &NotificationId, NotificationRole)> {
         let roles = [
-            (&self.told, NotificationRole::Notified),
+            (&self.notified, NotificationRole::Notified),
             (&self.counted, NotificationRole::Counted),
             (&self.merged, NotificationRole::Merged),
         ];
@@ -202,12 +194,12 @@ impl NewDelivery {
     }
 }
 
-/// A group whose time to be told again has come.
+/// A group whose repeat is due.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RepeatGroup {
     pub receiver: ReceiverName,
     pub key: String,
-    /// What still fires in it, with the last message about each, and whether somebody acknowledged it; those that began first first.
+    /// The firing alerts of the group, oldest first.
     pub alerts: Vec<RepeatAlert>,
 }
 
@@ -215,16 +207,16 @@ pub struct RepeatGroup {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RepeatAlert {
     pub alert: Alert,
-    /// The last that was to be told of it, to whomever.
+    /// The last notification of the alert, for any receiver.
     pub last: Notification,
-    /// Whether somebody acknowledged it.
+    /// Whether an operator acknowledged the alert.
     pub is_acknowledged: bool,
 }
 
-/// What is told again, and when the groups are told next.
+/// Repeats to send, and when each group repeats next.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Repeats {
     pub notifications: Vec<Notification>,
-    /// When each group is told again; none where it is not.
+    /// The next repeat of each group; `None` if it does not repeat.
     pub groups: Vec<(ReceiverName, String, Option<Timestamp>)>,
 }

@@ -1,43 +1,40 @@
-//! A poll in words: what is asked of the source, and the three answers that never look alike.
+//! Polls: what is requested from the source, and the three possible outcomes.
 //!
-//! A [`PollRequest`] asks one thing to its end, all pages included. [`FetchedAnswer`] says what came of it: [`PollOutcome::Fresh`] and
-//! [`PollOutcome::Unchanged`] are complete, valid answers, and only such answers may prove that something is gone; whatever else came is
-//! [`PollOutcome::Failed`], with its [`FailureKind`].
+//! A [`PollRequest`] covers all pages of one response. Its result is a [`FetchedResponse`]. [`PollOutcome::Fresh`] and
+//! [`PollOutcome::Unchanged`] are complete, valid responses, and only they can prove a removal. [`PollOutcome::Failed`] is
+//! everything else, with its [`FailureKind`].
 
 use std::time::Duration;
 
 use crate::{ContentHash, Endpoint, FeedId, Timestamp, TokenId, wire};
 
-/// One thing to ask.
+/// One poll of one endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PollRequest {
     TokenList,
-    /// Next event of each token between two dates.
+    /// The next event of each token between two dates.
     Upcoming {
-        /// First day.
         start: chrono::NaiveDate,
-        /// Last day, inclusive.
+        /// Inclusive.
         end: chrono::NaiveDate,
     },
-    /// One token's records of an endpoint, between two dates where the endpoint takes dates.
+    /// The records of one token. The dates apply to endpoints that accept a range.
     Token {
         /// A per-token endpoint.
         endpoint: Endpoint,
         token: TokenId,
-        /// First day.
         start: chrono::NaiveDate,
-        /// Last day, inclusive.
+        /// Inclusive.
         end: chrono::NaiveDate,
     },
     Investors,
     Investor {
-        /// Slug.
         id: String,
     },
 }
 
 impl PollRequest {
-    /// Whose metrics and schedule it counts towards.
+    /// Returns the endpoint for metrics and the polling schedule.
     pub fn endpoint(&self) -> Endpoint {
         match self {
             PollRequest::TokenList => Endpoint::TokenList,
@@ -47,58 +44,57 @@ impl PollRequest {
         }
     }
 
-    /// About which token, if one.
+    /// Returns the token of a per-token poll.
     pub fn token(&self) -> Option<&TokenId> {
         if let PollRequest::Token { token, .. } = self { Some(token) } else { None }
     }
 
-    /// The feed that the answer belongs to.
+    /// Returns the feed that the response belongs to.
     pub fn feed(&self) -> FeedId {
         FeedId { endpoint: self.endpoint(), token: self.token().cloned() }
     }
 }
 
-/// What came of a request, with what it cost.
+/// The outcome of a poll, with its cost.
 #[derive(Clone, Debug)]
-pub struct FetchedAnswer {
+pub struct FetchedResponse {
     pub request: PollRequest,
-    /// What came back.
     pub outcome: PollOutcome,
-    /// Credits that it cost, or may have cost: pages included, also those of a walk that failed later.
+    /// Credits that all requests of the poll cost, or may have cost if it failed.
     pub credits: u32,
-    /// Pages of the whole answer, as the server says; zero where none came.
+    /// The number of pages that the server reports; zero without a response.
     pub pages: u32,
     pub requests: u32,
-    /// Quota as the last answer reported it.
+    /// The quota that the last response reported.
     pub credit: Option<wire::Credit>,
-    /// Decoded bytes of all answers.
+    /// Decoded bytes of all responses.
     pub bytes: u64,
     pub took: Duration,
-    /// Last HTTP status.
+    /// The status of the last response.
     pub status: Option<u16>,
     pub version: Option<u8>,
-    /// What was asked beside it; none where that was not to be.
+    /// The additional poll for linear unlocks; `None` if it was not requested.
     pub segments: Option<SegmentsFetch>,
-    /// Instants of segments of which the version that lists all cliffs has no row: nothing unlocks at once there.
+    /// Instants of linear unlocks at which the newer version lists no cliff unlock.
     pub without_cliffs: Vec<Timestamp>,
 }
 
-/// What came of asking an older version for the linear segments that the answer's own version does not show.
+/// The outcome of polling an older API version for linear unlocks, which the newer version leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentsFetch {
-    /// They were read whole, and stand in the answer.
+    /// Whether the linear unlocks are in the response.
     pub is_read: bool,
-    /// The source has no such version of it (404).
+    /// Whether the source has no such version (status 404).
     pub is_absent: bool,
-    /// Credits of that, which the answer's own count holds too.
+    /// Credits of this poll. The outcome's own count includes them.
     pub credits: u32,
 }
 
-/// The last version of the schedule's endpoint that shows linear segments. Those after it show cliffs alone.
+/// The last API version of the schedule endpoint that includes linear unlocks. Later versions list cliff unlocks only.
 pub const LAST_WITH_SEGMENTS: u8 = 3;
 
-impl FetchedAnswer {
-    /// An answer of one page and one credit, as a source gives that has nothing more to say.
+impl FetchedResponse {
+    /// Returns the outcome of a poll with one page that cost one credit.
     #[must_use]
     pub fn of_page(request: PollRequest, outcome: PollOutcome, version: Option<u8>) -> Self {
         Self {
@@ -117,8 +113,8 @@ impl FetchedAnswer {
         }
     }
 
-    /// Whether the answer speaks of linear segments; None where it is not known which version answered. What a version does not show
-    /// is never proven gone by its answers.
+    /// Returns whether the response includes linear unlocks; `None` if its version is unknown. Records that a version leaves out
+    /// are never counted as missing.
     #[must_use]
     pub fn shows_linear(&self) -> Option<bool> {
         let has_segments = self.segments.is_some_and(|segments| segments.is_read);
@@ -126,100 +122,99 @@ impl FetchedAnswer {
     }
 }
 
-/// Three answers that never look alike.
+/// The three possible outcomes of a poll.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "one to a fetch, and a fetch costs a round trip")]
 pub enum PollOutcome {
-    /// Complete and valid; the bytes differ from the last ones.
-    Fresh(PollAnswer),
-    /// Complete and valid; the bytes of `data` are those of the last answer.
+    /// Complete and valid; differs from the last response.
+    Fresh(PollResponse),
+    /// Complete and valid; the bytes of `data` equal the last response.
     Unchanged,
-    /// Not an answer.
     Failed(PollFailure),
 }
 
-/// A complete, valid answer.
+/// A complete, valid response.
 #[derive(Clone, Debug)]
-pub struct PollAnswer {
-    /// The payload of all pages together.
+pub struct PollResponse {
+    /// The data of all pages.
     pub payload: Payload,
-    /// Hash over the raw spans of `data`, page by page, and what the server counts.
+    /// A hash of the raw `data` of all pages and of the counts that the server reports.
     pub hash: ContentHash,
-    /// Parse warnings, the first hundred.
-    pub oddities: Vec<wire::ParseWarning>,
-    /// How many parse warnings in all.
-    pub oddities_total: usize,
-    /// Records, or lists of them, that could not be used and were left out. While there are any, nothing that is missing is
-    /// proven gone.
+    /// The first hundred parse warnings.
+    pub parse_warnings: Vec<wire::ParseWarning>,
+    /// The number of all parse warnings.
+    pub parse_warnings_total: usize,
+    /// The number of records and lists that were left out because they cannot be parsed. If it is not zero, the response proves no
+    /// removal.
     pub dropped: usize,
 }
 
-impl PollAnswer {
-    /// An answer in which nothing was odd.
+impl PollResponse {
+    /// Returns a response without parse warnings.
     #[must_use]
     pub fn clean(payload: Payload, hash: ContentHash) -> Self {
-        Self { payload, hash, oddities: Vec::new(), oddities_total: 0, dropped: 0 }
+        Self { payload, hash, parse_warnings: Vec::new(), parse_warnings_total: 0, dropped: 0 }
     }
 }
 
-/// What an answer holds. Records without a usable key have been dropped, with a parse warning.
+/// The data of a response. Records without a usable key were left out with a parse warning.
 #[derive(Clone, Debug)]
 pub enum Payload {
     Tokens(Vec<wire::TokenItem>),
-    /// Next events.
+    /// The next event of each token.
     Upcoming(Vec<wire::UpcomingItem>),
-    /// A token's schedule.
+    /// The schedule of one token.
     UnlockEvents(Vec<wire::UnlockEvent>),
     Burns(wire::BurnData),
     Buybacks(wire::BuybackData),
     Allocations(wire::AllocationsData),
-    /// Daily or weekly emission.
+    /// Daily or weekly emissions.
     Emissions(Vec<wire::Emission>),
     Investors(Vec<wire::InvestorItem>),
     Investor(wire::InvestorDetail),
 }
 
 words! {
-    /// What kind of trouble: the label `outcome` of the metrics and `kind` of source alerts.
+    /// Why a poll failed: the label `outcome` of metrics, and `kind` of alerts about the source.
     #[derive(PartialOrd, Ord)]
     FailureKind {
-        /// No connection, a broken one, a cut body.
+        /// No connection, a broken connection, or a body that was cut off.
         Unreachable = "unreachable",
-        /// A time limit ran out.
         Timeout = "timeout",
-        /// 5xx.
+        /// A status from 500 to 599.
         ServerError = "server_error",
-        /// 401 or 403 without a key: none was given.
+        /// Status 401 or 403, and no key is configured.
         NoKey = "no_key",
-        /// 401 or 403: the key is refused.
+        /// Status 401 or 403: the source rejects the key.
         Unauthorized = "unauthorized",
-        /// 403 while the key is good for other things: its plan does not cover this one.
+        /// Status 403, while the key works for other endpoints: the API plan does not include this one.
         Forbidden = "forbidden",
-        /// 429 while credits are left.
+        /// Status 429 while credits remain.
         RateLimited = "rate_limited",
-        /// 429, or no request at all, because the credits are spent.
+        /// Status 429 because all credits are used, or no request at all for that reason.
         QuotaExhausted = "quota_exhausted",
-        /// 404.
+        /// Status 404.
         NotFound = "not_found",
         /// Any other status, or a redirect.
         UnexpectedStatus = "unexpected_status",
-        /// 200 that is not the envelope: HTML, cut JSON, `status: false`, a bare payload.
+        /// Status 200 without the expected envelope: HTML, truncated JSON, `status: false`, or data without an envelope.
         BadAnswer = "bad_answer",
-        /// More bytes than `max_body`.
+        /// The response is larger than `max_body`.
         TooLarge = "too_large",
-        /// Pages that do not fit together: a number missing, `total` not reached, a list that kept changing under the walk.
+        /// The pages do not match: one is missing, `total` is not reached, or the list kept changing.
         Incomplete = "incomplete",
-        /// Complete, but empty where there were records: decided by the cycle, which knows what there was.
+        /// A complete, empty response for a feed that had records.
         Emptied = "emptied",
-        /// Not asked: the breaker is open after repeated failures.
+        /// Not polled, because of repeated failures before.
         Suspended = "suspended",
-        /// Not read to its end: it costs more than was planned, and waits for a slot that plans as much. No failure of the source.
+        /// Stopped because it costs more credits than planned. It waits for a slot with enough credits. Not a failure of the
+        /// source.
         Deferred = "deferred",
     }
 }
 
 impl FailureKind {
-    /// Whether it says something of the source as a whole rather than of the one thing asked.
+    /// Returns whether the failure concerns the whole source rather than the polled endpoint.
     pub fn is_source_wide(self) -> bool {
         matches!(
             self,
@@ -235,13 +230,13 @@ impl FailureKind {
     }
 }
 
-/// A request without an answer.
+/// Why a poll has no valid response.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct PollFailure {
     pub kind: FailureKind,
-    /// What was attempted and what came of it, for people: names the path, never the key, at most 500 characters.
+    /// The request and its failure, at most 500 characters. Names the path, never the key.
     pub message: String,
-    /// When the server asked to come back.
+    /// The instant from which the server accepts requests again.
     pub retry_at: Option<Timestamp>,
 }

@@ -1,4 +1,4 @@
-//! What goes into the database and comes out of it, in the words of the domain. No SQL here.
+//! The inputs and results of database operations, in terms of the domain. No SQL here.
 
 mod commit;
 mod counts;
@@ -20,7 +20,8 @@ pub use self::notification::{
 };
 pub use self::opt_out::{LinkKey, OptOut, OptOutSource};
 pub use self::outbox::{
-    Attempt, AttemptOutcome, AttemptRecord, Batch, BatchKind, DeliveryState, DueDelivery, OutboxAlert, OutboxDetail, OutboxRow,
+    Attempt, AttemptOutcome, AttemptRecord, Batch, BatchKind, DeliveryState, DueDelivery, MAX_ALERTS, MAX_DELIVERIES_PER_ACTION,
+    OutboxAlert, OutboxDetail, OutboxRow,
 };
 pub use self::pages::{
     Ahead, AheadFilter, AheadSum, AheadSums, FiringAlerts, Pulse, TokenFilter, TokenList, TokenSort, TokenSummary, WEEKS,

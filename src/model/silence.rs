@@ -1,8 +1,8 @@
-//! Silences and acknowledgements: what a person does not want to hear, and for how long. Pure.
+//! Silences and acknowledgements.
 //!
-//! A [`Silence`] holds back every message about alerts whose labels its matchers take, from a begin to an end. What it held back is
-//! recorded, and told after its end where the alert still fires. An [`Ack`] says that somebody knows of one alert: it is not reminded
-//! of until its fact changes ([`SilenceFact`]): the record moves, is resized, or reaches the next level. Its end is told.
+//! A [`Silence`] suppresses notifications of all alerts that its matchers select, from its start to its end. After its end,
+//! suppressed notifications are sent if their alert still fires. An [`Ack`] suppresses reminders of one alert until the facts in
+//! [`SilenceFact`] change: the record moves, is resized, or reaches the next level. The resolution is sent in any case.
 
 use std::fmt;
 
@@ -13,16 +13,16 @@ use crate::config::Span;
 use crate::text::{fingerprint, replaced};
 use crate::{AlertBody, AlertId, AlertState, Labels, Matcher, MatcherError, Timestamp, all_match};
 
-/// Matchers of one silence.
+/// The maximum number of matchers in a silence.
 pub const MAX_MATCHERS: usize = 32;
 
-/// Characters of an author.
+/// The maximum length of an author in characters.
 pub const MAX_AUTHOR: usize = 200;
 
-/// Characters of a comment.
+/// The maximum length of a comment in characters.
 pub const MAX_COMMENT: usize = 2_000;
 
-/// Longest time from begin to end.
+/// The maximum time from start to end.
 pub const MAX_SPAN: TimeDelta = TimeDelta::days(366);
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,12 +30,12 @@ pub const MAX_SPAN: TimeDelta = TimeDelta::days(366);
 pub struct Silence {
     /// `si_…`.
     pub id: String,
-    /// All must hold.
+    /// Alerts must match all of them.
     pub matchers: Vec<Matcher>,
     pub author: String,
     pub comment: String,
     pub starts_at: Timestamp,
-    /// Its end, not part of it; the time at which it was ended by hand, where it was.
+    /// The end, exclusive. Earlier than planned if an operator ended the silence.
     pub ends_at: Timestamp,
     pub created_at: Timestamp,
 }
@@ -43,25 +43,24 @@ pub struct Silence {
 words! {
     SilenceState {
         Pending = "pending",
-        /// It holds back.
         Active = "active",
         Expired = "expired",
     }
 }
 
-/// What somebody asked for.
+/// A request for a silence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SilenceRequest {
-    /// As written: `token="arbitrum"`.
+    /// As in `token="arbitrum"`.
     pub matchers: Vec<Matcher>,
     pub author: String,
     pub comment: String,
-    /// Its begin; none: now.
+    /// `None` starts the silence now.
     pub starts_at: Option<Timestamp>,
     pub ends_at: Timestamp,
 }
 
-/// Why a silence cannot be made.
+/// Why a silence request is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SilenceError {
     #[error("a silence needs at least one matcher, such as token=\"arbitrum\"")]
@@ -70,16 +69,17 @@ pub enum SilenceError {
     TooManyMatchers,
     #[error("{text:?}: {why}")]
     Matcher {
-        /// As written.
         text: String,
-        /// What is wrong with it, and what to do.
+        /// The problem and how to fix it.
         why: String,
     },
-    #[error("every matcher holds for an alert without labels: this would silence everything; name a label that must be there")]
+    #[error(
+        "the matchers also match alerts without labels, so the silence would suppress everything; add a matcher for a label that must exist"
+    )]
     Everything,
     #[error("the silence would end ({ends_at}) before it begins ({starts_at})")]
     EndsFirst { starts_at: Timestamp, ends_at: Timestamp },
-    #[error("the silence would be over already: it ends at {0}")]
+    #[error("the silence would end in the past, at {0}")]
     Past(Timestamp),
     #[error("a silence lasts at most {} days: make a new one when it ends, or a route without the receiver", MAX_SPAN.num_days())]
     TooLong,
@@ -89,7 +89,10 @@ pub enum SilenceError {
     Comment,
 }
 
-/// Reads the matchers of a silence. Fails with the first text that is none.
+/// Parses the matchers of a silence.
+///
+/// # Errors
+/// At the first text that is not a valid matcher.
 pub fn read_matchers<'t>(texts: impl IntoIterator<Item = &'t str>) -> Result<Vec<Matcher>, SilenceError> {
     texts
         .into_iter()
@@ -103,14 +106,16 @@ pub fn read_matchers<'t>(texts: impl IntoIterator<Item = &'t str>) -> Result<Vec
 }
 
 impl SilenceRequest {
-    /// When a silence ends that lasts `span` from its begin. One that would end beyond all time ends at once, which is refused.
+    /// Returns the end of a silence of length `span`. If it is out of range, the start, which [`Self::grant`] rejects.
     #[must_use]
     pub fn end_after(begin: Timestamp, span: Span) -> Timestamp {
         begin.checked_add_signed(span.delta()).unwrap_or(begin)
     }
 
-    /// The silence that is wished for, made at `now`.
-    /// Fails where it would hold back everything or nothing, or does not say who and why.
+    /// Returns the requested silence, created at `now`.
+    ///
+    /// # Errors
+    /// If it would match all alerts or none, or lacks an author or a comment.
     pub fn grant(self, now: Timestamp) -> Result<Silence, SilenceError> {
         let SilenceRequest { matchers, author, comment, starts_at, ends_at } = self;
         let starts_at = starts_at.unwrap_or(now).max(now);
@@ -144,12 +149,12 @@ impl SilenceRequest {
     }
 }
 
-/// A text as one line: hostile characters become spaces.
+/// Returns the text on one line, with spaces in place of hostile characters.
 fn line(text: &str) -> String {
     replaced(text, ' ', usize::MAX).trim().to_owned()
 }
 
-/// The same wish at the same instant makes the same silence, so that it can be asked for twice.
+/// Returns the id. Equal requests at the same instant have the same id, so a request can be repeated safely.
 fn silence_id(
     matchers: &[Matcher],
     author: &str,
@@ -175,12 +180,12 @@ impl Silence {
         }
     }
 
-    /// Whether its matchers take an alert with these labels.
+    /// Returns whether the matchers select an alert with these labels.
     pub fn takes(&self, labels: &Labels) -> bool {
         all_match(&self.matchers, labels)
     }
 
-    /// Whether it holds back what is said of an alert with these labels now.
+    /// Returns whether the silence suppresses notifications of an alert with these labels now.
     pub fn hides(&self, labels: &Labels, now: Timestamp) -> bool {
         self.state(now) == SilenceState::Active && self.takes(labels)
     }
@@ -190,7 +195,7 @@ impl Silence {
     }
 }
 
-/// A silence as tables, JSON and the API show it.
+/// A silence as tables, JSON, and the API show it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SilenceView {
@@ -200,27 +205,27 @@ pub struct SilenceView {
 }
 
 impl SilenceView {
-    /// As it stands at `now`.
+    /// Returns the view at `now`.
     pub fn of(silence: Silence, now: Timestamp) -> Self {
         Self { state: silence.state(now), silence }
     }
 }
 
-/// What a silence will suppress, known before it is made.
+/// The effect of a silence, shown before it is created.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SilencePreview {
-    /// Alerts that are pending or fire now, and that its matchers take.
+    /// Pending and firing alerts that it would suppress.
     pub alerts: Vec<SilencedAlert>,
-    /// Of how many that are pending or fire.
+    /// The number of all pending and firing alerts.
     pub open: usize,
-    /// Of the messages of the last seven days, those that it would have hidden.
+    /// Notifications of the last seven days that it would have suppressed.
     pub last_week: usize,
-    /// Of how many: at most [`Self::MAX_MESSAGES`].
+    /// The number of all notifications of the last seven days, at most [`Self::MAX_MESSAGES`].
     pub last_week_all: usize,
 }
 
-/// An alert that a silence hides.
+/// An alert that a silence suppresses.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SilencedAlert {
@@ -228,12 +233,12 @@ pub struct SilencedAlert {
     pub rule: String,
     /// `pending` or `firing`.
     pub state: AlertState,
-    /// First line of its message.
+    /// The first line of its message.
     pub summary: String,
 }
 
 impl SilencedAlert {
-    /// As it is listed: by the first line of its summary, without one by its subject.
+    /// Returns the list entry, with the first line of the summary, or the subject without one.
     pub fn of(id: AlertId, rule: String, state: AlertState, summary: Option<&str>, subject: &str) -> Self {
         let summary = summary.and_then(|text| text.lines().next()).unwrap_or(subject).to_owned();
         Self { id, rule, state, summary }
@@ -241,41 +246,39 @@ impl SilencedAlert {
 }
 
 impl SilencePreview {
-    /// Messages of the last week that are looked at, the latest.
+    /// The maximum number of notifications of the last week that are checked, latest first.
     pub const MAX_MESSAGES: u32 = 10_000;
 
+    /// The effect as text: `it suppresses 1 of 2 open alerts and would have suppressed 3 of the last seven days' 40 messages`.
     pub fn sentence(&self) -> String {
+        let latest = if self.last_week_all < Self::MAX_MESSAGES as usize { "" } else { "latest " };
         format!(
-            "it hides {} of {} that are open now; of the last seven days' {}{} it would have hidden {}",
+            "it suppresses {} of {} and would have suppressed {} of the last seven days' {latest}{}",
             self.alerts.len(),
-            crate::format::count(self.open, "alert"),
-            if self.last_week_all < Self::MAX_MESSAGES as usize { "" } else { "latest " },
-            crate::format::count(self.last_week_all, "message"),
-            self.last_week
+            crate::phrase::count(self.open, "open alert"),
+            self.last_week,
+            crate::phrase::count(self.last_week_all, "message"),
         )
     }
 }
 
-/// Somebody knows of an alert.
+/// An acknowledgement of an alert.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ack {
-    /// Of which.
     pub alert: AlertId,
-    /// Who.
     pub author: String,
     pub comment: String,
-    /// When.
     pub at: Timestamp,
-    /// What they knew: once that changes, they are notified again.
+    /// The facts that the acknowledgement covers. When they change, notifications resume.
     pub fact: SilenceFact,
 }
 
-/// What an acknowledgement is about: when the record is due, its amounts, the level. Prices are not part of it.
+/// The facts that an acknowledgement covers: dates, amounts, and the level, but not prices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SilenceFact(pub serde_json::Value);
 
-/// Where amounts and dates stand in the API's records.
+/// The fields with amounts and dates in the API's records.
 const FACT_FIELDS: [&str; 12] = [
     "/unlockDate",
     "/cliffUnlocks/cliffAmount",
@@ -292,7 +295,7 @@ const FACT_FIELDS: [&str; 12] = [
 ];
 
 impl SilenceFact {
-    /// The fact of an alert at a `level` whose record is `record`.
+    /// Returns the facts of an alert.
     pub fn of(level: Option<u32>, record: Option<&serde_json::Value>) -> Self {
         let mut fact = serde_json::Map::new();
         fact.insert("level".to_owned(), level.into());
@@ -304,20 +307,23 @@ impl SilenceFact {
         Self(fact.into())
     }
 
-    /// The fact that a notification is about.
-    pub fn told(level: Option<u32>, body: &AlertBody) -> Self {
+    /// Returns the facts in a notification.
+    pub fn notified(level: Option<u32>, body: &AlertBody) -> Self {
         Self::of(level, body.record.as_ref())
     }
 }
 
 impl fmt::Display for Ack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} acknowledged by {} at {}", self.alert, self.author, crate::format::instant(self.at))?;
+        write!(f, "{} acknowledged by {} at {}", self.alert, self.author, crate::phrase::instant(self.at))?;
         if self.comment.is_empty() { Ok(()) } else { write!(f, ": {}", self.comment) }
     }
 }
 
-/// Reads an author and a comment of an acknowledgement. Fails where the author is missing, or one of them is too long.
+/// Checks the author and the comment of an acknowledgement.
+///
+/// # Errors
+/// If the author is missing, or if one of them is too long.
 pub fn ack_words(author: &str, comment: &str) -> Result<(String, String), SilenceError> {
     let (author, comment) = (line(author), line(comment));
     if author.is_empty() || author.chars().count() > MAX_AUTHOR {

@@ -1,6 +1,6 @@
-//! What is watched: tokens, their records under keys, the feeds that bring them, and the ids of everything.
+//! Tokens, their records and keys, feeds, and all ids.
 //!
-//! Amounts are tokens, values USD, ratios percent, times UTC. Nothing here reads a clock, a file or a socket.
+//! Amounts are in tokens, values in USD, ratios in percent, and times in UTC. Nothing here reads a clock, a file, or a socket.
 
 mod endpoint;
 mod feed;
@@ -10,7 +10,7 @@ mod token;
 
 pub use self::{
     endpoint::{Endpoint, Resource},
-    feed::{ContentHash, FeedId, FeedState, Findings, ListWord},
+    feed::{ContentHash, FeedId, FeedState, Findings, Hold, ListReport},
     id::{AlertId, DeliveryId, NotificationId, ReceiverName, RecordKey, RuleId, TokenId},
     record::{Record, Tracked},
     token::Token,

@@ -1,14 +1,14 @@
-//! Text from outside made fit to be shown: **the one** table of hostile characters, and what is made of it.
+//! Sanitizes text from outside. Has **the only** table of hostile characters.
 //!
-//! What is dangerous is the same everywhere: control characters, and characters that reorder, join or hide text. What else has to be
-//! escaped depends on where a text goes, and is done there.
+//! Hostile characters are the same everywhere: control characters, and characters that reorder, join, or hide text. Other escaping
+//! depends on the place that shows a text, and is done there.
 
 use std::{borrow::Cow, error::Error, fmt::Write as _};
 
 use ring::digest;
 
-/// Characters that show nothing themselves but change how their neighbours look or are read: soft hyphens, bidirectional marks, zero
-/// widths, fillers, variation selectors, private use, specials, tags, line and paragraph separators. Sorted.
+/// Invisible characters that change how their neighbors look: soft hyphens, bidirectional marks, zero widths, fillers, variation
+/// selectors, private use, specials, tags, line and paragraph separators. Sorted.
 const HIDDEN: [(char, char); 16] = [
     ('\u{ad}', '\u{ad}'),
     ('\u{61c}', '\u{61c}'),
@@ -28,18 +28,18 @@ const HIDDEN: [(char, char); 16] = [
     ('\u{e0000}', '\u{10ffff}'),
 ];
 
-/// Whether a character shows nothing itself but changes how its neighbours look: a row of the table.
+/// Returns whether a character is invisible but changes how its neighbors look.
 pub fn is_hidden(c: char) -> bool {
     let row = HIDDEN.partition_point(|(_, last)| *last < c);
     HIDDEN.get(row).is_some_and(|(first, _)| *first <= c)
 }
 
-/// Whether showing a character could steer a terminal, begin a new line, hide text or turn its direction.
+/// Returns whether a character could control a terminal, start a new line, hide text, or change its direction.
 pub fn is_hostile(c: char) -> bool {
     c.is_control() || is_hidden(c)
 }
 
-/// One line that a terminal can show: line breaks and tabs become spaces, other hostile characters become their code.
+/// Returns one line that is safe for a terminal: line breaks and tabs become spaces, other hostile characters their code.
 pub fn harmless(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
@@ -54,16 +54,16 @@ pub fn harmless(text: &str) -> String {
     safe
 }
 
-/// Lines for a terminal: line breaks and tabs stay, other hostile characters become their code. The last gate of a page whose parts
-/// were each made [`harmless`] before: what one of them forgot still steers nothing.
+/// Returns lines that are safe for a terminal: line breaks and tabs stay, other hostile characters become their code. The last
+/// check of text whose parts were already sanitized.
 pub fn harmless_lines(text: &str) -> Cow<'_, str> {
     gated(text, |safe, c| {
         let _ = write!(safe, "{}", c.escape_unicode());
     })
 }
 
-/// Lines for people elsewhere than on a terminal, such as a page: line breaks and tabs stay, other control characters become spaces,
-/// hidden characters are left out.
+/// Returns lines that are safe for pages: line breaks and tabs stay, other control characters become spaces, hidden characters are
+/// removed.
 pub fn plain_lines(text: &str) -> Cow<'_, str> {
     gated(text, |safe, c| {
         if !is_hidden(c) {
@@ -72,8 +72,8 @@ pub fn plain_lines(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// JSON that means the same, with each hostile character as `\uXXXX`: whoever prints it on a terminal is not steered. Serializers write
-/// line breaks between values alone, so these stay.
+/// Returns equivalent JSON with each hostile character as `\uXXXX`. Line breaks stay, because serializers write them only between
+/// values.
 pub fn harmless_json(text: &str) -> Cow<'_, str> {
     gated(text, |safe, c| {
         for unit in c.encode_utf16(&mut [0; 2]) {
@@ -82,7 +82,7 @@ pub fn harmless_json(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// Hands each hostile character to `instead`, but for those that make lines.
+/// Calls `instead` for each hostile character other than line breaks and tabs.
 fn gated(text: &str, instead: impl Fn(&mut String, char)) -> Cow<'_, str> {
     let makes_lines = |c: char, next: Option<char>| matches!(c, '\n' | '\t') || (c == '\r' && next == Some('\n'));
     let mut chars = text.char_indices().peekable();
@@ -103,17 +103,20 @@ fn gated(text: &str, instead: impl Fn(&mut String, char)) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// The first characters on one line, each hostile one replaced: for texts whose length must stay readable.
+/// Returns the first characters on one line, with each hostile one replaced, so that the length is unchanged.
 pub fn replaced(text: &str, replacement: char, max_chars: usize) -> String {
     text.chars().map(|c| if is_hostile(c) { replacement } else { c }).take(max_chars).collect()
 }
 
-/// One line for people: control characters become spaces, hidden characters are left out.
+/// Returns one line for people: control characters become spaces, hidden characters are removed.
 pub fn plain_chars(text: &str) -> impl Iterator<Item = char> {
     text.chars().filter(|c| !is_hidden(*c)).map(|c| if c.is_control() { ' ' } else { c })
 }
 
-/// The text of a file. Fails where it is not UTF-8, with the line and the byte, both from 1.
+/// Returns the text of a file.
+///
+/// # Errors
+/// If it is not UTF-8, with line and byte of the problem, both counted from 1.
 pub fn utf8(bytes: Vec<u8>) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|error| {
         let (valid, rest) = error.as_bytes().split_at(error.utf8_error().valid_up_to().min(error.as_bytes().len()));
@@ -124,7 +127,7 @@ pub fn utf8(bytes: Vec<u8>) -> Result<String, String> {
     })
 }
 
-/// What an error and its causes say, the outermost first; a cause that an outer text already says is left out.
+/// Returns the messages of an error and its causes, outermost first. Skips a cause that an outer message already contains.
 pub fn error_causes(error: &dyn Error) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     let mut next = Some(error);
@@ -138,12 +141,12 @@ pub fn error_causes(error: &dyn Error) -> Vec<String> {
     texts
 }
 
-/// An error with its causes in one line.
+/// Returns an error with its causes on one line.
 pub fn error_chain(error: &dyn Error) -> String {
     error_causes(error).join(": ")
 }
 
-/// The first bytes of SHA-256 over the parts, each with its length before it, as hex digits: the stem of ids that are derived.
+/// Returns the first bytes of SHA-256 over the parts, each prefixed with its length, in hex. The stem of derived ids.
 pub fn fingerprint<'a>(parts: impl IntoIterator<Item = &'a str>, bytes: usize) -> String {
     let mut context = digest::Context::new(&digest::SHA256);
     for part in parts {
@@ -153,7 +156,7 @@ pub fn fingerprint<'a>(parts: impl IntoIterator<Item = &'a str>, bytes: usize) -
     hex(context.finish().as_ref().get(..bytes).unwrap_or_default())
 }
 
-/// Bytes as lower-case hex digits.
+/// Returns bytes as lowercase hex digits.
 pub fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {

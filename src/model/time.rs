@@ -1,14 +1,17 @@
-//! Time: instants, how exact a date is, the interval that it stands for, and lengths of time.
+//! Instants, the precision of dates and the intervals they stand for, and durations.
 
 use std::{fmt, time::Duration};
 
 use chrono::{DateTime, Datelike, Days, Months, NaiveDate, NaiveTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// An instant, UTC.
+/// The longest interval that an imprecise date can cover, a month. An unlock that started this long ago may not have passed yet.
+pub const LONGEST_INTERVAL: TimeDelta = TimeDelta::days(31);
+
+/// An instant in UTC.
 pub type Timestamp = DateTime<Utc>;
 
-/// Reads an ISO 8601 instant, or a bare date as its midnight UTC. Years before 1900 and after 2999 are taken for nonsense.
+/// Parses an ISO 8601 instant, or a date as its midnight in UTC. Returns `None` for years before 1900 or after 2999.
 pub fn parse_timestamp(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     whole_seconds(text)
@@ -20,7 +23,8 @@ pub fn parse_timestamp(text: &str) -> Option<Timestamp> {
         .filter(|at| (1900..3000).contains(&at.year()))
 }
 
-/// A time as the source mostly writes it, `2026-03-09T00:00:00Z`: some hundreds of them stand in one schedule.
+/// Parses `2026-03-09T00:00:00Z`, the usual form of the source. A schedule has hundreds of dates, so this path avoids the general
+/// parser.
 fn whole_seconds(text: &str) -> Option<Timestamp> {
     let bytes: &[u8; 20] = text.as_bytes().try_into().ok()?;
     let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T', h1, h2, b':', n1, n2, b':', s1, s2, b'Z'] = bytes else { return None };
@@ -31,26 +35,27 @@ fn whole_seconds(text: &str) -> Option<Timestamp> {
     Some(date.and_hms_opt(number(&[h1, h2])?, number(&[n1, n2])?, number(&[s1, s2])?)?.and_utc())
 }
 
-/// How exact a date is. The source may send words that nobody has seen: those stand for a day.
+/// The precision of a date. Unknown words of the source count as `Day`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Precision {
-    /// An instant (`second`, `block`, `minute`).
+    /// An instant: `second`, `block`, or `minute`.
     Second,
-    /// Any time in that hour.
+    /// Any time in the hour.
     Hour,
-    /// Any time on that day.
+    /// Any time on the day.
     Day,
-    /// Any time in that week, which begins on Sunday as the weeks of the source do.
+    /// Any time in the week. Weeks start on Sunday, as they do for the source.
     Week,
-    /// Any time in that month.
+    /// Any time in the month.
     Month,
-    /// Not decided: the date means nothing.
+    /// No date is announced; the source's date has no meaning.
     ToBeDetermined,
 }
 
 impl Precision {
-    /// Reads the source's word. Absent means what most of the source's dates mean: an instant. An unknown word never claims an hour.
+    /// Parses the source's word. A missing word means an instant, as most are. An unknown word counts as a day, which claims
+    /// less.
     pub fn of(word: Option<&str>) -> Self {
         const WORDS: [(&str, Precision); 8] = [
             ("second", Precision::Second),
@@ -63,8 +68,7 @@ impl Precision {
             ("tbd", Precision::ToBeDetermined),
         ];
         let Some(word) = word else { return Precision::Second };
-        // Asked of every part of every record that is judged: as the source mostly writes it, it is found by one look, and nothing is
-        // allocated.
+        // Called for each part of each record: the usual words are found without allocation.
         match word {
             "second" => return Precision::Second,
             "day" => return Precision::Day,
@@ -76,19 +80,19 @@ impl Precision {
     }
 }
 
-/// The time that a date of limited precision stands for: from `start` to `end`, which is exclusive unless both are equal.
+/// The interval that a date stands for. `end` is exclusive unless it equals `start`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interval {
-    /// First instant.
+    /// The first instant.
     pub start: Timestamp,
-    /// First instant after it; equal to `start` for a date exact to the second.
+    /// The first instant after the interval; equal to `start` if the date is an instant.
     pub end: Timestamp,
-    /// How exact it is; never [`Precision::ToBeDetermined`].
+    /// Never [`Precision::ToBeDetermined`].
     pub precision: Precision,
 }
 
 impl Interval {
-    /// The interval of `date`; none where it is to be determined.
+    /// Returns the interval of `date`; `None` if the date is to be determined.
     pub fn of(date: Timestamp, precision: Precision) -> Option<Self> {
         let day = date.date_naive();
         let midnight = |date: chrono::NaiveDate| date.and_time(NaiveTime::MIN).and_utc();
@@ -112,18 +116,18 @@ impl Interval {
         Some(Self { start, end, precision })
     }
 
-    /// The part of it by which sums count it, given the date that the source names: of a month or a week that day, else all of it.
+    /// Returns the part of the interval that sums use: the nominal date of a month or week, else the whole interval.
     pub fn nominal(&self, date: Option<Timestamp>) -> Self {
         let of_day = date.filter(|_| matches!(self.precision, Precision::Month | Precision::Week));
         of_day.and_then(|date| Self::of(date, Precision::Day)).unwrap_or(*self)
     }
 
-    /// Whether it lies wholly in the past.
+    /// Returns whether the whole interval is in the past.
     pub fn has_passed(&self, now: Timestamp) -> bool {
         now >= self.end
     }
 
-    /// Days until it begins; zero from its first to its last instant, negative (days since its end) afterwards.
+    /// Returns the days until the interval starts, zero during the interval, and minus the days since its end after it.
     pub fn days_until(&self, now: Timestamp) -> f64 {
         if now < self.start {
             days(self.start - now)
@@ -134,37 +138,36 @@ impl Interval {
         }
     }
 
-    /// Whether it begins within `lead` from now and has not passed: "within 7 days".
+    /// Returns whether the interval starts within `lead` from `now` and has not passed.
     pub fn is_within(&self, now: Timestamp, lead: TimeDelta) -> bool {
         !self.has_passed(now) && now.checked_add_signed(lead).is_none_or(|horizon| self.start <= horizon)
     }
 }
 
-/// A time ahead whose unlocks are summed. Each is counted once, by the part of its interval that [`Interval::nominal`] says: what may come
-/// within that time too, since its month or week is not over, stands apart and is never added in.
+/// A period whose unlocks are summed. Each unlock is counted once, by the part of its interval that [`Interval::nominal`] returns.
+/// Unlocks that may happen in the period because their month or week has not ended are not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SumWindow {
-    /// Where it begins.
+    /// The start, inclusive.
     pub at: Timestamp,
-    /// Its last instant.
+    /// The end, inclusive.
     pub until: Timestamp,
 }
 
 impl SumWindow {
-    /// So long from `at` on.
+    /// Returns the period of length `ahead` from `at`.
     pub fn of(at: Timestamp, ahead: TimeDelta) -> Self {
         Self { at, until: at.checked_add_signed(ahead).unwrap_or(at) }
     }
 
-    /// Whether it holds what is counted from `start` to `end`, milliseconds since the epoch. A date without an extent lies ahead up to
-    /// itself.
+    /// Returns whether the period includes an interval, given in milliseconds since the epoch. An instant is included up to itself.
     pub fn counts(&self, start: i64, end: i64) -> bool {
         let (at, until) = (self.at.timestamp_millis(), self.until.timestamp_millis());
         let is_over = if start == end { end < at } else { end <= at };
         !is_over && start <= until
     }
 
-    /// Whether sums count what has not passed and may come within it; none where it begins only later.
+    /// Returns whether sums include an unlock that may happen in the period; `None` if it starts after the period.
     pub fn place(&self, interval: &Interval, date: Option<Timestamp>) -> Option<bool> {
         let counted = interval.nominal(date);
         let is_counted = || self.counts(counted.start.timestamp_millis(), counted.end.timestamp_millis());
@@ -172,25 +175,29 @@ impl SumWindow {
     }
 }
 
-/// A span as days with fractions.
+/// Converts a duration to days, with fractions.
 #[expect(clippy::cast_precision_loss, reason = "milliseconds of a few thousand years fit a double")]
 pub fn days(span: TimeDelta) -> f64 {
     span.num_milliseconds() as f64 / 86_400_000.0
 }
 
-/// So many days, where that is a length of time.
+/// Converts days to a duration; `None` if out of range.
 pub fn span_of_days(days: f64) -> Option<TimeDelta> {
     let millis = days * 86_400_000.0;
-    // Within a hundred thousand years every whole millisecond is a double.
+    // Within 100,000 years, a double represents every whole millisecond.
     (millis.abs() < 3.2e15).then(|| TimeDelta::milliseconds(millis.round() as i64))
 }
 
-/// A length of time as people write it: `30s`, `90m`, `7d`, `2w`.
+/// A duration as config and rules write it: `30s`, `90m`, `7d`, `2w`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(pub Duration);
 
 impl Span {
-    /// For arithmetic on instants; ten thousand years where it is longer.
+    pub const fn from_secs(secs: u64) -> Self {
+        Self(Duration::from_secs(secs))
+    }
+
+    /// Converts for arithmetic on instants. Capped at ten thousand years.
     pub fn delta(self) -> chrono::TimeDelta {
         chrono::TimeDelta::from_std(self.0).unwrap_or(chrono::TimeDelta::days(3_650_000)).min(chrono::TimeDelta::days(3_650_000))
     }
@@ -203,9 +210,9 @@ impl std::str::FromStr for Span {
         if text == "0" {
             return Ok(Span(Duration::ZERO));
         }
-        humantime::parse_duration(text)
-            .map(Span)
-            .map_err(|_| format!("{text:?} is no length of time: write it like \"30s\", \"90m\", \"6h\", \"7d\" or \"2w\""))
+        humantime::parse_duration(text).map(Span).map_err(|_| {
+            format!("{text:?} is not a valid duration: expected a form like \"30s\", \"90m\", \"6h\", \"7d\", or \"2w\"")
+        })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which tokens are watched, and which groups hold them: globs over slugs. Pure.
+//! Selects the watched tokens and their groups by globs over slugs.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,29 +6,30 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use crate::{Token, TokenId, config};
 
-/// `[watch]`, ready for matching.
+/// The compiled section `[watch]`.
 #[derive(Clone, Debug)]
 pub struct Watch {
     tokens: GlobSet,
     named: Vec<TokenId>,
     groups: BTreeMap<String, GlobSet>,
-    /// Whether a pattern can only be filled from the token list.
+    /// Whether a pattern needs the token list to find its tokens.
     needs_list: bool,
 }
 
-/// A pattern that is no glob.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{pattern:?} is no pattern for tokens: {why}")]
+#[error("{pattern:?} is not a valid token pattern: {why}")]
 pub struct WatchError {
-    /// Config path of the pattern, such as `watch.tokens[2]`.
+    /// The config path of the pattern, such as `watch.tokens[2]`.
     pub path: String,
-    /// As written.
     pub pattern: String,
     pub why: String,
 }
 
 impl Watch {
-    /// Reads the section. Fails with all patterns that are no globs.
+    /// Compiles the section.
+    ///
+    /// # Errors
+    /// With all patterns that are not valid globs.
     pub fn build(section: &config::WatchSettings) -> Result<Self, Vec<WatchError>> {
         let mut errors = Vec::new();
         let mut groups = BTreeMap::new();
@@ -46,12 +47,12 @@ impl Watch {
         self.tokens.is_match(token.as_str())
     }
 
-    /// Tokens that the config names outright: watched whether the list has them or not.
+    /// Returns the tokens that the config names without a glob. They are watched even if the token list lacks them.
     pub fn named(&self) -> &[TokenId] {
         &self.named
     }
 
-    /// Whether a pattern can only be filled from the token list.
+    /// Returns whether a pattern needs the token list to find its tokens.
     pub fn needs_list(&self) -> bool {
         self.needs_list
     }
@@ -60,17 +61,17 @@ impl Watch {
         self.groups.contains_key(name)
     }
 
-    /// Names of all groups, sorted.
+    /// Returns the names of all groups, sorted.
     pub fn groups(&self) -> impl Iterator<Item = &str> {
         self.groups.keys().map(String::as_str)
     }
 
-    /// Names of the groups that hold a token, sorted.
+    /// Returns the names of a token's groups, sorted.
     pub fn groups_of(&self, token: &TokenId) -> Arc<[String]> {
         self.groups.iter().filter(|(_, set)| set.is_match(token.as_str())).map(|(name, _)| name.clone()).collect()
     }
 
-    /// The token with its groups filled in.
+    /// Returns the token with its groups.
     pub fn placed(&self, mut token: Token) -> Token {
         token.groups = self.groups_of(&token.id);
         token

@@ -1,11 +1,11 @@
-//! The API's JSON types: read by the client, answered by the data service, kept as records by everything between.
+//! The API's JSON types. The client parses them, the data service writes them, and all other code uses them as records.
 //!
-//! Each field but a record's key may be absent or null ([`Maybe`]); fields that nobody knows stay in `extra`, so that what is
-//! read can be written again without loss. Reading is lenient field by field ([`Lenient`]): a field of the wrong type is dropped and
-//! noted as an [`ParseWarning`], and the record goes on without it. Only text that is not JSON at all fails as a whole.
+//! Each field except a record's key may be absent or null ([`Maybe`]). Unknown fields stay in `extra`, so that everything that was
+//! read can be written again without loss. Parsing is lenient ([`Lenient`]): a field of the wrong type is dropped with a
+//! [`ParseWarning`]. Only text that is not JSON fails as a whole.
 //!
-//! `object` holds the macro that declares the objects, `pack` how they are kept in few bytes, `shape` what they look like as data,
-//! and the other files the objects by subject.
+//! `object` has the macro that declares objects, `pack` their compact storage format, and `shape` their description as data. The
+//! other files declare the objects.
 
 mod burn;
 mod emission;
@@ -38,11 +38,14 @@ pub use self::{
     text::Text,
     token::{Allocation, AllocationsData, PriceRow, TokenItem},
     unlock::{CliffAllocation, CliffUnlocks, CommittedClaim, LinearAllocation, LinearUnlocks, UnlockEvent, UpcomingItem},
-    warnings::{ParseWarning, PathStep, ReadReport, at, count_item, gather, gather_oddities, lost_dates, note, note_dropped},
+    warnings::{
+        MAX_PARSE_WARNINGS, ParseWarning, PathStep, ReadReport, at, collect_parse_warnings, count_item, gather, lost_dates, note,
+        note_dropped,
+    },
 };
 pub use crate::time::parse_timestamp;
 
-/// What the files that declare objects need.
+/// The imports of files that declare objects.
 mod prelude {
     pub(super) use std::marker::PhantomData;
 

@@ -1,8 +1,8 @@
-//! Enumerations of words: states, outcomes and kinds, each under the one word that config, JSON, tables and the database know it by.
+//! Enums of words: states, outcomes, and kinds that have one word in config, JSON, tables, and the database.
 
-/// Declares an enumeration of words. A variant stands beside its word, once: all of them ([`ALL`](crate::change::ChangeKind::ALL)), the
-/// word ([`as_str`](crate::change::ChangeKind::as_str)), reading it ([`parse`](crate::change::ChangeKind::parse)), showing it and serde
-/// are made from that.
+/// Declares an enum whose variants each have a word. Generates [`ALL`](crate::change::ChangeKind::ALL),
+/// [`as_str`](crate::change::ChangeKind::as_str), [`parse`](crate::change::ChangeKind::parse), `Display`, `FromStr`, and the serde
+/// traits.
 ///
 /// ```
 /// cliffwatch_model::words! {
@@ -28,8 +28,11 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All of them, in their order.
+            /// All variants, in the order of their declaration.
             pub const ALL: [$name; [$($word),*].len()] = [$($name::$variant),*];
+
+            /// Their words, in the same order.
+            pub const WORDS: [&'static str; Self::ALL.len()] = [$($word),*];
 
             pub const fn as_str(self) -> &'static str {
                 match self {
@@ -42,15 +45,14 @@ macro_rules! words {
             }
         }
 
-        /// Says what was probably meant where it is no such word.
+        /// The error suggests the closest word.
         impl std::str::FromStr for $name {
             type Err = String;
 
             fn from_str(word: &str) -> Result<Self, Self::Err> {
-                let words = Self::ALL.map(Self::as_str);
-                Self::parse(word).ok_or_else(|| match $crate::closest(word, words) {
+                Self::parse(word).ok_or_else(|| match $crate::closest(word, Self::WORDS) {
                     Some(near) => format!("did you mean {near}?"),
-                    None => format!("it can be {}", words.join(", ")),
+                    None => format!("it can be {}", Self::WORDS.join(", ")),
                 })
             }
         }

@@ -1,9 +1,8 @@
-//! What a message shows of one alert, whatever carries it: mail, a chat, a pager. Pure.
+//! The content of a message, independent of its format. Pure.
 //!
-//! The cast: a [`Brief`] is what one delivery tells; a [`Card`] is one alert of it, as plain texts that went through
-//! [`super::text`], so that nothing in them breaks a line, hides or reorders. What else must be escaped depends on where a card goes
-//! and is done there. The promise: the first line says token, size, share of the market cap and when, whatever the rule's own words
-//! are; those come next.
+//! A [`Brief`] is one delivery. A [`Card`] is one of its alerts as plain text, sanitized by [`super::text`]. Each format escapes
+//! the text for its own markup. The first line of a card always gives token, value, share of market cap, and date; the rule's
+//! annotations follow.
 
 mod changes;
 mod facts;
@@ -17,10 +16,10 @@ use serde_json::Value;
 use super::{message, text};
 pub use changes::change_rows;
 use facts::{facts, members, shares};
-use headline::{headline, says_more, summary, title, token_symbol};
-pub use model::Tone;
+use headline::{adds_words, headline, summary, title, token_symbol};
+pub use model::Severity;
 use model::{
-    AlertBody, AlertStatus, DueDelivery, MessageEntry, Notification, NotificationKind, Timestamp, format, message_entries,
+    AlertBody, AlertStatus, DueDelivery, MessageEntry, Notification, NotificationKind, Timestamp, message_entries, phrase,
 };
 use origin::origin;
 use schedule::schedule;
@@ -28,151 +27,141 @@ use schedule::schedule;
 pub(super) use headline::{ending, nearness};
 pub(super) use schedule::{date_of, own_date};
 
-/// Longest title, characters.
+/// The length limit of a title, in characters.
 pub const MAX_TITLE_CHARS: usize = 200;
 
-/// Entries of a welcome that people are shown.
-const WELCOME_LINES: usize = 10;
+/// The maximum number of entries listed in a welcome message.
+const MAX_WELCOME_LINES: usize = 10;
 
-/// Most rows of a table.
 const MAX_ROWS: usize = 12;
 
-/// What one delivery tells, where to, and when.
+/// One delivery with what its text depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Brief<'a> {
-    /// The delivery: alerts, and what it only counts.
     pub delivery: &'a DueDelivery,
-    /// Where our own pages are, for links.
+    /// The base URL of the web interface, for links.
     pub external_url: Option<&'a str>,
-    /// The time of the attempt: a message that was held up says so, and counts the days from today.
+    /// The time of the attempt. A late message says so, and counts days from this time.
     pub now: Timestamp,
 }
 
 impl<'a> Brief<'a> {
-    /// What is told, the most urgent first.
+    /// Returns the notifications, most urgent first.
     pub fn notifications(&self) -> &'a [Notification] {
         &self.delivery.notifications
     }
 
-    /// The same as people are told it: each event once.
+    /// Returns the notifications grouped by event, as people see them.
     pub fn entries(&self) -> Vec<MessageEntry<'a>> {
         message_entries(self.notifications())
     }
 
-    /// Entries that it stands for, told or only counted.
+    /// Returns the number of entries, including entries that the delivery only counts.
     pub fn count(&self) -> usize {
-        self.entries().len() + self.delivery.bundle.truncated as usize
+        self.entries().len() + self.delivery.batch.truncated as usize
     }
 
-    /// Alerts that it stands for, told or only counted.
+    /// Returns the number of alerts, including alerts that the delivery only counts.
     pub fn alert_count(&self) -> usize {
-        self.notifications().len() + self.delivery.bundle.truncated as usize
+        self.notifications().len() + self.delivery.batch.truncated as usize
     }
 
-    /// Whether it tells one event and nothing else: then there is room for all of it.
+    /// Returns whether the delivery is about one event only, which leaves room for all its details.
     pub fn is_single(&self) -> bool {
         self.count() == 1
     }
 
-    /// A line to stand above the alerts; empty where there is none.
-    pub fn note(&self) -> String {
-        if self.delivery.bundle.is_welcome {
-            return self.welcome_note();
+    /// Returns the line above the alerts.
+    pub fn note(&self) -> Option<String> {
+        if self.delivery.batch.is_welcome {
+            return Some(self.welcome_note());
         }
-        self.delivery.bundle.note.as_deref().map(|note| text::line(note, text::MAX_LINE_CHARS)).unwrap_or_default()
+        let note = text::line(self.delivery.batch.note.as_deref()?, model::phrase::MAX_LINE_CHARS);
+        Some(note).filter(|note| !note.is_empty())
     }
 
-    /// What a welcome says above its alerts: how many there are, and how many of them are grave.
     fn welcome_note(&self) -> String {
-        let critical = self.entries().iter().filter(|entry| entry.strongest.body.tone() == Tone::Critical).count();
+        let critical = self.entries().iter().filter(|entry| entry.strongest.body.severity() == Severity::Critical).count();
         let critical = if critical > 0 { format!(", {critical} of them critical") } else { String::new() };
-        let alerts = format::count(self.count(), "alert");
-        format!("This is the first that Cliffwatch tells you: {alerts}{critical}. These come first:")
+        let alerts = phrase::count(self.count(), "alert");
+        format!("Welcome to Cliffwatch. Firing now: {alerts}{critical}. Most urgent first:")
     }
 
-    /// What is not shown where `shown` entries are, and where it can be seen: a line to stand below them; empty where all is shown.
-    pub fn rest(&self, shown: usize) -> String {
+    /// Returns the line below `shown` entries, which counts the others and says where to see them. `None` if all are shown.
+    pub fn rest(&self, shown: usize) -> Option<String> {
         self.rest_of(self.count().saturating_sub(shown))
     }
 
-    /// What is not shown where so many are left out; empty where all is shown.
-    pub fn rest_words(&self, left_out: usize) -> String {
-        let told_before = self.delivery.bundle.told_before as usize;
+    /// Returns the count of the entries that are not shown.
+    pub fn rest_count(&self, left_out: usize) -> Option<String> {
+        let notified_before = self.delivery.batch.notified_before as usize;
         let mut parts = Vec::new();
         if left_out > 0 {
-            parts.push(format!("{} not shown here", format::count(left_out, "more alert")));
+            parts.push(format!("{} not shown", phrase::count(left_out, "more alert")));
         }
-        if told_before > 0 {
-            parts.push(format!("{} told before, still firing", format::count(told_before, "alert")));
+        if notified_before > 0 {
+            parts.push(format!("{} still firing", phrase::count(notified_before, "earlier alert")));
         }
-        if parts.is_empty() {
-            return String::new();
-        }
-        parts.join("; ")
+        (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    /// The same with where it can be seen.
-    pub fn rest_of(&self, left_out: usize) -> String {
-        let words = self.rest_words(left_out);
-        if words.is_empty() {
-            return words;
-        }
+    /// Like [`rest_count`](Self::rest_count), and says where to see them.
+    pub fn rest_of(&self, left_out: usize) -> Option<String> {
+        let words = self.rest_count(left_out)?;
         let how = if left_out > 0 { message::command(self.delivery) } else { "`cliffwatch alerts`".to_owned() };
-        match self.link_to("alerts") {
+        Some(match self.link_to("alerts") {
             Some(link) => format!("{words}: see {link} or {how}"),
             None => format!("{words}: see {how}"),
-        }
+        })
     }
 
-    /// The first `max` entries as cards; of a welcome, the beginning alone.
+    /// Returns the first `max` entries as cards, or fewer in a welcome message.
     pub fn cards(&self, max: usize) -> Vec<Card> {
-        let max = if self.delivery.bundle.is_welcome { max.min(WELCOME_LINES) } else { max };
+        let max = if self.delivery.batch.is_welcome { max.min(MAX_WELCOME_LINES) } else { max };
         self.entries().iter().take(max).map(|entry| self.card(entry)).collect()
     }
 
-    /// One entry as a card.
     pub fn card(&self, entry: &MessageEntry<'_>) -> Card {
         card(entry, self)
     }
 
-    /// What is told, in one line of at most `max_chars` characters: token, size, share, when, and how far away that is.
+    /// Returns a title of at most `max_chars` characters: token, value, share, date, and the days until then.
     pub fn title(&self, share: ShareStyle, max_chars: usize) -> String {
         let Some(strongest) = message::strongest(self.notifications()) else { return String::new() };
         let several = match self.count() {
             ..=1 => String::new(),
-            count if self.delivery.bundle.is_welcome => format!("{count} alerts to begin with: "),
+            count if self.delivery.batch.is_welcome => format!("Welcome · {count} alerts: "),
             count => format!("{count} alerts: "),
         };
         title(strongest, &several, share, self.now, max_chars)
     }
 
-    /// What one of its alerts tells, in one line, as [`title`](Self::title).
+    /// Like [`title`](Self::title), for one of the alerts.
     pub fn line(&self, notice: &Notification, share: ShareStyle, max_chars: usize) -> String {
         title(notice, "", share, self.now, max_chars)
     }
 
-    /// Token, size, share of the market cap and when, for one of its alerts; nothing that changes as time passes.
+    /// Returns token, value, share of market cap, and date of one alert, in a line that does not change as time passes.
     pub fn headline(&self, notice: &Notification) -> String {
         headline(&notice.body, ShareStyle::Long)
     }
 
-    /// The address of our own pages, if it may be shown as a link.
+    /// Returns the base URL of the web interface, or `None` if it is not a plain HTTP URL.
     pub fn link(&self) -> Option<String> {
         self.external_url.and_then(web_address)
     }
 
-    /// The address of one of our own pages, if it may be shown as a link.
     fn link_to(&self, path: &str) -> Option<String> {
         self.link().map(|url| format!("{}/{path}", url.trim_end_matches('/')))
     }
 
-    /// The page of an alert, where one reads why it was told, acknowledges it and silences it.
+    /// Returns the URL of the page of an alert.
     pub fn page(&self, notice: &Notification) -> Option<String> {
         let id: String = notice.alert.as_str().chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')).collect();
         self.link_to(&format!("alerts/{id}")).filter(|_| !id.is_empty() && has_page(notice))
     }
 
-    /// The page of what it tells: that of its one alert, else that of all alerts.
+    /// Returns the URL of the page of the only alert, else of the list of alerts.
     pub fn page_of_all(&self) -> Option<String> {
         match self.entries().as_slice() {
             [entry] if self.is_single() => self.page(entry.strongest).or_else(|| self.link()),
@@ -180,116 +169,118 @@ impl<'a> Brief<'a> {
         }
     }
 
-    /// What the link to [`page_of_all`](Self::page_of_all) is called.
-    pub fn words_of_page(&self) -> &'static str {
+    /// Returns text and URL of the links below the message: the links of the only card, else the list of alerts.
+    pub fn links(&self, cards: &[Card]) -> Vec<(&'static str, String)> {
+        match cards {
+            [card] if self.is_single() => card.links().into_iter().map(|(words, url)| (words, url.to_owned())).collect(),
+            _ => self.page_of_all().map(|url| ("All alerts", url)).into_iter().collect(),
+        }
+    }
+
+    /// Returns the text of the link to [`page_of_all`](Self::page_of_all).
+    pub fn page_label(&self) -> &'static str {
         match self.entries().as_slice() {
-            [entry] if self.is_single() => page_words(entry.strongest),
+            [entry] if self.is_single() => page_label(entry.strongest),
             _ => "All alerts",
         }
     }
 
-    /// The gravest tone of its alerts.
-    pub fn tone(&self) -> Tone {
-        self.notifications().iter().map(|notice| notice.body.tone()).max().unwrap_or_default()
+    /// Returns the highest severity of the alerts.
+    pub fn severity(&self) -> Severity {
+        self.notifications().iter().map(|notice| notice.body.severity()).max().unwrap_or_default()
     }
 }
 
-/// What the link to the page of an alert is called: by what can be done there.
-fn page_words(notice: &Notification) -> &'static str {
+/// Returns the text of the link to the page of an alert, which names the actions available there.
+fn page_label(notice: &Notification) -> &'static str {
     match notice.kind {
-        _ if is_resolved(&notice.body) => "Why, and who was told",
-        NotificationKind::Event => "Why, silence",
-        _ => "Why, acknowledge, silence",
+        _ if is_resolved(&notice.body) => "Details and notifications",
+        NotificationKind::Event => "Details, silence",
+        _ => "Details, acknowledge, silence",
     }
 }
 
-/// Digests and tests are no alerts that are kept.
+/// Returns whether the notification is about a stored alert. Digests and tests are not.
 fn has_page(notice: &Notification) -> bool {
     !matches!(notice.kind, NotificationKind::Digest | NotificationKind::Test)
 }
 
-/// How the share of the market cap is written.
+/// The notation of a share of market cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShareStyle {
-    /// `(2.77%)`, where room is scarce.
+    /// `(2.77%)`, for short lines.
     Short,
     /// `(2.77% of market cap)`.
     Long,
 }
 
-/// The colour that stands for a tone, as `0xRRGGBB`: readable as white on it, and on white.
-pub fn color(tone: Tone) -> u32 {
-    match tone {
-        Tone::Good => 0x06_76_47,
-        Tone::Info => 0x17_5c_d3,
-        Tone::Warning => 0xb5_47_08,
-        Tone::Critical => 0xb4_23_18,
+/// Returns the color of a severity as `0xRRGGBB`. White text is readable on it, and it is readable on white.
+pub fn color(severity: Severity) -> u32 {
+    match severity {
+        Severity::Good => 0x06_76_47,
+        Severity::Info => 0x17_5c_d3,
+        Severity::Warning => 0xb5_47_08,
+        Severity::Critical => 0xb4_23_18,
     }
 }
 
-/// One alert as a message shows it. All texts are plain and harmless but for the escaping of the place they go to.
+/// One entry of a message. All texts are plain and sanitized, but not escaped for any markup.
 #[derive(Clone, Debug, Serialize)]
 pub struct Card {
     /// `Critical`, `Resolved`, `Reminder`, …
     pub badge: String,
-    /// How grave it is.
-    pub tone: Tone,
-    /// The token, or `Cliffwatch` for its own affairs.
+    pub severity: Severity,
+    /// The token, or `Cliffwatch` for a self-alert.
     pub token: String,
-    /// What is told, in one line: token, size, share, when.
+    /// Token, value, share, and date in one line.
     pub headline: String,
-    /// The same with how far away it is, and marked where it is over, critical or a test.
+    /// The headline with a prefix such as `[Critical]` and the days until the event.
     pub first_line: String,
-    /// What other rules say of the same: `InsiderUnlockAhead (info)`, with their own words where they say more.
+    /// Other rules that match the same event: `InsiderUnlockAhead (info)`, with their summary if it adds anything.
     pub also: Vec<String>,
-    /// The annotation `summary`, where it says something else than the headline.
+    /// The annotation `summary`, or empty if it repeats the headline.
     pub summary: String,
     /// The annotation `description`.
     pub description: String,
-    /// Facts: name and value.
     pub facts: Vec<(&'static str, String)>,
-    /// What changed: what, before, after.
+    /// The changed property, its value before, and its value after.
     pub changes: Vec<(String, String, String)>,
-    /// Who gets how much, or what each token of a group does: name, amount, value.
+    /// Name, amount, and value of each allocation, or of each token of a group.
     pub shares: Vec<(String, String, String)>,
-    /// What `shares` are.
     pub shares_title: &'static str,
-    /// Rows of `changes` and `shares` that found no room.
+    /// The number of rows cut from `changes` and `shares`.
     pub more: usize,
-    /// The dates around it: date, tokens, whether it is the one in question.
+    /// Neighboring unlocks in the schedule: date, tokens, and whether it is the unlock of this alert.
     pub schedule: Vec<(String, String, bool)>,
-    /// What the link to its page is called.
-    pub page_words: &'static str,
-    /// The annotation `runbook_url`, if it is an address of the web.
+    pub page_label: &'static str,
+    /// The annotation `runbook_url`, if it is a plain HTTP URL.
     pub runbook: Option<String>,
-    /// Where the schedule is from: each place, and its address where that is one of the web.
+    /// The origins of the schedule, each with its URL if it has one.
     pub data_sources: Vec<(String, Option<String>)>,
-    /// Our own page of it.
     pub page: Option<String>,
-    /// Where it comes from and why it is told.
+    /// Label and value of the rule, the reason, and the times of the alert.
     pub origin: Vec<(&'static str, String)>,
 }
 
 impl Card {
-    /// Links that belong to it, with what they are called: its page, the runbook, where the schedule is from.
+    /// Returns text and URL of each link: the alert's page, the runbook, and the data source.
     pub fn links(&self) -> Vec<(&'static str, &str)> {
         let source = self.data_sources.iter().find_map(|(_, url)| url.as_deref());
-        let links = [(self.page_words, self.page.as_deref()), ("Runbook", self.runbook.as_deref()), ("Data source", source)];
+        let links = [(self.page_label, self.page.as_deref()), ("Runbook", self.runbook.as_deref()), ("Data source", source)];
         links.into_iter().filter_map(|(words, url)| Some((words, url?))).collect()
     }
 
-    /// Which other rules say the same, without their words: `InsiderUnlockAhead (info), CommittedClaimDiffers (warning)`.
+    /// Returns the other rules without their summaries: `InsiderUnlockAhead (info), CommittedClaimDiffers (warning)`.
     pub fn also_rules(&self) -> String {
         self.also.iter().map(|also| also.split(':').next().unwrap_or_default()).collect::<Vec<_>>().join(", ")
     }
 
-    /// The line of it in a list: what is told, and which rules say the same.
     pub fn list_line(&self) -> String {
         let also = self.also_rules();
         if also.is_empty() { self.first_line.clone() } else { format!("{} · also {also}", self.first_line) }
     }
 
-    /// What matters most, as name and value: what changed, the facts, and the `max_shares` largest shares.
+    /// Returns label and value of all changes and facts and of the `max_shares` largest shares.
     pub fn rows(&self, max_shares: usize) -> Vec<(String, String)> {
         let changes = self.changes.iter().map(|(what, from, to)| (what.clone(), format!("{from} → {to}")));
         let facts = self.facts.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
@@ -301,39 +292,39 @@ impl Card {
         let mut rows: Vec<_> = changes.chain(facts).chain(shares).collect();
         let hidden = self.shares.len().saturating_sub(max_shares) + self.more;
         if hidden > 0 {
-            rows.push(("And".to_owned(), format!("{hidden} more")));
+            rows.push(("Not shown".to_owned(), format!("{hidden} more")));
         }
         rows
     }
 
-    /// Why it is told and how old the facts are, in a line: `BigCliffAhead · lead 7d · polled 9 Mar 2026, 12:10 UTC`.
+    /// Returns rule, reason, and times in one line: `BigCliffAhead · due within 7 days · polled 9 Mar 2026, 12:10 UTC`.
     pub fn footer(&self) -> String {
         let of = |name: &str| self.origin.iter().find(|(label, _)| *label == name).map(|(_, value)| value.as_str());
         let parts = [
             of("Rule").map(str::to_owned),
-            of("Told because").map(str::to_owned),
+            of("Reason").map(str::to_owned),
             of("Polled").map(|at| format!("polled {at}")),
-            of("Rule").is_none().then(|| of("Decided")).flatten().map(str::to_owned),
+            of("Rule").is_none().then(|| of("Evaluated")).flatten().map(str::to_owned),
             of("Sent").map(|at| format!("sent {at}")),
         ];
         parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
     }
 
-    /// The rule's own words, summary and description, and those of other rules, line by line.
+    /// Returns the lines of the summary, of the other rules, and of the description.
     pub fn words(&self) -> Vec<String> {
         let summary = Some(&self.summary).filter(|summary| !summary.is_empty()).cloned();
         let also = self.also.iter().map(|also| format!("Also: {also}"));
         summary.into_iter().chain(also).chain(self.description.lines().map(str::to_owned)).collect()
     }
 
-    /// Everything of it as plain lines, for services that show text alone: the rule's words, rows, footer, links.
+    /// Returns all content as plain lines, for services that show only text.
     pub fn lines(&self, max_shares: usize) -> Vec<String> {
         let mut lines = self.lines_without_links(max_shares);
         lines.extend(self.links().iter().map(|(words, url)| format!("{words}: {url}")));
         lines
     }
 
-    /// The same for a service that shows links by itself.
+    /// Like [`lines`](Self::lines), for a service that shows links separately.
     pub fn lines_without_links(&self, max_shares: usize) -> Vec<String> {
         let mut lines = self.words();
         let rows = self.rows(max_shares);
@@ -350,7 +341,6 @@ fn is_resolved(body: &AlertBody) -> bool {
     body.status == AlertStatus::Resolved
 }
 
-/// What a message shows of one entry.
 fn card(entry: &MessageEntry<'_>, brief: &Brief<'_>) -> Card {
     let (notice, now) = (entry.strongest, brief.now);
     let body = &notice.body;
@@ -361,7 +351,7 @@ fn card(entry: &MessageEntry<'_>, brief: &Brief<'_>) -> Card {
         NotificationKind::Reminder => "Reminder".into(),
         NotificationKind::Digest => "Digest".into(),
         _ if severity.is_empty() => "Alert".into(),
-        _ => capitalized(&severity),
+        _ => phrase::capitalized(&severity),
     };
     let record = body.record.as_ref().unwrap_or(&Value::Null);
     let is_group = !body.members.is_empty();
@@ -379,14 +369,14 @@ fn card(entry: &MessageEntry<'_>, brief: &Brief<'_>) -> Card {
     let summary = summary(body);
     Card {
         badge,
-        tone: body.tone(),
+        severity: body.severity(),
         token: match &body.token {
             Some(token) if token.name.is_empty() || token.name == token.symbol => token_symbol(body),
             Some(token) => format!("{} · {}", text::line(&token.name, 80), token_symbol(body)),
             None => "Cliffwatch".into(),
         },
         also: also(entry, &headline),
-        summary: if says_more(&summary, &headline) { summary } else { String::new() },
+        summary: if adds_words(&summary, &headline) { summary } else { String::new() },
         headline,
         first_line: title(notice, "", ShareStyle::Long, now, MAX_TITLE_CHARS),
         description: match notice.is_digest() {
@@ -396,10 +386,10 @@ fn card(entry: &MessageEntry<'_>, brief: &Brief<'_>) -> Card {
         facts,
         changes,
         shares,
-        shares_title: if is_group { "Its tokens" } else { "Who gets it" },
+        shares_title: if is_group { "Tokens" } else { "Allocations" },
         more,
         schedule: schedule(body),
-        page_words: page_words(notice),
+        page_label: page_label(notice),
         runbook: web_address(annotation("runbook_url")),
         data_sources: data_sources(body.source.data_source.as_deref().unwrap_or_default()),
         page: brief.page(notice),
@@ -407,21 +397,20 @@ fn card(entry: &MessageEntry<'_>, brief: &Brief<'_>) -> Card {
     }
 }
 
-/// What other rules say of the same event.
 fn also(entry: &MessageEntry<'_>, headline: &str) -> Vec<String> {
     let words = |notice: &&Notification| {
         let body = &notice.body;
         let severity = body.labels.get("severity").map(|severity| format!(" ({})", text::line(severity, 40))).unwrap_or_default();
         let said = summary(body);
-        let said = if says_more(&said, headline) { format!(": {said}") } else { String::new() };
+        let said = if adds_words(&said, headline) { format!(": {said}") } else { String::new() };
         format!("{}{severity}{said}", text::line(&body.rule, 120))
     };
     entry.also.iter().take(MAX_ROWS).map(words).collect()
 }
 
-/// The places that a source names, each with its address.
+/// Splits the source's list of origins; each may be a name or a URL.
 fn data_sources(text: &str) -> Vec<(String, Option<String>)> {
-    // A title may hold blanks and commas, addresses do not.
+    // A title can contain spaces and commas; a URL cannot.
     let is_list = text.split([',', ';', ' ', '\n']).any(|word| web_address(word).is_some());
     let parts: Vec<&str> = if is_list { text.split([',', ';', '\n']).collect() } else { vec![text] };
     let part = |part: &str| {
@@ -431,14 +420,9 @@ fn data_sources(text: &str) -> Vec<(String, Option<String>)> {
     parts.into_iter().filter_map(part).take(MAX_ROWS).collect()
 }
 
-/// A link that may be shown: an address of the web, written plainly.
+/// Returns the normalized URL, or `None` if it is not a plain HTTP URL without a login.
 pub(super) fn web_address(text: &str) -> Option<String> {
     let url = url::Url::parse(text.trim()).ok()?;
     let is_plain = matches!(url.scheme(), "http" | "https") && url.username().is_empty() && url.password().is_none();
     (is_plain && url.as_str().len() <= 2_000).then(|| url.to_string())
-}
-
-fn capitalized(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }

@@ -1,21 +1,23 @@
-//! The secrets of a receiver, read once for each attempt, so that a file can be changed without a restart.
+//! The secrets of a receiver, read again for each attempt, so that a changed file needs no restart.
 
 use super::format::{Credential, DEFAULT_FORMAT, FormatSpec};
 use model::config::{ReceiverKind, ReceiverSettings, Secret, SecretError, SecretText};
 use model::text::error_chain;
 
-/// What was read for one attempt, by the keys of the config.
+/// The secrets read for one attempt, by config key.
 #[derive(Debug, Default)]
 pub struct Credentials(Vec<(&'static str, SecretText)>);
 
-/// A key that the config no longer gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the receiver has no `{0}`")]
 pub struct MissingKey(pub &'static str);
 
 impl Credentials {
-    /// Reads these. What is not configured is left out. Reading a file may take long, so it is done beside the runtime's threads.
-    /// Fails with the first that cannot be read.
+    /// Reads the configured ones of these secrets. Runs on a blocking thread, because it reads files.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the first secret that cannot be read.
     pub(super) async fn read(wanted: Vec<Credential>) -> Result<Self, ReadError> {
         Ok(tokio::task::spawn_blocking(move || Self::read_now(&wanted)).await??)
     }
@@ -28,42 +30,40 @@ impl Credentials {
         Ok(Self(found))
     }
 
-    pub fn get(&self, wanted: &Credential) -> Option<&SecretText> {
-        self.0.iter().find(|(key, _)| *key == wanted.key).map(|(_, text)| text)
+    pub fn get(&self, key: &str) -> Option<&SecretText> {
+        self.0.iter().find(|(name, _)| *name == key).map(|(_, text)| text)
     }
 
-    /// The text of a credential that is needed. Fails where there is none: its file may have gone since the config was checked.
-    pub fn need(&self, wanted: &Credential) -> Result<&str, MissingKey> {
-        self.get(wanted).map(SecretText::expose).ok_or(MissingKey(wanted.key))
+    /// Returns a required secret. It can be missing although the config check found it, if its file was removed since.
+    pub fn need(&self, key: &'static str) -> Result<&str, MissingKey> {
+        self.get(key).map(SecretText::expose).ok_or(MissingKey(key))
     }
 }
 
-/// Why secrets were not read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// One of them cannot be.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    #[error("the secrets were not read to their end")]
+    #[error("reading the secrets was interrupted")]
     Stopped(#[from] tokio::task::JoinError),
 }
 
-/// A secret that a receiver needs, or names a file for, and that is not here.
+/// A secret that the receiver requires but does not have, or whose file cannot be read.
 #[derive(Clone, Debug)]
 pub struct MissingSecret {
-    /// The key of the config: `url`.
+    /// The config key, such as `url`.
     pub key: &'static str,
     pub secret: Secret,
-    /// Why a file that is named cannot be read; none where nothing is given.
+    /// Why the configured file cannot be read. `None` if nothing is configured.
     pub problem: Option<String>,
 }
 
-/// The secrets that a receiver cannot do without and that are not to be had here and now: not in the config, nor in a file that this user
-/// can read, nor among the credentials of this process.
+/// Returns the required secrets that are neither in the config, nor in a file that this user can read, nor among the systemd
+/// credentials of this process.
 pub fn missing_secrets(receiver: &ReceiverSettings) -> Vec<MissingSecret> {
     let mut wanted: Vec<(&'static str, Secret, bool)> = Vec::new();
     match receiver.kind {
-        // What a program needs beside the message is its own business.
+        // A program gets its own secrets itself.
         ReceiverKind::Exec => {}
         ReceiverKind::Email => {
             if receiver.username.is_some() {

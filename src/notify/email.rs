@@ -1,14 +1,14 @@
-//! A receiver that takes mail by SMTP.
+//! Email receivers, over SMTP.
 //!
-//! The session is driven step by step, so that it is known at every instant whether the server can have
-//! the mail: before the final dot it cannot ([`Outcome::Later`]), after it only its answer tells ([`Outcome::Uncertain`] without
-//! one). Every step ends with the attempt's deadline. A connection over which a mail was accepted waits a while for the next one; one
-//! on which anything failed is dropped, never used again, since an answer that comes late would be taken for the next one's.
+//! A failure before the final dot of a mail means that the server does not have it ([`Outcome::Later`]). After the dot, only the
+//! server's reply decides ([`Outcome::Uncertain`] without one). The attempt's deadline applies to every step. A connection that
+//! delivered a mail is reused for a while. A connection with any failure is dropped, since a late reply would be read as the reply
+//! to the next command.
 //!
-//! An alert is one mail to all recipients. A digest with links to stop it is a mail to each, since the link is the recipient's own;
-//! who has it already does not get it again with the next attempt.
+//! An alert is one mail to all recipients. A digest with unsubscribe links is one mail per recipient, since the link is personal.
+//! A retry skips the recipients that already have it.
 
-mod letter;
+mod mime;
 mod pool;
 mod server;
 mod session;
@@ -17,28 +17,28 @@ mod settings;
 use std::time::Duration;
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
-use lettre::{Address, message::Mailbox};
+use lettre::message::Mailbox;
 use tokio::time::Instant;
 
 use super::SendResult;
 use super::card::Brief;
 use super::credentials::Credentials;
 use super::format::Credential;
-use super::progress::TakenParts;
+use super::progress::AcceptedParts;
 use super::retry::Outcome;
 use super::scrub::Scrubber;
 use super::unsubscribe::{self, DigestConsent, Subscriber};
-use letter::LetterAddresses;
+use mime::MailAddresses;
 use model::{DueDelivery, ReceiverName, Timestamp, text::error_chain};
 use pool::{ConnectionPool, SmtpLogin};
 use server::MailServer;
-use session::{SessionFailure, list};
+use session::RejectedRecipients;
 
-/// Tries in which a recipient who is refused for the moment keeps the mail waiting for all: grey lists let it in after minutes.
-/// After them the others get it without him, and the answer names him.
-const PATIENT_TRIES: u32 = 4;
+/// The number of attempts in which a temporarily rejected recipient delays the mail for all: greylisting ends after minutes.
+/// After that, the other recipients get the mail, and the result names the rejected one.
+const MAX_POSTPONING_TRIES: u32 = 4;
 
-/// An email receiver of the config, checked.
+/// A validated email receiver.
 #[derive(Debug)]
 pub struct EmailReceiver {
     name: String,
@@ -50,10 +50,9 @@ pub struct EmailReceiver {
     timeout: Duration,
     external_url: Option<String>,
     pool: ConnectionPool,
-    progress: TakenParts,
+    progress: AcceptedParts,
 }
 
-/// What one attempt sends, and until when.
 struct MailAttempt<'a> {
     delivery: &'a DueDelivery,
     now: Timestamp,
@@ -62,19 +61,21 @@ struct MailAttempt<'a> {
 }
 
 impl EmailReceiver {
-    /// One attempt. `consent` comes with a digest: who does not want it, and how the others say so.
+    /// Makes one attempt. Digests come with `consent`: the recipients that unsubscribed, and the key of the unsubscribe links.
     pub(super) async fn send(&self, delivery: &DueDelivery, now: Timestamp, consent: Option<&DigestConsent>) -> SendResult {
         let read = match Credentials::read(vec![self.password.clone()]).await {
             Ok(read) => read,
             Err(error) => return SendResult::later(error_chain(&error)),
         };
-        let login = match (&self.username, read.get(&self.password)) {
-            (Some(username), Some(password)) => Some((username.clone(), password.expose().to_owned())),
-            (Some(_), None) => return SendResult::later("the receiver has a `username` but no password: give `password_file`"),
+        let login = match (&self.username, read.get(self.password.key)) {
+            (Some(username), Some(password)) => {
+                Some(SmtpLogin { username: username.clone(), password: password.expose().to_owned() })
+            }
+            (Some(_), None) => return SendResult::later("the receiver has a `username` but no password: set `password_file`"),
             (None, _) => None,
         };
         let mut secrets = Vec::new();
-        if let Some((username, password)) = &login {
+        if let Some(SmtpLogin { username, password }) = &login {
             secrets.push(password.clone());
             secrets.push(BASE64.encode(password));
             secrets.push(BASE64.encode(format!("\0{username}\0{password}")));
@@ -82,14 +83,13 @@ impl EmailReceiver {
         let scrub = Scrubber::of(secrets);
         let attempt = MailAttempt { delivery, now, deadline: Instant::now() + self.timeout, login };
         let result = match consent {
-            None => self.to_all(&attempt, &self.to.iter().collect::<Vec<_>>()).await,
+            None => self.send_to_all(&attempt, &self.to.iter().collect::<Vec<_>>()).await,
             Some(consent) => self.digest(&attempt, consent).await,
         };
         SendResult { text: scrub.clean(&result.text), ..result }
     }
 
-    /// One mail to all of `to`.
-    async fn to_all(&self, attempt: &MailAttempt<'_>, to: &[&Mailbox]) -> SendResult {
+    async fn send_to_all(&self, attempt: &MailAttempt<'_>, to: &[&Mailbox]) -> SendResult {
         let message = match self.message(attempt, to, None) {
             Ok(message) => message,
             Err(text) => return SendResult::refused(text),
@@ -98,14 +98,16 @@ impl EmailReceiver {
             Ok(open) => self.transfer(open, attempt, &message, to).await,
             Err(failed) => Err(failed),
         };
-        sent.unwrap_or_else(|SessionFailure { outcome, code, text }| SendResult { outcome, status: code, text })
+        let (Ok(result) | Err(result)) = sent;
+        result
     }
 
-    /// A digest to those who want it: a mail to each with a link of their own, where we have pages that links can lead to.
+    /// Sends a digest to the recipients that have not unsubscribed: one mail each if `external_url` allows a personal link, else
+    /// one mail to all.
     async fn digest(&self, attempt: &MailAttempt<'_>, consent: &DigestConsent) -> SendResult {
         let to: Vec<&Mailbox> = self.to.iter().filter(|to| consent.wants(to.email.as_ref())).collect();
         if to.is_empty() {
-            let text = "sent to nobody: all recipients have stopped digests (`cliffwatch digest list`)".to_owned();
+            let text = "not sent: all recipients unsubscribed from digests (see `cliffwatch digest list`)".to_owned();
             return SendResult { outcome: Outcome::Accepted, status: None, text };
         }
         let link = |to: &Mailbox| {
@@ -115,21 +117,21 @@ impl EmailReceiver {
         };
         let links: Option<Vec<String>> = to.iter().map(|to| link(to)).collect();
         match links {
-            None => self.to_all(attempt, &to).await,
-            Some(links) => self.to_each(attempt, to.into_iter().zip(links)).await,
+            None => self.send_to_all(attempt, &to).await,
+            Some(links) => self.send_to_each(attempt, to.into_iter().zip(links)).await,
         }
     }
 
-    /// A mail to each. What one of them cannot get keeps it from no other, unless the way to the server is shut for all.
-    async fn to_each(&self, attempt: &MailAttempt<'_>, to: impl Iterator<Item = (&Mailbox, String)>) -> SendResult {
+    /// Sends a mail to each recipient. A rejected recipient does not affect the others; a failed connection ends the attempt.
+    async fn send_to_each(&self, attempt: &MailAttempt<'_>, to: impl Iterator<Item = (&Mailbox, String)>) -> SendResult {
         let id = &attempt.delivery.webhook_id;
-        let mut taken = self.progress.taken(id);
-        let mut refused: Vec<(&Address, SessionFailure)> = Vec::new();
+        let mut accepted = self.progress.accepted(id);
+        let mut rejected = RejectedRecipients::default();
         let mut last = None;
-        let mut shut = None;
+        let mut connection_failure = None;
         for (mailbox, link) in to {
             let name = mailbox.email.to_string();
-            if taken.contains(&name) {
+            if accepted.contains(&name) {
                 continue;
             }
             let message = match self.message(attempt, &[mailbox], Some(&link)) {
@@ -139,55 +141,50 @@ impl EmailReceiver {
             let open = match self.open(attempt.deadline, attempt.login.clone()).await {
                 Ok(open) => open,
                 Err(failed) => {
-                    shut = Some(failed);
+                    connection_failure = Some(failed);
                     break;
                 }
             };
             match self.transfer(open, attempt, &message, &[mailbox]).await {
-                Ok(answer) => {
+                Ok(result) => {
                     self.progress.remember(id, name.clone());
-                    taken.insert(name);
-                    last = Some(answer);
+                    accepted.insert(name);
+                    last = Some(result);
                 }
-                Err(failed) if failed.code.is_some() => refused.push((&mailbox.email, failed)),
+                Err(failed) if failed.status.is_some() => rejected.0.push((&mailbox.email, failed)),
                 Err(failed) => {
-                    shut = Some(failed);
+                    connection_failure = Some(failed);
                     break;
                 }
             }
         }
-        let taken_for = || taken.iter().cloned().collect::<Vec<_>>().join(", ");
-        let is_postponed = refused.iter().any(|(_, failed)| failed.outcome != Outcome::Refused);
-        let answer = match (shut, last) {
-            (Some(SessionFailure { outcome, code, text }), _) if taken.is_empty() => {
-                return SendResult { outcome, status: code, text };
+        let accepted_for = || accepted.iter().cloned().collect::<Vec<_>>().join(", ");
+        let result = match (connection_failure, last) {
+            (Some(failed), _) if accepted.is_empty() => return failed,
+            // The next attempt sends only to the remaining recipients.
+            (Some(failed), _) => {
+                let outcome = if failed.outcome == Outcome::Uncertain { failed.outcome } else { Outcome::LATER };
+                let text = format!("accepted for: {}; then: {}", accepted_for(), failed.text);
+                return SendResult { outcome, text, ..failed };
             }
-            // Whatever shut the way, the others get it later: what was taken is not sent again.
-            (Some(SessionFailure { outcome, code, text }), _) => {
-                let outcome = if outcome == Outcome::Uncertain { outcome } else { Outcome::LATER };
-                return SendResult { outcome, status: code, text: format!("taken for: {}; then: {text}", taken_for()) };
+            (None, _) if accepted.is_empty() || (rejected.is_temporary() && attempt.delivery.tries < MAX_POSTPONING_TRIES) => {
+                let before = if accepted.is_empty() { String::new() } else { format!("accepted for: {}; ", accepted_for()) };
+                return rejected.result(format!("{before}not delivered to: {rejected}"));
             }
-            (None, _) if taken.is_empty() || (is_postponed && attempt.delivery.tries < PATIENT_TRIES) => {
-                let outcome = if is_postponed { Outcome::LATER } else { Outcome::Refused };
-                let status = refused.iter().map(|(_, failed)| failed.code).find(Option::is_some).flatten();
-                let before = if taken.is_empty() { String::new() } else { format!("taken for: {}; ", taken_for()) };
-                return SendResult { outcome, status, text: format!("{before}not delivered to: {}", list(&refused)) };
-            }
-            (None, Some(answer)) => answer,
-            (None, None) => SendResult { outcome: Outcome::Accepted, status: None, text: "taken before".to_owned() },
+            (None, Some(result)) => result,
+            (None, None) => SendResult { outcome: Outcome::Accepted, status: None, text: "accepted earlier".to_owned() },
         };
         self.progress.forget(id);
-        let mut text = format!("{}; taken for: {}", answer.text, taken_for());
-        if !refused.is_empty() {
-            text = format!("{text}; not delivered to: {}", list(&refused));
+        let mut text = format!("{}; accepted for: {}", result.text, accepted_for());
+        if !rejected.0.is_empty() {
+            text = format!("{text}; not delivered to: {rejected}");
         }
-        SendResult { text, ..answer }
+        SendResult { text, ..result }
     }
 
-    /// The mail, as it goes over the wire.
     fn message(&self, attempt: &MailAttempt<'_>, to: &[&Mailbox], unsubscribe: Option<&str>) -> Result<Vec<u8>, String> {
         let brief = Brief { delivery: attempt.delivery, external_url: self.external_url.as_deref(), now: attempt.now };
-        letter::write(&LetterAddresses { receiver: &self.name, from: &self.from, to, unsubscribe }, &brief)
+        mime::write(&MailAddresses { receiver: &self.name, from: &self.from, to, unsubscribe }, &brief)
     }
 }
 

@@ -1,13 +1,13 @@
-//! A receiver that is a program of the operator's: it is run for each message, reads it from its standard input, and says by its exit
-//! status what became of it.
+//! Receivers of type `exec`: a program of the operator that runs once per message, reads the message from standard input, and
+//! reports the outcome by its exit status.
 //!
-//! The contract is strict, since what is told comes from outside. There is no shell: path and arguments are those of the config, letter
-//! for letter, and nothing of a message stands in them. The environment holds [`PATH`] and four words about the message; everything else
-//! is in the body, which is that of a webhook in our own format. The program, and all that it starts, is one process group that ends with
-//! it, or with the time that an attempt may take. What it writes is read to its end, and the last of it kept.
+//! The content of a message comes from outside, so the contract is strict. There is no shell: path and arguments come unchanged
+//! from the config and never contain message text. The environment contains [`PATH`], `LANG`, and four variables about the message;
+//! everything else is in the body, which equals the webhook body of the `cliffwatch` format. The program and its children are one
+//! process group, which is killed when the program exits or the attempt times out. The end of both outputs is recorded.
 //!
-//! Exit status 0 says delivered, 75 (`EX_TEMPFAIL` of sysexits) says later, any other says never. Where no status tells (a time-out, a
-//! signal), it may have been told already: it is tried again, under the same id.
+//! Exit status 0 means delivered, 75 (`EX_TEMPFAIL` of sysexits) means retry, any other means rejected. After a timeout or a
+//! signal, the message may have been delivered, so it is sent again under the same id.
 
 mod process;
 mod program;
@@ -20,25 +20,23 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::message::{status, strongest, webhook_body};
-use super::scrub::{MAX_ANSWER_BYTES, Scrubber};
+use super::scrub::{MAX_RESPONSE_BYTES, Scrubber};
 use super::{KeyProblem, Outcome, SendResult};
 use model::{DueDelivery, config, text::error_chain};
 use process::{Run, RunEnd};
 pub use program::ProgramProblem;
 
-/// Where a program finds others.
+/// The variable `PATH` of the program.
 pub const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Runs at once, unless the config says otherwise: programs take more memory than requests do.
-const MOST_AT_ONCE: u32 = 1;
+/// The default number of concurrent runs. It is low because a program takes more memory than a request.
+const DEFAULT_CONCURRENCY: u32 = 1;
 
-/// `EX_TEMPFAIL` of sysexits: try again.
+/// `EX_TEMPFAIL` of sysexits.
 const TEMPORARY_FAILURE: i32 = 75;
 
-/// Longest severity that is passed on, characters.
 const MAX_SEVERITY_CHARS: usize = 32;
 
-/// A receiver of type `exec`, checked.
 #[derive(Debug)]
 pub struct ExecReceiver {
     command: PathBuf,
@@ -49,8 +47,8 @@ pub struct ExecReceiver {
 }
 
 impl ExecReceiver {
-    /// Checks a receiver's config, and that its program is there and nobody's to change. Runs nothing. All problems are pushed to
-    /// `problems`; None where there was one.
+    /// Validates a receiver's config and the permissions of its program, without running it. Pushes all problems to `problems`,
+    /// and returns `None` if there were any.
     pub(crate) fn build(
         receiver: &config::ReceiverSettings,
         delivery: &config::DeliverySettings,
@@ -58,7 +56,7 @@ impl ExecReceiver {
         problems: &mut Vec<KeyProblem>,
     ) -> Option<Self> {
         let Some(command) = receiver.command.clone() else {
-            problems.push(KeyProblem::wrong("command", "an exec receiver needs the path of its program: give `command`"));
+            problems.push(KeyProblem::wrong("command", "an exec receiver needs a program: set `command` to its full path"));
             return None;
         };
         if let Err(problem) = program::check(&command) {
@@ -71,25 +69,24 @@ impl ExecReceiver {
         Some(Self {
             command,
             args: receiver.args.clone(),
-            concurrency: receiver.concurrency.unwrap_or(MOST_AT_ONCE),
+            concurrency: receiver.concurrency.unwrap_or(DEFAULT_CONCURRENCY),
             timeout: delivery.timeout.0,
             external_url: external_url.map(str::to_owned),
         })
     }
 
-    /// How many of it may run at once.
     pub(super) fn concurrency(&self) -> u32 {
         self.concurrency
     }
 
-    /// One attempt: one run.
+    /// Makes one attempt, which is one run of the program.
     pub(super) async fn send(&self, delivery: &DueDelivery) -> SendResult {
         let body = match webhook_body(delivery, self.external_url.as_deref()) {
             Ok(Some(body)) => body,
-            Ok(None) => return SendResult::refused("there is nothing to tell"),
+            Ok(None) => return SendResult::refused("the delivery has no notifications"),
             Err(error) => return SendResult::refused(error_chain(&error)),
         };
-        // What was checked when the config was read may have been replaced since.
+        // The program may have been replaced since the config was checked.
         let program = self.command.clone();
         let checked = tokio::task::spawn_blocking(move || program::check(&program)).await;
         if let Ok(Err(problem)) = checked {
@@ -101,7 +98,7 @@ impl ExecReceiver {
         }
     }
 
-    /// What is run: nothing of the message stands in path and arguments, and little in the environment.
+    /// Builds the command. Path and arguments contain nothing from the message, and the environment only sanitized words.
     fn command_for(&self, delivery: &DueDelivery) -> Command {
         let notifications = &delivery.notifications;
         let severity = strongest(notifications).and_then(|notice| notice.body.labels.get("severity"));
@@ -124,23 +121,23 @@ impl ExecReceiver {
                 (outcome, u16::try_from(code).ok(), format!("exit status {code}"))
             }
             RunEnd::Signalled(signal) => (Outcome::Uncertain, None, format!("ended by signal {signal}")),
-            RunEnd::TimedOut => (Outcome::Uncertain, None, format!("no end within {:?}, so it was ended", self.timeout)),
+            RunEnd::TimedOut => (Outcome::Uncertain, None, format!("killed because it ran longer than {:?}", self.timeout)),
         };
-        // A failure is explained on standard error, and its end says most.
-        let said = [run.stderr.text(), run.stdout.text()];
-        let said: Vec<&str> = said.iter().map(|text| text.trim()).filter(|text| !text.is_empty()).collect();
-        let text = if said.is_empty() { format!("{what}, without a text") } else { format!("{what}: {}", said.join("\n")) };
+        // Programs explain a failure on standard error, so it goes first.
+        let output = [run.stderr.text(), run.stdout.text()];
+        let output: Vec<&str> = output.iter().map(|text| text.trim()).filter(|text| !text.is_empty()).collect();
+        let text = if output.is_empty() { format!("{what}, no output") } else { format!("{what}: {}", output.join("\n")) };
         SendResult { outcome, status, text: Scrubber::of(Vec::new()).clean(&text) }
     }
 }
 
-/// A label as a word that no shell and no terminal reads as anything else.
+/// Keeps only the characters of a label that have no special meaning in a shell or a terminal.
 fn plain_word(label: &str) -> String {
     label.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).take(MAX_SEVERITY_CHARS).collect()
 }
 
-/// Most bytes of each of its two outputs that are kept: together, with a few words, they fit into an answer.
-const MAX_OUTPUT_BYTES: usize = MAX_ANSWER_BYTES / 2 - 64;
+/// The number of bytes recorded of each of the two outputs. Both fit into the text of one result.
+const MAX_OUTPUT_BYTES: usize = MAX_RESPONSE_BYTES / 2 - 64;
 
 #[cfg(test)]
 mod tests;

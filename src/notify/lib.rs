@@ -1,33 +1,28 @@
-//! Senders: from a delivery and the config of its receiver to mail or an HTTP request, and to what came of it.
+//! Sends deliveries to receivers by mail, webhook, or program, and reports the outcome of each attempt.
 //!
-//! **The cast.** [`Receivers`] are the receivers of the config, each a webhook, mail or a program, checked once. [`mod@format`] has
-//! the table of webhook formats and a file for each; `card` says what is shown of an alert, [`message`], `mail` and `picture` go from
-//! there to what is sent, [`retry`] says what an attempt came to and what follows: all of these are pure. `webhook` and `email` are
-//! the wire, `exec` runs a program; `pace` says how fast a service is asked, `network` which addresses may be reached, `scrub` keeps
-//! secrets out of what is recorded, `text` makes text from outside harmless, [`unsubscribe`] makes the links by which digests are
-//! stopped, [`feed_link`] those by which calendars subscribe.
+//! [`Receivers`] validates the receivers of the config; [`Receivers::send`] makes one attempt. The outbox decides when to make one.
 //!
-//! **The path.** Text of a config, then plain settings ([`config::ReceiverSettings`]), then [`Receivers`], which cannot be wrong.
-//! [`Receivers::send`] is one attempt; when to make one is the outbox's business.
+//! - Pure: `card` (the content of a message), [`message`] (webhook body), [`mod@format`] (a file per webhook format), `mail` and
+//!   `picture`, `text` (sanitizes text from outside), [`retry`] (outcomes and the retry schedule), [`unsubscribe`] and [`feed_link`].
+//! - Transport: `webhook`, `email`, `exec`. `pace` limits the request rate, `network` the reachable addresses, and `scrub` redacts
+//!   secrets from recorded responses.
 //!
-//! **The promise.** An attempt ends within `[delivery] timeout` and a little, whatever the other side does; what it came to is never
-//! guessed ([`Outcome::Uncertain`] says so where it cannot be known); and no secret is in any text that comes back.
+//! An attempt ends shortly after `[delivery] timeout` at the latest. An unknown outcome is reported as [`Outcome::Uncertain`]. No
+//! returned text contains a secret.
 //!
 //! ```
 //! use model::config::{DeliverySettings, ReceiverSettings};
 //! use cliffwatch_notify::Receivers;
 //! use serde_json::{from_value, json};
 //!
-//! let delivery: DeliverySettings = from_value(json!({
-//!     "retry": ["0s", "5s"], "jitter": "20%", "max_retry_after": "1h", "timeout": "15s", "concurrency": 4, "max_per_hour": 300
-//! }))?;
+//! let delivery = DeliverySettings::default();
 //! let settings = |format: &str| -> Result<ReceiverSettings, serde_json::Error> {
 //!     from_value(json!({ "name": "ops", "type": "webhook", "format": format, "url": "https://hooks.example.com/T1" }))
 //! };
-//! let receivers = Receivers::build(&[settings("slack")?], &delivery, None).expect("it has what it needs");
+//! let receivers = Receivers::build(&[settings("slack")?], &delivery, None).expect("a valid receiver");
 //! assert!(receivers.has(&"ops".into()));
-//! let problems = Receivers::build(&[settings("slak")?], &delivery, None).expect_err("there is no such format");
-//! assert_eq!(problems[0].to_string(), "receiver[0].format: \"slak\" is no format: did you mean \"slack\"?");
+//! let problems = Receivers::build(&[settings("slak")?], &delivery, None).expect_err("an unknown format");
+//! assert_eq!(problems[0].to_string(), "receiver[0].format: \"slak\" is not a format: did you mean \"slack\"?");
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
@@ -45,8 +40,6 @@ mod picture;
 mod problem;
 mod progress;
 pub mod retry;
-#[cfg(any(test, feature = "samples"))]
-pub mod samples;
 mod scrub;
 mod text;
 pub mod unsubscribe;
@@ -66,16 +59,14 @@ use model::config::{self, ReceiverKind};
 use model::{Attempt, BoxFuture, DueDelivery, Notification, ReceiverName, Timestamp};
 use unsubscribe::DigestConsent;
 
-/// Largest file with certificates that is read, bytes.
 const MAX_CA_BYTES: u64 = 1 << 20;
 
-/// The receivers of the config, checked.
+/// The validated receivers of the config.
 #[derive(Debug, Default)]
 pub struct Receivers {
     by_name: BTreeMap<ReceiverName, Receiver>,
 }
 
-/// A receiver of the config, checked: it has what it needs.
 #[derive(Debug)]
 struct Receiver {
     sender: Sender,
@@ -89,43 +80,45 @@ enum Sender {
     Exec(exec::ExecReceiver),
 }
 
-/// What came of one attempt: what it means, the status, and what the receiver or the failure said.
+/// The result of one attempt.
 #[derive(Clone, Debug, PartialEq)]
 struct SendResult {
     outcome: Outcome,
-    /// HTTP status, SMTP code or exit status.
+    /// The HTTP status, SMTP code, or exit status. `None` without a response.
     status: Option<u16>,
-    /// In words, secrets removed.
+    /// The receiver's response or the error, without secrets.
     text: String,
 }
 
 impl SendResult {
-    /// A failure of our own or of the way there: tried again.
+    /// A failure after which a retry can succeed.
     fn later(text: impl Into<String>) -> Self {
         Self { outcome: Outcome::LATER, status: None, text: text.into() }
     }
 
-    /// What cannot be sent, now or later.
+    /// A failure that every retry would repeat.
     fn refused(text: impl Into<String>) -> Self {
         Self { outcome: Outcome::Refused, status: None, text: text.into() }
     }
 
-    /// As the record of an attempt.
     fn into_attempt(self, at: Timestamp, took: Duration) -> (Outcome, Attempt) {
         let attempt = Attempt {
             at,
             took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             outcome: self.outcome.word(),
             status: self.status,
-            answer: self.text,
+            response: self.text,
         };
         (self.outcome, attempt)
     }
 }
 
 impl Receivers {
-    /// Builds all receivers. Reads certificate files, and secrets once, to check them; connects nowhere.
-    /// Fails with all problems of all receivers, in the order of the config.
+    /// Builds all receivers. Reads certificates and secrets to check them, but opens no connection.
+    ///
+    /// # Errors
+    ///
+    /// Returns all problems of all receivers, in the order of the config.
     pub fn build(
         receivers: &[config::ReceiverSettings],
         delivery: &config::DeliverySettings,
@@ -141,7 +134,7 @@ impl Receivers {
             if let Some(built) = Receiver::build(receiver, delivery, external_url, &mut problems)
                 && by_name.insert(ReceiverName::from(receiver.name.as_str()), built).is_some()
             {
-                let message = format!("another receiver is called {:?} too: names are unique", receiver.name);
+                let message = format!("another receiver has the name {:?}: names must be unique", receiver.name);
                 problems.push(KeyProblem::wrong("name", message));
             }
             all.extend(problems.into_iter().map(|problem| ReceiverProblem { receiver: index, problem }));
@@ -149,22 +142,21 @@ impl Receivers {
         if all.is_empty() { Ok(Self { by_name }) } else { Err(all) }
     }
 
-    /// Their names, sorted.
+    /// Returns the names of all receivers, sorted.
     pub fn names(&self) -> impl Iterator<Item = &ReceiverName> {
         self.by_name.keys()
     }
 
-    /// Whether there is a receiver of this name.
     pub fn has(&self, receiver: &ReceiverName) -> bool {
         self.by_name.contains_key(receiver)
     }
 
-    /// Most messages in an hour; none where there is no such receiver.
+    /// Returns the maximum number of messages per hour, or `None` if the receiver does not exist.
     pub fn max_per_hour(&self, receiver: &ReceiverName) -> Option<u32> {
         self.by_name.get(receiver).map(|receiver| receiver.max_per_hour)
     }
 
-    /// Most attempts at once, where the receiver itself says so.
+    /// Returns the maximum number of concurrent attempts, or `None` if the receiver has no limit of its own.
     pub fn concurrency(&self, receiver: &ReceiverName) -> Option<u32> {
         match &self.by_name.get(receiver)?.sender {
             Sender::Exec(exec) => Some(exec.concurrency()),
@@ -172,7 +164,7 @@ impl Receivers {
         }
     }
 
-    /// How often a receiver's template failed, and the built-in message went out, since this was last asked.
+    /// Returns the number of failed templates since the last call, and resets it.
     pub fn take_template_failures(&self) -> u64 {
         let failures = self.by_name.values().map(|receiver| match &receiver.sender {
             Sender::Webhook(webhook) => webhook.take_template_failures(),
@@ -181,18 +173,19 @@ impl Receivers {
         failures.sum()
     }
 
-    /// Whether a delivery is a digest by mail, which its recipients can stop: then it is [sent](Self::send_digest) with their wishes.
+    /// Returns whether the delivery is a digest by mail, which recipients can unsubscribe from. Such a delivery is sent by
+    /// [`send_digest`](Self::send_digest).
     pub fn is_stoppable(&self, receiver: &ReceiverName, delivery: &DueDelivery) -> bool {
         let is_mail = self.by_name.get(receiver).is_some_and(|receiver| matches!(receiver.sender, Sender::Email(_)));
         is_mail && !delivery.notifications.is_empty() && delivery.notifications.iter().all(Notification::is_digest)
     }
 
-    /// One attempt: sends the delivery and says what came of it. Ends within the timeout of the config and a little.
+    /// Makes one attempt to send the delivery. Ends shortly after the configured timeout at the latest.
     pub async fn send(&self, receiver: &ReceiverName, delivery: &DueDelivery, now: Timestamp) -> (Outcome, Attempt) {
         self.attempt(receiver, delivery, now, None).await
     }
 
-    /// As [`send`](Self::send), for a digest by mail: not to those who stopped it, and with a link to stop it.
+    /// Like [`send`](Self::send), for a digest by mail: skips unsubscribed recipients and adds unsubscribe links.
     pub async fn send_digest(
         &self,
         receiver: &ReceiverName,
@@ -219,7 +212,7 @@ impl Receivers {
                     email.send(delivery, now, consent).await
                 }
                 Some(Sender::Exec(exec)) => exec.send(delivery).await,
-                None => SendResult::refused(format!("no receiver is called {:?} in the config", receiver.as_str())),
+                None => SendResult::refused(format!("the config has no receiver {:?}", receiver.as_str())),
             };
             result.into_attempt(now, started.elapsed())
         })
@@ -227,7 +220,7 @@ impl Receivers {
 }
 
 impl Receiver {
-    /// All problems are pushed to `problems`; None where there was one.
+    /// Pushes all problems to `problems`, and returns `None` if there were any.
     fn build(
         receiver: &config::ReceiverSettings,
         delivery: &config::DeliverySettings,
@@ -247,7 +240,7 @@ impl Receiver {
     }
 }
 
-/// The certificates that a receiver is to trust beside the system's.
+/// Reads the certificates that the receiver trusts in addition to the certificates of the system.
 fn read_certificates(receiver: &config::ReceiverSettings) -> Result<Option<Vec<u8>>, KeyProblem> {
     const KEY: &str = "tls_ca_file";
     let Some(path) = &receiver.tls_ca_file else { return Ok(None) };
@@ -256,15 +249,24 @@ fn read_certificates(receiver: &config::ReceiverSettings) -> Result<Option<Vec<u
         .and_then(|file| file.take(MAX_CA_BYTES).read_to_end(&mut pem))
         .map_err(|error| KeyProblem::unreadable(KEY, format!("cannot read {}: {error}", path.display())))?;
     if !String::from_utf8_lossy(&pem).contains("-----BEGIN CERTIFICATE-----") {
-        return Err(KeyProblem::wrong(KEY, format!("{} holds no certificate: it must be a PEM file", path.display())));
+        return Err(KeyProblem::wrong(KEY, format!("{} contains no certificate: expected a PEM file", path.display())));
     }
     Ok(Some(pem))
 }
 
-/// Chooses the TLS provider of the process, unless that was done: building a client without one panics.
+/// Returns a URL below `external_url`, or `None` if that is not an HTTP URL.
+fn link_below(external_url: &str, segments: &[&str]) -> Option<String> {
+    let mut url = url::Url::parse(external_url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+    url.path_segments_mut().ok()?.pop_if_empty().extend(segments);
+    url.set_query(None);
+    url.set_fragment(None);
+    Some(url.into())
+}
+
+/// Installs the TLS provider of the process. Building a client without one panics.
 fn install_tls_provider() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // Err: another thread was faster, which is as good.
+        // Fails if another thread was faster, which is fine.
         let _lost_race = rustls::crypto::ring::default_provider().install_default();
     }
 }

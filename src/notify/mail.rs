@@ -1,7 +1,6 @@
-//! From notifications to a mail: subject, a text part that is complete on its own, and HTML with pictures for those who like it. Pure.
+//! Writes a mail: subject, plain text, and HTML with pictures. Pure.
 //!
-//! What the mail says is decided once, in [`Card`]; text and HTML are two renderings of the same cards. Texts of the source come
-//! harmless from there, and go through the template's escaping on their way into HTML.
+//! Text and HTML are two renderings of the same [`Card`]s, whose texts are already sanitized. The template escapes them for HTML.
 
 use std::sync::LazyLock;
 
@@ -10,34 +9,31 @@ use serde::Serialize;
 
 mod digest;
 
-use super::card::{self, Brief, Card, MAX_TITLE_CHARS, ShareStyle, Tone};
+use super::card::{self, Brief, Card, MAX_TITLE_CHARS, Severity, ShareStyle};
 use super::picture::{self, Picture};
 use super::{message, text};
 use model::Notification;
 
-/// Alerts up to which all are shown in full. Of more, each is a line of a list, and the first are shown in full below it.
-const FEW: usize = 3;
-const DETAILED: usize = 5;
+/// Up to this number, all alerts are shown in full. More alerts are listed in one line each, followed by the first
+/// [`DETAILED_CARDS`] in full.
+const MAX_FULL_CARDS: usize = 3;
+const DETAILED_CARDS: usize = 5;
 
-/// Most lines of that list; the rest is counted.
 const MAX_LINES: usize = 100;
-
-/// Most pictures in one mail.
 const MAX_PICTURES: usize = 5;
 
-/// Steps that a template may take.
+/// The maximum number of steps to render the template.
 const TEMPLATE_FUEL: u64 = 500_000;
 
-/// A mail without its envelope.
+/// The content of a mail, without sender and recipients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mail {
-    /// One line, at most `MAX_TITLE_CHARS` characters.
+    /// One line of at most `MAX_TITLE_CHARS` characters.
     pub subject: String,
-    /// Complete on its own.
     pub text: String,
-    /// None where the template failed: then the text stands alone.
+    /// `None` if the template failed. The mail then has only the text.
     pub html: Option<String>,
-    /// What the HTML shows by `cid:schedule-1`, `cid:schedule-2`, …: PNG files, in that order.
+    /// PNG files, referenced in the HTML as `cid:schedule-1`, `cid:schedule-2`, ….
     pub pictures: Vec<Vec<u8>>,
 }
 
@@ -48,11 +44,10 @@ struct MailPage<'a> {
     list: Vec<ListedAlert<'a>>,
     cards: Vec<ShownCard<'a>>,
     note: &'a str,
-    rest: &'a str,
-    /// The command that shows all of it.
+    rest: Option<&'a str>,
     command: String,
     external_url: Option<&'a str>,
-    /// The same without a slash at its end, for the paths of pages.
+    /// `external_url` without a trailing slash.
     base: Option<&'a str>,
     receiver: &'a str,
     unsubscribe: Option<&'a str>,
@@ -60,9 +55,9 @@ struct MailPage<'a> {
 
 #[derive(Serialize)]
 struct ListedAlert<'a> {
-    tone: Tone,
+    severity: Severity,
     headline: &'a str,
-    /// How near it is, or why it is over.
+    /// The time until the event, or why the alert ended.
     aside: String,
     page: Option<&'a str>,
     also: String,
@@ -76,28 +71,29 @@ struct ShownCard<'a> {
     digest: Option<digest::DigestTables>,
 }
 
-/// Writes the mail that tells `brief`; `unsubscribe` is where its recipient stops such mails. None where there is nothing to tell.
+/// Writes the mail for a delivery. `unsubscribe` is the personal link of the recipient of a digest. Returns `None` if the delivery
+/// has no notifications.
 pub fn compose(brief: &Brief<'_>, unsubscribe: Option<&str>) -> Option<Mail> {
     if brief.notifications().is_empty() {
         return None;
     }
     let cards = brief.cards(MAX_LINES);
     let rest = brief.rest(cards.len());
-    let rest_words = brief.rest_words(brief.count().saturating_sub(cards.len()));
-    let listed = if brief.count() > FEW { cards.as_slice() } else { &[] };
-    // A welcome is an overview: what is in it can be looked at one by one.
-    let detailed = if brief.delivery.bundle.is_welcome { 0 } else { DETAILED };
+    let rest_count = brief.rest_count(brief.count().saturating_sub(cards.len()));
+    let listed = if brief.count() > MAX_FULL_CARDS { cards.as_slice() } else { &[] };
+    // A welcome message is only an overview.
+    let detailed = if brief.delivery.batch.is_welcome { 0 } else { DETAILED_CARDS };
     let cards = cards.get(..detailed).filter(|_| !listed.is_empty()).unwrap_or(&cards);
     let entries = brief.entries();
     let subject = brief.title(ShareStyle::Short, MAX_TITLE_CHARS);
     let external_url = brief.link();
-    let note = brief.note();
-    let receiver = text::line(brief.delivery.receiver.as_str(), text::MAX_LINE_CHARS);
+    let note = brief.note().unwrap_or_default();
+    let receiver = text::line(brief.delivery.receiver.as_str(), model::phrase::MAX_LINE_CHARS);
     let text = plain(&PlainPart {
         listed,
         cards,
         note: &note,
-        rest: &rest,
+        rest: rest.as_deref(),
         external_url: external_url.as_deref(),
         receiver: &receiver,
         unsubscribe,
@@ -106,7 +102,7 @@ pub fn compose(brief: &Brief<'_>, unsubscribe: Option<&str>) -> Option<Mail> {
     let mut at: Vec<Option<usize>> = Vec::new();
     for (entry, card) in entries.iter().zip(cards) {
         let body = &entry.strongest.body;
-        let drawn = if pictures.len() < MAX_PICTURES { picture::draw(body, card.tone, brief.now) } else { None };
+        let drawn = if pictures.len() < MAX_PICTURES { picture::draw(body, card.severity, brief.now) } else { None };
         at.push(drawn.is_some().then_some(pictures.len()));
         pictures.extend(drawn.map(|picture| Picture { cid: format!("schedule-{}", pictures.len() + 1), ..picture }));
     }
@@ -125,7 +121,7 @@ pub fn compose(brief: &Brief<'_>, unsubscribe: Option<&str>) -> Option<Mail> {
             })
             .collect(),
         note: &note,
-        rest: &rest_words,
+        rest: rest_count.as_deref(),
         command: message::command(brief.delivery).replace('`', ""),
         external_url: external_url.as_deref(),
         base: external_url.as_deref().map(|url| url.trim_end_matches('/')),
@@ -138,14 +134,13 @@ pub fn compose(brief: &Brief<'_>, unsubscribe: Option<&str>) -> Option<Mail> {
 }
 
 fn line_of<'a>(card: &'a Card, notice: &Notification, brief: &Brief<'_>) -> ListedAlert<'a> {
-    let aside = match card.tone {
-        Tone::Good => Some(card::ending(&notice.body)).filter(|why| !why.is_empty()).unwrap_or_else(|| "resolved".to_owned()),
+    let aside = match card.severity {
+        Severity::Good => Some(card::ending(&notice.body)).filter(|why| !why.is_empty()).unwrap_or_else(|| "resolved".to_owned()),
         _ => card::nearness(notice, brief.now).unwrap_or_default(),
     };
-    ListedAlert { tone: card.tone, headline: &card.headline, aside, page: card.page.as_deref(), also: card.also_rules() }
+    ListedAlert { severity: card.severity, headline: &card.headline, aside, page: card.page.as_deref(), also: card.also_rules() }
 }
 
-/// The HTML part.
 fn render(page: &MailPage<'_>) -> Option<String> {
     static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
         let mut environment = Environment::new();
@@ -156,25 +151,24 @@ fn render(page: &MailPage<'_>) -> Option<String> {
     match TEMPLATES.render_named_str("mail.html", include_str!("mail.html"), Serde(page)) {
         Ok(html) => Some(html),
         Err(error) => {
-            tracing::error!(error = %error, "the HTML of a mail could not be made; its text goes out alone");
+            tracing::error!(error = %error, "cannot render the HTML of a mail, sending only the text");
             None
         }
     }
 }
 
-/// What the text part shows.
 struct PlainPart<'a> {
     listed: &'a [Card],
     cards: &'a [Card],
     note: &'a str,
-    rest: &'a str,
+    rest: Option<&'a str>,
     external_url: Option<&'a str>,
     receiver: &'a str,
     unsubscribe: Option<&'a str>,
 }
 
 fn plain(shown: &PlainPart<'_>) -> String {
-    const RULE: &str = "----------------------------------------";
+    const SEPARATOR: &str = "----------------------------------------";
     let PlainPart { listed, cards, note, rest, external_url, receiver, unsubscribe } = *shown;
     let mut lines: Vec<String> = Vec::new();
     if !note.is_empty() {
@@ -185,11 +179,11 @@ fn plain(shown: &PlainPart<'_>) -> String {
         lines.extend(card.page.iter().map(|page| format!("  {page}")));
     }
     if !listed.is_empty() && !cards.is_empty() {
-        lines.extend([String::new(), format!("The first {} in full:", cards.len()), RULE.into(), String::new()]);
+        lines.extend([String::new(), format!("Details of the first {}:", cards.len()), SEPARATOR.into(), String::new()]);
     }
     for (at, card) in cards.iter().enumerate() {
         if at > 0 {
-            lines.extend([String::new(), RULE.into(), String::new()]);
+            lines.extend([String::new(), SEPARATOR.into(), String::new()]);
         }
         lines.push(card.first_line.clone());
         lines.push(format!("{}, {}", card.badge, card.token));
@@ -197,13 +191,13 @@ fn plain(shown: &PlainPart<'_>) -> String {
             lines.extend([String::new(), format!("  {}", card.summary)]);
         }
         if !card.description.is_empty() {
-            // Set in, so that no text from outside passes for a heading or a signature of ours.
+            // The indent keeps text from outside from looking like a heading or the signature.
             lines.push(String::new());
             lines.extend(card.description.lines().map(|line| format!("  {line}").trim_end().to_owned()));
         }
-        section(&mut lines, "What changed", card.changes.iter().map(|(what, from, to)| format!("{what}: {from} -> {to}")));
+        section(&mut lines, "Changes", card.changes.iter().map(|(what, from, to)| format!("{what}: {from} -> {to}")));
         section(&mut lines, "", card.facts.iter().map(|(name, value)| format!("{name}: {value}")));
-        section(&mut lines, "The same event by other rules", card.also.iter().cloned());
+        section(&mut lines, "Also matched by", card.also.iter().cloned());
         section(&mut lines, card.shares_title, card.shares.iter().map(|(name, amount, value)| share_line(name, amount, value)));
         if card.more > 0 {
             lines.push(format!("  and {} more", card.more));
@@ -212,18 +206,18 @@ fn plain(shown: &PlainPart<'_>) -> String {
             format!("{} {date}: {amount} tokens", if *is_own { '>' } else { ' ' })
         };
         section(&mut lines, "Schedule", card.schedule.iter().map(date));
-        let links = [(card.page_words, &card.page), ("Runbook", &card.runbook)];
+        let links = [(card.page_label, &card.page), ("Runbook", &card.runbook)];
         section(&mut lines, "", links.iter().filter_map(|(words, url)| Some(format!("{words}: {}", url.as_deref()?))));
-        section(&mut lines, "Where this comes from", card.origin.iter().map(|(name, value)| format!("{name}: {value}")));
+        section(&mut lines, "Details", card.origin.iter().map(|(name, value)| format!("{name}: {value}")));
     }
-    if !rest.is_empty() {
+    if let Some(rest) = rest {
         lines.extend([String::new(), format!("{rest}.")]);
     }
     lines.push(String::new());
     lines.push("-- ".into());
     lines.push(format!("Sent by Cliffwatch to the receiver \"{receiver}\"."));
     lines.extend(external_url.map(str::to_owned));
-    lines.extend(unsubscribe.map(|link| format!("To stop these digests: {link}")));
+    lines.extend(unsubscribe.map(|link| format!("Unsubscribe from these digests: {link}")));
     lines.push(String::new());
     lines.join("\n")
 }

@@ -1,5 +1,4 @@
-//! From notifications to the body of a webhook. Pure: the same notifications make the same bytes, on every attempt and after a
-//! restart.
+//! Writes the body of the webhook format `cliffwatch`. Pure: the same notifications produce the same bytes on every attempt.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +6,19 @@ use serde::Serialize;
 
 use crate::card::web_address;
 use model::{
-    AlertBody, AlertStatus, Batch, DeliveryId, DueDelivery, Labels, Notification, NotificationKind, ReceiverName, RuleId,
-    Timestamp, alert_id, format, notification_id, strength,
+    AlertBody, AlertStatus, Batch, DeliveryId, DueDelivery, Labels, MAX_ALERTS, Notification, NotificationKind, ReceiverName,
+    RuleId, Timestamp, alert_id, notification_id, phrase, strength,
 };
 
-/// Most alerts in one message; the rest is counted in `truncatedAlerts`.
-pub const MAX_ALERTS: usize = 100;
-
-/// Size above which records are left out of a message, and alerts if that is not enough, bytes.
+/// The size in bytes above which a message omits records, and also alerts if that is not enough.
 pub const MAX_BODY_BYTES: usize = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WebhookBody<'a> {
-    /// What kind of message: that of the strongest thing in it.
+    /// The kind of the strongest notification.
     #[serde(rename = "type")]
     kind: NotificationKind,
-    /// When the first notice was decided.
+    /// The time of the first notification.
     timestamp: Timestamp,
     data: WebhookData<'a>,
 }
@@ -41,8 +37,7 @@ struct WebhookData<'a> {
     alerts: Vec<&'a AlertBody>,
 }
 
-/// The exact bytes of the webhook body in the format `cliffwatch`. None where there is nothing to tell.
-/// Fails where a notice cannot be written as JSON.
+/// Returns the bytes of the body, or `None` if the delivery has no notifications.
 pub fn webhook_body(delivery: &DueDelivery, external_url: Option<&str>) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let notifications = &delivery.notifications;
     let (Some(first), Some(strongest)) = (notifications.first(), strongest(notifications)) else { return Ok(None) };
@@ -54,7 +49,7 @@ pub fn webhook_body(delivery: &DueDelivery, external_url: Option<&str>) -> Resul
                 receiver: delivery.receiver.as_str(),
                 group_key: group_key(delivery),
                 status: status(notifications),
-                truncated_alerts: notifications.len() - alerts.len() + delivery.bundle.truncated as usize,
+                truncated_alerts: notifications.len() - alerts.len() + delivery.batch.truncated as usize,
                 note: note(delivery, alerts.len(), external_url),
                 external_url,
                 alerts,
@@ -66,7 +61,7 @@ pub fn webhook_body(delivery: &DueDelivery, external_url: Option<&str>) -> Resul
     if bytes.len() <= MAX_BODY_BYTES {
         return Ok(Some(bytes));
     }
-    // A schedule of thousands of allocations: the facts that people read (labels, annotations, dates) stay.
+    // Records can list thousands of allocations. Labels, annotations, and dates remain.
     let lean: Vec<AlertBody> = included
         .iter()
         .map(|notice| AlertBody { record: None, change: None, series: Vec::new(), members: Vec::new(), ..notice.body.clone() })
@@ -81,41 +76,42 @@ pub fn webhook_body(delivery: &DueDelivery, external_url: Option<&str>) -> Resul
     }
 }
 
-/// The notice that stands for a message: of the gravest, what begins before what happened, was told before, or is over.
+/// Returns the notification that represents the message: the most severe, and among those the newest kind of news.
 pub(super) fn strongest(notifications: &[Notification]) -> Option<&Notification> {
     notifications.iter().min_by(|a, b| strength(a, b))
 }
 
-/// The note of a message that shows so many of its alerts, with where the others can be read.
+/// Returns the note of a message, and the number of alerts beyond `shown` with where to see them.
 fn note(delivery: &DueDelivery, shown: usize, external_url: Option<&str>) -> Option<String> {
-    let left_out = delivery.notifications.len() + delivery.bundle.truncated as usize - shown;
+    let left_out = delivery.notifications.len() + delivery.batch.truncated as usize - shown;
     let rest = (left_out > 0)
-        .then(|| format!("{} not shown here: see {}", format::count(left_out, "more alert"), whole(delivery, external_url)));
-    let notes: Vec<String> = delivery.bundle.note.iter().cloned().chain(rest).collect();
+        .then(|| format!("{} not shown: see {}", phrase::count(left_out, "more alert"), whole(delivery, external_url)));
+    let notes: Vec<String> = delivery.batch.note.iter().cloned().chain(rest).collect();
     (!notes.is_empty()).then(|| notes.join(". "))
 }
 
-/// Where everything that a delivery stands for can be read: by a link, where our pages have an address, and by a command.
+/// Returns the link (if `external_url` is set) and the command that show the complete delivery.
 pub(super) fn whole(delivery: &DueDelivery, external_url: Option<&str>) -> String {
     let link =
         external_url.and_then(web_address).map(|url| format!("{}/api/outbox/{} or ", url.trim_end_matches('/'), delivery.id));
     format!("{}{}", link.unwrap_or_default(), command(delivery))
 }
 
-/// The command that shows everything that a delivery stands for.
+/// Returns the command that shows the complete delivery.
 pub(super) fn command(delivery: &DueDelivery) -> String {
     format!("`cliffwatch outbox show {}`", delivery.id)
 }
 
-/// `firing` while anything in it fires.
+/// Returns `firing` if any of the alerts fires.
 pub(super) fn status(notifications: &[Notification]) -> AlertStatus {
     let is_over = notifications.iter().all(|notice| notice.body.status == AlertStatus::Resolved);
     if is_over { AlertStatus::Resolved } else { AlertStatus::Firing }
 }
 
-/// The group of a message, else what its alerts have in common, as text: the same for a firing, a reminder and the end of one alert.
+/// Returns the key of the notification group, else a key from the rule, token, and alert that all notifications share. It is the same
+/// when an alert fires, is repeated, and is resolved.
 pub fn group_key(delivery: &DueDelivery) -> String {
-    if let Some(key) = &delivery.bundle.group_key {
+    if let Some(key) = &delivery.batch.group_key {
         return key.clone();
     }
     let notifications = &delivery.notifications;
@@ -133,7 +129,7 @@ pub fn group_key(delivery: &DueDelivery) -> String {
     format!("{{{}}}", parts.join(", "))
 }
 
-/// A test message to `receiver`, as a delivery that is in no table: for [`Receivers::send`](super::Receivers::send).
+/// Returns a delivery with a test message for [`Receivers::send`](super::Receivers::send). It is not stored in the outbox.
 pub fn test_delivery(receiver: &ReceiverName, now: Timestamp) -> DueDelivery {
     let notice = test_notice(receiver, now);
     DueDelivery {
@@ -145,18 +141,18 @@ pub fn test_delivery(receiver: &ReceiverName, now: Timestamp) -> DueDelivery {
         created_at: now,
         due_at: now,
         notifications: vec![notice],
-        bundle: Batch::default(),
+        batch: Batch::default(),
         over: Vec::new(),
     }
 }
 
-/// A test message to `receiver`. Each has an id of its own.
+/// Returns a test notification with a unique id.
 pub fn test_notice(receiver: &ReceiverName, now: Timestamp) -> Notification {
     let rule = RuleId::from("Test");
-    // An alert of its own: a test must not wait behind an earlier one that fails.
+    // The alert id is unique, so that the test does not wait for an earlier test that fails.
     let alert = alert_id(&rule, &format!("test/{receiver}/{}", now.timestamp_millis()), 1);
     let summary = format!("Test message from Cliffwatch to {receiver}");
-    let description = "Deliveries to this receiver arrive. Nothing has happened; nothing is to be done.";
+    let description = "This receiver works. No action is needed.";
     Notification {
         id: notification_id(&alert, &format!("test {}", now.timestamp_millis())),
         alert: alert.clone(),

@@ -1,5 +1,5 @@
-//! Which addresses a webhook may reach: a private one only where the config lists its network, checked on the address that is
-//! connected to, after the name was resolved. So neither a name that points inwards nor one that changes its mind opens a way in.
+//! Limits the addresses that a webhook can reach. Private addresses must be listed in the config. The check applies to the resolved
+//! address of the connection, so a DNS name cannot point to an internal service, not even by changing after the check.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// A range of addresses: `10.0.0.0/8`, `fd00::/8`, or a single one.
+/// A range of addresses: `10.0.0.0/8`, `fd00::/8`, or a single address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network(IpNet);
 
@@ -19,28 +19,27 @@ impl std::str::FromStr for Network {
         single
             .or_else(|| text.parse().ok())
             .map(Self)
-            .ok_or_else(|| format!("{text:?} is no network: write it like \"10.0.0.0/8\", \"fd00::/8\" or \"192.168.1.7\""))
+            .ok_or_else(|| format!("{text:?} is not a valid network; example: \"10.0.0.0/8\", \"fd00::/8\", or \"192.168.1.7\""))
     }
 }
 
 impl Network {
-    /// Whether `address` lies in it.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&plain(address))
     }
 }
 
-/// Everything but public, routable addresses of one host.
+/// All addresses except public, routable addresses of one host.
 const PRIVATE: [IpNet; 23] = [
     v4([0, 0, 0, 0], 8),
     v4([10, 0, 0, 0], 8),
-    // Shared by the customers of a carrier.
+    // Shared address space of carriers.
     v4([100, 64, 0, 0], 10),
     v4([127, 0, 0, 0], 8),
     // Link-local.
     v4([169, 254, 0, 0], 16),
     v4([172, 16, 0, 0], 12),
-    // Assigned to protocols.
+    // Protocol assignments.
     v4([192, 0, 0, 0], 24),
     // Documentation.
     v4([192, 0, 2, 0], 24),
@@ -64,7 +63,7 @@ const PRIVATE: [IpNet; 23] = [
     // Teredo and 6to4, which tunnel to an IPv4 address.
     v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 32),
     v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16),
-    // NAT64 of a network's own choice, which may lead inwards.
+    // NAT64 with a local prefix, which can lead to private addresses.
     v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48),
 ];
 
@@ -76,7 +75,7 @@ const fn v6([a, b, c, d, e, f, g, h]: [u16; 8], prefix: u8) -> IpNet {
     IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, d, e, f, g, h), prefix))
 }
 
-/// An IPv4 address where it was wrapped in IPv6.
+/// Returns the IPv4 address that is embedded in an IPv6 address, else the address itself.
 fn plain(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => embedded_v4(v6).map_or(address, IpAddr::V4),
@@ -84,7 +83,8 @@ fn plain(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The IPv4 address within a mapped, compatible, translated (SIIT, NAT64) or ISATAP one. Other ways to carry one are private as a whole.
+/// Returns the IPv4 address within a mapped, compatible, translated (SIIT, NAT64), or ISATAP address. Other embeddings are in
+/// [`PRIVATE`].
 fn embedded_v4(v6: Ipv6Addr) -> Option<Ipv4Addr> {
     let [a, b, c, d, e, f, g, h] = v6.segments();
     let tail = || Ipv4Addr::from((u32::from(g) << 16) | u32::from(h));
@@ -93,19 +93,19 @@ fn embedded_v4(v6: Ipv6Addr) -> Option<Ipv4Addr> {
         [0, 0, 0, 0, 0, 0xffff] | [0, 0, 0, 0, 0xffff, 0] | [0x64, 0xff9b, 0, 0, 0, 0] => Some(tail()),
         // ISATAP, under any prefix (RFC 5214).
         [_, _, _, _, 0 | 0x200, 0x5efe] => Some(tail()),
-        // `::` and `::1` are addresses of their own.
+        // `::` and `::1` do not embed an IPv4 address.
         [0, 0, 0, 0, 0, 0] if g != 0 => Some(tail()),
         _ => None,
     }
 }
 
-/// Whether it is anything but a public, routable address of one host.
+/// Returns whether the address is not a public, routable address of one host.
 pub fn is_private(address: IpAddr) -> bool {
     let address = plain(address);
     PRIVATE.iter().any(|network| network.contains(&address))
 }
 
-/// Whether a host of a URL names this machine by its loopback address.
+/// Returns whether the host of a URL is this machine's loopback address.
 pub fn is_loopback_host(host: &url::Host<&str>) -> bool {
     match host {
         url::Host::Domain(name) => is_loopback_name(name),
@@ -119,31 +119,35 @@ fn is_loopback_name(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// Why an address was not connected to. It names the address, which the operator needs for `allow_networks`, and nothing of the URL.
+/// A blocked connection. The text contains the address, which the operator needs for `allow_networks`, but no part of the URL, which
+/// may be secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the receiver's name resolves to the private address {address}: if that is meant, list its network in `allow_networks` of the \
+    "the receiver's host resolves to the private address {address}: if this is intended, add its network to `allow_networks` of the \
      receiver"
 )]
 pub struct Forbidden {
     pub address: IpAddr,
 }
 
-/// Which addresses one receiver may reach.
+/// The addresses that one receiver can reach.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
     allowed: Arc<[Network]>,
 }
 
 impl Guard {
-    /// Public addresses, and those in `allowed`.
+    /// Allows public addresses and the networks in `allowed`.
     pub fn new(allowed: Vec<Network>) -> Self {
         Self { allowed: allowed.into() }
     }
 
-    /// Whether `address` may be reached by a name, or written in a URL as it is. A loopback address may be written, since whoever
-    /// writes `127.0.0.1` means it, but no name other than `localhost` may lead there.
-    /// Fails where it is private and not listed.
+    /// Checks an address. Set `is_loopback_meant` for an address literal and for `localhost`: an operator who writes `127.0.0.1`
+    /// intends it, but no other name may resolve to it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the address is private and not allowed.
     pub fn admit(&self, address: IpAddr, is_loopback_meant: bool) -> Result<(), Forbidden> {
         let is_listed = || self.allowed.iter().any(|network| network.contains(address));
         let is_meant = is_loopback_meant && plain(address).is_loopback();

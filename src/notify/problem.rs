@@ -1,16 +1,16 @@
-//! What can be wrong with a `[[receiver]]` of the config.
+//! Problems of a `[[receiver]]` in the config.
 
 use std::fmt;
 
-/// A key whose value cannot be used.
+/// A key with an invalid or missing value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyProblem {
     pub key: &'static str,
-    /// What is wrong and what to do; no secret in it.
+    /// The problem and how to fix it. Contains no secret.
     pub message: String,
-    /// A file could not be read: it may be there at another time, or for another user.
+    /// Whether a file could not be read. It may be readable later, or for another user.
     pub is_unreadable: bool,
-    /// A secret that is given nowhere: a service may have it as a credential.
+    /// Whether a secret is missing. The daemon may have it as a systemd credential.
     pub is_absent: bool,
 }
 
@@ -28,10 +28,9 @@ impl KeyProblem {
     }
 }
 
-/// A key of a receiver whose value cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceiverProblem {
-    /// Which `[[receiver]]`, from zero.
+    /// The index of the `[[receiver]]`, from zero.
     pub receiver: usize,
     pub problem: KeyProblem,
 }

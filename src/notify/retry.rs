@@ -1,34 +1,33 @@
-//! What an attempt came to, and what follows from it: done, again later, or never.
-//!
-//! Pure: outcome, tries, `now` and the jitter go in, the next step comes out. The schedule is data in the config.
+//! The outcome of an attempt, and the next step by the retry schedule of the config. Pure.
 
 use chrono::TimeDelta;
 
-use model::{Attempt, AttemptOutcome, AttemptRecord, DeliveryId, DeliveryState, Timestamp, config, http_date::parse_http_date};
+use model::{
+    Attempt, AttemptOutcome, AttemptRecord, DeliveryId, DeliveryState, Timestamp, config, http_date::parse_http_date, phrase,
+};
 
-/// What one attempt came to.
+/// The outcome of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The receiver has it.
     Accepted,
-    /// Not now: no connection, a timeout, too many requests, trouble at the other end.
+    /// A temporary failure: no connection, a timeout, too many requests, or a server error.
     Later {
-        /// How long the receiver asked to wait, where it did.
+        /// The wait that the receiver requested.
         retry_after: Option<TimeDelta>,
     },
-    /// The receiver will not have it, now or later.
+    /// The receiver rejected the message, so a retry would fail too.
     Refused,
-    /// The receiver says that it is gone for good.
+    /// The receiver no longer exists.
     Gone,
-    /// It was handed over, but the answer never came: it may have arrived. Tried again under the same id.
+    /// The message was sent, but no response came, so it may have arrived. It is sent again under the same id.
     Uncertain,
 }
 
 impl Outcome {
-    /// Later, without a wish of the receiver.
+    /// A temporary failure without a requested wait.
     pub const LATER: Outcome = Outcome::Later { retry_after: None };
 
-    /// The word in the database, logs and metrics.
+    /// Returns the outcome for the database, logs, and metrics.
     pub fn word(&self) -> AttemptOutcome {
         match self {
             Outcome::Accepted => AttemptOutcome::Accepted,
@@ -39,40 +38,38 @@ impl Outcome {
         }
     }
 
-    /// What an HTTP status means. A redirect is never followed, so it is a refusal.
+    /// Returns the meaning of an HTTP status. Redirects are not followed, so they count as rejections.
     pub fn of_http_status(status: u16, retry_after: Option<TimeDelta>) -> Self {
         match status {
             200..=299 => Outcome::Accepted,
             408 | 425 | 429 | 500..=599 => Outcome::Later { retry_after },
             410 => Outcome::Gone,
             300..=499 => Outcome::Refused,
-            // 1xx as a final answer, or a number outside the protocol: whatever answered is not a working HTTP server right now.
+            // A final 1xx status, or one outside the protocol, means that the server is currently broken.
             _ => Outcome::Later { retry_after },
         }
     }
 
-    /// What a negative SMTP reply means.
+    /// Returns the meaning of a negative SMTP reply.
     pub fn of_smtp_code(code: u16) -> Self {
         if (500..=599).contains(&code) { Outcome::Refused } else { Outcome::LATER }
     }
 }
 
-/// What follows from an attempt.
+/// The next step after an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NextStep {
-    /// Nothing more to do.
     Delivered,
-    /// Again, not before this time.
+    /// The earliest time of the next attempt.
     RetryAt(Timestamp),
-    /// Never again by itself.
+    /// No more automatic attempts.
     Dead {
-        /// Why, for people.
         reason: String,
     },
 }
 
 impl NextStep {
-    /// The record of the attempt that it follows from.
+    /// Returns the record of the attempt before this step.
     pub fn record_of(&self, delivery: DeliveryId, attempt: Attempt) -> AttemptRecord {
         let (state, next_attempt_at) = match self {
             Self::Delivered => (DeliveryState::Delivered, None),
@@ -83,14 +80,14 @@ impl NextStep {
     }
 }
 
-/// Longest wait that is ever scheduled, whatever the config and the receiver say.
+/// The upper limit of any wait, including waits from the config and from receivers.
 const MAX_WAIT: TimeDelta = TimeDelta::days(30);
 
-/// What follows from `outcome`.
+/// Returns the next step after an attempt.
 ///
-/// `tries` counts the attempts since the schedule began, this one included. `first_due` is when the first of them was due. `jitter` is
-/// a random number from 0 to 1. `Retry-After` can only put an attempt off, up to `max_retry_after`: it never makes one come early, since
-/// a receiver that always says "in one second" would use up all attempts in no time.
+/// `tries` counts the attempts since the schedule began, including this one. `first_due` is when the first of them was due. `jitter`
+/// is a random number from 0 to 1. `Retry-After` can delay an attempt, up to `max_retry_after`, but never advance it: a receiver that
+/// always requests one second would use up all attempts at once.
 pub fn decide(
     outcome: &Outcome,
     tries: u32,
@@ -102,27 +99,25 @@ pub fn decide(
     let retry_after = match outcome {
         Outcome::Accepted => return NextStep::Delivered,
         Outcome::Refused => {
-            return NextStep::Dead { reason: "the receiver refused it".into() };
+            return NextStep::Dead { reason: "the receiver rejected the message".into() };
         }
         Outcome::Gone => {
-            return NextStep::Dead { reason: "the receiver is gone (410)".into() };
+            return NextStep::Dead { reason: "the receiver no longer exists".into() };
         }
         Outcome::Later { retry_after } => *retry_after,
         Outcome::Uncertain => None,
     };
     let Some(wait) = delivery.retry.get(tries as usize) else {
-        let span = describe(now - first_due);
-        return NextStep::Dead {
-            reason: format!("no success in {tries} {} over {span}", if tries == 1 { "attempt" } else { "attempts" }),
-        };
+        let (attempts, span) = (phrase::count(tries, "attempt"), phrase::duration(now - first_due));
+        return NextStep::Dead { reason: format!("no success in {attempts} over {span}") };
     };
     let wait = spread(wait.delta(), delivery.jitter.fraction(), jitter);
-    let asked = retry_after.unwrap_or_default().clamp(TimeDelta::zero(), delivery.max_retry_after.delta());
-    let at = now.checked_add_signed(wait.max(asked).min(MAX_WAIT));
+    let requested = retry_after.unwrap_or_default().clamp(TimeDelta::zero(), delivery.max_retry_after.delta());
+    let at = now.checked_add_signed(wait.max(requested).min(MAX_WAIT));
     NextStep::RetryAt(at.unwrap_or(now))
 }
 
-/// `wait` made longer or shorter by up to `share`, as `jitter` (0 to 1) says.
+/// Lengthens or shortens `wait` by up to `share`. A `jitter` of 0.5 leaves it unchanged.
 fn spread(wait: TimeDelta, share: f64, jitter: f64) -> TimeDelta {
     let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
     let jitter = if jitter.is_finite() { jitter.clamp(0.0, 1.0) } else { 0.5 };
@@ -133,22 +128,11 @@ fn spread(wait: TimeDelta, share: f64, jitter: f64) -> TimeDelta {
     TimeDelta::milliseconds(spread.round() as i64)
 }
 
-/// A span for people: `40 s`, `12 min`, `5 h`, `3 days`.
-pub fn describe(span: TimeDelta) -> String {
-    let span = span.max(TimeDelta::zero());
-    match (span.num_days(), span.num_hours(), span.num_minutes()) {
-        (days, _, _) if days >= 2 => format!("{days} days"),
-        (_, hours, _) if hours >= 2 => format!("{hours} h"),
-        (_, _, minutes) if minutes >= 2 => format!("{minutes} min"),
-        _ => format!("{} s", span.num_seconds()),
-    }
-}
-
-/// Reads `Retry-After`: seconds, or an HTTP date. None where it is neither.
+/// Parses `Retry-After`, which is a number of seconds or an HTTP date.
 pub fn parse_retry_after(value: &str, now: Timestamp) -> Option<TimeDelta> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number too large for the clock still means "long".
+        // A huge number still means a long wait.
         let seconds = value.parse::<u64>().unwrap_or(u64::MAX).min(MAX_WAIT.num_seconds().unsigned_abs());
         return TimeDelta::try_seconds(i64::try_from(seconds).ok()?);
     }

@@ -1,29 +1,33 @@
-//! Answers without secrets: what a receiver said is recorded and shown, and it may repeat its own address or token.
+//! Redacts secrets from responses, which are stored and shown, and which may repeat the receiver's URL or token.
 
 use url::Url;
 
 use super::text;
 
-/// Longest answer that is kept, bytes.
-pub const MAX_ANSWER_BYTES: usize = 4 * 1024;
+/// The size limit of a stored response, in bytes.
+pub const MAX_RESPONSE_BYTES: usize = 4 * 1024;
 
-/// Shortest piece of an address that is taken for a secret of its own.
+/// The minimum length of a part of a URL to treat it as a secret itself.
 const MIN_SECRET_PIECE: usize = 8;
 
-/// Shortest beginning of a secret that is looked for at the end of an answer that may be cut, bytes.
+/// The minimum length, in bytes, of the beginning of a secret to redact at the end of a response that may be cut.
 const MIN_CUT_PIECE: usize = 4;
 
-/// Takes secrets out of a text that came from outside.
 pub(super) struct Scrubber {
-    /// Longest first, so that a secret within a secret leaves nothing behind.
+    /// Longest first, so that a secret that contains another one is redacted as a whole.
     secrets: Vec<String>,
 }
 
 impl Scrubber {
-    /// For a webhook: its address, the pieces of it that could be secrets of their own, the signing secrets, and others.
-    pub(super) fn of_webhook<'a>(address: &str, url: &Url, signing: Option<&str>, others: impl Iterator<Item = &'a str>) -> Self {
-        let mut secrets = vec![address.trim().to_owned(), url.to_string()];
-        secrets.extend(others.map(str::to_owned));
+    /// Redacts a webhook's URL, the parts of it that could be secrets, its secrets, and each of its signing secrets.
+    pub(super) fn of_webhook<'a>(
+        address: &str,
+        url: &Url,
+        signing: Option<&str>,
+        secrets: impl Iterator<Item = &'a str>,
+    ) -> Self {
+        let mut secrets: Vec<String> = secrets.map(str::to_owned).collect();
+        secrets.extend([address.trim().to_owned(), url.to_string()]);
         let path = url.path();
         if path.len() > 1 {
             secrets.push(path.to_owned());
@@ -46,7 +50,7 @@ impl Scrubber {
         Self::of(secrets)
     }
 
-    /// For these secrets, also as JSON writes their slashes.
+    /// Redacts these secrets, also with slashes escaped as in JSON.
     pub(super) fn of(mut secrets: Vec<String>) -> Self {
         let escaped: Vec<String> =
             secrets.iter().filter(|text| text.contains('/')).map(|text| text.replace('/', "\\/")).collect();
@@ -57,7 +61,7 @@ impl Scrubber {
         Self { secrets }
     }
 
-    /// `text` without secrets and control characters, at most [`MAX_ANSWER_BYTES`].
+    /// Returns `text` without secrets and control characters, at most [`MAX_RESPONSE_BYTES`].
     pub(super) fn clean(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for secret in &self.secrets {
@@ -65,7 +69,7 @@ impl Scrubber {
                 text = text.replace(secret.as_str(), "•••");
             }
         }
-        // A secret that is cut by the end of what was read.
+        // The response may end within a secret, because only its beginning is read.
         for secret in &self.secrets {
             let mut ends = secret.char_indices().map(|(at, _)| at).filter(|at| *at >= MIN_CUT_PIECE).rev();
             let cut = ends.find(|at| secret.get(..*at).is_some_and(|head| text.ends_with(head)));
@@ -74,7 +78,7 @@ impl Scrubber {
                 text.push_str("•••");
             }
         }
-        text::answer(&text, MAX_ANSWER_BYTES)
+        text::response(&text, MAX_RESPONSE_BYTES)
     }
 }
 
@@ -83,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_cut_by_the_end_of_an_answer_leaves_no_beginning() {
+    fn secret_cut_at_the_end_is_redacted() {
         let scrub = Scrubber::of(vec!["abcdefghijklmnop".into()]);
         assert_eq!(scrub.clean("the key is abcdefghijkl"), "the key is •••");
         assert_eq!(scrub.clean("the key is abcdefghijklmnop!"), "the key is •••!");

@@ -1,26 +1,22 @@
-//! Text from outside made harmless before it is shown: what the source, a rule's template or a receiver's answer says.
+//! Sanitizes text from outside: from the source, from templates of rules, and from responses of receivers.
 //!
-//! What is dangerous is the same everywhere (control characters, marks that reorder or hide text); what else must be escaped depends
-//! on where it goes, and is done there.
+//! Removes control characters and characters that reorder or hide text. Each format escapes its own markup.
 
 use model::text::{is_hidden, is_hostile};
 
-/// Longest name or value shown, characters.
-pub const MAX_LINE_CHARS: usize = 300;
-
-/// Longest free text shown, characters.
+/// The length limit of free text, in characters.
 pub const MAX_PARAGRAPH_CHARS: usize = 4_000;
 
-/// Most blanks in front of a line of free text.
+/// The maximum number of spaces before a line of free text.
 pub const MAX_INDENT: usize = 8;
 
-/// Longest text of a digest, characters.
+/// The length limit of a digest, in characters.
 pub const MAX_DIGEST_CHARS: usize = 60_000;
 
-/// One line: no control characters, no marks that reorder or hide text, blanks collapsed, at most `max_chars` characters.
+/// Returns one line of at most `max_chars` characters, sanitized, with whitespace collapsed.
 pub fn line(text: &str, max_chars: usize) -> String {
     let mut out = String::with_capacity(text.len().min(max_chars * 4));
-    // Text from outside may be megabytes: stop reading once there is enough.
+    // Stops at the limit, because text from outside can be megabytes long.
     let mut length = 0;
     let mut gap = false;
     for c in text.chars() {
@@ -50,8 +46,7 @@ pub fn line(text: &str, max_chars: usize) -> String {
     out
 }
 
-/// Several lines: line breaks stay, and so does how far a line is set in (up to [`MAX_INDENT`]); everything else as [`line`]; at most
-/// `max_chars` characters.
+/// Like [`line`], but keeps line breaks and the indent of lines (up to [`MAX_INDENT`]).
 pub fn paragraph(text: &str, max_chars: usize) -> String {
     let text: String = text.chars().take(max_chars).collect();
     let mut out = String::with_capacity(text.len());
@@ -73,9 +68,8 @@ pub fn paragraph(text: &str, max_chars: usize) -> String {
     out
 }
 
-/// An answer of a receiver, for the record: line breaks and tabs stay, other control characters and hidden marks go, at most
-/// `max_bytes` bytes.
-pub fn answer(text: &str, max_bytes: usize) -> String {
+/// Returns at most `max_bytes` of a response, sanitized, with line breaks and tabs.
+pub fn response(text: &str, max_bytes: usize) -> String {
     let mut out = String::with_capacity(text.len().min(max_bytes));
     for c in text.chars() {
         let shown = if c == '\n' || c == '\t' || !is_hostile(c) { Some(c) } else { None };

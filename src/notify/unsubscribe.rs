@@ -1,8 +1,8 @@
-//! The links by which people stop digests: RFC 8058, one click without a login. Pure.
+//! The unsubscribe links of digests: one click without a login (RFC 8058). Pure.
 //!
-//! A link holds nothing but a tag, an HMAC under the database's [`LinkKey`] over receiver and address: it cannot be guessed or made
-//! for somebody else, tells no address to whoever reads a proxy's log, and is the same in every digest. Whom it belongs to is found
-//! by making the tags of all recipients that the config names.
+//! A link contains only a tag, an HMAC of receiver and address with the database's [`LinkKey`] as key. It cannot be guessed, does not
+//! reveal the address in logs of proxies, and is the same in every digest. [`owner`] finds its recipient by computing the tags of all
+//! recipients in the config.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::hmac;
@@ -12,18 +12,16 @@ use subtle::ConstantTimeEq;
 use model::config::{self, ReceiverKind};
 use model::{LinkKey, ReceiverName};
 
-/// Path of the links below `external_url`.
+/// The path prefix of the links below `external_url`.
 pub const PATH: &str = "unsubscribe";
 
-/// Bytes of a tag: as hard to guess as a key of AES.
 const TAG_BYTES: usize = 16;
 
-/// Who wants digests by mail, and what signs the links by which the others stop them.
+/// The recipients that unsubscribed from digests, and the key of the links of the others.
 #[derive(Clone, Debug)]
 pub struct DigestConsent {
-    /// Signs the links.
     pub key: LinkKey,
-    /// Addresses that want none, as [`plain_address`] writes them.
+    /// Unsubscribed addresses, normalized by [`plain_address`].
     pub opted_out: Vec<String>,
 }
 
@@ -38,11 +36,11 @@ impl DigestConsent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscriber {
     pub receiver: ReceiverName,
-    /// Mail address, as [`plain_address`] writes it.
+    /// The mail address, normalized by [`plain_address`].
     pub address: String,
 }
 
-/// Everyone to whom a receiver of the config mails digests.
+/// Returns all recipients of digests by mail.
 pub fn subscribers(receivers: &[config::ReceiverSettings]) -> Vec<Subscriber> {
     let mails = receivers.iter().filter(|receiver| receiver.kind == ReceiverKind::Email && receiver.digest.is_some());
     mails
@@ -56,28 +54,24 @@ pub fn subscribers(receivers: &[config::ReceiverSettings]) -> Vec<Subscriber> {
         .collect()
 }
 
-/// An address as it is compared and kept: servers that tell `Desk@` from `desk@` are not found any more.
+/// Normalizes an address to lowercase. No server in use distinguishes `Desk@` from `desk@`.
 pub fn plain_address(address: &str) -> String {
     address.trim().to_ascii_lowercase()
 }
 
-/// A new key; none where the system gives no random bytes.
+/// Returns a new key, or `None` if the system provides no random bytes.
 pub fn fresh_key() -> Option<LinkKey> {
     let mut bytes = [0; 32];
     SystemRandom::new().fill(&mut bytes).ok()?;
     Some(LinkKey::new(bytes))
 }
 
-/// The link of one recipient below the address of our own pages; none where that is no address of the web.
+/// Returns the link of a recipient, or `None` if `external_url` is not an HTTP URL.
 pub fn link(external_url: &str, key: &LinkKey, subscriber: &Subscriber) -> Option<String> {
-    let mut url = url::Url::parse(external_url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
-    url.path_segments_mut().ok()?.pop_if_empty().extend([PATH, &tag(key, subscriber)]);
-    url.set_query(None);
-    url.set_fragment(None);
-    Some(url.into())
+    crate::link_below(external_url, &[PATH, &tag(key, subscriber)])
 }
 
-/// Whom a tag belongs to.
+/// Returns the recipient that a tag belongs to.
 pub fn owner<'a>(key: &LinkKey, tag: &str, subscribers: &'a [Subscriber]) -> Option<&'a Subscriber> {
     let given = URL_SAFE_NO_PAD.decode(tag).ok().filter(|given| given.len() == TAG_BYTES)?;
     let is_own = |subscriber: &&Subscriber| {
@@ -94,7 +88,7 @@ fn tag(key: &LinkKey, subscriber: &Subscriber) -> String {
 
 fn full_tag(key: &LinkKey, Subscriber { receiver, address }: &Subscriber) -> hmac::Tag {
     let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, key.bytes()));
-    // Each part with its length before it, so that no two pairs make the same bytes.
+    // The length before each part makes the bytes of different pairs different.
     for part in ["cliffwatch digest", receiver.as_str(), address] {
         context.update(&(part.len() as u64).to_be_bytes());
         context.update(part.as_bytes());

@@ -1,35 +1,35 @@
-//! What rules say of the tokens that are watched and of the records that are read: a rule that no watched token can match, a rule on
-//! records that are never asked for, a window longer than the history that is read.
+//! Warnings about rules that cannot work with the current watch settings: no watched token matches, the records are never polled,
+//! or a window is longer than the polled history.
 
 mod labels;
 mod thresholds;
 mod tokens;
 
 use crate::aggregate::Flow;
-use model::{Diagnostic, Resource, Token, config::Span, days};
+use model::{Diagnostic, Resource, Token, config::Span, phrase};
 
-use super::{on::On, rule::Rule, set::RuleSet, wording::days_in_words};
+use super::{on::On, rule::Rule, set::RuleSet};
 
 pub use labels::{LabelFacts, LabelProblem};
-pub use thresholds::doubt_thresholds;
+pub use thresholds::check_thresholds;
 pub use tokens::{matches, token_hint};
 
-/// What is known of the surroundings in which rules work.
+/// The watched tokens and the polled data that rules are checked against.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchFacts<'a> {
-    /// The watched tokens with their groups; none where they are not known yet.
+    /// The watched tokens with their groups. `None` if they are not known yet.
     pub tokens: Option<&'a [Token]>,
-    /// All tokens of the token list, where it was ever read.
+    /// All tokens of the token list. `None` if it was never read.
     pub listed: Option<&'a [Token]>,
-    /// Records that are read on a schedule.
-    pub asked: &'a [Resource],
-    /// How far back burns, buybacks and emission are read.
+    /// The resources that are polled on a schedule.
+    pub requested: &'a [Resource],
+    /// The length of the polled history of burns, buybacks, and emission.
     pub history: Span,
-    /// How far ahead unlocks are read.
+    /// The length of the polled future of unlocks.
     pub horizon: Span,
 }
 
-/// Warnings of rules that cannot do what they say, given what is watched and asked for.
+/// Returns warnings about rules that cannot work with the watched tokens and polled data.
 pub fn advise(set: &RuleSet, known: &WatchFacts<'_>) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for rule in &set.rules {
@@ -37,7 +37,7 @@ pub fn advise(set: &RuleSet, known: &WatchFacts<'_>) -> Vec<Diagnostic> {
             (Some(tokens), Some(listed)) => tokens::unmatched(rule, tokens, listed),
             _ => Vec::new(),
         };
-        // What it names and nothing answers to says more than that nothing matches.
+        // A warning about a single pattern is more specific than one about the whole rule.
         let is_explained = !unmatched.is_empty();
         warnings.extend(unmatched);
         let mut warn = |message: String, help: String| {
@@ -45,13 +45,13 @@ pub fn advise(set: &RuleSet, known: &WatchFacts<'_>) -> Vec<Diagnostic> {
             warnings.push(Diagnostic::warning(location.0, location.1, message).help(help));
         };
         if let Some(tokens) = known.tokens.filter(|tokens| !tokens.is_empty() && rule.on != On::Source && !is_explained)
-            && !tokens.iter().any(|token| reaches(rule, token))
+            && !tokens.iter().any(|token| covers(rule, token))
         {
             warn(
                 format!("no watched token matches `{}`", rule.name),
                 match tokens.len() {
-                    1 => "one token is watched; see `tokens` of the rule and of `[watch]`".to_owned(),
-                    many => format!("{many} tokens are watched; see `tokens` of the rule and of `[watch]`"),
+                    1 => "1 token is watched; check `tokens` in the rule and in `[watch]`".to_owned(),
+                    many => format!("{many} tokens are watched; check `tokens` in the rule and in `[watch]`"),
                 },
             );
         }
@@ -60,13 +60,13 @@ pub fn advise(set: &RuleSet, known: &WatchFacts<'_>) -> Vec<Diagnostic> {
             On::Token | On::Portfolio => rule.windows().iter().map(|window| window.flow.resource()).collect(),
             On::Source => Vec::new(),
         };
-        let mut unread: Vec<Resource> = wanted.into_iter().filter(|resource| !known.asked.contains(resource)).collect();
+        let mut unread: Vec<Resource> = wanted.into_iter().filter(|resource| !known.requested.contains(resource)).collect();
         unread.sort();
         unread.dedup();
         for resource in unread {
             warn(
-                format!("`{}` waits for {resource} records, which are never asked for", rule.name),
-                format!("set {} in `[schedule]`", keys_of(resource)),
+                format!("`{}` needs {resource} records, which are never polled", rule.name),
+                format!("set {} in `[schedule]`", schedule_keys(resource)),
             );
         }
         for window in rule.windows() {
@@ -76,10 +76,10 @@ pub fn advise(set: &RuleSet, known: &WatchFacts<'_>) -> Vec<Diagnostic> {
             };
             if window.span > limit {
                 let word = window.flow.as_str();
-                let (asked, read) = (days_in_words(days(window.span)), days_in_words(days(limit)));
+                let (requested, read) = (phrase::duration(window.span), phrase::duration(limit));
                 warn(
-                    format!("`{}` asks `{word}` for {asked}, but only {read} are read", rule.name),
-                    format!("make `{key}` in `[source]` at least as long"),
+                    format!("`{}` reads {requested} of `{word}`, but only {read} are polled", rule.name),
+                    format!("set `{key}` in `[source]` to at least this length"),
                 );
             }
         }
@@ -87,7 +87,7 @@ pub fn advise(set: &RuleSet, known: &WatchFacts<'_>) -> Vec<Diagnostic> {
     warnings
 }
 
-fn reaches(rule: &Rule, token: &Token) -> bool {
+fn covers(rule: &Rule, token: &Token) -> bool {
     match rule.on {
         On::Portfolio => rule.pools.iter().any(|pool| match pool.group() {
             Some(group) => token.groups.iter().any(|known| known == group),
@@ -97,7 +97,7 @@ fn reaches(rule: &Rule, token: &Token) -> bool {
     }
 }
 
-fn keys_of(resource: Resource) -> &'static str {
+fn schedule_keys(resource: Resource) -> &'static str {
     match resource {
         Resource::Unlock => "`unlock_events`",
         Resource::Burn => "`burn`",

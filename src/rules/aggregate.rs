@@ -1,12 +1,11 @@
-//! Aggregates: what unlocks, was emitted, burned and bought back within a window of time, for a token and for a group of them.
+//! Aggregates: sums of unlocks, emission, burns, and buybacks in a time window, for a token or a group of tokens.
 //!
-//! Cast: [`FlowEntries`] are the dated entries of one token, as far as its feeds were ever read. [`Totals`] are the sums over the
-//! windows that rules ask for, at one instant; those of a group are made from those of its tokens. An [`AggregateCache`] keeps the
-//! totals of every token between ticks, with the instant at which time alone will change them, so that a tick computes what moved and
-//! nothing else.
+//! [`FlowEntries`] holds the dated entries of one token. [`Totals`] holds the sums over the windows that rules read, at one
+//! instant; group totals are computed from the totals of the group's tokens. An [`AggregateCache`] holds the totals of every
+//! token and the time at which they change next, so that a cycle recomputes only changed tokens.
 //!
-//! Promises: a feed that was never read gives no sum at all, never zero; a sum with an unknown part is unknown; what is the same
-//! instant and the same records is the same sum, whether computed anew or cached. Pure: the time comes in as `now`.
+//! Guarantees: a feed that was never read has no sum, not a sum of zero. A sum with an unknown part is unknown. The same records
+//! at the same instant give the same sum, computed or cached. Nothing here reads the clock: the caller passes `now`.
 
 mod cache;
 mod entries;
@@ -15,7 +14,7 @@ mod totals;
 mod window;
 
 pub use cache::{AggregateCache, ComputedTotals, LONGEST_REST, Recheck};
-pub use entries::FlowEntries;
+pub use entries::{EDGE_SLACK, FlowEntries};
 pub use known::{has_none, is_known};
 pub use totals::{Member, Totals};
 pub use window::{Flow, LatestEntry, Sum, Window};

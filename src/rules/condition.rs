@@ -1,8 +1,8 @@
-//! A condition: text in CEL's grammar, checked against the words of its rule, and lowered to a tree of typed expressions.
+//! A condition: CEL text, checked against the names that its rule knows, and lowered to a tree of typed expressions.
 //!
-//! The path of a text: [`lint`] answers slips before any parser sees them; [`parse`] makes a syntax tree; [`checker`] gives each part
-//! a type and lowers it to an [`expr`] tree; [`eval`] reads records with it. Beside the path, [`logic`] compares conditions with each
-//! other, and [`clauses`] explains a condition part by part.
+//! [`lint`] finds common mistakes before parsing, [`parse`] makes a syntax tree, [`checker`] assigns types and lowers the tree to
+//! [`expr`], and [`eval`] evaluates it on records. [`logic`] compares conditions with each other, and [`clauses`] explains a
+//! condition clause by clause.
 
 mod checker;
 pub mod clauses;
@@ -33,18 +33,16 @@ pub use thresholds::Threshold;
 #[derive(Debug)]
 pub struct Condition {
     root: BoolExpr,
-    /// As the rule writes it, and what the rule listens to: for explaining it clause by clause.
+    /// The text in the rule file, and the `on` of the rule. Both are used to explain the condition clause by clause.
     text: Box<str>,
     on: On,
-    /// What may change its truth.
     pub dependencies: Dependencies,
-    /// Its logic, for comparing it with others.
     pub logic: Logic,
 }
 
 impl Condition {
-    /// Checks and lowers `text` for a rule that listens to `on`. The findings may be warnings beside a condition; without a condition
-    /// there is at least one error.
+    /// Checks and lowers `text` for a rule with this `on`. Returns either a condition, possibly with warnings, or at least one
+    /// error.
     pub fn compile(text: &str, on: On) -> (Option<Self>, Vec<Finding>) {
         let findings = lint::lint(text);
         if !findings.is_empty() {
@@ -60,7 +58,7 @@ impl Condition {
         let root = root.filter(|_| findings.iter().all(|finding| !finding.is_error));
         let logic = Logic::of(&tree);
         if root.is_some() && logic.is_impossible() {
-            let finding = Finding::warning(0..text.len(), "this condition can never hold");
+            let finding = Finding::warning(0..text.len(), "this condition is never true");
             findings.push(finding.help("its comparisons contradict each other: did you mean `||`?"));
         }
         (root.map(|root| Self { root, text: text.into(), on, dependencies, logic }), findings)
@@ -72,13 +70,12 @@ impl Condition {
 }
 
 impl BoolExpr {
-    /// Whether it holds, with the names of what is missing where nothing can be said.
     fn truth(&self, scope: &Scope<'_>) -> Truth {
         match self.eval(&Env::of(scope, None)) {
             Some(true) => Truth::True,
             Some(false) => Truth::False,
             None => {
-                // The common case names nothing, so names are gathered in a second pass only where something is missing.
+                // Missing fields are rare, so their names are collected in a second run only if needed.
                 let missed = RefCell::new(Vec::new());
                 let _ = self.eval(&Env::of(scope, Some(&missed)));
                 Truth::Missing(missed.into_inner())

@@ -1,4 +1,4 @@
-//! What an evaluation reads from: the record, the token, the change, the time, and the items that variables stand for.
+//! The data that expressions read: the record, token, change, time, and the items of list variables.
 
 use std::cell::RefCell;
 
@@ -8,10 +8,9 @@ use model::{Change, Record, Timestamp, Token};
 use super::fields::ListItem;
 use super::scope::{Scope, SourceFacts};
 
-/// How deep `exists`, `all`, `filter` and `map` may stand within each other.
+/// The maximum nesting of `exists`, `all`, `filter`, and `map`.
 pub const MAX_MACRO_NESTING: usize = 2;
 
-/// What expressions read from.
 #[derive(Clone, Copy)]
 pub struct Env<'a> {
     pub record: Option<&'a Record>,
@@ -24,12 +23,11 @@ pub struct Env<'a> {
     pub lead: Option<&'a str>,
     pub now: Timestamp,
     items: [Option<ListItem<'a>>; MAX_MACRO_NESTING],
-    /// Names of the fields that were missing, where someone wants to know them.
+    /// Collects the names of missing fields, if the caller wants them.
     missed: Option<&'a RefCell<Vec<&'static str>>>,
 }
 
 impl<'a> Env<'a> {
-    /// The surroundings of one evaluation.
     pub fn of(scope: &Scope<'a>, missed: Option<&'a RefCell<Vec<&'static str>>>) -> Self {
         Self {
             record: scope.record_in_view(),
@@ -54,12 +52,12 @@ impl<'a> Env<'a> {
         }
     }
 
-    /// The item that a variable stands for.
+    /// Returns the item in a variable.
     pub fn item(&self, variable: u8) -> Option<ListItem<'a>> {
         self.items.get(usize::from(variable)).copied().flatten()
     }
 
-    /// The totals that are asked for: the scope's own, or those of the token that a variable stands for.
+    /// Returns the totals of the token in `variable`, or of the scope if it is `None`.
     pub fn totals_of(&self, variable: Option<u8>) -> Option<&'a Totals> {
         match variable {
             None => self.totals,
@@ -78,13 +76,13 @@ impl<'a> Env<'a> {
         env
     }
 
-    /// The same, without taking note of what is missing.
-    pub fn without_notes(&self) -> Self {
+    /// Returns a copy that does not record missing fields.
+    pub fn without_recording(&self) -> Self {
         Self { missed: None, ..*self }
     }
 
-    /// Takes note of a field that is missing.
-    pub fn miss(&self, name: &'static str) {
+    /// Records a missing field.
+    pub fn record_missing(&self, name: &'static str) {
         if let Some(missed) = self.missed
             && let Ok(mut missed) = missed.try_borrow_mut()
             && !missed.contains(&name)
@@ -93,13 +91,13 @@ impl<'a> Env<'a> {
         }
     }
 
-    /// How much was missed so far.
-    pub fn mark(&self) -> usize {
+    /// Returns the number of missing fields recorded so far.
+    pub fn missing_count(&self) -> usize {
         self.missed.and_then(|missed| missed.try_borrow().ok().map(|missed| missed.len())).unwrap_or_default()
     }
 
-    /// Forgets what was missed since `mark`, where the result did not depend on it after all.
-    pub fn settle<T>(&self, mark: usize, result: Option<T>) -> Option<T> {
+    /// Removes the fields recorded since `mark` if there is a result, which then did not depend on them.
+    pub fn clear_missing_since<T>(&self, mark: usize, result: Option<T>) -> Option<T> {
         if result.is_some()
             && let Some(missed) = self.missed
             && let Ok(mut missed) = missed.try_borrow_mut()

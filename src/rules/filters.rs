@@ -1,4 +1,4 @@
-//! What a rule lets in: tokens by name or group, listing methods, recipients.
+//! The filters of a rule: tokens by name or group, listing methods, and recipients.
 
 use std::ops::Range;
 
@@ -9,11 +9,11 @@ use model::{Record, TokenId};
 use super::fields::{self, ListItem};
 use super::scope::Scope;
 
-/// What a rule lets in. An empty filter lets everything in.
+/// The filters of a rule. An empty filter selects everything.
 #[derive(Debug, Default)]
 pub struct Filters {
     pub tokens: Option<GlobSet>,
-    /// The items of `tokens` as the file writes them, groups with their `@`, each with its place.
+    /// The items of `tokens` as written in the file, groups with their `@`, each with its span.
     pub written: Vec<(String, Range<usize>)>,
     pub groups: Vec<String>,
     pub listed_methods: Option<GlobSet>,
@@ -21,8 +21,8 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// Whether this token, or a group of it, is named.
-    pub fn let_in(&self, token: &TokenId, groups: &[String]) -> bool {
+    /// Returns `true` if the token or one of its groups is selected.
+    pub fn selects_token(&self, token: &TokenId, groups: &[String]) -> bool {
         if self.tokens.is_none() && self.groups.is_empty() {
             return true;
         }
@@ -30,9 +30,9 @@ impl Filters {
         by_name || groups.iter().any(|group| self.groups.contains(group))
     }
 
-    pub fn cover(&self, scope: &Scope<'_>) -> bool {
+    pub fn matches(&self, scope: &Scope<'_>) -> bool {
         if (self.tokens.is_some() || !self.groups.is_empty())
-            && !scope.token.is_some_and(|token| self.let_in(&token.id, &token.groups))
+            && !scope.token.is_some_and(|token| self.selects_token(&token.id, &token.groups))
         {
             return false;
         }
@@ -54,7 +54,7 @@ impl Filters {
                 found = names.into_iter().flatten().any(|name| globs.is_match(name));
                 !found
             };
-            // A change names those whom it concerns; their categories stand in the record. Where it names none, all recipients count.
+            // A change names the affected recipients; their categories are in the record. If it names none, all recipients count.
             let concerned = scope.change.map_or(&[][..], |change| &change.allocations);
             if concerned.iter().all(|item| visit(ListItem::Change(item)))
                 && let Some(record) = scope.record_in_view()

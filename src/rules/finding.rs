@@ -1,12 +1,12 @@
-//! A problem in a text of a rule, a condition or a template, at its place. The loader moves it to its place in the file.
+//! A problem in a condition or template. The loader converts its span to a span in the file.
 
 use std::ops::Range;
 
-/// A problem at a place of a text.
+/// A problem in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub is_error: bool,
-    /// Bytes of the text; none where it is about all of it.
+    /// The byte range in the text. `None` if the problem concerns the whole text.
     pub span: Option<Range<usize>>,
     pub message: String,
     pub label: Option<String>,

@@ -1,4 +1,4 @@
-//! Where a value is read from: a reader of the table of fields, and the record, token, change or item that it reads.
+//! Typed access to the fields of the record, token, change, or list item that a condition reads.
 
 use crate::aggregate::Totals;
 use model::{Change, Fact, Record, Timestamp, Token};
@@ -7,10 +7,10 @@ use super::env::{Env, RecordSide};
 use super::fields::{ItemVisitor, ListItem};
 use super::scope::SourceFacts;
 
-/// Items of one list that a condition looks at; of a longer one nothing is said.
+/// The maximum number of items of a list that a condition reads. A longer list counts as missing.
 const MAX_ITEMS: usize = 1_000;
 
-/// Declares where a value of one type can be read from: its name for messages, and the function of the field table.
+/// Declares the sources of values of one type, each with the field name for messages and the reader of the field table.
 macro_rules! getter {
     ($(#[$doc:meta])* $name:ident -> $out:ty) => {
         $(#[$doc])*
@@ -36,12 +36,11 @@ macro_rules! getter {
                     Self::Item(variable, _, read) => env.item(variable).and_then(read),
                 };
                 if value.is_none() {
-                    env.miss(self.name());
+                    env.record_missing(self.name());
                 }
                 value
             }
 
-            /// The field's name, for messages.
             pub fn name(self) -> &'static str {
                 match self {
                     Self::Record(_, name, _)
@@ -56,28 +55,13 @@ macro_rules! getter {
     };
 }
 
-getter!(
-    GetNumber -> f64
-);
-getter!(
-    /// True or false.
-    GetBool -> bool
-);
-getter!(
-    GetTime -> Timestamp
-);
-getter!(
-    GetText -> &'a str
-);
-getter!(
-    GetTexts -> &'a [String]
-);
-getter!(
-    /// Number, instant or text.
-    GetFact -> &'a Fact
-);
+getter!(GetNumber -> f64);
+getter!(GetBool -> bool);
+getter!(GetTime -> Timestamp);
+getter!(GetText -> &'a str);
+getter!(GetTexts -> &'a [String]);
+getter!(GetFact -> &'a Fact);
 
-/// A list to go through.
 #[derive(Clone, Copy, Debug)]
 pub enum ItemList {
     Record(RecordSide, &'static str, for<'a> fn(&'a Record, ItemVisitor<'a, '_>) -> Option<()>),
@@ -107,7 +91,7 @@ impl ItemList {
         };
         let result = done.filter(|()| seen <= MAX_ITEMS);
         if result.is_none() {
-            env.miss(name);
+            env.record_missing(name);
         }
         result
     }

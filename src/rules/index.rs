@@ -1,4 +1,4 @@
-//! From what moves to the rules that may care: a burn is evaluated by the rules on burns, a new market cap by those that read it.
+//! An index from changed data to the rules that may react: a burn concerns rules on burns, a new market cap rules that read it.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -8,13 +8,13 @@ use super::fields::{self, FieldDef};
 use super::on::On;
 use super::rule::Rule;
 
-/// Where rules stand in their set, by what they listen to and by what they read.
+/// The positions of rules in their set, by `on` and by the fields that they read.
 #[derive(Debug, Default)]
 pub struct Index {
     by_on: HashMap<On, Vec<usize>>,
-    /// Rules on changes of a resource, of any kind or of one, in their order.
+    /// The rules on changes of a resource, of one kind or any, in the order of the set.
     by_change: HashMap<(Resource, ChangeKind), Vec<usize>>,
-    /// Fields of the token list that a rule on states reads: a new value can turn it.
+    /// The fields of the token list that rules on states read. A new value can change the result of such a rule.
     token_fields: Vec<&'static FieldDef<Token>>,
 }
 
@@ -29,31 +29,31 @@ impl Index {
                         index.by_change.entry((resource, kind)).or_default().push(place);
                     }
                 }
-                // What happens once is evaluated when it happens: a value that moves later turns nothing.
+                // One-time events are evaluated when they become known: a later value does not change the result.
                 On::Record(Resource::Burn | Resource::Buyback | Resource::Funding) | On::Source => {}
-                On::Record(_) | On::Token | On::Portfolio => index.note_fields(rule),
+                On::Record(_) | On::Token | On::Portfolio => index.add_fields(rule),
             }
         }
         index
     }
 
-    fn note_fields(&mut self, rule: &Rule) {
+    fn add_fields(&mut self, rule: &Rule) {
         let dependencies = &rule.body.dependencies;
         for name in &dependencies.token_fields {
-            self.note_field(name);
-            // A token's supplies are worked out and shown together.
+            self.add_field(name);
+            // Messages show all supply fields of a token together.
             if fields::TOTALS_OF_TOKEN.iter().any(|field| field.name == *name) {
-                fields::TOTALS_OF_TOKEN.iter().for_each(|field| self.note_field(field.name));
+                fields::TOTALS_OF_TOKEN.iter().for_each(|field| self.add_field(field.name));
             }
         }
-        // A share is of market caps.
+        // A token's share of a group is computed from market caps.
         if !dependencies.groups.is_empty() {
-            self.note_field("marketCap");
+            self.add_field("marketCap");
         }
     }
 
-    /// Notes a field under its name in the token list, or under the short one that rules on tokens and groups use.
-    fn note_field(&mut self, name: &str) {
+    /// Adds a field by its name in the token list, or by the short name that rules on tokens and groups use.
+    fn add_field(&mut self, name: &str) {
         let is_it = |field: &&FieldDef<Token>| field.name == name || field.name.strip_prefix("token.") == Some(name);
         if let Some(field) = fields::TOKEN.iter().find(is_it)
             && !self.token_fields.iter().any(|known| known.name == field.name)
@@ -62,17 +62,17 @@ impl Index {
         }
     }
 
-    /// The rules that listen to exactly this.
+    /// Returns the positions of the rules with exactly this `on`.
     pub fn on(&self, on: On) -> &[usize] {
         self.by_on.get(&on).map_or(&[], Vec::as_slice)
     }
 
-    /// The rules that hear this change, those on any kind of it included.
-    pub fn hears(&self, resource: Resource, kind: ChangeKind) -> &[usize] {
+    /// Returns the positions of the rules that subscribe to this change, including those on any kind.
+    pub fn subscribes_to(&self, resource: Resource, kind: ChangeKind) -> &[usize] {
         self.by_change.get(&(resource, kind)).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a new row of the token list may turn a rule on states: a field that one reads has another value.
+    /// Returns `true` if a new row of the token list changes a field that a rule on states reads.
     pub fn is_moved(&self, before: &TokenItem, after: &TokenItem) -> bool {
         if self.token_fields.is_empty() {
             return false;

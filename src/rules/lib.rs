@@ -1,18 +1,17 @@
-//! Rules: what operators write, from text to a [`RuleSet`] that cannot be wrong.
+//! Rules: parses and checks the rule files of operators and returns a [`RuleSet`] that evaluates without errors.
 //!
-//! **Cast.** A [`Rule`] says what it listens to ([`On`]), what it lets in, when it holds, and which labels and annotations its alerts
-//! get. It looks at a [`Scope`]: a token, its record or change, the sums of its windows ([`aggregate`]) and the time. The answer is a
-//! [`Truth`], which may be that a field is missing: neither true nor false.
+//! **Types.** A [`Rule`] subscribes to records, changes, or incidents ([`On`]), filters them, and has a condition, labels, and
+//! annotations. It reads a [`Scope`]: a token, its record or change, its aggregates ([`aggregate`]), and the time. A condition
+//! returns a [`Truth`]: true, false, or `Missing` if it needs a field that has no value.
 //!
-//! **Path.** [`read_files`] reads what `[rules] paths` names; [`load`] takes the texts and returns the rules with every problem of
-//! every file, each at its place and with what was probably meant. A condition goes through `condition`: lint, parse, check of types,
-//! then a tree of typed expressions. A template goes through `template`: check of names, then a trial with every field there and with
-//! none. Both know the same words, from the one table in `fields`; whoever adds a field adds a line there. [`advise`] warns of rules
-//! that cannot do what they say with what is watched; [`schema`] tells editors the keys.
-//!
-//! **Promise.** What [`load`] calls usable evaluates without type errors and without panics, and renders always: where a template
-//! fails, the built-in text stands in its place and the alert says so. Nothing here reads the clock; only [`read_files`] touches the
-//! disk.
+//! **Steps.** [`read_files`] reads the files that `[rules] paths` matches. [`load`] parses them and returns the rules together with
+//! the problems of all files, each with its location and a suggestion. `condition` lints, parses, and type-checks a condition and
+//! lowers it to a tree of typed expressions. `template` checks the names in a template, then renders it twice: with every field
+//! set, and with none. Both use the field table in `fields`; a new field is one more line there. [`advise`] warns about rules
+//! that cannot work with the watched tokens. [`schema`] describes the keys of rule files for editors. **Guarantee.** Rules for
+//! which [`LoadedRules::is_usable`] returns `true` evaluate without type errors and panics, and always render: if a template
+//! fails, the alert gets the built-in text and reports the failure. Nothing here reads the clock, and only [`read_files`] reads
+//! the disk.
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -62,10 +61,10 @@ mod template;
 mod vocabulary;
 mod wording;
 
-pub use advice::{LabelFacts, LabelProblem, WatchFacts, advise, doubt_thresholds, matches, token_hint};
+pub use advice::{LabelFacts, LabelProblem, WatchFacts, advise, check_thresholds, matches, token_hint};
 pub use condition::clauses::{Clause, ClauseKind};
 pub use index::Index;
-pub use load::{LoadedRules, RuleFiles, Surroundings, load, read_files};
+pub use load::{LoadedRules, RuleFiles, Surroundings, load, read_files, rule_table_at};
 pub use on::On;
 pub use render::Rendered;
 pub use rule::{Pool, Rule, RuleLocation};

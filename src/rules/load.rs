@@ -1,16 +1,16 @@
-//! Rule files: text to spanned tree to [`RuleSet`], with every problem of every file reported together.
+//! Loads rule files: parses them into spanned trees, checks them, and returns a [`RuleSet`] with the problems of all files.
 //!
-//! [`read_files`] is the only place that touches the disk; [`load`] takes texts and the names around them. Whatever an operator can
-//! get wrong is answered with its place, what is wrong, and what was probably meant; nothing is guessed.
+//! [`read_files`] is the only function that reads the disk. [`load`] takes texts and the names that rules can refer to. Every
+//! problem comes with its location, its cause, and a suggestion. Nothing is guessed.
 
+mod duplicates;
 mod files;
 mod filters;
 mod keys;
-mod parts;
-mod places;
+mod locations;
 mod rule;
+mod sections;
 mod templates;
-mod twins;
 mod values;
 
 use std::collections::{BTreeMap, HashMap};
@@ -19,21 +19,21 @@ use std::sync::Arc;
 
 use toml::de::DeTable;
 
-use model::{Diagnostic, LineIndex, RuleId, Severity, SourceText, Timestamp, closest};
+use model::{Diagnostic, DiagnosticLevel, LineIndex, RuleId, SourceText, Timestamp, closest};
 
 use super::{finding::Finding, rule::Rule, set::RuleSet, template::TemplateEngine};
 
+use duplicates::RuleSubject;
 pub use files::{RuleFiles, read_files};
-use twins::RuleSubject;
-use values::PlacedText;
+use values::LocatedText;
 
-/// Rules of all files.
+/// The maximum number of rules in all files.
 const MAX_RULES: usize = 5_000;
 
-/// Levels of one rule; lead times of one rule; labels or annotations of one table.
+/// The maximum number of levels of a rule, lead times of a rule, and labels or annotations in one table.
 const MAX_ITEMS: usize = 64;
 
-/// Characters of a name.
+/// The maximum length of a name, in characters.
 const MAX_NAME: usize = 200;
 
 pub const RULE_KEYS: [&str; 21] = [
@@ -62,35 +62,34 @@ pub const RULE_KEYS: [&str; 21] = [
 
 pub const LEVEL_KEYS: [&str; 3] = ["when", "labels", "annotations"];
 
-/// What rules may refer to.
+/// The names that rules can refer to.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'a> {
     pub receivers: &'a [String],
-    /// `[watch.groups]`: slugs or globs by name.
+    /// `[watch.groups]`: slugs or globs by group name.
     pub groups: &'a BTreeMap<String, Vec<String>>,
-    /// Against which `expires` is measured.
+    /// The time that `expires` is compared with.
     pub now: Timestamp,
 }
 
-/// What came of a load.
+/// The rules of all files, with their problems.
 #[derive(Debug)]
 pub struct LoadedRules {
-    /// The rules; usable only where no diagnostic is an error.
+    /// Usable only if no diagnostic is an error.
     pub set: RuleSet,
-    /// All problems of all files, in their order.
+    /// The problems of all files, sorted by file and position.
     pub diagnostics: Vec<Diagnostic>,
-    /// The texts, for showing lines of them.
+    /// The texts of the files, to quote lines in diagnostics.
     pub sources: Vec<SourceText>,
 }
 
 impl LoadedRules {
-    /// Whether the rules can be used.
+    /// Returns `true` if there are no errors.
     pub fn is_usable(&self) -> bool {
-        self.diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error)
+        self.diagnostics.iter().all(|diagnostic| diagnostic.severity != DiagnosticLevel::Error)
     }
 }
 
-/// Checks rule files and makes their rules.
 pub fn load(files: &[SourceText], around: &Surroundings<'_>) -> LoadedRules {
     let engine = TemplateEngine::new();
     let mut diagnostics = Vec::new();
@@ -108,11 +107,10 @@ pub fn load(files: &[SourceText], around: &Surroundings<'_>) -> LoadedRules {
         let first = reader.diagnostics.len();
         reader.file(root.get_ref(), &mut rules, &mut subjects, &mut seen);
         if let Some(own) = diagnostics.get_mut(first..) {
-            // In the order of the file, as a person goes through it.
             own.sort_by_key(|diagnostic| diagnostic.span.as_ref().map_or(0, |span| span.start));
         }
     }
-    diagnostics.extend(twins::twins(&rules, &subjects));
+    diagnostics.extend(duplicates::duplicates(&rules, &subjects));
     LoadedRules { set: RuleSet::of(rules), diagnostics, sources: files.to_vec() }
 }
 
@@ -128,7 +126,7 @@ impl RuleReader<'_> {
         self.diagnostics.push(Diagnostic::error(&self.file.file, span, message));
     }
 
-    fn refuse(&mut self, span: Range<usize>, message: impl Into<String>, help: impl Into<String>) {
+    fn reject(&mut self, span: Range<usize>, message: impl Into<String>, help: impl Into<String>) {
         self.diagnostics.push(Diagnostic::error(&self.file.file, Some(span), message).help(help));
     }
 
@@ -136,13 +134,13 @@ impl RuleReader<'_> {
         self.diagnostics.push(Diagnostic::warning(&self.file.file, Some(span), message).help(help));
     }
 
-    /// What was found in a text, at its place in the file.
-    fn report(&mut self, text: &PlacedText, findings: Vec<Finding>) {
+    /// Reports findings about a text at their positions in the file.
+    fn report(&mut self, text: &LocatedText, findings: Vec<Finding>) {
         for finding in findings {
             self.diagnostics.push(Diagnostic {
-                severity: if finding.is_error { Severity::Error } else { Severity::Warning },
+                severity: if finding.is_error { DiagnosticLevel::Error } else { DiagnosticLevel::Warning },
                 file: self.file.file.clone(),
-                span: Some(finding.span.map_or_else(|| text.span.clone(), |inner| text.place(inner))),
+                span: Some(finding.span.map_or_else(|| text.span.clone(), |inner| text.locate(inner))),
                 message: finding.message,
                 label: finding.label,
                 help: finding.help,
@@ -150,14 +148,14 @@ impl RuleReader<'_> {
         }
     }
 
-    /// What is wrong with a file that is no TOML as a whole: each rule is read by itself, so that one slip hides no mistake in the
-    /// others. None of its rules is used.
+    /// Returns the problems of a file with TOML syntax errors. Each rule is parsed separately, so that one syntax error hides no
+    /// problem in the other rules. The rules are discarded.
     fn broken_file(&self, errors: &[toml::de::Error]) -> Vec<Diagnostic> {
-        let told = |error: &toml::de::Error, offset: usize| {
+        let syntax_problem = |error: &toml::de::Error, offset: usize| {
             let span = error.span().map(|span| offset + span.start..offset + span.end);
             Diagnostic::error(&self.file.file, span, error.message().trim().to_owned())
         };
-        let parts = parts::of(&self.file.text);
+        let parts = sections::of(&self.file.text);
         let mut problems = Vec::new();
         let mut is_placed = false;
         for part in &parts {
@@ -165,7 +163,7 @@ impl RuleReader<'_> {
             let (root, errors) = DeTable::parse_recoverable(text);
             if !errors.is_empty() {
                 is_placed = true;
-                problems.extend(errors.iter().map(|error| told(error, part.start)));
+                problems.extend(errors.iter().map(|error| syntax_problem(error, part.start)));
                 continue;
             }
             let source = SourceText { file: self.file.file.clone(), text: text.to_owned() };
@@ -177,9 +175,9 @@ impl RuleReader<'_> {
                 problem
             }));
         }
-        // Each part is right by itself: what is wrong is how they stand together.
+        // Each rule is valid alone, so the error is in the combination.
         if !is_placed {
-            problems.extend(errors.iter().map(|error| told(error, 0)));
+            problems.extend(errors.iter().map(|error| syntax_problem(error, 0)));
         }
         problems.sort_by_key(|problem| problem.span.as_ref().map_or(0, |span| span.start));
         problems
@@ -198,30 +196,30 @@ impl RuleReader<'_> {
                 continue;
             }
             let help = if RULE_KEYS.contains(&name) {
-                "keys of a rule stand below a line `[[rule]]`".to_owned()
+                "keys of a rule belong below a `[[rule]]` line".to_owned()
             } else if closest(name, ["rule"]).is_some() && (value.get_ref().is_array() || value.get_ref().is_table()) {
                 "did you mean `[[rule]]`?".to_owned()
             } else {
-                "a rule file holds `[[rule]]` tables and nothing else".to_owned()
+                "a rule file contains only `[[rule]]` tables".to_owned()
             };
-            self.refuse(key.span(), format!("unknown key `{name}`"), help);
+            self.reject(key.span(), format!("unknown key `{name}`"), help);
         }
         let Some(value) = root.get("rule") else { return };
         let Some(list) = value.get_ref().as_array() else {
-            return self.refuse(value.span(), "`rule` is a list of tables", "write `[[rule]]` with two brackets");
+            return self.reject(value.span(), "`rule` must be a list of tables", "write `[[rule]]` with two brackets");
         };
         let lines = LineIndex::of(&self.file.text);
         for (index, item) in list.iter().enumerate() {
             let Some(table) = item.get_ref().as_table() else {
-                self.refuse(item.span(), "a rule is a table", "write `[[rule]]`, and below it `alert = …`, `on = …`");
+                self.reject(item.span(), "a rule must be a table", "write `[[rule]]`, and below it `alert = …`, `on = …`");
                 continue;
             };
-            // Those that are wrong count too: what is said of each costs as much as the rule.
+            // Invalid rules count too, because checking them costs as much.
             if rules.len().max(index) >= MAX_RULES {
-                self.refuse(
+                self.reject(
                     item.span(),
                     format!("there are more than {MAX_RULES} rules"),
-                    "join rules that differ only in tokens: `tokens` takes globs and groups",
+                    "merge rules that differ only in tokens: `tokens` accepts globs and groups",
                 );
                 return;
             }
@@ -231,8 +229,8 @@ impl RuleReader<'_> {
             };
             let here = format!("{}:{}", self.file.file.display(), lines.line(named.start));
             if let Some(first) = seen.get(&rule.id) {
-                let message = format!("there is a rule `{}` already, at {first}", rule.id);
-                self.refuse(named, message, "give one of them another `alert` name, or an `id` of its own");
+                let message = format!("duplicate rule `{}`, first defined at {first}", rule.id);
+                self.reject(named, message, "rename one of them, or give it its own `id`");
                 continue;
             }
             seen.insert(rule.id.clone(), here);
@@ -244,6 +242,18 @@ impl RuleReader<'_> {
     }
 
     fn errors(&self) -> usize {
-        self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count()
+        self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == DiagnosticLevel::Error).count()
     }
+}
+
+/// Returns the `[[rule]]` table around a byte offset, up to the next table. Reads text, because the file may not be valid TOML. `None` if no
+/// table begins before the offset.
+#[must_use]
+pub fn rule_table_at(text: &str, offset: usize) -> Option<&str> {
+    const HEADER: &str = "[[rule]]";
+    let header_end = text.floor_char_boundary(offset.saturating_add(HEADER.len()));
+    let start = text.get(..header_end)?.rfind(HEADER)?;
+    let rest = text.get(start..)?;
+    let end = rest.get(HEADER.len()..)?.find("\n[[rule]]").map_or(rest.len(), |end| HEADER.len() + end);
+    rest.get(..end)
 }

@@ -1,15 +1,15 @@
-//! What a rule listens to, and how rule files write it: `unlock`, `unlock.rescheduled`, `unlock.*`, `token`, `portfolio`, `source`.
+//! The targets that a rule can subscribe to: `unlock`, `unlock.rescheduled`, `unlock.*`, `token`, `portfolio`, `source`.
 
 use std::fmt;
 
 use model::{ChangeKind, Resource};
 
-/// What a rule listens to.
+/// The target that a rule subscribes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum On {
-    /// Records as they are: `unlock` with lead times; burns, buybacks and rounds as they appear.
+    /// Records: unlocks by lead time; burns, buybacks, and funding rounds when they become known.
     Record(Resource),
-    /// A change of a record: this kind, or any.
+    /// Changes of records, of one kind or any.
     Change(Resource, Option<ChangeKind>),
     /// A token as a whole: windows over its unlocks, burns and buybacks.
     Token,
@@ -20,15 +20,15 @@ pub enum On {
 }
 
 impl On {
-    /// Those that are about no resource.
+    /// The targets that are not a resource.
     const WHOLES: [On; 3] = [On::Token, On::Portfolio, On::Source];
 
-    /// The words that stand before the dot, or alone: the resources, then what is no resource.
+    /// Returns the words that can begin an `on`: the resources, then the other targets.
     pub(crate) fn first_words() -> impl Iterator<Item = &'static str> {
         Resource::ALL.into_iter().map(Resource::as_str).chain(Self::WHOLES.into_iter().filter_map(Self::whole_word))
     }
 
-    /// What is no resource, of its word.
+    /// Parses a target that is not a resource: `token`, `portfolio`, or `source`.
     pub(crate) fn parse_whole(word: &str) -> Option<Self> {
         Self::WHOLES.into_iter().find(|on| on.whole_word() == Some(word))
     }
@@ -42,7 +42,7 @@ impl On {
         }
     }
 
-    /// Everything that a rule can listen to: each resource, any change of it, each kind of change, and what is no resource.
+    /// Returns all targets: each resource, any change of it, each kind of change, then the targets that are not a resource.
     pub fn all() -> impl Iterator<Item = On> {
         let of_resource = |resource| {
             let kinds = ChangeKind::ALL.into_iter().filter(move |kind| kind.can_happen_to(resource));
@@ -53,12 +53,11 @@ impl On {
         Resource::ALL.into_iter().flat_map(of_resource).chain(Self::WHOLES)
     }
 
-    /// Of the words that a rule file writes; none where nothing is called so.
+    /// Parses a target. `None` if it is unknown.
     pub fn parse(word: &str) -> Option<Self> {
         Self::all().find(|on| on.to_string() == word)
     }
 
-    /// The resource that it is about, where it is about one.
     pub(crate) fn resource(self) -> Option<Resource> {
         match self {
             On::Record(resource) | On::Change(resource, _) => Some(resource),
@@ -66,7 +65,7 @@ impl On {
         }
     }
 
-    /// Whether it is about a token or a group as a whole, so that windows can be asked for.
+    /// Returns `true` for targets whose conditions can read windows.
     pub(crate) fn has_windows(self) -> bool {
         matches!(self, On::Token | On::Portfolio)
     }

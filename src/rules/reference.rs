@@ -1,6 +1,6 @@
-//! Everything that a rule may name, for people and for editors: fields with unit, example and the endpoint that they come from, kinds of
-//! change, windows, functions, filters and variables of texts. Made from the tables that the checker reads, so that neither can know a
-//! word that the other does not. The examples of fields are read from the made-up record that templates are tried with.
+//! The reference of the rule language, for people and editors: fields with unit, example, and endpoint, change kinds, windows,
+//! functions, template filters, and template variables. It is built from the tables that the checker uses, so both know the same
+//! names. The examples come from the sample record on which templates are tried.
 
 use std::fmt;
 
@@ -15,27 +15,26 @@ use crate::scope::Scope;
 use crate::template::{FILTER_EXAMPLES, SampleScope, TemplateEngine, extra_names};
 use crate::vocabulary::{ALWAYS, Computed, OF_RECORDS, OF_TOTALS, SHARE};
 
-/// What an entry of the reference is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReferenceKind {
-    /// A name that holds a value.
+    /// A field of a record, token, change, or incident.
     Field,
-    /// A field of an item of a list: behind the variable of `exists` and its like.
+    /// A field of a list item, used with the variable of `exists` and similar macros.
     Item,
-    /// A kind of change, as `on` and `change.kind` write it.
+    /// A change kind, used in `on` and `change.kind`.
     Change,
-    /// A function over a window of time.
+    /// A sum over a time window.
     Window,
-    /// What a condition may call.
+    /// A function or method of conditions.
     Function,
-    /// What a template may write behind a `|`.
+    /// A template filter, used after `|`.
     Filter,
-    /// What only templates know.
+    /// A name that only templates know.
     Variable,
 }
 
 impl ReferenceKind {
-    /// All of them, in the order of the page.
+    /// In the order of the reference.
     pub const ALL: [Self; 7] =
         [Self::Field, Self::Item, Self::Change, Self::Window, Self::Function, Self::Filter, Self::Variable];
 
@@ -52,54 +51,46 @@ impl ReferenceKind {
     }
 }
 
-/// One word of the language of rules.
+/// One name of the rule language.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReferenceEntry {
     pub kind: ReferenceKind,
-    /// Which rules know it.
     pub known_by: KnownBy,
-    /// As a rule writes it.
     pub name: String,
-    /// Its unit where it is a number, else its type; empty where there is none.
+    /// The unit of a number, or the type of other values. Empty if the entry is not a value.
     pub unit: &'static str,
-    /// A value, or how it is used.
+    /// A sample value, or a sample use.
     pub example: String,
-    /// Where its values come from; empty where they are worked out here.
+    /// The endpoints that return the value. Empty if the value is computed.
     pub endpoints: Vec<Endpoint>,
-    /// What it means.
     pub about: &'static str,
 }
 
-/// Which rules know a word.
+/// The rules that know a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KnownBy {
-    /// All of them.
     Any,
     /// Rules on these records and their changes.
     Resource(Resource),
     /// Rules on records and changes.
     Records,
-    /// Rules on changes.
     Changes,
-    /// Rules on records to which this can happen, and on their changes.
+    /// Rules on records to which this change can happen, and on their changes.
     Kind(ChangeKind),
-    /// Rules on a token as a whole.
     Token,
-    /// Rules on a group as a whole.
     Portfolio,
-    /// Rules on either.
+    /// Rules on `token` and on `portfolio`.
     Wholes,
-    /// All but those on a group.
+    /// All rules except those on `portfolio`.
     OfOneToken,
-    /// Rules on the source.
     Source,
-    /// Rules that know a list of these.
+    /// Rules that know a list of such items.
     Items(ItemKind),
 }
 
 impl KnownBy {
-    /// Whether a rule that listens to `on` knows the word.
-    pub fn meets(self, on: On) -> bool {
+    /// Returns `true` if a rule with this `on` knows the name.
+    pub fn applies_to(self, on: On) -> bool {
         let is_change = matches!(on, On::Change(..));
         match self {
             KnownBy::Any => true,
@@ -138,7 +129,7 @@ impl fmt::Display for KnownBy {
             KnownBy::Token => f.write_str("token"),
             KnownBy::Portfolio => f.write_str("portfolio"),
             KnownBy::Wholes => f.write_str("token, portfolio"),
-            KnownBy::OfOneToken => f.write_str("all but portfolio"),
+            KnownBy::OfOneToken => f.write_str("all except portfolio"),
             KnownBy::Source => f.write_str("source"),
             KnownBy::Items(ItemKind::Unlock) => f.write_str("allocations of unlock"),
             KnownBy::Items(ItemKind::Emission) => f.write_str("allocations of emission"),
@@ -148,7 +139,7 @@ impl fmt::Display for KnownBy {
     }
 }
 
-/// The words that a rule on `on` knows; without one, all of them. In the order of the page.
+/// Returns the names that a rule with this `on` knows, or all names, in the order of the reference.
 pub fn reference(on: Option<On>) -> Vec<ReferenceEntry> {
     let mut entries = fields_of_records();
     entries.extend(fields_beside_records());
@@ -158,54 +149,54 @@ pub fn reference(on: Option<On>) -> Vec<ReferenceEntry> {
     entries.extend(functions());
     entries.extend(filters());
     entries.extend(variables());
-    entries.retain(|entry| on.is_none_or(|on| entry.known_by.meets(on)));
+    entries.retain(|entry| on.is_none_or(|on| entry.known_by.applies_to(on)));
     entries
 }
 
-/// What a rule can listen to, in a sentence.
-pub fn about_on(on: On) -> String {
+/// Describes a target of `on`.
+pub fn describe_on(on: On) -> String {
     match on {
-        On::Record(resource) => about_resource(resource).to_owned(),
+        On::Record(resource) => describe_resource(resource).to_owned(),
         On::Change(resource, None) => format!("any change of {resource} records"),
-        On::Change(resource, Some(kind)) => format!("a change of {resource} records: {}", about_kind(kind)),
-        On::Token => "a token as a whole: windows over its unlocks, emission, burns and buybacks".to_owned(),
-        On::Portfolio => "a group of tokens as a whole".to_owned(),
-        On::Source => "trouble with the source, a receiver or this program".to_owned(),
+        On::Change(resource, Some(kind)) => format!("a change of {resource} records: {}", describe_kind(kind)),
+        On::Token => "the totals of a token: windows over its unlocks, emission, burns, and buybacks".to_owned(),
+        On::Portfolio => "the totals of a group of tokens".to_owned(),
+        On::Source => "incidents of the source, a receiver, or the daemon".to_owned(),
     }
 }
 
-fn about_resource(resource: Resource) -> &'static str {
+fn describe_resource(resource: Resource) -> &'static str {
     match resource {
-        Resource::Unlock => "unlocks: cliffs, and linear segments where they begin",
-        Resource::Burn => "burns, as they become known",
-        Resource::Buyback => "buybacks, as they become known",
-        Resource::Emission => "what was released in a day or a week",
-        Resource::Allocation => "who gets how much in all",
-        Resource::Funding => "investments, as they become known",
+        Resource::Unlock => "unlocks: cliffs, and the starts of linear segments",
+        Resource::Burn => "burns, when they become known",
+        Resource::Buyback => "buybacks, when they become known",
+        Resource::Emission => "the tokens released in a day or week",
+        Resource::Allocation => "the allocations of a token, with their totals",
+        Resource::Funding => "investments in funding rounds, when they become known",
     }
 }
 
-fn about_kind(kind: ChangeKind) -> &'static str {
+fn describe_kind(kind: ChangeKind) -> &'static str {
     match kind {
-        ChangeKind::Added => "something that was not there",
-        ChangeKind::Removed => "something that complete answers no longer have",
-        ChangeKind::Rescheduled => "an unlock, or the begin or end of a linear segment, has another date",
-        ChangeKind::Resized => "an amount is another",
-        ChangeKind::Reallocated => "the same total goes to other recipients",
-        ChangeKind::Split => "one unlock became several",
-        ChangeKind::Merged => "several unlocks became one",
-        ChangeKind::SeriesShifted => "all of a schedule moved by one step",
-        ChangeKind::SeriesRescaled => "all amounts of a schedule changed by one ratio",
-        ChangeKind::Renamed => "the same tranches under another name",
-        ChangeKind::Restructured => "the same total at other times, and not by a shift",
-        ChangeKind::Rewritten => "nothing simpler explains what differs",
-        ChangeKind::Committed => "a claim was announced, or its numbers changed",
-        ChangeKind::Revised => "another source, precision, label or method",
-        ChangeKind::SupplyChanged => "the maximum supply, or an allocation's total, is another",
+        ChangeKind::Added => "a new record",
+        ChangeKind::Removed => "a record that complete responses no longer contain",
+        ChangeKind::Rescheduled => "a new date for an unlock, or for the start or end of a linear segment",
+        ChangeKind::Resized => "a new amount",
+        ChangeKind::Reallocated => "the same total for other recipients",
+        ChangeKind::Split => "one unlock split into several",
+        ChangeKind::Merged => "several unlocks merged into one",
+        ChangeKind::SeriesShifted => "a whole schedule moved by the same number of days",
+        ChangeKind::SeriesRescaled => "all amounts of a schedule changed by the same ratio",
+        ChangeKind::Renamed => "the same tranches under a new name",
+        ChangeKind::Restructured => "the same total at other times, not explained by a shift",
+        ChangeKind::Rewritten => "a difference that no simpler kind explains",
+        ChangeKind::Committed => "a new claim announcement, or new numbers in one",
+        ChangeKind::Revised => "a new data source, precision, label, or listing method",
+        ChangeKind::SupplyChanged => "a new max supply, or a new total of an allocation",
     }
 }
 
-/// The endpoints that bring records of a resource.
+/// Returns the endpoints that return records of a resource.
 fn endpoints_of(resource: Resource) -> Vec<Endpoint> {
     Endpoint::ALL.into_iter().filter(|endpoint| endpoint.resource() == Some(resource)).collect()
 }
@@ -215,7 +206,7 @@ fn fields_of_records() -> Vec<ReferenceEntry> {
     for resource in Resource::ALL {
         let sample = SampleScope::of(On::Record(resource), true, &[]);
         let record = sample.scope().record_in_view();
-        entries.extend(of_table(fields::of_record(resource), KnownBy::Resource(resource), &endpoints_of(resource), record));
+        entries.extend(table_entries(fields::of_record(resource), KnownBy::Resource(resource), &endpoints_of(resource), record));
     }
     entries
 }
@@ -231,8 +222,8 @@ fn fields_beside_records() -> Vec<ReferenceEntry> {
     let list = [Endpoint::TokenList];
     let flows = [Endpoint::TokenList, Endpoint::Burn, Endpoint::Buyback];
     let mut entries: Vec<_> = OF_RECORDS.into_iter().map(|of| computed(of, KnownBy::Records, &unlock)).collect();
-    entries.extend(of_table(fields::TOKEN, KnownBy::OfOneToken, &list, unlock.token));
-    entries.extend(of_table(fields::TOTALS, KnownBy::Wholes, &flows, token.totals).into_iter().map(|mut entry| {
+    entries.extend(table_entries(fields::TOKEN, KnownBy::OfOneToken, &list, unlock.token));
+    entries.extend(table_entries(fields::TOTALS, KnownBy::Wholes, &flows, token.totals).into_iter().map(|mut entry| {
         entry.endpoints.retain(|endpoint| match entry.name.split('.').next() {
             Some("lastBurn") => *endpoint == Endpoint::Burn,
             Some("lastBuyback") => *endpoint == Endpoint::Buyback,
@@ -241,28 +232,30 @@ fn fields_beside_records() -> Vec<ReferenceEntry> {
         entry
     }));
     entries.extend(OF_TOTALS.into_iter().map(|of| computed(of, KnownBy::Wholes, &token)));
-    entries.extend(of_table(fields::TOTALS_OF_TOKEN, KnownBy::Token, &list, token.totals));
-    entries.extend(of_table(fields::TOTALS_OF_GROUP, KnownBy::Portfolio, &[], group.totals));
-    entries.extend(of_table(fields::CHANGE, KnownBy::Changes, &[], change.change));
+    entries.extend(table_entries(fields::TOTALS_OF_TOKEN, KnownBy::Token, &list, token.totals));
+    entries.extend(table_entries(fields::TOTALS_OF_GROUP, KnownBy::Portfolio, &[], group.totals));
+    entries.extend(table_entries(fields::CHANGE, KnownBy::Changes, &[], change.change));
     entries.extend(
-        [("old.cliffAmount", "any field of the record, before the change"), ("new.cliffAmount", "… and after it")].map(
-            |(name, about)| ReferenceEntry {
-                kind: ReferenceKind::Field,
-                known_by: KnownBy::Changes,
-                name: name.to_owned(),
-                unit: "as the field",
-                example: "old.cliffAmount < new.cliffAmount".to_owned(),
-                endpoints: Vec::new(),
-                about,
-            },
-        ),
+        [
+            ("old.cliffAmount", "any field of the record before the change"),
+            ("new.cliffAmount", "any field of the record after the change"),
+        ]
+        .map(|(name, about)| ReferenceEntry {
+            kind: ReferenceKind::Field,
+            known_by: KnownBy::Changes,
+            name: name.to_owned(),
+            unit: "like the field",
+            example: "old.cliffAmount < new.cliffAmount".to_owned(),
+            endpoints: Vec::new(),
+            about,
+        }),
     );
-    entries.extend(of_table(fields::SOURCE, KnownBy::Source, &[], source.source));
+    entries.extend(table_entries(fields::SOURCE, KnownBy::Source, &[], source.source));
     entries.extend(ALWAYS.into_iter().map(|of| computed(of, KnownBy::Any, &unlock)));
     entries
 }
 
-fn of_table<O>(table: &[FieldDef<O>], known_by: KnownBy, endpoints: &[Endpoint], from: Option<&O>) -> Vec<ReferenceEntry> {
+fn table_entries<O>(table: &[FieldDef<O>], known_by: KnownBy, endpoints: &[Endpoint], from: Option<&O>) -> Vec<ReferenceEntry> {
     let entry = |field: &FieldDef<O>| ReferenceEntry {
         kind: ReferenceKind::Field,
         known_by,
@@ -277,12 +270,12 @@ fn of_table<O>(table: &[FieldDef<O>], known_by: KnownBy, endpoints: &[Endpoint],
 
 fn computed((name, of): (&'static str, Computed), known_by: KnownBy, scope: &Scope<'_>) -> ReferenceEntry {
     let (unit, example, about) = match of {
-        Computed::Now => ("time", time(scope.now), "the time of the look, UTC"),
-        Computed::DaysUntil => ("days", "7.04".to_owned(), "how far ahead the record is; negative afterwards"),
-        Computed::DaysSince => ("days", "-7.04".to_owned(), "how long ago the record was; negative before"),
-        Computed::SinceLatest(Flow::Burned) => ("days", "35".to_owned(), "how long ago the latest burn was"),
-        Computed::SinceLatest(_) => ("days", "35".to_owned(), "how long ago the latest buyback was"),
-        Computed::Lead => ("text", "\"7d\"".to_owned(), "the lead time of `within` that was reached"),
+        Computed::Now => ("time", time(scope.now), "the time of the evaluation, UTC"),
+        Computed::DaysUntil => ("days", "7.04".to_owned(), "days until the record; negative after it"),
+        Computed::DaysSince => ("days", "-7.04".to_owned(), "days since the record; negative before it"),
+        Computed::SinceLatest(Flow::Burned) => ("days", "35".to_owned(), "days since the latest burn"),
+        Computed::SinceLatest(_) => ("days", "35".to_owned(), "days since the latest buyback"),
+        Computed::Lead => ("string", "\"7d\"".to_owned(), "the lead time of `within` that was reached"),
     };
     let endpoints = match of {
         Computed::SinceLatest(flow) => endpoints_of(flow.resource()),
@@ -350,7 +343,7 @@ fn changes() -> Vec<ReferenceEntry> {
             unit: "",
             example: format!("on = \"{}.{kind}\"", first.unwrap_or(Resource::Unlock)),
             endpoints: Vec::new(),
-            about: about_kind(kind),
+            about: describe_kind(kind),
         }
     };
     ChangeKind::ALL.into_iter().map(entry).collect()
@@ -361,22 +354,24 @@ fn windows() -> Vec<ReferenceEntry> {
         kind: ReferenceKind::Window,
         known_by: KnownBy::Wholes,
         name: flow.as_str().to_owned(),
-        unit: "a window",
+        unit: "window",
         example: format!("{}(\"30d\").value >= 1000000", flow.as_str()),
         endpoints: endpoints_of(flow.resource()),
         about: match flow {
-            Flow::Ahead => "what unlocks in so long a time to come: cliffs and daily releases",
-            Flow::Emitted => "what was released in so long a time that is over",
-            Flow::Burned => "what was burned in it",
-            Flow::BoughtBack => "what was bought back in it",
+            Flow::Ahead => "unlocks in a window that starts now: cliffs and daily releases",
+            Flow::Emitted => "tokens released in a window that ends now",
+            Flow::Burned => "tokens burned in a window that ends now",
+            Flow::BoughtBack => "tokens bought back in a window that ends now",
         },
     };
     let field = |field: WindowField| {
         let (unit, about) = match field {
-            WindowField::Amount => (NumberUnit::Tokens, "tokens in the window; of a group there is none"),
-            WindowField::Value => (NumberUnit::Usd, "what they are worth"),
-            WindowField::Count => (NumberUnit::Count, "how many events"),
-            WindowField::Possible => (NumberUnit::Usd, "of `ahead`: what may still come because its month is not over"),
+            WindowField::Amount => (NumberUnit::Tokens, "tokens in the window; missing for a group"),
+            WindowField::Value => (NumberUnit::Usd, "value of these tokens"),
+            WindowField::Count => (NumberUnit::Count, "number of events"),
+            WindowField::Possible => {
+                (NumberUnit::Usd, "only of `ahead`: value of imprecise unlocks that may still happen in the window")
+            }
         };
         ReferenceEntry {
             kind: ReferenceKind::Window,
@@ -395,7 +390,7 @@ fn windows() -> Vec<ReferenceEntry> {
         unit: NumberUnit::Percent.as_str(),
         example: format!("{SHARE}(\"portfolio\") > 25"),
         endpoints: vec![Endpoint::TokenList],
-        about: "the token's part of the market cap of a group",
+        about: "the token's percentage of the market cap of a group",
     };
     Flow::ALL.into_iter().map(entry).chain(WindowField::ALL.into_iter().map(field)).chain([share]).collect()
 }
@@ -410,7 +405,7 @@ fn functions() -> Vec<ReferenceEntry> {
         endpoints: Vec::new(),
         about,
     };
-    let parts = TimePart::ALL.into_iter().map(|(name, part)| entry(name, format!("now.{name}()"), part.about()));
+    let parts = TimePart::ALL.into_iter().map(|(name, part)| entry(name, format!("now.{name}()"), part.description()));
     callables().map(|(name, usage, about)| entry(name, usage.to_owned(), about)).chain(parts).collect()
 }
 
@@ -434,7 +429,7 @@ fn filters() -> Vec<ReferenceEntry> {
 fn variables() -> Vec<ReferenceEntry> {
     let mut names: Vec<&'static str> = Vec::new();
     for on in On::all() {
-        // Windows have entries of their own.
+        // Windows have their own entries.
         let extra = extra_names(on, false).into_iter().filter(|name| Flow::parse(name).is_none() && *name != SHARE);
         for name in extra {
             if !names.contains(&name) {
@@ -445,13 +440,13 @@ fn variables() -> Vec<ReferenceEntry> {
     let entry = |name: &'static str| {
         let (known_by, example, about) = match name {
             "when" => {
-                (KnownBy::Records, "{{ when }} → on 16 Mar 2026, 01:00 UTC", "the record's date in words, as exact as it is")
+                (KnownBy::Records, "{{ when }} → on 16 Mar 2026, 01:00 UTC", "the record's date, as exact as its precision")
             }
-            "record" => (KnownBy::Records, "{{ record | json }}", "the record as a whole"),
-            "labels" => (KnownBy::Any, "{{ labels.severity }}", "the labels of the alert; in annotations alone"),
-            "change.fields" => (KnownBy::Changes, "{{ change.fields | json }}", "which fields changed"),
-            "change.before" => (KnownBy::Changes, "{{ change.before | json }}", "the schedule before, in short"),
-            _ => (KnownBy::Changes, "{{ change.after | json }}", "the schedule after, in short"),
+            "record" => (KnownBy::Records, "{{ record | json }}", "the whole record"),
+            "labels" => (KnownBy::Any, "{{ labels.severity }}", "the labels of the alert; only in annotations"),
+            "change.fields" => (KnownBy::Changes, "{{ change.fields | json }}", "the fields that changed"),
+            "change.before" => (KnownBy::Changes, "{{ change.before | json }}", "a short form of the schedule before the change"),
+            _ => (KnownBy::Changes, "{{ change.after | json }}", "a short form of the schedule after the change"),
         };
         let (kind, name, unit) = (ReferenceKind::Variable, name.to_owned(), "");
         ReferenceEntry { kind, known_by, name, unit, example: example.to_owned(), endpoints: Vec::new(), about }
@@ -462,11 +457,11 @@ fn variables() -> Vec<ReferenceEntry> {
 fn unit_of<O>(reader: &FieldReader<O>) -> &'static str {
     match reader {
         FieldReader::Number(unit, _) => unit.as_str(),
-        FieldReader::Bool(_) => "true or false",
+        FieldReader::Bool(_) => "boolean",
         FieldReader::Time(_) => "time",
-        FieldReader::Text(_) => "text",
-        FieldReader::Texts(_) => "list of texts",
-        FieldReader::Fact(_) => "time, number or text",
+        FieldReader::Text(_) => "string",
+        FieldReader::Texts(_) => "list of strings",
+        FieldReader::Fact(_) => "time, number, or string",
         FieldReader::Items(ItemKind::Member, _) => "list of tokens",
         FieldReader::Items(..) => "list of allocations",
     }
@@ -476,8 +471,8 @@ fn unit_of_item(reader: &ItemReader) -> &'static str {
     match reader {
         ItemReader::Number(unit, _) => unit.as_str(),
         ItemReader::Time(_) => "time",
-        ItemReader::Text(_) => "text",
-        ItemReader::Fact(_) => "time, number or text",
+        ItemReader::Text(_) => "string",
+        ItemReader::Fact(_) => "time, number, or string",
     }
 }
 

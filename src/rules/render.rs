@@ -1,5 +1,5 @@
-//! The words of one alert: labels and annotations, rendered from the rule's templates. A template that fails is replaced by the
-//! built-in text, and the alert says so.
+//! Renders the labels and annotations of an alert from the templates of its rule. If a template fails, the built-in text is used
+//! and the alert reports the failure.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,18 @@ use super::rule::Rule;
 use super::scope::Scope;
 use super::template;
 
-/// Labels and annotations of one alert.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rendered {
-    /// The rule's labels, level's included; `alertname` and `token` (slug, where there is one) are always there.
+    /// The labels of the rule and level, plus `alertname` and, if there is a token, `token` with its slug.
     pub labels: Labels,
-    /// Annotations. `summary` is always there: a built-in one where the rule has none or its template failed.
+    /// Always contains `summary`: the built-in one if the rule has none or its template failed.
     pub annotations: BTreeMap<String, String>,
-    /// What a template failed with; the built-in text stands in its place.
+    /// The error of the first template that failed.
     pub error: Option<String>,
 }
 
 impl Rule {
-    /// Labels and annotations. Never fails: see [`Rendered::error`].
+    /// Renders labels and annotations. Never fails: see [`Rendered::error`].
     pub fn render(&self, scope: &Scope<'_>, level: Option<u32>) -> Rendered {
         let level = level.and_then(|level| self.body.levels.get(usize::try_from(level).ok()?));
         let mut rendered = Rendered::default();
@@ -50,13 +49,13 @@ impl Rule {
             match template.annotation(&all) {
                 Ok(text) => _ = annotations.insert(name.clone(), text),
                 Err(problem) => {
-                    // A level's broken text must not leave the rule's own in its place: it may say the opposite.
+                    // Do not fall back to the rule's own text if the level's template fails: it could be wrong at this level.
                     annotations.remove(name);
                     fail("annotation", name, problem);
                 }
             }
         }
-        // An alert without a line to read is no alert.
+        // Every alert needs a summary.
         if annotations.get("summary").is_none_or(|summary| summary.trim().is_empty()) {
             let summary = match scope.totals {
                 Some(totals) => built_in_of_totals(scope, totals, &self.body.dependencies.windows),

@@ -1,4 +1,4 @@
-//! A rule that has been checked: what it listens to, what it lets in, whether it holds, whether it has cleared, at which level.
+//! A checked rule: its target, filters, condition, and levels.
 
 use std::{ops::Range, path::Path, sync::Arc};
 
@@ -14,7 +14,6 @@ use super::on::On;
 use super::scope::{Lead, Scope, Truth};
 use super::template::Template;
 
-/// A rule that has been checked. How its conditions and templates are held is this room's own.
 #[derive(Debug)]
 pub struct Rule {
     /// `id` where given, else the `alert` name.
@@ -22,33 +21,32 @@ pub struct Rule {
     /// The `alert` name.
     pub name: String,
     pub on: On,
-    /// Lead times, the longest first. Empty: any time ahead (for upcoming records).
+    /// Lead times, the longest first. If empty, any future record matches.
     pub within: Vec<Lead>,
-    /// How old a newly seen burn, buyback or round may be.
+    /// The maximum age of a new burn, buyback, or funding round.
     pub since: TimeDelta,
     /// `for`.
     pub hold: TimeDelta,
     /// `keep_firing_for`.
     pub keep_firing_for: TimeDelta,
-    /// Most alerts from one evaluation.
+    /// The maximum number of alerts from one evaluation.
     pub limit: Option<u32>,
-    /// Named directly; empty: the routes decide.
+    /// The receivers named in the rule. If empty, the routes decide.
     pub receivers: Vec<ReceiverName>,
     pub owner: Option<String>,
-    /// It rests from then on.
+    /// The time from which the rule is inactive.
     pub expires: Option<Timestamp>,
-    /// Whether a condition of it reads the time (`now`, `daysUntil * 2`) in such a way that it may turn at any instant.
+    /// Whether a condition reads the time (`now`, `daysUntil * 2`) so that its result can change at any instant.
     pub is_clock_dependent: bool,
-    /// Days before a record's time (negative: after) at which its truth may turn, and not between: `daysUntil <= 7`.
+    /// The days before a record's time (negative: after it) at which the result can change, such as 7 for `daysUntil <= 7`.
+    /// Between them it cannot.
     pub edges: Vec<f64>,
-    /// The groups that a rule on `portfolio` looks at, one alert for each; empty for every other rule.
+    /// The groups that a rule on `portfolio` evaluates, each with its own alert. Empty for other rules.
     pub pools: Vec<Pool>,
     pub location: RuleLocation,
-    /// Conditions, templates, filters.
     pub(crate) body: RuleBody,
 }
 
-/// Conditions, templates and filters of a rule.
 #[derive(Debug, Default)]
 pub struct RuleBody {
     pub when: Option<Condition>,
@@ -56,17 +54,16 @@ pub struct RuleBody {
     pub fires_on_missing: bool,
     pub filters: Filters,
     pub levels: Vec<Level>,
-    /// What its conditions and templates read.
     pub dependencies: Dependencies,
-    /// Names of all labels that it or a level of it may set, and of those that are always there.
+    /// The names of the labels that the rule or a level sets, and of the automatic labels.
     pub label_names: Vec<String>,
     pub labels: Vec<(String, Template)>,
     pub annotations: Vec<(String, Template)>,
 }
 
 impl RuleBody {
-    /// What its conditions and templates read beside the record.
-    pub fn gather_dependencies(&self) -> Dependencies {
+    /// Returns everything but the record that the conditions and templates read.
+    pub fn collect_dependencies(&self) -> Dependencies {
         let mut all = Dependencies::default();
         for condition in self.when.iter().chain(&self.clear_when).chain(self.levels.iter().map(|level| &level.when)) {
             all.join(&condition.dependencies);
@@ -81,7 +78,7 @@ impl RuleBody {
     }
 }
 
-/// A level: its condition and what it adds.
+/// A level: a stricter condition, with the labels and annotations that it overrides.
 #[derive(Debug)]
 pub struct Level {
     pub when: Condition,
@@ -90,27 +87,27 @@ pub struct Level {
 }
 
 impl Rule {
-    /// Whether its filters (`tokens`, `listed_methods`, `allocations`) let this scope in.
+    /// Returns `true` if the filters (`tokens`, `listed_methods`, `allocations`) select this scope.
     pub fn covers(&self, scope: &Scope<'_>) -> bool {
         if self.on == On::Portfolio {
             let group = scope.totals.map(|totals| totals.group.as_deref());
             return group.is_some_and(|group| self.pools.iter().any(|pool| pool.group() == group));
         }
-        self.body.filters.cover(scope)
+        self.body.filters.matches(scope)
     }
 
-    /// Whether its filters may let in anything of this token; of a rule on `portfolio`, whether the token is one of those that it
-    /// looks at as one where no group is named.
+    /// Returns `true` if the filters can select records of this token. For a rule on `portfolio` without groups, returns whether
+    /// the token belongs to the selection.
     pub fn lets_in(&self, token: &Token) -> bool {
-        self.body.filters.let_in(&token.id, &token.groups)
+        self.body.filters.selects_token(&token.id, &token.groups)
     }
 
-    /// As [`Self::lets_in`], of a token of which no more than this is at hand.
+    /// Like [`Self::lets_in`], for a token of which only the id and the groups are known.
     pub fn lets_in_named(&self, token: &TokenId, groups: &[String]) -> bool {
-        self.body.filters.let_in(token, groups)
+        self.body.filters.selects_token(token, groups)
     }
 
-    /// Groups of which it asks for a token's share.
+    /// Returns the groups for which the rule reads the token's share.
     pub fn shares(&self) -> &[String] {
         &self.body.dependencies.groups
     }
@@ -119,7 +116,7 @@ impl Rule {
         &self.body.dependencies.windows
     }
 
-    /// Whether `when` holds; true where the rule has none. `missing = "fire"` turns `Missing` into `True`.
+    /// Evaluates `when`. `True` if the rule has no `when`, or if fields are missing and the rule has `missing = "fire"`.
     pub fn holds(&self, scope: &Scope<'_>) -> Truth {
         match self.body.when.as_ref().map(|when| when.test(scope)) {
             None => Truth::True,
@@ -128,7 +125,7 @@ impl Rule {
         }
     }
 
-    /// Whether a firing alert has cleared: `clear_when` where given, else that `when` is false. `Missing` clears nothing.
+    /// Returns `true` if a firing alert clears: `clear_when` is true, or without it, `when` is false. `Missing` does not clear.
     pub fn clears(&self, scope: &Scope<'_>) -> bool {
         match &self.body.clear_when {
             Some(clear) => clear.test(scope) == Truth::True,
@@ -136,32 +133,32 @@ impl Rule {
         }
     }
 
-    /// Index of the highest level that holds: the last in the file's order that is true.
+    /// Returns the index of the last level, in the order of the file, whose condition is true.
     pub fn level(&self, scope: &Scope<'_>) -> Option<u32> {
         let highest = self.body.levels.iter().rposition(|level| level.when.test(scope) == Truth::True)?;
         u32::try_from(highest).ok()
     }
 
-    /// `when`, clause by clause; none where the rule has none.
+    /// Explains `when` clause by clause. `None` if the rule has no `when`.
     pub fn clauses(&self, scope: &Scope<'_>) -> Option<Clause> {
         self.body.when.as_ref()?.clauses(scope)
     }
 
-    /// `clear_when`, clause by clause; none where the rule has none.
+    /// Explains `clear_when` clause by clause. `None` if the rule has no `clear_when`.
     pub fn clear_clauses(&self, scope: &Scope<'_>) -> Option<Clause> {
         self.body.clear_when.as_ref()?.clauses(scope)
     }
 
-    /// The conditions of its levels, in the order of the file.
+    /// Explains the conditions of the levels, in the order of the file.
     pub fn level_clauses(&self, scope: &Scope<'_>) -> Vec<Clause> {
         self.body.levels.iter().filter_map(|level| level.when.clauses(scope)).collect()
     }
 }
 
-/// What a rule on `portfolio` looks at as one.
+/// A selection of tokens that a rule on `portfolio` evaluates as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pool {
-    /// All watched tokens that the rule lets in.
+    /// All watched tokens that the rule selects.
     Watched,
     /// A group of `[watch.groups]`.
     Group(String),
@@ -176,11 +173,11 @@ impl Pool {
     }
 }
 
-/// Where a rule stands in its file.
+/// The position of a rule in its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleLocation {
-    /// The file, as the operator knows it.
+    /// The path as configured.
     pub file: Arc<Path>,
-    /// Bytes of its name.
+    /// The byte range of its name.
     pub span: Range<usize>,
 }

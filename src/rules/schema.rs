@@ -1,38 +1,37 @@
-//! JSON Schema of rule files: what editors complete and validate. Built from the tables that the loader reads, so that neither can
-//! know a key that the other does not.
+//! The JSON Schema of rule files, for completion and validation in editors. It is built from the tables of the loader, so both
+//! know the same keys.
 
 use serde_json::{Value, json};
 
 use super::load::{LEVEL_KEYS, RULE_KEYS};
 use super::on::On;
-use super::reference::{KnownBy, ReferenceKind, about_on, reference};
+use super::reference::{KnownBy, ReferenceKind, describe_on, reference};
 
-/// What stands for keys that are not known: nothing is right for them. The plain `false` says the same of the table as a whole, and an
-/// editor then marks every line of it instead of the one key.
+/// Returns a schema that rejects every value, for unknown keys. With a plain `false`, editors mark every line of the table
+/// instead of the unknown key.
 pub fn closed() -> Value {
     json!({ "allOf": [false] })
 }
 
-/// A list of `items`, or one of them by itself. `oneOf` would say the same, and an editor then marks all of it instead of the one
-/// item. What `items` says of its own kind (such as `pattern`) holds for one that stands alone as well.
-fn one_or_several(items: &Value) -> Value {
+/// Returns a schema for one item or a list of items. `oneOf` is not used, because editors then mark the whole list instead of the
+/// invalid item. Constraints of `items` such as `pattern` also apply to a single item.
+fn item_or_list(items: &Value) -> Value {
     let mut either = items.clone();
     either["type"] = json!(["array", items["type"]]);
     either["items"] = items.clone();
     either
 }
 
-/// A length of time, as [`humantime`](model::config::Span) reads it.
+/// Returns the schema of a duration, as parsed by [`humantime`](model::config::Span).
 pub fn span() -> Value {
     const UNIT: &str = "(ns|nsec|nanos|us|usec|µs|ms|msec|millis|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|wks?|weeks?|M|months?|y|yrs?|years?)";
     json!({
         "type": "string",
-        "description": "A length of time: `90m`, `36h`, `7d`, `2w`.",
+        "description": "A duration: `90m`, `36h`, `7d`, `2w`.",
         "pattern": format!("^\\s*(0|([0-9]+(\\.[0-9]+)?\\s*{UNIT}\\s*)+)\\s*$"),
     })
 }
 
-/// The schema of rule files.
 pub fn rules() -> Value {
     let on: Vec<String> = On::all().map(|on| on.to_string()).collect();
     let keys = |names: &[&str]| -> serde_json::Map<String, Value> {
@@ -41,7 +40,7 @@ pub fn rules() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Cliffwatch rules",
-        "description": "Rules of Cliffwatch: what to listen to, when to fire, and what to say.",
+        "description": "Rules of Cliffwatch: subscriptions, conditions, and message texts.",
         "type": "object",
         "additionalProperties": closed(),
         "properties": {
@@ -73,17 +72,18 @@ pub fn rules() -> Value {
     })
 }
 
-/// What an editor shows beside each `on`: what it is, and the fields that a rule on it knows, with their units.
-fn about_each_on() -> Vec<String> {
+/// Returns the text that an editor shows for each value of `on`: a description, and its fields with their units.
+fn on_descriptions() -> Vec<String> {
     let entries = reference(None);
     let about = |on: On| {
-        let is_own =
-            |known_by: KnownBy| known_by.meets(on) && !matches!(known_by, KnownBy::Any | KnownBy::OfOneToken | KnownBy::Records);
+        let is_own = |known_by: KnownBy| {
+            known_by.applies_to(on) && !matches!(known_by, KnownBy::Any | KnownBy::OfOneToken | KnownBy::Records)
+        };
         let fields = entries.iter().filter(|entry| entry.kind == ReferenceKind::Field && is_own(entry.known_by));
-        // The nested spelling of the wire says nothing more.
-        let fields = fields.filter(|entry| !entry.about.starts_with("as `"));
+        // Nested names of the API are duplicates.
+        let fields = fields.filter(|entry| !entry.about.starts_with("same as `"));
         let fields: Vec<String> = fields.map(|entry| format!("`{}` ({})", entry.name, entry.unit)).collect();
-        format!("{}. Fields: {}, …", about_on(on), fields.join(", "))
+        format!("{}. Fields: {}, …", describe_on(on), fields.join(", "))
     };
     On::all().map(about).collect()
 }
@@ -95,49 +95,53 @@ fn key(name: &str, on: &[String]) -> Value {
     let texts = |description: &str| json!({ "type": "array", "items": { "type": "string", "minLength": 1 }, "minItems": 1, "description": description });
     match name {
         "alert" => {
-            json!({ "type": "string", "minLength": 1, "maxLength": 200, "description": "The alert's name: label `alertname`." })
+            json!({ "type": "string", "minLength": 1, "maxLength": 200, "description": "The name of the alert, used as the label `alertname`." })
         }
         "id" => json!({
             "type": "string", "minLength": 1, "maxLength": 200,
-            "description": "What the rule is known by. With it, a renamed rule keeps its alerts; without it, `alert` is the id.",
+            "description": "The stable id of the rule. With an id, a renamed rule keeps its alerts. Default: the value of `alert`.",
         }),
         "on" => {
             json!({
-                "enum": on, "x-taplo": { "docs": { "enumValues": about_each_on() } },
-                "description": "What the rule listens to: records, changes of them (`unlock.rescheduled`, `unlock.*`), a token or a group as a whole, or trouble with the source. `cliffwatch fields` lists what each knows.",
+                "enum": on, "x-taplo": { "docs": { "enumValues": on_descriptions() } },
+                "description": "What the rule subscribes to: records, changes of records (`unlock.rescheduled`, `unlock.*`), totals of a token or group, or incidents. `cliffwatch fields` lists the fields of each.",
             })
         }
-        "when" => text("When it fires: CEL over the record's fields, such as `cliffValue >= 5000000 || valueToMarketCap >= 2`."),
-        "clear_when" => text("When a firing alert ends; where it is missing, when `when` no longer holds."),
+        "when" => text(
+            "The condition, a CEL expression over the record's fields, such as `cliffValue >= 5000000 || valueToMarketCap >= 2`.",
+        ),
+        "clear_when" => text("The condition that ends a firing alert. Default: `when` is no longer true."),
         "within" => {
-            let mut within = one_or_several(&self::span());
-            within["description"] = json!("Lead times: one alert for each coming record, told again at each of them.");
+            let mut within = item_or_list(&self::span());
+            within["description"] = json!("Lead times. Each future record has one alert, with a notification at each lead time.");
             within["uniqueItems"] = json!(true);
             within["maxItems"] = json!(64);
             within
         }
-        "since" => span("How old a newly seen burn, buyback or round may be. Default `7d`."),
-        "for" => span("How long the condition must hold before the alert fires."),
-        "keep_firing_for" => span("How long a firing alert goes on after its condition no longer holds."),
+        "since" => span("The maximum age of a new burn, buyback, or funding round. Default `7d`."),
+        "for" => span("The time that the condition must be true before the alert fires."),
+        "keep_firing_for" => span("The time that a firing alert continues after its condition is no longer true."),
         "missing" => {
-            json!({ "enum": ["ignore", "fire"], "description": "What a comparison with a missing field makes of the rule. Default `ignore`: it does not fire." })
+            json!({ "enum": ["ignore", "fire"], "description": "Whether the rule fires if a field in the condition is missing. Default `ignore`: it does not fire." })
         }
-        "tokens" => texts("Tokens by slug, glob (`apt*`) or group (`@portfolio`). Default: every watched token."),
-        "listed_methods" => texts("How the source lists the token: `INTERNAL`, `AI`, `EXTERNAL`; globs."),
-        "allocations" => texts("Recipients by name or category; globs."),
+        "tokens" => texts("Tokens by slug, glob (`apt*`), or group (`@portfolio`). Default: all watched tokens."),
+        "listed_methods" => texts("The source's listing methods: `INTERNAL`, `AI`, `EXTERNAL`, or globs."),
+        "allocations" => texts("Allocations by name or category, or globs."),
         "limit" => {
-            json!({ "type": "integer", "minimum": 1, "maximum": 100_000, "description": "At most so many alerts from one cycle; what is left out is counted in one summary." })
+            json!({ "type": "integer", "minimum": 1, "maximum": 100_000, "description": "The maximum number of alerts from one cycle. A summary counts the others." })
         }
-        "labels" => json!({ "$ref": "#/$defs/texts", "description": "Labels: templates over the record; they route the alert." }),
+        "labels" => json!({ "$ref": "#/$defs/texts", "description": "Labels, used to route the alert. Values are templates." }),
         "annotations" => {
-            json!({ "$ref": "#/$defs/texts", "description": "Texts: templates over the record. `summary` is the first line of every message." })
+            json!({ "$ref": "#/$defs/texts", "description": "Texts of the message. Values are templates. `summary` is the first line of every message." })
         }
-        "receivers" => texts("Receivers by name, past the routes."),
-        "enabled" => json!({ "type": "boolean", "description": "`false` rests the rule. Default `true`." }),
-        "owner" => text("Who answers for the rule."),
-        "expires" => json!({ "description": "The rule rests from then on: a date, or a text such as \"2026-12-31\"." }),
+        "receivers" => texts("Receivers by name, instead of the routes."),
+        "enabled" => json!({ "type": "boolean", "description": "`false` disables the rule. Default `true`." }),
+        "owner" => text("The person or team that owns the rule."),
+        "expires" => {
+            json!({ "description": "The date from which the rule is inactive: a TOML date, or a string such as \"2026-12-31\"." })
+        }
         "level" => {
-            json!({ "type": "array", "items": { "$ref": "#/$defs/level" }, "maxItems": 64, "description": "Levels: the last one that holds sets labels and texts." })
+            json!({ "type": "array", "items": { "$ref": "#/$defs/level" }, "maxItems": 64, "description": "Levels. The last one whose condition is true sets labels and texts." })
         }
         _ => json!({}),
     }

@@ -1,31 +1,32 @@
-//! What a condition or a template looks at, and whether a condition holds of it.
+//! The input of conditions and templates, and the result of a condition.
 
 use chrono::TimeDelta;
 
 use crate::aggregate::Totals;
 use model::{Change, Record, Timestamp, Token, Tracked};
 
-/// What a condition or a template looks at.
+/// The data that a condition or a template reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
-    /// The token; none for an incident of the whole source.
+    /// `None` for an incident of the whole source.
     pub token: Option<&'a Token>,
-    /// The record, after the change where there is one.
+    /// The record. For a change, the record after it.
     pub record: Option<&'a Tracked>,
-    /// The change, for rules on changes.
+    /// Set for rules on changes.
     pub change: Option<&'a Change>,
-    /// The incident, for rules on the source.
+    /// Set for rules on the source.
     pub source: Option<&'a SourceFacts>,
-    /// What the windows of the token or of the group hold, for rules on `token` and `portfolio`.
+    /// Set for rules on `token` and `portfolio`.
     pub totals: Option<&'a Totals>,
-    /// The smallest lead time that holds.
+    /// The shortest lead time that was reached.
     pub lead: Option<&'a Lead>,
-    /// The time of the tick.
+    /// The time of the evaluation.
     pub now: Timestamp,
 }
 
 impl<'a> Scope<'a> {
-    /// The record that plain names such as `cliffValue` are about: of a change, the one after it; where that is gone, before it.
+    /// Returns the record that plain names such as `cliffValue` refer to. For a change, the new record, or the old one if the
+    /// record was removed.
     pub fn record_in_view(&self) -> Option<&'a Record> {
         let side = |of: fn(&Change) -> Option<&Record>| self.change.and_then(of);
         self.record
@@ -35,16 +36,16 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// An incident, as rules `on = "source"` and templates see it.
+/// An incident, as rules with `on = "source"` and templates read it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceFacts {
     /// `unreachable`, `unauthorized`, `held`, `receiver`, …
     pub kind: String,
     pub endpoint: Option<String>,
     pub receiver: Option<String>,
-    /// What failed, for people.
+    /// The failure, in text for people.
     pub message: String,
-    /// Feeds or deliveries concerned.
+    /// The number of affected feeds or deliveries.
     pub count: u32,
     pub since: Timestamp,
 }
@@ -52,16 +53,16 @@ pub struct SourceFacts {
 /// A lead time of `within`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lead {
-    /// As the rule writes it: `7d`.
+    /// The text in the rule: `7d`.
     pub text: String,
     pub span: TimeDelta,
 }
 
-/// Whether a condition holds.
+/// The result of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Truth {
     True,
     False,
-    /// Nothing can be said: these fields are missing.
+    /// Neither true nor false, because these fields have no value.
     Missing(Vec<&'static str>),
 }

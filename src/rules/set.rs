@@ -1,4 +1,4 @@
-//! The rules at work, as one set that cannot be wrong.
+//! A set of checked rules.
 
 use std::sync::Arc;
 
@@ -14,18 +14,16 @@ use super::rule::Rule;
 
 #[derive(Debug, Default)]
 pub struct RuleSet {
-    /// In the order of files and lines; disabled ones are left out.
+    /// Sorted by file and line, without disabled rules.
     pub rules: Vec<Rule>,
-    /// From what moves to the rules that may care.
     pub index: Index,
-    /// All windows that rules on `token` and `portfolio` ask for, in order.
+    /// The windows that rules on `token` and `portfolio` read, sorted.
     pub windows: Arc<[Window]>,
-    /// All distances from the latest burn or buyback at which such a rule may turn.
+    /// The times since the latest burn or buyback at which the result of such a rule can change.
     pub since: Vec<(Flow, TimeDelta)>,
 }
 
 impl RuleSet {
-    /// A set of rules, with what is worked out over all of them.
     pub fn of(rules: Vec<Rule>) -> Self {
         let index = Index::of(&rules);
         let mut dependencies = Dependencies::default();
@@ -40,28 +38,20 @@ impl RuleSet {
         Self { index, windows: dependencies.windows.into(), since: since.collect(), rules }
     }
 
-    /// The rules that listen to `on`, in their order.
+    /// Returns the rules with exactly this `on`, in the order of the set.
     pub fn on(&self, on: On) -> impl Iterator<Item = &Rule> {
         self.index.on(on).iter().filter_map(|place| self.rules.get(*place))
     }
 
-    /// Whether any rule hears of a resource: of its records, their changes, or of windows over them.
-    pub fn hears(&self, resource: Resource) -> bool {
-        let is_of = |flow: Flow| {
-            let of = match flow {
-                Flow::Ahead => Resource::Unlock,
-                Flow::Emitted => Resource::Emission,
-                Flow::Burned => Resource::Burn,
-                Flow::BoughtBack => Resource::Buyback,
-            };
-            of == resource
-        };
+    /// Returns `true` if a rule subscribes to the resource: to its records, their changes, or windows over them.
+    pub fn subscribes_to(&self, resource: Resource) -> bool {
+        let is_of = |flow: Flow| flow.resource() == resource;
         self.rules.iter().any(|rule| rule.on.resource() == Some(resource))
             || self.windows.iter().any(|window| is_of(window.flow))
             || self.since.iter().any(|(flow, _)| is_of(*flow))
     }
 
-    /// Whether any rule looks at tokens or groups as a whole.
+    /// Returns `true` if a rule is on `token` or `portfolio`.
     pub fn has_aggregates(&self) -> bool {
         !self.index.on(On::Token).is_empty() || !self.index.on(On::Portfolio).is_empty()
     }

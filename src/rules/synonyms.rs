@@ -1,6 +1,6 @@
-//! What people call things, and what they are called here: suggestions by meaning, where letters do not help.
+//! Suggestions by meaning for unknown words, for cases in which spelling does not help.
 
-/// Words that begin an `on`.
+/// Other words for the first word of `on`.
 const SUBJECTS: [(&str, &str); 22] = [
     ("unlocks", "unlock"),
     ("cliff", "unlock"),
@@ -26,7 +26,7 @@ const SUBJECTS: [(&str, &str); 22] = [
     ("api", "source"),
 ];
 
-/// Kinds of change, without the record that they are of.
+/// Other words for the kinds of change.
 const KINDS: [(&str, &str); 26] = [
     ("moved", "rescheduled"),
     ("delayed", "rescheduled"),
@@ -56,7 +56,7 @@ const KINDS: [(&str, &str); 26] = [
     ("any", "*"),
 ];
 
-/// Names in conditions and texts; of several, the first that is known where it is asked.
+/// Other words for names in conditions and templates. Of several meanings, the first that the rule knows is suggested.
 const NAMES: [(&str, &[&str]); 33] = [
     ("lastbuyback.days", &["lastBuyback.daysSince"]),
     ("lastbuyback.age", &["lastBuyback.daysSince"]),
@@ -93,27 +93,27 @@ const NAMES: [(&str, &[&str]); 33] = [
     ("recipients", &["allocations"]),
 ];
 
-/// The word without case and without `_`: `market_cap` is `marketcap`.
-fn plain(word: &str) -> String {
+/// Returns the word in lower case and without `_`: `market_cap` becomes `marketcap`.
+fn normalize(word: &str) -> String {
     word.chars().filter(|c| *c != '_').flat_map(char::to_lowercase).collect()
 }
 
 fn find<T: Copy>(table: &[(&str, T)], word: &str) -> Option<T> {
-    let word = plain(word);
+    let word = normalize(word);
     table.iter().find(|(known, _)| *known == word).map(|(_, meant)| *meant)
 }
 
-/// What a rule listens to, of the word that begins its `on`.
+/// Returns the first word of `on` that `word` means.
 pub fn subject(word: &str) -> Option<&'static str> {
     find(&SUBJECTS, word)
 }
 
-/// The kind of change that is meant.
+/// Returns the change kind that `word` means, or `*` for any kind.
 pub fn kind(word: &str) -> Option<&'static str> {
     find(&KINDS, word)
 }
 
-/// The name that is meant, among those that are known.
+/// Returns the name that `word` means, if it is among the known names.
 pub fn name(word: &str, known: &[&'static str]) -> Option<&'static str> {
     find(&NAMES, word)?.iter().copied().find(|meant| known.contains(meant))
 }

@@ -1,8 +1,8 @@
-//! Templates of labels and annotations: minijinja over the same words that conditions know.
+//! Templates of labels and annotations: minijinja with the same names as conditions.
 //!
-//! A template is tried twice at load, with a record that has every field and with one that has none. A name that nothing has is an
-//! error there; at run time a missing field is none and reads "unknown". Work, recursion and output are bounded. Text of the source
-//! stays plain text here: it is escaped where it is delivered.
+//! At load, a template is rendered twice: with a record that has every field, and with one that has none. Unknown names are
+//! errors. At run time, a missing field is `none` and renders as "unknown". Work, recursion, and output size are limited. Source
+//! text is not escaped here, but by the sender.
 
 mod bounds;
 mod check;
@@ -25,22 +25,21 @@ use engine::describe;
 pub use filters::EXAMPLES as FILTER_EXAMPLES;
 pub use sample::SampleScope;
 
-/// Longest value of a label, characters.
+/// The maximum length of a label value, in characters.
 const MAX_LABEL: usize = 512;
 
-/// A template that has been checked, by its name in the engine.
 #[derive(Clone, Debug)]
 pub struct Template {
     engine: Arc<TemplateEngine>,
     source: Arc<str>,
-    /// The same within bounds, as it is rendered.
+    /// The source with added size checks. This is the text that is rendered.
     guarded: Arc<str>,
-    /// Windows that it asks for: known at load, so that they are worked out before it is rendered.
+    /// The windows that the template reads. They are known at load, so that their sums are computed before rendering.
     pub windows: Vec<Window>,
 }
 
 impl Template {
-    /// Its text where it is the same for every record.
+    /// Returns the text if it is the same for every record.
     pub fn constant(&self) -> Option<&str> {
         let is_plain = !["{{", "{%", "{#"].iter().any(|open| self.source.contains(open));
         is_plain.then_some(&*self.source)
@@ -50,7 +49,7 @@ impl Template {
         self.engine.render(&self.guarded, context.clone()).map_err(|error| describe(&error))
     }
 
-    /// Renders a label: one line.
+    /// Renders the template as a label, on one line.
     pub fn label(&self, context: &Value) -> Result<String, String> {
         let text = self.annotation(context)?;
         Ok(text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_LABEL).collect())

@@ -17,7 +17,7 @@ use super::template::{Template, TemplateEngine};
 use super::*;
 use crate::aggregate::{Flow, Totals, Window};
 use model::{
-    AllocationChange, Change, ChangeKind, Diagnostic, Fact, ReceiverName, Record, RecordKey, Resource, RuleId, Severity,
+    AllocationChange, Change, ChangeKind, Diagnostic, DiagnosticLevel, Fact, ReceiverName, Record, RecordKey, Resource, RuleId,
     SourceText, Timestamp, Token, TokenId, Tracked, wire,
 };
 
@@ -40,7 +40,7 @@ fn load_files(files: &[(&str, &str)]) -> LoadedRules {
     load(&files, &Surroundings { receivers: &receivers, groups: &groups(), now: at("2026-03-09") })
 }
 
-/// The one problem of a text: what the caret covers, the message and the help.
+/// Returns the only problem of a text: the text that its span covers, the message, and the help.
 fn only_problem(text: &str) -> (String, String, String) {
     let loaded = load_text(text);
     assert_eq!(loaded.diagnostics.len(), 1, "{:#?}", loaded.diagnostics);
@@ -49,7 +49,7 @@ fn only_problem(text: &str) -> (String, String, String) {
     (covered, problem.message.clone(), problem.help.clone().unwrap_or_default())
 }
 
-/// The one problem of a condition of a rule on `on`.
+/// Returns the only problem of the condition of a rule with this `on`.
 fn condition_problem(on: &str, when: &str) -> (String, String, String) {
     only_problem(&format!("[[rule]]\nalert = \"A\"\non = \"{on}\"\nwhen = '''{when}'''\n"))
 }
@@ -114,14 +114,14 @@ fn starters() -> Vec<(&'static str, &'static str)> {
 }
 
 #[test]
-fn the_starter_rules_load_without_a_warning() {
+fn starter_rules_load_without_warnings() {
     let loaded = load_files(&starters());
     assert_eq!(loaded.diagnostics, Vec::<Diagnostic>::new());
     assert!(loaded.set.rules.len() >= 10);
 }
 
 #[test]
-fn the_starter_rules_tell_a_big_cliff_in_one_line() {
+fn starter_rule_renders_a_big_cliff() {
     let loaded = load_files(&starters());
     let big = loaded.set.rules.iter().find(|rule| rule.name == "BigCliffAhead").expect("the rule");
     let (token, record) = (arb(), record(Resource::Unlock, CLIFF));
@@ -135,5 +135,5 @@ fn the_starter_rules_tell_a_big_cliff_in_one_line() {
     assert_eq!(rendered.annotations["summary"], "ARB: $33.15M (2.77% of market cap) to unlock on 16 Mar 2026");
     assert_eq!(rendered.annotations["description"], "92.65M ARB for Team + Advisors (56.13M), Investors (36.52M).");
     let insiders = loaded.set.rules.iter().find(|rule| rule.name == "InsiderUnlockAhead").expect("the rule");
-    assert_eq!(insiders.holds(&scope), Truth::False, "the big cliff tells it");
+    assert_eq!(insiders.holds(&scope), Truth::False, "another rule covers the big cliff");
 }

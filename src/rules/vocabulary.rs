@@ -1,4 +1,4 @@
-//! Which names a rule may use: those of its record, of the token, and of the change or incident that it listens to.
+//! The names that a rule can use: fields of its record, token, change, or incident.
 
 use crate::aggregate::{Flow, Totals};
 use model::{ChangeKind, Resource, closest};
@@ -9,7 +9,7 @@ use super::getter::{GetBool, GetFact, GetNumber, GetText, GetTexts, GetTime, Ite
 use super::on::On;
 use super::synonyms;
 
-/// Names and types for one `on`.
+/// The names of rules with one `on`.
 #[derive(Clone, Copy, Debug)]
 pub struct Vocabulary {
     on: On,
@@ -27,7 +27,7 @@ pub enum KnownName {
     Computed(Computed),
 }
 
-/// A name that no field stands behind.
+/// A name whose value is computed, not read from a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Computed {
     Now,
@@ -38,33 +38,33 @@ pub enum Computed {
     Lead,
 }
 
-/// Names that are known whatever a rule listens to.
+/// The computed names of all rules.
 pub const ALWAYS: [(&str, Computed); 1] = [("now", Computed::Now)];
 
-/// Names that need a record.
+/// The computed names of rules on records and changes.
 pub const OF_RECORDS: [(&str, Computed); 3] =
     [("daysUntil", Computed::DaysUntil), ("daysSince", Computed::DaysSince), ("lead", Computed::Lead)];
 
-/// Names that need a token's or a group's totals, beside their fields.
+/// The computed names of rules on tokens and groups.
 pub const OF_TOTALS: [(&str, Computed); 2] = [
     ("lastBurn.daysSince", Computed::SinceLatest(Flow::Burned)),
     ("lastBuyback.daysSince", Computed::SinceLatest(Flow::BoughtBack)),
 ];
 
-/// The function beside those over windows that only rules on tokens and groups have.
+/// The function that returns a token's share of a group. Only rules on `token` have it.
 pub const SHARE: &str = "share";
 
-/// What `change.from` and `change.to` hold.
+/// The type of `change.from` and `change.to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FactType {
     Amount,
     Time,
     Text,
-    /// The rule hears several kinds, or the kind has several.
+    /// The rule subscribes to several change kinds, or the kind has several types.
     Any,
 }
 
-/// What a field means as a name: where it is read from (of a record, which one), under which name, of which type.
+/// Makes a [`KnownName`] from a field definition and the object that it is read from.
 macro_rules! known_name {
     ($place:ident $(($side:expr))?, $field:expr, $name:expr, $fact_type:expr) => {
         match $field.read {
@@ -84,17 +84,16 @@ impl Vocabulary {
         Self { on }
     }
 
-    /// Functions over a window, and `share`: what may be called beside the functions that every condition has.
+    /// Returns the functions that only rules on tokens and groups have: the window functions and `share`.
     pub fn functions(&self) -> Vec<&'static str> {
         if self.has_windows() { Flow::ALL.into_iter().map(Flow::as_str).chain([SHARE]).collect() } else { Vec::new() }
     }
 
-    /// Whether windows can be asked for.
     pub fn has_windows(&self) -> bool {
         self.on.has_windows()
     }
 
-    /// The tables of the totals that this `on` has.
+    /// Returns the fields of the totals, if the rule has totals.
     fn totals(&self) -> impl Iterator<Item = &'static FieldDef<Totals>> {
         let (common, own): (&'static [_], &'static [_]) = match self.on {
             On::Token => (fields::TOTALS, fields::TOTALS_OF_TOKEN),
@@ -108,14 +107,13 @@ impl Vocabulary {
         matches!(self.on, On::Change(..))
     }
 
-    /// The names that no field stands behind.
     fn computed(&self) -> impl Iterator<Item = (&'static str, Computed)> {
         let of_records: &[_] = if self.on.resource().is_some() { &OF_RECORDS } else { &[] };
         let of_totals: &[_] = if self.has_windows() { &OF_TOTALS } else { &[] };
         of_records.iter().chain(of_totals).chain(&ALWAYS).copied()
     }
 
-    /// The meaning of a dotted name.
+    /// Looks up a dotted name.
     pub fn find(&self, path: &str) -> Option<KnownName> {
         if let Some((_, computed)) = self.computed().find(|(name, _)| *name == path) {
             return Some(KnownName::Computed(computed));
@@ -157,7 +155,7 @@ impl Vocabulary {
         Some(known_name!(Record(side), field, name, FactType::Any))
     }
 
-    /// What `from` and `to` hold for the kind of change that the rule hears.
+    /// Returns the type of `change.from` and `change.to` for the rule's change kind.
     pub fn fact_type(&self) -> FactType {
         match self.on {
             On::Change(_, Some(ChangeKind::Rescheduled | ChangeKind::SeriesShifted | ChangeKind::Restructured)) => FactType::Time,
@@ -167,7 +165,7 @@ impl Vocabulary {
         }
     }
 
-    /// All names, in the order in which a person would look for them.
+    /// Returns all names, the most relevant first.
     pub fn all(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
         if let Some(resource) = self.on.resource() {
@@ -191,52 +189,54 @@ impl Vocabulary {
         names
     }
 
-    /// Why a name is unknown here although it is a name elsewhere, and what to do: known words in the wrong place.
-    pub fn misplaced(&self, path: &str) -> Option<String> {
+    /// Returns a suggestion if the name is valid in other rules. `None` if it is not.
+    pub fn other_rules_hint(&self, path: &str) -> Option<String> {
         let root = path.split('.').next().unwrap_or(path);
         let is_window = Flow::parse(root).is_some();
         let is_of_totals = is_window
-            || Flow::ALL.into_iter().any(|flow| flow.latest_word() == Some(root))
+            || Flow::ALL.into_iter().any(|flow| flow.latest_name() == Some(root))
             || matches!(root, "tokens" | "group" | SHARE);
         match root {
             "change" | "old" | "new" if !self.is_change() => {
-                return Some(format!("`{root}` is known to rules on changes only, such as `on = \"unlock.rescheduled\"`"));
+                return Some(format!("`{root}` is only available in rules on changes, such as `on = \"unlock.rescheduled\"`"));
             }
-            "source" if self.on != On::Source => return Some("`source` is known to rules with `on = \"source\"` only".into()),
+            "source" if self.on != On::Source => {
+                return Some("`source` is only available in rules with `on = \"source\"`".into());
+            }
             _ if is_window && self.has_windows() => {
-                return Some(format!("ask for a window, and for its `amount`, `value` or `count`: `{root}(\"30d\").value`"));
+                return Some(format!("add the window length and one of `amount`, `value`, or `count`: `{root}(\"30d\").value`"));
             }
             SHARE if self.on == On::Token => {
-                return Some("name the group: `share(\"portfolio\")` is the percent of its market cap".into());
+                return Some("add the group: `share(\"portfolio\")` is the percentage of its market cap".into());
             }
             _ if is_of_totals && !self.has_windows() => {
-                return Some(format!("`{root}` is known to rules with `on = \"token\"` or `on = \"portfolio\"` only"));
+                return Some(format!("`{root}` is only available in rules with `on = \"token\"` or `on = \"portfolio\"`"));
             }
             "token" if self.on == On::Portfolio => {
-                return Some("a portfolio has many tokens: ask `tokens.exists(t, t.symbol == \"ARB\")`".into());
+                return Some("a portfolio has many tokens: use `tokens.exists(t, t.symbol == \"ARB\")`".into());
             }
             _ if self.on == On::Portfolio && fields::TOTALS_OF_TOKEN.iter().any(|field| field.name == root) => {
-                return Some(format!("tokens of different kinds cannot be added up: ask `tokens.exists(t, t.{root} > …)`"));
+                return Some(format!("amounts of different tokens cannot be added: use `tokens.exists(t, t.{root} > …)`"));
             }
             _ => {}
         }
         let owner = Resource::ALL.into_iter().find(|resource| {
             Some(*resource) != self.on.resource() && fields::of_record(*resource).iter().any(|field| field.name == path)
         })?;
-        Some(format!("`{path}` is a field of `{owner}` records; this rule listens to `{}`", self.on))
+        Some(format!("`{path}` is a field of `{owner}` records, but this rule has `on = \"{}\"`", self.on))
     }
 
-    /// The names below a word that is an object here: `token`, `cliffUnlocks`.
+    /// Returns the names inside an object, such as `token` or `cliffUnlocks`.
     pub fn below(&self, path: &str) -> Vec<&'static str> {
         let prefix = format!("{path}.");
         self.all().into_iter().filter(|name| name.starts_with(&prefix)).collect()
     }
 }
 
-/// What to say of a name that nothing has.
+/// Returns the message and the suggestion for an unknown name.
 pub fn unknown_name(path: &str, names: &[&'static str]) -> (String, String) {
-    let message = format!("nothing is called `{path}`");
-    // A nested name that is known under its last word alone, or the other way round.
+    let message = format!("unknown name `{path}`");
+    // The name may be known only without its prefix, or only with one.
     let last = path.rsplit('.').next().unwrap_or(path);
     let near = synonyms::name(path, names)
         .or_else(|| closest(path, names.iter().copied()))
@@ -246,7 +246,7 @@ pub fn unknown_name(path: &str, names: &[&'static str]) -> (String, String) {
         Some(near) => format!("did you mean `{near}`?"),
         None => {
             let shown: Vec<&str> = names.iter().copied().filter(|name| !name.contains('.')).take(12).collect();
-            format!("known are {}, …", shown.join(", "))
+            format!("known names: {}, …", shown.join(", "))
         }
     };
     (message, help)

@@ -1,4 +1,4 @@
-//! The data that comes with the program: the folder `data/`, compiled in, so that an installed binary has it as well.
+//! The bundled data: the folder `data/`, compiled into the program.
 
 use std::{borrow::Cow, io};
 
@@ -10,7 +10,7 @@ macro_rules! files {
     };
 }
 
-/// In the order in which an import reads them: the token list first.
+/// The files in the order of an import, with the token list first.
 pub(super) const FILES: &[(&str, &str)] = files![
     "tokens.json",
     "prices.json",
@@ -144,7 +144,7 @@ pub(super) const FILES: &[(&str, &str)] = files![
     "investors.json",
 ];
 
-/// The files of `data/`, for [`Service::import`](crate::Service::import). Real schedules; `data/README.md` says whence.
+/// Returns the files of `data/` for [`Service::import`](crate::Service::import). See `data/README.md` for the sources.
 pub fn bundled() -> impl Iterator<Item = io::Result<SourceFile>> {
     FILES.iter().map(|(path, text)| Ok(SourceFile { path: (*path).to_owned(), text: Cow::Borrowed(*text) }))
 }

@@ -1,10 +1,11 @@
-//! Counts credits. Whoever is to be counted joins a queue, and whoever finds it empty counts for all who have come until the others
-//! that were ready had their turn: one commit for each crowd, and no other thread to wake. The file holds the truth at any time; nothing
-//! is counted in memory, and nobody is answered before the commit.
+//! Counts credits in the database.
 //!
-//! So the death of the process loses no count and adds none, but for requests that were counted and not yet answered, at most one for
-//! each open connection. A thread of its own brings the counts to disk within [`SYNC_EVERY`]: a loss of power may give away what was used
-//! in that time, and never charges for more than was asked.
+//! Requests enter a queue. The first request in an empty queue starts a task that counts all queued requests in one transaction, so
+//! that one commit serves many requests. A response is sent only after the commit. If the process dies, each open connection can have
+//! at most one request that is counted but has no response.
+//!
+//! A thread syncs the commits to disk every [`SYNC_INTERVAL`]. A power failure can lose the credits counted in that time, but never
+//! charges for requests that were not made.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
@@ -15,28 +16,26 @@ use crate::{http::blocking, key_gate::KeyHash, refusal::Refusal};
 use model::Timestamp;
 use store::catalog::{Catalog, CatalogError, KeyUsage};
 
-/// Requests counted in one transaction.
-const MAX_BATCH: usize = 256;
+/// The maximum number of requests counted in one transaction.
+const MAX_COUNTED: usize = 256;
 
-/// Requests that may wait to be counted; more are told to come again.
+/// The maximum length of the queue. Further requests are rejected with 503.
 const MAX_WAITING: usize = 8192;
 
-/// How long counts may be in the hands of the system alone.
-const SYNC_EVERY: Duration = Duration::from_secs(1);
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct CreditCounter {
     keys: Arc<Catalog>,
     queue: Mutex<ChargeQueue>,
-    /// To the thread that brings counts to disk, once there is something to bring.
+    /// Wakes the sync thread, which starts with the first request. `None` if the thread cannot start.
     syncer: OnceLock<Option<mpsc::SyncSender<()>>>,
 }
 
-/// Who waits to be counted.
 #[derive(Debug, Default)]
 struct ChargeQueue {
     requests: Vec<ChargeRequest>,
-    /// Whether somebody counts already.
+    /// Whether a counting task is running.
     is_counting: bool,
 }
 
@@ -56,23 +55,23 @@ impl CreditCounter {
         &self.keys
     }
 
-    /// Uses up one credit of a key. What comes back was committed.
+    /// Charges one credit to a key. Returns after the commit.
     pub async fn use_credit(self: &Arc<Self>, hash: KeyHash, now: Timestamp) -> Result<KeyUsage, Refusal> {
         let (reply, counted) = oneshot::channel();
         if self.queue(ChargeRequest { hash, now, reply })? {
-            // A task of its own: this request may be given up while it waits.
+            // The counting task must go on if the client of this request disconnects.
             tokio::spawn(count(self.clone()));
         }
         match counted.await {
             Ok(Ok(Some(usage))) => Ok(usage),
-            // Spent, or revoked since it was let in.
+            // The quota is exhausted, or the key was revoked in the meantime.
             Ok(Ok(None)) => {
                 let keys = self.keys.clone();
                 let row = blocking(move || Ok(keys.key(&hash, now)?)).await?;
-                Err(row.map_or_else(Refusal::keyless, |row| Refusal::spent(row.reset_at, now)))
+                Err(row.map_or_else(Refusal::invalid_key, |row| Refusal::quota_exhausted(row.reset_at, now)))
             }
             Ok(Err(())) | Err(_) => {
-                Err(Refusal { message: "the service cannot count this request now: ask again later".into(), ..Refusal::busy() })
+                Err(Refusal { message: "the service cannot count this request right now: retry later".into(), ..Refusal::busy() })
             }
         }
     }
@@ -81,7 +80,7 @@ impl CreditCounter {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a request into the queue. Answers whether somebody has to count now.
+    /// Queues a request. Returns whether the caller must start a counting task.
     fn queue(&self, request: ChargeRequest) -> Result<bool, Refusal> {
         self.syncer.get_or_init(|| open_syncer(self.keys.clone())).as_ref().ok_or_else(Refusal::busy)?;
         let mut queue = self.lock();
@@ -92,19 +91,19 @@ impl CreditCounter {
         Ok(!std::mem::replace(&mut queue.is_counting, true))
     }
 
-    /// The next to be counted together; none where nobody waits, and then somebody else will count next.
+    /// Takes the next batch of requests. Returns `None` if the queue is empty, which ends the counting task.
     fn batch(&self) -> Option<Vec<ChargeRequest>> {
         let mut queue = self.lock();
         if queue.requests.is_empty() {
             queue.is_counting = false;
             return None;
         }
-        let size = queue.requests.len().min(MAX_BATCH);
+        let size = queue.requests.len().min(MAX_COUNTED);
         Some(queue.requests.drain(..size).collect())
     }
 
-    /// Counts, without a wait where nobody else writes. Such a commit takes some microseconds, less than a thread takes to wake; where
-    /// another process holds the database, a thread waits for it.
+    /// Charges the keys of a batch. A commit takes only microseconds unless another process has locked the database, so it is tried on
+    /// this thread first. A blocking thread waits for the lock.
     async fn charge(self: &Arc<Self>, hashes: Vec<KeyHash>, now: Timestamp) -> Result<Vec<Option<KeyUsage>>, ChargeError> {
         let at_once = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.keys.try_charge(&hashes, now)));
         if let Some(usages) = at_once.map_err(|_| ChargeError::Panicked)?? {
@@ -116,7 +115,6 @@ impl CreditCounter {
     }
 }
 
-/// Why a batch was not counted.
 #[derive(Debug, thiserror::Error)]
 enum ChargeError {
     #[error(transparent)]
@@ -125,13 +123,13 @@ enum ChargeError {
     Panicked,
 }
 
-/// Counts all who are in line, until nobody is.
+/// Counts queued requests until the queue is empty.
 async fn count(counter: Arc<CreditCounter>) {
     loop {
-        // Those that are ready to be counted too get in line meanwhile.
+        // Lets other ready requests enter the queue first.
         tokio::task::yield_now().await;
         let Some(mut batch) = counter.batch() else { return };
-        // Whoever is gone pays nothing.
+        // Disconnected clients are not charged.
         batch.retain(|request| !request.reply.is_closed());
         if batch.is_empty() {
             continue;
@@ -141,16 +139,16 @@ async fn count(counter: Arc<CreditCounter>) {
         match counter.charge(hashes, now).await {
             Ok(usages) => {
                 for (request, usage) in batch.into_iter().zip(usages) {
-                    // Whoever asked may be gone.
+                    // Fails if the client disconnected.
                     let _ = request.reply.send(Ok(usage));
                 }
                 if let Some(Some(syncer)) = counter.syncer.get() {
-                    // Full: it knows already.
+                    // Fails if a sync is already scheduled.
                     let _ = syncer.try_send(());
                 }
             }
             Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, requests = batch.len(), "credits could not be counted");
+                tracing::error!(error = &error as &dyn std::error::Error, requests = batch.len(), "cannot count credits");
                 for request in batch {
                     let _ = request.reply.send(Err(()));
                 }
@@ -159,23 +157,23 @@ async fn count(counter: Arc<CreditCounter>) {
     }
 }
 
-/// Starts the thread that brings counts to disk. It ends with the last service that could tell it something.
+/// Starts the sync thread, which ends when the sender is dropped. Returns `None` if it cannot start.
 fn open_syncer(keys: Arc<Catalog>) -> Option<mpsc::SyncSender<()>> {
     let (syncer, counted) = mpsc::sync_channel::<()>(1);
     let syncing = move || {
         while counted.recv().is_ok() {
-            std::thread::sleep(SYNC_EVERY);
-            // Whatever was counted until here is synced below.
+            std::thread::sleep(SYNC_INTERVAL);
+            // The sync below covers everything counted so far.
             let _ = counted.try_recv();
             if let Err(error) = keys.sync() {
-                tracing::error!(error = &error as &dyn std::error::Error, "credits are counted, but not brought to disk");
+                tracing::error!(error = &error as &dyn std::error::Error, "cannot sync counted credits to disk");
             }
         }
     };
     match std::thread::Builder::new().name("cliffwatch-sync".into()).spawn(syncing) {
         Ok(_) => Some(syncer),
         Err(error) => {
-            tracing::error!(%error, "cannot start the thread that brings credits to disk");
+            tracing::error!(%error, "cannot start the thread that syncs credits to disk");
             None
         }
     }

@@ -1,4 +1,4 @@
-//! A data folder on disk, as an import reads it and an export writes it.
+//! A data folder on disk, which an export writes and an import reads.
 
 use std::borrow::Cow;
 use std::io::Read as _;
@@ -8,29 +8,26 @@ use std::{fs, io};
 use crate::ImportError;
 use model::file_kind::{check_regular, open_regular};
 
-/// Largest file that is read, bytes.
 const MAX_FILE_BYTES: u64 = 256 << 20;
-/// Files of one folder.
 const MAX_FILES: usize = 200_000;
 pub const TOKENS: &str = "tokens.json";
 /// Prices and market caps.
 pub const PRICES: &str = "prices.json";
-/// Investors with their rounds.
+/// Investors with their funding rounds.
 pub const INVESTORS: &str = "investors.json";
-/// What the folder does not know: a list of [`DataGap`](crate::import::DataGap)s.
+/// Data that the folder does not cover: a list of [`DataGap`](crate::import::DataGap)s.
 pub const GAPS: &str = "gaps.json";
-/// Folders with one file a token.
+/// The subfolders with one file per token.
 pub const FOLDERS: [&str; 5] = ["unlock-events", "allocations", "daily-emission", "burn", "buyback"];
 
 #[derive(Clone, Debug)]
 pub struct SourceFile {
-    /// Place in the folder, with `/` between the parts: `unlock-events/aptos.json`.
+    /// The path within the folder, separated by `/`: `unlock-events/aptos.json`.
     pub path: String,
-    /// What is in it.
     pub text: Cow<'static, str>,
 }
 
-/// A data folder on disk: hands out its files one at a time, the token list first.
+/// A data folder on disk. Iterates over its files, with the token list first.
 #[derive(Debug)]
 pub struct DataFolder {
     root: PathBuf,
@@ -39,8 +36,11 @@ pub struct DataFolder {
 }
 
 impl DataFolder {
-    /// Looks what is in the folder. Fails where it is no folder, or has no token list, or cannot be read, or holds what is never read: a
-    /// pipe, a device, a file beyond bounds, or a link to one of these. So that is known before anything is taken in.
+    /// Lists the files of the folder and checks all of them before anything is imported.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the folder cannot be read or has no token list, or if a file is too large or not a regular file.
     pub fn open(root: &Path) -> Result<Self, ImportError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -65,7 +65,7 @@ impl DataFolder {
                     names.push(format!("{folder}/{name}"));
                 }
                 if files.len() + names.len() > MAX_FILES {
-                    let many = io::Error::new(io::ErrorKind::FileTooLarge, format!("there are more than {MAX_FILES} files"));
+                    let many = io::Error::new(io::ErrorKind::FileTooLarge, format!("more than {MAX_FILES} files"));
                     return Err(failed(&path)(many));
                 }
             }
@@ -84,24 +84,23 @@ impl DataFolder {
         Ok(Self { root: root.to_owned(), count: files.len(), files: files.into_iter() })
     }
 
-    /// Files in all, for a progress bar.
+    /// Returns the number of files, for a progress bar.
     pub fn file_count(&self) -> usize {
         self.count
     }
 
     fn read(&self, file: &str) -> io::Result<SourceFile> {
         let path = self.root.join(file);
-        let told = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-        // Looked at again: it may have become another since the folder was opened.
-        let opened = open_regular(&path).map_err(told)?;
-        readable(&opened.metadata().map_err(told)?).map_err(told)?;
+        let with_path = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        // The file may have changed since the folder was opened.
+        let opened = open_regular(&path).map_err(with_path)?;
+        readable(&opened.metadata().map_err(with_path)?).map_err(with_path)?;
         let mut bytes = Vec::new();
-        opened.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(told)?;
+        opened.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(with_path)?;
         if bytes.len() as u64 > MAX_FILE_BYTES {
-            return Err(told(too_large(format_args!("more than {MAX_FILE_BYTES}"))));
+            return Err(with_path(too_large(format_args!("more than {MAX_FILE_BYTES}"))));
         }
-        let text = model::text::utf8(bytes)
-            .map_err(|problem| told(io::Error::new(io::ErrorKind::InvalidData, format!("it is {problem}"))))?;
+        let text = model::text::utf8(bytes).map_err(|problem| with_path(io::Error::new(io::ErrorKind::InvalidData, problem)))?;
         Ok(SourceFile { path: file.to_owned(), text: text.into() })
     }
 }
@@ -112,7 +111,7 @@ fn readable(metadata: &fs::Metadata) -> io::Result<()> {
 }
 
 fn too_large(bytes: impl std::fmt::Display) -> io::Error {
-    io::Error::new(io::ErrorKind::FileTooLarge, format!("it has {bytes} bytes; {MAX_FILE_BYTES} at most are read"))
+    io::Error::new(io::ErrorKind::FileTooLarge, format!("{bytes} bytes exceed the limit of {MAX_FILE_BYTES}"))
 }
 
 impl Iterator for DataFolder {

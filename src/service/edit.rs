@@ -1,45 +1,39 @@
-//! Changes of the data in the words of the domain, for the demo and for tests: the source corrects a schedule.
+//! Edits the data for the demo and for tests, for example to correct a schedule.
 //!
-//! Each change carries through what depends on it: totals of the event, values at its price, the allocation table, the totals of the
-//! token list, `latestUpdateDate` of the event and `lastUpdatedDate` of the token. Stored daily emission of a token whose schedule
-//! changed is dropped, so that it is made from the schedule from then on.
+//! Each edit also updates everything that depends on it: totals and values of the event, the allocation table, the totals of the token
+//! list, `latestUpdateDate` of the event, and `lastUpdatedDate` of the token. An edit of a schedule deletes the stored daily emission,
+//! which is then computed from the schedule.
 
-mod carry;
+mod allocations;
 mod event;
-#[cfg(any(test, feature = "faults"))]
+#[cfg(any(test, feature = "test-edits"))]
 mod fixture;
 
 use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
 
-use carry::amounts;
+use allocations::amounts;
 use model::wire::{Burn, Buyback, Emission, TokenItem, UnlockEvent};
 use model::{Resource, Timestamp};
 use store::catalog::{CatalogChange, CatalogError, CatalogRecord};
 use store::facts::{DateRange, FactsError, SupplyFacts as _};
 
-/// A change that makes no sense for the data.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// The database, while it was read.
     #[error(transparent)]
     SupplyFacts(#[from] FactsError),
     #[error("token \"{0}\" is not in the data")]
     UnknownToken(String),
     #[error("token \"{token}\" has no unlock event at {at}")]
-    UnknownEvent {
-        token: String,
-        /// When.
-        at: Timestamp,
-    },
-    #[error("a token of the list needs an id")]
+    UnknownEvent { token: String, at: Timestamp },
+    #[error("the token or investor has no id")]
     NoId,
 }
 
-/// A transaction of changes.
+/// A transaction of edits.
 #[derive(Debug)]
 pub struct Edit<'a> {
     draft: &'a CatalogChange<'a>,
@@ -53,7 +47,7 @@ impl<'a> Edit<'a> {
         Self { draft, now, touched: BTreeSet::new(), silent: false }
     }
 
-    /// Marks what was touched as updated now: later than before in any case, so that a change within the same second is seen.
+    /// Sets `lastUpdatedDate` of the edited tokens to now, or one second later than before, so that every edit changes it.
     pub(crate) fn finish(self) -> Result<(), EditError> {
         if self.silent {
             return Ok(());
@@ -67,33 +61,31 @@ impl<'a> Edit<'a> {
         Ok(())
     }
 
-    /// Ids of the list.
     pub fn tokens(&self) -> Result<Vec<TokenItem>, EditError> {
         Ok(self.draft.tokens()?)
     }
 
-    /// The schedule of a token, oldest first.
+    /// Returns the schedule of a token, oldest event first.
     pub fn events(&self, token: &str) -> Result<Vec<UnlockEvent>, EditError> {
         Ok(self.draft.records(Resource::Unlock, token, DateRange::default())?)
     }
 
-    /// Moves the event at `from`, parts and linear segments with it. An event that is already at `to` takes its parts.
-    /// Fails where there is no such token or event.
+    /// Moves the event at `from` with its allocation shares and linear segments, and merges it with an event at `to`.
     pub fn move_event(&mut self, token: &str, from: Timestamp, to: Timestamp) -> Result<(), EditError> {
         self.change_events(token, |events, now| {
             let index = find(events, token, from)?;
             let mut event = events.remove(index);
             event.latest_update_date = now.into();
             event::shift(&mut event, from, to);
-            match events.iter_mut().find(|there| there.unlock_date.copied() == Some(to)) {
-                Some(there) => event::merge(there, event),
+            match events.iter_mut().find(|target| target.unlock_date.copied() == Some(to)) {
+                Some(target) => event::merge(target, event),
                 None => events.push(event),
             }
             Ok(())
         })
     }
 
-    /// Multiplies all amounts of the event at `at`. Fails where there is no such token or event.
+    /// Multiplies all amounts of the event at `at`.
     pub fn resize_event(&mut self, token: &str, at: Timestamp, factor: f64) -> Result<(), EditError> {
         self.change_events(token, |events, now| {
             let index = find(events, token, at)?;
@@ -105,7 +97,7 @@ impl<'a> Edit<'a> {
         })
     }
 
-    /// Adds a burn; the token list then says that the token has burns. Fails where there is no such token.
+    /// Adds a burn and sets `hasBurn` in the token list.
     pub fn add_burn(&mut self, token: &str, burn: Burn) -> Result<(), EditError> {
         self.put_item(token, |item| item.has_burn = true.into())?;
         let mut burns: Vec<Burn> = self.draft.records(Resource::Burn, token, DateRange::default())?;
@@ -115,7 +107,7 @@ impl<'a> Edit<'a> {
         Ok(self.draft.put_records(Resource::Burn, token, rows)?)
     }
 
-    /// Adds a buyback; the token list then says that the token has buybacks. Fails where there is no such token.
+    /// Adds a buyback and sets `hasBuyback` in the token list.
     pub fn add_buyback(&mut self, token: &str, buyback: Buyback) -> Result<(), EditError> {
         self.put_item(token, |item| item.has_buyback = true.into())?;
         let mut buybacks: Vec<Buyback> = self.draft.records(Resource::Buyback, token, DateRange::default())?;
@@ -125,11 +117,10 @@ impl<'a> Edit<'a> {
         Ok(self.draft.put_records(Resource::Buyback, token, rows)?)
     }
 
-    /// Changes fields of the token list. Fails where there is no such token.
+    /// Changes an item of the token list, except its id.
     pub fn put_item(&mut self, token: &str, change: impl FnOnce(&mut TokenItem)) -> Result<(), EditError> {
         let mut item = self.draft.token(token)?.ok_or_else(|| EditError::UnknownToken(token.to_owned()))?;
         change(&mut item);
-        // The id is the row's key: it stays.
         item.id = token.to_owned().into();
         self.draft.put_token(token, &item, EDITED)?;
         self.touched.insert(token.to_owned());
@@ -151,11 +142,11 @@ impl<'a> Edit<'a> {
         self.draft.put_records(Resource::Unlock, token, rows)?;
         self.draft.put_records(Resource::Emission, token, std::iter::empty::<CatalogRecord<'_, Emission>>())?;
         self.touched.insert(token.to_owned());
-        self.carry_amounts(token, &before, &after)
+        self.update_allocations(token, &before, &after)
     }
 }
 
-/// In place of the hash of imported files: no import is equal to an edit.
+/// Replaces the hash of imported files, so that a later import counts as a change.
 const EDITED: &str = "edited";
 
 pub(crate) fn event_row(event: &UnlockEvent) -> CatalogRecord<'_, UnlockEvent> {

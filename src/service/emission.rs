@@ -1,23 +1,23 @@
-//! Emission day by day from a schedule, and week by week from days. Pure.
+//! Computes daily emission from a schedule, and weekly emission from daily emission. Pure.
 //!
-//! A cliff falls on the day of its instant. A linear segment is spread evenly over its time; a day gets the part that lies in it.
+//! A cliff unlock counts on its UTC day. A linear unlock is spread evenly over its time.
 
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Datelike, Days, NaiveDate, NaiveTime};
 
-use crate::answer::totals::add;
+use crate::payload::totals::add;
 use model::Timestamp;
 use model::wire::{Emission, EmissionAllocation, Maybe, NamedOr, Text, UnlockEvent};
 
-/// Days that are made at most; longer schedules end there.
+/// The maximum number of days. Longer schedules are cut.
 const MAX_DAYS: usize = 36_525;
 const DAY_SECS: i64 = 86_400;
 
-/// What one recipient gets on one day.
+/// The amounts of one day, by index of the allocation.
 type RecipientShares = BTreeMap<usize, f64>;
 
-/// The emission of each day from the first to the last of the schedule, days without any included.
+/// Returns every day from the first to the last of the schedule, including days without emission.
 pub fn daily(events: &[UnlockEvent]) -> Vec<Emission> {
     let mut recipients: Vec<(Maybe<Text>, Maybe<Text>)> = Vec::new();
     let mut index = |name: &Maybe<Text>, standard: &Maybe<Text>| {
@@ -115,13 +115,12 @@ fn midnight(day: i64) -> Timestamp {
     DateTime::from_timestamp(day.saturating_mul(DAY_SECS), 0).unwrap_or_default()
 }
 
-/// The Sunday of a day's week.
+/// Returns the Sunday on or before a day.
 pub fn sunday_of(day: NaiveDate) -> NaiveDate {
     day.checked_sub_days(Days::new(u64::from(day.weekday().num_days_from_sunday()))).unwrap_or(day)
 }
 
-/// Days as weeks from Sunday to the next Sunday: allocations are names alone in the first version, objects later. `days` are in order
-/// of time.
+/// Sums up days to weeks that begin on Sunday. Version 1 has only names of allocations. `days` must be in chronological order.
 pub fn weekly(days: &[Emission], version: u8) -> Vec<Emission> {
     let mut weeks: BTreeMap<NaiveDate, Vec<&Emission>> = BTreeMap::new();
     for day in days {
@@ -172,8 +171,8 @@ fn week(sunday: NaiveDate, days: &[&Emission], version: u8) -> Option<Emission> 
     Some(week)
 }
 
-/// A week that the source told, as another version tells it; none where what it lacks cannot be known.
-pub fn told_week(mut week: Emission, version: u8) -> Option<Emission> {
+/// Converts a stored week to the form of a version. Returns `None` if the version needs amounts that the week does not have.
+pub fn week_in_version(mut week: Emission, version: u8) -> Option<Emission> {
     let names_only = week.allocations.items().iter().any(|item| matches!(item, NamedOr::Name(_)));
     if version > 1 {
         return (!names_only).then_some(week);
@@ -187,7 +186,7 @@ pub fn told_week(mut week: Emission, version: u8) -> Option<Emission> {
     Some(week)
 }
 
-/// Leaves the names of a week's allocations and categories, as the first version has them.
+/// Replaces the allocations of a week by their names and categories, as in version 1.
 fn name_only(week: &mut Emission, parts: &[EmissionAllocation]) {
     let mut standards: Vec<String> =
         parts.iter().filter_map(|part| part.standard_allocation_name.as_str().map(str::to_owned)).collect();

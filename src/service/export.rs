@@ -1,5 +1,5 @@
-//! Writing the data out as a folder that an import takes: the same files, one list item a line, so that a change shows as a line in a
-//! diff. The folder appears whole, under its name, or not at all.
+//! Exports the data as a folder that can be imported. Files have one list item per line, so that diffs are readable. The folder is
+//! written under a temporary name and renamed when it is complete.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -24,7 +24,7 @@ use store::facts::{Coverage, DateRange, SupplyFacts};
 pub struct ExportSummary {
     pub tokens: usize,
     pub files: usize,
-    /// Tokens whose ids cannot be names of files: they are not in the folder.
+    /// The number of tokens that are not exported because their id is not a valid file name.
     #[serde(skip_serializing_if = "is_zero")]
     pub left_out: usize,
 }
@@ -33,14 +33,14 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// A folder while it is filled, under another name.
+/// A folder that is being written, under its temporary name.
 struct ExportFolder<'a> {
     partial: PathBuf,
     progress: &'a mut dyn FnMut(&str),
     exported: ExportSummary,
 }
 
-/// Writes everything into `folder`, which must not be there yet, or be empty.
+/// Exports everything to `folder`, which must not exist or be empty.
 pub(super) fn export(
     facts: &impl SupplyFacts,
     folder: &Path,
@@ -71,7 +71,7 @@ pub(super) fn export(
             Ok(writing.exported)
         }
         Err(error) => {
-            // Whatever hindered the writing may hinder this too; the first error is the one to tell.
+            // Errors of the cleanup are ignored, since the first error matters.
             let _ = fs::remove_dir_all(&writing.partial);
             Err(error)
         }
@@ -82,7 +82,7 @@ impl ExportFolder<'_> {
     fn fill(&mut self, facts: &impl SupplyFacts) -> Result<(), ServiceError> {
         let mut tokens = facts.tokens()?;
         let before = tokens.len();
-        // One hostile id must not keep the data of all others from being written, nor its own from being read again.
+        // A hostile id must not prevent the export of the other tokens, or make the folder impossible to import.
         tokens.retain(|token| token.id.as_str().is_some_and(names_a_file));
         self.exported.left_out = before - tokens.len();
         self.write("tokens.json", &list(&tokens))?;
@@ -122,7 +122,7 @@ impl ExportFolder<'_> {
         Ok(())
     }
 
-    /// Writes what is known of a token; answers what is not.
+    /// Writes the files of a token, and returns the gaps in its data.
     fn token(&mut self, facts: &impl SupplyFacts, id: &str) -> Result<Option<DataGap>, ServiceError> {
         let all = DateRange::default();
         let events: Vec<UnlockEvent> = facts.records(Resource::Unlock, id, all)?;
@@ -166,20 +166,20 @@ impl ExportFolder<'_> {
 }
 
 fn json<T: Serialize>(value: &T) -> String {
-    // What was read from JSON can be written as JSON.
+    // Values that were parsed from JSON can be written as JSON.
     serde_json::to_string(value).unwrap_or_else(|_| "null".into())
 }
 
-/// A list, one item a line.
+/// Writes a list with one item per line.
 fn list<T: Serialize>(items: &[T]) -> String {
     let lines: Vec<String> = items.iter().map(json).collect();
     format!("[\n{}\n]\n", lines.join(",\n"))
 }
 
-/// An object with a list as its last field.
+/// Writes an object with a list as its last field.
 fn object<T: Serialize>(header: &T, name: &str, rows: &[impl Serialize]) -> String {
     let text = json(header);
-    // One brace each: the last of the fields may be an object itself.
+    // Removes only the outer braces, since the last field may be an object.
     let fields = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or_default();
     let comma = if fields.is_empty() { "" } else { ",\n" };
     format!("{{{fields}{comma}\"{name}\": {}}}\n", list(rows))

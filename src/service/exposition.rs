@@ -1,15 +1,14 @@
-//! A page of metrics in the format that whoever scrapes it takes.
+//! The format of a metrics page, negotiated with the client.
 
 use std::collections::HashMap;
 
-/// The older text format, which everything that scrapes can read.
+/// The Prometheus text format, which every scraper can read.
 pub const PLAIN_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// OpenMetrics.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// A page of OpenMetrics in the format that whoever asks takes, with its content type: as it is where a value of `Accept` names that,
-/// else in the older text format, where a family is called as its samples are, and there is no type `info`.
+/// Returns the content type and the page: OpenMetrics unchanged if a value of `Accept` contains it, else converted to the Prometheus
+/// text format, in which a family has the same name as its samples and the type `info` does not exist.
 pub fn negotiated<'a>(accept: impl IntoIterator<Item = &'a str>, page: String) -> (&'static str, String) {
     if accept.into_iter().any(|accept| accept.contains("application/openmetrics-text")) {
         return (CONTENT_TYPE, page);

@@ -1,5 +1,5 @@
-//! Packed bodies. The end of a body, which is the same for all who ask, is packed once; its beginning, which differs each time, goes
-//! before it unpacked. Both are one gzip member, so that whoever reads gzip reads it.
+//! Compressed bodies. The end of a body, which all responses to a query share, is compressed once. Its beginning, which differs each
+//! time, is stored uncompressed before it. Both form one valid gzip member.
 
 use std::io::Write as _;
 
@@ -7,14 +7,14 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, header};
 use flate2::{Compression, Crc, write::DeflateEncoder};
 
-/// Bodies below this go out as they are, bytes: packing would save less than a packet.
+/// The size in bytes from which bodies are compressed. Below it, compression would save less than a network packet.
 pub const MIN_PACKED: usize = 1024;
-/// Values of `Accept-Encoding` that are looked at.
+/// The maximum number of values of `Accept-Encoding` to parse.
 const MAX_CODINGS: usize = 32;
-/// Magic, deflate, no flags, no time, no hint, unknown system (RFC 1952).
+/// Magic number, deflate, no flags, no time, no hint, unknown system (RFC 1952).
 const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
-/// The packed end of a body.
+/// The compressed end of a body.
 #[derive(Debug)]
 pub struct Packed {
     deflated: Bytes,
@@ -22,7 +22,7 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Packs the end of a body.
+    /// Compresses the end of a body.
     pub fn of(tail: &[u8]) -> std::io::Result<Self> {
         let mut crc = Crc::new();
         crc.update(tail);
@@ -33,16 +33,16 @@ impl Packed {
         Ok(Self { deflated: deflated.into(), crc })
     }
 
-    /// Bytes that it takes.
+    /// Returns the size in bytes.
     pub fn len(&self) -> usize {
         self.deflated.len()
     }
 
-    /// The whole body, packed, where `head` is its beginning.
+    /// Returns the complete compressed body that begins with `head`.
     pub fn body(&self, head: &[u8]) -> [Bytes; 3] {
         let mut begin = Vec::with_capacity(GZIP_HEADER.len() + head.len() + 16);
         begin.extend_from_slice(&GZIP_HEADER);
-        // Stored blocks (RFC 1951, 3.2.4), none of them the last: the deflated end begins at a byte, as they end at one.
+        // Stored blocks (RFC 1951, 3.2.4) without the flag of the last block. They end at a byte boundary, where the deflated end begins.
         for block in head.chunks(usize::from(u16::MAX)) {
             let length = u16::try_from(block.len()).unwrap_or(u16::MAX);
             begin.push(0);
@@ -60,7 +60,7 @@ impl Packed {
     }
 }
 
-/// Whether whoever asks reads gzip (RFC 9110, 12.5.3): it is named, or `*` is, without a weight of zero.
+/// Returns whether the client accepts gzip (RFC 9110, 12.5.3): `gzip` or `*` is listed without a weight of zero.
 pub fn accepts_gzip(headers: &HeaderMap) -> bool {
     let mut any = false;
     for coding in headers

@@ -1,4 +1,4 @@
-//! The path of a request, from its head to an answer.
+//! The HTTP routes, and the handling of a request.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
@@ -19,18 +19,17 @@ use crate::listener::Peer;
 use crate::metrics::ServedRequest;
 use crate::query::DataQuery;
 use crate::refusal::Refusal;
-use crate::response::{MetadataShape, ResponseParts, holds, mark};
-use crate::response_cache::{CacheKey, CachedAnswer};
+use crate::response::{MetadataShape, ResponseParts, matches_tag, set_headers};
+use crate::response_cache::{CacheKey, CachedResponse};
 use crate::route::{ApiRoute, LEGACY_ROUTES, ROUTES};
-use crate::{ANSWER_TIMEOUT, Service, openapi};
+use crate::{RESPONSE_TIMEOUT, Service, openapi};
 use model::{Timestamp, http_date::format_http_date};
 
-/// Header that carries the key.
+/// The header that contains the key.
 pub const KEY_HEADER: &str = "x-api-key";
-/// Largest body of a request: there is no use for any.
+/// The size limit of a request body. No request needs one.
 const MAX_REQUEST_BYTES: u64 = 16 * 1024;
 
-/// A request for data, with what is known of it before its key is looked at.
 struct DataRequest<'a> {
     route: &'static ApiRoute,
     shape: MetadataShape,
@@ -40,7 +39,6 @@ struct DataRequest<'a> {
     now: Timestamp,
 }
 
-/// An answer on its way out.
 struct BuiltResponse {
     response: Response,
     bytes: u64,
@@ -49,22 +47,14 @@ struct BuiltResponse {
 }
 
 impl Service {
-    /// Everything of the base address.
+    /// Returns the routes of the base URL.
     pub fn router(&self) -> Router {
         self.layered(self.routes(ROUTES, MetadataShape::Full))
     }
 
-    /// Everything of the older base address: all of the base address, and weekly emission, whose `metadata` is `queryDate` alone.
+    /// Returns the routes of the legacy base URL: all of the base URL, and weekly emission, whose `metadata` has only `queryDate`.
     pub fn legacy_router(&self) -> Router {
         self.layered(self.routes(ROUTES, MetadataShape::Full).merge(self.routes(LEGACY_ROUTES, MetadataShape::DateOnly)))
-    }
-
-    /// Both, on one address and behind `faults`, for tests.
-    #[cfg(any(test, feature = "faults"))]
-    pub fn faulty_router(&self, faults: &crate::faults::Faults) -> Router {
-        let routes = self.routes(ROUTES, MetadataShape::Full).merge(self.routes(LEGACY_ROUTES, MetadataShape::DateOnly));
-        // Data is packed where it is answered; what a fault answers in its place is packed here.
-        faults.outside(self.layered(faults.inside(routes).layer(CompressionLayer::new())))
     }
 
     fn routes(&self, routes: &'static [ApiRoute], shape: MetadataShape) -> Router {
@@ -79,10 +69,10 @@ impl Service {
         })
     }
 
-    /// What every answer passes.
+    /// Adds the other paths, the fallbacks, and the layers for all responses.
     fn layered(&self, router: Router) -> Router {
         let service = self.clone();
-        let told = Router::new()
+        let other_paths = Router::new()
             .route("/openapi.json", get(|headers: HeaderMap| async move { document(&headers) }))
             .route("/-/healthy", get(|| async { "healthy\n" }))
             .route(
@@ -93,35 +83,29 @@ impl Service {
             )
             .layer(CompressionLayer::new());
         router
-            .merge(told)
+            .merge(other_paths)
             .fallback(|uri: Uri| async move {
-                Refusal::unknown(match LEGACY_ROUTES.iter().any(|route| route.path == uri.path()) {
-                    true => "weekly emission is on the older base address, which `serve --legacy-listen` opens",
-                    false => "there is no such path; /openapi.json has them all",
+                Refusal::not_found(match LEGACY_ROUTES.iter().any(|route| route.path == uri.path()) {
+                    true => "weekly emission is only served on the legacy base URL, which `serve --legacy-listen` enables",
+                    false => "unknown path; /openapi.json lists all paths",
                 })
             })
             .method_not_allowed_fallback(|| async {
-                let refusal = Refusal {
-                    status: StatusCode::METHOD_NOT_ALLOWED,
-                    message: "only GET is answered here".into(),
-                    retry_after: None,
-                    usage: None,
-                };
-                ([(header::ALLOW, "GET,HEAD")], refusal)
+                ([(header::ALLOW, "GET,HEAD")], Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed: use GET"))
             })
             .layer(SetResponseHeaderLayer::overriding(header::DATE, {
                 let clock = self.0.options.clock.clone();
                 move |_: &Response| HeaderValue::from_str(&format_http_date(clock.now())?).ok()
             }))
             .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
-                Refusal::internal("the service failed on this request").into_response()
+                Refusal::internal("the service failed to process this request").into_response()
             }))
     }
 
-    /// Counts are for whoever runs the service: on its own machine, or with a key where keys are asked for.
+    /// Serves metrics to clients on the same machine, and to others with a valid key if keys are required.
     async fn metrics(self, peer: Option<IpAddr>, headers: HeaderMap) -> Response {
         if !peer.is_none_or(|peer| peer.is_loopback())
-            && let Err(refusal) = self.enter(key_of(&headers), self.0.options.clock.now()).await
+            && let Err(refusal) = self.admit(key_of(&headers), self.0.options.clock.now()).await
         {
             return refusal.into_response();
         }
@@ -141,15 +125,15 @@ impl Service {
         let begun = Instant::now();
         let (head, body) = request.into_parts();
         if body.size_hint().lower() > MAX_REQUEST_BYTES {
-            let message = format!("a request has at most {MAX_REQUEST_BYTES} bytes of body, and needs none");
-            return Refusal { status: StatusCode::PAYLOAD_TOO_LARGE, message, retry_after: None, usage: None }.into_response();
+            let message = format!("the request body exceeds {MAX_REQUEST_BYTES} bytes; no request needs a body");
+            return Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message).into_response();
         }
         let request = DataRequest { route, shape, id, head: &head, begun, now: self.0.options.clock.now() };
-        let built = match tokio::time::timeout(ANSWER_TIMEOUT, self.answer(request)).await {
+        let built = match tokio::time::timeout(RESPONSE_TIMEOUT, self.handle(request)).await {
             Ok(built) => built,
-            Err(_) => refused(Refusal::busy(), None),
+            Err(_) => rejected(Refusal::busy(), None),
         };
-        self.0.metrics.note(&ServedRequest {
+        self.0.metrics.record(&ServedRequest {
             method: head.method.as_str(),
             path: head.uri.path(),
             route: route.path,
@@ -163,14 +147,13 @@ impl Service {
         built.response
     }
 
-    /// The path of a request: its key, then its answer.
-    async fn answer(&self, request: DataRequest<'_>) -> BuiltResponse {
+    async fn handle(&self, request: DataRequest<'_>) -> BuiltResponse {
         let (shape, now) = (request.shape, request.now);
-        let admitted = match self.enter(key_of(&request.head.headers), now).await {
+        let admitted = match self.admit(key_of(&request.head.headers), now).await {
             Ok(admitted) => admitted,
-            Err(refusal) => return refused(refusal, None),
+            Err(refusal) => return rejected(refusal, None),
         };
-        match self.answer_admitted(request, &admitted).await {
+        match self.handle_admitted(request, &admitted).await {
             Ok(mut built) => {
                 let control = if admitted.hash.is_some() { "private, no-cache" } else { "no-cache" };
                 built.response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static(control));
@@ -179,12 +162,12 @@ impl Service {
             }
             Err(refusal) => {
                 let refusal = self.with_usage(refusal, &admitted, shape, now).await;
-                refused(refusal, Some(admitted))
+                rejected(refusal, Some(admitted))
             }
         }
     }
 
-    /// What is refused to a good key tells how its credits stand, as every answer does.
+    /// Adds the credits of a valid key to a rejection, as in every response.
     async fn with_usage(&self, refusal: Refusal, admitted: &AdmittedKey, shape: MetadataShape, now: Timestamp) -> Refusal {
         let (Some(hash), MetadataShape::Full) = (admitted.hash, shape) else { return refusal };
         let service = self.clone();
@@ -192,23 +175,22 @@ impl Service {
         Refusal { usage: usage.ok().flatten(), ..refusal }
     }
 
-    /// Lets a key in.
-    async fn enter(&self, key: Option<&HeaderValue>, now: Timestamp) -> Result<AdmittedKey, Refusal> {
+    async fn admit(&self, key: Option<&HeaderValue>, now: Timestamp) -> Result<AdmittedKey, Refusal> {
         let hash = key.map(|key| hash_of(key.as_bytes()));
-        if let Some(known) = self.0.key_gate.wave(hash.as_ref()) {
+        if let Some(known) = self.0.key_gate.admit_cached(hash.as_ref()) {
             return known;
         }
         let service = self.clone();
         blocking(move || service.0.key_gate.admit(hash.as_ref(), now)).await
     }
 
-    async fn answer_admitted(&self, request: DataRequest<'_>, admitted: &AdmittedKey) -> Result<BuiltResponse, Refusal> {
+    async fn handle_admitted(&self, request: DataRequest<'_>, admitted: &AdmittedKey) -> Result<BuiltResponse, Refusal> {
         let DataRequest { route, shape, id, head, begun, now } = request;
-        self.0.key_gate.pace(admitted, now)?;
+        self.0.key_gate.check_rate(admitted, now)?;
         let id = match id {
             _ if !route.path.ends_with("{id}") => None,
             Ok(PathParam(id)) => Some(id),
-            Err(_) => return Err(Refusal::bad("the id in the path is not UTF-8")),
+            Err(_) => return Err(Refusal::bad_request("the id in the path is not UTF-8")),
         };
         let query = DataQuery::read(route, id.as_deref(), head.uri.query().unwrap_or_default())?;
         let wants_packed = accepts_gzip(&head.headers);
@@ -217,46 +199,46 @@ impl Service {
             Ok(cached) => cached,
             Err(cache_key) => {
                 let service = self.clone();
-                self.0.response_cache.get(cache_key, wants_packed, move |query| service.make(query, now)).await?
+                self.0.response_cache.get(cache_key, wants_packed, move |query| service.build_payload(query, now)).await?
             }
         };
-        let CachedAnswer { answer, packed } = cached;
-        let tag = format!("W/\"{}\"", answer.tag);
-        if holds(&head.headers, &answer.tag) {
+        let CachedResponse { body, packed } = cached;
+        let tag = format!("W/\"{}\"", body.tag);
+        if matches_tag(&head.headers, &body.tag) {
             let mut response = StatusCode::NOT_MODIFIED.into_response();
-            mark(&mut response, &tag, &answer, now);
+            set_headers(&mut response, &tag, &body, now);
             return Ok(BuiltResponse { response, bytes: 0, admitted: None, is_charged: false });
         }
-        if begun.elapsed() >= ANSWER_TIMEOUT {
-            // Whoever asked was told so already, and must not pay for it.
+        if begun.elapsed() >= RESPONSE_TIMEOUT {
+            // The client already got 503 and must not be charged.
             return Err(Refusal::busy());
         }
         let usage = self.0.key_gate.charge(admitted, now).await?;
-        let opening = shape.opening(&answer, usage, now);
-        let bytes = u64::try_from(opening.len() + answer.tail.len()).unwrap_or(u64::MAX);
+        let beginning = shape.beginning(&body, usage, now);
+        let bytes = u64::try_from(beginning.len() + body.tail.len()).unwrap_or(u64::MAX);
         let parts = match &packed {
-            Some(packed) => packed.body(&opening),
-            None => [opening.into(), answer.tail.clone(), Bytes::new()],
+            Some(packed) => packed.body(&beginning),
+            None => [beginning.into(), body.tail.clone(), Bytes::new()],
         };
         let mut response = Response::new(Body::new(ResponseParts::of(parts)));
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if packed.is_some() {
             response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
-        mark(&mut response, &tag, &answer, now);
+        set_headers(&mut response, &tag, &body, now);
         Ok(BuiltResponse { response, bytes, admitted: None, is_charged: usage.is_some() })
     }
 }
 
-/// Runs what waits for a disk where nothing else waits with it.
+/// Runs blocking code on a blocking thread.
 pub(crate) async fn blocking<T: Send + 'static>(run: impl FnOnce() -> Result<T, Refusal> + Send + 'static) -> Result<T, Refusal> {
     match tokio::task::spawn_blocking(run).await {
         Ok(result) => result,
-        Err(_) => Err(Refusal::internal("the service failed on this request")),
+        Err(_) => Err(Refusal::internal("the service failed to process this request")),
     }
 }
 
-fn refused(refusal: Refusal, admitted: Option<AdmittedKey>) -> BuiltResponse {
+fn rejected(refusal: Refusal, admitted: Option<AdmittedKey>) -> BuiltResponse {
     let response = refusal.into_response();
     let bytes = response.body().size_hint().lower();
     BuiltResponse { response, bytes, admitted, is_charged: false }
@@ -266,11 +248,11 @@ fn key_of(headers: &HeaderMap) -> Option<&HeaderValue> {
     headers.get(KEY_HEADER)
 }
 
-/// The description of the service, with its own tag.
+/// Serves the OpenAPI description with its `ETag`.
 fn document(headers: &HeaderMap) -> Response {
     let (text, tag) = openapi::document();
     let quoted = format!("\"{tag}\"");
-    let mut response = if holds(headers, tag) {
+    let mut response = if matches_tag(headers, tag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         ([(header::CONTENT_TYPE, "application/json")], Bytes::from_static(text.as_bytes())).into_response()

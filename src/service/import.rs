@@ -1,10 +1,9 @@
 //! Imports a data folder: `tokens.json`, `prices.json`, `unlock-events/`, `allocations/`, `daily-emission/`, `burn/`, `buyback/` (one
-//! file a token, named by its id, each holding the `data` payload of the interface), and `investors.json`.
+//! file per token, named by its id, with the `data` payload of the API), and `investors.json`.
 //!
-//! The database afterwards says what the folder says and nothing else; a file that is not there means that there are no such records,
-//! unless `gaps.json` says that they are not known: a daemon's data has what it read, and not more.
-//! A poll forgives an odd field and goes on; an import is somebody's own data, so every parse warning is a problem, all are listed, and
-//! nothing is imported until none is left.
+//! The import replaces all data. A missing file means that there are no such records, unless `gaps.json` lists them as unknown.
+//! A poll only warns about an invalid field, but an import treats every parse warning as an error: it lists all problems and imports
+//! nothing.
 
 mod daemon;
 mod investors;
@@ -29,7 +28,7 @@ use store::catalog::{Catalog, CatalogChange, CatalogRecord};
 use store::facts::SupplyFacts as _;
 pub use tokens::{DataGap, names_a_file};
 
-/// Puts `files` in place of all data, in one transaction.
+/// Replaces all data by `files`, in one transaction.
 pub fn import(
     catalog: &Catalog,
     files: &mut dyn Iterator<Item = io::Result<SourceFile>>,
@@ -43,10 +42,10 @@ pub fn import(
         for file in files {
             let file = file.map_err(ImportError::Source)?;
             progress(&file.path);
-            import.take(&file)?;
+            import.import_file(&file)?;
         }
         if import.tokens.is_empty() && import.problems.total == 0 {
-            import.problems.add(TOKENS, "", "there is no token");
+            import.problems.add(TOKENS, "", "the list has no tokens");
         }
         if import.problems.total > 0 {
             return Err(ImportError::Invalid { problems: import.problems.listed, total: import.problems.total }.into());
@@ -67,7 +66,7 @@ impl<'a> ImportRun<'a> {
         Self { draft, tokens: BTreeMap::new(), problems: ProblemList::default(), imported: ImportSummary::default() }
     }
 
-    fn take(&mut self, file: &SourceFile) -> Result<(), ServiceError> {
+    fn import_file(&mut self, file: &SourceFile) -> Result<(), ServiceError> {
         match file.path.as_str() {
             TOKENS => self.token_list(file),
             PRICES => self.prices(file),
@@ -76,7 +75,7 @@ impl<'a> ImportRun<'a> {
             path => {
                 let parts = path.split_once('/').and_then(|(folder, name)| Some((folder, name.strip_suffix(".json")?)));
                 let Some((folder, id)) = parts else {
-                    self.problems.add(path, "", "nobody knows what belongs into this file");
+                    self.problems.add(path, "", "unknown file");
                     return Ok(());
                 };
                 if !self.tokens.contains_key(id) {
@@ -93,17 +92,17 @@ impl<'a> ImportRun<'a> {
     fn finish(mut self, before: &Contents, now: Timestamp) -> Result<ImportSummary, ServiceError> {
         for (id, mut token) in std::mem::take(&mut self.tokens) {
             let content = format!("{:032x}", token.content.digest128());
-            let told = token.updated.unwrap_or(now);
+            let stated = token.updated.unwrap_or(now);
             let updated = match before.get(&id) {
-                Some((same, updated)) if *same == content => updated.unwrap_or(told),
-                // Other data must show a later mark than before, or nobody who polls would look again.
-                Some((_, Some(updated))) if told <= *updated => {
+                Some((same, updated)) if *same == content => updated.unwrap_or(stated),
+                // Changed data needs a later date than before, or pollers would not notice the change.
+                Some((_, Some(updated))) if stated <= *updated => {
                     self.imported.changed += 1;
                     now.max(*updated + TimeDelta::seconds(1))
                 }
                 _ => {
                     self.imported.changed += 1;
-                    told
+                    stated
                 }
             };
             token.item.last_updated_date = updated.into();
@@ -121,13 +120,12 @@ impl<'a> ImportRun<'a> {
     }
 }
 
-/// A token while its files are read.
 struct ImportedToken {
     item: TokenItem,
     content: Xxh3,
     updated: Option<Timestamp>,
     latest_round: Option<(Timestamp, Maybe<Text>)>,
-    /// The folder says that its data does not cover the token's schedule, and has no event of it: that is not "no unlocks".
+    /// Whether the folder does not cover the schedule, as opposed to a token without unlocks.
     is_uncovered: bool,
 }
 
@@ -138,34 +136,28 @@ pub struct ImportSummary {
     pub events: usize,
     /// Rows of allocation tables.
     pub allocations: usize,
-    /// Days of emission.
+    /// The number of days with emission.
     pub days: usize,
     pub burns: usize,
     pub buybacks: usize,
     pub investors: usize,
-    /// Funding rounds, counted once for each investor.
+    /// Funding rounds, counted once per investor.
     pub rounds: usize,
-    /// Tokens whose data differs from what was there.
+    /// The number of tokens whose data changed.
     pub changed: usize,
 }
 
-/// Why nothing was imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     #[error("cannot read {}", path.display())]
-    Read {
-        /// Which one.
-        path: PathBuf,
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     #[error("cannot read the data")]
     Source(#[source] io::Error),
-    /// The data is not what it should be; nothing was changed.
-    #[error("nothing was imported: {total} problem{} in the data{}", if *total == 1 { "" } else { "s" }, lines(problems, *total))]
+    #[error("nothing was imported: {} in the data{}", model::phrase::count(*total, "problem"), lines(problems, *total))]
     Invalid {
-        /// The first hundred.
+        /// The first 100 problems.
         problems: Vec<ImportProblem>,
-        /// How many in all.
+        /// The number of all problems.
         total: usize,
     },
 }
@@ -180,7 +172,7 @@ fn lines(problems: &[ImportProblem], total: usize) -> String {
 
 type Contents = BTreeMap<String, (String, Option<Timestamp>)>;
 
-/// What each token was imported from, and its mark of change.
+/// Returns the content hash and `lastUpdatedDate` of each token.
 fn contents(draft: &CatalogChange<'_>) -> Result<Contents, ServiceError> {
     let mut contents = Contents::new();
     for token in draft.tokens()? {

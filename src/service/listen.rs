@@ -1,4 +1,4 @@
-//! Running the service on its addresses, until it is asked to stop or a listener fails.
+//! Runs the service on its addresses until it is stopped or a listener fails.
 
 use std::{future::Future, net::SocketAddr};
 
@@ -6,28 +6,29 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Service, ServiceError, Tls, listener};
 
-/// Addresses that a service is bound to, with the ports that the system chose where 0 was asked for.
+/// The bound addresses, with the actual ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoundAddresses {
-    /// Of the base address.
     pub address: SocketAddr,
-    /// Of the older base address, where it is served.
+    /// The address of the legacy base URL.
     pub legacy: Option<SocketAddr>,
 }
 
-/// Where a service listens, and how.
+/// The requested addresses of a service.
 #[derive(Clone, Debug)]
 pub struct Listening {
-    /// Of the base address.
     pub address: SocketAddr,
-    /// Of the older base address; none for none.
+    /// The address of the legacy base URL, which is off by default.
     pub legacy: Option<SocketAddr>,
-    /// Both by https alone.
+    /// If set, both addresses accept only HTTPS.
     pub tls: Option<Tls>,
 }
 
-/// Binds the service's addresses, tells `bound` which they are, and serves until `stop` resolves.
-/// Fails where an address cannot be bound, or a listener fails.
+/// Binds the addresses, passes them to `bound`, and serves until `stop` resolves.
+///
+/// # Errors
+///
+/// Fails if an address cannot be bound or a listener fails.
 pub async fn listen(
     service: &Service,
     listening: Listening,
@@ -47,7 +48,7 @@ pub async fn listen(
     };
     bound(BoundAddresses { address, legacy: older.as_ref().map(|(_, address)| *address) });
     let stopping = CancellationToken::new();
-    // Either server's failure stops the other: half a service is not what was asked for.
+    // If one server fails, the other stops too.
     let run = async |listener, router| {
         let result = listener::serve_tls(listener, router, tls.clone(), stopping.clone().cancelled_owned()).await;
         stopping.cancel();

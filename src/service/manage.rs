@@ -1,4 +1,4 @@
-//! What whoever runs the service does with it: data in and out, edits, keys. All of it blocks, for as long as the database takes.
+//! Operations for the operator: import, export, edits, and keys. All of them block on the database.
 
 use std::{io, path::Path};
 
@@ -11,9 +11,12 @@ use crate::{Edit, EditError, ExportSummary, ImportSummary, Service, ServiceError
 use store::{Place, catalog::KeyRow, facts::SupplyFacts as _, snapshot::Snapshot};
 
 impl Service {
-    /// Puts a data folder (or [`bundled`](crate::bundled)) in place of the data that is there: one transaction, all or nothing. The
-    /// same files a second time change nothing. Keys stay. `progress` hears the name of each file. Fails with every problem found,
-    /// with file and record; or where a file or the database cannot be used.
+    /// Replaces the data by a data folder or by [`bundled`](crate::bundled), in one transaction. Keys stay. Importing the same files again
+    /// changes nothing. Calls `progress` with the name of each file.
+    ///
+    /// # Errors
+    ///
+    /// Returns all problems of the data, or the error of a file or the database.
     pub fn import(
         &self,
         files: impl IntoIterator<Item = io::Result<SourceFile>>,
@@ -22,7 +25,7 @@ impl Service {
         self.import_files(&mut files.into_iter(), &mut progress)
     }
 
-    // What callers hand over has no types from here on: an import is much code, and is compiled once.
+    // The dynamic types make the compiler generate the code of an import only once.
     fn import_files(
         &self,
         files: &mut dyn Iterator<Item = io::Result<SourceFile>>,
@@ -34,8 +37,8 @@ impl Service {
         Ok(imported)
     }
 
-    /// Puts the snapshot of a daemon, whose database is at `place`, in place of the data that is there, as [`Self::import`] does with a
-    /// folder. `progress` hears each token, with how many there are.
+    /// Like [`Self::import`], for the snapshot of a daemon, whose database is at `place`. Calls `progress` with each token and the
+    /// number of tokens.
     pub fn import_daemon(&self, place: &Place, progress: &mut dyn FnMut(&str, usize)) -> Result<ImportSummary, ServiceError> {
         let now = whole_seconds(self.0.options.clock.now());
         let snapshot = Snapshot::open_in(place)?;
@@ -44,8 +47,8 @@ impl Service {
         Ok(imported)
     }
 
-    /// Writes the data as a folder that [`Self::import`] takes. `progress` hears the name of each file.
-    /// Fails where the folder is there and not empty, or cannot be written, or the data cannot be read.
+    /// Writes the data as a folder for [`Self::import`]. Calls `progress` with the name of each file. The folder must not exist or be
+    /// empty.
     pub fn export(&self, data_folder: &Path, progress: &mut dyn FnMut(&str)) -> Result<ExportSummary, ServiceError> {
         match &self.0.data {
             ServedData::Own(catalog) => catalog.read(|view| export::export(view, data_folder, progress)),
@@ -53,8 +56,7 @@ impl Service {
         }
     }
 
-    /// Changes the data in one transaction: all of what `change` does, or nothing where it answers an error. Each token that is
-    /// touched gets a new `lastUpdatedDate`. Fails with what `change` answers, or where the database cannot be written.
+    /// Changes the data in one transaction, which is rolled back if `change` fails. Sets `lastUpdatedDate` of each edited token.
     pub fn edit<T>(&self, change: impl FnOnce(&mut Edit<'_>) -> Result<T, EditError>) -> Result<T, ServiceError> {
         let now = whole_seconds(self.0.options.clock.now());
         let result = self.own()?.write(|draft| {
@@ -67,8 +69,11 @@ impl Service {
         Ok(result)
     }
 
-    /// Makes a key and answers it: the only time that anybody sees it.
-    /// Fails where the name is no name or taken, or the database cannot be written.
+    /// Creates a key and returns it. It is not stored and cannot be shown again.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the name is invalid or in use, or if the database cannot be written.
     pub fn add_key(&self, name: &str, monthly_limit: u64) -> Result<String, ServiceError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
         if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
@@ -83,21 +88,21 @@ impl Service {
         Ok(key)
     }
 
-    /// All keys with their usage, revoked ones too.
+    /// Returns all keys with their usage, including revoked keys.
     pub fn keys(&self) -> Result<Vec<KeyRow>, ServiceError> {
         let now = self.0.options.clock.now();
         Ok(self.0.key_gate.keys()?.keys()?.into_iter().map(|key| key.as_of(now)).collect())
     }
 
-    /// Ends a key at once. Answers whether one of that name was in use.
+    /// Revokes a key. Returns whether an active key had this name.
     pub fn revoke_key(&self, name: &str) -> Result<bool, ServiceError> {
         let revoked = self.0.key_gate.keys()?.revoke_key(name, self.0.options.clock.now())?;
         self.forget();
         Ok(revoked)
     }
 
-    /// Whether a key is asked for, as things are now.
-    pub fn asks_for_keys(&self) -> Result<bool, ServiceError> {
+    /// Returns whether requests currently need a key.
+    pub fn requires_keys(&self) -> Result<bool, ServiceError> {
         Ok(self.0.key_gate.requires_key()?)
     }
 

@@ -1,4 +1,4 @@
-//! What the service says of itself: `/metrics`, and a line of log for each request. Neither ever holds a key.
+//! The page `/metrics`, and a log line per request. Neither contains keys.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -8,9 +8,8 @@ use prometheus_client::{
     registry::Registry,
 };
 
-/// Upper bounds of the buckets of a request's time, seconds.
+/// Upper bounds of the histogram buckets, in seconds.
 const TIME_BUCKETS: [f64; 11] = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.0, 10.0];
-/// Characters of a path that are logged.
 const MAX_LOGGED_PATH: usize = 200;
 
 type Labels = [(&'static str, &'static str); 2];
@@ -26,22 +25,19 @@ pub struct ServiceMetrics {
 
 #[derive(Debug)]
 pub struct ServedRequest<'a> {
-    /// `GET`.
     pub method: &'a str,
-    /// As it was asked for, without the query, which may hold anything.
+    /// The requested path, without the query, which may contain anything.
     pub path: &'a str,
-    /// As the table of paths has it.
+    /// The path in the table of routes.
     pub route: &'static str,
-    /// HTTP status.
     pub status: u16,
-    /// Of the body before compression.
+    /// The size of the body before compression.
     pub bytes: u64,
-    /// From its head to the answer.
     pub took: Duration,
     pub peer: Option<SocketAddr>,
-    /// Name of the key, where one was let in.
+    /// The name of the key, if one was valid.
     pub key: Option<&'a str>,
-    /// Whether it cost a credit.
+    /// Whether the request cost a credit.
     pub is_charged: bool,
 }
 
@@ -51,16 +47,16 @@ impl ServiceMetrics {
         let (requests, bytes, credits) = (Family::default(), Counter::default(), Counter::default());
         let seconds = Histogram::new(TIME_BUCKETS);
         registry.register("requests", "Requests by path and status", requests.clone());
-        registry.register("request_seconds", "Time from the head of a request to its answer", seconds.clone());
-        registry.register("answer_bytes", "Bytes of answers before compression", bytes.clone());
-        registry.register("credits", "Credits that were used up", credits.clone());
-        registry.register("build", "What runs", Info::new(model::program::labels()));
+        registry.register("request_seconds", "Time from the head of a request to its response", seconds.clone());
+        registry.register("response_bytes", "Bytes of responses before compression", bytes.clone());
+        registry.register("credits", "Charged credits", credits.clone());
+        registry.register("build", "Version of the program", Info::new(model::program::labels()));
         Self { registry, requests, seconds, bytes, credits }
     }
 
     /// Counts and logs a request.
-    pub fn note(&self, served: &ServedRequest<'_>) {
-        self.requests.get_or_create(&[("path", served.route), ("status", word(served.status))]).inc();
+    pub fn record(&self, served: &ServedRequest<'_>) {
+        self.requests.get_or_create(&[("path", served.route), ("status", status_label(served.status))]).inc();
         self.seconds.observe(served.took.as_secs_f64());
         self.bytes.inc_by(served.bytes);
         self.credits.inc_by(u64::from(served.is_charged));
@@ -79,17 +75,17 @@ impl ServiceMetrics {
         }
     }
 
-    /// OpenMetrics text.
+    /// Returns the metrics as OpenMetrics text.
     pub fn text(&self) -> String {
         let mut out = String::new();
-        // Writing into a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = text::encode(&mut out, &self.registry);
         out
     }
 }
 
-/// The statuses that the service answers, as words of a bounded number.
-fn word(status: u16) -> &'static str {
+/// Returns a status as a label with a bounded number of values.
+fn status_label(status: u16) -> &'static str {
     match status {
         200 => "200",
         304 => "304",

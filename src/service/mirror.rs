@@ -1,4 +1,4 @@
-//! What a mirror can tell: the daemon's snapshot is what the daemon asked the source for, and not more.
+//! The scope of a mirror, which has only the data that its daemon polls.
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
@@ -9,11 +9,11 @@ use crate::refusal::{Refusal, redact};
 use model::config::Reach;
 use model::{Endpoint, Timestamp, TokenId, Watch};
 
-/// What the daemon behind a mirror asks the source for. Clones share it, so that a reload of the daemon is heard of.
+/// The endpoints and tokens that the daemon of a mirror polls. Clones share their state, so that a reload of the daemon applies to all.
 #[derive(Clone, Debug)]
 pub struct MirrorScope {
     daemon: Arc<RwLock<DaemonScope>>,
-    /// How far back it asks; none: from the beginning.
+    /// The polled history. `None` for all history.
     history: Option<TimeDelta>,
 }
 
@@ -24,7 +24,7 @@ struct DaemonScope {
 }
 
 impl MirrorScope {
-    /// A daemon that asks `endpoints`, about the tokens of `watch`.
+    /// Creates the scope of a daemon that polls `endpoints` of the tokens in `watch`.
     pub fn of(endpoints: Vec<Endpoint>, watch: Watch) -> Self {
         Self::over(DaemonScope { endpoints, watch: Some(watch) })
     }
@@ -33,7 +33,7 @@ impl MirrorScope {
         Self { daemon: Arc::new(RwLock::new(daemon)), history: None }
     }
 
-    /// The same, of a daemon that asks no further back than its `[source] history` says.
+    /// Limits the scope to the history of `[source] history`.
     #[must_use]
     pub fn reaching_back(self, history: Reach) -> Self {
         let history = match history {
@@ -43,22 +43,25 @@ impl MirrorScope {
         Self { history, ..self }
     }
 
-    /// Fails where a window begins before what was asked for when it was read: what happened then is not known here, and no sum over it
-    /// is one. A list may be cut by such a window, unless nothing of it is known.
-    pub(super) fn holds(&self, query: &DataQuery, is_sum: bool, read_at: Timestamp) -> Result<(), Refusal> {
+    /// Checks that the polled history covers the window of a query.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a sum over a window that begins before the history, and for a list whose whole window is before it.
+    pub(super) fn check_window(&self, query: &DataQuery, is_sum: bool, read_at: Timestamp) -> Result<(), Refusal> {
         let first = self.history.and_then(|history| read_at.checked_sub_signed(history)).map(|first| first.date_naive());
         let Some(first) = first else { return Ok(()) };
         let begins_before = query.start.is_some_and(|start| start < first);
         let ends_before = query.end.is_some_and(|end| end < first);
         if ends_before || (is_sum && begins_before) {
-            return Err(Refusal::unknown(format!(
-                "this mirror knows nothing from before {first}: its daemon does not ask for it (`[source] history`); ask from that day on"
+            return Err(Refusal::not_found(format!(
+                "this mirror has no data before {first}: its daemon does not poll it (`[source] history`); request dates from {first}"
             )));
         }
         Ok(())
     }
 
-    /// The daemon asks for other things from now on.
+    /// Replaces the scope after a reload of the daemon.
     pub fn replace(&self, endpoints: Vec<Endpoint>, watch: Watch) {
         *self.daemon.write().unwrap_or_else(PoisonError::into_inner) = DaemonScope { endpoints, watch: Some(watch) };
     }
@@ -67,26 +70,26 @@ impl MirrorScope {
         self.daemon.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A daemon of which nothing is known but its database: it may yet ask for anything.
+    /// Creates the scope of a daemon with an unknown config, which may poll anything.
     pub fn unknown() -> Self {
         Self::over(DaemonScope { endpoints: Endpoint::ALL.to_vec(), watch: None })
     }
 
-    pub fn asks(&self, endpoint: Endpoint) -> bool {
+    pub fn polls(&self, endpoint: Endpoint) -> bool {
         self.daemon().endpoints.contains(&endpoint)
     }
 
-    /// Why something is not there: because it will never be (404), or because it was not read yet (503).
+    /// Returns why data is missing: the daemon does not poll it (404), or has not polled it yet (503).
     pub(super) fn missing(&self, endpoint: Endpoint, token: Option<&str>) -> Refusal {
         let of = token.map(|token| format!(" of token \"{}\"", redact(token))).unwrap_or_default();
-        if !self.asks(endpoint) {
-            return Refusal::unknown(format!("this mirror has no {endpoint}{of}: its daemon does not ask for it"));
+        if !self.polls(endpoint) {
+            return Refusal::not_found(format!("this mirror has no {endpoint}{of}: its daemon does not poll it"));
         }
         match (token, &self.daemon().watch) {
             (Some(token), Some(watch)) if !watch.covers(&TokenId::from(token)) => {
-                Refusal::unknown(format!("this mirror has no {endpoint}{of}: its daemon does not watch that token"))
+                Refusal::not_found(format!("this mirror has no {endpoint}{of}: its daemon does not watch this token"))
             }
-            _ => Refusal::not_yet(format!("{endpoint}{of} was not read from the source yet: ask again later")),
+            _ => Refusal::not_polled(format!("{endpoint}{of} was not polled yet: retry later")),
         }
     }
 }

@@ -1,5 +1,4 @@
-//! The description of the service at `/openapi.json`: OpenAPI 3.1, made from the table of paths, the table of versions and the wire
-//! types themselves, so that it says what the service does and cannot say otherwise.
+//! The OpenAPI 3.1 description at `/openapi.json`, generated from the table of routes, the table of versions, and the wire types.
 
 use std::sync::LazyLock;
 
@@ -15,14 +14,14 @@ use model::wire::{
     TokenFunding, TokenItem, UnlockEvent, UpcomingItem,
 };
 
-/// The text, and a tag that changes with it.
+/// The text and its hash.
 static DOCUMENT: LazyLock<(String, String)> = LazyLock::new(|| {
     let text = describe().to_string();
     let tag = format!("{:032x}", xxh3_128(text.as_bytes()));
     (text, tag)
 });
 
-/// The description, with its tag.
+/// Returns the description and its tag.
 pub fn document() -> (&'static str, &'static str) {
     let (text, tag) = &*DOCUMENT;
     (text, tag)
@@ -41,9 +40,9 @@ fn describe() -> Value {
         "info": {
             "title": "Cliffwatch data service",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Token supply data: unlock schedules, emission, allocations, burns, buybacks, fundraising. Amounts are tokens, \
-                values USD, ratios percent, times UTC. Only answers with status 200 cost a credit, one each. Any field may be null where \
-                its value is unknown; fields beyond those described may be there.",
+            "description": "Token supply data: vesting schedules, emission, allocations, burns, buybacks, and funding rounds. Amounts are in \
+                tokens, values in USD, ratios in percent, and times in UTC. Only a response with status 200 costs a credit. Any field is \
+                null if its value is unknown. Responses may have additional fields.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "security": [{"key": []}],
@@ -51,40 +50,40 @@ fn describe() -> Value {
         "components": {
             "securitySchemes": {"key": {
                 "type": "apiKey", "in": "header", "name": KEY_HEADER,
-                "description": "Made by `cliffwatch keys add`. A service without keys asks for none.",
+                "description": "Created by `cliffwatch keys add`. A service without keys requires none.",
             }},
             "schemas": schemas,
             "responses": {
-                "NotModified": {"description": "The tag in `If-None-Match` still holds. Costs no credit."},
-                "BadRequest": refusal("The question makes no sense; the message says why.", &error, false),
-                "Unauthorized": refusal("The key is missing or opens nothing. Costs no credit.", &error, false),
-                "NotFound": refusal("There is no such token or investor, or this version does not cover it.", &error, false),
-                "TooLarge": refusal("The request has a body, and it is beyond bounds.", &error, false),
-                "TooMany": refusal("Credits or the rate per minute are spent.", &error, true),
-                "Unavailable": refusal("No answer came in time, or a mirror was not told this yet.", &error, true),
-                "Failed": refusal("The service failed on this request.", &error, false),
+                "NotModified": {"description": "The tag in `If-None-Match` still matches. Costs no credit."},
+                "BadRequest": refusal("The request is not valid; see the message.", &error, false),
+                "Unauthorized": refusal("The key is missing or not valid. Costs no credit.", &error, false),
+                "NotFound": refusal("The token or investor does not exist, or this version does not cover it.", &error, false),
+                "TooLarge": refusal("The request body is too large.", &error, false),
+                "TooMany": refusal("The credits or the rate limit are exhausted.", &error, true),
+                "Unavailable": refusal("The request timed out, or a mirror has not polled the data yet.", &error, true),
+                "Failed": refusal("The service failed to process the request.", &error, false),
             },
         },
     })
 }
 
-/// What is refused to a good key tells how its credits stand, and nothing else of an answer's metadata.
+/// Describes the metadata of an error, which contains only the credits of a valid key.
 fn describe_error(schemas: &mut Map<String, Value>) {
     let Some(error) = schemas.get_mut(error_shape().name) else { return };
     error["properties"]["metadata"] = json!({
-        "type": "object", "description": "There where the key is good.", "required": ["credit"], "properties": {"credit": credit()},
+        "type": "object", "description": "Present if the key is valid.", "required": ["credit"], "properties": {"credit": credit()},
     });
     if let Some(required) = error["required"].as_array_mut() {
         required.retain(|name| name != "metadata");
     }
-    // What describes the metadata of answers here is written by hand, for each path.
+    // The metadata of responses is described for each path by `metadata`.
     schemas.retain(|name, _| name != "Metadata" && name != "Credit");
 }
 
 fn credit() -> Value {
     let count = json!({"type": "integer", "minimum": 0});
     json!({
-        "type": "object", "description": "Quota of the key. Not there where no key is asked for.",
+        "type": "object", "description": "Quota of the key. Absent if no key is required.",
         "required": ["used", "limit", "resetAt"],
         "properties": {"used": count, "limit": count, "resetAt": {"type": "string", "format": "date-time"}},
     })
@@ -100,24 +99,25 @@ fn error_shape() -> &'static ObjectShape {
 fn refusal(description: &str, error: &Value, waits: bool) -> Value {
     let mut response = json!({"description": description, "content": {"application/json": {"schema": error}}});
     if waits && let Some(object) = response.as_object_mut() {
-        let header = json!({"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 1}});
+        let header =
+            json!({"description": "Seconds to wait before the next request.", "schema": {"type": "integer", "minimum": 1}});
         object.insert("headers".into(), json!({ "Retry-After": header }));
     }
     response
 }
 
-/// What an endpoint is about, and what it answers.
+/// Returns name, summary, whether the payload is a list, and the shape of the payload or of its items.
 fn subject_of(subject: DataSubject) -> (&'static str, &'static str, bool, JsonShape) {
     match subject {
         DataSubject::TokenList => ("tokenList", "Tokens", true, TokenItem::SHAPE),
         DataSubject::Upcoming => ("upcoming", "The next unlock event of each token", true, UpcomingItem::SHAPE),
-        DataSubject::UnlockEvents => ("unlockEvents", "Unlock schedule of a token", true, UnlockEvent::SHAPE),
-        DataSubject::DailyEmission => ("dailyEmission", "Emission of a token, day by day", true, Emission::SHAPE),
-        DataSubject::WeeklyEmission => ("weeklyEmission", "Emission of a token, from Sunday to Sunday", true, Emission::SHAPE),
+        DataSubject::UnlockEvents => ("unlockEvents", "Vesting schedule of a token", true, UnlockEvent::SHAPE),
+        DataSubject::DailyEmission => ("dailyEmission", "Daily emission of a token", true, Emission::SHAPE),
+        DataSubject::WeeklyEmission => ("weeklyEmission", "Weekly emission of a token, from Sunday", true, Emission::SHAPE),
         DataSubject::Allocations => ("allocations", "Allocation table of a token", false, AllocationsData::SHAPE),
-        DataSubject::Burn => ("burn", "Burns of a token; totals are of the window", false, BurnData::SHAPE),
-        DataSubject::Buyback => ("buyback", "Buybacks of a token; totals are of the window", false, BuybackData::SHAPE),
-        DataSubject::Investors => ("investors", "Investors, the latest round first", true, InvestorItem::SHAPE),
+        DataSubject::Burn => ("burn", "Burns of a token, with totals of the window", false, BurnData::SHAPE),
+        DataSubject::Buyback => ("buyback", "Buybacks of a token, with totals of the window", false, BuybackData::SHAPE),
+        DataSubject::Investors => ("investors", "Investors, latest funding round first", true, InvestorItem::SHAPE),
         DataSubject::Investor => ("investor", "An investor with its funding rounds", false, InvestorDetail::SHAPE),
         DataSubject::TokenFunding => ("tokenFunding", "Funding rounds of a token", false, TokenFunding::SHAPE),
     }
@@ -132,18 +132,18 @@ fn operation(route: &ApiRoute, is_legacy: bool, schemas: &mut Map<String, Value>
         let whose = if route.subject == DataSubject::Investor { "Investor" } else { "Token" };
         parameters.push(json!({
             "name": "id", "in": "path", "required": true, "schema": slug(),
-            "description": format!("{whose}, as the list names it."),
+            "description": format!("{whose} id from the list."),
         }));
     }
     parameters.extend(route.parameters().map(parameter));
     let since = covers_ai_since(route.subject);
     let mut description = if route.version < since {
-        format!("From before tokens were listed by a model: 404 for those, which version {since} and newer cover.")
+        format!("Returns 404 for tokens with the listed method AI, which version {since} and newer cover.")
     } else {
         String::new()
     };
     if is_legacy {
-        description.push_str("On the older base address only, where `metadata` is `queryDate` alone.");
+        description.push_str("Only on the legacy base URL, where `metadata` has only `queryDate`.");
     }
     json!({
         "operationId": format!("{name}V{}", route.version),
@@ -153,11 +153,11 @@ fn operation(route: &ApiRoute, is_legacy: bool, schemas: &mut Map<String, Value>
         "parameters": parameters,
         "responses": {
             "200": {
-                "description": "The answer.",
+                "description": "The requested data.",
                 "headers": {
-                    "ETag": {"description": "Stands for the facts of the answer.", "schema": {"type": "string"}},
+                    "ETag": {"description": "Changes when the data changes.", "schema": {"type": "string"}},
                     "Age": {
-                        "description": "Of a mirror only: seconds since the source told it.",
+                        "description": "Seconds since the data was polled. Only from a mirror.",
                         "schema": {"type": "integer", "minimum": 0},
                     },
                 },
@@ -207,30 +207,30 @@ fn slug() -> Value {
 fn parameter((name, kind, is_required): (&'static str, ParameterKind, bool)) -> Value {
     let list = |items: Value| json!({"type": "array", "minItems": 1, "items": items});
     let (schema, description) = match kind {
-        ParameterKind::Slug => (slug(), "Token, as the list names it.".to_owned()),
+        ParameterKind::Slug => (slug(), "Token id from the list.".to_owned()),
         ParameterKind::Slugs => {
             let mut slug = slug();
             slug["pattern"] = json!("^[^\\u0000-\\u001f\\u007f-\\u009f,\\s]+$");
-            (list(slug), "Tokens that are wanted, by their ids; all without it.".to_owned())
+            (list(slug), "Token ids. All tokens by default.".to_owned())
         }
-        ParameterKind::FirstDay => (json!({"type": "string", "format": "date"}), "First day, UTC.".to_owned()),
+        ParameterKind::FirstDay => (json!({"type": "string", "format": "date"}), "First day in UTC.".to_owned()),
         ParameterKind::LastDay => {
-            (json!({"type": "string", "format": "date"}), "Last day, UTC, inclusive; not before the first.".to_owned())
+            (json!({"type": "string", "format": "date"}), "Last day in UTC, inclusive. Not before the first day.".to_owned())
         }
         ParameterKind::Page => {
-            (json!({"type": "integer", "minimum": 1, "maximum": 999_999_999, "default": 1}), "Page, from 1.".to_owned())
+            (json!({"type": "integer", "minimum": 1, "maximum": 999_999_999, "default": 1}), "Page number, from 1.".to_owned())
         }
         ParameterKind::PageSize => (
             json!({"type": "integer", "minimum": 1, "maximum": 999_999_999, "default": DEFAULT_PAGE_SIZE}),
-            format!("Items on a page. More than {MAX_PAGE_SIZE} are cut to that, as the answer's `pageSize` says."),
+            format!("Items per page. A larger value is reduced to {MAX_PAGE_SIZE}, as `pageSize` in the response shows."),
         ),
         ParameterKind::Standards => {
             let words: Vec<&str> = StandardAllocation::WORDS.iter().map(|(word, _)| *word).collect();
-            (list(json!({"type": "string", "enum": words})), "Categories of recipients; all without it.".to_owned())
+            (list(json!({"type": "string", "enum": words})), "Allocation categories. All categories by default.".to_owned())
         }
         ParameterKind::Number => (json!({"type": "number"}), String::new()),
         ParameterKind::Truth => {
-            (json!({"type": "boolean"}), "Only rounds that it led, or only those that it did not.".to_owned())
+            (json!({"type": "boolean"}), "Only funding rounds that the investor led, or only the others.".to_owned())
         }
     };
     let mut parameter =
@@ -242,7 +242,7 @@ fn parameter((name, kind, is_required): (&'static str, ParameterKind, bool)) -> 
     parameter
 }
 
-/// A value in a version. One that is not an item of a list may be null.
+/// Describes a value in a version. List items are never null.
 fn property(subject: DataSubject, version: u8, shape: JsonShape, schemas: &mut Map<String, Value>, nullable: bool) -> Value {
     let plain = |kind: &str| if nullable { json!({"type": [kind, "null"]}) } else { json!({"type": kind}) };
     match shape {
@@ -271,7 +271,7 @@ fn property(subject: DataSubject, version: u8, shape: JsonShape, schemas: &mut M
     }
 }
 
-/// The schema of an object in a version, kept under a name of its own wherever versions differ.
+/// Returns a reference to the schema of an object in a version. Schemas that differ between versions have different names.
 fn schema(subject: DataSubject, version: u8, object: &'static ObjectShape, schemas: &mut Map<String, Value>) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -292,7 +292,7 @@ fn schema(subject: DataSubject, version: u8, object: &'static ObjectShape, schem
     let schema = json!({
         "type": "object", "description": object.doc.trim(), "required": required, "properties": properties,
     });
-    // Of one object in several versions, equal ones share a name.
+    // Equal schemas of several versions share a name.
     let known = schemas.iter().find(|(name, known)| name.starts_with(object.name) && **known == schema);
     if let Some((name, _)) = known {
         return reference("schemas", name);

@@ -1,29 +1,25 @@
-//! How the service behaves, and who may ask.
+//! The options of the service.
 
 use model::Clock;
 
-/// How the service behaves.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Who may ask.
     pub access: AccessPolicy,
-    /// Requests that one key may make in a minute; none for no bound.
+    /// The rate limit per key. `None` for no limit.
     pub requests_per_minute: Option<u32>,
-    /// Versions from before tokens were listed by a model (unlock events v1 and v2, daily emission v1, allocations v1) answer for tokens
-    /// of `listedMethod` `AI` too. Off, as the interface has it, they answer 404 for those.
+    /// Whether old versions (unlock events v1 and v2, daily emission v1, allocations v1) also serve tokens with the listed method `AI`,
+    /// for which they return 404 by default.
     pub all_tokens: bool,
-    /// Where the time comes from.
     pub clock: Clock,
 }
 
-/// Who may ask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AccessPolicy {
-    /// A key is required once the database ever held one, so that revoking the last key opens nothing.
+    /// Requires a key after the first key was created, even if all keys are revoked.
     #[default]
     KeysIfAny,
-    /// A key is required, also while there is none.
+    /// Requires a key, even if none exists.
     Keys,
-    /// No key is asked for, and none is counted.
+    /// Requires no key and counts no credits.
     Open,
 }

@@ -1,7 +1,7 @@
-//! A question about the data, read from a request.
+//! Parses the query of a request.
 //!
-//! A parameter that a path does not take, one given twice, a date that is none, `page=0`: each is refused with a sentence that says
-//! what would be right. What comes out is a plain value, equal for equal questions, so that it can be the key of a cache.
+//! Rejects unknown and repeated parameters and invalid values with an error that says what is valid. The result is equal for equivalent
+//! queries, so it can be a cache key.
 
 mod value;
 
@@ -14,34 +14,27 @@ use model::Timestamp;
 use store::facts::DateRange;
 use value::{date, decimal, slug, slugs, standards, truth, whole};
 
-/// Items on a page where the question does not say.
 pub const DEFAULT_PAGE_SIZE: u64 = 50;
-/// Most items on a page; more is cut to this, and the answer's `pageSize` says so.
+/// The maximum number of items per page. A larger value is reduced to this.
 pub const MAX_PAGE_SIZE: u64 = 500;
-/// Longest query that is read, bytes.
+/// The length limit of a query string, in bytes.
 const MAX_QUERY: usize = 8 * 1024;
-/// Longest slug, characters.
+/// The length limit of a slug, in characters.
 pub const MAX_SLUG: usize = 128;
 
-/// A recipient category, as queries name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StandardAllocation {
-    /// `community`
     Community,
-    /// `founderTeam`
     FounderTeam,
-    /// `privateInvestors`
     PrivateInvestors,
-    /// `publicInvestors`
     PublicInvestors,
-    /// `reserve`
     Reserve,
-    /// `others`: all that is none of these.
+    /// Also for an unknown or missing category.
     Others,
 }
 
 impl StandardAllocation {
-    /// The words of queries.
+    /// The values of the parameter.
     pub const WORDS: [(&'static str, StandardAllocation); 6] = [
         ("community", StandardAllocation::Community),
         ("founderTeam", StandardAllocation::FounderTeam),
@@ -51,7 +44,7 @@ impl StandardAllocation {
         ("others", StandardAllocation::Others),
     ];
 
-    /// The category of a `standardAllocationName`.
+    /// Returns the category of a `standardAllocationName`.
     pub fn of(name: Option<&str>) -> Self {
         match name.unwrap_or_default() {
             "Community" => StandardAllocation::Community,
@@ -64,7 +57,7 @@ impl StandardAllocation {
     }
 }
 
-/// A finite number that can be compared for equality, since it came from text.
+/// A finite number, compared by its bits so that it can be part of a cache key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FiniteNumber(u64);
 
@@ -76,50 +69,49 @@ impl FiniteNumber {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PageRequest {
-    /// From 1.
+    /// The page number, from 1.
     pub number: u64,
-    /// Items, at most [`MAX_PAGE_SIZE`].
+    /// At most [`MAX_PAGE_SIZE`].
     pub size: u64,
 }
 
-/// A question. Fields that its path does not take are empty.
+/// The query of a request. Parameters that the path does not have are empty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DataQuery {
     pub subject: DataSubject,
     pub version: u8,
-    /// Token or investor; empty for lists.
+    /// The id of the token or investor. Empty for lists.
     pub id: String,
-    /// Tokens of the list that are wanted; none for all.
+    /// The requested tokens, sorted. `None` for all tokens.
     pub ids: Option<Vec<String>>,
-    /// First day.
     pub start: Option<NaiveDate>,
-    /// Last day, inclusive.
+    /// The last day, inclusive.
     pub end: Option<NaiveDate>,
-    /// Set where the path has pages.
+    /// `None` if the path has no pages.
     pub page: Option<PageRequest>,
-    /// Categories that are wanted, sorted; empty for all.
+    /// The requested categories, sorted. Empty for all categories.
     pub standards: Vec<StandardAllocation>,
-    /// Least market cap, USD.
+    /// In USD.
     pub min_market_cap: Option<FiniteNumber>,
-    /// Least share of the supply that is released, percent.
+    /// The unlocked share of max supply, in percent.
     pub min_released: Option<FiniteNumber>,
-    /// Least amount of the event, tokens.
+    /// The amount of the event, in tokens.
     pub min_amount: Option<FiniteNumber>,
-    /// Least value of the event, percent of the market cap.
+    /// The value of the event, in percent of market cap.
     pub min_value_to_cap: Option<FiniteNumber>,
-    /// Only rounds that the investor led, or only those that it did not.
+    /// `true` for funding rounds that the investor led, `false` for the others.
     pub lead: Option<bool>,
-    /// Least amount raised, USD.
+    /// In USD.
     pub min_raised: Option<FiniteNumber>,
-    /// Greatest amount raised, USD.
+    /// In USD.
     pub max_raised: Option<FiniteNumber>,
 }
 
 impl DataQuery {
-    /// Reads a question. Fails with a refusal with status 400 and a sentence on what is wrong.
+    /// Parses a query. Errors have status 400.
     pub fn read(route: &ApiRoute, id: Option<&str>, text: &str) -> Result<Self, Refusal> {
         if text.len() > MAX_QUERY {
-            return Err(Refusal::bad(format!("the query is longer than {MAX_QUERY} bytes")));
+            return Err(Refusal::bad_request(format!("the query is longer than {MAX_QUERY} bytes")));
         }
         let mut query = DataQuery {
             subject: route.subject,
@@ -145,7 +137,7 @@ impl DataQuery {
                 return Err(unknown(route, &name));
             };
             if seen.contains(name) {
-                return Err(Refusal::bad(format!("{name} is given twice")));
+                return Err(Refusal::bad_request(format!("{name} must not be repeated")));
             }
             seen.push(name);
             match field {
@@ -166,12 +158,12 @@ impl DataQuery {
             }
         }
         if route.params.iter().any(|(_, field)| *field == QueryField::TokenId) && query.id.is_empty() {
-            return Err(Refusal::bad("tokenId is missing: add ?tokenId=<slug>, as the token list names it"));
+            return Err(Refusal::bad_request("tokenId is missing: add ?tokenId=<slug> with a slug from the token list"));
         }
         if let (Some(start), Some(end)) = (query.start, query.end)
             && end < start
         {
-            return Err(Refusal::bad(format!("the end {end} lies before the start {start}")));
+            return Err(Refusal::bad_request(format!("the end {end} is before the start {start}")));
         }
         if route.is_paged() {
             query.page = Some(PageRequest { number, size });
@@ -179,7 +171,7 @@ impl DataQuery {
         Ok(query)
     }
 
-    /// The instants that the days stand for, both ends included.
+    /// Returns the instants of the requested days, both inclusive.
     pub fn window(&self) -> DateRange {
         let midnight = |date: NaiveDate| date.and_time(NaiveTime::MIN).and_utc();
         DateRange {
@@ -188,7 +180,7 @@ impl DataQuery {
         }
     }
 
-    /// Whether an instant lies in the window; one that is unknown lies only where there is no window.
+    /// Returns whether an instant is within the window. An unknown instant is only within an unlimited window.
     pub fn includes(&self, at: Option<Timestamp>) -> bool {
         let window = self.window();
         match at {
@@ -197,7 +189,7 @@ impl DataQuery {
         }
     }
 
-    /// Whether a recipient with this `standardAllocationName` is wanted.
+    /// Returns whether the category of this `standardAllocationName` is requested.
     pub fn wants(&self, standard_allocation_name: Option<&str>) -> bool {
         self.standards.is_empty() || self.standards.contains(&StandardAllocation::of(standard_allocation_name))
     }
@@ -205,6 +197,6 @@ impl DataQuery {
 
 fn unknown(route: &ApiRoute, name: &str) -> Refusal {
     let known: Vec<&str> = route.params.iter().map(|(known, _)| *known).collect();
-    let takes = if known.is_empty() { "no parameter".to_owned() } else { known.join(", ") };
-    Refusal::bad(format!("unknown parameter \"{}\": {} takes {takes}", redact(name), route.path))
+    let takes = if known.is_empty() { "no parameters".to_owned() } else { known.join(", ") };
+    Refusal::bad_request(format!("unknown parameter \"{}\": {} accepts {takes}", redact(name), route.path))
 }

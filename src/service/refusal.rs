@@ -1,78 +1,73 @@
-//! A request that is not answered: status, sentence, and how long to wait.
+//! The rejection of a request.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{SecondsFormat, TimeDelta};
 
-use crate::ANSWER_TIMEOUT;
+use crate::RESPONSE_TIMEOUT;
 use crate::response::credit_of;
 use model::Timestamp;
 use model::wire::{ErrorBody, Maybe, Metadata};
 use store::catalog::{CatalogError, KeyUsage};
 use store::facts::FactsError;
 
-/// What a spent rate per minute is told to wait at least, seconds.
 const MIN_RETRY_AFTER_SECS: i64 = 1;
 
-/// What is to be read from the source first is worth asking for again after this, seconds.
-const NOT_YET_RETRY_AFTER_SECS: i64 = 60;
+/// The wait for data that the daemon has not polled yet.
+const NOT_POLLED_RETRY_AFTER_SECS: i64 = 60;
 
-/// A request that is not answered, and why.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub status: StatusCode,
     pub message: String,
     pub retry_after: Option<i64>,
-    /// How the credits of whoever asked stand, where a key is good.
+    /// The credits of a valid key.
     pub usage: Option<KeyUsage>,
 }
 
 impl Refusal {
-    /// A question that makes no sense.
-    pub fn bad(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, message: message.into(), retry_after: None, usage: None }
+    pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), retry_after: None, usage: None }
     }
 
-    /// Something that is not there.
-    pub fn unknown(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::NOT_FOUND, message: message.into(), retry_after: None, usage: None }
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
     }
 
-    /// No key, or none that opens anything: which of both is not told.
-    pub fn keyless() -> Self {
-        Self { status: StatusCode::UNAUTHORIZED, message: "x-api-key not found".into(), retry_after: None, usage: None }
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, message)
     }
 
-    /// Our own fault.
+    /// Rejects a missing or invalid key. The message does not say which.
+    pub fn invalid_key() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "x-api-key not found")
+    }
+
     pub fn internal(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::INTERNAL_SERVER_ERROR, message: message.into(), retry_after: None, usage: None }
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     }
 
     pub fn busy() -> Self {
-        Self {
-            status: StatusCode::SERVICE_UNAVAILABLE,
-            message: "the service is busy: ask again later".into(),
-            retry_after: Some(ANSWER_TIMEOUT.as_secs().cast_signed()),
-            usage: None,
-        }
+        let retry_after = Some(RESPONSE_TIMEOUT.as_secs().cast_signed());
+        Self { retry_after, ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "the service is busy: retry later") }
     }
 
-    /// A mirror was not told yet.
-    pub fn not_yet(message: impl Into<String>) -> Self {
-        let retry_after = Some(NOT_YET_RETRY_AFTER_SECS);
-        Self { status: StatusCode::SERVICE_UNAVAILABLE, message: message.into(), retry_after, usage: None }
+    /// Rejects a request for data that the daemon of a mirror has not polled yet.
+    pub fn not_polled(message: impl Into<String>) -> Self {
+        let retry_after = Some(NOT_POLLED_RETRY_AFTER_SECS);
+        Self { retry_after, ..Self::new(StatusCode::SERVICE_UNAVAILABLE, message) }
     }
 
-    pub fn too_many(message: impl Into<String>, wait_secs: i64) -> Self {
-        let wait = wait_secs.max(MIN_RETRY_AFTER_SECS);
-        Self { status: StatusCode::TOO_MANY_REQUESTS, message: message.into(), retry_after: Some(wait), usage: None }
+    pub fn rate_limited(message: impl Into<String>, wait_secs: i64) -> Self {
+        let retry_after = Some(wait_secs.max(MIN_RETRY_AFTER_SECS));
+        Self { retry_after, ..Self::new(StatusCode::TOO_MANY_REQUESTS, message) }
     }
 
-    pub fn spent(reset_at: Timestamp, now: Timestamp) -> Self {
+    pub fn quota_exhausted(reset_at: Timestamp, now: Timestamp) -> Self {
         let wait: TimeDelta = reset_at - now;
-        Self::too_many(
+        Self::rate_limited(
             format!(
-                "the credits of this period are used up; they reset at {}",
+                "the credits of this period are used up: the quota resets at {}",
                 reset_at.to_rfc3339_opts(SecondsFormat::Secs, true)
             ),
             wait.num_seconds(),
@@ -82,10 +77,10 @@ impl Refusal {
 
 impl From<CatalogError> for Refusal {
     fn from(error: CatalogError) -> Self {
-        // The cause is for whoever runs the service; who asks learns that it is not the question.
+        // The cause is only logged for the operator.
         tracing::error!(error = &error as &dyn std::error::Error, "a request failed on the database");
         if error.is_lost() {
-            return Self { message: "the service cannot reach its data now: ask again later".into(), ..Self::busy() };
+            return Self { message: "the service cannot reach its database right now: retry later".into(), ..Self::busy() };
         }
         Self::internal("the service cannot read its data")
     }
@@ -120,7 +115,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// What came from outside, short enough to be shown.
+/// Shortens and sanitizes text of a request for error messages.
 pub fn redact(text: &str) -> String {
     model::text::replaced(text, '\u{fffd}', 80)
 }

@@ -1,4 +1,4 @@
-//! A response around a payload: metadata before it, tags and ages in its headers, and a body whose parts are shared.
+//! Metadata, headers, and body of a response.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,31 +8,30 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use http_body::{Frame, SizeHint};
 
-use crate::{answer::AnswerBody, service::whole_seconds};
+use crate::{payload::ResponseBody, service::whole_seconds};
 use model::Timestamp;
 use model::wire::{Credit, Maybe, Metadata};
 use store::catalog::KeyUsage;
 
-/// What is around a payload.
+/// The metadata of a response.
 #[derive(Clone, Copy, Debug)]
 pub enum MetadataShape {
-    /// `metadata` with all that is known.
     Full,
-    /// `metadata` with `queryDate` alone.
+    /// Only `queryDate`.
     DateOnly,
 }
 
 impl MetadataShape {
-    /// The body up to the payload.
-    pub fn opening(self, answer: &AnswerBody, usage: Option<KeyUsage>, now: Timestamp) -> Vec<u8> {
-        // Where somebody else told it, the time is when they were asked.
-        let told_at = answer.read_at.unwrap_or(now);
-        let mut metadata = Metadata { query_date: whole_seconds(told_at).into(), ..Default::default() };
+    /// Returns the beginning of the body, up to the payload.
+    pub fn beginning(self, body: &ResponseBody, usage: Option<KeyUsage>, now: Timestamp) -> Vec<u8> {
+        // The query date of polled data is the time of the poll.
+        let query_date = body.read_at.unwrap_or(now);
+        let mut metadata = Metadata { query_date: whole_seconds(query_date).into(), ..Default::default() };
         if matches!(self, MetadataShape::Full) {
             if let Some(usage) = usage {
                 metadata.credit = credit_of(usage).into();
             }
-            if let Some(paging) = answer.paging {
+            if let Some(paging) = body.paging {
                 metadata.page = number(paging.page);
                 metadata.page_size = number(paging.page_size);
                 metadata.total_pages = number(paging.total_pages);
@@ -51,28 +50,27 @@ fn number(number: u64) -> Maybe<i64> {
     i64::try_from(number).unwrap_or(i64::MAX).into()
 }
 
-/// How the credits of a key stand.
 pub fn credit_of(usage: KeyUsage) -> Credit {
     Credit { used: number(usage.used), limit: number(usage.limit), reset_at: usage.reset_at.into(), ..Default::default() }
 }
 
-/// The headers that both an answer and its 304 have.
-pub fn mark(response: &mut Response, tag: &str, answer: &AnswerBody, now: Timestamp) {
+/// Sets the headers that a response and its 304 have in common.
+pub fn set_headers(response: &mut Response, tag: &str, body: &ResponseBody, now: Timestamp) {
     let headers = response.headers_mut();
     if let Ok(tag) = HeaderValue::from_str(tag) {
         headers.insert(header::ETAG, tag);
     }
     headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
-    if let Some(read_at) = answer.read_at {
+    if let Some(read_at) = body.read_at {
         headers.insert(header::AGE, HeaderValue::from((now - read_at).num_seconds().max(0)));
     }
 }
 
-/// Tags of one `If-None-Match` that are looked at.
+/// The maximum number of tags in `If-None-Match` to parse.
 const MAX_TAGS: usize = 32;
 
-/// Whether the request names the tag of an answer that it has. Tags are compared weakly, as RFC 9110 has it for `If-None-Match`.
-pub fn holds(headers: &HeaderMap, tag: &str) -> bool {
+/// Returns whether `If-None-Match` contains the tag. RFC 9110 requires a weak comparison.
+pub fn matches_tag(headers: &HeaderMap, tag: &str) -> bool {
     headers
         .get_all(header::IF_NONE_MATCH)
         .iter()
@@ -83,7 +81,7 @@ pub fn holds(headers: &HeaderMap, tag: &str) -> bool {
         .any(|given| given == "*" || given.strip_prefix("W/").unwrap_or(given).trim_matches('"') == tag)
 }
 
-/// A body of parts that are shared, not copied.
+/// A body of shared parts, which are not copied.
 pub struct ResponseParts {
     parts: [Bytes; 3],
     next: usize,

@@ -1,7 +1,7 @@
-//! The response cache: answers that were made before. One that is asked for again goes out as it is cached, packed or not; one that is
-//! asked for by many at once is made once, by a few workers that leave the processor to those who ask for what is cached.
+//! The response cache, with compressed and uncompressed bodies.
 //!
-//! A page of a list is cut from the whole list, which is cached too: a walk over many pages makes the list once.
+//! Simultaneous requests for the same response build it once. The number of workers that build responses is limited, so that cached
+//! responses remain fast. A page is cut from the complete list, which is cached too, so that reading all pages builds the list once.
 
 use std::{sync::Arc, thread::available_parallelism};
 
@@ -9,26 +9,25 @@ use chrono::NaiveDate;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter, sync};
 use tokio::sync::Semaphore;
 
-use crate::answer::{AnswerBody, AnswerContent, ListRows};
 use crate::gzip::{MIN_PACKED, Packed};
 use crate::http::blocking;
+use crate::payload::{Payload, ResponseBody};
 use crate::query::DataQuery;
 use crate::refusal::Refusal;
 
-/// Size of the cache, bytes. Beyond it goes what was not asked for again, or not lately.
+/// The size limit of the cache.
 const MAX_CACHED_BYTES: u64 = 64 << 20;
-/// What an answer takes beside its payload, bytes.
-const OVERHEAD: usize = 512;
-/// Answers of a usual size that fit, for a table of the right size from the beginning.
-const USUAL_ANSWERS: usize = 4096;
-/// Answers that are made at once, where the machine has fewer processors.
+/// The memory of an entry in addition to its payload, in bytes.
+const ENTRY_OVERHEAD_BYTES: usize = 512;
+/// The estimated number of entries, for the initial size of the table.
+const USUAL_RESPONSES: usize = 4096;
+/// The minimum number of workers, on machines with fewer processors.
 const MIN_WORKERS: usize = 2;
 
-/// What an answer is cached under: a query of the data as it was at one time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CacheKey {
     pub generation: i64,
-    /// The present day: defaults and `upcoming` depend on it.
+    /// The current day, which defaults and `upcoming` depend on.
     pub day: NaiveDate,
     pub query: DataQuery,
 }
@@ -37,23 +36,21 @@ pub struct CacheKey {
 enum CachedForm {
     Plain,
     Packed,
-    /// All pages of a list.
+    /// A list with all its pages.
     Whole,
 }
 
-/// An answer that can go out.
 #[derive(Clone, Debug)]
-pub struct CachedAnswer {
-    /// It.
-    pub answer: Arc<AnswerBody>,
-    /// Its end packed, where that was asked for and is worth it.
+pub struct CachedResponse {
+    pub body: Arc<ResponseBody>,
+    /// The compressed end of the body. `None` if the client does not accept gzip or the body is small.
     pub packed: Option<Arc<Packed>>,
 }
 
 #[derive(Clone, Debug)]
 enum CacheEntry {
-    Ready(CachedAnswer),
-    Rows(Arc<ListRows>),
+    Ready(CachedResponse),
+    List(Arc<Payload>),
 }
 
 #[derive(Clone, Debug)]
@@ -62,17 +59,16 @@ struct ByteWeight;
 impl Weighter<(CacheKey, CachedForm), CacheEntry> for ByteWeight {
     fn weight(&self, (_, form): &(CacheKey, CachedForm), cached: &CacheEntry) -> u64 {
         let bytes = match cached {
-            CacheEntry::Rows(rows) => rows.len(),
-            CacheEntry::Ready(CachedAnswer { packed: Some(packed), .. }) => packed.len(),
-            // Cached once more under another form, which shares the bytes.
+            CacheEntry::List(list) => list.len(),
+            CacheEntry::Ready(CachedResponse { packed: Some(packed), .. }) => packed.len(),
+            // A small body shares its bytes with the uncompressed entry.
             CacheEntry::Ready(_) if *form == CachedForm::Packed => 0,
-            CacheEntry::Ready(CachedAnswer { answer, .. }) => answer.tail.len(),
+            CacheEntry::Ready(CachedResponse { body, .. }) => body.tail.len(),
         };
-        u64::try_from(bytes + OVERHEAD).unwrap_or(u64::MAX)
+        u64::try_from(bytes + ENTRY_OVERHEAD_BYTES).unwrap_or(u64::MAX)
     }
 }
 
-/// The answers of one service that were made before, within [`MAX_CACHED_BYTES`].
 #[derive(Debug)]
 pub struct ResponseCache {
     cached: sync::Cache<(CacheKey, CachedForm), CacheEntry, ByteWeight>,
@@ -81,24 +77,23 @@ pub struct ResponseCache {
 
 impl ResponseCache {
     pub fn new() -> Self {
-        // One shard: the bound of a shard is that of its largest item, and a list of tokens is large.
+        // The size of an item is limited by its shard, and a token list is large, so there is only one shard.
         let options =
-            OptionsBuilder::new().shards(1).estimated_items_capacity(USUAL_ANSWERS).weight_capacity(MAX_CACHED_BYTES).build();
+            OptionsBuilder::new().shards(1).estimated_items_capacity(USUAL_RESPONSES).weight_capacity(MAX_CACHED_BYTES).build();
         let cached = match options {
             Ok(options) => sync::Cache::with_options(options, ByteWeight, DefaultHashBuilder::default(), Default::default()),
-            Err(_) => sync::Cache::with_weighter(USUAL_ANSWERS, MAX_CACHED_BYTES, ByteWeight),
+            Err(_) => sync::Cache::with_weighter(USUAL_RESPONSES, MAX_CACHED_BYTES, ByteWeight),
         };
         let workers = available_parallelism().map_or(MIN_WORKERS, usize::from).max(MIN_WORKERS);
         Self { cached, workers: Arc::new(Semaphore::new(workers)) }
     }
 
-    /// Forgets all: the data changed.
     pub fn clear(&self) {
         self.cached.clear();
     }
 
-    /// The answer, where it was made before.
-    pub fn find(&self, cache_key: CacheKey, wants_packed: bool) -> Result<CachedAnswer, CacheKey> {
+    /// Returns the cached response, or the key if it is not cached.
+    pub fn find(&self, cache_key: CacheKey, wants_packed: bool) -> Result<CachedResponse, CacheKey> {
         let key = (cache_key, if wants_packed { CachedForm::Packed } else { CachedForm::Plain });
         match self.cached.get(&key) {
             Some(CacheEntry::Ready(ready)) => Ok(ready),
@@ -106,11 +101,11 @@ impl ResponseCache {
         }
     }
 
-    /// The answer; `make` makes it where nobody did. It blocks, and is called at most once at a time for a question.
-    /// Fails with what `make` answers. Nothing is cached of that.
-    pub async fn get<M>(&self, cache_key: CacheKey, wants_packed: bool, make: M) -> Result<CachedAnswer, Refusal>
+    /// Returns the response, and builds it by `make` if it is not cached. `make` runs on a blocking thread, once for simultaneous requests.
+    /// Its errors are not cached.
+    pub async fn get<M>(&self, cache_key: CacheKey, wants_packed: bool, make: M) -> Result<CachedResponse, Refusal>
     where
-        M: FnOnce(&DataQuery) -> Result<AnswerContent, Refusal> + Send + 'static,
+        M: FnOnce(&DataQuery) -> Result<Payload, Refusal> + Send + 'static,
     {
         if !wants_packed {
             return self.plain(cache_key, make).await;
@@ -118,61 +113,53 @@ impl ResponseCache {
         let key = (cache_key.clone(), CachedForm::Packed);
         let packing = async {
             let ready = self.plain(cache_key, make).await?;
-            if ready.answer.tail.len() < MIN_PACKED {
+            if ready.body.tail.len() < MIN_PACKED {
                 return Ok::<_, Refusal>(CacheEntry::Ready(ready));
             }
-            let tail = ready.answer.tail.clone();
-            let packed = self.work(move || Packed::of(&tail).map_err(|_| Refusal::internal("an answer cannot be packed")));
-            Ok(CacheEntry::Ready(CachedAnswer { packed: Some(Arc::new(packed.await?)), ..ready }))
+            let tail = ready.body.tail.clone();
+            let packed = self.work(move || Packed::of(&tail).map_err(|_| Refusal::internal("cannot compress the response")));
+            Ok(CacheEntry::Ready(CachedResponse { packed: Some(Arc::new(packed.await?)), ..ready }))
         };
         ready(self.cached.get_or_insert_async(&key, packing).await?)
     }
 
-    async fn plain<M>(&self, cache_key: CacheKey, make: M) -> Result<CachedAnswer, Refusal>
+    async fn plain<M>(&self, cache_key: CacheKey, make: M) -> Result<CachedResponse, Refusal>
     where
-        M: FnOnce(&DataQuery) -> Result<AnswerContent, Refusal> + Send + 'static,
+        M: FnOnce(&DataQuery) -> Result<Payload, Refusal> + Send + 'static,
     {
         let key = (cache_key, CachedForm::Plain);
         let making = async {
             let cache_key = key.0.clone();
-            let answer = match cache_key.query.page {
-                None => match self.work(move || make(&cache_key.query)).await? {
-                    AnswerContent::Whole(answer) => answer,
-                    AnswerContent::Rows(_) => return Err(Refusal::internal("an answer without pages came in pages")),
-                },
-                Some(page) => {
-                    let rows = self.rows(cache_key, make).await?;
-                    // A page is at most a copy of some hundred rows.
-                    rows.page(page)
-                }
+            let body = match cache_key.query.page {
+                None => self.work(move || Ok(make(&cache_key.query)?.whole())).await?,
+                // A page copies at most a few hundred items, which needs no worker.
+                Some(page) => self.list(cache_key, make).await?.page(page),
             };
-            Ok::<_, Refusal>(CacheEntry::Ready(CachedAnswer { answer: Arc::new(answer), packed: None }))
+            Ok::<_, Refusal>(CacheEntry::Ready(CachedResponse { body: Arc::new(body), packed: None }))
         };
         ready(self.cached.get_or_insert_async(&key, making).await?)
     }
 
-    async fn rows<M>(&self, cache_key: CacheKey, make: M) -> Result<Arc<ListRows>, Refusal>
+    async fn list<M>(&self, cache_key: CacheKey, make: M) -> Result<Arc<Payload>, Refusal>
     where
-        M: FnOnce(&DataQuery) -> Result<AnswerContent, Refusal> + Send + 'static,
+        M: FnOnce(&DataQuery) -> Result<Payload, Refusal> + Send + 'static,
     {
-        // The same for every page.
+        // All pages share this key.
         let key =
             (CacheKey { query: DataQuery { page: None, ..cache_key.query.clone() }, ..cache_key.clone() }, CachedForm::Whole);
         let making = async {
-            match self.work(move || make(&cache_key.query)).await? {
-                AnswerContent::Rows(rows) => Ok(CacheEntry::Rows(Arc::new(rows))),
-                AnswerContent::Whole(_) => Err(Refusal::internal("an answer with pages came without")),
-            }
+            let list = self.work(move || make(&cache_key.query)).await?;
+            Ok::<_, Refusal>(CacheEntry::List(Arc::new(list)))
         };
         match self.cached.get_or_insert_async(&key, making).await? {
-            CacheEntry::Rows(rows) => Ok(rows),
-            CacheEntry::Ready(_) => Err(Refusal::internal("an answer with pages came without")),
+            CacheEntry::List(list) => Ok(list),
+            CacheEntry::Ready(_) => Err(Refusal::internal("missing pages in the response")),
         }
     }
 
-    /// Runs what takes a while beside those who serve. Whoever asked may go meanwhile; the work keeps its permit until it is done.
+    /// Runs blocking work on a worker. The work keeps its permit even if the client disconnects.
     async fn work<T: Send + 'static>(&self, run: impl FnOnce() -> Result<T, Refusal> + Send + 'static) -> Result<T, Refusal> {
-        // It is never closed; were it to be, workers would only be uncounted.
+        // The semaphore is never closed.
         let permit = Arc::clone(&self.workers).acquire_owned().await.ok();
         blocking(move || {
             let _permit = permit;
@@ -182,10 +169,10 @@ impl ResponseCache {
     }
 }
 
-fn ready(cached: CacheEntry) -> Result<CachedAnswer, Refusal> {
+fn ready(cached: CacheEntry) -> Result<CachedResponse, Refusal> {
     match cached {
         CacheEntry::Ready(ready) => Ok(ready),
-        CacheEntry::Rows(_) => Err(Refusal::internal("an answer came in pages")),
+        CacheEntry::List(_) => Err(Refusal::internal("unexpected pages in the response")),
     }
 }
 

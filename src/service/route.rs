@@ -1,6 +1,6 @@
-//! What can be asked: the table of paths, each with its subject, its version and the parameters that it takes.
+//! The table of paths, with subject, version, and parameters.
 
-/// Every path of the base address. A literal segment wins over `{id}`, so `upcoming` is never taken for a token.
+/// The paths of the base URL. A literal segment takes precedence over `{id}`, so `upcoming` is never a token id.
 pub const ROUTES: &[ApiRoute] = &[
     route("/v1/token/list", DataSubject::TokenList, 1, NONE),
     route("/v2/token/list", DataSubject::TokenList, 2, NONE),
@@ -32,23 +32,21 @@ pub const ROUTES: &[ApiRoute] = &[
     route("/v5/fundraising/token/{id}", DataSubject::TokenFunding, 5, FUNDING),
 ];
 
-/// What the older base address has beside them.
+/// The additional paths of the legacy base URL.
 pub const LEGACY_ROUTES: &[ApiRoute] = &[
     route("/v1/emission", DataSubject::WeeklyEmission, 1, TOKEN_DATES),
     route("/v2/emission", DataSubject::WeeklyEmission, 2, TOKEN_DATES),
     route("/v3/emission", DataSubject::WeeklyEmission, 3, TOKEN_DATES),
 ];
 
-/// What a path is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DataSubject {
     TokenList,
     /// The next event of each token.
     Upcoming,
-    /// A token's schedule.
     UnlockEvents,
     DailyEmission,
-    /// Week by week; only on the older base address.
+    /// Only on the legacy base URL.
     WeeklyEmission,
     Allocations,
     Burn,
@@ -76,24 +74,19 @@ pub enum QueryField {
     MaxRaised,
 }
 
-/// What a parameter holds, for the description of the service.
+/// The type of a parameter, for the OpenAPI description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParameterKind {
     Slug,
-    /// Several, with commas between them.
+    /// Several slugs, separated by commas.
     Slugs,
-    /// A date, the first that counts.
     FirstDay,
-    /// A date, the last that counts.
     LastDay,
-    /// A whole number from 1.
     Page,
-    /// A whole number from 1.
     PageSize,
-    /// Words for categories, with commas between them.
+    /// Categories, separated by commas.
     Standards,
     Number,
-    /// `true` or `false`.
     Truth,
 }
 
@@ -120,10 +113,9 @@ impl QueryField {
 
 type Parameters = &'static [(&'static str, QueryField)];
 
-/// A path with its version and the parameters that it takes.
 #[derive(Clone, Copy, Debug)]
 pub struct ApiRoute {
-    /// As axum reads it: `{id}` stands for a slug.
+    /// The path in axum's syntax, where `{id}` is a slug.
     pub path: &'static str,
     pub subject: DataSubject,
     pub version: u8,
@@ -131,7 +123,7 @@ pub struct ApiRoute {
 }
 
 impl ApiRoute {
-    /// The parameters of the query, with what each holds and whether it must be there.
+    /// Returns name, kind, and whether it is required, for each parameter.
     pub fn parameters(&self) -> impl Iterator<Item = (&'static str, ParameterKind, bool)> {
         self.params.iter().map(|(name, field)| (*name, field.kind(), *field == QueryField::TokenId))
     }

@@ -1,4 +1,4 @@
-//! The service itself: the data that it answers from, the answers that it made before, and how it notices that the data changed.
+//! The service: its data, its response cache, and the detection of changed data.
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use chrono::DateTime;
 
-use crate::answer::{self, AnswerContent, AnswerContext};
 use crate::http::blocking;
 use crate::key_gate::KeyGate;
 use crate::metrics::ServiceMetrics;
+use crate::payload::{self, Payload, ResponseContext};
 use crate::query::DataQuery;
 use crate::refusal::Refusal;
 use crate::response_cache::ResponseCache;
@@ -17,8 +17,8 @@ use crate::{AccessPolicy, MirrorScope, Options, ServiceError};
 use model::Timestamp;
 use store::{Place, catalog::Catalog, snapshot::Snapshot};
 
-/// How long another process's change of data or keys may go unseen.
-pub(crate) const GENERATION_CHECK: Duration = Duration::from_secs(1);
+/// The interval between checks whether another process changed data or keys.
+pub(crate) const GENERATION_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The data service. Cheap to clone; clones share everything.
 #[derive(Clone, Debug)]
@@ -30,20 +30,19 @@ pub(crate) struct ServiceInner {
     pub key_gate: KeyGate,
     pub options: Options,
     pub response_cache: ResponseCache,
-    pub seen: RwLock<KnownGeneration>,
-    /// Held by the one request that looks whether the data changed.
-    pub looking: tokio::sync::Mutex<()>,
+    pub known: RwLock<KnownGeneration>,
+    /// Locked by the request that checks whether the data changed.
+    pub check_lock: tokio::sync::Mutex<()>,
     pub metrics: ServiceMetrics,
 }
 
-/// What answers are made from.
 #[derive(Debug)]
 pub(crate) enum ServedData {
     Own(Arc<Catalog>),
     Mirror { snapshot: Snapshot, scope: MirrorScope },
 }
 
-/// How the data stood when somebody last looked.
+/// The generation of the data at the last check.
 #[derive(Debug, Default)]
 pub(crate) struct KnownGeneration {
     generation: i64,
@@ -51,34 +50,37 @@ pub(crate) struct KnownGeneration {
 }
 
 impl Service {
-    /// Opens the database, making it where it is not there.
-    /// Fails where it cannot be opened, is not one of ours, or is of a newer program.
+    /// Opens the database, or creates it if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be opened, is not a Cliffwatch database, or has a newer schema.
     pub fn open(path: &Path, options: Options) -> Result<Self, ServiceError> {
         Ok(Self::over(Catalog::open(path)?, options))
     }
 
-    /// As [`Self::open`], wherever the database is: several services may share one that is on a server.
+    /// Like [`Self::open`], for a file or a database server, which several services can share.
     pub fn open_in(place: &Place, options: Options) -> Result<Self, ServiceError> {
         Ok(Self::over(Catalog::open_in(place)?, options))
     }
 
-    /// A service whose data lives in memory, for as long as a clone of it does. Fails where memory gives out.
+    /// Creates a service with data in memory.
     pub fn in_memory(options: Options) -> Result<Self, ServiceError> {
         Ok(Self::over(Catalog::in_memory()?, options))
     }
 
-    /// A service that shows the snapshot of the daemon whose database is `path`, beside that daemon. `keys` is the database of keys;
-    /// without one, whoever reaches the address may ask.
+    /// Opens a mirror, which serves the snapshot of the daemon whose database is `path`. `keys` is the key database; without one, no key
+    /// is required.
     pub fn mirror(path: &Path, scope: MirrorScope, keys: Option<&Path>, options: Options) -> Result<Self, ServiceError> {
         let keys = keys.map(|keys| Place::File(keys.to_owned()));
         Self::mirror_in(&Place::File(path.to_owned()), scope, keys.as_ref(), options)
     }
 
-    /// As [`Self::mirror`], wherever the databases are.
+    /// Like [`Self::mirror`], for files or database servers.
     pub fn mirror_in(place: &Place, scope: MirrorScope, keys: Option<&Place>, options: Options) -> Result<Self, ServiceError> {
         let snapshot = Snapshot::open_in(place)?;
         let keys = keys.map(Catalog::open_in).transpose()?.map(Arc::new);
-        // Whoever names a database of keys wants keys asked for, also before the first is made.
+        // With a key database, keys are required even before the first one exists.
         let options = Options { access: if keys.is_some() { AccessPolicy::Keys } else { AccessPolicy::Open }, ..options };
         Ok(Self::with(ServedData::Mirror { snapshot, scope }, keys, options))
     }
@@ -95,8 +97,8 @@ impl Service {
             key_gate,
             options,
             response_cache: ResponseCache::new(),
-            seen: RwLock::default(),
-            looking: tokio::sync::Mutex::default(),
+            known: RwLock::default(),
+            check_lock: tokio::sync::Mutex::default(),
             metrics: ServiceMetrics::new(),
         }))
     }
@@ -108,64 +110,58 @@ impl Service {
         }
     }
 
-    /// The generation of the data, where somebody looked lately.
+    /// Returns the generation of the data if it was checked recently.
     fn fresh_generation(&self) -> Option<i64> {
-        let seen = self.0.seen.read().unwrap_or_else(PoisonError::into_inner);
-        seen.checked.is_some_and(|checked| checked.elapsed() < GENERATION_CHECK).then_some(seen.generation)
+        let known = self.0.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.checked.is_some_and(|checked| checked.elapsed() < GENERATION_CHECK_INTERVAL).then_some(known.generation)
     }
 
-    /// The generation of the data. Looks, at most once a second, whether somebody changed it, and forgets old answers if so.
+    /// Returns the generation of the data, which is checked at most once per second. A new generation clears the response cache.
     pub(crate) async fn generation(&self) -> Result<i64, Refusal> {
         if let Some(generation) = self.fresh_generation() {
             return Ok(generation);
         }
-        let _looking = self.0.looking.lock().await;
+        let _lock = self.0.check_lock.lock().await;
         if let Some(generation) = self.fresh_generation() {
             return Ok(generation);
         }
         let service = self.clone();
-        blocking(move || service.look()).await
+        blocking(move || service.read_generation()).await
     }
 
-    /// Looks whether the data changed. Blocks.
-    fn look(&self) -> Result<i64, Refusal> {
+    /// Reads the generation from the database. Blocks.
+    fn read_generation(&self) -> Result<i64, Refusal> {
         let generation = match &self.0.data {
             ServedData::Own(catalog) => catalog.read(|view| view.generation())?,
             ServedData::Mirror { snapshot, .. } => snapshot.read(|view| view.generation())?,
         };
-        let mut seen = self.0.seen.write().unwrap_or_else(PoisonError::into_inner);
-        let is_new = seen.generation != generation;
-        *seen = KnownGeneration { generation, checked: Some(Instant::now()) };
-        drop(seen);
+        let mut known = self.0.known.write().unwrap_or_else(PoisonError::into_inner);
+        let is_new = known.generation != generation;
+        *known = KnownGeneration { generation, checked: Some(Instant::now()) };
+        drop(known);
         if is_new {
             self.0.response_cache.clear();
         }
         Ok(generation)
     }
 
-    /// Makes the next request look at the database: our own changes are seen at once.
+    /// Makes the next request check the database, after a change by this process.
     pub(crate) fn forget(&self) {
-        self.0.seen.write().unwrap_or_else(PoisonError::into_inner).checked = None;
+        self.0.known.write().unwrap_or_else(PoisonError::into_inner).checked = None;
         self.0.key_gate.forget();
     }
 
-    /// Makes an answer from the data as it is now. Blocks.
-    pub(crate) fn make(&self, query: &DataQuery, now: Timestamp) -> Result<AnswerContent, Refusal> {
-        let all_tokens = self.0.options.all_tokens;
+    /// Builds the payload of a response from the current data. Blocks.
+    pub(crate) fn build_payload(&self, query: &DataQuery, now: Timestamp) -> Result<Payload, Refusal> {
+        let context = |scope| ResponseContext { now, all_tokens: self.0.options.all_tokens, scope };
         match &self.0.data {
-            ServedData::Own(catalog) => {
-                let context = AnswerContext { now, all_tokens, scope: None };
-                catalog.read(|view| answer::answer(view, query, context))
-            }
-            ServedData::Mirror { snapshot, scope } => {
-                let context = AnswerContext { now, all_tokens, scope: Some(scope) };
-                snapshot.read(|view| answer::answer(view, query, context))
-            }
+            ServedData::Own(catalog) => catalog.read(|view| payload::build(view, query, context(None))),
+            ServedData::Mirror { snapshot, scope } => snapshot.read(|view| payload::build(view, query, context(Some(scope)))),
         }
     }
 }
 
-/// The interface has no fractions of a second.
+/// Truncates to seconds, because the API has no fractions.
 pub(crate) fn whole_seconds(now: Timestamp) -> Timestamp {
     DateTime::from_timestamp(now.timestamp(), 0).unwrap_or(now)
 }

@@ -1,9 +1,9 @@
-//! The service through a real socket. Expected values are worked out by hand from the small data set below.
+//! Tests of the service over a socket. The expected values are computed by hand from the data below.
 
-mod answers;
 mod data;
 mod faults;
 mod requests;
+mod responses;
 mod round_trip;
 mod running;
 
@@ -23,7 +23,6 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use crate::{
-    faults::*,
     http::KEY_HEADER,
     listener::{ConnectionLimits, serve_within},
     route::{LEGACY_ROUTES, ROUTES},
@@ -32,8 +31,8 @@ use crate::{
 use model::Clock;
 use model::wire::{self, Burn, Emission, UnlockEvent, parse_timestamp};
 
-// 2026-01-05: a cliff of 100 for the team and 50 for miners. 2026-01-10: 300 for the team over 30 days. 2026-02-09: the rate changes,
-// 200 over 10 days. 2026-03-01: a cliff of 80 for investors, and 31 for advisors begin over 31 days.
+// 2026-01-05: cliff unlocks of 100 (team) and 50 (mining). 2026-01-10: 300 over 30 days (team). 2026-02-09: the rate changes to 200
+// over 10 days. 2026-03-01: a cliff unlock of 80 (investors), and 31 over 31 days (advisors).
 const ALPHA: &str = r#"[
 {"unlockDate":"2026-01-05T00:00:00Z","tokenName":"Alpha","tokenSymbol":"ALP","listedMethod":"INTERNAL","dataSource":"Whitepaper","linearUnlocks":null,"cliffUnlocks":{"cliffAmount":150,"cliffValue":300,"valueToMarketCap":3.0,"allocationBreakdown":[{"unlockDate":"2026-01-05T00:00:00Z","allocationName":"Team","standardAllocationName":"Founder / Team","cliffAmount":100,"cliffValue":200,"referencePrice":2,"referencePriceUpdatedTime":"2025-11-03T02:01:35Z","unlockPrecision":"month"},{"unlockDate":"2026-01-05T00:00:00Z","allocationName":"Liquidity Mining","standardAllocationName":"Community","cliffAmount":50,"cliffValue":100,"referencePrice":2,"referencePriceUpdatedTime":"2025-11-03T02:01:35Z","unlockPrecision":"month"}]},"latestUpdateDate":"2025-05-13T11:53:37Z","verdict":"kept"},
 {"unlockDate":"2026-01-10T00:00:00Z","tokenName":"Alpha","tokenSymbol":"ALP","listedMethod":"INTERNAL","dataSource":"Whitepaper","linearUnlocks":{"linearAmount":300,"linearValue":600,"dailyAmount":10,"dailyValue":20,"referencePrice":2,"referencePriceUpdatedTime":"2025-11-03T02:01:35Z","allocationBreakdown":[{"allocationName":"Team","standardAllocationName":"Founder / Team","linearAmount":300,"linearValue":600,"referencePrice":2,"referencePriceUpdatedTime":"2025-11-03T02:01:35Z","dailyAmount":10,"dailyValue":20,"durationOfRate":30,"beginDate":"2026-01-10T00:00:00Z","endDate":"2026-02-09T00:00:00Z","unlockPrecision":"second"}]},"cliffUnlocks":null,"latestUpdateDate":"2025-05-13T11:53:37Z"},
@@ -98,7 +97,6 @@ fn small(options: Options) -> Service {
     service
 }
 
-/// A service on a socket.
 struct Server {
     base: String,
     http: reqwest::Client,
@@ -120,11 +118,11 @@ impl Server {
         Self { base, http, stop: Some(stop) }
     }
 
-    async fn ask(&self, path: &str) -> (u16, Value) {
-        self.ask_with(path, None).await
+    async fn request(&self, path: &str) -> (u16, Value) {
+        self.request_with(path, None).await
     }
 
-    async fn ask_with(&self, path: &str, key: Option<&str>) -> (u16, Value) {
+    async fn request_with(&self, path: &str, key: Option<&str>) -> (u16, Value) {
         let mut request = self.http.get(format!("{}{path}", self.base));
         if let Some(key) = key {
             request = request.header(KEY_HEADER, key);
@@ -135,9 +133,9 @@ impl Server {
         (status, serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}: {text}")))
     }
 
-    /// The payload of an answer that must succeed.
+    /// Returns the payload of a successful response.
     async fn data(&self, path: &str) -> Value {
-        let (status, body) = self.ask(path).await;
+        let (status, body) = self.request(path).await;
         assert_eq!((status, &body["status"]), (200, &Value::Bool(true)), "{path}: {body}");
         assert_eq!(body["metadata"]["queryDate"], "2026-01-12T09:00:00Z");
         body["data"].clone()
@@ -173,7 +171,7 @@ async fn everything(server: &Server) -> Vec<Value> {
         "/v5/fundraising/investors/list",
         "/v5/fundraising/investors/one",
     ] {
-        all.push(server.ask(path).await.1);
+        all.push(server.request(path).await.1);
     }
     all
 }

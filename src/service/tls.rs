@@ -1,4 +1,4 @@
-//! TLS of the service's own, for those who have no proxy before it: certificates and key are files of PEM, read at the start.
+//! TLS without a proxy. Certificates and key are PEM files, read at startup.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +8,6 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, crypto::ring};
 use tokio_rustls::TlsAcceptor;
 
-/// With what a listener encrypts.
 #[derive(Clone)]
 pub struct Tls(pub(crate) TlsAcceptor);
 
@@ -18,25 +17,19 @@ impl std::fmt::Debug for Tls {
     }
 }
 
-/// Why there is no TLS. Holds no part of the key.
+/// An error while loading certificate and key. Contains no part of the key.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     #[error("cannot read {what} from {}", path.display())]
-    File {
-        /// Which of both.
-        what: &'static str,
-        path: PathBuf,
-        source: pem::Error,
-    },
-    #[error("{} holds no certificate in PEM form", .0.display())]
+    File { what: &'static str, path: PathBuf, source: pem::Error },
+    #[error("{} contains no certificate: expected a PEM file", .0.display())]
     NoCertificate(PathBuf),
-    #[error("certificate and key do not fit each other, or cannot be used")]
+    #[error("the certificate and the key do not match, or cannot be used")]
     Unfit(#[source] rustls::Error),
 }
 
 impl Tls {
-    /// Reads the server's certificate, with those between it and its authority behind it, and its key.
-    /// Fails where one cannot be read, or both do not belong together.
+    /// Reads the server's certificate, followed by its intermediate certificates, and its key.
     pub fn read(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let failed = |what, path: &Path| {
             let path = path.to_owned();

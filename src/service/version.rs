@@ -1,8 +1,8 @@
-//! What each version shows: the one table that the answers are shaped by, and the description of the service is made from.
+//! The table of fields per version, for responses and for the OpenAPI description.
 
 use crate::route::DataSubject;
 
-/// Whether an object of an answer has a field in a version. What the table does not name is in every version.
+/// Returns whether a version has a field. Fields that are not in this table are in every version.
 pub fn shows(subject: DataSubject, version: u8, object: &str, field: &str) -> bool {
     match (subject, object, field) {
         (DataSubject::TokenList, "TokenItem", "listedMethod") => version >= 2,
@@ -12,9 +12,9 @@ pub fn shows(subject: DataSubject, version: u8, object: &str, field: &str) -> bo
 
         (DataSubject::UnlockEvents, "UnlockEvent", "listedMethod") => version >= 2,
         (DataSubject::UnlockEvents, "UnlockEvent", "linearUnlocks") => version <= 3,
-        // Of the event itself they are told in `upcoming` alone.
+        // Only `upcoming` has these fields in the event itself.
         (DataSubject::UnlockEvents, "UnlockEvent", "referencePrice" | "referencePriceUpdatedTime") => false,
-        // The row around the event has them.
+        // The row that contains the event has these fields.
         (DataSubject::Upcoming, "UnlockEvent", "tokenName" | "tokenSymbol" | "listedMethod" | "dataSource" | "linearUnlocks") => {
             false
         }
@@ -32,13 +32,13 @@ pub fn shows(subject: DataSubject, version: u8, object: &str, field: &str) -> bo
 
         (DataSubject::Allocations, "AllocationsData", "listedMethod") => version >= 2,
         (DataSubject::Buyback, "BuybackData", "totalBuybackValue") => version >= 5,
-        // Kept with the record, not on the wire of an investor's own page.
+        // Stored with the record, but not part of an investor's response.
         (_, "FundingRound", "investorId" | "investorName") => false,
         _ => true,
     }
 }
 
-/// The first version of an endpoint that covers tokens listed by a model (`listedMethod` `AI`), where older ones do not.
+/// Returns the first version that covers tokens with the listed method `AI`.
 pub fn covers_ai_since(subject: DataSubject) -> u8 {
     match subject {
         DataSubject::UnlockEvents => 3,

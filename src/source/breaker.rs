@@ -1,8 +1,7 @@
-//! Whether the source may be asked at all: the breaker, and what the source itself asked us to wait for. Pure but for its lock.
+//! The circuit breaker of the source. Pure except for its lock.
 //!
-//! The breaker is closed until something about the source as a whole goes wrong: it was unreachable several times in a row, it refused
-//! the key, it asked for patience, its credits are spent. Then the breaker is open until an instant, refuses every fetch at once, and
-//! afterwards lets one through as a probe. What the probe meets closes the breaker, or keeps it open for longer.
+//! The breaker opens after several failures in a row, a rejected key, a rate limit, or an exhausted quota. While it is open, it rejects
+//! every fetch. After a time it allows one fetch as a probe, whose result closes it or keeps it open for longer.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,83 +11,75 @@ use tokio::sync::Notify;
 
 use super::{Tuning, redact};
 use model::poll::{FailureKind, PollFailure};
-use model::{clock::Clock, config::SecretText, supply::Timestamp};
+use model::{clock::Clock, config::SecretText, phrase, supply::Timestamp};
 
-/// Longest time that the breaker stays open at a stretch. A remaining time beyond it means that the clock was set back.
+/// The maximum time until the next probe. A longer remaining time means that the clock was set back.
 pub(super) const MAX_OPEN: TimeDelta = TimeDelta::hours(1);
 
-/// How the client stands to the source, for status and metrics.
+/// The state of the breaker, for status and metrics.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BreakerState {
-    /// The source is asked.
     Closed {
-        /// Fetches in a row that found it unreachable, slow or broken.
+        /// The number of failed fetches in a row.
         failures: u32,
     },
-    /// The source is not asked.
     Open {
-        /// What opened it: `unreachable`, `timeout`, `server_error`, `unauthorized`, `rate_limited` or `quota_exhausted`.
         kind: FailureKind,
-        /// What happened, for people.
+        /// The message of the failure that opened the breaker.
         cause: String,
-        /// Since when.
         since: Timestamp,
-        /// When the next try is let through.
+        /// When the next probe is allowed.
         until: Timestamp,
     },
-    /// One fetch is under way to see whether the source is back.
+    /// A probe is running.
     Probing {
-        /// What opened it.
         kind: FailureKind,
-        /// What happened, for people.
+        /// The message of the failure that opened the breaker.
         cause: String,
-        /// Since when.
         since: Timestamp,
     },
 }
 
 impl BreakerState {
-    /// Whether the source is asked freely.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         matches!(self, BreakerState::Closed { .. })
     }
 }
 
-/// What a fetch says of the source as a whole.
+/// The health of the source according to a fetch.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum SourceHealth {
-    /// It answered, if only about the one thing.
-    Answered,
-    /// Nothing was learnt.
+    /// The source responded, even if with an error about the requested token.
+    Responded,
+    /// No request was sent.
     Unknown,
-    /// It could not be reached, or broke down.
+    /// Unreachable, or a server error.
     Down(FailureKind, String),
-    /// It refused the key, or wants one.
+    /// The key is missing or was rejected.
     KeyRefused(FailureKind, String),
-    /// It asked for patience until then, if it said until when.
+    /// With the requested end of the wait, if the source named one.
     RateLimited(Option<Timestamp>, String),
-    /// The credits are spent until then.
+    /// With the time when the quota resets.
     QuotaSpent(Timestamp, String),
 }
 
-/// Why and until when the breaker is open.
 #[derive(Debug)]
 struct OpenCircuit {
     kind: FailureKind,
     cause: String,
     since: Timestamp,
     until: Timestamp,
-    /// What the source says of itself, for `retry_at`.
-    told: Timestamp,
-    /// The key that was in use, for a new key deserves a new try.
+    /// The wait that the source requested, for `retry_at`.
+    requested_until: Timestamp,
+    /// The key in use. A new key is tried at once.
     key: Option<SecretText>,
     is_probed: bool,
 }
 
 impl OpenCircuit {
-    /// What fetches are answered meanwhile.
-    fn answer(&self) -> FailureKind {
+    /// Returns the failure kind of rejected fetches.
+    fn rejection_kind(&self) -> FailureKind {
         match self.kind {
             FailureKind::NoKey | FailureKind::Unauthorized | FailureKind::RateLimited | FailureKind::QuotaExhausted => self.kind,
             _ => FailureKind::Suspended,
@@ -101,34 +92,34 @@ impl OpenCircuit {
 
     fn refusal(&self, what: &str) -> PollFailure {
         let next = if self.is_probed {
-            "another request is finding out whether that is over".to_owned()
+            "a probe is running".to_owned()
         } else {
-            format!("next try at {}", self.until.format("%Y-%m-%d %H:%M:%S UTC"))
+            format!("next attempt at {}", phrase::instant_iso_seconds(self.until))
         };
         let message = redact::message(&format!("{what} was not sent ({next}): {}", self.cause));
-        PollFailure { kind: self.answer(), message, retry_at: Some(self.told.max(self.until)) }
+        PollFailure { kind: self.rejection_kind(), message, retry_at: Some(self.requested_until.max(self.until)) }
     }
 }
 
 #[derive(Debug, Default)]
 struct BreakerCounts {
-    /// Fetches in a row that found the source down.
+    /// The number of failed fetches in a row.
     failures: u32,
-    /// Times in a row that the breaker opened for the same kind of reason.
+    /// The number of times in a row that the breaker opened for the same reason.
     level: u32,
     open: Option<OpenCircuit>,
 }
 
-/// The breaker itself, shared by all fetches of a client.
+/// The breaker of a client, shared by all its fetches.
 #[derive(Debug)]
 pub(super) struct Breaker {
     state: Mutex<BreakerCounts>,
     tuning: Tuning,
-    /// A probe is over.
+    /// Notified at the end of a probe.
     probed: Notify,
 }
 
-/// Leave to ask. Dropping it without a conclusion leaves the breaker as it was, for the next one to try.
+/// The permission to fetch. If it is dropped without [`Breaker::conclude`], the next fetch can probe.
 #[derive(Debug)]
 pub(super) struct BreakerPermit {
     breaker: Arc<Breaker>,
@@ -148,7 +139,7 @@ impl Drop for BreakerPermit {
     }
 }
 
-/// Whether two keys are the same, compared in constant time.
+/// Compares two keys in constant time.
 pub(super) fn same_key(a: Option<&SecretText>, b: Option<&SecretText>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => a.expose().as_bytes().ct_eq(b.expose().as_bytes()).into(),
@@ -157,7 +148,6 @@ pub(super) fn same_key(a: Option<&SecretText>, b: Option<&SecretText>) -> bool {
 }
 
 impl Breaker {
-    /// A closed breaker: the source is asked.
     pub fn new(tuning: Tuning) -> Self {
         Self { state: Mutex::default(), tuning, probed: Notify::new() }
     }
@@ -166,7 +156,6 @@ impl Breaker {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How it stands.
     pub fn state(&self) -> BreakerState {
         let state = self.lock();
         match &state.open {
@@ -178,7 +167,7 @@ impl Breaker {
         }
     }
 
-    /// Asks for leave to fetch `what` with `key`. While another fetch finds out whether the source is back, it waits for what that meets.
+    /// Requests a permit to fetch `what` with `key`. Waits for the result of a running probe.
     pub async fn enter(
         self: &Arc<Self>,
         what: &str,
@@ -191,17 +180,17 @@ impl Breaker {
             probed.as_mut().enable();
             match self.admit(what, key, clock.now()) {
                 Err(_) if matches!(self.state(), BreakerState::Probing { .. }) => probed.await,
-                answer => return answer,
+                result => return result,
             }
         }
     }
 
-    /// As [`Self::enter`], without waiting.
+    /// Like [`Self::enter`], without waiting.
     pub fn admit(self: &Arc<Self>, what: &str, key: Option<&SecretText>, now: Timestamp) -> Result<BreakerPermit, PollFailure> {
         let mut state = self.lock();
         let mut is_probe = false;
         if let Some(open) = &mut state.open {
-            let depends_on_key = open.answer() != FailureKind::Suspended;
+            let depends_on_key = open.rejection_kind() != FailureKind::Suspended;
             if depends_on_key && !same_key(open.key.as_ref(), key) {
                 *state = BreakerCounts::default();
             } else if open.is_due(now) && !open.is_probed {
@@ -215,7 +204,7 @@ impl Breaker {
         Ok(BreakerPermit { breaker: Arc::clone(self), is_probe })
     }
 
-    /// Whether a fetch that is under way may send its next request.
+    /// Checks whether a running fetch can send its next request.
     pub fn check(&self, permit: &BreakerPermit, what: &str) -> Result<(), PollFailure> {
         match &self.lock().open {
             Some(open) if !permit.is_probe => Err(open.refusal(what)),
@@ -223,16 +212,16 @@ impl Breaker {
         }
     }
 
-    /// Takes note of what a fetch met.
+    /// Updates the breaker after a fetch.
     pub fn conclude(&self, permit: BreakerPermit, health: SourceHealth, key: Option<&SecretText>, now: Timestamp) {
         let mut state = self.lock();
         let is_probe = permit.is_probe;
         match health {
             SourceHealth::Unknown => {}
-            SourceHealth::Answered => {
+            SourceHealth::Responded => {
                 state.failures = 0;
-                // A fetch that began before the breaker opened proves that the source is up, not that it changed its mind.
-                if is_probe || state.open.as_ref().is_some_and(|open| open.answer() == FailureKind::Suspended) {
+                // A fetch from before the breaker opened proves that the source is up, but not that it accepts the key again.
+                if is_probe || state.open.as_ref().is_some_and(|open| open.rejection_kind() == FailureKind::Suspended) {
                     *state = BreakerCounts::default();
                 }
             }
@@ -258,28 +247,28 @@ impl Breaker {
                     open(&mut state, FailureKind::RateLimited, cause, now, until, until, key);
                 }
             }
-            // Asking is free while the credits are spent, and a plan may be raised at any time: look once an hour.
-            SourceHealth::QuotaSpent(told, cause) => {
-                let until = told.min(now + MAX_OPEN);
+            // Rejected requests are free, and the operator may extend the plan at any time, so a probe is sent every hour.
+            SourceHealth::QuotaSpent(requested_until, cause) => {
+                let until = requested_until.min(now + MAX_OPEN);
                 if is_probe || state.open.as_ref().is_none_or(|open| open.kind != FailureKind::QuotaExhausted) {
-                    open(&mut state, FailureKind::QuotaExhausted, cause, now, until, told, key);
+                    open(&mut state, FailureKind::QuotaExhausted, cause, now, until, requested_until, key);
                 }
             }
         }
-        // The lock is not reentrant, and the pass takes it when it goes.
+        // Dropping the permit takes the lock, which is not reentrant.
         drop(state);
         drop(permit);
     }
 
-    /// How long to stay open: the first span, doubled each time in a row that the reason is the same.
+    /// Returns the time until the next probe, doubled each time that the breaker opens again for the same reason.
     fn span(
         &self,
         state: &mut BreakerCounts,
-        answer: FailureKind,
+        kind: FailureKind,
         first: std::time::Duration,
         most: std::time::Duration,
     ) -> TimeDelta {
-        let is_same = state.open.as_ref().is_some_and(|open| open.answer() == answer);
+        let is_same = state.open.as_ref().is_some_and(|open| open.rejection_kind() == kind);
         state.level = if is_same { state.level.saturating_add(1) } else { 0 };
         let span = first.saturating_mul(1_u32.checked_shl(state.level).unwrap_or(u32::MAX)).min(most);
         TimeDelta::from_std(span).unwrap_or(MAX_OPEN).min(MAX_OPEN)
@@ -292,11 +281,11 @@ fn open(
     cause: String,
     now: Timestamp,
     until: Timestamp,
-    told: Timestamp,
+    requested_until: Timestamp,
     key: Option<&SecretText>,
 ) {
     let since = state.open.as_ref().filter(|open| open.kind == kind).map_or(now, |open| open.since);
-    state.open = Some(OpenCircuit { kind, cause, since, until, told, key: key.cloned(), is_probed: false });
+    state.open = Some(OpenCircuit { kind, cause, since, until, requested_until, key: key.cloned(), is_probed: false });
 }
 
 #[cfg(test)]

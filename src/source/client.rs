@@ -1,10 +1,8 @@
-//! The client: asks one thing to its end, within bounds of time, size, rate and credits, and always answers.
+//! The client: fetches complete responses within limits of time, size, rate, and credits.
 //!
-//! The path of a fetch: a permit of the [breaker](super::breaker) → for each version to try, a [walk](super::page_walk) over the
-//! pages → for each page, a turn of the [rate limiter](super::rate_limiter), a
-//! [credit](super::credit_gate), one request, its [envelope](super::envelope), retries →
-//! the hash, and [reading](super::parse) where it differs → what the fetch says of the source, for the breaker. The key goes out in
-//! one header, to the configured servers only.
+//! A fetch gets a permit of the [breaker](super::breaker). For each version, it [walks](super::page_walk) over the pages. Each page
+//! needs the [rate limiter](super::rate_limiter), a [credit](super::credit_gate), a request, and the [envelope](super::envelope).
+//! Then it compares the hash and [parses](super::parse) changed data. The key is sent in one header, only to the configured servers.
 
 use std::{
     fmt,
@@ -28,7 +26,7 @@ use super::{
     route::EndpointRoute,
     segments,
 };
-use model::poll::{FailureKind, FetchedAnswer, LAST_WITH_SEGMENTS, PollFailure, PollOutcome, PollRequest};
+use model::poll::{FailureKind, FetchedResponse, LAST_WITH_SEGMENTS, PollFailure, PollOutcome, PollRequest};
 use model::{
     clock::Clock,
     config::{EndpointVersion, SecretText, SourceSettings},
@@ -37,10 +35,10 @@ use model::{
     wire::Credit,
 };
 
-/// How long a whole fetch may take, waiting for turns included.
-const FETCH_LIMIT: Duration = Duration::from_secs(3_600);
+/// The time limit of a fetch, including waits.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(3_600);
 
-/// The client of the API. Clones share connections, rate limiter, breaker and what was learnt of the source.
+/// The client of the API. Clones share connections and all state.
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<ClientInner>,
@@ -55,31 +53,31 @@ pub(super) struct ClientInner {
     pub breaker: Arc<Breaker>,
     pub rate_limiter: RateLimiter,
     pub fetches: Semaphore,
-    pub learnt: Mutex<LearntOfSource>,
+    pub learned: Mutex<LearnedState>,
     gate: Arc<dyn CreditGate>,
 }
 
-/// What the answers so far have taught.
+/// Facts from previous responses.
 #[derive(Default)]
-pub(super) struct LearntOfSource {
-    /// Which version answered last, and since when that is known, for each route.
+pub(super) struct LearnedState {
+    /// The last version that worked, and since when, for each route.
     pub versions: [Option<(u8, Timestamp)>; EndpointRoute::COUNT],
-    /// Quota as last reported.
+    /// The last reported quota.
     pub credit: Option<Credit>,
-    /// When the key was last accepted.
+    /// The last time that the key was accepted.
     pub accepted_at: Option<Timestamp>,
-    /// The key as last read, and when.
+    /// The cached key, and when it was read.
     pub key: Option<(Instant, Option<SecretText>)>,
 }
 
-/// What a fetch has cost and learnt so far.
+/// The cost and the results of a fetch so far.
 pub(super) struct FetchCost {
-    /// For requests that were not sent yet.
+    /// The credits reserved for further requests.
     pub held: HeldCredits,
-    /// What the request under way reported.
+    /// The quota reported for the current request.
     pub reported: Option<Credit>,
-    /// The API's time when it answered that request.
-    pub told_at: Option<Timestamp>,
+    /// The API's time of that response.
+    pub query_date: Option<Timestamp>,
     pub credits: u32,
     pub pages: u32,
     pub requests: u32,
@@ -94,7 +92,7 @@ impl FetchCost {
         Self {
             held: HeldCredits::none(gate),
             reported: None,
-            told_at: None,
+            query_date: None,
             credits: 0,
             pages: 0,
             requests: 0,
@@ -113,18 +111,20 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client for `[source]`. `clock` tells when waits that the source asks for are over.
+    /// Creates a client for `[source]`.
     ///
     /// # Errors
-    /// Where an address is not https, a version does not exist, or certificates cannot be read.
+    ///
+    /// Fails if a URL, a version, or the certificates are not valid.
     pub fn new(source: &SourceSettings, clock: Clock) -> Result<Self, ClientError> {
         Self::with_tuning(source, clock, Tuning::default(), Arc::new(OpenGate))
     }
 
-    /// As [`Client::new`], with waits and counts of the caller's choice, and a gate that is asked before each request.
+    /// Like [`Client::new`], with a custom tuning and a gate that reserves the credits of each request.
     ///
     /// # Errors
-    /// As [`Client::new`].
+    ///
+    /// Like [`Client::new`].
     #[doc(hidden)]
     pub fn with_tuning(
         source: &SourceSettings,
@@ -151,30 +151,30 @@ impl Client {
             breaker: Arc::new(Breaker::new(tuning)),
             rate_limiter: RateLimiter::new(source.requests_per_minute, tuning.minute),
             fetches: Semaphore::new(usize::try_from(source.concurrency).unwrap_or(1).clamp(1, Semaphore::MAX_PERMITS)),
-            learnt: Mutex::default(),
+            learned: Mutex::default(),
             gate,
         };
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Asks one thing to its end: all pages, retries and versions. It always answers, and never half.
+    /// Fetches a complete response, with all pages, retries, and versions.
     ///
-    /// `known` is the hash of the last answer of this feed, `credits_left` the most credits that this fetch may spend. `took`
-    /// does not count the wait for other fetches to finish.
-    pub async fn fetch(&self, request: &PollRequest, known: Option<ContentHash>, credits_left: Option<u32>) -> FetchedAnswer {
+    /// `known` is the hash of the last response of this feed, `credits_left` the limit of credits for this fetch. `took` does not
+    /// include the wait for other fetches.
+    pub async fn fetch(&self, request: &PollRequest, known: Option<ContentHash>, credits_left: Option<u32>) -> FetchedResponse {
         self.fetch_version(request, None, known, credits_left).await
     }
 
-    /// Asks for a token's schedule as [`Client::fetch`] does, and for the linear segments that newer versions leave out beside it: one
-    /// answer with both. Where the segments cannot be read, it is an answer without them.
-    pub async fn fetch_with_segments(&self, request: &PollRequest, credits_left: Option<u32>) -> FetchedAnswer {
+    /// Like [`Client::fetch`], for the schedule of a token with linear unlocks, which newer versions omit. Adds them from an older
+    /// version. If those cannot be read, the response has no linear unlocks.
+    pub async fn fetch_with_segments(&self, request: &PollRequest, credits_left: Option<u32>) -> FetchedResponse {
         let cliffs = self.fetch(request, None, credits_left).await;
         if !matches!(cliffs.outcome, PollOutcome::Fresh(_)) || cliffs.shows_linear() == Some(true) {
             return cliffs;
         }
         let credits_left = credits_left.map(|left| left.saturating_sub(cliffs.credits));
         let segments = self.fetch_version(request, Some(LAST_WITH_SEGMENTS), None, credits_left).await;
-        segments::joined(cliffs, segments)
+        segments::combined(cliffs, segments)
     }
 
     async fn fetch_version(
@@ -183,20 +183,20 @@ impl Client {
         version: Option<u8>,
         known: Option<ContentHash>,
         credits_left: Option<u32>,
-    ) -> FetchedAnswer {
+    ) -> FetchedResponse {
         let inner = &*self.inner;
-        // The semaphore is never closed; were it, fetching without it would still be right.
+        // The semaphore is never closed.
         let _permit = inner.fetches.acquire().await.ok();
         let began = Instant::now();
         let mut cost = FetchCost::new(inner.gate.clone());
-        let outcome = match timeout(FETCH_LIMIT, inner.fetch(request, version, known, credits_left, &mut cost)).await {
+        let outcome = match timeout(FETCH_TIMEOUT, inner.fetch(request, version, known, credits_left, &mut cost)).await {
             Ok(outcome) => outcome,
             Err(_) => {
-                let message = format!("{}: not answered to its end within {} min", name_of(request), FETCH_LIMIT.as_secs() / 60);
+                let message = format!("{} timed out after {} min", name_of(request), FETCH_TIMEOUT.as_secs() / 60);
                 PollOutcome::Failed(PollFailure { kind: FailureKind::Timeout, message, retry_at: None })
             }
         };
-        FetchedAnswer {
+        FetchedResponse {
             request: request.clone(),
             outcome,
             credits: cost.credits,
@@ -212,14 +212,13 @@ impl Client {
         }
     }
 
-    /// How the client stands to the source, for status and metrics.
     #[must_use]
     pub fn breaker(&self) -> BreakerState {
         self.inner.breaker.state()
     }
 }
 
-/// What is asked, before its version is known.
+/// Returns the name of a request, for errors before its path is known.
 fn name_of(request: &PollRequest) -> String {
     match request {
         PollRequest::Token { endpoint, token, .. } => format!("{endpoint} of {}", redact::excerpt(token.as_str())),
@@ -229,8 +228,8 @@ fn name_of(request: &PollRequest) -> String {
 }
 
 impl ClientInner {
-    pub(super) fn learnt(&self) -> MutexGuard<'_, LearntOfSource> {
-        self.learnt.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn learned(&self) -> MutexGuard<'_, LearnedState> {
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn fetch(
@@ -247,16 +246,16 @@ impl ClientInner {
         };
         let route = match EndpointRoute::of(request) {
             Ok(route) => route,
-            Err(problem) => return failed(FailureKind::NotFound, format!("{name} was not asked for: {problem}"), None),
+            Err(problem) => return failed(FailureKind::NotFound, format!("{name} was not requested: {problem}"), None),
         };
         if credits_left == Some(0) {
-            let resets = self.learnt().credit.as_ref().and_then(|credit| credit.reset_at.copied());
-            return failed(FailureKind::QuotaExhausted, format!("{name} was not asked for: no credits are left for it"), resets);
+            let resets = self.learned().credit.as_ref().and_then(|credit| credit.reset_at.copied());
+            return failed(FailureKind::QuotaExhausted, format!("{name} was not requested: no credits left"), resets);
         }
         let key = match self.key().await {
             Ok(key) => key,
             Err(problem) => {
-                return failed(FailureKind::Unauthorized, format!("{name} was not asked for: {problem}"), None);
+                return failed(FailureKind::Unauthorized, format!("{name} was not requested: {problem}"), None);
             }
         };
         let permit = match self.breaker.enter(&name, key.as_ref(), &self.clock).await {
@@ -265,16 +264,16 @@ impl ClientInner {
         };
         let fetch = FetchContext { request, route, version, known, credits_left, key };
         let (outcome, health) = match self.try_versions(&fetch, &permit, cost).await {
-            Ok(outcome) => (outcome, SourceHealth::Answered),
+            Ok(outcome) => (outcome, SourceHealth::Responded),
             Err(failed) => (PollOutcome::Failed(failed.failure), failed.health),
         };
         self.breaker.conclude(permit, health, fetch.key.as_ref(), self.clock.now());
         outcome
     }
 
-    /// The key as it is now: read again after a few seconds, so that it can rotate.
+    /// Returns the key, which is read again after a few seconds so that it can be rotated.
     async fn key(&self) -> Result<Option<SecretText>, String> {
-        if let Some((read_at, key)) = &self.learnt().key
+        if let Some((read_at, key)) = &self.learned().key
             && read_at.elapsed() < self.tuning.key_cache
         {
             return Ok(key.clone());
@@ -282,17 +281,16 @@ impl ClientInner {
         let secret = self.source.key();
         let key = tokio::task::spawn_blocking(move || secret.resolve().map_err(|error| error_chain(&error)))
             .await
-            .map_err(|_| "the key could not be read".to_owned())??
-            // An empty file is no key.
+            .map_err(|_| "reading the key was interrupted".to_owned())??
             .filter(|key| !key.expose().trim().is_empty());
-        let mut learnt = self.learnt();
-        if let Some((_, before)) = &learnt.key
+        let mut learned = self.learned();
+        if let Some((_, before)) = &learned.key
             && !same_key(before.as_ref(), key.as_ref())
         {
-            learnt.accepted_at = None;
-            learnt.credit = None;
+            learned.accepted_at = None;
+            learned.credit = None;
         }
-        learnt.key = Some((Instant::now(), key.clone()));
+        learned.key = Some((Instant::now(), key.clone()));
         Ok(key)
     }
 }

@@ -1,30 +1,29 @@
-//! Credits of requests: taken before each is sent, and accounted for whatever becomes of it, the end of the task included.
+//! Credits of requests: reserved before a request is sent, and settled or released even if the task is canceled.
 
 use std::{pin::Pin, sync::Arc};
 
 use model::{poll::PollFailure, rows::SettledRequest};
 
-/// What a gate answers, later.
-pub type GateAnswer<'a> = Pin<Box<dyn Future<Output = Result<(), PollFailure>> + Send + 'a>>;
+pub type GateDecision<'a> = Pin<Box<dyn Future<Output = Result<(), PollFailure>> + Send + 'a>>;
 
-/// Whom the client asks before it sends anything, and tells what came of it.
+/// Accounts for the credits of a client.
 pub trait CreditGate: Send + Sync {
-    /// Takes credits for so many requests: all of them, or none and why.
-    fn reserve(&self, credits: u64) -> GateAnswer<'_>;
-    /// A request that is sent now, as far as is known of it before it is over.
+    /// Reserves all of these credits, or none.
+    fn reserve(&self, credits: u64) -> GateDecision<'_>;
+    /// Returns the record of a request that is sent now.
     fn sent(&self) -> SettledRequest;
-    /// A request is over, for which a credit was taken.
+    /// Settles a reserved credit after its request.
     fn settle(&self, request: SettledRequest);
-    /// Credits that were taken are not needed.
+    /// Releases reserved credits that are not needed.
     fn release(&self, credits: u64);
 }
 
-/// Lets everything through: for a client that nobody pays for.
+/// A gate without limits.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenGate;
 
 impl CreditGate for OpenGate {
-    fn reserve(&self, _: u64) -> GateAnswer<'_> {
+    fn reserve(&self, _: u64) -> GateDecision<'_> {
         Box::pin(std::future::ready(Ok(())))
     }
 
@@ -37,7 +36,7 @@ impl CreditGate for OpenGate {
     fn release(&self, _: u64) {}
 }
 
-/// Credits that a fetch holds for requests that it has not sent yet.
+/// The credits that a fetch has reserved for further requests. Released on drop.
 pub(super) struct HeldCredits {
     gate: Arc<dyn CreditGate>,
     credits: u64,
@@ -48,7 +47,7 @@ impl HeldCredits {
         Self { gate, credits: 0 }
     }
 
-    /// Takes as many as are missing from `credits`.
+    /// Reserves more credits until `credits` are held.
     pub async fn reserve(&mut self, credits: u64) -> Result<(), PollFailure> {
         let missing = credits.saturating_sub(self.credits);
         if missing > 0 {
@@ -58,7 +57,7 @@ impl HeldCredits {
         Ok(())
     }
 
-    /// The credit of a request that is sent now.
+    /// Uses a held credit for a request that is sent now.
     pub fn spend(&mut self) -> RequestCredit {
         self.credits = self.credits.saturating_sub(1);
         RequestCredit { gate: self.gate.clone(), request: self.gate.sent() }
@@ -73,7 +72,7 @@ impl Drop for HeldCredits {
     }
 }
 
-/// The credit of a request under way: settled when it goes, as perhaps spent if nothing else was said.
+/// The credit of a running request. Settled on drop, by default as [`Charge::Perhaps`](model::rows::Charge::Perhaps).
 pub(super) struct RequestCredit {
     gate: Arc<dyn CreditGate>,
     pub request: SettledRequest,

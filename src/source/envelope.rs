@@ -1,9 +1,8 @@
-//! The envelope around every answer: `{"metadata", "status", "data"}`. Pure.
+//! The envelope of every response: `{"metadata", "status", "data"}`. Pure.
 //!
-//! `data` is only marked, not read: its raw span is hashed first, and read only where it differs from the last one. Where an answer
-//! of the same feed is known, `data` is not even gone through: [`skim`] takes for it what lies between its name and the last bracket,
-//! and the hash alone tells whether that is so. Whatever is not this envelope is an error with the first characters of what came
-//! instead.
+//! `data` remains raw JSON, whose hash is compared before it is parsed. If a hash of the feed is known, [`skim`] does not even validate
+//! `data`: it takes everything between the name and the last bracket, and an equal hash proves that it is the same JSON. Errors quote
+//! the beginning of an invalid body.
 
 use std::ops::Range;
 
@@ -13,38 +12,38 @@ use serde_json::value::RawValue;
 use super::redact;
 use model::wire::{self, Maybe, Metadata};
 
-/// One page of an answer: the text, and where in it `data` lies.
+/// A page of a response.
 #[derive(Debug)]
-pub(super) struct AnswerPage {
+pub(super) struct ResponsePage {
     text: String,
+    /// The range of `data` in `text`.
     data: Range<usize>,
-    /// What the envelope says of the page.
     pub metadata: Metadata,
-    /// Nobody has gone through `data` yet: only its hash, or reading it, can tell that it is JSON at all.
+    /// Whether `data` was not validated, so that it may not be JSON.
     pub is_skimmed: bool,
-    /// Rows of `data`, where they have been counted.
+    /// The number of rows in `data`. `None` if they were not counted.
     pub rows: Option<usize>,
 }
 
-impl AnswerPage {
-    /// The raw text of `data`.
+impl ResponsePage {
+    /// Returns the raw JSON of `data`.
     pub fn data(&self) -> &str {
         self.text.get(self.data.clone()).unwrap_or_default()
     }
 
-    /// Bytes that it holds in memory.
+    /// Returns the size of the whole text in bytes.
     pub fn len(&self) -> usize {
         self.text.len()
     }
 
-    /// Whether `data` is a list or an object without anything in it.
+    /// Returns whether `data` is an empty list or object.
     pub fn is_blank(&self) -> bool {
         let data = self.data();
         data.get(1..data.len().saturating_sub(1)).is_none_or(|inside| inside.trim().is_empty())
     }
 
-    /// The same, once `data` was gone through and is a list, or an object; else the text as it came.
-    pub fn gone_through(self) -> Result<Self, Vec<u8>> {
+    /// Validates `data` and counts its rows. Returns the body if it is not valid.
+    pub fn validated(self) -> Result<Self, Vec<u8>> {
         let rows = match self.data().starts_with('[') {
             true => serde_json::from_str::<Vec<&RawValue>>(self.data()).map(|rows| Some(rows.len())),
             false => serde_json::from_str::<&RawValue>(self.data()).map(|_| None),
@@ -56,30 +55,22 @@ impl AnswerPage {
     }
 }
 
-/// Why a text with status 200 is no answer.
+/// Why a body with status 200 is not a valid envelope.
 #[derive(Debug, PartialEq)]
 pub(super) enum EnvelopeError {
-    /// The envelope says so itself: `status: false`.
-    Refused {
-        /// `statusCode` of the body.
-        code: Option<i64>,
-        /// `errorMessage`, as it came.
-        message: Option<String>,
-        /// Quota, where it was reported.
-        credit: Option<wire::Credit>,
-    },
-    /// It is no envelope, or not a whole one.
+    /// An envelope with `status: false`.
+    Refused { code: Option<i64>, message: Option<String>, credit: Option<wire::Credit> },
+    /// Not a complete envelope.
     Malformed {
-        /// What it is instead.
+        /// A description of the body instead.
         problem: String,
-        /// Whether asking again may help: the text broke off or is no JSON at all.
+        /// Whether the text is incomplete or not JSON, so that a retry may help.
         is_broken: bool,
     },
 }
 
-/// The body of a refusal, and everything an envelope may hold.
 #[derive(Deserialize)]
-struct AnswerEnvelope<'a> {
+struct ResponseEnvelope<'a> {
     #[serde(default)]
     metadata: Maybe<Metadata>,
     #[serde(default)]
@@ -92,8 +83,8 @@ struct AnswerEnvelope<'a> {
     error_message: Maybe<String>,
 }
 
-/// Reads the envelope. `is_list` says which shape `data` must have; `content_type` is only named in messages.
-pub(super) fn read(body: Vec<u8>, content_type: Option<&str>, is_list: bool) -> Result<AnswerPage, EnvelopeError> {
+/// Parses the envelope. `data` must be a list if `is_list`, else an object. `content_type` is only for messages.
+pub(super) fn read(body: Vec<u8>, content_type: Option<&str>, is_list: bool) -> Result<ResponsePage, EnvelopeError> {
     let malformed = |problem: String, is_broken| Err(EnvelopeError::Malformed { problem, is_broken });
     let described =
         || content_type.map_or_else(|| "without a content type".to_owned(), |kind| format!("as {}", redact::excerpt(kind)));
@@ -101,7 +92,7 @@ pub(super) fn read(body: Vec<u8>, content_type: Option<&str>, is_list: bool) -> 
         Ok(text) => text,
         Err(error) => {
             let start: String = String::from_utf8_lossy(error.as_bytes().get(..200).unwrap_or(error.as_bytes())).into_owned();
-            return malformed(format!("bytes that are no UTF-8, sent {}: \"{}\"", described(), redact::excerpt(&start)), true);
+            return malformed(format!("bytes that are not UTF-8, sent {}: \"{}\"", described(), redact::excerpt(&start)), true);
         }
     };
     if text.starts_with('\u{feff}') {
@@ -126,7 +117,7 @@ pub(super) fn read(body: Vec<u8>, content_type: Option<&str>, is_list: bool) -> 
             } else if error.is_eof() {
                 format!("JSON that breaks off after {} bytes", text.len())
             } else if error.is_syntax() {
-                format!("text that is no JSON (line {}, column {})", error.line(), error.column())
+                format!("text that is not JSON (line {}, column {})", error.line(), error.column())
             } else {
                 "JSON that is not the envelope {metadata, status, data}".to_owned()
             };
@@ -145,7 +136,7 @@ pub(super) fn read(body: Vec<u8>, content_type: Option<&str>, is_list: bool) -> 
             });
         }
         Maybe::Value(true) => {}
-        // Without `status`, `metadata` at least must show that this is the envelope and not something else with a `data` in it.
+        // Without `status`, at least `metadata` must distinguish the envelope from another object with `data`.
         Maybe::Absent | Maybe::Null if metadata_came => {}
         Maybe::Absent | Maybe::Null => {
             let problem = format!("JSON without the envelope's `status` and `metadata`: \"{}\"", redact::excerpt(&text));
@@ -161,29 +152,27 @@ pub(super) fn read(body: Vec<u8>, content_type: Option<&str>, is_list: bool) -> 
     }
     let start = place(data, &text);
     let range = start..start + data.get().len();
-    Ok(AnswerPage { data: range, metadata, text, is_skimmed: false, rows: None })
+    Ok(ResponsePage { data: range, metadata, text, is_skimmed: false, rows: None })
 }
 
-fn envelope_of(text: &str) -> Result<Option<AnswerEnvelope<'_>>, serde_json::Error> {
-    // A list would pass for a struct whose fields it names in order.
-    serde_json::from_str::<AnswerEnvelope<'_>>(text).map(|envelope| text.trim_start().starts_with('{').then_some(envelope))
+fn envelope_of(text: &str) -> Result<Option<ResponseEnvelope<'_>>, serde_json::Error> {
+    // serde would also accept a list with the fields in order.
+    serde_json::from_str::<ResponseEnvelope<'_>>(text).map(|envelope| text.trim_start().starts_with('{').then_some(envelope))
 }
 
-/// Where in `text` a value lies that borrows from it: the difference of their addresses.
+/// Returns the position in `text` of a value that borrows from it.
 fn place(value: &RawValue, text: &str) -> usize {
     (value.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize)
 }
 
-/// Reads the envelope without going through `data`; gives the body back where that cannot be done, or where the envelope is no
-/// plain success.
+/// Parses the envelope without validating `data`. Returns the body if that is not possible or `status` is not a success.
 ///
-/// What lies between the name `data` and the last bracket is taken for its value, and the envelope around it is read with nothing
-/// in that place. If those bytes are a value, the whole is the envelope that [`read`] finds; that they are one is known once their
-/// hash is that of a value that was read before.
-pub(super) fn skim(body: Vec<u8>, is_list: bool) -> Result<AnswerPage, Vec<u8>> {
+/// Takes everything between the name `data` and the last bracket as its value, and parses the envelope with an empty value in its
+/// place. If the value is valid JSON, the result equals the result of [`read`]. An equal hash of a previous response proves that it is.
+pub(super) fn skim(body: Vec<u8>, is_list: bool) -> Result<ResponsePage, Vec<u8>> {
     let text = String::from_utf8(body).map_err(std::string::FromUtf8Error::into_bytes)?;
     match skimmed(&text, is_list) {
-        Some((data, metadata)) => Ok(AnswerPage { text, data, metadata, is_skimmed: true, rows: None }),
+        Some((data, metadata)) => Ok(ResponsePage { text, data, metadata, is_skimmed: true, rows: None }),
         None => Err(text.into_bytes()),
     }
 }
@@ -194,7 +183,7 @@ fn skimmed(text: &str, is_list: bool) -> Option<(Range<usize>, Metadata)> {
     let after_name = text.find(NAME)? + NAME.len();
     let start = text.len() - text.get(after_name..)?.trim_start().strip_prefix(':')?.trim_start().len();
     let rest = text.get(start..)?;
-    // The last brace of all is the envelope's own.
+    // The last brace belongs to the envelope.
     let within = if is_list { rest } else { rest.get(..rest.rfind('}')?)? };
     let end = start + within.rfind(close)? + close.len_utf8();
     if !rest.starts_with(open) || end < start + nothing.len() {
@@ -212,7 +201,7 @@ fn skimmed(text: &str, is_list: bool) -> Option<(Range<usize>, Metadata)> {
     is_there.then(|| (start..end, metadata.unwrap_or_default()))
 }
 
-/// What the body of an error status says: its message for people, and the quota where it is reported.
+/// Returns the message and the reported quota in the body of an error response.
 pub(super) fn read_error(body: &[u8]) -> (Option<String>, Option<wire::Credit>) {
     #[derive(Deserialize)]
     struct ErrorBody {

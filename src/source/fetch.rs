@@ -1,4 +1,4 @@
-//! A fetch, from its versions to its records: the version to ask, a walk over the pages, the credits it may cost, and reading.
+//! A fetch: chooses the version, walks over the pages, reserves credits, and parses the response.
 
 use chrono::TimeDelta;
 use tokio::time::sleep;
@@ -6,7 +6,7 @@ use tokio::time::sleep;
 use super::{
     breaker::BreakerPermit,
     client::{ClientInner, FetchCost},
-    envelope::AnswerPage,
+    envelope::ResponsePage,
     failed_request::FailedRequest,
     page_walk::{PageWalk, WalkStep},
     parse, redact,
@@ -18,17 +18,16 @@ use model::{
     supply::ContentHash,
 };
 
-/// Answers above this size are read on a thread of their own, bytes.
-const LARGE_ANSWER: usize = 256 * 1024;
+/// The size in bytes above which a response is parsed on a blocking thread.
+const LARGE_RESPONSE_BYTES: usize = 256 * 1024;
 
-/// How long a version that answered is trusted before the newest is tried again.
-const VERSION_TRUST: TimeDelta = TimeDelta::days(1);
+/// The time until the newest version is tried again after an older one worked.
+const VERSION_RETRY_INTERVAL: TimeDelta = TimeDelta::days(1);
 
-/// A fetch under way.
 pub(super) struct FetchContext<'a> {
     pub request: &'a PollRequest,
     pub route: EndpointRoute,
-    /// A version to ask in place of the one that is configured.
+    /// Overrides the configured version.
     pub version: Option<u8>,
     pub known: Option<ContentHash>,
     pub credits_left: Option<u32>,
@@ -36,12 +35,10 @@ pub(super) struct FetchContext<'a> {
 }
 
 impl ClientInner {
-    /// Asks in the version that is configured or known to answer; where none is known, in the newest and then in the next older
-    /// one.
+    /// Fetches in the configured version, or in the version that worked last, else in the newest and then the next older one.
     ///
-    /// A 404 says either that the path is unknown or that the token is, also of a version that answered before: it may be gone since.
-    /// Only a success in the other version tells: then that version is settled on, an older one for a day. Where both say 404, it is
-    /// the token, and nothing is settled.
+    /// A 404 can mean that the path or the token is unknown, even in a version that worked before. If the other version then
+    /// succeeds, it is used from now on, an older one for a day. If both return 404, the token is unknown.
     pub(super) async fn try_versions(
         &self,
         fetch: &FetchContext<'_>,
@@ -51,9 +48,9 @@ impl ClientInner {
         let route = fetch.route;
         let (newest, next) = route.newest_and_next();
         let now = self.clock.now();
-        let settled = self.learnt().versions.get(route as usize).copied().flatten().filter(|(_, since)| {
+        let settled = self.learned().versions.get(route as usize).copied().flatten().filter(|(_, since)| {
             let age = now - *since;
-            age >= TimeDelta::zero() && age < VERSION_TRUST
+            age >= TimeDelta::zero() && age < VERSION_RETRY_INTERVAL
         });
         let configured = fetch.version.map_or(route.configured(&self.source).1, EndpointVersion::V);
         let (first, second) = match (configured, settled) {
@@ -61,38 +58,38 @@ impl ClientInner {
             (EndpointVersion::Auto, Some((version, _))) if version == next => (next, Some(newest)),
             (EndpointVersion::Auto, _) => (newest, Some(next)),
         };
-        let mut answer = self.walk(fetch, first, permit, cost).await;
+        let mut response = self.walk(fetch, first, permit, cost).await;
         let mut version = first;
-        if let (Err(failed), Some(other)) = (&answer, second)
+        if let (Err(failed), Some(other)) = (&response, second)
             && failed.failure.kind == FailureKind::NotFound
         {
-            let other_answer = self.walk(fetch, other, permit, cost).await;
-            match &other_answer {
-                // Both do not know it: what the first said stands.
+            let other_response = self.walk(fetch, other, permit, cost).await;
+            match &other_response {
+                // The token is unknown in both versions, so the first error stands.
                 Err(failed) if failed.failure.kind == FailureKind::NotFound => {}
                 Ok(_) => {
                     tracing::info!(
                         endpoint = %fetch.request.endpoint(),
                         version = other,
-                        "the source does not know v{first}; using v{other}, and v{newest} again within a day"
+                        "the source has no v{first}, using v{other} and trying v{newest} again within a day"
                     );
-                    answer = other_answer;
+                    response = other_response;
                     version = other;
                 }
-                Err(_) => answer = other_answer,
+                Err(_) => response = other_response,
             }
         }
-        if answer.is_ok() && fetch.version.is_none() {
-            // An older version keeps its date, so that the newest is tried again a day after it was last missed.
+        if response.is_ok() && fetch.version.is_none() {
+            // An older version keeps its date, so that the newest is tried again a day after its last 404.
             let since = settled.filter(|(known, _)| *known == version && version != newest).map_or(now, |(_, since)| since);
-            if let Some(slot) = self.learnt().versions.get_mut(route as usize) {
+            if let Some(slot) = self.learned().versions.get_mut(route as usize) {
                 *slot = Some((version, since));
             }
         }
-        answer
+        response
     }
 
-    /// Walks over the pages, once more where they do not fit together, and reads them.
+    /// Walks over the pages, repeats the walk if they are inconsistent, and parses them.
     async fn walk(
         &self,
         fetch: &FetchContext<'_>,
@@ -102,15 +99,15 @@ impl ClientInner {
     ) -> Result<PollOutcome, FailedRequest> {
         let target = fetch.route.target(fetch.request, version);
         let what = format!("GET {}", target.display_path());
-        let asked_size = target.is_paged.then_some(self.source.page_size.max(1));
+        let requested_size = target.is_paged.then_some(self.source.page_size.max(1));
         let mut problem = String::new();
         for round in 0..=self.tuning.rewalks {
             if round > 0 {
                 sleep(self.backoff(0)).await;
             }
-            let mut walk = PageWalk::new(target.is_list, asked_size, self.source.max_body.0, fetch.known);
+            let mut walk = PageWalk::new(target.is_list, requested_size, self.source.max_body.0, fetch.known);
             let mut number = 1;
-            let shifted = loop {
+            let inconsistency = loop {
                 if number > 1 {
                     self.reserve_rest(fetch, walk.pages_left(), &what, cost).await?;
                 }
@@ -122,24 +119,24 @@ impl ClientInner {
                 cost.pages = u32::try_from(walk.page_count()).unwrap_or(u32::MAX);
                 match step {
                     WalkStep::Next(next) => number = next,
-                    WalkStep::Same => return Ok(PollOutcome::Unchanged),
-                    WalkStep::Whole => return self.read(fetch, walk, &what).await,
-                    WalkStep::Shifted(problem) => break problem,
-                    WalkStep::Hopeless(kind, problem) => {
+                    WalkStep::Unchanged => return Ok(PollOutcome::Unchanged),
+                    WalkStep::Complete => return self.read(fetch, walk, &what).await,
+                    WalkStep::Inconsistent(problem) => break problem,
+                    WalkStep::Invalid(kind, problem) => {
                         return Err(FailedRequest::of(kind, redact::message(&format!("{what}: {problem}"))));
                     }
                 }
             };
-            tracing::debug!(round, problem = %shifted, "{what}: the pages do not fit together");
-            problem = shifted;
+            tracing::debug!(round, problem = %inconsistency, "{what}: inconsistent pages");
+            problem = inconsistency;
         }
         let walks = self.tuning.rewalks + 1;
-        let message = format!("{what}: the pages did not fit together in {walks} walks: {problem}");
+        let message = format!("{what}: the pages were inconsistent in {walks} attempts: {problem}");
         Err(FailedRequest::of(FailureKind::Incomplete, redact::message(&message)))
     }
 
-    /// Takes the credits of all pages that are left, since half a walk is worth nothing. Where that is more than was planned, or more
-    /// than is left, the walk waits for a slot that plans as much.
+    /// Reserves the credits of all remaining pages, since an incomplete walk is useless. If there are not enough, the fetch is deferred
+    /// to a slot with a larger plan.
     async fn reserve_rest(
         &self,
         fetch: &FetchContext<'_>,
@@ -149,31 +146,30 @@ impl ClientInner {
     ) -> Result<(), FailedRequest> {
         let spent = cost.credits;
         let why = match fetch.credits_left {
-            Some(most) if u64::from(spent) + pages > u64::from(most) => format!("{most} were planned"),
+            Some(most) if u64::from(spent) + pages > u64::from(most) => format!("only {most} were planned"),
             _ => match cost.held.reserve(pages).await {
                 Ok(()) => return Ok(()),
-                Err(failure) if failure.kind == FailureKind::QuotaExhausted => "fewer are left".to_owned(),
-                Err(failure) => return Err(FailedRequest::unasked(failure)),
+                Err(failure) if failure.kind == FailureKind::QuotaExhausted => "not enough are left".to_owned(),
+                Err(failure) => return Err(FailedRequest::not_sent(failure)),
             },
         };
-        let message = format!("{what}: {pages} more pages are to be read at one credit each, {spent} are spent on it and {why}");
+        let message = format!("{what}: {pages} more pages cost one credit each; {spent} are used so far, and {why}");
         Err(FailedRequest::of(FailureKind::Deferred, redact::message(&message)))
     }
 
-    /// Reads a whole answer.
     async fn read(&self, fetch: &FetchContext<'_>, walk: PageWalk, what: &str) -> Result<PollOutcome, FailedRequest> {
         let pages = walk.into_pages();
-        let size: usize = pages.pages.iter().map(AnswerPage::len).sum();
-        let answer = if size > LARGE_ANSWER {
+        let size: usize = pages.pages.iter().map(ResponsePage::len).sum();
+        let response = if size > LARGE_RESPONSE_BYTES {
             let (request, route) = (fetch.request.clone(), fetch.route);
-            tokio::task::spawn_blocking(move || parse::answer(&request, route, &pages))
+            tokio::task::spawn_blocking(move || parse::response(&request, route, &pages))
                 .await
-                .unwrap_or_else(|_| Err("reading it failed".to_owned()))
+                .unwrap_or_else(|_| Err("parsing was interrupted".to_owned()))
         } else {
-            parse::answer(fetch.request, fetch.route, &pages)
+            parse::response(fetch.request, fetch.route, &pages)
         };
-        match answer {
-            Ok(answer) => Ok(PollOutcome::Fresh(answer)),
+        match response {
+            Ok(response) => Ok(PollOutcome::Fresh(response)),
             Err(problem) => {
                 let message = redact::without_key(&format!("{what}: {problem}"), fetch.key.as_ref());
                 Err(FailedRequest::of(FailureKind::BadAnswer, redact::message(&message)))

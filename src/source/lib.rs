@@ -1,26 +1,25 @@
-//! The client of the token supply API: what may be asked, what may come back.
+//! The client of the token supply API.
 //!
-//! The cast: [`Client`] with its two servers (`base_server`), `route` with the path of every endpoint in every version, `breaker`
-//! and `rate_limiter` that say when the source may be asked, `credit_gate` that asks for the credit of each request, `page_request`
-//! for one page and `page_walk` for all of them, `envelope` and `parse` that read what came, `segments` that joins two answers about
-//! one schedule, `failed_request` with what a failure means, `redact` for every text that comes from outside.
+//! [`Client::fetch`] passes a request through these modules:
 //!
 //! ```text
-//! request ─► route ─► breaker ─► versions ─► walk over pages (rate limiter ─► credit ─► request ─► envelope) ─► hash ─► records
+//! route ─► breaker ─► fetch (versions) ─► page_walk (rate_limiter ─► credit_gate ─► page_request ─► envelope) ─► hash ─► parse
 //! ```
 //!
-//! The promise: [`Client::fetch`] asks one thing to its end (all pages) and answers [`PollOutcome::Fresh`],
-//! [`PollOutcome::Unchanged`] or [`PollOutcome::Failed`]. It never answers half: whoever gets `Fresh` or `Unchanged` holds a
-//! complete, valid answer, and only such an answer may prove that something is gone.
+//! `base_server` has the HTTP clients, `failed_request` the meaning of errors, `segments` combines two responses about one schedule, and
+//! `redact` sanitizes text from outside.
+//!
+//! A fetch reads all pages and returns [`PollOutcome::Fresh`], [`PollOutcome::Unchanged`], or [`PollOutcome::Failed`]. `Fresh` and
+//! `Unchanged` always mean a complete, valid response, because only such a response can prove a removal.
 //!
 //! ```
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 //! # runtime.block_on(async {
 //! # use cliffwatch_source as source;
-//! use model::{clock::Clock, config::{Config, DEFAULTS}, poll::{FailureKind, PollOutcome, PollRequest}};
+//! use model::{clock::Clock, config::SourceSettings, poll::{FailureKind, PollOutcome, PollRequest}};
 //!
-//! let mut settings = toml::from_str::<Config>(DEFAULTS)?.source;
-//! // Nobody listens there: the answer is a failure, not an empty list.
+//! let mut settings = SourceSettings::default();
+//! // No server listens on this port: the outcome is a failure, not an empty list.
 //! settings.base_url = "http://127.0.0.1:9".into();
 //! let client = source::Client::new(&settings, Clock::system())?;
 //! let fetched = client.fetch(&PollRequest::TokenList, None, None).await;
@@ -52,7 +51,7 @@ mod tuning;
 pub use base_server::{ClientError, install_crypto_provider};
 pub use breaker::BreakerState;
 pub use client::Client;
-pub use credit_gate::{CreditGate, GateAnswer, OpenGate};
+pub use credit_gate::{CreditGate, GateDecision, OpenGate};
 #[doc(hidden)]
 pub use route::newest_path;
 pub use tuning::Tuning;
@@ -62,10 +61,11 @@ use model::{
     supply::ContentHash,
 };
 
-/// Reads the body of an answer that has one page, as [`Client::fetch`] does once it has come: what the benches measure.
+/// Parses the body of a response with one page like [`Client::fetch`], for benchmarks.
 ///
 /// # Errors
-/// Where it is no answer to `request`; the text says why.
+///
+/// Fails if the body is not a valid response to `request`.
 #[doc(hidden)]
 pub fn read_body(request: &PollRequest, version: u8, body: Vec<u8>, known: Option<ContentHash>) -> Result<PollOutcome, String> {
     let route = route::EndpointRoute::of(request)?;
@@ -73,8 +73,8 @@ pub fn read_body(request: &PollRequest, version: u8, body: Vec<u8>, known: Optio
     let page = page_request::read(body, None, target.is_list, known).map_err(|error| format!("{error:?}"))?;
     let mut walk = page_walk::PageWalk::new(target.is_list, target.is_paged.then_some(u32::MAX), u64::MAX, known);
     match walk.take(page) {
-        page_walk::WalkStep::Same => Ok(PollOutcome::Unchanged),
-        page_walk::WalkStep::Whole => parse::answer(request, route, &walk.into_pages()).map(PollOutcome::Fresh),
+        page_walk::WalkStep::Unchanged => Ok(PollOutcome::Unchanged),
+        page_walk::WalkStep::Complete => parse::response(request, route, &walk.into_pages()).map(PollOutcome::Fresh),
         step => Err(format!("{step:?}")),
     }
 }

@@ -1,4 +1,4 @@
-//! One page: a turn of the rate limiter, a request, its answer, and another try where that may help.
+//! Requests a page, with rate limit, credit, and retries.
 
 use std::time::Duration;
 
@@ -10,28 +10,28 @@ use tokio::time::sleep;
 
 use super::{
     base_server::BaseServer,
-    breaker::{BreakerPermit, SourceHealth},
+    breaker::BreakerPermit,
     client::{ClientInner, FetchCost},
-    envelope::{self, AnswerPage, EnvelopeError},
-    failed_request::{FailedRequest, Retry, said},
+    envelope::{self, EnvelopeError, ResponsePage},
+    failed_request::{FailedRequest, Retry, quoted},
     fetch::FetchContext,
     page_walk, redact,
     route::{BaseAddress, RequestTarget},
 };
-use model::poll::{FailureKind, PollFailure};
+use model::poll::FailureKind;
 use model::{config::SecretText, http_date::parse_http_date, rows::Charge, supply::ContentHash, wire::Credit};
 
-/// The one header that carries the key.
+/// The header that contains the key.
 const KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
 
-/// Room made at once for a body of the length that the server tells, bytes; a longer one gets more as it comes.
+/// The maximum number of bytes allocated in advance because of `Content-Length`.
 const MAX_TRUSTED_LENGTH: usize = 1024 * 1024;
 
-/// How much of the body of a refusal is read, bytes.
+/// The number of bytes read of an error body.
 const MAX_ERROR_BODY: u64 = 64 * 1024;
 
 impl ClientInner {
-    /// Asks for one page until it comes or asking again is of no use.
+    /// Requests a page, and retries while that may help.
     #[expect(clippy::too_many_arguments, reason = "one call; a struct would only rename them")]
     pub(super) async fn page(
         &self,
@@ -42,11 +42,11 @@ impl ClientInner {
         size: Option<i64>,
         permit: &BreakerPermit,
         cost: &mut FetchCost,
-    ) -> Result<AnswerPage, FailedRequest> {
+    ) -> Result<ResponsePage, FailedRequest> {
         let mut tried = 0;
         loop {
-            self.rate_limiter.turn(|| self.breaker.check(permit, what)).await.map_err(FailedRequest::unasked)?;
-            cost.held.reserve(1).await.map_err(FailedRequest::unasked)?;
+            self.rate_limiter.acquire(|| self.breaker.check(permit, what)).await.map_err(FailedRequest::not_sent)?;
+            cost.held.reserve(1).await.map_err(FailedRequest::not_sent)?;
             let mut failed = match self.send(fetch, target, what, number, size, cost).await {
                 Ok(page) => return Ok(page),
                 Err(failed) => failed,
@@ -64,8 +64,8 @@ impl ClientInner {
                 }
                 Retry::AfterBackoff => self.backoff(tried - 1),
                 Retry::After(wait) => {
-                    self.rate_limiter.hold(wait);
-                    Duration::ZERO // everybody waits for the rate limiter
+                    self.rate_limiter.block_for(wait);
+                    Duration::ZERO // all fetches wait for the rate limiter
                 }
             };
             tracing::debug!(tried, wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX), "{}", failed.failure.message);
@@ -73,13 +73,13 @@ impl ClientInner {
         }
     }
 
-    /// Wait before another try: four times as long each time, 30 % more or less.
+    /// Returns the wait before a retry: four times as long each time, with a jitter of 30 %.
     pub(super) fn backoff(&self, tried: u32) -> Duration {
         let factor = 4_u32.saturating_pow(tried.min(8));
         self.tuning.backoff.saturating_mul(factor).mul_f64(0.7 + 0.6 * fastrand::f64())
     }
 
-    /// One request and its answer, with what it cost.
+    /// Sends a request and records its cost.
     async fn send(
         &self,
         fetch: &FetchContext<'_>,
@@ -88,7 +88,7 @@ impl ClientInner {
         number: u32,
         size: Option<i64>,
         cost: &mut FetchCost,
-    ) -> Result<AnswerPage, FailedRequest> {
+    ) -> Result<ResponsePage, FailedRequest> {
         let server = match target.base {
             BaseAddress::Current => &self.current,
             BaseAddress::Legacy => &self.legacy,
@@ -98,15 +98,15 @@ impl ClientInner {
             request = request.header(KEY_HEADER, self.key_header(key, what)?);
         }
         let mut credit = cost.held.spend();
-        (cost.reported, cost.told_at) = (None, None);
-        let answer = self.exchange(fetch, server, request, what, target.is_list, cost, &mut credit.request.charge).await;
-        (credit.request.reported, credit.request.told_at) = (cost.reported.take(), cost.told_at.take());
+        (cost.reported, cost.query_date) = (None, None);
+        let response = self.exchange(fetch, server, request, what, target.is_list, cost, &mut credit.request.charge).await;
+        (credit.request.reported, credit.request.api_time) = (cost.reported.take(), cost.query_date.take());
         cost.credits += u32::from(matches!(credit.request.charge, Charge::One | Charge::Perhaps));
-        answer
+        response
     }
 
-    /// Sends a request and reads what comes. `charge` says at any time what it may have cost by then: one that was sent may have cost a
-    /// credit, until it is known that it was refused.
+    /// Sends a request and reads the response. Updates `charge` at each step, so that it is correct even if the task is canceled: a
+    /// sent request may have cost a credit until the response shows otherwise.
     #[expect(clippy::too_many_arguments, reason = "one call; a struct would only rename them")]
     async fn exchange(
         &self,
@@ -117,7 +117,7 @@ impl ClientInner {
         is_list: bool,
         cost: &mut FetchCost,
         charge: &mut Charge,
-    ) -> Result<AnswerPage, FailedRequest> {
+    ) -> Result<ResponsePage, FailedRequest> {
         cost.requests += 1;
         let response = match request.send().await {
             Ok(response) => response,
@@ -125,14 +125,14 @@ impl ClientInner {
                 if error.is_connect() || error.is_builder() {
                     *charge = Charge::Free;
                 }
-                return Err(self.broken(what, error));
+                return Err(self.connection_failure(what, error));
             }
         };
-        self.hear_time(response.headers());
+        self.record_server_time(response.headers());
         let status = response.status();
         cost.status = Some(status.as_u16());
         if status != StatusCode::OK {
-            let failed = self.refusal(fetch, what, server, response, cost).await;
+            let failed = self.error_status(fetch, what, server, response, cost).await;
             if !status.is_success() {
                 *charge = failed.charge();
             }
@@ -144,25 +144,25 @@ impl ClientInner {
         let body = match self.body(response, self.source.max_body.0, cost).await {
             Ok(BoundedBody::Whole(body)) => body,
             Ok(BoundedBody::Longer(_)) => {
-                let most = self.source.max_body.0;
-                let message = format!("{what} answered with more than {most} bytes; see source.max_body");
+                let max_bytes = self.source.max_body.0;
+                let message = format!("the response to {what} exceeds {max_bytes} bytes; see source.max_body");
                 return Err(FailedRequest::of(FailureKind::TooLarge, message));
             }
-            Err(error) => return Err(self.broken(what, error)),
+            Err(error) => return Err(self.connection_failure(what, error)),
         };
         match read(body, content_type.as_deref(), is_list, fetch.known) {
             Ok(page) => {
                 *charge = Charge::One;
-                cost.told_at = page.metadata.query_date.copied();
+                cost.query_date = page.metadata.query_date.copied();
                 if let Some(credit) = page.metadata.credit.get() {
                     self.report_credit(credit, cost);
                 }
-                self.learnt().accepted_at = Some(self.clock.now());
+                self.learned().accepted_at = Some(self.clock.now());
                 Ok(page)
             }
             Err(error) => {
                 let is_refused = matches!(error, EnvelopeError::Refused { code: Some(400..), .. });
-                let failed = self.no_envelope(fetch, what, error, retry_after, cost);
+                let failed = self.invalid_envelope(fetch, what, error, retry_after, cost);
                 if is_refused {
                     *charge = failed.charge();
                 }
@@ -171,33 +171,30 @@ impl ClientInner {
         }
     }
 
-    /// What time it is by the source, for a machine whose own clock is wrong.
-    fn hear_time(&self, headers: &HeaderMap) {
+    /// Records the time of the source, in case the clock of this machine is wrong.
+    fn record_server_time(&self, headers: &HeaderMap) {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-        // What a cache has kept was true when it was made.
+        // A cached response has the time of its creation.
         let is_kept = text(AGE).is_some_and(|age| age.trim().parse().is_ok_and(|seconds: u64| seconds > 0));
         if let Some(date) = text(DATE).and_then(parse_http_date).filter(|_| !is_kept) {
-            self.clock.source_told(date);
+            self.clock.record_source_time(date);
         }
     }
 
-    /// The value of the header that carries the key.
     fn key_header(&self, key: &SecretText, what: &str) -> Result<HeaderValue, FailedRequest> {
         let Ok(mut value) = HeaderValue::from_str(key.expose().trim()) else {
-            let message =
-                format!("{what} was not sent: the key from {} holds characters that no header can carry", self.key_place());
-            return Err(FailedRequest {
-                failure: PollFailure { kind: FailureKind::Unauthorized, message: message.clone(), retry_at: None },
-                retry: Retry::No,
-                health: SourceHealth::KeyRefused(FailureKind::Unauthorized, message),
-            });
+            let message = format!(
+                "{what} was not sent: the key from {} contains characters that are not valid in a header",
+                self.key_origin()
+            );
+            return Err(FailedRequest::key_refused(FailureKind::Unauthorized, message));
         };
         value.set_sensitive(true);
         Ok(value)
     }
 
-    /// A status 200 without an answer: text that is no envelope, or an envelope that refuses.
-    fn no_envelope(
+    /// Returns the failure of a response with status 200 but without a valid envelope.
+    fn invalid_envelope(
         &self,
         fetch: &FetchContext<'_>,
         what: &str,
@@ -207,7 +204,7 @@ impl ClientInner {
     ) -> FailedRequest {
         match error {
             EnvelopeError::Malformed { problem, is_broken } => {
-                let message = redact::without_key(&format!("{what} answered {problem}"), fetch.key.as_ref());
+                let message = redact::without_key(&format!("{what} returned {problem}"), fetch.key.as_ref());
                 let retry = if is_broken { Retry::AfterBackoff } else { Retry::No };
                 FailedRequest { retry, ..FailedRequest::of(FailureKind::BadAnswer, message) }
             }
@@ -217,20 +214,20 @@ impl ClientInner {
                 }
                 let code = code.and_then(|code| u16::try_from(code).ok()).and_then(|code| StatusCode::from_u16(code).ok());
                 let message = message.map(|text| redact::without_key(&text, fetch.key.as_ref()));
-                let said = said(message.as_deref());
+                let quoted = quoted(message.as_deref());
                 match code {
                     Some(code) if code.is_client_error() || code.is_server_error() => {
-                        let answered = format!("{what} answered status 200 with `status: false` and {code}{said}");
-                        self.status_failure(fetch, code, what, answered, retry_after)
+                        let description = format!("{what} returned status 200 with `status: false` and {code}{quoted}");
+                        self.status_failure(fetch, code, what, description, retry_after)
                     }
-                    _ => FailedRequest::of(FailureKind::BadAnswer, format!("{what} answered with `status: false`{said}")),
+                    _ => FailedRequest::of(FailureKind::BadAnswer, format!("{what} returned `status: false`{quoted}")),
                 }
             }
         }
     }
 
-    /// Any status but 200.
-    async fn refusal(
+    /// Returns the failure of a response with another status than 200.
+    async fn error_status(
         &self,
         fetch: &FetchContext<'_>,
         what: &str,
@@ -247,9 +244,9 @@ impl ClientInner {
                 .and_then(|value| value.to_str().ok())
                 .and_then(|target| server.base.join(target).ok())
                 .and_then(|target| target.host_str().map(redact::excerpt));
-            let to = target.map_or_else(|| "nowhere".to_owned(), |host| format!("to {host}"));
+            let to = target.map_or_else(|| "without a target".to_owned(), |host| format!("to {host}"));
             let message = format!(
-                "{what} answered {status}, a redirect {to}; redirects are not followed, for they would carry the key along"
+                "{what} returned {status}, a redirect {to}; redirects are not followed, because they would forward the key"
             );
             return FailedRequest::of(FailureKind::UnexpectedStatus, message);
         }
@@ -262,19 +259,19 @@ impl ClientInner {
             self.report_credit(credit, cost);
         }
         let message = message.map(|text| redact::without_key(&text, fetch.key.as_ref()));
-        let answered = format!("{what} answered {status}{}", said(message.as_deref()));
-        self.status_failure(fetch, status, what, answered, retry_after)
+        let description = format!("{what} returned {status}{}", quoted(message.as_deref()));
+        self.status_failure(fetch, status, what, description, retry_after)
     }
 
-    /// Reads a body up to `most` decoded bytes.
-    async fn body(&self, mut response: Response, most: u64, cost: &mut FetchCost) -> Result<BoundedBody, reqwest::Error> {
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let told = response.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
-        let mut body = Vec::with_capacity(told.min(most).min(MAX_TRUSTED_LENGTH));
+    /// Reads at most `max_bytes` decoded bytes of a body.
+    async fn body(&self, mut response: Response, max_bytes: u64, cost: &mut FetchCost) -> Result<BoundedBody, reqwest::Error> {
+        let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
+        let announced = response.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
+        let mut body = Vec::with_capacity(announced.min(max_bytes).min(MAX_TRUSTED_LENGTH));
         while let Some(chunk) = response.chunk().await? {
             cost.bytes += chunk.len() as u64;
-            if body.len().saturating_add(chunk.len()) > most {
-                body.extend_from_slice(chunk.get(..most - body.len()).unwrap_or_default());
+            if body.len().saturating_add(chunk.len()) > max_bytes {
+                body.extend_from_slice(chunk.get(..max_bytes - body.len()).unwrap_or_default());
                 return Ok(BoundedBody::Longer(body));
             }
             body.extend_from_slice(&chunk);
@@ -285,23 +282,22 @@ impl ClientInner {
     fn report_credit(&self, credit: &Credit, cost: &mut FetchCost) {
         cost.credit = Some(credit.clone());
         cost.reported = Some(credit.clone());
-        self.learnt().credit = Some(credit.clone());
+        self.learned().credit = Some(credit.clone());
     }
 }
 
-/// Reads a page: where an answer is `known`, goes through its `data` only if it is another one. One page of several is compared
-/// with it once they are all here.
+/// Parses a page. If a hash is `known`, validates `data` only if the hash differs. Several pages are compared when all are read.
 pub(super) fn read(
     body: Vec<u8>,
     content_type: Option<&str>,
     is_list: bool,
     known: Option<ContentHash>,
-) -> Result<AnswerPage, EnvelopeError> {
+) -> Result<ResponsePage, EnvelopeError> {
     let Some(known) = known else { return envelope::read(body, content_type, is_list) };
     let body = match envelope::skim(body, is_list) {
         Ok(page) if page.metadata.total_pages.copied().is_some_and(|pages| pages > 1) => return Ok(page),
         Ok(page) if page_walk::hash(std::slice::from_ref(&page)) == known => return Ok(page),
-        Ok(page) => match page.gone_through() {
+        Ok(page) => match page.validated() {
             Ok(page) => return Ok(page),
             Err(body) => body,
         },
@@ -312,6 +308,6 @@ pub(super) fn read(
 
 enum BoundedBody {
     Whole(Vec<u8>),
-    /// Cut off at the bound.
+    /// The beginning of a longer body.
     Longer(Vec<u8>),
 }

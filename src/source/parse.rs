@@ -1,26 +1,27 @@
-//! From the raw pages of an answer to typed records. Pure.
+//! Parses the pages of a response into typed records. Pure.
 //!
-//! Reading is lenient: what does not fit is noted and left out, and the rest is used. Only where a list as a whole is missing, or
-//! the answer is about something else than was asked, is there no answer.
+//! An invalid field or record is skipped with a parse warning. A response fails only if its list is missing or it is about another
+//! token.
 
 mod decodable;
 mod record;
 mod rows;
 
-use crate::{page_walk::AnswerPages, redact, route::EndpointRoute};
+use crate::{page_walk::ResponsePages, redact, route::EndpointRoute};
 use decodable::decodable;
-use model::poll::{Payload, PollAnswer, PollRequest};
+use model::poll::{Payload, PollRequest, PollResponse};
 use model::wire::{self, Maybe, ParseWarning, PathStep, ReadJson, ReadReport, ReadRows};
 use record::{UsableRecord, note_shares};
 
-/// Parse warnings that are kept of one answer; more are counted.
+/// The maximum number of stored parse warnings per response. Further warnings are only counted.
 const MAX_WARNINGS: usize = 100;
 
-/// Reads all pages of an answer.
+/// Parses all pages of a response.
 ///
 /// # Errors
-/// Where the pages hold no answer to what was asked; the text says why.
-pub(super) fn answer(request: &PollRequest, route: EndpointRoute, pages: &AnswerPages) -> Result<PollAnswer, String> {
+///
+/// Fails if the pages are not a valid response to `request`.
+pub(super) fn response(request: &PollRequest, route: EndpointRoute, pages: &ResponsePages) -> Result<PollResponse, String> {
     let mut notes = ParseNotes { many_pages: pages.pages.len() > 1, ..ParseNotes::default() };
     let payload = match route {
         EndpointRoute::TokenList => Payload::Tokens(list(pages, &mut notes)?),
@@ -29,34 +30,40 @@ pub(super) fn answer(request: &PollRequest, route: EndpointRoute, pages: &Answer
         EndpointRoute::DailyEmission | EndpointRoute::WeeklyEmission => Payload::Emissions(list(pages, &mut notes)?),
         EndpointRoute::InvestorList => Payload::Investors(list(pages, &mut notes)?),
         EndpointRoute::Burn => Payload::Burns(object(pages, &mut notes, |data: &mut wire::BurnData| {
-            is_about(request, data.token_id.as_str())?;
+            check_subject(request, data.token_id.as_str())?;
             let total = data.total_burn_amount.copied();
-            keep_usable(&mut data.burns, "burns", total)
+            drop_unusable(&mut data.burns, "burns", total)
         })?),
         EndpointRoute::Buyback => Payload::Buybacks(object(pages, &mut notes, |data: &mut wire::BuybackData| {
-            is_about(request, data.token_id.as_str())?;
+            check_subject(request, data.token_id.as_str())?;
             let total = data.total_buyback_amount.copied();
-            keep_usable(&mut data.buybacks, "buybacks", total)
+            drop_unusable(&mut data.buybacks, "buybacks", total)
         })?),
         EndpointRoute::Allocations => Payload::Allocations(object(pages, &mut notes, |data: &mut wire::AllocationsData| {
-            keep_usable(&mut data.allocations, "allocations", None)
+            drop_unusable(&mut data.allocations, "allocations", None)
         })?),
         EndpointRoute::InvestorDetail => Payload::Investor(object(pages, &mut notes, |data: &mut wire::InvestorDetail| {
-            is_about(request, data.investor_id.as_str())?;
+            check_subject(request, data.investor_id.as_str())?;
             if let (PollRequest::Investor { id }, None) = (request, data.investor_id.as_str()) {
                 data.investor_id = id.clone().into();
             }
-            keep_usable(&mut data.funding_rounds, "fundingRounds", None)
+            drop_unusable(&mut data.funding_rounds, "fundingRounds", None)
         })?),
     };
-    Ok(PollAnswer { payload, hash: pages.hash(), oddities: notes.oddities, oddities_total: notes.total, dropped: notes.dropped })
+    Ok(PollResponse {
+        payload,
+        hash: pages.hash(),
+        parse_warnings: notes.parse_warnings,
+        parse_warnings_total: notes.total,
+        dropped: notes.dropped,
+    })
 }
 
-/// What was odd on all pages together.
+/// The parse warnings of all pages.
 #[derive(Default)]
 struct ParseNotes {
     many_pages: bool,
-    oddities: Vec<ParseWarning>,
+    parse_warnings: Vec<ParseWarning>,
     total: usize,
     dropped: usize,
 }
@@ -65,16 +72,15 @@ impl ParseNotes {
     fn add(&mut self, page: usize, gathered: ReadReport) {
         self.total += gathered.total;
         self.dropped += gathered.dropped;
-        let room = MAX_WARNINGS.saturating_sub(self.oddities.len());
-        self.oddities.extend(gathered.oddities.into_iter().take(room).map(|oddity| {
-            let path = if self.many_pages { format!("page {}: {}", page + 1, oddity.path) } else { oddity.path };
-            ParseWarning { path, ..oddity }
+        let room = MAX_WARNINGS.saturating_sub(self.parse_warnings.len());
+        self.parse_warnings.extend(gathered.parse_warnings.into_iter().take(room).map(|warning| {
+            let path = if self.many_pages { format!("page {}: {}", page + 1, warning.path) } else { warning.path };
+            ParseWarning { path, ..warning }
         }));
     }
 }
 
-/// Reads a list that may go over several pages.
-fn list<T: UsableRecord + ReadRows>(pages: &AnswerPages, notes: &mut ParseNotes) -> Result<Vec<T>, String> {
+fn list<T: UsableRecord + ReadRows>(pages: &ResponsePages, notes: &mut ParseNotes) -> Result<Vec<T>, String> {
     let mut records = Vec::new();
     for (index, page) in pages.pages.iter().enumerate() {
         let skip = pages.repeated.get(index).map_or(&[][..], Vec::as_slice);
@@ -86,8 +92,8 @@ fn list<T: UsableRecord + ReadRows>(pages: &AnswerPages, notes: &mut ParseNotes)
     Ok(records)
 }
 
-/// Reads an object, which has one page, and checks it.
-fn object<T>(pages: &AnswerPages, notes: &mut ParseNotes, check: impl FnOnce(&mut T) -> Result<(), String>) -> Result<T, String>
+/// Parses an object, which always has one page, and checks it.
+fn object<T>(pages: &ResponsePages, notes: &mut ParseNotes, check: impl FnOnce(&mut T) -> Result<(), String>) -> Result<T, String>
 where
     Maybe<T>: ReadJson,
 {
@@ -95,7 +101,7 @@ where
     let mut check = Some(check);
     let (read, gathered) = read(text, |text| {
         let value = Maybe::<T>::read_json(text)?;
-        // Checked while notes are gathered: what the check drops is noted as well.
+        // The check runs here so that its warnings are recorded too.
         Ok(value.into_option().map(|mut value| match check.take().map_or(Ok(()), |check| check(&mut value)) {
             Ok(()) => Ok(value),
             Err(problem) => Err(problem),
@@ -105,7 +111,7 @@ where
     read?.ok_or_else(|| "`data` is not an object".to_owned())?
 }
 
-/// Reads one page with `read`; where its JSON cannot be decoded because of a number or a character, once more without those.
+/// Parses a page with `read`. If that fails because of an unrepresentable number or character, tries again without it.
 fn read<T>(text: &str, mut read: impl FnMut(&str) -> Result<T, serde_json::Error>) -> (Result<T, String>, ReadReport) {
     let (first, gathered) = wire::gather(|| read(text));
     let error = match first {
@@ -130,11 +136,10 @@ fn unreadable(error: &serde_json::Error) -> String {
     format!("`data` cannot be read: {}", redact::excerpt(&error.to_string()))
 }
 
-/// Drops the unusable records of a list inside an object. The list itself must be there, unless the total says that there is
-/// nothing.
-fn keep_usable<T: UsableRecord>(items: &mut Maybe<Vec<T>>, name: &'static str, total: Option<f64>) -> Result<(), String> {
+/// Drops the unusable records of a list in an object. The list must not be missing unless the total is zero.
+fn drop_unusable<T: UsableRecord>(items: &mut Maybe<Vec<T>>, name: &'static str, total: Option<f64>) -> Result<(), String> {
     let Some(list) = items.get_mut() else {
-        return if total == Some(0.0) { Ok(()) } else { Err(format!("`data.{name}` is missing or no list")) };
+        return if total == Some(0.0) { Ok(()) } else { Err(format!("`data.{name}` is missing or not a list")) };
     };
     let mut index = 0;
     list.retain(|record| {
@@ -154,16 +159,16 @@ fn keep_usable<T: UsableRecord>(items: &mut Maybe<Vec<T>>, name: &'static str, t
     Ok(())
 }
 
-/// Whether the answer names what was asked for. A cache that mixes answers up must not rewrite a token's history.
-fn is_about(request: &PollRequest, told: Option<&str>) -> Result<(), String> {
-    let asked = match request {
+/// Checks that a response is about the requested token or investor. A broken cache must not change a token's history.
+fn check_subject(request: &PollRequest, actual: Option<&str>) -> Result<(), String> {
+    let expected = match request {
         PollRequest::Token { token, .. } => token.as_str(),
         PollRequest::Investor { id } => id.as_str(),
         PollRequest::TokenList | PollRequest::Upcoming { .. } | PollRequest::Investors => return Ok(()),
     };
-    match told {
-        Some(told) if !told.trim().eq_ignore_ascii_case(asked.trim()) => {
-            Err(format!("the answer is about \"{}\" instead", redact::excerpt(told)))
+    match actual {
+        Some(actual) if !actual.trim().eq_ignore_ascii_case(expected.trim()) => {
+            Err(format!("the response is about \"{}\" instead", redact::excerpt(actual)))
         }
         _ => Ok(()),
     }

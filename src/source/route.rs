@@ -1,4 +1,4 @@
-//! Where a request goes: path and parameters of each endpoint in each version. Pure.
+//! The path and parameters of each endpoint in each version. Pure.
 
 use chrono::{Datelike, Days, NaiveDate};
 
@@ -8,10 +8,10 @@ use model::{
     supply::Endpoint,
 };
 
-/// Longest slug that is asked for, bytes.
+/// The length limit of a slug, in bytes.
 const MAX_SLUG: usize = 200;
 
-/// A path family with a sequence of versions of its own.
+/// A kind of path with its own versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EndpointRoute {
     TokenList,
@@ -26,30 +26,27 @@ pub(super) enum EndpointRoute {
     InvestorDetail,
 }
 
-/// Which of the two base addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BaseAddress {
     Current,
     Legacy,
 }
 
-/// One request, spelled out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RequestTarget {
-    /// Which server.
     pub base: BaseAddress,
-    /// Parts of the path, not yet escaped.
+    /// The segments of the path, not escaped.
     pub path: Vec<String>,
-    /// Parameters, not yet escaped.
+    /// The parameters, not escaped.
     pub query: Vec<(&'static str, String)>,
-    /// Whether it takes `page` and `pageSize`.
+    /// Whether the path accepts `page` and `pageSize`.
     pub is_paged: bool,
-    /// Whether `data` is a list; else it is an object.
+    /// Whether `data` is a list instead of an object.
     pub is_list: bool,
 }
 
 impl RequestTarget {
-    /// `/v5/burn/aptos`, for messages: without parameters.
+    /// Returns the path without parameters for messages: `/v5/burn/aptos`.
     pub fn display_path(&self) -> String {
         self.path.iter().fold(String::new(), |path, part| path + "/" + &super::redact::printable(part))
     }
@@ -58,10 +55,11 @@ impl RequestTarget {
 impl EndpointRoute {
     pub const COUNT: usize = 10;
 
-    /// Where a request belongs.
+    /// Returns the route of a request.
     ///
     /// # Errors
-    /// Where no such thing can be asked, with the reason.
+    ///
+    /// Fails if the request has no valid path.
     pub fn of(request: &PollRequest) -> Result<Self, String> {
         Ok(match request {
             PollRequest::TokenList => EndpointRoute::TokenList,
@@ -80,27 +78,27 @@ impl EndpointRoute {
                     Endpoint::DailyEmission => EndpointRoute::DailyEmission,
                     Endpoint::WeeklyEmission => EndpointRoute::WeeklyEmission,
                     Endpoint::TokenList | Endpoint::Upcoming | Endpoint::Investors => {
-                        return Err(format!("{endpoint} is not asked for one token"));
+                        return Err(format!("{endpoint} is not available per token"));
                     }
                 };
-                // The path of `upcoming` has the shape of a token's path.
+                // A token with the slug `upcoming` would have the path of the endpoint `upcoming`.
                 check_slug(token.as_str(), if route == EndpointRoute::UnlockEvents { &["upcoming"] } else { &[] })?;
                 route
             }
         })
     }
 
-    /// Versions that are known, newest first.
+    /// Returns the known versions, newest first.
     pub fn versions(self) -> &'static [u8] {
         self.endpoint().versions()
     }
 
-    /// What `auto` tries: the newest, then the next older one. Every endpoint has two.
+    /// Returns the versions that `auto` tries. Every endpoint has at least two.
     pub fn newest_and_next(self) -> (u8, u8) {
         (self.versions()[0], self.versions()[1])
     }
 
-    /// What the config asks for, with its key.
+    /// Returns the config key and the configured version.
     pub fn configured(self, source: &SourceSettings) -> (&'static str, EndpointVersion) {
         (self.endpoint().as_str(), source.version(self.endpoint()))
     }
@@ -119,7 +117,6 @@ impl EndpointRoute {
         }
     }
 
-    /// All of them.
     pub const ALL: [EndpointRoute; EndpointRoute::COUNT] = [
         EndpointRoute::TokenList,
         EndpointRoute::Upcoming,
@@ -133,7 +130,7 @@ impl EndpointRoute {
         EndpointRoute::InvestorDetail,
     ];
 
-    /// Spells a request out for one version. Wherever dates are taken, both are sent: the defaults of the versions differ.
+    /// Returns the path and parameters of a request in a version. Always sends both dates, since the defaults of the versions differ.
     pub fn target(self, request: &PollRequest, version: u8) -> RequestTarget {
         let newest = version >= 5;
         let mut path = vec![format!("v{version}")];
@@ -188,7 +185,7 @@ impl EndpointRoute {
     }
 }
 
-/// The path of an endpoint in its newest version, for people: `/v5/burn/{token}`.
+/// Returns the path of an endpoint in its newest version, for documentation: `/v5/burn/{token}`.
 pub fn newest_path(endpoint: Endpoint) -> String {
     let (start, end) = (NaiveDate::default(), NaiveDate::default());
     let request = match endpoint {
@@ -201,24 +198,24 @@ pub fn newest_path(endpoint: Endpoint) -> String {
     path.unwrap_or_default()
 }
 
-/// The weekly endpoint expects a Sunday and a Saturday: the weeks that hold both days.
+/// Extends a window to whole weeks from Sunday to Saturday, which the weekly endpoint requires.
 fn whole_weeks(start: NaiveDate, end: NaiveDate) -> (NaiveDate, NaiveDate) {
     let back = u64::from(start.weekday().num_days_from_sunday());
     let ahead = 6 - u64::from(end.weekday().num_days_from_sunday());
     (start.checked_sub_days(Days::new(back)).unwrap_or(start), end.checked_add_days(Days::new(ahead)).unwrap_or(end))
 }
 
-/// Slugs come from the source and from config files: one that would change the path is never asked for.
+/// Rejects slugs that would change the path. Slugs come from the source and from config files.
 fn check_slug(slug: &str, taken: &[&str]) -> Result<(), String> {
     let quoted = super::redact::excerpt(slug);
     if slug.trim().is_empty() {
-        return Err("an empty id cannot be asked for".into());
+        return Err("the id is empty".into());
     }
     if slug.len() > MAX_SLUG {
         return Err(format!("the id \"{quoted}\" is longer than {MAX_SLUG} bytes"));
     }
     if slug == "." || slug == ".." || taken.contains(&slug) || slug.chars().any(|c| c.is_control() || matches!(c, '/' | '\\')) {
-        return Err(format!("\"{quoted}\" is no id that can be asked for"));
+        return Err(format!("\"{quoted}\" is not a valid id"));
     }
     Ok(())
 }

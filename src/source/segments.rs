@@ -1,19 +1,19 @@
-//! One schedule from two answers: the cliffs of a newer version, and the linear segments of an older one, which the newer leaves out.
-//! Pure.
+//! Combines two responses about a schedule: the cliff unlocks of a newer version, and the linear unlocks of an older version, which the
+//! newer one omits. Pure.
 //!
-//! Each speaks for its own part alone. Of what both describe, the newer one is believed: names, categories and sources may be spelled
-//! differently between versions, and must not seem to change with the answer that happened to bring them.
+//! Names, categories, and sources can differ between versions. They always come from the newer version, so that they do not seem to
+//! change.
 
 use std::collections::{HashMap, VecDeque};
 
 use model::{
-    poll::{FailureKind, FetchedAnswer, Payload, PollAnswer, PollOutcome, SegmentsFetch},
+    poll::{FailureKind, FetchedResponse, Payload, PollOutcome, PollResponse, SegmentsFetch},
     supply::Timestamp,
     wire::{Maybe, ParseWarning, UnlockEvent},
 };
 
-/// The answer about cliffs, with the segments of the other one; without, where that one is none.
-pub(super) fn joined(mut cliffs: FetchedAnswer, segments: FetchedAnswer) -> FetchedAnswer {
+/// Adds the linear unlocks of the response `segments` to `cliffs`. If it failed, adds a parse warning.
+pub(super) fn combined(mut cliffs: FetchedResponse, segments: FetchedResponse) -> FetchedResponse {
     cliffs.credits += segments.credits;
     cliffs.requests += segments.requests;
     cliffs.bytes += segments.bytes;
@@ -21,13 +21,13 @@ pub(super) fn joined(mut cliffs: FetchedAnswer, segments: FetchedAnswer) -> Fetc
     cliffs.credit = segments.credit.or(cliffs.credit);
     let mut is_read = false;
     let is_absent = matches!(&segments.outcome, PollOutcome::Failed(failure) if failure.kind == FailureKind::NotFound);
-    if let PollOutcome::Fresh(answer) = &mut cliffs.outcome {
-        match add(answer, segments.outcome) {
-            Ok(alone) => (is_read, cliffs.without_cliffs) = (true, alone),
+    if let PollOutcome::Fresh(response) = &mut cliffs.outcome {
+        match add(response, segments.outcome) {
+            Ok(without_cliffs) => (is_read, cliffs.without_cliffs) = (true, without_cliffs),
             Err(why) => {
-                let problem = format!("could not be read, the last known ones stay: {why}");
-                answer.oddities.push(ParseWarning { path: "linearUnlocks".into(), problem });
-                answer.oddities_total += 1;
+                let problem = format!("cannot be read, so the last known ones are kept: {why}");
+                response.parse_warnings.push(ParseWarning { path: "linearUnlocks".into(), problem });
+                response.parse_warnings_total += 1;
             }
         }
     }
@@ -35,44 +35,45 @@ pub(super) fn joined(mut cliffs: FetchedAnswer, segments: FetchedAnswer) -> Fetc
     cliffs
 }
 
-/// Adds what the other version says, and gives the instants that it alone names; else why that is nothing to go by.
-fn add(answer: &mut PollAnswer, segments: PollOutcome) -> Result<Vec<Timestamp>, String> {
+/// Adds the linear unlocks of the older version. Returns the dates of events that only the older version has, or why the response
+/// cannot be used.
+fn add(response: &mut PollResponse, segments: PollOutcome) -> Result<Vec<Timestamp>, String> {
     let other = match segments {
         PollOutcome::Fresh(other) => other,
         PollOutcome::Failed(failure) => return Err(failure.message),
-        PollOutcome::Unchanged => return Err("nothing was told".to_owned()),
+        PollOutcome::Unchanged => return Err("the response has no data".to_owned()),
     };
-    let (Payload::UnlockEvents(events), Payload::UnlockEvents(segments)) = (&mut answer.payload, other.payload) else {
-        return Err("the answer is about something else".to_owned());
+    let (Payload::UnlockEvents(events), Payload::UnlockEvents(segments)) = (&mut response.payload, other.payload) else {
+        return Err("the response is about something else".to_owned());
     };
-    // It shows cliffs too.
+    // The older version has the cliff unlocks too, so it cannot be empty.
     if segments.is_empty() && !events.is_empty() {
-        return Err("the answer is empty, where there are cliffs".to_owned());
+        return Err("the response is empty, although there are cliff unlocks".to_owned());
     }
-    let alone = join(events, segments);
-    answer.oddities.extend(other.oddities);
-    answer.oddities_total += other.oddities_total;
-    answer.dropped += other.dropped;
-    Ok(alone)
+    let without_cliffs = merge_events(events, segments);
+    response.parse_warnings.extend(other.parse_warnings);
+    response.parse_warnings_total += other.parse_warnings_total;
+    response.dropped += other.dropped;
+    Ok(without_cliffs)
 }
 
-/// Puts segments beside the cliffs of their instant. What else the older version has at an instant of its own, such as rewards for
-/// miners, is a cliff that the newer one leaves out. Gives those instants.
-fn join(events: &mut Vec<UnlockEvent>, segments: Vec<UnlockEvent>) -> Vec<Timestamp> {
-    let mut of: HashMap<Option<Timestamp>, VecDeque<UnlockEvent>> = HashMap::new();
+/// Adds linear unlocks to the events with the same date. Events that only the older version has, such as mining rewards, are added
+/// without their cliff unlocks, which the newer version omits on purpose. Returns their dates.
+fn merge_events(events: &mut Vec<UnlockEvent>, segments: Vec<UnlockEvent>) -> Vec<Timestamp> {
+    let mut by_date: HashMap<Option<Timestamp>, VecDeque<UnlockEvent>> = HashMap::new();
     for event in segments {
-        // A gap in the place of both may be that of segments: it is held by what is known.
+        // An event without any unlocks may lack its linear unlocks, so it is kept.
         if event.linear_unlocks.get().is_some() || event.cliff_unlocks.get().is_none() {
-            of.entry(event.unlock_date.copied()).or_default().push_back(event);
+            by_date.entry(event.unlock_date.copied()).or_default().push_back(event);
         }
     }
     for event in events.iter_mut() {
-        let found = of.get_mut(&event.unlock_date.copied()).and_then(VecDeque::pop_front);
+        let found = by_date.get_mut(&event.unlock_date.copied()).and_then(VecDeque::pop_front);
         event.linear_unlocks = found.map_or(Maybe::Null, |found| found.linear_unlocks);
     }
-    let alone: Vec<UnlockEvent> = of.into_values().flatten().collect();
-    let instants = alone.iter().filter_map(|event| event.unlock_date.copied()).collect();
-    events.extend(alone.into_iter().map(|event| UnlockEvent { cliff_unlocks: Maybe::Null, ..event }));
+    let without_cliffs: Vec<UnlockEvent> = by_date.into_values().flatten().collect();
+    let instants = without_cliffs.iter().filter_map(|event| event.unlock_date.copied()).collect();
+    events.extend(without_cliffs.into_iter().map(|event| UnlockEvent { cliff_unlocks: Maybe::Null, ..event }));
     events.sort_by_key(|event| (event.unlock_date.is_absent(), event.unlock_date.copied()));
     instants
 }

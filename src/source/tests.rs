@@ -1,10 +1,10 @@
-//! The client against a server that answers as it is told: well, badly, slowly, or not at all.
+//! Tests of the client against a scripted server.
 
-mod answers;
 mod credits;
 mod keys;
 mod limits;
 mod pages;
+mod responses;
 mod versions;
 
 use std::{
@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use crate::*;
-use model::poll::{FailureKind, FetchedAnswer, Payload, PollAnswer, PollFailure};
+use model::poll::{FailureKind, FetchedResponse, Payload, PollFailure, PollResponse};
 use model::supply::{Endpoint, Timestamp};
 use model::wire;
 use model::{
@@ -30,28 +30,26 @@ use model::{
     config::{ByteSize, EndpointVersion, SecretText, SourceSettings, Span},
 };
 
-/// What a test's server was asked.
 #[derive(Clone, Debug)]
 struct LoggedRequest {
-    /// Path with parameters.
+    /// The path with parameters.
     target: String,
-    /// The whole head, lower case.
+    /// The head in lowercase.
     head: String,
 }
 
-/// What it does.
 enum FakeReply {
-    /// Sends these bytes and closes.
+    /// Sends these bytes and closes the connection.
     Bytes(Vec<u8>),
-    /// Sends these bytes one after the other, a moment apart.
+    /// Sends these bytes one at a time, with pauses.
     Drip(Vec<u8>),
-    /// Takes the request and says nothing.
+    /// Reads the request but sends no response.
     Mute,
 }
 
 struct FakeServer {
     address: String,
-    asked: Arc<Mutex<Vec<LoggedRequest>>>,
+    log: Arc<Mutex<Vec<LoggedRequest>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -62,28 +60,28 @@ impl Drop for FakeServer {
 }
 
 impl FakeServer {
-    /// Starts a server; `answer` gets the number of the request, from zero, and its target.
-    async fn start(answer: impl Fn(usize, &str) -> FakeReply + Send + Sync + 'static) -> Self {
+    /// Starts a server. `response` gets the number of the request, from zero, and its target.
+    async fn start(response: impl Fn(usize, &str) -> FakeReply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let (log, count, answer) = (Arc::clone(&asked), Arc::new(AtomicUsize::new(0)), Arc::new(answer));
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let (log, count, response) = (Arc::clone(&requests), Arc::new(AtomicUsize::new(0)), Arc::new(response));
         let task = tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
-                let (log, count, answer) = (Arc::clone(&log), Arc::clone(&count), Arc::clone(&answer));
+                let (log, count, response) = (Arc::clone(&log), Arc::clone(&count), Arc::clone(&response));
                 tokio::spawn(async move {
-                    let _gone = Self::serve(socket, &log, &count, &*answer).await;
+                    let _gone = Self::serve(socket, &log, &count, &*response).await;
                 });
             }
         });
-        Self { address, asked, task }
+        Self { address, log: requests, task }
     }
 
     async fn serve(
         mut socket: TcpStream,
         log: &Mutex<Vec<LoggedRequest>>,
         count: &AtomicUsize,
-        answer: &(impl Fn(usize, &str) -> FakeReply + Send + Sync),
+        response: &(impl Fn(usize, &str) -> FakeReply + Send + Sync),
     ) -> std::io::Result<()> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -93,7 +91,7 @@ impl FakeServer {
         let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
         let number = count.fetch_add(1, Ordering::SeqCst);
         log.lock().expect("the log").push(LoggedRequest { target: target.clone(), head: head.to_lowercase() });
-        match answer(number, &target) {
+        match response(number, &target) {
             FakeReply::Bytes(bytes) => socket.write_all(&bytes).await?,
             FakeReply::Drip(bytes) => {
                 for byte in bytes {
@@ -110,11 +108,11 @@ impl FakeServer {
     }
 
     fn targets(&self) -> Vec<String> {
-        self.asked.lock().expect("the log").iter().map(|asked| asked.target.clone()).collect()
+        self.log.lock().expect("the log").iter().map(|request| request.target.clone()).collect()
     }
 
     fn count(&self) -> usize {
-        self.asked.lock().expect("the log").len()
+        self.log.lock().expect("the log").len()
     }
 }
 
@@ -202,20 +200,20 @@ fn day(text: &str) -> NaiveDate {
     text.parse().expect("a day")
 }
 
-fn asking(endpoint: Endpoint, token: &str) -> PollRequest {
+fn token_request(endpoint: Endpoint, token: &str) -> PollRequest {
     PollRequest::Token { endpoint, token: token.into(), start: day("2026-01-01"), end: day("2026-12-31") }
 }
 
 fn burns() -> PollRequest {
-    asking(Endpoint::Burn, "aptos")
+    token_request(Endpoint::Burn, "aptos")
 }
 
 fn events() -> PollRequest {
-    asking(Endpoint::UnlockEvents, "aptos")
+    token_request(Endpoint::UnlockEvents, "aptos")
 }
 
 #[track_caller]
-fn failure(fetched: &FetchedAnswer) -> &PollFailure {
+fn failure(fetched: &FetchedResponse) -> &PollFailure {
     match &fetched.outcome {
         PollOutcome::Failed(failure) => failure,
         other => panic!("expected a failure, got {other:?}"),
@@ -223,15 +221,15 @@ fn failure(fetched: &FetchedAnswer) -> &PollFailure {
 }
 
 #[track_caller]
-fn fresh(fetched: &FetchedAnswer) -> &PollAnswer {
+fn fresh(fetched: &FetchedResponse) -> &PollResponse {
     match &fetched.outcome {
-        PollOutcome::Fresh(answer) => answer,
+        PollOutcome::Fresh(response) => response,
         other => panic!("expected an answer, got {other:?}"),
     }
 }
 
 #[track_caller]
-fn event_days(fetched: &FetchedAnswer) -> Vec<String> {
+fn event_days(fetched: &FetchedResponse) -> Vec<String> {
     match &fresh(fetched).payload {
         Payload::UnlockEvents(events) => {
             events.iter().map(|event| event.unlock_date.copied().expect("a date").format("%d").to_string()).collect()
@@ -240,13 +238,16 @@ fn event_days(fetched: &FetchedAnswer) -> Vec<String> {
     }
 }
 
-/// Asks once and says of what kind the failure was.
-async fn fails(answer: impl Fn(usize, &str) -> FakeReply + Send + Sync + 'static, request: &PollRequest) -> (PollFailure, usize) {
-    let fake = FakeServer::start(answer).await;
+/// Fetches once, and returns the failure and the number of requests.
+async fn fails(
+    response: impl Fn(usize, &str) -> FakeReply + Send + Sync + 'static,
+    request: &PollRequest,
+) -> (PollFailure, usize) {
+    let fake = FakeServer::start(response).await;
     let (client, _) = client(&fake);
     let fetched = client.fetch(request, None, None).await;
     let failure = failure(&fetched).clone();
-    assert!(!failure.message.contains("sk_secret"), "the key must not show: {}", failure.message);
+    assert!(!failure.message.contains("sk_secret"), "the message contains the key: {}", failure.message);
     assert!(failure.message.chars().count() <= 500);
     assert!(!failure.message.chars().any(char::is_control), "{:?}", failure.message);
     assert_eq!(fetched.requests as usize, fake.count());

@@ -1,38 +1,37 @@
-//! Waits and counts of the client in one place, so that tests can make them small.
+//! The timeouts and limits of the client, which tests can reduce.
 
 use std::time::Duration;
 
-/// Waits and counts that tests make small.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
-    /// Requests for one page.
+    /// The maximum number of requests for a page.
     pub tries: u32,
-    /// Wait before the second request for a page; four times as long before each further one. Jittered by 30 %.
+    /// The wait before the second request for a page, four times as long before each further one, with a jitter of 30 %.
     pub backoff: Duration,
-    /// Walks after the first, where pages did not fit together.
+    /// The number of repeated walks if the pages are inconsistent.
     pub rewalks: u32,
-    /// Waits that the source asks for are waited out inside a fetch up to this length.
+    /// The longest requested wait that a fetch waits for. A longer wait ends the fetch.
     pub short_wait: Duration,
-    /// Wait after a 429 that names none.
+    /// The wait after a 429 without `Retry-After`.
     pub limited_wait: Duration,
-    /// How long nothing is asked after repeated 429s that name no time, at first and at most.
+    /// The first time that the breaker stays open after a 429 without `Retry-After`.
     pub limited_first: Duration,
-    /// See `limited_first`.
+    /// The maximum of `limited_first` after doubling.
     pub limited_max: Duration,
-    /// Failed fetches in a row that open the breaker.
+    /// The number of failed fetches in a row that open the breaker.
     pub breaker_failures: u32,
-    /// How long the breaker stays open, at first and at most.
+    /// The first time that the breaker stays open.
     pub breaker_first: Duration,
-    /// See `breaker_first`.
+    /// The maximum of `breaker_first` after doubling.
     pub breaker_max: Duration,
-    /// How long a refused key is not tried again, at first and at most.
+    /// The first time until a rejected key is tried again.
     pub refused_first: Duration,
-    /// See `refused_first`.
+    /// The maximum of `refused_first` after doubling.
     pub refused_max: Duration,
-    /// How long a key that was read is used before it is read again.
+    /// The time until the key is read again.
     pub key_cache: Duration,
-    /// The minute of `requests_per_minute`.
+    /// The window of `requests_per_minute`.
     pub minute: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! A copy of a live database: of one moment, checked, on the disk for good before it gets its name.
+//! Backups of a live database file: consistent, checked, and synced before the file gets its final name.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,30 +8,36 @@ use std::sync::PoisonError;
 use rusqlite::Connection;
 
 use super::Store;
-use super::connection::{beside, open_read_only};
-use super::error::{StoreError, StoreFault};
+use super::connection::{open_read_only, sibling_path};
+use super::error::{ErrorKind, StoreError, StoreFault};
 
 impl Store {
-    /// Copies the live database to `to`, of one moment, checked and synced before it gets its name. It replaces a file only where
-    /// `overwrite` says so, and never the database itself.
-    /// Fails where the copy is refused, cannot be written, or the database is damaged.
+    /// Writes a consistent backup of the live database to `to`. The file is checked and synced before it gets its name.
+    /// Replaces an existing file only if `overwrite` is set, and never the database itself.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the target is rejected, cannot be written, or the database is damaged.
     pub async fn backup(&self, to: PathBuf, overwrite: bool) -> Result<(), StoreError> {
         let doing = "back up the database";
         if self.0.is_on_server {
-            let why = "the database is on a server: copy it by `pg_dump`";
-            return Err(StoreError::BackupRefused { path: to, why });
+            return Err(rejected(&to, "the database is on a server; use `pg_dump` instead"));
         }
         let path = self.0.path.clone();
         let task = tokio::task::spawn_blocking(move || backup(&path, &to, overwrite).map_err(|fault| fault.during(doing, &path)));
-        task.await.map_err(|_| StoreError::Closed { doing })?
+        task.await.map_err(|_| StoreError::closed(doing))?
     }
 
-    /// Reads every page and says what is damaged: seconds for a large database, so it runs on a connection of its own, beside the
-    /// work. Closing the store ends it. Fails with [`StoreError::Damaged`] with what was found, or that it could not be read.
+    /// Checks every page. This takes seconds on a large database, so it uses a separate connection; closing the store
+    /// interrupts it.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`ErrorKind::Damaged`] if a page is damaged, or if the file cannot be read.
     pub async fn integrity_check(&self) -> Result<(), StoreError> {
         let doing = "check the database";
         if self.0.is_on_server {
-            // The server looks after its pages itself, by checksums where they are on.
+            // The server checks its own pages, with checksums if they are enabled.
             return Ok(());
         }
         let handle = self.0.clone();
@@ -47,41 +53,46 @@ impl Store {
                 Err(StoreFault::Sqlite(error))
                     if error.sqlite_error_code() == Some(rusqlite::ErrorCode::OperationInterrupted) =>
                 {
-                    Err(StoreError::Closed { doing })
+                    Err(StoreError::closed(doing))
                 }
                 result => result.map_err(|fault| fault.during(doing, &handle.path)),
             }
         });
-        task.await.map_err(|_| StoreError::Closed { doing })?
+        task.await.map_err(|_| StoreError::closed(doing))?
     }
 }
 
-/// Removes what is left of a copy that failed.
+const WRITING: &str = "write the backup";
+
+fn rejected(to: &Path, reason: &'static str) -> StoreError {
+    StoreError::new(ErrorKind::Rejected, WRITING, to, reason)
+}
+
+/// Removes the temporary file of a failed backup.
 struct UnfinishedCopy(PathBuf);
 
 impl Drop for UnfinishedCopy {
     fn drop(&mut self) {
-        // Gone already if the copy got its name.
+        // The file no longer exists if it was renamed.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// Copies the database at `from` to `to`. Writers go on meanwhile; the copy is of the moment at which it began.
+/// Copies the database at `from`, as of now, to `to`. Other processes can write meanwhile.
 fn backup(from: &Path, to: &Path, overwrite: bool) -> Result<(), StoreFault> {
-    let refused = |why| StoreError::BackupRefused { path: to.to_owned(), why };
-    let failed = |source: io::Error| StoreError::BackupFile { path: to.to_owned(), source };
+    let failed = |source: io::Error| StoreError::io(WRITING, to, source);
     let is_there = fs::symlink_metadata(to).is_ok();
     if is_there && fs::canonicalize(to).is_ok_and(|real| real == from) {
-        return Err(refused("that is the database itself").into());
+        return Err(rejected(to, "it is the database itself; choose another path").into());
     }
     if is_there && !overwrite {
-        return Err(refused("the file is there already; name another, or ask to overwrite it").into());
+        return Err(rejected(to, "the file exists; choose another path, or allow overwriting it").into());
     }
     if to.file_name().is_none() {
-        return Err(refused("it is no file name").into());
+        return Err(rejected(to, "it is not a file name").into());
     }
 
-    let copy = UnfinishedCopy(beside(to, &format!(".{}.tmp", std::process::id())));
+    let copy = UnfinishedCopy(sibling_path(to, &format!(".{}.tmp", std::process::id())));
     match fs::remove_file(&copy.0) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -93,13 +104,13 @@ fn backup(from: &Path, to: &Path, overwrite: bool) -> Result<(), StoreFault> {
     if overwrite {
         fs::rename(&copy.0, to).map_err(failed)?;
     } else {
-        // Unlike a rename, a link never replaces what somebody else put there meanwhile.
+        // Unlike a rename, a link never replaces a file that another process created meanwhile.
         match fs::hard_link(&copy.0, to) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(refused("the file is there already; name another, or ask to overwrite it").into());
+                return Err(rejected(to, "the file exists; choose another path, or allow overwriting it").into());
             }
-            // Some file systems have no links.
+            // Some file systems do not support hard links.
             Err(_) => fs::rename(&copy.0, to).map_err(failed)?,
         }
     }
@@ -107,28 +118,28 @@ fn backup(from: &Path, to: &Path, overwrite: bool) -> Result<(), StoreFault> {
     Ok(())
 }
 
-/// Copies a database as it is at this moment to a file that is not there yet.
+/// Copies a database, as of now, to a file that does not exist yet.
 pub(super) fn copy_into(source: &Connection, to: &Path) -> Result<(), StoreFault> {
-    let name = to.to_str().ok_or_else(|| StoreError::BackupRefused { path: to.to_owned(), why: "its name is not UTF-8" })?;
-    // SQLite makes the file as it makes any; the copy is nobody's business but its owner's, so it is made first.
-    private_file(to).map_err(|source| StoreError::BackupFile { path: to.to_owned(), source })?;
+    let name = to.to_str().ok_or_else(|| rejected(to, "the path is not valid UTF-8; choose another one"))?;
+    // `VACUUM INTO` would create the file with the default permissions, so create it as private first.
+    private_file(to).map_err(|source| StoreError::io(WRITING, to, source))?;
     source.execute("VACUUM INTO ?1", [name])?;
     Ok(())
 }
 
-/// Has the names in the folder of `file` on the disk.
+/// Syncs the directory of `file`, which makes a rename durable.
 pub(super) fn sync_directory(file: &Path) -> io::Result<()> {
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(directory).and_then(|directory| directory.sync_all())
 }
 
-/// Makes an empty file that nobody but its owner can read.
+/// Creates an empty file that only its owner can read.
 pub(super) fn private_file(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     File::options().write(true).create_new(true).mode(0o600).open(path).map(drop)
 }
 
-/// Reads every page of a database; an error tells the first things that are wrong.
+/// Checks every page; the error lists the first problems.
 pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), StoreFault> {
     let mut statement = connection.prepare("PRAGMA quick_check(5)")?;
     let found: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
@@ -136,5 +147,5 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), StoreFau
         return Ok(());
     }
     let detail = found.join("; ").replace('\n', " ");
-    Err(StoreError::Damaged { doing: "check the database", path: path.to_owned(), detail, source: None }.into())
+    Err(StoreError::damaged("check the database", path, &detail).into())
 }

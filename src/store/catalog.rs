@@ -1,12 +1,11 @@
-//! The database of the data service: records as the API's JSON, keys with their usage.
+//! The database of the data service: supply records as API JSON, and API keys with their usage.
 //!
-//! Cast: [`Catalog`] is the database, with one writer and a few readers. `view` answers questions as of one moment, `change` is one
-//! transaction that writes, `keys` has the keys and their credits.
+//! [`Catalog`] has one writer and a few readers. `view` reads one snapshot, `change` is a write transaction, and `keys`
+//! manages API keys and credits.
 //!
-//! It is a file of its own, apart from the daemon's, or tables on a PostgreSQL server, where several services share them. A write is one
-//! transaction, a read one moment of the data. In a file, `synchronous=NORMAL` under WAL: a crash of the process loses nothing that was
-//! committed; a loss of power may lose what was committed since the last [`Catalog::sync`], and never tears the file. On a server
-//! everything is on its disk once it was committed.
+//! The catalog is a separate file, or a set of tables on a PostgreSQL server that several service instances share.
+//! Files use WAL with `synchronous=NORMAL`: a process crash loses nothing; a power failure can lose commits since the
+//! last [`Catalog::sync`] but never corrupts the file. On a server, commits are durable.
 
 mod change;
 mod error;
@@ -33,24 +32,28 @@ use super::sql::postgres::{self, PgSession};
 use super::sql::{Connection, SqlError, Transaction};
 use error::doing;
 
-/// Reading connections kept open; more are opened under load and closed again.
+/// The number of idle readers kept open. Load can open more.
 const MAX_IDLE_READERS: usize = 4;
 
-/// Pages of the log at which a commit carries it over into the database; see [`Catalog::sync`], which does so earlier and beside.
+/// The WAL size, in pages, at which a commit checkpoints. [`Catalog::sync`] normally checkpoints earlier, outside of
+/// requests.
 const LOG_PAGES: i64 = 8192;
 
-/// The database. Share it behind an `Arc`; every call blocks, a write for as long as the disk or the server takes.
+/// The database. Share it in an `Arc`. All calls block on the disk or the server.
 #[derive(Debug)]
 pub struct Catalog {
-    /// None for a database in memory, which has one connection only. Closed before the one that writes, which takes the log of a file
-    /// away.
+    /// `None` for an in-memory database, which has one connection. Declared first so that it closes before the writer,
+    /// which then removes the WAL.
     readers: Option<ReaderPool>,
     writer: Mutex<Connection>,
 }
 
 impl Catalog {
-    /// Opens the file, making it where it is not there, and brings its schema up to date.
-    /// Fails where the file cannot be opened, is not ours, or is newer than this program.
+    /// Opens a database file. Creates it if needed and migrates its schema.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be opened, belongs to another application, or has a newer schema.
     pub fn open(path: &Path) -> Result<Self, CatalogError> {
         let failed = |source: rusqlite::Error| CatalogError::Open { path: path.to_owned(), source: Box::new(source) };
         let mut writer = open_writer(path, true).map_err(failed)?;
@@ -58,16 +61,16 @@ impl Catalog {
         let version = version_of(&writer, path)?;
         let mode: String = writer.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(failed)?;
         if mode != "wal" {
-            tracing::warn!(mode, "the data service's database cannot use a write-ahead log here; readers will wait for writers");
+            tracing::warn!(mode, "the data service's database does not support a write-ahead log; readers will wait for writers");
         }
         writer.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
         writer.pragma_update(None, "wal_autocheckpoint", LOG_PAGES).map_err(failed)?;
         migrate(&mut writer, version)?;
-        let reader = |path: &Path| Ok(Connection::Sqlite(open_catalog_reader(path)?));
-        Ok(Self::over(Connection::Sqlite(writer), Some(ReaderPool::new(path, reader, MAX_IDLE_READERS))))
+        let reader = Box::new(|path: &Path| Ok(Connection::Sqlite(open_catalog_reader(path)?)));
+        Ok(Self::new(Connection::Sqlite(writer), Some(ReaderPool::new(path, reader, MAX_IDLE_READERS))))
     }
 
-    /// As [`Self::open`], wherever the database is.
+    /// Opens a database file or the tables on a server.
     pub fn open_in(place: &Place) -> Result<Self, CatalogError> {
         match place {
             Place::File(path) => Self::open(path),
@@ -81,27 +84,27 @@ impl Catalog {
             session.map_err(|error| StoreFault::from(error).during("open the data service's database", server.name()))?;
         session.prepare_schema(postgres::schema::CATALOG, true, env!("CARGO_PKG_VERSION"))?;
         let readers = ReaderPool::new(server.name(), reader_of(place, &Arc::default()), MAX_IDLE_READERS).bounded();
-        Ok(Self::over(Connection::Postgres(Box::new(session)), Some(readers)))
+        Ok(Self::new(Connection::Postgres(Box::new(session)), Some(readers)))
     }
 
-    /// A database that lives as long as this value. Fails where SQLite cannot make it.
+    /// Creates an in-memory database.
     pub fn in_memory() -> Result<Self, CatalogError> {
         let failed = |source| CatalogError::Open { path: ":memory:".into(), source: Box::new(source) };
         let mut writer = SqliteConnection::open_in_memory().map_err(failed)?;
         connection::CATALOG.apply(&writer).map_err(failed)?;
         migrate(&mut writer, 0)?;
-        Ok(Self::over(Connection::Sqlite(writer), None))
+        Ok(Self::new(Connection::Sqlite(writer), None))
     }
 
-    fn over(writer: Connection, readers: Option<ReaderPool>) -> Self {
+    fn new(writer: Connection, readers: Option<ReaderPool>) -> Self {
         Self { readers, writer: Mutex::new(writer) }
     }
 
-    /// Runs `read` on one consistent view of the data. Fails with what `read` answers, or where the view cannot be taken.
+    /// Runs `read` on one snapshot of the data.
     pub fn read<T, E: From<CatalogError>>(&self, read: impl FnOnce(&CatalogView<'_>) -> Result<T, E>) -> Result<T, E> {
         let snapshot = |connection: &mut Connection| {
             let view = connection.read(false, |transaction| Ok(read(&CatalogView(*transaction))));
-            view.unwrap_or_else(|fault| Err(failed(fault, "begin to read").into()))
+            view.unwrap_or_else(|fault| Err(failed(fault, "start a read transaction").into()))
         };
         match &self.readers {
             None => snapshot(&mut self.writer()),
@@ -109,30 +112,27 @@ impl Catalog {
         }
     }
 
-    /// Runs `change` in one transaction: all of it happens, or nothing where it answers an error. The generation grows by one.
-    /// Fails with what `change` answers, or where the transaction cannot be written.
+    /// Runs `change` in one transaction, which is rolled back if `change` fails. Increments the generation.
     pub fn write<T, E: From<CatalogError>>(&self, change: impl FnOnce(&CatalogChange<'_>) -> Result<T, E>) -> Result<T, E> {
         let run = |at: Transaction<'_>| {
-            // First, so that of two changes on a server one waits for the other.
+            // First, so that concurrent changes on a server wait for each other.
             at.execute("UPDATE served_state SET generation = generation + 1", []).map_err(doing("count a change"))?;
             change(&CatalogChange(CatalogView(at)))
         };
         in_transaction(&mut self.writer(), "write a change", run)
     }
 
-    /// The connection that writes. A poisoned lock means that a thread panicked between two statements; its transaction was rolled
-    /// back, so the connection is good.
+    /// Locks the writer. A poisoned lock is safe: the transaction of the thread that panicked was rolled back.
     fn writer(&self) -> MutexGuard<'_, Connection> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the database is on a server.
     fn is_on_server(&self) -> bool {
         matches!(*self.writer(), Connection::Postgres(_))
     }
 }
 
-/// Runs `run` in one transaction that writes, which is undone where it answers an error.
+/// Runs `run` in one write transaction, which is rolled back if `run` fails.
 fn in_transaction<T, E: From<CatalogError>>(
     connection: &mut Connection,
     doing: &'static str,
@@ -142,7 +142,7 @@ fn in_transaction<T, E: From<CatalogError>>(
     let written = connection.write_rows(|transaction| {
         run(*transaction).map_err(|error| {
             refused = Some(error);
-            StoreFault::from(StoreError::Closed { doing })
+            StoreFault::from(StoreError::closed(doing))
         })
     });
     match (written, refused) {
@@ -159,7 +159,7 @@ fn failed(fault: StoreFault, during: &'static str) -> CatalogError {
     }
 }
 
-/// The version of the schema of a file that is ours.
+/// Returns the schema version of a catalog file.
 fn version_of(connection: &SqliteConnection, path: &Path) -> Result<i64, CatalogError> {
     let path = path.to_owned();
     match schema::CATALOG.inspect(connection) {

@@ -1,5 +1,5 @@
-//! Between values and columns: times, words, JSON. Whatever a row holds that this program never writes is a damaged row, not a
-//! panic and not a silent default.
+//! Conversion between values and columns. A value that this program never writes is an error, not a panic or a silent
+//! default.
 
 use chrono::DateTime;
 use rusqlite::ToSql;
@@ -10,7 +10,7 @@ use super::error::StoreFault;
 use super::sql::{Params, ResultRows, Row, Statement};
 use model::{ContentHash, Timestamp};
 
-/// A time in a column: whole milliseconds, as the clock gives them. What is finer is cut.
+/// A time column, in whole milliseconds. Finer parts are truncated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Millis(pub(super) Timestamp);
 
@@ -27,17 +27,15 @@ impl FromSql for Millis {
     }
 }
 
-/// The column of an optional time.
 pub(super) fn millis(at: Option<Timestamp>) -> Option<Millis> {
     at.map(Millis)
 }
 
-/// The optional time of a column.
 pub(super) fn time(millis: Option<Millis>) -> Option<Timestamp> {
     millis.map(|Millis(at)| at)
 }
 
-/// A hash in a column: sixteen bytes.
+/// A hash column: 16 bytes, big-endian.
 pub(super) struct Hash(pub(super) ContentHash);
 
 impl ToSql for Hash {
@@ -55,38 +53,38 @@ impl FromSql for Hash {
     }
 }
 
-/// A count in a column. SQLite counts to 2^63; nothing here gets there.
+/// Converts a count for a column. Counts never exceed 2^63.
 pub(super) fn count(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// The count of a column; never negative.
+/// Converts a count from a column. Negative numbers become 0.
 pub(super) fn counted(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }
 
-/// The small count of a column.
+/// Converts a small count from a column, clamped to `u32`.
 pub(super) fn small(value: i64) -> u32 {
     u32::try_from(value.max(0)).unwrap_or(u32::MAX)
 }
 
-/// JSON for a column.
+/// Serializes a value for a JSON column.
 pub(super) fn json<T: Serialize + ?Sized>(what: &'static str, value: &T) -> Result<String, StoreFault> {
     serde_json::to_string(value).map_err(|source| StoreFault::Unwritable { what, source })
 }
 
-/// The value of a JSON column; `what` and `of` name the row for the message.
+/// Parses a JSON column. `what` and `of` identify the row in the error.
 pub(super) fn from_json<T: DeserializeOwned>(what: &'static str, of: &str, text: &str) -> Result<T, StoreFault> {
     serde_json::from_str(text)
         .map_err(|source| StoreFault::BadRow { what: format!("{what} of {of} cannot be read"), source: Some(source) })
 }
 
-/// The value of a word in a column; `what` and `of` name the row for the message.
+/// Parses an enum column. `what` and `of` identify the row in the error.
 pub(super) fn word<T>(what: &'static str, of: &str, text: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, StoreFault> {
-    parse(text).ok_or_else(|| StoreFault::BadRow { what: format!("{what} of {of} is the unknown word {text:?}"), source: None })
+    parse(text).ok_or_else(|| StoreFault::BadRow { what: format!("{what} of {of} has the unknown value {text:?}"), source: None })
 }
 
-/// Every row of a query, read by `read`.
+/// Reads all rows of a query.
 pub(super) fn all<T>(
     statement: &mut Statement<'_>,
     values: impl Params,
@@ -95,7 +93,7 @@ pub(super) fn all<T>(
     all_of(statement.query(values)?, read)
 }
 
-/// Every row of an answer, read by `read`.
+/// Reads all rows of a result.
 pub(super) fn all_of<T>(
     mut rows: ResultRows<'_>,
     mut read: impl FnMut(&Row<'_>) -> Result<T, StoreFault>,
@@ -107,7 +105,7 @@ pub(super) fn all_of<T>(
     Ok(found)
 }
 
-/// The row of a query that has one at most, read by `read`.
+/// Reads the row of a query that returns at most one.
 pub(super) fn one<T>(
     statement: &mut Statement<'_>,
     values: impl Params,
@@ -116,7 +114,7 @@ pub(super) fn one<T>(
     one_of(statement.query(values)?, read)
 }
 
-/// The row of an answer that has one at most, read by `read`.
+/// Reads the row of a result that has at most one.
 pub(super) fn one_of<T>(
     mut rows: ResultRows<'_>,
     read: impl FnOnce(&Row<'_>) -> Result<T, StoreFault>,
@@ -127,12 +125,12 @@ pub(super) fn one_of<T>(
     }
 }
 
-/// A list of texts for `IN (SELECT value FROM json_each(?))`.
+/// Returns a JSON array of texts for `IN (SELECT value FROM json_each(?))`.
 pub(super) fn list<'t>(texts: impl IntoIterator<Item = &'t str>) -> Value {
     Value::Text(serde_json::Value::from(texts.into_iter().collect::<Vec<_>>()).to_string())
 }
 
-/// The conditions of a query: those that were asked for, with their values.
+/// The `WHERE` conditions of a query, with their values.
 #[derive(Default)]
 pub(super) struct Conditions {
     sql: String,
@@ -140,7 +138,7 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    /// One more that must hold; `?` in it stands for `value`.
+    /// Adds a condition. Each `?` in it refers to `value`.
     pub(super) fn and(&mut self, clause: &str, value: impl Into<Value>) -> &mut Self {
         self.sql.push_str(if self.sql.is_empty() { " WHERE " } else { " AND " });
         self.values.push(value.into());
@@ -148,14 +146,14 @@ impl Conditions {
         self
     }
 
-    /// One more that must hold, without a value.
+    /// Adds a condition without a value.
     pub(super) fn and_plain(&mut self, clause: &str) -> &mut Self {
         self.sql.push_str(if self.sql.is_empty() { " WHERE " } else { " AND " });
         self.sql.push_str(clause);
         self
     }
 
-    /// One more, if there is a value.
+    /// Adds a condition if there is a value.
     pub(super) fn and_some<V: Into<Value>>(&mut self, clause: &str, value: Option<V>) -> &mut Self {
         if let Some(value) = value {
             self.and(clause, value);
@@ -163,7 +161,7 @@ impl Conditions {
         self
     }
 
-    /// The statement between its head and its tail, and the values for it.
+    /// Returns the statement, with the conditions between `head` and `tail`, and its values.
     pub(super) fn within(self, head: &str, tail: &str) -> (String, impl Params + use<>) {
         (format!("{head}{}{tail}", self.sql), self.values)
     }

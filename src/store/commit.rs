@@ -1,7 +1,8 @@
-//! One step of a cycle, written whole or not at all.
+//! One step of a cycle, committed in one transaction.
 //!
-//! Cast: [`CommitWriter`] writes within one transaction. `tokens` has the token list, `records` the feeds with their records and
-//! history, `schedule` those of unlocks, `alerts` changes, alerts and their notifications; here are the poll log and how far the work is.
+//! [`CommitWriter`] writes the step: `tokens` the token list, `records` feeds with their records and history,
+//! `schedule` the unlock events, and `alerts` changes, alerts, and notifications. This file writes the poll log and the
+//! progress.
 
 mod alerts;
 mod records;
@@ -15,9 +16,8 @@ use std::time::Instant;
 use chrono::TimeDelta;
 use rusqlite::params;
 
-pub(super) use self::alerts::{AlertColumns, webhook_id};
-pub(super) use self::schedule::Size;
-use self::schedule::{Drift, ScheduleQuestions};
+pub(super) use self::alerts::{AlertColumns, DELIVERY_NOTIFICATION_COLUMNS, webhook_id};
+use self::schedule::{Drift, ScheduleQueries};
 use self::tokens::TokenRow;
 use super::codec::{Millis, count, json};
 use super::cycle::READ_TOGETHER;
@@ -27,14 +27,14 @@ use super::{Store, StoreError, failpoint};
 use model::{Commit, CommitResult, Endpoint, PollEntry, Resource, Timestamp, TokenId, wire::InvestorItem};
 
 impl Store {
-    /// Writes one step of a cycle whole, or not at all.
+    /// Commits one step of a cycle in one transaction.
     pub async fn commit(&self, commit: Commit) -> Result<CommitResult, StoreError> {
         let doing = "commit a step of a cycle";
-        let goes_to = self.notification_target();
-        self.writer(doing)?.run(doing, move |connection| write(connection, &commit, goes_to)).await
+        let target = self.notification_target();
+        self.writer(doing)?.run(doing, move |connection| write(connection, &commit, target)).await
     }
 
-    /// Where notifications go now.
+    /// Returns where new notifications are stored.
     pub(super) fn notification_target(&self) -> NotificationTarget {
         if self.0.is_dispatched.load(Ordering::SeqCst) { NotificationTarget::Dispatcher } else { NotificationTarget::Outbox }
     }
@@ -42,18 +42,17 @@ impl Store {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotificationTarget {
-    /// Into the outbox, each by itself.
+    /// Each notification becomes its own delivery in the outbox.
     Outbox,
-    /// They wait for the dispatcher, which groups or suppresses them.
+    /// Notifications wait for the dispatcher, which groups or suppresses them.
     Dispatcher,
 }
 
-/// Writes a commit in one transaction.
-fn write(connection: &mut Connection, commit: &Commit, goes_to: NotificationTarget) -> Result<CommitResult, StoreFault> {
+fn write(connection: &mut Connection, commit: &Commit, target: NotificationTarget) -> Result<CommitResult, StoreFault> {
     let begun = Instant::now();
     failpoint::pass("commit.before");
     let mut saved = connection.write(true, |transaction| {
-        let saved = CommitWriter::new(transaction, commit.at, goes_to).write(commit)?;
+        let saved = CommitWriter::new(transaction, commit.at, target).write(commit)?;
         failpoint::pass("commit.inside");
         Ok(saved)
     })?;
@@ -62,35 +61,35 @@ fn write(connection: &mut Connection, commit: &Commit, goes_to: NotificationTarg
     Ok(saved)
 }
 
-/// Writes within one transaction, and remembers the numbers of tokens meanwhile. What it needs to know of many rows it asks for before
-/// it reads the first answer, and what it writes is not waited for: on a server a commit takes as many ways there and back as it has
-/// steps, not as it has rows.
+/// Writes a commit within one transaction, and caches token numbers. It sends its lookups in batches before it reads
+/// the first result, and does not wait for writes. A commit therefore costs one network round trip per step, not per
+/// row.
 pub(super) struct CommitWriter<'a> {
     to: &'a Transaction<'a>,
     at: Timestamp,
-    goes_to: NotificationTarget,
+    target: NotificationTarget,
     tokens: HashMap<TokenId, TokenRow>,
-    /// What was asked about schedules that are to be written.
-    asked: HashMap<i64, ScheduleQuestions<'a>>,
-    /// How far the sizes of tokens have drifted whose schedules are written.
+    /// Lookups sent for schedules that will be written.
+    queried: HashMap<i64, ScheduleQueries<'a>>,
+    /// The size drift of tokens whose schedules are written.
     drifts: HashMap<Option<i64>, Drift>,
-    /// Records that were added, less those that were taken out, of each resource.
+    /// Records added minus records removed, by resource.
     tally: BTreeMap<Resource, i64>,
 }
 
 impl<'a> CommitWriter<'a> {
-    pub(super) fn new(to: &'a Transaction<'a>, at: Timestamp, goes_to: NotificationTarget) -> Self {
-        Self { to, at, goes_to, tokens: HashMap::new(), asked: HashMap::new(), drifts: HashMap::new(), tally: BTreeMap::new() }
+    pub(super) fn new(to: &'a Transaction<'a>, at: Timestamp, target: NotificationTarget) -> Self {
+        Self { to, at, target, tokens: HashMap::new(), queried: HashMap::new(), drifts: HashMap::new(), tally: BTreeMap::new() }
     }
 
     fn write(&mut self, commit: &Commit) -> Result<CommitResult, StoreFault> {
         let mut saved = CommitResult::default();
-        self.meet(named_by(commit))?;
+        self.load_tokens(tokens_of(commit))?;
         self.token_list(commit)?;
         let polls = self.polls(&commit.polls)?;
         self.investors(&commit.investors)?;
         for updates in commit.feeds.chunks(READ_TOGETHER) {
-            self.ask_schedules(updates)?;
+            self.query_schedules(updates)?;
             for update in updates {
                 let poll = polls.get(&(update.id.endpoint, update.id.token.as_ref())).copied();
                 self.feed(update, poll)?;
@@ -106,7 +105,7 @@ impl<'a> CommitWriter<'a> {
         Ok(saved)
     }
 
-    /// How far the work is: rules that held, times up to which things were done.
+    /// Stores rule matches, job slots, and the time up to which rules were evaluated.
     fn progress(&self, commit: &Commit) -> Result<(), StoreFault> {
         for (rule, at) in &commit.rule_matches {
             self.to
@@ -132,19 +131,21 @@ impl<'a> CommitWriter<'a> {
         Ok(())
     }
 
-    /// Writes the poll log, and answers which row each feed's last answer has in it.
+    /// Writes the poll log and returns the row number of each feed's poll.
     fn polls<'p>(&mut self, polls: &'p [PollEntry]) -> Result<HashMap<(Endpoint, Option<&'p TokenId>), i64>, StoreFault> {
-        let mut asked = Vec::with_capacity(polls.len());
+        let mut queried = Vec::with_capacity(polls.len());
         for poll in polls {
             let token = self.token_no(poll.token.as_ref())?;
-            let oddities = (!poll.oddities.is_empty()).then(|| json("the oddities of a poll", &poll.oddities)).transpose()?;
+            let parse_warnings = (!poll.parse_warnings.is_empty())
+                .then(|| json("the parse warnings of a poll", &poll.parse_warnings))
+                .transpose()?;
             let no = self
                 .to
                 .prepare_cached(
                     "INSERT INTO poll (endpoint, token_no, at, took_ms, outcome, status, requests, credits, bytes, version, records,
-                     error, oddities, oddities_total) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) RETURNING no",
+                     error, parse_warnings, parse_warnings_total) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) RETURNING no",
                 )?
-                .ask(params![
+                .send_query(params![
                     poll.endpoint.as_str(),
                     token,
                     Millis(poll.at),
@@ -157,12 +158,12 @@ impl<'a> CommitWriter<'a> {
                     poll.version,
                     poll.records,
                     poll.error,
-                    oddities,
-                    poll.oddities_total,
+                    parse_warnings,
+                    poll.parse_warnings_total,
                 ])?;
-            asked.push(((poll.endpoint, poll.token.as_ref()), no));
+            queried.push(((poll.endpoint, poll.token.as_ref()), no));
         }
-        asked.into_iter().map(|(feed, no)| Ok((feed, no.row(|row| row.get(0))?))).collect()
+        queried.into_iter().map(|(feed, no)| Ok((feed, no.row(|row| row.get(0))?))).collect()
     }
 
     fn investors(&self, items: &[InvestorItem]) -> Result<(), StoreFault> {
@@ -181,8 +182,8 @@ impl<'a> CommitWriter<'a> {
     }
 }
 
-/// The tokens that a commit names, in the order in which it comes to them.
-fn named_by(commit: &Commit) -> Vec<TokenId> {
+/// Returns the tokens of a commit, in the order in which they are written.
+fn tokens_of(commit: &Commit) -> Vec<TokenId> {
     let items = commit.tokens.iter().filter_map(|item| item.id.as_str().filter(|id| !id.is_empty()).map(TokenId::from));
     let listed = commit.listed.iter().filter(|_| commit.token_list_complete);
     let polls = commit.polls.iter().filter_map(|poll| poll.token.as_ref());

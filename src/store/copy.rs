@@ -1,10 +1,10 @@
-//! Everything from one database into another, of whichever engine.
+//! Copies a whole database into another, of the same or the other engine.
 //!
-//! Cast: `ends` opens both databases and keeps everybody else away from them; `digest` says what is in a table, in words that do not
-//! depend on the engine. Here is what is copied, in which order, and what must hold afterwards.
+//! `ends` opens both databases and locks out other processes. `digest` hashes tables independently of the engine. This
+//! file defines what is copied, in which order, and how it is verified.
 //!
-//! Promise: the copy is one transaction, and it counts only after every table was read again on both sides and came to the same rows.
-//! Whatever fails before that, or dies, leaves the target as empty as it was.
+//! Guarantee: the copy is one transaction, and commits only after every table was read again on both sides and has the
+//! same hash. If anything fails before, the target stays empty.
 
 mod digest;
 mod ends;
@@ -17,14 +17,13 @@ use serde::Serialize;
 
 use self::digest::{TableDigest, values_of};
 use self::ends::{Source, Target};
-use super::error::{StoreError, StoreFault};
-use super::sql::bulk::quoted;
+use super::error::{ErrorKind, StoreError, StoreFault};
 use super::sql::postgres::PgSession;
-use super::sql::{SqlError, Transaction, row_bytes};
+use super::sql::{Engine, SqlError, Transaction, quoted, row_bytes};
 use super::{DatabaseServer, Place, PostgresPlace, Store, failpoint};
 use model::Timestamp;
 
-/// The tables, each after those that it refers to. All but the lease, of which a database on a server has its own.
+/// The tables, each after the tables that it references. The lease is not copied: each server database has its own.
 const TABLES: [&str; 26] = [
     META,
     "token",
@@ -38,15 +37,15 @@ const TABLES: [&str; 26] = [
     "poll",
     "credit",
     "alert",
-    "notice",
+    "notification",
     "delivery",
-    "delivery_notice",
+    "delivery_notification",
     "attempt",
     "job",
     "rule_match",
     "investor",
-    "telling",
-    "told_group",
+    "pending_notification",
+    "notification_group",
     "group_alert",
     "silence",
     "ack",
@@ -56,76 +55,79 @@ const TABLES: [&str; 26] = [
 
 const META: &str = "meta";
 
-/// Rows of `meta` that say something of the database itself, not of what it knows.
-const ABOUT_ITSELF: &str = "'schema', 'program', 'program_since'";
+const COPYING: &str = "copy the database";
 
-/// Tables whose numbers are known outside: none of them is given twice, also where its row is gone.
-const NUMBERED_FOR_GOOD: [&str; 4] = ["change", "poll", "delivery", "telling"];
+/// Rows of `meta` that describe the database, not its contents.
+const DATABASE_KEYS: &str = "'schema', 'program', 'program_since'";
 
-/// Tables whose numbers nobody outside knows.
-const NUMBERED: [&str; 6] = ["token", "feed", "record", "schedule_version", "record_version", "attempt"];
+/// Tables whose row numbers are visible to users. A number is never reused, even after its row is deleted.
+const PERMANENT_NUMBERS: [&str; 4] = ["change", "poll", "delivery", "pending_notification"];
 
-/// Rows that are written at once: as many as this, or as take so much of memory.
+/// Tables whose row numbers are internal.
+const INTERNAL_NUMBERS: [&str; 6] = ["token", "feed", "record", "schedule_version", "record_version", "attempt"];
+
+/// A batch ends at this many rows or bytes.
 const BATCH_ROWS: usize = 1000;
 const BATCH_BYTES: usize = 1 << 20;
 
 /// A table that was copied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CopiedTable {
-    /// Its name.
     pub table: String,
-    /// How many rows it has, on both sides.
+    /// The number of rows, equal on both sides.
     pub rows: u64,
-    /// What the hashes of its rows (XXH3, 128 bits) add up to, on both sides.
+    /// The sum of the row hashes (XXH3, 128 bits), equal on both sides.
     pub hash: String,
 }
 
-/// How far a copy is.
+/// The progress of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyProgress<'a> {
-    /// What is done now: `copying` or `checking`.
+    /// The current step: `copying` or `checking`.
     pub doing: &'static str,
-    /// With which table.
     pub table: &'a str,
-    /// Rows that are done, copied and checked together.
+    /// Rows copied plus rows checked.
     pub done: u64,
-    /// Rows that are to be done.
+    /// Rows to copy plus rows to check.
     pub total: u64,
 }
 
 impl Store {
-    /// The tables of a database, whichever engine keeps it.
+    /// Returns the names of all tables, which are the same for both engines.
     pub fn tables() -> impl Iterator<Item = &'static str> {
         TABLES.into_iter()
     }
 
-    /// What the server of a database says of itself. Blocks. Fails where it cannot be reached.
+    /// Returns the server's name and version. Blocks.
     pub fn server(place: &PostgresPlace) -> Result<DatabaseServer, StoreError> {
-        let ask = || PgSession::open(&Arc::new(place.clone()), &Arc::default())?.server().map_err(SqlError::from);
-        ask().map_err(|error| StoreFault::from(error).during("ask the server", place.name()))
+        let query = || PgSession::open(&Arc::new(place.clone()), &Arc::default())?.server().map_err(SqlError::from);
+        query().map_err(|error| StoreFault::from(error).during("query the server", place.name()))
     }
 
-    /// Copies all that a database holds into another one, which is made where it is not there. Both are kept from everybody else
-    /// meanwhile: a file by its lock, a database on a server by its lease, which is taken as `holder`. Blocks; run it where that
-    /// harms nobody.
-    /// Fails, with the target as empty as it was, where either is in use or cannot be reached, the source is missing or of another
-    /// schema, the target is not empty, or a table does not come out as it went in.
+    /// Copies a database into an empty one, which is created if needed. Other processes are locked out of both: a file
+    /// by its lock, a server database by its lease, taken as `instance`. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// Fails, and leaves the target empty, if either database is in use or cannot be reached, the source is missing or
+    /// has another schema, the target is not empty, or a copied table differs.
     pub fn copy(
         from: &Place,
         to: &Place,
-        holder: &str,
+        instance: &str,
         now: Timestamp,
-        tell: &mut dyn FnMut(CopyProgress<'_>),
+        on_progress: &mut dyn FnMut(CopyProgress<'_>),
     ) -> Result<Vec<CopiedTable>, StoreError> {
-        let mut source = Source::open(from, holder)?;
-        let mut target = Target::open(to, holder, now)?;
-        let copied = source.hold(|from| target.fill(|to| copy_all(from, to, &mut CopyMeter { tell, done: 0, total: 0 })))?;
+        let mut source = Source::open(from, instance)?;
+        let mut target = Target::open(to, instance, now)?;
+        let copied =
+            source.hold(|from| target.fill(|to| copy_all(from, to, &mut CopyMeter { on_progress, done: 0, total: 0 })))?;
         target.finish()?;
         Ok(copied)
     }
 }
 
-/// One of the two databases, within its transaction.
+/// One of the two databases, within a transaction.
 #[derive(Clone, Copy)]
 struct Side<'a> {
     at: &'a Transaction<'a>,
@@ -134,7 +136,9 @@ struct Side<'a> {
 
 impl Side<'_> {
     fn during(self, doing: &'static str, table: &str, fault: impl Into<StoreFault>) -> StoreError {
-        StoreError::CopyFailed { table: table.to_owned(), source: Box::new(fault.into().during(doing, self.path)) }
+        let source = fault.into().during(doing, self.path);
+        let reason = format!("the table {table} failed; the target is unchanged");
+        StoreError::new(source.kind(), COPYING, self.path, reason).with_source(source)
     }
 
     fn columns(self, table: &str) -> Result<Vec<String>, StoreError> {
@@ -142,17 +146,18 @@ impl Side<'_> {
     }
 
     fn count(self, table: &str) -> Result<u64, StoreError> {
-        self.at.count_rows(&of_interest(table)).map_err(|error| self.during("count the rows", table, error))
+        self.at.count_rows(&copied_rows(table)).map_err(|error| self.during("count the rows", table, error))
     }
 
-    /// Every row of a table, its values in the order of `columns` and as both engines have them.
+    /// Visits every row of a table, with the values in the order of `columns`, normalized to what both engines can
+    /// store.
     fn scan(
         self,
         table: &str,
         columns: &[String],
         mut each: impl FnMut(Vec<Value>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        let sql = format!("SELECT {} FROM {}", quoted(columns), of_interest(table));
+        let sql = format!("SELECT {} FROM {}", quoted(columns), copied_rows(table));
         let scanned = self.at.scan(&sql, |row| Ok(each(values_of(row, columns.len())?)?));
         scanned.map_err(|fault| match fault {
             StoreFault::Final(error) => *error,
@@ -171,14 +176,13 @@ impl Side<'_> {
     }
 }
 
-/// What of a table is copied.
-fn of_interest(table: &str) -> String {
-    if table == META { format!("{META} WHERE key NOT IN ({ABOUT_ITSELF})") } else { format!(r#""{table}""#) }
+/// Returns the part of a table that is copied.
+fn copied_rows(table: &str) -> String {
+    if table == META { format!("{META} WHERE key NOT IN ({DATABASE_KEYS})") } else { format!(r#""{table}""#) }
 }
 
-/// Tells how far it is.
 struct CopyMeter<'a> {
-    tell: &'a mut dyn FnMut(CopyProgress<'_>),
+    on_progress: &'a mut dyn FnMut(CopyProgress<'_>),
     done: u64,
     total: u64,
 }
@@ -186,59 +190,67 @@ struct CopyMeter<'a> {
 impl CopyMeter<'_> {
     fn step(&mut self, doing: &'static str, table: &str, rows: usize) {
         self.done += rows as u64;
-        (self.tell)(CopyProgress { doing, table, done: self.done, total: self.total });
+        (self.on_progress)(CopyProgress { doing, table, done: self.done, total: self.total });
     }
 }
 
-/// Copies every table and the numbers that they gave, and compares.
-fn copy_all(from: Side<'_>, to: Side<'_>, tell: &mut CopyMeter<'_>) -> Result<Vec<CopiedTable>, StoreError> {
-    refuse_filled(to)?;
+/// Copies every table and its last row number, then verifies the copy.
+fn copy_all(from: Side<'_>, to: Side<'_>, meter: &mut CopyMeter<'_>) -> Result<Vec<CopiedTable>, StoreError> {
+    check_empty(to)?;
     let mut layout = Vec::with_capacity(TABLES.len());
     for table in TABLES {
         let columns = from.columns(table)?;
-        refuse_unless_equal(table, &columns.join(", "), &to.columns(table)?.join(", "))?;
-        tell.total += from.count(table)? * 2;
+        check_equal(table, &columns.join(", "), &to.columns(table)?.join(", "))?;
+        meter.total += from.count(table)? * 2;
         layout.push((table, columns));
     }
     for (table, columns) in &layout {
-        copy_table(from, to, table, columns, tell)?;
+        copy_table(from, to, table, columns, meter)?;
     }
     copy_numbers(from, to)?;
     failpoint::pass("copy.filled");
     let mut copied = Vec::with_capacity(layout.len());
     for (table, columns) in &layout {
         let there = from.digest(table, columns, || {})?;
-        let here = to.digest(table, columns, || tell.step("checking", table, 1))?;
-        refuse_unless_equal(table, &there.to_string(), &here.to_string())?;
+        let here = to.digest(table, columns, || meter.step("checking", table, 1))?;
+        check_equal(table, &there.to_string(), &here.to_string())?;
         copied.push(CopiedTable { table: (*table).to_owned(), rows: here.rows(), hash: here.hash() });
     }
     failpoint::pass("copy.checked");
     Ok(copied)
 }
 
-/// Fails where anything is known here.
-fn refuse_filled(to: Side<'_>) -> Result<(), StoreError> {
+/// Fails if any table has rows.
+fn check_empty(to: Side<'_>) -> Result<(), StoreError> {
     for table in TABLES {
         let rows = to.count(table)?;
         if rows > 0 {
-            return Err(StoreError::NotEmpty { path: to.path.to_owned(), table: table.to_owned(), rows });
+            let reason = format!("the table {table} has {rows} rows; choose a new file, or an empty database or schema");
+            return Err(StoreError::new(ErrorKind::Rejected, COPYING, to.path, reason));
         }
     }
     Ok(())
 }
 
-fn refuse_unless_equal(table: &str, from: &str, to: &str) -> Result<(), StoreError> {
+fn check_equal(table: &str, from: &str, to: &str) -> Result<(), StoreError> {
     if from == to {
         return Ok(());
     }
-    Err(StoreError::CopyDiffers { table: table.to_owned(), from: from.to_owned(), to: to.to_owned() })
+    let reason = format!("the table {table} differs ({from} in the source, {to} in the target); the target is unchanged");
+    Err(StoreError::new(ErrorKind::Other, COPYING, Path::new(""), reason))
 }
 
-fn copy_table(from: Side<'_>, to: Side<'_>, table: &str, columns: &[String], tell: &mut CopyMeter<'_>) -> Result<(), StoreError> {
+fn copy_table(
+    from: Side<'_>,
+    to: Side<'_>,
+    table: &str,
+    columns: &[String],
+    meter: &mut CopyMeter<'_>,
+) -> Result<(), StoreError> {
     let mut write = |rows: Vec<Vec<Value>>| {
         let count = rows.len();
-        to.at.insert_rows(table, columns, rows).map_err(|error| to.during("write rows", table, error))?;
-        tell.step("copying", table, count);
+        to.at.insert_many(table, columns, rows).map_err(|error| to.during("write rows", table, error))?;
+        meter.step("copying", table, count);
         Ok(())
     };
     let (mut batch, mut bytes) = (Vec::new(), 0);
@@ -251,20 +263,22 @@ fn copy_table(from: Side<'_>, to: Side<'_>, table: &str, columns: &[String], tel
         bytes = 0;
         write(std::mem::take(&mut batch))
     })?;
-    write(batch)
+    write(batch)?;
+    // Flush here, so that an error names this table.
+    to.at.flush().map_err(|error| to.during("write rows", table, error))
 }
 
-/// Has the copy give numbers where the source stopped.
+/// Continues the row numbers of the copy where the source stopped.
 fn copy_numbers(from: Side<'_>, to: Side<'_>) -> Result<(), StoreError> {
-    for table in NUMBERED_FOR_GOOD.into_iter().chain(NUMBERED) {
+    for table in PERMANENT_NUMBERS.into_iter().chain(INTERNAL_NUMBERS) {
         let read = |side: Side<'_>| side.at.last_number(table).map_err(|error| side.during("read the last number", table, error));
-        // A file finds the next number of the latter by itself.
-        if !to.at.is_postgres() && NUMBERED.contains(&table) {
+        // SQLite derives the next number of these tables from their rows.
+        if to.at.engine() == Engine::Sqlite && INTERNAL_NUMBERS.contains(&table) {
             continue;
         }
         let Some(last) = read(from)? else { continue };
         to.at.set_last_number(table, last).map_err(|error| to.during("set the last number", table, error))?;
-        refuse_unless_equal(table, &format!("number {last}"), &format!("number {}", read(to)?.unwrap_or_default()))?;
+        check_equal(table, &format!("number {last}"), &format!("number {}", read(to)?.unwrap_or_default()))?;
     }
     Ok(())
 }

@@ -1,14 +1,12 @@
-//! What a cycle reads: whom to ask, what was known, whose time has come.
+//! The reads of a cycle: poll candidates, known facts, and due evaluations.
 
-use std::cmp::Ordering;
-
-use chrono::TimeDelta;
 use rusqlite::params;
+use std::cmp::Ordering;
 
 use super::codec::{Millis, all, all_of, from_json, one, one_of, small, time, word};
 use super::error::StoreFault;
 use super::rows::{ALERT_COLUMNS, FEED_COLUMNS, alert, feed_state, token, tracked};
-use super::sql::{Question, Row, Transaction};
+use super::sql::{Engine, PendingQuery, Row, Transaction};
 use super::{Store, StoreError, schedule};
 use model::{
     Alert, Endpoint, FeedId, FeedState, PlanToken, Resource, RuleId, Timestamp, Token, TokenId, TokenSnapshot, Tracked,
@@ -16,102 +14,104 @@ use model::{
 };
 
 impl Store {
-    /// All tokens with what planning reads of `endpoint`, by slug.
+    /// Returns all tokens that may be polled, by slug, with the planning data for `endpoint`.
     pub async fn plan_tokens(&self, endpoint: Endpoint, now: Timestamp) -> Result<Vec<PlanToken>, StoreError> {
-        self.read("read what planning needs", move |from| plan_tokens(from, endpoint, now)).await
+        self.read("read the planning data", move |from| plan_tokens(from, endpoint, now)).await
     }
 
-    /// What is remembered of a feed; the default where it was never tried.
+    /// Returns the state of a feed, or the default if it was never polled.
     pub async fn feed(&self, id: FeedId) -> Result<FeedState, StoreError> {
         self.read("read the state of a feed", move |from| feed(from, &id)).await
     }
 
-    /// Tokens with feeds, records of `resources` and open alerts, in the order of `ids`. A token unknown to the database comes
-    /// back empty. Records are in the order of time and key, those without a date last.
+    /// Returns tokens with feeds, records of `resources`, and open alerts, in the order of `ids`. An unknown token is
+    /// returned empty. Records are sorted by time and key, undated ones last.
     pub async fn tokens(&self, ids: Vec<TokenId>, resources: Vec<Resource>) -> Result<Vec<TokenSnapshot>, StoreError> {
         self.read("read tokens", move |from| tokens(from, &ids, &resources)).await
     }
 
-    /// Tokens with what is remembered of `endpoint` and nothing else, not even their names, in the order of `ids`: all that an answer
-    /// needs that brings nothing new.
+    /// Returns tokens with the state of `endpoint` and nothing else, not even names, in the order of `ids`. Enough to
+    /// process an unchanged response.
     pub async fn tokens_with_feed(&self, ids: Vec<TokenId>, endpoint: Endpoint) -> Result<Vec<TokenSnapshot>, StoreError> {
         self.read("read the state of feeds", move |from| tokens_with_feed(from, ids, endpoint)).await
     }
 
-    /// Tokens with an unlock that begins in one of the windows (from exclusive, to inclusive), or with an open alert that is to be
-    /// evaluated again by `now`.
+    /// Returns tokens with an unlock that starts in one of the windows (start exclusive, end inclusive), or with an
+    /// open alert whose recheck is due at `now`.
     pub async fn tokens_due(&self, windows: Vec<(Timestamp, Timestamp)>, now: Timestamp) -> Result<Vec<TokenId>, StoreError> {
-        self.read("read whose time has come", move |from| tokens_due(from, &windows, now)).await
+        self.read("read the tokens that are due", move |from| tokens_due(from, &windows, now)).await
     }
 
-    /// Tokens with an open alert, and those with records of `resources`: for whom other rules may come to something else.
+    /// Returns tokens that changed rules may affect: those with an open alert or with records of `resources`.
     pub async fn tokens_to_reevaluate(&self, resources: Vec<Resource>) -> Result<Vec<TokenId>, StoreError> {
-        self.read("read whom other rules may concern", move |from| tokens_to_reevaluate(from, &resources)).await
+        self.read("read the tokens to reevaluate", move |from| tokens_to_reevaluate(from, &resources)).await
     }
 
-    /// Latest episode of (rule, subject), for each pair asked; zero where there was none.
+    /// Returns the latest episode of each (rule, subject) pair, or 0 if the alert never fired.
     pub async fn episodes(&self, pairs: Vec<(RuleId, String)>) -> Result<Vec<u32>, StoreError> {
         self.read("read episodes of alerts", move |from| episodes(from, &pairs)).await
     }
 
-    /// Open alerts that belong to no token: about the source, and about groups of tokens.
-    pub async fn alerts_of_no_token(&self) -> Result<Vec<Alert>, StoreError> {
-        self.read("read alerts of no token", alerts_of_no_token).await
+    /// Returns open alerts without a token: about the source, and about groups of tokens.
+    pub async fn global_alerts(&self) -> Result<Vec<Alert>, StoreError> {
+        self.read("read alerts without a token", global_alerts).await
     }
 
-    /// Open alerts about the source, receivers and this program itself.
+    /// Returns open alerts about the source, receivers, and the daemon itself.
     pub async fn source_alerts(&self) -> Result<Vec<Alert>, StoreError> {
         self.read("read alerts about the source", source_alerts).await
     }
 
-    /// Up to when time-relative rules have been evaluated; none before the first time.
+    /// Returns the time up to which time-relative rules were evaluated, or `None` before the first evaluation.
     pub async fn evaluated_until(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.read("read up to when rules were evaluated", evaluated_until).await
+        self.read("read the time of the last evaluation", evaluated_until).await
     }
 
-    /// Investors as the list told them, by slug.
+    /// Returns the investors of the list, by slug.
     pub async fn investors(&self) -> Result<Vec<InvestorItem>, StoreError> {
         self.read("read investors", investors).await
     }
 
-    /// Slugs of investors with a round that came after `since` and still waits for facts.
+    /// Returns the slugs of investors with a round that was added after `since` and still lacks facts.
     pub async fn awaited_investors(&self, since: Timestamp) -> Result<Vec<String>, StoreError> {
-        self.read("read whose rounds wait for facts", move |from| awaited_investors(from, since)).await
+        self.read("read the investors of incomplete rounds", move |from| awaited_investors(from, since)).await
     }
 
-    /// The last slot for which each scheduled job ran.
+    /// Returns the last slot in which each scheduled job ran.
     pub async fn job_slots(&self) -> Result<Vec<(String, Timestamp)>, StoreError> {
-        self.read("read when jobs ran", job_slots).await
+        self.read("read the job slots", job_slots).await
     }
 
-    /// Has what is held of a token believed with its next answer; answers how many feeds that concerns.
+    /// Accepts the held responses of a token, starting with the next poll. Returns the number of feeds.
     pub async fn accept_held(&self, token: TokenId) -> Result<usize, StoreError> {
-        self.act("accept what is held", move |to| accept_held(to, &token)).await
+        self.act("accept held responses", move |to| accept_held(to, &token)).await
     }
 
-    /// The texts of the last rule files without errors, as [`keep_good_rules`](Self::keep_good_rules) was given them.
+    /// Returns the texts of the last valid rule files, as stored by [`save_good_rules`](Self::save_good_rules).
     pub async fn good_rules(&self) -> Result<Option<String>, StoreError> {
-        self.read("read the last good rules", good_rules).await
+        self.read("read the last valid rules", good_rules).await
     }
 
-    /// Remembers rule files without errors, so that a start with bad ones can go on with these.
-    pub async fn keep_good_rules(&self, texts: String) -> Result<(), StoreError> {
-        self.write("remember the good rules", move |to| keep_good_rules(to, &texts)).await
+    /// Stores valid rule files, so that a start with invalid files can use them.
+    pub async fn save_good_rules(&self, texts: String) -> Result<(), StoreError> {
+        self.write("store the valid rules", move |to| save_good_rules(to, &texts)).await
     }
 }
 
-/// No unlock stands for a longer time than a month: how far before a time one may begin that has not passed by then.
-pub(super) const LONGEST_INTERVAL: TimeDelta = TimeDelta::days(31);
-
-/// Tokens with an unlock that begins in a window.
+/// Selects tokens with an unlock that starts in a window.
 pub(super) const IN_WINDOW: &str = "SELECT DISTINCT token_no FROM record
      WHERE resource = 'unlock' AND starts_at > ?1 AND starts_at <= ?2 AND token_no IS NOT NULL";
 
-/// Tokens with an alert that time may have changed. Left alone, SQLite would rather read all open alerts.
-pub(super) const TO_RECHECK: &str = "SELECT DISTINCT token_no FROM alert INDEXED BY alert_recheck
-     WHERE state IN ('pending', 'firing') AND recheck_at IS NOT NULL AND recheck_at <= ?1 AND token_no IS NOT NULL";
+/// Selects tokens with a due recheck. The index is forced because SQLite would otherwise scan all open alerts.
+pub(super) fn to_recheck_sql(engine: Engine) -> String {
+    format!(
+        "SELECT DISTINCT token_no FROM alert {}
+         WHERE state IN ('pending', 'firing') AND recheck_at IS NOT NULL AND recheck_at <= ?1 AND token_no IS NOT NULL",
+        engine.indexed_by("alert_recheck")
+    )
+}
 
-/// Tokens that may be asked about: not those that the list names under another slug.
+/// Selects all tokens except those listed under another slug now.
 fn plan_tokens(from: &Transaction<'_>, endpoint: Endpoint, now: Timestamp) -> Result<Vec<PlanToken>, StoreFault> {
     let sql = format!(
         "SELECT t.id, t.listed, t.last_updated, t.has_burn, t.has_buyback,
@@ -122,14 +122,14 @@ fn plan_tokens(from: &Transaction<'_>, endpoint: Endpoint, now: Timestamp) -> Re
          WHERE t.unlisted_at IS NULL OR NOT EXISTS
          (SELECT 1 FROM feed m WHERE m.token_no = t.no AND m.header ->> '$.cliffwatchRenamedTo' IS NOT NULL) ORDER BY t.id"
     );
-    // Of ten thousand tokens these are some megabytes: no more room than they need.
+    // Reserve the exact size: ten thousand tokens take several megabytes.
     let count: i64 = from.prepare_cached("SELECT count(*) FROM token")?.query_row([], |row| row.get(0))?;
     let mut tokens = Vec::with_capacity(usize::try_from(count).unwrap_or_default());
     let mut statement = from.prepare_cached(&sql)?;
     let mut rows = statement.query(params![endpoint.as_str(), Millis(now)])?;
     while let Some(row) = rows.next()? {
         let id: String = row.get(0)?;
-        let feed = row.get::<_, Option<i64>>(8)?.map(|_| feed_state(&row, 9, &id)).transpose()?;
+        let feed = row.get::<Option<i64>>(8)?.map(|_| feed_state(&row, 9, &id)).transpose()?;
         let segments: Option<String> = row.get(7)?;
         tokens.push(PlanToken {
             listed: row.get(1)?,
@@ -139,7 +139,7 @@ fn plan_tokens(from: &Transaction<'_>, endpoint: Endpoint, now: Timestamp) -> Re
             next_event: time(row.get(5)?),
             next_size: row.get(6)?,
             feed,
-            // What cannot be read is read again.
+            // Segments that cannot be parsed are fetched again.
             segments: segments.and_then(|text| serde_json::from_str(&text).ok()),
             id: TokenId::from(id),
         });
@@ -161,16 +161,16 @@ fn feed(from: &Transaction<'_>, id: &FeedId) -> Result<FeedState, StoreFault> {
 fn tokens(from: &Transaction<'_>, ids: &[TokenId], resources: &[Resource]) -> Result<Vec<TokenSnapshot>, StoreFault> {
     let mut snapshots = Vec::with_capacity(ids.len());
     for ids in ids.chunks(READ_TOGETHER) {
-        let rows = ids.iter().map(|id| ask_token(from, id)).collect::<Result<Vec<_>, _>>()?;
-        let rows = rows.into_iter().map(|row| one_of(row.rows()?, |row| Ok((row.get::<_, i64>(0)?, token(row, 1)?))));
+        let rows = ids.iter().map(|id| query_token(from, id)).collect::<Result<Vec<_>, _>>()?;
+        let rows = rows.into_iter().map(|row| one_of(row.rows()?, |row| Ok((row.get::<i64>(0)?, token(row, 1)?))));
         let mut known = Vec::with_capacity(ids.len());
         for (row, id) in rows.zip(ids) {
-            let row = row?.map(|(no, token)| Ok::<_, StoreFault>((token, TokenQuestions::put(from, no, resources)?)));
+            let row = row?.map(|(no, token)| Ok::<_, StoreFault>((token, TokenQueries::put(from, no, resources)?)));
             known.push((id, row.transpose()?));
         }
         for (id, row) in known {
             snapshots.push(match row {
-                Some((token, asked)) => asked.read(TokenSnapshot::of(token), id)?,
+                Some((token, queried)) => queried.read(TokenSnapshot::of(token), id)?,
                 None => TokenSnapshot::of(Token::unknown(id.clone())),
             });
         }
@@ -178,48 +178,52 @@ fn tokens(from: &Transaction<'_>, ids: &[TokenId], resources: &[Resource]) -> Re
     Ok(snapshots)
 }
 
-/// Tokens that are asked for before the first answer is read: what is kept of that many is in memory twice.
+/// The number of tokens whose lookups are sent in one batch. Their rows are briefly in memory twice.
 pub(super) const READ_TOGETHER: usize = 32;
 
-fn ask_token<'a>(from: &Transaction<'a>, id: &TokenId) -> Result<Question<'a>, StoreFault> {
-    Ok(from.prepare_cached("SELECT no, id, item, name, symbol FROM token WHERE id = ?1")?.ask([id.as_str()])?)
+fn query_token<'a>(from: &Transaction<'a>, id: &TokenId) -> Result<PendingQuery<'a>, StoreFault> {
+    Ok(from.prepare_cached("SELECT no, id, item, name, symbol FROM token WHERE id = ?1")?.send_query([id.as_str()])?)
 }
 
-/// What is asked about one token.
-struct TokenQuestions<'a> {
-    feeds: Question<'a>,
-    /// Of each resource its records; of unlocks the schedule.
-    records: Vec<(Resource, Question<'a>)>,
-    alerts: Question<'a>,
+/// The pending lookups of one token.
+struct TokenQueries<'a> {
+    feeds: PendingQuery<'a>,
+    /// The records of each resource. Unlocks are stored as one packed schedule.
+    records: Vec<(Resource, PendingQuery<'a>)>,
+    alerts: PendingQuery<'a>,
 }
 
-impl<'a> TokenQuestions<'a> {
+impl<'a> TokenQueries<'a> {
     fn put(from: &Transaction<'a>, no: i64, resources: &[Resource]) -> Result<Self, StoreFault> {
         let feeds = format!("SELECT f.endpoint, f.header, {FEED_COLUMNS} FROM feed f WHERE f.token_no = ?1 ORDER BY f.no");
         let alerts = format!(
             "SELECT {ALERT_COLUMNS} FROM alert a JOIN token t ON t.no = a.token_no
              WHERE a.token_no = ?1 AND a.state IN ('pending', 'firing') ORDER BY a.active_at, a.id"
         );
-        let mut records: Vec<(Resource, Question<'a>)> = Vec::with_capacity(resources.len());
+        let mut records: Vec<(Resource, PendingQuery<'a>)> = Vec::with_capacity(resources.len());
         for resource in resources {
             if records.iter().any(|(earlier, _)| earlier == resource) {
                 continue;
             }
             let sql = "SELECT starts_at, key, body FROM record WHERE token_no = ?1 AND resource = ?2 ORDER BY starts_at, key";
-            let asked = match resource {
-                Resource::Unlock => from.prepare_cached(schedule::OF_TOKEN)?.ask([no])?,
-                _ => from.prepare_cached(sql)?.ask(params![no, resource.as_str()])?,
+            let queried = match resource {
+                Resource::Unlock => from.prepare_cached(schedule::OF_TOKEN)?.send_query([no])?,
+                _ => from.prepare_cached(sql)?.send_query(params![no, resource.as_str()])?,
             };
-            records.push((*resource, asked));
+            records.push((*resource, queried));
         }
-        Ok(Self { feeds: from.prepare_cached(&feeds)?.ask([no])?, records, alerts: from.prepare_cached(&alerts)?.ask([no])? })
+        Ok(Self {
+            feeds: from.prepare_cached(&feeds)?.send_query([no])?,
+            records,
+            alerts: from.prepare_cached(&alerts)?.send_query([no])?,
+        })
     }
 
-    /// Fills a snapshot with the answers.
+    /// Reads the results into a snapshot.
     fn read(self, mut snapshot: TokenSnapshot, id: &TokenId) -> Result<TokenSnapshot, StoreFault> {
         let feeds = all_of(self.feeds.rows()?, |row| {
-            let endpoint = word("the endpoint of a feed", id.as_str(), &row.get::<_, String>(0)?, Endpoint::parse)?;
-            let header = row.get::<_, Option<String>>(1)?;
+            let endpoint = word("the endpoint of a feed", id.as_str(), &row.get::<String>(0)?, Endpoint::parse)?;
+            let header = row.get::<Option<String>>(1)?;
             let header = header.map(|text| from_json("the header of a feed", id.as_str(), &text)).transpose()?;
             Ok((endpoint, feed_state(row, 2, id.as_str())?, header))
         })?;
@@ -228,14 +232,14 @@ impl<'a> TokenQuestions<'a> {
             snapshot.headers.extend(header.map(|header| (endpoint, header)));
         }
         let mut records = Vec::new();
-        for (resource, asked) in self.records {
+        for (resource, queried) in self.records {
             if resource == Resource::Unlock {
                 let millis = |tracked: &Tracked| tracked.record.interval().map(|interval| interval.start.timestamp_millis());
-                let schedule = one_of(asked.rows()?, |row| schedule::read(row, id.as_str()))?.unwrap_or_default();
+                let schedule = one_of(queried.rows()?, |row| schedule::read(row, id.as_str()))?.unwrap_or_default();
                 records.extend(schedule.into_iter().map(|tracked| (millis(&tracked), tracked)));
                 continue;
             }
-            records.extend(all_of(asked.rows()?, |row| {
+            records.extend(all_of(queried.rows()?, |row| {
                 let starts_at: Option<i64> = row.get(0)?;
                 Ok((starts_at, tracked(row, 1, resource, id.as_str())?))
             })?);
@@ -247,19 +251,18 @@ impl<'a> TokenQuestions<'a> {
     }
 }
 
-/// Tokens with the state of one feed and nothing else, not even their names.
 fn tokens_with_feed(from: &Transaction<'_>, ids: Vec<TokenId>, endpoint: Endpoint) -> Result<Vec<TokenSnapshot>, StoreFault> {
     let sql = format!("SELECT {FEED_COLUMNS} FROM token t JOIN feed f ON f.token_no = t.no AND f.endpoint = ?2 WHERE t.id = ?1");
     let mut statement = from.prepare_cached(&sql)?;
-    let asked = ids.into_iter().map(|id| Ok((statement.ask(params![id.as_str(), endpoint.as_str()])?, id)));
-    let read = |(state, id): (Question<'_>, TokenId)| {
+    let queried = ids.into_iter().map(|id| Ok((statement.send_query(params![id.as_str(), endpoint.as_str()])?, id)));
+    let read = |(state, id): (PendingQuery<'_>, TokenId)| {
         let state = one_of(state.rows()?, |row| feed_state(row, 0, id.as_str()))?;
         Ok(TokenSnapshot {
             feeds: state.map(|state| (endpoint, state)).into_iter().collect(),
             ..TokenSnapshot::of(Token::unknown(id))
         })
     };
-    asked.collect::<Result<Vec<_>, StoreFault>>()?.into_iter().map(read).collect()
+    queried.collect::<Result<Vec<_>, StoreFault>>()?.into_iter().map(read).collect()
 }
 
 fn undated_last(a: Option<i64>, b: Option<i64>) -> Ordering {
@@ -270,22 +273,22 @@ fn tokens_due(from: &Transaction<'_>, windows: &[(Timestamp, Timestamp)], now: T
     let mut numbers = std::collections::BTreeSet::new();
     let mut in_window = from.prepare_cached(IN_WINDOW)?;
     for (after, until) in windows {
-        numbers.extend(all(&mut in_window, params![Millis(*after), Millis(*until)], |row| Ok(row.get::<_, i64>(0)?))?);
+        numbers.extend(all(&mut in_window, params![Millis(*after), Millis(*until)], |row| Ok(row.get::<i64>(0)?))?);
     }
-    let mut to_recheck = from.prepare_cached(TO_RECHECK)?;
-    numbers.extend(all(&mut to_recheck, [Millis(now)], |row| Ok(row.get::<_, i64>(0)?))?);
+    let mut to_recheck = from.prepare_cached(&to_recheck_sql(from.engine()))?;
+    numbers.extend(all(&mut to_recheck, [Millis(now)], |row| Ok(row.get::<i64>(0)?))?);
     let mut name = from.prepare_cached("SELECT id FROM token WHERE no = ?1")?;
-    let asked = numbers.into_iter().map(|no| name.ask([no])).collect::<Result<Vec<_>, _>>()?;
-    let mut ids = Vec::with_capacity(asked.len());
-    for name in asked {
-        ids.extend(one_of(name.rows()?, |row| Ok(TokenId::from(row.get::<_, String>(0)?)))?);
+    let queried = numbers.into_iter().map(|no| name.send_query([no])).collect::<Result<Vec<_>, _>>()?;
+    let mut ids = Vec::with_capacity(queried.len());
+    for name in queried {
+        ids.extend(one_of(name.rows()?, |row| Ok(TokenId::from(row.get::<String>(0)?)))?);
     }
     ids.sort();
     Ok(ids)
 }
 
 fn tokens_to_reevaluate(from: &Transaction<'_>, resources: &[Resource]) -> Result<Vec<TokenId>, StoreFault> {
-    let id = |row: &Row<'_>| Ok(TokenId::from(row.get::<_, String>(0)?));
+    let id = |row: &Row<'_>| Ok(TokenId::from(row.get::<String>(0)?));
     let open = "SELECT DISTINCT t.id FROM alert a JOIN token t ON t.no = a.token_no WHERE a.state IN ('pending', 'firing')";
     let mut ids = all(&mut *from.prepare_cached(open)?, [], id)?;
     let holding = "SELECT t.id FROM token t
@@ -300,12 +303,12 @@ fn tokens_to_reevaluate(from: &Transaction<'_>, resources: &[Resource]) -> Resul
 
 fn episodes(from: &Transaction<'_>, pairs: &[(RuleId, String)]) -> Result<Vec<u32>, StoreFault> {
     let mut latest = from.prepare_cached("SELECT coalesce(max(episode), 0) FROM alert WHERE rule = ?1 AND subject = ?2")?;
-    let asked = pairs.iter().map(|(rule, subject)| latest.ask(params![rule.as_str(), subject])).collect::<Result<Vec<_>, _>>()?;
-    asked.into_iter().map(|asked| Ok(asked.row(|row| row.get(0)).map(small)?)).collect()
+    let queried =
+        pairs.iter().map(|(rule, subject)| latest.send_query(params![rule.as_str(), subject])).collect::<Result<Vec<_>, _>>()?;
+    queried.into_iter().map(|queried| Ok(queried.row(|row| row.get(0)).map(small)?)).collect()
 }
 
-/// Open alerts that belong to no token: of the source, and of groups of tokens.
-fn alerts_of_no_token(from: &Transaction<'_>) -> Result<Vec<Alert>, StoreFault> {
+fn global_alerts(from: &Transaction<'_>) -> Result<Vec<Alert>, StoreFault> {
     let sql = format!(
         "SELECT {ALERT_COLUMNS} FROM alert a LEFT JOIN token t ON t.no = a.token_no
          WHERE a.token_no IS NULL AND a.state IN ('pending', 'firing') ORDER BY a.active_at, a.id"
@@ -313,21 +316,20 @@ fn alerts_of_no_token(from: &Transaction<'_>) -> Result<Vec<Alert>, StoreFault> 
     all(&mut *from.prepare_cached(&sql)?, [], alert)
 }
 
-/// Those of them that are about the source, receivers and this program itself.
 fn source_alerts(from: &Transaction<'_>) -> Result<Vec<Alert>, StoreFault> {
-    let mut alerts = alerts_of_no_token(from)?;
+    let mut alerts = global_alerts(from)?;
     alerts.retain(|alert| alert.rule.as_str() == model::alert::SOURCE_TROUBLE);
     Ok(alerts)
 }
 
 fn evaluated_until(from: &Transaction<'_>) -> Result<Option<Timestamp>, StoreFault> {
     let mut statement = from.prepare_cached("SELECT CAST(value AS BIGINT) FROM meta WHERE key = 'evaluated_until'")?;
-    one(&mut statement, [], |row| Ok(row.get::<_, Millis>(0)?.0))
+    one(&mut statement, [], |row| Ok(row.get::<Millis>(0)?.0))
 }
 
 pub(super) fn investors(from: &Transaction<'_>) -> Result<Vec<InvestorItem>, StoreFault> {
     all(&mut *from.prepare_cached("SELECT id, item FROM investor ORDER BY id")?, [], |row| {
-        from_json("the list item of the investor", &row.get::<_, String>(0)?, &row.get::<_, String>(1)?)
+        from_json("the list item of the investor", &row.get::<String>(0)?, &row.get::<String>(1)?)
     })
 }
 
@@ -340,12 +342,13 @@ fn awaited_investors(from: &Transaction<'_>, since: Timestamp) -> Result<Vec<Str
 
 pub(super) fn job_slots(from: &Transaction<'_>) -> Result<Vec<(String, Timestamp)>, StoreFault> {
     all(&mut *from.prepare_cached("SELECT name, slot FROM job ORDER BY name")?, [], |row| {
-        Ok((row.get(0)?, row.get::<_, Millis>(1)?.0))
+        Ok((row.get(0)?, row.get::<Millis>(1)?.0))
     })
 }
 
 fn accept_held(to: &Transaction<'_>, token: &TokenId) -> Result<usize, StoreFault> {
-    let sql = "UPDATE feed SET held_since = 0 WHERE held_since IS NOT NULL AND token_no = (SELECT no FROM token WHERE id = ?1)";
+    let sql =
+        "UPDATE feed SET hold_accepted = 1 WHERE held_since IS NOT NULL AND token_no = (SELECT no FROM token WHERE id = ?1)";
     Ok(to.prepare_cached(sql)?.execute_counted([token.as_str()])?)
 }
 
@@ -355,7 +358,7 @@ fn good_rules(from: &Transaction<'_>) -> Result<Option<String>, StoreFault> {
     Ok(rows.next()?.map(|row| row.get(0)).transpose()?)
 }
 
-fn keep_good_rules(to: &Transaction<'_>, texts: &str) -> Result<(), StoreFault> {
+fn save_good_rules(to: &Transaction<'_>, texts: &str) -> Result<(), StoreFault> {
     to.prepare_cached(
         "INSERT INTO meta (key, value) VALUES ('good_rules', ?1) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
     )?

@@ -1,8 +1,8 @@
-//! What a digest tells of what is ahead and of what fires: all of it is ranked, and no more than its lines is read whole.
+//! Upcoming unlocks and firing alerts for digests. All are ranked from indexes; only those shown are read completely.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::ahead::{IndexedUnlock, Sizes, each_placed, whole};
+use super::ahead::{IndexedUnlock, Sizes, each_in_window, upcoming_rows};
 use super::codec::{all, list, one};
 use super::error::StoreFault;
 use super::rows::{ALERT_COLUMNS, alert};
@@ -17,18 +17,19 @@ use model::{
 };
 
 impl Store {
-    /// The most valuable unlocks of a digest's days, and what all others come to; `watch` says which groups hold a token.
+    /// Returns the most valuable unlocks of the digest's days, and the sums of all others. `watch` supplies the groups
+    /// of each token.
     pub async fn digest_ahead(&self, filter: DigestAheadFilter, watch: Watch) -> Result<DigestAhead, StoreError> {
-        self.read("read what a digest tells of", move |from| digest_ahead(from, &filter, &watch)).await
+        self.read("read the unlocks of a digest", move |from| digest_ahead(from, &filter, &watch)).await
     }
 
-    /// What fires, of which a digest tells: all alerts of the events that come first ([`model::Precedence`]), at most `limit` events.
+    /// Returns the firing alerts of the highest-ranked events, at most `limit` events; see [`model::Precedence`].
     pub async fn digest_fires(&self, limit: usize) -> Result<Vec<ValuedAlert>, StoreError> {
-        self.read("read what fires for a digest", move |from| digest_fires(from, limit)).await
+        self.read("read the firing alerts of a digest", move |from| digest_fires(from, limit)).await
     }
 }
 
-/// An unlock by its place: the most valuable first, of those the nearest, then by slug.
+/// An unlock, ordered by value (largest first), then start, then slug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct RankedUnlock {
     size: LargestFirst,
@@ -38,12 +39,12 @@ struct RankedUnlock {
     token: usize,
 }
 
-/// What is known of tokens by their numbers.
+/// Facts about tokens, by token number.
 #[derive(Default)]
 struct TokenRanks {
-    /// The place of each among the slugs.
+    /// The position of each token in the order of slugs.
     ranks: Vec<usize>,
-    /// Those that a group holds.
+    /// The tokens that belong to a group.
     grouped: HashMap<usize, TokenId>,
 }
 
@@ -55,7 +56,7 @@ impl TokenRanks {
         let mut rows = statement.query([])?;
         let mut rank = 0;
         while let Some(row) = rows.next()? {
-            let no = usize::try_from(row.get::<_, i64>(0)?).unwrap_or_default();
+            let no = usize::try_from(row.get::<i64>(0)?).unwrap_or_default();
             if known.ranks.len() <= no {
                 known.ranks.resize(no + 1, 0);
             }
@@ -64,7 +65,7 @@ impl TokenRanks {
             }
             rank += 1;
             if has_groups {
-                let id = TokenId::from(row.get::<_, String>(1)?);
+                let id = TokenId::from(row.get::<String>(1)?);
                 if !watch.groups_of(&id).is_empty() {
                     known.grouped.insert(no, id);
                 }
@@ -74,7 +75,7 @@ impl TokenRanks {
     }
 }
 
-/// The sums of a digest while its unlocks are gone through.
+/// The running sums of a digest.
 struct AheadTally {
     known: TokenRanks,
     counted: FirstOf<RankedUnlock>,
@@ -84,7 +85,7 @@ struct AheadTally {
 }
 
 impl AheadTally {
-    fn place(&mut self, row: IndexedUnlock, is_counted: bool) {
+    fn add(&mut self, row: IndexedUnlock, is_counted: bool) {
         let Some(token) = row.token_no.and_then(|no| usize::try_from(no).ok()) else { return };
         let rank = self.known.ranks.get(token).copied().unwrap_or(usize::MAX);
         let ranked = RankedUnlock { size: LargestFirst(row.value), starts_at: row.starts_at, rank, no: row.no, token };
@@ -109,51 +110,49 @@ fn digest_ahead(from: &Transaction<'_>, filter: &DigestAheadFilter, watch: &Watc
         ahead: DigestAhead::default(),
         by_token: BTreeMap::new(),
     };
-    each_placed(from, filter.from, filter.window, Sizes::Value, |row, is_counted| tally.place(row, is_counted))?;
+    each_in_window(from, filter.from, filter.window, Sizes::Value, |row, is_counted| tally.add(row, is_counted))?;
     let AheadTally { known, counted, possible, mut ahead, by_token } = tally;
     for (part, first) in [(&mut ahead.counted, counted), (&mut ahead.possible, possible)] {
-        let rows = whole(from, first.into_sorted().into_iter().map(|of| of.no))?;
+        let rows = upcoming_rows(from, first.into_sorted().into_iter().map(|of| of.no))?;
         part.rows = rows.into_iter().map(|(_, row)| model::UpcomingRow { token: watch.placed(row.token), ..row }).collect();
     }
     let mut symbol = from.prepare_cached("SELECT symbol FROM token WHERE no = ?1")?;
     for (no, (events, value)) in by_token {
         let Some(id) = known.grouped.get(&no) else { continue };
         let mut token = Token::unknown(id.clone());
-        token.item.symbol = Maybe::or_absent(
-            one(&mut symbol, [no as i64], |row| Ok(row.get::<_, Option<String>>(0)?.map(Text::from)))?.flatten(),
-        );
+        token.item.symbol =
+            Maybe::or_absent(one(&mut symbol, [no as i64], |row| Ok(row.get::<Option<String>>(0)?.map(Text::from)))?.flatten());
         ahead.by_token.push(TokenAhead { token: watch.placed(token), events, value });
     }
     Ok(ahead)
 }
 
-/// What several alerts are about alike; one about nothing in particular stands for itself.
+/// The event that several alerts share. An alert without a record is its own event.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum FiringSubject {
     Record(i64, String, String),
     Alert(String),
 }
 
-/// Those of one gravity, each with its event, its value (USD) and its begin. Incidents stand elsewhere.
+/// Selects the firing alerts of one severity, except incidents, each with the value (USD) and start of its unlock.
 pub(super) const FIRING: &str =
     "SELECT a.id, a.token_no, a.resource, a.key, r.value * coalesce(d.value, 1.0), r.starts_at FROM alert a
     LEFT JOIN record r ON r.token_no = a.token_no AND r.resource = 'unlock' AND a.resource = 'unlock' AND r.key = a.key
-    LEFT JOIN drift d ON d.token_no = r.token_no WHERE a.state = 'firing' AND a.gravity = ?1 AND a.rule <> ?2";
+    LEFT JOIN drift d ON d.token_no = r.token_no WHERE a.state = 'firing' AND a.severity = ?1 AND a.rule <> ?2";
 
-/// An unlock of a token.
 pub(super) const UNLOCK: &str = "SELECT no FROM record WHERE token_no = ?1 AND resource = 'unlock' AND key = ?2";
 
 fn digest_fires(from: &Transaction<'_>, limit: usize) -> Result<Vec<ValuedAlert>, StoreFault> {
     let mut chosen: HashSet<FiringSubject> = HashSet::new();
-    // The gravest decide alone where they are enough.
-    for gravity in [3_i64, 2, 1] {
+    // Lower severities are needed only if the higher ones do not fill the limit.
+    for severity in [3_i64, 2, 1] {
         let mut events: HashMap<FiringSubject, (LargestFirst, i64, String)> = HashMap::new();
         let mut statement = from.prepare_cached(FIRING)?;
-        let mut rows = statement.query((gravity, SOURCE_TROUBLE))?;
+        let mut rows = statement.query((severity, SOURCE_TROUBLE))?;
         while let Some(row) = rows.next()? {
             let id: String = row.get(0)?;
             let event = firing_event(&id, row.get(1)?, row.get(2)?, row.get(3)?);
-            let place = (LargestFirst(row.get(4)?), row.get::<_, Option<i64>>(5)?.unwrap_or(i64::MAX), id);
+            let place = (LargestFirst(row.get(4)?), row.get::<Option<i64>>(5)?.unwrap_or(i64::MAX), id);
             if chosen.contains(&event) {
                 continue;
             }
@@ -179,7 +178,7 @@ fn firing_event(id: &str, token: Option<i64>, resource: Option<String>, key: Opt
     }
 }
 
-/// All alerts that fire about these events, with what each is worth.
+/// Returns all firing alerts about these events, with the value of each.
 fn alerts_of(from: &Transaction<'_>, events: &HashSet<FiringSubject>) -> Result<Vec<ValuedAlert>, StoreFault> {
     let tokens: HashSet<i64> = events
         .iter()
@@ -195,7 +194,7 @@ fn alerts_of(from: &Transaction<'_>, events: &HashSet<FiringSubject>) -> Result<
     let head = format!(
         "SELECT {ALERT_COLUMNS}, a.token_no FROM alert a LEFT JOIN token t ON t.no = a.token_no WHERE a.state = 'firing'"
     );
-    let read = |row: &super::sql::Row<'_>| Ok((alert(row)?, row.get::<_, Option<i64>>(super::rows::ALERT_COLUMN_COUNT)?));
+    let read = |row: &super::sql::Row<'_>| Ok((alert(row)?, row.get::<Option<i64>>(super::rows::ALERT_COLUMN_COUNT)?));
     let sql = format!(
         "{head} AND a.state IN ('pending', 'firing') AND a.token_no IN (SELECT CAST(value AS BIGINT) FROM json_each(?1))"
     );
@@ -214,15 +213,15 @@ fn alerts_of(from: &Transaction<'_>, events: &HashSet<FiringSubject>) -> Result<
     valued(from, found)
 }
 
-/// Alerts with what their unlocks are worth.
+/// Adds the value of its unlock to each alert.
 fn valued(from: &Transaction<'_>, alerts: Vec<(Alert, Option<i64>)>) -> Result<Vec<ValuedAlert>, StoreFault> {
     let unlock = |of: &Alert| of.key.as_ref().filter(|_| of.resource == Some(Resource::Unlock)).cloned();
-    let asked: HashSet<(i64, RecordKey)> = alerts.iter().filter_map(|(of, token)| Some(((*token)?, unlock(of)?))).collect();
-    // Those that are gone meanwhile are worth nothing that is known.
+    let queried: HashSet<(i64, RecordKey)> = alerts.iter().filter_map(|(of, token)| Some(((*token)?, unlock(of)?))).collect();
+    // Unlocks that were removed meanwhile have no value.
     let mut is_there = from.prepare_cached(UNLOCK)?;
     let mut rows = Vec::new();
-    for (token, key) in asked {
-        if one(&mut is_there, (token, key.as_str()), |row| Ok(row.get::<_, i64>(0)?))?.is_some() {
+    for (token, key) in queried {
+        if one(&mut is_there, (token, key.as_str()), |row| Ok(row.get::<i64>(0)?))?.is_some() {
             rows.push((token, key.as_str().to_owned(), (token, key)));
         }
     }

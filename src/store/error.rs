@@ -1,250 +1,168 @@
-//! What the store could not do, on what, and what helps.
+//! The error type of the store.
 
-use std::path::PathBuf;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::{error, fmt, io};
 
 use rusqlite::ErrorCode;
 use tokio_postgres::error::SqlState;
 
 use super::sql::{PgFault, SqlError};
 
-/// What an engine said.
-type Failed = Box<dyn std::error::Error + Send + Sync>;
+type Cause = Box<dyn error::Error + Send + Sync>;
 
-/// What the store could not do. The cause is in the chain of sources.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StoreError {
-    /// The file is not there, and this way of opening makes none.
-    #[error("there is no database {}: start the daemon (or `cliffwatch poll`) once, or correct `path` in [store]", path.display())]
-    Missing { path: PathBuf },
-    #[error(
-        "another cliffwatch{} already uses {}: stop it, or give this one another `path` in [store]",
-        pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default(),
-        path.display()
-    )]
-    InUse {
-        path: PathBuf,
-        /// Its process, where the lock file says so.
-        pid: Option<u32>,
-    },
-    #[error("{} is not a Cliffwatch database ({found}); it was left as it is: correct `path` in [store]", path.display())]
-    NotOurs {
-        path: PathBuf,
-        /// What it seems to be.
-        found: String,
-    },
-    #[error(
-        "{} has schema {found}, written by cliffwatch {written_by}; this is cliffwatch {}, which knows schemas up to {known}: \
-         run that version or a newer one, or restore a backup",
-        path.display(),
-        env!("CARGO_PKG_VERSION")
-    )]
-    Newer {
-        path: PathBuf,
-        /// Its schema.
-        found: i64,
-        /// The newest schema that this program knows.
-        known: i64,
-        /// The program that wrote it, as far as it says.
-        written_by: String,
-    },
-    /// An older program wrote it, and this way of opening changes no schema.
-    #[error(
-        "{} has schema {found}, this cliffwatch needs {known}: start the daemon (or `cliffwatch poll`) of this version once, it brings the database up to date",
-        path.display()
-    )]
-    Older {
-        path: PathBuf,
-        /// Its schema.
-        found: i64,
-        /// The schema that this program needs.
-        known: i64,
-    },
-    /// A step of a migration failed; the database is as it was before that step.
-    #[error("cannot bring {} to schema {to}; it stays at the schema before", path.display())]
-    Migration {
-        path: PathBuf,
-        /// The schema that was to be reached.
-        to: i64,
-        source: Failed,
-    },
-    /// SQLite did not take a setting that a promise rests on.
-    #[error(
-        "cannot bring {} up to date: its schedules are packed into a new file, for which as much room is needed as it takes itself \
-         ({} MB; {} MB are free on that disk); it was left as it is: free some space and start again", path.display(),
-        needed.div_ceil(1_000_000), free / 1_000_000
-    )]
-    NoRoom {
-        path: PathBuf,
-        /// Bytes.
-        needed: u64,
-        /// Bytes.
-        free: u64,
-    },
-    #[error("cannot pack the schedules of {} into a new file; it was left as it is", path.display())]
-    RebuildFile {
-        path: PathBuf,
-        #[source]
-        source: std::io::Error,
-    },
-    #[error("cannot open {}: SQLite answers {got:?} to `PRAGMA {pragma}`, {wanted:?} is needed (is the file on a network share?)", path.display())]
-    Pragma {
-        path: PathBuf,
-        pragma: &'static str,
-        wanted: String,
-        /// What it is.
-        got: String,
-    },
-    #[error(
-        "cannot {doing}: the database {} is damaged ({detail}): stop the daemon, and put a copy made by `cliffwatch backup` in its place with `cliffwatch restore`; the damaged file is kept",
-        path.display()
-    )]
-    Damaged {
-        doing: &'static str,
-        path: PathBuf,
-        detail: String,
-        /// Why, where SQLite or a reader said so.
-        source: Option<Box<dyn std::error::Error + Send + Sync>>,
-    },
-    #[error("cannot {doing}: the disk of {} is full; nothing of it was written: free some space, it goes on by itself", path.display())]
-    Full { doing: &'static str, path: PathBuf, source: Failed },
-    #[error("cannot {doing}: {} may not be written: check the owner and the rights of the file and of its directory", path.display())]
-    ReadOnly { doing: &'static str, path: PathBuf, source: Failed },
-    #[error("cannot {doing}: the file {} cannot be reached: check that its directory is there and the disk is sound", path.display())]
-    Unreachable { doing: &'static str, path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
-    #[error("cannot {doing}: another process is writing to {} and does not end: try again", path.display())]
-    Busy { doing: &'static str, path: PathBuf, source: Failed },
-    #[error("cannot {doing}: the server of {} cannot be reached; it is tried again", path.display())]
-    ServerLost { doing: &'static str, path: PathBuf, source: Failed },
-    /// No encrypted connection comes about; the source says what helps.
-    #[error("cannot {doing}: no encrypted connection to {} comes about", path.display())]
-    Untrusted { doing: &'static str, path: PathBuf, source: Failed },
-    #[error("the server of {} is PostgreSQL {found}; {needed} or newer is needed", path.display())]
-    ServerTooOld {
-        path: PathBuf,
-        /// Its version.
-        found: u32,
-        /// The oldest that will do.
-        needed: u32,
-    },
-    #[error(
-        "cannot {doing}: the role may not do that in {}: it must own our tables, or `GRANT USAGE, CREATE ON SCHEMA` and all rights on them to it",
-        path.display()
-    )]
-    NoRight { doing: &'static str, path: PathBuf, source: Failed },
-    #[error("cannot {doing}: {} is a replica, which cannot be written to: name the primary in `url` of [store]", path.display())]
-    Replica { doing: &'static str, path: PathBuf, source: Failed },
-    /// Only the active instance may do that.
-    #[error("cannot {doing}: this instance is not the active one of {}", path.display())]
-    NotActive { doing: &'static str, path: PathBuf },
-    #[error("cannot {doing} in the database {}", path.display())]
-    Sqlite { doing: &'static str, path: PathBuf, source: Failed },
-    #[error("cannot {doing}: {what} cannot be written as JSON")]
-    Unwritable { doing: &'static str, what: &'static str, source: serde_json::Error },
-    #[error("cannot write a backup to {}: {why}", path.display())]
-    BackupRefused {
-        /// Where the copy was to go.
-        path: PathBuf,
-        why: &'static str,
-    },
-    #[error("cannot put the backup in place at {}", path.display())]
-    BackupFile {
-        /// Where the copy was to go.
-        path: PathBuf,
-        source: std::io::Error,
-    },
-    #[error("{} cannot be restored: {why}", path.display())]
-    RestoreRefused {
-        /// The backup.
-        path: PathBuf,
-        why: &'static str,
-    },
-    #[error("cannot put a backup in the place of {}", path.display())]
-    RestoreFile {
-        /// What could not be read or written.
-        path: PathBuf,
-        source: std::io::Error,
-    },
-    #[error(
-        "a restore of {} was cut off: run `cliffwatch restore` again with the backup, or with {}, which is a whole copy of it",
-        path.display(), marker.display()
-    )]
-    RestoreUnfinished {
-        /// The database.
-        path: PathBuf,
-        /// What the restore left.
-        marker: PathBuf,
-    },
-    /// Another instance has the lease of a database on a server.
-    #[error(
-        "{} is in use by another cliffwatch ({holder}): stop all that work on it; one that died holds it for {} seconds",
-        path.display(), model::lease::TERM.as_secs()
-    )]
-    Held {
-        path: PathBuf,
-        /// As it calls itself.
-        holder: String,
-    },
-    #[error("{} is not empty, {table} has {rows} rows: name a new file, or an empty database or schema", path.display())]
-    NotEmpty {
-        path: PathBuf,
-        /// A table with rows.
-        table: String,
-        /// How many.
-        rows: u64,
-    },
-    #[error("cannot copy the table {table}; the target is as it was")]
-    CopyFailed { table: String, source: Box<StoreError> },
-    /// What was copied is not what was there.
-    #[error("the table {table} did not come out as it went in ({from} in the source, {to} in the copy); the target is as it was")]
-    CopyDiffers { table: String, from: String, to: String },
-    /// A fault of this program; the transaction was undone and the store goes on.
-    #[error("cannot {doing}: a fault in this program ({message}); nothing of it was written")]
-    Panicked {
-        doing: &'static str,
-        /// Its last words.
-        message: String,
-    },
-    #[error("cannot {doing}: the database was opened for reading only")]
-    OpenedForReading { doing: &'static str },
-    #[error("cannot {doing}: the store is closed")]
-    Closed { doing: &'static str },
+/// An error of the store. Its message contains the reason and a remedy; the chain of sources contains the technical cause.
+#[derive(Debug)]
+pub struct StoreError {
+    doing: &'static str,
+    place: PathBuf,
+    kind: ErrorKind,
+    reason: Cow<'static, str>,
+    source: Option<Cause>,
 }
+
+/// The kind of a [`StoreError`], for callers that handle some errors differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// There is no database, and this access does not create one.
+    Missing,
+    /// Another process owns the file or holds the lease.
+    InUse,
+    /// The file or schema belongs to another application.
+    Foreign,
+    /// A newer version wrote the database.
+    Newer,
+    /// An older version wrote the database, and this access does not migrate it.
+    Older,
+    /// A restore was interrupted and must be run again.
+    RestoreUnfinished,
+    /// Stored data is damaged. Only a backup helps.
+    Damaged,
+    /// The disk is full. Writes resume once there is space.
+    Full,
+    /// The database cannot be written: missing permissions, a replica, or a handle opened for reading.
+    ReadOnly,
+    /// A file cannot be read or written.
+    Io,
+    /// Another process holds a lock for too long.
+    Busy,
+    /// The server cannot be reached. Callers retry.
+    ServerLost,
+    /// Another instance is the active one.
+    NotActive,
+    /// The request is not possible, such as a backup onto the database itself.
+    Rejected,
+    /// The store is closed.
+    Closed,
+    /// A bug in this program. The transaction was rolled back.
+    Panicked,
+    Other,
+}
+
+const FULL: &str = "the disk is full, and nothing was written; free some space, and writes resume";
+const BUSY: &str = "another process keeps the database locked; try again";
+const IO: &str = "the file cannot be read or written; check its directory and the disk";
 
 impl StoreError {
-    /// What is stored is damaged: only a backup helps.
-    pub fn is_damaged(&self) -> bool {
-        matches!(self, StoreError::Damaged { .. })
+    pub(super) fn new(kind: ErrorKind, doing: &'static str, place: &Path, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self { doing, place: place.to_owned(), kind, reason: reason.into(), source: None }
     }
 
-    /// No space is left: it goes on by itself when there is.
-    pub fn is_full(&self) -> bool {
-        matches!(self, StoreError::Full { .. })
+    pub(super) fn with_source(self, source: impl Into<Cause>) -> Self {
+        Self { source: Some(source.into()), ..self }
     }
 
-    /// Another instance is the active one.
-    pub fn is_not_active(&self) -> bool {
-        matches!(self, StoreError::NotActive { .. })
+    pub(super) fn closed(doing: &'static str) -> Self {
+        Self::new(ErrorKind::Closed, doing, Path::new(""), "the store is closed")
     }
 
-    /// The server cannot be reached: it goes on by itself when it can.
-    pub fn is_lost(&self) -> bool {
-        matches!(self, StoreError::ServerLost { .. })
+    pub(super) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::new(ErrorKind::Io, doing, path, IO).with_source(source)
+    }
+
+    pub(super) fn damaged(doing: &'static str, place: &Path, detail: &str) -> Self {
+        let help = "stop the daemon, and restore a copy made by `cliffwatch backup` with `cliffwatch restore`";
+        Self::new(ErrorKind::Damaged, doing, place, format!("the database is damaged ({detail}); {help}"))
+    }
+
+    pub(super) fn missing(place: &Path) -> Self {
+        let reason = "there is no database; start the daemon (or `cliffwatch poll`) once, or correct [store] in the config";
+        Self::new(ErrorKind::Missing, OPENING, place, reason)
+    }
+
+    pub(super) fn foreign(place: &Path, found: &str) -> Self {
+        let reason = format!("this is not a Cliffwatch database: {found}; correct [store] in the config");
+        Self::new(ErrorKind::Foreign, OPENING, place, reason)
+    }
+
+    pub(super) fn newer(place: &Path, found: i64, known: i64, written_by: Option<String>) -> Self {
+        // Another version may store other text there.
+        let version = written_by.map(|text| text.chars().filter(char::is_ascii_graphic).take(32).collect());
+        let version: String = version.unwrap_or_else(|| "unknown".to_owned());
+        let reason = format!(
+            "a newer version ({version}) wrote it with schema {found}, but this is cliffwatch {}, which supports schemas up to {known}; \
+            run that version or a newer one, or restore a backup",
+            env!("CARGO_PKG_VERSION")
+        );
+        Self::new(ErrorKind::Newer, OPENING, place, reason)
+    }
+
+    pub(super) fn older(place: &Path, found: i64, known: i64) -> Self {
+        let help = "start the daemon (or `cliffwatch poll`) of this version once to migrate it";
+        Self::new(ErrorKind::Older, OPENING, place, format!("it has schema {found}, but this version needs {known}; {help}"))
+    }
+
+    pub(super) fn migration(place: &Path, to: i64, source: impl Into<Cause>) -> Self {
+        let reason = format!("the migration to schema {to} failed and was rolled back");
+        Self::new(ErrorKind::Other, "migrate the database", place, reason).with_source(source)
+    }
+
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// Returns the path of the file, or the database URL without its password. Empty if unknown.
+    pub fn place(&self) -> &Path {
+        &self.place
     }
 }
 
-/// What went wrong inside an operation, before it is known which one and in which file.
+/// The operation of errors while opening a database.
+pub(super) const OPENING: &str = "open the database";
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {}", self.doing)?;
+        if !self.place.as_os_str().is_empty() {
+            write!(f, " ({})", self.place.display())?;
+        }
+        if self.reason.is_empty() { Ok(()) } else { write!(f, ": {}", self.reason) }
+    }
+}
+
+impl error::Error for StoreError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+/// An error inside an operation, before the operation and the database are added.
 #[derive(Debug)]
 pub(super) enum StoreFault {
-    /// SQLite refused.
     Sqlite(rusqlite::Error),
-    /// The server refused, or could not be reached.
     Postgres(PgFault),
-    /// A value of ours cannot be written.
-    Unwritable { what: &'static str, source: serde_json::Error },
-    /// A row holds what this program never writes.
-    BadRow { what: String, source: Option<serde_json::Error> },
-    /// An error that says everything already.
+    /// A value cannot be serialized.
+    Unwritable {
+        what: &'static str,
+        source: serde_json::Error,
+    },
+    /// A row contains a value that this program never writes.
+    BadRow {
+        what: String,
+        source: Option<serde_json::Error>,
+    },
+    /// An error that needs no more context.
     Final(Box<StoreError>),
 }
 
@@ -270,68 +188,65 @@ impl From<StoreError> for StoreFault {
 }
 
 impl StoreFault {
-    /// The error, once it is known what was attempted on which file.
-    pub(super) fn during(self, doing: &'static str, path: &std::path::Path) -> StoreError {
-        let path = path.to_owned();
+    /// Adds the attempted operation and the database.
+    pub(super) fn during(self, doing: &'static str, place: &Path) -> StoreError {
         match self {
             StoreFault::Final(error) => *error,
-            StoreFault::Unwritable { what, source } => StoreError::Unwritable { doing, what, source },
-            StoreFault::BadRow { what, source } => {
-                let source = source.map(|source| Box::new(source) as Box<dyn std::error::Error + Send + Sync>);
-                StoreError::Damaged { doing, path, detail: what, source }
+            StoreFault::Unwritable { what, source } => {
+                StoreError::new(ErrorKind::Other, doing, place, format!("{what} cannot be written as JSON")).with_source(source)
             }
-            StoreFault::Postgres(fault) => of_server(fault, doing, path),
-            StoreFault::Sqlite(source) => match source.sqlite_error_code() {
-                Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                    let detail = "SQLite finds its pages in disorder".to_owned();
-                    StoreError::Damaged { doing, path, detail, source: Some(Box::new(source)) }
-                }
-                Some(ErrorCode::DiskFull) => StoreError::Full { doing, path, source: Box::new(source) },
-                Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-                    StoreError::ReadOnly { doing, path, source: Box::new(source) }
-                }
-                Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) => {
-                    StoreError::Unreachable { doing, path, source: Box::new(source) }
-                }
-                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                    StoreError::Busy { doing, path, source: Box::new(source) }
-                }
-                _ => match source {
-                    // A column of another type than this program writes.
-                    rusqlite::Error::FromSqlConversionFailure(..)
-                    | rusqlite::Error::InvalidColumnType(..)
-                    | rusqlite::Error::IntegralValueOutOfRange(..) => {
-                        let detail = "a row holds a value of the wrong kind".to_owned();
-                        StoreError::Damaged { doing, path, detail, source: Some(Box::new(source)) }
-                    }
-                    source => StoreError::Sqlite { doing, path, source: Box::new(source) },
-                },
-            },
+            StoreFault::BadRow { what, source } => {
+                StoreError { source: source.map(Into::into), ..StoreError::damaged(doing, place, &what) }
+            }
+            StoreFault::Postgres(fault) => postgres_error(fault, doing, place),
+            StoreFault::Sqlite(source) => sqlite_error(source, doing, place),
         }
     }
 }
 
-/// What a server said, as an error with what helps.
-fn of_server(fault: PgFault, doing: &'static str, path: PathBuf) -> StoreError {
-    if matches!(fault, PgFault::NotActive) {
-        return StoreError::NotActive { doing, path };
-    }
-    let state = fault.state().cloned();
-    let (is_lost, is_untrusted) = (fault.is_lost(), matches!(fault, PgFault::Tls(_)));
-    let source: Failed = Box::new(fault);
-    match state {
-        _ if is_lost => StoreError::ServerLost { doing, path, source },
-        _ if is_untrusted => StoreError::Untrusted { doing, path, source },
-        Some(SqlState::DISK_FULL) => StoreError::Full { doing, path, source },
-        Some(SqlState::INSUFFICIENT_PRIVILEGE) => StoreError::NoRight { doing, path, source },
-        Some(SqlState::READ_ONLY_SQL_TRANSACTION) => StoreError::Replica { doing, path, source },
-        Some(SqlState::LOCK_NOT_AVAILABLE | SqlState::QUERY_CANCELED | SqlState::T_R_DEADLOCK_DETECTED) => {
-            StoreError::Busy { doing, path, source }
+fn sqlite_error(source: rusqlite::Error, doing: &'static str, place: &Path) -> StoreError {
+    use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType};
+    let error = |kind, reason: &'static str| StoreError::new(kind, doing, place, reason);
+    let error = match (source.sqlite_error_code(), &source) {
+        (Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase), _) => {
+            StoreError::damaged(doing, place, "SQLite found a damaged page")
         }
-        Some(SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED) => {
-            let detail = "the server finds its pages in disorder".to_owned();
-            StoreError::Damaged { doing, path, detail, source: Some(source) }
+        (Some(ErrorCode::DiskFull), _) => error(ErrorKind::Full, FULL),
+        (Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied), _) => error(
+            ErrorKind::ReadOnly,
+            "no permission to write; check the owner and the permissions of the file and its directory",
+        ),
+        (Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen), _) => error(ErrorKind::Io, IO),
+        (Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked), _) => error(ErrorKind::Busy, BUSY),
+        (_, FromSqlConversionFailure(..) | InvalidColumnType(..) | IntegralValueOutOfRange(..)) => {
+            StoreError::damaged(doing, place, "a row contains a value of the wrong type")
         }
-        _ => StoreError::Sqlite { doing, path, source },
-    }
+        _ => error(ErrorKind::Other, ""),
+    };
+    error.with_source(source)
+}
+
+fn postgres_error(fault: PgFault, doing: &'static str, place: &Path) -> StoreError {
+    let error = |kind, reason: &'static str| StoreError::new(kind, doing, place, reason);
+    let error = match fault.state() {
+        _ if matches!(fault, PgFault::NotActive) => return error(ErrorKind::NotActive, "this instance is not the active one"),
+        _ if fault.is_lost() => error(ErrorKind::ServerLost, "the server cannot be reached; will retry"),
+        _ if matches!(fault, PgFault::Tls(_)) => error(ErrorKind::Other, "cannot set up an encrypted connection"),
+        Some(&SqlState::DISK_FULL) => error(ErrorKind::Full, FULL),
+        Some(&SqlState::INSUFFICIENT_PRIVILEGE) => error(
+            ErrorKind::ReadOnly,
+            "the role lacks privileges; make it the owner of our tables, or grant it all privileges on them and USAGE and CREATE on the schema",
+        ),
+        Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => {
+            error(ErrorKind::ReadOnly, "the server is a read-only replica; set `url` in [store] to the primary")
+        }
+        Some(&(SqlState::LOCK_NOT_AVAILABLE | SqlState::QUERY_CANCELED | SqlState::T_R_DEADLOCK_DETECTED)) => {
+            error(ErrorKind::Busy, BUSY)
+        }
+        Some(&(SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED)) => {
+            StoreError::damaged(doing, place, "the server found a damaged page")
+        }
+        _ => error(ErrorKind::Other, ""),
+    };
+    error.with_source(fault)
 }

@@ -1,56 +1,57 @@
-//! What the data service answers from: a database of its own, or the daemon's snapshot. Both are read through [`SupplyFacts`].
+//! The read interface of the data service, implemented by its own database and by the snapshot of the daemon's
+//! database.
 
 use serde::de::DeserializeOwned;
 
 use super::{StoreError, catalog::CatalogError};
 use model::{Endpoint, Resource, Timestamp, wire};
 
-/// Why facts could not be read.
+/// An error while reading facts.
 #[derive(Debug, thiserror::Error)]
 pub enum FactsError {
-    /// From the data service's own database.
+    /// An error of the data service's database.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// From the daemon's.
+    /// An error of the daemon's database.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Some of the records of one owner.
+/// A range of dates.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DateRange {
-    /// First instant.
+    /// The start, inclusive.
     pub from: Option<Timestamp>,
-    /// First instant after it.
+    /// The end, exclusive.
     pub until: Option<Timestamp>,
 }
 
-/// Whether facts are there, and since when they are known.
+/// Whether data is available, and how current it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coverage {
-    /// They are our own: what is not there does not exist.
+    /// The data is our own: what it does not contain does not exist.
     Own,
-    /// The source told them then.
+    /// The time of the last poll.
     ReadAt(Timestamp),
-    /// Nobody asked the source for them yet.
+    /// The source was never polled for this data.
     NeverRead,
 }
 
-/// What a schedule lacks that was read in a version without changes of rate; see [`SupplyFacts::gaps`].
+/// The gap of a schedule that was read from an API version without rate changes; see [`SupplyFacts::gaps`].
 pub const RATE_CHANGES: &str = "rate_changes";
 
-/// Endpoints of which data from a daemon may lack a token. Emission is not among them: it can be made from the schedule.
+/// Endpoints that the daemon may never have polled for a token. Emission is derived from the schedule if needed.
 const MAY_LACK: [Endpoint; 4] = [Endpoint::UnlockEvents, Endpoint::Burn, Endpoint::Buyback, Endpoint::Allocations];
 
-/// One consistent view of tokens and their records.
+/// One consistent snapshot of tokens and their records.
 pub trait SupplyFacts {
-    /// Whether what `endpoint` tells (of `token`, where it is asked per token) is there.
+    /// Returns the coverage of `endpoint`, for `token` if the endpoint is polled per token.
     fn coverage(&self, endpoint: Endpoint, token: Option<&str>) -> Result<Coverage, FactsError>;
 
-    /// Whether a token's `events` tell changes of rate too, as the first version has them.
-    fn tells_rate_changes(&self, token: &str, events: &[wire::UnlockEvent]) -> Result<bool, FactsError>;
+    /// Returns whether `events` include the rate changes of linear unlocks, as API version 1 does.
+    fn shows_rate_changes(&self, token: &str, events: &[wire::UnlockEvent]) -> Result<bool, FactsError>;
 
-    /// What is not known of a token: words of endpoints that nobody asked about it, and [`RATE_CHANGES`].
+    /// Returns the names of the data that is missing for a token: endpoints never polled for it, and [`RATE_CHANGES`].
     fn gaps(&self, token: &str, events: &[wire::UnlockEvent]) -> Result<Vec<&'static str>, FactsError> {
         let mut gaps = Vec::new();
         for endpoint in MAY_LACK {
@@ -58,28 +59,29 @@ pub trait SupplyFacts {
                 gaps.push(endpoint.as_str());
             }
         }
-        if !self.tells_rate_changes(token, events)? {
+        if !self.shows_rate_changes(token, events)? {
             gaps.push(RATE_CHANGES);
         }
         Ok(gaps)
     }
 
-    /// A token of the list.
+    /// Returns a token of the list.
     fn token(&self, id: &str) -> Result<Option<wire::TokenItem>, FactsError>;
 
-    /// All tokens of the list, by id.
+    /// Returns all tokens of the list, by id.
     fn tokens(&self) -> Result<Vec<wire::TokenItem>, FactsError>;
 
-    /// Payload fields beside the records of `owner`.
+    /// Returns the payload fields that surround the records of `owner`.
     fn header<T: DeserializeOwned>(&self, resource: Resource, owner: &str) -> Result<Option<T>, FactsError>;
 
-    /// All investors of the list, by id.
+    /// Returns all investors of the list, by id.
     fn investors(&self) -> Result<Vec<wire::InvestorItem>, FactsError>;
 
-    /// Records of one owner, oldest first; those of one instant, and those without a date, in the order in which they came.
+    /// Returns the records of one owner: undated ones first, then oldest first. Equal dates keep the order of the
+    /// source.
     fn records<T: DeserializeOwned>(&self, resource: Resource, owner: &str, range: DateRange) -> Result<Vec<T>, FactsError>;
 
-    /// Cliff events of a token in the range, oldest first, up to the first for which `wanted` has an answer.
+    /// Returns the first result of `wanted` for the cliff events of a token in the range, oldest first.
     fn first_cliff<T>(
         &self,
         token: &str,
@@ -87,6 +89,6 @@ pub trait SupplyFacts {
         wanted: impl FnMut(wire::UnlockEvent) -> Option<T>,
     ) -> Result<Option<T>, FactsError>;
 
-    /// Funding rounds about a token, with the investor (id and name) of each; newest first.
+    /// Returns the funding rounds of a token, with the investor (id and name) of each, newest first.
     fn rounds_about(&self, token: &str) -> Result<Vec<wire::FundingRound>, FactsError>;
 }

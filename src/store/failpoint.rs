@@ -1,25 +1,22 @@
-//! Points at which a crash test can kill the process, as a power cut would.
+//! Points at which a crash test kills the process.
 //!
-//! `CLIFFWATCH_CRASH_AT=commit.inside` aborts at the first pass of that point, `CLIFFWATCH_CRASH_AT=commit.inside:3` at the third.
-//! The points are in debug builds and in those with the feature `failpoints`; a release has none, and the variable means nothing
-//! to it. Where it is not set, a point costs one relaxed atomic load.
+//! `CLIFFWATCH_CRASH_AT=commit.inside` aborts when that point is first reached, `CLIFFWATCH_CRASH_AT=commit.inside:3`
+//! the third time. The points exist in debug builds and with the feature `failpoints`; release builds ignore the
+//! variable. Without the variable, a point costs one relaxed atomic load.
 
-/// The variable that names the point.
+/// The environment variable that names the point.
 pub const VARIABLE: &str = "CLIFFWATCH_CRASH_AT";
 
-/// The points that exist.
+/// The points of commits and delivery attempts.
 pub const POINTS: [&str; 5] = ["commit.before", "commit.inside", "commit.after", "attempt.before", "attempt.after"];
 
-/// Those on the way of a restore.
+/// The points of a restore.
 pub const RESTORE_POINTS: [&str; 4] = ["restore.checked", "restore.marked", "restore.moving", "restore.moved"];
 
-/// Those on the way to another schema.
-pub const REBUILD_POINTS: [&str; 4] = ["rebuild.inside", "rebuild.made", "rebuild.kept", "rebuild.done"];
-
-/// Those on the way of a copy into another database.
+/// The points of a copy.
 pub const COPY_POINTS: [&str; 2] = ["copy.filled", "copy.checked"];
 
-/// Dies here, if this build has the points and the environment asks for it.
+/// Aborts the process if the environment variable selects this point.
 #[inline]
 pub(crate) fn pass(point: &str) {
     #[cfg(any(debug_assertions, feature = "failpoints"))]
@@ -33,7 +30,7 @@ mod armed {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-    use super::{COPY_POINTS, POINTS, REBUILD_POINTS, RESTORE_POINTS, VARIABLE};
+    use super::{COPY_POINTS, POINTS, RESTORE_POINTS, VARIABLE};
 
     const UNREAD: u8 = 0;
     const OFF: u8 = 1;
@@ -61,10 +58,10 @@ mod armed {
             let plan = std::env::var(VARIABLE).ok().and_then(|text| parse(&text));
             let state = if plan.is_some() { ON } else { OFF };
             if let Some(plan) = plan {
-                // A second thread may have been first: both read the same variable.
+                // Another thread may have set the same value first.
                 let _ = PLAN.set(plan);
             }
-            // Only now, so that whoever sees the state finds the plan.
+            // Last, so that a thread that sees the state also sees the plan.
             STATE.store(state, Ordering::Release);
         }
         let Some(plan) = PLAN.get() else { return };
@@ -75,10 +72,10 @@ mod armed {
     }
 
     fn points() -> Vec<&'static str> {
-        [&POINTS[..], &RESTORE_POINTS, &REBUILD_POINTS, &COPY_POINTS].concat()
+        [&POINTS[..], &RESTORE_POINTS, &COPY_POINTS].concat()
     }
 
-    /// Reads `point` or `point:N`; a text that names no point arms nothing, and says so.
+    /// Parses `point` or `point:N`. Prints a warning and returns `None` for other text.
     pub(super) fn parse(text: &str) -> Option<CrashPlan> {
         let (point, pass) = match text.split_once(':') {
             Some((point, pass)) => (point, pass.parse().ok().filter(|pass| *pass > 0)),
@@ -99,13 +96,13 @@ mod tests {
     use super::armed::{CrashPlan, parse};
 
     #[test]
-    fn a_point_may_name_its_pass() {
+    fn parses_point_with_optional_pass() {
         assert_eq!(parse("commit.inside"), Some(CrashPlan { point: "commit.inside".into(), pass: 1 }));
         assert_eq!(parse("attempt.after:7"), Some(CrashPlan { point: "attempt.after".into(), pass: 7 }));
     }
 
     #[test]
-    fn nonsense_arms_nothing() {
+    fn invalid_text_is_ignored() {
         for text in ["", "commit", "commit.inside:", "commit.inside:0", "commit.inside:x", "elsewhere:1"] {
             assert_eq!(parse(text), None, "{text}");
         }

@@ -1,4 +1,4 @@
-//! What calendars and feeds are made of: unlocks with the history that a subscriber needs to see them move, and those that are gone.
+//! Data for calendar feeds: upcoming unlocks with their modification times, and removed unlocks.
 
 use std::collections::HashMap;
 
@@ -11,8 +11,8 @@ use super::{Store, StoreError, schedule};
 use model::{CalendarRow, Resource, Timestamp, TokenId, UpcomingFilter, UpcomingRow};
 
 impl Store {
-    /// Unlocks ahead, the next first, and those that were taken out of a schedule since `removed_since`, the latest first; of each at
-    /// most `filter.limit`.
+    /// Returns upcoming unlocks, next first, and unlocks removed since `removed_since`, latest first. At most
+    /// `filter.limit` of each.
     pub async fn calendar(&self, filter: UpcomingFilter, removed_since: Timestamp) -> Result<Vec<CalendarRow>, StoreError> {
         self.read("read the calendar", move |from| {
             let mut rows = ahead(from, &filter)?;
@@ -22,33 +22,33 @@ impl Store {
         .await
     }
 
-    /// The ticker of each of these tokens that has one.
+    /// Returns the tickers of those tokens that have one.
     pub async fn tickers(&self, ids: Vec<TokenId>) -> Result<HashMap<TokenId, String>, StoreError> {
         self.read("read tickers", move |from| {
             let mut statement = from.prepare_cached(
                 "SELECT id, symbol FROM token WHERE id IN (SELECT value FROM json_each(?1)) AND symbol IS NOT NULL AND symbol <> ''",
             )?;
             let rows = all(&mut statement, [list(ids.iter().map(TokenId::as_str))], |row| {
-                Ok((TokenId::from(row.get::<_, String>(0)?), row.get(1)?))
+                Ok((TokenId::from(row.get::<String>(0)?), row.get(1)?))
             })?;
             Ok(rows.into_iter().collect())
         })
         .await
     }
 
-    /// Those of these slugs that are known.
+    /// Returns the slugs that are known.
     pub async fn known_tokens(&self, ids: Vec<TokenId>) -> Result<Vec<TokenId>, StoreError> {
         self.read("look for tokens", move |from| {
             let mut statement =
                 from.prepare_cached("SELECT id FROM token WHERE id IN (SELECT value FROM json_each(?1)) ORDER BY id")?;
-            all(&mut statement, [list(ids.iter().map(TokenId::as_str))], |row| Ok(TokenId::from(row.get::<_, String>(0)?)))
+            all(&mut statement, [list(ids.iter().map(TokenId::as_str))], |row| Ok(TokenId::from(row.get::<String>(0)?)))
         })
         .await
     }
 }
 
-/// Unlocks ahead. One that was there before, and had gone for a while, has a history that its present row does not know of; one that was
-/// known by `upcoming` alone until its schedule was read never was another.
+/// Reads upcoming unlocks. An unlock counts as modified if it has a newer version, or if it was removed and added
+/// again. Replacing an `upcoming` entry by the full schedule is not a modification.
 fn ahead(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<CalendarRow>, StoreFault> {
     let (sql, values) = upcoming_conditions(filter).within(
         "SELECT t.id, t.item, t.name, t.symbol, f.read_at, r.scope_no, r.key, r.version_at, r.version_at > r.first_seen OR EXISTS (
@@ -71,7 +71,7 @@ fn ahead(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<Calendar
     Ok(schedule::events(from, rows)?.into_iter().map(calendar).collect())
 }
 
-/// Unlocks that are gone, as they last were.
+/// Reads the last version of removed unlocks.
 fn removed(from: &Transaction<'_>, filter: &UpcomingFilter, since: Timestamp) -> Result<Vec<CalendarRow>, StoreFault> {
     let mut conditions = Conditions::default();
     conditions.and("v.resource = 'unlock' AND v.body IS NOT NULL AND v.replaced_at > ?", at(since));
@@ -94,14 +94,14 @@ fn removed(from: &Transaction<'_>, filter: &UpcomingFilter, since: Timestamp) ->
         let tracked = tracked(row, 5, Resource::Unlock, token.id.as_str())?;
         Ok(CalendarRow {
             row: UpcomingRow { token, tracked, read_at: None },
-            modified_at: row.get::<_, Millis>(7)?.0,
+            modified_at: row.get::<Millis>(7)?.0,
             was_modified: true,
             is_removed: true,
         })
     })?;
-    let is_asked = |row: &CalendarRow| {
+    let is_requested = |row: &CalendarRow| {
         let interval = row.row.tracked.record.interval();
         interval.is_some_and(|of| of.end > filter.from && filter.until.is_none_or(|until| of.start <= until))
     };
-    Ok(rows.into_iter().filter(is_asked).collect())
+    Ok(rows.into_iter().filter(is_requested).collect())
 }

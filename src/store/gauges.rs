@@ -1,45 +1,49 @@
-//! What the metrics show of what is watched: what fires, and what the coming weeks are worth.
+//! Metrics of the watched tokens: firing alerts and the value of upcoming unlocks.
 
 use std::collections::HashMap;
 
 use chrono::DateTime;
 
-use super::ahead::{Sizes, date, each_ahead};
+use super::ahead::{Sizes, each_ahead};
 use super::codec::{all, counted, from_json};
 use super::error::StoreFault;
 use super::sql::Transaction;
 use super::{Store, StoreError};
-use model::{DomainGauges, Interval, RuleId, Timestamp, TokenId, Tone, ValueAhead};
+use model::{DomainGauges, Interval, RuleId, Severity, Timestamp, TokenId, ValueAhead};
 
 impl Store {
-    /// What the metrics show of what is watched, unlocks up to `until`.
+    /// Returns the metrics of the watched tokens. Includes unlocks up to `until`.
     pub async fn domain_gauges(&self, now: Timestamp, until: Timestamp) -> Result<DomainGauges, StoreError> {
         let read = move |from: &Transaction<'_>| {
             Ok(DomainGauges { firing: firing(from)?, next_critical: next_critical(from, now)?, ahead: ahead(from, now, until)? })
         };
-        self.read("read the gauges of what is watched", read).await
+        self.read("read the gauges of watched tokens", read).await
     }
 }
 
-fn firing(from: &Transaction<'_>) -> Result<Vec<(RuleId, Tone, u64)>, StoreFault> {
-    let sql = "SELECT rule, gravity, count(*) FROM alert INDEXED BY alert_gravity WHERE state = 'firing' GROUP BY rule, gravity";
-    all(&mut *from.prepare_cached(sql)?, [], |row| {
-        let tone = match row.get::<_, i64>(1)? {
-            3 => Tone::Critical,
-            2 => Tone::Warning,
-            _ => Tone::Info,
+fn firing(from: &Transaction<'_>) -> Result<Vec<(RuleId, Severity, u64)>, StoreFault> {
+    let indexed = from.engine().indexed_by("alert_state_severity");
+    let sql = format!("SELECT rule, severity, count(*) FROM alert {indexed} WHERE state = 'firing' GROUP BY rule, severity");
+    all(&mut *from.prepare_cached(&sql)?, [], |row| {
+        let severity = match row.get::<i64>(1)? {
+            3 => Severity::Critical,
+            2 => Severity::Warning,
+            _ => Severity::Info,
         };
-        Ok((RuleId::from(row.get::<_, String>(0)?), tone, counted(row.get(2)?)))
+        Ok((RuleId::from(row.get::<String>(0)?), severity, counted(row.get(2)?)))
     })
 }
 
-/// An unlock that has begun, such as one of this month, is not the next any more.
+/// Returns the next critical unlock of each rule. Unlocks that have started are excluded.
 fn next_critical(from: &Transaction<'_>, now: Timestamp) -> Result<Vec<(RuleId, Timestamp)>, StoreFault> {
-    let sql = "SELECT id, rule, body ->> '$.due' FROM alert INDEXED BY alert_gravity
-         WHERE state = 'firing' AND gravity = 3 AND resource = 'unlock' AND body ->> '$.due' IS NOT NULL ORDER BY rule";
-    let due = all(&mut *from.prepare_cached(sql)?, [], |row| {
-        let due: Interval = from_json("the time of the alert", &row.get::<_, String>(0)?, &row.get::<_, String>(2)?)?;
-        Ok((RuleId::from(row.get::<_, String>(1)?), due.start))
+    let sql = format!(
+        "SELECT id, rule, body ->> '$.due' FROM alert {}
+         WHERE state = 'firing' AND severity = 3 AND resource = 'unlock' AND body ->> '$.due' IS NOT NULL ORDER BY rule",
+        from.engine().indexed_by("alert_state_severity")
+    );
+    let due = all(&mut *from.prepare_cached(&sql)?, [], |row| {
+        let due: Interval = from_json("the time of the alert", &row.get::<String>(0)?, &row.get::<String>(2)?)?;
+        Ok((RuleId::from(row.get::<String>(1)?), due.start))
     })?;
     let mut next: Vec<(RuleId, Timestamp)> = Vec::new();
     for (rule, at) in due.into_iter().filter(|(_, at)| *at >= now) {
@@ -51,7 +55,7 @@ fn next_critical(from: &Transaction<'_>, now: Timestamp) -> Result<Vec<(RuleId, 
     Ok(next)
 }
 
-/// What is worth something, each with the time from when to when sums count it.
+/// Returns upcoming unlocks that have a value, with the interval in which windows count them.
 fn ahead(from: &Transaction<'_>, now: Timestamp, until: Timestamp) -> Result<Vec<ValueAhead>, StoreFault> {
     let mut unlocks = Vec::new();
     each_ahead(from, now, until, Sizes::Value, |unlock| {
@@ -59,9 +63,8 @@ fn ahead(from: &Transaction<'_>, now: Timestamp, until: Timestamp) -> Result<Vec
             unlocks.push(unlock);
         }
     })?;
-    date(from, &mut unlocks)?;
     let slugs = all(&mut *from.prepare_cached("SELECT no, id FROM token")?, [], |row| {
-        Ok((row.get::<_, i64>(0)?, TokenId::from(row.get::<_, String>(1)?)))
+        Ok((row.get::<i64>(0)?, TokenId::from(row.get::<String>(1)?)))
     })?;
     let slugs: HashMap<i64, TokenId> = slugs.into_iter().collect();
     let worth = unlocks.iter().filter_map(|unlock| {

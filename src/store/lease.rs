@@ -1,4 +1,4 @@
-//! The lease as the daemon keeps it: on a connection of its own, so that no long commit stands in its way.
+//! Maintains the daemon's lease, on a separate connection, so that long commits do not delay renewals.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,36 +11,37 @@ use super::sql::postgres::place::PostgresPlace;
 use super::{Store, StoreError};
 use model::lease::{LeaseAct, LeaseState, LeaseWatch, TERM, decide};
 
-/// What came of tending the lease.
+/// The result of [`Store::maintain_lease`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum LeaseStatus {
     /// This instance is the active one.
     Active,
-    /// Another is, as it calls itself; empty where nobody is, or it is not known.
-    StandingBy {
-        /// Who is active.
+    /// Another instance is active.
+    Standby {
+        /// The name of the active instance; empty if none is known.
         holder: String,
     },
 }
 
-/// Takes, renews and gives back the lease of one database.
+/// Takes, renews, and releases the lease of one database.
 #[derive(Clone)]
 pub(super) struct LeaseKeeper {
     place: Arc<PostgresPlace>,
     fence: Arc<Fence>,
-    /// When the lease was last taken or renewed: before the request that did it. Apart from what a request may hold for long.
+    /// When the lease was last taken or renewed, measured before the request. A separate lock, because `kept` is locked
+    /// during requests.
     renewed: Arc<Mutex<Option<Instant>>>,
-    kept: Arc<Mutex<KeptLease>>,
-    /// From when the steady clock of this process counts.
+    kept: Arc<Mutex<LeaseConnection>>,
+    /// The zero point of this process's monotonic clock.
     origin: Instant,
 }
 
 #[derive(Default)]
-struct KeptLease {
+struct LeaseConnection {
     session: Option<PgSession>,
     watch: LeaseWatch,
-    /// It was given back for good. Whoever keeps it once more, such as a task that slept meanwhile, must not take it again: nobody would
-    /// renew it, and everybody else would wait for its term.
+    /// Whether the lease was released for good. A late caller must not take it again: nothing would renew it, and other
+    /// instances would wait for its term.
     is_over: bool,
 }
 
@@ -49,65 +50,65 @@ impl LeaseKeeper {
         Self { place, fence, renewed: Arc::default(), kept: Arc::default(), origin: Instant::now() }
     }
 
-    /// Looks at the lease and does what is to be done about it. Blocks.
-    pub(super) fn keep(&self, holder: &str) -> SqlResult<Standing> {
+    /// Reads the lease and takes, renews, or gives it up as needed. Blocks.
+    pub(super) fn maintain(&self, instance: &str) -> SqlResult<LeaseStatus> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.is_over {
-            return Ok(Standing::StandingBy { holder: String::new() });
+            return Ok(LeaseStatus::Standby { holder: String::new() });
         }
-        let asked = Instant::now();
-        let looked = kept.look(&self.place, &self.fence);
-        let seen = looked.as_ref().ok().map(|state| {
-            let sign = kept.watch.saw(state, asked - self.origin, self.origin.elapsed());
+        let started = Instant::now();
+        let checked = kept.read_lease(&self.place, &self.fence);
+        let seen = checked.as_ref().ok().map(|state| {
+            let sign = kept.watch.saw(state, started - self.origin, self.origin.elapsed());
             (state, sign)
         });
         let act = decide(seen, self.fence.number(), self.since_renewal());
-        match (act, &kept.session, &looked) {
+        match (act, &kept.session, &checked) {
             (LeaseAct::StepDown, ..) => self.fence.step_down(),
-            (LeaseAct::TakeOver, Some(session), Ok(seen)) if session.take_lease(holder, seen)? => self.renewed_at(asked),
-            (LeaseAct::Renew, Some(session), Ok(_)) if session.renew_lease()? => self.renewed_at(asked),
+            (LeaseAct::TakeOver, Some(session), Ok(seen)) if session.take_lease(instance, seen)? => self.renewed_at(started),
+            (LeaseAct::Renew, Some(session), Ok(_)) if session.renew_lease()? => self.renewed_at(started),
             _ => {}
         }
-        let state = looked?;
-        Ok(if self.fence.number().is_some() { Standing::Active } else { Standing::StandingBy { holder: state.holder } })
+        let state = checked?;
+        Ok(if self.fence.number().is_some() { LeaseStatus::Active } else { LeaseStatus::Standby { holder: state.holder } })
     }
 
-    fn renewed_at(&self, asked: Instant) {
-        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = Some(asked);
+    fn renewed_at(&self, started: Instant) {
+        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
     }
 
-    /// By this process's own steady clock, which goes on while it is paused.
+    /// Returns the time since the last renewal, by the monotonic clock, which includes pauses of the process.
     fn since_renewal(&self) -> Duration {
         let renewed = *self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
         renewed.map_or(Duration::MAX, |renewed| renewed.elapsed())
     }
 
-    /// Held, and renewed within its term: a process that was paused finds out here, before it sends.
+    /// Returns whether the lease is held and within its term. Detects a pause of the process before anything is sent.
     fn is_held(&self) -> bool {
         self.fence.number().is_some() && self.since_renewal() < TERM
     }
 
-    /// Gives the lease back for good; where that fails, its term ends by itself.
+    /// Releases the lease for good. If this fails, the lease expires after its term.
     pub(super) async fn release(&self) {
         let keeper = self.clone();
         let _ = tokio::task::spawn_blocking(move || keeper.release_now()).await;
     }
 
-    /// As [`Self::release`]. Blocks.
+    /// Like [`Self::release`]. Blocks.
     pub(super) fn release_now(&self) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.is_over = true;
         if let Some(session) = &kept.session
             && let Err(error) = session.release_lease()
         {
-            tracing::warn!(%error, "the lease could not be given back: another instance takes over once its term is over");
+            tracing::warn!(%error, "cannot release the lease; another instance takes over after its term");
         }
     }
 }
 
-impl KeptLease {
-    /// The lease as it stands, by a connection that is kept.
-    fn look(&mut self, place: &Arc<PostgresPlace>, fence: &Arc<Fence>) -> SqlResult<LeaseState> {
+impl LeaseConnection {
+    /// Reads the lease over a cached connection.
+    fn read_lease(&mut self, place: &Arc<PostgresPlace>, fence: &Arc<Fence>) -> SqlResult<LeaseState> {
         let session = match self.session.take() {
             Some(session) => session,
             None => PgSession::open_for_lease(place, fence)?,
@@ -119,22 +120,26 @@ impl KeptLease {
 }
 
 impl Store {
-    /// Takes or renews the lease as `holder`, where it is to be had; an instance on a file is always the active one.
-    /// Fails where the server cannot be asked; an active instance stays so until the term is over.
-    pub async fn keep_lease(&self, holder: &str) -> Result<Standing, StoreError> {
-        let doing = "keep the lease";
-        let Some(keeper) = &self.0.lease else { return Ok(Standing::Active) };
-        let (keeper, holder) = (keeper.clone(), holder.to_owned());
-        let keep = move || keeper.keep(&holder).map_err(|error| StoreFault::from(error).during(doing, keeper.place.name()));
-        tokio::task::spawn_blocking(keep).await.map_err(|_| StoreError::Closed { doing })?
+    /// Takes or renews the lease as `instance` if it is available. An instance on a file is always active.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server cannot be reached. An active instance stays active until its term ends.
+    pub async fn maintain_lease(&self, instance: &str) -> Result<LeaseStatus, StoreError> {
+        let doing = "renew the lease";
+        let Some(keeper) = &self.0.lease else { return Ok(LeaseStatus::Active) };
+        let (keeper, instance) = (keeper.clone(), instance.to_owned());
+        let maintain =
+            move || keeper.maintain(&instance).map_err(|error| StoreFault::from(error).during(doing, keeper.place.name()));
+        tokio::task::spawn_blocking(maintain).await.map_err(|_| StoreError::closed(doing))?
     }
 
-    /// Whether this instance may write what the active one alone writes, as far as it knows.
+    /// Returns whether this instance is active, to its knowledge, without a query.
     pub fn is_active(&self) -> bool {
         self.0.lease.as_ref().is_none_or(|keeper| keeper.is_held())
     }
 
-    /// Whether several instances may share this database.
+    /// Returns whether several instances can share this database.
     pub fn is_shared(&self) -> bool {
         self.0.lease.is_some()
     }

@@ -1,21 +1,18 @@
-//! The one room with SQL. Its operations are whole transactions in the words of the domain.
+//! The database: the only crate that contains SQL. Each operation is one transaction, expressed in domain types.
 //!
-//! Cast: [`Store`] is the daemon's database, a handle that everybody clones; what it can do stands in the file of each subject,
-//! beside the SQL. `commit` writes a step of a cycle and `cycle` reads what the next one needs, `windows` what sums over time are
-//! made of; `credit` is the ledger of the quota; `pending` holds what waits between a decision and its delivery, `silence` what a person
-//! does not want to hear, `status` what became of each notification, `outbox` what is to be delivered, `opt_out` who wants
-//! no digests; `query`, `alerts`, `pages` and `counts` answer people, `feed_rows` their calendars; `prune` forgets, `backup` copies,
-//! `restore` puts a copy back, `copy` moves everything into a database of another engine, and `clock` mends what a wrong clock wrote.
-//! [`catalog`] is the database of the data service, [`snapshot`] the daemon's database as the mirror reads it; both answer as
-//! [`facts`].
+//! [`Store`] is a cloneable handle to the daemon's database. Each file adds the operations of one subject, next to
+//! their SQL: `commit` writes a step of a cycle, and `cycle` reads what the next step needs; `pending` groups,
+//! suppresses, and repeats notifications; `outbox` and `status` track deliveries; `query`, `alerts`, `pages`, and
+//! `counts` serve the pages, lists, and commands; `prune`, `backup`, `restore`, `copy`, and `clock` are maintenance.
+//! [`catalog`] is the database of the data service, and [`snapshot`] is the mirror's view of the daemon's database.
+//! Both implement [`facts`].
 //!
-//! Path: `open` takes the `lock`, has `schema` say what the file is and bring it up to date (`rebuild` where that takes a new file),
-//! and gets from `connection` the connections with every setting that a promise rests on. `writer` owns the one that writes, on a
-//! thread of its own; `readers` lends the others. `codec` stands between columns and values, `schedule` between a packed schedule and
-//! its events. The values themselves are in [`model::rows`].
+//! `open` takes the `lock`, checks and migrates the `schema`, and configures each `connection`. `writer` runs all
+//! writes on one thread, and `readers` is the pool of read-only connections. `codec` converts between values and
+//! columns, and `schedule` packs vesting schedules. The row types are in [`model::rows`].
 //!
-//! Promise: what `commit` or `record_attempts` answered with `Ok` is on the disk, whole; what they answered with an error is not
-//! there at all, and the store goes on. A write is never half done, whatever fails: the disk, the program, the power.
+//! Guarantee: when `commit` or `record_attempts` returns `Ok`, all of it is durable on disk. When it returns an error,
+//! none of it is stored, and the store remains usable.
 //!
 //! ```
 //! # use cliffwatch_store as store;
@@ -68,7 +65,6 @@ mod pending;
 mod prune;
 mod query;
 mod readers;
-mod rebuild;
 mod restore;
 mod rows;
 mod schedule;
@@ -91,9 +87,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::InterruptHandle;
 
 pub use copy::{CopiedTable, CopyProgress};
-pub use error::StoreError;
 use error::StoreFault;
-pub use lease::Standing;
+pub use error::{ErrorKind, StoreError};
+pub use lease::LeaseStatus;
 pub use open::Place;
 use readers::Readers;
 pub use restore::Restored;
@@ -106,28 +102,28 @@ use model::Timestamp;
 
 #[derive(Clone, Debug)]
 pub struct Opening {
-    /// The file; made if it is not there and `access` is [`Access::Own`].
+    /// The database file. Created if it does not exist and `access` is [`Access::Own`].
     pub path: PathBuf,
-    /// Who else may have it.
     pub access: Access,
-    /// The time: of migrations, and of what is dropped by hand through this handle ([`Store::drop_deliveries`]).
+    /// The current time: the time of migrations and of [`Store::drop_deliveries`].
     pub now: Timestamp,
 }
 
-/// Who else may have the database at the same time.
+/// The kind of access to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// The daemon or `poll`: the only one that polls and delivers. A second one is refused.
+    /// The daemon or `poll`: the only process that polls and delivers. A second owner is rejected.
     Own,
-    /// A command beside a running daemon: small writes to the outbox.
-    Beside,
+    /// A command that runs while the daemon does, with small writes to the outbox.
+    Write,
     /// A command that only reads.
     Read,
 }
 
-/// The database. Cheap to clone.
+/// A cheaply cloneable handle to the database.
 ///
-/// Times are kept in whole milliseconds, as [`model::clock::Clock`] gives them; records and changes keep what the source sent.
+/// Times are stored in whole milliseconds, the resolution of [`model::clock::Clock`]. Records and changes keep the
+/// source's data unchanged.
 #[derive(Clone, Debug)]
 pub struct Store(Arc<StoreHandle>);
 
@@ -136,13 +132,12 @@ struct StoreHandle {
     opened_at: Timestamp,
     writer: Option<Writer>,
     readers: Readers,
-    /// Whether it is a database on a server, not a file.
     is_on_server: bool,
-    /// The lease of a database on a server; none for a file, which has one owner by its lock.
+    /// The lease of a database on a server. `None` for a file, where the lock decides who owns it.
     lease: Option<lease::LeaseKeeper>,
-    /// Whether a dispatcher takes what is to be told to its receivers.
+    /// Whether a dispatcher groups notifications. If not, each notification becomes its own delivery.
     is_dispatched: AtomicBool,
-    /// Ends a running integrity check, so that closing need not wait for it.
+    /// Interrupts a running integrity check when the store closes.
     check: Mutex<Option<InterruptHandle>>,
 }
 
@@ -153,40 +148,24 @@ impl std::fmt::Debug for StoreHandle {
 }
 
 impl Store {
-    /// Opens the database; as its owner also makes it and brings its schema up to date.
-    /// Fails where the file is missing, not ours, of another schema, in use by another owner, or cannot be reached.
+    /// Opens a database file. An owner also creates it and migrates its schema.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file is missing, is not a Cliffwatch database, has another schema, has another owner, or cannot be
+    /// reached.
     pub async fn open(opening: Opening) -> Result<Store, StoreError> {
         Self::open_in(Place::File(opening.path), opening.access, opening.now).await
     }
 
-    /// As [`Self::open`], wherever the database is. On a server several may own it; what the active one alone may write is refused
-    /// until [`Self::keep_lease`] has taken the lease.
+    /// Opens a database file or a database on a server. A server database can have several owners, of which only the
+    /// active instance may write. [`Self::maintain_lease`] makes an instance active.
     pub async fn open_in(place: Place, access: Access, now: Timestamp) -> Result<Store, StoreError> {
-        Self::open_place(place, access, now, Box::new(|_, _| {})).await
-    }
-
-    /// Opens the database as [`open_in`](Self::open_in) does. Where a large one is to be brought up to date, `progress` is told how
-    /// many of its schedules are done, and how many there are.
-    pub async fn open_telling(
-        place: Place,
-        access: Access,
-        now: Timestamp,
-        progress: impl Fn(usize, usize) + Send + Sync + 'static,
-    ) -> Result<Store, StoreError> {
-        Self::open_place(place, access, now, Box::new(progress)).await
-    }
-
-    async fn open_place(
-        place: Place,
-        access: Access,
-        now: Timestamp,
-        progress: Box<dyn Fn(usize, usize) + Send + Sync>,
-    ) -> Result<Store, StoreError> {
-        let doing = "open the store";
+        let doing = error::OPENING;
         let task = tokio::task::spawn_blocking(move || {
             let fence = Arc::default();
             let opened = match &place {
-                Place::File(path) => open::open(&Opening { path: path.clone(), access, now }, &progress)?,
+                Place::File(path) => open::open(&Opening { path: path.clone(), access, now })?,
                 Place::Server(place) => open::open_server(place, access, &fence)?,
             };
             let is_on_server = matches!(place, Place::Server(_));
@@ -200,11 +179,14 @@ impl Store {
             let (is_dispatched, check) = (AtomicBool::new(false), Mutex::new(None));
             Ok(Store(Arc::new(StoreHandle { path, opened_at: now, writer, readers, is_on_server, lease, is_dispatched, check })))
         });
-        task.await.map_err(|_| StoreError::Closed { doing })?
+        task.await.map_err(|_| StoreError::closed(doing))?
     }
 
-    /// Stops the writer after what is queued, checkpoints the WAL, releases the lock. Whatever is asked afterwards is answered
-    /// with [`StoreError::Closed`]. Fails where the WAL cannot be moved into the database; nothing is lost by that.
+    /// Finishes queued writes, checkpoints the WAL, and releases the lock. Later calls return [`ErrorKind::Closed`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if the WAL cannot be checkpointed; no data is lost.
     pub async fn close(&self) -> Result<(), StoreError> {
         if let Some(check) = self.0.check.lock().unwrap_or_else(PoisonError::into_inner).take() {
             check.interrupt();
@@ -214,7 +196,7 @@ impl Store {
             Some(writer) => writer.close().await,
             None => Ok(()),
         };
-        // Last: what was queued is written under the lease.
+        // Last, because queued writes need the lease.
         if let Some(lease) = &self.0.lease {
             lease.release().await;
         }
@@ -226,10 +208,11 @@ impl Store {
     }
 
     fn writer(&self, doing: &'static str) -> Result<&Writer, StoreError> {
-        self.0.writer.as_ref().ok_or(StoreError::OpenedForReading { doing })
+        let rejected = || StoreError::new(ErrorKind::ReadOnly, doing, &self.0.path, "the database was opened for reading only");
+        self.0.writer.as_ref().ok_or_else(rejected)
     }
 
-    /// Runs `run` in one transaction, which is committed if it succeeds and undone if not. Of several instances only the active one may.
+    /// Runs `run` in one transaction, which is rolled back if it fails. Only the active instance may write.
     async fn write<T: Send + 'static>(
         &self,
         doing: &'static str,
@@ -238,7 +221,7 @@ impl Store {
         self.writer(doing)?.transact(doing, true, run).await
     }
 
-    /// As [`Self::write`], for what a person does: any instance may, since it decides nothing that another one decides too.
+    /// Like [`Self::write`], but any instance may write. For user actions, which no other instance performs.
     async fn act<T: Send + 'static>(
         &self,
         doing: &'static str,
@@ -247,7 +230,7 @@ impl Store {
         self.writer(doing)?.transact(doing, false, run).await
     }
 
-    /// As [`Self::read`], of a moment at which this instance is the active one: a stale one gets nothing.
+    /// Like [`Self::read`], but fails unless this instance is active in that transaction.
     async fn read_as_active<T: Send + 'static>(
         &self,
         doing: &'static str,
@@ -256,7 +239,7 @@ impl Store {
         self.0.readers.run(doing, true, run).await
     }
 
-    /// Runs `run` on one moment of the database.
+    /// Runs `run` in one read transaction.
     async fn read<T: Send + 'static>(
         &self,
         doing: &'static str,

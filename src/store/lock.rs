@@ -1,4 +1,4 @@
-//! The lock beside the database, by which there is one owner at most.
+//! The lock file next to the database, which ensures a single owner.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -6,20 +6,17 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{connection::beside, error::StoreError};
+use super::connection::sibling_path;
+use super::error::{ErrorKind, OPENING, StoreError};
 
-/// How often the lock is tried, and the pause between tries: together well below a second.
+/// The number of attempts and the pause between them, together well below one second.
 const LOCK_TRIES: u32 = 10;
 const LOCK_PAUSE: Duration = Duration::from_millis(30);
 
-/// Takes `<db>.lock` for as long as the file handle lives, and leaves our process id in it for the message to others.
+/// Locks `<db>.lock` for the lifetime of the returned handle, and writes the process id into it for error messages.
 pub(super) fn take_lock(path: &Path) -> Result<File, StoreError> {
-    let lock_path = beside(path, ".lock");
-    let failed = |source: io::Error| StoreError::Unreachable {
-        doing: "take the lock of the database",
-        path: lock_path.clone(),
-        source: Box::new(source),
-    };
+    let lock_path = sibling_path(path, ".lock");
+    let failed = |source: io::Error| StoreError::io("lock the database", &lock_path, source);
     let mut file =
         File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(&lock_path).map_err(failed)?;
     let mut tries_left = LOCK_TRIES;
@@ -27,13 +24,15 @@ pub(super) fn take_lock(path: &Path) -> Result<File, StoreError> {
         tries_left -= 1;
         match file.try_lock() {
             Ok(()) => break,
-            // One that is just ending lets go in a moment.
+            // A process that is shutting down releases the lock soon.
             Err(TryLockError::WouldBlock) if tries_left > 0 => std::thread::sleep(LOCK_PAUSE),
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
-                // A process id is short; whatever else is in that file is of no interest.
-                let pid = file.take(32).read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
-                return Err(StoreError::InUse { path: path.to_owned(), pid });
+                // A process id is short; ignore other content.
+                let pid: Option<u32> = file.take(32).read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
+                let pid = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+                let reason = format!("another cliffwatch{pid} uses it; stop it, or set another `path` in [store]");
+                return Err(StoreError::new(ErrorKind::InUse, OPENING, path, reason));
             }
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
@@ -44,22 +43,17 @@ pub(super) fn take_lock(path: &Path) -> Result<File, StoreError> {
     Ok(file)
 }
 
-/// One name for one file, however it was written: two owners through two links would not see each other's lock.
+/// Returns the canonical path, so that two owners cannot lock the same file under different names.
 pub(super) fn resolve(path: &Path) -> Result<PathBuf, StoreError> {
-    let unreachable = |path: &Path, source: io::Error| StoreError::Unreachable {
-        doing: "open the store",
-        path: path.to_owned(),
-        source: Box::new(source),
-    };
     match fs::canonicalize(path) {
         Ok(real) => Ok(real),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let (Some(name), parent) = (path.file_name(), path.parent()) else {
-                return Err(unreachable(path, error));
+                return Err(StoreError::io(OPENING, path, error));
             };
             let parent = parent.filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            Ok(fs::canonicalize(parent).map_err(|source| unreachable(path, source))?.join(name))
+            Ok(fs::canonicalize(parent).map_err(|source| StoreError::io(OPENING, path, source))?.join(name))
         }
-        Err(error) => Err(unreachable(path, error)),
+        Err(error) => Err(StoreError::io(OPENING, path, error)),
     }
 }

@@ -1,4 +1,4 @@
-//! From a path to connections that keep the promises: lock, what the file is, settings, migrations.
+//! Opens a database: takes the lock, identifies the file, configures connections, and migrates the schema.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,11 +8,10 @@ use std::sync::Arc;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use super::connection::{DAEMON_WRITER, open_daemon_reader, open_read_only, open_writer};
-use super::error::{StoreError, StoreFault};
+use super::error::{ErrorKind, OPENING, StoreError, StoreFault};
 use super::lock::{resolve, take_lock};
 use super::readers::{OpenReader, ReaderPool};
-use super::rebuild::{self, Progress};
-use super::restore::refuse_unfinished;
+use super::restore::check_restore_finished;
 use super::schema::{self, FileState, MigrationFailed};
 use super::sql::postgres::PgSession;
 use super::sql::postgres::lease::Fence;
@@ -20,29 +19,27 @@ use super::sql::postgres::place::PostgresPlace;
 use super::sql::{self, SqlError};
 use super::{Access, Opening};
 
-/// The first bytes of every SQLite file.
+/// The first bytes of an SQLite file.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// Pages in the WAL after which they move into the database: 4 MiB.
+/// The WAL size, in pages, at which SQLite checkpoints: 4 MiB.
 const WAL_CHECKPOINT_PAGES: i64 = 1000;
 
-/// What a WAL may keep on disk after a large commit: 64 MiB.
+/// The size to which a checkpoint truncates the WAL file: 64 MiB.
 const WAL_KEPT_BYTES: i64 = 64 * 1024 * 1024;
 
-/// Read connections beside a writer, and so reads at once.
+/// The number of read connections in a process that also writes.
 const READERS_BESIDE_WRITER: usize = 2;
 
-/// Where a database is.
+/// The location of a database.
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// A file of this machine.
     File(PathBuf),
-    /// A database on a PostgreSQL server.
     Server(Arc<PostgresPlace>),
 }
 
 impl Place {
-    /// How messages call it: the file, or the server and its database.
+    /// Returns the name for messages: the file, or the server and database.
     pub fn name(&self) -> &Path {
         match self {
             Place::File(path) => path,
@@ -50,10 +47,10 @@ impl Place {
         }
     }
 
-    /// Fails where there is no database of the present schema.
-    pub(super) fn refuse_unless_current(&self) -> Result<(), StoreError> {
+    /// Fails unless there is a database of the current schema.
+    pub(super) fn check_current(&self) -> Result<(), StoreError> {
         match self {
-            Place::File(path) => refuse_unless_current(path),
+            Place::File(path) => check_current(path),
             Place::Server(place) => {
                 let session = PgSession::open(place, &Arc::default()).map_err(|error| opening_failed(error, place.name()))?;
                 session.prepare_schema(sql::postgres::schema::DAEMON, false, env!("CARGO_PKG_VERSION"))
@@ -62,8 +59,8 @@ impl Place {
     }
 }
 
-/// How connections that read are opened; `fence` says under which lease those read that read as the active instance.
-pub(super) fn reader_of(place: &Place, fence: &Arc<Fence>) -> OpenReader<sql::Connection, SqlError> {
+/// Returns a function that opens read connections. `fence` is the lease for reads as the active instance.
+pub(super) fn reader_of(place: &Place, fence: &Arc<Fence>) -> OpenReader {
     match place {
         Place::File(_) => Box::new(|path| Ok(sql::Connection::Sqlite(open_daemon_reader(path)?))),
         Place::Server(place) => {
@@ -80,7 +77,7 @@ pub(super) struct Opened {
     pub(super) readers: ReaderPool,
 }
 
-/// Opens a database on a server; `fence` says under which lease it is used.
+/// Opens a database on a server. `fence` is the lease of this instance.
 pub(super) fn open_server(place: &Arc<PostgresPlace>, access: Access, fence: &Arc<Fence>) -> Result<Opened, StoreError> {
     let path = place.name();
     let failed = |error: SqlError| opening_failed(error, path);
@@ -92,43 +89,39 @@ pub(super) fn open_server(place: &Arc<PostgresPlace>, access: Access, fence: &Ar
     Ok(Opened { path: path.to_owned(), writer, lock: None, readers })
 }
 
-/// Opens the database, and brings it up to date where it is ours alone, which is told to `progress`.
-pub(super) fn open(opening: &Opening, progress: Progress<'_>) -> Result<Opened, StoreError> {
+/// Opens a database file. An owner also migrates it.
+pub(super) fn open(opening: &Opening) -> Result<Opened, StoreError> {
     let path = resolve(&opening.path)?;
     let is_owner = opening.access == Access::Own;
-    refuse_unfinished(&path)?;
+    check_restore_finished(&path)?;
     if !is_owner && !path.exists() {
-        return Err(StoreError::Missing { path });
+        return Err(StoreError::missing(&path));
     }
     let lock = if is_owner { Some(take_lock(&path)?) } else { None };
     let version = version_of(&path)?;
     if !is_owner {
-        refuse_older(&path, version)?;
+        check_not_older(&path, version)?;
     }
     let writer = match opening.access {
         Access::Read => None,
-        Access::Own | Access::Beside => {
-            if is_owner && (1..rebuild::PACKED_SINCE).contains(&version) {
-                pack_schedules(&path, version, opening, progress)?;
-            }
+        Access::Own | Access::Write => {
             let mut connection = set_up_writer(&path, is_owner)?;
             if is_owner {
-                let version = version_of(&path)?;
                 migrate(&mut connection, &path, version)?;
-                sign(&mut connection, opening).map_err(|fault| fault.during(OPENING, &path))?;
+                store_program(&mut connection, opening).map_err(|fault| fault.during(OPENING, &path))?;
             }
             Some(sql::Connection::Sqlite(connection))
         }
     };
-    // A command asks one thing at a time.
+    // A read-only command runs one query at a time.
     let readers = if writer.is_some() { READERS_BESIDE_WRITER } else { 1 };
     let readers = ReaderPool::filled(&path, reader_of(&Place::File(path.clone()), &Arc::default()), readers)
         .map_err(|error| opening_failed(error, &path))?;
     Ok(Opened { path, writer, lock, readers })
 }
 
-/// Opens the file of a database as it is, for whoever holds its lock. Brings nothing up to date.
-pub(super) fn open_as_it_is(path: &Path) -> Result<sql::Connection, StoreError> {
+/// Opens a database file without migrating it. The caller holds its lock.
+pub(super) fn open_unmigrated(path: &Path) -> Result<sql::Connection, StoreError> {
     let open = || -> rusqlite::Result<Connection> {
         let connection = open_writer(path, false)?;
         DAEMON_WRITER.apply(&connection)?;
@@ -137,31 +130,29 @@ pub(super) fn open_as_it_is(path: &Path) -> Result<sql::Connection, StoreError> 
     open().map(sql::Connection::Sqlite).map_err(|error| opening_failed(error, path))
 }
 
-/// Makes an empty database of the present schema in a file that nobody else knows of.
+/// Creates an empty database of the current schema in a temporary file.
 pub(super) fn open_new(opening: &Opening) -> Result<sql::Connection, StoreError> {
     let path = &opening.path;
     let mut connection = set_up_writer(path, true)?;
     migrate(&mut connection, path, 0)?;
-    sign(&mut connection, opening).map_err(|fault| fault.during(OPENING, path))?;
+    store_program(&mut connection, opening).map_err(|fault| fault.during(OPENING, path))?;
     Ok(sql::Connection::Sqlite(connection))
 }
-
-const OPENING: &str = "open the store";
 
 fn opening_failed(error: impl Into<StoreFault>, path: &Path) -> StoreError {
     error.into().during(OPENING, path)
 }
 
-/// Whether the database at `path` could be opened by this program, as far as can be told without touching it.
-pub(super) fn look_at(path: &Path) -> Result<(), StoreError> {
+/// Checks, without changing the file, whether this version can open the database at `path`.
+pub(super) fn check_file(path: &Path) -> Result<(), StoreError> {
     let path = resolve(path)?;
-    refuse_unfinished(&path)?;
+    check_restore_finished(&path)?;
     version_of(&path).map(drop)
 }
 
-/// The version of the schema of a file, found without writing to it: zero for a file that is not there or empty.
+/// Returns the schema version of a file without writing to it: 0 for a missing or empty file.
 pub(super) fn version_of(path: &Path) -> Result<i64, StoreError> {
-    let not_ours = |found: String| StoreError::NotOurs { path: path.to_owned(), found };
+    let foreign = |found: &str| Err(StoreError::foreign(path, found));
     let mut head = [0; 16];
     match File::open(path).and_then(|mut file| {
         let length = file.metadata()?.len();
@@ -172,59 +163,53 @@ pub(super) fn version_of(path: &Path) -> Result<i64, StoreError> {
     }) {
         Ok(0) => return Ok(0),
         Ok(_) if head == *MAGIC => {}
-        Ok(_) => return Err(not_ours("its first bytes are not those of SQLite".into())),
+        Ok(_) => return foreign("it does not start with the SQLite header"),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-            return Err(not_ours("it is too short for SQLite".into()));
+            return foreign("it is too short to be an SQLite file");
         }
-        Err(source) => {
-            return Err(StoreError::Unreachable { doing: OPENING, path: path.to_owned(), source: Box::new(source) });
-        }
+        Err(source) => return Err(StoreError::io(OPENING, path, source)),
     }
     let state = open_read_only(path).and_then(|connection| schema::DAEMON.inspect(&connection));
     match state.map_err(|error| opening_failed(error, path))? {
         FileState::Ours(version) => Ok(version),
-        FileState::Newer(found) => {
-            let written_by = written_by(path).unwrap_or_else(|| "of a newer version".into());
-            Err(StoreError::Newer { path: path.to_owned(), found, known: schema::DAEMON.version(), written_by })
-        }
+        FileState::Newer(found) => Err(StoreError::newer(path, found, schema::DAEMON.version(), written_by(path))),
         FileState::Foreign { application_id: 0, tables } => {
-            Err(not_ours(format!("an SQLite database of another program, with {tables} tables and indexes")))
+            foreign(&format!("it is an SQLite database of another program, with {tables} tables and indexes"))
         }
         FileState::Foreign { application_id, .. } => {
-            Err(not_ours(format!("an SQLite database of another program, application id {application_id:#x}")))
+            foreign(&format!("it is an SQLite database of another program, with application id {application_id:#x}"))
         }
     }
 }
 
-/// Which program wrote the file, where it can be told: a newer schema may keep that elsewhere.
+/// Returns the program version that last wrote the file. A newer schema may store it elsewhere.
 fn written_by(path: &Path) -> Option<String> {
     let connection = open_read_only(path).ok()?;
-    let text: String = connection.query_row("SELECT value FROM meta WHERE key = 'program'", [], |row| row.get(0)).ok()?;
-    Some(text.chars().filter(|c| c.is_ascii_graphic()).take(32).collect())
+    connection.query_row("SELECT value FROM meta WHERE key = 'program'", [], |row| row.get(0)).ok()
 }
 
-/// Refuses what is not a database of the daemon of the present schema.
-pub(super) fn refuse_unless_current(path: &Path) -> Result<(), StoreError> {
+/// Fails unless the file is a daemon database of the current schema.
+pub(super) fn check_current(path: &Path) -> Result<(), StoreError> {
     if !path.exists() {
-        return Err(StoreError::Missing { path: path.to_owned() });
+        return Err(StoreError::missing(path));
     }
-    refuse_older(path, version_of(path)?)
+    check_not_older(path, version_of(path)?)
 }
 
-fn refuse_older(path: &Path, found: i64) -> Result<(), StoreError> {
+fn check_not_older(path: &Path, found: i64) -> Result<(), StoreError> {
     let known = schema::DAEMON.version();
-    if found < known { Err(StoreError::Older { path: path.to_owned(), found, known }) } else { Ok(()) }
+    if found < known { Err(StoreError::older(path, found, known)) } else { Ok(()) }
 }
 
-/// The connection that writes: every setting, with those read back on which a promise rests.
+/// Opens and configures the writer. Reads back the settings that the durability guarantees depend on.
 fn set_up_writer(path: &Path, create: bool) -> Result<Connection, StoreError> {
     let set_up = || -> Result<Connection, StoreFault> {
         let connection = open_writer(path, create)?;
         DAEMON_WRITER.apply(&connection)?;
         let journal: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
         check_pragma(path, "journal_mode", "wal", &journal)?;
-        // FULL: what was committed is there after a power cut, above all the mark that something was delivered.
+        // FULL: commits survive a power failure. Otherwise delivered messages could be sent again.
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.pragma_update(None, "foreign_keys", true)?;
         connection.pragma_update(None, "wal_autocheckpoint", WAL_CHECKPOINT_PAGES)?;
@@ -242,23 +227,9 @@ fn check_pragma(path: &Path, pragma: &'static str, wanted: &str, got: &str) -> R
     if wanted.eq_ignore_ascii_case(got) {
         return Ok(());
     }
-    Err(StoreError::Pragma { path: path.to_owned(), pragma, wanted: wanted.to_owned(), got: got.to_owned() })
-}
-
-/// Has the schedules of an older database packed, in a file of their own that takes its place.
-fn pack_schedules(path: &Path, from: i64, opening: &Opening, progress: Progress<'_>) -> Result<(), StoreError> {
-    let mut connection = set_up_writer(path, false)?;
-    let before = rebuild::PACKED_SINCE - 1;
-    schema::DAEMON.migrate_until(&mut connection, from, before).map_err(|failed| migration_failed(failed, path))?;
-    if !rebuild::is_needed(&connection).map_err(|error| opening_failed(error, path))? {
-        return Ok(());
-    }
-    // The last connection that closes moves the WAL into the file: from here on it is all there is.
-    connection.close().map_err(|(_, error)| opening_failed(error, path))?;
-    tracing::info!(database = %path.display(), "packing the schedules of the database into a new file, once; this takes a while");
-    let kept = rebuild::rebuild(path, opening.now, progress)?;
-    tracing::info!(kept = %kept.display(), "the schedules are packed; the file as it was is kept, remove it when you like");
-    Ok(())
+    let help = "the file may be on a network share, which is not supported";
+    let reason = format!("SQLite returned {got:?} for `PRAGMA {pragma}`, but {wanted:?} is required; {help}");
+    Err(StoreError::new(ErrorKind::Other, OPENING, path, reason))
 }
 
 fn migrate(connection: &mut Connection, path: &Path, from: i64) -> Result<(), StoreError> {
@@ -267,13 +238,13 @@ fn migrate(connection: &mut Connection, path: &Path, from: i64) -> Result<(), St
 
 fn migration_failed(MigrationFailed { to, source }: MigrationFailed, path: &Path) -> StoreError {
     match source.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::DiskFull) => StoreFault::from(source).during("bring the schema up to date", path),
-        _ => StoreError::Migration { path: path.to_owned(), to, source: Box::new(source) },
+        Some(rusqlite::ErrorCode::DiskFull) => StoreFault::from(source).during("migrate the database", path),
+        _ => StoreError::migration(path, to, source),
     }
 }
 
-/// Leaves word of which program wrote last, for the message of an older one; only where that differs.
-fn sign(connection: &mut Connection, opening: &Opening) -> Result<(), StoreFault> {
+/// Stores the program version that wrote last, for the error message of an older version.
+fn store_program(connection: &mut Connection, opening: &Opening) -> Result<(), StoreFault> {
     let program = env!("CARGO_PKG_VERSION");
     let known: Option<String> =
         connection.query_row("SELECT value FROM meta WHERE key = 'program'", [], |row| row.get(0)).optional()?;

@@ -1,4 +1,4 @@
-//! Who wants no digests any more, and the key that signs the links by which they say so.
+//! Recipients who opted out of digests, and the key that signs unsubscribe links.
 
 use rusqlite::params;
 
@@ -9,33 +9,33 @@ use super::{Store, StoreError};
 use model::{LinkKey, OptOut, OptOutSource, ReceiverName};
 
 impl Store {
-    /// Who wants no digests: of `receiver`, or of all.
+    /// Returns the opt-outs of `receiver`, or of all receivers.
     pub async fn opt_outs(&self, receiver: Option<ReceiverName>) -> Result<Vec<OptOut>, StoreError> {
-        self.read("read who wants no digests", move |from| opt_outs(from, receiver.as_ref())).await
+        self.read("read the opt-outs", move |from| opt_outs(from, receiver.as_ref())).await
     }
 
-    /// Notes that somebody wants no digests any more; answers whether that is new.
+    /// Stores an opt-out. Returns whether it is new.
     pub async fn opt_out(&self, wish: OptOut) -> Result<bool, StoreError> {
-        self.act("note who wants no digests", move |to| opt_out(to, &wish)).await
+        self.act("store an opt-out", move |to| opt_out(to, &wish)).await
     }
 
-    /// Sends digests to somebody again; answers whether they were stopped.
+    /// Removes an opt-out. Returns whether there was one.
     pub async fn opt_in(&self, receiver: ReceiverName, address: String) -> Result<bool, StoreError> {
-        self.act("note who wants digests again", move |to| opt_in(to, &receiver, &address)).await
+        self.act("remove an opt-out", move |to| opt_in(to, &receiver, &address)).await
     }
 
-    /// The key that signs links in digests; none before the first digest was sent.
+    /// Returns the key that signs digest links, or `None` before the first digest.
     pub async fn link_key(&self) -> Result<Option<LinkKey>, StoreError> {
-        self.read("read the key of links", link_key).await
+        self.read("read the link key", link_key).await
     }
 
-    /// The key that signs links in digests: the one that is there, else `fresh`, which is kept.
-    pub async fn keep_link_key(&self, fresh: LinkKey) -> Result<LinkKey, StoreError> {
-        self.act("keep the key of links", move |to| keep_link_key(to, fresh)).await
+    /// Returns the key that signs digest links. Stores `fresh` if no key exists.
+    pub async fn ensure_link_key(&self, fresh: LinkKey) -> Result<LinkKey, StoreError> {
+        self.act("store the link key", move |to| ensure_link_key(to, fresh)).await
     }
 }
 
-/// The row of `meta` that holds the key.
+/// The key of the `meta` row.
 const LINK_KEY: &str = "link_key";
 
 pub(super) fn opt_outs(from: &Transaction<'_>, receiver: Option<&ReceiverName>) -> Result<Vec<OptOut>, StoreFault> {
@@ -46,15 +46,14 @@ pub(super) fn opt_outs(from: &Transaction<'_>, receiver: Option<&ReceiverName>) 
         let address: String = row.get(1)?;
         let via: String = row.get(3)?;
         Ok(OptOut {
-            receiver: ReceiverName::from(row.get::<_, String>(0)?),
-            at: row.get::<_, Millis>(2)?.0,
+            receiver: ReceiverName::from(row.get::<String>(0)?),
+            at: row.get::<Millis>(2)?.0,
             via: word("the way of the opt-out of", &address, &via, OptOutSource::parse)?,
             address,
         })
     })
 }
 
-/// Answers whether it is new.
 fn opt_out(to: &Transaction<'_>, wish: &OptOut) -> Result<bool, StoreFault> {
     let OptOut { receiver, address, at, via } = wish;
     let mut statement =
@@ -62,7 +61,6 @@ fn opt_out(to: &Transaction<'_>, wish: &OptOut) -> Result<bool, StoreFault> {
     Ok(statement.execute_counted(params![receiver.as_str(), address, Millis(*at), via.as_str()])? > 0)
 }
 
-/// Answers whether there was one.
 fn opt_in(to: &Transaction<'_>, receiver: &ReceiverName, address: &str) -> Result<bool, StoreFault> {
     let mut statement = to.prepare_cached("DELETE FROM opt_out WHERE receiver = ?1 AND address = ?2")?;
     Ok(statement.execute_counted(params![receiver.as_str(), address])? > 0)
@@ -70,16 +68,15 @@ fn opt_in(to: &Transaction<'_>, receiver: &ReceiverName, address: &str) -> Resul
 
 fn link_key(from: &Transaction<'_>) -> Result<Option<LinkKey>, StoreFault> {
     let mut statement = from.prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
-    let text = one(&mut statement, [LINK_KEY], |row| Ok(row.get::<_, String>(0)?))?;
+    let text = one(&mut statement, [LINK_KEY], |row| Ok(row.get::<String>(0)?))?;
     text.map(|text| {
         LinkKey::from_hex(&text)
-            .ok_or_else(|| StoreFault::BadRow { what: "the key of the links in digests cannot be read".to_owned(), source: None })
+            .ok_or_else(|| StoreFault::BadRow { what: "the key of the digest links is not valid".to_owned(), source: None })
     })
     .transpose()
 }
 
-/// The key that is there; else `fresh`, from now on.
-fn keep_link_key(to: &Transaction<'_>, fresh: LinkKey) -> Result<LinkKey, StoreFault> {
+fn ensure_link_key(to: &Transaction<'_>, fresh: LinkKey) -> Result<LinkKey, StoreFault> {
     if let Some(known) = link_key(to)? {
         return Ok(known);
     }

@@ -1,61 +1,61 @@
-//! What pages ask: what is ahead by size, what fires by gravity, tokens by whatever order, and whether anything is new.
+//! Queries of the web pages: largest upcoming unlocks, firing alerts, the token list, and change detection.
 
 use std::collections::HashMap;
 
 use chrono::TimeDelta;
 use rusqlite::params;
 
-use super::ahead::{Sizes, ahead_of, each_placed, whole};
+use super::ahead::{Sizes, ahead_of, each_in_window, upcoming_rows};
 use super::codec::{Millis, all, counted, one};
-use super::cycle::LONGEST_INTERVAL;
 use super::error::StoreFault;
 use super::rows::{ALERT_COLUMNS, alert, token};
 use super::sql::Transaction;
 use super::{Store, StoreError, schedule};
+use model::time::LONGEST_INTERVAL;
 use model::{
     Ahead, AheadFilter, AheadSums, FiringAlerts, FirstOf, LargestFirst, Pulse, SumWindow, Timestamp, Token, TokenFilter, TokenId,
     TokenList, TokenSort, TokenSummary, WEEKS, WeeksAhead,
 };
 
 impl Store {
-    /// The largest unlocks of a time ahead, and what all of that time come to.
+    /// Returns the largest unlocks of a window, and the sums of all its unlocks.
     pub async fn largest_ahead(&self, filter: AheadFilter) -> Result<Ahead, StoreError> {
         self.read("read the largest unlocks ahead", move |from| largest_ahead(from, &filter)).await
     }
 
-    /// What fires, the gravest first: at most `limit` alerts, and how many there are.
+    /// Returns at most `limit` firing alerts, most severe first, and the number of firing alerts.
     pub async fn firing_alerts(&self, limit: u32) -> Result<FiringAlerts, StoreError> {
-        self.read("read what fires", move |from| firing_alerts(from, limit)).await
+        self.read("read the firing alerts", move |from| firing_alerts(from, limit)).await
     }
 
-    /// Some of the tokens in the order that is asked for.
+    /// Returns one page of the token list.
     pub async fn token_list(&self, filter: TokenFilter) -> Result<TokenList, StoreError> {
         self.read("list tokens", move |from| token_list(from, &filter)).await
     }
 
-    /// What unlocks of each of these tokens in the coming weeks.
+    /// Returns the unlocks of each token in the coming weeks.
     pub async fn weeks_ahead(&self, tokens: Vec<TokenId>, now: Timestamp) -> Result<HashMap<TokenId, WeeksAhead>, StoreError> {
         self.read("read the weeks ahead", move |from| weeks_ahead(from, &tokens, now)).await
     }
 
-    /// Tokens with an answer that is held, at most `limit`, by slug.
+    /// Returns tokens with a held response, at most `limit`, by slug.
     pub async fn held_tokens(&self, limit: u32) -> Result<Vec<Token>, StoreError> {
-        self.read("read whose answers are held", move |from| held_tokens(from, limit)).await
+        self.read("read the tokens with held responses", move |from| held_tokens(from, limit)).await
     }
 
-    /// How far everything has come.
+    /// Returns counters that change whenever the pages would.
     pub async fn pulse(&self) -> Result<Pulse, StoreError> {
-        self.read("read whether anything is new", pulse).await
+        self.read("check for changes", pulse).await
     }
 }
 
 fn largest_ahead(from: &Transaction<'_>, filter: &AheadFilter) -> Result<Ahead, StoreFault> {
     let AheadFilter { window, by_share, limit } = *filter;
     let mut sums = AheadSums::default();
-    // The largest, of equals the nearest, of those the one that was known first.
+    // Ordered by size (largest first), then start, then row number.
     let mut largest: FirstOf<(LargestFirst, i64, i64)> = FirstOf::new(limit as usize);
     let sizes = if by_share { Sizes::Both } else { Sizes::Value };
-    each_placed(from, window.at, window, sizes, |row, is_counted| {
+    each_in_window(from, window.at, window, sizes, |row, is_counted| {
         if row.value.is_some_and(|value| value > 0.0) {
             sums.add(is_counted, row.value);
         }
@@ -66,46 +66,46 @@ fn largest_ahead(from: &Transaction<'_>, filter: &AheadFilter) -> Result<Ahead, 
     })?;
     let places: Vec<(LargestFirst, i64, i64)> = largest.into_sorted();
     let places: HashMap<i64, (LargestFirst, i64)> = places.into_iter().map(|(size, at, no)| (no, (size, at))).collect();
-    let mut rows = whole(from, places.keys().copied())?;
+    let mut rows = upcoming_rows(from, places.keys().copied())?;
     rows.sort_by(|(a, row), (b, other)| places.get(a).cmp(&places.get(b)).then_with(|| row.token.id.cmp(&other.token.id)));
     Ok(Ahead { rows: rows.into_iter().map(|(_, row)| row).collect(), sums })
 }
 
 fn firing_alerts(from: &Transaction<'_>, limit: u32) -> Result<FiringAlerts, StoreFault> {
     let mut firing = FiringAlerts::default();
-    let counts = "SELECT gravity, count(*) FROM alert INDEXED BY alert_gravity WHERE state = 'firing' GROUP BY gravity";
-    for (gravity, count) in all(&mut *from.prepare_cached(counts)?, [], |row| Ok((row.get::<_, i64>(0)?, counted(row.get(1)?))))?
-    {
-        match gravity {
+    let indexed = from.engine().indexed_by("alert_state_severity");
+    let counts = format!("SELECT severity, count(*) FROM alert {indexed} WHERE state = 'firing' GROUP BY severity");
+    for (severity, count) in all(&mut *from.prepare_cached(&counts)?, [], |row| Ok((row.get::<i64>(0)?, counted(row.get(1)?))))? {
+        match severity {
             3 => firing.critical = count,
             2 => firing.warning = count,
             _ => firing.other += count,
         }
     }
     let sql = format!(
-        "SELECT {ALERT_COLUMNS} FROM alert a INDEXED BY alert_gravity LEFT JOIN token t ON t.no = a.token_no
-         WHERE a.state = 'firing' ORDER BY a.gravity DESC, a.updated_at DESC LIMIT ?1"
+        "SELECT {ALERT_COLUMNS} FROM alert a {indexed} LEFT JOIN token t ON t.no = a.token_no
+         WHERE a.state = 'firing' ORDER BY a.severity DESC, a.updated_at DESC LIMIT ?1"
     );
     firing.alerts = all(&mut *from.prepare_cached(&sql)?, [limit], alert)?;
     Ok(firing)
 }
 
-/// What lies ahead of a token within the time that is asked for.
+/// The upcoming unlocks of a token within a window.
 #[derive(Clone, Copy, Default)]
 struct AheadOf {
-    /// What sums count, USD.
+    /// The value of counted unlocks, in USD.
     value: f64,
-    /// What may come besides, USD.
+    /// The value of unlocks with an inexact date that may fall into the window, in USD.
     possible: f64,
-    /// Largest part of the market cap, percent.
+    /// The largest share of market cap, in percent.
     share: f64,
-    /// Begin of the next.
+    /// The start of the next unlock, in milliseconds since the epoch.
     next: Option<i64>,
 }
 
 fn token_list(from: &Transaction<'_>, filter: &TokenFilter) -> Result<TokenList, StoreFault> {
-    let fitting = fitting_tokens(from, &filter.text)?;
-    // Only where all are to be compared by it: else what lies ahead of those on the page is enough.
+    let fitting = matching_tokens(from, &filter.text)?;
+    // Needed for all tokens only if the list is sorted by it. Otherwise each row on the page reads its own.
     let is_by_ahead = matches!(filter.sort, TokenSort::Value | TokenSort::Share | TokenSort::Next);
     let ahead = if is_by_ahead { ahead_by_token(from, filter)? } else { AheadList::default() };
     let total = fitting.len() as u64;
@@ -117,21 +117,20 @@ fn token_list(from: &Transaction<'_>, filter: &TokenFilter) -> Result<TokenList,
     Ok(TokenList { rows, total })
 }
 
-/// Numbers of the tokens that fit, by name: those without a name by their slug.
-fn fitting_tokens(from: &Transaction<'_>, text: &str) -> Result<Vec<i64>, StoreFault> {
+/// Returns the numbers of matching tokens, by name. Tokens without a name come first, by slug.
+fn matching_tokens(from: &Transaction<'_>, text: &str) -> Result<Vec<i64>, StoreFault> {
     let text = text.trim().to_ascii_lowercase();
     let clause = if text.is_empty() {
         "?1 = ''"
     } else {
         "instr(lower(id), ?1) > 0 OR instr(lower(name), ?1) > 0 OR instr(lower(symbol), ?1) > 0"
     };
-    let sql = format!(
-        "SELECT no FROM token INDEXED BY token_name WHERE {clause} ORDER BY name COLLATE NOCASE NULLS FIRST, symbol NULLS FIRST, id"
-    );
+    let indexed = from.engine().indexed_by("token_name");
+    let sql = format!("SELECT no FROM token {indexed} WHERE {clause} ORDER BY lower(name) NULLS FIRST, symbol NULLS FIRST, id");
     all(&mut *from.prepare_cached(&sql)?, [text], |row| Ok(row.get(0)?))
 }
 
-/// What lies ahead of each token, by its number: numbers are given one after the other, so that a list is shorter than a map.
+/// Upcoming unlocks indexed by token number. Numbers are consecutive, so a vector is smaller than a map.
 #[derive(Default)]
 struct AheadList(Vec<AheadOf>);
 
@@ -144,7 +143,7 @@ impl AheadList {
 fn ahead_by_token(from: &Transaction<'_>, filter: &TokenFilter) -> Result<AheadList, StoreFault> {
     let most: i64 = from.prepare_cached("SELECT coalesce(max(no), 0) FROM token")?.query_row([], |row| row.get(0))?;
     let mut ahead = AheadList(vec![AheadOf::default(); usize::try_from(most).unwrap_or(0) + 1]);
-    each_placed(from, filter.window.at, filter.window, Sizes::Both, |row, is_counted| {
+    each_in_window(from, filter.window.at, filter.window, Sizes::Both, |row, is_counted| {
         let of = row.token_no.and_then(|no| ahead.0.get_mut(usize::try_from(no).ok()?));
         let Some(of) = of else { return };
         of.next = Some(of.next.map_or(row.starts_at, |next| next.min(row.starts_at)));
@@ -154,15 +153,15 @@ fn ahead_by_token(from: &Transaction<'_>, filter: &TokenFilter) -> Result<AheadL
     Ok(ahead)
 }
 
-/// The tokens, which come by name, in another order; equals stay as they come.
+/// Sorts tokens, which are ordered by name. The sort is stable.
 fn order(from: &Transaction<'_>, sort: TokenSort, mut tokens: Vec<i64>, ahead: &AheadList) -> Result<Vec<i64>, StoreFault> {
     let of = |no: i64| ahead.of(no);
     match sort {
         TokenSort::Name => {}
-        TokenSort::Value => most_first(&mut tokens, |no| [of(no).value, of(no).possible]),
-        TokenSort::Share => most_first(&mut tokens, |no| [of(no).share, 0.0]),
+        TokenSort::Value => sort_descending(&mut tokens, |no| [of(no).value, of(no).possible]),
+        TokenSort::Share => sort_descending(&mut tokens, |no| [of(no).share, 0.0]),
         TokenSort::Next => {
-            // Whose next is not within the time of the sums is asked for by itself.
+            // A token without an unlock in the window needs its own lookup.
             let mut later = from.prepare_cached(
                 "SELECT min(starts_at) FROM record WHERE token_no = ?1 AND resource = 'unlock' AND starts_at > ?2",
             )?;
@@ -179,17 +178,18 @@ fn order(from: &Transaction<'_>, sort: TokenSort, mut tokens: Vec<i64>, ahead: &
             tokens = keyed.into_iter().map(|(_, no)| no).collect();
         }
         TokenSort::MarketCap => {
-            let sql = "SELECT no, market_cap FROM token INDEXED BY token_market_cap WHERE market_cap > 0";
-            let sizes = all(&mut *from.prepare_cached(sql)?, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let indexed = from.engine().indexed_by("token_market_cap");
+            let sql = format!("SELECT no, market_cap FROM token {indexed} WHERE market_cap > 0");
+            let sizes = all(&mut *from.prepare_cached(&sql)?, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
             let sizes: HashMap<i64, f64> = sizes.into_iter().collect();
-            most_first(&mut tokens, |no| [sizes.get(&no).copied().unwrap_or_default(), 0.0]);
+            sort_descending(&mut tokens, |no| [sizes.get(&no).copied().unwrap_or_default(), 0.0]);
         }
     }
     Ok(tokens)
 }
 
-/// Sorts by a size, of equals by the other one, the most first; what is alike in both stays as it comes.
-fn most_first(tokens: &mut Vec<i64>, sizes: impl Fn(i64) -> [f64; 2]) {
+/// Sorts by two sizes, largest first. The sort is stable.
+fn sort_descending(tokens: &mut Vec<i64>, sizes: impl Fn(i64) -> [f64; 2]) {
     let mut keyed: Vec<([f64; 2], i64)> = tokens.iter().map(|no| (sizes(*no), *no)).collect();
     keyed.sort_by(|([a, also_a], _), ([b, also_b], _)| b.total_cmp(a).then_with(|| also_b.total_cmp(also_a)));
     *tokens = keyed.into_iter().map(|(_, no)| no).collect();
@@ -197,7 +197,7 @@ fn most_first(tokens: &mut Vec<i64>, sizes: impl Fn(i64) -> [f64; 2]) {
 
 fn summary(from: &Transaction<'_>, no: i64, filter: &TokenFilter) -> Result<Option<TokenSummary>, StoreFault> {
     let mut statement = from.prepare_cached("SELECT id, item, name, symbol, listed FROM token WHERE no = ?1")?;
-    let known = one(&mut statement, [no], |row| Ok((token(row, 0)?, row.get::<_, bool>(4)?)))?;
+    let known = one(&mut statement, [no], |row| Ok((token(row, 0)?, row.get::<bool>(4)?)))?;
     let Some((token, listed)) = known else { return Ok(None) };
     let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
     let mut statement = from.prepare_cached(
@@ -205,13 +205,13 @@ fn summary(from: &Transaction<'_>, no: i64, filter: &TokenFilter) -> Result<Opti
          AND (starts_at > ?2 OR ends_at > ?2) ORDER BY starts_at, key LIMIT 1",
     )?;
     let values = params![no, Millis(filter.window.at), longest];
-    let next = one(&mut statement, values, |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
+    let next = one(&mut statement, values, |row| Ok((row.get(0)?, row.get::<String>(1)?)))?;
     let next = next.map(|(scope, key): (i64, _)| schedule::event(from, scope, &key, token.id.as_str())).transpose()?;
     let (ahead, weeks) = sums_ahead(from, no, filter.window)?;
     Ok(Some(TokenSummary { token, listed, next, ahead, weeks }))
 }
 
-/// What unlocks of a token within a time, and in each of the coming weeks.
+/// Sums the unlocks of a token within a window, and in each of the coming weeks.
 fn sums_ahead(from: &Transaction<'_>, no: i64, window: SumWindow) -> Result<(AheadSums, WeeksAhead), StoreFault> {
     const WEEK: i64 = TimeDelta::weeks(1).num_milliseconds();
     let begin = window.at.timestamp_millis();
@@ -222,7 +222,7 @@ fn sums_ahead(from: &Transaction<'_>, no: i64, window: SumWindow) -> Result<(Ahe
         if unlock.starts_at <= window.until.timestamp_millis() {
             sums.add(window.counts(start, end), unlock.value);
         }
-        // One whose day is over and whose month is not may come at any time from now on.
+        // An inexact unlock whose nominal date has passed can come any time, so it counts in the first week.
         let week = usize::try_from((start - begin).max(0) / WEEK).unwrap_or(WEEKS);
         weeks.get_mut(week).into_iter().for_each(|sum| sum.add(unlock.value));
     }

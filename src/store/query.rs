@@ -1,4 +1,4 @@
-//! What people ask: upcoming, changes, history, tokens by whatever name. Alerts have a file of their own.
+//! Queries for lists and searches: upcoming unlocks, changes, history, and tokens. Alerts are in `alerts`.
 
 use std::collections::HashMap;
 
@@ -6,53 +6,53 @@ use chrono::TimeDelta;
 use rusqlite::types::Value;
 
 use super::codec::{Conditions, Millis, all, counted, from_json, list, one, time, word};
-use super::cycle::LONGEST_INTERVAL;
 use super::error::StoreFault;
 use super::rows::token;
 use super::sql::{Row, Transaction};
 use super::{Store, StoreError, schedule};
+use model::time::LONGEST_INTERVAL;
 use model::{
     Change, ChangeFilter, ChangeKind, ChangeRow, Record, RecordKey, Resource, RuleId, Timestamp, Token, TokenId, Tracked,
     UpcomingFilter, UpcomingRow, VersionRow,
 };
 
 impl Store {
-    /// Unlocks ahead, the next first.
+    /// Returns upcoming unlocks, next first.
     pub async fn upcoming(&self, filter: UpcomingFilter) -> Result<Vec<UpcomingRow>, StoreError> {
-        self.read("read what is upcoming", move |from| upcoming(from, &filter)).await
+        self.read("read upcoming unlocks", move |from| upcoming(from, &filter)).await
     }
 
-    /// Changes, the latest first.
+    /// Returns changes, latest first.
     pub async fn changes(&self, filter: ChangeFilter) -> Result<Vec<ChangeRow>, StoreError> {
         self.read("read changes", move |from| changes(from, &filter)).await
     }
 
-    /// How many changes these are, whatever part of them the filter asks for.
+    /// Counts the changes that match a filter, on all pages.
     pub async fn count_changes(&self, filter: ChangeFilter) -> Result<u64, StoreError> {
         self.read("count changes", move |from| count_changes(from, &filter)).await
     }
 
-    /// How many unlocks a filter lets in, whatever its limit.
+    /// Counts the unlocks that match a filter, on all pages.
     pub async fn upcoming_total(&self, filter: UpcomingFilter) -> Result<u64, StoreError> {
-        self.read("count what is upcoming", move |from| upcoming_total(from, &filter)).await
+        self.read("count upcoming unlocks", move |from| upcoming_total(from, &filter)).await
     }
 
-    /// All kept versions of all records of a token, in the order in which they were seen.
+    /// Returns all stored versions of all records of a token, oldest first.
     pub async fn versions(&self, token: TokenId) -> Result<Vec<VersionRow>, StoreError> {
         self.read("read the history of a token", move |from| versions(from, &token)).await
     }
 
-    /// When each rule last held for something.
+    /// Returns when each rule last matched.
     pub async fn rule_matches(&self) -> Result<Vec<(RuleId, Timestamp)>, StoreError> {
-        self.read("read when rules held", rule_matches).await
+        self.read("read the rule matches", rule_matches).await
     }
 
-    /// Slugs of all tokens, or of those that the last complete list names.
+    /// Returns the slugs of all tokens, or only of those on the last complete list.
     pub async fn token_ids(&self, only_listed: bool) -> Result<Vec<TokenId>, StoreError> {
         self.read("read the slugs of tokens", move |from| token_ids(from, only_listed)).await
     }
 
-    /// Tokens that `text` may mean: the slug; else all with that ticker, which is not unique; else all of that name.
+    /// Returns the tokens that `text` may mean: by slug, else by ticker (which is not unique), else by name.
     pub async fn find_token(&self, text: &str) -> Result<Vec<Token>, StoreError> {
         let text = text.to_owned();
         self.read("find a token", move |from| find_token(from, &text)).await
@@ -63,7 +63,7 @@ pub(super) fn at(time: Timestamp) -> Value {
     Value::Integer(time.timestamp_millis())
 }
 
-/// What a filter of unlocks asks for.
+/// Returns the conditions of an unlock filter.
 pub(super) fn upcoming_conditions(filter: &UpcomingFilter) -> Conditions {
     let mut conditions = Conditions::default();
     conditions
@@ -81,14 +81,14 @@ pub(super) fn upcoming_conditions(filter: &UpcomingFilter) -> Conditions {
 
 fn upcoming_total(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<u64, StoreFault> {
     if filter.tokens.is_none() && filter.until.is_none() {
-        return all_ahead(from, filter.from);
+        return count_upcoming(from, filter.from);
     }
     let (sql, values) = upcoming_conditions(filter).within("SELECT count(*) FROM record r", " AND r.token_no IS NOT NULL");
     Ok(one(&mut from.prepare(&sql)?, values, |row| Ok(counted(row.get(0)?)))?.unwrap_or(0))
 }
 
-/// All that lies ahead, without an end: what is left of all unlocks, whose number is kept, once those that have passed are counted.
-fn all_ahead(from: &Transaction<'_>, begin: Timestamp) -> Result<u64, StoreFault> {
+/// Counts the unlocks that end after `begin`. Subtracts the past ones from the stored total, which reads only an index.
+fn count_upcoming(from: &Transaction<'_>, begin: Timestamp) -> Result<u64, StoreFault> {
     let sql = "SELECT (SELECT coalesce(sum(records), 0) FROM tally WHERE resource = 'unlock')
         - (SELECT count(*) FROM record WHERE resource = 'unlock' AND starts_at IS NULL)
         - (SELECT count(*) FROM record WHERE resource = 'unlock' AND starts_at <= ?1)
@@ -110,7 +110,7 @@ fn upcoming(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<Upcom
     Ok(found.into_iter().map(|((token, read_at), tracked)| UpcomingRow { token, tracked, read_at }).collect())
 }
 
-/// What a filter of changes asks for, without the place at which the list begins.
+/// Returns the conditions of a change filter, without its cursor.
 fn change_conditions(filter: &ChangeFilter) -> Conditions {
     let mut conditions = Conditions::default();
     conditions
@@ -145,16 +145,16 @@ fn change_row(row: &Row<'_>) -> Result<ChangeRow, StoreFault> {
     let mut change: Change = from_json("the body of the change", &of, &body)?;
     change.kind = word("the kind of the change", &of, &kind, ChangeKind::parse)?;
     change.resource = resource.map(|text| word("the resource of the change", &of, &text, Resource::parse)).transpose()?;
-    change.token = row.get::<_, Option<String>>(2)?.map(TokenId::from);
-    change.key = row.get::<_, Option<String>>(6)?.map(RecordKey::from);
-    // A change of no record in particular is one of the schedule.
+    change.token = row.get::<Option<String>>(2)?.map(TokenId::from);
+    change.key = row.get::<Option<String>>(6)?.map(RecordKey::from);
+    // A change without a resource is about the schedule.
     let resource = change.resource.unwrap_or(Resource::Unlock);
     let side = |text: Option<String>| text.map(|text| record(resource, "the change", &of, &text)).transpose();
     change.old = side(row.get(8)?)?;
     change.new = side(row.get(9)?)?;
     Ok(ChangeRow {
         id,
-        at: row.get::<_, Millis>(1)?.0,
+        at: row.get::<Millis>(1)?.0,
         token: change.token.clone().unwrap_or_else(|| TokenId::from("")),
         symbol: row.get(3)?,
         resource,
@@ -170,9 +170,9 @@ fn record(resource: Resource, what: &str, of: &str, text: &str) -> Result<Record
 
 fn versions(from: &Transaction<'_>, token: &TokenId) -> Result<Vec<VersionRow>, StoreFault> {
     let of = token.as_str();
-    let no = one(&mut *from.prepare_cached("SELECT no FROM token WHERE id = ?1")?, [of], |row| Ok(row.get::<_, i64>(0)?))?;
+    let no = one(&mut *from.prepare_cached("SELECT no FROM token WHERE id = ?1")?, [of], |row| Ok(row.get::<i64>(0)?))?;
     let Some(no) = no else { return Ok(Vec::new()) };
-    // Each with when it was replaced; what is now never was.
+    // Each version with its replacement time. `None` for current versions.
     let mut found: Vec<(Option<Timestamp>, VersionRow)> = Vec::new();
     let unlock = |at: Timestamp, tracked: Tracked| VersionRow {
         resource: Resource::Unlock,
@@ -185,11 +185,11 @@ fn versions(from: &Transaction<'_>, token: &TokenId) -> Result<Vec<VersionRow>, 
         from.prepare_cached("SELECT replaced_at, body FROM schedule_version WHERE scope_no = ?1 ORDER BY replaced_at, no")?;
     let groups = all(&mut statement, [no], |row| {
         let body = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
-        let events = schedule::unpack_replaced(body).ok_or_else(|| schedule::damaged("what the schedule was", of))?;
-        Ok((row.get::<_, Millis>(0)?.0, events))
+        let events = schedule::unpack_replaced(body).ok_or_else(|| schedule::damaged("the history of the schedule", of))?;
+        Ok((row.get::<Millis>(0)?.0, events))
     })?;
     for (replaced_at, events) in groups {
-        // A clock that was wrong may have been mended since.
+        // If the clock was wrong, `at` may be later than the replacement.
         found.extend(events.into_iter().map(|(at, tracked)| (Some(replaced_at), unlock(at.min(replaced_at), tracked))));
     }
 
@@ -203,12 +203,12 @@ fn versions(from: &Transaction<'_>, token: &TokenId) -> Result<Vec<VersionRow>, 
         let resource = word("the resource of a record", &key, &word_of, Resource::parse)?;
         let body: Option<String> = row.get(4)?;
         let body = body.map(|text| record(resource, resource.as_str(), &key, &text)).transpose()?;
-        let replaced_at = row.get::<_, Option<Millis>>(0)?.map(|Millis(at)| at);
-        Ok((replaced_at, VersionRow { resource, key: RecordKey::from(key), at: row.get::<_, Millis>(3)?.0, record: body }))
+        let replaced_at = row.get::<Option<Millis>>(0)?.map(|Millis(at)| at);
+        Ok((replaced_at, VersionRow { resource, key: RecordKey::from(key), at: row.get::<Millis>(3)?.0, record: body }))
     })?);
 
     let mut statement = from.prepare_cached("SELECT key, version_at FROM record WHERE token_no = ?1 AND resource = 'unlock'")?;
-    let since = all(&mut statement, [no], |row| Ok((row.get::<_, String>(0)?, row.get::<_, Millis>(1)?.0)))?;
+    let since = all(&mut statement, [no], |row| Ok((row.get::<String>(0)?, row.get::<Millis>(1)?.0)))?;
     let since: HashMap<String, Timestamp> = since.into_iter().collect();
     for tracked in schedule::of_token(from, no, of)? {
         let at = since.get(tracked.key.as_str()).ok_or_else(|| schedule::damaged("an event", of))?;
@@ -220,19 +220,19 @@ fn versions(from: &Transaction<'_>, token: &TokenId) -> Result<Vec<VersionRow>, 
 
 fn rule_matches(from: &Transaction<'_>) -> Result<Vec<(RuleId, Timestamp)>, StoreFault> {
     all(&mut *from.prepare_cached("SELECT rule, at FROM rule_match ORDER BY rule")?, [], |row| {
-        Ok((RuleId::from(row.get::<_, String>(0)?), row.get::<_, Millis>(1)?.0))
+        Ok((RuleId::from(row.get::<String>(0)?), row.get::<Millis>(1)?.0))
     })
 }
 
 fn token_ids(from: &Transaction<'_>, only_listed: bool) -> Result<Vec<TokenId>, StoreFault> {
     all(&mut *from.prepare_cached("SELECT id FROM token WHERE listed >= ?1 ORDER BY id")?, [only_listed], |row| {
-        Ok(TokenId::from(row.get::<_, String>(0)?))
+        Ok(TokenId::from(row.get::<String>(0)?))
     })
 }
 
 fn find_token(from: &Transaction<'_>, text: &str) -> Result<Vec<Token>, StoreFault> {
     let text = text.trim();
-    // The first of these that finds any: people mean the slug where there is one.
+    // The first clause that matches wins: a slug takes precedence over a ticker.
     for clause in ["id = ?1", "lower(id) = lower(?1)", "lower(symbol) = lower(?1)", "lower(name) = lower(?1)"] {
         let sql = format!("SELECT id, item, name, symbol FROM token WHERE {clause} ORDER BY listed DESC, id");
         let found = all(&mut *from.prepare_cached(&sql)?, [text], |row| token(row, 0))?;

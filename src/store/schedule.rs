@@ -1,6 +1,5 @@
-//! Schedules as they are kept: all unlock events of a token packed into one row, and those that they were before.
-//!
-//! The order is that of time and key, those without a date last, so that whoever reads one has it sorted.
+//! The packed format of vesting schedules: all unlock events of a token in one row, and replaced versions. Events are
+//! sorted by time and key, undated ones last.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,10 +10,10 @@ use super::sql::{Row, Transaction};
 use model::{Record, RecordKey, Timestamp, Tracked, wire};
 use wire::{Pack, Packer, Unpacker};
 
-/// How a schedule is packed; a later one has another number.
+/// The version of the format.
 const FORMAT: u64 = 1;
 
-/// An event under its key, and where it stands among the others.
+/// An event with its key and sort time.
 #[derive(Clone, Copy)]
 pub(super) struct Entry<'a> {
     pub(super) key: &'a str,
@@ -27,21 +26,21 @@ impl<'a> Entry<'a> {
         Self { key, event, starts_at: event.interval().map(|interval| interval.start.timestamp_millis()) }
     }
 
-    /// By time and key, those without a date last.
+    /// Returns the sort key: time, then key, undated events last.
     pub(super) fn order(&self) -> (bool, Option<i64>, &'a str) {
         (self.starts_at.is_none(), self.starts_at, self.key)
     }
 }
 
-/// An event that another one took the place of.
+/// An event version that was replaced.
 pub(super) struct Replaced<'a> {
     pub(super) key: &'a str,
-    /// When it was first seen as it was.
+    /// When this version was first seen.
     pub(super) at: Timestamp,
     pub(super) event: &'a wire::UnlockEvent,
 }
 
-/// Packs a schedule, which is sorted.
+/// Packs a sorted schedule.
 pub(super) fn pack(entries: &[Entry<'_>]) -> Vec<u8> {
     let mut to = Packer::default();
     to.count(FORMAT);
@@ -51,7 +50,7 @@ pub(super) fn pack(entries: &[Entry<'_>]) -> Vec<u8> {
     to.into_bytes()
 }
 
-/// The keys of a packed schedule; none where it is damaged.
+/// Returns the keys of a packed schedule, or `None` if it is damaged.
 pub(super) fn keys(body: &[u8]) -> Option<Vec<&str>> {
     keys_of(&mut Unpacker::new(body))
 }
@@ -61,7 +60,7 @@ fn keys_of<'b>(from: &mut Unpacker<'b>) -> Option<Vec<&'b str>> {
     (0..from.length()?).map(|_| from.literal()).collect()
 }
 
-/// A packed schedule; none where it is damaged.
+/// Unpacks a schedule, or returns `None` if it is damaged.
 pub(super) fn unpack(body: &[u8]) -> Option<Vec<Tracked>> {
     let mut from = Unpacker::new(body);
     let mut records = Vec::new();
@@ -72,8 +71,8 @@ pub(super) fn unpack(body: &[u8]) -> Option<Vec<Tracked>> {
     from.is_done().then_some(records)
 }
 
-/// Of a packed schedule the events under these keys, each with its place among what is asked for; false where it is damaged. What
-/// comes after the last of them is left as it is: what unlocks next stands far from the end.
+/// Unpacks only the wanted events, and passes each with its index from `wanted`. Stops after the last one, because
+/// upcoming unlocks are seldom at the end. Returns `false` if the schedule is damaged.
 fn unpack_some(body: &[u8], wanted: &HashMap<&str, usize>, mut found: impl FnMut(usize, Tracked)) -> bool {
     let mut from = Unpacker::new(body);
     let Some(keys) = keys_of(&mut from) else { return false };
@@ -91,7 +90,7 @@ fn unpack_some(body: &[u8], wanted: &HashMap<&str, usize>, mut found: impl FnMut
     true
 }
 
-/// Packs events that were replaced at one time.
+/// Packs event versions that were replaced at the same time.
 pub(super) fn pack_replaced(versions: &[Replaced<'_>]) -> Vec<u8> {
     let mut to = Packer::default();
     to.count(FORMAT);
@@ -104,7 +103,7 @@ pub(super) fn pack_replaced(versions: &[Replaced<'_>]) -> Vec<u8> {
     to.into_bytes()
 }
 
-/// Events that were replaced at one time, and since when each was as it was; none where they are damaged.
+/// Unpacks replaced event versions with the time each was first seen, or returns `None` if they are damaged.
 pub(super) fn unpack_replaced(body: &[u8]) -> Option<Vec<(Timestamp, Tracked)>> {
     let mut from = Unpacker::new(body);
     from.count().filter(|format| *format == FORMAT)?;
@@ -117,32 +116,32 @@ pub(super) fn unpack_replaced(body: &[u8]) -> Option<Vec<(Timestamp, Tracked)>> 
     from.is_done().then_some(versions)
 }
 
-/// The fault of a row that cannot be unpacked.
+/// Returns the error for a row that cannot be unpacked.
 pub(super) fn damaged(what: &str, of: &str) -> StoreFault {
     StoreFault::BadRow { what: format!("{what} of {of} cannot be unpacked"), source: None }
 }
 
-/// Asks for a token's schedule.
+/// Selects the schedule of a token.
 pub(super) const OF_TOKEN: &str = "SELECT body FROM schedule WHERE scope_no = ?1";
 
-/// A token's schedule, sorted; `of` names the token for the message.
+/// Reads a token's schedule, sorted. `of` names the token in errors.
 pub(super) fn of_token(from: &Transaction<'_>, no: i64, of: &str) -> Result<Vec<Tracked>, StoreFault> {
     let mut statement = from.prepare_cached(OF_TOKEN)?;
     Ok(one(&mut statement, [no], |row| read(row, of))?.unwrap_or_default())
 }
 
-/// The schedule in the first column of a row; `of` names its token for the message.
+/// Unpacks the schedule in the first column of a row. `of` names the token in errors.
 pub(super) fn read(row: &Row<'_>, of: &str) -> Result<Vec<Tracked>, StoreFault> {
     unpack(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?).ok_or_else(|| damaged("the schedule", of))
 }
 
-/// An event of a token, which is known to be there.
+/// Reads an event that must exist.
 pub(super) fn event(from: &Transaction<'_>, no: i64, key: &str, of: &str) -> Result<Tracked, StoreFault> {
     let rows = events(from, vec![(no, key.to_owned(), ())])?;
     rows.into_iter().next().map(|((), tracked)| tracked).ok_or_else(|| damaged("an event", of))
 }
 
-/// Events that are named by rows: each with its row, in their order. Each schedule is unpacked once, and one after the other.
+/// Reads the events of `rows`, in their order. Unpacks each schedule once.
 pub(super) fn events<T>(from: &Transaction<'_>, rows: Vec<(i64, String, T)>) -> Result<Vec<(T, Tracked)>, StoreFault> {
     let mut by_token: HashMap<i64, HashMap<&str, usize>> = HashMap::new();
     for (at, (no, key, _)) in rows.iter().enumerate() {

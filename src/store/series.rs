@@ -1,19 +1,19 @@
-//! The schedule around an unlock, which every message about it has for its picture: some dozens of dates and amounts, packed beside the
-//! message. In JSON they would be the larger half of it.
+//! The packed format of a notification's chart: the dates and amounts around an unlock. As JSON, they would be the
+//! larger part of the notification.
 
 use super::error::StoreFault;
 use super::sql::Row;
 use model::{Precision, SeriesPoint, wire};
 use wire::{Pack, Packer, Unpacker};
 
-/// How it is packed; a later one has another number.
+/// The version of the format.
 const FORMAT: u64 = 1;
 
-/// What stands for a precision. Append only.
+/// The codes of the precisions. Append only.
 const PRECISIONS: [Precision; 6] =
     [Precision::Second, Precision::Hour, Precision::Day, Precision::Week, Precision::Month, Precision::ToBeDetermined];
 
-/// Packs a schedule around an unlock; none where there is none.
+/// Packs a chart, or returns `None` if it is empty.
 pub(super) fn pack(points: &[SeriesPoint]) -> Option<Vec<u8>> {
     if points.is_empty() {
         return None;
@@ -29,7 +29,7 @@ pub(super) fn pack(points: &[SeriesPoint]) -> Option<Vec<u8>> {
     Some(to.into_bytes())
 }
 
-/// The points that were packed; none where they are damaged.
+/// Unpacks a chart, or returns `None` if it is damaged.
 fn unpack(body: &[u8]) -> Option<Vec<SeriesPoint>> {
     let mut from = Unpacker::new(body);
     from.count().filter(|format| *format == FORMAT)?;
@@ -45,11 +45,12 @@ fn unpack(body: &[u8]) -> Option<Vec<SeriesPoint>> {
     from.is_done().then_some(points)
 }
 
-/// The points in a column; none where it is null, and they are in the body of their message or there are none. `of` names the message.
+/// Reads a chart from a column. Returns `None` if the column is null: then the chart is in the body, or there is none.
+/// `of` names the notification in errors.
 pub(super) fn read(row: &Row<'_>, at: usize, of: &str) -> Result<Option<Vec<SeriesPoint>>, StoreFault> {
     let body: Option<Vec<u8>> = row.get(at)?;
     let points = body.map(|body| {
-        let what = || format!("the schedule in the notice {of} cannot be unpacked");
+        let what = || format!("the chart of the notification {of} cannot be unpacked");
         unpack(&body).ok_or_else(|| StoreFault::BadRow { what: what(), source: None })
     });
     points.transpose()

@@ -1,4 +1,4 @@
-//! What a person does not want to hear: silences and acknowledgements, and what a silence would hide.
+//! Silences and acknowledgements.
 
 use chrono::TimeDelta;
 use rusqlite::params;
@@ -6,31 +6,31 @@ use rusqlite::params;
 use super::codec::{Millis, all, from_json, json, millis, one, word};
 use super::error::StoreFault;
 use super::rows::{self, ALERT_COLUMNS};
-use super::sql::{Row, Transaction};
+use super::sql::{Engine, Row, Transaction};
 use super::{Store, StoreError, schedule};
 use model::{Ack, AckResult, Alert, AlertId, AlertState, Labels, Silence, SilenceFact, SilencePreview, SilencedAlert, Timestamp};
 
-/// Alerts that an ambiguous id names.
+/// The most alert ids returned for an ambiguous prefix.
 const MAX_NAMED: usize = 5;
 
 impl Store {
-    /// Makes a silence; the same one twice is one.
+    /// Stores a silence. Does nothing if the id exists.
     pub async fn put_silence(&self, silence: Silence) -> Result<(), StoreError> {
         self.act("write a silence", move |to| put_silence(to, &silence)).await
     }
 
-    /// Silences that are not over at `now`, or all, those that end last first.
+    /// Returns the silences that end after `not_over_at`, or all. The last to end comes first.
     pub async fn silences(&self, not_over_at: Option<Timestamp>) -> Result<Vec<Silence>, StoreError> {
         self.read("read silences", move |from| silences(from, not_over_at)).await
     }
 
-    /// Ends a silence; answers whether there was one of this id that was not over.
+    /// Ends a silence. Returns whether an active or future silence had this id.
     pub async fn expire_silence(&self, id: String, now: Timestamp) -> Result<bool, StoreError> {
         self.act("end a silence", move |to| expire_silence(to, &id, now)).await
     }
 
-    /// Acknowledges an alert that fires or is pending, by its id or the begin of it.
-    /// That there is no such alert, or several, is an answer.
+    /// Acknowledges a pending or firing alert, by its id or a prefix. An unknown or ambiguous id is a result, not an
+    /// error.
     pub async fn acknowledge(
         &self,
         alert: String,
@@ -41,28 +41,29 @@ impl Store {
         self.act("acknowledge an alert", move |to| acknowledge(to, &alert, &author, &comment, now)).await
     }
 
-    /// Takes an acknowledgement back; answers whether there was one.
+    /// Removes an acknowledgement. Returns whether there was one.
     pub async fn unacknowledge(&self, alert: AlertId) -> Result<bool, StoreError> {
-        self.act("take an acknowledgement back", move |to| unacknowledge(to, &alert)).await
+        self.act("remove an acknowledgement", move |to| unacknowledge(to, &alert)).await
     }
 
-    /// What is acknowledged, the latest first; where an alert is over, nothing is any more.
+    /// Returns the acknowledgements of open alerts, latest first.
     pub async fn acks(&self) -> Result<Vec<Ack>, StoreError> {
         self.read("read acknowledgements", acks).await
     }
 
-    /// The acknowledgement of an alert, also of one that is over; none where nobody acknowledged it, or took that back.
+    /// Returns the acknowledgement of an alert, which may be resolved, or `None` if it is not acknowledged.
     pub async fn ack_of(&self, alert: AlertId) -> Result<Option<Ack>, StoreError> {
         let sql = "SELECT alert, author, comment, at, fact FROM ack WHERE alert = ?1";
         self.read("read an acknowledgement", move |from| one(&mut *from.prepare_cached(sql)?, [alert.as_str()], ack)).await
     }
 
-    /// The labels of the alerts that are pending or fire.
+    /// Returns the labels of pending and firing alerts.
     pub async fn open_labels(&self) -> Result<Vec<Labels>, StoreError> {
         self.read("read the labels of open alerts", open_labels).await
     }
 
-    /// What a silence that hides these labels takes of the alerts that are open, and of the messages of the week before `now`.
+    /// Returns which open alerts a silence would hide, and how many notifications of the week before `now`. `hides`
+    /// matches labels.
     pub async fn preview(
         &self,
         hides: impl Fn(&Labels) -> bool + Send + 'static,
@@ -101,16 +102,16 @@ pub(super) fn silences(from: &Transaction<'_>, not_over_at: Option<Timestamp>) -
             matchers: from_json("the matchers of the silence", &id, &matchers)?,
             author: row.get(2)?,
             comment: row.get(3)?,
-            starts_at: row.get::<_, Millis>(4)?.0,
-            ends_at: row.get::<_, Millis>(5)?.0,
-            created_at: row.get::<_, Millis>(6)?.0,
+            starts_at: row.get::<Millis>(4)?.0,
+            ends_at: row.get::<Millis>(5)?.0,
+            created_at: row.get::<Millis>(6)?.0,
             id,
         })
     })
 }
 
 fn expire_silence(to: &Transaction<'_>, id: &str, now: Timestamp) -> Result<bool, StoreFault> {
-    // One that had not begun never will.
+    // A silence that has not started will never start.
     let ended = to
         .prepare_cached("UPDATE silence SET ends_at = ?2, starts_at = min(starts_at, ?2) WHERE id = ?1 AND ends_at > ?2")?
         .execute_counted(params![id, Millis(now)])?;
@@ -135,10 +136,10 @@ fn acknowledge(to: &Transaction<'_>, id: &str, author: &str, comment: &str, now:
         }
         (Some(alert), true) => alert,
     };
-    // What is known now: the record as it stands, else as it was last told.
+    // The current facts: the known record, else the record of the last notification.
     let record = match known_record(to, &alert)? {
         Some(record) => Some(record),
-        None => told_record(to, &alert)?,
+        None => notified_record(to, &alert)?,
     };
     let fact = SilenceFact::of(alert.level, record.as_ref());
     to.prepare_cached(
@@ -149,14 +150,14 @@ fn acknowledge(to: &Transaction<'_>, id: &str, author: &str, comment: &str, now:
     Ok(AckResult::Done(Box::new(alert)))
 }
 
-/// The record of an alert as it stands.
+/// Returns the current record of an alert.
 fn known_record(from: &Transaction<'_>, alert: &Alert) -> Result<Option<serde_json::Value>, StoreFault> {
     let (Some(token), Some(resource), Some(key)) = (&alert.token, alert.resource, &alert.key) else { return Ok(None) };
     let mut statement = from.prepare_cached(
         "SELECT r.scope_no, r.body FROM record r JOIN token t ON t.no = r.token_no WHERE t.id = ?1 AND r.resource = ?2 AND r.key = ?3 LIMIT 1",
     )?;
     let found = one(&mut statement, params![token.as_str(), resource.as_str(), key.as_str()], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1)?))
+        Ok((row.get::<i64>(0)?, row.get::<Option<String>>(1)?))
     })?;
     let Some((scope, body)) = found else { return Ok(None) };
     match body {
@@ -168,12 +169,12 @@ fn known_record(from: &Transaction<'_>, alert: &Alert) -> Result<Option<serde_js
     }
 }
 
-/// The record of an alert as it was last told.
-fn told_record(from: &Transaction<'_>, alert: &Alert) -> Result<Option<serde_json::Value>, StoreFault> {
+/// Returns the record in the last notification of an alert.
+fn notified_record(from: &Transaction<'_>, alert: &Alert) -> Result<Option<serde_json::Value>, StoreFault> {
     let mut statement =
-        from.prepare_cached("SELECT body ->> '$.record' FROM notice WHERE alert = ?1 ORDER BY at DESC LIMIT 1")?;
-    let told = one(&mut statement, [alert.id.as_str()], |row| Ok(row.get::<_, Option<String>>(0)?))?.flatten();
-    told.map(|text| from_json("the record of the alert", alert.id.as_str(), &text)).transpose()
+        from.prepare_cached("SELECT body ->> '$.record' FROM notification WHERE alert = ?1 ORDER BY at DESC LIMIT 1")?;
+    let notified = one(&mut statement, [alert.id.as_str()], |row| Ok(row.get::<Option<String>>(0)?))?.flatten();
+    notified.map(|text| from_json("the record of the alert", alert.id.as_str(), &text)).transpose()
 }
 
 fn unacknowledge(to: &Transaction<'_>, alert: &AlertId) -> Result<bool, StoreFault> {
@@ -194,13 +195,13 @@ pub(super) fn ack(row: &Row<'_>) -> Result<Ack, StoreFault> {
     Ok(Ack {
         author: row.get(1)?,
         comment: row.get(2)?,
-        at: row.get::<_, Millis>(3)?.0,
+        at: row.get::<Millis>(3)?.0,
         fact: from_json("the fact of the acknowledgement", &alert, &fact)?,
         alert: AlertId::from(alert),
     })
 }
 
-/// What a silence hides of what is open and of last week's messages. Only the labels are read of what it does not hide.
+/// Previews a silence. Reads only the labels of alerts that it does not hide.
 fn preview(from: &Transaction<'_>, hides: impl Fn(&Labels) -> bool, now: Timestamp) -> Result<SilencePreview, StoreFault> {
     let mut preview = SilencePreview::default();
     let mut statement = from.prepare_cached(&format!(
@@ -218,20 +219,24 @@ fn preview(from: &Transaction<'_>, hides: impl Fn(&Labels) -> bool, now: Timesta
             preview.alerts.push(SilencedAlert::of(AlertId::from(id), rule, state, summary.as_deref(), &subject));
         }
     }
-    let mut statement = from.prepare_cached(WEEK)?;
+    let mut statement = from.prepare_cached(&week_sql(from.engine()))?;
     let mut rows = statement.query(params![Millis(now - TimeDelta::days(7)), SilencePreview::MAX_MESSAGES])?;
     while let Some(row) = rows.next()? {
         preview.last_week_all += 1;
-        preview.last_week += usize::from(hides(&labels(&row, "the labels of a notice")?));
+        preview.last_week += usize::from(hides(&labels(&row, "the labels of a notification")?));
     }
     Ok(preview)
 }
 
-/// The labels of what was told or held back since a time, by the index alone: messages are long.
-pub(super) const WEEK: &str =
-    "SELECT body ->> '$.labels' FROM notice INDEXED BY notice_age WHERE at >= ?1 AND receivers <> '[]' ORDER BY at DESC LIMIT ?2";
+/// Selects the labels of notifications since a time. Reads only the index, because notifications are large.
+pub(super) fn week_sql(engine: Engine) -> String {
+    let indexed = engine.indexed_by("notification_age");
+    format!(
+        "SELECT body ->> '$.labels' FROM notification {indexed} WHERE at >= ?1 AND receivers <> '[]' ORDER BY at DESC LIMIT ?2"
+    )
+}
 
-/// Alerts that are pending or fire.
+/// Matches pending and firing alerts.
 const OPEN: &str = "state IN ('pending', 'firing')";
 
 fn open_labels(from: &Transaction<'_>) -> Result<Vec<Labels>, StoreFault> {
@@ -239,7 +244,7 @@ fn open_labels(from: &Transaction<'_>) -> Result<Vec<Labels>, StoreFault> {
     all(&mut statement, [], |row| labels(row, "the labels of an alert"))
 }
 
-/// The labels of the first column.
+/// Reads labels from the first column.
 fn labels(row: &Row<'_>, what: &'static str) -> Result<Labels, StoreFault> {
     from_json(what, "", row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?)
 }

@@ -1,7 +1,7 @@
-//! The daemon's snapshot for the data service: the same facts as a catalog holds, read from the database that the daemon writes.
+//! A read-only view of the daemon's database for the data service.
 //!
-//! It only reads, on connections of its own, so that whoever asks the mirror a lot never waits in line with the cycle. What the source
-//! was not asked for is told as [`Coverage::NeverRead`], which is not the same as an empty list.
+//! Uses separate connections, so that heavy use of the mirror does not delay the cycle. Data that was never polled has
+//! [`Coverage::NeverRead`], which differs from an empty list.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,47 +16,51 @@ use super::facts::{Coverage, DateRange, FactsError, SupplyFacts};
 use super::open::{Place, reader_of};
 use super::readers::ReaderPool;
 use super::rows::token;
-use super::sql::{OptionalExtension, Row, SqlError, Transaction};
+use super::sql::{Engine, Row, SqlError, Transaction};
 use super::{StoreError, schedule};
 use model::{Endpoint, Record, Resource, Timestamp, Tracked, wire};
 
-/// Reading connections kept open; more are opened under load and closed again.
+/// The number of idle readers kept open. Load can open more.
 const MAX_IDLE_READERS: usize = 2;
 
-/// Connections to a server at once.
+/// The most connections to a server.
 const MAX_SERVER_READERS: usize = 4;
 
-/// The daemon's database, for reading. Share it behind an `Arc`; every call blocks.
+/// The daemon's database, read-only. Share it in an `Arc`. All calls block.
 #[derive(Debug)]
 pub struct Snapshot(ReaderPool);
 
 impl Snapshot {
-    /// Opens the database beside whoever writes it. Fails where there is none, it is not the daemon's, or of another schema.
+    /// Opens a database file, which another process may be writing.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file is missing, is not a daemon database, or has another schema.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Self::open_in(&Place::File(path.to_owned()))
     }
 
-    /// As [`Self::open`], wherever the database is.
+    /// Opens a database file or a database on a server.
     pub fn open_in(place: &Place) -> Result<Self, StoreError> {
-        place.refuse_unless_current()?;
+        place.check_current()?;
         let path = place.name();
         let pool = match place {
             Place::File(_) => ReaderPool::new(path, reader_of(place, &Arc::default()), MAX_IDLE_READERS),
             Place::Server(_) => ReaderPool::new(path, reader_of(place, &Arc::default()), MAX_SERVER_READERS).bounded(),
         };
-        // Now, so that a file which cannot be read is refused at once.
+        // Connect now, so that an unreadable file fails at once.
         pool.with(|_| ()).map_err(|error| cannot_open(error, path))?;
         Ok(Self(pool))
     }
 
-    /// Runs `read` on one consistent view. Fails with what `read` answers, or where the view cannot be taken.
+    /// Runs `read` on one consistent snapshot.
     pub fn read<T, E: From<FactsError>>(&self, read: impl FnOnce(&SnapshotView<'_>) -> Result<T, E>) -> Result<T, E> {
         let path = self.0.path();
-        let answer = self.0.with(|connection| {
+        let response = self.0.with(|connection| {
             let view = connection.read(false, |transaction| Ok(read(&SnapshotView { from: transaction, path })));
-            view.unwrap_or_else(|fault| Err(FactsError::from(fault.during("begin to read the snapshot", path)).into()))
+            view.unwrap_or_else(|fault| Err(FactsError::from(fault.during("start a read transaction", path)).into()))
         });
-        answer.map_err(|error| FactsError::from(cannot_open(error, path)))?
+        response.map_err(|error| FactsError::from(cannot_open(error, path)))?
     }
 }
 
@@ -64,7 +68,7 @@ fn cannot_open(error: SqlError, path: &Path) -> StoreError {
     StoreFault::from(error).during("open the snapshot", path)
 }
 
-/// One moment of the snapshot.
+/// One consistent snapshot of the data.
 #[derive(Debug)]
 pub struct SnapshotView<'a> {
     from: &'a Transaction<'a>,
@@ -72,16 +76,16 @@ pub struct SnapshotView<'a> {
 }
 
 impl SnapshotView<'_> {
-    /// Grows with every request to the source, so that whoever keeps answers knows when to forget them.
+    /// Returns a number that grows with every poll, for cache invalidation.
     pub fn generation(&self) -> Result<i64, FactsError> {
         self.reading("read the last poll", |from| {
-            // The sequence stays where the log itself is pruned.
-            let sql = if from.is_postgres() {
+            // The sequence keeps its value when the poll log is pruned.
+            let sql = if from.engine() == Engine::Postgres {
                 "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM poll_no_seq"
             } else {
                 "SELECT seq FROM sqlite_sequence WHERE name = 'poll'"
             };
-            Ok(from.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?.unwrap_or(0))
+            Ok(from.prepare_cached(sql)?.query_optional([], |row| row.get(0))?.unwrap_or(0))
         })
     }
 
@@ -94,7 +98,7 @@ impl SnapshotView<'_> {
     }
 }
 
-/// Which endpoint brings a resource and its header.
+/// Returns the endpoint that supplies a resource and its header.
 fn endpoint_of(resource: Resource) -> Endpoint {
     match resource {
         Resource::Unlock => Endpoint::UnlockEvents,
@@ -106,45 +110,45 @@ fn endpoint_of(resource: Resource) -> Endpoint {
     }
 }
 
-/// A token's schedule; empty where the token is unknown.
+/// Returns a token's schedule, empty if the token is unknown.
 fn schedule_of(from: &Transaction<'_>, owner: &str) -> Result<Vec<Tracked>, StoreFault> {
-    let no = one(&mut *from.prepare_cached("SELECT no FROM token WHERE id = ?1")?, [owner], |row| Ok(row.get::<_, i64>(0)?))?;
+    let no = one(&mut *from.prepare_cached("SELECT no FROM token WHERE id = ?1")?, [owner], |row| Ok(row.get::<i64>(0)?))?;
     no.map_or_else(|| Ok(Vec::new()), |no| schedule::of_token(from, no, owner))
 }
 
-/// Those without a date first, as SQL has them: they end no search.
+/// Moves undated events to the front, like SQL does.
 fn undated_first(mut schedule: Vec<Tracked>) -> Vec<Tracked> {
     let dated = schedule.iter().take_while(|tracked| tracked.record.interval().is_some()).count();
     schedule.rotate_left(dated);
     schedule
 }
 
-/// A record as whoever asks wants it: an unlock event is asked for as what it is.
+/// Converts a record to the type of the caller.
 fn same<T: DeserializeOwned>(of: &str, record: &Record) -> Result<T, StoreFault> {
     from_json("a record", of, &json("a record", record)?)
 }
 
 impl SupplyFacts for SnapshotView<'_> {
     fn coverage(&self, endpoint: Endpoint, token: Option<&str>) -> Result<Coverage, FactsError> {
-        self.reading("read when a feed was read", |from| {
+        self.reading("read the coverage of a feed", |from| {
             let mut statement = from.prepare_cached(
                 "SELECT read_at FROM feed WHERE endpoint = ?1
                      AND token_no = CASE WHEN CAST(?2 AS TEXT) IS NULL THEN 0 ELSE (SELECT no FROM token WHERE id = ?2) END",
             )?;
             let read_at: Option<Option<Millis>> =
-                statement.query_row(params![endpoint.as_str(), token], |row| row.get(0)).optional()?;
+                statement.query_optional(params![endpoint.as_str(), token], |row| row.get(0))?;
             Ok(read_at.flatten().map_or(Coverage::NeverRead, |Millis(at)| Coverage::ReadAt(at)))
         })
     }
 
-    fn tells_rate_changes(&self, _: &str, events: &[wire::UnlockEvent]) -> Result<bool, FactsError> {
-        // Only the first version does, and only it does not tell the method.
+    fn shows_rate_changes(&self, _: &str, events: &[wire::UnlockEvent]) -> Result<bool, FactsError> {
+        // Only API version 1 includes rate changes, and only version 1 omits the listing method.
         Ok(!events.iter().any(|event| event.listed_method.get().is_some()))
     }
 
     fn token(&self, id: &str) -> Result<Option<wire::TokenItem>, FactsError> {
         self.reading("read a token", |from| {
-            // One that the list named once and names no more is unknown again, as it is at the source.
+            // A token that left the list is unknown, as it is at the source.
             let mut statement =
                 from.prepare_cached("SELECT id, item, name, symbol FROM token WHERE id = ?1 AND (listed = 1 OR item IS NULL)")?;
             one(&mut statement, [id], |row| Ok(token(row, 0)?.item))
@@ -161,13 +165,12 @@ impl SupplyFacts for SnapshotView<'_> {
     fn header<T: DeserializeOwned>(&self, resource: Resource, owner: &str) -> Result<Option<T>, FactsError> {
         self.reading("read a payload", |from| {
             let text: Option<String> = if resource == Resource::Funding {
-                from.prepare_cached("SELECT item FROM investor WHERE id = ?1")?.query_row([owner], |row| row.get(0)).optional()?
+                from.prepare_cached("SELECT item FROM investor WHERE id = ?1")?.query_optional([owner], |row| row.get(0))?
             } else {
                 from.prepare_cached(
                     "SELECT f.header FROM feed f JOIN token t ON t.no = f.token_no WHERE t.id = ?1 AND f.endpoint = ?2",
                 )?
-                .query_row(params![owner, endpoint_of(resource).as_str()], |row| row.get::<_, Option<String>>(0))
-                .optional()?
+                .query_optional(params![owner, endpoint_of(resource).as_str()], |row| row.get::<Option<String>>(0))?
                 .flatten()
             };
             text.map(|text| from_json("the header of a feed", owner, &text)).transpose()
@@ -181,7 +184,7 @@ impl SupplyFacts for SnapshotView<'_> {
     fn records<T: DeserializeOwned>(&self, resource: Resource, owner: &str, range: DateRange) -> Result<Vec<T>, FactsError> {
         self.reading("read records", |from| {
             let (begin, end) = (millis(range.from), millis(range.until));
-            let body = |row: &Row<'_>| from_json("a record", owner, &row.get::<_, String>(0)?);
+            let body = |row: &Row<'_>| from_json("a record", owner, &row.get::<String>(0)?);
             if resource == Resource::Funding {
                 let mut statement = from.prepare_cached(
                     "SELECT body FROM record WHERE resource = 'funding' AND body ->> 'investorId' = ?1
@@ -190,13 +193,13 @@ impl SupplyFacts for SnapshotView<'_> {
                 return all(&mut statement, params![owner, begin, end], body);
             }
             if resource == Resource::Unlock {
-                let is_asked = |tracked: &Tracked| match tracked.record.interval() {
+                let is_requested = |tracked: &Tracked| match tracked.record.interval() {
                     Some(at) => {
                         range.from.is_none_or(|from| at.start >= from) && range.until.is_none_or(|until| at.start < until)
                     }
                     None => range.from.is_none() && range.until.is_none(),
                 };
-                let events = undated_first(schedule_of(from, owner)?).into_iter().filter(is_asked);
+                let events = undated_first(schedule_of(from, owner)?).into_iter().filter(is_requested);
                 return events.map(|tracked| same(owner, &tracked.record)).collect();
             }
             let mut statement = from.prepare_cached(
@@ -215,7 +218,7 @@ impl SupplyFacts for SnapshotView<'_> {
     ) -> Result<Option<T>, FactsError> {
         let inside = |at: &Timestamp| range.from.is_none_or(|from| *at >= from) && range.until.is_none_or(|until| *at < until);
         self.reading("look for the next event", |from| {
-            // An event stands for a whole time, by which they are sorted; its date lies in that.
+            // Events are sorted by the start of their interval; their date can be later in it.
             let mut first: Option<(Timestamp, T)> = None;
             for tracked in undated_first(schedule_of(from, owner)?) {
                 let starts_at = tracked.record.interval().map(|interval| interval.start);
@@ -242,7 +245,7 @@ impl SupplyFacts for SnapshotView<'_> {
                 "SELECT r.body FROM record r JOIN token t ON t.no = r.token_no WHERE t.id = ?1 AND r.resource = 'funding'
                      ORDER BY r.starts_at DESC NULLS LAST, r.no",
             )?;
-            all(&mut statement, [token], |row| from_json("a funding round", token, &row.get::<_, String>(0)?))
+            all(&mut statement, [token], |row| from_json("a funding round", token, &row.get::<String>(0)?))
         })
     }
 }

@@ -1,53 +1,63 @@
-//! One way to speak SQL to either engine.
+//! Access to both engines, SQLite and PostgreSQL, with one set of types.
 //!
-//! Operations are written once, over the types here, which mimic the few of rusqlite that they need. [`Connection`] is the one that
-//! writes or reads; [`Transaction`] what an operation gets; [`Statement`], [`ResultRows`] and [`Row`] lead from SQL to values. Values are
-//! rusqlite's own (`ToSql`, `FromSql`, `Value`), whichever engine keeps them.
+//! Operations are written once, with types that mirror rusqlite: [`Connection`] reads or writes, an operation
+//! gets a [`Transaction`], and [`Statement`], [`ResultRows`], and [`Row`] lead from SQL to values. The values are
+//! rusqlite types (`ToSql`, `FromSql`, `Value`) on both engines. `tables` reads whole tables, and `postgres` connects to a
+//! server.
 //!
-//! `bulk` moves whole tables. `postgres` speaks to a server: `postgres::translate` makes a statement out of the one that SQLite reads,
-//! `postgres::value` carries values there and back. What SQL both engines understand alike is written alike everywhere; where PostgreSQL
-//! has no such function, its schema brings one of the same name. Nothing here decides anything.
+//! The SQL is a subset that both engines understand. The PostgreSQL schema defines functions that only SQLite has, `?1`
+//! parameters become `$1`, and [`Engine`] supplies the few clauses that differ.
 
-pub(super) mod bulk;
 pub(super) mod postgres;
+mod tables;
 
-use rusqlite::types::{FromSql, FromSqlError, ValueRef};
+use rusqlite::types::{FromSql, FromSqlError, ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement as SqliteCached, ToSql, TransactionBehavior, types::Value};
 use std::ops::{Deref, DerefMut};
 
 pub(super) use self::postgres::PgFault;
-use self::postgres::{PgQuestion, PgSession, PgStatement};
+use self::postgres::{PgQuery, PgSession, PgStatement};
 use super::error::StoreFault;
 
-/// Why a statement failed.
+/// An error of either engine.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SqlError {
-    /// SQLite refused, or a value is of the wrong kind, whichever engine it came from.
+    /// An error of SQLite, or a value of the wrong type from either engine.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
-    /// The server refused, or could not be reached.
+    /// An error of PostgreSQL or of the connection to it.
     #[error(transparent)]
     Postgres(#[from] PgFault),
 }
 
 pub(super) type SqlResult<T> = Result<T, SqlError>;
 
-/// Makes of "there is no row" an answer.
-pub(super) trait OptionalExtension<T> {
-    fn optional(self) -> SqlResult<Option<T>>;
+/// The engine of a connection, with the few SQL clauses that differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Engine {
+    Sqlite,
+    Postgres,
 }
 
-impl<T> OptionalExtension<T> for SqlResult<T> {
-    fn optional(self) -> SqlResult<Option<T>> {
+impl Engine {
+    /// Returns the clause that forces an index in SQLite. Empty for PostgreSQL, whose planner uses statistics.
+    pub(super) fn indexed_by(self, index: &str) -> String {
         match self {
-            Ok(value) => Ok(Some(value)),
-            Err(SqlError::Sqlite(rusqlite::Error::QueryReturnedNoRows)) => Ok(None),
-            Err(error) => Err(error),
+            Engine::Sqlite => format!("INDEXED BY {index}"),
+            Engine::Postgres => String::new(),
+        }
+    }
+
+    /// Returns the clause that locks the selected rows. Empty for SQLite, which has a single writer.
+    pub(super) fn for_update(self) -> &'static str {
+        match self {
+            Engine::Sqlite => "",
+            Engine::Postgres => " FOR UPDATE",
         }
     }
 }
 
-/// A connection to the database, of either engine.
+/// A connection of either engine.
 #[derive(Debug)]
 pub(super) enum Connection {
     Sqlite(rusqlite::Connection),
@@ -55,8 +65,8 @@ pub(super) enum Connection {
 }
 
 impl Connection {
-    /// Runs `run` in one transaction that writes; it is committed if it succeeds and undone if not. There is one such transaction at
-    /// a time, whoever runs it, and it fails where `is_fenced` asks for a lease that is not ours any more.
+    /// Runs `run` in one write transaction, which is rolled back if it fails. Write transactions of all processes are
+    /// serialized. If `is_fenced` is set, the transaction fails unless this instance holds the lease.
     pub(super) fn write<T>(
         &mut self,
         is_fenced: bool,
@@ -76,8 +86,8 @@ impl Connection {
         }
     }
 
-    /// As [`Self::write`], for a transaction which keeps others only from those rows that it changes, or reads
-    /// [`Transaction::for_update`], where the engine knows rows.
+    /// Like [`Self::write`], but on a server it locks only the rows that it changes or selects with
+    /// [`Engine::for_update`].
     pub(super) fn write_rows<T>(&mut self, run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>) -> Result<T, StoreFault> {
         match self {
             Connection::Sqlite(_) => self.write(false, run),
@@ -88,8 +98,8 @@ impl Connection {
         }
     }
 
-    /// Runs `run` in one transaction that reads: all of it is of one moment. It fails where `is_fenced` asks for a lease that is not ours
-    /// at that moment.
+    /// Runs `run` in one read transaction, on one snapshot. If `is_fenced` is set, it fails unless this instance holds
+    /// the lease in that snapshot.
     pub(super) fn read<T>(
         &mut self,
         is_fenced: bool,
@@ -107,13 +117,13 @@ impl Connection {
         }
     }
 
-    /// Ends what a panic left half done.
-    pub(super) fn undo_leftovers(&mut self) {
+    /// Rolls back a transaction that a panic left open.
+    pub(super) fn rollback_leftovers(&mut self) {
         match self {
-            // Only after a panic in the midst of a transaction whose guard could not undo it.
+            // Only if a panic prevented the guard from rolling back.
             Connection::Sqlite(connection) if !connection.is_autocommit() => drop(connection.execute_batch("ROLLBACK")),
             Connection::Sqlite(_) => {}
-            // A session undoes by itself what it was in the midst of.
+            // A session rolls back itself.
             Connection::Postgres(_) => {}
         }
     }
@@ -121,7 +131,7 @@ impl Connection {
 
 #[cfg(test)]
 impl Connection {
-    /// The connection to a file.
+    /// Returns the SQLite connection. Panics for a server.
     pub(super) fn sqlite(&self) -> &rusqlite::Connection {
         match self {
             Connection::Sqlite(connection) => connection,
@@ -129,7 +139,7 @@ impl Connection {
         }
     }
 
-    /// How often it has waited for a server.
+    /// Returns how often the connection has waited for the server.
     pub(super) fn round_trips(&self) -> u64 {
         match self {
             Connection::Sqlite(_) => 0,
@@ -138,7 +148,6 @@ impl Connection {
     }
 }
 
-/// One transaction, as an operation sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Transaction<'a> {
     Sqlite(&'a rusqlite::Connection),
@@ -146,7 +155,7 @@ pub(super) enum Transaction<'a> {
 }
 
 impl<'a> Transaction<'a> {
-    /// A statement that is kept ready for the next time.
+    /// Prepares a statement and caches it.
     pub(super) fn prepare_cached(&self, sql: &str) -> SqlResult<CachedStatement<'a>> {
         Ok(CachedStatement(match self {
             Transaction::Sqlite(connection) => Statement::Cached(connection.prepare_cached(sql)?),
@@ -154,7 +163,7 @@ impl<'a> Transaction<'a> {
         }))
     }
 
-    /// A statement for this once.
+    /// Prepares a statement without caching it.
     pub(super) fn prepare(&self, sql: &str) -> SqlResult<Statement<'a>> {
         Ok(match self {
             Transaction::Sqlite(connection) => Statement::Sqlite(connection.prepare(sql)?),
@@ -162,28 +171,70 @@ impl<'a> Transaction<'a> {
         })
     }
 
-    /// Runs a statement for this once, as [`Statement::execute`] does.
+    /// Runs a statement once, like [`Statement::execute`].
     pub(super) fn execute(&self, sql: &str, values: impl Params) -> SqlResult<()> {
         self.prepare(sql)?.execute(values)
     }
 
-    /// Runs a statement for this once; answers how many rows it changed.
+    /// Runs a statement once. Returns the number of changed rows.
     pub(super) fn execute_counted(&self, sql: &str, values: impl Params) -> SqlResult<usize> {
         self.prepare(sql)?.execute_counted(values)
     }
 
-    /// The end of a question whose rows nobody else may change until the transaction ends: in a file nobody can.
-    pub(super) fn for_update(&self) -> &'static str {
-        if self.is_postgres() { " FOR UPDATE" } else { "" }
+    /// Inserts rows, each with one value per column. Stops at the first row that fails. On a server, the call does not
+    /// wait for the result; see [`Statement::execute`].
+    pub(super) fn insert_many(&self, table: &str, columns: &[impl AsRef<str>], rows: Vec<Vec<Value>>) -> SqlResult<()> {
+        match self {
+            Transaction::Sqlite(_) if rows.is_empty() => Ok(()),
+            Transaction::Sqlite(_) => {
+                let mut statement = self.prepare_cached(&insert_sql(table, columns))?;
+                rows.into_iter().try_for_each(|row| statement.execute(row))
+            }
+            Transaction::Postgres(session) => session.insert_many(table, columns, rows),
+        }
     }
 
-    /// Which engine keeps the data: for the few questions that are put differently.
-    pub(super) fn is_postgres(&self) -> bool {
-        matches!(self, Transaction::Postgres(_))
+    /// Waits until all statements sent so far have succeeded.
+    pub(super) fn flush(&self) -> SqlResult<()> {
+        match self {
+            Transaction::Sqlite(_) => Ok(()),
+            Transaction::Postgres(session) => session.flush(),
+        }
+    }
+
+    pub(super) fn engine(&self) -> Engine {
+        match self {
+            Transaction::Sqlite(_) => Engine::Sqlite,
+            Transaction::Postgres(_) => Engine::Postgres,
+        }
     }
 }
 
-/// A statement of the cache.
+/// Returns the statement that inserts one row.
+fn insert_sql(table: &str, columns: &[impl AsRef<str>]) -> String {
+    let placeholders: Vec<String> = (1..=columns.len()).map(|number| format!("?{number}")).collect();
+    format!(r#"INSERT INTO "{table}" ({}) VALUES ({})"#, quoted(columns), placeholders.join(", "))
+}
+
+/// Returns a quoted list of column names.
+pub(super) fn quoted(columns: &[impl AsRef<str>]) -> String {
+    columns.iter().map(|column| format!(r#""{}""#, column.as_ref())).collect::<Vec<_>>().join(", ")
+}
+
+/// Converts values to a row for [`Transaction::insert_many`].
+pub(super) fn row_of(values: &[&dyn ToSql]) -> SqlResult<Vec<Value>> {
+    values.iter().map(|value| owned_value(value.to_sql()?)).collect()
+}
+
+fn owned_value(value: ToSqlOutput<'_>) -> SqlResult<Value> {
+    match value {
+        ToSqlOutput::Owned(value) => Ok(value),
+        ToSqlOutput::Borrowed(value) => Ok(Value::try_from(value).map_err(rusqlite::Error::from)?),
+        _ => Err(rusqlite::Error::ToSqlConversionFailure("a value of an unknown kind".into()).into()),
+    }
+}
+
+/// A statement that returns to the cache when dropped.
 pub(super) struct CachedStatement<'a>(Statement<'a>);
 
 impl<'a> Deref for CachedStatement<'a> {
@@ -200,7 +251,6 @@ impl DerefMut for CachedStatement<'_> {
     }
 }
 
-/// A prepared statement.
 pub(super) enum Statement<'a> {
     Cached(SqliteCached<'a>),
     Sqlite(rusqlite::Statement<'a>),
@@ -208,8 +258,8 @@ pub(super) enum Statement<'a> {
 }
 
 impl<'a> Statement<'a> {
-    /// Runs it. On a server nobody waits for that: where it fails, the next that is answered fails with its error, at the latest the
-    /// transaction.
+    /// Runs the statement. On a server, the call does not wait for the result: an error is returned by a later call
+    /// that waits, at the latest by the commit.
     pub(super) fn execute(&mut self, values: impl Params) -> SqlResult<()> {
         values.lend(|values| match self {
             Statement::Cached(statement) => Ok(statement.execute(values).map(drop)?),
@@ -218,7 +268,7 @@ impl<'a> Statement<'a> {
         })
     }
 
-    /// Runs it and waits for how many rows it changed.
+    /// Runs the statement and returns the number of changed rows.
     pub(super) fn execute_counted(&mut self, values: impl Params) -> SqlResult<usize> {
         values.lend(|values| match self {
             Statement::Cached(statement) => Ok(statement.execute(values)?),
@@ -227,21 +277,21 @@ impl<'a> Statement<'a> {
         })
     }
 
-    /// Asks for its rows, which are read later: of several questions that are put before the first is read, a server answers all in
-    /// the time of one. The rows are those of now, whatever is written until they are read.
-    pub(super) fn ask(&mut self, values: impl Params) -> SqlResult<Question<'a>> {
+    /// Sends a query and returns without waiting for its rows. Several queries sent in a row cost one round trip. The
+    /// rows reflect the time of this call, not later writes.
+    pub(super) fn send_query(&mut self, values: impl Params) -> SqlResult<PendingQuery<'a>> {
         if let Statement::Postgres(statement) = self {
-            return Ok(Question::Postgres(values.lend(|values| statement.ask(values))?));
+            return Ok(PendingQuery::Postgres(values.lend(|values| statement.send_query(values))?));
         }
         let mut rows = self.query(values)?;
         let mut owned = Vec::new();
         while let Some(row) = rows.next()? {
             owned.push(row.into_owned()?);
         }
-        Ok(Question::Answered(owned))
+        Ok(PendingQuery::Finished(owned))
     }
 
-    /// Runs it and gives its rows.
+    /// Runs a query and returns its rows.
     pub(super) fn query(&mut self, values: impl Params) -> SqlResult<ResultRows<'_>> {
         values.lend(|values| match self {
             Statement::Cached(statement) => Ok(ResultRows::Sqlite(statement.query(values)?)),
@@ -250,35 +300,44 @@ impl<'a> Statement<'a> {
         })
     }
 
-    /// Its first row, read by `read`. Fails where there is none.
+    /// Returns the first row, converted by `read`. Fails if the result is empty.
     pub(super) fn query_row<T>(&mut self, values: impl Params, read: impl FnOnce(&Row<'_>) -> SqlResult<T>) -> SqlResult<T> {
         self.query(values)?.first(read)
     }
+
+    /// Returns the first row, converted by `read`, or `None` if the result is empty.
+    pub(super) fn query_optional<T>(
+        &mut self,
+        values: impl Params,
+        read: impl FnOnce(&Row<'_>) -> SqlResult<T>,
+    ) -> SqlResult<Option<T>> {
+        self.query(values)?.next()?.map(|row| read(&row)).transpose()
+    }
 }
 
-/// A question that was put and is not read yet.
-pub(super) enum Question<'a> {
-    Answered(Vec<OwnedRow>),
-    Postgres(PgQuestion<'a>),
+/// A query whose rows were not read yet.
+pub(super) enum PendingQuery<'a> {
+    Finished(Vec<OwnedRow>),
+    Postgres(PgQuery<'a>),
 }
 
-impl Question<'_> {
-    /// Its rows.
+impl PendingQuery<'_> {
+    /// Waits for the rows.
     pub(super) fn rows(self) -> SqlResult<ResultRows<'static>> {
         let rows = match self {
-            Question::Answered(rows) => rows,
-            Question::Postgres(question) => question.rows()?,
+            PendingQuery::Finished(rows) => rows,
+            PendingQuery::Postgres(query) => query.rows()?,
         };
         Ok(ResultRows::Owned(rows.into_iter()))
     }
 
-    /// Its first row, read by `read`. Fails where there is none.
+    /// Waits for the first row, converted by `read`. Fails if the result is empty.
     pub(super) fn row<T>(self, read: impl FnOnce(&Row<'_>) -> SqlResult<T>) -> SqlResult<T> {
         self.rows()?.first(read)
     }
 }
 
-/// The rows of an answer, one after the other.
+/// The rows of a result.
 pub(super) enum ResultRows<'s> {
     Sqlite(rusqlite::Rows<'s>),
     Owned(std::vec::IntoIter<OwnedRow>),
@@ -300,7 +359,7 @@ impl ResultRows<'_> {
     }
 }
 
-/// A row that belongs to nobody, in values that either engine could have given.
+/// A row in memory, independent of the engine.
 pub(super) struct OwnedRow(Vec<Value>);
 
 impl OwnedRow {
@@ -309,7 +368,6 @@ impl OwnedRow {
     }
 }
 
-/// One row.
 pub(super) enum Row<'r> {
     Sqlite(&'r rusqlite::Row<'r>),
     Owned(OwnedRow),
@@ -326,9 +384,8 @@ impl Row<'_> {
         }
     }
 
-    /// The value of a column, by its place from zero.
-    pub(super) fn get<I: ColumnIndex, T: FromSql>(&self, at: I) -> SqlResult<T> {
-        let at = at.place();
+    /// Returns the value of a column, by its index from 0.
+    pub(super) fn get<T: FromSql>(&self, at: usize) -> SqlResult<T> {
         match self {
             Row::Sqlite(row) => Ok(row.get(at)?),
             Row::Owned(row) => {
@@ -338,7 +395,7 @@ impl Row<'_> {
         }
     }
 
-    /// The value of a column as it lies there.
+    /// Returns the raw value of a column.
     pub(super) fn get_ref(&self, at: usize) -> SqlResult<ValueRef<'_>> {
         match self {
             Row::Sqlite(row) => Ok(row.get_ref(at)?),
@@ -347,7 +404,7 @@ impl Row<'_> {
     }
 }
 
-/// What a row takes of memory, about, bytes.
+/// Returns the approximate memory size of a row, in bytes.
 pub(super) fn row_bytes(row: &[Value]) -> usize {
     let bytes = |value: &Value| match value {
         Value::Text(text) => text.len(),
@@ -357,18 +414,7 @@ pub(super) fn row_bytes(row: &[Value]) -> usize {
     row.iter().map(|value| size_of::<Value>() + bytes(value)).sum()
 }
 
-/// What names a column: rusqlite's `get` has a parameter for it, which calls leave open.
-pub(super) trait ColumnIndex {
-    fn place(self) -> usize;
-}
-
-impl ColumnIndex for usize {
-    fn place(self) -> usize {
-        self
-    }
-}
-
-/// The error that rusqlite gives for a value of the wrong kind.
+/// Returns the error that rusqlite would return for a value of the wrong type.
 fn wrong_kind(at: usize, value: ValueRef<'_>, error: FromSqlError) -> rusqlite::Error {
     match error {
         FromSqlError::InvalidType => rusqlite::Error::InvalidColumnType(at, format!("column {at}"), value.data_type()),
@@ -377,9 +423,9 @@ fn wrong_kind(at: usize, value: ValueRef<'_>, error: FromSqlError) -> rusqlite::
     }
 }
 
-/// Values for a statement.
+/// The parameters of a statement.
 pub(super) trait Params {
-    /// Lends them, in their order, to `run`.
+    /// Passes the parameters, in order, to `run`.
     fn lend<R>(self, run: impl FnOnce(&[&dyn ToSql]) -> R) -> R;
 }
 

@@ -1,4 +1,4 @@
-//! What became of notifications: where each stands, how many are held back, and what holds them.
+//! The status of notifications: the state of each, and what suppresses them.
 
 use std::collections::HashMap;
 
@@ -16,17 +16,18 @@ use model::{
 };
 
 impl Store {
-    /// What became of each notification: of one alert, or of all decided since then, in their order.
+    /// Returns the status of notifications, oldest first.
     pub async fn notification_statuses(&self, filter: NotificationFilter) -> Result<Vec<NotificationStatus>, StoreError> {
-        self.read("read what became of notifications", move |from| notification_statuses(from, &filter)).await
+        self.read("read the status of notifications", move |from| notification_statuses(from, &filter)).await
     }
 
-    /// Where each of these alerts stands with each receiver that something was to be told, in the order of the receivers.
+    /// Returns the status of each alert for each of its receivers, ordered by receiver.
     pub async fn receiver_statuses(&self, alerts: Vec<AlertId>) -> Result<HashMap<AlertId, Vec<ReceiverStatus>>, StoreError> {
-        self.read("read who was told", move |from| receiver_statuses(from, &alerts)).await
+        self.read("read the receivers of alerts", move |from| receiver_statuses(from, &alerts)).await
     }
 
-    /// What suppresses notifications at `now`, how many, and who stopped digests; counts of what was suppressed begin at `since`.
+    /// Returns the active silences and acknowledgements, opt-outs, digest jobs, and the number of suppressed
+    /// notifications. `since` is the start of the `lately` counts.
     pub async fn notification_overview(&self, now: Timestamp, since: Timestamp) -> Result<NotificationOverview, StoreError> {
         let read = move |from: &Transaction<'_>| {
             let mut digests = cycle::job_slots(from)?;
@@ -39,43 +40,49 @@ impl Store {
                 digests,
             })
         };
-        self.read("read what suppresses notifications", read).await
+        self.read("read the suppressors of notifications", read).await
     }
 }
 
-/// What was to be told to somebody and is in the outbox.
+/// Selects notifications with a delivery.
 const IN_OUTBOX: &str =
-    "SELECT n.id, n.alert, n.kind, n.at, n.body, d.receiver, v.state, d.role, v.no AS delivery, NULL AS holder
-    FROM notice n JOIN delivery_notice d ON d.notice = n.id JOIN delivery v ON v.no = d.delivery_no UNION ALL";
+    "SELECT n.id, n.alert, n.kind, n.at, n.body, d.receiver, v.state, d.role, v.no AS delivery, NULL AS suppressed_by
+    FROM notification n JOIN delivery_notification d ON d.notification = n.id JOIN delivery v ON v.no = d.delivery_no UNION ALL";
 
-/// What is in none: it waits, or is held back.
-const IN_NONE: &str = "SELECT n.id, n.alert, n.kind, n.at, n.body, t.receiver, t.state, NULL AS role, CAST(NULL AS BIGINT) AS delivery, t.holder AS holder";
+/// Selects notifications without a delivery: pending or suppressed.
+const NOT_IN_OUTBOX: &str = "SELECT n.id, n.alert, n.kind, n.at, n.body, t.receiver, t.state, NULL AS role, CAST(NULL AS BIGINT) AS delivery, t.suppressed_by AS suppressed_by";
 
-/// What nobody was named for.
-const FOR_NOBODY: &str = "UNION ALL SELECT n.id, n.alert, n.kind, n.at, n.body, NULL, CASE WHEN n.body ->> '$.leftOutBy' IS NULL THEN 'nobody' ELSE 'limited' END,
-    NULL, CAST(NULL AS BIGINT), NULL FROM notice n WHERE n.receivers = '[]'";
+/// Selects notifications without a receiver.
+fn without_receiver() -> String {
+    let (without_limit, limited) = (NotificationState::Nobody.as_str(), NotificationState::Limited.as_str());
+    format!(
+        "UNION ALL SELECT n.id, n.alert, n.kind, n.at, n.body, NULL,
+         CASE WHEN n.body ->> '$.leftOutBy' IS NULL THEN '{without_limit}' ELSE '{limited}' END,
+         NULL, CAST(NULL AS BIGINT), NULL FROM notification n WHERE n.receivers = '[]'"
+    )
+}
 
-/// How far a clock may have been set back between a notice and what became of it.
+/// The tolerance between the time of a notification and of its pending row, in case the clock was set back.
 const SLACK: TimeDelta = TimeDelta::days(1);
 
-/// Everything that was to be told to somebody, and what became of it, as far as a filter may let it in: of a busy week nearly everything
-/// was handed over, so that whoever asks for the rest begins with what waits or is held back.
+/// Returns the query for notifications and their state. Most notifications are delivered, so a filter for undelivered
+/// ones starts with the pending rows.
 fn statuses_of(filter: &NotificationFilter) -> String {
     let in_outbox = if filter.undelivered { "" } else { IN_OUTBOX };
-    let for_nobody = if filter.receiver.is_some() { "" } else { FOR_NOBODY };
+    let without_receiver = if filter.receiver.is_some() { String::new() } else { without_receiver() };
     let from = match filter.since.filter(|_| filter.undelivered) {
         Some(since) => {
             format!(
-                "FROM telling t CROSS JOIN notice n WHERE n.id = t.notice AND t.since >= {}",
+                "FROM pending_notification t CROSS JOIN notification n WHERE n.id = t.notification AND t.since >= {}",
                 since.checked_sub_signed(SLACK).unwrap_or(since).timestamp_millis()
             )
         }
-        None => "FROM notice n JOIN telling t ON t.notice = n.id".to_owned(),
+        None => "FROM notification n JOIN pending_notification t ON t.notification = n.id".to_owned(),
     };
-    format!("WITH status AS ({in_outbox} {IN_NONE} {from} {for_nobody}) {COLUMNS}")
+    format!("WITH status AS ({in_outbox} {NOT_IN_OUTBOX} {from} {without_receiver}) {COLUMNS}")
 }
 
-const COLUMNS: &str = "SELECT id, alert, kind, at, body ->> '$.rule', body ->> '$.annotations.summary', receiver, state, role, delivery, holder FROM status";
+const COLUMNS: &str = "SELECT id, alert, kind, at, body ->> '$.rule', body ->> '$.annotations.summary', receiver, state, role, delivery, suppressed_by FROM status";
 
 fn notification_statuses(from: &Transaction<'_>, filter: &NotificationFilter) -> Result<Vec<NotificationStatus>, StoreFault> {
     let mut conditions = Conditions::default();
@@ -93,32 +100,32 @@ fn notification_statuses(from: &Transaction<'_>, filter: &NotificationFilter) ->
         let summary: Option<String> = row.get(5)?;
         let id: String = row.get(0)?;
         Ok(NotificationStatus {
-            alert: AlertId::from(row.get::<_, String>(1)?),
-            kind: word("the kind of the notice", &id, &row.get::<_, String>(2)?, NotificationKind::parse)?,
-            at: row.get::<_, Millis>(3)?.0,
-            rule: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
+            alert: AlertId::from(row.get::<String>(1)?),
+            kind: word("the kind of the notification", &id, &row.get::<String>(2)?, NotificationKind::parse)?,
+            at: row.get::<Millis>(3)?.0,
+            rule: row.get::<Option<String>>(4)?.unwrap_or_default(),
             summary: cut_summary(summary.as_deref().unwrap_or_default()),
-            receiver: row.get::<_, Option<String>>(6)?.map(ReceiverName::from),
-            state: word("the state of the notice", &id, &row.get::<_, String>(7)?, NotificationState::parse)?,
+            receiver: row.get::<Option<String>>(6)?.map(ReceiverName::from),
+            state: word("the state of the notification", &id, &row.get::<String>(7)?, NotificationState::parse)?,
             role: row
-                .get::<_, Option<String>>(8)?
-                .map(|role| word("the role of the notice", &id, &role, NotificationRole::parse))
+                .get::<Option<String>>(8)?
+                .map(|role| word("the role of the notification", &id, &role, NotificationRole::parse))
                 .transpose()?,
-            delivery: row.get::<_, Option<i64>>(9)?.map(DeliveryId),
-            holder: row.get(10)?,
+            delivery: row.get::<Option<i64>>(9)?.map(DeliveryId),
+            suppressor: row.get(10)?,
             notice: NotificationId::from(id),
         })
     })
 }
 
-/// The latest of what was to be told of each alert to each receiver, and whether anything of it arrived.
+/// Selects the latest notification of each alert and receiver, and whether any was delivered.
 const RECEIVER_STATUSES: &str =
-    "WITH asked AS (SELECT id, alert, at FROM notice WHERE alert IN (SELECT value FROM json_each(?1))),
+    "WITH notifications AS (SELECT id, alert, at FROM notification WHERE alert IN (SELECT value FROM json_each(?1))),
     status AS (
-        SELECT n.alert, d.receiver, n.at, n.id, v.state FROM asked n JOIN delivery_notice d ON d.notice = n.id
+        SELECT n.alert, d.receiver, n.at, n.id, v.state FROM notifications n JOIN delivery_notification d ON d.notification = n.id
         JOIN delivery v ON v.no = d.delivery_no
         UNION ALL
-        SELECT n.alert, t.receiver, n.at, n.id, t.state FROM asked n JOIN telling t ON t.notice = n.id)
+        SELECT n.alert, t.receiver, n.at, n.id, t.state FROM notifications n JOIN pending_notification t ON t.notification = n.id)
     SELECT alert, receiver, max(CASE WHEN state = 'delivered' THEN 1 ELSE 0 END) OVER whole, state,
            row_number() OVER (PARTITION BY alert, receiver ORDER BY at DESC, id DESC) AS place
     FROM status WINDOW whole AS (PARTITION BY alert, receiver) ORDER BY alert, receiver, place";
@@ -128,11 +135,11 @@ fn receiver_statuses(from: &Transaction<'_>, alerts: &[AlertId]) -> Result<HashM
     let rows = all(&mut statement, [list(alerts.iter().map(AlertId::as_str))], |row| {
         let (alert, state): (String, String) = (row.get(0)?, row.get(3)?);
         let status = ReceiverStatus {
-            receiver: ReceiverName::from(row.get::<_, String>(1)?),
-            was_told: row.get(2)?,
-            state: word("the state of a notice", &alert, &state, NotificationState::parse)?,
+            receiver: ReceiverName::from(row.get::<String>(1)?),
+            was_notified: row.get(2)?,
+            state: word("the state of a notification", &alert, &state, NotificationState::parse)?,
         };
-        Ok((AlertId::from(alert), status, row.get::<_, i64>(4)? == 1))
+        Ok((AlertId::from(alert), status, row.get::<i64>(4)? == 1))
     })?;
     let mut statuses: HashMap<AlertId, Vec<ReceiverStatus>> = HashMap::new();
     for (alert, status, _) in rows.into_iter().filter(|(_, _, is_latest)| *is_latest) {
@@ -144,16 +151,16 @@ fn receiver_statuses(from: &Transaction<'_>, alerts: &[AlertId]) -> Result<HashM
 fn suppressed_counts(from: &Transaction<'_>, since: Timestamp) -> Result<Vec<SuppressedCount>, StoreFault> {
     let mut statement = from.prepare_cached(
         "SELECT receiver, sum(waiting), sum(silenced), sum(inhibited), sum(lately) FROM (
-             SELECT receiver, 1 AS waiting, 0 AS silenced, 0 AS inhibited, 0 AS lately FROM telling WHERE state = 'waiting'
+             SELECT receiver, 1 AS waiting, 0 AS silenced, 0 AS inhibited, 0 AS lately FROM pending_notification WHERE state = 'waiting'
              UNION ALL
-             SELECT receiver, 0, CASE WHEN state = 'silenced' THEN 1 ELSE 0 END, CASE WHEN state = 'inhibited' THEN 1 ELSE 0 END, 0 FROM telling WHERE state <> 'waiting' AND settled = 0
+             SELECT receiver, 0, CASE WHEN state = 'silenced' THEN 1 ELSE 0 END, CASE WHEN state = 'inhibited' THEN 1 ELSE 0 END, 0 FROM pending_notification WHERE state <> 'waiting' AND settled = 0
              UNION ALL
-             SELECT receiver, 0, 0, 0, 1 FROM telling WHERE state <> 'waiting' AND since > ?1)
+             SELECT receiver, 0, 0, 0, 1 FROM pending_notification WHERE state <> 'waiting' AND since > ?1)
          each GROUP BY receiver ORDER BY receiver",
     )?;
     all(&mut statement, [Millis(since)], |row| {
         Ok(SuppressedCount {
-            receiver: ReceiverName::from(row.get::<_, String>(0)?),
+            receiver: ReceiverName::from(row.get::<String>(0)?),
             waiting: counted(row.get(1)?),
             silenced: counted(row.get(2)?),
             inhibited: counted(row.get(3)?),

@@ -1,4 +1,4 @@
-//! What windows over time are summed over: the few records of a token that can lie in one.
+//! The records over which time windows aggregate.
 
 use rusqlite::params;
 
@@ -6,18 +6,18 @@ use super::codec::{Millis, all_of, one_of, word};
 use super::cycle::READ_TOGETHER;
 use super::error::StoreFault;
 use super::rows::{FEED_COLUMNS, feed_state, tracked};
-use super::sql::{Question, Transaction};
+use super::sql::{PendingQuery, Transaction};
 use super::{Store, StoreError, schedule};
 use model::{Endpoint, RecordRange, Resource, Timestamp, TokenId, Tracked, WindowRecords};
 
 impl Store {
-    /// What the windows of tokens are summed over, in the order of `ids`: of each resource no more records than `ranges` wants.
+    /// Returns the records for the windows of each token, in the order of `ids`. Reads only what `ranges` needs.
     pub async fn window_records(&self, ids: Vec<TokenId>, ranges: Vec<RecordRange>) -> Result<Vec<WindowRecords>, StoreError> {
-        self.read("read what windows hold", move |from| window_records(from, &ids, &ranges)).await
+        self.read("read the records of windows", move |from| window_records(from, &ids, &ranges)).await
     }
 }
 
-/// Unlocks that may lie ahead, and those with a linear segment, however long ago it began.
+/// Returns unlocks that may fall into the range, and all with linear unlocks, however long ago they started.
 fn unlocks(schedule: Vec<Tracked>, since: Timestamp, until: Timestamp) -> impl Iterator<Item = Tracked> {
     schedule.into_iter().filter(move |tracked| {
         let has_segments = tracked.record.unlock().is_some_and(|event| event.linear_unlocks.get().is_some());
@@ -25,7 +25,7 @@ fn unlocks(schedule: Vec<Tracked>, since: Timestamp, until: Timestamp) -> impl I
     })
 }
 
-/// What happened in a span of time, and the latest before it.
+/// Selects the records of a range, and the latest record before it.
 const HAPPENED: &str = "SELECT key, body FROM record WHERE token_no = ?1 AND resource = ?4 AND starts_at <= ?3
      AND starts_at >= min(?2, coalesce((SELECT max(starts_at) FROM record
          WHERE token_no = ?1 AND resource = ?4 AND starts_at <= ?3), ?2))";
@@ -34,51 +34,51 @@ fn window_records(from: &Transaction<'_>, ids: &[TokenId], ranges: &[RecordRange
     let mut found = Vec::with_capacity(ids.len());
     for ids in ids.chunks(READ_TOGETHER) {
         let mut number = from.prepare_cached("SELECT no FROM token WHERE id = ?1")?;
-        let numbers = ids.iter().map(|id| number.ask([id.as_str()])).collect::<Result<Vec<_>, _>>()?;
+        let numbers = ids.iter().map(|id| number.send_query([id.as_str()])).collect::<Result<Vec<_>, _>>()?;
         let numbers = numbers.into_iter().map(|number| one_of(number.rows()?, |row| Ok(row.get(0)?)));
         let numbers: Vec<Option<i64>> = numbers.collect::<Result<_, StoreFault>>()?;
-        let asked = numbers.into_iter().map(|no| no.map(|no| ask_token(from, no, ranges)).transpose());
-        for (id, asked) in ids.iter().zip(asked.collect::<Result<Vec<_>, _>>()?) {
+        let queried = numbers.into_iter().map(|no| no.map(|no| query_token(from, no, ranges)).transpose());
+        for (id, queried) in ids.iter().zip(queried.collect::<Result<Vec<_>, _>>()?) {
             let nothing = WindowRecords { feeds: Vec::new(), records: Vec::new() };
-            found.push(asked.map_or(Ok(nothing), |(feeds, records)| read_token(id, feeds, records, ranges))?);
+            found.push(queried.map_or(Ok(nothing), |(feeds, records)| read_token(id, feeds, records, ranges))?);
         }
     }
     Ok(found)
 }
 
-/// Asks for the feeds of a token, and for the records in each range; of unlocks for the schedule.
-fn ask_token<'a>(
+/// Sends the queries for a token's feeds, and for its records in each range. Unlocks come from the packed schedule.
+fn query_token<'a>(
     from: &Transaction<'a>,
     no: i64,
     ranges: &[RecordRange],
-) -> Result<(Question<'a>, Vec<Question<'a>>), StoreFault> {
+) -> Result<(PendingQuery<'a>, Vec<PendingQuery<'a>>), StoreFault> {
     let sql = format!("SELECT f.endpoint, {FEED_COLUMNS} FROM feed f WHERE f.token_no = ?1 ORDER BY f.no");
-    let feeds = from.prepare_cached(&sql)?.ask([no])?;
+    let feeds = from.prepare_cached(&sql)?.send_query([no])?;
     let records = ranges.iter().map(|RecordRange { resource, since, until }| match resource {
-        Resource::Unlock => from.prepare_cached(schedule::OF_TOKEN)?.ask([no]),
-        _ => from.prepare_cached(HAPPENED)?.ask(params![no, Millis(*since), Millis(*until), resource.as_str()]),
+        Resource::Unlock => from.prepare_cached(schedule::OF_TOKEN)?.send_query([no]),
+        _ => from.prepare_cached(HAPPENED)?.send_query(params![no, Millis(*since), Millis(*until), resource.as_str()]),
     });
     Ok((feeds, records.collect::<Result<_, _>>()?))
 }
 
 fn read_token(
     id: &TokenId,
-    feeds: Question<'_>,
-    records: Vec<Question<'_>>,
+    feeds: PendingQuery<'_>,
+    records: Vec<PendingQuery<'_>>,
     ranges: &[RecordRange],
 ) -> Result<WindowRecords, StoreFault> {
     let feeds = all_of(feeds.rows()?, |row| {
-        let endpoint = word("the endpoint of a feed", id.as_str(), &row.get::<_, String>(0)?, Endpoint::parse)?;
+        let endpoint = word("the endpoint of a feed", id.as_str(), &row.get::<String>(0)?, Endpoint::parse)?;
         Ok((endpoint, feed_state(row, 1, id.as_str())?))
     })?;
     let mut found = WindowRecords { feeds, records: Vec::new() };
-    for (RecordRange { resource, since, until }, asked) in ranges.iter().zip(records) {
+    for (RecordRange { resource, since, until }, queried) in ranges.iter().zip(records) {
         if *resource == Resource::Unlock {
-            let schedule = one_of(asked.rows()?, |row| schedule::read(row, id.as_str()))?.unwrap_or_default();
+            let schedule = one_of(queried.rows()?, |row| schedule::read(row, id.as_str()))?.unwrap_or_default();
             found.records.extend(unlocks(schedule, *since, *until));
             continue;
         }
-        found.records.extend(all_of(asked.rows()?, |row| tracked(row, 0, *resource, id.as_str()))?);
+        found.records.extend(all_of(queried.rows()?, |row| tracked(row, 0, *resource, id.as_str()))?);
     }
     Ok(found)
 }

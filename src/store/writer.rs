@@ -1,7 +1,8 @@
-//! The one writer, on a thread of its own that may block.
+//! The single writer, on a separate thread that may block.
 //!
-//! Every write is one transaction on the one writer, so that no write ever waits for another of this process and none
-//! fails half way for a lock. A panic inside an operation undoes its transaction and is answered as an error; the thread lives on.
+//! Every write is one transaction on this thread, so that writes of one process never wait for each other and never
+//! fail halfway because of a lock. A panic in an operation rolls back its transaction and is returned as an error; the
+//! thread continues.
 
 use std::any::Any;
 use std::fs::File;
@@ -11,14 +12,14 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::error::{StoreError, StoreFault};
+use super::error::{ErrorKind, StoreError, StoreFault};
 use super::sql::{Connection, Transaction};
 use model::BoxFuture;
 
-/// Operations that may wait for the writer; whoever comes later waits outside, holding its own values.
+/// The number of queued operations. Further callers wait.
 const WRITER_QUEUE: usize = 64;
 
-/// What an operation answers. Its type is put aside between the caller and the connection, so that what lies there is compiled once.
+/// The type-erased result of an operation, so that the code below is compiled once.
 pub(super) type AnyValue = Box<dyn Any + Send>;
 
 type Write = Box<dyn FnOnce(&mut Connection) -> Result<AnyValue, StoreFault> + Send>;
@@ -36,45 +37,42 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Takes the connection, and the lock that it keeps until the connection is closed.
+    /// Starts the thread. It keeps `lock` until the connection is closed.
     pub(super) fn start(connection: Connection, lock: Option<File>, path: Arc<Path>) -> Result<Self, StoreError> {
         let (commands, inbox) = mpsc::channel(WRITER_QUEUE);
-        std::thread::Builder::new().name("store-writer".into()).spawn(move || write_loop(connection, lock, inbox)).map_err(
-            |source| StoreError::Unreachable {
-                doing: "start the writer thread",
-                path: path.to_path_buf(),
-                source: Box::new(source),
-            },
-        )?;
+        std::thread::Builder::new()
+            .name("store-writer".into())
+            .spawn(move || write_loop(connection, lock, inbox))
+            .map_err(|source| StoreError::new(ErrorKind::Other, "start the writer thread", &path, "").with_source(source))?;
         Ok(Self { commands, path })
     }
 
-    /// Runs `run` on the connection, outside any transaction.
+    /// Runs `run` on the connection, outside of a transaction.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         doing: &'static str,
         run: impl FnOnce(&mut Connection) -> Result<T, StoreFault> + Send + 'static,
     ) -> Result<T, StoreError> {
         let value = self.run_any(doing, Box::new(move |connection| Ok(Box::new(run(connection)?)))).await?;
-        value.downcast().map(|value| *value).map_err(|_| StoreError::Closed { doing })
+        value.downcast().map(|value| *value).map_err(|_| StoreError::closed(doing))
     }
 
     fn run_any(&self, doing: &'static str, run: Write) -> BoxFuture<'_, Result<AnyValue, StoreError>> {
         Box::pin(async move {
-            let (reply, answer) = oneshot::channel();
+            let (reply, response) = oneshot::channel();
             let path = self.path.clone();
             let job: Job = Box::new(move |connection| {
                 let result = contain(doing, &path, || run(connection));
-                connection.undo_leftovers();
-                // Whoever asked may have gone; what was done stays done.
+                connection.rollback_leftovers();
+                // The caller may be gone; the write stays done.
                 let _ = reply.send(result);
             });
-            self.commands.send(WriterCommand::Run(job)).await.map_err(|_| StoreError::Closed { doing })?;
-            answer.await.map_err(|_| StoreError::Closed { doing })?
+            self.commands.send(WriterCommand::Run(job)).await.map_err(|_| StoreError::closed(doing))?;
+            response.await.map_err(|_| StoreError::closed(doing))?
         })
     }
 
-    /// Runs `run` in one transaction that writes, which is committed if it succeeds and undone if not; `is_fenced` as in
+    /// Runs `run` in one write transaction, which is rolled back if it fails. For `is_fenced`, see
     /// [`Connection::write`].
     pub(super) async fn transact<T: Send + 'static>(
         &self,
@@ -85,16 +83,16 @@ impl Writer {
         self.run(doing, move |connection| connection.write(is_fenced, run)).await
     }
 
-    /// Ends the thread after what is queued, with the WAL moved into the database.
+    /// Finishes queued writes, checkpoints the WAL, and ends the thread.
     pub(super) async fn close(&self) -> Result<(), StoreError> {
         let doing = "close the store";
-        let (reply, answer) = oneshot::channel();
+        let (reply, response) = oneshot::channel();
         if self.commands.send(WriterCommand::Close(reply)).await.is_err() {
             return Ok(());
         }
-        match answer.await {
+        match response.await {
             Ok(result) => result.map_err(|fault| fault.during(doing, &self.path)),
-            // Somebody else's close was first.
+            // Another call closed the writer first.
             Err(_) => Ok(()),
         }
     }
@@ -112,13 +110,14 @@ fn write_loop(mut connection: Connection, lock: Option<File>, mut inbox: mpsc::R
             }
         }
     }
-    // Nobody asked to close: the last handle is gone. The lock goes after the connection, so that no second owner comes too early.
+    // The last handle was dropped. Release the lock after closing the connection, so that a new owner cannot start too
+    // early.
     drop(connection);
     drop(lock);
 }
 
-/// Closes a connection; that to a file after its WAL was moved into the database. Another process that reads may hinder that; then it
-/// stays, and nothing is lost.
+/// Checkpoints the WAL of a file and closes the connection. A process that reads can prevent the checkpoint; then the
+/// WAL stays, and nothing is lost.
 fn close(connection: Connection) -> Result<(), StoreFault> {
     let Connection::Sqlite(connection) = connection else { return Ok(()) };
     let moved = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(StoreFault::from);
@@ -126,7 +125,7 @@ fn close(connection: Connection) -> Result<(), StoreFault> {
     moved.and(closed)
 }
 
-/// Runs an operation, with its faults named and its panics answered.
+/// Runs an operation. Adds context to its error, and turns a panic into an error.
 pub(super) fn contain<T>(doing: &'static str, path: &Path, run: impl FnOnce() -> Result<T, StoreFault>) -> Result<T, StoreError> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => result.map_err(|fault| fault.during(doing, path)),
@@ -136,7 +135,8 @@ pub(super) fn contain<T>(doing: &'static str, path: &Path, run: impl FnOnce() ->
                 .map(|text| (*text).to_owned())
                 .or_else(|| payload.downcast_ref::<String>().cloned())
                 .unwrap_or_else(|| "no message".to_owned());
-            Err(StoreError::Panicked { doing, message })
+            let reason = format!("internal error ({message}); nothing was written");
+            Err(StoreError::new(ErrorKind::Panicked, doing, path, reason))
         }
     }
 }

@@ -1,9 +1,9 @@
-//! What rules would have sent: history through the real diff, evaluation, routes, grouping, silences and templates.
+//! Backtest: the messages that rules would have sent, from history and the real diff, evaluation, routes, grouping, and silences.
 //!
-//! The cast: [`History`] is what a source said and when; [`run`] plays it through [`crate::simulate`] and keeps in a [`BacktestRun`]
-//! what was decided to be told (a [`BacktestNotification`]), the [`BacktestMessage`]s that were made of it, and what was held back
-//! ([`UndeliveredNotification`]); [`BacktestSummary`] counts them per rule, receiver and week; [`compare`] holds two runs against
-//! each other; `html` draws a report.
+//! [`History`] contains the responses of the source over time. [`run`] replays it through [`crate::simulate`] and returns a
+//! [`BacktestRun`]: the notifications ([`BacktestNotification`]), the messages made from them ([`BacktestMessage`]), and the
+//! notifications that were not delivered ([`UndeliveredNotification`]). [`BacktestSummary`] counts them by rule, receiver, and
+//! week. [`compare`] compares two runs, and `html` renders a report.
 
 mod history;
 mod html;
@@ -20,52 +20,50 @@ use serde::{Serialize, Serializer};
 
 use crate::simulate::{DeliverySetup, Pace, Sent, Simulation};
 use engine::route::RouteTree;
-use model::{BatchKind, Labels, Notification, NotificationId, Resource, Suppressor, Timestamp, Watch, format};
+use model::{BatchKind, Labels, Notification, NotificationId, Resource, Suppressor, Timestamp, Watch, phrase};
 use rules::RuleSet;
 
 pub use history::{History, HistoryError};
 pub use html::page;
 pub use summary::{BacktestSummary, TallyRow};
 
-/// What is kept of one run, notifications and messages each; more are counted. A rule that sends more is understood long before.
+/// The maximum number of notifications, and of messages, that a run stores. Further ones are only counted.
 const MAX_MESSAGES: usize = 200_000;
 
-/// By what history is judged.
+/// The rules and settings of a backtest.
 #[derive(Clone, Copy, Debug)]
 pub struct BacktestSetup<'a> {
     pub rules: &'a RuleSet,
     pub routes: &'a RouteTree,
     /// Limits, digests and silences.
     pub delivery: &'a DeliverySetup,
-    /// Groups, and which tokens are looked at.
+    /// The watched tokens and their groups.
     pub watch: &'a Watch,
-    /// Proof of removals, and how often conditions that read the clock are looked at.
+    /// The confirmations that prove a removal, and the interval between evaluations of conditions that read the clock.
     pub pace: Pace,
 }
 
-/// Something that was decided to be told of an alert, to each of its receivers.
+/// A notification about an alert, for all its receivers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BacktestNotification {
-    /// The same in two runs where the same rule tells the same of the same alert.
+    /// Equal in two runs for the same notification of the same rule.
     pub id: NotificationId,
-    /// The alert that it tells of.
+    /// The id of the alert.
     pub alert: String,
-    /// When it was decided.
     pub at: Timestamp,
-    /// `alert` name of the rule.
+    /// The `alert` name of the rule.
     pub rule: String,
-    /// Slug.
+    /// The slug of the token.
     pub token: Option<String>,
     pub symbol: Option<String>,
     pub resource: Option<Resource>,
     /// `alert.firing`, …
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// Why then: `lead 7d`, `rescheduled`, …
+    /// The reason for the time of the notification: `lead 7d`, `rescheduled`, …
     pub reason: String,
     pub labels: Labels,
-    /// To whom it was to be told.
     pub receivers: Vec<String>,
     pub summary: String,
     pub description: Option<String>,
@@ -92,83 +90,81 @@ impl BacktestNotification {
         }
     }
 
-    /// Whether it tells the end of its alert.
+    /// Returns `true` if the notification reports that the alert was resolved.
     pub fn is_end(&self) -> bool {
         self.kind == "alert.resolved"
     }
 }
 
-/// A message that one receiver would have got.
+/// A message to one receiver.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BacktestMessage {
-    /// When.
     pub at: Timestamp,
-    /// Who.
     pub receiver: String,
-    /// How it came to be: one alert by itself, a group, many that were put together, a summary above the hour's limit, a digest.
-    #[serde(serialize_with = "word_of")]
+    /// Whether the message is about one alert, a group, a storm batch, a summary above the hourly limit, or a digest.
+    #[serde(serialize_with = "serialize_shape")]
     pub shape: BatchKind,
-    /// Its group, where a route makes one.
+    /// `None` if no route groups the alert.
     pub group_key: Option<String>,
-    /// Why many were put into one message.
+    /// The reason for a batch or summary.
     pub note: Option<String>,
     #[serde(rename = "alerts")]
-    pub told: Vec<Arc<BacktestNotification>>,
-    /// What it counts without telling it.
-    #[serde(serialize_with = "count_of")]
+    pub notified: Vec<Arc<BacktestNotification>>,
+    /// Notifications that the message only counts.
+    #[serde(serialize_with = "serialize_count")]
     pub counted: Vec<Arc<BacktestNotification>>,
-    /// What something later of the same alert in it stands for.
-    #[serde(serialize_with = "count_of")]
+    /// Notifications replaced by a later one of the same alert in the message.
+    #[serde(serialize_with = "serialize_count")]
     pub merged: Vec<Arc<BacktestNotification>>,
-    /// Alerts of its group that were told before and still fired.
-    pub told_before: u32,
+    /// The number of alerts of the group that were sent before and still fire.
+    pub notified_before: u32,
 }
 
-fn word_of<S: Serializer>(shape: &BatchKind, to: S) -> Result<S::Ok, S::Error> {
+fn serialize_shape<S: Serializer>(shape: &BatchKind, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(shape.as_str())
 }
 
-fn count_of<S: Serializer>(notifications: &[Arc<BacktestNotification>], to: S) -> Result<S::Ok, S::Error> {
+fn serialize_count<S: Serializer>(notifications: &[Arc<BacktestNotification>], to: S) -> Result<S::Ok, S::Error> {
     to.serialize_u64(notifications.len() as u64)
 }
 
 impl BacktestMessage {
-    /// Everything that it stands for: told, counted and merged.
+    /// Returns all notifications that the message covers: listed, counted, and merged.
     pub fn all(&self) -> impl Iterator<Item = &Arc<BacktestNotification>> {
-        self.told.iter().chain(&self.counted).chain(&self.merged)
+        self.notified.iter().chain(&self.counted).chain(&self.merged)
     }
 
-    /// What it says in one line.
+    /// Returns the title of the message, on one line.
     pub fn title(&self) -> String {
-        let more = (self.told.len() + self.counted.len()).saturating_sub(1);
-        match self.told.first() {
+        let more = (self.notified.len() + self.counted.len()).saturating_sub(1);
+        match self.notified.first() {
             Some(first) if more > 0 => format!("{} (and {more} more)", first.summary),
             Some(first) => first.summary.clone(),
-            None => format::count(self.counted.len(), "alert"),
+            None => phrase::count(self.counted.len(), "alert"),
         }
     }
 
-    /// Whether another message says the same at the same time, to whomever.
-    pub fn says_as(&self, other: &Self) -> bool {
+    /// Returns `true` if both messages have the same time and content, to any receiver.
+    pub fn has_same_content(&self, other: &Self) -> bool {
         let words = |message: &Self| (message.at, message.shape, message.group_key.clone(), message.counted.len());
         let alike = |a: &Arc<BacktestNotification>, b: &Arc<BacktestNotification>| {
             Arc::ptr_eq(a, b) || (&a.id, &a.summary, &a.description, &a.labels) == (&b.id, &b.summary, &b.description, &b.labels)
         };
         words(self) == words(other)
-            && self.told.len() == other.told.len()
-            && self.told.iter().zip(&other.told).all(|(a, b)| alike(a, b))
+            && self.notified.len() == other.notified.len()
+            && self.notified.iter().zip(&other.notified).all(|(a, b)| alike(a, b))
     }
 }
 
-/// Messages that follow each other and say the same to several receivers, as one, with all their receivers.
+/// Joins messages with the same time and content, and returns each with all its receivers.
 pub fn joint_messages(messages: &[BacktestMessage]) -> impl Iterator<Item = (&BacktestMessage, Vec<&str>)> {
-    // What one pass makes comes receiver by receiver: of one instant, the same may stand apart.
+    // A dispatch pass writes messages by receiver, so equal messages may not be adjacent.
     messages.chunk_by(|a, b| a.at == b.at).flat_map(|instant| {
         let mut joint_messages: Vec<(&BacktestMessage, Vec<&str>)> = Vec::new();
         for message in instant {
-            // Many at once are told in few messages; a look back over some is enough.
-            match joint_messages.iter_mut().rev().take(64).find(|(letter, _)| letter.says_as(message)) {
+            // A burst consists of few messages, so it is enough to search a limited number.
+            match joint_messages.iter_mut().rev().take(64).find(|(letter, _)| letter.has_same_content(message)) {
                 Some((_, receivers)) => receivers.push(&message.receiver),
                 None => joint_messages.push((message, vec![&message.receiver])),
             }
@@ -177,65 +173,65 @@ pub fn joint_messages(messages: &[BacktestMessage]) -> impl Iterator<Item = (&Ba
     })
 }
 
-/// Something that was decided to be told to somebody, and was not.
+/// A notification that was not delivered to a receiver.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UndeliveredNotification {
-    /// What.
     #[serde(rename = "telling")]
     pub notification: Arc<BacktestNotification>,
-    /// To whom; none where no route takes it, or the rule's `limit` left it out.
+    /// `None` if no route matches the alert, or if the rule's `limit` excluded it.
     pub receiver: Option<String>,
-    /// `silenced`, `inhibited`, `acknowledged`; `waiting` where the run ended before its message was made; `nobody`; `limited`.
+    /// `silenced`, `inhibited`, `acknowledged`, `nobody` (no route matches), `limited`, or `waiting` (the run ended before a
+    /// message was made).
     pub state: &'static str,
-    /// The silence or the alert that held it back.
-    pub holder: Option<String>,
+    /// The id of the silence or alert that suppressed the notification.
+    #[serde(rename = "suppressedBy")]
+    pub suppressor: Option<String>,
 }
 
 #[derive(Clone, Debug)]
 pub struct BacktestRun {
-    /// First instant.
     pub from: Timestamp,
-    /// Last instant.
+    /// The end of the run, which is earlier than requested if the run was stopped.
     pub to: Timestamp,
     pub tokens: usize,
-    /// What the diff told.
+    /// The number of changes that the diff reported.
     pub changes: u64,
-    /// What was decided to be told, in order; digests and what is told again stand in the messages alone.
+    /// In the order of evaluation. Digests and reminders are only in `messages`.
     pub notifications: Vec<Arc<BacktestNotification>>,
     pub messages: Vec<BacktestMessage>,
-    /// What was not told, in the order in which it was decided.
+    /// In the order of evaluation.
     pub undelivered: Vec<UndeliveredNotification>,
-    /// Notifications and messages beyond a bound, which are only counted.
+    /// The number of notifications and messages above the limit, which are not stored.
     pub uncounted: u64,
-    /// `alert` names of all rules, in the order of their files.
+    /// The `alert` names of all rules, in the order of the files.
     pub rules: Vec<String>,
-    /// Rules with a template that failed, with the first error of each.
+    /// The rules whose templates failed, each with its first error.
     pub template_errors: Vec<(String, String)>,
 }
 
-/// Plays `history` from `from` to `to`. `heard` is told now and then how far it has come, from 0 to 1.
+/// Replays `history` from `from` to `to`. `received` is called regularly with the progress, from 0 to 1.
 pub fn run(
     history: &History,
     setup: &BacktestSetup<'_>,
     from: Timestamp,
     to: Timestamp,
-    mut heard: impl FnMut(f64),
+    mut received: impl FnMut(f64),
 ) -> BacktestRun {
     run_within(history, setup, (from, to), MAX_MESSAGES, |done| {
-        heard(done);
+        received(done);
         ControlFlow::Continue(())
     })
 }
 
-/// As [`run`] over a span, with at most so many notifications and messages kept, and no further than `heard` lets it come. A run that
-/// was broken off ends where it was, and says so in [`BacktestRun::to`].
+/// Like [`run`], but stores at most `most` notifications and messages, and stops if `received` breaks. [`BacktestRun::to`] is then
+/// the time of the stop.
 pub fn run_within(
     history: &History,
     setup: &BacktestSetup<'_>,
     (from, to): (Timestamp, Timestamp),
     most: usize,
-    mut heard: impl FnMut(f64) -> ControlFlow<()>,
+    mut received: impl FnMut(f64) -> ControlFlow<()>,
 ) -> BacktestRun {
     let mut simulation =
         Simulation::new(setup.rules, setup.routes, setup.watch, setup.pace, from).with_delivery(setup.delivery.clone());
@@ -253,9 +249,9 @@ pub fn run_within(
     };
     let mut known: HashMap<NotificationId, Arc<BacktestNotification>> = HashMap::new();
     let whole = seconds(to - from).max(1.0);
-    history.play(&mut simulation, to, |simulation| {
+    history.replay(&mut simulation, to, |simulation| {
         run.changes += simulation.take_changes().len() as u64;
-        for notification in simulation.take_told() {
+        for notification in simulation.take_notified() {
             if run.notifications.len() >= most {
                 run.uncounted += 1;
                 continue;
@@ -266,19 +262,19 @@ pub fn run_within(
                     notification: notification.clone(),
                     receiver: None,
                     state: "nobody",
-                    holder: None,
+                    suppressor: None,
                 });
             }
             known.insert(notification.id.clone(), notification.clone());
             run.notifications.push(notification);
         }
-        for notification in simulation.take_left_out() {
+        for notification in simulation.take_omitted() {
             if run.undelivered.len() >= most {
                 run.uncounted += 1;
                 continue;
             }
             let notification = Arc::new(BacktestNotification::of(&notification));
-            run.undelivered.push(UndeliveredNotification { notification, receiver: None, state: "limited", holder: None });
+            run.undelivered.push(UndeliveredNotification { notification, receiver: None, state: "limited", suppressor: None });
         }
         for sent in simulation.take_sent() {
             if run.messages.len() >= most {
@@ -287,16 +283,16 @@ pub fn run_within(
             }
             run.messages.push(message(sent, &mut known));
         }
-        heard((seconds(simulation.now() - from) / whole).clamp(0.0, 1.0))
+        received((seconds(simulation.now() - from) / whole).clamp(0.0, 1.0))
     });
     run.to = simulation.now().min(to);
     run.undelivered.extend(simulation.undelivered().into_iter().filter_map(|undelivered| {
         let notification = known.get(&undelivered.notice)?.clone();
-        let (state, holder) = match undelivered.by {
+        let (state, suppressor) = match undelivered.by {
             Some(held) => (held.by.as_str(), (held.by != Suppressor::Ack).then_some(held.id)),
             None => ("waiting", None),
         };
-        Some(UndeliveredNotification { notification, receiver: Some(undelivered.receiver.to_string()), state, holder })
+        Some(UndeliveredNotification { notification, receiver: Some(undelivered.receiver.to_string()), state, suppressor })
     }));
     run.undelivered.sort_by_key(|undelivered| undelivered.notification.at);
     run.template_errors = simulation.template_errors().iter().map(|(rule, error)| (rule.to_string(), error.clone())).collect();
@@ -306,7 +302,7 @@ pub fn run_within(
 fn message(sent: Sent, known: &mut HashMap<NotificationId, Arc<BacktestNotification>>) -> BacktestMessage {
     let mut of = |notifications: Vec<Arc<Notification>>| -> Vec<Arc<BacktestNotification>> {
         let notifications = notifications.iter().map(|notification| {
-            // A digest, or what is told again: it was made on the way.
+            // Digests and reminders are created by the dispatcher, so they are not known yet.
             known.entry(notification.id.clone()).or_insert_with(|| Arc::new(BacktestNotification::of(notification))).clone()
         });
         notifications.collect()
@@ -314,11 +310,11 @@ fn message(sent: Sent, known: &mut HashMap<NotificationId, Arc<BacktestNotificat
     BacktestMessage {
         at: sent.at,
         receiver: sent.receiver.to_string(),
-        shape: sent.bundle.shape,
-        group_key: sent.bundle.group_key,
-        note: sent.bundle.note,
-        told_before: sent.bundle.told_before,
-        told: of(sent.told),
+        shape: sent.batch.shape,
+        group_key: sent.batch.group_key,
+        note: sent.batch.note,
+        notified_before: sent.batch.notified_before,
+        notified: of(sent.notified),
         counted: of(sent.counted),
         merged: of(sent.merged),
     }
@@ -329,22 +325,22 @@ fn seconds(span: TimeDelta) -> f64 {
     span.num_seconds() as f64
 }
 
-/// What another set of rules would change.
+/// The messages that another set of rules would change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BacktestComparison {
-    /// What only the other rules would send.
+    /// Messages that only the other rules send.
     pub gained: Vec<BacktestMessage>,
-    /// What only these rules send.
+    /// Messages that only the current rules send.
     pub lost: Vec<BacktestMessage>,
-    /// What both send, at another time, with other words or labels, or with more or fewer alerts in it: as it is, as it would be.
+    /// Messages that both send, but with another time, text, label, or number of alerts: `(current, other)`.
     pub changed: Vec<(BacktestMessage, BacktestMessage)>,
-    /// What both send alike.
+    /// The number of messages that both send unchanged.
     pub same: u32,
 }
 
-/// Holds what the rules at work send against what other rules would send. Two messages to one receiver are the same one where they
-/// tell the same of an alert.
+/// Compares a run of the current rules with a run of other rules. Two messages to the same receiver correspond if they share a
+/// notification.
 pub fn compare(now: &BacktestRun, other: &BacktestRun) -> BacktestComparison {
     let mut comparison = BacktestComparison::default();
     let mut places: HashMap<(&str, &NotificationId), usize> = HashMap::new();
@@ -364,7 +360,7 @@ pub fn compare(now: &BacktestRun, other: &BacktestRun) -> BacktestComparison {
         if let Some(taken) = is_taken.get_mut(index) {
             *taken = true;
         }
-        if was.says_as(message) {
+        if was.has_same_content(message) {
             comparison.same += 1;
         } else {
             comparison.changed.push((was.clone(), message.clone()));
@@ -375,21 +371,21 @@ pub fn compare(now: &BacktestRun, other: &BacktestRun) -> BacktestComparison {
     comparison
 }
 
-/// A message beside another: what of it the other does not tell, as `(what is gone, what is new)`.
+/// Returns the notifications that only one of two corresponding messages lists: `(only in was, only in is)`.
 pub fn difference<'m>(
     was: &'m BacktestMessage,
     is: &'m BacktestMessage,
 ) -> (Vec<&'m BacktestNotification>, Vec<&'m BacktestNotification>) {
     let only = |of: &'m BacktestMessage, without: &BacktestMessage| {
         let ids: BTreeMap<&NotificationId, &BacktestNotification> =
-            without.told.iter().map(|notification| (&notification.id, &**notification)).collect();
+            without.notified.iter().map(|notification| (&notification.id, &**notification)).collect();
         let is_other = |notification: &&'m BacktestNotification| {
             ids.get(&notification.id).is_none_or(|other| {
                 (&other.summary, &other.description, &other.labels)
                     != (&notification.summary, &notification.description, &notification.labels)
             })
         };
-        of.told.iter().map(|notification| &**notification).filter(is_other).collect::<Vec<_>>()
+        of.notified.iter().map(|notification| &**notification).filter(is_other).collect::<Vec<_>>()
     };
     (only(was, is), only(is, was))
 }

@@ -1,16 +1,13 @@
-//! Rules tried out in memory, before anybody is notified: rule tests and backtests.
+//! Runs rules in memory, without notifying anyone: rule tests and backtests.
 //!
-//! The cast: [`simulate`] is the path of the daemon over a clock that is moved by hand; [`ruletest`] plays what a test file says and
-//! holds it against what the file expects; [`backtest`] plays a history and reports what the rules would have sent.
+//! [`simulate`] runs the daemon's pipeline on a simulated clock. [`ruletest`] runs the tests of a test file and compares the
+//! results with its expectations. [`backtest`] replays a history and reports the messages that the rules would have sent.
 //!
-//! The path: what a source said, and when, goes into the simulation answer by answer; the clock moves on, and what was told and sent is
-//! taken out again and compared, counted or drawn.
-//!
-//! Promise: no network, no database, no clock of the system; the same input gives the same result. Files are read where they are named.
+//! Guarantee: no network, no database, and no system clock. The same input gives the same result. Only the named files are read.
 //!
 //! ```
 //! use cliffwatch_tools::ruletest::{TestSetup, run_text};
-//! use model::{config::{Config, DEFAULTS}, diagnostic::SourceText};
+//! use model::{config::Config, diagnostic::SourceText};
 //!
 //! let folder = tempfile::tempdir()?;
 //! let rules = r#"
@@ -34,7 +31,7 @@
 //!     alert = [{ rule = "BigCliff", token = "aptos", type = "firing", at = 2026-03-13T00:00:00Z }]
 //! "#;
 //! let source = SourceText { file: folder.path().join("test.toml"), text: test.into() };
-//! let config: Config = toml::from_str(DEFAULTS)?;
+//! let config = Config::default();
 //! let outcomes = run_text(source, &TestSetup { config: &config, base_dir: folder.path(), only: None });
 //! assert!(outcomes.iter().all(|outcome| outcome.is_passed()), "{outcomes:?}");
 //! # Ok::<(), Box<dyn std::error::Error>>(())

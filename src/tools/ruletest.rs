@@ -1,11 +1,11 @@
-//! Rule tests: files beside the rules that say what is given, when, and what is to be told of it.
+//! Rule tests: files next to the rules that define responses of the source and the expected notifications.
 //!
-//! The cast: `file` reads a test file, `source` is what the API would say, [`crate::simulate`] is the real path of the daemon over a
-//! clock that the test moves, `compare` holds what was told against what was expected, [`report`] tells a person or a build server.
+//! `file` parses a test file, `source` makes the responses, [`crate::simulate`] runs the daemon's pipeline on the clock of the
+//! test, `compare` compares the results with the expectations, and [`report`] formats the outcome for people and build servers.
 //!
-//! A test is complete: between two expectations everything that is told must be expected, so that a rule that says too much fails as
-//! one that says too little. Labels, receivers and final texts are those that a message would have. Where a test asks for messages,
-//! these are what receivers would get: grouped, silenced, inhibited and muted. No network, no database, no clock.
+//! A test is complete: every notification between two expectations must be expected, so both unexpected and missing notifications
+//! fail it. Labels, receivers, and texts are final, as in a message. If a test expects messages, routes, groups, silences,
+//! inhibitions, and mute intervals apply. No network, no database, no system clock.
 
 mod compare;
 mod file;
@@ -29,54 +29,54 @@ use engine::pipeline::DispatchPolicy;
 use engine::route::{RouteTree, Sections};
 use model::config::{self, Config};
 use model::file_kind::open_regular;
-use model::{Diagnostic, Notification, Resource, SourceText, Timestamp, TokenId, Watch, diagnostic};
+use model::{Diagnostic, Notification, Resource, SourceText, Timestamp, TokenId, Watch, diagnostic, phrase};
 use rules::{self, RuleSet};
 
 use compare::AlertDifferences;
 use file::{Expectation, ExpectedAlert, TestCase, TestFile, TestInput, folder_of, instant, line_of};
-use source::{SourceAnswer, TestSource};
+use source::{SourceResponse, TestSource};
 
-/// Largest test file, bytes.
+/// The maximum size of a test file, in bytes.
 const MAX_FILE: u64 = 4 << 20;
-/// Test files of one run.
-const MAX_FILES: usize = 1_000;
+/// The maximum number of test files in a run.
+const MAX_TEST_FILES: usize = 1_000;
 
-/// As the daemon evaluates: each minute.
+/// Returns the timing of the daemon, which evaluates every minute.
 fn pace() -> Pace {
-    Pace { look_every: TimeDelta::minutes(1), ..Pace::default() }
+    Pace { evaluate_every: TimeDelta::minutes(1), ..Pace::default() }
 }
 
-/// What tests run against where their file does not say it.
+/// The defaults of tests whose file does not define its own.
 #[derive(Clone, Copy, Debug)]
 pub struct TestSetup<'a> {
-    /// Rules, receivers, routes and groups.
+    /// The source of rules, receivers, routes, and groups.
     pub config: &'a Config,
-    /// Where its relative paths begin.
+    /// The folder of its relative paths.
     pub base_dir: &'a Path,
-    /// Only tests whose name contains this.
+    /// Runs only tests whose name contains this text.
     pub only: Option<&'a str>,
 }
 
 #[derive(Clone, Debug)]
 pub struct TestOutcome {
     pub file: PathBuf,
-    /// The line where the test begins, from 1.
+    /// The first line of the test, from 1.
     pub line: usize,
-    /// Its name; for what is wrong with a file as a whole, the file's.
+    /// The name of the test, or a fixed text for a problem of the whole file.
     pub name: String,
     pub took: Duration,
-    /// What is not as expected; empty where it passed.
+    /// Empty if the test passed.
     pub failures: Vec<TestFailure>,
 }
 
-/// Something that is not as expected.
+/// A difference from an expectation, or an error.
 #[derive(Clone, Debug)]
 pub struct TestFailure {
     /// The line of the expectation or input, from 1.
     pub line: usize,
-    /// Which one, in a few words.
+    /// A short description of the expectation or input.
     pub place: String,
-    /// What differs, ready to be printed.
+    /// The differences, ready to print.
     pub lines: Vec<String>,
 }
 
@@ -86,7 +86,7 @@ impl TestOutcome {
     }
 }
 
-/// Test files beside the rules of a config: `tests/*.toml` in each folder that `[rules] paths` names.
+/// Returns the test files of a config: `tests/*.toml` in each folder that `[rules] paths` names.
 pub fn files_beside(config: &Config, base_dir: &Path) -> Vec<PathBuf> {
     let mut patterns: Vec<String> = config
         .rules
@@ -99,16 +99,16 @@ pub fn files_beside(config: &Config, base_dir: &Path) -> Vec<PathBuf> {
         .collect();
     patterns.sort();
     patterns.dedup();
-    // No tests is no mistake, so what is said of patterns that match nothing is left aside.
+    // Tests are optional, so ignore warnings about patterns without matches.
     rules::read_files(&patterns, base_dir).files.into_iter().map(|source| source.file).collect()
 }
 
-/// Runs the tests of `files`, in their order. `heard` gets each outcome as it comes.
-pub fn run(files: &[PathBuf], setup: &TestSetup<'_>, mut heard: impl FnMut(&TestOutcome)) -> Vec<TestOutcome> {
+/// Runs the tests of `files` in order. `report` is called with each outcome.
+pub fn run(files: &[PathBuf], setup: &TestSetup<'_>, mut report: impl FnMut(&TestOutcome)) -> Vec<TestOutcome> {
     let mut outcomes = Vec::new();
-    for path in files.iter().take(MAX_FILES) {
+    for path in files.iter().take(MAX_TEST_FILES) {
         for outcome in run_file(path, setup) {
-            heard(&outcome);
+            report(&outcome);
             outcomes.push(outcome);
         }
     }
@@ -118,34 +118,34 @@ pub fn run(files: &[PathBuf], setup: &TestSetup<'_>, mut heard: impl FnMut(&Test
 fn run_file(path: &Path, setup: &TestSetup<'_>) -> Vec<TestOutcome> {
     match read(path) {
         Ok(text) => run_text(SourceText { file: path.to_owned(), text }, setup),
-        Err(problem) => of_whole(path, vec![format!("the test file cannot be read: {problem}")]),
+        Err(problem) => failed_file(path, vec![format!("cannot read the test file: {problem}")]),
     }
 }
 
-/// Runs the tests of a text as if it stood in its file.
+/// Runs the tests in the text of a file.
 pub fn run_text(source: SourceText, setup: &TestSetup<'_>) -> Vec<TestOutcome> {
     run_against(source, setup, None)
 }
 
-/// Runs the tests of a text against the rules of other texts, whatever files it names.
+/// Runs the tests in a text, with the rules in `rules` instead of the rule files that it names.
 pub fn run_against(source: SourceText, setup: &TestSetup<'_>, rules: Option<&[SourceText]>) -> Vec<TestOutcome> {
     let path = source.file.as_path();
     let file = match file::parse(&source) {
         Ok(file) => file,
-        Err(problems) => return of_whole(path, shown(&problems, std::slice::from_ref(&source))),
+        Err(problems) => return failed_file(path, problem_lines(&problems, std::slice::from_ref(&source))),
     };
-    let bench = match TestBench::of(&file, path, setup, rules) {
+    let bench = match TestContext::of(&file, path, setup, rules) {
         Ok(bench) => bench,
-        Err(lines) => return of_whole(path, lines),
+        Err(lines) => return failed_file(path, lines),
     };
     let is_wanted = |test: &&toml::Spanned<TestCase>| setup.only.is_none_or(|only| test.get_ref().name.contains(only));
     file.test.iter().filter(is_wanted).map(|test| bench.run(test.get_ref(), test.span(), &source, &file)).collect()
 }
 
-/// What is wrong with a file, so that none of its tests ran.
-fn of_whole(path: &Path, lines: Vec<String>) -> Vec<TestOutcome> {
-    let failures = vec![TestFailure { line: 1, place: "the file as a whole".into(), lines }];
-    vec![TestOutcome { file: path.to_owned(), line: 1, name: "the file can be used".into(), took: Duration::ZERO, failures }]
+/// Returns the outcome of a file with a problem that prevents all of its tests.
+fn failed_file(path: &Path, lines: Vec<String>) -> Vec<TestOutcome> {
+    let failures = vec![TestFailure { line: 1, place: "the whole file".into(), lines }];
+    vec![TestOutcome { file: path.to_owned(), line: 1, name: "the file is valid".into(), took: Duration::ZERO, failures }]
 }
 
 fn read(path: &Path) -> Result<String, String> {
@@ -153,24 +153,24 @@ fn read(path: &Path) -> Result<String, String> {
     let file = open_regular(path).map_err(|error| error.to_string())?;
     file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     if bytes.len() as u64 > MAX_FILE {
-        return Err(format!("it is larger than {MAX_FILE} bytes"));
+        return Err(format!("it exceeds {MAX_FILE} bytes"));
     }
     model::text::utf8(bytes).map_err(|problem| format!("it is {problem}"))
 }
 
-fn shown(problems: &[Diagnostic], sources: &[SourceText]) -> Vec<String> {
+fn problem_lines(problems: &[Diagnostic], sources: &[SourceText]) -> Vec<String> {
     diagnostic::render(problems, sources, false).lines().map(str::to_owned).collect()
 }
 
-/// Rules, routes and groups that the tests of one file run against.
-struct TestBench {
+/// The rules, routes, and groups of the tests in a file.
+struct TestContext {
     rules: RuleSet,
     routes: RouteTree,
     policy: DispatchPolicy,
     watch: Watch,
 }
 
-impl TestBench {
+impl TestContext {
     fn of(file: &TestFile, path: &Path, setup: &TestSetup<'_>, texts: Option<&[SourceText]>) -> Result<Self, Vec<String>> {
         let config = setup.config;
         let (route, receivers) = match &file.route {
@@ -196,17 +196,17 @@ impl TestBench {
             (None, None) => rules::read_files(&config.rules.paths, setup.base_dir),
         };
         let names: Vec<String> = receivers.iter().map(|receiver| receiver.name.clone()).collect();
-        // A rule that has expired by today has not at the time of the test; `expires` is judged by the clock of each test.
+        // Use the time of the earliest test, so that rules that expire between then and today are active.
         let earliest = file.test.iter().filter_map(|test| instant(test.get_ref().start.get_ref(), None).ok()).min();
         let around = rules::Surroundings { receivers: &names, groups, now: earliest.unwrap_or_default() };
         let loaded = rules::load(&read.files, &around);
-        let is_error = |problem: &&Diagnostic| problem.severity == diagnostic::Severity::Error;
+        let is_error = |problem: &&Diagnostic| problem.severity == diagnostic::DiagnosticLevel::Error;
         let errors: Vec<Diagnostic> = read.diagnostics.iter().chain(&loaded.diagnostics).filter(is_error).cloned().collect();
         if !errors.is_empty() {
-            return Err(shown(&errors, &loaded.sources));
+            return Err(problem_lines(&errors, &loaded.sources));
         }
         if loaded.set.rules.is_empty() {
-            return Err(vec!["there are no rules to test: name them by `rules = [\"../unlocks.toml\"]`".into()]);
+            return Err(vec!["no rules to test: add their files, for example `rules = [\"../unlocks.toml\"]`".into()]);
         }
         Ok(Self { rules: loaded.set, routes, policy, watch })
     }
@@ -237,7 +237,7 @@ impl TestBench {
         let silences = (1..).zip(&test.silence).filter_map(|(number, quiet)| quiet.get_ref().silence(start, number).ok());
         let setup = DeliverySetup { silences: silences.collect(), ..DeliverySetup::of(self.policy.clone()) };
         let mut simulation = Simulation::new(&self.rules, &self.routes, &self.watch, pace(), start).with_delivery(setup);
-        let mut says = TestSource::default();
+        let mut responses = TestSource::default();
         for facts in file.token.iter().chain(&test.token) {
             match source::token_item(facts.get_ref()) {
                 Ok(item) => simulation.token(&item),
@@ -255,7 +255,7 @@ impl TestBench {
             let until = expect.map(|expect| instant(expect.get_ref().at.get_ref(), Some(start)).unwrap_or(start));
             while let Some((when, input)) = next.filter(|(when, _)| until.is_none_or(|until| *when <= until)) {
                 simulation.advance_before(when);
-                if let Err(problem) = give(&mut simulation, &mut says, input.get_ref(), folder_of(&source.file)) {
+                if let Err(problem) = ingest_input(&mut simulation, &mut responses, input.get_ref(), folder_of(&source.file)) {
                     let place = format!("the input at {}", when.format("%Y-%m-%d %H:%M"));
                     failures.extend(broken(&input.span(), &place, problem));
                     return failures;
@@ -264,16 +264,16 @@ impl TestBench {
             }
             let (Some(expect), Some(until)) = (expect, until) else { break };
             simulation.advance(until);
-            let told = told_by(&mut simulation);
+            let notified = notified_by(&mut simulation);
             let sent = simulation.take_sent();
             let line = at(&expect.span());
-            let told = Heard { told: &told, sent: &sent, simulation: &simulation };
-            failures.extend(held_against(expect.get_ref(), line, &told, until, start));
+            let notified = ActualResults { notified: &notified, sent: &sent, simulation: &simulation };
+            failures.extend(check_expectation(expect.get_ref(), line, &notified, until, start));
         }
-        // What came with or after the last expectation is expected by nothing.
-        let told = told_by(&mut simulation);
-        if !told.is_empty() {
-            let lines = compare::differences(&[], &told, start).lines;
+        // Notifications after the last expectation are unexpected.
+        let notified = notified_by(&mut simulation);
+        if !notified.is_empty() {
+            let lines = compare::differences(&[], &notified, start).lines;
             failures.push(TestFailure { line: at(&test.start.span()), place: "after the last expectation".into(), lines });
         }
         for (rule, error) in simulation.template_errors() {
@@ -286,7 +286,7 @@ impl TestBench {
         failures
     }
 
-    /// An expectation that names a rule which is not there would pass or fail for the wrong reason.
+    /// Returns a problem if an expectation names an unknown rule, because it would pass or fail for the wrong reason.
     fn unknown_rule(&self, test: &TestCase) -> Option<String> {
         let names = || self.rules.rules.iter().map(|rule| rule.name.as_str());
         let named = test.expect.iter().flat_map(|expect| {
@@ -295,18 +295,23 @@ impl TestBench {
         });
         let unknown = named.into_iter().find(|name| names().all(|known| known != name.as_str()))?;
         Some(match diagnostic::closest(unknown, names()) {
-            Some(near) => format!("no rule is called {unknown:?}: did you mean {near:?}?"),
-            None => format!("no rule is called {unknown:?}; there are {}", names().collect::<Vec<_>>().join(", ")),
+            Some(near) => format!("unknown rule {unknown:?}: did you mean {near:?}?"),
+            None => format!("unknown rule {unknown:?}: expected one of {}", names().collect::<Vec<_>>().join(", ")),
         })
     }
 }
 
-fn told_by(simulation: &mut Simulation<'_>) -> Vec<Notification> {
-    simulation.take_told().into_iter().map(Arc::unwrap_or_clone).collect()
+fn notified_by(simulation: &mut Simulation<'_>) -> Vec<Notification> {
+    simulation.take_notified().into_iter().map(Arc::unwrap_or_clone).collect()
 }
 
-/// Hands an input to the simulation.
-fn give(simulation: &mut Simulation<'_>, says: &mut TestSource, input: &TestInput, folder: &Path) -> Result<(), String> {
+/// Ingests an input of a test.
+fn ingest_input(
+    simulation: &mut Simulation<'_>,
+    responses: &mut TestSource,
+    input: &TestInput,
+    folder: &Path,
+) -> Result<(), String> {
     let token = TokenId::from(input.token.as_str());
     if let Some(facts) = &input.facts {
         let mut facts = facts.clone();
@@ -324,54 +329,60 @@ fn give(simulation: &mut Simulation<'_>, says: &mut TestSource, input: &TestInpu
     ];
     for (resource, given) in lists {
         if let Some(given) = given {
-            says.set(&token, resource, given, folder)?;
+            responses.set(&token, resource, given, folder)?;
             touched.insert(resource, ());
         }
     }
     for entry in &input.add {
-        touched.insert(says.add(&token, entry)?, ());
+        touched.insert(responses.add(&token, entry)?, ());
     }
     for entry in &input.change {
-        touched.insert(says.change(&token, entry)?, ());
+        touched.insert(responses.change(&token, entry)?, ());
     }
     for entry in &input.remove {
-        touched.insert(says.remove(&token, entry)?, ());
+        touched.insert(responses.remove(&token, entry)?, ());
     }
     for resource in touched.into_keys() {
-        match says.said(&token, resource)? {
-            SourceAnswer::Answer(endpoint, payload) => simulation.answer(&token, endpoint, payload),
-            SourceAnswer::Rounds(rounds) => simulation.rounds(&token, &rounds),
+        match responses.response(&token, resource)? {
+            SourceResponse::Records(endpoint, payload) => simulation.response(&token, endpoint, payload),
+            SourceResponse::Rounds(rounds) => simulation.rounds(&token, &rounds),
         }
     }
     Ok(())
 }
 
-/// What came up to an expectation, and what it came of.
-struct Heard<'a> {
-    told: &'a [Notification],
+/// The results of a simulation up to an expectation.
+struct ActualResults<'a> {
+    notified: &'a [Notification],
     sent: &'a [Sent],
     simulation: &'a Simulation<'a>,
 }
 
-fn held_against(expect: &Expectation, line: usize, heard: &Heard<'_>, until: Timestamp, start: Timestamp) -> Option<TestFailure> {
-    let Heard { told, sent, simulation } = heard;
+fn check_expectation(
+    expect: &Expectation,
+    line: usize,
+    actual: &ActualResults<'_>,
+    until: Timestamp,
+    start: Timestamp,
+) -> Option<TestFailure> {
+    let ActualResults { notified, sent, simulation } = actual;
     let is_meant = |notification: &&Notification| expect.rule.as_deref().is_none_or(|rule| notification.body.rule == rule);
-    let told: Vec<Notification> = told.iter().filter(is_meant).cloned().collect();
+    let notified: Vec<Notification> = notified.iter().filter(is_meant).cloned().collect();
     let wanted: Vec<&ExpectedAlert> = expect.alert.iter().map(toml::Spanned::get_ref).collect();
-    // Where only messages are expected, the alerts in them are not looked at one by one.
-    let looks_at_alerts = expect.silence || !expect.alert.is_empty();
+    // If only messages are expected, single alerts are not compared.
+    let expects_alerts = expect.silence || !expect.alert.is_empty();
     let AlertDifferences { mut lines, about } =
-        if looks_at_alerts { compare::differences(&wanted, &told, start) } else { AlertDifferences::default() };
+        if expects_alerts { compare::differences(&wanted, &notified, start) } else { AlertDifferences::default() };
     if let Some(messages) = &expect.message {
         let wanted: Vec<_> = messages.iter().map(toml::Spanned::get_ref).collect();
         let is_meant = |sent: &&Sent| {
-            let mut notifications = sent.told.iter().chain(&sent.counted);
+            let mut notifications = sent.notified.iter().chain(&sent.counted);
             expect.rule.as_deref().is_none_or(|rule| notifications.any(|notification| notification.body.rule == rule))
         };
         let sent: Vec<&Sent> = sent.iter().filter(is_meant).collect();
         lines.extend(compare::message_differences(&wanted, &sent, start));
     }
     lines.extend(compare::explanations(&about, simulation));
-    let place = format!("expected at {}", until.format("%Y-%m-%d %H:%M"));
+    let place = format!("expected at {}", phrase::instant_iso(until));
     (!lines.is_empty()).then_some(TestFailure { line, place, lines })
 }

@@ -1,22 +1,22 @@
-//! The path of the program in memory, over a clock that is moved by hand: answers in, what is told and sent out.
+//! A simulation of the daemon in memory, on a simulated clock: responses in, notifications and messages out.
 //!
-//! A [`Simulation`] knows tokens as the database would. [`Simulation::answer`] gives it an answer, and [`Simulation::advance`] lets time
-//! pass: whatever a rule, a lead time, a `for` or a proof of removal waits for happens at its own minute, as the daemon's evaluation
-//! would see it, without looking at the minutes between. All decisions are those of [`engine::pipeline`], which the daemon asks too; here
-//! are only a memory that takes in what they come to, and a clock that knows when the next thing may happen. Rule tests and backtests
-//! are made of this. `cycle` evaluates and commits, `passing` lets time pass, `delivery` makes messages.
+//! A [`Simulation`] stores tokens like the database. [`Simulation::response`] adds a response, and [`Simulation::advance`] moves
+//! the clock: lead times, `for` durations, and removal proofs take effect at the minute at which the daemon would evaluate them,
+//! without evaluating every minute between. [`engine::pipeline`] makes all decisions, as in the daemon; this module only stores
+//! their results and computes when the next evaluation is due. `cycle` evaluates and commits, `passing` moves the clock, and
+//! `delivery` makes messages.
 //!
-//! A simulation [with delivery](Simulation::with_delivery) goes on to the messages that receivers would get. One that [monitors
-//! itself](Simulation::monitoring) tells of the source and of templates that fail, as the daemon does.
+//! A simulation [with delivery](Simulation::with_delivery) also makes the messages to receivers. One with
+//! [monitoring](Simulation::monitoring) also reports incidents and template errors, like the daemon.
 //!
-//! Promise: the same answers at the same times tell the same, whatever the machine and whatever the time of day. Pure.
+//! Guarantee: the same responses at the same times give the same notifications. Nothing here reads the system clock.
 
+mod advance;
 mod clock;
 mod cycle;
 mod delivery;
 mod explain;
 mod memory;
-mod passing;
 #[cfg(test)]
 mod tests;
 
@@ -25,8 +25,8 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use clock::Turns;
-use cycle::Owned;
+use clock::EvaluationTimes;
+use cycle::IngestedData;
 pub use delivery::{DeliverySetup, Sent, UndeliveredNotice};
 use engine::diff;
 use engine::evaluate::Limits;
@@ -34,36 +34,36 @@ use engine::group::MuteTimes;
 use engine::pipeline::{self, DispatchPolicy, RoundsPage, Work};
 use engine::plan::PlannedPoll;
 use engine::route::RouteTree;
-use engine::self_monitor::{FeedNews, FeedResult};
+use engine::self_monitor::{FeedOutcome, FeedResult};
 use memory::MemoryStore;
 use model::{
-    Ack, Change, ContentHash, Endpoint, FeedId, FetchedAnswer, Notification, Payload, PollAnswer, PollOutcome, PollRequest,
+    Ack, Change, ContentHash, Endpoint, FeedId, FetchedResponse, Notification, Payload, PollOutcome, PollRequest, PollResponse,
     RuleId, Silence, Timestamp, TokenId, Watch, wire,
 };
 use rules::RuleSet;
 use rules::aggregate::{AggregateCache, FlowEntries};
 
-/// How often the daemon evaluates: everything that time brings is told at a full minute.
+/// The daemon's evaluation interval. Everything that depends on time happens at a full minute.
 const MINUTE: TimeDelta = TimeDelta::minutes(1);
 
-/// How a simulation goes about it.
+/// The timing of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// Comparison of amounts, and proof of removals.
+    /// The settings of the diff, including removal proofs.
     pub diff: diff::Settings,
-    /// When an answer that left something out, or was held, is given again; none: never by itself.
+    /// The time after which a held response, or one with missing records, is repeated. `None`: it is not repeated.
     pub poll_every: Option<TimeDelta>,
-    /// How often conditions that read the clock (`daysUntil`, `now`) are looked at. The daemon does so each minute.
-    pub look_every: TimeDelta,
+    /// The interval between evaluations of conditions that read the clock (`daysUntil`, `now`). One minute in the daemon.
+    pub evaluate_every: TimeDelta,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { diff: diff::Settings::default(), poll_every: Some(TimeDelta::hours(6)), look_every: TimeDelta::hours(1) }
+        Self { diff: diff::Settings::default(), poll_every: Some(TimeDelta::hours(6)), evaluate_every: TimeDelta::hours(1) }
     }
 }
 
-/// Tokens, alerts and the clock of a simulation.
+/// The state of a simulation: tokens, alerts, and the clock.
 #[derive(Debug)]
 pub struct Simulation<'a> {
     rules: &'a RuleSet,
@@ -72,38 +72,39 @@ pub struct Simulation<'a> {
     pace: Pace,
     now: Timestamp,
     memory: MemoryStore,
-    /// When time alone may change what is to be told of records.
-    turns: Turns,
-    /// Answers that are to be given again, and when.
-    again: BTreeMap<(Timestamp, TokenId, Endpoint), Payload>,
-    /// What windows over tokens and groups hold, where a rule asks.
+    /// The times at which tokens are evaluated without new data.
+    evaluations: EvaluationTimes,
+    /// Responses that will be repeated, with the time of the repetition.
+    repeats_due: BTreeMap<(Timestamp, TokenId, Endpoint), Payload>,
+    /// The aggregates of tokens and groups.
     totals: AggregateCache,
-    /// The dated entries of tokens, as long as their records stay what they are.
+    /// The dated entries of tokens, removed when a token's records change.
     flow_entries: HashMap<TokenId, FlowEntries>,
-    /// When time alone may move an alert of a group on.
+    /// The time at which group alerts are evaluated without new data.
     next_of_groups: Option<Timestamp>,
-    /// Some token was summed up since groups were last looked at.
-    is_summed_anew: bool,
-    /// What rules with a `limit` told in this cycle.
+    /// Whether a token's totals were computed since the last evaluation of groups.
+    is_recomputed: bool,
+    /// The number of notifications per rule in this cycle, for `limit`.
     limits: Limits,
-    /// Whether the source and this program are watched; with how feeds fared in this cycle.
+    /// Whether incidents are reported.
     monitors: bool,
-    seen: Vec<FeedNews>,
-    told: Vec<Arc<Notification>>,
+    /// The results of the feeds in this cycle.
+    seen: Vec<FeedOutcome>,
+    notified: Vec<Arc<Notification>>,
     left_out: Vec<Notification>,
     changes: Vec<(Timestamp, Change)>,
-    /// What makes messages of what is told; none where only that matters.
+    /// `None` if the simulation makes no messages.
     delivery: Option<DispatchPolicy>,
     sent: Vec<Sent>,
     mutes: MuteTimes,
-    /// When a pass of the dispatcher, and when a digest, is due by time alone.
+    /// The time of the next dispatch pass that is due without new notifications.
     next_pass: Option<Timestamp>,
     next_digest: Option<Timestamp>,
     template_errors: BTreeMap<RuleId, String>,
 }
 
 impl<'a> Simulation<'a> {
-    /// A simulation that knows nothing yet, at `start`.
+    /// Creates an empty simulation at `start`.
     pub fn new(rules: &'a RuleSet, routes: &'a RouteTree, watch: &'a Watch, pace: Pace, start: Timestamp) -> Self {
         let mut simulation = Self {
             rules,
@@ -112,16 +113,16 @@ impl<'a> Simulation<'a> {
             pace,
             now: start,
             memory: MemoryStore::default(),
-            turns: Turns::of(rules, pace.look_every.max(MINUTE)),
-            again: BTreeMap::new(),
+            evaluations: EvaluationTimes::of(rules, pace.evaluate_every.max(MINUTE)),
+            repeats_due: BTreeMap::new(),
             totals: AggregateCache::default(),
             flow_entries: HashMap::new(),
             next_of_groups: None,
-            is_summed_anew: true,
+            is_recomputed: true,
             limits: Limits::default(),
             monitors: false,
             seen: Vec::new(),
-            told: Vec::new(),
+            notified: Vec::new(),
             left_out: Vec::new(),
             changes: Vec::new(),
             delivery: None,
@@ -135,7 +136,7 @@ impl<'a> Simulation<'a> {
         simulation
     }
 
-    /// Has it tell of trouble with the source and with templates.
+    /// Enables the report of incidents and template errors.
     #[must_use]
     pub fn monitoring(mut self) -> Self {
         self.monitors = true;
@@ -146,49 +147,48 @@ impl<'a> Simulation<'a> {
         self.rules
     }
 
-    /// The time that it has come to.
     pub fn now(&self) -> Timestamp {
         self.now
     }
 
-    /// What was told since this was last asked, in order.
-    pub fn take_told(&mut self) -> Vec<Arc<Notification>> {
-        std::mem::take(&mut self.told)
+    /// Returns the notifications since the last call, in order.
+    pub fn take_notified(&mut self) -> Vec<Arc<Notification>> {
+        std::mem::take(&mut self.notified)
     }
 
-    /// What a rule's `limit` left out since this was last asked, in order.
-    pub fn take_left_out(&mut self) -> Vec<Notification> {
+    /// Returns the notifications above a rule's `limit` since the last call, in order.
+    pub fn take_omitted(&mut self) -> Vec<Notification> {
         std::mem::take(&mut self.left_out)
     }
 
-    /// The messages that were made since this was last asked, in order; nothing without delivery.
+    /// Returns the messages since the last call, in order. Empty without delivery.
     pub fn take_sent(&mut self) -> Vec<Sent> {
         std::mem::take(&mut self.sent)
     }
 
-    /// What was to be told and reached nobody so far: suppressed, or waiting.
+    /// Returns the suppressed and pending notifications.
     pub fn undelivered(&self) -> Vec<UndeliveredNotice> {
         self.memory.undelivered()
     }
 
-    /// What the diff told since this was last asked, with the time of each.
+    /// Returns the changes since the last call, each with its time.
     pub fn take_changes(&mut self) -> Vec<(Timestamp, Change)> {
         std::mem::take(&mut self.changes)
     }
 
-    /// Rules with a template that failed, with the first error of each.
+    /// Returns the rules whose templates failed, each with its first error.
     pub fn template_errors(&self) -> &BTreeMap<RuleId, String> {
         &self.template_errors
     }
 
-    /// A row of the token list.
+    /// Ingests a row of the token list.
     pub fn token(&mut self, item: &wire::TokenItem) {
         self.tokens(std::slice::from_ref(item));
     }
 
-    /// Rows of the token list that come together. The first row of a token is the baseline and tells no change.
+    /// Ingests rows of one token list response. The first row of a token is its baseline and makes no change.
     pub fn tokens(&mut self, items: &[wire::TokenItem]) {
-        self.seen.push(FeedNews { feed: FeedId::whole(Endpoint::TokenList), result: FeedResult::Fine });
+        self.seen.push(FeedOutcome { feed: FeedId::whole(Endpoint::TokenList), result: FeedResult::Fine });
         let named = items.iter().filter_map(|item| Some((TokenId::from(item.id.as_str()?), item)));
         let rows: Vec<(TokenId, &wire::TokenItem)> = named.filter(|(id, _)| self.watch.covers(id)).collect();
         let is_new = |(id, _): &&(TokenId, &wire::TokenItem)| !self.memory.tokens.contains_key(id);
@@ -196,64 +196,64 @@ impl<'a> Simulation<'a> {
         for id in &new {
             self.memory.token(id, self.watch);
         }
-        let (by, mut work, mut moved) = (self.by(), Work::default(), BTreeMap::new());
+        let (by, mut work, mut moved) = (self.ingestor(), Work::default(), BTreeMap::new());
         for (id, item) in rows {
             let Some(known) = self.memory.tokens.get(&id) else { continue };
             let is_new = new.contains(&id);
             by.token_row(&mut work, known, item, is_new);
-            // A market cap or a supply that a rule reads can turn it, though no schedule changed.
+            // A new market cap or supply can change the result of a rule without a change of the schedule.
             if !is_new && self.rules.index.is_moved(&known.token.item, item) {
                 moved.insert(id, true);
             }
         }
         let evaluated = self.evaluate(&work);
-        self.commit(Owned::of(work), evaluated);
+        self.commit(IngestedData::of(work), evaluated);
         if !moved.is_empty() {
             moved.keys().for_each(|id| drop(self.flow_entries.remove(id)));
-            self.look_at(moved);
+            self.check_at(moved);
         }
     }
 
-    /// A complete answer of an endpoint about a token. The first one is the baseline and tells no change.
-    pub fn answer(&mut self, token: &TokenId, endpoint: Endpoint, payload: Payload) {
-        self.ingest(vec![asked(token, endpoint, payload, self.now)]);
+    /// Ingests a complete response about a token. The first response of a feed is its baseline and makes no change.
+    pub fn response(&mut self, token: &TokenId, endpoint: Endpoint, payload: Payload) {
+        self.ingest(vec![poll_response(token, endpoint, payload, self.now)]);
     }
 
-    /// Answers about tokens that come together, or why there are none: at most one of each feed.
-    pub fn ingest(&mut self, answers: Vec<(PlannedPoll, FetchedAnswer)>) {
+    /// Ingests the responses or failures of one cycle, at most one for each feed.
+    pub fn ingest(&mut self, responses: Vec<(PlannedPoll, FetchedResponse)>) {
         let watch = self.watch;
-        for token in answers.iter().filter_map(|(_, fetched)| fetched.request.token()).filter(|token| watch.covers(token)) {
+        for token in responses.iter().filter_map(|(_, fetched)| fetched.request.token()).filter(|token| watch.covers(token)) {
             self.memory.token(token, watch);
         }
-        let (by, mut work, mut unproven) = (self.by(), Work::default(), Vec::new());
-        for (ask, fetched) in &answers {
+        let (by, mut work, mut unproven) = (self.ingestor(), Work::default(), Vec::new());
+        for (poll, fetched) in &responses {
             let Some(known) = fetched.request.token().and_then(|token| self.memory.tokens.get(token)) else { continue };
-            let ingested = by.answer(&mut work, known, ask, fetched);
+            let ingested = by.response(&mut work, known, poll, fetched);
             let misses = work.commit.feeds.last().is_some_and(|update| !update.state.missing.is_empty());
             unproven.push((fetched.request.feed(), misses || ingested.is_held));
             self.seen.push(pipeline::feed_news(fetched.request.feed(), &ingested));
         }
         let evaluated = self.evaluate(&work);
-        self.commit(Owned::of(work), evaluated);
-        for (_, fetched) in answers {
+        self.commit(IngestedData::of(work), evaluated);
+        for (_, fetched) in responses {
             let feed = fetched.request.feed();
             let is_unproven = unproven.iter().any(|(of, is_unproven)| *of == feed && *is_unproven);
-            self.give_again(feed, fetched.outcome, is_unproven);
+            self.schedule_repeat(feed, fetched.outcome, is_unproven);
         }
     }
 
-    /// Has an answer that left something out given again, as a source would that means it.
-    fn give_again(&mut self, feed: FeedId, outcome: PollOutcome, is_unproven: bool) {
+    /// Schedules the repetition of a response with missing records, like a source that really removed them.
+    fn schedule_repeat(&mut self, feed: FeedId, outcome: PollOutcome, is_unproven: bool) {
         let FeedId { endpoint, token: Some(token) } = feed else { return };
-        self.again.retain(|(_, of, by), _| *of != token || *by != endpoint);
-        if let (true, PollOutcome::Fresh(answer)) = (is_unproven, outcome)
+        self.repeats_due.retain(|(_, of, by), _| *of != token || *by != endpoint);
+        if let (true, PollOutcome::Fresh(response)) = (is_unproven, outcome)
             && let Some(at) = self.pace.poll_every.and_then(|every| self.now.checked_add_signed(every))
         {
-            self.again.insert((at, token, endpoint), answer.payload);
+            self.repeats_due.insert((at, token, endpoint), response.payload);
         }
     }
 
-    /// All funding rounds of a token that are public by now. The first list is the baseline.
+    /// Ingests all public funding rounds of a token. The first list is the baseline.
     pub fn rounds(&mut self, token: &TokenId, rounds: &[wire::FundingRound]) {
         if !self.watch.covers(token) {
             return;
@@ -261,30 +261,28 @@ impl<'a> Simulation<'a> {
         self.memory.token(token, self.watch);
         let Some(known) = self.memory.tokens.get(token) else { return };
         let is_baseline = known.feed(Endpoint::Investors).is_none();
-        let page = RoundsPage { rounds, speaks_of: &|_| true, is_news: &|_| !is_baseline };
+        let page = RoundsPage { rounds, covers: &|_| true, is_news: &|_| !is_baseline };
         let mut work = Work::default();
-        self.by().rounds(&mut work, known, &page);
+        self.ingestor().rounds(&mut work, known, &page);
         let evaluated = self.evaluate(&work);
-        self.commit(Owned::of(work), evaluated);
+        self.commit(IngestedData::of(work), evaluated);
     }
 
-    /// Other rules and routes are at work from now on: the next evaluation looks at everything.
+    /// Replaces the rules and routes. The next evaluation covers all tokens.
     pub fn reload(&mut self, rules: &'a RuleSet, routes: &'a RouteTree) {
         (self.rules, self.routes) = (rules, routes);
         self.mutes = MuteTimes::default();
-        self.turns = Turns::of(rules, self.pace.look_every.max(MINUTE));
+        self.evaluations = EvaluationTimes::of(rules, self.pace.evaluate_every.max(MINUTE));
         self.forget_totals();
-        self.memory.tokens.keys().for_each(|id| self.turns.wake(id, self.now));
-        self.is_summed_anew = true;
-        self.memory.is_stirred = true;
+        self.memory.tokens.keys().for_each(|id| self.evaluations.wake(id, self.now));
+        self.is_recomputed = true;
+        self.memory.has_changed = true;
     }
 
-    /// Somebody makes a silence.
     pub fn put_silence(&mut self, silence: Silence) {
         self.memory.put_silence(silence);
     }
 
-    /// Somebody acknowledges an alert.
     pub fn put_ack(&mut self, ack: Ack) {
         self.memory.put_ack(ack);
     }
@@ -295,17 +293,17 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// A request and its answer, as the client would have them.
-fn asked(token: &TokenId, endpoint: Endpoint, payload: Payload, now: Timestamp) -> (PlannedPoll, FetchedAnswer) {
+/// Makes a request and its response, like the client.
+fn poll_response(token: &TokenId, endpoint: Endpoint, payload: Payload, now: Timestamp) -> (PlannedPoll, FetchedResponse) {
     let request =
         PollRequest::Token { endpoint, token: token.clone(), start: chrono::NaiveDate::MIN, end: chrono::NaiveDate::MAX };
-    let ask = PlannedPoll { mark: Some(now), ..PlannedPoll::of(request.clone()) };
-    // A schedule that says in words that there is no segment here or there speaks of segments; any other leaves that open.
+    let poll = PlannedPoll { mark: Some(now), ..PlannedPoll::of(request.clone()) };
+    // A schedule with explicit nulls reports segments; any other does not.
     let version = match &payload {
         Payload::UnlockEvents(events) if events.iter().any(|event| !event.linear_unlocks.is_absent()) => Some(3),
         _ => None,
     };
-    let answer = PollAnswer::clean(payload, ContentHash(0));
-    let fetched = FetchedAnswer::of_page(request, PollOutcome::Fresh(answer), version);
-    (ask, fetched)
+    let response = PollResponse::clean(payload, ContentHash(0));
+    let fetched = FetchedResponse::of_page(request, PollOutcome::Fresh(response), version);
+    (poll, fetched)
 }

@@ -1,6 +1,6 @@
-// Runs the steps in `steps/` against a daemon: CLIFFWATCH_BASE is where its pages are, CLIFFWATCH_TOKEN its token, CLIFFWATCH_CONTROL where
-// the world is changed. Whatever a page does wrong while a step looks at it is a fault: an error on the console, a request to another
-// host, something that the content policy refused, an uncaught exception.
+// Runs the steps in `steps/` against a daemon. CLIFFWATCH_BASE is the URL of its pages, CLIFFWATCH_TOKEN its token, and CLIFFWATCH_CONTROL
+// the URL that changes the test data. While a step uses a page, each of these is a fault: an error on the console, a request to another
+// host, a violation of the content security policy, and an uncaught exception.
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -20,7 +20,7 @@ const profile = mkdtempSync(join(tmpdir(), "cliffwatch-browser-"));
 const faults = [];
 const contexts = new Map();
 
-/** A browser context of that size and colour; `options` are those of playwright. Each has a fresh profile below `profile`. */
+/** Opens a browser context with this size and color scheme. `options` go to Playwright. Each context has a new profile in `profile`. */
 async function context(size, scheme, options) {
   return chromium.launchPersistentContext(mkdtempSync(join(profile, "p-")), {
     executablePath: process.env.CLIFFWATCH_CHROMIUM ?? "/usr/bin/chromium", headless: true, args: flags, viewport: sizes[size], colorScheme: scheme, ...options,
@@ -31,9 +31,9 @@ function stepTools(step) {
   const fault = (what) => { faults.push(`${step}: ${what}`); console.error(`  FAULT ${what}`); };
   const tools = {
     base, control, token: process.env.CLIFFWATCH_TOKEN, sizes, fault,
-    /** Says that something is not as it should be, and goes on. */
+    /** Records a fault unless `holds` is true, and continues. */
     check(holds, what) { if (!holds) fault(what); return holds; },
-    /** A page that is watched. `size` is wide or phone, `scheme` light or dark; `expects` are console errors that belong to the step. */
+    /** Opens a monitored page. `size` is wide or phone, `scheme` is light or dark; `expects` lists console errors that the step provokes. */
     async page({ size = "wide", scheme = "light", expects = [], ...options } = {}) {
       const key = JSON.stringify([size, scheme, options]);
       if (!contexts.has(key)) contexts.set(key, await context(size, scheme, options));
@@ -49,31 +49,31 @@ function stepTools(step) {
       await page.addInitScript(() => addEventListener("securitypolicyviolation", (event) => console.error(`content policy: ${event.violatedDirective} ${event.blockedURI}`)));
       return page;
     },
-    /** Opens a path; a status other than `status` is a fault. */
+    /** Opens a path. A status other than `status` is a fault. */
     async open(page, path, status = 200) {
-      const answer = await page.goto(base + path, { waitUntil: "load" });
-      tools.check(answer.status() === status, `${path}: status ${answer.status()}`);
-      return answer;
+      const response = await page.goto(base + path, { waitUntil: "load" });
+      tools.check(response.status() === status, `${path}: status ${response.status()}`);
+      return response;
     },
-    /** Looks at the page as it is: nothing serious for assistive technology, nothing wider than the screen, no markup run. */
+    /** Checks the page in its current state: no serious accessibility problem, nothing wider than the screen, no injected markup. */
     async look(page, name) {
       const at = page.url().replace(base, "");
       const { width, wide } = await page.evaluate(() => ({ width: innerWidth, wide: document.documentElement.scrollWidth }));
       tools.check(wide <= width, `${at}: ${wide} px wide on a screen of ${width}`);
-      tools.check(!(await page.evaluate(() => window.pwned)), `${at}: markup of the source was run`);
-      // The checker is put in by the tester's own channel, which the content policy of the page does not bind.
+      tools.check(!(await page.evaluate(() => window.pwned)), `${at}: markup from the source was executed`);
+      // Playwright injects axe through the DevTools protocol, which the page's content security policy does not restrict.
       await page.evaluate(axe);
-      // What is in a frame that may run nothing cannot be asked from here; the mail in it is opened by itself.
+      // axe cannot enter the sandboxed frame of a mail. A step opens that mail as a page of its own.
       const found = await page.evaluate(() => window.axe.run({ resultTypes: ["violations"], iframes: false }));
       for (const { id, impact, help, nodes } of found.violations) {
         if (impact === "serious" || impact === "critical") fault(`${at}: axe: ${id} (${impact}): ${help}: ${nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
       }
       if (shots && name) { mkdirSync(shots, { recursive: true }); await page.screenshot({ path: join(shots, `${name}.png`), fullPage: true }); }
     },
-    /** Has something happen in the world: `correct`. */
-    async happen(what) {
-      const answer = await fetch(`${control}/${what}`, { method: "POST" });
-      tools.check(answer.ok, `the world refuses ${what}: ${answer.status}`);
+    /** Triggers a change of the test data: `correct`. */
+    async trigger(what) {
+      const response = await fetch(`${control}/${what}`, { method: "POST" });
+      tools.check(response.ok, `the control server rejected ${what}: ${response.status}`);
     },
   };
   return tools;
@@ -81,7 +81,7 @@ function stepTools(step) {
 
 try {
   const files = readdirSync(join(here, "steps")).filter((name) => name.endsWith(".mjs") && name.includes(only)).sort();
-  if (files.length === 0) throw new Error(`no step has ${only} in its name`);
+  if (files.length === 0) throw new Error(`no step file name contains ${only}`);
   for (const file of files) {
     const { default: run } = await import(pathToFileURL(join(here, "steps", file)));
     const begun = Date.now();
@@ -95,4 +95,4 @@ try {
   rmSync(profile, { recursive: true, force: true });
 }
 if (faults.length > 0) { console.error(`${faults.length} faults`); process.exit(1); }
-console.log("nothing is wrong");
+console.log("no faults");

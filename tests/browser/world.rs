@@ -1,4 +1,4 @@
-//! What the pages show: 300 tokens, some of them hostile, firing alerts, corrections, a dead letter.
+//! The test data of the browser tests: 300 tokens, some with hostile text, firing alerts, corrections, and a dead letter.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -13,12 +13,12 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// The token of `[http]`.
+/// The value of `token` in `[http]`.
 pub const TOKEN: &str = "token-of-the-browser-tests";
-/// Tokens in all.
+/// The total number of tokens.
 const TOKENS: usize = 300;
-/// Longest wait for the daemon to have read everything.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The longest wait until the daemon has polled all feeds.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub struct World {
     pub folder: tempfile::TempDir,
@@ -33,7 +33,7 @@ impl Drop for World {
     }
 }
 
-/// What the browser may have happen.
+/// The changes of the test data that a browser step can trigger.
 #[derive(Clone)]
 struct Control {
     service: Service,
@@ -59,14 +59,14 @@ impl World {
         let (receivers, receivers_address) = bind().await;
         let router = Router::new()
             .route("/hook", post(async || StatusCode::NO_CONTENT))
-            .route("/gone", post(async || (StatusCode::GONE, "nobody <b>here</b>")));
+            .route("/gone", post(async || (StatusCode::GONE, "no user <b>here</b>")));
         tokio::spawn(serve::serve(receivers, router, ending.clone().cancelled_owned()));
 
         let (control, control_address) = bind().await;
         let router = Router::new().route("/correct", post(correct)).with_state(Control { service, now });
         tokio::spawn(serve::serve(control, router, ending.clone().cancelled_owned()));
 
-        // A port that was free a moment ago: the daemon prints its own only to a log.
+        // Reserve a free port and release it: the daemon reports the port it binds only in its log.
         let (free, pages) = bind().await;
         drop(free);
         let folder = tempfile::tempdir().expect("a folder");
@@ -82,12 +82,12 @@ impl World {
         format!("http://{}", self.control)
     }
 
-    /// Until every schedule was read, the first correction told, and a message refused.
+    /// Waits until every schedule was polled, the first correction was reported, and a message was rejected.
     pub async fn until_settled(&self) {
         let begun = std::time::Instant::now();
         let mut is_corrected = false;
         loop {
-            assert!(begun.elapsed() < PATIENCE, "the daemon has not read everything in time");
+            assert!(begun.elapsed() < WAIT_TIMEOUT, "the daemon did not poll all feeds in time");
             tokio::time::sleep(Duration::from_millis(300)).await;
             let Some(status) = self.json("/api/status").await else { continue };
             let feeds = status["endpoints"].as_array().into_iter().flatten().find(|row| row["endpoint"] == "unlock_events");
@@ -112,7 +112,7 @@ impl World {
     }
 }
 
-/// Corrects the schedules of the first hostile token and of an ordinary one, by one more week each time.
+/// Moves the next event of the first hostile token and of an ordinary one by five days.
 async fn correct(State(control): State<Control>) -> Result<&'static str, (StatusCode, String)> {
     let at = control.now + TimeDelta::days(20);
     let edited = control.service.edit(|edit| {
@@ -149,13 +149,13 @@ fn fill(edit: &mut Edit<'_>, now: Timestamp) -> Result<(), EditError> {
     Ok(())
 }
 
-/// A token with cliffs behind and ahead, to the second or to the month, to one or to several.
+/// Stores a token with past and future cliffs, of second or month precision, with one or two allocations.
 fn put(edit: &mut Edit<'_>, id: &str, name: &str, place: usize, now: Timestamp) -> Result<(), EditError> {
     let symbol = if id.starts_with("hostile") { name.to_owned() } else { format!("M{place:03}") };
     let item = json!({"id": id, "name": name, "symbol": symbol, "listedMethod": "AI", "marketCap": 1e7 * (place + 1) as f64, "maxSupply": 1e9,
         "hasBurn": false, "hasBuyback": false, "lastUpdatedDate": now - TimeDelta::days(1)});
     edit.put_token(&serde_json::from_value(item).expect("a token"))?;
-    // Over three orders of magnitude, as real ones are.
+    // Sizes spread over three orders of magnitude, like real unlocks.
     let size = 5e4 * 10_f64.powf(((place * 7919) % 1000) as f64 / 330.0).round();
     let events: Vec<wire::UnlockEvent> = (-6_i64..12)
         .map(|month| {

@@ -1,7 +1,7 @@
-"""Calls every operation of the daemon and of the data service with the clients that were made of their descriptions.
+"""Calls every operation of the daemon and of the data service with clients generated from their OpenAPI descriptions.
 
-call.py PAGES TOKEN SERVICE KEY. The clients are the packages daemon_client and service_client. An operation that is not called here, an answer
-that the client cannot read, or one of another kind than it should be, is a failure.
+Usage: call.py PAGES TOKEN SERVICE KEY. The clients are the packages daemon_client and service_client. The script fails if an operation is not
+called here, if the client cannot parse a response, or if a response has an unexpected status.
 """
 
 import importlib
@@ -14,36 +14,36 @@ import daemon_client
 import service_client
 from daemon_client.models import NewAcknowledgement, NewSilence
 
-PATIENCE = 90  # Seconds until the demo has told something of everything.
+WAIT_TIMEOUT = 90  # Seconds until the demo has produced one of each kind of data.
 pages, token, service, key = sys.argv[1:5]
 called = set()
 
 
 def operations(package):
-    """The operations of a client: id and module."""
+    """Returns the operations of a client: id and module."""
     api = importlib.import_module(f"{package}.api")
     found = (importlib.import_module(each.name) for each in pkgutil.walk_packages(api.__path__, f"{package}.api."))
     return {each.__name__.rpartition(".")[2]: each for each in found if hasattr(each, "sync_detailed")}
 
 
 def caller(package, client):
-    """The operations of a client, and what calls one and looks at its answer."""
+    """Returns the operations of a client, and a function that calls one and checks its response."""
     own = operations(package)
 
     def call(name, status=200, **parameters):
         called.add((package, name))
-        answer = own[name].sync_detailed(client=client, **parameters)
-        assert answer.status_code == status, f"{name}: {answer.status_code}: {answer.content[:300]}"
-        assert answer.parsed is not None or status in (204, 401), f"{name}: the client reads nothing: {answer.content[:300]}"
-        return answer.parsed
+        response = own[name].sync_detailed(client=client, **parameters)
+        assert response.status_code == status, f"{name}: {response.status_code}: {response.content[:300]}"
+        assert response.parsed is not None or status in (204, 401), f"{name}: the client cannot parse the response: {response.content[:300]}"
+        return response.parsed
 
     return own, call
 
 
-def of_daemon():
+def check_daemon():
     own, call = caller("daemon_client", daemon_client.AuthenticatedClient(base_url=pages, token=token))
-    deadline = time.monotonic() + PATIENCE
-    # The scripted correction comes last.
+    deadline = time.monotonic() + WAIT_TIMEOUT
+    # The demo makes its scripted correction last.
     while not call("list_changes") and time.monotonic() < deadline:
         time.sleep(0.5)
     assert call("get_status").alerts.to_dict()["firing"] > 0
@@ -53,8 +53,8 @@ def of_daemon():
     page = call("list_alerts", state="firing", limit=1, paged=True)
     assert page.total == len(alerts) and len(page.items) == 1 and page.next_, page
     assert page.items[0].id == alerts[0].id and page.items[0].active_at.tzinfo is not None
-    story = call("get_alert", id=alerts[0].id)
-    assert story.id == alerts[0].id and story.explanation.steps and story.messages, story
+    detail = call("get_alert", id=alerts[0].id)
+    assert detail.id == alerts[0].id and detail.explanation.steps and detail.messages, detail
     assert call("get_delivery", id=deliveries[0].id).attempt_log is not None
     assert call("get_token", id=tokens[0].id).feeds
     assert call("get_token", id="nothing", status=404).error
@@ -75,47 +75,47 @@ def of_daemon():
     assert made.silence.id not in [silence.id for silence in call("list_silences")]
     call("acknowledge", body=NewAcknowledgement(alert=alerts[0].id, author="a client"), status=201)
     assert [ack.alert for ack in call("list_acknowledgements")] == [alerts[0].id]
-    _, stranger = caller("daemon_client", daemon_client.Client(base_url=pages))
-    stranger("make_silence", body=wanted, status=401)
-    stranger("list_alerts")
+    _, anonymous = caller("daemon_client", daemon_client.Client(base_url=pages))
+    anonymous("make_silence", body=wanted, status=401)
+    anonymous("list_alerts")
     return own
 
 
-def of_service():
-    # As a customer of the API: with a key, at the older base address, which has every path.
+def check_service():
+    # Like a customer of the API: with a key, at the older base URL, which serves every path.
     client = service_client.AuthenticatedClient(base_url=service, token=key, prefix="", auth_header_name="x-api-key")
     own, call = caller("service_client", client)
     listed = call("token_list_v5").data
-    # Older versions answer for tokens of one way of listing only, and say so with 404.
+    # Older versions serve only the tokens of one listing method and return 404 for all others.
     examples = {str(token.listed_method): token.id for token in listed}
     examples["rich"] = "arbitrum"
-    unanswered = []
+    not_found = []
     for name, module in own.items():
         needed = [each.name for each in inspect.signature(module.sync_detailed).parameters.values() if each.default is each.empty and each.name != "client"]
         if name.startswith("investor_v"):
             continue
         for example in reversed(examples.values()):
             called.add(("service_client", name))
-            answer = module.sync_detailed(client=client, **{each: example for each in needed})
-            assert answer.status_code in (200, 404), f"{name}: {answer.status_code}: {answer.content[:300]}"
-            assert answer.parsed is not None and answer.parsed.metadata, f"{name}: the client reads nothing: {answer.content[:300]}"
-            if answer.status_code == 200:
+            response = module.sync_detailed(client=client, **{each: example for each in needed})
+            assert response.status_code in (200, 404), f"{name}: {response.status_code}: {response.content[:300]}"
+            assert response.parsed is not None and response.parsed.metadata, f"{name}: the client cannot parse the response: {response.content[:300]}"
+            if response.status_code == 200:
                 break
         else:
-            unanswered.append(name)
-    assert len(unanswered) <= 5, f"nothing is there for {unanswered}"
+            not_found.append(name)
+    assert len(not_found) <= 5, f"only 404 for {not_found}"
     investors = call("investors_v5").data
     for version in ("investor_v1", "investor_v5"):
         call(version, id=investors[0].investor_id if investors else "nobody", status=200 if investors else 404)
     page = call("unlock_events_v5", id="arbitrum", page_size=2)
     assert len(page.data) == 2 and page.data[0].unlock_date is not None, page
     assert call("unlock_events_v5", id="nothing", status=404).error_message
-    _, stranger = caller("service_client", service_client.Client(base_url=service))
-    assert stranger("token_list_v5", status=401).error_message
+    _, anonymous = caller("service_client", service_client.Client(base_url=service))
+    assert anonymous("token_list_v5", status=401).error_message
     return own
 
 
-daemon_operations, service_operations = of_daemon(), of_service()
-missed = [f"{package}: {name}" for package, own in (("daemon_client", daemon_operations), ("service_client", service_operations)) for name in own if (package, name) not in called]
-assert not missed, f"not called: {missed}"
-print(f"{len(daemon_operations)} operations of the daemon and {len(service_operations)} of the data service, called by clients of their descriptions")
+daemon_operations, service_operations = check_daemon(), check_service()
+uncalled = [f"{package}: {name}" for package, own in (("daemon_client", daemon_operations), ("service_client", service_operations)) for name in own if (package, name) not in called]
+assert not uncalled, f"not called: {uncalled}"
+print(f"{len(daemon_operations)} operations of the daemon and {len(service_operations)} of the data service called by generated clients")

@@ -1,9 +1,9 @@
-//! What the fuzzer feeds with bytes: everything that reads text from outside. Each target ends in bounded time whatever it is given,
-//! panics where a promise is broken, and says nothing.
+//! The fuzz targets: one for each parser of external text. A target ends in bounded time for any input, panics if a guarantee is
+//! broken, and prints nothing.
 //!
-//! `cargo test` plays [`Target::ALL`] over the seeds and over every input that was ever found, so what was mended stays mended.
+//! `cargo test` replays the seeds and all inputs in `found/`, so that a fixed bug stays fixed.
 
-#![allow(clippy::panic, clippy::expect_used, reason = "a panic is how a target tells what it found")]
+#![allow(clippy::panic, clippy::expect_used, reason = "a panic is how a target reports a bug")]
 
 use std::{collections::BTreeMap, path::Path, sync::LazyLock};
 
@@ -13,7 +13,7 @@ use cliffwatch::{
     model::{
         change::{AllocationChange, Change, ChangeKind, Fact},
         config::{self},
-        diagnostic::{self, Diagnostic, Severity, SourceText},
+        diagnostic::{self, Diagnostic, DiagnosticLevel, SourceText},
         poll::{Payload, PollOutcome, PollRequest},
         supply::{Endpoint, Record, RecordKey, Resource, Timestamp, Token, TokenId, Tracked},
         watch::Watch,
@@ -29,7 +29,7 @@ use cliffwatch::{
     },
 };
 
-/// The time of everything here.
+/// The fixed time of all targets.
 fn now() -> Timestamp {
     "2026-03-09T12:00:00Z".parse().expect("a time")
 }
@@ -42,12 +42,12 @@ fn groups() -> BTreeMap<String, Vec<String>> {
     [("portfolio".to_owned(), vec!["arbitrum".to_owned()])].into()
 }
 
-/// A rule file: read, shown, and where it is right, judged and rendered over [`Samples`].
+/// Parses a rule file and renders its diagnostics. If it is valid, evaluates and renders its rules over [`Samples`].
 pub fn rules(data: &[u8]) {
     let Some(text) = text(data) else { return };
     let loaded = load(text.to_owned());
     for rule in &loaded.set.rules {
-        judge(rule, &loaded.set);
+        evaluate(rule, &loaded.set);
     }
 }
 
@@ -55,58 +55,58 @@ fn load(text: String) -> LoadedRules {
     let (receivers, groups) = (["ops".to_owned(), "desk".to_owned()], groups());
     let around = Surroundings { receivers: &receivers, groups: &groups, now: now() };
     let loaded = rules::load(&[SourceText { file: "fuzzed.toml".into(), text }], &around);
-    told(&loaded.diagnostics, &loaded.sources);
+    check_diagnostics(&loaded.diagnostics, &loaded.sources);
     loaded
 }
 
-/// Every problem can be shown, and each place is one of the text.
-fn told(diagnostics: &[Diagnostic], sources: &[SourceText]) {
+/// Checks that every diagnostic can be rendered and that each span lies within its text.
+fn check_diagnostics(diagnostics: &[Diagnostic], sources: &[SourceText]) {
     let shown = diagnostic::render(diagnostics, sources, false);
     assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "control characters are shown: {shown:?}");
     let _ = diagnostic::to_json(diagnostics, sources).to_string();
     for problem in diagnostics {
         let source = sources.iter().find(|source| source.file == problem.file);
         if let (Some(source), Some(span)) = (source, &problem.span) {
-            assert!(source.text.get(span.clone()).is_some(), "{:?} is no place: {}", span, problem.message);
+            assert!(source.text.get(span.clone()).is_some(), "{:?} is not a valid span: {}", span, problem.message);
         }
     }
 }
 
-/// A condition, after a line that says what its rule listens to: `unlock`, then `cliffValue >= 5000000`.
+/// Parses a condition. The first line is the rule's `on`, for example `unlock`, followed by `cliffValue >= 5000000`.
 pub fn conditions(data: &[u8]) {
     let Some((on, when)) = text(data).and_then(|text| text.split_once('\n')) else { return };
     let quoted = serde_json::to_string(when).expect("a text is JSON").replace('\u{7f}', "\\u007f");
     let loaded = load(format!("[[rule]]\nalert = \"A\"\non = {:?}\nwhen = {quoted}\n", on.trim()));
     for rule in &loaded.set.rules {
-        judge(rule, &loaded.set);
+        evaluate(rule, &loaded.set);
     }
 }
 
-fn judge(rule: &Rule, set: &RuleSet) {
+fn evaluate(rule: &Rule, set: &RuleSet) {
     for scope in SAMPLES.scopes(rule.on, set) {
         let scope = scope.scope();
         let truth = rule.holds(&scope);
-        assert_eq!(truth, rule.holds(&scope), "a condition holds or does not");
+        assert_eq!(truth, rule.holds(&scope), "evaluation is deterministic");
         let (_, _) = (rule.covers(&scope), rule.clears(&scope));
         let _ = rule.clauses(&scope);
         let level = rule.level(&scope);
         let rendered = rule.render(&scope, level);
-        assert!(rendered.annotations.get("summary").is_some_and(|summary| !summary.trim().is_empty()), "nothing to read");
+        assert!(rendered.annotations.get("summary").is_some_and(|summary| !summary.trim().is_empty()), "the summary is empty");
         assert_eq!(rendered.labels.get("alertname"), Some(&rule.name));
     }
 }
 
-/// Records, changes and troubles that conditions and templates meet.
+/// Tokens, records, changes, and incidents to evaluate rules on.
 struct Samples {
     tokens: Vec<Token>,
     records: Vec<Tracked>,
     changes: Vec<Change>,
-    troubles: Vec<SourceFacts>,
+    incidents: Vec<SourceFacts>,
 }
 
 static SAMPLES: LazyLock<Samples> = LazyLock::new(Samples::made);
 
-/// What a [`Scope`] borrows from.
+/// The owner of the values that a [`Scope`] borrows.
 struct Sample<'a> {
     token: Option<&'a Token>,
     record: Option<&'a Tracked>,
@@ -173,7 +173,7 @@ impl Samples {
         arbitrum.groups = ["portfolio".to_owned()].into();
         let tokens = vec![arbitrum, Token::unknown(TokenId::from("unknown"))];
         let changes = ChangeKind::ALL.into_iter().flat_map(|kind| changes_of(kind, &records)).collect();
-        let trouble = SourceFacts {
+        let incident = SourceFacts {
             kind: "unreachable".into(),
             endpoint: Some("burn".into()),
             receiver: None,
@@ -181,10 +181,10 @@ impl Samples {
             count: 3,
             since: now(),
         };
-        Self { tokens, records, changes, troubles: vec![trouble] }
+        Self { tokens, records, changes, incidents: vec![incident] }
     }
 
-    /// Everything that a rule on `on` may be asked about.
+    /// All samples that a rule with this `on` subscribes to.
     fn scopes(&self, on: On, set: &RuleSet) -> Vec<Sample<'_>> {
         let none = || Sample { token: None, record: None, change: None, source: None, totals: None };
         let flow_entries = || {
@@ -202,10 +202,10 @@ impl Samples {
                     .collect()
             }
             On::Change(resource, kind) => {
-                let is_heard =
+                let is_subscribed =
                     |change: &&Change| change.resource == Some(resource) && kind.is_none_or(|kind| kind == change.kind);
                 let token = self.tokens.first();
-                self.changes.iter().filter(is_heard).map(|change| Sample { token, change: Some(change), ..none() }).collect()
+                self.changes.iter().filter(is_subscribed).map(|change| Sample { token, change: Some(change), ..none() }).collect()
             }
             On::Token => {
                 flow_entries().map(|(token, totals)| Sample { token: Some(token), totals: Some(totals), ..none() }).collect()
@@ -221,7 +221,7 @@ impl Samples {
                 let whole = |group| Totals::of_group(group, members.clone().collect(), &set.windows);
                 [Some("portfolio"), None].map(|group| Sample { totals: Some(whole(group)), ..none() }).into()
             }
-            On::Source => self.troubles.iter().map(|trouble| Sample { source: Some(trouble), ..none() }).collect(),
+            On::Source => self.incidents.iter().map(|incident| Sample { source: Some(incident), ..none() }).collect(),
         }
     }
 }
@@ -242,7 +242,7 @@ fn changes_of(kind: ChangeKind, records: &[Tracked]) -> Vec<Change> {
     .collect()
 }
 
-/// A file of rule tests, played against the starter rules: it passes, fails, or is refused, in bounded time.
+/// Runs a rule test file against the starter rules. It passes, fails, or is rejected in bounded time.
 pub fn rule_tests(data: &[u8], repository: &Path) {
     let Some(text) = text(data) else { return };
     let file = repository.join("rules/tests/fuzzed.toml");
@@ -251,17 +251,17 @@ pub fn rule_tests(data: &[u8], repository: &Path) {
     let setup = TestSetup { config: &config, base_dir: repository, only: None };
     for outcome in ruletest::run_text(SourceText { file, text: text.to_owned() }, &setup) {
         let shown = ruletest::report::plain(&outcome);
-        assert!(outcome.is_passed() || shown.lines().count() > 1, "a failure says why: {shown}");
+        assert!(outcome.is_passed() || shown.lines().count() > 1, "a failure without a reason: {shown}");
     }
 }
 
-/// A config: read, shown, and where it is right, its routes asked.
+/// Parses a config and renders its diagnostics. If it is valid, queries its routes.
 pub fn config(data: &[u8]) {
     let Some(text) = text(data) else { return };
     let loaded = load_text(Some(Path::new("cliffwatch.toml")), text, &Environment::default());
-    told(&loaded.diagnostics, &loaded.sources);
-    let is_wrong = loaded.diagnostics.iter().any(|problem| problem.severity == Severity::Error);
-    assert_eq!(loaded.config.is_none(), is_wrong, "a config that cannot be used says why");
+    check_diagnostics(&loaded.diagnostics, &loaded.sources);
+    let is_wrong = loaded.diagnostics.iter().any(|problem| problem.severity == DiagnosticLevel::Error);
+    assert_eq!(loaded.config.is_none(), is_wrong, "a config is returned if and only if there is no error");
     if let Some(config) = loaded.config {
         let routes = RouteTree::of(&Sections::from(&config)).expect("a config that was checked has routes");
         let labels = [("alertname".to_owned(), "A".to_owned()), ("severity".to_owned(), "critical".to_owned())].into();
@@ -270,8 +270,8 @@ pub fn config(data: &[u8]) {
     }
 }
 
-/// An answer of the API, read as each of those that may be asked for, compared with itself and judged by the starter rules.
-pub fn answers(data: &[u8]) {
+/// Parses an API response as each endpoint, diffs it with itself, and evaluates the starter rules on it.
+pub fn responses(data: &[u8]) {
     let token = TokenId::from("arbitrum");
     let (start, end) = (now().date_naive(), now().date_naive());
     for endpoint in Endpoint::ALL {
@@ -282,8 +282,8 @@ pub fn answers(data: &[u8]) {
             endpoint => PollRequest::Token { endpoint, token: token.clone(), start, end },
         };
         for version in [1, 4, 5] {
-            if let Ok(PollOutcome::Fresh(answer)) = api::read_body(&request, version, data.to_vec(), None) {
-                take_in(&token, endpoint, &answer.payload);
+            if let Ok(PollOutcome::Fresh(response)) = api::read_body(&request, version, data.to_vec(), None) {
+                ingest(&token, endpoint, &response.payload);
             }
         }
     }
@@ -291,13 +291,13 @@ pub fn answers(data: &[u8]) {
     let _ = api::read_body(&detail, 1, data.to_vec(), None);
 }
 
-struct Judges {
+struct Starters {
     rules: RuleSet,
     routes: RouteTree,
     watch: Watch,
 }
 
-static STARTERS: LazyLock<Judges> = LazyLock::new(|| {
+static STARTERS: LazyLock<Starters> = LazyLock::new(|| {
     let files = [
         include_str!("../../rules/unlocks.toml"),
         include_str!("../../rules/changes.toml"),
@@ -311,11 +311,11 @@ static STARTERS: LazyLock<Judges> = LazyLock::new(|| {
     let ops = config::ReceiverSettings { name: "ops".into(), ..config::ReceiverSettings::default() };
     let routes = RouteTree::build(&route, &[ops]).expect("a route");
     let watch = Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups }).expect("a watch list");
-    Judges { rules: loaded.set, routes, watch }
+    Starters { rules: loaded.set, routes, watch }
 });
 
-fn take_in(token: &TokenId, endpoint: Endpoint, payload: &Payload) {
-    let Judges { rules, routes, watch } = &*STARTERS;
+fn ingest(token: &TokenId, endpoint: Endpoint, payload: &Payload) {
+    let Starters { rules, routes, watch } = &*STARTERS;
     let mut simulation = Simulation::new(rules, routes, watch, Pace::default(), now());
     if let Payload::Tokens(items) = payload {
         for item in items {
@@ -326,11 +326,11 @@ fn take_in(token: &TokenId, endpoint: Endpoint, payload: &Payload) {
     if endpoint.resource().is_none() || !endpoint.is_per_token() {
         return;
     }
-    simulation.answer(token, endpoint, payload.clone());
+    simulation.response(token, endpoint, payload.clone());
     let changes = simulation.take_changes();
-    assert!(changes.is_empty(), "a baseline tells no changes: {changes:?}");
-    let _ = simulation.take_told();
-    simulation.answer(token, endpoint, payload.clone());
-    let (changes, told) = (simulation.take_changes(), simulation.take_told());
-    assert!(changes.is_empty() && told.is_empty(), "the same answer again tells something: {changes:?} {told:?}");
+    assert!(changes.is_empty(), "a baseline produced changes: {changes:?}");
+    let _ = simulation.take_notified();
+    simulation.response(token, endpoint, payload.clone());
+    let (changes, notified) = (simulation.take_changes(), simulation.take_notified());
+    assert!(changes.is_empty() && notified.is_empty(), "the same response again produced output: {changes:?} {notified:?}");
 }

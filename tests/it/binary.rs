@@ -1,17 +1,17 @@
-//! The real binary, entered by the user's door: what it prints, how it exits, what it does with signals, what it never shows.
+//! Tests of the real binary: its output, exit codes, signals, and secrets.
 
+mod check_with_database;
 mod database;
 mod dialogue;
 mod dry_run;
 mod first_minutes;
-mod known;
-mod looking;
+mod inspect;
+mod outages;
 mod program;
 mod reload;
 mod restore;
 mod secrets;
 mod signals;
-mod trouble;
 mod unit;
 
 use std::{
@@ -25,12 +25,10 @@ use std::{
 use cliffwatch::{
     model::{clock::Clock, supply::Timestamp},
     service as serve,
-    service::{
-        AccessPolicy, Options, Service,
-        faults::{Fault, Faults},
-    },
+    service::{AccessPolicy, Options, Service},
 };
 use serde_json::{Value, json};
+use testkit::faults::{Fault, Faults};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     net::TcpListener,
@@ -39,16 +37,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::{BEGIN, Hook, burn, buyback, cliff, item, lines, time, two_tokens};
 
-/// How long one command, or anything that is waited for, may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit for a command and for each wait.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A folder with a config, for the binary alone.
-pub struct Desk {
+/// A temporary folder with a config, in which the binary runs.
+pub struct Workdir {
     folder: tempfile::TempDir,
     runs: std::cell::Cell<usize>,
 }
 
-/// What a command did.
+/// The exit status and output of a command.
 #[derive(Debug)]
 pub struct Ran {
     status: ExitStatus,
@@ -61,7 +59,7 @@ impl Ran {
         self.status.code().unwrap_or_else(|| panic!("ended by {}: {}", self.status, self.err))
     }
 
-    /// Standard output of a command that did what it was asked.
+    /// Returns standard output. Panics if the exit code is not 0.
     #[track_caller]
     pub fn ok(self) -> String {
         assert_eq!(self.code(), 0, "{}\n{}", self.out, self.err);
@@ -74,7 +72,7 @@ impl Ran {
         serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
     }
 
-    /// Header and rows of a CSV list; each row is as long as its header.
+    /// Returns the header and rows of a CSV list. Panics if a row's length differs from the header's.
     #[track_caller]
     fn csv(self) -> Vec<Vec<String>> {
         let rows: Vec<Vec<String>> = self.ok().lines().map(csv_row).collect();
@@ -95,7 +93,7 @@ fn csv_row(line: &str) -> Vec<String> {
     cells
 }
 
-impl Desk {
+impl Workdir {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join("rules")).expect("a folder");
@@ -108,12 +106,12 @@ impl Desk {
 
     pub fn write(&self, name: &str, text: &str) -> &Self {
         fs::write(self.path(name), text).expect("written");
-        // Some of it is a secret.
+        // The binary rejects secret files that other users can read.
         fs::set_permissions(self.path(name), PermissionsExt::from_mode(0o600)).expect("private");
         self
     }
 
-    /// The binary with nothing of our environment but where programs are.
+    /// The binary with an empty environment except for `PATH`.
     fn command(&self, arguments: &[&str]) -> (Command, PathBuf) {
         self.runs.set(self.runs.get() + 1);
         let base = self.path(&format!("ran-{}", self.runs.get()));
@@ -130,7 +128,7 @@ impl Desk {
         Ran { status, out: read("out"), err: read("err") }
     }
 
-    /// Runs a command to its end.
+    /// Runs a command and waits for its exit.
     pub fn run(&self, line: &str) -> Ran {
         self.run_with(line, &[])
     }
@@ -144,7 +142,7 @@ impl Desk {
         Self::ran(status, &base)
     }
 
-    /// Starts a command that goes on by itself.
+    /// Starts a command in the background.
     fn start(&self, line: &str, environment: &[(&str, &str)]) -> Daemon {
         let arguments: Vec<&str> = line.split_whitespace().collect();
         let (mut command, base) = self.command(&arguments);
@@ -154,7 +152,7 @@ impl Desk {
 }
 
 fn wait(child: &mut Child) -> ExitStatus {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     loop {
         if let Some(status) = child.try_wait().expect("waits") {
             return status;
@@ -167,17 +165,17 @@ fn wait(child: &mut Child) -> ExitStatus {
     }
 }
 
-/// Waits for a condition; `shown` is what the failure shows.
+/// Waits for a condition. `shown` is called for the failure message.
 #[track_caller]
 fn until(what: &str, mut is_so: impl FnMut() -> bool, shown: impl Fn() -> String) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     while !is_so() {
-        assert!(Instant::now() < deadline, "{what}: not in {PATIENCE:?}\n{}", shown());
+        assert!(Instant::now() < deadline, "{what}: not within {WAIT_TIMEOUT:?}\n{}", shown());
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// A process that runs until it is told to stop, or the test is over.
+/// A background process. Killed on drop.
 struct Daemon {
     child: Child,
     base: PathBuf,
@@ -197,21 +195,21 @@ impl Daemon {
         Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().expect("kill runs");
     }
 
-    /// The address of its pages.
+    /// Waits for the URL of the pages in the log.
     #[track_caller]
     fn address(&self) -> String {
-        self.until_log("status page at http://");
+        self.until_log("web pages at http://");
         let log = self.log();
-        let (_, rest) = log.split_once("status page at ").expect("logged");
+        let (_, rest) = log.split_once("web pages at ").expect("logged");
         rest.split_whitespace().next().expect("an address").trim_end_matches('/').to_owned()
     }
 
-    /// Asks it to end, and waits for that.
+    /// Sends SIGTERM and waits for the exit.
     #[track_caller]
     fn stop(mut self) -> Ran {
         self.signal("TERM");
         let status = wait(&mut self.child);
-        Desk::ran(status, &self.base)
+        Workdir::ran(status, &self.base)
     }
 }
 
@@ -222,9 +220,9 @@ impl Drop for Daemon {
     }
 }
 
-/// A desk whose config asks our own service, with a receiver.
-struct Room {
-    desk: Desk,
+/// A folder for the binary, whose config polls an in-process data service and sends to one receiver.
+struct Fixture {
+    workdir: Workdir,
     service: Service,
     faults: Faults,
     hook: Hook,
@@ -234,15 +232,15 @@ struct Room {
     _ending: tokio_util::sync::DropGuard,
 }
 
-/// What a room's clock shows.
+/// The clock and data of the data service.
 enum Time {
-    /// [`BEGIN`], always; two tokens.
+    /// Always [`BEGIN`], with two tokens.
     Begin,
-    /// The real time; `alpha` alone, whose cliffs lie ahead of it.
+    /// The real time, with the token `alpha` and future cliffs only.
     System,
 }
 
-/// Noon, so many days from now.
+/// Noon, `days` days from now.
 fn from_now(days: i64) -> Timestamp {
     let day = Clock::system().now().date_naive() + chrono::TimeDelta::days(days);
     day.and_hms_opt(12, 0, 0).expect("noon").and_utc()
@@ -252,7 +250,7 @@ fn wire(at: Timestamp) -> String {
     at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-impl Room {
+impl Fixture {
     async fn new(time_: Time, access: AccessPolicy) -> Self {
         let ending = CancellationToken::new();
         let clock = match time_ {
@@ -273,22 +271,22 @@ impl Room {
         let faults = Faults::new();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let source = listener.local_addr().expect("bound");
-        tokio::spawn(serve::serve(listener, service.faulty_router(&faults), ending.clone().cancelled_owned()));
+        tokio::spawn(serve::serve(listener, faults.wrap(service.legacy_router()), ending.clone().cancelled_owned()));
         let (hook, hook_address) = Hook::start(ending.clone()).await;
-        let desk = Desk::new();
-        desk.write("rules/test.toml", RULES);
-        let room = Self { desk, service, faults, hook, key, source, hook_address, _ending: ending.drop_guard() };
-        room.configure("");
-        room
+        let workdir = Workdir::new();
+        workdir.write("rules/test.toml", RULES);
+        let fixture = Self { workdir, service, faults, hook, key, source, hook_address, _ending: ending.drop_guard() };
+        fixture.configure("");
+        fixture
     }
 
-    /// Writes the config: each second, everything, with `more` behind it.
+    /// Writes a config that polls all feeds each second, followed by `more`.
     fn configure(&self, more: &str) {
         let (source, hook) = (self.source, self.hook_address);
         let schedule: String = ["token_list", "upcoming", "unlock_events", "burn", "buyback", "evaluate"]
             .map(|job| format!("{job} = \"* * * * * *\"\n"))
             .concat();
-        self.desk.write(
+        self.workdir.write(
             "cliffwatch.toml",
             &format!(
                 r#"
@@ -319,14 +317,14 @@ receivers = ["ops"]
     }
 
     #[track_caller]
-    fn until_told(&self, what: &str, daemon: &Daemon) -> Vec<String> {
-        let told = || lines(&self.hook.accepted().into_iter().map(|(_, body)| body).collect::<Vec<_>>());
-        until(what, || told().iter().any(|line| line.contains(what)), || format!("{:#?}\n{}", told(), daemon.log()));
-        told()
+    fn until_notified(&self, what: &str, daemon: &Daemon) -> Vec<String> {
+        let notified = || lines(&self.hook.accepted().into_iter().map(|(_, body)| body).collect::<Vec<_>>());
+        until(what, || notified().iter().any(|line| line.contains(what)), || format!("{:#?}\n{}", notified(), daemon.log()));
+        notified()
     }
 }
 
-/// Rules whose texts are their own, so that the built-in wording may change.
+/// Rules with custom texts, so that tests do not depend on the built-in wording.
 const RULES: &str = r#"
 [[rule]]
 alert  = "BigCliffAhead"
@@ -350,14 +348,14 @@ annotations = { summary = "{{ token.symbol }} bought back" }
 async fn get(address: &str, path: &str) -> String {
     cliffwatch::source::install_crypto_provider();
     let client = reqwest::Client::builder().timeout(Duration::from_secs(10)).build().expect("a client");
-    let answer = client.get(format!("{address}{path}")).send().await.expect("an answer");
-    assert!(answer.status().is_success(), "{path}: {}", answer.status());
-    answer.text().await.expect("a text")
+    let response = client.get(format!("{address}{path}")).send().await.expect("an answer");
+    assert!(response.status().is_success(), "{path}: {}", response.status());
+    response.text().await.expect("a text")
 }
 
-/// Records of unlocks in the database of a room.
-fn unlocks(room: &Room) -> i64 {
-    let path = room.desk.path("test.db");
+/// The number of unlock records in the database.
+fn unlocks(fixture: &Fixture) -> i64 {
+    let path = fixture.workdir.path("test.db");
     if !path.exists() {
         return 0;
     }
@@ -365,7 +363,7 @@ fn unlocks(room: &Room) -> i64 {
     database.query_row("SELECT count(*) FROM record WHERE resource = 'unlock'", [], |row| row.get(0)).unwrap_or(0)
 }
 
-/// The commands in a page of help.
+/// The commands listed in a help text.
 pub fn commands(help: &str) -> Vec<String> {
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     let name = |line: &str| line.strip_prefix("  ")?.split_whitespace().next().map(str::to_owned);

@@ -1,5 +1,5 @@
-//! A machine whose wall clock is set at random, beside one whose clock is never touched: both are told the same things by the same
-//! source, and must tell the same.
+//! Two apps with the same source: one with a randomly changed wall clock, one with a correct clock. Both must send the same
+//! notifications.
 
 use chrono::TimeDelta;
 use cliffwatch::daemon::app::ClockWatch;
@@ -8,25 +8,25 @@ use cliffwatch::model::{Clock, DeliveryState};
 
 use crate::support::{BEGIN, Setup, TestApp, burn, cliff, lines, time};
 
-/// Hours between two turns.
+/// Hours between two steps.
 const STEP: i64 = 6;
 
 fn machine() -> Setup {
     Setup { machine: Some(Clock::simulated(time(BEGIN))), ..Setup::default() }
 }
 
-/// A turn as the daemon takes it: the clock is minded beside the cycles. What was told, and what of it was about the clock.
-async fn turn(app: &TestApp, watch: &mut ClockWatch) -> (Vec<String>, Vec<String>) {
+/// Runs a cycle, the clock check, and deliveries. Returns the notifications, separated into other ones and those about the clock.
+async fn step(app: &TestApp, watch: &mut ClockWatch) -> (Vec<String>, Vec<String>) {
     app.tick().await;
-    app.app().mind_clock(watch).await;
+    app.app().check_clock(watch).await;
     app.deliver().await;
-    let mut told = lines(&app.hook.take());
-    told.sort();
-    told.into_iter().partition(|line| !line.contains("clock"))
+    let mut notified = lines(&app.hook.take());
+    notified.sort();
+    notified.into_iter().partition(|line| !line.contains("clock"))
 }
 
-/// What happens at the source in the hour of a world: nothing mostly.
-fn happens(app: &TestApp, hour: i64) {
+/// Edits the source at some hours.
+fn edit_source(app: &TestApp, hour: i64) {
     match hour {
         54 => app.edit(|edit| edit.add_burn("alpha", burn("2026-03-03T00:00:00Z", 9_000.0))),
         150 => app.edit(|edit| {
@@ -46,7 +46,7 @@ async fn world(seed: u64, hours: i64) {
     let (mut truth, mut offset) = (time(BEGIN), TimeDelta::zero());
     for hour in (0..hours).step_by(usize::try_from(STEP).expect("positive")) {
         for app in [&right, &wrong] {
-            happens(app, hour);
+            edit_source(app, hour);
         }
         offset = match random.u8(0..8) {
             0 => TimeDelta::hours(random.i64(-90_000..90_000)),
@@ -60,10 +60,10 @@ async fn world(seed: u64, hours: i64) {
             wrong.restart().await;
             watch_wrong = ClockWatch::default();
         }
-        let (expected, none) = turn(&right, &mut watch_right).await;
-        assert_eq!(none, [""; 0], "seed {seed}, hour {hour}: the right clock is called wrong");
-        let (told, about_clock) = turn(&wrong, &mut watch_wrong).await;
-        assert_eq!(told, expected, "seed {seed}, hour {hour}, the wall clock off by {offset}");
+        let (expected, none) = step(&right, &mut watch_right).await;
+        assert_eq!(none, [""; 0], "seed {seed}, hour {hour}: the correct clock was reported as wrong");
+        let (notified, about_clock) = step(&wrong, &mut watch_wrong).await;
+        assert_eq!(notified, expected, "seed {seed}, hour {hour}, the wall clock off by {offset}");
         let is_off = offset.abs() > TimeDelta::minutes(5);
         let open = wrong.app().store().source_alerts().await.expect("read");
         assert_eq!(
@@ -80,44 +80,44 @@ async fn world(seed: u64, hours: i64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_the_wall_clock_shows_the_same_is_told_at_the_same_time() {
+async fn wall_clock_changes_do_not_change_notifications() {
     let lives: u64 = std::env::var("CLIFFWATCH_CLOCKS").ok().and_then(|text| text.parse().ok()).unwrap_or(2);
     for seed in 0..lives {
         world(seed, 24 * 10).await;
     }
 }
 
-/// The source goes by the same wrong clock: nobody can know, and all the same nothing stands still once both are right again.
+/// The source has the same wrong clock, so the error cannot be detected. Once both are correct again, processing continues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_an_hour_in_2036_nothing_waits_for_2036() {
+async fn processing_continues_after_a_temporary_jump_to_2036() {
     let setup = Setup { config: "group_by = [\"token\"]\ngroup_wait = \"1m\"\ngroup_interval = \"5m\"\n".into(), ..machine() };
     let app = TestApp::with(setup).await;
     let mut watch = ClockWatch::default();
-    let turned = async |at: &str, watch: &mut ClockWatch| {
+    let step_at = async |at: &str, watch: &mut ClockWatch| {
         app.at(at);
         app.machine.set(time(at));
         app.tick().await;
-        app.app().mind_clock(watch).await;
+        app.app().check_clock(watch).await;
         app.deliver().await;
         app.machine.pass(TimeDelta::minutes(2));
         app.clock.pass(TimeDelta::minutes(2));
         app.deliver().await;
         lines(&app.hook.take())
     };
-    turned("2026-03-01T00:00:00Z", &mut watch).await;
-    turned("2036-03-01T00:00:00Z", &mut watch).await;
-    let back = turned("2026-03-01T06:00:00Z", &mut watch).await;
+    step_at("2026-03-01T00:00:00Z", &mut watch).await;
+    step_at("2036-03-01T00:00:00Z", &mut watch).await;
+    let back = step_at("2026-03-01T06:00:00Z", &mut watch).await;
     assert!(!back.iter().any(|line| line.contains("added") || line.contains("removed")), "{back:#?}");
     app.edit(|edit| edit.add_burn("alpha", burn("2026-03-01T00:00:00Z", 9_000.0)));
-    let told = turned("2026-03-01T12:00:00Z", &mut watch).await;
-    assert!(told.iter().any(|line| line.contains("Burned")), "{told:#?}");
+    let notified = step_at("2026-03-01T12:00:00Z", &mut watch).await;
+    assert!(notified.iter().any(|line| line.contains("Burned")), "{notified:#?}");
     let due = app.app().store().gauges().await.expect("read").outbox;
     assert!(due.iter().all(|receiver| receiver.of(DeliveryState::Due) + receiver.of(DeliveryState::Retrying) == 0), "{due:?}");
 }
 
-/// A start goes on by the time of the run before it, until the source has spoken: what is decided first is decided by no wrong clock.
+/// After a restart, the app resumes from the last trusted time until a response confirms the clock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_silence_holds_where_the_clock_was_set_ahead_of_a_restart() {
+async fn silence_outlives_a_clock_change_before_a_restart() {
     let mut app = TestApp::with(machine()).await;
     let mut watch = ClockWatch::default();
     let silence = SilenceRequest {
@@ -128,7 +128,7 @@ async fn a_silence_holds_where_the_clock_was_set_ahead_of_a_restart() {
         ends_at: time(BEGIN) + TimeDelta::days(365),
     };
     app.app().store().put_silence(silence.grant(time(BEGIN)).expect("granted")).await.expect("written");
-    turn(&app, &mut watch).await;
+    step(&app, &mut watch).await;
     for ahead in [TimeDelta::days(3_600), TimeDelta::days(-3_600)] {
         app.machine.pass(TimeDelta::minutes(1));
         app.clock.pass(TimeDelta::minutes(1));

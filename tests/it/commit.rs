@@ -1,4 +1,4 @@
-//! `--version` says which commit the program is made of, and building it needs no repository to do so.
+//! `--version` prints the commit of the build, which needs no repository.
 
 use std::{
     fs,
@@ -6,11 +6,11 @@ use std::{
     process::Command,
 };
 
-use crate::binary::Desk;
+use crate::binary::Workdir;
 
 const HASH: &str = "0123456789abcdef0123456789abcdef01234567";
 
-/// What git says of the sources here; none where they are no repository.
+/// Returns the output of git in this repository. `None` outside a repository.
 fn git(arguments: &[&str]) -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     root.join(".git").exists().then_some(())?;
@@ -19,23 +19,23 @@ fn git(arguments: &[&str]) -> Option<String> {
 }
 
 #[test]
-fn the_version_names_the_commit_and_its_day() {
-    let desk = Desk::new();
+fn version_contains_the_commit_and_its_date() {
+    let workdir = Workdir::new();
     let version = env!("CARGO_PKG_VERSION");
-    assert_eq!(desk.run("-V").ok(), format!("cliffwatch {version}\n"));
-    let said = desk.run("--version").ok();
+    assert_eq!(workdir.run("-V").ok(), format!("cliffwatch {version}\n"));
+    let said = workdir.run("--version").ok();
     if git(&["log", "-1"]).is_none() {
         assert!(said.starts_with(&format!("cliffwatch {version}")), "{said}");
         return;
     }
-    // Of the commit that it names, not of the last one: somebody may have committed since it was built.
+    // Compare with the commit in the output, not with HEAD, which may be newer than the build.
     let hash = said.split(['(', ' ']).nth(3).unwrap_or_default();
     let day = git(&["log", "-1", "--date=format-local:%Y-%m-%d", "--format=%cd", hash]);
     assert_eq!(hash.len(), 12, "{said}");
     assert_eq!(Some(said.clone()), day.map(|day| format!("cliffwatch {version} ({hash} {day})\n")));
 }
 
-/// The build script by itself, in a folder of its own.
+/// The build script, compiled alone in a temporary folder.
 struct Script {
     folder: tempfile::TempDir,
     program: PathBuf,
@@ -53,8 +53,8 @@ impl Script {
         Self { folder, program }
     }
 
-    /// Commit and day, as it tells them to the compiler.
-    fn says(&self, environment: &[(&str, &str)]) -> (String, String) {
+    /// Runs the script and returns the commit and the date that it passes to the compiler.
+    fn run(&self, environment: &[(&str, &str)]) -> (String, String) {
         let mut command = Command::new(&self.program);
         for variable in ["CLIFFWATCH_COMMIT", "SOURCE_DATE_EPOCH"] {
             command.env_remove(variable);
@@ -70,27 +70,27 @@ impl Script {
         (value("CLIFFWATCH_COMMIT"), value("CLIFFWATCH_COMMIT_DATE"))
     }
 
-    fn archived(&self, text: &str) {
+    fn write_archive_info(&self, text: &str) {
         fs::write(self.folder.path().join("src/commit.txt"), text).expect("written");
     }
 }
 
 #[test]
-fn without_a_repository_the_archive_or_the_environment_says_it() {
+fn commit_comes_from_the_archive_or_the_environment_without_a_repository() {
     let script = Script::new();
     let pair = |hash: &str, day: &str| (hash.to_owned(), day.to_owned());
-    assert_eq!(script.says(&[]), pair("", ""));
-    // What `git archive` did not fill in is no commit.
-    script.archived("$Format:%H %ct$\n");
-    assert_eq!(script.says(&[]), pair("", ""));
-    assert_eq!(script.says(&[("SOURCE_DATE_EPOCH", "1773057600")]), pair("", "2026-03-09"));
-    assert_eq!(script.says(&[("CLIFFWATCH_COMMIT", HASH)]), pair("0123456789ab", ""));
-    assert_eq!(script.says(&[("CLIFFWATCH_COMMIT", "not; a hash")]), pair("", ""));
+    assert_eq!(script.run(&[]), pair("", ""));
+    // A placeholder that `git archive` did not expand is ignored.
+    script.write_archive_info("$Format:%H %ct$\n");
+    assert_eq!(script.run(&[]), pair("", ""));
+    assert_eq!(script.run(&[("SOURCE_DATE_EPOCH", "1773057600")]), pair("", "2026-03-09"));
+    assert_eq!(script.run(&[("CLIFFWATCH_COMMIT", HASH)]), pair("0123456789ab", ""));
+    assert_eq!(script.run(&[("CLIFFWATCH_COMMIT", "not; a hash")]), pair("", ""));
     let both = [("CLIFFWATCH_COMMIT", HASH), ("SOURCE_DATE_EPOCH", "1709164799")];
-    assert_eq!(script.says(&both), pair("0123456789ab", "2024-02-28"));
-    // The archive's own day goes before that of the build.
-    script.archived(&format!("{HASH} 1709164800\n"));
-    assert_eq!(script.says(&[("SOURCE_DATE_EPOCH", "0")]), pair("0123456789ab", "2024-02-29"));
+    assert_eq!(script.run(&both), pair("0123456789ab", "2024-02-28"));
+    // The date of the archive takes precedence over `SOURCE_DATE_EPOCH`.
+    script.write_archive_info(&format!("{HASH} 1709164800\n"));
+    assert_eq!(script.run(&[("SOURCE_DATE_EPOCH", "0")]), pair("0123456789ab", "2024-02-29"));
     for (seconds, day) in [
         ("0", "1970-01-01"),
         ("-1", "1969-12-31"),
@@ -101,7 +101,7 @@ fn without_a_repository_the_archive_or_the_environment_says_it() {
         ("9223372036854775807", ""),
         ("soon", ""),
     ] {
-        script.archived(&format!("{HASH} {seconds}\n"));
-        assert_eq!(script.says(&[]).1, day, "{seconds}");
+        script.write_archive_info(&format!("{HASH} {seconds}\n"));
+        assert_eq!(script.run(&[]).1, day, "{seconds}");
     }
 }

@@ -1,4 +1,4 @@
-//! "Nothing there" and "could not ask" never look alike: for each fault of the source no false removal, one alert, one recovery.
+//! A failed poll is never treated as an empty response. Each fault of the source causes no removal, one alert, and one resolution.
 
 use std::time::Duration;
 
@@ -6,48 +6,52 @@ use cliffwatch::model::{
     Endpoint, Resource,
     wire::{FundingRound, InvestorItem},
 };
-use cliffwatch::service::faults::Fault;
+use testkit::faults::Fault;
 
 use crate::support::{Setup, TestApp, lines, time};
 
-/// Runs a day of ticks under a fault, then a well one; nothing may be lost, one alert and one recovery may be told.
+/// Runs a day of cycles under a fault, then a day without. No record may change, and exactly one alert and its resolution are sent.
 async fn check(name: &str, fault: Fault) {
     let setup = Setup { config: "[delivery]\ntimeout = \"2s\"\n".into(), ..Setup::default() };
     let mut app = TestApp::with(setup).await;
-    app.turn().await;
+    app.tick_and_deliver().await;
     let before = records(&app).await;
 
     app.faults.set("", fault);
-    let mut told = Vec::new();
+    let mut notified = Vec::new();
     for hour in ["03", "06", "12", "18"] {
         app.at(&format!("2026-03-01T{hour}:00:00Z"));
         app.tick().await;
         app.deliver().await;
-        told.extend(app.hook.take());
+        notified.extend(app.hook.take());
         if hour == "12" {
             app.restart().await;
         }
     }
-    let lines_told = lines(&told);
-    assert_eq!(told.len(), 1, "{name}: one alert for one fault, got {lines_told:#?}");
-    assert_eq!((&told[0]["type"], &told[0]["data"]["status"]), (&"source".into(), &"firing".into()), "{name}: {lines_told:#?}");
+    let notified_lines = lines(&notified);
+    assert_eq!(notified.len(), 1, "{name}: one alert for one fault, got {notified_lines:#?}");
+    assert_eq!(
+        (&notified[0]["type"], &notified[0]["data"]["status"]),
+        (&"source".into(), &"firing".into()),
+        "{name}: {notified_lines:#?}"
+    );
     assert_eq!(records(&app).await, before, "{name}: no record is lost or changed");
 
     app.faults.clear();
-    // Breakers and back-off after a refused key are over by then.
+    // By then the circuit breakers and the backoff after a rejected key have ended.
     app.at("2026-03-02T06:00:00Z");
     app.tick().await;
     app.deliver().await;
-    let told = app.hook.take();
-    let lines_told = lines(&told);
-    assert_eq!(told.len(), 1, "{name}: one recovery, got {lines_told:#?}");
-    assert_eq!(told[0]["data"]["status"], "resolved", "{name}: {lines_told:#?}");
+    let notified = app.hook.take();
+    let notified_lines = lines(&notified);
+    assert_eq!(notified.len(), 1, "{name}: one recovery, got {notified_lines:#?}");
+    assert_eq!(notified[0]["data"]["status"], "resolved", "{name}: {notified_lines:#?}");
     assert_eq!(records(&app).await, before, "{name}");
     app.at("2026-03-02T12:00:00Z");
-    assert_eq!(app.turn().await, [""; 0], "{name}: nothing after the recovery");
+    assert_eq!(app.tick_and_deliver().await, [""; 0], "{name}: nothing after the recovery");
 }
 
-/// Keys of everything in the snapshot.
+/// The keys of all records in the snapshot.
 async fn records(app: &TestApp) -> Vec<String> {
     let ids = vec!["alpha".into(), "beta".into()];
     let snapshots = app.app().store().tokens(ids, Resource::ALL.to_vec()).await.expect("read");
@@ -71,43 +75,43 @@ macro_rules! faults {
 }
 
 faults! {
-    a_server_error: Fault::status(500),
+    server_error: Fault::status(500),
     unavailable: Fault::status(503),
-    a_refused_key: Fault::status(401),
+    rejected_key: Fault::status(401),
     too_many_requests: Fault::too_many(120),
-    an_answer_that_is_cut: Fault::Cut(40),
-    a_web_page: Fault::Html,
+    truncated_response: Fault::Cut(40),
+    html_page: Fault::Html,
     garbage: Fault::Garbage,
-    an_empty_body: Fault::EmptyBody,
+    empty_body: Fault::EmptyBody,
     status_false: Fault::StatusFalse,
-    a_bare_payload: Fault::Bare,
-    a_gzip_bomb: Fault::GzipBomb(18 << 20),
-    a_redirect: Fault::Redirect("http://127.0.0.1:9/elsewhere".into()),
+    bare_payload: Fault::Bare,
+    gzip_bomb: Fault::GzipBomb(18 << 20),
+    redirect: Fault::Redirect("http://127.0.0.1:9/elsewhere".into()),
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_that_never_comes() {
+async fn hanging_response() {
     let setup = Setup::default();
     let app = TestApp::with(Setup { config: String::new(), ..setup }).await;
-    app.turn().await;
+    app.tick_and_deliver().await;
     app.faults.set("/v5/unlock/events/alpha", Fault::Hang);
     app.at("2026-03-01T06:00:00Z");
     let begin = std::time::Instant::now();
-    let told = app.turn().await;
-    assert!(begin.elapsed() < Duration::from_secs(60), "every wait is bounded");
-    assert_eq!(told.len(), 1, "{told:#?}");
-    assert!(told[0].starts_with("source SourceTrouble"), "{told:#?}");
+    let notified = app.tick_and_deliver().await;
+    assert!(begin.elapsed() < Duration::from_secs(60), "the wait is unbounded");
+    assert_eq!(notified.len(), 1, "{notified:#?}");
+    assert!(notified[0].starts_with("source SourceTrouble"), "{notified:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn empty_answers_where_there_was_data_are_trouble_and_remove_nothing() {
+async fn unexpectedly_empty_responses_are_an_incident_and_remove_nothing() {
     check("empty", Fault::Emptied).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_that_is_missing_removes_nothing() {
+async fn missing_page_removes_nothing() {
     let app = TestApp::with(Setup { config: String::new(), ..Setup::default() }).await;
-    app.turn().await;
+    app.tick_and_deliver().await;
     let before = records(&app).await;
     app.faults.set("/v5/unlock/events/alpha", Fault::PageMissing(1));
     for hour in ["06", "12", "18"] {
@@ -116,58 +120,58 @@ async fn a_page_that_is_missing_removes_nothing() {
         app.deliver().await;
     }
     assert_eq!(records(&app).await, before);
-    let told = lines(&app.hook.take());
-    assert_eq!(told.len(), 1, "{told:#?}");
-    assert!(told[0].starts_with("source SourceTrouble"), "{told:#?}");
+    let notified = lines(&app.hook.take());
+    assert_eq!(notified.len(), 1, "{notified:#?}");
+    assert!(notified[0].starts_with("source SourceTrouble"), "{notified:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rows_in_another_order_or_twice_are_no_trouble_and_no_change() {
+async fn reordered_or_duplicate_rows_are_neither_an_incident_nor_a_change() {
     for fault in [Fault::Reversed, Fault::Doubled] {
         let app = TestApp::start().await;
-        app.turn().await;
+        app.tick_and_deliver().await;
         let before = records(&app).await;
         app.faults.set("/v5/unlock", fault.clone());
         app.at("2026-03-01T06:00:00Z");
-        let told = app.turn().await;
+        let notified = app.tick_and_deliver().await;
         if fault == Fault::Reversed {
-            assert_eq!(told, [""; 0], "{fault:?}");
+            assert_eq!(notified, [""; 0], "{fault:?}");
         }
         assert_eq!(records(&app).await, before, "{fault:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_the_source_is_down_what_time_brings_is_told() {
+async fn reminders_are_sent_while_the_source_is_down() {
     let app = TestApp::start().await;
-    app.turn().await;
+    app.tick_and_deliver().await;
     app.faults.set("", Fault::status(500));
     app.at("2026-03-13T12:00:00Z");
-    let told = app.turn().await;
-    assert_eq!(told.iter().filter(|line| line.starts_with("alert.reminder BigCliffAhead alpha")).count(), 1, "{told:#?}");
-    assert_eq!(told.iter().filter(|line| line.starts_with("source ")).count(), 1, "{told:#?}");
-    assert_eq!(told.len(), 2, "{told:#?}");
+    let notified = app.tick_and_deliver().await;
+    assert_eq!(notified.iter().filter(|line| line.starts_with("alert.reminder BigCliffAhead alpha")).count(), 1, "{notified:#?}");
+    assert_eq!(notified.iter().filter(|line| line.starts_with("source ")).count(), 1, "{notified:#?}");
+    assert_eq!(notified.len(), 2, "{notified:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_credits_last_the_month_and_their_end_is_told() {
+async fn monthly_credits_are_not_exceeded() {
     let setup = Setup { config: "[budget]\nmonthly_credits = 12\nreserve = \"0%\"\n".into(), ..Setup::default() };
     let app = TestApp::with(setup).await;
-    let first = app.turn().await;
-    assert!(first.iter().any(|line| line.starts_with("alert.firing BigCliffAhead")), "first reads are never skipped: {first:#?}");
+    let first = app.tick_and_deliver().await;
+    assert!(first.iter().any(|line| line.starts_with("alert.firing BigCliffAhead")), "baselines are never skipped: {first:#?}");
     let begin = time("2026-03-01T00:00:00Z");
     for tick in 1..100 {
         app.clock.set(begin + chrono::TimeDelta::hours(6 * tick));
         app.tick().await;
     }
-    let asked = app.faults.log().len();
-    assert!(asked <= 12, "{asked} requests for 12 credits");
+    let requested = app.faults.log().len();
+    assert!(requested <= 12, "{requested} requests for 12 credits");
     app.deliver().await;
     app.hook.take();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_investor_page_that_failed_is_asked_again_though_the_list_stays_the_same() {
+async fn failed_investor_page_is_retried_although_the_list_is_unchanged() {
     let app = TestApp::start().await;
     let fund = |latest: &str| InvestorItem {
         investor_id: "fund".to_owned().into(),
@@ -176,22 +180,22 @@ async fn an_investor_page_that_failed_is_asked_again_though_the_list_stays_the_s
         ..InvestorItem::default()
     };
     app.edit(|edit| edit.put_investor(&fund("2026-01-01T00:00:00Z")));
-    assert_eq!(app.poll(Endpoint::Investors).await.asked, 1, "the first list is the baseline");
+    assert_eq!(app.poll(Endpoint::Investors).await.requested, 1, "the first list is the baseline");
     app.edit(|edit| edit.put_investor(&fund("2026-02-20T00:00:00Z")));
     app.faults.set("/v5/fundraising/investors/fund", Fault::status(400));
     let report = app.poll(Endpoint::Investors).await;
-    assert_eq!((report.asked, report.failed.len()), (2, 1), "{report}");
+    assert_eq!((report.requested, report.failed.len()), (2, 1), "{report}");
     let report = app.poll(Endpoint::Investors).await;
-    assert_eq!((report.asked, report.failed.len()), (2, 1), "as long as it fails: {report}");
+    assert_eq!((report.requested, report.failed.len()), (2, 1), "while it fails: {report}");
     app.faults.clear();
     let report = app.poll(Endpoint::Investors).await;
-    assert_eq!((report.asked, report.failed.len()), (2, 0), "{report}");
+    assert_eq!((report.requested, report.failed.len()), (2, 0), "{report}");
     let report = app.poll(Endpoint::Investors).await;
-    assert_eq!((report.asked, report.unchanged), (1, 1), "then no more: {report}");
+    assert_eq!((report.requested, report.unchanged), (1, 1), "after a success: {report}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_round_whose_amount_comes_later_is_told_once_though_the_list_stays_the_same() {
+async fn funding_amount_added_later_is_notified_once() {
     let rules = "[[rule]]\nalert = \"BigRound\"\non = \"funding\"\nwhen = \"totalAmountRaisedinThatRound >= 1000000\"\n\
         annotations = { summary = \"{{ roundName }}\" }\n";
     let mut app = TestApp::with(Setup { rules: rules.into(), ..Setup::default() }).await;
@@ -206,13 +210,13 @@ async fn a_round_whose_amount_comes_later_is_told_once_though_the_list_stays_the
         .expect("a round")
     };
     app.edit(|edit| edit.put_investor(&fund("2026-01-01T00:00:00Z")));
-    app.turn().await;
+    app.tick_and_deliver().await;
     app.poll(Endpoint::Investors).await;
     app.edit(|edit| {
         edit.put_investor(&fund("2026-02-28T00:00:00Z"))?;
         edit.put_rounds("fund", &[round(None)])
     });
-    let mut told = Vec::new();
+    let mut notified = Vec::new();
     for day in 1..12 {
         app.clock.set(time("2026-03-01T00:00:00Z") + chrono::TimeDelta::days(day));
         if day == 4 {
@@ -220,9 +224,9 @@ async fn a_round_whose_amount_comes_later_is_told_once_though_the_list_stays_the
         }
         app.restart().await;
         let report = app.poll(Endpoint::Investors).await;
-        assert_eq!(report.asked, if day <= 4 { 2 } else { 1 }, "day {day}: {report}");
+        assert_eq!(report.requested, if day <= 4 { 2 } else { 1 }, "day {day}: {report}");
         app.deliver().await;
-        told.extend(lines(&app.hook.take()));
+        notified.extend(lines(&app.hook.take()));
     }
-    assert_eq!(told, ["alert.event BigRound alpha: Seed"]);
+    assert_eq!(notified, ["alert.event BigRound alpha: Seed"]);
 }

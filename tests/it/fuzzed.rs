@@ -1,4 +1,4 @@
-//! The targets of the fuzzer over everything that it begins with and everything that it ever found: what was mended stays mended.
+//! Runs the fuzz targets over all seeds and all inputs in `found/`, so that a fixed bug stays fixed.
 
 use std::{
     fs,
@@ -9,14 +9,14 @@ use std::{
 #[path = "../fuzz/targets.rs"]
 mod targets;
 
-/// How long one input may take, in a build without optimization on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit for one input, in a debug build on a busy machine.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Files below a folder of the repository, sorted.
+/// All files under a folder of the repository, sorted.
 fn files(folder: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![repository().join(folder)];
@@ -30,15 +30,15 @@ fn files(folder: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Words that inputs are made of.
+/// The dictionary of the fuzzer.
 fn words() -> Vec<String> {
     let text = fs::read_to_string(repository().join("tests/fuzz/words.dict")).expect("read");
     let lines = text.lines().filter(|line| line.starts_with('"'));
     lines.map(|line| serde_json::from_str(line).expect("a text in quotes")).collect()
 }
 
-/// A few changes at random: words put in, parts taken out, doubled and moved.
-fn changed(bytes: &[u8], words: &[String], dice: &mut fastrand::Rng) -> Vec<u8> {
+/// Applies a few random mutations: inserts words, and deletes, repeats, and moves parts.
+fn mutate(bytes: &[u8], words: &[String], dice: &mut fastrand::Rng) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..dice.usize(1..6) {
         let at = dice.usize(..=bytes.len());
@@ -62,13 +62,13 @@ fn changed(bytes: &[u8], words: &[String], dice: &mut fastrand::Rng) -> Vec<u8> 
     bytes
 }
 
-/// Plays a target over its seeds, what was found, `more`, each of them cut short, and some changed at random: more of those, for so
-/// many seconds, where `CLIFFWATCH_FUZZ_SECONDS` says so.
+/// Runs a target over its seeds, the inputs in `found/`, and `more`, each also truncated, and over 40 random mutations of them.
+/// `CLIFFWATCH_FUZZ_SECONDS` sets a duration for the mutations instead.
 fn play(name: &str, target: impl Fn(&[u8]), more: &[&str]) {
     let mut inputs = files(&format!("tests/fuzz/seeds/{name}"));
     inputs.extend(files(&format!("tests/fuzz/found/{name}")));
     inputs.extend(more.iter().flat_map(|path| if path.ends_with(".toml") { vec![repository().join(path)] } else { files(path) }));
-    assert!(!inputs.is_empty(), "{name} has nothing to begin with");
+    assert!(!inputs.is_empty(), "{name} has no seeds");
     let mut all = Vec::new();
     for path in inputs {
         let bytes = fs::read(&path).expect("read");
@@ -76,7 +76,7 @@ fn play(name: &str, target: impl Fn(&[u8]), more: &[&str]) {
         for length in [bytes.len(), bytes.len() / 2, bytes.len() / 3] {
             let began = Instant::now();
             target(&bytes[..length]);
-            assert!(began.elapsed() < PATIENCE, "{} takes {:?}", path.display(), began.elapsed());
+            assert!(began.elapsed() < WAIT_TIMEOUT, "{} takes {:?}", path.display(), began.elapsed());
         }
     }
     let seconds = std::env::var("CLIFFWATCH_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
@@ -88,17 +88,17 @@ fn play(name: &str, target: impl Fn(&[u8]), more: &[&str]) {
             Some(_) => fastrand::u64(..),
         };
         let mut dice = fastrand::Rng::with_seed(seed);
-        let input = changed(&all[dice.usize(..all.len())], &words, &mut dice);
+        let input = mutate(&all[dice.usize(..all.len())], &words, &mut dice);
         let began = Instant::now();
         let shown = || format!("{name}, seed {seed}: {:?}", String::from_utf8_lossy(&input));
         if let Err(panic) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| target(&input))) {
             eprintln!("{}", shown());
             std::panic::resume_unwind(panic);
         }
-        assert!(began.elapsed() < PATIENCE, "{:?}: {}", began.elapsed(), shown());
+        assert!(began.elapsed() < WAIT_TIMEOUT, "{:?}: {}", began.elapsed(), shown());
         tried += 1;
     }
-    eprintln!("{name}: {tried} changed inputs");
+    eprintln!("{name}: {tried} mutated inputs");
 }
 
 #[test]
@@ -118,16 +118,16 @@ fn test_files_never_panic_or_hang() {
 
 #[test]
 fn configs_never_panic_or_hang() {
-    play("config", targets::config, &["src/model/config/default.toml", "src/cli/init.toml"]);
+    play("config", targets::config, &["src/cli/init.toml"]);
 }
 
 #[test]
-fn answers_never_panic_or_hang_and_the_same_again_tells_nothing() {
-    play("answers", targets::answers, &[]);
+fn responses_never_panic_or_hang_and_repeats_notify_nothing() {
+    play("responses", targets::responses, &[]);
 }
 
 #[test]
-fn deep_nesting_and_giant_files_are_refused_in_no_time() {
+fn deep_nesting_and_giant_files_are_rejected_quickly() {
     let began = Instant::now();
     for (open, close) in [("[", "]"), ("{a=", "}"), ("\"\"\"", "\"\"\"")] {
         for depth in [100, 10_000, 100_000] {
@@ -143,11 +143,11 @@ fn deep_nesting_and_giant_files_are_refused_in_no_time() {
         }
     }
     for depth in [100, 100_000] {
-        let answer = format!("{{\"status\":true,\"data\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
-        targets::answers(answer.as_bytes());
+        let response = format!("{{\"status\":true,\"data\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
+        targets::responses(response.as_bytes());
     }
     let rule = "[[rule]]\nalert = \"A\"\non = \"unlock\"\n";
     targets::rules(rule.repeat(20_000).as_bytes());
     targets::config("[[receiver]]\nname = \"a\"\ntype = \"webhook\"\n".repeat(5_000).as_bytes());
-    assert!(began.elapsed() < PATIENCE * 2, "{:?}", began.elapsed());
+    assert!(began.elapsed() < WAIT_TIMEOUT * 2, "{:?}", began.elapsed());
 }

@@ -1,5 +1,5 @@
-//! One hostile world through the real binary and out at every way: each command in each format, both logs, every page, calendar, metrics,
-//! mail, every format of a webhook. One checker says for each way what must never appear.
+//! Sends hostile text through the real binary to every output: each command in each format, both log formats, pages, calendar, metrics,
+//! mail, and every webhook format. One function checks what must never appear in each kind of output.
 
 mod check;
 mod out;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use check::{WayOut, check};
+use check::{OutputKind, check};
 use out::Received;
 use world::{World, evil};
 
@@ -47,7 +47,7 @@ alert = "Bought"
 on    = "buyback"
 "#;
 
-/// Fails on purpose, so that its report shows what was told.
+/// A failing rule test, whose report contains the hostile texts.
 const RULE_TEST: &str = r#"
 rules = ["../rules/test.toml"]
 [[token]]
@@ -65,7 +65,7 @@ at = "1d"
 silence = true
 "#;
 
-/// A receiver of each format, with what it needs.
+/// All webhook formats, with their required keys.
 const FORMATS: [(&str, &str); 20] = [
     ("cliffwatch", ""),
     ("alertmanager", ""),
@@ -93,15 +93,15 @@ const FORMATS: [(&str, &str); 20] = [
     ("template", "template = '{\"text\": {{ title }}, \"lines\": {{ alerts }}}'\n"),
 ];
 
-/// What people are shown; of the others the texts are data.
-fn way_of(format: &str) -> WayOut {
+/// Returns whether a format is read by people (chat) or by programs (data).
+fn output_kind(format: &str) -> OutputKind {
     match format {
-        "cliffwatch" | "alertmanager" | "alertmanager-api" | "template" | "refuse" => WayOut::Data,
-        _ => WayOut::Chat,
+        "cliffwatch" | "alertmanager" | "alertmanager-api" | "template" | "refuse" => OutputKind::Data,
+        _ => OutputKind::Chat,
     }
 }
 
-struct Room {
+struct Fixture {
     folder: tempfile::TempDir,
     world: World,
     hooks: Received,
@@ -109,7 +109,7 @@ struct Room {
     _ending: tokio_util::sync::DropGuard,
 }
 
-impl Room {
+impl Fixture {
     async fn new() -> Self {
         let ending = CancellationToken::new();
         let (world, source) = World::start(ending.clone()).await;
@@ -182,7 +182,7 @@ group_interval = "1s"
 
     fn command(&self, arguments: &[&str], out: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cliffwatch"));
-        // As on a terminal: where there is none, escape sequences would be taken out on the way and none be seen here.
+        // Force terminal output: without a terminal, the program strips all escape sequences, and the test would see none.
         command.args(["--color", "always"]).args(arguments).current_dir(self.folder.path()).env_clear().stdin(Stdio::null());
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("USER", "tester");
         command.stdout(fs::File::create(self.path(&format!("{out}.out"))).expect("a file"));
@@ -194,8 +194,8 @@ group_interval = "1s"
         String::from_utf8(fs::read(self.path(file)).expect("read")).expect("UTF-8")
     }
 
-    /// Runs a command and checks both of its streams. Colours of our own, in diagnostics, are no harm.
-    fn run(&self, arguments: &[&str], way: WayOut) -> String {
+    /// Runs a command and checks both of its streams. The colors of our own diagnostics are allowed.
+    fn run(&self, arguments: &[&str], way: OutputKind) -> String {
         let what = arguments.join(" ").escape_debug().to_string();
         let mut child = self.command(arguments, "ran").spawn().expect("starts");
         let begun = Instant::now();
@@ -213,7 +213,7 @@ group_interval = "1s"
         eprintln!("{:>6} ms  {}", begun.elapsed().as_millis(), what.chars().take(80).collect::<String>());
         let (out, err) = (self.text("ran.out"), self.text("ran.err"));
         assert!(status.code().is_some_and(|code| code != 101), "{what}: {status}\n{err}");
-        check(&format!("{what} (stderr)"), WayOut::Terminal, &without_colors(&err));
+        check(&format!("{what} (stderr)"), OutputKind::Terminal, &without_colors(&err));
         if status.code() != Some(2) {
             check(&what, way, &out);
         }
@@ -221,7 +221,7 @@ group_interval = "1s"
     }
 }
 
-/// Without the sequences that set a colour, such as diagnostics have: those of the world do more than that, or end in another letter.
+/// Removes the color sequences of our own diagnostics. The hostile sequences differ from them.
 fn without_colors(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;
@@ -236,10 +236,10 @@ fn without_colors(text: &str) -> String {
     plain + rest
 }
 
-/// Stops it in the end.
-struct Running(Child);
+/// A child process that is killed on drop.
+struct KillOnDrop(Child);
 
-impl Drop for Running {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         self.0.kill().ok();
         self.0.wait().ok();
@@ -247,28 +247,29 @@ impl Drop for Running {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_of_a_hostile_world_gets_out_by_any_command() {
-    let room = Room::new().await;
-    let seen = room.run(&["poll"], WayOut::Terminal);
+async fn commands_never_print_hostile_text() {
+    let fixture = Fixture::new().await;
+    let seen = fixture.run(&["poll"], OutputKind::Terminal);
     assert!(seen.contains("unlock_events"), "{seen}");
-    room.world.change();
-    room.run(&["poll", "--dry-run"], WayOut::Terminal);
-    room.run(&["poll", "--format", "json"], WayOut::Json);
+    fixture.world.change();
+    fixture.run(&["poll", "--dry-run"], OutputKind::Terminal);
+    fixture.run(&["poll", "--format", "json"], OutputKind::Json);
 
-    let alerts: Value = serde_json::from_str(&room.run(&["alerts", "--format", "json"], WayOut::Json)).expect("JSON");
-    assert!(alerts.as_array().is_some_and(|alerts| alerts.len() > 5), "the world was told: {alerts:#}");
+    let alerts: Value = serde_json::from_str(&fixture.run(&["alerts", "--format", "json"], OutputKind::Json)).expect("JSON");
+    assert!(alerts.as_array().is_some_and(|alerts| alerts.len() > 5), "too few alerts: {alerts:#}");
     let alert = alerts[0]["id"].as_str().expect("an id").to_owned();
     let (token, formula) = (format!("token={}", evil("x")), "token=~\"[=+@-].*\"".to_owned());
-    room.run(&["silence", "add", &token, "--for", "1h", "--comment", &evil("=c"), "--author", &evil("@a")], WayOut::Terminal);
-    room.run(&["silence", "add", &formula, "--for", "1h", "--comment", "=1+1", "--author", "+me"], WayOut::Terminal);
-    room.run(&["ack", &alert, "--comment", &evil("=c"), "--author", &evil("-a")], WayOut::Terminal);
-    room.run(&["accept", &evil("x")], WayOut::Terminal);
+    fixture
+        .run(&["silence", "add", &token, "--for", "1h", "--comment", &evil("=c"), "--author", &evil("@a")], OutputKind::Terminal);
+    fixture.run(&["silence", "add", &formula, "--for", "1h", "--comment", "=1+1", "--author", "+me"], OutputKind::Terminal);
+    fixture.run(&["ack", &alert, "--comment", &evil("=c"), "--author", &evil("-a")], OutputKind::Terminal);
+    fixture.run(&["accept", &evil("x")], OutputKind::Terminal);
 
     let rows: Value =
-        serde_json::from_str(&room.run(&["outbox", "list", "--receiver", "refuse", "--format", "json"], WayOut::Json))
+        serde_json::from_str(&fixture.run(&["outbox", "list", "--receiver", "refuse", "--format", "json"], OutputKind::Json))
             .expect("JSON");
-    let refused = rows.as_array().expect("rows").first().expect("refused");
-    let delivery = refused["id"].to_string();
+    let rejected = rows.as_array().expect("rows").first().expect("a rejected delivery");
+    let delivery = rejected["id"].to_string();
     let (evil_id, evil_word) = (evil("x"), evil("=w"));
     let lists: [&[&str]; 24] = [
         &["upcoming", "--limit", "500"],
@@ -297,33 +298,33 @@ async fn nothing_of_a_hostile_world_gets_out_by_any_command() {
         &["notify", "refuse"],
     ];
     for list in lists {
-        for (format, way) in [("table", WayOut::Terminal), ("json", WayOut::Json), ("csv", WayOut::Csv)] {
+        for (format, way) in [("table", OutputKind::Terminal), ("json", OutputKind::Json), ("csv", OutputKind::Csv)] {
             let arguments = [list, &["--format", format]].concat();
-            let out = room.run(&arguments, if way == WayOut::Json { WayOut::Terminal } else { way });
-            if way == WayOut::Json && !out.is_empty() {
+            let out = fixture.run(&arguments, if way == OutputKind::Json { OutputKind::Terminal } else { way });
+            if way == OutputKind::Json && !out.is_empty() {
                 check(&arguments.join(" "), way, &out);
             }
         }
     }
-    for (format, way) in [("table", WayOut::Terminal), ("json", WayOut::Json), ("csv", WayOut::Csv)] {
-        room.run(&["backtest", "--html", "report.html", "--messages", "100", "--format", format], way);
-        check("the report of a backtest", WayOut::Html, &room.text("report.html"));
+    for (format, way) in [("table", OutputKind::Terminal), ("json", OutputKind::Json), ("csv", OutputKind::Csv)] {
+        fixture.run(&["backtest", "--html", "report.html", "--messages", "100", "--format", format], way);
+        check("the report of a backtest", OutputKind::Html, &fixture.text("report.html"));
     }
-    room.run(&["routes", "show"], WayOut::Terminal);
-    room.run(&["check"], WayOut::Terminal);
-    room.run(&["check", "--format", "json"], WayOut::Json);
-    let report = room.run(&["test", "tests/test.toml"], WayOut::Terminal);
-    assert!(report.contains("told, but not expected"), "{report}");
-    room.run(&["test", "tests/test.toml", "--format", "json", "--junit", "junit.xml"], WayOut::Json);
-    check("the results as XML", WayOut::Terminal, &room.text("junit.xml"));
+    fixture.run(&["routes", "show"], OutputKind::Terminal);
+    fixture.run(&["check"], OutputKind::Terminal);
+    fixture.run(&["check", "--format", "json"], OutputKind::Json);
+    let report = fixture.run(&["test", "tests/test.toml"], OutputKind::Terminal);
+    assert!(report.contains("unexpected:"), "{report}");
+    fixture.run(&["test", "tests/test.toml", "--format", "json", "--junit", "junit.xml"], OutputKind::Json);
+    check("the results as XML", OutputKind::Terminal, &fixture.text("junit.xml"));
 
-    // Out as files, and in again.
-    let out = room.run(&["export", "out", "--db", "test.db"], WayOut::Terminal);
-    assert!(out.contains("tokens in"), "{out}\n{}", room.text("ran.err"));
-    names(&room.path("out"), &mut |name| check("a name of a file", WayOut::Terminal, name));
-    room.run(&["import", "out", "--db", "service.db"], WayOut::Terminal);
-    room.run(&["import", "test.db", "--db", "copy.db", "--format", "json"], WayOut::Json);
-    received(&room);
+    // Export to files and import them.
+    let out = fixture.run(&["export", "out", "--db", "test.db"], OutputKind::Terminal);
+    assert!(out.contains("tokens in"), "{out}\n{}", fixture.text("ran.err"));
+    names(&fixture.path("out"), &mut |name| check("a file name", OutputKind::Terminal, name));
+    fixture.run(&["import", "out", "--db", "service.db"], OutputKind::Terminal);
+    fixture.run(&["import", "test.db", "--db", "copy.db", "--format", "json"], OutputKind::Json);
+    check_received(&fixture);
 }
 
 fn names(folder: &Path, see: &mut dyn FnMut(&str)) {
@@ -343,34 +344,34 @@ fn fields(form: &str) -> String {
     serde_json::Value::Object(fields.collect()).to_string()
 }
 
-/// What receivers got: every format, and mail.
-fn received(room: &Room) {
-    let hooks = room.hooks.all();
+/// Checks the messages of all webhook formats and of mail.
+fn check_received(fixture: &Fixture) {
+    let hooks = fixture.hooks.all();
     for (format, _) in FORMATS {
         assert!(hooks.iter().any(|(path, _)| path.trim_matches('/').starts_with(format)), "{format} got nothing");
     }
     for (path, body) in hooks {
         let format = path.trim_matches('/').split('/').next().unwrap_or_default().to_owned();
         let body = if ["zulip", "twilio"].contains(&format.as_str()) { fields(&body) } else { body };
-        check(&format!("the body of {format}"), way_of(&format), &body);
+        check(&format!("the body of {format}"), output_kind(&format), &body);
         assert!(!body.contains("\"<!channel>") && (format != "slack" || !body.contains("<!channel>")), "{format}: {body}");
     }
-    let mails = room.mails.all();
-    assert!(!mails.is_empty(), "no mail came");
+    let mails = fixture.mails.all();
+    assert!(!mails.is_empty(), "no mail was received");
     for (_, mail) in mails {
-        check("a mail", WayOut::Mail, &mail);
+        check("a mail", OutputKind::Mail, &mail);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_of_a_hostile_world_gets_out_by_a_log_or_a_page() {
+async fn logs_and_pages_never_contain_hostile_text() {
     cliffwatch::source::install_crypto_provider();
-    let room = Room::new().await;
-    for (format, way) in [("human", WayOut::Terminal), ("json", WayOut::JsonLines)] {
-        let mut command = room.command(&["run"], "daemon");
+    let fixture = Fixture::new().await;
+    for (format, way) in [("human", OutputKind::Terminal), ("json", OutputKind::JsonLines)] {
+        let mut command = fixture.command(&["run"], "daemon");
         command.env("CLIFFWATCH_LOG__FORMAT", format).env("RUST_LOG", "debug,hyper=info,h2=info,reqwest=info");
-        let running = Running(command.spawn().expect("starts"));
-        let log = || room.text("daemon.err");
+        let running = KillOnDrop(command.spawn().expect("starts"));
+        let log = || fixture.text("daemon.err");
         let until = async |what: &str, is_so: &dyn Fn(&str) -> bool| {
             let deadline = Instant::now() + Duration::from_secs(60);
             while !is_so(&log()) {
@@ -378,38 +379,38 @@ async fn nothing_of_a_hostile_world_gets_out_by_a_log_or_a_page() {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        until("it starts", &|log| log.contains("status page at http://")).await;
+        until("the start", &|log| log.contains("web pages at http://")).await;
         let text = log();
-        let (_, rest) = text.split_once("status page at ").expect("an address");
+        let (_, rest) = text.split_once("web pages at ").expect("an address");
         let address: String = rest.chars().take_while(|c| !c.is_whitespace() && *c != '"').collect();
         let address = address.trim_end_matches('/').to_owned();
-        until("everything was read", &|log| log.matches("buyback: ").count() > 1).await;
-        room.world.change();
-        until("a change was told", &|log| log.contains("change")).await;
+        until("all feeds were polled", &|log| log.matches("buyback: ").count() > 1).await;
+        fixture.world.change();
+        until("a change was logged", &|log| log.contains("change")).await;
         for (path, way) in [
-            ("/", WayOut::Html),
-            ("/metrics", WayOut::Metrics),
-            ("/calendar.ics", WayOut::Calendar),
-            ("/-/ready", WayOut::Terminal),
-            ("/api/status", WayOut::Json),
-            ("/api/upcoming?limit=500", WayOut::Json),
-            ("/api/changes?limit=500", WayOut::Json),
-            ("/api/alerts?limit=500", WayOut::Json),
-            ("/api/outbox?limit=500", WayOut::Json),
-            ("/api/outbox/1", WayOut::Json),
-            ("/api/silences", WayOut::Json),
-            ("/api/alerts?token=%1b%5b31m%0a", WayOut::Json),
-            ("/api/changes?kind=%1b%5b31m%0a%c2%9b", WayOut::Json),
-            ("/%1b%5b31m%0a", WayOut::Terminal),
+            ("/", OutputKind::Html),
+            ("/metrics", OutputKind::Metrics),
+            ("/calendar.ics", OutputKind::Calendar),
+            ("/-/ready", OutputKind::Terminal),
+            ("/api/status", OutputKind::Json),
+            ("/api/upcoming?limit=500", OutputKind::Json),
+            ("/api/changes?limit=500", OutputKind::Json),
+            ("/api/alerts?limit=500", OutputKind::Json),
+            ("/api/outbox?limit=500", OutputKind::Json),
+            ("/api/outbox/1", OutputKind::Json),
+            ("/api/silences", OutputKind::Json),
+            ("/api/alerts?token=%1b%5b31m%0a", OutputKind::Json),
+            ("/api/changes?kind=%1b%5b31m%0a%c2%9b", OutputKind::Json),
+            ("/%1b%5b31m%0a", OutputKind::Terminal),
         ] {
-            let answer = reqwest::get(format!("{address}{path}")).await.expect("an answer");
-            for (name, value) in answer.headers() {
+            let response = reqwest::get(format!("{address}{path}")).await.expect("an answer");
+            for (name, value) in response.headers() {
                 assert!(value.to_str().is_ok(), "{path}: {name}: {value:?}");
             }
-            check(path, way, &answer.text().await.expect("a text"));
+            check(path, way, &response.text().await.expect("a text"));
         }
         drop(running);
-        // A line that a kill cut off is none.
+        // Ignore a last line that the kill truncated.
         let text = log();
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
         check(&format!("the {format} log"), way, &without_colors(whole));

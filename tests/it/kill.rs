@@ -1,5 +1,5 @@
-//! `kill -9` at named points and at random: afterwards every alert arrived, repeats carry the id of the first, and no snapshot is
-//! ahead of its deliveries. On the server that the environment names (`tests/postgres/run`), else in a file.
+//! `kill -9` at named points and at random times. Afterwards every alert was delivered, repeats have the webhook id of the first
+//! attempt, and no stored change lacks its delivery. Uses the PostgreSQL server of the environment (`tests/postgres/run`), else a file.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,19 +13,20 @@ use chrono::TimeDelta;
 use cliffwatch::{
     model::{clock::Clock, supply::Timestamp},
     service as serve,
-    service::{AccessPolicy, Options, Service, faults::Faults},
+    service::{AccessPolicy, Options, Service},
     store::failpoint,
 };
+use testkit::faults::Faults;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{Database, Hook, cliff, item};
 
 const TOKENS: usize = 12;
-/// Deliveries to one receiver that may be accepted and not yet recorded: twice those that the default config has under way at once.
+/// The maximum number of accepted but unrecorded deliveries: twice the default concurrency per receiver.
 const UNRECORDED: usize = 8;
-/// How long anything may take here.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit of each wait.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The source, a receiver, and a folder with a config for the real binary.
 struct Stage {
@@ -59,7 +60,7 @@ impl Stage {
             .expect("filled");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let source = listener.local_addr().expect("bound");
-        tokio::spawn(serve::serve(listener, service.faulty_router(&Faults::new()), ending.clone().cancelled_owned()));
+        tokio::spawn(serve::serve(listener, Faults::new().wrap(service.legacy_router()), ending.clone().cancelled_owned()));
         let (hook, address) = Hook::start(ending.clone()).await;
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(folder.path().join("rules")).expect("a folder");
@@ -88,7 +89,7 @@ listen = "off"
 format = "human"
 [delivery]
 retry = ["0s", "1s", "1s", "1s", "1s", "1s", "1s", "1s"]
-max_per_hour = 1000 # each by itself, and no welcome for all
+max_per_hour = 1000 # one message per alert, and no welcome message
 [[receiver]]
 name = "ops"
 type = "webhook"
@@ -101,7 +102,7 @@ receivers = ["ops"]
         Self { service, hook, folder, database, starts: 0, _ending: ending.drop_guard() }
     }
 
-    /// Starts the daemon, its standard error in a file of its own.
+    /// Starts the daemon with standard error in a new file.
     fn start(&mut self, crash_at: Option<&str>) -> Child {
         self.starts += 1;
         let mut command = Command::new(env!("CARGO_BIN_EXE_cliffwatch"));
@@ -118,18 +119,18 @@ receivers = ["ops"]
         self.folder.path().join(format!("log-{}", self.starts))
     }
 
-    /// What the last start logged.
+    /// The log of the last start.
     fn log(&self) -> String {
         std::fs::read_to_string(self.log_path()).unwrap_or_default()
     }
 
-    /// Whether the first sight of a token is written down.
-    fn knows(&self, token: &str) -> bool {
-        // Killed before its first commit, the database is empty.
+    /// Returns whether the baseline of a token is stored.
+    fn has_baseline(&self, token: &str) -> bool {
+        // A process killed before its first commit leaves an empty database.
         self.database.has_tables() && !self.dates(token).is_empty()
     }
 
-    /// When the events of a token are, as far as is known.
+    /// The stored event dates of a token.
     fn dates(&self, token: &str) -> Vec<i64> {
         let sql = format!(
             "SELECT starts_at FROM record JOIN token ON token.no = record.token_no WHERE token.id = '{token}' ORDER BY starts_at"
@@ -147,28 +148,28 @@ receivers = ["ops"]
             .expect("edited");
     }
 
-    /// `rule token` of everything that was accepted, with the webhook ids that brought it.
-    fn told(&self) -> BTreeMap<(String, String), BTreeSet<String>> {
-        let mut told: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
+    /// Rule and token of all accepted alerts, with their webhook ids.
+    fn notified(&self) -> BTreeMap<(String, String), BTreeSet<String>> {
+        let mut notified: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
         for (id, body) in self.hook.accepted() {
             for alert in body["data"]["alerts"].as_array().expect("alerts") {
                 let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-                told.entry((text(&alert["rule"]), text(&alert["token"]["id"]))).or_default().insert(id.clone());
+                notified.entry((text(&alert["rule"]), text(&alert["token"]["id"]))).or_default().insert(id.clone());
             }
         }
-        told
+        notified
     }
 
-    /// Runs the binary unharmed until `is_done` and nothing waits in the outbox, then ends it kindly.
+    /// Runs the binary until `is_done` and until the outbox is empty, then stops it with SIGTERM.
     async fn finish(&mut self, is_done: impl Fn(&Self) -> bool) {
         let mut child = self.start(None);
-        let deadline = Instant::now() + PATIENCE;
-        while !(self.log().contains("is watching")
+        let deadline = Instant::now() + WAIT_TIMEOUT;
+        while !(self.log().contains(" started")
             && is_done(self)
             && self.database.count("SELECT count(*) FROM delivery WHERE state IN ('due', 'retrying')") == 0)
         {
-            assert!(Instant::now() < deadline, "told {:#?}\n{}", self.told(), self.log());
-            assert_eq!(child.try_wait().expect("waits"), None, "must run on\n{}", self.log());
+            assert!(Instant::now() < deadline, "notified {:#?}\n{}", self.notified(), self.log());
+            assert_eq!(child.try_wait().expect("waits"), None, "exited early\n{}", self.log());
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         terminate(&child);
@@ -176,29 +177,28 @@ receivers = ["ops"]
         assert!(status.success(), "ended by {status}\n{}", self.log());
     }
 
-    /// No snapshot may be ahead of its deliveries, and everything that was to be told was told.
+    /// Asserts that every notification was delivered and that the snapshot matches the source.
     fn assert_sound(&self) {
-        assert!(self.database.is_whole());
-        let undelivered =
-            "SELECT count(*) FROM notice WHERE receivers <> '[]' AND id NOT IN (SELECT notice FROM delivery_notice)";
-        assert_eq!(self.database.count(undelivered), 0, "a notice without a delivery");
+        assert!(self.database.is_intact());
+        let undelivered = "SELECT count(*) FROM notification WHERE receivers <> '[]' AND id NOT IN (SELECT notification FROM delivery_notification)";
+        assert_eq!(self.database.count(undelivered), 0, "a notification without a delivery");
         let events = self.database.count("SELECT count(*) FROM alert WHERE state = 'event'");
         assert_eq!(self.database.count("SELECT count(*) FROM change"), events, "each change has its alert");
         assert_eq!(self.database.count("SELECT count(*) FROM delivery WHERE state <> 'delivered'"), 0);
         let accepted: BTreeSet<String> = self.hook.accepted().into_iter().map(|(id, _)| id).collect();
         let recorded = self.database.column("SELECT webhook_id FROM delivery");
         let recorded: BTreeSet<String> = recorded.iter().filter_map(|id| id.as_str().map(str::to_owned)).collect();
-        assert_eq!(recorded, accepted, "what was recorded as delivered is what the receiver took");
+        assert_eq!(recorded, accepted, "recorded and accepted deliveries differ");
         for n in 0..TOKENS {
             let mut dates = self.service.edit(|edit| edit.events(&token(n))).expect("read");
             dates.sort_by_key(|event| event.unlock_date.copied());
             let expected: Vec<i64> =
                 dates.iter().filter_map(|event| Some(event.unlock_date.copied()?.timestamp_millis())).collect();
-            assert_eq!(self.dates(&token(n)), expected, "{} is what the source last said", token(n));
+            assert_eq!(self.dates(&token(n)), expected, "{} differs from the source", token(n));
         }
     }
 
-    /// Messages beyond the first of each id.
+    /// The number of repeated messages: those beyond the first of each id.
     fn repeats(&self) -> usize {
         let accepted = self.hook.accepted();
         let ids: BTreeSet<&str> = accepted.iter().map(|(id, _)| id.as_str()).collect();
@@ -222,13 +222,13 @@ alert = "ScheduleChanged"
 on    = "unlock.*"
 "#;
 
-/// Asks a process that this test started to end.
+/// Sends SIGTERM to a child process.
 fn terminate(child: &Child) {
     Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill runs");
 }
 
 async fn wait(child: &mut Child) -> ExitStatus {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     loop {
         if let Some(status) = child.try_wait().expect("waits") {
             return status;
@@ -241,27 +241,27 @@ async fn wait(child: &mut Child) -> ExitStatus {
     }
 }
 
-/// Dies at `point`, is started again, and has told everything: with at most `most` repeats.
+/// Crashes the daemon at `point`, restarts it, and asserts that everything is delivered with at most `most` repeats.
 async fn check(point: &str, most: usize) {
-    assert!(failpoint::POINTS.iter().any(|known| point.starts_with(known)), "{point} is no point");
+    assert!(failpoint::POINTS.iter().any(|known| point.starts_with(known)), "{point} is not a failpoint");
     let mut stage = Stage::set().await;
     let mut child = stage.start(Some(point));
     let status = wait(&mut child).await;
-    assert_eq!(status.signal(), Some(6), "{point}: must die of the crash point, ended by {status}\n{}", stage.log());
+    assert_eq!(status.signal(), Some(6), "{point}: not killed by the failpoint but ended by {status}\n{}", stage.log());
     assert!(stage.log().contains(&format!("dying at {}", point.split(':').next().expect("a point"))), "{}", stage.log());
-    // What changes while it is down is told, where the token was known before.
+    // A change during the downtime is notified if the token had a baseline.
     let moved = token(3);
-    let was_known = stage.knows(&moved);
+    let was_known = stage.has_baseline(&moved);
     stage.move_last_event(&moved, TimeDelta::days(9));
-    stage.finish(|stage| stage.told().len() >= TOKENS + usize::from(was_known)).await;
+    stage.finish(|stage| stage.notified().len() >= TOKENS + usize::from(was_known)).await;
 
     stage.assert_sound();
-    let told = stage.told();
+    let notified = stage.notified();
     for n in 0..TOKENS {
-        assert!(told.contains_key(&("BigCliffAhead".into(), token(n))), "{point}: {told:#?}");
+        assert!(notified.contains_key(&("BigCliffAhead".into(), token(n))), "{point}: {notified:#?}");
     }
-    assert_eq!(told.contains_key(&("ScheduleChanged".into(), moved)), was_known, "{point}: {told:#?}");
-    assert!(told.values().all(|ids| ids.len() == 1), "{point}: a repeat carries the id of the first: {told:#?}");
+    assert_eq!(notified.contains_key(&("ScheduleChanged".into(), moved)), was_known, "{point}: {notified:#?}");
+    assert!(notified.values().all(|ids| ids.len() == 1), "{point}: a repeat has a different webhook id: {notified:#?}");
     let repeats = stage.repeats();
     assert!(repeats <= most, "{point}: {repeats} repeats");
 }
@@ -270,7 +270,7 @@ macro_rules! points {
     ($($name:ident: $point:literal, $most:expr;)*) => {
         $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            #[cfg_attr(not(any(debug_assertions, feature = "failpoints")), ignore = "a release has no points to die at")]
+            #[cfg_attr(not(any(debug_assertions, feature = "failpoints")), ignore = "release builds have no failpoints")]
             async fn $name() {
                 check($point, $most).await;
             }
@@ -283,17 +283,17 @@ points! {
     killed_before_a_later_commit: "commit.before:4", UNRECORDED;
     killed_inside_the_first_commit: "commit.inside:1", 0;
     killed_inside_a_later_commit: "commit.inside:3", UNRECORDED;
-    killed_after_a_commit_before_anyone_was_told: "commit.after:3", UNRECORDED;
-    killed_after_a_receiver_accepted_before_it_was_recorded: "attempt.before:1", UNRECORDED;
+    killed_after_a_commit_before_any_delivery: "commit.after:3", UNRECORDED;
+    killed_before_an_accepted_attempt_was_recorded: "attempt.before:1", UNRECORDED;
     killed_after_a_later_receiver_accepted: "attempt.before:2", UNRECORDED;
     killed_after_an_attempt_was_recorded: "attempt.after:2", UNRECORDED;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_at_random_every_alert_arrives() {
+async fn every_alert_arrives_despite_random_kills() {
     const ROUNDS: usize = 8;
     let seed = fastrand::u64(..);
-    // Shown where the test fails.
+    // Shown if the test fails.
     println!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);
     let mut stage = Stage::set().await;
@@ -304,25 +304,25 @@ async fn killed_at_random_every_alert_arrives() {
         tokio::time::sleep(Duration::from_millis(random.u64(20..1_500))).await;
         child.kill().expect("kill -9");
         let status = wait(&mut child).await;
-        assert_eq!(status.signal(), Some(9), "must die of the kill, ended by {status}\n{}", stage.log());
+        assert_eq!(status.signal(), Some(9), "not killed by the test but ended by {status}\n{}", stage.log());
         let id = token(round);
-        if stage.knows(&id) {
+        if stage.has_baseline(&id) {
             moved.insert(id.clone());
         }
         stage.move_last_event(&id, TimeDelta::days(9));
     }
     let expected = TOKENS + moved.len();
-    stage.finish(|stage| stage.told().len() >= expected).await;
+    stage.finish(|stage| stage.notified().len() >= expected).await;
 
     stage.assert_sound();
-    let told = stage.told();
+    let notified = stage.notified();
     for n in 0..TOKENS {
-        assert!(told.contains_key(&("BigCliffAhead".into(), token(n))), "{told:#?}");
+        assert!(notified.contains_key(&("BigCliffAhead".into(), token(n))), "{notified:#?}");
     }
-    let told_moved: BTreeSet<String> =
-        told.keys().filter(|(rule, _)| rule == "ScheduleChanged").map(|(_, token)| token.clone()).collect();
-    assert_eq!(told_moved, moved, "a move made after the token was first read is told, whenever the process died");
-    assert!(told.values().all(|ids| ids.len() == 1), "a repeat carries the id of the first: {told:#?}");
+    let notified_moves: BTreeSet<String> =
+        notified.keys().filter(|(rule, _)| rule == "ScheduleChanged").map(|(_, token)| token.clone()).collect();
+    assert_eq!(notified_moves, moved, "all moves after the baseline are notified");
+    assert!(notified.values().all(|ids| ids.len() == 1), "a repeat has a different webhook id: {notified:#?}");
     let repeats = stage.repeats();
     assert!(repeats <= ROUNDS * UNRECORDED, "{repeats} repeats");
 }

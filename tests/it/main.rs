@@ -1,8 +1,9 @@
-//! The program from outside: the real app with a crank, the real binary, the README.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on ends")]
+//! Tests of the whole program: the app under a manual clock, the real binary, and the documentation.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed setup fails the test")]
 
-mod beside;
+mod aggregate_rules;
 mod binary;
+mod calendar;
 mod clock;
 mod commit;
 mod copied;
@@ -20,19 +21,18 @@ mod fuzzed;
 mod hostile;
 mod kill;
 mod ledger;
+mod missing_credentials;
 mod one_path;
+mod postgres_tls;
 mod readme;
 mod renamed;
 mod replay;
 mod seams;
-mod secured;
 mod soak;
 mod standby;
-mod subscribed;
 mod support;
 mod trust;
 mod truth;
 mod tutorial;
 mod versions;
 mod welcome;
-mod wholes;

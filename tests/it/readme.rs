@@ -1,27 +1,26 @@
-//! What README and docs show is so: their examples pass the check, their commands exist, the mistake they show looks like that, and
-//! their links lead somewhere.
+//! README and docs match the program: examples pass `check`, commands exist, shown diagnostics are real, and links resolve.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-use crate::binary::Desk;
+use crate::binary::Workdir;
 
-/// The pages that people read, with their paths below the root.
+/// All documentation pages: path from the root, and text.
 fn pages() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut pages: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].iter().map(PathBuf::from).collect();
     for entry in fs::read_dir(root.join("docs")).expect("docs") {
         let page = Path::new("docs").join(entry.expect("an entry").file_name());
-        // Beside them lie pictures.
+        // The folder also contains images.
         pages.extend(Some(page).filter(|page| page.extension().is_some_and(|ending| ending == "md")));
     }
     pages.sort();
     pages.into_iter().map(|page| (page.clone(), fs::read_to_string(root.join(&page)).expect("read"))).collect()
 }
 
-/// Blocks of code in a language, of README and docs.
+/// The code blocks of a language in all pages.
 fn blocks(language: &str) -> Vec<String> {
     let text: String = pages().into_iter().map(|(_, text)| text).collect();
     let mut blocks = Vec::new();
@@ -35,40 +34,40 @@ fn blocks(language: &str) -> Vec<String> {
 }
 
 #[test]
-fn its_rules_and_receivers_pass_the_check() {
+fn documented_rules_and_receivers_pass_check() {
     let toml = blocks("toml");
     let rules: Vec<&String> = toml.iter().filter(|text| text.contains("[[rule]]")).collect();
     let configs: Vec<&String> = toml.iter().filter(|text| text.contains("[[receiver]]")).collect();
     assert!(!rules.is_empty() && !configs.is_empty());
     for config in &configs {
-        let desk = Desk::new();
+        let workdir = Workdir::new();
         let watch = "[watch]\ntokens = [\"aptos\"]\ngroups = { portfolio = [\"aptos\"] }\n";
-        // Programs of receivers lie where the documentation puts them on a real machine; here they are its examples.
-        let config = config.replace("/usr/local/lib/cliffwatch/", &format!("{}/", desk.path("").display()));
+        // The docs install receiver programs in a system folder. Use the example programs instead.
+        let config = config.replace("/usr/local/lib/cliffwatch/", &format!("{}/", workdir.path("").display()));
         for name in ["sns.py", "logbook.py"].iter().filter(|name| config.contains(**name)) {
             let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/examples").join(name);
-            fs::copy(from, desk.path(name)).expect("copied with its permissions");
+            fs::copy(from, workdir.path(name)).expect("copied with its permissions");
         }
-        desk.write("cliffwatch.toml", &format!("{watch}{config}"));
+        workdir.write("cliffwatch.toml", &format!("{watch}{config}"));
         for (number, text) in rules.iter().enumerate() {
-            desk.write(&format!("rules/{number}.toml"), text);
+            workdir.write(&format!("rules/{number}.toml"), text);
         }
         for word in config.split('"').filter(|word| word.starts_with("ops-") || word.starts_with("desk-")) {
-            desk.write(word, "https://example.com/x\n");
+            workdir.write(word, "https://example.com/x\n");
         }
-        let ran = desk.run("check --strict");
+        let ran = workdir.run("check --strict");
         assert_eq!(ran.code(), 0, "{}", ran.err);
     }
 }
 
 #[test]
-fn its_commands_exist() {
-    let desk = Desk::new();
-    let known = crate::binary::commands(&desk.run("--help").ok());
+fn documented_commands_exist() {
+    let workdir = Workdir::new();
+    let known = crate::binary::commands(&workdir.run("--help").ok());
     let mut named = 0;
     for line in blocks("sh").concat().lines() {
         let line = line.split('#').next().unwrap_or_default().trim().trim_start_matches("sudo ");
-        let line = line.strip_prefix("cargo run --release -- ").or_else(|| line.strip_prefix("cliffwatch "));
+        let line = line.strip_prefix("cargo run -- ").or_else(|| line.strip_prefix("cliffwatch "));
         let Some(command) = line.and_then(|line| line.split_whitespace().next()) else { continue };
         assert!(
             known.iter().any(|name| name == command),
@@ -80,30 +79,30 @@ fn its_commands_exist() {
 }
 
 #[test]
-fn its_data_service_is_filled_with_the_bundled_schedules_and_given_a_key() {
-    let desk = Desk::new();
+fn documented_data_service_setup_works() {
+    let workdir = Workdir::new();
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
-    let said = desk.run(&format!("import {}", data.display())).ok();
+    let said = workdir.run(&format!("import {}", data.display())).ok();
     assert!(said.contains("tokens"), "{said}");
-    let added = desk.run("keys add desk --monthly-limit 5000");
+    let added = workdir.run("keys add desk --monthly-limit 5000");
     let key = added.out.trim().to_owned();
-    assert!(key.len() >= 20 && !key.contains(char::is_whitespace), "the key stands alone on standard output: {:?}", added.out);
-    let listed = desk.run("keys list").ok();
+    assert!(key.len() >= 20 && !key.contains(char::is_whitespace), "standard output contains more than the key: {:?}", added.out);
+    let listed = workdir.run("keys list").ok();
     assert!(listed.contains("desk") && listed.contains("5000") && !listed.contains(&key), "{listed}");
-    let stored = std::fs::read(desk.path("service.db")).expect("read");
+    let stored = std::fs::read(workdir.path("service.db")).expect("read");
     assert!(!stored.windows(key.len()).any(|part| part == key.as_bytes()), "only its hash is stored");
 }
 
 #[test]
-fn the_mistake_that_it_shows_looks_like_that() {
-    let shown = blocks("text").into_iter().find(|text| text.starts_with("error: unknown key")).expect("a mistake");
-    let desk = Desk::new();
-    desk.write("cliffwatch.toml", "[watch]\ntokns = \"arbitrum\"\n");
-    let ran = desk.run("check");
+fn documented_diagnostic_matches_the_program() {
+    let shown = blocks("text").into_iter().find(|text| text.starts_with("error: unknown key")).expect("a diagnostic");
+    let workdir = Workdir::new();
+    workdir.write("cliffwatch.toml", "[watch]\ntokns = \"arbitrum\"\n");
+    let ran = workdir.run("check");
     assert!(ran.err.starts_with(&shown), "the docs show\n{shown}\nand the program\n{}", ran.err);
 }
 
-/// The anchors of a page's headings, as renderers of Markdown name them.
+/// The anchors that Markdown renderers generate for the headings of a page.
 fn anchors(text: &str) -> Vec<String> {
     let headings =
         text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim().to_lowercase());
@@ -112,7 +111,7 @@ fn anchors(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn links_lead_somewhere() {
+fn links_resolve() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut seen = 0;
     for (page, text) in pages() {
@@ -122,10 +121,14 @@ fn links_lead_somewhere() {
             }
             let (path, anchor) = link.split_once('#').map_or((link, None), |(path, anchor)| (path, Some(anchor)));
             let target = if path.is_empty() { root.join(&page) } else { root.join(&page).parent().expect("a folder").join(path) };
-            assert!(target.exists(), "{} links to {link}, which is not there", page.display());
+            assert!(target.exists(), "{} links to {link}, which does not exist", page.display());
             if let Some(anchor) = anchor {
                 let anchors = anchors(&fs::read_to_string(&target).expect("a page"));
-                assert!(anchors.iter().any(|known| known == anchor), "{} links to {link}; there are {anchors:?}", page.display());
+                assert!(
+                    anchors.iter().any(|known| known == anchor),
+                    "{} links to {link}, but has the anchors {anchors:?}",
+                    page.display()
+                );
             }
             seen += 1;
         }
@@ -134,13 +137,13 @@ fn links_lead_somewhere() {
 }
 
 #[test]
-fn the_front_page_is_short() {
+fn readme_is_short() {
     let (_, text) = pages().into_iter().find(|(page, _)| page == Path::new("README.md")).expect("a README");
     assert!(text.lines().count() < 200);
 }
 
 #[test]
-fn the_map_names_files_that_are_there() {
+fn mentioned_files_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut seen = 0;
     for (page, text) in pages() {
@@ -150,14 +153,14 @@ fn the_map_names_files_that_are_there() {
             if path.contains(['<', '*', ' ', '…']) {
                 continue;
             }
-            assert!(root.join(path).exists(), "{} names {path}, which is not there", page.display());
+            assert!(root.join(path).exists(), "{} mentions {path}, which does not exist", page.display());
             seen += 1;
         }
     }
     assert!(seen >= 30, "{seen} paths were found");
 }
 
-/// The words in code of the first column of a table, from the line that begins with `head` on.
+/// The code words in the first column of the table whose first line starts with `head`.
 fn column(page: &str, head: &str) -> std::collections::BTreeSet<String> {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(page)).expect("read");
     let rows = text.lines().skip_while(|line| !line.starts_with(head)).skip(2).take_while(|line| line.starts_with('|'));
@@ -166,22 +169,22 @@ fn column(page: &str, head: &str) -> std::collections::BTreeSet<String> {
 }
 
 #[test]
-fn every_key_of_a_rule_and_of_any_receiver_is_in_its_table() {
-    let desk = Desk::new();
+fn rule_and_receiver_keys_are_documented() {
+    let workdir = Workdir::new();
     let schema =
-        |kind: &str| -> serde_json::Value { serde_json::from_str(&desk.run(&format!("schema {kind}")).ok()).expect("JSON") };
+        |kind: &str| -> serde_json::Value { serde_json::from_str(&workdir.run(&format!("schema {kind}")).ok()).expect("JSON") };
     let keys = |schema: &serde_json::Value, path: &str| -> std::collections::BTreeSet<String> {
         schema.pointer(path).and_then(serde_json::Value::as_object).expect(path).keys().cloned().collect()
     };
-    assert_eq!(column("docs/rules.md", "| key | what |"), keys(&schema("rules"), "/properties/rule/items/properties"));
+    assert_eq!(column("docs/rules.md", "| Key | Description |"), keys(&schema("rules"), "/properties/rule/items/properties"));
     let receiver = keys(&schema("config"), "/properties/receiver/items/properties");
-    for (head, least) in [("| key of any receiver |", 6), ("| key of a webhook |", 8)] {
+    for (head, least) in [("| Key of every receiver |", 6), ("| Key of a webhook |", 8)] {
         let named = column("docs/receivers.md", head);
         assert!(named.len() >= least && named.is_subset(&receiver), "{named:?} of {receiver:?}");
     }
 }
 
-/// The arguments of a call whose parenthesis was opened just before `text`, up to the one that is a text.
+/// The arguments of a call up to its first string literal. `text` starts after the opening parenthesis.
 fn arguments(text: &str) -> Vec<String> {
     let (mut all, mut depth, mut is_text) = (vec![String::new()], 0, false);
     for c in text.chars() {
@@ -205,7 +208,7 @@ fn arguments(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_log_has_the_fields_of_its_table_and_no_others() {
+fn log_fields_match_the_documented_table() {
     fn sources(folder: &Path) -> Vec<PathBuf> {
         let entries = fs::read_dir(folder).expect("src").map(|entry| entry.expect("an entry").path());
         let (folders, files): (Vec<PathBuf>, Vec<PathBuf>) = entries.partition(|path| path.is_dir());

@@ -1,4 +1,4 @@
-//! What `backtest` and `explain` say of a daemon's database, held against what the daemon did.
+//! Compares `backtest` and `explain` on a daemon's database with what the daemon sent.
 
 use chrono::TimeDelta;
 use cliffwatch::model::{
@@ -9,11 +9,11 @@ use cliffwatch::model::{
 use serde_json::Value;
 
 use crate::{
-    binary::Desk,
+    binary::Workdir,
     support::{BEGIN, Setup, TestApp, burn, buyback, cliff, time},
 };
 
-/// Grouped by token, a critical alert speaks for the warnings of its token, and burns wait for the morning.
+/// Groups by token, inhibits warnings of a token with a critical alert, and mutes burns at night.
 const CONFIG: &str = r#"
 group_by = ["token"]
 group_wait = "30s"
@@ -70,25 +70,25 @@ on    = "portfolio"
 when  = 'ahead("10d").value > burned("30d").value + 3000000'
 "#;
 
-/// What a message tells, as both sides say it: when, to whom, how, and of what.
+/// A message of either side: time, receiver, shape, and alerts.
 type Line = (String, String, String, Vec<String>);
 
 fn backtest(app: &TestApp, more: &str) -> Value {
     let config = app.folder.path().join("cliffwatch.toml");
     let now = app.clock.now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
     let line = format!("--config {} --now {now} --format json backtest --from {BEGIN} {more}", config.display());
-    serde_json::from_str(&Desk::new().run(&line).ok()).expect("JSON")
+    serde_json::from_str(&Workdir::new().run(&line).ok()).expect("JSON")
 }
 
-fn explained(app: &TestApp, more: &str) -> String {
+fn explain(app: &TestApp, more: &str) -> String {
     let config = app.folder.path().join("cliffwatch.toml");
     let now = app.clock.now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
-    Desk::new().run(&format!("--config {} --now {now} explain {more}", config.display())).ok()
+    Workdir::new().run(&format!("--config {} --now {now} explain {more}", config.display())).ok()
 }
 
-fn would_have_been_sent(answer: &Value) -> Vec<Line> {
+fn simulated_messages(response: &Value) -> Vec<Line> {
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
-    let mut lines: Vec<Line> = answer["messages"]
+    let mut lines: Vec<Line> = response["messages"]
         .as_array()
         .expect("messages")
         .iter()
@@ -108,13 +108,13 @@ fn would_have_been_sent(answer: &Value) -> Vec<Line> {
     lines
 }
 
-async fn was_sent(app: &TestApp) -> Vec<Line> {
+async fn sent_messages(app: &TestApp) -> Vec<Line> {
     let rows = app.app().store().outbox(OutboxFilter { limit: 10_000, ..OutboxFilter::default() }).await.expect("read");
     let mut lines: Vec<Line> = rows
         .iter()
         .map(|row| {
             let mut alerts: Vec<String> =
-                row.alerts.iter().map(|told| format!("{} {}: {}", told.id, told.kind, told.summary)).collect();
+                row.alerts.iter().map(|notified| format!("{} {}: {}", notified.id, notified.kind, notified.summary)).collect();
             alerts.sort();
             (row.created_at.to_rfc3339(), row.receiver.to_string(), row.shape.as_str().to_owned(), alerts)
         })
@@ -123,8 +123,8 @@ async fn was_sent(app: &TestApp) -> Vec<Line> {
     lines
 }
 
-/// Looks as the running daemon would: at the instant, and whenever a wait of its dispatcher may be over.
-async fn look(app: &TestApp, at: &str) {
+/// Evaluates at an instant, and dispatches whenever a wait of the dispatcher may end.
+async fn evaluate_at(app: &TestApp, at: &str) {
     app.at(at);
     app.evaluate().await;
     settle(app).await;
@@ -139,23 +139,23 @@ async fn settle(app: &TestApp) {
     }
 }
 
-/// Five weeks: lead times, a correction, burns by day and by night, a silence, an inhibition, windows that fill and clear.
+/// Five weeks with lead times, a correction, burns by day and at night, a silence, an inhibition, and changing aggregates.
 async fn history() -> TestApp {
     let app = TestApp::with(Setup { config: CONFIG.to_owned(), rules: RULES.to_owned(), ..Setup::default() }).await;
     app.tick().await;
     settle(&app).await;
-    // A token that had no burns since long has one at night: it is told in the morning.
+    // A burn at night is notified in the morning.
     app.at("2026-03-04T01:00:00Z");
     app.edit(|edit| edit.add_burn("alpha", burn("2026-03-03T00:00:00Z", 7_000.0)));
     app.edit(|edit| edit.add_buyback("beta", buyback("2026-03-03T00:00:00Z", 7_000.0)));
     app.poll(Endpoint::Burn).await;
     app.poll(Endpoint::Buyback).await;
     settle(&app).await;
-    look(&app, "2026-03-04T07:00:00Z").await;
-    // The window of ten days takes in the cliff of the 20th.
-    look(&app, "2026-03-10T12:00:00Z").await;
-    // A person does not want to hear of alpha for two days.
-    let wish = SilenceRequest {
+    evaluate_at(&app, "2026-03-04T07:00:00Z").await;
+    // The cliff of the 20th enters the window of ten days.
+    evaluate_at(&app, "2026-03-10T12:00:00Z").await;
+    // A user silences alpha for two days.
+    let request = SilenceRequest {
         matchers: read_matchers(["token=alpha"]).expect("matchers"),
         author: "ann".to_owned(),
         comment: "known to the exchange".to_owned(),
@@ -163,11 +163,11 @@ async fn history() -> TestApp {
         ends_at: time("2026-03-14T10:00:00Z"),
     };
     app.at("2026-03-12T10:00:00Z");
-    app.app().store().put_silence(wish.grant(app.clock.now()).expect("granted")).await.expect("written");
-    look(&app, "2026-03-13T12:00:00Z").await;
+    app.app().store().put_silence(request.grant(app.clock.now()).expect("granted")).await.expect("written");
+    evaluate_at(&app, "2026-03-13T12:00:00Z").await;
     app.at("2026-03-14T10:00:00Z");
     settle(&app).await;
-    // The event of the 20th of April moves, and grows so much that it is critical.
+    // The event of 20 April moves to 25 March and becomes large enough to be critical.
     app.at("2026-03-16T06:00:00Z");
     app.edit(|edit| {
         let mut events: Vec<_> = ["2026-03-20", "2026-05-20", "2026-06-20", "2026-07-20", "2026-08-20"]
@@ -183,14 +183,14 @@ async fn history() -> TestApp {
     for instant in
         ["2026-03-18T12:00:00Z", "2026-03-19T12:00:00Z", "2026-03-20T12:00:00Z", "2026-03-24T12:00:00Z", "2026-03-25T12:00:00Z"]
     {
-        look(&app, instant).await;
+        evaluate_at(&app, instant).await;
     }
     app.at("2026-03-26T09:00:00Z");
     app.edit(|edit| edit.add_burn("beta", burn("2026-03-25T00:00:00Z", 9_000.0)));
     app.poll(Endpoint::Burn).await;
     settle(&app).await;
-    // The month of May comes within thirty days.
-    look(&app, "2026-04-01T00:00:00Z").await;
+    // The unlock in May is now within 30 days.
+    evaluate_at(&app, "2026-04-01T00:00:00Z").await;
     app.at("2026-04-05T00:00:00Z");
     app.hook.take();
     app.desk.take();
@@ -198,80 +198,80 @@ async fn history() -> TestApp {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backtest_over_the_recorded_history_sends_what_was_sent_live() {
+async fn backtest_of_the_recorded_history_matches_the_daemon() {
     let app = history().await;
-    let (live, again) = (was_sent(&app).await, would_have_been_sent(&backtest(&app, "")));
-    assert!(live.len() >= 10, "the script tells too little: {live:#?}");
+    let (live, again) = (sent_messages(&app).await, simulated_messages(&backtest(&app, "")));
+    assert!(live.len() >= 10, "too few messages: {live:#?}");
     assert_eq!(again, live);
-    // What was held back is held back again, by the same silence and by the same alert.
-    let fates = app
+    // The same silence and the same alert suppress the same notifications.
+    let statuses = app
         .app()
         .store()
         .notification_statuses(NotificationFilter { undelivered: true, limit: 1_000, ..NotificationFilter::default() })
         .await
         .expect("read");
-    let mut held: Vec<(String, String, Option<String>)> =
-        fates.iter().map(|fate| (fate.alert.to_string(), fate.state.to_string(), fate.holder.clone())).collect();
-    let answer = backtest(&app, "");
-    let mut held_again: Vec<(String, String, Option<String>)> = answer["untold"]
+    let mut suppressed: Vec<(String, String, Option<String>)> =
+        statuses.iter().map(|row| (row.alert.to_string(), row.state.to_string(), row.suppressor.clone())).collect();
+    let response = backtest(&app, "");
+    let mut suppressed_again: Vec<(String, String, Option<String>)> = response["undelivered"]
         .as_array()
-        .expect("untold")
+        .expect("undelivered")
         .iter()
         .map(|row| {
             let text = |value: &Value| value.as_str().map(str::to_owned);
-            (text(&row["telling"]["alert"]).expect("an alert"), text(&row["state"]).expect("a state"), text(&row["holder"]))
+            (text(&row["telling"]["alert"]).expect("an alert"), text(&row["state"]).expect("a state"), text(&row["suppressedBy"]))
         })
         .collect();
-    held.sort();
-    held_again.sort();
-    assert!(held.iter().any(|(_, state, _)| state == "inhibited"), "{held:#?}");
-    assert_eq!(held_again, held);
+    suppressed.sort();
+    suppressed_again.sort();
+    assert!(suppressed.iter().any(|(_, state, _)| state == "inhibited"), "{suppressed:#?}");
+    assert_eq!(suppressed_again, suppressed);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn other_rules_over_the_same_history_gain_and_lose_messages() {
+async fn backtest_against_other_rules_lists_gained_and_lost_messages() {
     let app = history().await;
     let others = app.folder.path().join("others");
     std::fs::create_dir(&others).expect("a folder");
     std::fs::write(others.join("rules.toml"), RULES.replace("amount >= 1000", "amount >= 8000")).expect("written");
-    let answer = backtest(&app, &format!("--against {}", others.display()));
-    let against = &answer["against"];
+    let response = backtest(&app, &format!("--against {}", others.display()));
+    let against = &response["against"];
     let count = |side: &str| against[side].as_array().expect("a list").len();
     assert_eq!((count("gained"), count("lost"), count("changed")), (0, 1, 0), "{against:#}");
     assert_eq!(against["lost"][0]["alerts"][0]["rule"], "Burned");
-    // As if alpha had been silenced all the time.
-    let answer = backtest(&app, "--silence token=alpha");
-    let told = would_have_been_sent(&answer);
+    // With a silence for alpha during the whole time.
+    let response = backtest(&app, "--silence token=alpha");
+    let notified = simulated_messages(&response);
     let about_alpha = |line: &Line| line.3.iter().any(|alert| alert.contains("ALP"));
-    assert!(!told.is_empty() && !told.iter().any(about_alpha), "{told:#?}");
+    assert!(!notified.is_empty() && !notified.iter().any(about_alpha), "{notified:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_explanation_goes_to_the_end_of_the_path() {
+async fn explanation_covers_the_whole_path() {
     let app = TestApp::with(Setup { config: CONFIG.to_owned(), rules: RULES.to_owned(), ..Setup::default() }).await;
     app.tick().await;
     app.deliver().await;
-    // Nothing was delivered yet: the group waits.
-    let text = explained(&app, "BigCliffAhead alpha");
+    // Not delivered yet: the group waits.
+    let text = explain(&app, "BigCliffAhead alpha");
     assert!(
         text.contains(
-            "so: fired at 1 Mar 2026, 00:00 UTC and is firing, waiting in group {}:{token=\"alpha\"} until 1 Mar 2026, 00:00"
+            "result: fired at 1 Mar 2026, 00:00 UTC and is firing, waiting in group {}:{token=\"alpha\"} until 1 Mar 2026, 00:00"
         ),
         "{text}"
     );
     settle(&app).await;
-    let text = explained(&app, "BigCliffAhead alpha");
+    let text = explain(&app, "BigCliffAhead alpha");
     assert!(text.contains("and is firing, delivered to ops at 1 Mar 2026, 00:00 UTC"), "{text}");
     app.hook.take();
-    // A burn at night waits for the morning.
+    // A burn at night is muted until the morning.
     app.at("2026-03-04T01:00:00Z");
     app.edit(|edit| edit.add_burn("alpha", burn("2026-03-03T00:00:00Z", 7_000.0)));
     app.poll(Endpoint::Burn).await;
     settle(&app).await;
-    let text = explained(&app, "Burned alpha");
+    let text = explain(&app, "Burned alpha");
     assert!(text.contains("until 4 Mar 2026, 07:00 UTC: muted by nights (for desk)"), "{text}");
-    // A silence hides a reminder, and says so in both commands.
-    let wish = SilenceRequest {
+    // A silence suppresses a reminder, which both commands report.
+    let request = SilenceRequest {
         matchers: read_matchers(["alertname=BigCliffAhead"]).expect("matchers"),
         author: "ann".to_owned(),
         comment: "known to the exchange".to_owned(),
@@ -279,40 +279,42 @@ async fn an_explanation_goes_to_the_end_of_the_path() {
         ends_at: time("2026-03-14T10:00:00Z"),
     };
     app.at("2026-03-12T10:00:00Z");
-    let silence = wish.grant(app.clock.now()).expect("granted");
+    let silence = request.grant(app.clock.now()).expect("granted");
     app.app().store().put_silence(silence.clone()).await.expect("written");
-    look(&app, "2026-03-13T12:00:00Z").await;
-    let text = explained(&app, "BigCliffAhead alpha");
+    evaluate_at(&app, "2026-03-13T12:00:00Z").await;
+    let text = explain(&app, "BigCliffAhead alpha");
     let words = format!(
-        "held back by silence {} until 14 Mar 2026, 10:00 UTC, then told where it still fires (alertname=\"BigCliffAhead\" by ann: known to the exchange)",
+        "suppressed by silence {} until 14 Mar 2026, 10:00 UTC, then sent if it still fires (alertname=\"BigCliffAhead\" by ann: known to the exchange)",
         silence.id
     );
     assert!(text.contains(&words), "{words}\n{text}");
     let config = app.folder.path().join("cliffwatch.toml");
-    let why = Desk::new().run(&format!("--config {} --now 2026-03-13T12:06:00Z outbox why --undelivered", config.display())).ok();
+    let why =
+        Workdir::new().run(&format!("--config {} --now 2026-03-13T12:06:00Z outbox why --undelivered", config.display())).ok();
     assert!(why.contains(&silence.id) && why.contains("known to the exchange"), "{why}");
-    // A token and all tokens as a whole, clause by clause.
-    let text = explained(&app, "Pressure alpha");
+    // Rules on a token and on the portfolio are explained clause by clause.
+    let text = explain(&app, "Pressure alpha");
     for part in [
-        "ahead(\"10d\"): 2.00M tokens, $2.00M, 1 entry",
+        "ahead(\"10d\"): 2.00M ALP, $2.00M, 1 entry",
         "✓ when: ahead(\"10d\").value > burned(\"30d\").value + 1000000",
         "= 2,000,000",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
-    let text = explained(&app, "AllPressure");
-    for part in ["2 tokens in all watched tokens: ALP, BET", "so: not fired, because this is false: ahead(\"10d\").value"] {
+    let text = explain(&app, "AllPressure");
+    for part in ["2 tokens in all watched tokens: ALP and BET", "result: not fired, because this is false: ahead(\"10d\").value"]
+    {
         assert!(text.contains(part), "{part}\n{text}");
     }
-    // A receiver that refuses for good.
-    app.hook.answer_always(Some(400));
+    // A receiver with a permanent error.
+    app.hook.respond_always(Some(400));
     app.edit(|edit| edit.add_buyback("beta", buyback("2026-03-12T00:00:00Z", 7_000.0)));
     app.at("2026-03-13T13:00:00Z");
     app.poll(Endpoint::Buyback).await;
     settle(&app).await;
-    let text = explained(&app, "BoughtBack beta");
-    assert!(text.contains("dead letter: ops (given up after 1 attempt"), "{text}");
-    let text = explained(&app, "--why-not beta");
+    let text = explain(&app, "BoughtBack beta");
+    assert!(text.contains("dead letter: ops (1 attempt failed"), "{text}");
+    let text = explain(&app, "--why-not beta");
     for rule in ["BigCliffAhead", "Burned", "BoughtBack", "Pressure", "AllPressure"] {
         assert!(text.contains(rule), "{rule}\n{text}");
     }

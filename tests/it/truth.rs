@@ -1,4 +1,4 @@
-//! The labelled corrections through the running app: what a daemon that was restarted between polls told, as people would tell it.
+//! Runs the labeled corrections through the app, with restarts between polls, and compares the reported changes with the labels.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,23 +8,20 @@ use std::{
 use chrono::TimeDelta;
 use cliffwatch::{
     model::{
-        self,
         change::{Change, ChangeKind},
         config::{EndpointVersion, Reach},
         rows::ChangeFilter,
         supply::{Endpoint, Timestamp, TokenId},
         wire::UnlockEvent,
     },
-    service::{Edit, faults::Fault},
+    service::Edit,
 };
 use serde_json::json;
+use testkit::{faults::Fault, labels};
 
 use crate::support::{self, Fill, Setup, TestApp, item, time};
 
-#[path = "../truth/mod.rs"]
-mod labels;
-
-/// The versions of one schedule, oldest first, with the time of each.
+/// The versions of one schedule with their times, oldest first.
 type Versions = Vec<(String, Vec<UnlockEvent>)>;
 
 fn schedules(folder: &Path) -> BTreeMap<String, Versions> {
@@ -50,41 +47,42 @@ fn schedules(folder: &Path) -> BTreeMap<String, Versions> {
     all
 }
 
-/// Polls of each version: enough for a removal that was held to be told.
+/// Polls per version: enough to release a held removal.
 const POLLS: i64 = 7;
 
-/// What a daemon told of each correction, as people would tell it or not.
+/// The result of a run.
 #[derive(Default)]
-struct Told {
-    right: Vec<(String, String)>,
+struct RunResult {
+    /// The corrections reported as labeled: token and time.
+    correct: Vec<(String, String)>,
     faults: Vec<String>,
-    all: usize,
+    total: usize,
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_daemon_that_restarts_tells_corrections_as_people_tell_them() {
-    // The version that shows all of a schedule: later ones leave out where the rate of a linear unlock changes.
-    let Told { right, faults, all } = play(EndpointVersion::V(1)).await;
-    assert!(right.len() * 100 >= all * 98, "{} of {all} right\n{}", right.len(), faults.join("\n"));
+async fn corrections_are_reported_as_labeled_across_restarts() {
+    // The API version with complete schedules: later ones omit rate changes of linear unlocks.
+    let RunResult { correct, faults, total } = play(EndpointVersion::V(1)).await;
+    assert!(correct.len() * 100 >= total * 98, "{} of {total} correct\n{}", correct.len(), faults.join("\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cliffs_with_segments_beside_tell_what_both_in_one_version_tell() {
+async fn separately_polled_segments_give_the_same_changes() {
     let (auto, whole) = (play(EndpointVersion::Auto).await, play(EndpointVersion::V(3)).await);
-    println!("auto: {} of {} right, v3: {}", auto.right.len(), auto.all, whole.right.len());
-    let as_well = whole.right.iter().filter(|correction| auto.right.contains(correction)).count();
-    assert!(as_well * 100 >= whole.right.len() * 98, "{as_well} of {}\n{}", whole.right.len(), auto.faults.join("\n"));
+    println!("auto: {} of {} correct, v3: {}", auto.correct.len(), auto.total, whole.correct.len());
+    let both = whole.correct.iter().filter(|correction| auto.correct.contains(correction)).count();
+    assert!(both * 100 >= whole.correct.len() * 98, "{both} of {}\n{}", whole.correct.len(), auto.faults.join("\n"));
     for (years, clip) in [(1, Clip::OfServer), (2, Clip::OfServer), (2, Clip::OfConfig)] {
         let clipped = play_clipped(TimeDelta::days(365 * years), clip).await;
-        let visible: Vec<_> = clipped.iter().filter(|(correction, ..)| auto.right.contains(correction)).collect();
-        let right = visible.iter().filter(|(.., faults)| faults.is_empty()).count();
-        println!("clipped at {years} years, {clip:?}: {right} of {} visible right", visible.len());
-        assert!(visible.len() >= 10 && right * 100 >= visible.len() * 98, "{right} of {}: {visible:#?}", visible.len());
+        let visible: Vec<_> = clipped.iter().filter(|(correction, ..)| auto.correct.contains(correction)).collect();
+        let correct = visible.iter().filter(|(.., faults)| faults.is_empty()).count();
+        println!("clipped at {years} years, {clip:?}: {correct} of {} visible", visible.len());
+        assert!(visible.len() >= 10 && correct * 100 >= visible.len() * 98, "{correct} of {}: {visible:#?}", visible.len());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn segments_that_cannot_be_read_stay_as_known_and_are_asked_for_again() {
+async fn unreadable_segments_stay_unchanged_and_are_polled_again() {
     let schedule = |cliff: f64, end: &str| -> Vec<UnlockEvent> {
         let linear = json!({"linearAmount": 3_000_000, "allocationBreakdown": [{"allocationName": "Team", "linearAmount": 3_000_000,
             "beginDate": "2026-04-01T00:00:00Z", "endDate": end, "unlockPrecision": "second"}]});
@@ -99,24 +97,24 @@ async fn segments_that_cannot_be_read_stay_as_known_and_are_asked_for_again() {
     let app = TestApp::with(Setup { fill: Box::new(fill), ..Setup::default() }).await;
     poll(&app).await;
     app.edit(|edit| edit.put_events("alpha", schedule(2e6, "2029-04-01T00:00:00Z")));
-    let kinds = |told: &[Change]| told.iter().map(|change| change.kind).collect::<Vec<_>>();
+    let kinds = |notified: &[Change]| notified.iter().map(|change| change.kind).collect::<Vec<_>>();
     for (fault, has_more) in [(Fault::status(503), true), (Fault::Cut(120), false), (Fault::Emptied, false)] {
         app.faults.set("/v3/unlock/events", fault);
-        let told = poll(&app).await;
+        let notified = poll(&app).await;
         let expected = if has_more { vec![ChangeKind::Resized] } else { Vec::new() };
-        assert_eq!(kinds(&told), expected, "{told:?}");
+        assert_eq!(kinds(&notified), expected, "{notified:?}");
         app.faults.clear();
     }
-    let told = poll(&app).await;
-    assert_eq!(kinds(&told), [ChangeKind::Rescheduled], "{told:?}");
+    let notified = poll(&app).await;
+    assert_eq!(kinds(&notified), [ChangeKind::Rescheduled], "{notified:?}");
     app.faults.take_log();
     assert_eq!(kinds(&poll(&app).await), []);
-    assert!(app.faults.log().iter().all(|request| !request.uri.starts_with("/v3/")), "asked once for each mark");
+    assert!(app.faults.log().iter().all(|request| !request.uri.starts_with("/v3/")), "segments are polled once per list mark");
     app.hook.take();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_correction_between_the_slot_of_the_list_and_that_of_the_schedules_is_told_as_a_whole() {
+async fn correction_between_list_and_schedule_slots_is_reported_as_one_change() {
     let segment = |amount: f64| -> UnlockEvent {
         let part = json!({"allocationName": "Team", "linearAmount": amount, "beginDate": "2026-05-01T00:00:00Z",
             "endDate": "2027-05-01T00:00:00Z", "unlockPrecision": "second"});
@@ -136,7 +134,7 @@ async fn a_correction_between_the_slot_of_the_list_and_that_of_the_schedules_is_
         };
         let mut app = TestApp::with(Setup { fill: Box::new(fill), ..Setup::default() }).await;
         assert_eq!(poll(&app).await, []);
-        let mut told = Vec::new();
+        let mut notified = Vec::new();
         for slot in 1..8 {
             app.clock.set(time(support::BEGIN) + TimeDelta::hours(6 * slot));
             app.poll(Endpoint::TokenList).await;
@@ -149,25 +147,25 @@ async fn a_correction_between_the_slot_of_the_list_and_that_of_the_schedules_is_
                 });
             }
             app.restart().await;
-            told.push(app.poll(Endpoint::UnlockEvents).await.changes);
+            notified.push(app.poll(Endpoint::UnlockEvents).await.changes);
         }
-        let kinds: Vec<ChangeKind> = told.iter().flatten().map(|change| change.kind).collect();
-        assert_eq!(kinds, [ChangeKind::Restructured], "{told:#?}");
+        let kinds: Vec<ChangeKind> = notified.iter().flatten().map(|change| change.kind).collect();
+        assert_eq!(kinds, [ChangeKind::Restructured], "{notified:#?}");
         app.hook.take();
     }
 }
 
-/// Who says how much of a schedule is seen.
+/// The cause of a limited visibility window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Clip {
-    /// What the server shows a plan.
+    /// The limit of the API plan.
     OfServer,
-    /// `history` and `horizon`.
+    /// The config keys `history` and `horizon`.
     OfConfig,
 }
 
-/// Plays each correction at its own time to a daemon that sees so much of a schedule before and after today. Gives those of which all
-/// that differs lies well within, with what is wrong in what was told.
+/// Replays each correction at its time with a visibility window of `reach` around today. Returns the corrections that lie within the
+/// window, with the faults of the reported changes.
 async fn play_clipped(reach: TimeDelta, clip: Clip) -> Vec<((String, String), Vec<String>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/revisions");
     let labels = labels::labels(&folder);
@@ -186,19 +184,19 @@ async fn play_clipped(reach: TimeDelta, clip: Clip) -> Vec<((String, String), Ve
                 let span = Reach::Span(format!("{}d", reach.num_days()).parse().expect("a span"));
                 app.restart_with(|config| (config.source.history, config.source.horizon) = (span, span)).await;
             }
-            // Two weeks show where the border is.
+            // The app needs two weeks of polls to learn the window.
             for days in -DAYS_BEFORE..0 {
                 assert_eq!(poll_clipped(&app, reach, clip, time(at) + TimeDelta::days(days)).await, [], "{token} {at}");
             }
             app.edit(|edit| edit.put_events(token, events.clone()));
-            let mut told = Vec::new();
+            let mut notified = Vec::new();
             for poll in 0..POLLS {
                 app.restart().await;
-                told.extend(poll_clipped(&app, reach, clip, time(at) + TimeDelta::hours(6 * poll)).await);
+                notified.extend(poll_clipped(&app, reach, clip, time(at) + TimeDelta::hours(6 * poll)).await);
             }
             app.hook.take();
             let label = labels.iter().find(|label| label.token == *token && label.at == *at).expect("a label");
-            visible.push(((token.clone(), at.clone()), labels::faults(label, &told)));
+            visible.push(((token.clone(), at.clone()), labels::faults(label, &notified)));
         }
     }
     visible
@@ -216,7 +214,7 @@ async fn poll_clipped(app: &TestApp, reach: TimeDelta, clip: Clip, now: Timestam
     poll(app).await
 }
 
-/// Date of a part, and its allocation, category, amount and end, as text.
+/// The date of an allocation share, and its allocation, category, amount, and end.
 type Flat = (String, [String; 4]);
 
 fn flat(events: &[UnlockEvent]) -> BTreeSet<Flat> {
@@ -246,8 +244,8 @@ fn first_versions(schedules: &BTreeMap<String, Versions>) -> Fill {
     })
 }
 
-/// Plays all corrections to a daemon that reads schedules in a version, and is restarted between its polls.
-async fn play(version: EndpointVersion) -> Told {
+/// Replays all corrections with an API version of schedules, and restarts the app between polls.
+async fn play(version: EndpointVersion) -> RunResult {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/revisions");
     let (labels, schedules) = (labels::labels(&folder), schedules(&folder));
     let setup = Setup { rules: NEVER.into(), fill: first_versions(&schedules), ..Setup::default() };
@@ -255,7 +253,7 @@ async fn play(version: EndpointVersion) -> Told {
     app.restart_with(|config| config.source.unlock_events = version).await;
     poll(&app).await;
     let most = schedules.values().map(Vec::len).max().expect("schedules");
-    let mut outcome = Told::default();
+    let mut outcome = RunResult::default();
     for round in 1..most {
         let since = app.clock.now() + TimeDelta::hours(1);
         app.edit(|edit| {
@@ -279,21 +277,21 @@ async fn play(version: EndpointVersion) -> Told {
                 limit: 1000,
                 ..Default::default()
             };
-            let told: Vec<Change> =
+            let notified: Vec<Change> =
                 app.app().store().changes(filter).await.expect("changes").into_iter().map(|row| row.change).collect();
             let label = labels.iter().find(|label| label.token == *token && label.at == *at).expect("a label");
-            outcome.all += 1;
-            let missed = labels::faults(label, &told);
+            outcome.total += 1;
+            let missed = labels::faults(label, &notified);
             if missed.is_empty() {
-                outcome.right.push((token.clone(), at.clone()));
+                outcome.correct.push((token.clone(), at.clone()));
             } else {
-                let said: Vec<&str> = told.iter().map(|change| change.summary.as_str()).collect();
-                outcome.faults.push(format!("{token} {at}: {}\n  told {said:?}\n  {missed:?}", label.sentence));
+                let said: Vec<&str> = notified.iter().map(|change| change.summary.as_str()).collect();
+                outcome.faults.push(format!("{token} {at}: {}\n  reported {said:?}\n  {missed:?}", label.sentence));
             }
         }
-        assert_eq!(drift(&app, &schedules, round).await, Vec::<String>::new());
+        assert_eq!(change_prices(&app, &schedules, round).await, Vec::<String>::new());
     }
-    assert_eq!(outcome.all, labels.len(), "each correction was played");
+    assert_eq!(outcome.total, labels.len(), "every correction is replayed");
     app.hook.take();
     outcome
 }
@@ -305,15 +303,15 @@ async fn poll(app: &TestApp) -> Vec<Change> {
     report.changes
 }
 
-/// What is told, and asked for beside the cliffs, where nothing but prices moved: it should be nothing.
-async fn drift(app: &TestApp, schedules: &BTreeMap<String, Versions>, round: usize) -> Vec<String> {
+/// Changes only prices. Returns the reported changes and the requests for segments, both of which should be empty.
+async fn change_prices(app: &TestApp, schedules: &BTreeMap<String, Versions>, round: usize) -> Vec<String> {
     let price = |number: usize| ((number + 1) * (round + 1) * 7919 % 1000 + 1) as f64 / 100.0;
     app.edit(|edit| schedules.keys().enumerate().try_for_each(|(number, token)| edit.reprice(token, price(number))));
     app.clock.set(app.clock.now() + TimeDelta::hours(6));
-    let asked = app.faults.log().len();
-    let told = poll(app).await;
+    let requested = app.faults.log().len();
+    let notified = poll(app).await;
     let log = app.faults.log();
     let of_segments = |uri: &&str| app.config.source.unlock_events == EndpointVersion::Auto && uri.starts_with("/v3/");
-    let others = log[asked..].iter().map(|request| request.uri.as_str()).filter(of_segments);
-    told.iter().map(|change| change.summary.clone()).chain(others.map(str::to_owned)).collect()
+    let others = log[requested..].iter().map(|request| request.uri.as_str()).filter(of_segments);
+    notified.iter().map(|change| change.summary.clone()).chain(others.map(str::to_owned)).collect()
 }

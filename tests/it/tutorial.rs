@@ -1,22 +1,22 @@
-//! The tutorial is so: each file that it shows is written, each command that it shows is run, in their order and in one folder, and what
-//! was said is compared. `INSTA_UPDATE=always` writes what was said into the page.
+//! Replays the tutorial: writes its files, runs its commands in order in one folder, and compares the output with the page.
+//! `INSTA_UPDATE=always` writes the output to the page.
 
 use std::{fs, path::Path};
 
-use crate::binary::Desk;
+use crate::binary::Workdir;
 
-/// A page, as far as it was replayed.
+/// The page as replayed so far.
 struct Replay {
-    desk: Desk,
+    workdir: Workdir,
     page: String,
     commands: usize,
 }
 
 impl Replay {
-    /// A block of commands: lines that begin with `$`, and what each says.
+    /// Runs the commands of a block: lines that start with `$`.
     fn console(&mut self, block: &[&str]) {
         for line in block.iter().filter_map(|line| line.strip_prefix("$ cliffwatch ")) {
-            let ran = self.desk.run(line);
+            let ran = self.workdir.run(line);
             let said = format!("{}{}", ran.err, ran.out);
             let said: String = said.lines().map(|line| format!("{}\n", line.trim_end())).collect();
             self.page.push_str(&format!("$ cliffwatch {line}\n{said}"));
@@ -24,24 +24,24 @@ impl Replay {
         }
     }
 
-    /// A file that the reader is asked to write.
+    /// Writes a file of the tutorial.
     fn file(&mut self, name: &str, block: &[&str]) {
         let text: String = block.iter().map(|line| format!("{line}\n")).collect();
-        self.desk.write(name, &text);
+        self.workdir.write(name, &text);
         self.page.push_str(&text);
     }
 }
 
 #[test]
-fn every_step_of_the_tutorial_is_as_it_says() {
+fn tutorial_steps_work_as_documented() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/tutorial.md");
     let written = fs::read_to_string(&path).expect("docs/tutorial.md");
-    let mut replay = Replay { desk: Desk::new(), page: String::new(), commands: 0 };
+    let mut replay = Replay { workdir: Workdir::new(), page: String::new(), commands: 0 };
     let mut file = None;
     let mut lines = written.lines();
     while let Some(line) = lines.next() {
         replay.page.push_str(&format!("{line}\n"));
-        // **name**: the block that follows is that file.
+        // **name**: the next block is the content of this file.
         if let Some(name) = line.strip_prefix("**").and_then(|line| line.strip_suffix("**")) {
             file = Some(name.to_owned());
         }
@@ -57,7 +57,7 @@ fn every_step_of_the_tutorial_is_as_it_says() {
     if std::env::var("INSTA_UPDATE").is_ok_and(|word| word == "always") {
         fs::write(&path, &replay.page).expect("written");
     } else {
-        assert_eq!(written, replay.page, "`INSTA_UPDATE=always cargo test --test it tutorial` writes it anew");
+        assert_eq!(written, replay.page, "`INSTA_UPDATE=always cargo test --test it tutorial` updates the page");
     }
     assert!(replay.commands >= 8, "{} commands", replay.commands);
 }

@@ -1,14 +1,12 @@
-//! A version of the source that goes and comes back, under `auto`: another one answers meanwhile, and nothing is told twice for it.
+//! An API version that is temporarily unavailable, with `unlock_events = "auto"`: an older version is used meanwhile.
 
-use cliffwatch::{
-    model::{Endpoint, wire},
-    service::faults::Fault,
-};
+use cliffwatch::model::{Endpoint, wire};
 use serde_json::json;
+use testkit::faults::Fault;
 
 use crate::support::{Setup, TestApp, cliff, item};
 
-/// A cliff that claims to be committed, which only the newest version shows, and a linear part, which no newer one does.
+/// A cliff with a committed claim, which only the newest version contains, and a linear part, which only older versions contain.
 fn schedule(claim: f64) -> Vec<wire::UnlockEvent> {
     let day = "2026-05-20T12:00:00Z";
     let mut event = serde_json::to_value(cliff(day, "Team", 2_000_000.0, "second")).expect("JSON");
@@ -21,22 +19,22 @@ fn schedule(claim: f64) -> Vec<wire::UnlockEvent> {
     vec![serde_json::from_value(event).expect("an event")]
 }
 
-/// What is told of a day, read every six hours.
+/// Runs a day with cycles every six hours. Returns the notifications.
 async fn day(app: &TestApp, day: u32) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut notified = Vec::new();
     for hour in [0, 6, 12, 18] {
         app.at(&format!("2026-03-{day:02}T{hour:02}:00:00Z"));
-        told.extend(app.turn().await);
+        notified.extend(app.tick_and_deliver().await);
     }
-    told
+    notified
 }
 
-fn asked(app: &TestApp, path: &str) -> usize {
+fn requested(app: &TestApp, path: &str) -> usize {
     app.faults.take_log().iter().filter(|request| request.uri.starts_with(path)).count()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_version_that_goes_and_comes_back_is_settled_anew_and_nothing_is_told_twice() {
+async fn returning_api_version_is_used_again_without_repeated_notifications() {
     let fill = |edit: &mut cliffwatch::service::Edit<'_>| {
         edit.put_token(&item("alpha", "ALP"))?;
         edit.put_events("alpha", schedule(900_000.0))
@@ -45,15 +43,15 @@ async fn a_version_that_goes_and_comes_back_is_settled_anew_and_nothing_is_told_
     assert_eq!(day(&app, 1).await, [""; 0]);
     app.faults.take_log();
     app.faults.set("/v5/unlock/events/alpha", Fault::status(404));
-    assert_eq!(day(&app, 2).await, [""; 0], "an older version answers, and lacks what it never shows");
-    assert!(asked(&app, "/v4/unlock/events?") >= 4);
+    assert_eq!(day(&app, 2).await, [""; 0], "fields missing in the older version are not a change");
+    assert!(requested(&app, "/v4/unlock/events?") >= 4);
     app.edit(|edit| edit.put_events("alpha", schedule(700_000.0)));
     assert_eq!(day(&app, 3).await, [""; 0]);
-    assert!(asked(&app, "/v5/unlock/events/alpha") <= 1, "the newest is tried once a day");
+    assert!(requested(&app, "/v5/unlock/events/alpha") <= 1, "the newest version is tried once a day");
     app.faults.clear();
-    let told = [day(&app, 4).await, day(&app, 5).await].concat();
-    assert_eq!(told.len(), 1, "what the newest shows again, once: {told:#?}");
-    assert!(told[0].starts_with("alert.event ScheduleChanged alpha: "), "{told:#?}");
+    let notified = [day(&app, 4).await, day(&app, 5).await].concat();
+    assert_eq!(notified.len(), 1, "the change seen in the newest version, once: {notified:#?}");
+    assert!(notified[0].starts_with("alert.event ScheduleChanged alpha: "), "{notified:#?}");
     assert_eq!(app.poll(Endpoint::UnlockEvents).await.changes, []);
     let versions = app.faults.take_log();
     assert!(versions.iter().any(|request| request.uri.starts_with("/v5/unlock/events/alpha")));

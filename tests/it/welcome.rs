@@ -1,4 +1,4 @@
-//! The first start: what the starter rules find in 300 tokens reaches people as one message, and what comes later as ever.
+//! The first start: the alerts of the starter rules on 300 tokens arrive as one welcome message, later ones normally.
 
 use chrono::TimeDelta;
 use cliffwatch::model::wire;
@@ -6,19 +6,19 @@ use serde_json::json;
 
 use crate::support::{Setup, TestApp, cliff, lines};
 
-/// Tokens that are watched.
+/// The number of watched tokens.
 const TOKENS: usize = 300;
 
-/// A desk that wants to hear of more than the starter rules tell.
-const EAGER: &str = "[[rule]]\nalert = \"CliffAhead\"\non = \"unlock\"\nwithin = [\"30d\"]\n\
+/// An additional rule with low thresholds.
+const MORE_RULES: &str = "[[rule]]\nalert = \"CliffAhead\"\non = \"unlock\"\nwithin = [\"30d\"]\n\
      when = \"cliffValue >= 5000000 || valueToMarketCap >= 2\"\nlabels = { severity = \"info\" }\n";
 
 fn starter_rules() -> String {
     let unlocks = include_str!("../../rules/unlocks.toml");
-    [unlocks, EAGER, include_str!("../../rules/changes.toml"), include_str!("../../rules/supply.toml")].concat()
+    [unlocks, MORE_RULES, include_str!("../../rules/changes.toml"), include_str!("../../rules/supply.toml")].concat()
 }
 
-/// The bundled schedules, each under several slugs until there are enough.
+/// Adds the bundled schedules, repeated under new slugs up to `TOKENS`.
 fn fill(app: &TestApp) {
     app.service.import(cliffwatch::service::bundled(), |_| {}).expect("imported");
     app.edit(|edit| {
@@ -37,7 +37,7 @@ fn fill(app: &TestApp) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_first_start_with_300_tokens_is_one_message() {
+async fn first_start_with_300_tokens_sends_one_message() {
     let app = TestApp::with(Setup {
         rules: starter_rules(),
         config: "group_by = [\"token\"]\n".into(),
@@ -53,22 +53,22 @@ async fn a_first_start_with_300_tokens_is_one_message() {
             app.clock.set(crate::support::time(crate::support::BEGIN) + TimeDelta::seconds(minute * 60 + second));
             app.deliver().await;
         }
-        // Tokens of the bundled data that have no schedule are incidents of the source, which are told at once.
+        // Bundled tokens without a schedule cause incidents, which are sent at once.
         messages.extend(app.hook.take().into_iter().filter(|body| body["type"] != "source"));
     }
     assert_eq!(messages.len(), 1, "{:#?}", lines(&messages));
     let data = &messages[0]["data"];
     let (alerts, counted) = (data["alerts"].as_array().expect("alerts"), data["truncatedAlerts"].as_u64().expect("a count"));
     assert!(alerts.len() as u64 + counted > 100, "{} and {counted}", alerts.len());
-    assert!(data["note"].as_str().is_some_and(|note| note.starts_with("This is the first that Cliffwatch tells you")), "{data}");
-    let grave = |alert: &serde_json::Value| match alert["labels"]["severity"].as_str() {
+    assert!(data["note"].as_str().is_some_and(|note| note.starts_with("Welcome to Cliffwatch")), "{data}");
+    let rank = |alert: &serde_json::Value| match alert["labels"]["severity"].as_str() {
         Some("critical") => 2,
         Some("warning") => 1,
         _ => 0,
     };
-    assert!(alerts.iter().map(grave).is_sorted_by(|a, b| a >= b), "the gravest first");
+    assert!(alerts.iter().map(rank).is_sorted_by(|a, b| a >= b), "the most severe first");
 
-    // What happens now is told as ever, by token.
+    // Later alerts are sent normally, grouped by token.
     app.clock.set(app.clock.now() + TimeDelta::hours(2));
     app.edit(|edit| {
         edit.put_token(&serde_json::from_value(json!({"id": "new", "name": "New", "symbol": "NEW"})).expect("a token"))?;
@@ -77,6 +77,6 @@ async fn a_first_start_with_300_tokens_is_one_message() {
     app.tick().await;
     app.clock.set(app.clock.now() + TimeDelta::minutes(1));
     app.deliver().await;
-    let told = lines(&app.hook.take());
-    assert!(told.iter().any(|line| line.starts_with("alert.firing BigCliffAhead new")), "{told:#?}");
+    let notified = lines(&app.hook.take());
+    assert!(notified.iter().any(|line| line.starts_with("alert.firing BigCliffAhead new")), "{notified:#?}");
 }

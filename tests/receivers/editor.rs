@@ -1,15 +1,15 @@
-//! Taplo, which editors ask about TOML, reads the files that `init` writes and our examples by their `#:schema` lines: right ones
-//! pass, and a slip is marked where it is and nowhere else.
+//! Taplo, the TOML language server of editors, checks the files of `init` and our examples with their `#:schema` lines: valid files
+//! pass, and a mistake is marked only in its line.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::outside;
 
-/// Files with the schemas that they name, as `init` lays them.
-struct Desk(tempfile::TempDir);
+/// The files of `init` in a temporary folder.
+struct InitFolder(tempfile::TempDir);
 
-impl Desk {
+impl InitFolder {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let made = Command::new(env!("CARGO_BIN_EXE_cliffwatch")).arg("init").arg(folder.path()).output().expect("it runs");
@@ -25,18 +25,18 @@ impl Desk {
         std::fs::read_to_string(self.path(name)).expect(name)
     }
 
-    /// What Taplo says of a file: line and words of each mark.
-    fn marks(&self, name: &str) -> Vec<(usize, String)> {
+    /// The errors of Taplo in a file: line and message.
+    fn errors(&self, name: &str) -> Vec<(usize, String)> {
         let ran = Command::new(outside::beside_python("taplo")).args(["lint", "--colors", "never"]).arg(self.path(name)).output();
         let said = String::from_utf8(ran.expect("it runs").stderr).expect("UTF-8");
-        let mut marks = Vec::new();
+        let mut errors = Vec::new();
         let mut lines = said.lines();
         while let Some(line) = lines.next() {
             let Some(words) = line.strip_prefix("error: ") else { continue };
             let place = lines.next().and_then(|place| place.rsplit(':').nth(1)).and_then(|line| line.parse().ok());
-            marks.push((place.unwrap_or_else(|| panic!("{said}")), words.to_owned()));
+            errors.push((place.unwrap_or_else(|| panic!("{said}")), words.to_owned()));
         }
-        marks
+        errors
     }
 }
 
@@ -48,32 +48,32 @@ fn toml_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn what_init_writes_and_our_examples_pass_by_the_schemas_that_they_name() {
+fn init_files_and_examples_match_their_schemas() {
     if outside::lacks_beside_python("taplo") {
         return;
     }
-    let desk = Desk::new();
+    let folder = InitFolder::new();
     let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("rules/examples");
     for from in toml_files(&rules) {
         let is_test = from.parent().is_some_and(|folder| folder.ends_with("tests"));
-        let (kind, folder) = if is_test { ("tests", "rules/tests") } else { ("rules", "rules") };
+        let (kind, subfolder) = if is_test { ("tests", "rules/tests") } else { ("rules", "rules") };
         let up = if is_test { "../.." } else { ".." };
         let text = std::fs::read_to_string(&from).expect("read");
         let name = from.file_name().expect("a name").to_string_lossy();
-        std::fs::write(desk.path(folder).join(&*name), format!("#:schema {up}/schemas/{kind}.schema.json\n{text}"))
+        std::fs::write(folder.path(subfolder).join(&*name), format!("#:schema {up}/schemas/{kind}.schema.json\n{text}"))
             .expect("written");
     }
-    let files = toml_files(desk.0.path());
+    let files = toml_files(folder.0.path());
     assert!(files.len() >= 13, "{files:?}");
     for file in files {
-        let name = file.strip_prefix(desk.0.path()).expect("below it").to_string_lossy().into_owned();
-        assert!(desk.read(&name).starts_with("#:schema "), "{name} names no schema");
-        assert_eq!(desk.marks(&name), [], "{name}");
+        let name = file.strip_prefix(folder.0.path()).expect("a path in the folder").to_string_lossy().into_owned();
+        assert!(folder.read(&name).starts_with("#:schema "), "{name} names no schema");
+        assert_eq!(folder.errors(&name), [], "{name}");
     }
 }
 
 #[test]
-fn a_slip_is_marked_where_it_is() {
+fn mistake_is_marked_only_in_its_line() {
     if outside::lacks_beside_python("taplo") {
         return;
     }
@@ -94,13 +94,14 @@ fn a_slip_is_marked_where_it_is() {
         ),
     ];
     for (file, right, wrong, words) in cases {
-        let desk = Desk::new();
-        let text = desk.read(file);
+        let folder = InitFolder::new();
+        let text = folder.read(file);
         let (before, _) = text.split_once(right).unwrap_or_else(|| panic!("{file} has no {right}"));
         let line = before.lines().count() + usize::from(before.ends_with('\n'));
-        std::fs::write(desk.path(file), text.replacen(right, wrong, 1)).expect("written");
-        let marks: Vec<_> = desk.marks(file).into_iter().filter(|(_, said)| !said.contains("is a required property")).collect();
-        assert!(!marks.is_empty(), "{wrong} passes");
-        assert!(marks.iter().all(|(at, said)| *at == line && said.starts_with(words)), "{wrong} in line {line}: {marks:#?}");
+        std::fs::write(folder.path(file), text.replacen(right, wrong, 1)).expect("written");
+        let errors: Vec<_> =
+            folder.errors(file).into_iter().filter(|(_, said)| !said.contains("is a required property")).collect();
+        assert!(!errors.is_empty(), "{wrong} passes");
+        assert!(errors.iter().all(|(at, said)| *at == line && said.starts_with(words)), "{wrong} in line {line}: {errors:#?}");
     }
 }

@@ -1,13 +1,13 @@
-//! A reader of calendars and one of feeds find in ours what belongs there, and see an unlock move and go.
+//! A calendar library and a feed library parse our calendars and feeds, including moved and removed unlocks.
 
 use std::{path::PathBuf, process::Command};
 
 use chrono::TimeDelta;
-use cliffwatch::daemon::ui::atom::{self, FeedEntry};
-use cliffwatch::daemon::ui::calendar::{CalendarEntry, CalendarStyle, MonthSpan, render};
-use cliffwatch::daemon::ui::view::UnlockView;
+use cliffwatch::daemon::view::UnlockView;
 use cliffwatch::model::supply::{Precision, Record, Resource, Timestamp, Token, TokenId, Tracked};
 use cliffwatch::model::{Change, ChangeKind, ChangeRow, Interval, UpcomingRow, wire};
+use cliffwatch::web::ui::atom::{self, FeedEntry};
+use cliffwatch::web::ui::calendar::{CalendarEntry, CalendarStyle, MonthSpan, render};
 use serde_json::{Value, json};
 
 use crate::outside::{self, parsed};
@@ -33,7 +33,7 @@ fn entry(date: &str, precision: &str) -> CalendarEntry {
     }
 }
 
-/// What subscribers read in these texts, each in a file of that name.
+/// Parses these texts with `subscribe.py`, each from a file of that name.
 fn read(texts: &[(&str, String)]) -> Vec<Value> {
     let folder = tempfile::tempdir().expect("a folder");
     let paths: Vec<PathBuf> = texts
@@ -50,7 +50,7 @@ fn read(texts: &[(&str, String)]) -> Vec<Value> {
 }
 
 #[test]
-fn a_reader_of_calendars_sees_an_unlock_move_and_go() {
+fn calendar_library_sees_moved_and_removed_unlocks() {
     if outside::lacks_python("icalendar") {
         return;
     }
@@ -65,14 +65,14 @@ fn a_reader_of_calendars_sees_an_unlock_move_and_go() {
         was_modified: true,
         ..entry("2026-03-20T13:00:00Z", "second")
     };
-    let gone = CalendarEntry { modified_at: time("2026-03-03T06:00:00Z"), is_removed: true, ..moved.clone() };
+    let removed = CalendarEntry { modified_at: time("2026-03-03T06:00:00Z"), is_removed: true, ..moved.clone() };
     let month = entry("2026-03-16T00:00:00Z", "month");
     assert_eq!(month.interval, Interval::of(time("2026-03-16"), Precision::Month).expect("dated"));
     let whole = CalendarStyle { spans: MonthSpan::Month, alarm: None, ..style };
     let seen = read(&[
         ("1.ics", render(&[first], &style)),
         ("2.ics", render(&[moved], &style)),
-        ("3.ics", render(&[gone], &style)),
+        ("3.ics", render(&[removed], &style)),
         ("4.ics", render(std::slice::from_ref(&month), &style)),
         ("5.ics", render(&[month], &whole)),
     ]);
@@ -96,7 +96,7 @@ fn a_reader_of_calendars_sees_an_unlock_move_and_go() {
 }
 
 #[test]
-fn a_reader_of_feeds_finds_each_change_under_an_id_that_stays() {
+fn feed_library_finds_changes_under_stable_ids() {
     if outside::lacks_python("feedparser") {
         return;
     }

@@ -1,4 +1,4 @@
-//! A mail server with STARTTLS and logins takes our mail, and a reader of mail finds in it what belongs there.
+//! A mail server with STARTTLS and logins accepts our mail, and a mail library parses it.
 
 use std::{path::Path, process::Command};
 
@@ -8,11 +8,11 @@ use cliffwatch::{
 };
 use serde_json::Value;
 
-use crate::outside::{self, Outside, due, parsed, receivers, resolved, send, unlock};
+use crate::outside::{self, ExternalProgram, due, parsed, receivers, resolved, send, unlock};
 
 const PASSWORD: &str = "correct horse, ünïcode battery";
 
-/// A certificate of an authority of our own for `localhost`.
+/// Creates a certificate for `localhost`, signed by a test authority.
 fn certificate(folder: &Path) {
     let openssl = outside::program("openssl");
     let run = |arguments: &[&str]| {
@@ -47,9 +47,9 @@ fn certificate(folder: &Path) {
     ]);
 }
 
-fn server(folder: &Path) -> (Outside, u16) {
+fn server(folder: &Path) -> (ExternalProgram, u16) {
     certificate(folder);
-    let child = Outside::start(
+    let child = ExternalProgram::start(
         Command::new(outside::python())
             .arg(outside::script("smtpd.py"))
             .args([folder.join("server.pem"), folder.join("server.key")])
@@ -74,7 +74,7 @@ fn part<'a>(mail: &'a Value, kind: &str) -> &'a Value {
 }
 
 #[tokio::test]
-async fn a_server_with_starttls_and_login_takes_mail_that_a_reader_understands() {
+async fn server_with_starttls_and_login_accepts_valid_mail() {
     if outside::lacks_python("aiosmtpd") || outside::lacks_program("openssl", "openssl") {
         return;
     }
@@ -83,8 +83,8 @@ async fn a_server_with_starttls_and_login_takes_mail_that_a_reader_understands()
     let ours = mailbox(folder.path(), port, PASSWORD, "[\"Desk <desk@example.com>\", \"risk@example.com\"]");
     let firing = unlock("aptos", 7);
     let (outcome, attempt) = send(&ours, &due("msg_1", vec![firing.clone()])).await;
-    assert_eq!((outcome, attempt.status), (Outcome::Accepted, Some(250)), "{}", attempt.answer);
-    assert!(attempt.answer.contains("taken for: desk@example.com, risk@example.com"), "{}", attempt.answer);
+    assert_eq!((outcome, attempt.status), (Outcome::Accepted, Some(250)), "{}", attempt.response);
+    assert!(attempt.response.contains("accepted for: desk@example.com, risk@example.com"), "{}", attempt.response);
 
     let mail = parsed(&server.line());
     assert_eq!((&mail["tls"], &mail["authenticated"]), (&Value::from(true), &Value::from(true)));
@@ -103,9 +103,9 @@ async fn a_server_with_starttls_and_login_takes_mail_that_a_reader_understands()
     let picture = part(&mail, "image/png");
     assert_eq!((&picture["cid"], &picture["begin"]), (&Value::from("<schedule-1>"), &Value::from("89504e470d0a1a0a")));
 
-    // The end of it belongs to the same thread, and goes over the same connection.
+    // The resolution belongs to the same thread and uses the same connection.
     let (outcome, attempt) = send(&ours, &due("msg_2", vec![resolved(&firing)])).await;
-    assert_eq!(outcome, Outcome::Accepted, "{}", attempt.answer);
+    assert_eq!(outcome, Outcome::Accepted, "{}", attempt.response);
     let end = parsed(&server.line());
     assert_eq!(end["headers"]["references"], headers["references"]);
     assert_ne!(end["headers"]["message-id"], headers["message-id"]);
@@ -114,41 +114,41 @@ async fn a_server_with_starttls_and_login_takes_mail_that_a_reader_understands()
 }
 
 #[tokio::test]
-async fn each_recipient_has_a_result_and_a_wrong_password_is_said_plainly() {
+async fn each_recipient_has_a_result_and_a_wrong_password_is_reported() {
     if outside::lacks_python("aiosmtpd") || outside::lacks_program("openssl", "openssl") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
     let (server, port) = server(folder.path());
-    let ours = mailbox(folder.path(), port, PASSWORD, "[\"desk@example.com\", \"nobody@example.com\"]");
+    let ours = mailbox(folder.path(), port, PASSWORD, "[\"desk@example.com\", \"unknown@example.com\"]");
     let (outcome, attempt) = send(&ours, &due("msg_1", vec![unlock("aptos", 7)])).await;
-    assert_eq!(outcome, Outcome::Accepted, "{}", attempt.answer);
+    assert_eq!(outcome, Outcome::Accepted, "{}", attempt.response);
     assert!(
-        attempt.answer.contains("taken for: desk@example.com")
-            && attempt.answer.contains("not delivered to: nobody@example.com")
-            && attempt.answer.contains("no such user"),
+        attempt.response.contains("accepted for: desk@example.com")
+            && attempt.response.contains("not delivered to: unknown@example.com")
+            && attempt.response.contains("no such user"),
         "{}",
-        attempt.answer
+        attempt.response
     );
     assert_eq!(parsed(&server.line())["recipients"], serde_json::json!(["desk@example.com"]));
 
-    // One whose box is full is waited for, then left behind and named.
+    // A temporary failure of one recipient is retried until the last attempt, which reports it.
     let ours = mailbox(folder.path(), port, PASSWORD, "[\"desk@example.com\", \"later@example.com\"]");
     let delivery = due("msg_2", vec![unlock("aptos", 7)]);
     let (outcome, attempt) = send(&ours, &delivery).await;
-    assert_eq!(outcome, Outcome::LATER, "{}", attempt.answer);
+    assert_eq!(outcome, Outcome::LATER, "{}", attempt.response);
     let (outcome, attempt) = send(&ours, &DueDelivery { tries: 10, ..delivery }).await;
-    assert_eq!(outcome, Outcome::Accepted, "{}", attempt.answer);
-    assert!(attempt.answer.contains("not delivered to: later@example.com"), "{}", attempt.answer);
+    assert_eq!(outcome, Outcome::Accepted, "{}", attempt.response);
+    assert!(attempt.response.contains("not delivered to: later@example.com"), "{}", attempt.response);
 
     let wrong = mailbox(folder.path(), port, "wrong password", "[\"desk@example.com\"]");
     let (outcome, attempt) = send(&wrong, &due("msg_3", vec![unlock("aptos", 7)])).await;
-    assert_eq!((outcome, attempt.status), (Outcome::Refused, Some(535)), "{}", attempt.answer);
-    assert!(!attempt.answer.contains("wrong password"), "{}", attempt.answer);
+    assert_eq!((outcome, attempt.status), (Outcome::Refused, Some(535)), "{}", attempt.response);
+    assert!(!attempt.response.contains("wrong password"), "{}", attempt.response);
 }
 
 #[tokio::test]
-async fn a_certificate_of_nobody_known_gets_no_mail_and_no_password() {
+async fn unknown_certificate_gets_no_mail_and_no_password() {
     if outside::lacks_python("aiosmtpd") || outside::lacks_program("openssl", "openssl") {
         return;
     }
@@ -158,11 +158,11 @@ async fn a_certificate_of_nobody_known_gets_no_mail_and_no_password() {
     certificate(elsewhere.path());
     let ours = mailbox(elsewhere.path(), port, PASSWORD, "[\"desk@example.com\"]");
     let (outcome, attempt) = send(&ours, &due("msg_1", vec![unlock("aptos", 7)])).await;
-    assert_eq!((outcome, attempt.status), (Outcome::LATER, None), "{}", attempt.answer);
-    assert!(attempt.answer.to_lowercase().contains("certificate"), "{}", attempt.answer);
+    assert_eq!((outcome, attempt.status), (Outcome::LATER, None), "{}", attempt.response);
+    assert!(attempt.response.to_lowercase().contains("certificate"), "{}", attempt.response);
 }
 
-/// A certificate that the server made and signed itself, as the usual one-liner makes it; `more` goes behind it.
+/// Creates a self-signed certificate with additional openssl arguments.
 fn self_signed(folder: &Path, more: &[&str]) {
     let openssl = outside::program("openssl");
     let plain = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "server.key", "-out", "server.pem", "-days", "2"];
@@ -172,20 +172,20 @@ fn self_signed(folder: &Path, more: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_certificate_that_a_server_signed_itself_is_taken_where_it_is_named() {
+async fn configured_self_signed_certificate_is_accepted() {
     if outside::lacks_python("aiosmtpd") || outside::lacks_program("openssl", "openssl") {
         return;
     }
     let names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
     for (what, more) in [
-        ("as `openssl req -x509` makes it: one that may sign others, without an alternative name", &names[..2]),
-        ("one that may sign others", &names[..]),
-        ("one that may sign nothing", &[&names[..], &["-addext", "basicConstraints=critical,CA:FALSE"]].concat()[..]),
-        ("one of another name", &["-subj", "/CN=mail.elsewhere.example"][..]),
+        ("a CA certificate without an alternative name, the default of `openssl req -x509`", &names[..2]),
+        ("a CA certificate", &names[..]),
+        ("not a CA certificate", &[&names[..], &["-addext", "basicConstraints=critical,CA:FALSE"]].concat()[..]),
+        ("another name", &["-subj", "/CN=mail.elsewhere.example"][..]),
     ] {
         let folder = tempfile::tempdir().expect("a folder");
         self_signed(folder.path(), more);
-        let child = Outside::start(
+        let child = ExternalProgram::start(
             Command::new(outside::python())
                 .arg(outside::script("smtpd.py"))
                 .args([folder.path().join("server.pem"), folder.path().join("server.key")])
@@ -194,16 +194,16 @@ async fn a_certificate_that_a_server_signed_itself_is_taken_where_it_is_named() 
         let port: u16 = child.line().parse().expect("a port");
         let ours = mailbox(folder.path(), port, PASSWORD, "[\"desk@example.com\"]");
         let (outcome, attempt) = send(&ours, &due("msg_1", vec![unlock("aptos", 7)])).await;
-        assert_eq!((outcome, attempt.status), (Outcome::Accepted, Some(250)), "{what}: {}", attempt.answer);
+        assert_eq!((outcome, attempt.status), (Outcome::Accepted, Some(250)), "{what}: {}", attempt.response);
         let mail = parsed(&child.line());
         assert_eq!((&mail["tls"], &mail["authenticated"]), (&Value::from(true), &Value::from(true)), "{what}");
 
-        // Another one of the same name, made elsewhere, is nobody's.
+        // A different certificate with the same name is not accepted.
         let elsewhere = tempfile::tempdir().expect("a folder");
         self_signed(elsewhere.path(), more);
         let theirs = mailbox(elsewhere.path(), port, PASSWORD, "[\"desk@example.com\"]");
         let (outcome, attempt) = send(&theirs, &due("msg_2", vec![unlock("aptos", 7)])).await;
-        assert_eq!((outcome, attempt.status), (Outcome::LATER, None), "{what}: {}", attempt.answer);
-        assert!(attempt.answer.to_lowercase().contains("certificate"), "{what}: {}", attempt.answer);
+        assert_eq!((outcome, attempt.status), (Outcome::LATER, None), "{what}: {}", attempt.response);
+        assert!(attempt.response.to_lowercase().contains("certificate"), "{what}: {}", attempt.response);
     }
 }

@@ -1,4 +1,4 @@
-//! `promtool check metrics` finds nothing wrong with what we show to Prometheus: the daemon, and the data service.
+//! `promtool check metrics` accepts the metrics of the daemon and of the data service.
 
 use std::{
     io::Write,
@@ -6,12 +6,11 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::{
-    outside::{self, Outside, until},
-    ports::free_port,
-};
+use testkit::free_port;
 
-/// What promtool finds in a page of metrics; an empty text is praise.
+use crate::outside::{self, ExternalProgram, until};
+
+/// Returns the output of promtool. Empty if the metrics are valid.
 fn complaints(page: &str) -> String {
     let mut tool = Command::new(outside::program("promtool"))
         .args(["check", "metrics"])
@@ -31,22 +30,24 @@ async fn page(address: &str, accept: &str) -> Option<(String, String)> {
         let _lost_race = rustls::crypto::ring::default_provider().install_default();
     }
     let client = reqwest::Client::builder().no_proxy().build().expect("a client");
-    let answer = client.get(format!("http://{address}/metrics")).header("accept", accept).send().await.ok()?;
-    let kind = answer.headers().get("content-type")?.to_str().ok()?.to_owned();
-    if answer.status().is_success() { Some((kind, answer.text().await.ok()?)) } else { None }
+    let response = client.get(format!("http://{address}/metrics")).header("accept", accept).send().await.ok()?;
+    let kind = response.headers().get("content-type")?.to_str().ok()?.to_owned();
+    if response.status().is_success() { Some((kind, response.text().await.ok()?)) } else { None }
 }
 
-/// Our program, in a folder of its own.
-fn cliffwatch(folder: &Path, arguments: &[&str]) -> Outside {
-    Outside::start(Command::new(env!("CARGO_BIN_EXE_cliffwatch")).current_dir(folder).args(arguments).stderr(Stdio::null()))
+/// Starts our program in a folder.
+fn cliffwatch(folder: &Path, arguments: &[&str]) -> ExternalProgram {
+    ExternalProgram::start(
+        Command::new(env!("CARGO_BIN_EXE_cliffwatch")).current_dir(folder).args(arguments).stderr(Stdio::null()),
+    )
 }
 
 #[tokio::test]
-async fn promtool_finds_nothing_wrong_with_the_metrics_of_the_daemon_and_of_the_data_service() {
+async fn promtool_accepts_the_metrics_of_daemon_and_data_service() {
     if outside::lacks_program("promtool", "prometheus") {
         return;
     }
-    assert!(!complaints("# TYPE lonely counter\nlonely 1\n").is_empty(), "promtool says what is wrong");
+    assert!(!complaints("# TYPE lonely counter\nlonely 1\n").is_empty(), "promtool must report this metric");
     let folder = tempfile::tempdir().expect("a folder");
     let (service, daemon) = (format!("127.0.0.1:{}", free_port()), format!("127.0.0.1:{}", free_port()));
     let import = Command::new(env!("CARGO_BIN_EXE_cliffwatch"))
@@ -69,10 +70,10 @@ async fn promtool_finds_nothing_wrong_with_the_metrics_of_the_daemon_and_of_the_
     .expect("written");
     std::fs::write(folder.path().join("rules.toml"), "[[rule]]\nalert = \"Ahead\"\non = \"unlock\"\nwithin = [\"365d\"]\n")
         .expect("written");
-    until("the data service answers", || async { page(&service, "*/*").await }).await;
+    until("the data service responds", || async { page(&service, "*/*").await }).await;
     let _daemon = cliffwatch(folder.path(), &["run"]);
-    until("the daemon answers", || async { page(&daemon, "*/*").await }).await;
-    // With something to show: polls, and an attempt that fails, since nobody listens there.
+    until("the daemon responds", || async { page(&daemon, "*/*").await }).await;
+    // Wait for metrics of polls and of an attempt, which fails because the port is closed.
     let notify = Command::new(env!("CARGO_BIN_EXE_cliffwatch")).args(["notify", "ops"]).current_dir(folder.path()).output();
     assert_eq!(notify.expect("it runs").status.code(), Some(1));
     let (kind, text) = until("the daemon has polled and tried to deliver", || async {

@@ -1,4 +1,4 @@
-//! Foreign programs as children that end with the test, alerts to send them, and waiting for a condition.
+//! Helpers: external programs as child processes, alerts to send to them, and waiting for a condition.
 
 use std::{
     ffi::OsString,
@@ -23,32 +23,31 @@ use cliffwatch::{
 };
 use serde_json::{Value, json};
 
-/// Longest wait for anything.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit of each wait.
+pub const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Whether foreign software has to be there: where it is missing, its tests fail. The gate says so, since it installs it; elsewhere
-/// such a test says aloud that it is left out.
+/// The variable that makes missing external software an error. CI sets it. Otherwise such a test prints that it was skipped.
 const REQUIRED: &str = "CLIFFWATCH_TEST_EXTERNAL";
 
-/// Says that a test is left out for want of software; fails where it must not be.
-fn missing(what: &str) {
+/// Reports missing software: prints that the test is skipped, or panics if the software is required.
+fn report_missing(what: &str) {
     let is_required = std::env::var_os(REQUIRED).is_some_and(|value| !value.is_empty() && value != "0");
     assert!(!is_required, "{what}");
-    // Past the harness, which swallows what a passing test prints.
-    writeln!(std::io::stderr(), "SKIPPED, NOT TESTED: {what}").ok();
+    // Write directly to stderr, because the harness hides the output of passing tests.
+    writeln!(std::io::stderr(), "SKIPPED: {what}").ok();
 }
 
-/// The interpreter that has the packages.
+/// The Python interpreter with the libraries.
 pub fn python() -> OsString {
     std::env::var_os("CLIFFWATCH_TEST_PYTHON").unwrap_or_else(|| "python3".into())
 }
 
-/// Whether the interpreter lacks `module`, which is said.
+/// Returns whether the interpreter lacks `module`, and reports it.
 pub fn lacks_python(module: &str) -> bool {
     let has = Command::new(python()).args(["-c", &format!("import {module}")]).stderr(Stdio::null()).status();
     let lacks = !has.is_ok_and(|status| status.success());
     if lacks {
-        missing(&format!(
+        report_missing(&format!(
             "{} has no module {module}: install it (pip install {module}) and name its interpreter with CLIFFWATCH_TEST_PYTHON",
             python().to_string_lossy()
         ));
@@ -56,17 +55,17 @@ pub fn lacks_python(module: &str) -> bool {
     lacks
 }
 
-/// A program that was installed together with the interpreter's packages, else one of the path.
+/// The path of a program installed by pip, else of one in `PATH`.
 pub fn beside_python(name: &str) -> PathBuf {
     let beside = PathBuf::from(python()).with_file_name(name);
     if beside.is_file() { beside } else { name.into() }
 }
 
-/// Whether it is not there, which is said.
+/// Returns whether a program installed by pip is missing, and reports it.
 pub fn lacks_beside_python(name: &str) -> bool {
     let lacks = !beside_python(name).is_file() && find(name).is_none();
     if lacks {
-        missing(&format!("there is no {name}: install it (pip install {name})"));
+        report_missing(&format!("{name} is not installed: install it (pip install {name})"));
     }
     lacks
 }
@@ -76,32 +75,32 @@ fn find(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| path.is_file())
 }
 
-/// Whether a program is not there, which is said.
+/// Returns whether a program is missing, and reports it.
 pub fn lacks_program(name: &str, package: &str) -> bool {
     let lacks = find(name).is_none();
     if lacks {
-        missing(&format!("there is no {name}: install the package {package}"));
+        report_missing(&format!("{name} is not installed: install the package {package}"));
     }
     lacks
 }
 
-/// A program that is there.
+/// The path of an installed program.
 pub fn program(name: &str) -> PathBuf {
-    find(name).expect("a program whose tests are left out where it is not there")
+    find(name).expect("checked before")
 }
 
-/// A script of this folder.
+/// The path of a script in this folder.
 pub fn script(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/receivers").join(name)
 }
 
-/// A child that ends with the test, and the lines that it prints.
-pub struct Outside {
+/// An external program and its output. Killed on drop.
+pub struct ExternalProgram {
     child: Child,
     lines: Receiver<String>,
 }
 
-impl Outside {
+impl ExternalProgram {
     pub fn start(command: &mut Command) -> Self {
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
@@ -117,26 +116,26 @@ impl Outside {
         Self { child, lines }
     }
 
-    /// The next line that it prints.
+    /// Waits for the next line of output.
     pub fn line(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("the program prints a line in time")
+        self.lines.recv_timeout(WAIT_TIMEOUT).expect("the program prints a line in time")
     }
 }
 
-impl Drop for Outside {
+impl Drop for ExternalProgram {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The program may have exited already.
         let _ended = self.child.kill();
         let _status = self.child.wait();
     }
 }
 
-/// Asks until there is an answer.
-pub async fn until<T, F: Future<Output = Option<T>>>(what: &str, mut ask: impl FnMut() -> F) -> T {
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+/// Polls until the result is `Some`.
+pub async fn until<T, F: Future<Output = Option<T>>>(what: &str, mut poll: impl FnMut() -> F) -> T {
+    let deadline = tokio::time::Instant::now() + WAIT_TIMEOUT;
     loop {
-        if let Some(answer) = ask().await {
-            return answer;
+        if let Some(response) = poll().await {
+            return response;
         }
         assert!(tokio::time::Instant::now() < deadline, "not in time: {what}");
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -147,7 +146,7 @@ pub fn now() -> Timestamp {
     Clock::system().now()
 }
 
-/// How deliveries are tried, as the defaults have it.
+/// The default delivery settings.
 pub fn delivery_config() -> config::DeliverySettings {
     cliffwatch::daemon::config::load_text(None, "", &cliffwatch::daemon::config::Environment::default())
         .config
@@ -155,7 +154,7 @@ pub fn delivery_config() -> config::DeliverySettings {
         .delivery
 }
 
-/// The receivers of a config's text.
+/// Builds the receivers of a config text.
 pub fn receivers(text: &str) -> Receivers {
     let loaded = cliffwatch::daemon::config::load_text(None, text, &cliffwatch::daemon::config::Environment::default());
     let problems = cliffwatch::model::diagnostic::render(&loaded.diagnostics, &loaded.sources, false);
@@ -164,12 +163,12 @@ pub fn receivers(text: &str) -> Receivers {
         .unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
-/// One attempt to the receiver `ops`.
+/// Makes one attempt to deliver to the receiver `ops`.
 pub async fn send(receivers: &Receivers, delivery: &DueDelivery) -> (Outcome, Attempt) {
     receivers.send(&ReceiverName::from("ops"), delivery, now()).await
 }
 
-/// An unlock of `token` that fires now, `days` ahead.
+/// A firing alert for an unlock of `token` in `days` days.
 pub fn unlock(token: &str, days: i64) -> Notification {
     let rule = RuleId::from("BigCliffAhead");
     let alert = alert_id(&rule, &format!("unlock/{token}"), 1);
@@ -197,7 +196,7 @@ pub fn unlock(token: &str, days: i64) -> Notification {
             })),
             #[expect(clippy::cast_precision_loss, reason = "a few days")]
             days_until: Some(days as f64),
-            when: Some(format!("on {}", cliffwatch::model::format::day(date))),
+            when: Some(format!("on {}", cliffwatch::model::phrase::day(date))),
             event: Some(format!("unlock/{token}/1")),
             former_labels: Vec::new(),
             series: (-3..6).map(month).collect(),
@@ -207,7 +206,7 @@ pub fn unlock(token: &str, days: i64) -> Notification {
     }
 }
 
-/// The end of an alert.
+/// The resolution of an alert.
 pub fn resolved(firing: &Notification) -> Notification {
     let at = now();
     let body = AlertBody { status: AlertStatus::Resolved, reason: "passed".into(), ends_at: Some(at), ..firing.body.clone() };
@@ -220,7 +219,7 @@ pub fn due(webhook_id: &str, notifications: Vec<Notification>) -> DueDelivery {
     DueDelivery { webhook_id: webhook_id.to_owned(), notifications, ..delivery }
 }
 
-/// A line of JSON.
+/// Parses a line of JSON.
 pub fn parsed(line: &str) -> Value {
     serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"))
 }

@@ -1,6 +1,5 @@
-//! What we ship for Prometheus and Grafana, against a real Prometheus: the alerting rules pass their tests and evaluate, and every
-//! panel of the dashboard has something to show of a daemon that was scraped. Grafana itself is not asked: it draws what these
-//! queries answer.
+//! Tests the packaged Prometheus and Grafana files with a real Prometheus: the alerting rules pass their tests, and every query of the
+//! dashboard returns data for a running daemon. Grafana itself is not needed.
 
 use std::{
     collections::BTreeSet,
@@ -11,13 +10,11 @@ use std::{
 use axum::{Router, routing::post};
 use cliffwatch::service as serve;
 use serde_json::Value;
+use testkit::free_port;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    outside::{self, Outside, until},
-    ports::free_port,
-};
+use crate::outside::{self, ExternalProgram, until};
 
 fn packaging(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging").join(path)
@@ -31,7 +28,7 @@ fn promtool(arguments: &[&str]) {
 }
 
 #[test]
-fn the_alerting_rules_pass_their_tests_and_the_config_is_one() {
+fn alerting_rules_and_config_are_valid() {
     if outside::lacks_program("promtool", "prometheus") {
         return;
     }
@@ -40,22 +37,25 @@ fn the_alerting_rules_pass_their_tests_and_the_config_is_one() {
     promtool(&["check", "config", "--syntax-only", "prometheus.yml"]);
     let (rules, tests) = (read("prometheus/cliffwatch.rules.yml"), read("prometheus/cliffwatch.rules.test.yml"));
     for alert in rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {
-        assert!(tests.contains(&format!("- alertname: {alert}\n")), "no test lets {alert} fire");
+        assert!(tests.contains(&format!("- alertname: {alert}\n")), "{alert} has no test");
     }
 }
 
 #[test]
-fn alertmanager_takes_its_config_and_the_compose_file_names_what_is_there() {
+fn alertmanager_config_and_compose_file_are_valid() {
     let compose = read("compose.yaml");
     for mount in compose.lines().filter_map(|line| line.trim().strip_prefix("- ./")).filter_map(|mount| mount.split(':').next()) {
-        // The operator makes these two.
+        // The operator creates these two.
         let is_ours = !["config", "secrets"].iter().any(|own| mount.starts_with(own));
-        assert!(!is_ours || packaging(mount).exists(), "compose.yaml mounts {mount}, which is not there");
+        assert!(!is_ours || packaging(mount).exists(), "compose.yaml mounts {mount}, which does not exist");
     }
     let prometheus = read("prometheus/prometheus.yml");
     for target in prometheus.split("targets: [\"").skip(1).filter_map(|rest| rest.split('"').next()) {
         let (host, port) = target.split_once(':').expect("a port");
-        assert!(compose.contains(&format!("\n  {host}:\n")), "prometheus.yml names {host}, which is no service of compose.yaml");
+        assert!(
+            compose.contains(&format!("\n  {host}:\n")),
+            "prometheus.yml names {host}, which is not a service in compose.yaml"
+        );
         assert!(compose.contains(&format!(":{port}:{port}\"]")), "{target}: compose.yaml has no port {port}");
     }
     if outside::lacks_program("amtool", "prometheus-alertmanager") {
@@ -75,13 +75,13 @@ fn dashboard() -> Value {
     serde_json::from_str(&read("grafana/dashboards/cliffwatch.json")).expect("the dashboard is JSON")
 }
 
-/// Each query of the dashboard with the panel that it belongs to.
+/// The panels of the dashboard with their queries.
 fn queries(dashboard: &Value) -> Vec<(String, String)> {
     let mut queries = Vec::new();
     for panel in dashboard["panels"].as_array().expect("panels") {
         let title = panel["title"].as_str().expect("a title");
         let targets = panel["targets"].as_array().map(Vec::as_slice).unwrap_or_default();
-        assert!(!targets.is_empty() || panel["type"] == "row", "{title} asks nothing");
+        assert!(!targets.is_empty() || panel["type"] == "row", "{title} has no query");
         queries.extend(targets.iter().map(|target| (title.to_owned(), target["expr"].as_str().expect("a query").to_owned())));
     }
     queries
@@ -95,22 +95,22 @@ fn metrics_in(text: &str) -> BTreeSet<&str> {
 }
 
 #[test]
-fn rules_and_dashboard_ask_for_metrics_that_the_docs_name() {
+fn rules_and_dashboard_use_documented_metrics() {
     let docs = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operation.md")).expect("the docs");
     let queries: Vec<String> = queries(&dashboard()).into_iter().map(|(_, query)| query).collect();
     let rules = read("prometheus/cliffwatch.rules.yml");
     for name in metrics_in(&format!("{rules}\n{}", queries.join("\n"))) {
-        assert!(docs.contains(&format!("| `{name}` |")), "{name} is in no row of docs/operation.md");
+        assert!(docs.contains(&format!("| `{name}` |")), "{name} is not documented in docs/operation.md");
     }
 }
 
 #[test]
-fn no_panel_of_the_dashboard_covers_another() {
+fn dashboard_panels_do_not_overlap() {
     let dashboard = dashboard();
     let panels = dashboard["panels"].as_array().expect("panels");
     let place = |panel: &Value| ["x", "y", "w", "h"].map(|key| panel["gridPos"][key].as_u64().expect("a place"));
     let ids: BTreeSet<u64> = panels.iter().map(|panel| panel["id"].as_u64().expect("an id")).collect();
-    assert_eq!(ids.len(), panels.len(), "each has an id of its own");
+    assert_eq!(ids.len(), panels.len(), "panel ids are unique");
     for (at, panel) in panels.iter().enumerate() {
         let [x, y, w, h] = place(panel);
         assert!(x + w <= 24, "{}", panel["title"]);
@@ -122,8 +122,8 @@ fn no_panel_of_the_dashboard_covers_another() {
     }
 }
 
-/// A folder with what the daemon and Prometheus are told. The first messages wait for two seconds, so that Prometheus has seen that there
-/// were none.
+/// Writes the configs of the daemon and of Prometheus. The first messages wait for two seconds, so that Prometheus scrapes the zero counts
+/// before.
 fn configure(folder: &Path, service: &str, daemon: &str, hook: &str) {
     let config = format!(
         "[source]\nbase_url = \"http://{service}\"\nlegacy_base_url = \"http://{service}\"\napi_key = \"none\"\n\
@@ -145,7 +145,7 @@ fn configure(folder: &Path, service: &str, daemon: &str, hook: &str) {
     std::fs::write(folder.join("prometheus.yml"), scrape).expect("written");
 }
 
-/// A webhook that accepts everything.
+/// Starts a webhook that accepts everything.
 async fn hook() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");
@@ -154,24 +154,26 @@ async fn hook() -> String {
     format!("http://{address}/hook")
 }
 
-fn cliffwatch(folder: &Path, arguments: &[&str]) -> Outside {
-    Outside::start(Command::new(env!("CARGO_BIN_EXE_cliffwatch")).current_dir(folder).args(arguments).stderr(Stdio::null()))
+fn cliffwatch(folder: &Path, arguments: &[&str]) -> ExternalProgram {
+    ExternalProgram::start(
+        Command::new(env!("CARGO_BIN_EXE_cliffwatch")).current_dir(folder).args(arguments).stderr(Stdio::null()),
+    )
 }
 
-/// What Prometheus answers, where it answers well.
-async fn ask(client: &reqwest::Client, url: &str) -> Option<Value> {
+/// Sends a request to Prometheus. `None` unless it succeeds.
+async fn query_prometheus(client: &reqwest::Client, url: &str) -> Option<Value> {
     let text = client.get(url).send().await.ok()?.text().await.ok()?;
-    serde_json::from_str(&text).ok().filter(|answer: &Value| answer["status"] == "success")
+    serde_json::from_str(&text).ok().filter(|response: &Value| response["status"] == "success")
 }
 
-/// Numbers of the answer to a query.
-fn numbers(answer: &Value) -> Vec<f64> {
-    let series = answer["data"]["result"].as_array().map(Vec::as_slice).unwrap_or_default();
+/// The numbers in the response to a query.
+fn numbers(response: &Value) -> Vec<f64> {
+    let series = response["data"]["result"].as_array().map(Vec::as_slice).unwrap_or_default();
     series.iter().filter_map(|of| of["value"][1].as_str()?.parse::<f64>().ok()).filter(|number| !number.is_nan()).collect()
 }
 
 #[tokio::test]
-async fn every_panel_of_the_dashboard_shows_something_of_a_daemon_that_was_scraped() {
+async fn every_dashboard_panel_has_data_of_a_running_daemon() {
     if outside::lacks_program("prometheus", "prometheus") {
         return;
     }
@@ -189,37 +191,44 @@ async fn every_panel_of_the_dashboard_shows_something_of_a_daemon_that_was_scrap
     assert!(import.expect("it runs").status.success());
     let client = reqwest::Client::builder().no_proxy().build().expect("a client");
     let _service = cliffwatch(folder.path(), &["serve", "--db", "service.db", "--listen", service]);
-    let _prometheus = Outside::start(
+    let _prometheus = ExternalProgram::start(
         Command::new(outside::program("prometheus"))
             .current_dir(folder.path())
             .args(["--config.file=prometheus.yml", "--storage.tsdb.path=series", "--log.level=error"])
             .arg(format!("--web.listen-address={prometheus}")),
     );
     let ready = format!("http://{prometheus}/-/ready");
-    until("Prometheus is ready", || async { client.get(&ready).send().await.ok().filter(|answer| answer.status().is_success()) })
-        .await;
-    // It is ready some seconds before it scrapes. What the daemon counts from nothing is an increase only where nothing was seen before.
+    until("Prometheus is ready", || async {
+        client.get(&ready).send().await.ok().filter(|response| response.status().is_success())
+    })
+    .await;
+    // Prometheus is ready some seconds before it scrapes. Start the daemon later, so that its first counts are increases from zero.
     let is_scraping = format!("http://{prometheus}/api/v1/query?query=up");
-    until("Prometheus scrapes", || async { Some(numbers(&ask(&client, &is_scraping).await?)).filter(|up| !up.is_empty()) }).await;
+    until("Prometheus scrapes", || async {
+        Some(numbers(&query_prometheus(&client, &is_scraping).await?)).filter(|up| !up.is_empty())
+    })
+    .await;
     let _daemon = cliffwatch(folder.path(), &["run"]);
 
     for (panel, query) in queries(&dashboard()) {
         let query = query.replace("$instance", ".*").replace("$__rate_interval", "1m");
-        assert!(!query.contains('$'), "{panel}: a variable is left in {query}");
+        assert!(!query.contains('$'), "{panel}: unknown variable in {query}");
         let url =
             reqwest::Url::parse_with_params(&format!("http://{prometheus}/api/v1/query"), [("query", &query)]).expect("a URL");
-        let what = format!("the panel {panel:?} has something to show: {query}");
-        let found =
-            until(&what, || async { Some(numbers(&ask(&client, url.as_str()).await?)).filter(|found| !found.is_empty()) }).await;
+        let what = format!("data for panel {panel:?}: {query}");
+        let found = until(&what, || async {
+            Some(numbers(&query_prometheus(&client, url.as_str()).await?)).filter(|found| !found.is_empty())
+        })
+        .await;
         assert!(found.iter().all(|number| number.is_finite()), "{panel}: {found:?}");
     }
     let rules = format!("http://{prometheus}/api/v1/rules");
     let are_well = || async {
-        let answer = ask(&client, &rules).await?;
-        let rules = answer["data"]["groups"][0]["rules"].as_array()?.clone();
+        let response = query_prometheus(&client, &rules).await?;
+        let rules = response["data"]["groups"][0]["rules"].as_array()?.clone();
         rules.iter().all(|rule| rule["health"] == "ok").then_some(rules)
     };
     let rules = until("all rules were evaluated without an error", are_well).await;
     let firing: Vec<&Value> = rules.iter().filter(|rule| rule["state"] == "firing").map(|rule| &rule["name"]).collect();
-    assert!(firing.is_empty(), "of a daemon that is well: {firing:?}");
+    assert!(firing.is_empty(), "alerts of a healthy daemon: {firing:?}");
 }

@@ -1,4 +1,4 @@
-//! Real bodies are what the published schema says, and bodies that are not are found out by it.
+//! Real bodies match the published JSON Schema, and invalid ones do not.
 
 use std::process::Command;
 
@@ -13,12 +13,11 @@ use crate::outside::{self, due, now, parsed, resolved, unlock};
 
 fn body(notifications: Vec<Notification>) -> Value {
     let delivery = due("msg_1", notifications);
-    let bytes =
-        message::webhook_body(&delivery, Some("https://cliffwatch.example.com")).expect("JSON").expect("something to tell");
+    let bytes = message::webhook_body(&delivery, Some("https://cliffwatch.example.com")).expect("JSON").expect("a body");
     serde_json::from_slice(&bytes).expect("JSON")
 }
 
-/// What the schema of all types, or of one, finds wrong with each.
+/// Validates bodies with the schema of one type, or of all types. Returns the errors of each.
 fn problems(kind: Option<NotificationKind>, bodies: &[Value]) -> Vec<Value> {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: String, value: &Value| {
@@ -34,7 +33,7 @@ fn problems(kind: Option<NotificationKind>, bodies: &[Value]) -> Vec<Value> {
     String::from_utf8_lossy(&output.stdout).lines().map(parsed).collect()
 }
 
-/// A body of each type.
+/// One body of each type.
 fn bodies() -> Vec<(NotificationKind, Value)> {
     let firing = unlock("aptos", 7);
     let reminder = Notification { kind: NotificationKind::Reminder, ..firing.clone() };
@@ -58,7 +57,7 @@ fn bodies() -> Vec<(NotificationKind, Value)> {
         firing: 0,
         fires: &[],
         incidents: 0,
-        trouble: &[],
+        incident_summaries: &[],
     };
     let receiver = "ops".into();
     let digest = Digest::of(&nothing).notice(&receiver, now());
@@ -75,7 +74,7 @@ fn bodies() -> Vec<(NotificationKind, Value)> {
 }
 
 #[test]
-fn a_body_of_each_type_is_what_the_schema_says() {
+fn bodies_of_all_types_match_the_schema() {
     if outside::lacks_python("jsonschema") {
         return;
     }
@@ -89,14 +88,14 @@ fn a_body_of_each_type_is_what_the_schema_says() {
 }
 
 #[test]
-fn a_body_that_breaks_the_promise_is_found_out() {
+fn invalid_bodies_do_not_match_the_schema() {
     if outside::lacks_python("jsonschema") {
         return;
     }
     let (_, good) = bodies().remove(0);
     let broken = |pointer: &str, value: Value| {
         let mut body = good.clone();
-        *body.pointer_mut(pointer).expect("it is there") = value;
+        *body.pointer_mut(pointer).expect("the pointer exists") = value;
         body
     };
     let bad = [

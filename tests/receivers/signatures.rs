@@ -1,18 +1,18 @@
-//! The Standard Webhooks library of its authors takes our signatures, also while a secret is changed, and nothing else; and so do the
-//! receivers that the documentation shows.
+//! The Standard Webhooks library and the example receivers of the documentation accept our signatures, also during a change of the secret,
+//! and reject others.
 
 use std::process::Command;
 
 use cliffwatch::notify::Outcome;
 
-use crate::outside::{self, Outside, due, parsed, receivers, send, unlock};
+use crate::outside::{self, ExternalProgram, due, parsed, receivers, send, unlock};
 
 const OLD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const NEW: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 
-/// A receiver that verifies with the library and `secret`: 204 where it takes a message, 401 with the reason where not.
-fn verifier(secret: &str) -> (Outside, String) {
-    let child = Outside::start(Command::new(outside::python()).arg(outside::script("verify.py")).arg(secret));
+/// Starts a receiver that verifies messages with the library and `secret`. Responds with 204, or with 401 and the reason.
+fn verifier(secret: &str) -> (ExternalProgram, String) {
+    let child = ExternalProgram::start(Command::new(outside::python()).arg(outside::script("verify.py")).arg(secret));
     let port = child.line();
     (child, format!("http://127.0.0.1:{port}/hook"))
 }
@@ -24,15 +24,15 @@ fn signed(url: &str, secrets: &str, format: &str) -> cliffwatch::notify::Receive
 }
 
 #[tokio::test]
-async fn the_librarys_check_passes_with_either_secret_while_one_replaces_the_other() {
+async fn library_accepts_old_and_new_secret_during_rotation() {
     if outside::lacks_python("standardwebhooks") {
         return;
     }
-    for held in [OLD, NEW] {
-        let (verifier, url) = verifier(held);
+    for secret in [OLD, NEW] {
+        let (verifier, url) = verifier(secret);
         let (outcome, attempt) =
             send(&signed(&url, &format!("{NEW}\n{OLD}"), "cliffwatch"), &due("msg_1", vec![unlock("aptos", 7)])).await;
-        assert_eq!((outcome, attempt.status), (Outcome::Accepted, Some(204)), "{}", attempt.answer);
+        assert_eq!((outcome, attempt.status), (Outcome::Accepted, Some(204)), "{}", attempt.response);
         let seen = parsed(&verifier.line());
         assert_eq!(seen["id"], "msg_1");
         assert_eq!(seen["type"], "alert.firing");
@@ -41,30 +41,30 @@ async fn the_librarys_check_passes_with_either_secret_while_one_replaces_the_oth
 }
 
 #[tokio::test]
-async fn the_librarys_check_fails_with_another_secret_and_without_one() {
+async fn library_rejects_another_secret_and_missing_signatures() {
     if outside::lacks_python("standardwebhooks") {
         return;
     }
     let (_verifier, url) = verifier(OLD);
     let (outcome, attempt) = send(&signed(&url, NEW, "cliffwatch"), &due("msg_1", vec![unlock("aptos", 7)])).await;
-    assert_eq!((outcome, attempt.status), (Outcome::Refused, Some(401)), "{}", attempt.answer);
+    assert_eq!((outcome, attempt.status), (Outcome::Refused, Some(401)), "{}", attempt.response);
     let unsigned = receivers(&format!("[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"{url}\"\n"));
     let (outcome, _) = send(&unsigned, &due("msg_1", vec![unlock("aptos", 7)])).await;
     assert_eq!(outcome, Outcome::Refused);
 }
 
 #[tokio::test]
-async fn the_bodies_of_alertmanager_and_of_templates_are_signed_too() {
+async fn alertmanager_bodies_are_signed() {
     if outside::lacks_python("standardwebhooks") {
         return;
     }
     let (verifier, url) = verifier(OLD);
     let (outcome, attempt) = send(&signed(&url, OLD, "alertmanager"), &due("msg_7", vec![unlock("aptos", 7)])).await;
-    assert_eq!(outcome, Outcome::Accepted, "{}", attempt.answer);
+    assert_eq!(outcome, Outcome::Accepted, "{}", attempt.response);
     assert_eq!(parsed(&verifier.line())["id"], "msg_7");
 }
 
-/// The examples of the documentation, as they are started.
+/// The commands that start the example receivers of the documentation.
 fn examples() -> Vec<Command> {
     let example = |name: &str| std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/examples").join(name);
     let mut all = Vec::new();
@@ -82,17 +82,17 @@ fn examples() -> Vec<Command> {
 }
 
 #[tokio::test]
-async fn the_receivers_of_the_documentation_take_what_is_signed_and_nothing_else() {
+async fn example_receivers_accept_only_signed_messages() {
     for mut command in examples() {
-        let receiver = Outside::start(command.arg(OLD));
+        let receiver = ExternalProgram::start(command.arg(OLD));
         let url = receiver.line();
         let alert = unlock("aptos", 7);
         let message = due("msg_1", vec![alert.clone()]);
         let (outcome, attempt) = send(&signed(&url, &format!("{NEW}\n{OLD}"), "cliffwatch"), &message).await;
-        assert_eq!((outcome, attempt.status), (Outcome::Accepted, Some(204)), "{command:?}: {}", attempt.answer);
+        assert_eq!((outcome, attempt.status), (Outcome::Accepted, Some(204)), "{command:?}: {}", attempt.response);
         assert!(receiver.line().starts_with(&format!("alert.firing {}", alert.alert)), "{command:?}");
         let (outcome, attempt) = send(&signed(&url, NEW, "cliffwatch"), &message).await;
-        assert_eq!((outcome, attempt.status), (Outcome::Refused, Some(401)), "{command:?}: {}", attempt.answer);
+        assert_eq!((outcome, attempt.status), (Outcome::Refused, Some(401)), "{command:?}: {}", attempt.response);
         let unsigned = receivers(&format!("[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"{url}\"\n"));
         assert_eq!(send(&unsigned, &message).await.0, Outcome::Refused, "{command:?}");
     }

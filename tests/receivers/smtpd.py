@@ -1,6 +1,6 @@
-"""A mail server that wants STARTTLS and a login: smtpd.py CERTIFICATE KEY USER PASSWORD. Prints its port, then a line for each mail.
+"""A mail server that requires STARTTLS and a login: smtpd.py CERTIFICATE KEY USER PASSWORD. Prints its port, then one JSON line per mail.
 
-Recipients whose address begins with "nobody" are refused for good, those with "later" for the moment.
+Recipients that start with "unknown" get a permanent error, those that start with "later" a temporary one.
 """
 
 import asyncio
@@ -19,18 +19,18 @@ sessions = []
 
 
 def authenticate(server, session, envelope, mechanism, data):
-    is_good = isinstance(data, LoginPassword) and data.login == user.encode() and data.password == password.encode()
-    return AuthResult(success=is_good, handled=False)
+    is_valid = isinstance(data, LoginPassword) and data.login == user.encode() and data.password == password.encode()
+    return AuthResult(success=is_valid, handled=False)
 
 
 class Handler:
     async def handle_RCPT(self, server, session, envelope, address, options):
-        if address.startswith("nobody"):
+        if address.startswith("unknown"):
             return "550 5.1.1 no such user"
         if address.startswith("later"):
             return "452 4.2.2 mailbox full"
         envelope.rcpt_tos.append(address)
-        return "250 2.1.5 fine"
+        return "250 2.1.5 ok"
 
     async def handle_DATA(self, server, session, envelope):
         mail = email.message_from_bytes(envelope.original_content, policy=email.policy.default)
@@ -62,7 +62,7 @@ class Handler:
             ),
             flush=True,
         )
-        return "250 2.0.0 taken"
+        return "250 2.0.0 accepted"
 
 
 async def main():

@@ -1,6 +1,6 @@
-"""Reads calendars and feeds as subscribers do: subscribe.py FILE…. Prints a line of JSON for each file.
+"""Parses calendars and feeds: subscribe.py FILE…. Prints one JSON line per file.
 
-A calendar (.ics) is read by icalendar, a feed (.atom) by feedparser and by a strict reader of XML.
+Calendars (.ics) are parsed by icalendar, feeds (.atom) by feedparser and a strict XML parser.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Takes POSTs and verifies each with the Standard Webhooks library: verify.py SECRET. Prints its port, then a line for each message."""
+"""Verifies POST requests with the Standard Webhooks library: verify.py SECRET. Prints its port, then one JSON line per message."""
 
 import json
 import sys
@@ -13,12 +13,12 @@ class Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
             message = Webhook(sys.argv[1]).verify(body, headers)
-        except Exception as error:  # whatever the library raises is its answer
-            answer = str(error).encode()
+        except Exception as error:  # respond with whatever the library raises
+            response = str(error).encode()
             self.send_response(401)
-            self.send_header("content-length", str(len(answer)))
+            self.send_header("content-length", str(len(response)))
             self.end_headers()
-            self.wfile.write(answer)
+            self.wfile.write(response)
             return
         self.send_response(204)
         self.end_headers()

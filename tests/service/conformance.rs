@@ -1,30 +1,30 @@
-//! Every path in every version against values worked out by hand from the files of `data/`, at 2026-04-10T12:00:00Z.
+//! Compares every path and version with values computed by hand from the files in `data/`, at 2026-04-10T12:00:00Z.
 
 use serde_json::{Value, json};
 
-use crate::support::{Server, bundled};
+use crate::{
+    json_schema::{boolean_schemas, validate},
+    support::{Server, bundled},
+};
 
-/// What is expected somewhere in `data`.
-enum Is {
-    /// Exactly this.
+/// An expected value at a JSON pointer in `data`.
+enum Expected {
     Exactly(Value),
-    /// This number, to one part in a thousand million.
+    /// This number, with a relative tolerance of 1e-9.
     Near(f64),
-    /// A list of so many items.
+    /// A list with this number of items.
     Items(usize),
-    /// There, and null.
     Null,
-    /// Not there.
     Absent,
 }
-use Is::{Absent, Exactly, Items, Near, Null};
+use Expected::{Absent, Exactly, Items, Near, Null};
 
-fn text(text: &str) -> Is {
+fn text(text: &str) -> Expected {
     Exactly(json!(text))
 }
 
 #[track_caller]
-fn check(path: &str, data: &Value, place: &str, expected: &Is) {
+fn check(path: &str, data: &Value, place: &str, expected: &Expected) {
     let found = data.pointer(place);
     let holds = match (expected, found) {
         (Absent, found) => found.is_none(),
@@ -34,7 +34,7 @@ fn check(path: &str, data: &Value, place: &str, expected: &Is) {
         (Items(count), Some(found)) => found.as_array().is_some_and(|items| items.len() == *count),
         (_, None) => false,
     };
-    let told = match expected {
+    let wanted = match expected {
         Exactly(value) => value.to_string(),
         Near(value) => value.to_string(),
         Items(count) => format!("{count} items"),
@@ -42,12 +42,13 @@ fn check(path: &str, data: &Value, place: &str, expected: &Is) {
         Absent => "nothing".into(),
     };
     let shown: String = found.map_or_else(|| "nothing".into(), |found| found.to_string().chars().take(200).collect());
-    assert!(holds, "{path} at {place:?}: expected {told}, found {shown}");
+    assert!(holds, "{path} at {place:?}: expected {wanted}, found {shown}");
 }
 
-/// The linear start of 2022 has 94,175,479 + 3,710,574; the rates change on 2023-05-01, 2024-05-01 and 2025-05-01, days without cliffs.
-fn unlock_events() -> Vec<(String, Vec<(&'static str, Is)>)> {
-    let old = |version: u8, more: Vec<(&'static str, Is)>| {
+/// The linear unlocks of 2022 have 94,175,479 + 3,710,574 tokens. Their rates change on 2023-05-01, 2024-05-01, and 2025-05-01, which have no
+/// cliffs.
+fn unlock_events() -> Vec<(String, Vec<(&'static str, Expected)>)> {
+    let old = |version: u8, more: Vec<(&'static str, Expected)>| {
         let mut checks = vec![
             ("/0/unlockDate", text("2022-06-01T00:00:00Z")),
             ("/0/tokenName", text("Optimism")),
@@ -69,7 +70,7 @@ fn unlock_events() -> Vec<(String, Vec<(&'static str, Is)>)> {
         checks.extend(more);
         (format!("/v{version}/unlock/events?tokenId=optimism"), checks)
     };
-    let april = |list: &'static str, checks: Vec<(&'static str, Is)>| {
+    let april = |list: &'static str, checks: Vec<(&'static str, Expected)>| {
         let mut all = vec![
             ("", Items(2)),
             ("/0/unlockDate", text("2026-03-31T00:00:00Z")),
@@ -87,7 +88,7 @@ fn unlock_events() -> Vec<(String, Vec<(&'static str, Is)>)> {
     };
     let claim = "/1/cliffUnlocks/allocationBreakdown/0/committedClaim";
     vec![
-        // 42 instants in the file. Without the three that only change a rate: 39.
+        // The file has 42 instants, 39 without the three that only change a rate.
         old(
             1,
             vec![
@@ -99,11 +100,11 @@ fn unlock_events() -> Vec<(String, Vec<(&'static str, Is)>)> {
         ),
         old(2, vec![("", Items(39)), ("/0/listedMethod", text("INTERNAL")), ("/2/unlockDate", text("2023-05-31T00:00:00Z"))]),
         old(3, vec![("", Items(39)), ("/0/listedMethod", text("INTERNAL")), ("/2/unlockDate", text("2023-05-31T00:00:00Z"))]),
-        // Both ends belong to it; the cliff of the next month, at 2026-05-31, does not.
+        // Both bounds are inclusive. The next cliff, on 2026-05-31, is not included.
         april("/v4/unlock/events?tokenId=optimism&start=2026-03-31&end=2026-04-30", vec![(claim, Absent)]),
         april("/v5/unlock/events/optimism?start=2026-03-31&end=2026-04-30", vec![(claim, Null)]),
         (
-            // 15,211,342.506667 of 32,212,254.72 tokens: 1.69845 % x 0.472222... of the market cap.
+            // 15,211,342.506667 of 32,212,254.72 tokens: 1.69845 % × 0.472222… of market cap.
             "/v5/unlock/events/optimism?start=2026-04-30&end=2026-04-30&standardAllocation=privateInvestors,publicInvestors"
                 .into(),
             vec![
@@ -114,19 +115,20 @@ fn unlock_events() -> Vec<(String, Vec<(&'static str, Is)>)> {
                 ("/0/cliffUnlocks/allocationBreakdown", Items(1)),
             ],
         ),
-        // Of the 39 instants with a cliff, the second page of twenty has 19.
+        // There are 39 instants with a cliff, so the second page of twenty has 19.
         (
             "/v5/unlock/events/optimism?page=2&pageSize=20".into(),
             vec![("", Items(19)), ("/18/unlockDate", text("2026-05-31T00:00:00Z"))],
         ),
-        // Listed by a model: from the third version on.
+        // Listed by AI: available from version 3 on.
         ("/v3/unlock/events?tokenId=arbitrum".into(), vec![("", Items(39)), ("/0/listedMethod", text("AI"))]),
     ]
 }
 
-/// Arbitrum: 750,000,000 over the 1,461 days from 2023-04-17 are 513,347.0226 a day; a cliff of 92,645,833.333333 at 2026-03-16T01:00Z.
-fn emission() -> Vec<(String, Vec<(&'static str, Is)>)> {
-    let day = |path: &'static str, more: Vec<(&'static str, Is)>| {
+/// Arbitrum: 750,000,000 over the 1,461 days from 2023-04-17 are 513,347.0226 per day. It has a cliff of 92,645,833.333333 at
+/// 2026-03-16T01:00Z.
+fn emission() -> Vec<(String, Vec<(&'static str, Expected)>)> {
+    let day = |path: &'static str, more: Vec<(&'static str, Expected)>| {
         let mut checks = vec![
             ("", Items(1)),
             ("/0/startDate", text("2026-03-16T00:00:00Z")),
@@ -143,9 +145,9 @@ fn emission() -> Vec<(String, Vec<(&'static str, Is)>)> {
         checks.extend(more);
         (path.to_owned(), checks)
     };
-    // Sunday 2026-03-15 to Saturday 2026-03-21: seven days of the line and the cliff.
+    // Sunday 2026-03-15 to Saturday 2026-03-21: seven days of the linear unlock plus the cliff.
     let amount: f64 = 7.0 * 513_347.022_6 + 56_125_000.0 + 36_520_833.333_3;
-    let week = |path: &'static str, more: Vec<(&'static str, Is)>| {
+    let week = |path: &'static str, more: Vec<(&'static str, Expected)>| {
         let mut checks = vec![
             ("", Items(1)),
             ("/0/startDate", text("2026-03-15T00:00:00Z")),
@@ -171,18 +173,18 @@ fn emission() -> Vec<(String, Vec<(&'static str, Is)>)> {
             "/v5/daily-emission/arbitrum?start=2026-03-16&end=2026-03-16&standardAllocation=reserve".into(),
             vec![("/0/unlockAmount", Near(513_347.022_6)), ("/0/unlockValue", Near(153_071.36)), ("/0/allocations", Items(1))],
         ),
-        // Made from the schedule: (108,000,000 + 420,000,000) tokens over the 365 days from 2025-05-01.
+        // Computed from the schedule: 108,000,000 + 420,000,000 tokens over the 365 days from 2025-05-01.
         (
             "/v1/daily-emission?tokenId=optimism&start=2026-04-08".into(),
             vec![
-                ("", Items(3)), // the 8th, the 9th and today
+                ("", Items(3)), // the 8th, the 9th, and today
                 ("/0/unlockAmount", Near(528_000_000.0 / 365.0)),
                 ("/0/allocations/0/unlockAmount", Near(108_000_000.0 / 365.0)),
                 ("/0/listedMethod", Absent),
             ],
         ),
         (
-            // The last day of the line, with a cliff on it.
+            // The last day of the linear unlock, with a cliff.
             "/v2/daily-emission?tokenId=optimism&start=2026-04-30&end=2026-05-01".into(),
             vec![
                 ("/0/unlockAmount", Near(528_000_000.0 / 365.0 + 32_212_254.72)),
@@ -206,13 +208,13 @@ fn emission() -> Vec<(String, Vec<(&'static str, Is)>)> {
                 ("/0/standardAllocations", Absent),
             ],
         ),
-        // Dates inside of a week stand for the whole of it.
+        // Dates within a week select the whole week.
         week("/v3/emission?tokenId=arbitrum&start=2026-03-18&end=2026-03-19", vec![("/0/listedMethod", text("AI"))]),
     ]
 }
 
-/// 34 burns of BNB in the file; 2025-04-17, 2025-07-21 and 2025-10-20 are in the window.
-fn burns_and_buybacks() -> Vec<(String, Vec<(&'static str, Is)>)> {
+/// The file has 34 burns of BNB. The burns on 2025-04-17, 2025-07-21, and 2025-10-20 are in the window.
+fn burns_and_buybacks() -> Vec<(String, Vec<(&'static str, Expected)>)> {
     let window = |version: u8| {
         (
             format!("/v{version}/burn/bnb?start=2025-04-17&end=2025-10-20"),
@@ -227,7 +229,7 @@ fn burns_and_buybacks() -> Vec<(String, Vec<(&'static str, Is)>)> {
             ],
         )
     };
-    let hyperliquid = |version: u8, value: Is| {
+    let hyperliquid = |version: u8, value: Expected| {
         (
             format!("/v{version}/buyback/hyperliquid?start=2025-09-01"),
             vec![
@@ -236,7 +238,7 @@ fn burns_and_buybacks() -> Vec<(String, Vec<(&'static str, Is)>)> {
                 ("/buybacks/0/spentAmount", Null),
                 ("/buybacks/0/spentUnit", text("")),
                 ("/buybacks/0/resolution", text("period_net")),
-                ("/totalBuybackAmount", Null), // neither of the two tells an amount
+                ("/totalBuybackAmount", Null), // neither has an amount
                 ("/totalBuybackValue", value),
             ],
         )
@@ -251,8 +253,8 @@ fn burns_and_buybacks() -> Vec<(String, Vec<(&'static str, Is)>)> {
     ]
 }
 
-fn tables_and_lists() -> Vec<(String, Vec<(&'static str, Is)>)> {
-    let table = |path: &'static str, method: Is| {
+fn tables_and_lists() -> Vec<(String, Vec<(&'static str, Expected)>)> {
+    let table = |path: &'static str, method: Expected| {
         (
             path.to_owned(),
             vec![
@@ -268,7 +270,7 @@ fn tables_and_lists() -> Vec<(String, Vec<(&'static str, Is)>)> {
             ],
         )
     };
-    let list = |version: u8, checks: Vec<(&'static str, Is)>| {
+    let list = |version: u8, checks: Vec<(&'static str, Expected)>| {
         let mut all = vec![
             ("", Items(59)),
             ("/0/id", text("aave")),
@@ -283,19 +285,19 @@ fn tables_and_lists() -> Vec<(String, Vec<(&'static str, Is)>)> {
         all.extend(checks);
         (format!("/v{version}/token/list"), all)
     };
-    // 120 investors; five have their latest round in April 2024.
+    // Five of 120 investors have their latest round in April 2024.
     let investors = |path: &'static str, count: usize| {
         let first = [("/0/investorId", text("placeholder")), ("/0/latestFundingDate", text("2024-05-22T00:00:00Z"))];
         (path.to_owned(), first.into_iter().chain([("", Items(count))]).collect())
     };
-    // Polychain: twelve rounds, six of them led, two of at least 50 million, four in 2023.
+    // Polychain has twelve rounds: six as lead, two of at least 50 million, and four in 2023.
     let polychain = |version: u8, query: &'static str, count: usize| {
         (
             format!("/v{version}/fundraising/investors/polychain{query}"),
             vec![("/fundingRounds", Items(count)), ("/investorId", text("polychain"))],
         )
     };
-    // Sei: three rounds of 5, 30 and an unknown number of millions; of its investors' 2,000,000,000 tokens 1,092,191,421.44 are out.
+    // Sei has three rounds: of 5 million, 30 million, and an unknown amount. 1,092,191,421.44 of its investors' 2,000,000,000 tokens are unlocked.
     let sei = |version: u8| {
         (
             format!("/v{version}/fundraising/token/sei"),
@@ -310,7 +312,7 @@ fn tables_and_lists() -> Vec<(String, Vec<(&'static str, Is)>)> {
             ],
         )
     };
-    // 21 tokens have a cliff on or after 2026-04-10; 16 of them until the end of April.
+    // 21 tokens have a cliff on or after 2026-04-10, 16 of them until the end of April.
     let upcoming = |version: u8, query: &'static str, count: usize| {
         (
             format!("/v{version}/unlock/events/upcoming{query}"),
@@ -378,45 +380,45 @@ fn tables_and_lists() -> Vec<(String, Vec<(&'static str, Is)>)> {
     ]
 }
 
-/// Every filter at both of its ends: what lies on an end belongs to it, what lies a step beyond does not.
-fn filters() -> Vec<(String, Vec<(&'static str, Is)>)> {
+/// Every filter at both bounds, which are inclusive.
+fn filters() -> Vec<(String, Vec<(&'static str, Expected)>)> {
     let items = |path: &str, count: usize| (path.to_owned(), vec![("", Items(count))]);
     let rounds = |query: &str, count: usize| {
         (format!("/v1/fundraising/investors/polychain{query}"), vec![("/fundingRounds", Items(count))])
     };
     let first = |path: &str, count: usize, token: &str| (path.to_owned(), vec![("", Items(count)), ("/0/tokenId", text(token))]);
     vec![
-        // The change of rate of 2023-05-01 is told by the first version alone; the cliff of 2023-05-31 by all.
+        // Only version 1 returns the rate change of 2023-05-01. All versions return the cliff of 2023-05-31.
         items("/v1/unlock/events?tokenId=optimism&start=2023-05-01&end=2023-05-31", 2),
         items("/v1/unlock/events?tokenId=optimism&start=2023-05-02&end=2023-05-30", 0),
         items("/v2/unlock/events?tokenId=optimism&start=2023-05-01&end=2023-05-31", 1),
         items("/v3/unlock/events?tokenId=optimism&start=2023-05-31&end=2023-05-31", 1),
-        // At 01:00 of the last day: inside of it.
+        // At 01:00 on the last day, which is included.
         items("/v4/unlock/events?tokenId=arbitrum&start=2026-04-01&end=2026-04-16", 1),
         items("/v4/unlock/events?tokenId=arbitrum&start=2026-04-01&end=2026-04-15", 0),
         // The two airdrops.
         items("/v5/unlock/events/optimism?standardAllocation=community", 2),
         items("/v5/unlock/events/optimism?standardAllocation=community&start=2022-06-02&end=2023-02-08", 0),
-        // 21 cliffs ahead. Market caps from 1,267,366,896 (Jupiter) up are eight.
+        // Eight of the 21 upcoming cliffs have a market cap of at least 1,267,366,896 (Jupiter).
         first("/v5/unlock/events/upcoming?minMarketCap=1000000000", 8, "aptos"),
         first("/v1/unlock/events/upcoming?minMarketCap=1267366896", 8, "aptos"),
         first("/v5/unlock/events/upcoming?minMarketCap=1267366897", 7, "aptos"),
-        // 96.29 % of Optimism's and 91.13 % of Axelar's supply are out.
+        // 96.29 % of Optimism's and 91.13 % of Axelar's supply are unlocked.
         first("/v5/unlock/events/upcoming?minReleasedPercentage=90", 2, "axelar"),
         first("/v1/unlock/events/upcoming?minReleasedPercentage=91.2", 1, "optimism"),
         first("/v5/unlock/events/upcoming?minTotalUnlockAmount=100000000", 5, "pump-fun"),
         first("/v1/unlock/events/upcoming?minTotalUnlockAmount=10000000000", 1, "pump-fun"),
         items("/v5/unlock/events/upcoming?minTotalUnlockAmount=10000000001", 0),
         first("/v5/unlock/events/upcoming?minValueToMarketCap=1", 16, "aptos"),
-        // 36.9566 % of Pyth's 607,170,193 and 61.3975 % of Ondo's 2,145,365,467.
+        // Pyth has 36.9566 % of 607,170,193, Ondo 61.3975 % of 2,145,365,467.
         first("/v1/unlock/events/upcoming?minValueToMarketCap=36.9566&minMarketCap=607170193", 2, "pyth-network"),
-        // On 2026-07-01 dYdX and EigenLayer, the day before Starknet and Zora; on 2027-04-03 Sui and Wormhole, around it nobody.
+        // 2026-07-01: dYdX and EigenLayer. The day before: Starknet and Zora. 2027-04-03: Sui and Wormhole, with no others around.
         first("/v5/unlock/events/upcoming?start=2026-07-01&end=2026-07-01", 2, "dydx"),
         first("/v5/unlock/events/upcoming?start=2026-06-30&end=2026-07-01", 4, "starknet"),
         first("/v1/unlock/events/upcoming?minUnlockDate=2026-06-30&maxUnlockDate=2026-06-30", 2, "starknet"),
         first("/v1/unlock/events/upcoming?minUnlockDate=2027-04-02&maxUnlockDate=2027-04-04", 2, "sui"),
         items("/v5/unlock/events/upcoming?start=2027-04-04&end=2027-04-04", 0),
-        // Of Aptos's 11,309,783.002912 the investors get 2,807,971.671521, and the share of the market cap with it.
+        // Investors get 2,807,971.671521 of Aptos's 11,309,783.002912 tokens, and the same fraction of its share of market cap.
         (
             "/v5/unlock/events/upcoming?standardAllocation=privateInvestors".into(),
             vec![
@@ -427,13 +429,13 @@ fn filters() -> Vec<(String, Vec<(&'static str, Is)>)> {
                 ("/1/tokenId", text("vana")),
             ],
         ),
-        // The files have the days from 2025-07-01 on; the end is today where it is not said.
+        // The files start on 2025-07-01. The default end is today.
         items("/v2/daily-emission?tokenId=arbitrum&start=2026-04-01", 10),
         items("/v5/daily-emission/arbitrum?start=2026-04-01&end=2026-04-30", 30),
         items("/v2/emission?tokenId=arbitrum&start=2026-03-29&end=2026-04-11", 2),
         items("/v3/emission?tokenId=arbitrum&start=2026-03-29", 2),
         items("/v1/emission?tokenId=arbitrum&start=2026-04-04&end=2026-04-05", 2),
-        // Of 2025-08-31 the amount is known and the value is not.
+        // On 2025-08-31, the amount is known but not the value.
         (
             "/v5/buyback/hyperliquid?end=2025-08-31".into(),
             vec![("/buybacks", Items(1)), ("/totalBuybackAmount", Near(29_800_000.0)), ("/totalBuybackValue", Null)],
@@ -468,9 +470,9 @@ fn filters() -> Vec<(String, Vec<(&'static str, Is)>)> {
     ]
 }
 
-/// Where a page stands: 39 cliffs of Optimism, 120 investors, 21 tokens with a cliff ahead, 30 days of April.
+/// Page metadata for 39 cliffs of Optimism, 120 investors, 21 tokens with an upcoming cliff, and the 30 days of April.
 #[tokio::test]
-async fn a_page_says_where_it_stands_and_the_versions_without_pages_say_nothing() {
+async fn paged_responses_have_page_metadata_and_others_do_not() {
     let server = Server::of(bundled()).await;
     for (path, page, size, pages, total, items) in [
         ("/v5/unlock/events/optimism", 1, 50, 1, 39, 39),
@@ -484,39 +486,39 @@ async fn a_page_says_where_it_stands_and_the_versions_without_pages_say_nothing(
         ("/v5/unlock/events/optimism?start=2030-01-01", 1, 50, 0, 0, 0),
         ("/v5/unlock/events/optimism?pageSize=501", 1, 500, 1, 39, 39),
     ] {
-        let (status, body) = server.ask(path).await;
+        let (status, body) = server.request(path).await;
         assert_eq!((status, body["data"].as_array().map(Vec::len)), (200, Some(items)), "{path}");
         let said = ["page", "pageSize", "totalPages", "total"].map(|name| body["metadata"][name].as_u64().unwrap());
         assert_eq!(said, [page, size, pages, total], "{path}");
     }
     for path in ["/v4/unlock/events?tokenId=optimism", "/v1/unlock/events/upcoming", "/v1/fundraising/investors/list"] {
-        let (_, body) = server.ask(path).await;
+        let (_, body) = server.request(path).await;
         assert_eq!(body["metadata"], json!({"queryDate": "2026-04-10T12:00:00Z"}), "{path}");
     }
 }
 
 #[tokio::test]
-async fn every_version_answers_what_the_files_say() {
+async fn every_version_returns_the_data_of_the_files() {
     let server = Server::of(bundled()).await;
-    let mut asked = Vec::new();
+    let mut requested = Vec::new();
     for (path, checks) in [unlock_events(), emission(), burns_and_buybacks(), tables_and_lists(), filters()].into_iter().flatten()
     {
         let data = server.data(&path).await;
         for (place, expected) in &checks {
             check(&path, &data, place, expected);
         }
-        asked.push(path);
+        requested.push(path);
     }
-    // The daily emission and allocations of the first version are asked above by another token or parameter each; none may be forgotten.
-    let (_, document) = server.ask("/openapi.json").await;
+    // Every documented path must have a row in the tables above.
+    let (_, document) = server.request("/openapi.json").await;
     for path in document["paths"].as_object().unwrap().keys() {
         let stem = path.trim_end_matches("{id}");
-        assert!(asked.iter().any(|asked| asked.starts_with(stem)), "{path} has no row in the table");
+        assert!(requested.iter().any(|requested| requested.starts_with(stem)), "{path} has no row in the table");
     }
 }
 
 #[tokio::test]
-async fn versions_from_before_models_do_not_have_their_tokens() {
+async fn older_versions_omit_tokens_listed_by_ai() {
     let server = Server::of(bundled()).await;
     for (path, since) in [
         ("/v1/unlock/events?tokenId=arbitrum", 3),
@@ -524,18 +526,18 @@ async fn versions_from_before_models_do_not_have_their_tokens() {
         ("/v1/daily-emission?tokenId=arbitrum", 2),
         ("/v1/allocations?tokenId=arbitrum", 2),
     ] {
-        let (status, body) = server.ask(path).await;
+        let (status, body) = server.request(path).await;
         assert_eq!(status, 404, "{path}");
         let message = body["errorMessage"].as_str().unwrap();
-        assert!(message.contains("AI") && message.ends_with(&format!("ask version {since} or newer")), "{message}");
+        assert!(message.contains("AI") && message.ends_with(&format!("request version {since} or newer")), "{message}");
     }
 }
 
-/// What is there is what the description says, for every answer that can be had.
+/// Validates a response of every path with the OpenAPI description.
 #[tokio::test]
-async fn the_description_says_what_is_answered() {
+async fn responses_match_the_openapi_description() {
     let server = Server::of(bundled()).await;
-    let (_, document) = server.ask("/openapi.json").await;
+    let (_, document) = server.request("/openapi.json").await;
     assert_eq!(document["openapi"], "3.1.0");
     assert_eq!(boolean_schemas(&document["components"]["schemas"]), [""; 0]);
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -549,99 +551,11 @@ async fn the_description_says_what_is_answered() {
         {
             url.push_str("?tokenId=optimism");
         }
-        let (status, body) = server.ask(&url).await;
+        let (status, body) = server.request(&url).await;
         assert_eq!(status, 200, "{url}");
         let schema = &item["get"]["responses"]["200"]["content"]["application/json"]["schema"];
         let mut problems = Vec::new();
         validate(&document, schema, &body, "", &mut problems);
         assert!(problems.is_empty(), "{url}: {problems:#?}");
     }
-}
-
-/// As much of JSON Schema as the description uses.
-fn validate(document: &Value, schema: &Value, value: &Value, at: &str, problems: &mut Vec<String>) {
-    if problems.len() > 20 {
-        return;
-    }
-    // Generators of clients do not take `true` and `false` for schemas.
-    if schema.is_boolean() {
-        problems.push(format!("{at} has a boolean for a schema"));
-        return;
-    }
-    if let Some(reference) = schema["$ref"].as_str() {
-        let target = document.pointer(reference.trim_start_matches('#')).unwrap_or_else(|| panic!("{reference} leads nowhere"));
-        return validate(document, target, value, at, problems);
-    }
-    if let Some(any) = schema["anyOf"].as_array() {
-        let fits = any.iter().any(|schema| {
-            let mut inner = Vec::new();
-            validate(document, schema, value, at, &mut inner);
-            inner.is_empty()
-        });
-        if !fits {
-            // The first is the one that is meant.
-            validate(document, &any[0], value, at, problems);
-        }
-        return;
-    }
-    let kinds: Vec<&str> = match &schema["type"] {
-        Value::String(kind) => vec![kind],
-        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
-    };
-    let is = |kind: &&str| match *kind {
-        "null" => value.is_null(),
-        "boolean" => value.is_boolean(),
-        "number" => value.is_number(),
-        "integer" => value.is_i64() || value.is_u64(),
-        "string" => value.is_string(),
-        "array" => value.is_array(),
-        "object" => value.is_object(),
-        other => panic!("unknown type {other}"),
-    };
-    if !kinds.is_empty() && !kinds.iter().any(is) {
-        problems.push(format!("{at} is {value}, not {kinds:?}"));
-        return;
-    }
-    if schema["format"] == "date-time"
-        && value.is_string()
-        && cliffwatch::model::wire::parse_timestamp(value.as_str().unwrap()).is_none()
-    {
-        problems.push(format!("{at} is {value}, not a time"));
-    }
-    if let Some(items) = value.as_array() {
-        for (index, item) in items.iter().enumerate() {
-            validate(document, &schema["items"], item, &format!("{at}/{index}"), problems);
-        }
-    }
-    let Some(fields) = value.as_object() else { return };
-    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        if !fields.contains_key(name) {
-            problems.push(format!("{at}/{name} is missing"));
-        }
-    }
-    for (name, field) in fields {
-        match schema["properties"].get(name) {
-            Some(schema) => validate(document, schema, field, &format!("{at}/{name}"), problems),
-            // What the description leaves out of a version does not come in it; the bundled data has no fields of its own there.
-            None => problems.push(format!("{at}/{name} is not described")),
-        }
-    }
-}
-
-/// Properties and items whose schema is a boolean.
-fn boolean_schemas(schema: &Value) -> Vec<String> {
-    let mut found = Vec::new();
-    match schema {
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                let inner = value["properties"].as_object().into_iter().flatten();
-                found.extend(inner.filter(|(_, schema)| schema.is_boolean()).map(|(field, _)| format!("{name}.{field}")));
-                found.extend(boolean_schemas(value));
-            }
-        }
-        Value::Array(items) => items.iter().for_each(|item| found.extend(boolean_schemas(item))),
-        _ => {}
-    }
-    found
 }

@@ -1,4 +1,4 @@
-//! The daemon against the service in every version that its config can ask for: what it keeps is what it was told.
+//! Runs the daemon against the service with every configurable API version, and compares its snapshot with the responses.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::support::{Server, for_all, options};
 
-/// Versions of one round: unlock events, token list, upcoming, burn and buyback, allocations, daily, weekly, investors.
+/// The versions of each round: unlock events, token list, upcoming, burn and buyback, allocations, daily, weekly, and investors.
 const ROUNDS: [[u8; 8]; 5] = [
     [1, 1, 1, 1, 1, 1, 1, 1],
     [2, 2, 5, 5, 2, 2, 2, 5],
@@ -23,7 +23,7 @@ const ROUNDS: [[u8; 8]; 5] = [
     [5, 5, 5, 5, 5, 5, 3, 5],
 ];
 
-/// A daemon that asks `server`, turned by hand, for some tokens of which each version knows.
+/// Opens a manually driven app that polls `server` for tokens that every version has.
 pub async fn daemon(folder: &Path, server: &Server, more: &str) -> App {
     let text = format!(
         r#"
@@ -51,27 +51,27 @@ listen = "off"
     let loaded = cliffwatch::daemon::config::load(Some(&path), &cliffwatch::daemon::config::Environment::default());
     let problems = cliffwatch::model::diagnostic::render(&loaded.diagnostics, &loaded.sources, false);
     let config = loaded.config.unwrap_or_else(|| panic!("{problems}"));
-    App::open(config, folder, options().clock, Drive::Crank).await.unwrap()
+    App::open(config, folder, options().clock, Drive::Manual).await.unwrap()
 }
 
-async fn kept(app: &App, token: &str, resource: Resource) -> Vec<String> {
+async fn stored(app: &App, token: &str, resource: Resource) -> Vec<String> {
     let tokens = app.store().tokens(vec![TokenId::from(token)], vec![resource]).await.unwrap();
-    let mut kept: Vec<String> =
+    let mut stored: Vec<String> =
         tokens[0].records.iter().map(|tracked| serde_json::to_value(&tracked.record).unwrap().to_string()).collect();
-    kept.sort_unstable();
-    kept
+    stored.sort_unstable();
+    stored
 }
 
-/// Items of an answer as sorted texts; `list` is where they stand.
-async fn told(server: &Server, path: &str, list: &str) -> Vec<String> {
+/// The items of a response as sorted JSON texts. `list` is the JSON pointer of the list.
+async fn served(server: &Server, path: &str, list: &str) -> Vec<String> {
     let data = server.data(path).await;
-    let mut told: Vec<String> = data.pointer(list).unwrap().as_array().unwrap().iter().map(Value::to_string).collect();
-    told.sort_unstable();
-    told
+    let mut served: Vec<String> = data.pointer(list).unwrap().as_array().unwrap().iter().map(Value::to_string).collect();
+    served.sort_unstable();
+    served
 }
 
 #[tokio::test]
-async fn in_every_version_the_daemon_keeps_exactly_what_it_was_told() {
+async fn daemon_stores_exact_responses_of_every_version() {
     let server = Server::of(for_all()).await;
     for [events, list, upcoming, burn, allocations, daily, weekly, investors_version] in ROUNDS {
         let folder = tempfile::tempdir().unwrap();
@@ -91,27 +91,27 @@ async fn in_every_version_the_daemon_keeps_exactly_what_it_was_told() {
         } else {
             "/v5/unlock/events/optimism?pageSize=500".into()
         };
-        assert_eq!(kept(&app, "optimism", Resource::Unlock).await, told(&server, &path, "").await, "unlock events v{events}");
-        let bnb = told(&server, &format!("/v{burn}/burn/bnb"), "/burns").await;
-        // Before the fourth version nobody says that a token has burns, and the daemon asks all the same.
-        assert_eq!(kept(&app, "bnb", Resource::Burn).await, bnb, "burn v{burn}, token list v{list}");
-        let hyperliquid = told(&server, &format!("/v{burn}/buyback/hyperliquid"), "/buybacks").await;
-        assert_eq!(kept(&app, "hyperliquid", Resource::Buyback).await, hyperliquid, "buyback v{burn}");
+        assert_eq!(stored(&app, "optimism", Resource::Unlock).await, served(&server, &path, "").await, "unlock events v{events}");
+        let bnb = served(&server, &format!("/v{burn}/burn/bnb"), "/burns").await;
+        // Token lists before version 4 do not report whether a token has burns. The daemon polls burns anyway.
+        assert_eq!(stored(&app, "bnb", Resource::Burn).await, bnb, "burn v{burn}, token list v{list}");
+        let hyperliquid = served(&server, &format!("/v{burn}/buyback/hyperliquid"), "/buybacks").await;
+        assert_eq!(stored(&app, "hyperliquid", Resource::Buyback).await, hyperliquid, "buyback v{burn}");
         let path =
             if allocations < 5 { format!("/v{allocations}/allocations?tokenId=sui") } else { "/v5/allocations/sui".into() };
         assert_eq!(
-            kept(&app, "sui", Resource::Allocation).await,
-            told(&server, &path, "/allocations").await,
+            stored(&app, "sui", Resource::Allocation).await,
+            served(&server, &path, "/allocations").await,
             "allocations v{allocations}"
         );
         let investors: Vec<String> =
             app.store().investors().await.unwrap().iter().map(|item| serde_json::to_value(item).unwrap().to_string()).collect();
         assert_eq!(investors.len(), 120);
-        let listed = told(&server, "/v1/fundraising/investors/list", "").await;
+        let listed = served(&server, "/v1/fundraising/investors/list", "").await;
         assert!(investors.iter().all(|item| listed.binary_search(item).is_ok()));
         app.close().await.unwrap();
 
-        // All of it once more, whole payloads this time: what the source told is what a mirror of the daemon tells.
+        // A mirror of the daemon must return the same payloads as the source.
         let mirror = mirror_of(folder.path()).await;
         let mut paths = vec![format!("/v{list}/token/list"), format!("/v{investors_version}/fundraising/investors/list")];
         if investors_version == 5 {
@@ -132,10 +132,10 @@ async fn in_every_version_the_daemon_keeps_exactly_what_it_was_told() {
     }
 }
 
-/// Watched by the daemon of these tests.
+/// The tokens that the daemon watches.
 const TOKENS: [&str; 4] = ["optimism", "sui", "bnb", "hyperliquid"];
 
-/// The path of a token in a version: the fifth has the token in the path, and pages.
+/// The path for a token. In version 5, the token is part of the path, and responses are paged.
 fn path_of(resource: &str, version: u8, token: &str, query: &str) -> String {
     match version {
         5 => format!("/v5/{resource}/{token}{}", query.replacen('&', "?", 1)),
@@ -148,13 +148,13 @@ async fn mirror_of(folder: &Path) -> Server {
     Server::of(&Service::mirror(&folder.join("daemon.db"), MirrorScope::unknown(), None, options).unwrap()).await
 }
 
-/// Says where two payloads differ; whole ones would fill the screen.
+/// Compares two payloads item by item, to keep failure messages short.
 #[track_caller]
 fn assert_same(path: &str, one: &Value, other: &Value) {
     let items = |value: &Value| {
         let mut items = value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
         for rows in items.iter_mut().filter_map(|item| item.get_mut("allocations")?.as_array_mut()) {
-            // The rows of a table stand in no order that anybody promised.
+            // The order of allocation rows is not guaranteed.
             rows.sort_by_key(Value::to_string);
         }
         items
@@ -167,7 +167,7 @@ fn assert_same(path: &str, one: &Value, other: &Value) {
 }
 
 #[tokio::test]
-async fn the_next_event_of_each_token_is_kept_as_it_was_told_in_every_version() {
+async fn daemon_stores_upcoming_events_of_every_version() {
     let server = Server::of(for_all()).await;
     for version in [1, 5] {
         let folder = tempfile::tempdir().unwrap();
@@ -179,16 +179,16 @@ async fn the_next_event_of_each_token_is_kept_as_it_was_told_in_every_version() 
         app.close().await.unwrap();
         let mirror = mirror_of(folder.path()).await;
         let path = format!("/v{version}/unlock/events/upcoming{}", if version == 5 { "?pageSize=500" } else { "" });
-        // The daemon asks for all and keeps what it watches.
-        let mut told = server.data(&path).await;
-        told.as_array_mut().unwrap().retain(|row| TOKENS.contains(&row["tokenId"].as_str().unwrap()));
-        assert_eq!(told.as_array().unwrap().len(), 2, "Optimism and Sui have a cliff ahead: {told}");
-        assert_same(&path, &mirror.data(&path).await, &told);
+        // The response contains all tokens, of which the daemon stores the watched ones.
+        let mut served = server.data(&path).await;
+        served.as_array_mut().unwrap().retain(|row| TOKENS.contains(&row["tokenId"].as_str().unwrap()));
+        assert_eq!(served.as_array().unwrap().len(), 2, "Optimism and Sui have an upcoming cliff: {served}");
+        assert_same(&path, &mirror.data(&path).await, &served);
     }
 }
 
 #[tokio::test]
-async fn days_and_weeks_are_kept_as_they_were_told_in_every_version() {
+async fn daemon_stores_emission_of_every_version() {
     let server = Server::of(for_all()).await;
     for (endpoint, key, version, path) in [
         (Endpoint::DailyEmission, "daily_emission", 1, "/v1/daily-emission?tokenId=optimism&end=2081-01-01"),
@@ -203,15 +203,15 @@ async fn days_and_weeks_are_kept_as_they_were_told_in_every_version() {
         app.tick(Job::Poll(Endpoint::TokenList)).await.unwrap();
         let report = app.tick(Job::Poll(endpoint)).await.unwrap();
         assert!(report.failed.is_empty(), "{report}: {:?}", report.failed);
-        let mut told = told(&server, path, "").await;
+        let mut served = served(&server, path, "").await;
         for page in 2.. {
-            if version < 5 || told.len() % 500 != 0 {
+            if version < 5 || served.len() % 500 != 0 {
                 break;
             }
-            told.extend(self::told(&server, &format!("{path}&page={page}"), "").await);
+            served.extend(self::served(&server, &format!("{path}&page={page}"), "").await);
         }
-        told.sort_unstable();
-        assert_eq!(kept(&app, "optimism", Resource::Emission).await, told, "{key} v{version}");
+        served.sort_unstable();
+        assert_eq!(stored(&app, "optimism", Resource::Emission).await, served, "{key} v{version}");
         app.close().await.unwrap();
         let mirror = mirror_of(folder.path()).await;
         let window = path.replacen("end=2081-01-01", "start=2024-05-29&end=2026-06-30", 1);

@@ -1,4 +1,4 @@
-//! Folders and databases in and out.
+//! Import and export of data folders.
 
 use std::{fs, path::Path, process::Command};
 
@@ -23,41 +23,41 @@ const PATHS: &[&str] = &[
     "/v5/fundraising/token/sei",
 ];
 
-async fn answers(service: &Service) -> Vec<Value> {
+async fn responses(service: &Service) -> Vec<Value> {
     let server = Server::of(service).await;
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     for path in PATHS {
-        answers.push(server.data(path).await);
+        responses.push(server.data(path).await);
     }
-    answers
+    responses
 }
 
 #[tokio::test]
-async fn what_is_exported_and_imported_again_answers_the_same() {
+async fn exported_and_imported_data_gives_the_same_responses() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let exported = bundled().export(&out, &mut |_| {}).unwrap();
     assert_eq!((exported.tokens, exported.files), (59, 130));
     let again = Service::open(&folder.path().join("again.db"), options()).unwrap();
     again.import(DataFolder::open(&out).unwrap(), |_| {}).unwrap();
-    let (before, after) = (answers(bundled()).await, answers(&again).await);
+    let (before, after) = (responses(bundled()).await, responses(&again).await);
     for ((path, before), after) in PATHS.iter().zip(before).zip(after) {
         assert_eq!(before, after, "{path}");
     }
-    assert_eq!(again.import(DataFolder::open(&out).unwrap(), |_| {}).unwrap().changed, 0, "the same twice");
-    let refused = bundled().export(&out, &mut |_| {}).unwrap_err().to_string();
-    assert!(refused.contains("is not empty"), "{refused}");
+    assert_eq!(again.import(DataFolder::open(&out).unwrap(), |_| {}).unwrap().changed, 0, "a second import changes nothing");
+    let error = bundled().export(&out, &mut |_| {}).unwrap_err().to_string();
+    assert!(error.contains("is not empty"), "{error}");
 }
 
-/// The program as somebody at a terminal uses it: every problem with its file and record, nothing taken in, the pipe stays quiet.
+/// The import command reports every problem with file and record, imports nothing, and prints no progress bar to a pipe.
 #[test]
-fn a_folder_with_problems_is_refused_with_every_one_of_them() {
+fn import_rejects_a_folder_and_reports_all_problems() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     fs::create_dir_all(data.join("unlock-events")).unwrap();
     fs::create_dir_all(data.join("burn")).unwrap();
     let write = |name: &str, text: &str| fs::write(data.join(name), text).unwrap();
-    write("tokens.json", r#"[{"tokenId": "alpha", "name": "Alpha", "symbol": "A"}, {"tokenId": "alpha"}, {"name": "nobody"}]"#);
+    write("tokens.json", r#"[{"tokenId": "alpha", "name": "Alpha", "symbol": "A"}, {"tokenId": "alpha"}, {"name": "No id"}]"#);
     write(
         "unlock-events/alpha.json",
         r#"[{"unlockDate": "2026-01-01T00:00:00Z", "linearUnlocks": {"linearAmount": 5, "allocationBreakdown": [
@@ -71,22 +71,22 @@ fn a_folder_with_problems_is_refused_with_every_one_of_them() {
         (run.status.code(), String::from_utf8(run.stdout).unwrap(), String::from_utf8(run.stderr).unwrap())
     };
     let db = folder.path().join("x.db");
-    let (code, out, told) = import(&db);
+    let (code, out, output) = import(&db);
     assert_eq!((code, out.as_str()), (Some(1), ""));
     for problem in [
         "nothing was imported: 8 problems in the data",
-        "tokens.json: [1]: token \"alpha\" is there twice",
+        "tokens.json: [1]: duplicate token \"alpha\"",
         "tokens.json: [2]: tokenId must be a slug",
-        "unlock-events/alpha.json: [0].linearUnlocks.allocationBreakdown[0]: endDate lies before beginDate",
+        "unlock-events/alpha.json: [0].linearUnlocks.allocationBreakdown[0]: endDate is before beginDate",
         "unlock-events/alpha.json: [1].unlockDate: expected a timestamp",
         "unlock-events/alpha.json: [1]: unlockDate is missing",
         "unlock-events/alpha.json: [1].cliffUnlocks.cliffAmount: expected a number, got -3, which is negative",
         "burn/alpha.json: burns[0].amount: expected a number, got -1, which is negative",
         "burn/beta.json: the token is not in tokens.json",
     ] {
-        assert!(told.contains(problem), "{problem}\n{told}");
+        assert!(output.contains(problem), "{problem}\n{output}");
     }
-    assert!(!told.contains('\r'), "no bar in a pipe");
+    assert!(!output.contains('\r'), "a pipe gets no progress bar");
     assert_eq!(Service::open(&db, options()).unwrap().token_count().unwrap(), 0);
 
     let missing = folder.path().join("missing");

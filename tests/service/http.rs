@@ -1,4 +1,4 @@
-//! What HTTP has to offer: tags, compression, HEAD, bounds, counts, and what is written about it all.
+//! HTTP features: entity tags, compression, HEAD, limits, metrics, and the access log.
 
 use std::{
     io::{BufRead, Read},
@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::support::{Server, bundled, options};
 
 #[tokio::test]
-async fn an_answer_that_still_holds_is_not_sent_and_not_paid_again() {
+async fn unchanged_response_is_not_sent_and_costs_no_credit() {
     let service = Service::in_memory(options()).unwrap();
     service.import(serve::bundled(), |_| {}).unwrap();
     let key = service.add_key("desk", 10).unwrap();
@@ -23,17 +23,17 @@ async fn an_answer_that_still_holds_is_not_sent_and_not_paid_again() {
     let again = server.get(path, &[("x-api-key", &key), ("if-none-match", &tag)]).await;
     assert_eq!((again.status().as_u16(), again.headers()["etag"].to_str().unwrap()), (304, tag.as_str()));
     assert!(again.bytes().await.unwrap().is_empty());
-    assert_eq!(service.keys().unwrap()[0].used, 1, "what is not sent costs nothing");
-    assert_eq!(server.get(path, &[("if-none-match", &tag)]).await.status(), 401, "a tag opens nothing");
+    assert_eq!(service.keys().unwrap()[0].used, 1, "a 304 costs no credit");
+    assert_eq!(server.get(path, &[("if-none-match", &tag)]).await.status(), 401, "an entity tag does not replace a key");
     let other = server.get("/v5/unlock/events/optimism?pageSize=11", &[("x-api-key", &key), ("if-none-match", &tag)]).await;
-    assert_eq!(other.status(), 200, "another page is another answer");
+    assert_eq!(other.status(), 200, "another page has another entity tag");
     service.edit(|edit| edit.resize_event("optimism", crate::support::time("2023-02-09"), 2.0)).unwrap();
     let changed = server.get(path, &[("x-api-key", &key), ("if-none-match", &tag)]).await;
-    assert_eq!(changed.status(), 200, "the facts changed");
+    assert_eq!(changed.status(), 200, "changed data has another entity tag");
 }
 
 #[tokio::test]
-async fn head_is_get_without_the_body_and_gzip_is_the_same_bytes() {
+async fn head_has_no_body_and_gzip_has_the_same_content() {
     let server = Server::of(bundled()).await;
     let path = "/v5/token/list";
     let plain = server.get(path, &[("accept-encoding", "identity")]).await;
@@ -44,7 +44,7 @@ async fn head_is_get_without_the_body_and_gzip_is_the_same_bytes() {
     assert_eq!((head.status().as_u16(), &head.headers()["content-length"]), (200, &length));
     assert!(head.bytes().await.unwrap().is_empty());
 
-    // A raw request, so that nothing unpacks the answer on the way.
+    // A raw request, because the client would decompress the response.
     let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\naccept-encoding: gzip\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -56,17 +56,17 @@ async fn head_is_get_without_the_body_and_gzip_is_the_same_bytes() {
     let unpacked = server.get(path, &[("accept-encoding", "gzip")]).await;
     assert_eq!(unpacked.headers()["vary"], "accept-encoding");
     assert_eq!(unpacked.bytes().await.unwrap(), body);
-    // What is promised of a packed body is its packed length.
+    // The `content-length` of a compressed body is its compressed length.
     let lengths = packed.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
-    let promised = text.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap().parse::<usize>().unwrap();
-    assert_eq!(packed.len() - lengths, promised);
-    // What is small goes as it is.
+    let declared = text.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap().parse::<usize>().unwrap();
+    assert_eq!(packed.len() - lengths, declared);
+    // Small bodies are not compressed.
     let small = server.get("/v5/burn/arbitrum", &[("accept-encoding", "gzip")]).await;
     assert!(small.headers().contains_key("content-length") && small.status() == 200);
 }
 
 #[tokio::test]
-async fn bounds_are_answered_not_endured() {
+async fn requests_beyond_limits_are_rejected() {
     let server = Server::of(bundled()).await;
     let long = "x".repeat(9_000);
     for (path, status) in [
@@ -78,8 +78,8 @@ async fn bounds_are_answered_not_endured() {
         ("/v5/unlock/events/bnb?page=1000000000".to_owned(), 400),
         ("/v5/daily-emission/bnb?start=0001-01-01&end=9999-12-31".to_owned(), 200),
     ] {
-        let (answered, body) = server.ask(&path).await;
-        assert_eq!(answered, status, "{}", &path[..path.len().min(60)]);
+        let (responded, body) = server.request(&path).await;
+        assert_eq!(responded, status, "{}", &path[..path.len().min(60)]);
         assert_eq!(body["status"], status == 200);
     }
     let url = format!("http://{}/v5/burn/bnb", server.address);
@@ -87,14 +87,14 @@ async fn bounds_are_answered_not_endured() {
     assert_eq!((posted.status().as_u16(), posted.headers()["allow"].to_str().unwrap()), (405, "GET,HEAD"));
     let heavy = server.http.get(&url).body(vec![b'x'; 100_000]).send().await.unwrap();
     assert_eq!(heavy.status(), 413);
-    // A head beyond bounds ends the connection; the service goes on.
+    // A header that is too large closes the connection, and the service continues.
     let endless = server.http.get(&url).header("x-padding", "x".repeat(200_000)).send().await;
     assert!(endless.is_err() || endless.unwrap().status().is_client_error());
-    assert_eq!(server.ask("/v5/burn/bnb").await.0, 200);
+    assert_eq!(server.request("/v5/burn/bnb").await.0, 200);
 }
 
 #[test]
-fn the_log_tells_who_asked_what_and_never_a_key() {
+fn access_log_has_client_and_path_but_no_key() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("service.db");
     let service = Service::open(&path, options()).unwrap();
@@ -117,7 +117,7 @@ fn the_log_tells_who_asked_what_and_never_a_key() {
         let http = reqwest::Client::new();
         let get = |path: String| http.get(format!("{base}{path}")).header("x-api-key", &key).send();
         assert_eq!(get("/v5/burn/bnb".into()).await.unwrap().status(), 200);
-        // Keys in addresses are a mistake of many clients.
+        // Many clients put the key into the URL by mistake.
         assert_eq!(get(format!("/v5/burn/bnb?x-api-key={key}")).await.unwrap().status(), 400);
         assert_eq!(
             http.get(format!("{base}/v5/burn/bnb")).header("x-api-key", "wrong-secret").send().await.unwrap().status(),
@@ -129,21 +129,21 @@ fn the_log_tells_who_asked_what_and_never_a_key() {
     let mut log = String::new();
     child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
     child.wait().unwrap();
-    for told in ["GET /v5/burn/bnb", "desk", "127.0.0.1", "200", "401"] {
-        assert!(log.contains(told), "{told}: {log}");
+    for text in ["GET /v5/burn/bnb", "desk", "127.0.0.1", "200", "401"] {
+        assert!(log.contains(text), "{text}: {log}");
     }
     assert!(counts.contains("cliffwatch_service_requests_total{path=\"/v5/burn/{id}\",status=\"200\"} 1"), "{counts}");
     assert!(counts.contains("cliffwatch_service_credits_total 1"), "{counts}");
     let bytes = std::fs::read(&path).unwrap();
     for secret in [key.as_str(), "wrong-secret"] {
         assert!(!log.contains(secret) && !counts.contains(secret), "{log}");
-        assert!(!bytes.windows(secret.len()).any(|window| window == secret.as_bytes()), "the database holds a key");
+        assert!(!bytes.windows(secret.len()).any(|window| window == secret.as_bytes()), "the database contains a key");
     }
 }
 
-/// Whatever is asked and however it is answered: HEAD has the status and the headers of GET, and no body.
+/// HEAD has the status and headers of GET and no body, for every kind of response.
 #[tokio::test]
-async fn head_has_the_headers_of_get_whatever_the_answer() {
+async fn head_has_the_headers_of_get_for_every_status() {
     let folder = tempfile::tempdir().unwrap();
     let service = Service::open(&folder.path().join("service.db"), options()).unwrap();
     service.import(cliffwatch::service::bundled(), |_| {}).unwrap();
@@ -152,7 +152,7 @@ async fn head_has_the_headers_of_get_whatever_the_answer() {
     for (path, key) in [
         ("/v5/token/list", key.as_str()),
         ("/v3/unlock/events?tokenId=optimism", &key),
-        ("/v5/burn/nobody", &key),
+        ("/v5/burn/nonexistent", &key),
         ("/v5/burn/bnb?start=never", &key),
         ("/v5/burn/bnb", "cw_wrong"),
         ("/openapi.json", &key),
@@ -163,16 +163,16 @@ async fn head_has_the_headers_of_get_whatever_the_answer() {
         let send = async |method: reqwest::Method| {
             let request = server.http.request(method, format!("http://{}{path}", server.address));
             let request = request.header("x-api-key", key).header("accept-encoding", "identity");
-            let answer = request.send().await.unwrap();
-            let status = answer.status().as_u16();
+            let response = request.send().await.unwrap();
+            let status = response.status().as_u16();
             let headers: std::collections::BTreeMap<String, String> =
-                answer.headers().iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
-            (status, headers, answer.bytes().await.unwrap().len())
+                response.headers().iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
+            (status, headers, response.bytes().await.unwrap().len())
         };
         let (status, mut headers, length) = send(reqwest::Method::GET).await;
         let (head_status, mut head_headers, head_length) = send(reqwest::Method::HEAD).await;
         assert!(length > 0 && head_length == 0, "{path}: {length} {head_length}");
-        // A credit more may make a longer number; what counts requests has counted one more.
+        // The length may differ by a digit of a counter.
         for headers in [&mut headers, &mut head_headers] {
             let said = headers.remove("content-length");
             assert!(said.is_some(), "{path}: {headers:?}");

@@ -1,4 +1,4 @@
-//! Keys under load, and when the process dies.
+//! API keys under load and across kills of the process.
 
 use std::{
     io::BufRead,
@@ -26,35 +26,35 @@ pub fn filled(path: &str, options: Options) -> Service {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_thousand_at_once_spend_exactly_the_thousand_that_are_left() {
+async fn concurrent_requests_spend_exactly_the_remaining_credits() {
     let folder = tempfile::tempdir().unwrap();
     let path = database(folder.path(), "service.db");
     let service = filled(&path, options());
     let key = service.add_key("desk", 1_500).unwrap();
     let server = Arc::new(Server::of(&service).await);
-    let ask = |server: Arc<Server>, key: String| async move {
+    let request = |server: Arc<Server>, key: String| async move {
         let response = server.get("/v5/burn/bnb", &[("x-api-key", &key)]).await;
         let (status, waits) = (response.status().as_u16(), response.headers().contains_key("retry-after"));
         let body: serde_json::Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
         (status, waits, body["metadata"]["credit"]["used"].as_u64())
     };
     for spent in 1..=500 {
-        assert_eq!(ask(server.clone(), key.clone()).await, (200, false, Some(spent)));
+        assert_eq!(request(server.clone(), key.clone()).await, (200, false, Some(spent)));
     }
-    let mut asking = JoinSet::new();
+    let mut polls = JoinSet::new();
     for _ in 0..2_000 {
-        asking.spawn(ask(server.clone(), key.clone()));
+        polls.spawn(request(server.clone(), key.clone()));
     }
-    let answers = asking.join_all().await;
-    let mut used: Vec<u64> = answers.iter().filter(|(status, ..)| *status == 200).map(|(.., used)| used.unwrap()).collect();
+    let responses = polls.join_all().await;
+    let mut used: Vec<u64> = responses.iter().filter(|(status, ..)| *status == 200).map(|(.., used)| used.unwrap()).collect();
     used.sort_unstable();
-    assert_eq!(used, (501..=1_500).collect::<Vec<_>>(), "each credit is told once");
-    assert_eq!(answers.iter().filter(|(status, waits, _)| *status == 429 && *waits).count(), 1_000);
-    // What is in the file, as another process sees it.
+    assert_eq!(used, (501..=1_500).collect::<Vec<_>>(), "each credit is used once");
+    assert_eq!(responses.iter().filter(|(status, waits, _)| *status == 429 && *waits).count(), 1_000);
+    // Read the database like another process.
     assert_eq!(opened(&path, options()).keys().unwrap()[0].used, 1_500);
 }
 
-/// The real binary; killed when dropped.
+/// The real binary and its URL. Killed on drop.
 pub struct Daemon(pub Child, pub String);
 
 impl Daemon {
@@ -90,27 +90,27 @@ impl Drop for Daemon {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_was_answered_before_a_kill_was_counted() {
+async fn responses_before_a_kill_are_counted() {
     use std::os::unix::process::ExitStatusExt as _;
     cliffwatch::source::install_crypto_provider();
     let folder = tempfile::tempdir().unwrap();
     let path = database(folder.path(), "service.db");
     let key = filled(&path, Options::default()).add_key("desk", 1_000_000).unwrap();
     let http = reqwest::Client::builder().timeout(Duration::from_secs(20)).build().unwrap();
-    let (mut sent, mut answered) = (0, 0);
+    let (mut sent, mut responded) = (0, 0);
     for round in 0..3 {
         let mut daemon = Daemon::start(&path);
-        let mut asking = JoinSet::new();
+        let mut polls = JoinSet::new();
         for _ in 0..8 {
             let (http, url, key) = (http.clone(), format!("{}/v5/burn/bnb", daemon.1), key.clone());
-            asking.spawn(async move {
-                let (mut sent, mut answered) = (0_u64, 0_u64);
+            polls.spawn(async move {
+                let (mut sent, mut responded) = (0_u64, 0_u64);
                 loop {
                     sent += 1;
                     match http.get(&url).header("x-api-key", &key).send().await {
-                        Ok(response) if response.status() == 200 => answered += 1,
+                        Ok(response) if response.status() == 200 => responded += 1,
                         Ok(response) => panic!("{}", response.status()),
-                        Err(_) => return (sent, answered),
+                        Err(_) => return (sent, responded),
                     }
                 }
             });
@@ -118,36 +118,36 @@ async fn whatever_was_answered_before_a_kill_was_counted() {
         tokio::time::sleep(Duration::from_millis(150 + 70 * round)).await;
         daemon.0.kill().unwrap();
         assert_eq!(daemon.0.wait().unwrap().signal(), Some(9));
-        for (more_sent, more_answered) in asking.join_all().await {
+        for (more_sent, more_responded) in polls.join_all().await {
             sent += more_sent;
-            answered += more_answered;
+            responded += more_responded;
         }
         let used = opened(&path, Options::default()).keys().unwrap()[0].used;
-        assert!(answered <= used && used <= sent, "answered {answered}, counted {used}, sent {sent}");
+        assert!(responded <= used && used <= sent, "{responded} responses, {used} counted, {sent} sent");
     }
-    assert!(answered > 0, "nothing was answered at all");
+    assert!(responded > 0, "no response at all");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kills_neither_give_credits_away_nor_take_any_but_those_under_way() {
+async fn kills_lose_only_the_credits_of_requests_in_flight() {
     const LIMIT: u64 = 400;
-    const ASKING: u64 = 8;
+    const CLIENTS: u64 = 8;
     cliffwatch::source::install_crypto_provider();
     let folder = tempfile::tempdir().unwrap();
     let path = database(folder.path(), "service.db");
     let key = filled(&path, Options::default()).add_key("desk", LIMIT).unwrap();
     let http = reqwest::Client::builder().timeout(Duration::from_secs(20)).build().unwrap();
-    let answered = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let responded = Arc::new(std::sync::atomic::AtomicU64::new(0));
     let (mut kills, mut spent) = (0, 0);
     while spent == 0 {
         let mut daemon = Daemon::start(&path);
-        let mut asking = JoinSet::new();
-        for _ in 0..ASKING {
-            let (http, url, key, answered) = (http.clone(), format!("{}/v5/burn/bnb", daemon.1), key.clone(), answered.clone());
-            asking.spawn(async move {
+        let mut polls = JoinSet::new();
+        for _ in 0..CLIENTS {
+            let (http, url, key, responded) = (http.clone(), format!("{}/v5/burn/bnb", daemon.1), key.clone(), responded.clone());
+            polls.spawn(async move {
                 while let Ok(response) = http.get(&url).header("x-api-key", &key).send().await {
                     match response.status().as_u16() {
-                        200 => answered.fetch_add(1, Ordering::SeqCst),
+                        200 => responded.fetch_add(1, Ordering::SeqCst),
                         429 => return true,
                         other => panic!("{other}"),
                     };
@@ -155,29 +155,29 @@ async fn kills_neither_give_credits_away_nor_take_any_but_those_under_way() {
                 false
             });
         }
-        // Killed in the middle of the work: after another hundred answers, or once all is spent.
-        let until = answered.load(Ordering::SeqCst) + 100;
-        while answered.load(Ordering::SeqCst) < until && !asking.is_empty() {
+        // Kill it under load: after another hundred responses, or once all credits are spent.
+        let until = responded.load(Ordering::SeqCst) + 100;
+        while responded.load(Ordering::SeqCst) < until && !polls.is_empty() {
             tokio::select! {
-                ended = asking.join_next() => spent += u64::from(ended.unwrap().unwrap()),
+                ended = polls.join_next() => spent += u64::from(ended.unwrap().unwrap()),
                 () = tokio::time::sleep(Duration::from_millis(1)) => {}
             }
         }
         daemon.0.kill().unwrap();
         daemon.0.wait().unwrap();
         kills += 1;
-        spent += asking.join_all().await.into_iter().filter(|is_spent| *is_spent).count() as u64;
-        assert!(kills < 20, "the credits never end");
+        spent += polls.join_all().await.into_iter().filter(|is_spent| *is_spent).count() as u64;
+        assert!(kills < 20, "the credits are never used up");
     }
-    let answered = answered.load(Ordering::SeqCst);
-    assert!(kills >= 2, "it was killed while there were credits");
-    assert!(answered <= LIMIT, "{answered} answers for {LIMIT} credits");
-    assert!(answered + kills * ASKING >= LIMIT, "{answered} answers, {kills} kills with {ASKING} requests each under way");
+    let responded = responded.load(Ordering::SeqCst);
+    assert!(kills >= 2, "too few kills before the credits were used up");
+    assert!(responded <= LIMIT, "{responded} responses for {LIMIT} credits");
+    assert!(responded + kills * CLIENTS >= LIMIT, "{responded} responses, {kills} kills with {CLIENTS} requests in flight each");
     assert_eq!(opened(&path, Options::default()).keys().unwrap()[0].used, LIMIT);
 }
 
 #[tokio::test]
-async fn a_stop_lets_the_request_in_hand_finish_and_ends_with_success() {
+async fn sigterm_stops_the_service_with_success() {
     let folder = tempfile::tempdir().unwrap();
     let path = database(folder.path(), "service.db");
     filled(&path, Options::default());
@@ -190,15 +190,15 @@ async fn a_stop_lets_the_request_in_hand_finish_and_ends_with_success() {
         if let Some(status) = daemon.0.try_wait().unwrap() {
             break status;
         }
-        assert!(Instant::now() < deadline, "it goes on after SIGTERM");
+        assert!(Instant::now() < deadline, "it still runs after SIGTERM");
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
     assert!(status.success(), "{status}");
 }
 
-/// Beyond this machine a key is asked for, also before there is one; a mirror without keys does not listen there.
+/// On public addresses a key is required, even before one exists. A mirror without keys does not listen there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_listens_beyond_loopback_asks_for_a_key() {
+async fn public_address_requires_a_key() {
     cliffwatch::source::install_crypto_provider();
     let folder = tempfile::tempdir().unwrap();
     let path = database(folder.path(), "service.db");
@@ -206,8 +206,8 @@ async fn whoever_listens_beyond_loopback_asks_for_a_key() {
     for (listen, status) in [("127.0.0.1:0", 200), ("0.0.0.0:0", 401)] {
         let daemon = Daemon::listening(&path, listen);
         let address = daemon.1.replace("0.0.0.0", "127.0.0.1");
-        let answer = reqwest::get(format!("{address}/v5/token/list")).await.unwrap();
-        assert_eq!(answer.status().as_u16(), status, "{listen}");
+        let response = reqwest::get(format!("{address}/v5/token/list")).await.unwrap();
+        assert_eq!(response.status().as_u16(), status, "{listen}");
     }
     let mirror = Command::new(env!("CARGO_BIN_EXE_cliffwatch"))
         .args(["serve", "--mirror", "--listen", "0.0.0.0:0", "--db"])
@@ -215,17 +215,16 @@ async fn whoever_listens_beyond_loopback_asks_for_a_key() {
         .current_dir(folder.path())
         .output()
         .unwrap();
-    let told = String::from_utf8(mirror.stderr).unwrap();
-    assert_eq!(mirror.status.code(), Some(2), "{told}");
-    assert!(told.contains("--keys FILE"), "{told}");
+    let output = String::from_utf8(mirror.stderr).unwrap();
+    assert_eq!(mirror.status.code(), Some(2), "{output}");
+    assert!(output.contains("--keys FILE"), "{output}");
 }
 
-/// By TLS of its own, for those who have no proxy before it: nothing is answered in the clear, and a client that trusts the certificate
-/// is served as by http.
+/// With its own TLS certificate, the service rejects plain HTTP and serves clients that trust the certificate.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_a_certificate_the_service_is_asked_by_https_alone() {
+async fn service_with_a_certificate_serves_only_https() {
     if Command::new("openssl").arg("version").output().is_err() {
-        eprintln!("SKIPPED with_a_certificate_the_service_is_asked_by_https_alone: openssl is not installed");
+        eprintln!("SKIPPED service_with_a_certificate_serves_only_https: openssl is not installed");
         return;
     }
     cliffwatch::source::install_crypto_provider();
@@ -258,13 +257,13 @@ async fn with_a_certificate_the_service_is_asked_by_https_alone() {
     let certificate = reqwest::Certificate::from_pem(&std::fs::read(file("tls.pem")).unwrap()).unwrap();
     let trusting = reqwest::Client::builder().tls_certs_merge([certificate]).timeout(Duration::from_secs(20)).build().unwrap();
     for _ in 0..2 {
-        let answer = trusting.get(format!("https://{address}/v5/token/list")).header("x-api-key", &key).send().await.unwrap();
-        assert_eq!(answer.status(), 200);
+        let response = trusting.get(format!("https://{address}/v5/token/list")).header("x-api-key", &key).send().await.unwrap();
+        assert_eq!(response.status(), 200);
     }
-    let stranger = reqwest::Client::builder().timeout(Duration::from_secs(20)).build().unwrap();
-    assert!(stranger.get(format!("https://{address}/v5/token/list")).send().await.is_err(), "nobody vouches for it");
-    assert!(stranger.get(format!("http://{address}/v5/token/list")).send().await.is_err(), "nothing goes in the clear");
-    // As another Cliffwatch asks it.
+    let untrusting = reqwest::Client::builder().timeout(Duration::from_secs(20)).build().unwrap();
+    assert!(untrusting.get(format!("https://{address}/v5/token/list")).send().await.is_err(), "the certificate is not trusted");
+    assert!(untrusting.get(format!("http://{address}/v5/token/list")).send().await.is_err(), "plain HTTP is rejected");
+    // Poll it like another Cliffwatch.
     let source = format!(
         "[source]\nbase_url = \"https://{address}\"\ntls_ca_file = {:?}\napi_key = {key:?}\n[schedule]\nevaluate = \"off\"\nunlock_events = \"off\"\n\
          upcoming = \"off\"\nburn = \"off\"\nbuyback = \"off\"\nallocations = \"off\"\n[http]\nlisten = \"off\"\n[rules]\npaths = []\n",
@@ -272,11 +271,11 @@ async fn with_a_certificate_the_service_is_asked_by_https_alone() {
     );
     std::fs::write(folder.path().join("cliffwatch.toml"), source).unwrap();
     let poll = Command::new(env!("CARGO_BIN_EXE_cliffwatch")).arg("poll").current_dir(folder.path()).output().unwrap();
-    let told = String::from_utf8_lossy(&poll.stdout).into_owned() + &String::from_utf8_lossy(&poll.stderr);
-    assert!(poll.status.success() && told.contains("token_list: 1 asked, 1 fresh"), "{told}");
-    // A key of another certificate is told, not served with.
+    let output = String::from_utf8_lossy(&poll.stdout).into_owned() + &String::from_utf8_lossy(&poll.stderr);
+    assert!(poll.status.success() && output.contains("token_list: 1 polled, 1 fresh"), "{output}");
+    // A key that does not match the certificate is an error.
     std::fs::write(folder.path().join("other.key"), "-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n").unwrap();
-    let refused = Command::new(env!("CARGO_BIN_EXE_cliffwatch"))
+    let failed = Command::new(env!("CARGO_BIN_EXE_cliffwatch"))
         .args([
             "serve",
             "--listen",
@@ -290,6 +289,6 @@ async fn with_a_certificate_the_service_is_asked_by_https_alone() {
         .arg(&path)
         .output()
         .unwrap();
-    assert_eq!(refused.status.code(), Some(1), "{}", String::from_utf8_lossy(&refused.stderr));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("cannot serve by TLS"));
+    assert_eq!(failed.status.code(), Some(1), "{}", String::from_utf8_lossy(&failed.stderr));
+    assert!(String::from_utf8_lossy(&failed.stderr).contains("cannot set up TLS"));
 }

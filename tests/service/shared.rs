@@ -1,4 +1,4 @@
-//! Several services on one database, as behind a balancer. On PostgreSQL where the environment names a server, else on one file.
+//! Several services on one database, as behind a load balancer. Uses the PostgreSQL server of the environment, else a file.
 
 use std::{
     collections::BTreeSet,
@@ -10,47 +10,47 @@ use std::{
 };
 
 use cliffwatch::{
-    daemon::{place::place_named, schedule::Job},
+    daemon::{database_url::parse_database, schedule::Job},
     model::Endpoint,
     service as serve,
     service::{MirrorScope, Options, Service},
     store::{Place, Store},
 };
+use testkit::Cluster;
 use tokio::task::JoinSet;
 
 use crate::{
-    cluster::Cluster,
     daemon::daemon,
     keys::{Daemon, filled},
     support::{Server, bundled, database, opened, options, time},
 };
 
-/// Asks the servers in turn, all requests at once; answers what each came to: its status, and the credits that its answer says are used.
-async fn ask_all(servers: &Arc<Vec<Server>>, path: &'static str, key: &str, requests: usize) -> Vec<(u16, Option<u64>)> {
-    let mut asking = JoinSet::new();
+/// Sends concurrent requests to the servers in turn. Returns the status and the used credits of each response.
+async fn request_all(servers: &Arc<Vec<Server>>, path: &'static str, key: &str, requests: usize) -> Vec<(u16, Option<u64>)> {
+    let mut polls = JoinSet::new();
     for request in 0..requests {
         let (servers, key) = (servers.clone(), key.to_owned());
-        asking.spawn(async move {
+        polls.spawn(async move {
             let response = servers[request % servers.len()].get(path, &[("x-api-key", &key)]).await;
             let status = response.status().as_u16();
             let body: serde_json::Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
             (status, body["metadata"]["credit"]["used"].as_u64())
         });
     }
-    asking.join_all().await
+    polls.join_all().await
 }
 
-/// Counts for itself: each credit was answered once, and whoever came too late was told to wait.
-fn assert_exact(answers: &[(u16, Option<u64>)], quota: u64) {
-    let mut used: Vec<u64> = answers.iter().filter(|(status, _)| *status == 200).map(|(_, used)| used.unwrap()).collect();
+/// Asserts that each credit was used by one response, and that all other responses have status 429.
+fn assert_exact(responses: &[(u16, Option<u64>)], quota: u64) {
+    let mut used: Vec<u64> = responses.iter().filter(|(status, _)| *status == 200).map(|(_, used)| used.unwrap()).collect();
     used.sort_unstable();
-    assert_eq!(used, (1..=quota).collect::<Vec<_>>(), "each credit is told once");
-    let late = answers.iter().filter(|(status, _)| *status == 429).count();
-    assert_eq!(used.len() + late, answers.len(), "{answers:?}");
+    assert_eq!(used, (1..=quota).collect::<Vec<_>>(), "each credit is used distinct");
+    let late = responses.iter().filter(|(status, _)| *status == 429).count();
+    assert_eq!(used.len() + late, responses.len(), "{responses:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_instances_answer_exactly_as_often_as_the_quota_says() {
+async fn two_instances_share_one_quota_exactly() {
     let folder = tempfile::tempdir().unwrap();
     let shared = database(folder.path(), "service.db");
     let first = opened(&shared, options());
@@ -63,30 +63,30 @@ async fn two_instances_answer_exactly_as_often_as_the_quota_says() {
     let servers = Arc::new(servers);
     let (key, other) = (first.add_key("desk", 300).unwrap(), first.add_key("fund", 40).unwrap());
     let (desk, fund) =
-        tokio::join!(ask_all(&servers, "/v5/token/list", &key, 800), ask_all(&servers, "/v5/token/list", &other, 100));
+        tokio::join!(request_all(&servers, "/v5/token/list", &key, 800), request_all(&servers, "/v5/token/list", &other, 100));
     assert_exact(&desk, 300);
     assert_exact(&fund, 40);
     let used: Vec<(String, u64)> = instances[1].keys().unwrap().into_iter().map(|key| (key.name, key.used)).collect();
     assert_eq!(used, [("desk".to_owned(), 300), ("fund".to_owned(), 40)]);
 
-    // What one instance changes, the other one knows within a second.
+    // A change by one instance applies to the other within a second.
     let third = first.add_key("third", 300).unwrap();
     assert_eq!(servers[1].get("/v5/token/list", &[("x-api-key", &third)]).await.status(), 200);
     assert!(instances[0].revoke_key("third").unwrap());
     let revoked = Instant::now();
     loop {
-        let asked = revoked.elapsed();
+        let requested = revoked.elapsed();
         if servers[1].get("/v5/token/list", &[("x-api-key", &third)]).await.status() == 401 {
             break;
         }
-        assert!(asked <= Duration::from_secs(1), "let in {asked:?} after it was revoked");
+        assert!(requested <= Duration::from_secs(1), "admitted {requested:?} after the revocation");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
-/// The mirrors of two daemons on one database: what was read shows by both, and a key is good for its quota, not for twice that.
+/// Two mirrors on one database serve the same data and share the quota of a key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_mirrors_share_keys_and_show_the_same() {
+async fn two_mirrors_share_keys_and_data() {
     let source = Server::of(bundled()).await;
     let folder = tempfile::tempdir().unwrap();
     let app = daemon(folder.path(), &source, "unlock_events = \"v3\"\n").await;
@@ -94,9 +94,9 @@ async fn two_mirrors_share_keys_and_show_the_same() {
     app.tick(Job::Poll(Endpoint::Burn)).await.unwrap();
     app.close().await.unwrap();
     let read = folder.path().join("daemon.db");
-    // The daemon's tables and those of the keys lie side by side there.
+    // On a server, the tables of the daemon and of the keys share a schema.
     let shared = database(folder.path(), "keys.db");
-    let keys = place_named(&shared, None).unwrap();
+    let keys = parse_database(&shared, None).unwrap();
     let read = match &keys {
         Place::File(_) => Place::File(read),
         Place::Server(_) => {
@@ -112,17 +112,17 @@ async fn two_mirrors_share_keys_and_show_the_same() {
     }
     let servers = Arc::new(servers);
     assert_eq!(servers[1].get("/v5/token/list", &[]).await.status(), 401);
-    assert_exact(&ask_all(&servers, "/v5/burn/bnb", &key, 400).await, 120);
+    assert_exact(&request_all(&servers, "/v5/burn/bnb", &key, 400).await, 120);
 }
 
-/// An engine changes nothing of what is answered.
+/// Both database engines give the same responses.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn either_engine_gives_the_same_answers() {
+async fn both_engines_give_the_same_responses() {
     let folder = tempfile::tempdir().unwrap();
     let service = opened(&database(folder.path(), "service.db"), options());
     let imported = service.import(serve::bundled(), |_| {}).unwrap();
     assert!(imported.changed > 0);
-    assert_eq!(service.import(serve::bundled(), |_| {}).unwrap().changed, 0, "the same twice");
+    assert_eq!(service.import(serve::bundled(), |_| {}).unwrap().changed, 0, "a second import changes nothing");
     let (here, there) = (Server::of(bundled()).await, Server::of(&service).await);
     for path in [
         "/v5/token/list",
@@ -136,7 +136,7 @@ async fn either_engine_gives_the_same_answers() {
         "/v5/daily-emission/optimism?start=2026-03-01&end=2026-03-20",
         "/v5/token/nothing",
     ] {
-        let ((was, before), (is, after)) = (here.ask(path).await, there.ask(path).await);
+        let ((was, before), (is, after)) = (here.request(path).await, there.request(path).await);
         assert_eq!((was, &before["data"]), (is, &after["data"]), "{path}");
     }
     let (out, again) = (folder.path().join("out"), folder.path().join("again"));
@@ -146,57 +146,57 @@ async fn either_engine_gives_the_same_answers() {
     assert!(differences.status.success(), "{}", String::from_utf8_lossy(&differences.stdout));
 }
 
-/// Who asks through a balancer: of one instance after the other, again where one is gone or says that it cannot count just now.
+/// A client behind a load balancer: uses the instances in turn and retries after a lost connection or a 503.
 struct Client {
     http: reqwest::Client,
     instances: Arc<Mutex<[String; 2]>>,
     key: String,
-    answered: Arc<AtomicU64>,
+    responded: Arc<AtomicU64>,
 }
 
-/// What a client was told: the credits that were used by each answer, and how often it had to come again.
+/// The result of a client: the used credits of each response, and the number of retries.
 #[derive(Default)]
-struct Told {
+struct ClientResult {
     used: Vec<u64>,
-    again: usize,
+    retries: usize,
 }
 
 impl Client {
-    /// Asks until the quota is spent.
-    async fn spend(self) -> Told {
-        let (begun, mut told) = (Instant::now(), Told::default());
+    /// Sends requests until the quota is used up.
+    async fn spend(self) -> ClientResult {
+        let (begun, mut result) = (Instant::now(), ClientResult::default());
         for turn in fastrand::usize(..2).. {
-            assert!(begun.elapsed() < Duration::from_secs(240), "the credits never end: {} answers", told.used.len());
+            assert!(begun.elapsed() < Duration::from_secs(240), "the credits are never used up: {} responses", result.used.len());
             let url = format!("{}/v5/burn/bnb", self.instances.lock().unwrap()[turn % 2]);
             let Ok(response) = self.http.get(url).header("x-api-key", &self.key).send().await else {
-                told.again += 1;
+                result.retries += 1;
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 continue;
             };
             match (response.status().as_u16(), response.headers().contains_key("retry-after"), response.text().await) {
                 (200, _, Ok(text)) => {
                     let body: serde_json::Value = serde_json::from_str(&text).unwrap();
-                    told.used.push(body["metadata"]["credit"]["used"].as_u64().unwrap());
-                    self.answered.fetch_add(1, Ordering::SeqCst);
+                    result.used.push(body["metadata"]["credit"]["used"].as_u64().unwrap());
+                    self.responded.fetch_add(1, Ordering::SeqCst);
                 }
-                (429, true, _) => return told,
+                (429, true, _) => return result,
                 (503, true, _) | (200, _, Err(_)) => {
-                    told.again += 1;
+                    result.retries += 1;
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
                 (status, _, text) => panic!("{status}: {text:?}"),
             }
         }
-        told
+        result
     }
 }
 
-/// Instances killed and the server restarted, in order and as by a loss of power, while all are at work: never more answers than the
-/// quota has, each credit told once, and none taken in vain but for what was under way.
+/// Kills instances, and stops and crashes the server, under load. There are never more responses than credits, each credit is used distinct,
+/// and only requests in flight lose credits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_dies_under_load_the_quota_stays_exact() {
+async fn quota_stays_exact_when_instances_or_the_server_die() {
     const LIMIT: u64 = 1_000;
-    const ASKING: u64 = 8;
+    const CLIENTS: u64 = 8;
     cliffwatch::source::install_crypto_provider();
     let Some(cluster) = Cluster::start("") else { return };
     let database = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
@@ -205,19 +205,19 @@ async fn whoever_dies_under_load_the_quota_stays_exact() {
     let mut running = [Daemon::start(&database), Daemon::start(&database)];
     let instances = Arc::new(Mutex::new([running[0].1.clone(), running[1].1.clone()]));
     let http = reqwest::Client::builder().timeout(Duration::from_secs(30)).build().unwrap();
-    let answered = Arc::new(AtomicU64::new(0));
-    let mut asking = JoinSet::new();
-    for _ in 0..ASKING {
-        let (http, instances, key, answered) = (http.clone(), instances.clone(), key.clone(), answered.clone());
-        asking.spawn(Client { http, instances, key, answered }.spend());
+    let responded = Arc::new(AtomicU64::new(0));
+    let mut polls = JoinSet::new();
+    for _ in 0..CLIENTS {
+        let (http, instances, key, responded) = (http.clone(), instances.clone(), key.clone(), responded.clone());
+        polls.spawn(Client { http, instances, key, responded }.spend());
     }
     let mut deaths = 0;
     for death in ["first", "fast", "second", "immediate", "first"] {
-        let until = answered.load(Ordering::SeqCst) + LIMIT / 7;
-        while answered.load(Ordering::SeqCst) < until && asking.len() as u64 == ASKING {
+        let until = responded.load(Ordering::SeqCst) + LIMIT / 7;
+        while responded.load(Ordering::SeqCst) < until && polls.len() as u64 == CLIENTS {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        assert!(answered.load(Ordering::SeqCst) < LIMIT, "{death}: there are credits left");
+        assert!(responded.load(Ordering::SeqCst) < LIMIT, "{death}: the credits are used up too early");
         deaths += 1;
         match death {
             "first" | "second" => {
@@ -233,13 +233,21 @@ async fn whoever_dies_under_load_the_quota_stays_exact() {
             }
         }
     }
-    let told = asking.join_all().await;
-    let used: Vec<u64> = told.iter().flat_map(|told| told.used.iter().copied()).collect();
-    let once: BTreeSet<u64> = used.iter().copied().collect();
-    println!("{} answers for {LIMIT} credits, {} times again", used.len(), told.iter().map(|told| told.again).sum::<usize>());
-    assert_eq!(once.len(), used.len(), "each credit is told once");
-    assert!(once.iter().all(|used| (1..=LIMIT).contains(used)), "{:?}", once.last());
-    assert!(used.len() as u64 + deaths * ASKING >= LIMIT, "{} answers, {deaths} deaths with {ASKING} under way each", used.len());
+    let results = polls.join_all().await;
+    let used: Vec<u64> = results.iter().flat_map(|result| result.used.iter().copied()).collect();
+    let distinct: BTreeSet<u64> = used.iter().copied().collect();
+    println!(
+        "{} responses for {LIMIT} credits, {} retries",
+        used.len(),
+        results.iter().map(|result| result.retries).sum::<usize>()
+    );
+    assert_eq!(distinct.len(), used.len(), "each credit is used distinct");
+    assert!(distinct.iter().all(|used| (1..=LIMIT).contains(used)), "{:?}", distinct.last());
+    assert!(
+        used.len() as u64 + deaths * CLIENTS >= LIMIT,
+        "{} responses, {deaths} deaths with {CLIENTS} requests in flight each",
+        used.len()
+    );
     let counted: Vec<u64> = service.keys().unwrap().iter().map(|key| key.used).collect();
     assert_eq!(counted, [LIMIT]);
 }

@@ -1,17 +1,9 @@
-//! A data service on a socket, and how to ask it.
+//! Helpers: databases, services with the bundled data, and a server with a client.
 
-use std::{
-    net::SocketAddr,
-    path::Path,
-    sync::{
-        OnceLock,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::Duration,
-};
+use std::{net::SocketAddr, path::Path, sync::OnceLock, time::Duration};
 
 use cliffwatch::{
-    daemon::place::place_named,
+    daemon::database_url::parse_database,
     model::{clock::Clock, supply::Timestamp, wire},
     service as serve,
     service::{Options, Service},
@@ -23,30 +15,23 @@ pub fn time(text: &str) -> Timestamp {
     wire::parse_timestamp(text).unwrap()
 }
 
-/// A database that belongs to a test alone, as a command line names it: a schema on the server that the environment names
-/// (`tests/postgres/run` starts one), else a file in the folder.
+/// Creates a database for one test and returns its command line name: a schema on the server of the environment (see
+/// `tests/postgres/run`), else a file in the folder.
 pub fn database(folder: &Path, name: &str) -> String {
-    let Some(url) = std::env::var("CLIFFWATCH_TEST_POSTGRES").ok().filter(|url| !url.is_empty()) else {
-        return folder.join(name).to_str().unwrap().to_owned();
-    };
-    static SCHEMAS: AtomicU32 = AtomicU32::new(0);
-    let schema = format!("service{}_{}", std::process::id(), SCHEMAS.fetch_add(1, Ordering::SeqCst));
-    let made = std::process::Command::new("psql").args([&url, "-X", "-q", "-c", &format!("CREATE SCHEMA {schema}")]).status();
-    assert!(made.unwrap().success(), "{schema}");
-    format!("{url}?options=-csearch_path%3D{schema}")
+    testkit::create_schema().unwrap_or_else(|| folder.join(name).to_str().unwrap().to_owned())
 }
 
-/// Opens a database that a command line names so.
+/// Opens a service on a database.
 pub fn opened(database: &str, options: Options) -> Service {
-    Service::open_in(&place_named(database, None).unwrap(), options).unwrap()
+    Service::open_in(&parse_database(database, None).unwrap(), options).unwrap()
 }
 
-/// As the interface has it, at a time when the bundled schedules still have events ahead.
+/// The default options, at a time when the bundled schedules still have upcoming events.
 pub fn options() -> Options {
     Options { clock: Clock::manual(time("2026-04-10T12:00:00Z")), ..Options::default() }
 }
 
-/// A service with the bundled data; made once, since making it takes a while.
+/// A shared service with the bundled data.
 pub fn bundled() -> &'static Service {
     static SERVICE: OnceLock<Service> = OnceLock::new();
     SERVICE.get_or_init(|| {
@@ -56,7 +41,7 @@ pub fn bundled() -> &'static Service {
     })
 }
 
-/// The same, whose older versions answer for every token: for a daemon that watches some of each kind.
+/// A shared service with the bundled data, whose older versions serve all tokens.
 pub fn for_all() -> &'static Service {
     static SERVICE: OnceLock<Service> = OnceLock::new();
     SERVICE.get_or_init(|| {
@@ -73,7 +58,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Both base addresses in one.
+    /// Starts a server with the paths of both base URLs.
     pub async fn of(service: &Service) -> Self {
         cliffwatch::source::install_crypto_provider();
         let listener = serve::bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -89,7 +74,7 @@ impl Server {
         headers.iter().fold(request, |request, (name, value)| request.header(*name, *value)).send().await.unwrap()
     }
 
-    pub async fn ask(&self, path: &str) -> (u16, Value) {
+    pub async fn request(&self, path: &str) -> (u16, Value) {
         let response = self.get(path, &[]).await;
         let status = response.status().as_u16();
         let text = response.text().await.unwrap();
@@ -97,7 +82,7 @@ impl Server {
     }
 
     pub async fn data(&self, path: &str) -> Value {
-        let (status, body) = self.ask(path).await;
+        let (status, body) = self.request(path).await;
         assert_eq!(status, 200, "{path}: {body}");
         body["data"].clone()
     }

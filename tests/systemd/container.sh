@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# What tests under a real systemd share: a container that boots this machine's own system over a copy that vanishes, without a network,
-# with a data service and a receiver that keeps its own books in it. For scripts that set `subject` and `set -Eeuo pipefail`, and then
-# source this from the root of the repository.
+# Shared functions for tests under a real systemd: a container that boots a temporary copy of this system without a network, a data
+# service, and a receiver that records its messages. Scripts set `subject` and `set -Eeuo pipefail`, and source this file from the
+# repository root.
 
 work=$(mktemp -d)
 nspawn=
@@ -20,7 +20,7 @@ passed() { printf '  %-74s %s\n' "$1" "${2:-}"; }
 # shellcheck disable=SC2317,SC2329 # called by the trap
 clean_up() {
     if [ -n "$nspawn" ]; then
-        [ -z "${init:-}" ] || kill -RTMIN+4 "$init" 2>/dev/null || true # systemd's word for "power off"
+        [ -z "${init:-}" ] || kill -RTMIN+4 "$init" 2>/dev/null || true # makes systemd power off
         for _ in $(seq 100); do kill -0 "$nspawn" 2>/dev/null || break; sleep 0.1; done
         kill -TERM "$nspawn" 2>/dev/null && sleep 1
         kill -KILL "$nspawn" 2>/dev/null || true
@@ -34,7 +34,7 @@ trap 'echo "FAILED: line $LINENO: $BASH_COMMAND"' ERR
 
 # ---------------------------------------------------------------------------------------------------------------- the machine
 
-boot() { # options of systemd-nspawn…
+boot() { # systemd-nspawn options…
     [ "$(id -u)" = 0 ] || not_run "it needs root"
     command -v systemd-nspawn >/dev/null || not_run "systemd-nspawn is not installed (Debian: apt-get install systemd-container)"
     command -v python3 >/dev/null || not_run "python3 is not installed"
@@ -47,7 +47,7 @@ boot() { # options of systemd-nspawn…
         "$@" -- --unit=basic.target --show-status=no </dev/null >"$work/boot.log" 2>&1 &
     nspawn=$!
     for _ in $(seq 300); do
-        kill -0 "$nspawn" 2>/dev/null || not_run "no container boots here: $(grep -v '^Host and machine ids' "$work/boot.log" | tail -1)"
+        kill -0 "$nspawn" 2>/dev/null || not_run "cannot boot a container: $(grep -v '^Host and machine ids' "$work/boot.log" | tail -1)"
         init=$(pgrep -P "$nspawn" | head -1) || { sleep 0.1; continue; }
         case "$(inside systemctl is-system-running 2>/dev/null)" in running | degraded) break ;; esac
         sleep 0.1
@@ -74,18 +74,18 @@ http() { # path: the status, then the body
     inside python3 -c '
 import sys, urllib.request, urllib.error
 try:
-    answer = urllib.request.urlopen("http://127.0.0.1:9797" + sys.argv[1], timeout=10)
+    response = urllib.request.urlopen("http://127.0.0.1:9797" + sys.argv[1], timeout=10)
 except urllib.error.HTTPError as error:
-    answer = error
-print(getattr(answer, "status", None) or answer.code)
-print(answer.read().decode())' "$1"
+    response = error
+print(getattr(response, "status", None) or response.code)
+print(response.read().decode())' "$1"
 }
 ready() { [ "$(http /-/ready 2>/dev/null | sed -n 1p)" = 200 ]; }
 
-# ------------------------------------------------------------------------------------------------------- who is asked, who is told
+# ------------------------------------------------------------------------------------------------------- the data service and the receiver
 
 listens() { inside python3 -c 'import socket, sys; socket.create_connection(("127.0.0.1", int(sys.argv[1])), 2)' "$1" 2>/dev/null; }
-data_service() { # binary: serves the bundled schedules on port 9700 and prints the key for it
+data_service() { # binary: serves the bundled schedules on port 9700 and prints an API key
     local key
     inside sh -c 'cd /opt && mkdir -p /srv/service && "$1" import /opt/cliffwatch/data --db /srv/service/service.db >/dev/null 2>&1' - "$1"
     key=$(inside "$1" keys add desk --monthly-limit 100000 --db /srv/service/service.db 2>/dev/null)
@@ -94,14 +94,14 @@ data_service() { # binary: serves the bundled schedules on port 9700 and prints 
     until_true 20 listens 9700 || fail "the data service does not listen: $(inside journalctl -q --no-pager -u source)"
     echo "$key"
 }
-receiver() { # of webhooks, on port 9800; /var/book is its book
+receiver() { # starts the webhook receiver on port 9800, which records messages in /var/book
     inside sh -c ': >>/var/book'
     inside systemd-run --quiet --collect --unit=receiver /usr/bin/python3 /opt/cliffwatch/receiver.py /var/book
     until_true 20 listens 9800 || fail "the receiver does not listen: $(inside journalctl -q --no-pager -u receiver)"
 }
-count() { inside sh -c 'grep -c " $1" /var/book || true' - "$1"; } # messages of a type
-are_told() { [ "$(count alert.)" = "$1" ]; }
-settled() { # nothing came for three seconds, after something did; so few come each by itself, and not as a welcome
+count() { inside sh -c 'grep -c " $1" /var/book || true' - "$1"; } # number of messages of a type
+has_received() { [ "$(count alert.)" = "$1" ]; }
+settled() { # messages arrived, but none within the last three seconds; too few for a welcome message
     local before
     before=$(count alert.)
     sleep 3

@@ -1,4 +1,4 @@
-"""A receiver that keeps its own books: one line a message, `webhook-id type rule/token…`, in the file that it is given."""
+"""A webhook receiver that appends a line for each message to the given file: `webhook-id type rule/token…`."""
 
 import json
 import sys

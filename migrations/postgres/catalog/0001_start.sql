@@ -1,9 +1,7 @@
--- What the data service answers from, on a server: the same tables, columns and meanings as migrations/catalog/1 to 4 come to in a file. It
--- may lie in one schema with the daemon's tables, which have other names.
---
--- Times are whole seconds since 1970, UTC; flags are 0 and 1. Bodies are JSON as text: they stay as they were written.
+-- The database of the data service on a server: the same tables, columns, and meanings as migrations/catalog/0001_catalog.sql, which
+-- explains them. It can share one schema with the tables of the daemon, which have other names.
 
--- Which step the schema is at, and which program wrote it.
+-- Single values by name: the version of the schema, the program that wrote it.
 CREATE TABLE served_meta (
     key   TEXT COLLATE "C" PRIMARY KEY,
     value TEXT COLLATE "C" NOT NULL

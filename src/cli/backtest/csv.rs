@@ -1,16 +1,16 @@
-//! A backtest as CSV: a row for each alert of each message, and for each that was not told.
+//! Formats a backtest as CSV: a row for each alert in each message, and for each undelivered notification.
 
 use crate::print::{Cell, Listing};
 use tools::backtest::{BacktestComparison, BacktestMessage, BacktestNotification, BacktestRun};
 
 struct CsvRow<'a> {
-    /// Where it stands in a comparison.
+    /// The side of a comparison: `gained`, `lost`, `was`, or `is`. Empty without one.
     side: &'a str,
-    /// The message that tells it, with its number.
+    /// The message with its number. `None` for an undelivered notification.
     message: Option<(u64, &'a BacktestMessage)>,
     receiver: Option<&'a str>,
     state: &'a str,
-    holder: Option<&'a str>,
+    suppressor: Option<&'a str>,
     notification: &'a BacktestNotification,
 }
 
@@ -23,7 +23,7 @@ pub(super) fn page(run: &BacktestRun, comparison: Option<&BacktestComparison>) -
         .words("", "shape", |row| Cell::text(row.message.map(|(_, message)| message.shape.as_str()).unwrap_or_default()))
         .words("", "receiver", |row| Cell::maybe(row.receiver))
         .words("", "state", |row| Cell::text(row.state))
-        .words("", "holder", |row| Cell::maybe(row.holder))
+        .words("", "suppressedBy", |row| Cell::maybe(row.suppressor))
         .words("", "rule", |row| Cell::text(&row.notification.rule))
         .words("", "token", |row| Cell::maybe(row.notification.token.as_deref()))
         .words("", "type", |row| Cell::text(row.notification.kind))
@@ -39,14 +39,14 @@ fn rows<'a>(run: &'a BacktestRun, comparison: Option<&'a BacktestComparison>) ->
     let mut number = 0_u64;
     let mut add = |side: &'a str, message: &'a BacktestMessage| {
         number += 1;
-        let parts = [("told", &message.told), ("counted", &message.counted), ("merged", &message.merged)];
+        let parts = [("notified", &message.notified), ("counted", &message.counted), ("merged", &message.merged)];
         for (state, notifications) in parts {
             rows.extend(notifications.iter().map(|notification| CsvRow {
                 side,
                 message: Some((number, message)),
                 receiver: Some(&message.receiver),
                 state,
-                holder: None,
+                suppressor: None,
                 notification,
             }));
         }
@@ -59,7 +59,7 @@ fn rows<'a>(run: &'a BacktestRun, comparison: Option<&'a BacktestComparison>) ->
                 message: None,
                 receiver: undelivered.receiver.as_deref(),
                 state: undelivered.state,
-                holder: undelivered.holder.as_deref(),
+                suppressor: undelivered.suppressor.as_deref(),
                 notification: &undelivered.notification,
             }));
         }

@@ -1,46 +1,45 @@
-//! A backtest for people: tables, and the last messages.
+//! Formats a backtest for people: tables, and the last messages.
 
 use crate::print::{Cell, Listing};
 use crate::terminal::width;
-use model::{BatchKind, Timestamp, format, text::harmless};
+use model::{BatchKind, phrase, text::harmless};
 use tools::backtest::{
     BacktestComparison, BacktestMessage, BacktestNotification, BacktestRun, BacktestSummary, TallyRow, difference, joint_messages,
 };
 
-/// Alerts of one message that are printed below it.
+/// The maximum number of alerts printed for a message.
 const MAX_LINES: usize = 20;
-/// What became of what nobody was told: "3 silenced, 1 waiting".
-fn untold_in_words(summary: &BacktestSummary) -> String {
+/// Formats the number of undelivered notifications by state: "3 silenced, 1 pending at the end".
+fn undelivered_text(summary: &BacktestSummary) -> String {
     let words = summary.undelivered.iter().map(|(state, count)| match *state {
-        "nobody" => format!("{count} that no route takes"),
-        "limited" => format!("{count} left out by a rule's limit"),
-        "waiting" => format!("{count} still waiting at the end"),
+        "nobody" => format!("{count} without a matching route"),
+        "limited" => format!("{count} above a rule's limit"),
+        "waiting" => format!("{count} pending at the end"),
         state => format!("{count} {state}"),
     });
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// All of it for people.
 pub(crate) fn text(run: &BacktestRun, summary: &BacktestSummary, comparison: Option<&BacktestComparison>, most: usize) -> String {
     let mut text = format!(
         "{} to {}: {}, {}, {}\n",
-        format::day(run.from),
-        format::day(run.to),
-        format::count(run.tokens, "token"),
-        format::count(run.rules.len(), "rule"),
-        format::count(usize::try_from(run.changes).unwrap_or(usize::MAX), "change"),
+        phrase::day(run.from),
+        phrase::day(run.to),
+        phrase::count(run.tokens, "token"),
+        phrase::count(run.rules.len(), "rule"),
+        phrase::count(run.changes, "change"),
     );
     let joined = match summary.joined {
         0 => String::new(),
-        joined => format!(", {joined} of them about several"),
+        joined => format!(", {joined} of them with several alerts"),
     };
     text.push_str(&format!(
-        "{} would have been told in {}{joined}\n",
-        format::count(summary.alerts as usize, "alert"),
-        format::count(summary.messages as usize, "message"),
+        "{} in {}{joined}\n",
+        phrase::count(summary.alerts, "alert"),
+        phrase::count(summary.messages, "message"),
     ));
     if !summary.undelivered.is_empty() {
-        text.push_str(&format!("not told: {}\n", untold_in_words(summary)));
+        text.push_str(&format!("not sent: {}\n", undelivered_text(summary)));
     }
     text.push('\n');
     text.push_str(&listing("Rule", &summary.rules, summary).table(width()));
@@ -50,10 +49,10 @@ pub(crate) fn text(run: &BacktestRun, summary: &BacktestSummary, comparison: Opt
     }
     if let Some((rule, token, count)) = summary.noisiest.first().filter(|(_, _, count)| *count > 1) {
         text.push_str(&format!(
-            "\nmost of one token: {} for {}, {}",
+            "\nmost messages for one token: {} for {}, {}",
             harmless(rule),
             harmless(token),
-            format::count(*count as usize, "message")
+            phrase::count(*count, "message")
         ));
         if let Some((rule, token, count)) = summary.noisiest.get(1) {
             text.push_str(&format!("; then {} for {}, {count}", harmless(rule), harmless(token)));
@@ -61,7 +60,7 @@ pub(crate) fn text(run: &BacktestRun, summary: &BacktestSummary, comparison: Opt
         text.push('\n');
     }
     for (rule, error) in &run.template_errors {
-        text.push_str(&format!("\na template of {} fails: {}\n", harmless(rule), harmless(error)));
+        text.push_str(&format!("\na template of {} failed: {}\n", harmless(rule), harmless(error)));
     }
     if let Some(comparison) = comparison {
         text.push_str(&comparison_text(comparison, most));
@@ -70,7 +69,7 @@ pub(crate) fn text(run: &BacktestRun, summary: &BacktestSummary, comparison: Opt
         let all: Vec<_> = joint_messages(&run.messages).collect();
         let skipped = all.len().saturating_sub(most);
         if skipped > 0 {
-            text.push_str(&format!("the last {most} of {}; `cliffwatch backtest --messages N` shows more\n", all.len()));
+            text.push_str(&format!("showing the last {most} of {}; use --messages N for more\n", all.len()));
         }
         for (message, receivers) in all.into_iter().skip(skipped) {
             text.push_str(&message_text("", message, &receivers));
@@ -82,7 +81,7 @@ pub(crate) fn text(run: &BacktestRun, summary: &BacktestSummary, comparison: Opt
 fn comparison_text(comparison: &BacktestComparison, most: usize) -> String {
     let BacktestComparison { gained, lost, changed, same } = comparison;
     let mut text = format!(
-        "\nwith the other rules: {} gained, {} lost, {} changed, {same} the same\n",
+        "\nwith the other rules: {} gained, {} lost, {} changed, {same} unchanged\n",
         gained.len(),
         lost.len(),
         changed.len()
@@ -101,8 +100,8 @@ fn comparison_text(comparison: &BacktestComparison, most: usize) -> String {
             text.push_str(&message_text("> ", is, &[&is.receiver]));
             continue;
         }
-        // Within a group only what differs is worth reading.
-        text.push_str(&format!("~ {}  -> {}\n", time(is.at), harmless(&is.receiver)));
+        // Of a group, show only the alerts that differ.
+        text.push_str(&format!("~ {}  -> {}\n", phrase::instant_iso(is.at), harmless(&is.receiver)));
         text.extend(gone.into_iter().map(|notification| format!("  < {}\n", alert(notification))));
         text.extend(new.into_iter().map(|notification| format!("  > {}\n", alert(notification))));
     }
@@ -112,34 +111,30 @@ fn comparison_text(comparison: &BacktestComparison, most: usize) -> String {
     text
 }
 
-fn time(at: Timestamp) -> String {
-    at.format("%Y-%m-%d %H:%M").to_string()
-}
-
-/// One alert on a line.
+/// Formats an alert on one line.
 fn alert(notification: &BacktestNotification) -> String {
     format!("{} ({})  {}", harmless(&notification.rule), harmless(&notification.reason), harmless(&notification.summary))
 }
 
-/// A message: on one line where it tells one alert, else a line for each.
+/// Formats a message: one line for a single alert, else a line for each alert.
 fn message_text(sign: &str, message: &BacktestMessage, receivers: &[&str]) -> String {
     let to = harmless(&receivers.join(", "));
-    let at = time(message.at);
-    if let ([only], []) = (message.told.as_slice(), message.counted.as_slice()) {
+    let at = phrase::instant_iso(message.at);
+    if let ([only], []) = (message.notified.as_slice(), message.counted.as_slice()) {
         return match message.shape {
             BatchKind::Digest => format!("{sign}{at}  {}  -> {to}\n", harmless(&only.summary)),
             _ => format!("{sign}{at}  {}  -> {to}\n", alert(only)),
         };
     }
-    let all = message.told.len() + message.counted.len();
+    let all = message.notified.len() + message.counted.len();
     let why = match (&message.note, &message.group_key) {
         (Some(note), _) => note.clone(),
         (None, Some(key)) => format!("in group {key}"),
-        (None, None) => "together".to_owned(),
+        (None, None) => "in one message".to_owned(),
     };
-    let mut text = format!("{sign}{at}  {}, {}  -> {to}\n", format::count(all, "alert"), harmless(&why));
-    text.extend(message.told.iter().take(MAX_LINES).map(|notification| format!("{sign}    {}\n", alert(notification))));
-    let more = all.saturating_sub(message.told.len().min(MAX_LINES));
+    let mut text = format!("{sign}{at}  {}, {}  -> {to}\n", phrase::count(all, "alert"), harmless(&why));
+    text.extend(message.notified.iter().take(MAX_LINES).map(|notification| format!("{sign}    {}\n", alert(notification))));
+    let more = all.saturating_sub(message.notified.len().min(MAX_LINES));
     if more > 0 {
         text.push_str(&format!("{sign}    and {more} more\n"));
     }
@@ -153,19 +148,23 @@ fn listing<'a>(first: &'static str, rows: &'a [TallyRow], summary: &'a BacktestS
         .words(first, "", |row| Cell::text(&row.name))
         .numbers("Alerts", "", |row| Cell::text(row.alerts))
         .numbers("Messages", "", |row| Cell::text(row.messages))
-        .numbers("Untold", "", |row| Cell::text(if row.undelivered > 0 { row.undelivered.to_string() } else { String::new() }))
+        .numbers("Undelivered", "", |row| {
+            Cell::text(if row.undelivered > 0 { row.undelivered.to_string() } else { String::new() })
+        })
         .numbers("Tokens", "", |row| Cell::text(row.tokens))
-        .numbers("A week", "", move |row| Cell::text(format!("{:.1}", f64::from(row.messages) / f64::from(weeks))))
+        .numbers("Per week", "", move |row| Cell::text(format!("{:.1}", f64::from(row.messages) / f64::from(weeks))))
         .words("Busiest week", "", move |row| {
-            Cell::text(busiest(row).map_or_else(String::new, |(week, count)| format!("{count} in {}", week.format("%-d %b %Y"))))
+            Cell::text(
+                busiest(row).map_or_else(String::new, |(week, count)| format!("{count} from {}", week.format("%-d %b %Y"))),
+            )
         })
         .words("Over time", "", |row| Cell::text(spark(&row.by_week)))
 }
 
-/// Columns of a line that shows a row over time.
+/// The maximum width of the bar chart in a row, in characters.
 const SPARK: usize = 26;
 
-/// A row over time, as text.
+/// Formats the counts of weeks as a bar chart.
 fn spark(weeks: &[u32]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     if weeks.iter().all(|count| *count == 0) {

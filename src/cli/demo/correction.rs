@@ -1,4 +1,4 @@
-//! The scripted correction: what a source does without a word, and what the diff finds.
+//! The scripted correction, which changes the data without notice, like a real source.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use chrono::TimeDelta;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::printing::{DemoLine, painted};
-use model::{Clock, Precision, Timestamp, format, text::error_chain, wire};
+use super::printing::{DemoLine, colored};
+use model::{Clock, Precision, Timestamp, phrase, text::error_chain, wire};
 use service::{Edit, EditError, Service};
 
-/// When the correction comes, after the start.
+/// The time from the start to the correction.
 pub(super) const CORRECTION_AFTER: Duration = Duration::from_secs(14);
-/// Events ahead that the correction is chosen from: near ones, of which everybody has heard by then.
-const LOOK_AHEAD: TimeDelta = TimeDelta::days(45);
+/// The time range of the corrected events, which the first messages already include.
+const CORRECTION_WINDOW: TimeDelta = TimeDelta::days(45);
 
-/// Moves an event, resizes one, adds a burn and a buyback, as a source does without a word.
-pub(super) async fn correct(service: Service, print: mpsc::UnboundedSender<DemoLine>, ending: CancellationToken) {
+/// Moves an event, resizes one, and adds a burn and a buyback.
+pub(super) async fn run_corrections(service: Service, print: mpsc::UnboundedSender<DemoLine>, ending: CancellationToken) {
     tokio::select! {
         () = tokio::time::sleep(CORRECTION_AFTER) => {}
         () = ending.cancelled() => return,
@@ -25,25 +25,25 @@ pub(super) async fn correct(service: Service, print: mpsc::UnboundedSender<DemoL
     let now = Clock::system().now();
     let text = match service.edit(|edit| make_corrections(edit, now)) {
         Ok(done) => {
-            let head = format!("── {} s: the source corrects itself, without a word ──", CORRECTION_AFTER.as_secs());
-            format!("\n{}\n   {}\n\nWhat the daemon finds:\n", painted(&head, AnsiColor::Cyan), done.join("\n   "))
+            let head = format!("── {} s: the source corrects its data ──", CORRECTION_AFTER.as_secs());
+            format!("\n{}\n   {}\n\nChanges found by the daemon:\n", colored(&head, AnsiColor::Cyan), done.join("\n   "))
         }
         Err(error) => format!("\nthe scripted correction failed: {}\n", error_chain(&error)),
     };
     print.send(DemoLine::Text(text)).ok();
 }
 
-/// An event that may be corrected.
+/// An event that can be corrected.
 struct Candidate {
     at: Timestamp,
     value: f64,
     token: String,
     symbol: String,
-    /// Its tokens as a share of the maximum supply.
+    /// The tokens as a fraction of the max supply.
     share: f64,
 }
 
-/// Events ahead whose date means a day, the largest first.
+/// Returns upcoming events with at least day precision, largest value first.
 fn candidates(edit: &Edit<'_>, now: Timestamp) -> Result<Vec<Candidate>, EditError> {
     let mut ahead = Vec::new();
     for token in edit.tokens()? {
@@ -54,7 +54,7 @@ fn candidates(edit: &Edit<'_>, now: Timestamp) -> Result<Vec<Candidate>, EditErr
                 continue;
             };
             let is_exact = event.interval().is_some_and(|interval| interval.precision <= Precision::Day);
-            if is_exact && at > now + TimeDelta::days(1) && at < now + LOOK_AHEAD {
+            if is_exact && at > now + TimeDelta::days(1) && at < now + CORRECTION_WINDOW {
                 let share = token.max_supply.copied().map_or(1.0, |supply| amount / supply);
                 ahead.push(Candidate { at, value, token: id.to_owned(), symbol: symbol.to_owned(), share });
             }
@@ -69,12 +69,12 @@ fn make_corrections(edit: &mut Edit<'_>, now: Timestamp) -> Result<Vec<String>, 
     let mut done = Vec::new();
     if let Some(moved) = ahead.first() {
         edit.move_event(&moved.token, moved.at, moved.at + TimeDelta::days(5))?;
-        done.push(format!("{}: the unlock of {} moves by 5 days", moved.symbol, format::day(moved.at)));
-        // One so small that the supply as a whole hardly changes: that would be a story of its own.
+        done.push(format!("{}: the unlock of {} moved by 5 days", moved.symbol, phrase::day(moved.at)));
+        // A large event would also change the max supply.
         let others = || ahead.iter().filter(|other| other.token != moved.token);
         if let Some(resized) = others().find(|other| other.share < 0.01).or_else(|| others().next()) {
             edit.resize_event(&resized.token, resized.at, 1.5)?;
-            done.push(format!("{}: the unlock of {} grows by half", resized.symbol, format::day(resized.at)));
+            done.push(format!("{}: the unlock of {} increased by half", resized.symbol, phrase::day(resized.at)));
         }
     }
     let burn = wire::Burn {
@@ -88,7 +88,7 @@ fn make_corrections(edit: &mut Edit<'_>, now: Timestamp) -> Result<Vec<String>, 
         extra: wire::Extra::new(),
     };
     edit.add_burn("bnb", burn)?;
-    done.push("BNB: the quarterly burn is there".to_owned());
+    done.push("BNB: quarterly burn added".to_owned());
     let buyback = wire::Buyback {
         buyback_event_label: "Assistance Fund".to_owned().into(),
         buyback_type: "TREASURY_BUYBACK".to_owned().into(),
@@ -100,6 +100,6 @@ fn make_corrections(edit: &mut Edit<'_>, now: Timestamp) -> Result<Vec<String>, 
         ..wire::Buyback::default()
     };
     edit.add_buyback("hyperliquid", buyback)?;
-    done.push("HYPE: a buyback is there".to_owned());
+    done.push("HYPE: buyback added".to_owned());
     Ok(done)
 }

@@ -1,4 +1,4 @@
-//! The files of the demo: its config, and the starter rules.
+//! The files of the demo: config and starter rules.
 
 use std::fs::{OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -10,11 +10,11 @@ use serde_json::Value;
 use super::{DemoError, io_error};
 use crate::starter;
 
-/// The first line of the demo's config: a file without it is somebody's own, and is not replaced.
-const CONFIG_MARK: &str = "# What the demo runs on. A real config asks every few hours; this one every few seconds.";
+/// The first line of the demo's config. A file without it belongs to the user and is not replaced.
+const CONFIG_MARK: &str = "# Config of the demo. It polls every few seconds; a real config polls every few hours.";
 
-/// What a desk wants to hear a week ahead is told a month ahead here, so that there is something to see on whatever day one looks.
-const AHEAD: &str = r#"# Of the demo alone: unlocks of the coming month, so that there is something to see on whatever day one looks.
+/// A rule with a longer lead time than usual, so that there are alerts on any day.
+const AHEAD: &str = r#"# Only in the demo: unlocks in the next 30 days, so that there are alerts on any day.
 [[rule]]
 alert  = "CliffAhead"
 on     = "unlock"
@@ -30,16 +30,16 @@ labels = { severity = "warning" }
 summary = "{{ token.symbol }}: {{ cliffValue | usd }} ({{ valueToMarketCap | percent }} of market cap) to unlock {{ when }}"
 "#;
 
-/// Where what the demo consists of listens.
+/// The addresses of the demo's servers.
 pub(super) struct DemoAddresses {
     pub source: SocketAddr,
     pub webhook: SocketAddr,
     pub mail: SocketAddr,
-    /// The pages.
+    /// The address of the web pages.
     pub listen: SocketAddr,
 }
 
-/// Writes config and rules, in place of those of a demo before. `token` is what one logs in with.
+/// Writes config and rules, and replaces the files of an earlier demo. `token` is the login token.
 pub(super) fn write_files(folder: &Path, addresses: &DemoAddresses, token: &str) -> Result<(), DemoError> {
     let DemoAddresses { source, webhook, mail, listen } = addresses;
     let path = folder.join("cliffwatch.toml");
@@ -47,11 +47,11 @@ pub(super) fn write_files(folder: &Path, addresses: &DemoAddresses, token: &str)
         return Err(DemoError::NotOurs(path));
     }
     let rules = folder.join("rules");
-    std::fs::create_dir_all(&rules).map_err(io_error("make the folder of the demo"))?;
+    std::fs::create_dir_all(&rules).map_err(io_error("create the folder of the demo"))?;
     for (name, text) in starter::RULES.into_iter().chain([("demo.toml", AHEAD)]) {
         std::fs::write(rules.join(name), text).map_err(io_error("write the rules of the demo"))?;
     }
-    let covered = covered();
+    let covered = scheduled_tokens();
     let config = format!(
         r#"{CONFIG_MARK}
 [source]
@@ -61,7 +61,7 @@ requests_per_minute = 6000
 concurrency = 8
 
 [watch]
-# Those whose schedules the bundled data has.
+# The tokens with a schedule in the bundled data.
 tokens = [{covered}]
 groups = {{ portfolio = ["arbitrum", "optimism", "aptos", "sui"] }}
 
@@ -101,7 +101,7 @@ smtp = "smtp://{mail}"
 from = "Cliffwatch <alerts@cliffwatch.example>"
 to = ["desk@fund.example"]
 
-# What the start finds comes as one welcome; later each token has a message of its own, with all that its rules say.
+# The first messages are joined in a welcome message. Later, each token has its own messages.
 [route]
 receivers = ["ops", "desk"]
 group_by = ["token"]
@@ -112,16 +112,16 @@ group_interval = "1s"
     write_private(&path, &config).map_err(io_error("write the config of the demo"))
 }
 
-/// Writes a file that holds a secret, so that its owner alone can read it.
+/// Writes a file with a secret, readable only by its owner.
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    // One of a demo before may have been open to others.
+    // An existing file can have other permissions.
     file.set_permissions(Permissions::from_mode(0o600))?;
     file.write_all(text.as_bytes())
 }
 
-/// The tokens of the bundled data whose schedules it has, as a list of TOML; of the others it says nothing.
-fn covered() -> String {
+/// Returns a TOML list of the tokens with a schedule in the bundled data.
+fn scheduled_tokens() -> String {
     let list = service::bundled().flatten().find(|file| file.path == "tokens.json");
     let tokens: Vec<Value> = list.and_then(|file| serde_json::from_str(&file.text).ok()).unwrap_or_default();
     let covered = tokens.iter().filter(|token| token["coverage"] != "none").filter_map(|token| token["tokenId"].as_str());

@@ -1,4 +1,4 @@
-//! What the receivers of the demo got, as lines on the terminal.
+//! Prints the messages to the demo's receivers on the terminal.
 
 use std::{io::Write, time::Instant};
 
@@ -7,21 +7,22 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::terminal;
-use model::{format, text::is_hostile};
+use model::{phrase, text::is_hostile};
 
-/// Something to print.
 pub(super) enum DemoLine {
-    /// A message of the webhook.
     Webhook(Box<Value>),
-    /// A mail.
-    Mail { to: String, subject: String, bytes: usize },
-    /// What the demo itself has to say.
+    Mail {
+        to: String,
+        subject: String,
+        bytes: usize,
+    },
+    /// Text of the demo itself.
     Text(String),
-    /// Nothing comes after this.
+    /// The end of the output.
     End,
 }
 
-/// What was printed.
+/// The numbers of printed messages.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PrintedCount {
     alerts: usize,
@@ -29,12 +30,12 @@ pub(super) struct PrintedCount {
 }
 
 impl PrintedCount {
-    pub fn words(self) -> String {
-        format!("{} came by webhook, {} by mail", format::count(self.alerts, "alert"), format::count(self.mails, "message"))
+    pub fn text(self) -> String {
+        format!("{} by webhook, {} by mail", phrase::count(self.alerts, "alert"), phrase::count(self.mails, "message"))
     }
 }
 
-/// Prints what comes until the end: whoever sends may live on.
+/// Prints lines until [`DemoLine::End`], because senders can outlive the demo.
 pub(super) async fn print_lines(mut lines: mpsc::UnboundedReceiver<DemoLine>, began: Instant) -> PrintedCount {
     let width = terminal::width().map(usize::from);
     let mut printed = PrintedCount::default();
@@ -53,39 +54,38 @@ pub(super) async fn print_lines(mut lines: mpsc::UnboundedReceiver<DemoLine>, be
                 rows.join("\n")
             }
         };
-        // Nobody reads: nothing to do.
+        // Ignore a closed standard output.
         let _written = writeln!(anstream::stdout(), "{text}");
     }
     printed
 }
 
-/// Columns in front of the text of a row.
+/// The width of the columns before the text, in characters.
 const INDENT: usize = 18;
 
-/// When, what it is, what it says; aside, on the same line if there is room, what made it.
+/// Formats a row: time, kind, text, and `aside` on the same line if it fits.
 fn row(began: Instant, word: &str, color: AnsiColor, text: &str, aside: &str, width: Option<usize>) -> String {
     let dim = Style::new().dimmed();
     let fits = width.is_none_or(|width| INDENT + text.chars().count() + 3 + aside.chars().count() <= width);
     let gap = if fits { "   ".to_owned() } else { format!("\n{:INDENT$}", "") };
     let word = format!("{word:<8}");
-    format!("{:>6}  {}  {text}{gap}{dim}{aside}{dim:#}", stamp(began), painted(&word, color))
+    format!("{:>6}  {}  {text}{gap}{dim}{aside}{dim:#}", stamp(began), colored(&word, color))
 }
 
 fn stamp(began: Instant) -> String {
     format!("{:.1}s", began.elapsed().as_secs_f64())
 }
 
-pub(super) fn painted(text: &str, color: AnsiColor) -> String {
+pub(super) fn colored(text: &str, color: AnsiColor) -> String {
     let style = Style::new().fg_color(Some(color.into())).bold();
     format!("{style}{text}{style:#}")
 }
 
-/// Text from outside, without anything that moves the cursor or turns the direction of writing.
 fn printable(text: &str) -> String {
     text.chars().filter(|c| !is_hostile(*c)).take(300).collect()
 }
 
-/// A message of the webhook: a row for each alert in it.
+/// Formats a webhook message with a row for each alert.
 fn rows_of(body: &Value, began: Instant, width: Option<usize>) -> Vec<String> {
     let kind = body.get("type").and_then(Value::as_str).unwrap_or_default();
     let alerts = body.pointer("/data/alerts").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -95,7 +95,7 @@ fn rows_of(body: &Value, began: Instant, width: Option<usize>) -> Vec<String> {
             let of = |path: &str| printable(alert.pointer(path).and_then(Value::as_str).unwrap_or_default());
             let severity = of("/labels/severity");
             let (word, color) = match (kind, severity.as_str()) {
-                ("alert.resolved", _) => ("ended", AnsiColor::Green),
+                ("alert.resolved", _) => ("resolved", AnsiColor::Green),
                 (_, "critical") => ("critical", AnsiColor::Red),
                 (_, "warning") => ("warning", AnsiColor::Yellow),
                 (_, "") => ("alert", AnsiColor::Cyan),

@@ -1,4 +1,4 @@
-//! The receivers of the demo: a webhook and a mail server, which take everything and hand it on to be printed.
+//! The receivers of the demo: a webhook and a mail server that accept everything and pass it on to be printed.
 
 use std::{io, net::SocketAddr};
 
@@ -10,14 +10,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::{DemoError, bind, io_error, printing::DemoLine};
 
-/// Longest mail that is taken, bytes.
+/// The maximum size of a mail, in bytes.
 const MAX_MAIL: u64 = 4 * 1024 * 1024;
-/// Longest line of a mail session, bytes.
+/// The maximum length of a line in a mail session, in bytes.
 const MAX_LINE: u64 = 4096;
 
-/// A webhook that takes every message.
+/// Starts a webhook that accepts every message.
 pub(super) async fn webhook(print: mpsc::UnboundedSender<DemoLine>, ending: CancellationToken) -> Result<SocketAddr, DemoError> {
-    async fn take(State(print): State<mpsc::UnboundedSender<DemoLine>>, body: String) -> StatusCode {
+    async fn receive(State(print): State<mpsc::UnboundedSender<DemoLine>>, body: String) -> StatusCode {
         match serde_json::from_str(&body) {
             Ok(body) => {
                 print.send(DemoLine::Webhook(Box::new(body))).ok();
@@ -28,12 +28,12 @@ pub(super) async fn webhook(print: mpsc::UnboundedSender<DemoLine>, ending: Canc
     }
     let listener = bind("open the webhook receiver").await?;
     let address = listener.local_addr().map_err(io_error("open the webhook receiver"))?;
-    let router = Router::new().route("/hook", post(take)).with_state(print);
+    let router = Router::new().route("/hook", post(receive)).with_state(print);
     tokio::spawn(service::serve(listener, router, ending.cancelled_owned()));
     Ok(address)
 }
 
-/// A mail server that takes everything and shows the subject.
+/// Starts a mail server that accepts every mail.
 pub(super) async fn mail_server(
     print: mpsc::UnboundedSender<DemoLine>,
     ending: CancellationToken,
@@ -48,7 +48,7 @@ pub(super) async fn mail_server(
             };
             let print = print.clone();
             tokio::spawn(async move {
-                // A session that breaks off is the sender's to report.
+                // The sender reports an interrupted session.
                 let _ended = mail_session(stream, &print).await;
             });
         }
@@ -67,7 +67,7 @@ async fn mail_session(stream: TcpStream, print: &mpsc::UnboundedSender<DemoLine>
             return Ok(());
         }
         let upper = line.to_ascii_uppercase();
-        let answer: &[u8] = if upper.starts_with("DATA") {
+        let response: &[u8] = if upper.starts_with("DATA") {
             writing.write_all(b"354 go on\r\n").await?;
             let mail = read_mail(&mut reading).await?;
             let subject = subject_of(&mail);
@@ -84,7 +84,7 @@ async fn mail_session(stream: TcpStream, print: &mpsc::UnboundedSender<DemoLine>
         } else {
             b"250 ok\r\n"
         };
-        writing.write_all(answer).await?;
+        writing.write_all(response).await?;
     }
 }
 
@@ -103,7 +103,7 @@ async fn read_mail(reading: &mut BufReader<tokio::net::tcp::OwnedReadHalf>) -> i
     }
 }
 
-/// The subject as a mail program shows it: unfolded, encoded words decoded.
+/// Returns the unfolded and decoded subject.
 fn subject_of(mail: &str) -> String {
     use base64::Engine;
     let mut subject = String::new();
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_encoded_subject_is_shown_as_a_mail_program_shows_it() {
+    fn decodes_an_encoded_subject() {
         let mail = "From: a@b.example\r\nSubject: =?utf-8?b?QVJCOiAkMzM=?= =?utf-8?b?TSDCtyBzb29u?=\r\n plain\r\n\r\nbody";
         assert_eq!(subject_of(mail), "ARB: $33M · soon plain");
     }

@@ -4,14 +4,14 @@ use super::*;
 use daemon::config::{Environment, load};
 use model::diagnostic;
 
-/// A secret as it should lie on a disk.
+/// Writes a secret that only its owner can read.
 fn private(path: &Path) {
     fs::write(path, "k").unwrap();
     fs::set_permissions(path, PermissionsExt::from_mode(0o600)).unwrap();
 }
 
 #[test]
-fn what_it_writes_passes_the_check() {
+fn written_config_passes_check() {
     let directory = tempfile::tempdir().unwrap();
     let written = write_all(directory.path()).unwrap();
     assert_eq!(written.len(), 11);
@@ -22,7 +22,7 @@ fn what_it_writes_passes_the_check() {
 }
 
 #[test]
-fn each_file_names_a_schema_that_is_there() {
+fn each_file_names_an_existing_schema() {
     let directory = tempfile::tempdir().unwrap();
     let written = write_all(directory.path()).unwrap();
     let mut seen = 0;
@@ -38,11 +38,11 @@ fn each_file_names_a_schema_that_is_there() {
 }
 
 #[test]
-fn every_example_in_it_is_right_too() {
+fn commented_examples_pass_check() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("cliffwatch.toml");
     // A commented key is written `#key = …`, prose `# …`.
-    let text: String = CONFIG
+    let text: String = fill(TEMPLATE)
         .replace("@database@", "cliffwatch.db")
         .lines()
         .map(|line| match line.strip_prefix('#') {
@@ -57,10 +57,11 @@ fn every_example_in_it_is_right_too() {
     let loaded = load(Some(&path), &Environment::default());
     assert_eq!(diagnostic::render(&loaded.diagnostics, &loaded.sources, false), "");
     assert_eq!(loaded.config.unwrap().receivers.len(), 3);
+    insta::assert_snapshot!(fill(TEMPLATE));
 }
 
 #[test]
-fn each_has_a_token_of_its_own_that_nobody_else_can_read() {
+fn each_run_writes_a_new_private_token() {
     let token = || {
         let directory = tempfile::tempdir().unwrap();
         write_all(directory.path()).unwrap();
@@ -74,18 +75,18 @@ fn each_has_a_token_of_its_own_that_nobody_else_can_read() {
 }
 
 #[test]
-fn it_never_replaces_a_file() {
+fn existing_files_are_not_replaced() {
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join("rules")).unwrap();
     fs::write(directory.path().join("rules/changes.toml"), "mine").unwrap();
     let error = write_all(directory.path()).unwrap_err().to_string();
-    assert!(error.contains("changes.toml is there already"), "{error}");
+    assert!(error.contains("changes.toml already exists"), "{error}");
     assert_eq!(fs::read_to_string(directory.path().join("rules/changes.toml")).unwrap(), "mine");
     assert!(!directory.path().join("cliffwatch.toml").exists());
 }
 
 #[test]
-fn a_system_that_is_put_together_below_another_root_gets_the_config_of_a_system() {
+fn system_directory_below_another_root_gets_system_config() {
     let root = tempfile::tempdir().unwrap();
     let directory = root.path().join("etc/cliffwatch");
     write_all(&directory).unwrap();

@@ -1,7 +1,7 @@
 use super::*;
 use model::Clock;
 
-/// A folder with a config that watches some tokens, and how commands see it.
+/// Creates a folder with a config, and an invocation that uses it.
 fn desk() -> (tempfile::TempDir, Invocation) {
     let folder = tempfile::tempdir().expect("a folder");
     let config = "[watch]\ntokens = [\"*\"]\ngroups = { portfolio = [\"arbitrum\", \"aptos\"] }\n[store]\npath = \"none.db\"\n";
@@ -32,7 +32,7 @@ fn args(about: About) -> NewRuleArgs {
 }
 
 #[test]
-fn a_rule_is_written_with_its_test_and_nothing_is_replaced() {
+fn writes_rule_and_test_without_overwriting() {
     let (folder, invocation) = desk();
     let path = |name: &str| folder.path().join(name);
     for about in [About::Cliffs, About::Burns, About::Cliffs] {
@@ -45,34 +45,34 @@ fn a_rule_is_written_with_its_test_and_nothing_is_replaced() {
         assert!(path(&format!("rules/tests/{test}.toml")).exists(), "{test}");
     }
     let named = NewRuleArgs { name: Some("LargeBurn".to_owned()), ..args(About::Burns) };
-    let error = run(&NewCommand::Rule(named), &invocation).expect_err("there already");
-    assert!(error.to_string().contains("is there already"), "{error}");
+    let error = run(&NewCommand::Rule(named), &invocation).expect_err("exists");
+    assert!(error.to_string().contains("already exists"), "{error}");
     assert_eq!(fs::read_to_string(path("rules/mine.toml")).expect("read"), text, "nothing was written");
 }
 
 #[test]
-fn a_dry_run_writes_nothing() {
+fn dry_run_writes_nothing() {
     let (folder, invocation) = desk();
     run(&NewCommand::Rule(NewRuleArgs { dry_run: true, ..args(About::Pressure) }), &invocation).expect("shown");
     assert!(!folder.path().join("rules").exists());
 }
 
 #[test]
-fn a_group_that_is_not_there_is_told() {
+fn unknown_group_is_reported() {
     let (_folder, invocation) = desk();
     let wrong = NewRuleArgs { tokens: vec!["@book".to_owned()], ..args(About::Cliffs) };
     let error = run(&NewCommand::Rule(wrong), &invocation).expect_err("no such group");
-    assert_eq!(error.to_string(), "there is no group @book: there are @portfolio");
+    assert_eq!(error.to_string(), "unknown group @book: expected one of @portfolio");
 }
 
 #[test]
-fn the_last_year_of_the_bundled_data_is_shown() {
+fn replays_the_bundled_data_over_the_last_year() {
     let (_folder, invocation) = desk();
     let (config, _) = invocation.load().expect("a config");
     let request = RuleRequest { tokens: Vec::new(), ..request(&args(About::Cliffs), &config, &[]).expect("a request") };
-    let made = made::made(&request, "../mine.toml");
+    let made = generate::generate(&request, "../mine.toml");
     let file = SourceText { file: "mine.toml".into(), text: made.rule };
     let around = rules::Surroundings { receivers: &[], groups: &config.watch.groups, now: invocation.clock.now() };
     let shown = sent_last_year(&rules::load(&[file], &around).set, &config, &invocation).expect("played");
-    assert!(shown.contains("Over the bundled data") && shown.contains("CliffAhead ("), "{shown}");
+    assert!(shown.contains("with the bundled data") && shown.contains("CliffAhead ("), "{shown}");
 }

@@ -5,12 +5,12 @@ async fn planned(text: &str, tokens: Option<u64>) -> String {
     let loaded = load_text(None, text, &Environment::default());
     let config = loaded.config.expect("a valid config");
     let now = model::wire::parse_timestamp("2026-11-21T12:00:00Z").expect("a timestamp");
-    let (month, credit) = lay_out(&config, &RuleSet::default(), None, tokens, now).await.expect("a plan");
+    let (month, credit) = simulate_month(&config, &RuleSet::default(), None, tokens, now).await.expect("a plan");
     format!("{}\n{}", listing(&month).table(Some(80)), sentences(&month, &credit, &config.budget))
 }
 
 #[tokio::test]
-async fn the_month_is_told_in_a_table_and_in_plain_sentences() {
+async fn describes_the_month() {
     let few = "[watch]\ntokens = [\"arbitrum\", \"aptos\"]\n";
     let mut golden = planned(&format!("{few}[budget]\nmonthly_credits = 2000\n"), None).await;
     for (text, tokens) in [
@@ -24,10 +24,4 @@ async fn the_month_is_told_in_a_table_and_in_plain_sentences() {
         golden.push_str(&planned(&text, tokens).await);
     }
     insta::assert_snapshot!(golden);
-}
-
-#[test]
-fn numbers_are_written_as_people_read_them() {
-    assert_eq!([0, 999, 1_000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
-    assert_eq!([0.001, 0.5, 6.0, 47.9, 60.0].map(hours_in_words), ["3.6 s", "30 min", "6 h", "47.9 h", "2.5 days"]);
 }

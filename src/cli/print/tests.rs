@@ -11,7 +11,7 @@ fn listing() -> Listing<'static, Row> {
 }
 
 #[test]
-fn a_spreadsheet_gets_no_formula() {
+fn csv_contains_no_formulas() {
     assert_eq!(listing().csv(), "symbol,cliffValue\r\nARB,-1.5\r\n\"'=HYPERLINK(\"\"x\"\")\\u{1b}[31m \\u{202e}\",\r\n");
     for cell in ["=1+1", "+1+1", "-1+1", "@SUM(A1)", " =1", "＝1"] {
         assert!(csv_cell(cell).trim_start_matches('"').starts_with('\''), "{cell}");
@@ -20,7 +20,7 @@ fn a_spreadsheet_gets_no_formula() {
 }
 
 #[test]
-fn a_terminal_gets_no_control_code() {
+fn output_contains_no_control_characters() {
     for page in
         [listing().table(None), listing().table(Some(80)), listing().table(Some(40)), json(&["\u{202e}\u{9b}\u{e0001}"]).unwrap()]
     {
@@ -29,14 +29,14 @@ fn a_terminal_gets_no_control_code() {
 }
 
 #[test]
-fn escaped_json_is_the_same_json() {
+fn escaped_json_has_the_same_value() {
     let text = "a\u{202e}\u{9b}\u{e0001}é\n";
     let read: Vec<String> = serde_json::from_str(&json(&[text]).unwrap()).unwrap();
     assert_eq!(read, [text]);
 }
 
 #[test]
-fn a_narrow_terminal_gets_blocks() {
+fn narrow_terminal_gets_blocks() {
     let page = listing().table(Some(40));
     assert_eq!(page, "Token: ARB\nValue: $-1.5\n\nToken: =HYPERLINK(\"x\")\\u{1b}[31m \\u{202e}\n\n");
 }

@@ -1,12 +1,12 @@
 use super::*;
-use engine::plan::month::looks::TokenLooks;
+use engine::plan::month::polls::TokenPolls;
 use model::{
     AlertState, CreditState, DeliveryState, Endpoint, EndpointStat, Findings, NotificationOverview, OptOut, OptOutSource,
     ReceiverCounts, Resource, SilenceRequest, StoreCounts, SuppressedCount, config, read_matchers, wire,
 };
 
 #[test]
-fn the_status_tells_source_credits_and_outbox() {
+fn describes_source_credits_and_outbox() {
     let time = |text| wire::parse_timestamp(text).unwrap();
     let now = time("2026-03-09T12:00:00Z");
     let stat = EndpointStat {
@@ -17,10 +17,10 @@ fn the_status_tells_source_credits_and_outbox() {
         last_success: Some(time("2026-03-09T10:30:00Z")),
         last_try: Some(now),
         last_error: Some((now, "HTTP 404 for /v5/unlock/events/x".to_owned())),
-        oddities: 3,
-        looks: 310,
+        parse_warnings: 3,
+        polls: 310,
         credits: 420,
-        findings: Findings { by_mark: 4, by_upcoming: 1, untold: 2, idle_marks: 3, ..Findings::default() },
+        findings: Findings { by_mark: 4, by_upcoming: 1, unreported: 2, idle_marks: 3, ..Findings::default() },
     };
     let outbox = ReceiverCounts {
         receiver: "ops".into(),
@@ -65,7 +65,7 @@ fn the_status_tells_source_credits_and_outbox() {
         digests: vec![("digest/desk".to_owned(), time("2026-03-09T07:00:00Z"))],
         ..NotificationOverview::default()
     };
-    let looks = |(token, looks): (&str, u32)| TokenLooks { token: token.into(), looks };
+    let polls = |(token, polls): (&str, u32)| TokenPolls { token: token.into(), polls };
     let credit = CreditState { used: Some(120), limit: Some(1000), reset_at: Some(time("2026-04-01")), ..CreditState::default() };
     let status = StatusView::of(StatusParts {
         now,
@@ -76,8 +76,8 @@ fn the_status_tells_source_credits_and_outbox() {
             since: time("2026-03-01"),
             noticed_hours_mean: Some(5.3),
             noticed_hours_worst: Some(71.0),
-            most_read: [("arbitrum", 31), ("aptos", 30)].map(looks).to_vec(),
-            least_read: [("sui", 2)].map(looks).to_vec(),
+            most_read: [("arbitrum", 31), ("aptos", 30)].map(polls).to_vec(),
+            least_read: [("sui", 2)].map(polls).to_vec(),
         }),
         incidents: &[],
         receivers: vec!["desk".to_owned(), "ops".to_owned()],

@@ -1,61 +1,46 @@
-//! Builds the app from a config that was checked.
+//! Builds the app from a checked config.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 
-use super::{App, AppError, DeadMansSwitch, Drive, FilesAtWork, SelfAlerts, standby};
+use super::{ActiveFiles, App, AppError, DeadMansSwitch, Drive, SelfAlerts, standby};
 use crate::cycle;
+use crate::database_url::database_of;
 use crate::dispatch::Dispatcher;
-use crate::kept_clock::KeptClock;
 use crate::ledger::Ledger;
 use crate::live::{Live, LiveConfig};
 use crate::metrics::Metrics;
 use crate::outbox::{Outbox, OutboxDeps, ReceiverSender};
-use crate::place::place_of;
 use crate::readiness::{Readiness, RuleLoad};
 use crate::reload::{self, GoodFiles};
-use crate::systemd;
+use crate::saved_clock::SavedClock;
 use model::config::{Config, DeliverySettings};
 use model::{BoxFuture, Clock, SourceText, Timestamp, text::error_chain};
 use rules::RuleSet;
 use source::{Client, Tuning};
 use store::{Access, Store};
 
-/// No step of bringing a database up to date takes longer than this.
-const LONGEST_STEP: Duration = Duration::from_secs(300);
-
-/// Tells how far a database of an older version is brought up to date: systemd at each hundredth, the log at each tenth.
-fn tell_packing(done: usize, of: usize) {
-    let parts = |done: usize, parts: usize| done * parts / of.max(1);
-    if done > 0 && parts(done, 100) == parts(done - 1, 100) {
-        return;
-    }
-    let percent = parts(done, 100);
-    systemd::starting(&format!("packing the schedules of the database, once: {percent} %"), LONGEST_STEP);
-    if percent % 10 == 0 {
-        tracing::info!(done, of, "packing the schedules of the database: {percent} %");
-    }
-}
-
 impl App {
-    /// Builds everything from a config that was checked. `base_dir` is where its relative paths begin.
-    /// Fails where something of it cannot be had. Rule files with errors do so only where no good rules are remembered from
-    /// before.
+    /// Builds the app from a checked config. Relative paths start from `base_dir`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a part cannot be built. Rule files with errors are fatal only if no valid rules are stored from before.
     pub fn open(config: Config, base_dir: &Path, clock: Clock, drive: Drive) -> BoxFuture<'_, Result<Self, AppError>> {
         Self::open_tuned(config, base_dir, clock, drive, Tuning::default(), None)
     }
 
-    /// As [`Self::open`] on a copy of the database, with the quota of the true one, so that both together keep within it.
+    /// Like [`Self::open`], but on a copy of the database, with the credits of the original, so that both together stay within
+    /// the quota.
     pub fn open_copy(config: Config, base_dir: &Path, clock: Clock, quota: Store) -> BoxFuture<'_, Result<Self, AppError>> {
-        Self::open_tuned(config, base_dir, clock, Drive::Crank, Tuning::default(), Some(quota))
+        Self::open_tuned(config, base_dir, clock, Drive::Manual, Tuning::default(), Some(quota))
     }
 
-    /// As both, with the waits of the client made short.
+    /// Like both, with the waits of the client shortened for tests.
     #[doc(hidden)]
     pub fn open_tuned(
         config: Config,
@@ -70,7 +55,7 @@ impl App {
             let now = resume_clock(&store, &clock).await?;
             let source = config.source.clone();
             let delivery = config.delivery.clone();
-            let switch = DeadMansSwitch::of(&config.http)?;
+            let switch = DeadMansSwitch::from_config(&config.http)?;
 
             let StartRules { config, rules, problem, files, load } = StartRules::read(config, base_dir, &store, now).await?;
             let metrics = Arc::new(Metrics::default());
@@ -93,11 +78,11 @@ impl App {
                 metrics,
                 clock: clock.clone(),
                 reevaluate: AtomicBool::new(true),
-                kept_clock: KeptClock::default(),
+                saved_clock: SavedClock::default(),
                 totals: Mutex::default(),
                 stopping: CancellationToken::new(),
-                turn: tokio::sync::Mutex::new(()),
-                reading: cycle::Reading::default(),
+                batch_lock: tokio::sync::Mutex::new(()),
+                progress: cycle::Progress::default(),
             });
             let app = Self {
                 alerts: SelfAlerts::new(deps.clone(), clock.clone(), readiness.clone()),
@@ -106,7 +91,7 @@ impl App {
                 clock,
                 base_dir: base_dir.to_owned(),
                 schedule: OnceLock::new(),
-                reach: OnceLock::new(),
+                mirror_scope: OnceLock::new(),
                 origin: None,
                 files: tokio::sync::Mutex::new(files),
                 switch,
@@ -119,36 +104,35 @@ impl App {
     }
 }
 
-/// Opens the database. A daemon waits for a server that is not there yet; whoever turns the crank takes the lease at once, or fails.
+/// Opens the database. A daemon waits for a server that is not reachable yet. A command takes the lease at once or fails.
 async fn open_store(config: &Config, clock: &Clock, drive: Drive) -> Result<Store, AppError> {
-    let place = place_of(&config.store)?;
+    let place = database_of(&config.store)?;
     let store = match drive {
-        Drive::Itself => standby::open_patiently(place, clock, tell_packing).await,
-        Drive::Crank => Store::open_telling(place, Access::Own, clock.now(), tell_packing).await,
+        Drive::Schedule => standby::open_when_reachable(place, clock).await,
+        Drive::Manual => Store::open_in(place, Access::Own, clock.now()).await,
     };
     let store = store.map_err(|source| AppError::Store { doing: "open the database", source })?;
-    if drive == Drive::Crank {
-        standby::take_at_once(&store).await?;
+    if drive == Drive::Manual {
+        standby::take_lease(&store).await?;
     }
     Ok(store)
 }
 
-/// How ready an app is that has just read its rules: those of the last good files go on where there is a `problem` with them.
-fn readiness(now: Timestamp, load: RuleLoad, files: &FilesAtWork, rules: usize, problem: Option<String>) -> Readiness {
+/// Returns the readiness after the first read of the rules. With a `problem`, the last valid rules are active.
+fn readiness(now: Timestamp, load: RuleLoad, files: &ActiveFiles, rules: usize, problem: Option<String>) -> Readiness {
     let readiness = Readiness::starting(now);
-    readiness.rules_read(load);
-    readiness.texts_at_work(files.good.texts.clone());
+    readiness.set_last_load(load);
+    readiness.set_texts(files.good.texts.clone());
     match problem {
-        None => readiness.rules_loaded(now, rules),
+        None => readiness.set_rules_loaded(now, rules),
         Some(problem) => {
-            tracing::error!("the rule files have errors: the rules of the last good files go on working\n{problem}");
-            readiness.reload_failed(now, problem);
+            tracing::error!("rule files have errors; keeping the last valid rules\n{problem}");
+            readiness.set_reload_failed(now, problem);
         }
     }
     readiness
 }
 
-/// Who delivers.
 fn outbox(
     store: &Store,
     live: &Arc<Live>,
@@ -161,51 +145,50 @@ fn outbox(
         store: Arc::new(store.clone()),
         dispatcher: Some(Arc::new(Dispatcher::new(store.clone(), live.clone()))),
         sender: Arc::new(ReceiverSender { receivers, store: store.clone() }),
-        announce: Arc::new(super::self_alerts::OutboxAnnouncer { live: live.clone() }),
+        live: live.clone(),
         metrics: Some(metrics.clone()),
         clock: clock.clone(),
         delivery,
     };
     match drive {
-        // Of several instances only the active one delivers: see `standby`.
-        Drive::Itself if store.is_shared() => Outbox::waiting(deps),
-        Drive::Itself => Outbox::start(deps),
-        Drive::Crank => Outbox::idle(deps),
+        // If instances share the database, only the active one delivers: see `standby`.
+        Drive::Schedule if store.is_shared() => Outbox::waiting(deps),
+        Drive::Schedule => Outbox::start(deps),
+        Drive::Manual => Outbox::idle(deps),
     }
 }
 
-/// Has the clock go on from the time that was last borne out. Gives the time now.
+/// Resumes the clock from the last confirmed time, and returns the current time.
 pub(super) async fn resume_clock(store: &Store, clock: &Clock) -> Result<Timestamp, AppError> {
-    let kept = store.kept_clock().await.map_err(|source| AppError::Store { doing: "read the time that was kept", source })?;
-    if let Some(kept) = kept {
-        clock.resume(&kept);
+    let saved = store.saved_clock().await.map_err(|source| AppError::Store { doing: "read the saved time", source })?;
+    if let Some(saved) = saved {
+        clock.resume(&saved);
     }
     Ok(clock.now())
 }
 
-/// The rules to begin with.
+/// The rules at the start of the daemon.
 struct StartRules {
     config: Config,
     rules: RuleSet,
-    /// What is wrong with the files, where the rules are those of the last good ones.
+    /// The errors in the files. `None` if the files are valid; otherwise `rules` are the last valid ones.
     problem: Option<String>,
-    files: FilesAtWork,
-    /// The files as they are.
+    files: ActiveFiles,
+    /// The result of reading the files, valid or not.
     load: RuleLoad,
 }
 
 impl StartRules {
-    /// The rules of the files; where those have errors, the rules of the last good files, with the problem.
+    /// Reads the rule files, or falls back to the last valid ones if the files have errors.
     async fn read(config: Config, base_dir: &Path, store: &Store, now: Timestamp) -> Result<Self, AppError> {
-        let remembered =
-            store.good_rules().await.map_err(|source| AppError::Store { doing: "read the last good rules", source })?;
-        let mut good = remembered.map(|json| good_files(&json, &config)).unwrap_or_default();
+        let stored = store.good_rules().await.map_err(|source| AppError::Store { doing: "read the last valid rules", source })?;
+        let mut good = stored.map(|json| good_files(&json, &config)).unwrap_or_default();
         let base_dir = base_dir.to_owned();
         let reading = tokio::task::spawn_blocking(move || {
-            // Before they are read: what changes meanwhile is read again.
+            // Taken before reading, so that a change during the read triggers a reload.
             let fingerprint = reload::fingerprint(&config, None, &base_dir);
             let read = reload::read_files(&config, &mut good, &base_dir, now);
-            (config, FilesAtWork { fingerprint, good }, read)
+            (config, ActiveFiles { fingerprint, good }, read)
         });
         let (config, mut files, read) =
             reading.await.map_err(|error| AppError::Rules(format!("the files could not be read: {error}")))?;
@@ -229,20 +212,20 @@ impl StartRules {
     }
 }
 
-/// The rule files that were good when they were last read, with the patterns that named them; an older version kept no patterns.
+/// Parses the stored texts of the last valid rule files, with their patterns. Older versions stored no patterns.
 fn good_files(json: &str, config: &Config) -> GoodFiles {
     type Texts = Vec<(PathBuf, String)>;
-    let kept = serde_json::from_str::<(Vec<String>, Texts)>(json);
-    let (paths, texts) = kept.unwrap_or_else(|_| (config.rules.paths.clone(), serde_json::from_str(json).unwrap_or_default()));
+    let stored = serde_json::from_str::<(Vec<String>, Texts)>(json);
+    let (paths, texts) = stored.unwrap_or_else(|_| (config.rules.paths.clone(), serde_json::from_str(json).unwrap_or_default()));
     let texts = texts.into_iter().map(|(file, text)| SourceText { file, text }).collect();
     GoodFiles { paths, texts, ..GoodFiles::default() }
 }
 
-/// Keeps the texts of rules that are good, for a start at which the files are not.
+/// Stores the texts of valid rule files, for a later start with files that have errors.
 pub(crate) async fn remember_good_rules(store: &Store, good: &GoodFiles) {
     let pairs: Vec<(&PathBuf, &str)> = good.texts.iter().map(|source| (&source.file, source.text.as_str())).collect();
     let json = serde_json::to_string(&(&good.paths, pairs)).unwrap_or_default();
-    if let Err(error) = store.keep_good_rules(json).await {
-        tracing::warn!(error = error_chain(&error), "cannot remember the good rules for the next start");
+    if let Err(error) = store.save_good_rules(json).await {
+        tracing::warn!(error = error_chain(&error), "cannot store the valid rules for the next start");
     }
 }

@@ -1,7 +1,7 @@
-//! The dead man's switch: an address outside that raises the alarm once it is no longer pinged.
+//! The dead man's switch: an external URL that raises an alarm when the pings stop.
 //!
-//! It is pinged after a full loop that went well: polled, evaluated, committed, nothing left in the outbox, no incident open. What stops
-//! the daemon, or only a part of it, stops the pings too.
+//! It is pinged after a cycle in which everything worked: polled, evaluated, committed, no pending deliveries, and no open incident. A
+//! fault that stops the daemon, or only a part of it, stops the pings too.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -12,38 +12,37 @@ use super::AppError;
 use crate::{cycle, live};
 use model::{Timestamp, config, text::error_chain};
 
-/// It is pinged no more often than this.
-const PING_EVERY: TimeDelta = TimeDelta::seconds(30);
-/// How long after a cycle the outbox may take to be drained, if it is to be pinged for that cycle.
-const DRAIN_PATIENCE: Duration = Duration::from_secs(20);
-/// How often it is looked whether the outbox is drained.
-const DRAIN_POLL: Duration = Duration::from_millis(250);
+/// The minimum interval between pings.
+const PING_INTERVAL: TimeDelta = TimeDelta::seconds(30);
+/// The time that the outbox may take to drain after a cycle. If it takes longer, the ping of that cycle is skipped.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
+/// The interval between checks whether the outbox is drained.
+const DRAIN_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// What pings it.
+/// The client that pings the switch.
 pub(super) struct DeadMansSwitch {
     client: reqwest::Client,
     pinged_at: Mutex<Option<Timestamp>>,
 }
 
 impl DeadMansSwitch {
-    /// That of the config; none where it has none.
-    pub(super) fn of(config: &config::HttpSettings) -> Result<Option<Self>, AppError> {
+    /// Returns `None` if the config has no switch.
+    pub(super) fn from_config(config: &config::HttpSettings) -> Result<Option<Self>, AppError> {
         if config.dead_mans_switch.is_none() && config.dead_mans_switch_file.is_none() {
             return Ok(None);
         }
         source::install_crypto_provider();
-        // Bounded, and never redirected.
         let client =
             reqwest::Client::builder().timeout(Duration::from_secs(10)).redirect(reqwest::redirect::Policy::none()).build();
         let client = client.map_err(|error| AppError::Config(format!("http.dead_mans_switch: {error}")))?;
         Ok(Some(Self { client, pinged_at: Mutex::default() }))
     }
 
-    /// Pings it, where the loop that ended at `now` is done to its end.
+    /// Pings the switch if the work of the cycle that ended at `now` is complete.
     pub(super) async fn ping(&self, deps: &cycle::Deps, now: Timestamp) {
         {
             let mut pinged_at = self.pinged_at.lock().unwrap_or_else(PoisonError::into_inner);
-            if pinged_at.is_some_and(|at| now - at < PING_EVERY) {
+            if pinged_at.is_some_and(|at| now - at < PING_INTERVAL) {
                 return;
             }
             *pinged_at = Some(now);
@@ -53,19 +52,19 @@ impl DeadMansSwitch {
         }
         match live::resolve(deps.setup().config.http.switch()).await {
             Ok(Some(address)) => {
-                // The address is a secret: neither it nor an error that might hold it is logged.
-                let answer = self.client.get(address.expose()).send().await;
-                if !answer.is_ok_and(|answer| answer.status().is_success()) {
-                    tracing::warn!("the dead man's switch did not take the ping");
+                // The URL is a secret, so neither it nor an error that may contain it is logged.
+                let response = self.client.get(address.expose()).send().await;
+                if !response.is_ok_and(|response| response.status().is_success()) {
+                    tracing::warn!("the dead man's switch did not accept the ping");
                 }
             }
             Ok(None) => {}
-            Err(error) => tracing::warn!(error = error_chain(&error), "cannot read the address of the dead man's switch"),
+            Err(error) => tracing::warn!(error = error_chain(&error), "cannot read the URL of the dead man's switch"),
         }
     }
 }
 
-/// Whether everything that was decided before `since` is delivered, given up, or suppressed on purpose; it has a while to come so far.
+/// Waits until everything decided before `since` is delivered, dead, or suppressed. Returns `false` on timeout.
 async fn is_drained(deps: &cycle::Deps, since: Timestamp) -> bool {
     let drained = async {
         loop {
@@ -74,9 +73,9 @@ async fn is_drained(deps: &cycle::Deps, since: Timestamp) -> bool {
             if is_dispatched && pending.is_ok_and(|pending| pending.is_empty()) {
                 return;
             }
-            tokio::time::sleep(DRAIN_POLL).await;
+            tokio::time::sleep(DRAIN_CHECK_INTERVAL).await;
         }
     };
     deps.outbox.wake();
-    tokio::time::timeout(DRAIN_PATIENCE, drained).await.is_ok()
+    tokio::time::timeout(DRAIN_TIMEOUT, drained).await.is_ok()
 }

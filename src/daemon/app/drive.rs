@@ -1,4 +1,4 @@
-//! What moves the app: its schedule, or a hand that turns it; and what is said of each run.
+//! Runs single jobs and logs their results.
 
 use super::App;
 use crate::cycle::{CycleError, CycleReport, run_cycle};
@@ -7,16 +7,16 @@ use crate::schedule::Job;
 use crate::systemd;
 use model::{BoxFuture, Timestamp};
 
-/// Failures of a cycle that the log names each; the others are in the database.
+/// The maximum number of failed feeds that the log lists for a cycle. The database has all of them.
 const LOGGED_FAILURES: usize = 3;
 
-/// How the app moves.
+/// The trigger of jobs and deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drive {
-    /// By its schedule, with a worker for each receiver.
-    Itself,
-    /// Only when [`App::tick`] and [`App::deliver`] turn it.
-    Crank,
+    /// The schedule, with a worker for each receiver.
+    Schedule,
+    /// Calls of [`App::tick`] and [`App::deliver`] only.
+    Manual,
 }
 
 impl App {
@@ -38,14 +38,14 @@ impl App {
         self.deps.setup().slots.iter().map(|(job, _)| *job).collect()
     }
 
-    /// Runs a job for its slot and says what came of it: log, readiness, metrics. True where all of it went well.
+    /// Runs a job for its slot, and updates log, readiness, and alerts. Returns `true` if nothing failed.
     pub(super) async fn run_job(&self, job: Job, slot: Timestamp) -> bool {
         let now = self.clock.now();
         match run_cycle(&self.deps, job, slot, now).await {
             Ok(report) => {
-                self.readiness.cycle_ended(now, report.to_string());
+                self.readiness.set_last_cycle(now, report.to_string());
                 log(&report);
-                self.alerts.store_works().await;
+                self.alerts.store_recovered().await;
                 report.failed.is_empty()
             }
             Err(error) => {
@@ -71,7 +71,7 @@ fn log(report: &CycleReport) {
         tracing::info!(
             job,
             cycle,
-            asked = report.asked,
+            requested = report.requested,
             fresh = report.fresh,
             failed = report.failed.len(),
             changes = report.changes.len(),

@@ -1,5 +1,5 @@
-//! Maintenance: what is done beside the schedule. Gauges are read, what is old is pruned, the database is checked once, and the
-//! watchdog is fed for as long as schedule and cycles go on.
+//! Periodic maintenance: refreshes gauges, prunes old rows, checks the database once, and feeds the watchdog while schedule and cycles
+//! make progress.
 
 use std::sync::atomic::Ordering;
 use std::{sync::Arc, time::Duration};
@@ -17,24 +17,23 @@ use engine::self_monitor::{self, SourceState};
 use model::{DeliveryState, Pulse, Timestamp, digest, text::error_chain};
 use store::StoreError;
 
-/// How often the gauges are read from the database.
-const REFRESH: Duration = Duration::from_secs(10);
-/// How long the gauges of what is watched stand where nothing is new: they move with the time.
-const DOMAIN_REST: TimeDelta = TimeDelta::minutes(1);
-/// How often what is old is pruned.
-const PRUNE: TimeDelta = TimeDelta::hours(6);
-/// How late a slot may be taken before the ticker counts as standing still.
-const SLOT_PATIENCE: TimeDelta = TimeDelta::seconds(60);
-/// How long a batch may take to be compared, evaluated and committed before it counts as hung.
-const TURN_PATIENCE: Duration = Duration::from_secs(10);
+/// The interval between refreshes of the gauges.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
+/// The maximum age of the gauges of watched tokens if no data changes. They depend on the time as well.
+const DOMAIN_REFRESH_INTERVAL: TimeDelta = TimeDelta::minutes(1);
+const PRUNE_INTERVAL: TimeDelta = TimeDelta::hours(6);
+/// The delay of a slot after which the scheduler counts as stuck.
+const SLOT_TIMEOUT: TimeDelta = TimeDelta::seconds(60);
+/// The duration of a batch after which it counts as stuck.
+const BATCH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What was last seen of the clock.
+/// The state of the clock at the last check.
 #[derive(Debug, Default)]
 pub struct ClockWatch {
-    /// Whether it was last told that the clocks differ; none where nothing was said yet.
-    told: Option<bool>,
-    /// The time when nothing that had happened lay in the future.
-    mended_at: Option<Timestamp>,
+    /// Whether the last check found a difference to the source's clock. `None` before the first check.
+    is_ahead: Option<bool>,
+    /// The time of the last check that left no recorded time in the future.
+    repaired_at: Option<Timestamp>,
 }
 
 impl App {
@@ -54,19 +53,19 @@ impl App {
         let mut pruned_at: Option<Timestamp> = None;
         let (mut watch, mut domain) = (ClockWatch::default(), None);
         loop {
-            self.mind_clock(&mut watch).await;
+            self.check_clock(&mut watch).await;
             match self.refresh_gauges().await {
                 Ok(()) => {
-                    if self.moves(&schedule).await {
+                    if self.is_progressing(&schedule).await {
                         alive.mark();
                     }
                 }
                 Err(error) => tracing::error!(error = error_chain(&error), "cannot read the gauges"),
             }
             if let Err(error) = self.refresh_domain(&mut domain).await {
-                tracing::error!(error = error_chain(&error), "cannot read the gauges of what is watched");
+                tracing::error!(error = error_chain(&error), "cannot read the gauges of watched tokens");
             }
-            for progress in self.deps.reading.due(std::time::Instant::now()) {
+            for progress in self.deps.progress.due(std::time::Instant::now()) {
                 let sentence = progress.sentence();
                 tracing::info!("{sentence}");
                 systemd::status(&sentence);
@@ -77,77 +76,78 @@ impl App {
                 self.alerts.store_failed(&CycleError::Store { doing: "check the database", source }).await;
             }
             let now = self.clock.now();
-            // Not by a time that nobody has borne out yet: what is forgotten is gone.
-            if self.clock.state().is_settled && pruned_at.is_none_or(|at| now < at || now - at >= PRUNE) {
+            // Pruning cannot be undone, so it waits until the time is confirmed.
+            if self.clock.state().is_settled && pruned_at.is_none_or(|at| now < at || now - at >= PRUNE_INTERVAL) {
                 pruned_at = Some(now);
                 self.prune(now).await;
             }
             tokio::select! {
-                () = tokio::time::sleep(REFRESH) => {}
+                () = tokio::time::sleep(REFRESH_INTERVAL) => {}
                 () = ending.cancelled() => break,
             }
         }
         watchdog.abort();
     }
 
-    /// Tells of a clock that is wrong, and mends what was written by one: once the time has been borne out, and whenever it goes back.
+    /// Alerts about a wrong clock, and repairs times in the future that it recorded: once the time is confirmed, and whenever it was
+    /// set back.
     #[doc(hidden)]
-    pub async fn mind_clock(&self, watch: &mut ClockWatch) {
+    pub async fn check_clock(&self, watch: &mut ClockWatch) {
         let (now, state) = (self.clock.now(), self.clock.state());
         if !state.is_settled {
             return;
         }
-        if watch.told != Some(state.ahead.is_some()) {
-            watch.told = Some(state.ahead.is_some());
-            self.alerts.clock_is(state).await;
+        if watch.is_ahead != Some(state.ahead.is_some()) {
+            watch.is_ahead = Some(state.ahead.is_some());
+            self.alerts.clock_checked(state).await;
         }
-        if watch.mended_at.is_none_or(|at| now < at) {
-            match self.deps.store.pull_back(now).await {
+        if watch.repaired_at.is_none_or(|at| now < at) {
+            match self.deps.store.repair_future_times(now).await {
                 Ok(0) => {}
                 Ok(rows) => {
-                    tracing::warn!(rows, "times that lay in the future were pulled back to now: the clock had been ahead");
+                    tracing::warn!(rows, "recorded times in the future were set to now: the clock had been ahead");
                     self.deps.reevaluate.store(true, Ordering::SeqCst);
                     self.deps.outbox.wake();
                 }
                 Err(error) => {
-                    tracing::error!(error = error_chain(&error), "cannot mend times that lie in the future");
+                    tracing::error!(error = error_chain(&error), "cannot repair recorded times in the future");
                     return;
                 }
             }
         }
-        watch.mended_at = Some(now);
-        self.deps.kept_clock.keep(&self.clock, &self.deps.store).await;
+        watch.repaired_at = Some(now);
+        self.deps.saved_clock.save(&self.clock, &self.deps.store).await;
     }
 
     async fn prune(&self, now: Timestamp) {
         let live = self.deps.setup();
         let store = &live.config.store;
         if let Err(error) = self.deps.store.prune(now, store.retention.0, store.poll_log_retention.0).await {
-            tracing::error!(error = error_chain(&error), "cannot clear away what is old");
+            tracing::error!(error = error_chain(&error), "cannot prune old rows");
         }
     }
 
-    /// Whether schedule and cycles go on: no slot was passed over, and the batch in hand makes room for the next.
-    async fn moves(&self, schedule: &Scheduler) -> bool {
-        if let Some((job, slot)) = schedule.overdue(SLOT_PATIENCE) {
-            tracing::error!(job = job.as_str(), %slot, "the ticker passed a slot over: the watchdog is not fed");
+    /// Returns `true` if no slot is overdue and the current batch ends in time.
+    async fn is_progressing(&self, schedule: &Scheduler) -> bool {
+        if let Some((job, slot)) = schedule.overdue(SLOT_TIMEOUT) {
+            tracing::error!(job = job.as_str(), %slot, "the scheduler missed a slot; the watchdog is not fed");
             return false;
         }
-        let has_turn = tokio::time::timeout(TURN_PATIENCE, self.deps.turn.lock()).await.is_ok();
-        if !has_turn {
-            tracing::error!("a batch has been under way for too long: the watchdog is not fed");
+        let is_free = tokio::time::timeout(BATCH_TIMEOUT, self.deps.batch_lock.lock()).await.is_ok();
+        if !is_free {
+            tracing::error!("a batch takes too long; the watchdog is not fed");
         }
-        has_turn
+        is_free
     }
 
-    /// Reads what is watched for the metrics, where anything is new or the time has moved on.
+    /// Refreshes the gauges of watched tokens if data changed or the last refresh is too old.
     async fn refresh_domain(&self, seen: &mut Option<(Pulse, Timestamp)>) -> Result<(), StoreError> {
         let (now, store) = (self.clock.now(), &self.deps.store);
         let pulse = store.pulse().await?;
-        if seen.as_ref().is_some_and(|(last, at)| *last == pulse && (now - *at).abs() < DOMAIN_REST) {
+        if seen.as_ref().is_some_and(|(last, at)| *last == pulse && (now - *at).abs() < DOMAIN_REFRESH_INTERVAL) {
             return Ok(());
         }
-        let until = now.checked_add_signed(metrics::FARTHEST).unwrap_or(now);
+        let until = now.checked_add_signed(metrics::MAX_WINDOW).unwrap_or(now);
         let gauges = store.domain_gauges(now, until).await?;
         self.deps.metrics.set_domain(&gauges, &self.deps.setup().watch, now);
         *seen = Some((pulse, now));
@@ -163,7 +163,7 @@ impl App {
         let gauges = store.gauges().await?;
         let credit = store.credit().await?;
         let open = store.source_alerts().await?;
-        let notifications = store.notification_overview(now, now - digest::DAY).await?;
+        let notifications = store.notification_overview(now, now - digest::SUPPRESSED_WINDOW).await?;
         metrics.set_notifications(&notifications, now);
         let levels: Vec<OutboxLevel> = gauges
             .outbox
@@ -187,7 +187,7 @@ impl App {
         let state = SourceState::of(&open, !gauges.last_success.is_empty());
         metrics.set_source_state(state, open.iter().any(|alert| self_monitor::is_source_down(&alert.subject)));
         metrics.set_incidents(&open);
-        self.readiness.source_is(state);
+        self.readiness.set_source(state);
         for (endpoint, at) in gauges.last_success {
             metrics.set_last_success(endpoint, at);
         }

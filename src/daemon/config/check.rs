@@ -1,4 +1,4 @@
-//! Every key and value of a config, held against the table of keys: all problems at once, each at its place, no secret in any.
+//! Checks every key and value of a config against the declared keys. Reports all problems at once, each with its location, and no secret.
 
 mod receivers;
 mod routes;
@@ -8,55 +8,62 @@ mod values;
 
 use std::{ops::Range, path::Path};
 
-use super::keys::{self, ConfigKey};
-use super::tree::{ConfigEntry, ConfigNode, ConfigValue, ValuePlace};
-use model::{Diagnostic, closest};
+use super::keys;
+use super::tree::{ConfigEntry, ConfigNode, ConfigValue, Location};
+use model::{Diagnostic, DiagnosticLevel, closest, config::ConfigKey};
 
-/// Receivers, routes below routes, groups: more than this is a mistake, or an attack.
+/// The maximum number of receivers, groups, or items of any list.
 const MAX_ITEMS: usize = 10_000;
 
-/// Gathers what is wrong.
+/// Collects the problems of a config.
 pub(super) struct ConfigCheck<'a> {
-    /// The file that the tree was read from.
     pub file: &'a Path,
-    /// Its text, for pointing inside a value.
+    /// The text of the file, to locate a part of a value.
     pub text: &'a str,
-    /// Where systemd put credentials, if it did.
+    /// The directory of the systemd credentials.
     pub credentials: Option<&'a Path>,
+    /// Whether the text has no syntax errors. If it has one, keys that seem to be missing may come after it.
+    pub is_complete: bool,
     pub problems: Vec<Diagnostic>,
 }
 
-/// The name that problems of the environment are filed under.
+/// The file name in problems of environment variables.
 pub(super) const ENVIRONMENT: &str = "environment";
 
 impl ConfigCheck<'_> {
-    /// Files an error at `place`.
-    pub fn error(&mut self, place: &ValuePlace, message: impl Into<String>) -> &mut Diagnostic {
-        self.file_problem(Diagnostic::error, place, message.into())
+    pub fn error(&mut self, location: &Location, message: impl Into<String>) -> &mut Diagnostic {
+        self.add_problem(Diagnostic::error, location, message.into())
     }
 
-    /// Files a warning at `place`.
-    pub fn warning(&mut self, place: &ValuePlace, message: impl Into<String>) -> &mut Diagnostic {
-        self.file_problem(Diagnostic::warning, place, message.into())
+    pub fn warning(&mut self, location: &Location, message: impl Into<String>) -> &mut Diagnostic {
+        self.add_problem(Diagnostic::warning, location, message.into())
     }
 
-    fn file_problem(
+    /// Reports that a key is missing, unless it may come after a syntax error.
+    fn missing_key(&mut self, severity: DiagnosticLevel, table: &ConfigNode, message: String, help: String) {
+        if self.is_complete {
+            let make = if severity == DiagnosticLevel::Error { Diagnostic::error } else { Diagnostic::warning };
+            self.add_problem(make, &table.location, message).help = Some(help);
+        }
+    }
+
+    fn add_problem(
         &mut self,
         make: fn(std::path::PathBuf, Option<Range<usize>>, String) -> Diagnostic,
-        place: &ValuePlace,
+        location: &Location,
         message: String,
     ) -> &mut Diagnostic {
-        let problem = match place {
-            ValuePlace::File(span) => make(self.file.to_owned(), Some(span.clone()), message),
-            ValuePlace::Variable(name) if name.is_empty() => make(ENVIRONMENT.into(), None, message),
-            ValuePlace::Variable(name) => make(ENVIRONMENT.into(), None, format!("{name}: {message}")),
+        let problem = match location {
+            Location::File(span) => make(self.file.to_owned(), Some(span.clone()), message),
+            Location::Variable(name) if name.is_empty() => make(ENVIRONMENT.into(), None, message),
+            Location::Variable(name) => make(ENVIRONMENT.into(), None, format!("{name}: {message}")),
         };
         self.problems.push(problem);
         let last = self.problems.len() - 1;
         &mut self.problems[last]
     }
 
-    /// The whole tree.
+    /// Checks the whole config.
     pub fn root(&mut self, root: &ConfigNode) {
         for entry in root.table() {
             match entry.key.as_str() {
@@ -91,7 +98,7 @@ impl ConfigCheck<'_> {
         if !is_table {
             let key = &entry.key;
             let double = matches!(entry.node.value, ConfigValue::List(_));
-            let problem = self.error(&entry.key_place, format!("`{key}` must be a table, not {}", entry.node.value.noun()));
+            let problem = self.error(&entry.key_location, format!("`{key}` must be a table, not {}", entry.node.value.noun()));
             problem.help = Some(if double {
                 format!("write one `[{key}]`, not `[[{key}]]`")
             } else {
@@ -105,27 +112,27 @@ impl ConfigCheck<'_> {
         let key = entry.key.as_str();
         let is_section = matches!(entry.node.value, ConfigValue::Table(_) | ConfigValue::List(_));
         let near = closest(key, keys::section_names());
-        let home = home_of(key, "");
-        let help = match (near, home) {
-            (_, Some(home)) if !is_section => format!("`{key}` belongs into {}", title_of(home)),
+        let owner = section_with(key, "");
+        let help = match (near, owner) {
+            (_, Some(owner)) if !is_section => format!("`{key}` belongs in {}", title_of(owner)),
             (Some(near), _) => format!("did you mean `{near}`?"),
-            (None, Some(home)) => format!("`{key}` belongs into {}", title_of(home)),
+            (None, Some(owner)) => format!("`{key}` belongs in {}", title_of(owner)),
             (None, None) => format!("the sections are {}", keys::section_names().collect::<Vec<_>>().join(", ")),
         };
         let noun = if is_section { "section" } else { "key" };
         let message = format!("unknown {noun} `{key}`");
-        // A variable of another program may share our prefix: without `__` it names no key, so it is only worth a hint.
-        let problem = match &entry.key_place {
-            ValuePlace::Variable(name) if !name.contains("__") => {
-                self.warning(&entry.key_place, format!("{message}: it has no effect"))
+        // Another program may use our prefix. A name without `__` cannot be a key, so a warning is enough.
+        let problem = match &entry.key_location {
+            Location::Variable(name) if !name.contains("__") => {
+                self.warning(&entry.key_location, format!("{message}: it has no effect"))
             }
-            _ => self.error(&entry.key_place, message),
+            _ => self.error(&entry.key_location, message),
         };
-        problem.help = Some(match (&entry.key_place, home) {
-            (ValuePlace::Variable(_), Some(home)) => {
-                format!("did you mean {}{}__{}?", super::tree::PREFIX, home.to_uppercase(), key.to_uppercase())
+        problem.help = Some(match (&entry.key_location, owner) {
+            (Location::Variable(_), Some(owner)) => {
+                format!("did you mean {}{}__{}?", super::tree::PREFIX, owner.to_uppercase(), key.to_uppercase())
             }
-            (ValuePlace::Variable(_), None) => format!("keys are written {}SECTION__KEY", super::tree::PREFIX),
+            (Location::Variable(_), None) => format!("a key is written as {}SECTION__KEY", super::tree::PREFIX),
             _ => help,
         });
     }
@@ -139,9 +146,10 @@ impl ConfigCheck<'_> {
         }
         for key in keys.iter().filter(|key| key.kind.is_secret()) {
             let file = format!("{}_file", key.name);
-            if let (Some(_), Some(twin)) = (node.get(key.name), node.get(&file)) {
-                let message = format!("both `{}` and `{file}` are given", key.name);
-                self.error(&twin.key_place, message).help = Some(format!("keep one; `{file}` can be changed without a restart"));
+            if let (Some(_), Some(entry)) = (node.get(key.name), node.get(&file)) {
+                let message = format!("`{}` and `{file}` are both set", key.name);
+                self.error(&entry.key_location, message).help =
+                    Some(format!("remove one; `{file}` can change without a restart"));
             }
         }
     }
@@ -149,17 +157,17 @@ impl ConfigCheck<'_> {
     fn unknown_key(&mut self, entry: &ConfigEntry, title: &str, keys: &'static [ConfigKey]) {
         let key = entry.key.as_str();
         let here = title.trim_matches(['[', ']']);
-        let help = match (closest(key, keys.iter().map(|key| key.name)), home_of(key, here)) {
-            (_, Some(home)) if keys::find(home, key).is_some() => format!("`{key}` belongs into {}", title_of(home)),
+        let help = match (closest(key, keys.iter().map(|key| key.name)), section_with(key, here)) {
+            (_, Some(owner)) if keys::find(owner, key).is_some() => format!("`{key}` belongs in {}", title_of(owner)),
             (Some(near), _) => format!("did you mean `{near}`?"),
             (None, _) => format!("its keys are {}", keys.iter().map(|key| key.name).collect::<Vec<_>>().join(", ")),
         };
-        self.error(&entry.key_place, format!("unknown key `{key}` in {title}")).help = Some(help);
+        self.error(&entry.key_location, format!("unknown key `{key}` in {title}")).help = Some(help);
     }
 }
 
-/// The section that has a key of this name, other than `here`.
-fn home_of(key: &str, here: &str) -> Option<&'static str> {
+/// The section other than `here` that has a key of this name.
+fn section_with(key: &str, here: &str) -> Option<&'static str> {
     keys::section_names().find(|section| *section != here && keys::find(section, key).is_some())
 }
 

@@ -1,17 +1,18 @@
-//! Takes secrets out of the text of a config before any line of it is kept for showing.
+//! Masks the secrets in the text of a config before any line is stored for display.
 //!
-//! Offsets stay as they are, so that carets still point right; what was hidden leaves neither its letters nor its length, since the
-//! rest of it becomes spaces.
+//! Offsets stay the same, so that carets remain correct. A masked value shows neither its characters nor its length.
 
 use std::ops::Range;
 
-use super::keys::{self, SECRET_WORDS, ValueKind};
-use super::tree::{ConfigEntry, ConfigNode, ConfigValue, ValuePlace};
+use super::keys::{self, SECRET_WORDS};
+use super::tree::{ConfigEntry, ConfigNode, ConfigValue, Location};
+use model::config::{ConfigKey, ValueKind};
 
-/// What stands for a hidden text; shorter ones take as much of it as fits.
+/// The replacement of a secret, cut to its length. Spaces fill the rest.
 const DOTS: &[u8] = b"***";
 
-/// `text` without its secrets. `is_broken` says that it could not be parsed whole, so that the tree alone proves nothing.
+/// Returns `text` with its secrets masked. If the text has syntax errors (`is_broken`), the tree may be incomplete, so lines are masked
+/// unless they are known to be harmless.
 pub(super) fn mask(text: &str, tree: &ConfigNode, is_broken: bool) -> String {
     let mut hidden: Vec<Range<usize>> = Vec::new();
     for entry in tree.table() {
@@ -30,7 +31,7 @@ pub(super) fn mask(text: &str, tree: &ConfigNode, is_broken: bool) -> String {
     blank(text, &hidden)
 }
 
-fn hide_in(node: &ConfigNode, keys: &[keys::ConfigKey], hidden: &mut Vec<Range<usize>>) {
+fn hide_in(node: &ConfigNode, keys: &[ConfigKey], hidden: &mut Vec<Range<usize>>) {
     for entry in node.table() {
         if !may_show(entry, keys) {
             hide_leaves(&entry.node, hidden);
@@ -51,14 +52,14 @@ fn hide_in_route(node: &ConfigNode, hidden: &mut Vec<Range<usize>>) {
     }
 }
 
-/// A value may be shown when its key is known and no secret, and an address when it holds no login.
-fn may_show(entry: &ConfigEntry, keys: &[keys::ConfigKey]) -> bool {
+/// Returns whether a value may be shown: its key is known and not a secret, and a URL contains no user name, password, or query.
+fn may_show(entry: &ConfigEntry, keys: &[ConfigKey]) -> bool {
     let Some(key) = keys.iter().find(|key| key.name == entry.key) else {
         return false;
     };
     match key.kind {
         kind if kind.is_secret() => false,
-        ValueKind::Url(_) | ValueKind::Smtp => entry.node.text().is_some_and(|text| !text.contains('@') && !text.contains('?')),
+        ValueKind::Url | ValueKind::Smtp => entry.node.text().is_some_and(|text| !text.contains('@') && !text.contains('?')),
         ValueKind::Groups => entry.node.table().iter().all(|group| matches!(group.node.value, ConfigValue::List(_))),
         _ => !matches!(entry.node.value, ConfigValue::Table(_)),
     }
@@ -69,15 +70,15 @@ fn hide_leaves(node: &ConfigNode, hidden: &mut Vec<Range<usize>>) {
         ConfigValue::Table(entries) => entries.iter().for_each(|entry| hide_leaves(&entry.node, hidden)),
         ConfigValue::List(items) => items.iter().for_each(|item| hide_leaves(item, hidden)),
         _ => {
-            if let ValuePlace::File(span) = &node.place {
+            if let Location::File(span) = &node.location {
                 hidden.push(span.clone());
             }
         }
     }
 }
 
-/// Hides by lines what no tree tells: old secrets in comments, and, in a broken text, everything but headers, comments and values of
-/// keys that are public wherever they stand.
+/// Masks what the tree does not contain: secrets in comments; and in a text with syntax errors, everything except headers, comments, and
+/// values of keys that are public in every table.
 fn hide_lines(text: &str, is_broken: bool, hidden: &mut Vec<Range<usize>>) {
     let mut start = 0;
     for line in text.split_inclusive('\n') {
@@ -98,7 +99,7 @@ fn hide_lines(text: &str, is_broken: bool, hidden: &mut Vec<Range<usize>>) {
     }
 }
 
-/// `[source]` or `[[receiver]]`, whole or broken, of words that no secret has.
+/// Returns whether a line is a table header of known names, even if a bracket is missing.
 fn is_header(line: &str) -> bool {
     line.starts_with('[')
         && line.trim_end_matches(|c: char| c == ']' || c.is_whitespace()).trim_start_matches('[').split('.').all(|word| {
@@ -107,7 +108,7 @@ fn is_header(line: &str) -> bool {
         })
 }
 
-/// From where in `line`, which holds a comment at `at`, something like `api_key = …` is to be hidden.
+/// Returns where the value of something like `api_key = …` starts in the comment at `at`. `None` if there is no such value.
 fn hide_comment(line: &str, at: usize) -> Option<usize> {
     let comment = line.get(at..)?.to_ascii_lowercase();
     let has_value = |end: usize| comment.get(end..).and_then(|rest| rest.find(['=', ':'])).map(|sign| at + end + sign + 1);
@@ -123,7 +124,7 @@ fn blank(text: &str, hidden: &[Range<usize>]) -> String {
     let mut bytes = text.as_bytes().to_vec();
     for range in hidden {
         let Some(part) = bytes.get_mut(range.clone()) else { continue };
-        // A value keeps the shape of its lines, since line numbers must stay true.
+        // Line breaks stay, so that line numbers remain correct.
         let mut written = 0;
         for byte in part {
             if *byte == b'\n' {
@@ -133,6 +134,6 @@ fn blank(text: &str, hidden: &[Range<usize>]) -> String {
             written += 1;
         }
     }
-    // Hidden ranges begin and end at characters, so this never replaces anything.
+    // Hidden ranges start and end at character boundaries, so this replaces nothing.
     String::from_utf8_lossy(&bytes).into_owned()
 }

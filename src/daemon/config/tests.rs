@@ -35,45 +35,26 @@ fn page(loaded: &Loaded) -> String {
 }
 
 #[test]
-fn the_defaults_alone_are_a_config() {
+fn defaults_are_a_valid_config() {
     let loaded = load_text(None, "", &Environment::default());
     assert_eq!(page(&loaded), "");
     let config = loaded.config.expect("a config");
     assert_eq!(config.delivery.retry.len(), 11);
     assert_eq!(config.source.max_body.0, 16 << 20);
     assert_eq!(config.store.path, Path::new("cliffwatch.db"));
+    let text: String = model::config::SECTIONS
+        .iter()
+        .map(|section| {
+            let defaults = section.keys.iter().filter_map(|key| Some((key.name, Config::default_of(section.name, key.name)?)));
+            let lines: String = defaults.map(|(key, value)| format!("{key} = {value}\n")).collect();
+            format!("[{}]\n{lines}", section.name)
+        })
+        .collect();
+    assert_eq!(page(&load_plain(&text)), "", "each default is a value that its key accepts");
 }
 
 #[test]
-fn the_table_of_keys_is_that_of_the_config() {
-    let names = |value: &serde_json::Value| -> Vec<String> {
-        let mut names: Vec<String> = value.as_object().expect("a table").keys().cloned().collect();
-        names.sort();
-        names
-    };
-    let known = |keys: &[keys::ConfigKey]| -> Vec<String> {
-        let mut names: Vec<String> = keys.iter().map(|key| key.name.to_owned()).collect();
-        names.sort();
-        names
-    };
-    let config = load_plain(RECEIVERS).config.expect("a config");
-    let json = serde_json::to_value(&config).expect("json");
-    for (section, keys) in keys::SECTIONS {
-        assert_eq!(names(&json[section]), known(keys), "[{section}]");
-    }
-    let mut of_receiver = names(&json["receiver"][0]);
-    let of_formats = format_keys().flat_map(|key| std::iter::once(key.name).chain(key.file));
-    of_receiver.extend(of_formats.map(str::to_owned));
-    of_receiver.sort();
-    assert_eq!(of_receiver, known(keys::receiver()));
-    assert_eq!(names(&json["route"]), known(keys::ROUTE));
-    let mut sections: Vec<&str> = keys::section_names().collect();
-    sections.sort_unstable();
-    assert_eq!(names(&json), sections);
-}
-
-#[test]
-fn environment_wins_over_file_and_file_over_defaults() {
+fn environment_overrides_file_and_file_overrides_defaults() {
     let text = "[source]\ntimeout = \"20s\"\npage_size = 50\n[watch]\ntokens = [\"aptos\"]\n";
     let variables = [
         ("CLIFFWATCH_SOURCE__PAGE_SIZE", "25"),
@@ -102,7 +83,7 @@ fn environment_wins_over_file_and_file_over_defaults() {
 }
 
 #[test]
-fn every_format_can_be_configured_with_what_it_needs_and_nothing_else() {
+fn each_format_accepts_its_own_keys() {
     let text = r#"
 [[receiver]]
 name = "chat"
@@ -141,37 +122,37 @@ receivers = ["chat", "pager", "push", "own"]
     assert_eq!(config.receivers[0].format_text("chat_id"), Some("-1001234567890"));
     assert_eq!(config.receivers[0].format_text("thread_id"), Some("7"));
     assert_eq!(config.receivers[1].format_text("routing_key_file"), Some("/etc/cliffwatch/pager-key"));
-    let told = page(&loaded);
-    assert!(!told.contains("error") && told.contains("pager-key is not there"), "{told}");
+    let shown = page(&loaded);
+    assert!(!shown.contains("error") && shown.contains("pager-key does not exist"), "{shown}");
     for secret in ["AAbbCC", "desk-7f3a", "tk_x"] {
-        assert!(!format!("{config:?}").contains(secret) && !told.contains(secret), "{secret}");
+        assert!(!format!("{config:?}").contains(secret) && !shown.contains(secret), "{secret}");
     }
 }
 
 #[test]
-fn a_template_in_a_file_is_tried_before_anything_runs() {
+fn template_file_is_checked_at_load() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = "[route]\nreceivers = [\"own\"]\n[[receiver]]\nname = \"own\"\ntype = \"webhook\"\nformat = \"template\"\n\
                 url = \"https://example.com/own\"\ntemplate_file = \"body.json\"\n";
     let load = || load_text(Some(&folder.path().join("cliffwatch.toml")), text, &Environment::default());
     assert!(load().config.is_none() && page(&load()).contains("cannot read"), "{}", page(&load()));
     std::fs::write(folder.path().join("body.json"), "{\n  \"text\": {{ titel }}\n}\n").expect("written");
-    let told = page(&load());
-    assert!(load().config.is_none() && told.contains("line 2 of the template") && told.contains(":8:"), "{told}");
+    let shown = page(&load());
+    assert!(load().config.is_none() && shown.contains("line 2 of the template") && shown.contains(":8:"), "{shown}");
     std::fs::write(folder.path().join("body.json"), "{\n  \"text\": {{ title }}\n}\n").expect("written");
     assert!(load().config.is_some(), "{}", page(&load()));
 }
 
-/// Every kind of typo, with what an operator is told. Read the golden as a page: each answer must name the place and the cure.
+/// Each kind of mistake with its report. Each report in the golden must name the location and a fix.
 #[test]
-fn a_typo_is_answered_with_its_place_and_the_likely_meaning() {
+fn mistakes_are_reported_with_location_and_suggestion() {
     let table: &[(&str, &str)] = &[
         ("a key", "[source]\nbase_urll = \"https://api.example.com\"\n"),
         ("a section", "[wacth]\ntokens = [\"*\"]\n"),
         ("a key in the wrong section", "[source]\nlisten = \"127.0.0.1:1\"\n"),
         ("a key at top level", "api_key_file = \"/run/key\"\n"),
         (
-            "what formats need and do not take",
+            "required and unknown keys of formats",
             "[route]\nreceivers = [\"a\"]\n\
              [[receiver]]\nname = \"a\"\ntype = \"webhook\"\nformat = \"telegram\"\nsecret = \"x\"\n\
              [[receiver]]\nname = \"b\"\ntype = \"webhook\"\nformat = \"slak\"\nurl = \"https://hooks.example.com/1\"\n\
@@ -183,24 +164,24 @@ fn a_typo_is_answered_with_its_place_and_the_likely_meaning() {
              template = '{\"a\": \"{{ title }}\"}'\n",
         ),
         ("a type", "[source]\ntimeout = 30\nconcurrency = \"4\"\npage_size = [100]\n"),
-        ("a span", "[source]\ntimeout = \"30 secnds\"\nconnect_timeout = \"0s\"\n"),
-        ("a share and a size", "[budget]\nreserve = \"110%\"\n[source]\nmax_body = \"16 megs\"\n"),
+        ("a duration", "[source]\ntimeout = \"30 secnds\"\nconnect_timeout = \"0s\"\n"),
+        ("a percentage and a size", "[budget]\nreserve = \"110%\"\n[source]\nmax_body = \"16 megs\"\n"),
         ("a version", "[source]\nburn = \"v3\"\nupcoming = \"5\"\nunlock_events = \"latest\"\n"),
-        ("a cron of five fields", "[schedule]\nburn = \"*/5 * * * *\"\n"),
+        ("a cron pattern with five fields", "[schedule]\nburn = \"*/5 * * * *\"\n"),
         ("a cron hour", "[schedule]\nburn = \"0 0 25 * * *\"\n"),
         ("a cron word", "[schedule]\nburn = \"0 0 0 * * FRY\"\nbuyback = \"of\"\n"),
-        ("a cron that never comes", "[schedule]\nburn = \"0 0 9 31 2 *\"\n"),
-        ("a cron that is false", "[schedule]\nburn = false\n"),
-        ("two emissions", "[schedule]\ndaily_emission = \"0 0 3 * * *\"\nweekly_emission = \"0 0 4 * * 1\"\n"),
-        ("patterns without a list", "[watch]\ntokens = [\"aptos\", \"arb*\"]\n[schedule]\ntoken_list = \"off\"\n"),
+        ("a cron pattern that never matches", "[schedule]\nburn = \"0 0 9 31 2 *\"\n"),
+        ("a cron pattern that is false", "[schedule]\nburn = false\n"),
+        ("two emission endpoints", "[schedule]\ndaily_emission = \"0 0 3 * * *\"\nweekly_emission = \"0 0 4 * * 1\"\n"),
+        ("globs without the token list", "[watch]\ntokens = [\"aptos\", \"arb*\"]\n[schedule]\ntoken_list = \"off\"\n"),
         ("a zone", "[schedule]\ntimezone = \"Europe/Pariss\"\n"),
         ("a city", "[schedule]\ntimezone = \"new york\"\n"),
         ("plain http", "[source]\nbase_url = \"http://api.example.com\"\nlegacy_base_url = \"api.example.com\"\n"),
         ("an address to listen on", "[http]\nlisten = \"9797\"\n"),
-        ("an open address", "[http]\nlisten = \"0.0.0.0:9797\"\n"),
+        ("an address beyond loopback", "[http]\nlisten = \"0.0.0.0:9797\"\n"),
         ("a log level", "[log]\nlevel = \"inof\"\nformat = \"jsn\"\n"),
         ("a group", "[watch]\ntokens = [\"@portfolio\", \"Aptos Labs\", \"a[\"]\ngroups = { \"my tokens\" = \"aptos\" }\n"),
-        ("a receiver without anything", "[[receiver]]\n"),
+        ("an empty receiver", "[[receiver]]\n"),
         ("a receiver type", "[[receiver]]\nname = \"ops\"\ntype = \"webhok\"\n"),
         (
             "a receiver's key",
@@ -239,7 +220,7 @@ fn a_typo_is_answered_with_its_place_and_the_likely_meaning() {
             "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://a.example\"\n[route]\nreceivers = [\"ops\"]\n[[inhibit_rules]]\nsource_matchers = [\"severity==critical\"]\nequal = [\"token\"]\n",
         ),
         (
-            "a route to nobody",
+            "a route without receivers",
             "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://a.example\"\n[route]\ngroup_by = [\"token\"]\n",
         ),
         (
@@ -249,7 +230,7 @@ fn a_typo_is_answered_with_its_place_and_the_likely_meaning() {
         ("a count", "[store]\nremoval_confirmations = 0\ntolerance = 2\n[budget]\nmonthly_credits = -1\n"),
         ("broken TOML", "[source]\ntimeout = \"30s\nburn = \"v3\"\n[watch\ntokens = [\n"),
         ("a key twice", "[source]\nburn = \"v1\"\nburn = \"v5\"\n"),
-        ("a file that is not there", "[source]\napi_key_file = \"/nowhere/api-key\"\n"),
+        ("a missing file", "[source]\napi_key_file = \"/nowhere/api-key\"\n"),
         ("a secret in a shell variable", "[source]\napi_key = \"${KEY}\"\n"),
         ("a secret twice", "[source]\napi_key = \"x\"\napi_key_file = \"/dev/null\"\n"),
     ];
@@ -263,7 +244,7 @@ fn a_typo_is_answered_with_its_place_and_the_likely_meaning() {
 }
 
 #[test]
-fn the_environment_is_held_to_the_same_table() {
+fn environment_is_checked_like_the_file() {
     let variables = [
         ("CLIFFWATCH_SOURCE__TIMEOT", "30s"),
         ("CLIFFWATCH_SOURCE__TIMEOUT", "thirty"),
@@ -278,27 +259,27 @@ fn the_environment_is_held_to_the_same_table() {
 }
 
 #[test]
-fn a_program_is_named_in_the_file_alone() {
+fn programs_are_allowed_in_the_file_only() {
     let exec = "[{ name = \"ops\", type = \"exec\", command = \"/usr/bin/true\" }]";
     let loaded = load_text(None, "[route]\nreceivers = [\"ops\"]\n", &environment(&[("CLIFFWATCH_RECEIVER", exec)]));
-    assert!(loaded.has_errors() && page(&loaded).contains("never in the environment"), "{}", page(&loaded));
+    assert!(loaded.has_errors() && page(&loaded).contains("not allowed in the environment"), "{}", page(&loaded));
     let text = format!("receiver = {exec}\n[route]\nreceivers = [\"ops\"]\n");
     let loaded = load_plain(&text);
     assert_eq!(page(&loaded), "");
     let receiver = &loaded.config.expect("a config").receivers[0];
     assert_eq!((receiver.command.as_deref(), receiver.concurrency), (Some(Path::new("/usr/bin/true")), None));
-    // What such a program is told, so that it may call us.
-    let told = [
+    // Variables that are set for such a program, which may call `cliffwatch`.
+    let variables = [
         ("CLIFFWATCH_WEBHOOK_ID", "msg_1"),
         ("CLIFFWATCH_ATTEMPT", "1"),
         ("CLIFFWATCH_STATUS", "firing"),
         ("CLIFFWATCH_SEVERITY", ""),
     ];
-    assert_eq!(page(&load_text(None, "", &environment(&told))), "");
+    assert_eq!(page(&load_text(None, "", &environment(&variables))), "");
 }
 
 #[test]
-fn all_problems_are_told_at_once() {
+fn all_problems_are_reported_at_once() {
     let text = "[source]\nburn = \"v3\"\n[schedule]\nburn = \"x\"\n[http]\nlisten = \"x\"\n[[receiver]]\nname = 3\n[nope]\n";
     let lines: Vec<usize> = load_plain(text)
         .diagnostics
@@ -312,7 +293,7 @@ fn all_problems_are_told_at_once() {
 }
 
 #[test]
-fn relative_paths_are_relative_to_the_config() {
+fn relative_paths_start_from_the_config_directory() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("cliffwatch.toml");
     std::fs::write(directory.path().join("key"), "k").unwrap();
@@ -326,20 +307,20 @@ fn relative_paths_are_relative_to_the_config() {
 }
 
 #[test]
-fn a_credential_stands_for_a_secret() {
+fn credential_replaces_secret_key() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("ops-url"), "https://example.com/x").unwrap();
     let text = "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\n[route]\nreceivers = [\"ops\"]\n";
     let with = Environment { variables: Vec::new(), credentials: Some(directory.path().to_owned()) };
     assert!(load_text(Some(Path::new("c.toml")), text, &with).config.is_some());
     assert_eq!(page(&load_text(Some(Path::new("c.toml")), text, &with)), "");
-    // A service beside this process may have what it has not: nothing is refused here.
+    // The service may have a credential that this process cannot see, so this is no error.
     let beside = load_plain(text);
     assert!(page(&beside).contains("warning: this receiver has no `url`") && beside.config.is_some(), "{}", page(&beside));
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_told_with_what_to_do() {
+fn unreadable_config_is_reported_with_help() {
     let loaded = load(Some(Path::new("/nowhere/cliffwatch.toml")), &Environment::default());
     assert!(loaded.config.is_none());
     assert!(page(&loaded).contains("cliffwatch init"));
@@ -349,7 +330,7 @@ fn a_file_that_cannot_be_read_is_told_with_what_to_do() {
     assert!(page(&load(Some(&path), &Environment::default())).contains("not UTF-8 text: line 2"));
 }
 
-/// Configs with a hole for a secret: right, wrong, broken, misspelt, commented out.
+/// Configs with a placeholder for a secret: valid, invalid, broken, misspelled, and commented out.
 const HOLES: &[&str] = &[
     "[source]\napi_key = \"@\"\nbase_url = 3\ntimeout = 3\n",
     "[source]\napi_keyy = \"@\"\n",
@@ -381,7 +362,7 @@ const HOLES: &[&str] = &[
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
     #[test]
-    fn no_secret_is_ever_shown(secret in "[A-Za-z0-9_-]{12,40}", hole in 0..HOLES.len()) {
+    fn no_secret_of_the_file_is_shown(secret in "[A-Za-z0-9_-]{12,40}", hole in 0..HOLES.len()) {
         let secret = format!("zq{secret}");
         let loaded = load_plain(&HOLES[hole].replace('@', &secret).replace(&format!("{secret}{secret}"), &format!("{secret}@")));
         let shown = [
@@ -396,7 +377,7 @@ proptest::proptest! {
     }
 
     #[test]
-    fn no_secret_of_the_environment_is_ever_shown(secret in "[A-Za-z0-9_-]{12,40}|[0-9]{12}", which in 0usize..8) {
+    fn no_secret_of_the_environment_is_shown(secret in "[A-Za-z0-9_-]{12,40}|[0-9]{12}", which in 0usize..8) {
         let names = ["SOURCE__API_KEY", "HTTP__TOKEN", "HTTP__DEAD_MANS_SWITCH", "API_KEY", "SOURCE__APIKEY", "SOURCE", "RECEIVER", "HTTP__TOKEN__X"];
         let variables = environment(&[(&format!("CLIFFWATCH_{}", names[which]), secret.as_str()), ("CLIFFWATCH_SOURCE__BURN", "v9")]);
         let loaded = load_text(Some(Path::new("cliffwatch.toml")), "", &variables);
@@ -406,14 +387,14 @@ proptest::proptest! {
     }
 
     #[test]
-    fn no_text_makes_it_panic(text in "([a-z_]{1,8}( = |\\.)?|\\[{1,2}[a-z.]{0,12}\\]{0,2}|\"|'|\\n|#|[0-9]|=|\\PC|receiver|source|route|api_key|schedule){0,40}") {
+    fn no_text_causes_a_panic(text in "([a-z_]{1,8}( = |\\.)?|\\[{1,2}[a-z.]{0,12}\\]{0,2}|\"|'|\\n|#|[0-9]|=|\\PC|receiver|source|route|api_key|schedule){0,40}") {
         let loaded = load_plain(&text);
         let _ = page(&loaded);
     }
 }
 
 #[test]
-fn one_emission_alone_and_named_tokens_without_a_list_are_fine() {
+fn one_emission_and_slugs_without_token_list_are_valid() {
     for text in [
         "[schedule]\ndaily_emission = \"0 0 3 * * *\"\nweekly_emission = \"off\"\n",
         "[schedule]\nweekly_emission = \"0 0 3 * * 1\"\n",
@@ -428,14 +409,14 @@ fn one_emission_alone_and_named_tokens_without_a_list_are_fine() {
 
 #[cfg(unix)]
 #[test]
-fn a_secret_file_below_a_directory_that_is_no_text_is_named_rather_than_bent() {
+fn secret_file_in_non_utf8_directory_is_an_error() {
     use std::os::unix::ffi::OsStrExt;
     let path = Path::new(std::ffi::OsStr::from_bytes(b"/etc/caf\xe9/cliffwatch.toml"));
     let with = |file: &str| RECEIVERS.replace("/hook\"\n", &format!("/hook\"\nsecret_file = \"{file}\"\n"));
     let found = load_text(Some(path), &with("hook.secret"), &Environment::default());
     assert!(found.config.is_none());
     let messages: Vec<&str> = found.diagnostics.iter().map(|problem| problem.message.as_str()).collect();
-    assert_eq!(messages, ["`secret_file` lies below a directory whose name is not UTF-8"]);
+    assert_eq!(messages, ["`secret_file` is in a directory whose name is not UTF-8"]);
     let found = load_text(Some(path), &with("/run/secrets/hook"), &Environment::default());
     assert!(found.config.is_some(), "an absolute path is exact: {}", page(&found));
 }

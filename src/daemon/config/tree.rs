@@ -1,23 +1,24 @@
-//! A config as a tree that knows where each value stands: in the file, or in which variable of the environment.
+//! A config as a tree of values, each with its location in the file or the environment variable that it comes from.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::keys::{self, ValueKind};
+use super::keys;
+use model::config::ValueKind;
 
-/// Where something stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ValuePlace {
+pub(super) enum Location {
+    /// Bytes of the file.
     File(Range<usize>),
+    /// The name of an environment variable.
     Variable(String),
 }
 
-/// A value at its place.
 #[derive(Clone, Debug)]
 pub(super) struct ConfigNode {
-    pub place: ValuePlace,
+    pub location: Location,
     pub value: ConfigValue,
 }
 
@@ -27,22 +28,21 @@ pub(super) enum ConfigValue {
     Integer(i64),
     Float(f64),
     Bool(bool),
-    /// A date, or a number that fits nothing: never valid here.
+    /// A value that no key accepts, such as a date, as a noun for messages.
     Other(&'static str),
     List(Vec<ConfigNode>),
     Table(Vec<ConfigEntry>),
 }
 
-/// A key with its value.
 #[derive(Clone, Debug)]
 pub(super) struct ConfigEntry {
     pub key: String,
-    pub key_place: ValuePlace,
+    pub key_location: Location,
     pub node: ConfigNode,
 }
 
 impl ConfigValue {
-    /// What it is, for messages.
+    /// The type as a noun for messages.
     pub fn noun(&self) -> &'static str {
         match self {
             ConfigValue::Text(_) => "a text",
@@ -57,9 +57,8 @@ impl ConfigValue {
 }
 
 impl ConfigNode {
-    /// The tree of a parsed file.
-    pub fn of_file(root: &toml::Spanned<DeTable<'_>>) -> ConfigNode {
-        ConfigNode { place: ValuePlace::File(root.span()), value: ConfigValue::Table(entries(root.get_ref(), None)) }
+    pub fn from_file(root: &toml::Spanned<DeTable<'_>>) -> ConfigNode {
+        ConfigNode { location: Location::File(root.span()), value: ConfigValue::Table(entries(root.get_ref(), None)) }
     }
 
     pub fn table(&self) -> &[ConfigEntry] {
@@ -74,48 +73,47 @@ impl ConfigNode {
         if let ConfigValue::Text(text) = &self.value { Some(text) } else { None }
     }
 
-    /// The entry of `key`.
     pub fn get(&self, key: &str) -> Option<&ConfigEntry> {
         self.table().iter().find(|entry| entry.key == key)
     }
 
-    /// The place of a path such as `route.routes[1].matchers[0]`, or of the nearest part of it that is there.
-    pub fn locate(&self, path: &str) -> &ValuePlace {
+    /// Returns the location of a path such as `route.routes[1].matchers[0]`, or of the longest part of the path that exists.
+    pub fn locate(&self, path: &str) -> &Location {
         let mut node = self;
         for step in path.split('.') {
             let (key, indices) = step.split_once('[').unwrap_or((step, ""));
-            let Some(entry) = node.get(key) else { return &node.place };
+            let Some(entry) = node.get(key) else { return &node.location };
             node = &entry.node;
             for index in indices.split('[').filter_map(|index| index.trim_end_matches(']').parse::<usize>().ok()) {
                 let Some(item) = node.list().get(index) else {
-                    return &node.place;
+                    return &node.location;
                 };
                 node = item;
             }
         }
-        &node.place
+        &node.location
     }
 
-    /// Where every value below these sections stands, by its path.
-    pub fn places(&self, sections: &[&str]) -> BTreeMap<String, ValuePlace> {
-        let mut places = BTreeMap::new();
+    /// Returns the location of every value below these sections, by path.
+    pub fn locations(&self, sections: &[&str]) -> BTreeMap<String, Location> {
+        let mut locations = BTreeMap::new();
         for entry in self.table().iter().filter(|entry| sections.contains(&entry.key.as_str())) {
-            entry.node.gather_places(entry.key.clone(), &mut places);
+            entry.node.collect_locations(entry.key.clone(), &mut locations);
         }
-        places
+        locations
     }
 
-    fn gather_places(&self, path: String, places: &mut BTreeMap<String, ValuePlace>) {
+    fn collect_locations(&self, path: String, locations: &mut BTreeMap<String, Location>) {
         for entry in self.table() {
-            entry.node.gather_places(format!("{path}.{}", entry.key), places);
+            entry.node.collect_locations(format!("{path}.{}", entry.key), locations);
         }
         for (index, item) in self.list().iter().enumerate() {
-            item.gather_places(format!("{path}[{index}]"), places);
+            item.collect_locations(format!("{path}[{index}]"), locations);
         }
-        places.insert(path, self.place.clone());
+        locations.insert(path, self.location.clone());
     }
 
-    /// Lays `over` onto this tree: tables are united, everything else is replaced.
+    /// Overrides this tree with `over`: tables are merged, all other values are replaced.
     pub fn overlay(&mut self, over: ConfigNode) {
         if let (ConfigValue::Table(mine), ConfigValue::Table(theirs)) = (&mut self.value, &over.value) {
             for entry in theirs {
@@ -129,7 +127,7 @@ impl ConfigNode {
         }
     }
 
-    /// The bare values.
+    /// Returns the values without their locations.
     pub fn to_json(&self) -> serde_json::Value {
         match &self.value {
             ConfigValue::Text(text) => text.as_str().into(),
@@ -145,14 +143,14 @@ impl ConfigNode {
     }
 }
 
-/// `variable` is where the text came from, if not from the file.
+/// Returns the entries in the order of the text. `variable` is the environment variable that the text comes from, if not the file.
 fn entries(table: &DeTable<'_>, variable: Option<&str>) -> Vec<ConfigEntry> {
     let mut entries: Vec<(usize, ConfigEntry)> = table
         .iter()
         .map(|(key, value)| {
             let entry = ConfigEntry {
                 key: key.get_ref().to_string(),
-                key_place: place(key.span(), variable),
+                key_location: location(key.span(), variable),
                 node: node(value.get_ref(), value.span(), variable),
             };
             (key.span().start, entry)
@@ -166,8 +164,8 @@ fn node(value: &DeValue<'_>, span: Range<usize>, variable: Option<&str>) -> Conf
     let value = match value {
         DeValue::String(text) => ConfigValue::Text(text.to_string()),
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
-            .map_or(ConfigValue::Other("a number out of range"), ConfigValue::Integer),
-        DeValue::Float(number) => number.as_str().parse().map_or(ConfigValue::Other("no number"), ConfigValue::Float),
+            .map_or(ConfigValue::Other("a number that is too large"), ConfigValue::Integer),
+        DeValue::Float(number) => number.as_str().parse().map_or(ConfigValue::Other("an invalid number"), ConfigValue::Float),
         DeValue::Boolean(value) => ConfigValue::Bool(*value),
         DeValue::Datetime(_) => ConfigValue::Other("a date"),
         DeValue::Array(items) => {
@@ -175,33 +173,33 @@ fn node(value: &DeValue<'_>, span: Range<usize>, variable: Option<&str>) -> Conf
         }
         DeValue::Table(table) => ConfigValue::Table(entries(table, variable)),
     };
-    ConfigNode { place: place(span, variable), value }
+    ConfigNode { location: location(span, variable), value }
 }
 
-fn place(span: Range<usize>, variable: Option<&str>) -> ValuePlace {
-    variable.map_or(ValuePlace::File(span), |name| ValuePlace::Variable(name.to_owned()))
+fn location(span: Range<usize>, variable: Option<&str>) -> Location {
+    variable.map_or(Location::File(span), |name| Location::Variable(name.to_owned()))
 }
 
-/// The prefix of our variables.
+/// The prefix of environment variables that set keys.
 pub(super) const PREFIX: &str = "CLIFFWATCH_";
 
-/// Variables with our prefix that are no config keys; the last four are what a program that is a receiver is told, and it may call us.
+/// Variables with the prefix that are not keys. The last four are set for programs that are receivers, which may call `cliffwatch`.
 const RESERVED: [&str; 7] = ["CONFIG", "CRASH_AT", "LOG", "WEBHOOK_ID", "ATTEMPT", "STATUS", "SEVERITY"];
 
-/// The variables that stand for config keys, as a tree. A variable's text is read as what its key wants: texts and secrets as they
-/// are (a key of digits is still a text), lists as TOML or separated by commas, tables as TOML.
-pub(super) fn of_environment(variables: &[(String, String)]) -> ConfigNode {
-    let mut root = ConfigNode { place: ValuePlace::Variable(String::new()), value: ConfigValue::Table(Vec::new()) };
+/// Builds the tree of the environment. The kind of a key decides how its variable is read: texts and secrets as they are (a key of digits
+/// stays a text), lists as TOML or separated by commas, and tables as TOML.
+pub(super) fn from_environment(variables: &[(String, String)]) -> ConfigNode {
+    let mut root = ConfigNode { location: Location::Variable(String::new()), value: ConfigValue::Table(Vec::new()) };
     for (name, text) in variables {
         let Some(rest) = name.strip_prefix(PREFIX).filter(|rest| !rest.is_empty() && !RESERVED.contains(rest)) else {
             continue;
         };
         let path: Vec<String> = rest.split("__").map(str::to_lowercase).collect();
-        let place = ValuePlace::Variable(name.clone());
-        let mut node = ConfigNode { place: place.clone(), value: read_variable(&path, name, text) };
+        let location = Location::Variable(name.clone());
+        let mut node = ConfigNode { location: location.clone(), value: read_variable(&path, name, text) };
         for key in path.into_iter().rev() {
-            let entry = ConfigEntry { key, key_place: place.clone(), node };
-            node = ConfigNode { place: place.clone(), value: ConfigValue::Table(vec![entry]) };
+            let entry = ConfigEntry { key, key_location: location.clone(), node };
+            node = ConfigNode { location: location.clone(), value: ConfigValue::Table(vec![entry]) };
         }
         root.overlay(node);
     }
@@ -216,7 +214,7 @@ fn read_variable(path: &[String], name: &str, text: &str) -> ConfigValue {
             return toml();
         }
         let item = |item: &str| ConfigNode {
-            place: ValuePlace::Variable(name.to_owned()),
+            location: Location::Variable(name.to_owned()),
             value: ConfigValue::Text(item.trim().to_owned()),
         };
         ConfigValue::List(text.split(',').filter(|part| !part.trim().is_empty()).map(item).collect())
@@ -228,9 +226,9 @@ fn read_variable(path: &[String], name: &str, text: &str) -> ConfigValue {
         ["watch", "groups", _] => list(),
         [section, key] => match keys::find(section, key).map(|key| key.kind) {
             Some(kind) if kind.is_list() => list(),
-            Some(
-                ValueKind::Count { .. } | ValueKind::Number { .. } | ValueKind::Bool | ValueKind::Groups | ValueKind::Routes,
-            ) => toml(),
+            Some(ValueKind::Count(..) | ValueKind::Number(..) | ValueKind::Bool | ValueKind::Groups | ValueKind::Routes) => {
+                toml()
+            }
             _ => plain(),
         },
         _ => plain(),

@@ -1,131 +1,120 @@
-//! The investor list, and the rounds of those whose latest one is new.
+//! The investor list, and the pages of investors with a new round.
 
 use std::collections::HashMap;
 
 use chrono::TimeDelta;
 
-use super::{Cycle, CycleError, payload, stored};
-use engine::{
-    ingest,
-    pipeline::{Ingested, RoundsPage, Work},
-    plan,
+use super::{
+    Cycle, CycleError, input::Input, input::InvestorPage, input::payload, lists::ListResponse, polls::Responses, stored,
 };
-use model::poll::{FetchedAnswer, Payload, PollOutcome, PollRequest};
-use model::rows::Commit;
-use model::{Endpoint, Resource, Timestamp, TokenId, wire};
+use engine::{pipeline::CompleteResponse, plan};
+use model::poll::{Payload, PollRequest};
+use model::rows::{Commit, FeedUpdate};
+use model::{Endpoint, Timestamp, wire};
 
-/// How long after a round that lacks facts came its investor is asked again, whatever the list says: as long as rules look back by
-/// default.
-const AWAITED_FOR: TimeDelta = TimeDelta::days(7);
+/// The time after an incomplete round during which its investor is polled again, even if the list does not change. Rules look back by the
+/// same time by default.
+const INCOMPLETE_ROUND_WINDOW: TimeDelta = TimeDelta::days(7);
 
-impl Cycle<'_> {
-    /// Asks for the investor list, then for the rounds of those whose latest one is new. The first list is a baseline.
-    pub(super) async fn investors(&mut self) -> Result<(), CycleError> {
-        let Some((ask, fetched, known)) = self.whole(Endpoint::Investors).await? else { return Ok(()) };
-        let deps = self.deps;
-        let mut last = self.whole_update(&ask, &fetched, known, 0);
-        let (is_baseline, has_failed) = (last.is_baseline, last.ingested.failure.is_some());
-        let mut listed = Vec::new();
-        if let (Some(Payload::Investors(items)), None) = (payload(&fetched), &last.ingested.failure) {
-            listed.clone_from(items);
-        }
-        let before = stored("read the investors", deps.store.investors()).await?;
-        let latest: HashMap<&str, Option<Timestamp>> =
-            before.iter().filter_map(|item| Some((item.investor_id.as_str()?, item.latest_funding_date.copied()))).collect();
-        let is_new = |item: &&wire::InvestorItem| {
-            item.investor_id
-                .as_str()
-                .is_some_and(|id| latest.get(id).is_none_or(|date| *date != item.latest_funding_date.copied()))
-        };
-        let news: Vec<wire::InvestorItem> = listed.iter().filter(is_new).cloned().collect();
-        // The list counts as read only once every page that it points to was: until then it is parsed again, whatever its hash. A page
-        // that failed, was left for later or was cut off by an end of the process would else be asked for only when the list changes.
-        let hash = match &mut last.commit.feeds[..] {
-            [feed] if !is_baseline && !news.is_empty() => feed.state.hash.take().map(|hash| (feed.clone(), hash)),
-            _ => None,
-        };
-        {
-            let _turn = deps.turn.lock().await;
-            let investors = if is_baseline { news.clone() } else { Vec::new() };
-            self.evaluate_and_commit(Work { commit: Commit { investors, ..last.commit }, tokens: Vec::new() }).await?;
-        }
-        if is_baseline {
-            return Ok(());
-        }
-        let mut asked: Vec<String> = news.iter().filter_map(|item| item.investor_id.as_str().map(str::to_owned)).collect();
-        if !has_failed {
-            let since = self.now.checked_sub_signed(AWAITED_FOR).unwrap_or(self.now);
-            let awaited = stored("read whose rounds wait for facts", deps.store.awaited_investors(since)).await?;
-            asked.extend(awaited.into_iter().filter(|id| news.iter().all(|item| item.investor_id.as_str() != Some(id))));
-        }
-        let mut answers = {
-            let _planning = deps.ledger.planning.lock().await;
-            let basis = self.basis(Endpoint::Investors).await?;
-            self.ask(plan::plan_investors(asked, &basis))
-        };
-        let mut unread = news.len();
-        while let Some((ask, fetched)) = answers.next().await {
-            let _turn = deps.turn.lock().await;
-            let PollRequest::Investor { id } = &ask.request else { continue };
-            let since = latest.get(id.as_str()).copied().flatten();
-            let item = news.iter().find(|item| item.investor_id.as_str() == Some(id));
-            if self.investor(&fetched, item, since).await? && item.is_some() {
-                unread = unread.saturating_sub(1);
+/// Yields the investor list, then the page of each investor whose latest round changed. The first list is a baseline without pages.
+pub(super) enum InvestorPages {
+    List,
+    Plan { changes: ListChanges, has_failed: bool },
+    Pages { changes: ListChanges, responses: Responses },
+    Done,
+}
+
+/// The changed rows of the investor list.
+pub(super) struct ListChanges {
+    rows: Vec<wire::InvestorItem>,
+    /// The date of each investor's latest round in the previous list.
+    latest: HashMap<String, Option<Timestamp>>,
+    /// The number of changed rows whose page was not read yet.
+    unread: usize,
+    /// The state of the feed once all pages are read. Until then it is stored without its hash, so that the list is parsed again. Else a
+    /// page that failed, was deferred, or was cut off would only be polled after the next change of the list.
+    complete: Option<Box<FeedUpdate>>,
+}
+
+impl InvestorPages {
+    pub(super) async fn next(&mut self, cycle: &mut Cycle<'_>) -> Result<Option<Input>, CycleError> {
+        loop {
+            match std::mem::replace(self, Self::Done) {
+                Self::List => {
+                    let Some(list) = cycle.poll_list(Endpoint::Investors).await? else { return Ok(None) };
+                    let (commit, next) = Self::read_list(cycle, list).await?;
+                    *self = next;
+                    return Ok(Some(Input::Commit(Box::new(commit))));
+                }
+                Self::Plan { changes, has_failed } => {
+                    let responses = cycle.poll_investors(&changes, has_failed).await?;
+                    *self = Self::Pages { changes, responses };
+                }
+                Self::Pages { mut changes, mut responses } => {
+                    let Some((poll, fetched)) = responses.next().await else {
+                        let feed = changes.complete.filter(|_| changes.unread == 0);
+                        return Ok(feed.map(|feed| Input::Commit(Box::new(Commit { feeds: vec![*feed], ..Commit::default() }))));
+                    };
+                    let page = match &poll.request {
+                        PollRequest::Investor { id } => {
+                            let item = changes.rows.iter().find(|item| item.investor_id.as_str() == Some(id)).cloned();
+                            let is_read = payload(&fetched).is_some() && item.is_some();
+                            changes.unread = changes.unread.saturating_sub(usize::from(is_read));
+                            let since = changes.latest.get(id.as_str()).copied().flatten();
+                            Some(Input::Investor(Box::new(InvestorPage { fetched, item, since })))
+                        }
+                        _ => None,
+                    };
+                    *self = Self::Pages { changes, responses };
+                    if page.is_some() {
+                        return Ok(page);
+                    }
+                }
+                Self::Done => return Ok(None),
             }
         }
-        if let (Some((mut feed, hash)), 0) = (hash, unread) {
-            feed.state.hash = Some(hash);
-            let _turn = deps.turn.lock().await;
-            self.evaluate_and_commit(Work { commit: Commit { feeds: vec![feed], ..Commit::default() }, tokens: Vec::new() })
-                .await?;
-        }
-        Ok(())
     }
 
-    /// Ingests the rounds of one investor for the tokens that are watched. Rounds that are older than what the list knew are
-    /// history: they are kept, and told to nobody. Answers whether the page was read.
-    async fn investor(
-        &mut self,
-        fetched: &FetchedAnswer,
-        item: Option<&wire::InvestorItem>,
-        since: Option<Timestamp>,
-    ) -> Result<bool, CycleError> {
-        let deps = self.deps;
-        let setup = deps.setup();
-        let failure = match &fetched.outcome {
-            PollOutcome::Failed(failure) => Some(failure.clone()),
+    /// Compares the list with the previous one. Returns the rows to write and the next stage.
+    async fn read_list(cycle: &mut Cycle<'_>, list: ListResponse) -> Result<(Commit, Self), CycleError> {
+        let CompleteResponse { mut commit, ingested, is_baseline } = cycle.check_list(&list.poll, &list.fetched, list.known, 0);
+        let before = stored("read the investors", cycle.deps.store.investors()).await?;
+        let date = |item: &wire::InvestorItem| Some((item.investor_id.as_str()?.to_owned(), item.latest_funding_date.copied()));
+        let latest: HashMap<String, Option<Timestamp>> = before.iter().filter_map(date).collect();
+        let is_changed =
+            |item: &&wire::InvestorItem| date(item).is_some_and(|(id, date)| latest.get(&id).is_none_or(|known| *known != date));
+        let rows: Vec<wire::InvestorItem> = match (payload(&list.fetched), &ingested.failure) {
+            (Some(Payload::Investors(items)), None) => items.iter().filter(is_changed).cloned().collect(),
+            _ => Vec::new(),
+        };
+        if is_baseline {
+            commit.investors = rows;
+            return Ok((commit, Self::Done));
+        }
+        let complete = match &mut commit.feeds[..] {
+            [feed] if !rows.is_empty() => {
+                let complete = Box::new(feed.clone());
+                feed.state.hash.take().map(|_| complete)
+            }
             _ => None,
         };
-        let entry = ingest::poll_entry(fetched, failure.as_ref(), self.now);
-        self.note(fetched, &Ingested { failure, oddities: entry.oddities_total, ..Ingested::default() });
-        let mut work = Work { commit: Commit { polls: vec![entry], ..Commit::default() }, tokens: Vec::new() };
-        let mut rounds: HashMap<TokenId, Vec<wire::FundingRound>> = HashMap::new();
-        let known;
-        if let Some(Payload::Investor(detail)) = payload(fetched) {
-            work.commit.investors.extend(item.cloned());
-            for round in detail.funding_rounds.items() {
-                let Some(token) = round.token_id.as_str().map(TokenId::from) else { continue };
-                if setup.watch.covers(&token) {
-                    let mut round = round.clone();
-                    round.investor_id = detail.investor_id.clone();
-                    round.investor_name = detail.investor_name.clone();
-                    rounds.entry(token).or_default().push(round);
-                }
-            }
-            known = deps.known(rounds.keys().cloned().collect(), vec![Resource::Funding]).await?;
-            let ingest = self.ingest(&setup);
-            for (token, rounds) in &rounds {
-                let Some(known) = known.get(token) else { continue };
-                let page = RoundsPage {
-                    rounds,
-                    speaks_of: &|round| round.investor_id == detail.investor_id,
-                    is_news: &|record| since.is_none_or(|since| record.interval().is_some_and(|at| at.start > since)),
-                };
-                ingest.rounds(&mut work, known, &page);
-            }
+        let changes = ListChanges { unread: rows.len(), rows, latest, complete };
+        Ok((commit, Self::Plan { changes, has_failed: ingested.failure.is_some() }))
+    }
+}
+
+impl Cycle<'_> {
+    /// Polls the investors with changed rows, and those with recent incomplete rounds.
+    async fn poll_investors(&mut self, changes: &ListChanges, has_failed: bool) -> Result<Responses, CycleError> {
+        let mut ids: Vec<String> = changes.rows.iter().filter_map(|item| item.investor_id.as_str().map(str::to_owned)).collect();
+        if !has_failed {
+            let since = self.now.checked_sub_signed(INCOMPLETE_ROUND_WINDOW).unwrap_or(self.now);
+            let awaited = stored("read the incomplete rounds", self.deps.store.awaited_investors(since)).await?;
+            let is_changed = |id: &String| changes.rows.iter().any(|item| item.investor_id.as_str() == Some(id));
+            ids.extend(awaited.into_iter().filter(|id| !is_changed(id)));
         }
-        let is_read = payload(fetched).is_some();
-        self.evaluate_and_commit(work).await?;
-        Ok(is_read)
+        let _planning = self.deps.ledger.planning.lock().await;
+        let basis = self.basis(Endpoint::Investors).await?;
+        Ok(self.poll(plan::plan_investors(ids, &basis)))
     }
 }

@@ -1,34 +1,35 @@
-//! What a cycle asks, within the budget, and what it counts of the answers.
+//! Plans and runs the polls of a cycle within the budget, and counts their outcomes.
 
 use std::time::Instant;
 
-use super::asking::{self, Answers};
+use super::lists::ListResponse;
+use super::polls::{self, Responses};
 use super::{Cycle, CycleError, Deps, stored};
 use crate::schedule::Job;
 use engine::{
     ingest,
-    pipeline::{Ingested, WholeAnswer, feed_news, whole_answer},
+    pipeline::{CompleteResponse, Ingested, complete_response, feed_news},
     plan::{self, EndpointFeeds, PlanBasis, PlannedPoll, PollPlan},
-    self_monitor::{FeedNews, FeedResult},
+    self_monitor::{FeedOutcome, FeedResult},
 };
 use model::{
-    BoxFuture, Watch, config,
-    poll::{FailureKind, FetchedAnswer, PollFailure, PollOutcome},
+    BoxFuture, Watch, config, phrase,
+    poll::{FailureKind, FetchedResponse, PollFailure, PollOutcome},
     supply::{Endpoint, FeedId, FeedState, Timestamp},
 };
 use rules::RuleSet;
 use store::{Store, StoreError};
 
-/// What is known of what an endpoint may be asked for; nothing where there is no store yet. Where nobody listens to anything, and where
-/// others are served what was read, all is heard.
+/// Returns the known feeds of an endpoint, or none without a store. If there are no rules, or if a mirror serves the data to others,
+/// every endpoint counts as subscribed.
 pub async fn endpoint_feeds(
     store: Option<&Store>,
     (rules, mirror, watch): (&RuleSet, &config::MirrorSettings, &Watch),
     endpoint: Endpoint,
     now: Timestamp,
 ) -> Result<EndpointFeeds, StoreError> {
-    let hears_all = rules.rules.is_empty() || mirror.listen.trim() != "off";
-    let is_heard = hears_all || endpoint.resource().is_none_or(|resource| rules.hears(resource));
+    let subscribes_to_all = rules.rules.is_empty() || mirror.listen.trim() != "off";
+    let is_subscribed = subscribes_to_all || endpoint.resource().is_none_or(|resource| rules.subscribes_to(resource));
     let (mut whole, mut tokens) = (FeedState::default(), Vec::new());
     match (store, endpoint.is_per_token()) {
         (Some(store), true) => tokens = store.plan_tokens(endpoint, now).await?,
@@ -38,69 +39,58 @@ pub async fn endpoint_feeds(
     if endpoint.is_per_token() {
         tokens = plan::watched(tokens, watch);
     }
-    Ok(EndpointFeeds { endpoint, is_heard, whole, tokens })
+    Ok(EndpointFeeds { endpoint, is_subscribed, whole, tokens })
 }
 
 impl Cycle<'_> {
-    /// Asks a per-token endpoint what this tick is to ask.
-    pub(super) async fn ask_tokens(&mut self, endpoint: Endpoint) -> Result<Answers, CycleError> {
-        if let Some(answers) = self.at_hand.take() {
-            return Ok(asking::at_hand(answers));
+    /// Polls the feeds of an endpoint that are planned for this slot.
+    pub(super) async fn poll_endpoint(&mut self, endpoint: Endpoint) -> Result<Responses, CycleError> {
+        if let Some(responses) = self.given.take() {
+            return Ok(polls::given(responses));
         }
         let _planning = self.deps.ledger.planning.lock().await;
-        let plan = self.plan(endpoint).await?;
-        Ok(self.ask(plan))
+        let plan = plan_of(self.deps, endpoint, self.now).await?;
+        Ok(self.poll(plan))
     }
 
-    /// Asks once more for schedules that moved where only their cliffs were asked for.
-    pub(super) async fn ask_again(&mut self, endpoint: Endpoint, asks: Vec<PlannedPoll>) -> Result<Answers, CycleError> {
+    /// Polls schedules again with their linear segments.
+    pub(super) async fn repeat_polls(&mut self, endpoint: Endpoint, polls: Vec<PlannedPoll>) -> Result<Responses, CycleError> {
         let _planning = self.deps.ledger.planning.lock().await;
-        let plan = plan::plan_again(asks, &self.basis(endpoint).await?);
-        Ok(self.ask(plan))
+        let plan = plan::plan_with_segments(polls, &self.basis(endpoint).await?);
+        Ok(self.poll(plan))
     }
 
-    /// Asks an endpoint that is asked once for everything; none where the budget does not allow it.
-    pub(super) async fn whole(
-        &mut self,
-        endpoint: Endpoint,
-    ) -> Result<Option<(PlannedPoll, FetchedAnswer, FeedState)>, CycleError> {
+    /// Polls a list. Returns `None` if the budget does not allow it.
+    pub(super) async fn poll_list(&mut self, endpoint: Endpoint) -> Result<Option<ListResponse>, CycleError> {
         let known = stored("read the state of a feed", self.deps.store.feed(FeedId::whole(endpoint))).await?;
-        let mut answers = match self.at_hand.take() {
-            Some(answers) => asking::at_hand(answers),
-            None => {
-                let _planning = self.deps.ledger.planning.lock().await;
-                let plan = self.plan(endpoint).await?;
-                self.ask(plan)
-            }
-        };
-        let answer = answers.next().await;
+        let response = self.poll_endpoint(endpoint).await?.next().await;
         self.follow_clock().await;
-        Ok(answer.map(|(ask, fetched)| (ask, fetched, known)))
+        Ok(response.map(|(poll, fetched)| ListResponse { poll, fetched, known }))
     }
 
-    /// State and poll log of a feed that is asked once for everything. `expected`: rows that it must have, by what else is known.
-    pub(super) fn whole_update(
+    /// Checks and counts the response of a list. `expected` is the number of rows that `upcoming` should have.
+    pub(super) fn check_list(
         &mut self,
-        ask: &PlannedPoll,
-        fetched: &FetchedAnswer,
+        poll: &PlannedPoll,
+        fetched: &FetchedResponse,
         known: FeedState,
         expected: usize,
-    ) -> WholeAnswer {
-        let whole = whole_answer(ask, fetched, known, expected, self.now);
-        self.note(fetched, &whole.ingested);
-        whole
+    ) -> CompleteResponse {
+        let checked = complete_response(poll, fetched, known, expected, self.now);
+        self.count_poll(fetched, &checked.ingested);
+        checked
     }
 
-    /// Asks what was planned, several at a time, and hands the answers over as they come.
-    pub(super) fn ask(&mut self, mut plan: PollPlan) -> Answers {
-        // Both stay for as long as it takes to ask for everything.
-        plan.asks.shrink_to_fit();
-        self.seen.reserve_exact(plan.asks.len());
-        self.report.resting += plan.resting;
+    /// Runs the planned polls in parallel. The responses arrive in any order.
+    pub(super) fn poll(&mut self, mut plan: PollPlan) -> Responses {
+        // Both vectors live as long as the polls, which may take many minutes.
+        plan.polls.shrink_to_fit();
+        self.outcomes.reserve_exact(plan.polls.len());
+        self.report.resting += plan.not_due;
         if let Job::Poll(endpoint) = self.report.job {
-            self.deps.reading.plan(endpoint, plan.asks.len(), Instant::now());
+            self.deps.progress.plan(endpoint, plan.polls.len(), Instant::now());
         }
-        if let Some(until) = plan.spent_until {
+        if let Some(until) = plan.exhausted_until {
             let feed = FeedId::whole(match self.report.job {
                 Job::Poll(endpoint) => endpoint,
                 Job::Evaluate => Endpoint::TokenList,
@@ -108,41 +98,36 @@ impl Cycle<'_> {
             let failure = PollFailure {
                 kind: FailureKind::QuotaExhausted,
                 message: format!(
-                    "{feed}: not asked, since the credits of this period are spent; they return on {}",
-                    until.format("%-d %b %Y, %H:%M UTC")
+                    "{feed}: not polled: the credits of this period are used up; the next period begins on {}",
+                    phrase::instant_iso(until)
                 ),
                 retry_at: Some(until),
             };
             self.report.failed.push((feed.clone(), failure.clone()));
-            self.seen.push(FeedNews { feed, result: FeedResult::Failed(failure) });
+            self.outcomes.push(FeedOutcome { feed, result: FeedResult::Failed(failure) });
         }
         let claim = self.deps.ledger.claim(plan.cost());
         self.report.deferred.extend(plan.deferred);
-        let in_flight = usize::try_from(self.deps.source.concurrency.max(1)).unwrap_or(1);
-        asking::ask(&self.deps.api, plan.asks, claim, in_flight, self.deps.stopping.clone())
+        let concurrency = usize::try_from(self.deps.source.concurrency.max(1)).unwrap_or(1);
+        polls::poll(&self.deps.api, plan.polls, claim, concurrency, self.deps.stopping.clone())
     }
 
-    async fn plan(&self, endpoint: Endpoint) -> Result<PollPlan, CycleError> {
-        plan_of(self.deps, endpoint, self.now).await
-    }
-
-    /// What planning goes by now.
     pub(super) async fn basis(&self, endpoint: Endpoint) -> Result<PlanBasis<'_>, CycleError> {
         basis_of(self.deps, endpoint, self.now).await
     }
 
-    /// Counts an answer.
-    pub(super) fn note(&mut self, fetched: &FetchedAnswer, ingested: &Ingested) {
+    /// Counts a poll in report, metrics, and progress.
+    pub(super) fn count_poll(&mut self, fetched: &FetchedResponse, ingested: &Ingested) {
         let feed = fetched.request.feed();
-        self.report.asked += 1;
-        self.deps.reading.answered(fetched.request.endpoint(), ingested.failure.is_some());
+        self.report.requested += 1;
+        self.deps.progress.responded(fetched.request.endpoint(), ingested.failure.is_some());
         self.report.credits += fetched.credits;
         let outcome = ingest::entry_outcome(fetched, ingested.failure.as_ref());
         self.deps.metrics.poll(fetched.request.endpoint(), outcome, self.now);
-        self.deps.metrics.oddities(fetched.request.endpoint(), ingested.oddities);
-        let news = feed_news(feed.clone(), ingested);
+        self.deps.metrics.parse_warnings(fetched.request.endpoint(), ingested.parse_warnings);
+        let outcome = feed_news(feed.clone(), ingested);
         match (&ingested.failure, &fetched.outcome) {
-            // It goes on in a slot that plans its cost; nothing is the matter with the source.
+            // A later slot polls it with its full cost. This is not a problem of the source.
             (Some(failure), _) if failure.kind == FailureKind::Deferred => {
                 tracing::info!(%feed, "{failure}");
                 return;
@@ -155,11 +140,11 @@ impl Cycle<'_> {
             (None, PollOutcome::Unchanged) => self.report.unchanged += 1,
             (None, _) => self.report.fresh += 1,
         }
-        self.seen.push(news);
+        self.outcomes.push(outcome);
     }
 }
 
-/// What a slot of an endpoint is to ask, of all that the endpoints with a schedule may.
+/// Returns the polls for a slot of an endpoint. The other scheduled endpoints compete for the same credits.
 async fn plan_of(deps: &Deps, endpoint: Endpoint, now: Timestamp) -> Result<PollPlan, CycleError> {
     let setup = deps.setup();
     let mut endpoints = setup.endpoints();
@@ -167,16 +152,15 @@ async fn plan_of(deps: &Deps, endpoint: Endpoint, now: Timestamp) -> Result<Poll
         endpoints.push(endpoint);
     }
     let mut feeds = Vec::with_capacity(endpoints.len());
-    for of in endpoints {
-        let by = (&setup.active.rules, &setup.config.mirror, &setup.watch);
-        feeds.push(stored("read what planning needs", endpoint_feeds(Some(&deps.store), by, of, now)).await?);
+    for candidate in endpoints {
+        let scope = (&setup.active.rules, &setup.config.mirror, &setup.watch);
+        feeds.push(stored("read the feeds of an endpoint", endpoint_feeds(Some(&deps.store), scope, candidate, now)).await?);
     }
     Ok(plan::plan(endpoint, &feeds, &basis_of(deps, endpoint, now).await?))
 }
 
-/// What planning goes by now.
 async fn basis_of(deps: &Deps, endpoint: Endpoint, now: Timestamp) -> Result<PlanBasis<'_>, CycleError> {
-    let (allowance, spent_today) = stored("read the quota", deps.ledger.allowance()).await?;
+    let (allowance, spent_today) = stored("read the credits", deps.ledger.allowance()).await?;
     let setup = deps.setup();
     let slots = setup.slots.iter().find(|(job, _)| *job == Job::Poll(endpoint)).map(|(_, slots)| slots);
     Ok(PlanBasis {
@@ -189,33 +173,33 @@ async fn basis_of(deps: &Deps, endpoint: Endpoint, now: Timestamp) -> Result<Pla
     })
 }
 
-/// What one read of an endpoint is going to ask, as far as is known before it.
+/// The planned polls of one endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedRead {
     pub endpoint: Endpoint,
-    pub asks: usize,
-    /// Credits, if every answer is as long as the last one.
+    pub polls: usize,
+    /// The cost in credits, if every response has as many pages as the last one.
     pub credits: u64,
 }
 
-/// What one pass over all endpoints is going to ask.
+/// The planned polls of all endpoints.
 #[derive(Clone, Debug)]
 pub struct PlannedPass {
-    /// One for each endpoint with a schedule.
+    /// One entry for each scheduled endpoint.
     pub reads: Vec<PlannedRead>,
-    /// Credits that are left; none where no limit is known.
+    /// The remaining credits. `None` if no limit is known.
     pub credits_left: Option<u64>,
 }
 
-/// What every endpoint with a schedule would ask now. Nobody is asked for it.
+/// Plans the polls of all scheduled endpoints for now, without sending a request.
 pub fn planned_pass(deps: &Deps, now: Timestamp) -> BoxFuture<'_, Result<PlannedPass, CycleError>> {
     Box::pin(async move {
         let mut reads = Vec::new();
         for endpoint in deps.setup().endpoints() {
             let plan = plan_of(deps, endpoint, now).await?;
-            reads.push(PlannedRead { endpoint, asks: plan.asks.len(), credits: plan.cost() });
+            reads.push(PlannedRead { endpoint, polls: plan.polls.len(), credits: plan.cost() });
         }
-        let (allowance, _) = stored("read the quota", deps.ledger.allowance()).await?;
+        let (allowance, _) = stored("read the credits", deps.ledger.allowance()).await?;
         Ok(PlannedPass { reads, credits_left: allowance.left })
     })
 }

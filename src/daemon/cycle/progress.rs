@@ -1,5 +1,5 @@
-//! How far a cycle is with what it asks: for a line of the log, the status of systemd, a bar on a terminal. A first read of hundreds of
-//! tokens takes many minutes, in which nothing else is heard of it.
+//! The progress of polling, for the log, the status in systemd, and the progress bar of commands. The first poll of hundreds of tokens
+//! takes many minutes.
 
 use std::{
     collections::BTreeMap,
@@ -7,111 +7,107 @@ use std::{
     time::{Duration, Instant},
 };
 
-use model::{format::count, supply::Endpoint};
+use model::{phrase, supply::Endpoint};
 
-/// How long a read may take before it is told how far it is, and how often that is told then.
-const TOLD_EVERY: Duration = Duration::from_secs(60);
+/// The interval between progress reports. Faster polls are not reported.
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What is being read, by endpoint.
+/// The progress of all endpoints that are being polled.
 #[derive(Debug, Default)]
-pub struct Reading(Mutex<BTreeMap<Endpoint, Read>>);
+pub struct Progress(Mutex<BTreeMap<Endpoint, Run>>);
 
 #[derive(Debug)]
-struct Read {
-    progress: ReadProgress,
-    begun: Instant,
-    told: Instant,
+struct Run {
+    progress: EndpointProgress,
+    started: Instant,
+    reported: Instant,
 }
 
-/// How far a read is.
+/// The progress of one endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadProgress {
+pub struct EndpointProgress {
     pub endpoint: Endpoint,
-    /// Things that are to be asked, as far as is known by now.
+    /// The number of planned polls, which may grow.
     pub planned: usize,
-    /// Those that were answered, whatever came of them.
-    pub answered: usize,
-    /// Of those, what could not be read.
+    /// The number of ended polls, including failed ones.
+    pub responded: usize,
     pub failed: usize,
-    /// How long it has been going on.
-    pub took: Duration,
+    pub elapsed: Duration,
 }
 
-impl ReadProgress {
-    /// `unlock_events: 120 of 640 read, 3 failed, about 4 min to go`.
+impl EndpointProgress {
+    /// Formats the progress: `unlock_events: 120 of 640 read, 3 failed, about 4 min left`.
     pub fn sentence(&self) -> String {
-        let Self { endpoint, planned, answered, failed, .. } = self;
-        let mut text = format!("{endpoint}: {answered} of {planned} read");
+        let Self { endpoint, planned, responded, failed, .. } = self;
+        let mut text = format!("{endpoint}: {responded} of {planned} read");
         if *failed > 0 {
             text.push_str(&format!(", {failed} failed"));
         }
         if let Some(left) = self.left() {
-            text.push_str(&match left.as_secs() {
-                secs @ 0..100 => format!(", about {} to go", count(usize::try_from(secs.max(1)).unwrap_or(1), "second")),
-                secs => format!(", about {} to go", count(usize::try_from(secs.div_ceil(60)).unwrap_or(1), "minute")),
-            });
+            text.push_str(&format!(", about {} left", phrase::duration_std(left)));
         }
         text
     }
 
-    /// `unlock_events 120/640, 3 failed, 4 min`: beside a bar there is little room.
+    /// Formats the progress in short: `unlock_events 120/640, 3 failed, 4 min`.
     pub fn brief(&self) -> String {
-        let Self { endpoint, planned, answered, failed, .. } = self;
+        let Self { endpoint, planned, responded, failed, .. } = self;
         let failed = if *failed > 0 { format!(", {failed} failed") } else { String::new() };
-        let left = self.left().map(|left| match left.as_secs() {
-            secs @ 0..100 => format!(", {} s", secs.max(1)),
-            secs => format!(", {} min", secs.div_ceil(60)),
-        });
-        format!("{endpoint} {answered}/{planned}{failed}{}", left.unwrap_or_default())
+        let left = self.left().map(|left| format!(", {}", phrase::duration_std(left)));
+        format!("{endpoint} {responded}/{planned}{failed}{}", left.unwrap_or_default())
     }
 
-    /// What is left to do, if it goes on as it went. None where nothing was answered yet.
+    /// Estimates the remaining time. `None` before the first response.
     fn left(&self) -> Option<Duration> {
-        let answered = u32::try_from(self.answered).ok().filter(|answered| *answered > 0)?;
-        let rest = u32::try_from(self.planned.saturating_sub(self.answered)).ok()?;
-        self.took.checked_mul(rest).map(|whole| whole / answered)
+        let responded = u32::try_from(self.responded).ok().filter(|responded| *responded > 0)?;
+        let rest = u32::try_from(self.planned.saturating_sub(self.responded)).ok()?;
+        self.elapsed.checked_mul(rest).map(|whole| whole / responded)
     }
 }
 
-impl Reading {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<Endpoint, Read>> {
+impl Progress {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<Endpoint, Run>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// So many more things are going to be asked.
-    pub(super) fn plan(&self, endpoint: Endpoint, asks: usize, now: Instant) {
-        let progress = ReadProgress { endpoint, planned: 0, answered: 0, failed: 0, took: Duration::ZERO };
-        self.all().entry(endpoint).or_insert(Read { progress, begun: now, told: now }).progress.planned += asks;
+    pub(super) fn plan(&self, endpoint: Endpoint, polls: usize, now: Instant) {
+        let progress = EndpointProgress { endpoint, planned: 0, responded: 0, failed: 0, elapsed: Duration::ZERO };
+        self.all().entry(endpoint).or_insert(Run { progress, started: now, reported: now }).progress.planned += polls;
     }
 
-    /// One of them was answered.
-    pub(super) fn answered(&self, endpoint: Endpoint, is_failed: bool) {
-        if let Some(read) = self.all().get_mut(&endpoint) {
-            read.progress.answered += 1;
-            read.progress.failed += usize::from(is_failed);
+    /// Counts an ended poll.
+    pub(super) fn responded(&self, endpoint: Endpoint, is_failed: bool) {
+        if let Some(run) = self.all().get_mut(&endpoint) {
+            run.progress.responded += 1;
+            run.progress.failed += usize::from(is_failed);
         }
     }
 
-    /// The cycle is over.
+    /// Removes the endpoint at the end of its cycle.
     pub(super) fn end(&self, endpoint: Endpoint) {
         self.all().remove(&endpoint);
     }
 
-    /// What is being read now.
-    pub fn now(&self, now: Instant) -> Vec<ReadProgress> {
-        let progress = |read: &Read| ReadProgress { took: now.saturating_duration_since(read.begun), ..read.progress.clone() };
-        self.all().values().map(progress).collect()
+    /// Returns the progress of all running endpoints.
+    pub fn now(&self, now: Instant) -> Vec<EndpointProgress> {
+        self.all().values().map(|run| run.at(now)).collect()
     }
 
-    /// What has been read for so long since it was last told that it is told again.
-    pub fn due(&self, now: Instant) -> Vec<ReadProgress> {
+    /// Returns the endpoints whose next progress report is due, and marks them as reported.
+    pub fn due(&self, now: Instant) -> Vec<EndpointProgress> {
         let mut all = self.all();
-        let long = all.values_mut().filter(|read| now.saturating_duration_since(read.told) >= TOLD_EVERY);
-        long.map(|read| {
-            read.told = now;
-            ReadProgress { took: now.saturating_duration_since(read.begun), ..read.progress.clone() }
+        let due = all.values_mut().filter(|run| now.saturating_duration_since(run.reported) >= REPORT_INTERVAL);
+        due.map(|run| {
+            run.reported = now;
+            run.at(now)
         })
         .collect()
+    }
+}
+
+impl Run {
+    fn at(&self, now: Instant) -> EndpointProgress {
+        EndpointProgress { elapsed: now.saturating_duration_since(self.started), ..self.progress.clone() }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a cycle saw and did: the log line, the status page and the tests read the same value.
+//! The report of a cycle, for the log, the status page, commands, and tests.
 
 use std::fmt;
 
@@ -6,41 +6,35 @@ use crate::schedule::Job;
 use engine::budget::PollReason;
 use model::{
     change::Change,
-    format,
+    phrase,
     poll::PollFailure,
     supply::{FeedId, Timestamp},
 };
 
-/// What a cycle saw and did: the log line, the status page and the tests read this.
 #[derive(Clone, Debug)]
 pub struct CycleReport {
-    /// Which job.
     pub job: Job,
-    /// The time of the cycle, which everything in it goes by.
+    /// The time that the evaluation of the cycle uses.
     pub at: Timestamp,
-    /// Things asked.
-    pub asked: u32,
-    /// Complete answers that differed from the last ones.
+    /// The number of polls.
+    pub requested: u32,
+    /// The number of fresh responses.
     pub fresh: u32,
-    /// Complete answers that did not.
     pub unchanged: u32,
-    /// What could not be read, and why.
     pub failed: Vec<(FeedId, PollFailure)>,
-    /// Feeds whose answer is held, since most of it vanished at once.
+    /// The feeds with a held response.
     pub held: Vec<FeedId>,
-    /// What the diff told.
     pub changes: Vec<Change>,
-    /// Alerts that began, moved on or ended.
+    /// The number of alerts with a transition.
     pub alerts: u32,
-    /// Messages put into the outbox.
+    /// The number of new deliveries or pending notifications.
     pub deliveries: u32,
-    /// Credits spent.
     pub credits: u32,
-    /// Feeds that wait for more credits.
+    /// The number of feeds that were deferred for lack of credits, by reason.
     pub deferred: Vec<(PollReason, u32)>,
-    /// Feeds that needed no look.
+    /// The number of feeds that did not need a poll.
     pub resting: u32,
-    /// Tokens that were evaluated.
+    /// The number of evaluated tokens.
     pub evaluated: u32,
 }
 
@@ -49,7 +43,7 @@ impl CycleReport {
         Self {
             job,
             at,
-            asked: 0,
+            requested: 0,
             fresh: 0,
             unchanged: 0,
             failed: Vec::new(),
@@ -64,14 +58,14 @@ impl CycleReport {
         }
     }
 
-    /// What the cycle is known by in logs, messages (`source.polledAt`), the poll log and `explain`: its instant. No two cycles of a
-    /// job share one, and all of these keep it anyway.
+    /// Returns the id of the cycle in logs, messages (`source.polledAt`), the poll log, and `explain`: its time, which no other cycle
+    /// of the job has.
     #[must_use]
     pub fn id(&self) -> String {
-        format::exact(self.at)
+        phrase::rfc3339(self.at)
     }
 
-    /// Whether nothing happened that anyone would want in a log.
+    /// Returns whether nothing happened that is worth an `info` log entry.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         self.fresh == 0
@@ -87,30 +81,26 @@ impl fmt::Display for CycleReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.job.as_str())?;
         if self.job == Job::Evaluate {
-            write!(f, "{} judged", plural(self.evaluated, "token"))?;
+            write!(f, "{} evaluated", phrase::count(self.evaluated, "token"))?;
         } else {
-            write!(f, "{} asked, {} fresh, {} unchanged", self.asked, self.fresh, self.unchanged)?;
+            write!(f, "{} polled, {} fresh, {} unchanged", self.requested, self.fresh, self.unchanged)?;
             if !self.failed.is_empty() {
                 write!(f, ", {} failed", self.failed.len())?;
             }
             if !self.held.is_empty() {
                 write!(f, ", {} held", self.held.len())?;
             }
-            write!(f, ", {}", plural(self.credits, "credit"))?;
+            write!(f, ", {}", phrase::count(self.credits, "credit"))?;
         }
         if !self.changes.is_empty() {
-            write!(f, "; {}", plural(u32::try_from(self.changes.len()).unwrap_or(u32::MAX), "change"))?;
+            write!(f, "; {}", phrase::count(self.changes.len(), "change"))?;
         }
         if self.alerts > 0 || self.deliveries > 0 {
-            write!(f, "; {}, {}", plural(self.alerts, "alert"), plural(self.deliveries, "message"))?;
+            write!(f, "; {}, {}", phrase::count(self.alerts, "alert"), phrase::count(self.deliveries, "message"))?;
         }
         for (why, count) in &self.deferred {
             write!(f, "; {count} deferred ({})", why.as_str())?;
         }
         Ok(())
     }
-}
-
-fn plural(count: u32, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }

@@ -1,5 +1,5 @@
-//! A scripted week: routes, groups, nights, silences, acknowledgements, inhibitions, storms, digests, daylight saving, a receiver that
-//! fails, one that refuses, and restarts at random; afterwards every message is accounted for.
+//! Simulates a week with routes, groups, mute times, silences, acknowledgements, inhibitions, storms, digests, daylight saving,
+//! failing receivers, and random restarts, and then checks the state of every notification.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -8,18 +8,19 @@ use chrono::TimeDelta;
 use super::*;
 use crate::config::{Environment, load_text};
 use crate::live::LiveConfig;
-use crate::outbox::{Announce, DeliverySender, DownReceiver, Outbox, OutboxDeps};
+use crate::outbox::{DeliverySender, Outbox, OutboxDeps};
 use engine::pipeline::{ActiveRules, DispatchPolicy};
 use engine::route::{RouteTree, Sections};
-use engine::self_monitor;
 use model::{
     AckResult, Alert, AlertId, AlertState, AlertStatus, Attempt, BatchKind, BoxFuture, Clock, DueDelivery, Labels, Notification,
-    NotificationId, NotificationKind, NotificationRole, NotificationState, NotificationStatus, Resolution, RuleId,
-    SOURCE_TROUBLE, Silence, SilenceRequest, Watch, alert_id, config, notification_id, read_matchers,
+    NotificationId, NotificationKind, NotificationRole, NotificationState, NotificationStatus, Resolution, RuleId, Silence,
+    SilenceRequest, Watch, alert_id, config, notification_id, read_matchers,
 };
-use notify::{Outcome, samples};
+use notify::Outcome;
 use rules::RuleSet;
 use store::{Access, Opening};
+use testkit::samples;
+use testkit::time;
 
 const CONFIG: &str = r#"
 inhibit_rules = [{ source_matchers = ["alertname=Outage"], target_matchers = ["severity=info"], equal = ["token"] }]
@@ -65,23 +66,19 @@ struct File {
     time_intervals: Vec<config::TimeIntervals>,
 }
 
-fn time(text: &str) -> Timestamp {
-    samples::time(text)
-}
-
 fn watch() -> Watch {
     let groups = [("l2".to_owned(), vec!["arb*".to_owned()])].into();
     Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups }).expect("valid")
 }
 
-/// Receivers in memory: `ops` and `night` take everything, `desk` fails for hours, `wall` refuses.
+/// Receivers in memory: `ops` and `night` accept everything, `desk` fails for hours, and `wall` rejects everything.
 #[derive(Default)]
-struct Wires {
+struct Fakes {
     got: Mutex<Vec<(ReceiverName, DueDelivery, Timestamp)>>,
     is_desk_down: std::sync::atomic::AtomicBool,
 }
 
-impl DeliverySender for Wires {
+impl DeliverySender for Fakes {
     fn names(&self) -> Vec<ReceiverName> {
         ["ops", "desk", "wall", "night"].map(ReceiverName::from).to_vec()
     }
@@ -104,30 +101,12 @@ impl DeliverySender for Wires {
                 Outcome::Accepted
             }
         };
-        let attempt = Attempt { at: now, took_ms: 1, outcome: outcome.word(), status: None, answer: "said".into() };
+        let attempt = Attempt { at: now, took_ms: 1, outcome: outcome.word(), status: None, response: "said".into() };
         Box::pin(async move { (outcome, attempt) })
     }
 }
 
-struct Herald(Arc<ActiveRules>);
-
-impl Announce for Herald {
-    fn rule(&self) -> RuleId {
-        RuleId::from(SOURCE_TROUBLE)
-    }
-    fn dead_letter(&self, delivery: &DueDelivery, reason: &str, now: Timestamp) -> Option<(Alert, Notification)> {
-        self_monitor::dead_letter(delivery.id, &delivery.receiver, &delivery.notifications, reason, &self.0.context(now))
-    }
-    fn receiver_down(&self, down: &DownReceiver<'_>, now: Timestamp) -> Option<(Alert, Notification)> {
-        let DownReceiver { receiver, since, answer, waiting, latest_episode } = *down;
-        Some(self_monitor::receiver_dead(receiver, answer, waiting, since, latest_episode, &self.0.context(now)))
-    }
-    fn receiver_back(&self, _: &ReceiverName, open: &Alert, now: Timestamp) -> Option<(Alert, Notification)> {
-        Some(self_monitor::recovered(open, &self.0.context(now)))
-    }
-}
-
-/// The value at work, of which the dispatcher reads rules, routes, digests and tokens alone.
+/// A live value. The dispatcher only reads its rules, routes, digests, and tokens.
 fn live(active: Arc<ActiveRules>, receivers: &[config::ReceiverSettings], delivery: &config::DeliverySettings) -> Arc<Live> {
     let config = load_text(None, "", &Environment::default()).config.expect("the defaults");
     let live = LiveConfig::build_now(config, RuleSet::default()).expect("builds");
@@ -136,22 +115,23 @@ fn live(active: Arc<ActiveRules>, receivers: &[config::ReceiverSettings], delive
     Arc::new(Live::from_pointee(LiveConfig { active, policy, subscribers, watch: watch(), ..live }))
 }
 
-/// What a restart makes anew.
+/// The parts that a restart replaces.
 struct Running {
     store: Store,
     outbox: Outbox,
 }
 
 impl Running {
-    async fn start(path: &std::path::Path, wires: &Arc<Wires>, active: &Arc<ActiveRules>, file: &File, now: Timestamp) -> Self {
+    async fn start(path: &std::path::Path, fakes: &Arc<Fakes>, active: &Arc<ActiveRules>, file: &File, now: Timestamp) -> Self {
         let store = Store::open(Opening { path: path.to_owned(), access: Access::Own, now }).await.expect("opens");
         let delivery = samples::delivery_config();
-        let dispatcher = Dispatcher::new(store.clone(), live(active.clone(), &file.receiver, &delivery));
+        let live = live(active.clone(), &file.receiver, &delivery);
+        let dispatcher = Dispatcher::new(store.clone(), live.clone());
         let outbox = Outbox::idle(OutboxDeps {
             store: Arc::new(store.clone()),
             dispatcher: Some(Arc::new(dispatcher)),
-            sender: wires.clone(),
-            announce: Arc::new(Herald(active.clone())),
+            sender: fakes.clone(),
+            live,
             metrics: None,
             clock: Clock::manual(now),
             delivery,
@@ -190,7 +170,7 @@ fn notice(alert: &Alert, transition: &str, receivers: Vec<ReceiverName>, now: Ti
     Notification { id: notification_id(&alert.id, transition), alert: alert.id.clone(), kind, at: now, receivers, body }
 }
 
-/// The world of the script: what fires, and what was decided.
+/// The state of the simulation: the firing alerts, and the notifications that were decided.
 struct World {
     dice: fastrand::Rng,
     serial: u32,
@@ -204,17 +184,17 @@ impl World {
         routes.route(labels)
     }
 
-    /// What one evaluation decides: some alerts begin, some are reminded of, some end, some things happen.
-    fn turn(&mut self, routes: &RouteTree, now: Timestamp, how_many: u32) -> Commit {
+    /// Simulates one evaluation, in which some alerts fire, are reminded of, or resolve.
+    fn evaluate(&mut self, routes: &RouteTree, now: Timestamp, count: u32) -> Commit {
         let mut commit = Commit { at: now, ..Commit::default() };
-        for _ in 0..how_many {
+        for _ in 0..count {
             self.serial += 1;
             let token = ["arb", "apt", "sui", "op"][self.dice.usize(..4)];
             let severity = ["critical", "warning", "warning", "info", "info"][self.dice.usize(..5)];
             let name = ["Cliff", "Burned", "Moved"][self.dice.usize(..3)];
             let state = if name == "Cliff" { AlertState::Firing } else { AlertState::Event };
             let mut alert = alert(name, token, severity, self.serial, state, now);
-            self.tell(&mut commit, routes, &mut alert, if state == AlertState::Event { "event" } else { "firing" }, now);
+            self.notify(&mut commit, routes, &mut alert, if state == AlertState::Event { "event" } else { "firing" }, now);
         }
         for _ in 0..self.dice.usize(..2) {
             if self.open.is_empty() {
@@ -226,20 +206,20 @@ impl World {
                 alert.state = AlertState::Resolved;
                 alert.resolution = Some(Resolution::Cleared);
                 alert.ends_at = Some(now);
-                self.tell(&mut commit, routes, &mut alert, "resolved", now);
+                self.notify(&mut commit, routes, &mut alert, "resolved", now);
             } else {
                 let transition = format!("lead {}", now.timestamp());
-                self.tell(&mut commit, routes, &mut alert, &transition, now);
+                self.notify(&mut commit, routes, &mut alert, &transition, now);
             }
         }
         commit
     }
 
-    fn tell(&mut self, commit: &mut Commit, routes: &RouteTree, alert: &mut Alert, transition: &str, now: Timestamp) {
+    fn notify(&mut self, commit: &mut Commit, routes: &RouteTree, alert: &mut Alert, transition: &str, now: Timestamp) {
         alert.updated_at = now;
         let receivers =
-            if alert.state == AlertState::Resolved { alert.told.clone() } else { self.receivers(routes, &alert.labels) };
-        alert.told.clone_from(&receivers);
+            if alert.state == AlertState::Resolved { alert.notified.clone() } else { self.receivers(routes, &alert.labels) };
+        alert.notified.clone_from(&receivers);
         let notice = notice(alert, transition, receivers.clone(), now);
         for receiver in receivers {
             let order = self.decided.len();
@@ -254,7 +234,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn after_a_week_every_message_is_accounted_for() {
+async fn every_notification_of_a_week_ends() {
     let file: File = toml::from_str(CONFIG).expect("TOML");
     let sections = Sections {
         route: &file.route,
@@ -264,57 +244,57 @@ async fn after_a_week_every_message_is_accounted_for() {
     };
     let active = Arc::new(ActiveRules { rules: RuleSet::default(), routes: RouteTree::of(&sections).expect("routes") });
     let routes = &active.routes;
-    let wires = Arc::new(Wires::default());
+    let fakes = Arc::new(Fakes::default());
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("week.db");
     // Clocks go forward in Paris on 29 March 2026.
     let (begin, end) = (time("2026-03-24T00:00:00Z"), time("2026-03-31T00:00:00Z"));
     let mut world =
         World { dice: fastrand::Rng::with_seed(7), serial: 0, open: Vec::new(), decided: HashMap::new(), silences: Vec::new() };
-    let mut running = Running::start(&path, &wires, &active, &file, begin).await;
+    let mut running = Running::start(&path, &fakes, &active, &file, begin).await;
     let (mut restarts, mut acks, mut now) = (0, 0, begin);
     let mut outage = alert("Outage", "sui", "warning", 0, AlertState::Firing, begin);
 
     while now < end + TimeDelta::days(2) {
         let is_over = now >= end;
         let hours = (now - begin).num_hours();
-        wires.is_desk_down.store((40..46).contains(&hours), std::sync::atomic::Ordering::SeqCst);
-        let how_many = match now {
+        fakes.is_desk_down.store((40..46).contains(&hours), std::sync::atomic::Ordering::SeqCst);
+        let count = match now {
             _ if is_over => 0,
-            // A careless rule.
+            // A storm by a careless rule.
             _ if now == begin + TimeDelta::hours(100) => 1_500,
             _ => world.dice.u32(..6) / 4,
         };
         if !is_over {
-            let mut commit = world.turn(routes, now, how_many);
+            let mut commit = world.evaluate(routes, now, count);
             if now == begin + TimeDelta::hours(20) || now == begin + TimeDelta::hours(60) {
-                outage.state = if outage.told.is_empty() { AlertState::Firing } else { AlertState::Resolved };
+                outage.state = if outage.notified.is_empty() { AlertState::Firing } else { AlertState::Resolved };
                 outage.ends_at = (outage.state == AlertState::Resolved).then_some(now);
                 let transition = if outage.state == AlertState::Firing { "firing" } else { "resolved" };
-                world.tell(&mut commit, routes, &mut outage, transition, now);
+                world.notify(&mut commit, routes, &mut outage, transition, now);
                 world.open.retain(|open| open.id != outage.id);
             }
             running.store.commit(commit).await.expect("committed");
         } else if !world.open.is_empty() {
-            // The week ends: everything that still fires is over.
+            // The week is over: all firing alerts resolve.
             let mut commit = Commit { at: now, ..Commit::default() };
             for mut alert in std::mem::take(&mut world.open) {
                 alert.state = AlertState::Resolved;
                 alert.ends_at = Some(now);
-                world.tell(&mut commit, routes, &mut alert, "resolved", now);
+                world.notify(&mut commit, routes, &mut alert, "resolved", now);
             }
             running.store.commit(commit).await.expect("committed");
         }
         if hours % 30 == 7 && now.timestamp() % 3_600 == 0 && !is_over {
             let token = ["arb", "apt"][world.dice.usize(..2)];
-            let wish = SilenceRequest {
+            let request = SilenceRequest {
                 matchers: read_matchers([format!("token={token}").as_str(), "severity!=critical"]).expect("matchers"),
                 author: "ann".into(),
                 comment: "known".into(),
                 starts_at: None,
                 ends_at: now + TimeDelta::hours(8),
             };
-            let silence = wish.grant(now).expect("granted");
+            let silence = request.grant(now).expect("granted");
             running.store.put_silence(silence.clone()).await.expect("written");
             world.silences.push(silence);
         }
@@ -326,10 +306,10 @@ async fn after_a_week_every_message_is_accounted_for() {
             assert!(matches!(done, AckResult::Done(_)), "{done:?}");
             acks += 1;
         }
-        // Killed between a commit and its dispatch, and between a dispatch and its delivery.
+        // Kills the process between a commit and its dispatch pass.
         if world.dice.u32(..25) == 0 {
             running.stop().await;
-            running = Running::start(&path, &wires, &active, &file, now).await;
+            running = Running::start(&path, &fakes, &active, &file, now).await;
             restarts += 1;
         }
         let report = running.outbox.deliver_due(now).await;
@@ -343,22 +323,22 @@ async fn after_a_week_every_message_is_accounted_for() {
         .notification_statuses(model::rows::NotificationFilter { limit: 1_000_000, ..Default::default() })
         .await
         .expect("read");
-    let deliveries = made(&running.store).await;
-    check_accounts(&world, &statuses);
-    check_told(&world, &statuses, &wires, &deliveries);
-    check_digests(&wires);
+    let deliveries = created_deliveries(&running.store).await;
+    check_states(&world, &statuses);
+    check_deliveries(&world, &statuses, &fakes, &deliveries);
+    check_digests(&fakes);
     running.stop().await;
 }
 
-/// When each delivery was made, and how.
-async fn made(store: &Store) -> HashMap<i64, (Timestamp, ReceiverName, BatchKind)> {
+/// Returns when each delivery was created, for which receiver, and its kind.
+async fn created_deliveries(store: &Store) -> HashMap<i64, (Timestamp, ReceiverName, BatchKind)> {
     let filter = model::rows::OutboxFilter { limit: 1_000_000, ..Default::default() };
     let rows = store.outbox(filter).await.expect("read");
     rows.into_iter().map(|row| (row.id.0, (row.created_at, row.receiver, row.shape))).collect()
 }
 
-/// Each message stands in exactly one place, and in none that is not an end.
-fn check_accounts(world: &World, statuses: &[NotificationStatus]) {
+/// Checks that each notification has exactly one state, which is final.
+fn check_states(world: &World, statuses: &[NotificationStatus]) {
     let mut table: BTreeMap<(String, String), usize> = BTreeMap::new();
     let mut seen = HashSet::new();
     for status in statuses {
@@ -379,30 +359,30 @@ fn check_accounts(world: &World, statuses: &[NotificationStatus]) {
         println!("  {receiver:<6} {state:<24} {count:>5}");
     }
     for wanted in [
-        "delivered (told)",
+        "delivered (notified)",
         "delivered (counted)",
         "delivered (merged)",
-        "dead (told)",
+        "dead (notified)",
         "silenced (held)",
         "inhibited (held)",
         "acknowledged (held)",
     ] {
-        assert!(table.keys().any(|(_, state)| state == wanted), "the week tries no {wanted}: {table:#?}");
+        assert!(table.keys().any(|(_, state)| state == wanted), "the week has no {wanted}: {table:#?}");
     }
 }
 
-/// What was delivered was sent once, in its order, not against a silence, within the hour's limit.
-fn check_told(
+/// Checks that deliveries were sent once, in order, not during a silence, and within the hourly limit.
+fn check_deliveries(
     world: &World,
     statuses: &[NotificationStatus],
-    wires: &Wires,
+    fakes: &Fakes,
     deliveries: &HashMap<i64, (Timestamp, ReceiverName, BatchKind)>,
 ) {
-    let got = wires.got.lock().expect("a lock");
+    let got = fakes.got.lock().expect("a lock");
     let mut sent: HashMap<(NotificationId, ReceiverName), usize> = HashMap::new();
     let mut last: HashMap<(AlertId, ReceiverName), usize> = HashMap::new();
     for (receiver, delivery, _) in got.iter() {
-        assert!(delivery.notifications.len() <= engine::group::MAX_ALERTS);
+        assert!(delivery.notifications.len() <= model::rows::MAX_ALERTS);
         for notice in &delivery.notifications {
             let key = (notice.id.clone(), receiver.clone());
             *sent.entry(key.clone()).or_default() += 1;
@@ -412,18 +392,19 @@ fn check_told(
         }
     }
     assert!(sent.values().all(|count| *count == 1), "sent twice");
-    let told = statuses
+    let notified = statuses
         .iter()
         .filter(|status| status.state == NotificationState::Delivered && status.role == Some(NotificationRole::Notified));
-    let told: HashSet<_> = told.map(|status| (status.notice.clone(), status.receiver.clone().expect("a receiver"))).collect();
-    assert_eq!(told, sent.into_keys().collect(), "what is recorded as told is what was sent");
+    let notified: HashSet<_> =
+        notified.map(|status| (status.notice.clone(), status.receiver.clone().expect("a receiver"))).collect();
+    assert_eq!(notified, sent.into_keys().collect(), "recorded and sent notifications differ");
 
     for status in statuses.iter().filter(|status| status.role == Some(NotificationRole::Notified)) {
         let key = (status.notice.clone(), status.receiver.clone().expect("a receiver"));
         let Some((_, labels, _)) = world.decided.get(&key) else { continue };
         let (at, ..) = deliveries[&status.delivery.expect("a delivery").0];
-        let broken = world.silences.iter().find(|silence| silence.hides(labels, at));
-        assert!(broken.is_none(), "{status:?} was told at {at} against {broken:?}");
+        let violated = world.silences.iter().find(|silence| silence.hides(labels, at));
+        assert!(violated.is_none(), "{status:?} was sent at {at} during {violated:?}");
     }
     let ops: Vec<Timestamp> =
         deliveries.values().filter(|(_, receiver, _)| receiver.as_str() == "ops").map(|(at, ..)| *at).collect();
@@ -434,21 +415,21 @@ fn check_told(
     assert!(deliveries.values().any(|(_, _, shape)| *shape == BatchKind::Summary), "the week has no storm");
 }
 
-/// One digest each morning, at eight o'clock in Paris, before and after clocks changed.
-fn check_digests(wires: &Wires) {
-    let got = wires.got.lock().expect("a lock");
+/// Checks that there is one digest each morning at 08:00 in Paris, before and after the clock change.
+fn check_digests(fakes: &Fakes) {
+    let got = fakes.got.lock().expect("a lock");
     let digests: BTreeSet<String> = got
         .iter()
-        .filter(|(_, delivery, _)| delivery.bundle.shape == BatchKind::Digest)
+        .filter(|(_, delivery, _)| delivery.batch.shape == BatchKind::Digest)
         .map(|(receiver, delivery, _)| format!("{receiver} {}", delivery.notifications[0].body.starts_at.format("%d %H:%M")))
         .collect();
     let expected = ["24 07:00", "25 07:00", "26 07:00", "27 07:00", "28 07:00", "29 06:00", "30 06:00", "31 06:00", "01 06:00"];
     assert_eq!(digests, expected.iter().map(|slot| format!("desk {slot}")).collect());
-    let count = got.iter().filter(|(_, delivery, _)| delivery.bundle.shape == BatchKind::Digest).count();
+    let count = got.iter().filter(|(_, delivery, _)| delivery.batch.shape == BatchKind::Digest).count();
     assert_eq!(count, expected.len(), "each once");
 }
 
-/// A mail receiver with two recipients and a digest each morning; and the store behind its dispatcher.
+/// Returns the dispatcher and the store of a mail receiver with two recipients and a daily digest.
 async fn morning(directory: &std::path::Path, begin: Timestamp) -> (Store, Dispatcher) {
     let path = directory.join("morning.db");
     let store = Store::open(Opening { path, access: Access::Own, now: begin }).await.expect("opens");
@@ -467,34 +448,34 @@ async fn morning(directory: &std::path::Path, begin: Timestamp) -> (Store, Dispa
 }
 
 #[tokio::test]
-async fn a_digest_that_everybody_stopped_is_not_made_and_one_that_somebody_wants_is() {
+async fn digest_is_created_while_a_recipient_is_subscribed() {
     let directory = tempfile::tempdir().expect("a directory");
     let day = |n: i64| time("2026-03-09T07:00:00Z") + TimeDelta::days(n);
     let (store, dispatcher) = morning(directory.path(), day(0)).await;
     let after_eight = TimeDelta::hours(2);
     dispatcher.dispatch(day(0)).await.expect("a dispatch");
-    let wish = |address: &str| model::rows::OptOut {
+    let opt_out = |address: &str| model::rows::OptOut {
         receiver: "desk".into(),
         address: address.to_owned(),
         at: day(0),
         via: model::rows::OptOutSource::Link,
     };
-    let made = async |n: i64| {
+    let deliveries_after = async |n: i64| {
         dispatcher.dispatch(day(n) + after_eight).await.expect("a dispatch");
         store.outbox(model::rows::OutboxFilter { limit: 99, ..Default::default() }).await.expect("read").len()
     };
-    store.opt_out(wish("desk@example.com")).await.expect("written");
-    assert_eq!(made(0).await, 1, "one still wants it");
-    store.opt_out(wish("risk@example.com")).await.expect("written");
-    assert_eq!(made(1).await, 1, "nobody wants it");
+    store.opt_out(opt_out("desk@example.com")).await.expect("written");
+    assert_eq!(deliveries_after(0).await, 1, "one recipient is subscribed");
+    store.opt_out(opt_out("risk@example.com")).await.expect("written");
+    assert_eq!(deliveries_after(1).await, 1, "no recipient is subscribed");
     store.opt_in("desk".into(), "desk@example.com".to_owned()).await.expect("written");
-    assert_eq!(made(1).await, 1, "that of today is over");
-    assert_eq!(made(2).await, 2);
+    assert_eq!(deliveries_after(1).await, 1, "the slot of the day has passed");
+    assert_eq!(deliveries_after(2).await, 2);
     store.close().await.expect("closes");
 }
 
 #[tokio::test]
-async fn what_is_told_again_knows_the_groups_of_its_token() {
+async fn repeat_renders_groups_of_token() {
     let text = "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"http://127.0.0.1:9/\"\n\
                 [route]\nreceivers = [\"ops\"]\nrepeat_interval = \"12h\"\n[watch]\ngroups = { l2 = [\"arb*\"] }\n";
     let config = crate::config::load_text(None, text, &crate::config::Environment::default()).config.expect("a config");
@@ -517,7 +498,7 @@ async fn what_is_told_again_knows_the_groups_of_its_token() {
     let mut cliff = alert("Cliff", "arbitrum", "warning", 1, AlertState::Firing, begin);
     (cliff.token, cliff.resource, cliff.key) =
         (Some("arbitrum".into()), Some(model::supply::Resource::Unlock), Some("one".into()));
-    let told = notice(&cliff, "firing", vec!["ops".into()], begin);
+    let notified = notice(&cliff, "firing", vec!["ops".into()], begin);
     let feed = model::rows::FeedUpdate {
         id: model::supply::FeedId { endpoint: model::supply::Endpoint::UnlockEvents, token: Some("arbitrum".into()) },
         state: model::supply::FeedState::default(),
@@ -525,17 +506,17 @@ async fn what_is_told_again_knows_the_groups_of_its_token() {
         removed: Vec::new(),
         header: None,
     };
-    let commit = Commit { at: begin, alerts: vec![cliff], notifications: vec![told], feeds: vec![feed], ..Commit::default() };
+    let commit = Commit { at: begin, alerts: vec![cliff], notifications: vec![notified], feeds: vec![feed], ..Commit::default() };
     store.commit(commit).await.expect("committed");
     dispatcher.dispatch(begin).await.expect("a dispatch");
     dispatcher.dispatch(begin + TimeDelta::hours(13)).await.expect("a dispatch");
     let rows = store.outbox(model::rows::OutboxFilter { limit: 9, ..Default::default() }).await.expect("read");
     let summaries: Vec<&str> = rows.iter().flat_map(|row| &row.alerts).map(|alert| alert.summary.as_str()).collect();
-    assert_eq!(summaries, ["ARB of l2", "Cliff arbitrum 1"], "told again in the rule's words, with its groups");
+    assert_eq!(summaries, ["ARB of l2", "Cliff arbitrum 1"], "the repeat uses the rule's template, with groups");
     store.close().await.expect("closes");
 }
 
-/// A schedule of one unlock of `value`, USD.
+/// A schedule with one unlock of `value` USD.
 fn unlocking(token: &str, date: Timestamp, precision: &str, value: f64) -> model::rows::FeedUpdate {
     let event = serde_json::json!({"unlockDate": date, "tokenSymbol": token.to_uppercase(), "cliffUnlocks": {"cliffValue": value,
         "allocationBreakdown": [{"cliffValue": value, "unlockPrecision": precision}]}});
@@ -550,12 +531,12 @@ fn unlocking(token: &str, date: Timestamp, precision: &str, value: f64) -> model
 }
 
 #[tokio::test]
-async fn a_digest_ranks_all_unlocks_of_its_days_however_many_there_are() {
+async fn digest_ranks_all_unlocks_of_its_period() {
     let directory = tempfile::tempdir().expect("a directory");
     let begin = time("2026-03-09T07:00:00Z");
     let (store, dispatcher) = morning(directory.path(), begin).await;
-    // More than anybody reads, and the largest of all come last: one by its day, one of a month whose day lies within, one of a month
-    // whose day does not.
+    // The largest unlocks come after more than a thousand small ones: one with an exact day, one with a month whose nominal date is in
+    // the period, and one with a month whose nominal date is not.
     let mut feeds: Vec<_> =
         (0..1_200).map(|i| unlocking(&format!("t{i:04}"), begin + TimeDelta::minutes(200 + i), "second", 1e3)).collect();
     feeds.push(unlocking("large", begin + TimeDelta::days(6), "second", 9e6));

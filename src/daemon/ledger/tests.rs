@@ -1,17 +1,17 @@
 use model::Charge;
 use rules::RuleSet;
 use store::{Access, Opening};
+use testkit::time;
 
 use super::*;
 use crate::{
     config::{Environment, load_text},
-    fixtures::time,
     live::LiveConfig,
 };
 
-/// Who waits for a booking may be gone before it is written, and it may fail then: what was settled is booked with the next one.
+/// A reservation may fail after its caller is dropped. The requests are then settled with the next one.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_settled_is_counted_though_nobody_waits_for_a_booking_that_fails() {
+async fn requests_are_settled_after_dropped_and_failed_reservation() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, clock) = (folder.path().join("l.db"), Clock::manual(time("2026-03-01")));
     let store = Store::open(Opening { path: path.clone(), access: Access::Own, now: clock.now() }).await.expect("opens");
@@ -24,12 +24,12 @@ async fn what_was_settled_is_counted_though_nobody_waits_for_a_booking_that_fail
     let other = rusqlite::Connection::open(&path).expect("opens");
     let refuse = "BEGIN IMMEDIATE; CREATE TRIGGER no_room BEFORE UPDATE ON credit BEGIN SELECT RAISE(ABORT, 'no room'); END;";
     other.execute_batch(refuse).expect("holds the database");
-    timeout(Duration::from_millis(50), ledger.settle_up()).await.expect_err("waits for the database");
-    other.execute_batch("COMMIT").expect("lets it go");
-    // The next booking comes after the one that fails.
-    ledger.settle_up().await.expect_err("refused");
+    timeout(Duration::from_millis(50), ledger.flush()).await.expect_err("waits for the database");
+    other.execute_batch("COMMIT").expect("releases the database");
+    // The next reservation comes after the failed one.
+    ledger.flush().await.expect_err("rejected");
     other.execute_batch("DROP TRIGGER no_room").expect("dropped");
-    ledger.settle_up().await.expect("booked");
+    ledger.flush().await.expect("settled");
     let credit = store.credit().await.expect("read");
     assert_eq!((credit.own(), credit.held()), (1, 0), "{credit:#?}");
 }

@@ -1,10 +1,10 @@
-//! Standard error for lines of JSON: what serializers leave as it is, though it steers a terminal, is escaped as well.
+//! Standard error for JSON lines. Also escapes terminal control characters that serializers leave unescaped.
 
 use std::io::{self, Write};
 
 use model::text::harmless_json;
 
-/// Standard error. The log hands over each line whole.
+/// Standard error. The log writes one line per call.
 pub(super) struct EscapedStderr;
 
 impl Write for EscapedStderr {

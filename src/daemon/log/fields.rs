@@ -1,4 +1,4 @@
-//! The fields of a log line, as people read them: one line each, whatever they hold.
+//! Formats the fields of a text log line. Each value is one line.
 
 use std::{error::Error, fmt};
 
@@ -9,10 +9,10 @@ use tracing_subscriber::fmt::format::Writer;
 
 use model::text::{error_chain, harmless};
 
-/// What a line of a message of several is set in by. No line of the log begins so: what follows belongs to the one above.
+/// The indentation of continued lines of a message. No log entry starts with it.
 const CONTINUED: &str = "\n    ";
 
-/// The message as it is, then `name=value`, each made harmless. A message of several lines stays one, set in; a value is one line.
+/// Writes the message, then each field as `name=value`, sanitized. A multi-line message is indented.
 pub(super) struct HarmlessFields;
 
 impl<'w> FormatFields<'w> for HarmlessFields {
@@ -53,7 +53,7 @@ impl Visit for FieldLine<'_> {
         if field.name() == "message" { self.add(field, value) } else { self.add(field, &format!("{value:?}")) }
     }
 
-    /// An error with its causes.
+    /// Writes an error with its causes.
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
         self.add(field, &error_chain(value));
     }

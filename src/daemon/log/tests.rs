@@ -1,9 +1,11 @@
 use super::*;
 
 #[test]
-fn a_misspelt_level_is_told() {
-    assert_eq!(check_filter("inof"), Err("\"inof\" is no level".to_owned()));
-    assert_eq!(check_filter("cliffwatch=debgu"), Err("\"debgu\" is no level".to_owned()));
+fn rejects_misspelled_level() {
+    for (filter, word) in [("inof", "inof"), ("cliffwatch=debgu", "debgu")] {
+        let error = check_filter(filter).expect_err("not a filter");
+        assert!(error.starts_with(&format!("{word:?} is not a valid level")), "{error}");
+    }
     for good in ["info", "WARN", "off", "info,cliffwatch_daemon::outbox=debug", "warn,cliffwatch_daemon[cycle]=trace"] {
         assert_eq!(check_filter(good), Ok(()), "{good}");
     }
@@ -11,15 +13,15 @@ fn a_misspelt_level_is_told() {
 }
 
 #[test]
-fn the_variable_wins_and_the_scheduler_stays_quiet() {
-    let said = |level: &str, verbose, rust_log| filter(level, verbose, rust_log).unwrap().to_string();
-    assert_eq!(said("info", 0, Some("error")), "error");
-    assert!(said("info", 0, None).contains("tokio_cron_scheduler=off"));
-    assert!(said("info", 1, Some(" ")).contains("cliffwatch=debug"));
-    assert!(said("warn", 2, None).contains("cliffwatch=trace"));
+fn rust_log_overrides_level_and_scheduler_is_quiet() {
+    let filter_text = |level: &str, verbose, rust_log| filter(level, verbose, rust_log).unwrap().to_string();
+    assert_eq!(filter_text("info", 0, Some("error")), "error");
+    assert!(filter_text("info", 0, None).contains("tokio_cron_scheduler=off"));
+    assert!(filter_text("info", 1, Some(" ")).contains("cliffwatch=debug"));
+    assert!(filter_text("warn", 2, None).contains("cliffwatch=trace"));
 }
 
-/// What is written of an event, for people: without a time, level in front.
+/// Returns the text of the logged events, without the time.
 fn written(log: impl FnOnce()) -> String {
     #[derive(Clone, Default)]
     struct Memory(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
@@ -42,16 +44,16 @@ fn written(log: impl FnOnce()) -> String {
 }
 
 #[test]
-fn a_text_from_outside_forges_no_line_and_steers_no_terminal() {
+fn external_text_cannot_forge_lines_or_control_terminal() {
     let hostile = "x\r\n2026-03-01T00:00:00Z ERROR forged\u{1b}[31m\u{9b}0m\u{202e}\0";
     let error = std::io::Error::other(hostile);
     let text = written(|| {
-        tracing::warn!(token = hostile, feed = %hostile, error = &error as &dyn std::error::Error, "told of {hostile}");
+        tracing::warn!(token = hostile, feed = %hostile, error = &error as &dyn std::error::Error, "received {hostile}");
     });
     assert_eq!(
         text,
         concat!(
-            " WARN told of x\n",
+            " WARN received x\n",
             "    2026-03-01T00:00:00Z ERROR forged\\u{1b}[31m\\u{9b}0m\\u{202e}\\u{0} ",
             r#"token="x\r\n2026-03-01T00:00:00Z ERROR forged\u{1b}[31m\u{9b}0m\u{202e}\0" "#,
             "feed=x  2026-03-01T00:00:00Z ERROR forged\\u{1b}[31m\\u{9b}0m\\u{202e}\\u{0} ",
@@ -61,7 +63,7 @@ fn a_text_from_outside_forges_no_line_and_steers_no_terminal() {
 }
 
 #[test]
-fn a_message_of_several_lines_stays_readable() {
+fn multi_line_message_is_indented() {
     let text =
         written(|| tracing::error!(count = 2, "the rules have errors\nrules/a.toml:3: no such field\n\n  help: write it so"));
     let message = "ERROR the rules have errors\n    rules/a.toml:3: no such field\n    \n      help: write it so count=2\n";

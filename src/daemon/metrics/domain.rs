@@ -1,5 +1,5 @@
-//! What is watched, in figures: what fires, what lies ahead, what is the matter. Labels are the names of rules and groups, which the
-//! config bounds, and words of our own.
+//! Gauges of firing alerts, upcoming unlocks, and open incidents. Label values are names of rules and groups, and words of fixed
+//! lists.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,13 +11,12 @@ use prometheus_client::{
 
 use super::{FloatGauge, MetricLabels, family, whole};
 use engine::self_monitor;
-use model::{Alert, AlertId, Commit, DomainGauges, RuleId, SumWindow, Timestamp, Tone, ValueAhead, Watch};
+use model::{Alert, AlertId, Commit, DomainGauges, RuleId, Severity, SumWindow, Timestamp, ValueAhead, Watch};
 
-/// How far ahead is summed: the label `within`, and the time.
+/// The time windows of sums, with the label `within`.
 const WINDOWS: [(&str, TimeDelta); 2] = [("7d", TimeDelta::days(7)), ("30d", TimeDelta::days(30))];
 
-/// The farthest that any sum looks ahead.
-pub const FARTHEST: TimeDelta = WINDOWS[1].1;
+pub const MAX_WINDOW: TimeDelta = WINDOWS[1].1;
 
 #[derive(Debug)]
 pub(super) struct DomainMetrics {
@@ -31,42 +30,38 @@ pub(super) struct DomainMetrics {
 impl DomainMetrics {
     pub(super) fn registered(r: &mut Registry) -> Self {
         let metrics = Self {
-            firing: family(r, "alerts_firing", "Alerts that fire, by rule and severity"),
-            ahead: family(r, "value_ahead_usd", "What unlocks of the watched tokens, USD, whose day lies within this time"),
-            group_ahead: family(
-                r,
-                "group_value_ahead_usd",
-                "What unlocks of the tokens of a group, USD, whose day lies within this time",
-            ),
+            firing: family(r, "alerts_firing", "Firing alerts by rule and severity"),
+            ahead: family(r, "value_ahead_usd", "Value of unlocks of watched tokens within this time"),
+            group_ahead: family(r, "group_value_ahead_usd", "Value of unlocks of a group's tokens within this time"),
             next_critical: family(
                 r,
                 "next_critical_unlock_seconds",
-                "Time until the next unlock of which a critical alert fires, by rule",
+                "Time until the next unlock with a firing critical alert, by rule",
             ),
-            incidents: family(r, "incidents", "Incidents that are open, by kind"),
+            incidents: family(r, "incidents", "Open incidents by kind"),
         };
         for kind in self_monitor::incident_kinds() {
-            // At zero from the start, so that whoever watches one kind sees it begin.
+            // Starts at zero, so that an alert on one kind sees the increase.
             let _ = metrics.incidents.get_or_create(&vec![("kind", kind.to_owned())]);
         }
         metrics
     }
 
-    /// What fires and what lies ahead, as of `now`; rules and groups that are gone disappear.
+    /// Sets all gauges as of `now`. Removed rules and groups disappear.
     pub(super) fn set(&self, gauges: &DomainGauges, watch: &Watch, now: Timestamp) {
         self.firing.clear();
-        for (rule, tone, count) in &gauges.firing {
-            let labels = vec![("rule", rule.as_str().to_owned()), ("severity", severity(*tone).to_owned())];
+        for (rule, severity, count) in &gauges.firing {
+            let labels = vec![("rule", rule.as_str().to_owned()), ("severity", severity_label(*severity).to_owned())];
             self.firing.get_or_create(&labels).set(whole(*count));
         }
         let sums = WindowSums::of(&gauges.ahead, watch, now);
         self.group_ahead.clear();
         for (at, (within, _)) in WINDOWS.iter().enumerate() {
             let label = ("within", (*within).to_owned());
-            let value = |of: &[f64; WINDOWS.len()]| of.get(at).copied().unwrap_or_default();
+            let value = |sums: &[f64; WINDOWS.len()]| sums.get(at).copied().unwrap_or_default();
             self.ahead.get_or_create(&vec![label.clone()]).set(value(&sums.watched));
-            for (group, of) in &sums.groups {
-                self.group_ahead.get_or_create(&vec![("group", group.clone()), label.clone()]).set(value(of));
+            for (group, group_sums) in &sums.groups {
+                self.group_ahead.get_or_create(&vec![("group", group.clone()), label.clone()]).set(value(group_sums));
             }
         }
         self.next_critical.clear();
@@ -77,7 +72,7 @@ impl DomainMetrics {
         }
     }
 
-    /// Which incidents are open.
+    /// Sets the number of open incidents by kind.
     pub(super) fn set_incidents(&self, open: &[Alert]) {
         let mut counts: BTreeMap<&str, u64> = self_monitor::incident_kinds().map(|kind| (kind, 0)).collect();
         for alert in open {
@@ -89,48 +84,48 @@ impl DomainMetrics {
     }
 }
 
-/// One of the notifications of a step, as it is counted.
+/// The metric labels of a notification.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ToldNotification {
+pub struct NotificationMetric {
     pub rule: RuleId,
-    /// That of its alert, also where it tells of the end.
-    pub tone: Tone,
+    /// The severity of the alert, also for a resolved message.
+    pub severity: Severity,
     /// `firing`, `reminder`, `resolved`, `event`, `source`.
     pub kind: &'static str,
 }
 
-impl ToldNotification {
-    /// Those that a step is going to write.
+impl NotificationMetric {
+    /// Returns the labels of all notifications of a commit.
     #[must_use]
     pub fn of(commit: &Commit) -> Vec<Self> {
         let rules: HashMap<&AlertId, &RuleId> = commit.alerts.iter().map(|alert| (&alert.id, &alert.rule)).collect();
-        let told = commit.notifications.iter().map(|notification| {
+        let notified = commit.notifications.iter().map(|notification| {
             let body = &notification.body;
             let kind = notification.kind.as_str();
             Self {
                 rule: rules.get(&notification.alert).map_or_else(|| RuleId::from(body.rule.as_str()), |rule| (*rule).clone()),
-                tone: Tone::of_severity(body.labels.get("severity").map(String::as_str)),
+                severity: Severity::of_severity(body.labels.get("severity").map(String::as_str)),
                 kind: kind.strip_prefix("alert.").unwrap_or(kind),
             }
         });
-        told.collect()
+        notified.collect()
     }
 }
 
-/// The label `severity`: three words, whatever rules write.
-pub(super) fn severity(tone: Tone) -> &'static str {
-    match tone {
-        Tone::Critical => "critical",
-        Tone::Warning => "warning",
-        Tone::Info | Tone::Good => "info",
+/// Returns the label `severity`, one of three words.
+pub(super) fn severity_label(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Critical => "critical",
+        Severity::Warning => "warning",
+        Severity::Info | Severity::Good => "info",
     }
 }
 
-/// What lies ahead within each of [`WINDOWS`], USD.
+/// The value of upcoming unlocks in USD, for each of [`WINDOWS`].
 #[derive(Debug, PartialEq)]
 struct WindowSums {
     watched: [f64; WINDOWS.len()],
-    /// Each group of the config, also one of which nothing lies ahead.
+    /// All groups of the config, including those without upcoming unlocks.
     groups: BTreeMap<String, [f64; WINDOWS.len()]>,
 }
 
@@ -145,7 +140,7 @@ impl WindowSums {
                     continue;
                 }
                 for group in groups.iter() {
-                    if let Some(sum) = sums.groups.get_mut(group).and_then(|of| of.get_mut(at)) {
+                    if let Some(sum) = sums.groups.get_mut(group).and_then(|sums| sums.get_mut(at)) {
                         *sum += entry.value;
                     }
                 }

@@ -2,25 +2,24 @@ use super::*;
 use std::collections::BTreeMap;
 
 use model::digest::JOB_PREFIX;
-use model::{FailureKind, OptOut, OptOutSource, Tone, ValueAhead, config::WatchSettings};
+use model::{FailureKind, OptOut, OptOutSource, Severity, ValueAhead, config::WatchSettings};
 
 fn at() -> Timestamp {
     chrono::DateTime::from_timestamp(1_790_000_000, 0).unwrap()
 }
 
-/// With something in every family.
+/// Returns metrics with a value in every family.
 fn full() -> Metrics {
     let metrics = Metrics::default();
     let ops = ReceiverName::from("ops");
     metrics.poll(Endpoint::Burn, PollEntryOutcome::Fresh, at());
-    metrics.oddities(Endpoint::Burn, 2);
+    metrics.parse_warnings(Endpoint::Burn, 2);
     metrics.poll(Endpoint::Burn, PollEntryOutcome::Failed(FailureKind::Timeout), at());
     metrics.set_source_up(true);
     metrics.set_source_state(SourceState::Up, false);
     let credit = CreditState { used: Some(7), limit: Some(1000), ..CreditState::default() };
     metrics.set_credits(&credit, Some(893), at());
     metrics.set_removals_held(2);
-    metrics.change(ChangeKind::SeriesShifted);
     metrics.set_alerts(AlertState::Firing, 3);
     metrics.attempt(&ops, &Outcome::Accepted, Duration::from_millis(20));
     metrics.set_outbox(&[OutboxLevel { receiver: "ops".into(), pending: 4, oldest: Some(Duration::from_secs(9)), dead: 1 }]);
@@ -35,14 +34,14 @@ fn full() -> Metrics {
         at(),
     );
     metrics.set_reload(false);
-    metrics.rule_match(&RuleId::from("Big"), at());
     metrics.template_fallback();
-    metrics.told(&[ToldNotification { rule: RuleId::from("Big"), tone: Tone::Critical, kind: "firing" }]);
+    let notified = NotificationMetric { rule: RuleId::from("Big"), severity: Severity::Critical, kind: "firing" };
+    metrics.committed([ChangeKind::SeriesShifted], &[notified], &[(RuleId::from("Big"), at())]);
     let groups = [("desk".to_owned(), vec!["arbitrum".to_owned()])].into();
     let watch = Watch::build(&WatchSettings { tokens: vec!["*".into()], groups }).expect("patterns");
     let ahead = ValueAhead { token: "arbitrum".into(), begins: at(), ends: at(), value: 2.5e6 };
     let gauges = DomainGauges {
-        firing: vec![(RuleId::from("Big"), Tone::Critical, 3)],
+        firing: vec![(RuleId::from("Big"), Severity::Critical, 3)],
         next_critical: vec![(RuleId::from("Big"), at() + chrono::TimeDelta::hours(1))],
         ahead: vec![ahead],
     };
@@ -53,10 +52,10 @@ fn full() -> Metrics {
 }
 
 #[test]
-fn every_family_has_the_name_that_dashboards_use() {
+fn family_names_are_stable() {
     let metrics = full();
     insta::with_settings!({filters => vec![(r#"version="[^"]+""#, r#"version="…""#), (r"(?m)^(process_\S+) \S+$", "$1 …")]}, {
-        // A family tells its labels in the order of a hash map.
+        // The order of lines within a family is random.
         let page = metrics.encode();
         let mut lines: Vec<&str> = page.lines().collect();
         lines.sort_unstable();
@@ -64,7 +63,7 @@ fn every_family_has_the_name_that_dashboards_use() {
     });
 }
 
-/// Each family of a page in the older format: its kind and its labels, sorted.
+/// Returns the type and the sorted labels of each family on a page in the Prometheus text format.
 fn families(page: &str) -> BTreeMap<String, (String, String)> {
     let kinds = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
     let labels = |family: &str| {
@@ -78,31 +77,31 @@ fn families(page: &str) -> BTreeMap<String, (String, String)> {
 }
 
 #[test]
-fn the_table_of_metrics_in_the_docs_is_what_is_shown() {
+fn docs_list_all_metrics() {
     let (_, page) = service::exposition::negotiated(["text/html"], full().encode());
     let docs = include_str!("../../../docs/operation.md");
-    let (_, section) = docs.split_once("\n### Metrics\n").expect("a section of its own");
+    let (_, section) = docs.split_once("\n### Metrics\n").expect("a section");
     let section = section.split("\n#").next().unwrap();
     let rows = section.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| `")?.split('|').map(str::trim);
         let name = cells.next()?.trim_end_matches('`').to_owned();
         Some((name, (cells.next()?.to_owned(), cells.next()?.replace('`', ""))))
     });
-    let told: BTreeMap<String, (String, String)> = rows.collect();
-    let table = |of: &BTreeMap<String, (String, String)>| {
-        of.iter().map(|(name, (kind, labels))| format!("{name} | {kind} | {labels}\n")).collect::<String>()
+    let documented: BTreeMap<String, (String, String)> = rows.collect();
+    let table = |families: &BTreeMap<String, (String, String)>| {
+        families.iter().map(|(name, (kind, labels))| format!("{name} | {kind} | {labels}\n")).collect::<String>()
     };
-    assert_eq!(table(&told), table(&families(&page)), "docs (left) and what is shown (right)");
+    assert_eq!(table(&documented), table(&families(&page)), "docs (left) and exported metrics (right)");
 }
 
 #[test]
-fn the_older_format_names_each_family_as_its_samples() {
+fn text_format_names_families_like_their_samples() {
     let metrics = Metrics::default();
     metrics.poll(Endpoint::Burn, PollEntryOutcome::Fresh, at());
     let (_, page) = service::exposition::negotiated(["text/html"], metrics.encode());
     for line in [
         "# TYPE cliffwatch_polls_total counter",
-        "# HELP cliffwatch_polls_total Requests to the source by what came of them.",
+        "# HELP cliffwatch_polls_total Polls of the source by outcome.",
         "cliffwatch_polls_total{endpoint=\"burn\",outcome=\"fresh\"} 1",
         "# TYPE cliffwatch_build_info gauge",
         "# TYPE cliffwatch_source_up gauge",
@@ -114,7 +113,7 @@ fn the_older_format_names_each_family_as_its_samples() {
 }
 
 #[test]
-fn a_receiver_that_left_the_config_leaves_the_metrics() {
+fn removed_receiver_is_removed_from_metrics() {
     let metrics = Metrics::default();
     let level = |name: &str| OutboxLevel { receiver: name.into(), pending: 1, oldest: None, dead: 0 };
     metrics.set_outbox(&[level("old"), level("ops")]);
@@ -124,7 +123,7 @@ fn a_receiver_that_left_the_config_leaves_the_metrics() {
 }
 
 #[test]
-fn only_an_answer_counts_as_success() {
+fn failed_poll_is_not_a_success() {
     let metrics = Metrics::default();
     metrics.poll(Endpoint::Burn, PollEntryOutcome::Failed(FailureKind::Timeout), at());
     assert!(!metrics.encode().contains("last_success_timestamp_seconds{"));

@@ -1,23 +1,29 @@
-//! What is said of deliveries themselves: which failures are worth it, and how it is put into the record of an attempt.
+//! Alerts about deliveries, stored together with the attempt.
 
-use engine::self_monitor::is_about_delivery;
-use model::{Alert, AttemptRecord, DueDelivery, Notification, NotificationKind, ReceiverName};
+use crate::live::Live;
+use engine::self_monitor::{self, is_about_delivery};
+use model::{Alert, AttemptRecord, DueDelivery, Notification, NotificationKind, ReceiverName, Timestamp};
 
-pub(super) fn add_announcement(record: &mut AttemptRecord, announcement: Option<(Alert, Notification)>) {
-    if let Some((alert, notice)) = announcement {
-        record.alerts.push(alert);
-        record.notifications.push(notice);
+pub(super) fn add_alert(record: &mut AttemptRecord, (alert, notification): (Alert, Notification)) {
+    record.alerts.push(alert);
+    record.notifications.push(notification);
+}
+
+/// Adds the alert about a dead letter. Tests and alerts about deliveries raise none, so that no loop arises.
+pub(super) fn add_dead_letter(record: &mut AttemptRecord, live: &Live, delivery: &DueDelivery, reason: &str, now: Timestamp) {
+    let DueDelivery { id, receiver, notifications, .. } = delivery;
+    let is_exempt = |notification: &Notification| {
+        notification.kind == NotificationKind::Test || is_about_delivery(notification.kind, &notification.body.labels)
+    };
+    if !notifications.iter().all(is_exempt) {
+        let active = live.load().active.clone();
+        let alert = self_monitor::dead_letter(*id, receiver, notifications, reason, &active.context(now));
+        alert.into_iter().for_each(|alert| add_alert(record, alert));
     }
 }
 
-/// Everyone that hears of something in these records.
+/// Returns the receivers of all notifications in the records.
 pub(super) fn recipients(records: &[AttemptRecord]) -> Vec<ReceiverName> {
-    records.iter().flat_map(|record| &record.notifications).flat_map(|notice| notice.receivers.iter().cloned()).collect()
-}
-
-/// Whether the end of a delivery is to be announced: not where it was a test by hand, or itself about deliveries.
-pub(super) fn is_worth_announcing(delivery: &DueDelivery) -> bool {
-    let is_own =
-        |notice: &Notification| notice.kind == NotificationKind::Test || is_about_delivery(notice.kind, &notice.body.labels);
-    !delivery.notifications.iter().all(is_own)
+    let notifications = records.iter().flat_map(|record| &record.notifications);
+    notifications.flat_map(|notification| notification.receivers.iter().cloned()).collect()
 }

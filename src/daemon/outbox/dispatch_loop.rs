@@ -1,4 +1,4 @@
-//! When the dispatcher looks at the messages that wait.
+//! Runs the dispatcher.
 
 use std::{sync::PoisonError, time::Duration};
 
@@ -7,20 +7,21 @@ use tokio::time::Instant;
 use super::{MAX_SLEEP, MIN_SLEEP, STORE_PAUSE, orphans::dead_letter_orphans, shared::Shared};
 use crate::dispatch::Dispatcher;
 
-/// Waiting messages above which the dispatcher rests between two looks.
-const MANY_WAITING: u32 = 1_000;
+/// The number of pending notifications above which the dispatcher pauses after each pass.
+const MANY_PENDING: u32 = 1_000;
 
-/// Dispatches whenever it is woken, when a wait is over, and now and then, since another process may have made a silence.
+/// Runs a dispatch pass on each wake-up, when a wait ends, and every few seconds, because another process may have added a
+/// silence.
 pub(super) async fn dispatch_until_stopped(shared: &Shared, dispatcher: &Dispatcher) {
     let mut is_first = true;
     let mut is_failing = false;
     while !shared.stop.is_cancelled() {
         let now = shared.deps.clock.now();
         let began = Instant::now();
-        let looked = dispatcher.dispatch(now).await;
-        // A table that cannot be read is told elsewhere; it is no reason to be killed.
+        let dispatched = dispatcher.dispatch(now).await;
+        // A failing database is reported elsewhere and must not trigger the watchdog.
         shared.dispatch_progress.mark();
-        let (nap, pause) = match looked {
+        let (nap, pause) = match dispatched {
             Ok(done) => {
                 *shared.dispatched_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
                 shared.wake(&done.receivers);
@@ -29,21 +30,21 @@ pub(super) async fn dispatch_until_stopped(shared: &Shared, dispatcher: &Dispatc
                 }
                 is_first = false;
                 if std::mem::take(&mut is_failing) {
-                    tracing::info!("messages that wait are dispatched again");
+                    tracing::info!("dispatching works again");
                 }
                 let wait = done.next_at.map_or(MAX_SLEEP, |at| (at - now).to_std().unwrap_or_default());
-                // Many wait, as in a storm: each look costs, and others need the database too.
-                let pause = if done.waiting > MANY_WAITING { (began.elapsed() * 2).min(MAX_SLEEP) } else { Duration::ZERO };
+                // During a storm, each pass is expensive and would keep others from the database.
+                let pause = if done.waiting > MANY_PENDING { (began.elapsed() * 2).min(MAX_SLEEP) } else { Duration::ZERO };
                 (wait.clamp(MIN_SLEEP, MAX_SLEEP), pause)
             }
             Err(error) => {
                 if !std::mem::replace(&mut is_failing, true) {
-                    tracing::error!(%error, "messages that wait cannot be dispatched; it is tried again every second");
+                    tracing::error!(%error, "dispatching failed, will retry every second");
                 }
                 (STORE_PAUSE, Duration::ZERO)
             }
         };
-        let woken = async {
+        let wake_up = async {
             tokio::time::sleep(pause).await;
             tokio::select! {
                 () = shared.dispatch_wake_up.notified() => {}
@@ -51,7 +52,7 @@ pub(super) async fn dispatch_until_stopped(shared: &Shared, dispatcher: &Dispatc
             }
         };
         tokio::select! {
-            () = woken => {}
+            () = wake_up => {}
             () = shared.stop.cancelled() => {}
         }
     }

@@ -1,5 +1,4 @@
-//! What the outbox needs from outside. Each trait has a second implementor in the tests: a store in memory, receivers that fail as
-//! told, and an announcer.
+//! The interfaces of the outbox. Tests implement them with a store in memory and failing receivers.
 
 use model::{
     Alert, AlertState, Attempt, AttemptRecord, BoxFuture, Commit, DueDelivery, Notification, ReceiverName, RuleId, Timestamp,
@@ -7,34 +6,33 @@ use model::{
 use notify::Outcome;
 use store::Store;
 
-/// Why the delivery store failed.
 pub type DeliveryStoreError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What the outbox reads and writes.
+/// The database operations of the outbox.
 pub trait DeliveryStore: Send + Sync + 'static {
-    /// Deliveries of `receiver` that are due, by their time. One waits, and is not among them, while an earlier one to the same
-    /// receiver tells of the same alert and is neither delivered nor given up.
+    /// Returns the due deliveries of `receiver`, ordered by time. A delivery is left out while an earlier one to the same receiver
+    /// contains the same alert and has not ended.
     fn due(
         &self,
         receiver: &ReceiverName,
         now: Timestamp,
         limit: u32,
     ) -> BoxFuture<'_, Result<Vec<DueDelivery>, DeliveryStoreError>>;
-    /// Whether what was read may still be sent: of several instances only the active one sends.
+    /// Returns whether this instance may send. Only the active instance may.
     fn may_send(&self) -> bool {
         true
     }
-    /// When the next delivery of `receiver` falls due.
+    /// Returns the time when the next delivery of `receiver` is due.
     fn next_due_at(&self, receiver: &ReceiverName) -> BoxFuture<'_, Result<Option<Timestamp>, DeliveryStoreError>>;
-    /// Attempts, the states they lead to, and what is announced of them, in one transaction.
+    /// Stores attempts, new states, and alerts in one transaction.
     fn record_attempts(&self, records: Vec<AttemptRecord>) -> BoxFuture<'_, Result<(), DeliveryStoreError>>;
-    /// Everyone to whom something is yet to be delivered, whether the config knows them or not, with how many.
+    /// Returns the receivers with pending deliveries and their number, including receivers that are not in the config.
     fn pending_receivers(&self) -> BoxFuture<'_, Result<Vec<(ReceiverName, u32)>, DeliveryStoreError>>;
-    /// Makes everything that waits to be tried again with `receiver` due at `now`.
+    /// Makes all retries of `receiver` due at `now`.
     fn retry_now(&self, receiver: &ReceiverName, now: Timestamp) -> BoxFuture<'_, Result<(), DeliveryStoreError>>;
-    /// Writes an announcement that belongs to no attempt.
-    fn announce(&self, at: Timestamp, alert: Alert, notice: Notification) -> BoxFuture<'_, Result<(), DeliveryStoreError>>;
-    /// The incident with this subject: its open alert, and how many episodes `rule` has had for it.
+    /// Stores an alert that belongs to no attempt.
+    fn announce(&self, at: Timestamp, alert: Alert, notification: Notification) -> BoxFuture<'_, Result<(), DeliveryStoreError>>;
+    /// Returns the incident with this subject: its open alert, and the number of episodes under `rule`.
     fn incident(&self, rule: RuleId, subject: String) -> BoxFuture<'_, Result<ReceiverIncident, DeliveryStoreError>>;
 }
 
@@ -71,8 +69,8 @@ impl DeliveryStore for Store {
         Box::pin(async move { Ok(Store::retry_now(self, receiver, now).await?) })
     }
 
-    fn announce(&self, at: Timestamp, alert: Alert, notice: Notification) -> BoxFuture<'_, Result<(), DeliveryStoreError>> {
-        let commit = Commit { at, alerts: vec![alert], notifications: vec![notice], ..Commit::default() };
+    fn announce(&self, at: Timestamp, alert: Alert, notification: Notification) -> BoxFuture<'_, Result<(), DeliveryStoreError>> {
+        let commit = Commit { at, alerts: vec![alert], notifications: vec![notification], ..Commit::default() };
         Box::pin(async move {
             self.commit(commit).await?;
             Ok(())
@@ -92,17 +90,16 @@ impl DeliveryStore for Store {
     }
 }
 
-/// What carries deliveries to receivers.
+/// Sends deliveries to receivers.
 pub trait DeliverySender: Send + Sync + 'static {
-    /// Everyone that can be reached.
     fn names(&self) -> Vec<ReceiverName>;
-    /// Most messages to a receiver in an hour.
+    /// The hourly limit of a receiver.
     fn max_per_hour(&self, receiver: &ReceiverName) -> u32;
-    /// Most attempts at once, where the receiver itself says so.
+    /// The maximum number of parallel attempts, if the receiver has its own limit.
     fn concurrency(&self, _receiver: &ReceiverName) -> Option<u32> {
         None
     }
-    /// One attempt, which ends in bounded time.
+    /// Makes one attempt, which ends in bounded time.
     fn send<'a>(
         &'a self,
         receiver: &'a ReceiverName,
@@ -111,42 +108,11 @@ pub trait DeliverySender: Send + Sync + 'static {
     ) -> BoxFuture<'a, (Outcome, Attempt)>;
 }
 
-/// What is said of deliveries that fail, and to whom. None: to nobody.
-pub trait Announce: Send + Sync + 'static {
-    /// The rule under which incidents of receivers run.
-    fn rule(&self) -> RuleId;
-    /// A delivery was given up for `reason`.
-    fn dead_letter(&self, delivery: &DueDelivery, reason: &str, now: Timestamp) -> Option<(Alert, Notification)>;
-    /// Nothing reaches a receiver.
-    fn receiver_down(&self, down: &DownReceiver<'_>, now: Timestamp) -> Option<(Alert, Notification)>;
-    /// It takes messages again: the end of `open`.
-    fn receiver_back(&self, receiver: &ReceiverName, open: &Alert, now: Timestamp) -> Option<(Alert, Notification)>;
-}
-
-/// A receiver that nothing reaches.
-#[derive(Clone, Copy, Debug)]
-pub struct DownReceiver<'a> {
-    /// Which.
-    pub receiver: &'a ReceiverName,
-    pub since: Timestamp,
-    /// The last thing heard.
-    pub answer: &'a str,
-    /// Deliveries that wait for it.
-    pub waiting: u32,
-    /// How many such incidents it has had before.
-    pub latest_episode: u32,
-}
-
-/// Whether nothing reaches a receiver, as far as that was told.
+/// The recorded outages of a receiver.
 #[derive(Clone, Debug, Default)]
 pub struct ReceiverIncident {
-    /// The alert that says so, while it fires.
+    /// The firing alert about the current outage.
     pub open: Option<Alert>,
-    /// How many there were, this one included.
+    /// The number of outages, including the current one.
     pub episodes: u32,
-}
-
-/// Subject of the alert about a receiver.
-pub fn incident_subject(receiver: &ReceiverName) -> String {
-    format!("receiver/{receiver}")
 }

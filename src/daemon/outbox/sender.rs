@@ -1,5 +1,5 @@
-//! Sends deliveries to the receivers of the config. The database knows who stopped a digest by mail, and the key of the links by which
-//! the others can; it is asked at each attempt, so that a digest that was held up respects their wishes too.
+//! Sends deliveries to the receivers of the config. Each attempt to send a digest by mail reads the opt-outs and the key for
+//! unsubscribe links from the database, so that a delayed digest respects later opt-outs.
 
 use std::sync::Arc;
 
@@ -9,11 +9,9 @@ use notify::unsubscribe::{self, DigestConsent};
 use notify::{Outcome, Receivers};
 use store::Store;
 
-/// The receivers, and the database that knows who wants digests.
 #[derive(Clone, Debug)]
 pub struct ReceiverSender {
     pub receivers: Arc<Receivers>,
-    /// Who stopped digests.
     pub store: Store,
 }
 
@@ -22,12 +20,13 @@ impl ReceiverSender {
         let key = match self.store.link_key().await? {
             Some(key) => key,
             None => {
-                let fresh = unsubscribe::fresh_key().ok_or("the system gives no random bytes for the key of links")?;
-                self.store.keep_link_key(fresh).await?
+                let fresh =
+                    unsubscribe::fresh_key().ok_or("the system provides no random bytes for the key of unsubscribe links")?;
+                self.store.ensure_link_key(fresh).await?
             }
         };
         let opted_out = self.store.opt_outs(Some(receiver.clone())).await?;
-        Ok(DigestConsent { key, opted_out: opted_out.into_iter().map(|wish| wish.address).collect() })
+        Ok(DigestConsent { key, opted_out: opted_out.into_iter().map(|opt_out| opt_out.address).collect() })
     }
 
     async fn attempt(&self, receiver: &ReceiverName, delivery: &DueDelivery, now: Timestamp) -> (Outcome, Attempt) {
@@ -38,8 +37,8 @@ impl ReceiverSender {
             Ok(consent) => self.receivers.send_digest(receiver, delivery, now, &consent).await,
             Err(error) => {
                 let outcome = Outcome::LATER;
-                let answer = format!("not sent: it cannot be read who wants digests: {error}");
-                let attempt = Attempt { at: now, took_ms: 0, outcome: outcome.word(), status: None, answer };
+                let response = format!("not sent: cannot read who opted out of digests: {error}");
+                let attempt = Attempt { at: now, took_ms: 0, outcome: outcome.word(), status: None, response };
                 (outcome, attempt)
             }
         }

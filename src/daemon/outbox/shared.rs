@@ -1,4 +1,4 @@
-//! What the workers of the outbox share: the receivers as a reload last left them, and how each worker is woken.
+//! The state that the workers of the outbox share.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,23 +11,22 @@ use super::{OutboxDeps, ports::DeliverySender};
 use crate::systemd::ProgressMarker;
 use model::{ReceiverName, Timestamp, config};
 
-/// What all workers share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) deps: OutboxDeps,
-    /// The receivers as a reload last left them.
+    /// Replaced by a reload.
     pub(super) setup: RwLock<Arc<SendingSetup>>,
-    /// Everyone who has a worker; those that the config no longer has keep theirs until what is under way has ended.
+    /// The workers. A removed receiver keeps its worker until the attempts in flight have ended.
     pub(super) handles: RwLock<BTreeMap<ReceiverName, Arc<WorkerHandle>>>,
     pub(super) dispatch_wake_up: Notify,
-    /// Marked by the dispatcher whenever it has looked.
+    /// Marked after each dispatch pass.
     pub(super) dispatch_progress: ProgressMarker,
-    /// When the dispatcher last began a look that went well.
+    /// The start of the last successful dispatch pass.
     pub(super) dispatched_at: Mutex<Option<Timestamp>>,
     pub(super) stop: CancellationToken,
 }
 
-/// How deliveries are sent: swapped whole by a reload. An attempt under way ends by the setup that it began with.
+/// The receivers and settings. A reload swaps the whole value; an attempt in flight keeps the value that it started with.
 pub(super) struct SendingSetup {
     pub(super) sender: Arc<dyn DeliverySender>,
     pub(super) delivery: config::DeliverySettings,
@@ -47,11 +46,10 @@ impl fmt::Debug for SendingSetup {
     }
 }
 
-/// How a worker is reached.
 #[derive(Debug, Default)]
 pub(super) struct WorkerHandle {
     pub(super) wake_up: Notify,
-    /// Marked by the worker whenever it has looked at what is to be done.
+    /// Marked after each pass of the worker.
     pub(super) progress: ProgressMarker,
 }
 
@@ -70,14 +68,14 @@ impl Shared {
         }
     }
 
-    /// Swaps the setup. Says who is new, and who is gone but keeps a worker until what is under way has ended.
+    /// Swaps the setup. Returns the new receivers and the removed ones, whose workers end after their attempts in flight.
     pub(super) fn replace(&self, setup: SendingSetup) -> (Vec<ReceiverName>, Vec<ReceiverName>) {
         let mut handles = self.handles.write().unwrap_or_else(PoisonError::into_inner);
         let new: Vec<_> = setup.names.iter().filter(|name| !handles.contains_key(*name)).cloned().collect();
-        let gone = handles.keys().filter(|name| !setup.names.contains(*name)).cloned().collect();
+        let removed = handles.keys().filter(|name| !setup.names.contains(*name)).cloned().collect();
         handles.extend(new.iter().map(|name| (name.clone(), Arc::default())));
         *self.setup.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(setup);
-        (new, gone)
+        (new, removed)
     }
 
     pub(super) fn sending(&self) -> Arc<SendingSetup> {
@@ -101,17 +99,17 @@ impl Shared {
         }
     }
 
-    /// Gives up the worker of a receiver that the config no longer has. False where it has it again by now.
+    /// Removes the worker of a removed receiver. Returns `false` if the receiver was added again.
     pub(super) fn retire_worker(&self, receiver: &ReceiverName) -> bool {
         let mut handles = self.handles.write().unwrap_or_else(PoisonError::into_inner);
-        let is_closed = !self.sending().names.contains(receiver);
-        if is_closed {
+        let is_removed = !self.sending().names.contains(receiver);
+        if is_removed {
             handles.remove(receiver);
         }
-        is_closed
+        is_removed
     }
 
-    /// Something was announced to them: it waits for the dispatcher, or is due.
+    /// Wakes the dispatcher, or else the workers, for new alerts about deliveries.
     pub(super) fn wake_for_announcements(&self, receivers: &[ReceiverName]) {
         if receivers.is_empty() {
             return;

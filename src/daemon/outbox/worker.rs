@@ -1,7 +1,7 @@
-//! One receiver's deliveries: read what is due, send what there is room for, record what came of it.
+//! The worker of one receiver: reads due deliveries, starts as many attempts as the limits allow, and records them.
 
+mod outage;
 mod record;
-mod silence;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -12,47 +12,47 @@ use tokio::time::Instant;
 
 use super::health::ReceiverHealth;
 use super::orphans::dead_letter_orphans;
-use super::ports::{DeliveryStoreError, ReceiverIncident, incident_subject};
+use super::ports::{DeliveryStoreError, ReceiverIncident};
 use super::shared::Shared;
 use super::{BATCH, DeliveryReport, MAX_SLEEP, MIN_SLEEP, STORE_PAUSE};
-use model::{Attempt, AttemptRecord, Clock, DeliveryId, DueDelivery, ReceiverName, Timestamp, Tone};
+use engine::self_monitor;
+use model::{Attempt, AttemptRecord, Clock, DeliveryId, DueDelivery, ReceiverName, RuleId, SOURCE_TROUBLE, Severity, Timestamp};
 use notify::Outcome;
 use record::{Recording, recorded};
 
-/// How long what was read counts as still due: another process may have dropped it.
+/// The time after which the queue is read again, because another process may have dropped deliveries.
 const MAX_QUEUE_AGE: Duration = Duration::from_secs(2);
 
-/// One receiver's deliveries.
 #[derive(Debug)]
 pub(super) struct Worker {
     receiver: ReceiverName,
     shared: Arc<Shared>,
     health: ReceiverHealth,
-    /// The last thing heard.
-    answer: String,
-    /// None until it was read.
+    /// The last response of the receiver.
+    response: String,
+    /// `None` until it is read from the store.
     incident: Option<ReceiverIncident>,
-    /// Read, not yet started.
+    /// Deliveries that are read but not started.
     queue: VecDeque<DueDelivery>,
-    /// When the queue was read; None where it must be read again.
+    /// The time when the queue was read. `None` if it must be read again.
     read_at: Option<Instant>,
     tasks: JoinSet<(Outcome, Attempt)>,
-    /// What each task sends.
+    /// The delivery of each task.
     prepared: HashMap<Id, Arc<DueDelivery>>,
-    /// Ended, but not in the store yet.
+    /// Attempts that ended but are not stored yet.
     unrecorded: Vec<AttemptRecord>,
-    /// On its way into the store: one transaction at a time.
+    /// The current transaction. There is at most one.
     recording: Option<Recording>,
-    /// When the store last failed to take records, until it takes them again.
-    refused_at: Option<Instant>,
-    /// It said that it is gone, which is yet to be told.
+    /// The time of the last failure to store attempts. `None` after a success.
+    record_failed_at: Option<Instant>,
+    /// Whether the receiver reported that it no longer exists, and no alert was raised yet.
     is_gone: bool,
-    /// It was down and is back: what waits for its next try need not wait any longer.
-    is_back: bool,
+    /// Whether the receiver recovered from an outage, so that all retries are due now.
+    has_recovered: bool,
     is_store_failing: bool,
 }
 
-/// How an attempt ended; none where it ended abnormally.
+/// An ended task. `None` if it panicked.
 type Ended = (Id, Option<(Outcome, Attempt)>);
 
 impl Worker {
@@ -61,7 +61,7 @@ impl Worker {
             receiver,
             shared,
             health: ReceiverHealth::default(),
-            answer: String::new(),
+            response: String::new(),
             incident: None,
             queue: VecDeque::new(),
             read_at: None,
@@ -69,9 +69,9 @@ impl Worker {
             prepared: HashMap::new(),
             unrecorded: Vec::new(),
             recording: None,
-            refused_at: None,
+            record_failed_at: None,
             is_gone: false,
-            is_back: false,
+            has_recovered: false,
             is_store_failing: false,
         }
     }
@@ -80,7 +80,7 @@ impl Worker {
         &self.receiver
     }
 
-    /// Works until it is told to stop or its receiver is gone from the config, then until what is under way has ended.
+    /// Runs until the outbox stops or the receiver is removed, and then until the attempts in flight have ended.
     pub(super) async fn run(mut self) {
         let shared = self.shared.clone();
         let Some(handle) = shared.handle(&self.receiver) else {
@@ -103,7 +103,7 @@ impl Worker {
             if is_leaving && self.tasks.is_empty() && self.recording.is_none() {
                 return;
             }
-            // What came of the last attempt must be known before the rest is given up.
+            // The last attempt must be recorded before the rest becomes dead letters.
             let is_done = self.tasks.is_empty() && self.awaiting_record().next().is_none();
             if is_stopping && is_done && shared.retire_worker(&self.receiver) {
                 dead_letter_orphans(&shared, now).await;
@@ -120,20 +120,20 @@ impl Worker {
     }
 
     /// Attempts everything that is due at `now` and not in `tried`.
-    pub(super) async fn turn(&mut self, now: Timestamp, tried: &mut HashSet<DeliveryId>) -> DeliveryReport {
+    pub(super) async fn deliver_due(&mut self, now: Timestamp, tried: &mut HashSet<DeliveryId>) -> DeliveryReport {
         let clock = Clock::manual(now);
         let mut report = DeliveryReport::default();
         self.read_at = None;
         loop {
-            self.refused_at = None;
+            self.record_failed_at = None;
             self.begin_recording();
             if let Some(done) = recorded(&mut self.recording).await {
                 report.errors.extend(done.as_ref().err().map(ToString::to_string));
                 self.note_recorded(done);
             }
-            if let Err(error) = self.advance_but(now, false, tried).await {
+            if let Err(error) = self.advance_except(now, false, tried).await {
                 report.errors.push(error.to_string());
-                // What is under way still ends, and is recorded by the next turn.
+                // Attempts in flight still end and are recorded by the next call.
             }
             if self.tasks.is_empty() {
                 return report;
@@ -151,11 +151,11 @@ impl Worker {
     }
 
     async fn advance(&mut self, now: Timestamp, is_stopping: bool) -> Result<(), DeliveryStoreError> {
-        self.advance_but(now, is_stopping, &HashSet::new()).await
+        self.advance_except(now, is_stopping, &HashSet::new()).await
     }
 
-    /// Begins to record what has ended, reads what is due, starts what there is room for.
-    async fn advance_but(
+    /// Starts to record ended attempts, reads due deliveries, and starts new attempts, except for deliveries in `tried`.
+    async fn advance_except(
         &mut self,
         now: Timestamp,
         is_stopping: bool,
@@ -163,21 +163,21 @@ impl Worker {
     ) -> Result<(), DeliveryStoreError> {
         let store = self.shared.deps.store.clone();
         if self.incident.is_none() {
-            let rule = self.shared.deps.announce.rule();
-            self.incident = Some(store.incident(rule, incident_subject(&self.receiver)).await?);
+            let subject = self_monitor::receiver_subject(&self.receiver);
+            self.incident = Some(store.incident(RuleId::from(SOURCE_TROUBLE), subject).await?);
         }
-        if self.is_back {
+        if self.has_recovered {
             store.retry_now(&self.receiver, now).await?;
-            self.is_back = false;
+            self.has_recovered = false;
             self.read_at = None;
         }
         self.begin_recording();
-        // Where it cannot be known what was sent, nothing else is.
-        if self.refused_at.is_some() {
+        // Nothing else is sent until the ended attempts are recorded.
+        if self.record_failed_at.is_some() {
             return Ok(());
         }
         if !is_stopping {
-            self.announce_silence(now).await?;
+            self.announce_outage(now).await?;
             self.read(now, tried).await?;
             self.start(now);
         }
@@ -185,15 +185,15 @@ impl Worker {
         Ok(())
     }
 
-    /// Reads what is due, unless what was read is fresh enough or there is no room for it.
+    /// Reads due deliveries, unless the queue is recent or no attempt may start.
     async fn read(&mut self, now: Timestamp, tried: &HashSet<DeliveryId>) -> Result<(), DeliveryStoreError> {
         let is_fresh = self.read_at.is_some_and(|at| at.elapsed() < MAX_QUEUE_AGE);
         if is_fresh || self.room(now, true) == 0 {
             return Ok(());
         }
-        // Those under way, those that are yet to be recorded and those tried in this turn are still due as far as the store knows.
-        let under_way = self.prepared.values().map(|delivery| delivery.id);
-        let known: HashSet<DeliveryId> = under_way.chain(self.awaiting_record().map(|record| record.delivery)).collect();
+        // For the store, deliveries in flight, not yet recorded, or tried in this call are still due.
+        let in_flight = self.prepared.values().map(|delivery| delivery.id);
+        let known: HashSet<DeliveryId> = in_flight.chain(self.awaiting_record().map(|record| record.delivery)).collect();
         let more = u32::try_from(known.len() + tried.len()).unwrap_or(u32::MAX);
         let due = self.shared.deps.store.due(&self.receiver, now, BATCH.saturating_add(more)).await?;
         self.read_at = Some(Instant::now());
@@ -201,28 +201,28 @@ impl Worker {
         Ok(())
     }
 
-    /// How many attempts may begin now; what is critical waits for no hour.
+    /// Returns the number of attempts that may start now. Critical deliveries are exempt from the hourly limit.
     fn room(&mut self, now: Timestamp, is_critical: bool) -> usize {
         let setup = self.shared.sending();
-        let most = setup.delivery.concurrency;
-        let concurrency = setup.sender.concurrency(&self.receiver).map_or(most, |own| own.min(most));
+        let max = setup.delivery.concurrency;
+        let concurrency = setup.sender.concurrency(&self.receiver).map_or(max, |own| own.min(max));
         let max_per_hour = if is_critical { u32::MAX } else { setup.sender.max_per_hour(&self.receiver) };
-        let most_unrecorded = (concurrency.max(1) as usize).saturating_mul(2);
+        let max_unrecorded = (concurrency.max(1) as usize).saturating_mul(2);
         let unrecorded = self.tasks.len() + self.awaiting_record().count();
         let room = self.health.room(now, self.tasks.len(), concurrency, max_per_hour);
-        room.min(most_unrecorded.saturating_sub(unrecorded))
+        room.min(max_unrecorded.saturating_sub(unrecorded))
     }
 
-    /// Starts what there is room for. Of two deliveries that tell of the same alert the store gives the later one only once the
-    /// earlier has come to its end, so none of them can overtake another here.
+    /// Starts as many attempts as the limits allow. Deliveries of the same alert stay in order, because the store returns the later
+    /// one only after the earlier one has ended.
     fn start(&mut self, now: Timestamp) {
         while let Some(first) = self.queue.front() {
             if !self.shared.deps.store.may_send() {
-                // Paused or cut off for longer than the lease holds: another sends it.
+                // This process was suspended or cut off for longer than the lease lasts, so another instance sends them.
                 self.queue.clear();
                 return;
             }
-            let is_critical = first.bundle.tone == Tone::Critical;
+            let is_critical = first.batch.severity == Severity::Critical;
             if self.room(now, is_critical) == 0 {
                 return;
             }
@@ -240,34 +240,34 @@ impl Worker {
         self.prepared.insert(task.id(), delivery);
     }
 
-    /// How long nothing will be due.
+    /// Returns how long to sleep without an event.
     async fn nap(&mut self, now: Timestamp) -> Duration {
-        if self.refused_at.is_some() {
+        if self.record_failed_at.is_some() {
             return STORE_PAUSE;
         }
         if !self.tasks.is_empty() || self.recording.is_some() {
-            // The end of an attempt is an event; and those under way are still due as far as the store knows.
+            // The end of an attempt is an event. For the store, deliveries in flight are still due.
             return MAX_SLEEP;
         }
         let max_per_hour = self.shared.sending().sender.max_per_hour(&self.receiver);
         let opens_at = self.health.opens_at(now, max_per_hour);
         let next = match opens_at {
             Some(at) => Some(at),
-            // Not knowing costs a look in two seconds.
+            // If this fails, the next pass comes after `MAX_SLEEP`.
             None => self.shared.deps.store.next_due_at(&self.receiver).await.ok().flatten(),
         };
         let wait = next.map_or(MAX_SLEEP, |at| (at - now).to_std().unwrap_or_default());
         wait.clamp(MIN_SLEEP, MAX_SLEEP)
     }
 
-    /// The first failure of the store and its recovery are news; what lies between is not.
+    /// Logs the first failure of the store and its recovery.
     fn note_store(&mut self, result: Result<(), &DeliveryStoreError>) {
         match result {
             Err(error) if !self.is_store_failing => {
-                tracing::error!(receiver = %self.receiver, %error, "the outbox cannot read or write its table, and tries again every second");
+                tracing::error!(receiver = %self.receiver, %error, "the outbox cannot use the database, will retry every second");
             }
             Ok(()) if self.is_store_failing => {
-                tracing::info!(receiver = %self.receiver, "the outbox reads and writes its table again")
+                tracing::info!(receiver = %self.receiver, "the outbox can use the database again")
             }
             _ => {}
         }
@@ -276,10 +276,10 @@ impl Worker {
 }
 
 async fn next_ended(tasks: &mut JoinSet<(Outcome, Attempt)>) -> Option<Ended> {
-    tasks.join_next_with_id().await.map(sort_out)
+    tasks.join_next_with_id().await.map(ended_from)
 }
 
-fn sort_out(joined: Result<(Id, (Outcome, Attempt)), JoinError>) -> Ended {
+fn ended_from(joined: Result<(Id, (Outcome, Attempt)), JoinError>) -> Ended {
     match joined {
         Ok((id, done)) => (id, Some(done)),
         Err(error) => (error.id(), None),

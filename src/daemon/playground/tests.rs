@@ -1,14 +1,14 @@
 use super::*;
 use crate::config::{Environment, load_text};
-use crate::fixtures::schedule;
 use model::Commit;
 use store::{Access, Opening};
+use testkit::rows::schedule;
 
 fn now() -> Timestamp {
     chrono::DateTime::from_timestamp(1_790_000_000, 0).expect("a time")
 }
 
-/// A database that was begun yesterday: two tokens with unlocks before and after now.
+/// A database from yesterday: two tokens with unlocks before and after now.
 async fn world() -> (Store, Arc<LiveConfig>) {
     let directory = tempfile::tempdir().expect("a directory").keep();
     let path = directory.join("cliffwatch.db");
@@ -30,28 +30,28 @@ async fn world() -> (Store, Arc<LiveConfig>) {
 
 async fn tried(text: &str) -> Trial {
     let (store, live) = world().await;
-    let turn = Playground::default().turn().expect("free");
-    try_out(&store, live, text.to_owned(), now(), turn).await.expect("readable")
+    let permit = Playground::default().try_acquire().expect("free");
+    try_out(&store, live, text.to_owned(), now(), permit).await.expect("readable")
 }
 
 #[tokio::test]
-async fn a_rule_shows_what_it_matches_now_and_what_it_would_have_sent_in_a_year() {
+async fn trial_returns_current_matches_and_messages_of_last_year() {
     let rule = "[[rule]]\nalert = \"Big\"\non = \"unlock\"\nwithin = [\"7d\"]\nwhen = \"cliffValue >= 5000000\"\n";
     let trial = tried(rule).await;
     assert!(trial.diagnostics.is_empty(), "{:?}", trial.diagnostics);
-    let outcome = trial.outcome.expect("it was played");
-    let now_firing: Vec<_> = outcome.matches.iter().map(|told| told.token.as_deref()).collect();
-    assert_eq!(now_firing, [Some("arbitrum")], "the one in three days");
-    let firing: Vec<_> = outcome.run.notifications.iter().filter(|told| told.kind == "alert.firing").collect();
-    let days: Vec<String> = firing.iter().map(|told| told.at.format("%m-%d").to_string()).collect();
-    assert_eq!(days, ["03-09", "06-09", "09-17"], "as if the schedule had been known all the year");
+    let outcome = trial.outcome.expect("an outcome");
+    let now_firing: Vec<_> = outcome.matches.iter().map(|notified| notified.token.as_deref()).collect();
+    assert_eq!(now_firing, [Some("arbitrum")], "the unlock in three days");
+    let firing: Vec<_> = outcome.run.notifications.iter().filter(|notified| notified.kind == "alert.firing").collect();
+    let days: Vec<String> = firing.iter().map(|notified| notified.at.format("%m-%d").to_string()).collect();
+    assert_eq!(days, ["03-09", "06-09", "09-17"], "as if the schedule had been known for the whole year");
     assert!(outcome.summary.messages >= 3 && outcome.run.to == now() && !outcome.is_once, "{:?}", outcome.summary);
     assert_eq!((outcome.recorded_since, outcome.left_out), (Some(now() - TimeDelta::days(1)), (0, 2)));
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_told_in_its_place_and_nothing_is_played() {
-    for (text, said) in [
+async fn invalid_text_is_reported_and_not_replayed() {
+    for (text, expected) in [
         ("[[rule]]\nalert = \"Big\"\non = \"unlock\"\nwhen = \"clifValue >= 5\"\n", "clifValue"),
         ("", "no rule"),
         ("[[rule]]\nalert = \"Big\"\non = \"unlock\"\nenabled = false\n", "no rule"),
@@ -59,23 +59,23 @@ async fn what_is_wrong_is_told_in_its_place_and_nothing_is_played() {
     ] {
         let trial = tried(text).await;
         assert!(trial.outcome.is_none(), "{text}");
-        assert!(trial.diagnostics.iter().any(|problem| problem.message.contains(said)), "{text}: {:?}", trial.diagnostics);
+        assert!(trial.diagnostics.iter().any(|problem| problem.message.contains(expected)), "{text}: {:?}", trial.diagnostics);
     }
     let many: String = (0..=MAX_RULES).map(|n| format!("[[rule]]\nalert = \"R{n}\"\non = \"unlock\"\n")).collect();
     assert!(tried(&many).await.outcome.is_none());
 }
 
 #[tokio::test]
-async fn a_change_matches_nothing_at_one_moment() {
-    let outcome = tried("[[rule]]\nalert = \"Moved\"\non = \"unlock.rescheduled\"\n").await.outcome.expect("played");
+async fn rule_on_changes_has_no_current_matches() {
+    let outcome = tried("[[rule]]\nalert = \"Moved\"\non = \"unlock.rescheduled\"\n").await.outcome.expect("an outcome");
     assert!(outcome.is_once && outcome.matches.is_empty() && outcome.run.messages.is_empty());
 }
 
 #[test]
-fn one_is_tried_at_once() {
+fn second_trial_waits_for_first() {
     let playground = Playground::default();
-    let turn = playground.turn().expect("free");
-    assert!(playground.turn().is_none());
-    drop(turn);
-    assert!(playground.turn().is_some());
+    let permit = playground.try_acquire().expect("free");
+    assert!(playground.try_acquire().is_none());
+    drop(permit);
+    assert!(playground.try_acquire().is_some());
 }

@@ -1,16 +1,28 @@
 use super::*;
 
 #[test]
-fn a_database_that_works_again_ends_only_what_the_database_began() {
+fn working_database_clears_only_database_failure() {
     let readiness = Readiness::starting(Timestamp::default());
-    readiness.store_works();
+    readiness.clear_store_failure();
     assert_eq!(readiness.not_ready(), Some(NotReady::Starting));
-    readiness.set_ready();
-    readiness.set_not_ready(NotReady::StoreFails("cannot write a batch: disk full".to_owned()));
+    readiness.set_phase(Phase::Running);
+    readiness.set_store_failure("cannot write a batch: disk full".to_owned());
     assert_eq!(readiness.view().reason.as_deref(), Some("cannot write a batch: disk full"));
-    readiness.store_works();
+    readiness.clear_store_failure();
     assert_eq!(readiness.not_ready(), None);
-    readiness.set_not_ready(NotReady::Stopping);
-    readiness.store_works();
+    readiness.set_phase(Phase::Stopping);
+    readiness.clear_store_failure();
     assert_eq!(readiness.not_ready(), Some(NotReady::Stopping));
+}
+
+#[test]
+fn stopping_comes_before_database_failure() {
+    let failure = Some(NotReady::StoreFails("full".to_owned()));
+    for (phase, without, with) in [
+        (Phase::Starting, Some(NotReady::Starting), failure.clone()),
+        (Phase::Running, None, failure),
+        (Phase::Stopping, Some(NotReady::Stopping), Some(NotReady::Stopping)),
+    ] {
+        assert_eq!((not_ready(phase, None), not_ready(phase, Some("full"))), (without, with), "{phase:?}");
+    }
 }

@@ -1,4 +1,4 @@
-//! Whether a file is another than when it was last read.
+//! Detects changed files.
 
 use std::{io::Read as _, path::Path};
 
@@ -8,10 +8,10 @@ use super::Origin;
 use model::config::Config;
 use tools::ruletest;
 
-/// Bytes of a file that are looked at for a change; more than any that is taken.
-const MAX_LOOK: u64 = 8 << 20;
+/// The number of bytes of a file that are hashed. Larger files are rejected anyway.
+const MAX_HASHED_BYTES: u64 = 8 << 20;
 
-/// A hash over config, rule files and the tests beside them: names and contents. Another one: something was changed.
+/// Returns a hash over the names and contents of the config file, the rule files, and their tests.
 pub fn fingerprint(config: &Config, origin: Option<&Origin>, base_dir: &Path) -> u128 {
     let mut hash = Xxh3::new();
     let mut add = |file: &Path, text: &[u8]| {
@@ -28,7 +28,7 @@ pub fn fingerprint(config: &Config, origin: Option<&Origin>, base_dir: &Path) ->
     for source in &files.files {
         add(&source.file, source.text.as_bytes());
     }
-    // A file that can no longer be read is another state too.
+    // A file that becomes unreadable changes the fingerprint too.
     for problem in &files.diagnostics {
         add(&problem.file, problem.message.as_bytes());
     }
@@ -38,10 +38,9 @@ pub fn fingerprint(config: &Config, origin: Option<&Origin>, base_dir: &Path) ->
     hash.digest128()
 }
 
-/// What a file holds, as far as it is looked at.
 fn bytes(file: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // What cannot be read is told by the reload.
-    let _ = std::fs::File::open(file).and_then(|file| file.take(MAX_LOOK).read_to_end(&mut bytes));
+    // The reload reports read errors.
+    let _ = std::fs::File::open(file).and_then(|file| file.take(MAX_HASHED_BYTES).read_to_end(&mut bytes));
     bytes
 }

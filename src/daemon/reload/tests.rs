@@ -22,35 +22,35 @@ fn read_of(rules: &str, test: &str) -> ReadFiles {
 }
 
 #[test]
-fn good_rules_with_good_tests_go_to_work() {
+fn valid_rules_with_passing_tests_are_accepted() {
     let read = read_of(RULES, TEST);
     assert_eq!((read.problem, read.outcomes.len(), read.set.rules.len()), (None, 1, 2));
 }
 
 #[test]
-fn a_bad_line_is_named_with_its_owner_and_what_was_meant() {
+fn error_has_location_owner_and_suggestion() {
     let problem = read_of(&RULES.replace("amount > 5", "amuont > 5"), TEST).problem.expect("a problem");
     assert_eq!(problem.count, 1);
-    assert_eq!(problem.brief, "rules/r.toml:10:9: nothing is called `amuont` (did you mean `amount`?)");
+    assert_eq!(problem.brief, "rules/r.toml:10:9: unknown name `amuont` (did you mean `amount`?)");
     assert_eq!(problem.owners, ["treasury"]);
     assert!(problem.full.contains("^^^^^^"), "{}", problem.full);
 }
 
 #[test]
-fn a_failing_test_keeps_the_rules_out() {
+fn failing_test_rejects_rules() {
     let problem = read_of(&RULES.replace("amount > 5", "amount > 50"), TEST).problem.expect("a problem");
     assert_eq!(problem.brief, "rules/tests/t.toml:12: the test fails: a burn");
     assert_eq!(problem.owners, ["treasury"]);
 }
 
 #[test]
-fn the_fingerprint_moves_with_every_file_and_with_nothing_else() {
+fn fingerprint_changes_with_every_file_and_nothing_else() {
     let (folder, config) = folder(RULES, TEST);
     let print = || fingerprint(&config, None, folder.path());
     let first = print();
     assert_eq!(print(), first);
     std::fs::write(folder.path().join("rules/r.toml"), RULES).expect("written");
-    assert_eq!(print(), first, "the same again is no change");
+    assert_eq!(print(), first, "rewriting the same text is not a change");
     std::fs::write(folder.path().join("rules/tests/t.toml"), format!("{TEST}#")).expect("written");
     let second = print();
     assert_ne!(second, first);
@@ -62,40 +62,44 @@ fn the_fingerprint_moves_with_every_file_and_with_nothing_else() {
 }
 
 #[test]
-fn what_only_a_restart_can_change_stays_and_is_named_without_its_secrets() {
+fn restart_only_keys_are_kept_and_reported_without_secrets() {
     let of = |text: &str| load_text(None, text, &Environment::default()).config.expect("a config");
-    let at_work = of("[store]\npath = \"a.db\"\n[source]\napi_key = \"one\"\n");
+    let active = of("[store]\npath = \"a.db\"\n[source]\napi_key = \"one\"\n");
     let same = of("[store]\npath = \"a.db\"\n[source]\napi_key = \"one\"\n[watch]\ntokens = [\"aptos\"]\n");
-    let (config, waits) = beside(&at_work, same);
-    assert_eq!((config.watch.tokens, waits), (vec!["aptos".to_owned()], Vec::new()));
+    let merged = |mut new: Config| {
+        let needs_restart = new.keep_until_restart(&active);
+        (new, needs_restart)
+    };
+    let (config, needs_restart) = merged(same);
+    assert_eq!((config.watch.tokens, needs_restart), (vec!["aptos".to_owned()], Vec::new()));
 
     let other = "[store]\npath = \"b.db\"\nretention = \"30d\"\n[source]\napi_key = \"two\"\ntimeout = \"7s\"\n[http]\nlisten = \"off\"\n";
-    let (config, mut waits) = beside(&at_work, of(other));
-    waits.sort();
-    assert_eq!(waits, ["[http] listen", "[source] api_key", "[source] timeout", "[store] path"]);
-    assert_eq!(config.store.path, at_work.store.path);
-    assert_eq!(config.source.timeout, at_work.source.timeout);
-    assert_eq!(config.store.retention, "30d".parse().expect("a length of time"), "the rest of a section goes to work");
+    let (config, mut needs_restart) = merged(of(other));
+    needs_restart.sort();
+    assert_eq!(needs_restart, ["[http] listen", "[source] api_key", "[source] timeout", "[store] path"]);
+    assert_eq!(config.store.path, active.store.path);
+    assert_eq!(config.source.timeout, active.source.timeout);
+    assert_eq!(config.store.retention, "30d".parse().expect("a duration"), "other keys of the section take effect");
 }
 
 #[test]
-fn a_config_with_a_mistake_leaves_the_one_at_work_and_names_the_line() {
-    let (folder, at_work) = folder(RULES, TEST);
+fn invalid_config_keeps_active_one_and_names_line() {
+    let (folder, active) = folder(RULES, TEST);
     let path = folder.path().join("cliffwatch.toml");
     let origin = Origin { path: path.clone(), environment: Environment::default() };
     std::fs::write(&path, "[watch]\ntokens = [\"aptos\"]\n").expect("written");
-    let print = || fingerprint(&at_work, Some(&origin), folder.path());
+    let print = || fingerprint(&active, Some(&origin), folder.path());
     let first = print();
-    let good = super::read(&at_work, &mut GoodFiles::default(), Some(&origin), folder.path(), Timestamp::default());
+    let good = super::read(&active, &mut GoodFiles::default(), Some(&origin), folder.path(), Timestamp::default());
     assert_eq!((good.problem, good.config.watch.tokens), (None, vec!["aptos".to_owned()]));
 
     std::fs::write(&path, "[watch]\ntokns = [\"aptos\"]\n").expect("written");
-    assert_ne!(print(), first, "a save of the config is seen");
-    let bad = super::read(&at_work, &mut GoodFiles::default(), Some(&origin), folder.path(), Timestamp::default());
+    assert_ne!(print(), first, "saving the config changes the fingerprint");
+    let bad = super::read(&active, &mut GoodFiles::default(), Some(&origin), folder.path(), Timestamp::default());
     let problem = bad.problem.expect("a problem");
     assert!(
         problem.brief.ends_with("cliffwatch.toml:2:1: unknown key `tokns` in [watch] (did you mean `tokens`?)"),
         "{problem:?}"
     );
-    assert_eq!(bad.config.watch.tokens, at_work.watch.tokens);
+    assert_eq!(bad.config.watch.tokens, active.watch.tokens);
 }

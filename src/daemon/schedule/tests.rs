@@ -1,14 +1,10 @@
 use std::sync::Mutex;
 
 use super::*;
-use model::wire::parse_timestamp;
-
-fn time(text: &str) -> Timestamp {
-    parse_timestamp(text).expect("a timestamp")
-}
+use testkit::time;
 
 #[test]
-fn slots_missed_while_down_are_made_up_for_once() {
+fn last_missed_slot_runs_once() {
     let slots = Slots::parse("0 0 */6 * * *", "UTC").expect("a pattern").expect("on");
     let now = time("2026-11-21T13:00:00Z");
     assert_eq!(missed(&slots, None, now), Some(now), "never ran");
@@ -17,7 +13,7 @@ fn slots_missed_while_down_are_made_up_for_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_outlasts_its_interval_never_overlaps_itself_and_no_slot_runs_twice() {
+async fn long_run_does_not_overlap_and_slots_run_once() {
     let seen: Arc<Mutex<Vec<Timestamp>>> = Arc::default();
     let under_way = Arc::new(std::sync::atomic::AtomicU32::new(0));
     let overlaps = Arc::new(std::sync::atomic::AtomicU32::new(0));
@@ -45,7 +41,7 @@ async fn a_run_that_outlasts_its_interval_never_overlaps_itself_and_no_slot_runs
     for _ in 0..3 {
         tokio::time::timeout(Duration::from_secs(20), runs.recv()).await.expect("in time").expect("a run");
     }
-    assert_eq!(schedule.overdue(TimeDelta::seconds(30)), None, "a ticker that moves is not taken for one that stands still");
+    assert_eq!(schedule.overdue(TimeDelta::seconds(30)), None, "a progressing schedule has no overdue slot");
     assert!(schedule.stop(Duration::from_secs(5)).await);
     assert_eq!(overlaps.load(std::sync::atomic::Ordering::SeqCst), 0);
     let seen = seen.lock().expect("unpoisoned").clone();
@@ -53,41 +49,41 @@ async fn a_run_that_outlasts_its_interval_never_overlaps_itself_and_no_slot_runs
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slot_that_the_ticker_passes_over_is_overdue_and_then_taken_once() {
+async fn missed_slot_is_overdue_and_then_runs_once() {
     let slots = Slots::parse("0 0 * * * *", "UTC").expect("a pattern").expect("on");
     let clock = Clock::manual(time("2026-11-21T12:59:00Z"));
     let last = [("evaluate".to_owned(), time("2026-11-21T12:00:00Z"))];
-    let (begun, mut runs) = tokio::sync::mpsc::unbounded_channel();
+    let (started, mut runs) = tokio::sync::mpsc::unbounded_channel();
     let run: RunJob = Arc::new(move |_, slot| {
-        begun.send(slot).ok();
+        started.send(slot).ok();
         Box::pin(std::future::ready(()))
     });
     let schedule = Scheduler::start(vec![(Job::Evaluate, slots)], &last, clock.clone(), run).await.expect("starts");
     let mut next = async || tokio::time::timeout(Duration::from_secs(20), runs.recv()).await.expect("in time").expect("a run");
     assert_eq!(schedule.overdue(TimeDelta::minutes(1)), None);
-    // The clock goes on and the ticker does not: its timer waits for a minute of real time.
+    // The clock advances without a tick: the timer waits for real time.
     clock.set(time("2026-11-21T13:01:01Z"));
     assert_eq!(schedule.overdue(TimeDelta::minutes(1)), Some((Job::Evaluate, time("2026-11-21T13:00:00Z"))));
     assert_eq!(next().await, time("2026-11-21T13:00:00Z"));
-    // Set back while it waits for 14:00: the next slot is an early one again.
+    // The clock is set back while the job waits for 14:00, so an earlier slot comes next.
     clock.set(time("2026-11-21T04:58:00Z"));
-    tokio::time::sleep(GUARD + Duration::from_secs(1)).await;
+    tokio::time::sleep(FALLBACK_INTERVAL + Duration::from_secs(1)).await;
     clock.set(time("2026-11-21T05:00:03Z"));
     assert_eq!(next().await, time("2026-11-21T05:00:00Z"));
     assert!(schedule.stop(Duration::from_secs(5)).await);
-    assert!(runs.try_recv().is_err(), "each slot is taken once");
+    assert!(runs.try_recv().is_err(), "each slot runs once");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn other_times_take_effect_without_overlap_and_without_a_run_too_many() {
-    let (begun, mut runs) = tokio::sync::mpsc::unbounded_channel();
+async fn replaced_schedule_starts_without_overlap_or_extra_runs() {
+    let (started, mut runs) = tokio::sync::mpsc::unbounded_channel();
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let run: RunJob = {
         let gate = gate.clone();
         Arc::new(move |job, slot| {
-            let (begun, gate) = (begun.clone(), gate.clone());
+            let (started, gate) = (started.clone(), gate.clone());
             Box::pin(async move {
-                begun.send((job, slot)).ok();
+                started.send((job, slot)).ok();
                 gate.acquire().await.expect("open").forget();
             })
         })
@@ -97,21 +93,21 @@ async fn other_times_take_effect_without_overlap_and_without_a_run_too_many() {
     let clock = Clock::system();
     let now = clock.now();
     let last = [burn, buyback, Job::Evaluate].map(|job| (job.as_str().to_owned(), now));
-    // Nothing of it falls due by itself before next January.
+    // This pattern does not match before next January.
     let rare = "0 0 0 1 1 *";
     let jobs = vec![(Job::Evaluate, slots("* * * * * *")), (burn, slots(rare))];
     let schedule = Scheduler::start(jobs, &last, clock.clone(), run).await.expect("starts");
     let mut next = async || tokio::time::timeout(Duration::from_secs(20), runs.recv()).await.expect("in time").expect("a run");
     assert_eq!(next().await.0, Job::Evaluate);
 
-    // While it runs: it rests from now on, another one begins, and one that never ran is due at once.
+    // While the job runs: it leaves the schedule, another one starts, and one that never ran is due at once.
     let jobs = vec![(burn, slots("* * * * * *")), (buyback, slots(rare)), (Job::Poll(Endpoint::Upcoming), slots(rare))];
-    schedule.replace(jobs, &last).await;
-    let mut begun = vec![next().await.0, next().await.0];
-    begun.sort();
-    assert_eq!(begun, [Job::Poll(Endpoint::Upcoming), burn]);
+    schedule.replace(jobs, &last);
+    let mut started = vec![next().await.0, next().await.0];
+    started.sort();
+    assert_eq!(started, [Job::Poll(Endpoint::Upcoming), burn]);
     gate.add_permits(3);
-    assert_eq!(next().await.0, burn, "and once more a second later, but nothing else");
+    assert_eq!(next().await.0, burn, "the job runs again a second later, and no other does");
     gate.add_permits(1);
     assert!(schedule.stop(Duration::from_secs(5)).await);
     while let Ok((job, _)) = runs.try_recv() {

@@ -1,43 +1,43 @@
 use super::*;
 
 #[test]
-fn the_watchdog_is_fed_while_every_loop_moves() {
+fn watchdog_is_fed_while_all_loops_progress() {
     let markers = [ProgressMarker::default(), ProgressMarker::default()];
-    let mut watch = MarkerWatch::over(markers.to_vec());
+    let mut watch = MarkerWatch::new(markers.to_vec());
     for _ in 0..3 {
-        assert!(!watch.all_moved());
+        assert!(!watch.all_risen());
         markers.iter().for_each(ProgressMarker::mark);
-        assert!(watch.all_moved());
+        assert!(watch.all_risen());
     }
 }
 
 #[test]
-fn one_loop_that_hangs_starves_the_watchdog() {
+fn hung_loop_starves_watchdog() {
     let markers = [ProgressMarker::default(), ProgressMarker::default()];
-    let mut watch = MarkerWatch::over(markers.to_vec());
+    let mut watch = MarkerWatch::new(markers.to_vec());
     for _ in 0..5 {
         markers[0].mark();
-        assert!(!watch.all_moved());
+        assert!(!watch.all_risen());
     }
     markers[1].mark();
-    assert!(watch.all_moved());
+    assert!(watch.all_risen());
 }
 
 #[test]
-fn loops_that_a_reload_adds_or_ends_are_followed() {
+fn watchdog_follows_loops_that_reload_adds_or_ends() {
     let (old, new, gone) = (ProgressMarker::default(), ProgressMarker::default(), ProgressMarker::default());
-    let mut watch = MarkerWatch::over(vec![old.clone(), gone.clone()]);
+    let mut watch = MarkerWatch::new(vec![old.clone(), gone.clone()]);
     old.mark();
-    watch.follow(vec![old.clone(), new.clone()]);
-    assert!(!watch.all_moved(), "the new one must move too");
+    watch.set_markers(vec![old.clone(), new.clone()]);
+    assert!(!watch.all_risen(), "the new marker must rise too");
     new.mark();
-    assert!(watch.all_moved(), "what is gone is not waited for, and what moved before counts");
-    watch.follow(vec![new.clone()]);
-    assert!(!watch.all_moved());
+    assert!(watch.all_risen(), "the removed marker is ignored, and earlier progress counts");
+    watch.set_markers(vec![new.clone()]);
+    assert!(!watch.all_risen());
 }
 
 #[test]
-fn a_status_is_one_line() {
+fn status_is_one_line() {
     assert_eq!(one_line("a\nREADY=1"), "a READY=1");
     assert_eq!(one_line(&"x".repeat(500)).len(), MAX_STATUS_CHARS);
 }

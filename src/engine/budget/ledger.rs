@@ -1,85 +1,87 @@
-//! One ledger for every request of every process: reserved before it is spent, settled at what it cost. Pure.
+//! The credit ledger of all processes: credits are reserved before a request and settled after it. Pure.
 //!
-//! Two counts are kept, and the less of what they leave is left. The API's own: the highest that it told in this period, and what may
-//! have been spent since it told that. Ours, for `monthly_credits`: what was answered, and what was sent without an answer that could
-//! be read. From both goes what is reserved. A doubt ends when the API counts less than it would make, or with the period.
+//! The ledger has two counts, and the lower remainder applies. The API's count is the highest that it reported in the period, plus the
+//! credits that may have been used since. Our own count, for `monthly_credits`, consists of the requests with a response and of the
+//! requests without a readable one. Reserved credits reduce both remainders. A credit is no longer in doubt once the API reports a count
+//! that does not include it, or when the period ends.
 
 use chrono::TimeDelta;
 
 use super::period::{self, rolled, rolled_within};
 use model::{Charge, CreditState, Reservation, SettledRequest, Timestamp, config, wire};
 
-/// Most credits that are reserved beside those that are wanted: a reservation costs a write, and one that is left behind costs credits.
-const MOST_SPARE: u64 = 63;
-/// As many where no limit is known, so that none can be lost.
+/// The maximum number of credits that are reserved in addition to the requested ones. Each reservation costs a write, and the credits of
+/// a dead process are lost.
+const MAX_SPARE: u64 = 63;
+/// The number of additional credits if no limit is known.
 const SPARE_WITHOUT_LIMIT: u64 = 255;
-/// One of so many that are left may be spare.
+/// At most one in this many remaining credits is reserved as an additional credit.
 const SPARE_SHARE: u64 = 64;
-/// How long nothing is asked where the API refuses for want of credits although it told of some.
+/// The wait after the API rejected a request as over the quota although its count shows remaining credits.
 const EXHAUSTED_FOR: TimeDelta = TimeDelta::minutes(30);
-/// Caps below this keep nothing to find out with whether a new period has begun.
-const LEAST_CAP_WITH_PROBE: u64 = 10;
+/// The lowest cap that keeps one credit for a probe of a new period.
+const MIN_CAP_WITH_PROBE: u64 = 10;
 
-/// What a process has booked.
+/// The settled requests of a process, and the credits that it needs.
 #[derive(Clone, Debug, Default)]
-pub struct Booking {
-    /// Whose reservation.
+pub struct ReservationRequest {
+    /// The id of the process.
     pub owner: u64,
-    /// Its requests that are over, in their order.
+    /// Finished requests, in chronological order.
     pub settled: Vec<SettledRequest>,
-    /// Credits that it keeps of what it has reserved, for requests that are under way or to come; it gives back what is more.
+    /// Reserved credits that the process keeps for running and later requests. It returns the rest.
     pub holds: u64,
-    /// Credits that it wants for requests to come.
+    /// Additional credits that the process needs.
     pub want: u64,
 }
 
-/// What came of it.
+/// The result of a [`ReservationRequest`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Booked {
+pub struct Reserved {
     pub grant: Grant,
-    /// [`CreditState::uncounted_ever`] from now on.
+    /// The current [`CreditState::uncounted_ever`].
     pub uncounted_ever: u64,
 }
 
 /// Whether requests may be sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Grant {
-    /// So many, at least as many as were wanted.
+    /// The number of credits granted, at least the number requested.
     Granted(u64),
-    /// Another request is to show first whether a new period has begun.
+    /// A running probe must first show whether a new period began.
     Waits,
-    /// Fewer are left, of the period that ends then.
+    /// Too few credits remain in the period, which ends at this instant.
     Refused(Timestamp),
 }
 
-/// Books what a process did, and what it wants to do.
+/// Settles the finished requests of a process and reserves the credits that it needs.
 #[must_use]
-pub fn book(
+pub fn reserve(
     mut credit: CreditState,
-    booking: &Booking,
+    reservation: &ReservationRequest,
     budget: &config::BudgetSettings,
     now: Timestamp,
-) -> (CreditState, Booked) {
-    // Whoever books is alive: what it holds is reserved, though it slept for so long that it was thought to be gone.
-    hold(&mut credit, booking.owner, booking.holds.saturating_add(booking.settled.len() as u64), now);
+) -> (CreditState, Reserved) {
+    // Renew the reservation first: it may have expired while the process slept, but the process is alive.
+    hold(&mut credit, reservation.owner, reservation.holds.saturating_add(reservation.settled.len() as u64), now);
     credit = rolled(credit, budget, now);
-    hold(&mut credit, booking.owner, booking.holds, now);
-    for request in &booking.settled {
+    hold(&mut credit, reservation.owner, reservation.holds, now);
+    for request in &reservation.settled {
         count(&mut credit, request, now);
     }
-    // What a request showed may have ended or begun a period.
+    // A response may show that a period ended or began.
     credit = rolled(credit, budget, now);
-    let grant = grant(&credit, booking.want, budget, now);
+    let grant = grant(&credit, reservation.want, budget, now);
     if let Grant::Granted(credits) = grant
         && credits > 0
     {
-        hold(&mut credit, booking.owner, booking.holds.saturating_add(credits), now);
+        hold(&mut credit, reservation.owner, reservation.holds.saturating_add(credits), now);
     }
     let uncounted_ever = credit.uncounted_ever;
-    (credit, Booked { grant, uncounted_ever })
+    (credit, Reserved { grant, uncounted_ever })
 }
 
-/// Makes the reservation of `owner` one of so many credits.
+/// Sets the reservation of `owner` to `credits`.
 fn hold(credit: &mut CreditState, owner: u64, credits: u64, now: Timestamp) {
     credit.reserved.retain(|one| one.owner != owner);
     if credits > 0 {
@@ -87,11 +89,11 @@ fn hold(credit: &mut CreditState, owner: u64, credits: u64, now: Timestamp) {
     }
 }
 
-/// Whether a process may still spend at `now` what it held at `booked_at`; else it books again first. Nobody takes a process for gone
-/// as early as this.
+/// Returns whether a process may still spend at `now` the credits that it reserved at `reserved_at`. If not, it must renew the
+/// reservation. No reservation expires before that.
 #[must_use]
-pub fn is_fresh(booked_at: Timestamp, now: Timestamp) -> bool {
-    (now - booked_at).abs() < period::PROBE_LOST_AFTER / 2
+pub fn is_fresh(reserved_at: Timestamp, now: Timestamp) -> bool {
+    (now - reserved_at).abs() < period::PROBE_TIMEOUT / 2
 }
 
 fn grant(credit: &CreditState, want: u64, budget: &config::BudgetSettings, now: Timestamp) -> Grant {
@@ -107,33 +109,33 @@ fn grant(credit: &CreditState, want: u64, budget: &config::BudgetSettings, now: 
     }
     let spare = match left {
         None => SPARE_WITHOUT_LIMIT,
-        Some(left) => ((left - want) / SPARE_SHARE).min(MOST_SPARE),
+        Some(left) => ((left - want) / SPARE_SHARE).min(MAX_SPARE),
     };
     Grant::Granted(want.saturating_add(spare))
 }
 
-/// Credits that may still be reserved at `now`, in a state that was [`rolled`]; none where no limit is known.
+/// Returns the credits that may still be reserved at `now`; `None` if no limit is known. The state must be [`rolled`].
 #[must_use]
 pub fn left(credit: &CreditState, budget: &config::BudgetSettings, now: Timestamp) -> Option<u64> {
     let held = credit.held();
     let used = credit.used.unwrap_or(0).saturating_add(credit.uncounted).max(credit.spent).saturating_add(held);
     let by_api = credit.limit.map(|limit| limit.saturating_sub(used));
     let by_cap = budget.monthly_credits.map(|cap| {
-        // The request that shows whether a new period has begun may turn out to be one of this period.
-        let relived = period::relived(credit, now);
-        let keeps_probe = match credit.told_at {
+        // A probe for a new period may still be charged to this one, so keep a credit for it.
+        let repeated = period::repeated_credits(credit, now);
+        let keeps_probe = match credit.api_time {
             Some(_) => !credit.unconfirmed,
-            None => period::is_unread(credit) && relived == 0 && credit.own().saturating_add(held) > 0,
+            None => period::is_unread(credit) && repeated == 0 && credit.own().saturating_add(held) > 0,
         };
-        let kept = u64::from(keeps_probe && cap >= LEAST_CAP_WITH_PROBE);
-        cap.saturating_sub(credit.own().saturating_add(relived).saturating_add(held).saturating_add(kept))
+        let kept = u64::from(keeps_probe && cap >= MIN_CAP_WITH_PROBE);
+        cap.saturating_sub(credit.own().saturating_add(repeated).saturating_add(held).saturating_add(kept))
     });
     let left = match (by_api, by_cap) {
         (Some(api), Some(cap)) => Some(api.min(cap)),
         (one, other) => one.or(other),
     };
-    match credit.look_again_at.filter(|_| credit.exhausted) {
-        // Such a refusal costs nothing.
+    match credit.recheck_at.filter(|_| credit.exhausted) {
+        // Probe with one request. A rejection costs nothing.
         Some(at) if now >= at => Some(left.map_or(1, |left| left.min(1)).saturating_sub(held)),
         Some(_) => Some(0),
         None if credit.exhausted => Some(0),
@@ -141,7 +143,7 @@ pub fn left(credit: &CreditState, budget: &config::BudgetSettings, now: Timestam
     }
 }
 
-/// The state after a fetch that cost `credits` and reported `reported`, without a reservation.
+/// Returns the state after requests that cost `credits` without a reservation, the last of which reported the quota `reported`.
 #[must_use]
 pub fn settle(credit: CreditState, credits: u32, reported: Option<&wire::Credit>, now: Timestamp) -> CreditState {
     let mut credit = rolled_within(credit, None, now);
@@ -149,15 +151,15 @@ pub fn settle(credit: CreditState, credits: u32, reported: Option<&wire::Credit>
     let last = if credits > 0 { Charge::One } else { Charge::Free };
     for (charge, reported) in charges.chain([(last, reported.cloned())]) {
         let request =
-            SettledRequest { charge, reported, told_at: None, uncounted_before: credit.uncounted_ever, sent_at: Some(now) };
+            SettledRequest { charge, reported, api_time: None, uncounted_before: credit.uncounted_ever, sent_at: Some(now) };
         count(&mut credit, &request, now);
     }
     credit
 }
 
-/// Counts a request that is over.
+/// Counts a finished request.
 fn count(credit: &mut CreditState, request: &SettledRequest, now: Timestamp) {
-    let is_current = period::judge(credit, request, now);
+    let is_current = period::update_period(credit, request, now);
     let cost = u64::from(matches!(request.charge, Charge::One | Charge::Perhaps));
     match request.charge {
         Charge::One => credit.spent += cost,
@@ -170,20 +172,20 @@ fn count(credit: &mut CreditState, request: &SettledRequest, now: Timestamp) {
         credit.uncounted_ever += cost;
     }
     if let Some(reported) = reported {
-        report(credit, reported, request.uncounted_before, now);
+        apply_report(credit, reported, request.uncounted_before, now);
     }
     match request.charge {
         Charge::Refused if credit.limit.is_none_or(|limit| credit.used.is_none_or(|used| used < limit)) => {
             credit.exhausted = true;
-            credit.look_again_at = now.checked_add_signed(EXHAUSTED_FOR);
+            credit.recheck_at = now.checked_add_signed(EXHAUSTED_FOR);
         }
-        Charge::One => (credit.exhausted, credit.look_again_at) = (false, None),
+        Charge::One => (credit.exhausted, credit.recheck_at) = (false, None),
         _ => {}
     }
 }
 
-/// Takes over what the API counts. Answers come out of order, so the highest count holds.
-fn report(credit: &mut CreditState, reported: &wire::Credit, uncounted_before: u64, now: Timestamp) {
+/// Applies the count that the API reports. Responses arrive out of order, so the highest count applies.
+fn apply_report(credit: &mut CreditState, reported: &wire::Credit, uncounted_before: u64, now: Timestamp) {
     let number = |field: &wire::Maybe<i64>| field.copied().and_then(|count| u64::try_from(count).ok());
     let Some(used) = number(&reported.used) else {
         credit.limit = number(&reported.limit).or(credit.limit);
@@ -195,7 +197,7 @@ fn report(credit: &mut CreditState, reported: &wire::Credit, uncounted_before: u
     let highest = credit.used.map_or(used, |known| known.max(used));
     (credit.used, credit.reported_at) = (Some(highest), Some(now));
     credit.uncounted = credit.uncounted.min(credit.uncounted_ever.saturating_sub(uncounted_before));
-    // It never counts less than we spent, unless it lags behind: then it shows nothing of what is in doubt.
+    // A count below our own lags behind, and decides nothing about doubtful credits.
     if let Some(more) = highest.checked_sub(credit.spent) {
         credit.doubtful = credit.doubtful.min(more.saturating_add(credit.uncounted));
     }

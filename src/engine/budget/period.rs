@@ -1,43 +1,44 @@
-//! When a period of the quota is over. Pure.
+//! Decides when a quota period ends. Pure.
 //!
-//! Our clock says when to look, the API's word decides: its `resetAt`, its count, its own time. Where our clock says that a new period
-//! has begun, one request finds out, out of a credit that the old period kept for it; if the old one goes on, what was spent meanwhile
-//! counts there. An API that tells neither its quota nor its time is believed to count months of our clock; where that is set back, what
-//! was spent in the month that it lives through again counts again.
+//! Our clock decides when to check, and the API decides the result: by its `resetAt`, its count, or its own time. When our clock shows
+//! that a new period began, one probe request goes first. The old period keeps a credit for it. If the old period turns out to continue,
+//! the credits used meanwhile count for it. An API that reports neither its quota nor its time is assumed to count calendar months by our
+//! clock. If our clock is set back into an earlier month, the credits of the repeated time count again.
 
 use chrono::{Datelike, Months, NaiveTime, TimeDelta};
 
 use model::{CreditState, PastPeriod, SettledRequest, Timestamp, config};
 
-/// Ends of a period that are as near as this are one.
-const SAME_END: TimeDelta = TimeDelta::hours(1);
-/// No process leaves a reservation untouched for so long: the one that did is gone.
-const LEFT_BEHIND_AFTER: TimeDelta = TimeDelta::hours(2);
-/// While one request is to show whether a new period has begun, everybody waits for it.
-pub(super) const PROBE_LOST_AFTER: TimeDelta = TimeDelta::minutes(10);
-/// When to ask again whether a period is over, where the API's own time is not known.
-const ASK_AGAIN_AFTER: TimeDelta = TimeDelta::hours(6);
-/// Jobs at work at once look at the clock in one order and at the ledger in another; such a clock was not set back.
-const LARGEST_JITTER: TimeDelta = TimeDelta::hours(1);
-/// A clock that cannot be asked about is believed to have gone on by so much at a time; what it leapt over is to be lived through.
-const LARGEST_STEP: TimeDelta = TimeDelta::hours(6);
-/// For no longer than this: a process that was off for a month leaps too, and is not to be blind for another.
-const LONGEST_DOUBT: TimeDelta = TimeDelta::days(1);
-/// Periods that are kept.
-const MOST_EARLIER: usize = 12;
+/// The tolerance within which two reported ends denote the same period.
+const END_TOLERANCE: TimeDelta = TimeDelta::hours(1);
+/// The age at which the reservation of a process expires, because the process is dead.
+const RESERVATION_TIMEOUT: TimeDelta = TimeDelta::hours(2);
+/// The same while a probe runs, because all other requests wait for it.
+pub(super) const PROBE_TIMEOUT: TimeDelta = TimeDelta::minutes(10);
+/// The interval between probes for a new period, if the API's own time is not known.
+const PROBE_INTERVAL: TimeDelta = TimeDelta::hours(6);
+/// The maximum amount by which the clock may seem to go back. Concurrent jobs read the clock and update the ledger in different orders.
+const MAX_JITTER: TimeDelta = TimeDelta::hours(1);
+/// The maximum forward step of the clock that is accepted without a probe.
+const MAX_STEP: TimeDelta = TimeDelta::hours(6);
+/// The maximum time for which a clock is in doubt. A process that was stopped for a month also sees a large step, and must not stop
+/// polling for another month.
+const MAX_DOUBT: TimeDelta = TimeDelta::days(1);
+/// The maximum number of earlier periods to retain.
+const MAX_EARLIER: usize = 12;
 
-/// The state at `now`: a period that ended begins anew, a day that ended too.
+/// Returns the state at `now`, after starting a new period or a new day if the old one ended.
 #[must_use]
 pub fn rolled(credit: CreditState, budget: &config::BudgetSettings, now: Timestamp) -> CreditState {
     rolled_within(credit, budget.monthly_credits, now)
 }
 
-/// As [`rolled`], where `monthly_credits` are `cap`.
+/// Like [`rolled`], with `cap` for `monthly_credits`.
 pub(super) fn rolled_within(mut credit: CreditState, cap: Option<u64>, now: Timestamp) -> CreditState {
     let midnight = now.date_naive().and_time(NaiveTime::MIN).and_utc();
-    bury(&mut credit, now);
+    expire_reservations(&mut credit, now);
     while credit.unconfirmed && credit.period_start.is_some_and(|start| now < start) && resume(&mut credit) {}
-    // Our clock was set right.
+    // Our clock was corrected.
     if end(&credit).is_some_and(|end| now < end) {
         credit.not_over_before = None;
     }
@@ -56,7 +57,7 @@ pub(super) fn rolled_within(mut credit: CreditState, cap: Option<u64>, now: Time
             if may_end && credit.period_start.is_none_or(|start| start < month) {
                 let is_known = credit.period_start.is_some();
                 begin(&mut credit, Some(month), None);
-                credit.unconfirmed = is_known && credit.told_at.is_some();
+                credit.unconfirmed = is_known && credit.api_time.is_some();
             }
         }
     }
@@ -67,67 +68,67 @@ pub(super) fn rolled_within(mut credit: CreditState, cap: Option<u64>, now: Time
     credit
 }
 
-/// Doubts a clock that leapt, ahead or back, as far as nothing is left of `cap` to ask the API with whether it is right.
+/// Delays the end of the period if the clock jumped and `cap` leaves no credit for a probe that would show whether the clock is right.
 fn doubt_clock(credit: &mut CreditState, cap: Option<u64>, now: Timestamp) {
     let Some(seen) = credit.seen_at.replace(now) else { return };
-    // By the cap as it is now: it may have been lowered since.
-    let keeps_no_probe = credit.told_at.is_some() && cap.is_some_and(|cap| credit.own().saturating_add(credit.held()) >= cap);
-    if seen - now > LARGEST_JITTER {
-        // That the period goes on was reckoned by a clock that is gone.
-        let longest = keeps_no_probe.then(|| now.checked_add_signed(LONGEST_DOUBT)).flatten();
-        credit.not_over_before = credit.not_over_before.min(longest);
+    // The current cap applies, because it may have been lowered.
+    let keeps_no_probe = credit.api_time.is_some() && cap.is_some_and(|cap| credit.own().saturating_add(credit.held()) >= cap);
+    if seen - now > MAX_JITTER {
+        // The old limit was computed with the wrong clock.
+        let max = keeps_no_probe.then(|| now.checked_add_signed(MAX_DOUBT)).flatten();
+        credit.not_over_before = credit.not_over_before.min(max);
     }
     if let Some(end) = end(credit).filter(|_| keeps_no_probe)
         && seen < end
         && now >= end
-        && now - seen > LARGEST_STEP
+        && now - seen > MAX_STEP
     {
-        credit.not_over_before = credit.not_over_before.max(now.checked_add_signed((end - seen).min(LONGEST_DOUBT)));
+        credit.not_over_before = credit.not_over_before.max(now.checked_add_signed((end - seen).min(MAX_DOUBT)));
     }
 }
 
-/// Takes from a request that is over what it shows of the period, before it is counted. Whether what it reports is of the period
-/// that counts from then on.
-pub(super) fn judge(credit: &mut CreditState, request: &SettledRequest, now: Timestamp) -> bool {
-    credit.told_at = request.told_at.or(credit.told_at);
+/// Updates the period by a finished request, before the request is counted. Returns whether the quota in its response belongs to the
+/// resulting period.
+pub(super) fn update_period(credit: &mut CreditState, request: &SettledRequest, now: Timestamp) -> bool {
+    credit.api_time = request.api_time.or(credit.api_time);
     let reported = request.reported.as_ref();
     let end = reported.and_then(|reported| reported.reset_at.copied());
     let used = reported.and_then(|reported| reported.used.copied()).and_then(|used| u64::try_from(used).ok());
-    let same = |a: Timestamp, b: Timestamp| (a - b).abs() <= SAME_END;
-    // What an answer said of the time before we slept does not hold any more.
-    let is_late = request.sent_at.is_some_and(|sent_at| (now - sent_at).abs() > PROBE_LOST_AFTER);
+    let same = |a: Timestamp, b: Timestamp| (a - b).abs() <= END_TOLERANCE;
+    // The machine may have slept since the request was sent, so the period may have ended since.
+    let is_late = request.sent_at.is_some_and(|sent_at| (now - sent_at).abs() > PROBE_TIMEOUT);
     while credit.unconfirmed {
         let before = credit.earlier.last();
-        let is_over = is_over(before, end, used, credit.period_start, request.told_at);
-        let Some(is_over) = is_over.filter(|is_over| *is_over || !is_late) else { return true };
-        if is_over {
+        let has_ended = has_ended(before, end, used, credit.period_start, request.api_time);
+        let Some(has_ended) = has_ended.filter(|has_ended| *has_ended || !is_late) else { return true };
+        if has_ended {
             confirm(credit);
             break;
         }
         let boundary = credit.period_start;
         resume(credit);
-        let rest = boundary.zip(request.told_at).map(|(boundary, told)| boundary - told);
-        let rest = rest.filter(|rest| *rest > TimeDelta::zero()).unwrap_or(ASK_AGAIN_AFTER);
+        let rest = boundary.zip(request.api_time).map(|(boundary, api_time)| boundary - api_time);
+        let rest = rest.filter(|rest| *rest > TimeDelta::zero()).unwrap_or(PROBE_INTERVAL);
         credit.not_over_before = now.checked_add_signed(rest);
     }
-    if let (Some(told_at), false) = (request.told_at, credit.unconfirmed) {
-        begin_as_told(credit, told_at, end);
+    if let (Some(api_time), false) = (request.api_time, credit.unconfirmed) {
+        begin_as_reported(credit, api_time, end);
     }
     if credit.reset_at.is_none()
         && let (Some(end), Some(start)) = (end, credit.period_start)
         && end.checked_sub_months(Months::new(1)).is_some_and(|begun| begun < start)
     {
-        // Its months are not those of the calendar, as was believed: this one began in the one before.
+        // The API's months are not calendar months, so the period began before the current calendar month.
         resume(credit);
     }
     let before = credit.earlier.last().and_then(|before| before.reset_at);
     if let (Some(end), Some(known)) = (end, credit.reset_at) {
         if before.is_some_and(|before| same(end, before)) && end < known {
-            return false; // it was on its way when the period ended
+            return false; // The response was sent before the period ended.
         }
         let is_lower = used.zip(credit.used).is_some_and(|(used, known)| used < known);
-        if end > known + SAME_END && (is_lower || now >= known) {
-            // The API began a new period before we thought that it would.
+        if end > known + END_TOLERANCE && (is_lower || now >= known) {
+            // The API began a new period earlier than expected.
             begin(credit, Some(now), Some(end));
         }
     }
@@ -137,22 +138,22 @@ pub(super) fn judge(credit: &mut CreditState, request: &SettledRequest, now: Tim
     true
 }
 
-/// Begins the period of the API's own time where our clock does not say so yet, or is not believed: what was answered then is of that
-/// period. `end` is where the API says that its period ends.
-fn begin_as_told(credit: &mut CreditState, told_at: Timestamp, end: Option<Timestamp>) {
+/// Begins the period that contains the API's own time, if our clock is behind or in doubt: the response counts for that period. `end` is
+/// the end that the API reports.
+fn begin_as_reported(credit: &mut CreditState, api_time: Timestamp, end: Option<Timestamp>) {
     match (credit.reset_at, credit.period_start) {
-        // It still counts the one before, whatever the time.
-        (Some(known), _) if end.is_some_and(|end| end <= known + SAME_END) => {}
-        (Some(known), _) if told_at >= known => {
-            let (start, end) = months_around(told_at, known);
+        // The API still counts the known period.
+        (Some(known), _) if end.is_some_and(|end| end <= known + END_TOLERANCE) => {}
+        (Some(known), _) if api_time >= known => {
+            let (start, end) = months_around(api_time, known);
             begin(credit, Some(start), Some(end));
         }
-        (None, Some(start)) if told_at >= start && month_of(told_at) > start => begin(credit, Some(month_of(told_at)), None),
+        (None, Some(start)) if api_time >= start && month_of(api_time) > start => begin(credit, Some(month_of(api_time)), None),
         _ => {}
     }
 }
 
-/// When the period that counts ends, as far as is known: a month after it began where the API has not said.
+/// Returns the end of the current period: the reported one, else a month after its start. `None` if neither is known.
 fn end(credit: &CreditState) -> Option<Timestamp> {
     credit.reset_at.or_else(|| month_after(credit.period_start?))
 }
@@ -161,7 +162,7 @@ fn month_after(start: Timestamp) -> Option<Timestamp> {
     start.checked_add_months(Months::new(1))
 }
 
-/// The month counted from `reset_at`, which is not after `now`, that holds `now`: months are what such quotas count in.
+/// Returns the start and end of the month that contains `now`, counting months from `reset_at`, which is not after `now`.
 fn months_around(now: Timestamp, reset_at: Timestamp) -> (Timestamp, Timestamp) {
     let (mut start, mut end) = (reset_at, reset_at);
     while end <= now {
@@ -171,34 +172,34 @@ fn months_around(now: Timestamp, reset_at: Timestamp) -> (Timestamp, Timestamp) 
     (start, end)
 }
 
-/// The first of the month.
+/// Returns the start of the calendar month.
 fn month_of(now: Timestamp) -> Timestamp {
     let midnight = now.date_naive().and_time(NaiveTime::MIN).and_utc();
     midnight.with_day(1).unwrap_or(midnight)
 }
 
-/// Whether the period `before` is over, by the word of the API; none where it said nothing of that.
-fn is_over(
+/// Returns whether the period `before` ended according to the API; `None` if the response does not show it.
+fn has_ended(
     before: Option<&PastPeriod>,
     end: Option<Timestamp>,
     used: Option<u64>,
     begun: Option<Timestamp>,
-    told_at: Option<Timestamp>,
+    api_time: Option<Timestamp>,
 ) -> Option<bool> {
     let was = before.and_then(|before| before.reset_at);
     let is_lower = used.zip(before.and_then(|before| before.used)).map(|(used, before)| used < before);
     match (end, was) {
-        (Some(end), Some(was)) if end > was + SAME_END => Some(true),
+        (Some(end), Some(was)) if end > was + END_TOLERANCE => Some(true),
         _ if is_lower == Some(true) => Some(true),
         (Some(_), Some(_)) => Some(false),
-        _ => told_at.zip(begun).map(|(told, begun)| told >= begun).or(is_lower.map(|_| false)),
+        _ => api_time.zip(begun).map(|(api_time, begun)| api_time >= begun).or(is_lower.map(|_| false)),
     }
 }
 
-/// What was spent in periods that our clock lives through again, since it was set back. An API that tells its time does not mind. As long
-/// as no answer could be read, the API's month may have begun in the one before ours.
-pub(super) fn relived(credit: &CreditState, now: Timestamp) -> u64 {
-    if credit.told_at.is_some() {
+/// Returns the credits of earlier periods that our clock repeats because it was set back; zero if the API reports its own time. Until a
+/// response could be read, the API's month may have begun in the previous calendar month, so its credits count too.
+pub(super) fn repeated_credits(credit: &CreditState, now: Timestamp) -> u64 {
+    if credit.api_time.is_some() {
         return 0;
     }
     if is_unread(credit) {
@@ -206,17 +207,17 @@ pub(super) fn relived(credit: &CreditState, now: Timestamp) -> u64 {
         return credit.earlier.last().filter(touches).map_or(0, |before| before.doubtful);
     }
     let mut begun = credit.period_start;
-    let again =
+    let repeated =
         credit.earlier.iter().rev().take_while(|before| std::mem::replace(&mut begun, before.start).is_some_and(|at| now < at));
-    again.map(|before| before.spent + before.doubtful).sum()
+    repeated.map(|before| before.spent + before.doubtful).sum()
 }
 
-/// Whether no answer of the API could be read so far.
+/// Returns whether no response of the API could be read so far.
 pub(super) fn is_unread(credit: &CreditState) -> bool {
-    credit.told_at.is_none() && credit.spent == 0 && credit.earlier.iter().all(|before| before.spent == 0)
+    credit.api_time.is_none() && credit.spent == 0 && credit.earlier.iter().all(|before| before.spent == 0)
 }
 
-/// Begins a period. What is reserved may be charged to either.
+/// Begins a period. Reservations stay, because they may be charged to either period.
 fn begin(credit: &mut CreditState, start: Option<Timestamp>, reset_at: Option<Timestamp>) {
     if credit.period_start.is_some() || credit.reset_at.is_some() {
         credit.earlier.push(PastPeriod {
@@ -229,17 +230,17 @@ fn begin(credit: &mut CreditState, start: Option<Timestamp>, reset_at: Option<Ti
             unconfirmed: credit.unconfirmed,
         });
     }
-    if credit.earlier.len() > MOST_EARLIER {
+    if credit.earlier.len() > MAX_EARLIER {
         credit.earlier.remove(0);
     }
     (credit.period_start, credit.reset_at) = (start, reset_at);
     credit.used = credit.used.map(|_| 0);
     (credit.spent, credit.doubtful, credit.uncounted, credit.spent_today) = (0, 0, 0, 0);
-    (credit.exhausted, credit.look_again_at) = (false, None);
+    (credit.exhausted, credit.recheck_at) = (false, None);
     (credit.unconfirmed, credit.not_over_before) = (false, None);
 }
 
-/// Takes up the period before: what was spent since counts there. False where none is known.
+/// Resumes the previous period and adds the credits used since. Returns `false` if none is known.
 fn resume(credit: &mut CreditState) -> bool {
     let Some(before) = credit.earlier.pop() else {
         credit.unconfirmed = false;
@@ -254,19 +255,19 @@ fn resume(credit: &mut CreditState) -> bool {
     true
 }
 
-/// The period that counts has begun, and with it those before it.
+/// Marks the current and all earlier periods as confirmed.
 fn confirm(credit: &mut CreditState) {
     credit.unconfirmed = false;
     credit.earlier.iter_mut().for_each(|before| before.unconfirmed = false);
 }
 
-/// Reservations of processes that are gone: what they may have spent is in doubt.
-fn bury(credit: &mut CreditState, now: Timestamp) {
-    let patience = if credit.unconfirmed { PROBE_LOST_AFTER } else { LEFT_BEHIND_AFTER };
-    let (left_behind, alive): (Vec<_>, Vec<_>) =
-        std::mem::take(&mut credit.reserved).into_iter().partition(|one| (now - one.at).abs() > patience);
+/// Expires the reservations of dead processes, and counts them as doubtful.
+fn expire_reservations(credit: &mut CreditState, now: Timestamp) {
+    let timeout = if credit.unconfirmed { PROBE_TIMEOUT } else { RESERVATION_TIMEOUT };
+    let (expired, alive): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut credit.reserved).into_iter().partition(|one| (now - one.at).abs() > timeout);
     credit.reserved = alive;
-    let lost: u64 = left_behind.iter().map(|one| one.credits).sum();
+    let lost: u64 = expired.iter().map(|one| one.credits).sum();
     credit.doubtful += lost;
     credit.uncounted += lost;
     credit.uncounted_ever += lost;

@@ -1,130 +1,143 @@
-//! Aligns the old and the new tranches of one series: which of the new is which of the old.
+//! Aligns the old and the new tranches of one series.
 //!
-//! Not the nearest date, but the cheapest explanation of the whole series decides. Each candidate shift (none; first to first, last
-//! to last, in order; shifts that other series of the token made) is tried: tranches that it explains are paired, tranches that
-//! stayed where they were are its exceptions, a tranche cut in several or several joined are found by their sums, and what is left
-//! is aligned in date order by dynamic programming. The cheapest candidate wins. A monthly series that moves by a month overlaps
-//! itself in all but its ends; paired by date it would read as one tranche removed and one added.
+//! The cheapest explanation of the whole series decides, not the nearest date. A monthly series that moves by a month overlaps itself in
+//! all but its ends; paired by date, it would read as one tranche removed and one added. Each candidate shift is tried: none; first to
+//! first, last to last, and in order; and the shifts of other series of the token. Within a candidate:
+//!
+//! 1. Tranches that the shift explains are paired, and so are tranches that stayed in place: exceptions to the shift.
+//! 2. A tranche that was cut, or several that were joined, are found by their sums.
+//! 3. Dynamic programming aligns the rest in date order.
 
-use super::{close, tranche::Tranche};
+use super::{
+    index::{List, New, NewPlace, Old, OldPlace, PlaceOf, Side},
+    timeline::{Group, Pair},
+    tolerances::{self, DAY_MS, SCATTER_MS, close},
+    tranche::Tranche,
+};
 
-/// Days by which the tranches of one shifted series may scatter: series step in calendar months.
-pub(super) const SCATTER_MS: i64 = 4 * DAY_MS;
-pub(super) const DAY_MS: i64 = 86_400_000;
-
-/// Tranches that no candidate explains, of each side, up to which they are aligned pair by pair. Beyond, they are only paired in
-/// order where as many are new as old, so that 10,000 tranches never cost seconds.
+/// The maximum number of tranches of each side, left over by a candidate, that are aligned pair by pair. More are paired in order, and
+/// only if both sides have the same number, so that 10,000 tranches never cost seconds.
 const MAX_ALIGNED: usize = 256;
 
-/// Sums of parts are compared with at least this relative tolerance: sources round each part.
-const SUM_TOLERANCE: f64 = 1e-6;
-
-/// Cost of a candidate shift itself; less for one that other series of the token made too.
+/// The cost of a shift; less if other series of the token made the same one.
 const SHIFT_COST: f64 = 1.0;
 const HINTED_SHIFT_COST: f64 = 0.6;
-/// Cost of a tranche that did not move with its series.
+/// The cost of a tranche that did not move with its series.
 const EXCEPTION_COST: f64 = 0.2;
-/// Each further tranche of a run that is added or removed at once.
+/// The cost of each further tranche in a run of added or removed ones.
 const RUN_COST: f64 = 0.1;
+/// A cost difference below this is a rounding error.
+const COST_ROUNDING: f64 = 1e-9;
 
-/// The same tranche before and after, by index.
-pub(super) type TranchePair = (usize, usize);
-/// Tranches that became others of the same sum, by index: one cut into several, several joined into one.
-pub(super) type TrancheGroup = (Vec<usize>, Vec<usize>);
+/// The tranches of one series and one side, sorted by begin, end, and amount.
+pub(super) type Series<'s, 'a, S> = List<PlaceOf<S>, &'s Tranche<'a, S>>;
+type PlacePair = Pair<OldPlace, NewPlace>;
+type PlaceGroup = Group<OldPlace, NewPlace>;
 
-/// What became of the tranches of a series: indices into the slices that were aligned.
+/// An explanation of one series. Tranches in no pair and no group were removed or added.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Alignment {
-    pub(super) pairs: Vec<TranchePair>,
-    pub(super) groups: Vec<TrancheGroup>,
-    /// The shift, milliseconds, that explains most; zero where none does.
+    pub(super) pairs: Vec<PlacePair>,
+    pub(super) groups: Vec<PlaceGroup>,
+    /// The shift, in milliseconds, of most pairs; zero if the series did not move.
     pub(super) shift: i64,
     cost: f64,
 }
 
-/// Aligns two series, each sorted by begin, end and amount. `hints` are shifts seen elsewhere in the token.
-pub(super) fn align(old: &[&Tranche<'_>], new: &[&Tranche<'_>], hints: &[i64], tolerance: f64) -> Alignment {
-    let still = AlignmentAttempt::new(old, new, tolerance).in_place();
-    if still.cost == 0.0 || old.is_empty() || new.is_empty() {
-        return still;
+/// A shift to try, in milliseconds.
+#[derive(Clone, Copy)]
+struct Candidate {
+    shift: i64,
+    /// Whether another series of the token made the same shift.
+    is_hinted: bool,
+}
+
+/// Aligns two sides of a series. `hints` are shifts of other series of the token.
+pub(super) fn align(old: &Series<'_, '_, Old>, new: &Series<'_, '_, New>, hints: &[i64], tolerance: f64) -> Alignment {
+    let in_place = Attempt::new(old, new, tolerance).in_place();
+    if in_place.cost == 0.0 || old.is_empty() || new.is_empty() {
+        return in_place;
     }
-    // A part of what was there, or all of it with more: nothing moved, however cheaply a shift would put it.
-    let is_part = still.groups.is_empty()
-        && still.pairs.len() == old.len().min(new.len())
-        && still.pairs.iter().all(|(i, j)| {
-            let (old, new) = (old[*i], new[*j]);
+    // If one side is a part of the other, nothing moved, however cheap a shift would be.
+    let is_part = in_place.groups.is_empty()
+        && in_place.pairs.len() == old.len().min(new.len())
+        && in_place.pairs.iter().all(|pair| {
+            let (old, new) = (old[pair.old], new[pair.new]);
             (old.at, old.end) == (new.at, new.end) && changed_ratio(old, new, tolerance).is_none()
         });
     if is_part {
-        return still;
+        return in_place;
     }
-    let mut best = still;
-    for (shift, hinted) in candidates(old, new, &best, hints) {
-        let moved = AlignmentAttempt::new(old, new, tolerance).moved_by(shift, hinted);
-        // Of equal explanations the one that moves nothing is the better.
-        if moved.cost < best.cost - 1e-9 {
+    let mut best = in_place;
+    for candidate in candidates(old, new, &best, hints) {
+        let moved = Attempt::new(old, new, tolerance).moved(candidate);
+        // Of equal explanations, the one without a shift is better.
+        if moved.cost < best.cost - COST_ROUNDING {
             best = moved;
         }
     }
     best
 }
 
-fn candidates(old: &[&Tranche<'_>], new: &[&Tranche<'_>], still: &Alignment, hints: &[i64]) -> Vec<(i64, bool)> {
-    let mut found: Vec<(i64, bool)> = hints.iter().map(|hint| (*hint, true)).collect();
-    let mut offer = |old: &[&Tranche<'_>], new: &[&Tranche<'_>]| {
-        if let (Some(first_old), Some(first_new), Some(last_old), Some(last_new)) =
-            (old.first(), new.first(), old.last(), new.last())
-        {
-            let mut shifts = vec![first_new.at - first_old.at, last_new.at - last_old.at];
-            if old.len() == new.len() {
-                let mut steps: Vec<i64> = old.iter().zip(new).map(|(a, b)| b.at - a.at).collect();
-                steps.sort_unstable();
-                shifts.extend(steps.get(steps.len() / 2));
-            }
-            for shift in shifts {
-                if shift != 0 && !found.iter().any(|(known, _)| *known == shift) {
-                    found.push((shift, false));
-                }
-            }
-        }
-    };
-    offer(old, new);
-    offer(old.get(1..).unwrap_or_default(), new.get(1..).unwrap_or_default());
-    // What stayed exactly is perhaps an exception: the shift of the others shows without it.
-    let mut old_stays = vec![false; old.len()];
-    let mut new_stays = vec![false; new.len()];
-    for (i, j) in &still.pairs {
-        if old[*i].at == new[*j].at {
-            old_stays[*i] = true;
-            new_stays[*j] = true;
+fn candidates(old: &Series<'_, '_, Old>, new: &Series<'_, '_, New>, in_place: &Alignment, hints: &[i64]) -> Vec<Candidate> {
+    // Tranches that stayed in place may be exceptions: the shift of the others shows without them.
+    let (mut old_stays, mut new_stays) = (List::filled(false, old.len()), List::filled(false, new.len()));
+    for pair in &in_place.pairs {
+        if old[pair.old].at == new[pair.new].at {
+            (old_stays[pair.old], new_stays[pair.new]) = (true, true);
         }
     }
-    let rest = |all: &[&Tranche<'_>], stays: &[bool]| all.iter().zip(stays).filter(|(_, stays)| !**stays).count();
-    if rest(old, &old_stays) > 0 && rest(new, &new_stays) > 0 {
-        let old_rest: Vec<&Tranche<'_>> = old.iter().zip(&old_stays).filter(|(_, stays)| !**stays).map(|(t, _)| *t).collect();
-        let new_rest: Vec<&Tranche<'_>> = new.iter().zip(&new_stays).filter(|(_, stays)| !**stays).map(|(t, _)| *t).collect();
-        offer(&old_rest, &new_rest);
+    fn moving<'s, 'a, S: Side>(all: &Series<'s, 'a, S>, stays: &List<PlaceOf<S>, bool>) -> Vec<&'s Tranche<'a, S>> {
+        all.indexed().filter(|(place, _)| !stays[*place]).map(|(_, tranche)| *tranche).collect()
+    }
+    let (old_moving, new_moving) = (moving(old, &old_stays), moving(new, &new_stays));
+    let (old, new) = (old.as_slice(), new.as_slice());
+    let without_first = (old.get(1..).unwrap_or_default(), new.get(1..).unwrap_or_default());
+
+    let mut found: Vec<Candidate> = hints.iter().map(|shift| Candidate { shift: *shift, is_hinted: true }).collect();
+    for (old, new) in [(old, new), without_first, (&old_moving, &new_moving)] {
+        for shift in obvious_shifts(old, new) {
+            if shift != 0 && found.iter().all(|known| known.shift != shift) {
+                found.push(Candidate { shift, is_hinted: false });
+            }
+        }
     }
     found
 }
 
-/// One try to explain a series.
-struct AlignmentAttempt<'a, 't> {
-    old: &'a [&'a Tranche<'t>],
-    new: &'a [&'a Tranche<'t>],
-    tolerance: f64,
-    old_used: Vec<bool>,
-    new_used: Vec<bool>,
-    out: Alignment,
+/// Returns the shifts from first to first, from last to last, and the median of both sides in order.
+fn obvious_shifts(old: &[&Tranche<'_, Old>], new: &[&Tranche<'_, New>]) -> Vec<i64> {
+    let (Some(first_old), Some(first_new), Some(last_old), Some(last_new)) = (old.first(), new.first(), old.last(), new.last())
+    else {
+        return Vec::new();
+    };
+    let mut shifts = vec![first_new.at - first_old.at, last_new.at - last_old.at];
+    if old.len() == new.len() {
+        let mut steps: Vec<i64> = old.iter().zip(new).map(|(old, new)| new.at - old.at).collect();
+        steps.sort_unstable();
+        shifts.extend(steps.get(steps.len() / 2));
+    }
+    shifts
 }
 
-impl<'a, 't> AlignmentAttempt<'a, 't> {
-    fn new(old: &'a [&'a Tranche<'t>], new: &'a [&'a Tranche<'t>], tolerance: f64) -> Self {
-        let out = Alignment { pairs: Vec::with_capacity(old.len().min(new.len())), ..Alignment::default() };
-        Self { old, new, tolerance, old_used: vec![false; old.len()], new_used: vec![false; new.len()], out }
+/// An attempt to explain a series.
+struct Attempt<'s, 'a> {
+    old: &'s Series<'s, 'a, Old>,
+    new: &'s Series<'s, 'a, New>,
+    tolerance: f64,
+    old_used: List<PlaceOf<Old>, bool>,
+    new_used: List<PlaceOf<New>, bool>,
+    alignment: Alignment,
+}
+
+impl<'s, 'a> Attempt<'s, 'a> {
+    fn new(old: &'s Series<'s, 'a, Old>, new: &'s Series<'s, 'a, New>, tolerance: f64) -> Self {
+        let alignment = Alignment { pairs: Vec::with_capacity(old.len().min(new.len())), ..Alignment::default() };
+        let (old_used, new_used) = (List::filled(false, old.len()), List::filled(false, new.len()));
+        Self { old, new, tolerance, old_used, new_used, alignment }
     }
 
-    /// Nothing moved as a whole.
+    /// Explains the series without a shift.
     fn in_place(mut self) -> Alignment {
         self.pair_equals();
         if !self.regroup() {
@@ -136,55 +149,59 @@ impl<'a, 't> AlignmentAttempt<'a, 't> {
         self.finish(0.0, 0.0)
     }
 
-    /// All moved by `shift`, but for exceptions.
-    fn moved_by(mut self, shift: i64, hinted: bool) -> Alignment {
-        let tolerance = self.scatter();
-        let (mut i, mut j) = (0, 0);
-        while let (Some(old), Some(new)) = (self.old.get(i), self.new.get(j)) {
-            let off = new.at - (old.at + shift);
-            if off.abs() <= tolerance {
+    /// Explains the series by a shift with exceptions.
+    fn moved(mut self, candidate: Candidate) -> Alignment {
+        let Candidate { shift, is_hinted } = candidate;
+        let scatter = self.max_scatter();
+        let (old, new) = (self.old, self.new);
+        let (mut olds, mut news) = (old.indices().peekable(), new.indices().peekable());
+        while let (Some(i), Some(j)) = (olds.peek().copied(), news.peek().copied()) {
+            let off = new[j].at - (old[i].at + shift);
+            if off.abs() <= scatter {
                 self.pair(i, j);
-                i += 1;
-                j += 1;
-            } else if off > 0 {
-                i += 1;
-            } else {
-                j += 1;
+            }
+            if off >= -scatter {
+                olds.next();
+            }
+            if off <= scatter {
+                news.next();
             }
         }
-        self.out.shift = shift;
-        let before = self.out.pairs.len();
+        self.alignment.shift = shift;
+        let paired_by_shift = self.alignment.pairs.len();
         self.pair_equals();
         #[expect(clippy::cast_precision_loss, reason = "a count of tranches")]
-        let exceptions = (self.out.pairs.len() - before) as f64 * EXCEPTION_COST;
+        let exceptions = (self.alignment.pairs.len() - paired_by_shift) as f64 * EXCEPTION_COST;
         if !self.regroup() {
             self.align_rest();
         }
-        self.finish(if hinted { HINTED_SHIFT_COST } else { SHIFT_COST }, exceptions)
+        self.finish(if is_hinted { HINTED_SHIFT_COST } else { SHIFT_COST }, exceptions)
     }
 
-    /// How far a tranche may lie off its shifted place: never so far that its neighbour is meant.
-    fn scatter(&self) -> i64 {
-        let step = |all: &[&Tranche<'_>]| all.windows(2).map(|two| two[1].at - two[0].at).filter(|gap| *gap > 0).min();
-        let gap = step(self.old).into_iter().chain(step(self.new)).min().unwrap_or(i64::MAX);
-        SCATTER_MS.min(gap / 5 * 2)
+    /// Returns how far a tranche may lie from its shifted date, in milliseconds: less than half of the smallest gap of the series.
+    fn max_scatter(&self) -> i64 {
+        fn min_gap<S>(all: &Series<'_, '_, S>) -> Option<i64> {
+            all.as_slice().windows(2).map(|two| two[1].at - two[0].at).filter(|gap| *gap > 0).min()
+        }
+        let gap = min_gap(self.old).into_iter().chain(min_gap(self.new)).min();
+        gap.map_or(SCATTER_MS, |gap| SCATTER_MS.min(gap / 5 * 2))
     }
 
-    fn pair(&mut self, i: usize, j: usize) {
-        self.old_used[i] = true;
-        self.new_used[j] = true;
-        self.out.pairs.push((i, j));
+    fn pair(&mut self, old: OldPlace, new: NewPlace) {
+        self.old_used[old] = true;
+        self.new_used[new] = true;
+        self.alignment.pairs.push(Pair { old, new });
     }
 
-    fn rest_old(&self) -> Vec<usize> {
-        (0..self.old.len()).filter(|i| !self.old_used[*i]).collect()
+    fn rest_old(&self) -> Vec<OldPlace> {
+        self.old.indices().filter(|place| !self.old_used[*place]).collect()
     }
 
-    fn rest_new(&self) -> Vec<usize> {
-        (0..self.new.len()).filter(|j| !self.new_used[*j]).collect()
+    fn rest_new(&self) -> Vec<NewPlace> {
+        self.new.indices().filter(|place| !self.new_used[*place]).collect()
     }
 
-    /// Pairs what is equal in dates and amount.
+    /// Pairs tranches with equal dates and amounts.
     fn pair_equals(&mut self) {
         let (old, new) = (self.rest_old(), self.rest_new());
         let (mut a, mut b) = (0, 0);
@@ -211,7 +228,7 @@ impl<'a, 't> AlignmentAttempt<'a, 't> {
         }
     }
 
-    /// Pairs what begins at the same instant.
+    /// Pairs tranches that begin at the same instant.
     fn pair_same_date(&mut self) {
         let (old, new) = (self.rest_old(), self.rest_new());
         let (mut a, mut b) = (0, 0);
@@ -228,29 +245,25 @@ impl<'a, 't> AlignmentAttempt<'a, 't> {
         }
     }
 
-    /// Explains the whole rest, in date order, as tranches that were cut or joined and keep their sum. All or nothing.
+    /// Explains the whole rest, in date order, as tranches that were cut or joined. Changes nothing and returns `false` if that fails.
     fn regroup(&mut self) -> bool {
         let (old, new) = (self.rest_old(), self.rest_new());
         let Some(groups) = regroup(&old, &new, |i| self.old[i].amount, |j| self.new[j].amount, self.tolerance) else {
             return false;
         };
-        for (i, j) in groups {
-            if let ([i], [j]) = (&i[..], &j[..]) {
-                self.pair(*i, *j);
+        for group in groups {
+            if let ([old], [new]) = (&group.old[..], &group.new[..]) {
+                self.pair(*old, *new);
                 continue;
             }
-            for i in &i {
-                self.old_used[*i] = true;
-            }
-            for j in &j {
-                self.new_used[*j] = true;
-            }
-            self.out.groups.push((i, j));
+            group.old.iter().for_each(|old| self.old_used[*old] = true);
+            group.new.iter().for_each(|new| self.new_used[*new] = true);
+            self.alignment.groups.push(group);
         }
         true
     }
 
-    /// Aligns the rest in date order: each pair, addition and removal has a cost, the cheapest sum wins.
+    /// Aligns the rest in date order. Each pair, addition, and removal has a cost; the cheapest sum wins.
     fn align_rest(&mut self) {
         let (old, new) = (self.rest_old(), self.rest_new());
         if old.is_empty() || new.is_empty() {
@@ -258,8 +271,8 @@ impl<'a, 't> AlignmentAttempt<'a, 't> {
         }
         if old.len() > MAX_ALIGNED || new.len() > MAX_ALIGNED {
             if old.len() == new.len() {
-                for (i, j) in old.into_iter().zip(new) {
-                    self.pair(i, j);
+                for (old, new) in old.into_iter().zip(new) {
+                    self.pair(old, new);
                 }
             }
             return;
@@ -275,7 +288,6 @@ impl<'a, 't> AlignmentAttempt<'a, 't> {
                     (_, 0) => cost[at - width] + 1.0,
                     _ => {
                         let paired = cost[at - width - 1] + self.pair_cost(old[a - 1], new[b - 1]);
-                        // Of equal explanations a pair is the better.
                         paired.min((cost[at - 1] + 1.0).min(cost[at - width] + 1.0))
                     }
                 };
@@ -284,6 +296,7 @@ impl<'a, 't> AlignmentAttempt<'a, 't> {
         let (mut a, mut b) = (old.len(), new.len());
         while a > 0 && b > 0 {
             let at = a * width + b;
+            // Of equal explanations, a pair is better.
             if (cost[at] - (cost[at - width - 1] + self.pair_cost(old[a - 1], new[b - 1]))).abs() < 1e-12 {
                 self.pair(old[a - 1], new[b - 1]);
                 a -= 1;
@@ -296,22 +309,23 @@ impl<'a, 't> AlignmentAttempt<'a, 't> {
         }
     }
 
-    /// What it costs to say that `old[i]` became `new[j]`; from 2 on it is cheaper to say that one went and the other came.
-    fn pair_cost(&self, i: usize, j: usize) -> f64 {
-        let (old, new) = (self.old[i], self.new[j]);
+    /// Returns the cost of a pair. From two on, a removal and an addition are cheaper.
+    fn pair_cost(&self, old: OldPlace, new: NewPlace) -> f64 {
+        let (old, new) = (self.old[old], self.new[new]);
         let mut cost = 0.0;
         if old.at != new.at {
             cost += 1.0;
             let (from, to) = (old.at.min(new.at), old.at.max(new.at));
-            let passed = self.new.partition_point(|t| t.at < to) - self.new.partition_point(|t| t.at <= from);
+            let between = self.new.as_slice();
+            let passed = between.partition_point(|t| t.at < to) - between.partition_point(|t| t.at <= from);
             if passed > 0 {
                 cost += 0.5;
             }
         }
         if let Some(ratio) = changed_ratio(old, new, self.tolerance) {
-            let far = (new.at - old.at).abs() > 400 * DAY_MS;
+            let is_far = (new.at - old.at).abs() > 400 * DAY_MS;
             let size = if ratio > 0.0 { ratio.ln().abs().min(1.0) } else { 1.0 };
-            cost += 0.4 + 0.6 * size + if far { 0.2 } else { 0.0 };
+            cost += 0.4 + 0.6 * size + if is_far { 0.2 } else { 0.0 };
         }
         if end_moved_apart(old, new) {
             cost += 0.3;
@@ -322,12 +336,13 @@ impl<'a, 't> AlignmentAttempt<'a, 't> {
     fn finish(mut self, shift_cost: f64, exceptions: f64) -> Alignment {
         let mut cost = shift_cost + exceptions;
         let (mut ratios, mut ends) = (Vec::new(), Vec::new());
-        let tolerance = self.scatter();
-        for (i, j) in &self.out.pairs {
-            let (old, new) = (self.old[*i], self.new[*j]);
+        let scatter = self.max_scatter();
+        let shift = self.alignment.shift;
+        for pair in &self.alignment.pairs {
+            let (old, new) = (self.old[pair.old], self.new[pair.new]);
             let off = new.at - old.at;
-            if off != 0 && (self.out.shift == 0 || (off - self.out.shift).abs() > tolerance) {
-                cost += self.pair_cost(*i, *j).max(1.0);
+            if off != 0 && (shift == 0 || (off - shift).abs() > scatter) {
+                cost += self.pair_cost(pair.old, pair.new).max(1.0);
             } else if let Some(ratio) = changed_ratio(old, new, self.tolerance) {
                 ratios.push(ratio);
             }
@@ -338,44 +353,45 @@ impl<'a, 't> AlignmentAttempt<'a, 't> {
             }
         }
         ratios.sort_by(f64::total_cmp);
-        ratios.dedup_by(|a, b| close(*a, *b, super::RATIO_TOLERANCE));
+        ratios.dedup_by(|a, b| close(*a, *b, tolerances::RATIO));
         ends.sort_unstable();
         ends.dedup();
+        let groups = self.alignment.groups.len();
         #[expect(clippy::cast_precision_loss, reason = "counts of tranches")]
         {
             cost += (ratios.len() + ends.len()) as f64;
-            if !self.out.groups.is_empty() {
-                cost += 1.0 + RUN_COST * (self.out.groups.len() - 1) as f64;
+            if groups > 0 {
+                cost += 1.0 + RUN_COST * (groups - 1) as f64;
             }
         }
         cost += run_cost(&self.old_used) + run_cost(&self.new_used);
-        self.out.cost = cost;
-        self.out.pairs.sort_unstable();
-        self.out
+        self.alignment.cost = cost;
+        self.alignment.pairs.sort_unstable();
+        self.alignment
     }
 }
 
-/// Cost of what is not paired: a run of neighbours is one thing.
-fn run_cost(used: &[bool]) -> f64 {
+/// Returns the cost of tranches that are in no pair. A run of neighbors counts as one.
+fn run_cost<S>(used: &List<PlaceOf<S>, bool>) -> f64 {
     let mut cost = 0.0;
-    let mut within = false;
-    for used in used {
+    let mut is_in_run = false;
+    for used in used.iter() {
         if !used {
-            cost += if within { RUN_COST } else { 1.0 };
+            cost += if is_in_run { RUN_COST } else { 1.0 };
         }
-        within = !used;
+        is_in_run = !used;
     }
     cost
 }
 
-/// Amount after by amount before, where both are known and differ.
-pub(super) fn changed_ratio(old: &Tranche<'_>, new: &Tranche<'_>, tolerance: f64) -> Option<f64> {
+/// Returns the amount after by the amount before, if both are known and differ.
+pub(super) fn changed_ratio(old: &Tranche<'_, Old>, new: &Tranche<'_, New>, tolerance: f64) -> Option<f64> {
     let (from, to) = (old.amount?, new.amount?);
     (!close(from, to, tolerance)).then(|| if from == 0.0 { f64::INFINITY } else { to / from })
 }
 
-/// Whether a linear segment's end moved, and not as its begin did.
-pub(super) fn end_moved_apart(old: &Tranche<'_>, new: &Tranche<'_>) -> bool {
+/// Returns whether the end of a linear segment moved otherwise than its begin.
+pub(super) fn end_moved_apart(old: &Tranche<'_, Old>, new: &Tranche<'_, New>) -> bool {
     let (Some(from), Some(to)) = (old.end, new.end) else {
         return false;
     };
@@ -384,44 +400,52 @@ pub(super) fn end_moved_apart(old: &Tranche<'_>, new: &Tranche<'_>) -> bool {
     end != 0 && (end - begin).abs() > slack
 }
 
-/// Walks two lists in order and groups them so that each group keeps its sum and has one member on one side. None where that does
-/// not work out to the last member, or where nothing but plain pairs results.
-pub(super) fn regroup(
-    old: &[usize],
-    new: &[usize],
-    old_amount: impl Fn(usize) -> Option<f64>,
-    new_amount: impl Fn(usize) -> Option<f64>,
+/// Returns whether both the begin and the end of a linear segment moved, and not together.
+pub(super) fn is_stretched(old: &Tranche<'_, Old>, new: &Tranche<'_, New>) -> bool {
+    let (Some(from), Some(to)) = (old.end, new.end) else { return false };
+    let (begin, end) = (new.at - old.at, to - from);
+    begin != 0 && end != 0 && (end - begin).abs() > SCATTER_MS
+}
+
+/// Walks two lists in order and groups them so that each group keeps its sum and has one member on one side.
+///
+/// Returns `None` if that fails for any member, or if every group is a plain pair.
+fn regroup<I: Copy, J: Copy>(
+    old: &[I],
+    new: &[J],
+    old_amount: impl Fn(I) -> Option<f64>,
+    new_amount: impl Fn(J) -> Option<f64>,
     tolerance: f64,
-) -> Option<Vec<TrancheGroup>> {
+) -> Option<Vec<Group<I, J>>> {
     if old.is_empty() || new.is_empty() || old.len() + new.len() < 3 {
         return None;
     }
-    let tolerance = tolerance.max(SUM_TOLERANCE);
-    let (mut a, mut b) = (old.iter(), new.iter());
+    let tolerance = tolerances::of_totals(tolerance);
+    let (mut olds, mut news) = (old.iter().copied(), new.iter().copied());
     let mut groups = Vec::new();
     loop {
-        let (i, j) = match (a.next(), b.next()) {
-            (Some(i), Some(j)) => (*i, *j),
+        let (i, j) = match (olds.next(), news.next()) {
+            (Some(i), Some(j)) => (i, j),
             (None, None) => break,
             _ => return None,
         };
-        let (mut from, mut to) = (vec![i], vec![j]);
+        let mut group = Group { old: vec![i], new: vec![j] };
         let (mut old_sum, mut new_sum) = (old_amount(i)?, new_amount(j)?);
         while !close(old_sum, new_sum, tolerance) {
             if old_sum < new_sum {
-                let i = *a.next()?;
+                let i = olds.next()?;
                 old_sum += old_amount(i)?;
-                from.push(i);
+                group.old.push(i);
             } else {
-                let j = *b.next()?;
+                let j = news.next()?;
                 new_sum += new_amount(j)?;
-                to.push(j);
+                group.new.push(j);
             }
-            if from.len() > 1 && to.len() > 1 {
+            if group.old.len() > 1 && group.new.len() > 1 {
                 return None;
             }
         }
-        groups.push((from, to));
+        groups.push(group);
     }
-    groups.iter().any(|(from, to)| from.len() != to.len()).then_some(groups)
+    groups.iter().any(|group| group.old.len() != group.new.len()).then_some(groups)
 }

@@ -1,10 +1,9 @@
-//! Says what happened to a token's schedule: from linked tranches to as few [`ExplainedChange`]s as explain them.
+//! Explains what happened to a token's schedule: from linked tranches to as few [`Explanation`]s as possible.
 //!
-//! Each step looks at the whole token: `names` (and categories), `series` (moved begins and ends), `recipients`, `amounts` (sizes,
-//! what came, what is gone), `forms` (the same total, timed otherwise), `join` (equal explanations are one), `facts` (claims and all
-//! others). `wording` has the sentences. What one step explains, the next no
-//! longer sees. Where more than [`MAX_EXPLANATIONS`] changes would be needed, the schedule was rewritten (`rewritten`), and that is
-//! the only change.
+//! Each step looks at the whole token, returns its explanations, and leaves the remaining tranches to the next step: `names` (and
+//! categories), `series` (moved begins and ends), `recipients`, `amounts` (resized, added, and removed tranches), and `forms` (the same
+//! total with other timing). `join` merges equal explanations, and `facts` adds claims and all other facts. An explanation holds facts
+//! alone; [`model::phrase::changes`] writes the sentences. If more than [`MAX_EXPLANATIONS`] changes are left, the schedule was `rewritten`, and that is the only change.
 
 mod amounts;
 mod facts;
@@ -14,221 +13,220 @@ mod names;
 mod recipients;
 mod rewritten;
 mod series;
-mod wording;
+mod tranche_facts;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use self::facts::{FactRevision, RevisedFact};
+use self::facts::FactRevision;
 use super::{
-    align::{DAY_MS, TranchePair},
     count_of,
-    link::TrancheLinks,
-    tranche::{Tranche, TrancheForm},
+    index::{List, New, NewRow, Old, OldRow, RowIndex, RowOf, Side},
+    link::Links,
+    timeline::{Timeline, TranchePair, TrancheSet},
+    tolerances::DAY_MS,
+    tranche::{TrancheForm, Tranches},
 };
 use model::{
     change::{Change, ChangeKind},
+    phrase::changes::{ChangeClause, ScheduleUnit},
     supply::{Precision, Record, Resource, Timestamp, TokenId},
     wire::UnlockEvent,
 };
 
-pub(super) use facts::value_text;
-
-/// Changes that explain a token's new schedule better than saying that it was rewritten.
+/// The maximum number of changes that explain a schedule better than "rewritten".
 const MAX_EXPLANATIONS: usize = 2;
-/// So many are allowed where each is about one event, and each about another: those are independent corrections.
+/// The same maximum if each change is about one event, and no two are about the same: those are independent corrections.
 const MAX_SINGLE_EVENTS: usize = 4;
-/// Tranches that must move, or change, alike before it is a series.
-const SERIES: usize = 3;
-/// Allocations and fields listed in one change; the counts include the rest.
+/// The maximum number of allocations and fields listed in one change. Counts include the rest.
 const MAX_LISTED: usize = 50;
 
-/// Events that a change touches, by index.
-pub(super) type EventSet = BTreeSet<usize>;
-
-/// A token's schedule before and after: events, tranches, links.
-pub(super) struct ScheduleComparison<'a> {
+/// A token's linked timeline, and what is known about its events.
+pub(super) struct Comparison<'a> {
     pub(super) token: &'a TokenId,
-    pub(super) old_rows: &'a [&'a UnlockEvent],
-    pub(super) new_rows: &'a [&'a UnlockEvent],
-    pub(super) old: &'a [Tranche<'a>],
-    pub(super) new: &'a [Tranche<'a>],
-    pub(super) links: &'a TrancheLinks,
-    pub(super) new_of_old: &'a [Option<usize>],
-    pub(super) old_of_new: &'a [Option<usize>],
-    pub(super) vanished: &'a [usize],
+    pub(super) timeline: &'a Timeline<'a>,
+    pub(super) links: &'a Links,
+    pub(super) new_of_old: &'a List<RowOf<Old>, Option<NewRow>>,
+    pub(super) old_of_new: &'a List<RowOf<New>, Option<OldRow>>,
+    pub(super) missing: &'a [OldRow],
     /// Events whose removal is not proven.
-    pub(super) unproven: &'a HashSet<usize>,
+    pub(super) unproven: &'a BTreeSet<OldRow>,
     pub(super) tolerance: f64,
-    /// Tokens that there will ever be; None where unknown.
+    /// The max supply. `None` if unknown.
     pub(super) supply: Option<f64>,
+    /// The last visible day. `None` if all days are visible.
+    pub(super) last_visible_day: Option<Timestamp>,
     pub(super) now: Timestamp,
 }
 
 /// The event that a change is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChangeSubject {
-    Old(usize),
-    New(usize),
+    Old(OldRow),
+    New(NewRow),
 }
 
-/// A change with the events that it touches.
+/// A change with the events that it touches. Its summary is not written yet.
 #[derive(Debug)]
-pub(super) struct ExplainedChange {
+pub(super) struct Explanation {
     pub(super) change: Change,
+    /// The facts of the summary.
+    pub(super) clauses: Vec<ChangeClause>,
+    /// `None` if the change is about several events.
     pub(super) subject: Option<ChangeSubject>,
-    pub(super) old: EventSet,
-    pub(super) new: EventSet,
+    pub(super) old: BTreeSet<OldRow>,
+    pub(super) new: BTreeSet<NewRow>,
 }
 
-/// All changes of a token's schedule.
-pub(super) fn explain_changes(compared: &ScheduleComparison<'_>) -> Vec<ExplainedChange> {
-    let mut builder = ChangeBuilder {
-        compared,
-        explained: Vec::new(),
-        fields: Vec::new(),
-        timed_otherwise: BTreeSet::new(),
-        resized: BTreeSet::new(),
-    };
-    builder.names();
-    let timed_otherwise = builder.moves();
-    builder.transfers();
-    let amounts = builder.recipients();
-    builder.amounts(amounts);
-    builder.ends();
-    builder.forms(timed_otherwise);
-    builder.join();
-    let ChangeBuilder { mut explained, fields, .. } = builder;
-    if compared.is_rewritten(&explained) {
-        explained = vec![rewritten::rewritten(compared, explained)];
+/// Returns all changes of a token's schedule.
+pub(super) fn explain(compared: &Comparison<'_>) -> Vec<Explanation> {
+    let names = names::explain(compared);
+    let moves = series::explain_moves(compared);
+    let transfers = recipients::explain_transfers(compared);
+    let recipients = recipients::explain(compared);
+    let amounts = amounts::explain(compared, recipients.remaining);
+
+    let mut explanations: Vec<Explanation> = names.explanation.into_iter().collect();
+    explanations.extend(moves.explanations);
+    explanations.extend(transfers);
+    explanations.extend(recipients.explanation);
+    explanations.extend(amounts.explanations);
+    let is_explained = |pair: &TranchePair| amounts.resized.contains(pair) || moves.retimed.contains(pair);
+    let mut explanations = series::explain_ends(compared, explanations, is_explained);
+    explanations.extend(forms::explain(compared, &moves.retimed));
+
+    let joined = join::join(explanations);
+    let mut explanations = joined.explanations;
+    if compared.is_rewritten(&explanations) {
+        explanations = vec![rewritten::rewritten(compared, explanations)];
     }
-    let apart = compared.attach_facts(&mut explained, facts::other_facts(compared, fields));
-    explained.extend(facts::revised(compared, apart));
-    explained.extend(facts::claims(compared));
-    for found in &mut explained {
-        found.change.fields.truncate(MAX_LISTED);
-        found.change.allocations.truncate(MAX_LISTED);
+    let facts = facts::other_facts(compared, names.facts.into_iter().chain(joined.facts).collect());
+    let (mut explanations, separate) = compared.attach_facts(explanations, facts);
+    explanations.extend(facts::revised(compared, separate));
+    explanations.extend(facts::claims(compared));
+    for explanation in &mut explanations {
+        explanation.change.fields.truncate(MAX_LISTED);
+        explanation.change.allocations.truncate(MAX_LISTED);
     }
-    explained
+    explanations
 }
 
-/// Gathers the changes, one step after the other; each step adds methods in a file of its own.
-struct ChangeBuilder<'s> {
-    compared: &'s ScheduleComparison<'s>,
-    explained: Vec<ExplainedChange>,
-    /// Facts found on the way.
-    fields: Vec<RevisedFact>,
-    /// Tranches that moved, and not by one step.
-    timed_otherwise: BTreeSet<TranchePair>,
-    /// Tranches of another amount that was told together with their dates.
-    resized: BTreeSet<TranchePair>,
+/// Returns whether each change is about one event, and no two are about the same.
+fn are_independent(explanations: &[Explanation]) -> bool {
+    let (mut old, mut new) = (BTreeSet::new(), BTreeSet::new());
+    explanations.iter().all(|explanation| {
+        explanation.old.len() <= 1
+            && explanation.new.len() <= 1
+            && explanation.old.iter().all(|row| old.insert(*row))
+            && explanation.new.iter().all(|row| new.insert(*row))
+    })
 }
 
-impl ScheduleComparison<'_> {
-    /// Whether a change waits for proof of a removal: it follows later, by itself.
-    fn waits(&self, found: &ExplainedChange) -> bool {
-        found.old.iter().any(|row| self.unproven.contains(row))
+impl Comparison<'_> {
+    /// Returns the unit of the token's amounts.
+    pub(super) fn unit(&self) -> ScheduleUnit<'_> {
+        let Timeline { old_events, new_events, .. } = self.timeline;
+        let symbol = new_events.iter().chain(old_events.iter()).find_map(|event| event.token_symbol.as_str());
+        ScheduleUnit { symbol, max_supply: self.supply }
     }
 
-    /// Whether each change is about one event, and each about another.
-    fn are_independent(&self, explained: &[ExplainedChange]) -> bool {
-        let (mut old, mut new) = (EventSet::new(), EventSet::new());
-        explained.iter().all(|found| {
-            found.old.len() <= 1
-                && found.new.len() <= 1
-                && found.old.iter().all(|row| old.insert(*row))
-                && found.new.iter().all(|row| new.insert(*row))
-        })
+    /// Returns whether a change waits for removal proof. It is then reported later.
+    fn is_waiting(&self, explanation: &Explanation) -> bool {
+        !explanation.old.is_disjoint(self.unproven)
     }
 
-    /// Whether so much changed that only the whole schedule explains it.
-    fn is_rewritten(&self, explained: &[ExplainedChange]) -> bool {
-        let told = explained.iter().filter(|found| !self.waits(found)).count();
-        let independent = self.are_independent(explained);
-        let too_many = told > MAX_EXPLANATIONS && !(told <= MAX_SINGLE_EVENTS && independent);
-        let replaced = !explained.is_empty()
-            && self.links.gone.len() > 1
-            && self.links.gone.len() * 2 > self.old.len()
-            && self.links.come.len() * 2 > self.new.len();
-        too_many || replaced
+    /// Returns whether so much changed that only the whole schedule explains it.
+    fn is_rewritten(&self, explanations: &[Explanation]) -> bool {
+        let (removed, added) = (&self.links.removed, &self.links.added);
+        let ready = explanations.iter().filter(|explanation| !self.is_waiting(explanation)).count();
+        let is_short = ready <= MAX_EXPLANATIONS || (ready <= MAX_SINGLE_EVENTS && are_independent(explanations));
+        let is_replaced = !explanations.is_empty()
+            && removed.len() > 1
+            && removed.len() * 2 > self.timeline.old.len()
+            && added.len() * 2 > self.timeline.new.len();
+        !is_short || is_replaced
     }
 
     /// Adds facts to the changes that they belong to: a new source or precision that comes with a correction is part of it. Returns
-    /// the facts that belong to no change.
-    fn attach_facts(&self, explained: &mut [ExplainedChange], facts: Vec<FactRevision>) -> Vec<FactRevision> {
-        let full = explained.len() >= MAX_EXPLANATIONS;
-        let touches = |found: &ExplainedChange, fact: &FactRevision| fact.whole_token || !found.new.is_disjoint(&fact.new);
-        let mut apart = Vec::new();
+    /// the changes, and the facts that belong to none of them.
+    fn attach_facts(
+        &self,
+        mut explanations: Vec<Explanation>,
+        facts: Vec<FactRevision>,
+    ) -> (Vec<Explanation>, Vec<FactRevision>) {
+        let is_full = explanations.len() >= MAX_EXPLANATIONS;
+        let touches =
+            |explanation: &Explanation, fact: &FactRevision| fact.is_of_token || !explanation.new.is_disjoint(&fact.new);
+        let mut separate = Vec::new();
         for fact in facts {
-            let home = explained.iter_mut().find(|found| {
-                found.change.kind == ChangeKind::Rewritten || (!self.waits(found) && (full || touches(found, &fact)))
+            let change = explanations.iter_mut().find(|explanation| {
+                explanation.change.kind == ChangeKind::Rewritten
+                    || (!self.is_waiting(explanation) && (is_full || touches(explanation, &fact)))
             });
-            match home {
-                Some(found) => {
-                    found.change.fields.push(fact.field);
-                    found.old.extend(fact.old);
-                    found.new.extend(fact.new);
+            match change {
+                Some(explanation) => {
+                    explanation.change.fields.push(fact.field);
+                    explanation.old.extend(fact.old);
+                    explanation.new.extend(fact.new);
                 }
-                None => apart.push(fact),
+                None => separate.push(fact),
             }
         }
-        apart
+        (explanations, separate)
     }
 
-    /// A change of these tranches, with the first event before and after.
-    fn explained(&self, kind: ChangeKind, links: &[TranchePair], gone: &[usize], come: &[usize]) -> ExplainedChange {
-        let mut found = ExplainedChange {
-            change: Change::of(kind, Resource::Unlock, self.token),
-            subject: None,
-            old: EventSet::new(),
-            new: EventSet::new(),
-        };
-        found.old.extend(links.iter().map(|(i, _)| self.old[*i].row).chain(gone.iter().map(|i| self.old[*i].row)));
-        found.new.extend(links.iter().map(|(_, j)| self.new[*j].row).chain(come.iter().map(|j| self.new[*j].row)));
-        found.change.count = count_of(links.len() + gone.len() + come.len());
-        found.change.old = found.old.first().map(|row| record(self.old_rows[*row]));
-        found.change.new = found.new.first().map(|row| record(self.new_rows[*row]));
-        found
+    /// Returns a change of these tranches, with their first events before and after.
+    fn explanation(&self, kind: ChangeKind, tranches: &TrancheSet) -> Explanation {
+        let old: BTreeSet<OldRow> = tranches.all_old().into_iter().map(|i| self.timeline.old[i].row).collect();
+        let new: BTreeSet<NewRow> = tranches.all_new().into_iter().map(|j| self.timeline.new[j].row).collect();
+        let mut change = Change::of(kind, Resource::Unlock, self.token);
+        change.count = count_of(tranches.len());
+        change.old = old.first().map(|row| record(self.timeline.old_events[*row]));
+        change.new = new.first().map(|row| record(self.timeline.new_events[*row]));
+        Explanation { change, clauses: Vec::new(), subject: None, old, new }
     }
 
-    /// The one event that links are about: rows that are the same event before and after.
-    fn one_event(&self, found: &ExplainedChange) -> Option<(usize, usize)> {
-        let (Some(o), Some(n)) = (found.old.first(), found.new.first()) else {
-            return None;
-        };
-        (found.old.len() == 1 && found.new.len() == 1 && self.new_of_old[*o] == Some(*n)).then_some((*o, *n))
+    /// Returns the event that a change is about, if it is about one event before and after.
+    fn single_event(&self, explanation: &Explanation) -> Option<ChangeSubject> {
+        let (o, n) = (*explanation.old.first()?, *explanation.new.first()?);
+        let is_one = explanation.old.len() == 1 && explanation.new.len() == 1 && self.new_of_old[o] == Some(n);
+        is_one.then_some(ChangeSubject::New(n))
     }
 
-    fn old_total(&self, row: usize, form: Option<TrancheForm>) -> Option<f64> {
-        total(self.old, row, form)
+    fn old_total(&self, row: OldRow, form: Option<TrancheForm>) -> Option<f64> {
+        event_total(&self.timeline.old, row, form)
     }
 
-    fn new_total(&self, row: usize, form: Option<TrancheForm>) -> Option<f64> {
-        total(self.new, row, form)
+    fn new_total(&self, row: NewRow, form: Option<TrancheForm>) -> Option<f64> {
+        event_total(&self.timeline.new, row, form)
     }
 
-    fn to_be_determined(&self, (i, j): TranchePair) -> bool {
-        self.old[i].precision() == Precision::ToBeDetermined && self.new[j].precision() == Precision::ToBeDetermined
+    /// Returns the events of a pair, before and after.
+    fn rows(&self, pair: TranchePair) -> (OldRow, NewRow) {
+        (self.timeline.old[pair.old].row, self.timeline.new[pair.new].row)
     }
 
-    /// How far a link moved, milliseconds.
-    fn moved(&self, (i, j): TranchePair) -> i64 {
-        if self.to_be_determined((i, j)) { 0 } else { self.new[j].at - self.old[i].at }
+    fn is_to_be_determined(&self, pair: TranchePair) -> bool {
+        self.timeline.old[pair.old].precision() == Precision::ToBeDetermined
+            && self.timeline.new[pair.new].precision() == Precision::ToBeDetermined
+    }
+
+    /// Returns the shift of a pair, in milliseconds.
+    fn shift(&self, pair: TranchePair) -> i64 {
+        if self.is_to_be_determined(pair) { 0 } else { self.timeline.new[pair.new].at - self.timeline.old[pair.old].at }
     }
 }
 
-fn total(all: &[Tranche<'_>], row: usize, form: Option<TrancheForm>) -> Option<f64> {
-    // Tranches stand in the order of their rows.
-    let from = all.partition_point(|t| t.row < row);
-    let mut known = None;
-    for t in all[from..].iter().take_while(|t| t.row == row) {
-        if form.is_none_or(|form| form == t.form)
-            && let Some(amount) = t.amount
-        {
-            known = Some(known.unwrap_or(0.0) + amount);
-        }
-    }
-    known
+/// Returns the sum of the known amounts of an event, or `None` if no amount is known.
+fn event_total<S: Side>(all: &Tranches<'_, S>, row: RowIndex<S>, form: Option<TrancheForm>) -> Option<f64> {
+    let own = all.suffix_from(|tranche| tranche.row < row).iter().take_while(|tranche| tranche.row == row);
+    let amounts = own.filter(|tranche| form.is_none_or(|form| form == tranche.form)).filter_map(|tranche| tranche.amount);
+    known_sum(amounts)
+}
+
+/// Returns the sum, or `None` without amounts.
+fn known_sum(amounts: impl Iterator<Item = f64>) -> Option<f64> {
+    amounts.fold(None, |sum, amount| Some(sum.unwrap_or(0.0) + amount))
 }
 
 fn record(event: &UnlockEvent) -> Record {
@@ -240,7 +238,7 @@ fn in_days(ms: i64) -> f64 {
     ms as f64 / DAY_MS as f64
 }
 
-/// The value that occurs most, of equals the least.
+/// Returns the most frequent value; of equally frequent ones, the smallest.
 fn mode(values: impl Iterator<Item = i64>) -> i64 {
     let mut counts: BTreeMap<i64, usize> = BTreeMap::new();
     for value in values {
@@ -249,7 +247,7 @@ fn mode(values: impl Iterator<Item = i64>) -> i64 {
     counts.into_iter().max_by_key(|(value, count)| (*count, std::cmp::Reverse(*value))).map_or(0, |(value, _)| value)
 }
 
-/// Names, each once, in order of appearance.
+/// Returns each name once, in order of appearance.
 fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut known = BTreeSet::new();
     names.filter(|name| known.insert(*name)).collect()

@@ -1,69 +1,73 @@
-//! Completes an answer with the last known facts, so that the diff compares facts with facts alone.
+//! Completes a response with the last known facts, so that the diff compares facts with facts.
 //!
-//! Absent, null, unreadable and zero are four different things. A part of an event that an answer leaves out, or that cannot be read,
-//! says nothing: what was known of it stays, an oddity is counted, and nothing is told. A later value is compared with the last known
-//! one. [`complete`] does that before anything is compared; what it hands on has no gap where something is known.
+//! Absent, null, unreadable, and zero are four different things. If a response leaves a part of an event out, or the part cannot be
+//! read, the last known part stays, a parse warning is counted, and no change is reported. A later value is compared with the last known
+//! one. [`complete`] runs before the diff; its result has no gap where a fact is known.
 //!
-//! Which event is which: the one at the same instant. An event that lost its date is the one that has its parts and that the answer
-//! does not have otherwise. What cannot be placed is held as it was known, rather than guessed.
+//! An event is the known one at the same instant. An event that lost its date is the known one with the same parts that the response
+//! does not list otherwise. An event that cannot be identified stays as it was known.
 //!
-//! What is no gap: a version without linear segments leaves all of them out (the diff keeps those); a cliff or a segment whose amount
-//! the answer has elsewhere, at another date, in the other form or with another recipient, has changed.
+//! Not every missing part is a gap. A version without linear segments leaves all of them out, and the diff keeps those. A cliff or a
+//! segment whose amount appears elsewhere in the response, at another date, in the other form, or for another recipient, has changed.
 
-mod kept;
+mod conserved;
+mod gaps;
 mod learned;
 mod parts;
 
 use std::sync::Arc;
 use std::{
     borrow::Cow,
-    cell::RefCell,
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
 };
 
 use self::{
-    kept::{KeptAmounts, given_up},
+    conserved::{ConservedAmounts, abandoned_allocations},
+    gaps::{Arrivals, EventGaps},
     learned::{has_content, learned},
-    parts::{Gaps, Part, complete_breakdown, is_written_anew, same_amount, sum, without_linear},
+    parts::{Part, without_linear},
 };
-use super::tranche::TrancheForm;
+use super::{
+    index::{List, New, NewRow, Old, OldRow, RowOf},
+    tolerances::same_total,
+    tranche::{Events, TrancheForm},
+};
 use model::{
-    format,
+    phrase as format,
     supply::{Precision, Record, RecordKey, Timestamp, Tracked},
-    wire::{CliffAllocation, CliffUnlocks, LinearAllocation, LinearUnlocks, Maybe, ParseWarning, UnlockEvent},
+    wire::{CliffAllocation, CliffUnlocks, LinearAllocation, Maybe, ParseWarning, UnlockEvent},
 };
 
-/// An answer with its gaps filled.
+/// A response with its gaps filled.
 #[derive(Clone, Debug)]
-pub struct CompletedAnswer<'a> {
-    /// The events, each with what was known where the answer says nothing.
+pub struct CompletedResponse<'a> {
+    /// The events, each with the last known facts in its gaps.
     pub events: Cow<'a, [UnlockEvent]>,
-    /// What was missing, and what stands in its place.
-    pub oddities: Vec<ParseWarning>,
-    /// An event came of which nothing but a date is known: it may be any of those that seem to be missing, so that this answer proves
-    /// no absence.
+    /// The gaps, and what fills them.
+    pub parse_warnings: Vec<ParseWarning>,
+    /// Whether the response contains an event that may be any of the missing ones, so that it proves no removal.
     pub proves_no_absence: bool,
-    /// Known events of which only the total was known, or nothing but the date, with the parts that the answer tells: they are learned,
-    /// and no change. To be written, whatever else becomes of them.
+    /// Events of which only the total or the date was known, with the parts that the response shows. They must be written, but make no
+    /// change.
     pub learned: Vec<Tracked>,
 }
 
-/// Of what an answer speaks.
+/// The parts of a schedule that a response shows.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct AnswerView<'a> {
-    /// Whether of linear segments; None where that is not known.
+pub struct ResponseView<'a> {
+    /// Whether the endpoint version shows linear segments. `None` if unknown.
     pub shows_linear: Option<bool>,
-    /// Rows of it could not be read, so that what it lacks may be among those.
+    /// Whether some rows could not be read. A missing event may be one of them.
     pub has_lost_rows: bool,
-    /// Instants at which it surely has no cliffs, whatever their rows leave out.
+    /// Instants at which there are surely no cliffs, even if their rows leave them out.
     pub without_cliffs: &'a [Timestamp],
 }
 
-/// Completes an answer about a token's schedule with what was known of it. `before` is the snapshot (records of other resources in it
-/// are ignored).
+/// Completes a response about a token's schedule with the known facts.
+///
+/// `before` is the snapshot; records of other resources in it are ignored.
 #[must_use]
-pub fn complete<'a>(before: &[Tracked], after: &'a [UnlockEvent], view: &AnswerView<'_>) -> CompletedAnswer<'a> {
-    let AnswerView { shows_linear, has_lost_rows, without_cliffs } = *view;
+pub fn complete<'a>(before: &[Tracked], after: &'a [UnlockEvent], view: &ResponseView<'_>) -> CompletedResponse<'a> {
     let (keys, known): (Vec<&RecordKey>, Vec<&UnlockEvent>) = before
         .iter()
         .filter_map(|tracked| match &tracked.record {
@@ -71,56 +75,49 @@ pub fn complete<'a>(before: &[Tracked], after: &'a [UnlockEvent], view: &AnswerV
             _ => None,
         })
         .unzip();
-    if !has_lost_rows && is_whole(&known, after, shows_linear != Some(false)) {
-        let (events, oddities, learned) = (Cow::Borrowed(after), Vec::new(), Vec::new());
-        return CompletedAnswer { events, oddities, proves_no_absence: false, learned };
+    if !view.has_lost_rows && is_whole(&known, after, view.shows_linear != Some(false)) {
+        let (events, parse_warnings, learned) = (Cow::Borrowed(after), Vec::new(), Vec::new());
+        return CompletedResponse { events, parse_warnings, proves_no_absence: false, learned };
     }
-    let mut events: Vec<UnlockEvent> = after.to_vec();
-    let speaks_of_linear = shows_linear != Some(false) && after.iter().any(|event| event.linear_unlocks.get().is_some());
-    let mut completion = Completion {
-        speaks_of_linear,
-        kept: KeptAmounts::of(&known, after, speaks_of_linear),
-        given_up: HashSet::new(),
-        arrived: RefCell::new(arrived(&known, after)),
-        known,
-        has_lost_rows,
-        without_cliffs,
-        oddities: Vec::new(),
-        proves_no_absence: false,
-        learned: Vec::new(),
+    let covers_linear = view.shows_linear != Some(false) && after.iter().any(|event| event.linear_unlocks.get().is_some());
+    let completion = Completion {
+        covers_linear,
+        conserved: ConservedAmounts::of(&known, after, covers_linear),
+        listed: after.iter().flat_map(parts).map(|part| part.name.to_owned()).collect(),
+        known: known.into(),
+        view: *view,
     };
-    completion.run(&mut events);
-    let Completion { oddities, proves_no_absence, learned, .. } = completion;
+    let Outcome { events, warnings, proves_no_absence, learned } = completion.run(after);
+    let keys: List<RowOf<Old>, &RecordKey> = keys.into();
     let learned = learned
         .into_iter()
-        .filter_map(|(k, event)| Some(Tracked { key: (*keys.get(k)?).clone(), record: Record::Unlock(Arc::new(event)) }))
+        .map(|(row, event)| Tracked { key: keys[row].clone(), record: Record::Unlock(Arc::new(event)) })
         .collect();
     let events = if events == after { Cow::Borrowed(after) } else { Cow::Owned(events) };
-    CompletedAnswer { events, oddities, proves_no_absence, learned }
+    CompletedResponse { events, parse_warnings: warnings, proves_no_absence, learned }
 }
 
-/// Whether an answer has no gap at all, which is the usual case and costs no copy: each event has what is known of its instant, and one
-/// at another date has all its amounts.
-fn is_whole(known: &[&UnlockEvent], after: &[UnlockEvent], may_speak_of_linear: bool) -> bool {
+/// Returns whether a response has no gap at all, which is the usual case and needs no copy: each event has every fact known of its
+/// instant, and an event at another date has all its amounts.
+fn is_whole(known: &[&UnlockEvent], after: &[UnlockEvent], may_cover_linear: bool) -> bool {
     let at: HashMap<Timestamp, &UnlockEvent> =
         known.iter().filter_map(|event| Some((event.unlock_date.copied()?, *event))).collect();
     let has_dates = at.len() == known.len();
     has_dates
         && after.iter().all(|event| {
             let Some(date) = event.unlock_date.copied() else { return false };
-            match at.get(&date).map(|known| if may_speak_of_linear { Cow::Borrowed(*known) } else { without_linear(known) }) {
+            match at.get(&date).map(|known| if may_cover_linear { Cow::Borrowed(*known) } else { without_linear(known) }) {
                 Some(known) => {
                     event.has_all_of(&known) && has_all_parts_of(event, &known) && has_parts(&known) == has_parts(event)
                 }
-                None => has_content(event) && names(event).iter().all(|(_, name, amount)| !name.is_empty() && amount.is_some()),
+                None => has_content(event) && parts(event).all(|part| !part.name.is_empty() && part.amount.is_some()),
             }
         })
 }
 
+/// Returns whether an event has cliffs, and whether it has linear segments.
 fn has_parts(event: &UnlockEvent) -> (bool, bool) {
-    let cliffs = event.cliff_unlocks.get().is_some_and(|cliffs| !cliffs.allocation_breakdown.items().is_empty());
-    let linears = event.linear_unlocks.get().is_some_and(|linears| !linears.allocation_breakdown.items().is_empty());
-    (cliffs, linears)
+    (!cliffs(event).is_empty(), !linears(event).is_empty())
 }
 
 fn has_all_parts_of(event: &UnlockEvent, known: &UnlockEvent) -> bool {
@@ -129,393 +126,306 @@ fn has_all_parts_of(event: &UnlockEvent, known: &UnlockEvent) -> bool {
             && rows.iter().all(|row| row.name().is_some() && row.amount().is_some())
             && rows.iter().zip(known).all(|(row, known)| row.name() == known.name() && has_all_of(row, known))
     }
-    let cliffs = match (event.cliff_unlocks.get(), known.cliff_unlocks.get()) {
-        (Some(cliffs), Some(known)) => {
-            let (rows, of) = (cliffs.allocation_breakdown.items(), known.allocation_breakdown.items());
-            cliffs.has_all_of(known) && rows_match(rows, of, CliffAllocation::has_all_of)
-        }
+    let has_cliffs = match (event.cliff_unlocks.get(), known.cliff_unlocks.get()) {
+        (Some(is), Some(was)) => is.has_all_of(was) && rows_match(cliffs(event), cliffs(known), CliffAllocation::has_all_of),
         _ => true,
     };
-    let linears = match (event.linear_unlocks.get(), known.linear_unlocks.get()) {
-        (Some(linears), Some(known)) => {
-            let (rows, of) = (linears.allocation_breakdown.items(), known.allocation_breakdown.items());
-            linears.has_all_of(known) && rows_match(rows, of, LinearAllocation::has_all_of)
-        }
+    let has_linears = match (event.linear_unlocks.get(), known.linear_unlocks.get()) {
+        (Some(is), Some(was)) => is.has_all_of(was) && rows_match(linears(event), linears(known), LinearAllocation::has_all_of),
         _ => true,
     };
-    cliffs && linears
+    has_cliffs && has_linears
 }
 
-/// An allocation in one form.
-type Allocation = (TrancheForm, String);
+/// A cliff or a linear segment of an event.
+#[derive(Clone, Copy)]
+struct EventPart<'a> {
+    form: TrancheForm,
+    /// The allocation; empty if the source does not name it.
+    name: &'a str,
+    amount: Option<f64>,
+}
 
-/// Parts that stand where none of their allocation and form stood before, with their amounts.
-type Arrived = HashMap<Allocation, Vec<Option<f64>>>;
-
+/// The facts by which a response is completed.
 struct Completion<'k> {
-    known: Vec<&'k UnlockEvent>,
-    without_cliffs: &'k [Timestamp],
-    speaks_of_linear: bool,
-    kept: KeptAmounts,
-    given_up: HashSet<String>,
-    /// What came anew, as far as no event that is missing accounts for it.
-    arrived: RefCell<Arrived>,
-    has_lost_rows: bool,
-    oddities: Vec<ParseWarning>,
-    proves_no_absence: bool,
-    /// Events before, by index, with the parts that were not known of them.
-    learned: Vec<(usize, UnlockEvent)>,
+    known: Events<'k, Old>,
+    view: ResponseView<'k>,
+    covers_linear: bool,
+    conserved: ConservedAmounts,
+    /// The allocations that the response names.
+    listed: HashSet<String>,
 }
 
-impl<'k> Completion<'k> {
-    fn run(&mut self, events: &mut Vec<UnlockEvent>) {
-        let told: HashSet<String> = events.iter().flat_map(names).map(|(_, name, _)| name.to_owned()).collect();
-        events.iter_mut().for_each(|event| self.date_by_parts(event));
-        let mut known_of: Vec<Option<usize>> = vec![None; events.len()];
-        let mut free: Vec<bool> = vec![true; self.known.len()];
-        self.match_by_instant(events, &mut known_of, &mut free);
-        self.place_undated(events, &mut known_of, &mut free);
-        self.given_up = given_up(&self.known, events, &free, &told);
-        // Where an event is missing as a whole, what came in its place is more likely that one than a part of another.
-        for known in self.known.iter().zip(&free).filter(|(_, free)| **free).map(|(known, _)| known) {
-            for (form, name, amount) in names(known) {
-                self.take_arrived(form, name, amount);
-            }
+/// The result of completing a response.
+struct Outcome {
+    events: Vec<UnlockEvent>,
+    warnings: Vec<ParseWarning>,
+    proves_no_absence: bool,
+    /// Known events with parts that were unknown before.
+    learned: Vec<(OldRow, UnlockEvent)>,
+}
+
+/// The known event for each event of the response.
+struct Matches {
+    known_of: List<RowOf<New>, Option<OldRow>>,
+    /// Known events without an event in the response.
+    missing: BTreeSet<OldRow>,
+}
+
+impl Matches {
+    fn add(&mut self, row: NewRow, known: OldRow) {
+        self.known_of[row] = Some(known);
+        self.missing.remove(&known);
+    }
+}
+
+/// The outcome of placing undated events.
+struct Placement {
+    matches: Matches,
+    warnings: Vec<ParseWarning>,
+    /// Whether one of the events may be another one that is missing.
+    is_ambiguous: bool,
+}
+
+type NewEvents = List<RowOf<New>, UnlockEvent>;
+
+impl Completion<'_> {
+    fn run(&self, after: &[UnlockEvent]) -> Outcome {
+        let mut events: NewEvents = after.to_vec().into();
+        let mut warnings: Vec<ParseWarning> = events.iter_mut().filter_map(date_by_parts).collect();
+        let by_instant = self.match_by_instant(&events);
+        let placement = self.place_undated(&mut events, by_instant);
+        warnings.extend(placement.warnings);
+        let matches = placement.matches;
+
+        let abandoned = abandoned_allocations(&self.known, &events, &matches.missing, &self.listed);
+        let mut arrivals = Arrivals::of(&self.known, after);
+        // If a whole event is missing, a part at another date is more likely its part than one of another event.
+        for part in matches.missing.iter().flat_map(|row| parts(self.known[*row])) {
+            arrivals.take(part.form, part.name, part.amount);
         }
-        for (event, known) in events.iter_mut().zip(&known_of) {
-            match known {
+        let mut learned_events = Vec::new();
+        for row in events.indices() {
+            let event = &mut events[row];
+            match matches.known_of[row] {
                 Some(k) => {
-                    self.complete_event(event, self.known[*k]);
-                    self.learned.extend(learned(self.known[*k], event).map(|known| (*k, known)));
+                    let known = self.known[k];
+                    let gaps = EventGaps { completion: self, abandoned: &abandoned, arrivals: &mut arrivals };
+                    warnings.extend(gaps.fill(event, known));
+                    learned_events.extend(learned(known, event).map(|known| (k, known)));
                 }
-                None => self.complete_moved(event, &free),
+                None => warnings.extend(self.complete_moved(event, &matches.missing)),
             }
         }
-        self.hold_unseen(events, &known_of, &free, &told);
-        // An event of which nothing is known but a new date, or a total without a date, may be one of those that are missing: it waits
-        // until more is known of it.
-        let is_missing = free.iter().any(|free| *free);
-        let mut known_of = known_of.into_iter();
-        events.retain(|event| {
-            let is_known = known_of.next().flatten().is_some();
-            let is_placed = match event.unlock_date.get() {
-                Some(_) => has_content(event),
-                None => !names(event).is_empty(),
-            };
-            if !is_known && !is_placed {
-                self.oddities.push(odd(event, "", "nothing says which event it is; it is left out"));
-                self.proves_no_absence |= is_missing;
-            }
-            is_known || is_placed
-        });
-    }
-
-    /// An allocation that is known only because it is held where the answer has a gap is told nowhere in the answer: it may be gone from
-    /// everywhere, or from nowhere, and which of the two shows when the gap is closed. Until then it is held wherever it was.
-    fn hold_unseen(&mut self, events: &mut [UnlockEvent], known_of: &[Option<usize>], free: &[bool], told: &HashSet<String>) {
-        let own =
-            |event: &UnlockEvent| -> HashSet<String> { names(event).into_iter().map(|(_, name, _)| name.to_owned()).collect() };
-        let unseen: HashSet<String> = events.iter().flat_map(own).filter(|name| !told.contains(name)).collect();
-        if unseen.is_empty() {
-            return;
-        }
-        for (event, k) in events.iter_mut().zip(known_of) {
-            let Some(known) = k.map(|k| self.known[k]) else { continue };
-            if let (Some(cliffs), Some(was)) = (event.cliff_unlocks.get_mut(), known.cliff_unlocks.get())
-                && let Some(total) = hold_parts(&mut cliffs.allocation_breakdown, was.allocation_breakdown.items(), &unseen)
-            {
-                cliffs.cliff_amount = Maybe::or_absent(total);
-            }
-            if let (Some(linears), Some(was)) = (event.linear_unlocks.get_mut(), known.linear_unlocks.get())
-                && let Some(total) = hold_parts(&mut linears.allocation_breakdown, was.allocation_breakdown.items(), &unseen)
-            {
-                linears.linear_amount = Maybe::or_absent(total);
-            }
-        }
-        let is_unseen = |event: &UnlockEvent| own(event).iter().any(|name| unseen.contains(name));
-        self.proves_no_absence |= self.known.iter().zip(free).any(|(event, free)| *free && is_unseen(event));
-    }
-
-    /// An event without a date whose parts have one: it is theirs. What is to be determined leaves the others alone.
-    fn date_by_parts(&mut self, event: &mut UnlockEvent) {
-        if event.unlock_date.get().is_some() {
-            return;
-        }
-        let parts = event.cliff_unlocks.get().map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items());
-        let is_dated = |word: Option<&str>| Precision::of(word) != Precision::ToBeDetermined;
-        let dates: HashSet<Timestamp> = parts
-            .iter()
-            .filter(|part| is_dated(part.unlock_precision.as_str()))
-            .filter_map(|part| part.unlock_date.copied())
-            .collect();
-        if let (Some(date), 1) = (dates.iter().next(), dates.len()) {
-            event.unlock_date = (*date).into();
-            self.oddities.push(odd(event, "unlockDate", "missing; the date of its parts stands in its place"));
+        let is_unlisted_missing = self.restore_unlisted(&mut events, &matches);
+        let (events, left_out) = identified(events, &matches);
+        let is_one_missing = !left_out.is_empty() && !matches.missing.is_empty();
+        warnings.extend(left_out);
+        Outcome {
+            events,
+            warnings,
+            proves_no_absence: placement.is_ambiguous || is_unlisted_missing || is_one_missing,
+            learned: learned_events,
         }
     }
 
-    /// Events of one instant are the same; where it has several, those that share most allocations.
-    fn match_by_instant(&self, events: &[UnlockEvent], known_of: &mut [Option<usize>], free: &mut [bool]) {
-        let mut at: HashMap<Timestamp, Vec<usize>> = HashMap::new();
-        for (k, event) in self.known.iter().enumerate() {
+    /// Matches events of one instant. If there are several, those with the most common allocations match.
+    fn match_by_instant(&self, events: &NewEvents) -> Matches {
+        let mut at: HashMap<Timestamp, Vec<OldRow>> = HashMap::new();
+        for (k, event) in self.known.indexed() {
             if let Some(date) = event.unlock_date.copied() {
                 at.entry(date).or_default().push(k);
             }
         }
-        let mut pairs: Vec<(std::cmp::Reverse<usize>, usize, usize)> = Vec::new();
-        for (row, event) in events.iter().enumerate() {
+        let mut pairs: Vec<(std::cmp::Reverse<usize>, NewRow, OldRow)> = Vec::new();
+        for (row, event) in events.indexed() {
             let Some(same) = event.unlock_date.copied().and_then(|date| at.get(&date)) else { continue };
-            pairs.extend(same.iter().map(|k| (std::cmp::Reverse(shared_names(event, self.known[*k])), row, *k)));
+            pairs.extend(same.iter().map(|k| (std::cmp::Reverse(common_parts(event, self.known[*k])), row, *k)));
         }
         pairs.sort_unstable();
+        let mut matches = Matches { known_of: List::filled(None, events.len()), missing: self.known.indices().collect() };
         for (_, row, k) in pairs {
-            if known_of[row].is_none() && free[k] {
-                known_of[row] = Some(k);
-                free[k] = false;
+            if matches.known_of[row].is_none() && matches.missing.contains(&k) {
+                matches.add(row, k);
             }
         }
+        matches
     }
 
-    /// Events that lost their date: the known one that has the same parts and is not in the answer; else the one that shares most
-    /// allocations is held as it was known. An event whose date is to be determined has none to lose.
-    fn place_undated(&mut self, events: &mut [UnlockEvent], known_of: &mut [Option<usize>], free: &mut [bool]) {
-        let mut order: Vec<usize> = (0..self.known.len()).collect();
+    /// Places events that lost their date: each is the missing event with the same parts. Otherwise the event stays as the missing one
+    /// with the most common allocations was known. An event whose date is to be determined lost no date.
+    fn place_undated(&self, events: &mut NewEvents, mut matches: Matches) -> Placement {
+        let mut order: Vec<OldRow> = self.known.indices().collect();
         order.sort_by_key(|k| self.known[*k].unlock_date.copied());
-        let mut placed = Vec::new();
-        let dates: Vec<Option<Timestamp>> = events.iter().map(|event| event.unlock_date.copied()).collect();
-        // Those that can be placed surely come first, so that what is held does not take their place.
-        for surely in [true, false] {
-            for (row, event) in events.iter_mut().enumerate() {
-                if event.unlock_date.get().is_some() || known_of[row].is_some() || is_to_be_determined(event) {
+        let dates: List<RowOf<New>, Option<Timestamp>> = events.iter().map(|event| event.unlock_date.copied()).collect();
+        let (mut warnings, mut placed) = (Vec::new(), Vec::new());
+        // Certain matches come first, so that no guess takes their place.
+        for is_certain in [true, false] {
+            for row in events.indices() {
+                let event = &mut events[row];
+                if event.unlock_date.get().is_some() || matches.known_of[row].is_some() || is_to_be_determined(event) {
                     continue;
                 }
-                let candidates = order.iter().copied().filter(|k| free[*k]);
-                let found = if surely {
-                    // Answers are in the order of time: the one that belongs between its neighbours, else the first.
-                    let alike: Vec<usize> = candidates.filter(|k| agrees(event, self.known[*k])).collect();
-                    let before = dates[..row].iter().rev().find_map(|date| *date);
-                    let after = dates[row..].iter().find_map(|date| *date);
-                    let belongs = |k: &usize| {
-                        let date = self.known[*k].unlock_date.copied();
-                        before.is_none_or(|before| date > Some(before)) && after.is_none_or(|after| date < Some(after))
-                    };
-                    alike.iter().copied().find(belongs).or(alike.first().copied())
+                let candidates = order.iter().copied().filter(|k| matches.missing.contains(k));
+                let found = if is_certain {
+                    self.same_parts(event, candidates, neighbor_dates(&dates, row))
                 } else {
-                    let shared = |k: usize| shared_names(event, self.known[k]);
-                    candidates.filter(|k| shared(*k) > 0).max_by_key(|k| (shared(*k), std::cmp::Reverse(*k)))
+                    let common = |k: OldRow| common_parts(event, self.known[k]);
+                    candidates.filter(|k| common(*k) > 0).max_by_key(|k| (common(*k), std::cmp::Reverse(*k)))
                 };
                 let Some(k) = found else { continue };
-                known_of[row] = Some(k);
-                free[k] = false;
+                matches.add(row, k);
                 let known = self.known[k];
                 if known.unlock_date.get().is_none() {
                     continue;
                 }
-                if surely {
+                if is_certain {
                     placed.push(k);
                     event.unlock_date = known.unlock_date;
-                    self.oddities.push(odd(known, "unlockDate", "missing; the last known date stays"));
+                    warnings.push(warning(known, "unlockDate", "missing; the last known date stays"));
                 } else {
                     *event = known.clone();
-                    self.oddities.push(odd(
-                        known,
-                        "unlockDate",
-                        "missing, and its parts differ; the event stays as it was known",
-                    ));
+                    warnings.push(warning(known, "unlockDate", "missing, and its parts differ; the event stays as it was known"));
                 }
             }
         }
-        // One that is missing may be the one that was meant: then none of them is proven gone.
-        let is_alike = |k: &usize| placed.iter().any(|placed| agrees(self.known[*placed], self.known[*k]));
-        self.proves_no_absence |= (0..self.known.len()).filter(|k| free[*k]).any(|k| is_alike(&k));
+        // If another missing event has the same parts, the match may be wrong, so no removal is proven.
+        let is_alike = |k: &OldRow| placed.iter().any(|placed| agrees(self.known[*placed], self.known[*k]));
+        let is_ambiguous = matches.missing.iter().any(is_alike);
+        Placement { matches, warnings, is_ambiguous }
     }
 
-    /// Fills the gaps of an event with what was known of it.
-    fn complete_event(&mut self, event: &mut UnlockEvent, known: &UnlockEvent) {
-        // A row that has other recipients in the other form was written anew, and null says that there is nothing.
-        let has_other_linear = is_written_anew(linears(event), linears(known));
-        let has_other_cliffs = is_written_anew(cliffs(event), cliffs(known));
-        let given = (event.cliff_unlocks.clone(), event.linear_unlocks.clone());
-        event.fill_gaps(known);
-        (event.cliff_unlocks, event.linear_unlocks) = given;
-
-        if let Maybe::Value(was) = &known.cliff_unlocks {
-            let parts = was.allocation_breakdown.items();
-            match &mut event.cliff_unlocks {
-                Maybe::Value(cliffs) => self.complete_cliffs(cliffs, was, known),
-                _ if has_other_linear || known.unlock_date.get().is_some_and(|date| self.without_cliffs.contains(date)) => {}
-                gap => {
-                    if let Some(left) = self.not_elsewhere(TrancheForm::Cliff, parts, known.cliff_amount()) {
-                        *gap = was.clone().into();
-                        if let (Maybe::Value(cliffs), true) = (gap, left.len() < parts.len()) {
-                            *cliffs = CliffUnlocks { cliff_amount: Maybe::or_absent(sum(&left)), ..CliffUnlocks::default() };
-                            cliffs.allocation_breakdown = left.into();
-                        }
-                        self.oddities.push(odd(known, "cliffUnlocks", "missing; the last known ones stay"));
-                    }
-                }
-            }
-        }
-        if let (Maybe::Value(was), true) = (&known.linear_unlocks, self.speaks_of_linear) {
-            let parts = was.allocation_breakdown.items();
-            match &mut event.linear_unlocks {
-                Maybe::Value(linears) => self.complete_linears(linears, was, known),
-                _ if has_other_cliffs => {}
-                gap => {
-                    if let Some(left) = self.not_elsewhere(TrancheForm::Linear, parts, was.linear_amount.copied()) {
-                        *gap = was.clone().into();
-                        if let (Maybe::Value(linears), true) = (gap, left.len() < parts.len()) {
-                            *linears = LinearUnlocks { linear_amount: Maybe::or_absent(sum(&left)), ..LinearUnlocks::default() };
-                            linears.allocation_breakdown = left.into();
-                        }
-                        self.oddities.push(odd(known, "linearUnlocks", "missing; the last known ones stay"));
-                    }
-                }
-            }
-        }
-    }
-
-    fn complete_cliffs(&mut self, cliffs: &mut CliffUnlocks, was: &CliffUnlocks, event: &UnlockEvent) {
-        let total_of = |cliffs: &CliffUnlocks| cliffs.cliff_amount.copied().or(cliffs.total_cliff_amount.copied());
-        let (total, known) = (total_of(cliffs), total_of(was));
-        let parts = was.allocation_breakdown.items();
-        if let Some(total) =
-            self.complete_list(TrancheForm::Cliff, &mut cliffs.allocation_breakdown, parts, (total, known), event)
-        {
-            cliffs.cliff_amount = total.into();
-        }
-        let mut was = CliffUnlocks { allocation_breakdown: Maybe::Absent, ..was.clone() };
-        (was.cliff_amount, was.total_cliff_amount) = (Maybe::Absent, Maybe::Absent);
-        // A value belongs to an amount: that of another amount is no last known fact.
-        if !same_amount(total_of(cliffs), known) {
-            (was.cliff_value, was.total_cliff_value, was.value_to_market_cap) = (Maybe::Absent, Maybe::Absent, Maybe::Absent);
-        }
-        cliffs.fill_gaps(&was);
-    }
-
-    fn complete_linears(&mut self, linears: &mut LinearUnlocks, was: &LinearUnlocks, event: &UnlockEvent) {
-        let totals = (linears.linear_amount.copied(), was.linear_amount.copied());
-        let parts = was.allocation_breakdown.items();
-        if let Some(total) = self.complete_list(TrancheForm::Linear, &mut linears.allocation_breakdown, parts, totals, event) {
-            linears.linear_amount = total.into();
-        }
-        let mut was = LinearUnlocks { allocation_breakdown: Maybe::Absent, linear_amount: Maybe::Absent, ..was.clone() };
-        if !same_amount(linears.linear_amount.copied(), totals.1) {
-            (was.linear_value, was.daily_amount, was.daily_value) = (Maybe::Absent, Maybe::Absent, Maybe::Absent);
-        }
-        linears.fill_gaps(&was);
-    }
-
-    /// Completes the parts of one form. `totals` are those of the answer and of what was known; gives the total that takes the place
-    /// of the answer's, where that has none or one that cannot be right.
-    fn complete_list<P: Part>(
-        &mut self,
-        form: TrancheForm,
-        list: &mut Maybe<Vec<P>>,
-        known: &[P],
-        (total, known_total): (Option<f64>, Option<f64>),
+    /// Returns the candidate with the same parts as an undated event. Responses are sorted by date, so that one between the dates of the
+    /// neighbors is preferred.
+    fn same_parts(
+        &self,
         event: &UnlockEvent,
-    ) -> Option<f64> {
-        let has_arrived = |part: &P| self.has_arrived(form, std::slice::from_ref(part));
-        let gaps = Gaps { total, known_total, has_lost_rows: self.has_lost_rows, has_arrived: &has_arrived };
-        let filled = complete_breakdown(list, known, &gaps);
-        let (unlocks, amount) = match form {
-            TrancheForm::Cliff => ("cliffUnlocks", "cliffAmount"),
-            TrancheForm::Linear => ("linearUnlocks", "linearAmount"),
+        candidates: impl Iterator<Item = OldRow>,
+        (before, after): (Option<Timestamp>, Option<Timestamp>),
+    ) -> Option<OldRow> {
+        let alike: Vec<OldRow> = candidates.filter(|k| agrees(event, self.known[*k])).collect();
+        let is_between = |k: &OldRow| {
+            let date = self.known[*k].unlock_date.copied();
+            before.is_none_or(|before| date > Some(before)) && after.is_none_or(|after| date < Some(after))
         };
-        let problems = filled.problems.into_iter();
-        self.oddities
-            .extend(problems.map(|(place, problem)| odd(event, &format!("{unlocks}.allocationBreakdown{place}"), &problem)));
-        if total.is_some() {
-            return filled.total.filter(|_| filled.overrules_total);
-        }
-        // Without a total there is none to be missing; where one was known, it is what the parts come to.
-        let total = known_total.and(filled.total.or(known_total));
-        if total.is_some() {
-            self.oddities.push(odd(event, &format!("{unlocks}.{amount}"), "missing; it is what its parts come to"));
-        }
-        total
+        alike.iter().copied().find(is_between).or(alike.first().copied())
     }
 
-    /// An event at a date that was not known, which may be one that moved: a part of it without an amount holds that of the nearest
-    /// missing event that has its allocation.
-    fn complete_moved(&mut self, event: &mut UnlockEvent, free: &[bool]) {
-        let Some(date) = event.unlock_date.copied() else { return };
-        let mut missing: Vec<&UnlockEvent> =
-            self.known.iter().zip(free).filter(|(_, free)| **free).map(|(event, _)| *event).collect();
+    /// Completes an event at a new date, which may be a moved one: parts without amounts get the amounts of the nearest missing event with
+    /// the same allocation.
+    fn complete_moved(&self, event: &mut UnlockEvent, missing: &BTreeSet<OldRow>) -> Vec<ParseWarning> {
+        let Some(date) = event.unlock_date.copied() else { return Vec::new() };
+        let mut missing: Vec<&UnlockEvent> = missing.iter().map(|row| self.known[*row]).collect();
         missing.sort_by_key(|known| known.unlock_date.copied().map_or(i64::MAX, |at| (at - date).num_seconds().abs()));
-        let mut oddities = Vec::new();
+        let mut paths = Vec::new();
         if let Maybe::Value(cliffs) = &mut event.cliff_unlocks {
-            let total = cliffs.cliff_amount.copied().or(cliffs.total_cliff_amount.copied());
+            let total = cliff_total(cliffs);
             let lists = || missing.iter().filter_map(|known| known.cliff_unlocks.get());
             if cliffs.allocation_breakdown.get().is_none()
-                && let Some(was) = lists().find(|was| {
-                    total.is_some() && same_amount(total, was.cliff_amount.copied().or(was.total_cliff_amount.copied()))
-                })
+                && let Some(was) = lists().find(|was| total.is_some() && same_total(total, cliff_total(was)))
             {
                 cliffs.allocation_breakdown = was.allocation_breakdown.clone();
-                oddities.push("cliffUnlocks.allocationBreakdown".to_owned());
+                paths.push("cliffUnlocks.allocationBreakdown".to_owned());
             }
-            let known = lists().flat_map(|was| was.allocation_breakdown.items());
-            let held = hold_amounts(&mut cliffs.allocation_breakdown, &known.collect::<Vec<_>>());
-            oddities.extend(held.into_iter().map(|place| format!("cliffUnlocks.allocationBreakdown{place}.cliffAmount")));
+            let known: Vec<_> = lists().flat_map(|was| was.allocation_breakdown.items()).collect();
+            let filled = fill_amounts(&mut cliffs.allocation_breakdown, &known);
+            paths.extend(filled.into_iter().map(|place| format!("cliffUnlocks.allocationBreakdown{place}.cliffAmount")));
         }
         if let Maybe::Value(linears) = &mut event.linear_unlocks {
-            let known =
-                missing.iter().filter_map(|known| known.linear_unlocks.get()).flat_map(|was| was.allocation_breakdown.items());
-            let held = hold_amounts(&mut linears.allocation_breakdown, &known.collect::<Vec<_>>());
-            oddities.extend(held.into_iter().map(|place| format!("linearUnlocks.allocationBreakdown{place}.linearAmount")));
+            let lists = missing.iter().filter_map(|known| known.linear_unlocks.get());
+            let known: Vec<_> = lists.flat_map(|was| was.allocation_breakdown.items()).collect();
+            let filled = fill_amounts(&mut linears.allocation_breakdown, &known);
+            paths.extend(filled.into_iter().map(|place| format!("linearUnlocks.allocationBreakdown{place}.linearAmount")));
         }
-        self.oddities.extend(oddities.into_iter().map(|path| odd(event, &path, "missing; the last known one stays")));
+        paths.into_iter().map(|path| warning(event, &path, "missing; the last known one stays")).collect()
     }
 
-    /// Whether one of these parts now stands at a date at which its allocation had none: then it has moved, and is not missing. What
-    /// came accounts for one part.
-    fn has_arrived<P: Part>(&self, form: TrancheForm, parts: &[P]) -> bool {
-        parts.iter().any(|part| self.take_arrived(form, part.name().unwrap_or_default(), part.amount()))
-    }
-
-    /// The parts of a form that an answer leaves out, which it does not have elsewhere either; none where it has them all, or where
-    /// nothing is known of them.
-    fn not_elsewhere<P: Part>(&self, form: TrancheForm, parts: &[P], total: Option<f64>) -> Option<Vec<P>> {
-        let is_given_up = |part: &P| self.given_up.contains(part.name().unwrap_or_default());
-        let is_missing =
-            |part: &&P| !self.kept.covers(*part) && !is_given_up(part) && !self.has_arrived(form, std::slice::from_ref(*part));
-        let left: Vec<P> = parts.iter().filter(is_missing).cloned().collect();
-        (!left.is_empty() || parts.is_empty() && total.is_some()).then_some(left)
-    }
-
-    fn take_arrived(&self, form: TrancheForm, name: &str, amount: Option<f64>) -> bool {
-        let mut arrived = self.arrived.borrow_mut();
-        let Some(amounts) = arrived.get_mut(&(form, name.to_owned())) else { return false };
-        let is_same = |came: &Option<f64>| came.is_none() || amount.is_none() || same_amount(*came, amount);
-        let Some(found) = amounts.iter().position(is_same) else { return false };
-        amounts.swap_remove(found);
-        true
+    /// Restores the known parts of allocations that the response names nowhere, if one of their parts fills a gap. Such an allocation
+    /// may be removed everywhere or nowhere, which shows when the gap closes. Returns whether an event with one of them is missing.
+    fn restore_unlisted(&self, events: &mut NewEvents, matches: &Matches) -> bool {
+        let own = |event: &UnlockEvent| -> HashSet<String> { parts(event).map(|part| part.name.to_owned()).collect() };
+        let unlisted: HashSet<String> = events.iter().flat_map(own).filter(|name| !self.listed.contains(name)).collect();
+        if unlisted.is_empty() {
+            return false;
+        }
+        for row in events.indices() {
+            let Some(known) = matches.known_of[row].map(|k| self.known[k]) else { continue };
+            let event = &mut events[row];
+            if let (Some(cliffs), Some(was)) = (event.cliff_unlocks.get_mut(), known.cliff_unlocks.get())
+                && let Some(total) = restore_parts(&mut cliffs.allocation_breakdown, was.allocation_breakdown.items(), &unlisted)
+            {
+                cliffs.cliff_amount = Maybe::or_absent(total);
+            }
+            if let (Some(linears), Some(was)) = (event.linear_unlocks.get_mut(), known.linear_unlocks.get())
+                && let Some(total) = restore_parts(&mut linears.allocation_breakdown, was.allocation_breakdown.items(), &unlisted)
+            {
+                linears.linear_amount = Maybe::or_absent(total);
+            }
+        }
+        matches.missing.iter().any(|row| own(self.known[*row]).iter().any(|name| unlisted.contains(name)))
     }
 }
 
-/// Gives parts without an amount the first known one of their allocation; the places of those.
-fn hold_amounts<P: Part>(list: &mut Maybe<Vec<P>>, known: &[&P]) -> Vec<String> {
-    let mut held = Vec::new();
+/// Returns the events that are known or have enough facts to stand alone, and a warning for each of the others.
+///
+/// An event with nothing but a new date, or with a total and no date, may be one of the missing events. It waits until more is known.
+fn identified(events: NewEvents, matches: &Matches) -> (Vec<UnlockEvent>, Vec<ParseWarning>) {
+    let (mut kept, mut warnings) = (Vec::new(), Vec::new());
+    for (row, event) in events.into_indexed() {
+        let stands_alone = match event.unlock_date.get() {
+            Some(_) => has_content(&event),
+            None => parts(&event).next().is_some(),
+        };
+        if matches.known_of[row].is_some() || stands_alone {
+            kept.push(event);
+        } else {
+            warnings.push(warning(&event, "", "cannot be matched to a known event; left out"));
+        }
+    }
+    (kept, warnings)
+}
+
+/// Gives an undated event the date of its parts, if they share one. Parts whose date is to be determined do not count.
+fn date_by_parts(event: &mut UnlockEvent) -> Option<ParseWarning> {
+    if event.unlock_date.get().is_some() {
+        return None;
+    }
+    let is_dated = |precision: Option<&str>| Precision::of(precision) != Precision::ToBeDetermined;
+    let parts = cliffs(event).iter().filter(|part| is_dated(part.unlock_precision.as_str()));
+    let dates: HashSet<Timestamp> = parts.filter_map(|part| part.unlock_date.copied()).collect();
+    let date = dates.iter().next().filter(|_| dates.len() == 1)?;
+    event.unlock_date = (*date).into();
+    Some(warning(event, "unlockDate", "missing; replaced by the date of its parts"))
+}
+
+/// Returns the dates of the nearest dated events before and after a row.
+fn neighbor_dates(dates: &List<RowOf<New>, Option<Timestamp>>, row: NewRow) -> (Option<Timestamp>, Option<Timestamp>) {
+    let before = dates.indexed().rev().filter(|(other, _)| *other < row).find_map(|(_, date)| *date);
+    let after = dates.indexed().filter(|(other, _)| *other >= row).find_map(|(_, date)| *date);
+    (before, after)
+}
+
+/// Gives parts without an amount the first known one of their allocation. Returns the paths of these parts.
+fn fill_amounts<P: Part>(list: &mut Maybe<Vec<P>>, known: &[&P]) -> Vec<String> {
+    let mut filled = Vec::new();
     for part in list.get_mut().into_iter().flatten().filter(|part| part.amount().is_none()) {
         let known = known.iter().find(|known| known.name() == part.name());
         if let Some(amount) = known.and_then(|known| known.amount()) {
             part.set_amount(amount);
-            held.push(part.place());
+            filled.push(part.place());
         }
     }
-    held
+    filled
 }
 
-/// Puts the known parts of these allocations back into a list that has fewer than were known. Gives what the list then comes to.
-fn hold_parts<P: Part>(list: &mut Maybe<Vec<P>>, known: &[P], unseen: &HashSet<String>) -> Option<Option<f64>> {
+/// Restores the known parts of these allocations, if the list has fewer parts than were known. Returns the new total of a changed list.
+fn restore_parts<P: Part>(list: &mut Maybe<Vec<P>>, known: &[P], names: &HashSet<String>) -> Option<Option<f64>> {
     let rows = list.get_mut()?;
-    let mut room = known.len().saturating_sub(rows.len());
     let count = rows.len();
+    let mut room = known.len().saturating_sub(count);
     for part in known {
         let name = part.name().unwrap_or_default();
-        if room > 0 && unseen.contains(name) && rows.iter().all(|row| row.name() != part.name()) {
+        if room > 0 && names.contains(name) && rows.iter().all(|row| row.name() != part.name()) {
             rows.push(part.clone());
             room -= 1;
         }
@@ -523,33 +433,18 @@ fn hold_parts<P: Part>(list: &mut Maybe<Vec<P>>, known: &[P], unseen: &HashSet<S
     (rows.len() > count).then(|| rows.iter().map(Part::amount).sum())
 }
 
-/// The parts of an event that its forms have, by allocation.
-fn names(event: &UnlockEvent) -> Vec<(TrancheForm, &str, Option<f64>)> {
-    let cliffs = cliffs(event).iter().map(|part| (TrancheForm::Cliff, part.name().unwrap_or_default(), part.amount()));
-    let linears = linears(event).iter().map(|part| (TrancheForm::Linear, part.name().unwrap_or_default(), part.amount()));
-    cliffs.chain(linears).collect()
+fn parts(event: &UnlockEvent) -> impl Iterator<Item = EventPart<'_>> {
+    fn of<P: Part>(form: TrancheForm, part: &P) -> EventPart<'_> {
+        EventPart { form, name: part.name().unwrap_or_default(), amount: part.amount() }
+    }
+    let cliffs = cliffs(event).iter().map(|part| of(TrancheForm::Cliff, part));
+    cliffs.chain(linears(event).iter().map(|part| of(TrancheForm::Linear, part)))
 }
 
-fn arrived(known: &[&UnlockEvent], after: &[UnlockEvent]) -> Arrived {
-    let mut stood: HashSet<(TrancheForm, &str, Option<Timestamp>)> = HashSet::new();
-    for event in known {
-        stood.extend(names(event).into_iter().map(|(form, name, _)| (form, name, event.unlock_date.copied())));
-    }
-    let mut arrived = Arrived::new();
-    for event in after {
-        for (form, name, amount) in names(event) {
-            // What lost its date has not moved.
-            if event.unlock_date.get().is_some() && !stood.contains(&(form, name, event.unlock_date.copied())) {
-                arrived.entry((form, name.to_owned())).or_default().push(amount);
-            }
-        }
-    }
-    arrived
-}
-
-fn shared_names(a: &UnlockEvent, b: &UnlockEvent) -> usize {
-    let known: HashSet<(TrancheForm, &str)> = names(b).into_iter().map(|(form, name, _)| (form, name)).collect();
-    names(a).into_iter().filter(|(form, name, _)| known.contains(&(*form, *name))).count()
+/// Counts the parts of `a` whose allocation and form `b` has too.
+fn common_parts(a: &UnlockEvent, b: &UnlockEvent) -> usize {
+    let known: HashSet<(TrancheForm, &str)> = parts(b).map(|part| (part.form, part.name)).collect();
+    parts(a).filter(|part| known.contains(&(part.form, part.name))).count()
 }
 
 fn cliffs(event: &UnlockEvent) -> &[CliffAllocation] {
@@ -560,27 +455,32 @@ fn linears(event: &UnlockEvent) -> &[LinearAllocation] {
     event.linear_unlocks.get().map_or(&[], |linears| linears.allocation_breakdown.items())
 }
 
-/// Whether an event has the parts of another: the same allocations, and no amount that differs. Without any, the total decides.
+fn cliff_total(cliffs: &CliffUnlocks) -> Option<f64> {
+    cliffs.cliff_amount.copied().or(cliffs.total_cliff_amount.copied())
+}
+
+/// Returns whether two events have the same allocations and no different amount. Without parts, the total decides.
 fn agrees(event: &UnlockEvent, known: &UnlockEvent) -> bool {
-    let sorted = |event| {
-        let mut parts = names(event);
-        parts.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+    fn sorted(event: &UnlockEvent) -> Vec<EventPart<'_>> {
+        let mut parts: Vec<EventPart<'_>> = parts(event).collect();
+        parts.sort_by_key(|part| (part.form, part.name));
         parts
-    };
+    }
     let (a, b) = (sorted(event), sorted(known));
     if a.is_empty() {
-        return same_amount(event.cliff_amount(), known.cliff_amount());
+        return same_total(event.cliff_amount(), known.cliff_amount());
     }
-    a.len() == b.len()
-        && a.iter().zip(&b).all(|(a, b)| (a.0, a.1) == (b.0, b.1) && (a.2.is_none() || b.2.is_none() || same_amount(a.2, b.2)))
+    let is_same = |(a, b): (&EventPart<'_>, &EventPart<'_>)| {
+        (a.form, a.name) == (b.form, b.name) && (a.amount.is_none() || b.amount.is_none() || same_total(a.amount, b.amount))
+    };
+    a.len() == b.len() && a.iter().zip(&b).all(is_same)
 }
 
 fn is_to_be_determined(event: &UnlockEvent) -> bool {
     event.precision() == Precision::ToBeDetermined
 }
 
-/// What is odd in an event, for people.
-fn odd(event: &UnlockEvent, path: &str, problem: &str) -> ParseWarning {
+fn warning(event: &UnlockEvent, path: &str, problem: &str) -> ParseWarning {
     let when = event.unlock_date.copied().map_or_else(|| "the event without a date".to_owned(), format::day);
     let path = if path.is_empty() { when } else { format!("{when}: {path}") };
     ParseWarning { path, problem: problem.to_owned() }

@@ -1,4 +1,4 @@
-//! Links old and new tranches: series by series, under the names that allocations have now.
+//! Links the old and the new tranches of a token, series by series.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -6,238 +6,274 @@ use model::supply::Timestamp;
 
 use super::{
     DateWindow,
-    align::{Alignment, TrancheGroup, TranchePair, align},
-    close_or_none,
-    conserve::Transfer,
-    rename::find_renames,
-    tranche::{Tranche, TrancheForm},
+    align::{Alignment, Series, align},
+    conserve::conserve,
+    index::{List, New, NewTranche, Old, OldTranche, Side, TrancheIndex},
+    timeline::{Group, Pair, Timeline, TrancheGroup, TranchePair, TrancheSet},
+    tolerances::{MIN_SERIES, SCATTER_MS, close_or_none},
+    tranche::{Tranche, TrancheForm, Tranches},
 };
 
-/// A series is at least so long; of fewer tranches the border says nothing.
-const SERIES_AT_LEAST: usize = 3;
-/// Tranches that cross one border with their series at once.
+/// The maximum number of tranches that cross one edge of the visibility window at once.
 const MAX_CROSSING: usize = 6;
-/// By how much the tranches of a series that moved by months differ in days.
-const SCATTER_MS: i64 = 4 * 86_400_000;
 
-/// What became of which tranche: indices into the slices of old and new tranches.
-#[derive(Debug, Default)]
-pub(super) struct TrancheLinks {
-    /// The same tranche before and after.
+/// The maximum number of shifts that series suggest to each other.
+const MAX_HINTS: usize = 3;
+
+/// The outcome of every tranche.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Links {
     pub(super) pairs: Vec<TranchePair>,
-    /// Tranches of one allocation that became others of the same sum: cut, joined, of another form, over another time.
+    /// Tranches of one allocation that became others with the same sum.
     pub(super) groups: Vec<TrancheGroup>,
-    /// What went from one allocation to another.
-    pub(super) transfers: Vec<Transfer>,
-    /// Allocations that have another name now: old name, new name.
-    pub(super) renames: Vec<(String, String)>,
-    /// Gone.
-    pub(super) gone: Vec<usize>,
-    /// New.
-    pub(super) come: Vec<usize>,
-    /// Old ones that moved out of sight with their series, and by how much, milliseconds.
-    pub(super) crossed: Vec<(usize, i64)>,
-    /// New ones that moved into sight with their series, and by how much.
-    pub(super) entered: Vec<(usize, i64)>,
+    /// Tranches whose tokens went from one allocation to another.
+    pub(super) transfers: Vec<TrancheSet>,
+    /// Removed tranches, sorted by date.
+    pub(super) removed: Vec<OldTranche>,
+    /// Added tranches, sorted by date.
+    pub(super) added: Vec<NewTranche>,
+    pub(super) crossings: Crossings,
 }
 
-impl TrancheLinks {
-    /// Takes the ends off a series that moved as a whole, where they moved out of sight and into it. Else the series would seem to
-    /// have moved the other way, by nearly a step, since behind borders the first that is seen is another one each time.
-    fn cross_with_series(
-        &mut self,
-        old: &[Tranche<'_>],
-        new: &[Tranche<'_>],
-        (from, to): (&mut Vec<usize>, &mut Vec<usize>),
-        borders: &Borders<'_>,
-        tolerance: f64,
-    ) {
-        if borders.are_open() || from.len().min(to.len()) < SERIES_AT_LEAST {
-            return;
-        }
-        let is_alike = |i: usize, j: usize| close_or_none(old[i].amount, new[j].amount, tolerance);
-        // Most of it stayed: what is at its ends is no matter of a shift. A series that moves by just a step looks like this as well.
-        let dates: HashSet<i64> = from.iter().map(|i| old[*i].at).collect();
-        if to.iter().filter(|j| dates.contains(&new[**j].at)).count() * 2 >= to.len() {
-            return;
-        }
-        let mut best: Option<(i64, usize, usize)> = None;
-        for (skip_old, skip_new) in (0..=MAX_CROSSING).map(|k| (k, 0)).chain((1..=MAX_CROSSING).map(|k| (0, k))) {
-            let (a, b) = (from.get(skip_old..).unwrap_or_default(), to.get(skip_new..).unwrap_or_default());
-            let count = a.len().min(b.len());
-            if count < SERIES_AT_LEAST || !a.iter().zip(b).all(|(i, j)| is_alike(*i, *j)) {
-                continue;
-            }
-            let moves = || a.iter().zip(b).map(|(i, j)| new[*j].at - old[*i].at);
-            let (least, most) = (moves().min().unwrap_or(0), moves().max().unwrap_or(0));
-            // Steps of a month are of unequal length.
-            if most - least > SCATTER_MS {
-                continue;
-            }
-            let (before, after) = (moves().next().unwrap_or(0), moves().next_back().unwrap_or(0));
-            let are_out = from[..skip_old].iter().all(|i| !is_seen(borders.old, old[*i].at + before))
-                && a[count..].iter().all(|i| !is_seen(borders.old, old[*i].at + after))
-                && to[..skip_new].iter().all(|j| !is_seen(borders.new, new[*j].at - before))
-                && b[count..].iter().all(|j| !is_seen(borders.new, new[*j].at - after));
-            let by = least.abs().max(most.abs());
-            if are_out && best.is_none_or(|(least, ..)| by < least) {
-                best = Some((by, skip_old, skip_new));
-            }
-        }
-        let Some((_, skip_old, skip_new)) = best else { return };
-        let count = (from.len() - skip_old).min(to.len() - skip_new);
-        let step = |i: usize, j: usize| new[j].at - old[i].at;
-        let (before, after) = (step(from[skip_old], to[skip_new]), step(from[skip_old + count - 1], to[skip_new + count - 1]));
-        self.crossed.extend(from.drain(skip_old + count..).map(|i| (i, after)));
-        self.entered.extend(to.drain(skip_new + count..).map(|j| (j, after)));
-        self.crossed.extend(from.drain(..skip_old).map(|i| (i, before)));
-        self.entered.extend(to.drain(..skip_new).map(|j| (j, before)));
-    }
+/// Tranches that moved across an edge of the visibility window with their series, each with its shift in milliseconds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Crossings {
+    pub(super) left: Vec<(OldTranche, i64)>,
+    pub(super) entered: Vec<(NewTranche, i64)>,
+}
 
-    /// How each series moved, where it did.
-    pub(super) fn moves<'a>(&self, old: &[Tranche<'a>], new: &[Tranche<'_>]) -> SeriesMoves<'a> {
-        let mut moves: HashMap<(&str, TrancheForm), Vec<(i64, i64)>> = HashMap::new();
-        for (i, j) in &self.pairs {
-            moves.entry((old[*i].series, old[*i].form)).or_default().push((old[*i].at, new[*j].at));
-        }
-        SeriesMoves { moves }
-    }
-
-    /// Takes out of what is gone and what came whatever moved across a border with the rest of its series: by as much as the tranche
-    /// next to it did.
-    fn cross(&mut self, old: &[Tranche<'_>], new: &[Tranche<'_>], borders: &Borders<'_>) {
-        if borders.are_open() {
-            return;
-        }
-        let moves = self.moves(old, new);
-        let (crossed, entered) = (&mut self.crossed, &mut self.entered);
-        self.gone.retain(|i| {
-            let by = moves.next_to(&old[*i], |(from, _)| *from).filter(|by| !is_seen(borders.old, old[*i].at + by));
-            crossed.extend(by.map(|by| (*i, by)));
-            by.is_none()
-        });
-        self.come.retain(|j| {
-            let by = moves.next_to(&new[*j], |(_, to)| *to).filter(|by| !is_seen(borders.new, new[*j].at - by));
-            entered.extend(by.map(|by| (*j, by)));
-            by.is_none()
-        });
+impl Crossings {
+    fn append(&mut self, mut other: Self) {
+        self.left.append(&mut other.left);
+        self.entered.append(&mut other.entered);
     }
 }
 
-/// The days that answers speak of. A tranche that moved across a border has neither gone nor come.
+/// The days that responses cover. A tranche that moved across an edge of them was neither removed nor added.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Borders<'a> {
-    /// Where old tranches can be seen now.
+pub(super) struct VisibleDays<'a> {
+    /// The days in which old tranches are visible now.
     pub(super) old: &'a DateWindow,
-    /// Where new tranches could be seen before.
+    /// The days in which new tranches were visible before.
     pub(super) new: &'a DateWindow,
 }
 
-impl Borders<'_> {
-    fn are_open(&self) -> bool {
+impl VisibleDays<'_> {
+    fn are_unbounded(&self) -> bool {
         *self.old == DateWindow::ALL && *self.new == DateWindow::ALL
     }
 }
 
-fn is_seen(window: &DateWindow, at: i64) -> bool {
+fn is_visible(window: &DateWindow, at: i64) -> bool {
     window.contains(Timestamp::from_timestamp_millis(at))
 }
 
-/// How the tranches of each series moved.
+/// Links the old and the new tranches of a token.
+pub(super) fn link(timeline: &Timeline<'_>, visible: &VisibleDays<'_>, tolerance: f64) -> Links {
+    let mut crossings = Crossings::default();
+    let series: Vec<TrancheGroup> = all_series(timeline)
+        .into_iter()
+        .map(|series| {
+            let (crossed, rest) = detach_crossings(series, timeline, visible, tolerance);
+            crossings.append(crossed);
+            rest
+        })
+        .collect();
+    // Twice: the shift of a long series helps to read the short ones.
+    let mut alignments = align_all(&series, timeline, &[], tolerance);
+    let hints = common_shifts(&alignments);
+    if !hints.is_empty() {
+        alignments = align_all(&series, timeline, &hints, tolerance);
+    }
+    let links = detach_single_crossings(joined(&series, alignments, crossings, timeline), timeline, visible);
+    let mut links = conserve(links, timeline, tolerance);
+    links.pairs.sort_unstable();
+    links.removed.sort_by_key(|i| (timeline.old[*i].at, *i));
+    links.added.sort_by_key(|j| (timeline.new[*j].at, *j));
+    links
+}
+
+/// Returns the tranches of each allocation and form, sorted by begin, end, and amount.
+fn all_series(timeline: &Timeline<'_>) -> Vec<TrancheGroup> {
+    let mut series: BTreeMap<(&str, TrancheForm), TrancheGroup> = BTreeMap::new();
+    for (i, tranche) in timeline.old.indexed() {
+        series.entry((tranche.series, tranche.form)).or_default().old.push(i);
+    }
+    for (j, tranche) in timeline.new.indexed() {
+        series.entry((tranche.series, tranche.form)).or_default().new.push(j);
+    }
+    for group in series.values_mut() {
+        sort_by_date(&timeline.old, &mut group.old);
+        sort_by_date(&timeline.new, &mut group.new);
+    }
+    series.into_values().collect()
+}
+
+fn sort_by_date<S: Side>(all: &Tranches<'_, S>, indices: &mut [TrancheIndex<S>]) {
+    let amount = |i: TrancheIndex<S>| all[i].amount.unwrap_or(f64::NEG_INFINITY);
+    indices.sort_by(|a, b| (all[*a].at, all[*a].end).cmp(&(all[*b].at, all[*b].end)).then(amount(*a).total_cmp(&amount(*b))));
+}
+
+/// Takes the ends off a series that moved as a whole, if they moved out of the visibility window or into it. Returns them, and the rest.
+///
+/// Otherwise the series would seem to have moved the other way by nearly a step, because a different tranche is the first visible one
+/// each time.
+fn detach_crossings(
+    series: TrancheGroup,
+    timeline: &Timeline<'_>,
+    visible: &VisibleDays<'_>,
+    tolerance: f64,
+) -> (Crossings, TrancheGroup) {
+    let Some((skip_old, skip_new)) = hidden_at_begin(&series, timeline, visible, tolerance) else {
+        return (Crossings::default(), series);
+    };
+    let TrancheGroup { old: mut from, new: mut to } = series;
+    let count = (from.len() - skip_old).min(to.len() - skip_new);
+    let shift = |i: OldTranche, j: NewTranche| timeline.new[j].at - timeline.old[i].at;
+    let first = shift(from[skip_old], to[skip_new]);
+    let last = shift(from[skip_old + count - 1], to[skip_new + count - 1]);
+    let mut crossings = Crossings::default();
+    crossings.left.extend(from.drain(skip_old + count..).map(|i| (i, last)));
+    crossings.entered.extend(to.drain(skip_new + count..).map(|j| (j, last)));
+    crossings.left.extend(from.drain(..skip_old).map(|i| (i, first)));
+    crossings.entered.extend(to.drain(..skip_new).map(|j| (j, first)));
+    (crossings, Group { old: from, new: to })
+}
+
+/// Returns how many of the first old and of the first new tranches of a series crossed an edge. `None` if the series crossed none.
+fn hidden_at_begin(
+    TrancheGroup { old: from, new: to }: &TrancheGroup,
+    timeline: &Timeline<'_>,
+    visible: &VisibleDays<'_>,
+    tolerance: f64,
+) -> Option<(usize, usize)> {
+    let (old, new) = (&timeline.old, &timeline.new);
+    if visible.are_unbounded() || from.len().min(to.len()) < MIN_SERIES {
+        return None;
+    }
+    // If most of the series stayed, nothing moved. A series that moves by exactly one step looks the same.
+    let dates: HashSet<i64> = from.iter().map(|i| old[*i].at).collect();
+    if to.iter().filter(|j| dates.contains(&new[**j].at)).count() * 2 >= to.len() {
+        return None;
+    }
+    let mut best: Option<(i64, usize, usize)> = None;
+    for (skip_old, skip_new) in (0..=MAX_CROSSING).map(|k| (k, 0)).chain((1..=MAX_CROSSING).map(|k| (0, k))) {
+        let (a, b) = (from.get(skip_old..).unwrap_or_default(), to.get(skip_new..).unwrap_or_default());
+        let count = a.len().min(b.len());
+        let are_alike = || a.iter().zip(b).all(|(i, j)| close_or_none(old[*i].amount, new[*j].amount, tolerance));
+        if count < MIN_SERIES || !are_alike() {
+            continue;
+        }
+        let shifts: Vec<i64> = a.iter().zip(b).map(|(i, j)| new[*j].at - old[*i].at).collect();
+        let (Some(least), Some(most)) = (shifts.iter().min(), shifts.iter().max()) else { continue };
+        if most - least > SCATTER_MS {
+            continue;
+        }
+        let (first, last) = (shifts[0], shifts[count - 1]);
+        let are_hidden = from[..skip_old].iter().all(|i| !is_visible(visible.old, old[*i].at + first))
+            && a[count..].iter().all(|i| !is_visible(visible.old, old[*i].at + last))
+            && to[..skip_new].iter().all(|j| !is_visible(visible.new, new[*j].at - first))
+            && b[count..].iter().all(|j| !is_visible(visible.new, new[*j].at - last));
+        let size = least.abs().max(most.abs());
+        if are_hidden && best.is_none_or(|(smallest, ..)| size < smallest) {
+            best = Some((size, skip_old, skip_new));
+        }
+    }
+    best.map(|(_, skip_old, skip_new)| (skip_old, skip_new))
+}
+
+fn align_all(series: &[TrancheGroup], timeline: &Timeline<'_>, hints: &[i64], tolerance: f64) -> Vec<Alignment> {
+    let align_one = |group: &TrancheGroup| {
+        let old: Series<'_, '_, Old> = group.old.iter().map(|i| &timeline.old[*i]).collect();
+        let new: Series<'_, '_, New> = group.new.iter().map(|j| &timeline.new[*j]).collect();
+        align(&old, &new, hints, tolerance)
+    };
+    series.iter().map(align_one).collect()
+}
+
+/// Returns the shifts that explain most pairs.
+fn common_shifts(alignments: &[Alignment]) -> Vec<i64> {
+    let mut votes: BTreeMap<i64, usize> = BTreeMap::new();
+    for alignment in alignments.iter().filter(|alignment| alignment.shift != 0) {
+        *votes.entry(alignment.shift).or_default() += alignment.pairs.len();
+    }
+    let mut votes: Vec<(i64, usize)> = votes.into_iter().collect();
+    votes.sort_by_key(|(shift, pairs)| (std::cmp::Reverse(*pairs), *shift));
+    votes.into_iter().take(MAX_HINTS).map(|(shift, _)| shift).collect()
+}
+
+/// Joins the alignments of all series. Every tranche that is in none of them and crossed no edge was removed or added.
+fn joined(series: &[TrancheGroup], alignments: Vec<Alignment>, crossings: Crossings, timeline: &Timeline<'_>) -> Links {
+    let (mut pairs, mut groups) = (Vec::new(), Vec::new());
+    for (TrancheGroup { old, new }, alignment) in series.iter().zip(alignments) {
+        let (old, new): (List<_, OldTranche>, List<_, NewTranche>) = (old.clone().into(), new.clone().into());
+        pairs.extend(alignment.pairs.iter().map(|pair| Pair { old: old[pair.old], new: new[pair.new] }));
+        groups.extend(alignment.groups.iter().map(|group| Group {
+            old: group.old.iter().map(|place| old[*place]).collect(),
+            new: group.new.iter().map(|place| new[*place]).collect(),
+        }));
+    }
+    let (mut old_linked, mut new_linked) = (List::filled(false, timeline.old.len()), List::filled(false, timeline.new.len()));
+    let grouped_old = groups.iter().flat_map(|group| &group.old).chain(crossings.left.iter().map(|(i, _)| i));
+    let grouped_new = groups.iter().flat_map(|group| &group.new).chain(crossings.entered.iter().map(|(j, _)| j));
+    pairs.iter().map(|pair| &pair.old).chain(grouped_old).for_each(|i| old_linked[*i] = true);
+    pairs.iter().map(|pair| &pair.new).chain(grouped_new).for_each(|j| new_linked[*j] = true);
+    let removed = timeline.old.indices().filter(|i| !old_linked[*i]).collect();
+    let added = timeline.new.indices().filter(|j| !new_linked[*j]).collect();
+    Links { pairs, groups, transfers: Vec::new(), removed, added, crossings }
+}
+
+/// Takes tranches out of the removed and the added ones, if they crossed an edge with the rest of their series: by as much as their
+/// neighbors moved.
+fn detach_single_crossings(links: Links, timeline: &Timeline<'_>, visible: &VisibleDays<'_>) -> Links {
+    if visible.are_unbounded() {
+        return links;
+    }
+    let moves = links.moves(timeline);
+    let mut links = links;
+    links.removed.retain(|i| {
+        let tranche = &timeline.old[*i];
+        let shift = moves.next_to(tranche, |(from, _)| *from).filter(|shift| !is_visible(visible.old, tranche.at + shift));
+        links.crossings.left.extend(shift.map(|shift| (*i, shift)));
+        shift.is_none()
+    });
+    links.added.retain(|j| {
+        let tranche = &timeline.new[*j];
+        let shift = moves.next_to(tranche, |(_, to)| *to).filter(|shift| !is_visible(visible.new, tranche.at - shift));
+        links.crossings.entered.extend(shift.map(|shift| (*j, shift)));
+        shift.is_none()
+    });
+    links
+}
+
+/// The old and the new dates of the paired tranches of each series, in milliseconds.
 pub(super) struct SeriesMoves<'a> {
     moves: HashMap<(&'a str, TrancheForm), Vec<(i64, i64)>>,
 }
 
+impl Links {
+    pub(super) fn moves<'a>(&self, timeline: &Timeline<'a>) -> SeriesMoves<'a> {
+        let mut moves: HashMap<(&str, TrancheForm), Vec<(i64, i64)>> = HashMap::new();
+        for pair in &self.pairs {
+            let (old, new) = (&timeline.old[pair.old], &timeline.new[pair.new]);
+            moves.entry((old.series, old.form)).or_default().push((old.at, new.at));
+        }
+        SeriesMoves { moves }
+    }
+}
+
 impl SeriesMoves<'_> {
-    /// By how much the tranche next to this one moved; `end` says whether it is looked for where tranches were or where they are.
-    fn next_to(&self, tranche: &Tranche<'_>, end: fn(&(i64, i64)) -> i64) -> Option<i64> {
+    /// Returns the shift of the nearest tranche of the series, or `None` if it stayed. `date` chooses between old and new dates.
+    fn next_to<S>(&self, tranche: &Tranche<'_, S>, date: fn(&(i64, i64)) -> i64) -> Option<i64> {
         let moves = self.moves.get(&(tranche.series, tranche.form))?;
-        let (from, to) = moves.iter().min_by_key(|pair| (end(pair) - tranche.at).abs())?;
-        Some(to - from).filter(|by| *by != 0)
+        let (from, to) = moves.iter().min_by_key(|pair| (date(pair) - tranche.at).abs())?;
+        Some(to - from).filter(|shift| *shift != 0)
     }
 
-    /// By how much an event that is out of sight moved, where all its tranches moved alike with their series.
-    pub(super) fn of_hidden(&self, parts: &[Tranche<'_>]) -> Option<i64> {
-        let mut by = parts.iter().map(|part| self.next_to(part, |(from, _)| *from));
-        let first = by.next()??;
-        by.all(|other| other == Some(first)).then_some(first)
+    /// Returns the shift of an event outside the visibility window, or `None` unless all its tranches moved alike with their series.
+    pub(super) fn of_hidden(&self, tranches: &Tranches<'_, Old>) -> Option<i64> {
+        let mut shifts = tranches.iter().map(|tranche| self.next_to(tranche, |(from, _)| *from));
+        let first = shifts.next()??;
+        shifts.all(|other| other == Some(first)).then_some(first)
     }
-}
-
-/// Links the old and the new tranches of a token.
-pub(super) fn link<'a>(old: &mut [Tranche<'a>], new: &[Tranche<'a>], borders: &Borders<'_>, tolerance: f64) -> TrancheLinks {
-    let mut links = TrancheLinks::default();
-    let renames = find_renames(old, new, tolerance);
-    for tranche in old.iter_mut() {
-        if let Some(to) = renames.get(tranche.name) {
-            tranche.series = to;
-        }
-    }
-    links.renames = renames.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect();
-
-    let mut series: BTreeMap<(&str, TrancheForm), TrancheGroup> = BTreeMap::new();
-    for (i, tranche) in old.iter().enumerate() {
-        series.entry((tranche.series, tranche.form)).or_default().0.push(i);
-    }
-    for (j, tranche) in new.iter().enumerate() {
-        series.entry((tranche.series, tranche.form)).or_default().1.push(j);
-    }
-    for (from, to) in series.values_mut() {
-        sort_by_date(old, from);
-        sort_by_date(new, to);
-        links.cross_with_series(old, new, (from, to), borders, tolerance);
-    }
-    let align_all = |hints: &[i64]| -> Vec<Alignment> {
-        let tranches = |(from, to): &TrancheGroup| -> (Vec<&Tranche<'_>>, Vec<&Tranche<'_>>) {
-            (from.iter().map(|i| &old[*i]).collect(), to.iter().map(|j| &new[*j]).collect())
-        };
-        series.values().map(tranches).map(|(old, new)| align(&old, &new, hints, tolerance)).collect()
-    };
-    // Twice: what a long series says of its shift helps to read the short ones.
-    let mut aligned = align_all(&[]);
-    let hints = common_shifts(&aligned);
-    if !hints.is_empty() {
-        aligned = align_all(&hints);
-    }
-    let (mut old_linked, mut new_linked) = (vec![false; old.len()], vec![false; new.len()]);
-    for ((from, to), alignment) in series.values().zip(aligned) {
-        for (a, b) in alignment.pairs {
-            old_linked[from[a]] = true;
-            new_linked[to[b]] = true;
-            links.pairs.push((from[a], to[b]));
-        }
-        for (a, b) in alignment.groups {
-            let group: TrancheGroup = (a.iter().map(|a| from[*a]).collect(), b.iter().map(|b| to[*b]).collect());
-            group.0.iter().for_each(|i| old_linked[*i] = true);
-            group.1.iter().for_each(|j| new_linked[*j] = true);
-            links.groups.push(group);
-        }
-    }
-    links.crossed.iter().for_each(|(i, _)| old_linked[*i] = true);
-    links.entered.iter().for_each(|(j, _)| new_linked[*j] = true);
-    links.gone.extend((0..old.len()).filter(|i| !old_linked[*i]));
-    links.come.extend((0..new.len()).filter(|j| !new_linked[*j]));
-    links.cross(old, new, borders);
-    links.conserve(old, new, tolerance);
-    links.pairs.sort_unstable();
-    links.gone.sort_by_key(|i| (old[*i].at, *i));
-    links.come.sort_by_key(|j| (new[*j].at, *j));
-    links
-}
-
-/// Sorts tranches by begin, end and amount.
-fn sort_by_date(all: &[Tranche<'_>], indices: &mut [usize]) {
-    let amount = |i: usize| all[i].amount.unwrap_or(f64::NEG_INFINITY);
-    indices.sort_by(|a, b| (all[*a].at, all[*a].end).cmp(&(all[*b].at, all[*b].end)).then(amount(*a).total_cmp(&amount(*b))));
-}
-
-/// The three shifts that explain most pairs.
-fn common_shifts(aligned: &[Alignment]) -> Vec<i64> {
-    let mut votes: BTreeMap<i64, usize> = BTreeMap::new();
-    for one in aligned.iter().filter(|one| one.shift != 0) {
-        *votes.entry(one.shift).or_default() += one.pairs.len();
-    }
-    let mut votes: Vec<(i64, usize)> = votes.into_iter().collect();
-    votes.sort_by_key(|(shift, pairs)| (std::cmp::Reverse(*pairs), *shift));
-    votes.into_iter().take(3).map(|(shift, _)| shift).collect()
 }

@@ -1,37 +1,48 @@
-//! Allocations that carry another name now.
+//! Finds allocations that have a new name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    close, close_or_none,
-    tranche::{Tranche, TrancheForm},
+    index::{New, Old},
+    tolerances::{self, close, close_or_none},
+    tranche::{TrancheForm, Tranches},
 };
 
-/// Names up to which each gone name is compared with each new one.
+/// The maximum number of removed names, and of added names, that are compared with each other.
 const MAX_RENAME_CANDIDATES: usize = 200;
 
-/// What a tranche is without its name: form, begin, end, amount.
-type TrancheMark = (TrancheForm, i64, Option<i64>, Option<f64>);
-type MarksByName<'a> = BTreeMap<&'a str, Vec<TrancheMark>>;
+/// The minimum similarity of two names of one allocation, if its dates or its amounts stayed.
+const MIN_SIMILARITY: f64 = 0.8;
 
-/// Totals are compared with at least this relative tolerance: sources round each tranche.
-const TOTAL_TOLERANCE: f64 = 1e-6;
+/// The facts of a tranche that stay under another name.
+#[derive(Clone, Copy)]
+struct Mark {
+    place: (TrancheForm, i64, Option<i64>),
+    amount: Option<f64>,
+}
 
-/// Finds allocations that carry another name: a name that is gone and one that is new, with the same tranches, with much the same
-/// name and comparable tranches, or with the same total in the same category; and names that changed places.
-pub(super) fn find_renames<'a>(old: &[Tranche<'a>], new: &[Tranche<'a>], tolerance: f64) -> BTreeMap<&'a str, &'a str> {
-    let (before, after) = (by_name(old), by_name(new));
+/// The marks of each allocation, sorted by date and amount.
+type MarksByName<'a> = BTreeMap<&'a str, Vec<Mark>>;
+
+/// Returns the new name of each renamed allocation.
+///
+/// A removed name became an added one if both have the same tranches, or similar names and comparable tranches, or the same total in
+/// the same category. Two names may also have changed places.
+pub(super) fn find_renames<'a>(old: &Tranches<'a, Old>, new: &Tranches<'a, New>, tolerance: f64) -> BTreeMap<&'a str, &'a str> {
+    let (before, after) = (marks_by_name(old), marks_by_name(new));
     let mut renames = BTreeMap::new();
-    let gone: Vec<&str> = before.keys().copied().filter(|name| !after.contains_key(name) && !name.is_empty()).collect();
-    let come: Vec<&str> = after.keys().copied().filter(|name| !before.contains_key(name) && !name.is_empty()).collect();
-    if gone.len() <= MAX_RENAME_CANDIDATES && come.len() <= MAX_RENAME_CANDIDATES {
+    let removed: Vec<&str> = before.keys().copied().filter(|name| !after.contains_key(name) && !name.is_empty()).collect();
+    let added: Vec<&str> = after.keys().copied().filter(|name| !before.contains_key(name) && !name.is_empty()).collect();
+    if removed.len() <= MAX_RENAME_CANDIDATES && added.len() <= MAX_RENAME_CANDIDATES {
         let mut candidates = Vec::new();
-        for from in &gone {
-            for to in &come {
-                let likeness = likeness(from, to, &before[from], &after[to], tolerance).or_else(|| {
-                    is_successor(&before[from], &after[to]).then_some(0.0).filter(|_| shares_category(old, from, new, to))
+        for from in &removed {
+            for to in &added {
+                let score = rename_score(from, to, &before[from], &after[to], tolerance).or_else(|| {
+                    let is_successor = same_total(&before[from], &after[to])
+                        && category(old, from).is_some_and(|was| category(new, to) == Some(was));
+                    is_successor.then_some(0.0)
                 });
-                candidates.extend(likeness.map(|score| (score, *from, *to)));
+                candidates.extend(score.map(|score| (score, *from, *to)));
             }
         }
         candidates.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)).then(a.2.cmp(b.2)));
@@ -46,14 +57,14 @@ pub(super) fn find_renames<'a>(old: &[Tranche<'a>], new: &[Tranche<'a>], toleran
     renames
 }
 
-/// Two names that changed places.
+/// Returns names that changed places, in both directions.
 fn swapped_names<'a>(before: &MarksByName<'a>, after: &MarksByName<'a>, tolerance: f64) -> Vec<(&'a str, &'a str)> {
     let mut swapped = Vec::new();
     let both: Vec<&str> = before.keys().copied().filter(|name| after.contains_key(name)).collect();
     if both.len() > MAX_RENAME_CANDIDATES {
         return swapped;
     }
-    let same = |a: &[TrancheMark], b: &[TrancheMark]| same_dates(a, b) && same_amounts(a, b, tolerance);
+    let same = |a: &[Mark], b: &[Mark]| same_dates(a, b) && same_amounts(a, b, tolerance);
     for (k, one) in both.iter().enumerate() {
         if same(&before[one], &after[one]) {
             continue;
@@ -68,74 +79,73 @@ fn swapped_names<'a>(before: &MarksByName<'a>, after: &MarksByName<'a>, toleranc
     swapped
 }
 
-/// How likely a name became another, where that is likely at all.
-fn likeness(from: &str, to: &str, before: &[TrancheMark], after: &[TrancheMark], tolerance: f64) -> Option<f64> {
+/// Returns how likely a rename is, or `None` if it is unlikely.
+fn rename_score(from: &str, to: &str, before: &[Mark], after: &[Mark], tolerance: f64) -> Option<f64> {
     let (plain_from, plain_to) = (plain(from), plain(to));
-    let likeness = strsim::jaro_winkler(&plain_from, &plain_to);
+    let similarity = strsim::jaro_winkler(&plain_from, &plain_to);
     let (dates, amounts) = (same_dates(before, after), same_amounts(before, after, tolerance));
     let spelled_alike = plain_from == plain_to;
     let contained =
         plain_from.len() >= 4 && plain_to.len() >= 4 && (plain_from.contains(&plain_to) || plain_to.contains(&plain_from));
-    // Some of its tranches may have come or gone at the same time.
-    let mostly = common(before, after, tolerance) * 2 > before.len().max(after.len());
-    let likely = (dates && amounts)
+    // Some tranches may have been added or removed at the same time.
+    let share_most = common_count(before, after, tolerance) * 2 > before.len().max(after.len());
+    let is_likely = (dates && amounts)
         || spelled_alike
-        || mostly
-        || (dates && (likeness >= 0.8 || contained))
-        || (amounts && likeness >= 0.8);
-    likely.then(|| likeness + f64::from(u8::from(dates && amounts)) * 2.0 + f64::from(u8::from(spelled_alike)) * 2.0)
+        || share_most
+        || (dates && (similarity >= MIN_SIMILARITY || contained))
+        || (amounts && similarity >= MIN_SIMILARITY);
+    is_likely.then(|| similarity + f64::from(u8::from(dates && amounts)) * 2.0 + f64::from(u8::from(spelled_alike)) * 2.0)
 }
 
-/// How many tranches both have, dates and amounts alike. Both are in the order of their dates and amounts.
-fn common(a: &[TrancheMark], b: &[TrancheMark], tolerance: f64) -> usize {
-    let place = |mark: &TrancheMark| (mark.0, mark.1, mark.2);
+/// Counts the marks that two sorted lists share.
+fn common_count(a: &[Mark], b: &[Mark], tolerance: f64) -> usize {
     let (mut i, mut j, mut found) = (0, 0, 0);
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
-        match place(x).cmp(&place(y)) {
-            _ if place(x) == place(y) && close_or_none(x.3, y.3, tolerance) => (i, j, found) = (i + 1, j + 1, found + 1),
+        match x.place.cmp(&y.place) {
+            std::cmp::Ordering::Equal if close_or_none(x.amount, y.amount, tolerance) => {
+                (i, j, found) = (i + 1, j + 1, found + 1);
+            }
             std::cmp::Ordering::Less => i += 1,
             std::cmp::Ordering::Greater => j += 1,
-            std::cmp::Ordering::Equal if x.3 < y.3 => i += 1,
+            std::cmp::Ordering::Equal if x.amount < y.amount => i += 1,
             std::cmp::Ordering::Equal => j += 1,
         }
     }
     found
 }
 
-/// Whether all of one is all of the other, in other tranches.
-fn is_successor(before: &[TrancheMark], after: &[TrancheMark]) -> bool {
-    let total = |marks: &[TrancheMark]| marks.iter().map(|mark| mark.3).sum::<Option<f64>>();
-    matches!((total(before), total(after)), (Some(a), Some(b)) if a > 0.0 && close(a, b, TOTAL_TOLERANCE))
+fn same_total(before: &[Mark], after: &[Mark]) -> bool {
+    let total = |marks: &[Mark]| marks.iter().map(|mark| mark.amount).sum::<Option<f64>>();
+    matches!((total(before), total(after)), (Some(a), Some(b)) if a > 0.0 && close(a, b, tolerances::TOTAL))
 }
 
-/// Whether both names stand for recipients of one category.
-fn shares_category(old: &[Tranche<'_>], from: &str, new: &[Tranche<'_>], to: &str) -> bool {
-    let category =
-        |all: &[Tranche<'_>], name: &str| all.iter().find(|t| t.name == name).and_then(|t| t.standard.map(str::to_owned));
-    category(old, from).is_some_and(|was| category(new, to).is_some_and(|is| was == is))
+/// Returns the category of the first tranche of an allocation.
+fn category<'a, S>(all: &Tranches<'a, S>, name: &str) -> Option<&'a str> {
+    all.iter().find(|tranche| tranche.name == name)?.category
 }
 
-fn by_name<'a>(all: &[Tranche<'a>]) -> MarksByName<'a> {
+fn marks_by_name<'a, S>(all: &Tranches<'a, S>) -> MarksByName<'a> {
     let mut by_name = MarksByName::new();
-    for t in all {
-        by_name.entry(t.name).or_default().push((t.form, t.at, t.end, t.amount));
+    for tranche in all.iter() {
+        let place = (tranche.form, tranche.at, tranche.end);
+        by_name.entry(tranche.name).or_default().push(Mark { place, amount: tranche.amount });
     }
-    let amount = |t: &TrancheMark| t.3.unwrap_or(f64::NEG_INFINITY);
-    for tranches in by_name.values_mut() {
-        tranches.sort_by(|a, b| (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2)).then(amount(a).total_cmp(&amount(b))));
+    let amount = |mark: &Mark| mark.amount.unwrap_or(f64::NEG_INFINITY);
+    for marks in by_name.values_mut() {
+        marks.sort_by(|a, b| a.place.cmp(&b.place).then(amount(a).total_cmp(&amount(b))));
     }
     by_name
 }
 
-fn same_dates(a: &[TrancheMark], b: &[TrancheMark]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a.0, a.1, a.2) == (b.0, b.1, b.2))
+fn same_dates(a: &[Mark], b: &[Mark]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.place == b.place)
 }
 
-fn same_amounts(a: &[TrancheMark], b: &[TrancheMark], tolerance: f64) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.0 == b.0 && close_or_none(a.3, b.3, tolerance))
+fn same_amounts(a: &[Mark], b: &[Mark], tolerance: f64) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.place.0 == b.place.0 && close_or_none(a.amount, b.amount, tolerance))
 }
 
-/// A name without case, blanks and punctuation, `&` read as `and`.
+/// Returns a name without case, blanks, and punctuation, with `&` written as `and`.
 fn plain(name: &str) -> String {
     name.replace('&', "and").chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

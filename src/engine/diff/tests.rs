@@ -1,18 +1,21 @@
-//! What the diff promises, by example and by property, and over the real corrections of `data/revisions`.
+//! Tests of the diff by example, by property, and with the real corrections in `data/revisions`.
 
-use chrono::{Days, Months};
+use chrono::{Days, Months, TimeDelta};
 use proptest::prelude::*;
 
 use super::*;
+use crate::removal::{MIN_HOLD, ProofPolicy, RemovalProof, ResponseQuality};
 use model::{
     change::{ChangeKind, Fact},
-    supply::{Precision, Resource, TokenId},
+    supply::{Hold, Precision, Resource, TokenId},
     wire::{
         self, Allocation, AllocationsData, Burn, Buyback, CliffAllocation, CliffUnlocks, CommittedClaim, Emission,
         LinearAllocation, LinearUnlocks, Maybe, UnlockEvent,
     },
 };
+use testkit::time;
 
+mod clauses;
 mod events;
 mod laws;
 mod parts;
@@ -22,10 +25,6 @@ mod random;
 mod records;
 mod series;
 mod truth;
-
-fn time(text: &str) -> Timestamp {
-    wire::parse_timestamp(text).expect("a timestamp")
-}
 
 fn now() -> Timestamp {
     time("2026-03-09")
@@ -101,34 +100,43 @@ fn known(events: &[UnlockEvent]) -> Vec<Tracked> {
 }
 
 fn diff(before: &[Tracked], after: &[UnlockEvent]) -> Diff {
-    diff_unlocks(&UnlockPoll::of(&token(), &Settings::default(), now()), before, &[], after)
+    diff_unlocks(&UnlockPoll::of(&token(), now()), before, &confirmed_by(&[]), after)
 }
 
-/// Polls until nothing awaits proof: the snapshot and all that was told.
-fn settle(mut snapshot: Vec<Tracked>, after: &[UnlockEvent], settings: &Settings) -> (Vec<Tracked>, Vec<Change>) {
+/// The removal proof of a complete response, given the earlier `missing` counts, in a feed without a hold.
+fn confirmed_by(missing: &[(RecordKey, u32)]) -> RemovalProof<'_> {
+    RemovalProof::new(ProofPolicy::default(), ResponseQuality::Complete, missing, None, now())
+}
+
+/// A hold that ends as soon as enough responses confirm the removals.
+fn lasted() -> Option<Hold> {
+    Some(Hold { since: now() - MIN_HOLD, is_accepted: false })
+}
+
+/// Polls until no removal awaits proof. Returns the snapshot and all changes.
+fn settle(mut snapshot: Vec<Tracked>, after: &[UnlockEvent], policy: ProofPolicy) -> (Vec<Tracked>, Vec<Change>) {
     let mut missing = Vec::new();
-    let mut told = Vec::new();
-    // What is held is held for as long as it takes.
-    let settings = &Settings { hold: Hold::Lasted, ..*settings };
+    let mut notified = Vec::new();
     for _ in 0..8 {
-        let diff = diff_unlocks(&UnlockPoll::of(&token(), settings, now()), &snapshot, &missing, after);
+        let proof = RemovalProof::new(policy, ResponseQuality::Complete, &missing, lasted(), now());
+        let diff = diff_unlocks(&UnlockPoll::of(&token(), now()), &snapshot, &proof, after);
         snapshot = apply(&snapshot, &diff);
-        told.extend(diff.changes);
+        notified.extend(diff.changes);
         missing = diff.missing;
         if missing.is_empty() {
-            return (snapshot, told);
+            return (snapshot, notified);
         }
     }
     panic!("never settles: {missing:?}");
 }
 
-/// What is told of a correction, and that the snapshot afterwards has the facts of the answer.
+/// Returns the changes of a correction, and asserts that the snapshot then has the facts of the response.
 #[track_caller]
-fn told(before: &[UnlockEvent], after: &[UnlockEvent]) -> Vec<Change> {
-    let (snapshot, changes) = settle(known(before), after, &Settings::default());
+fn notified(before: &[UnlockEvent], after: &[UnlockEvent]) -> Vec<Change> {
+    let (snapshot, changes) = settle(known(before), after, ProofPolicy::default());
     assert_same_facts(&snapshot, after);
     let again = diff(&snapshot, after);
-    assert!(again.is_empty(), "told twice: {:?}", again.changes);
+    assert!(again.is_empty(), "reported twice: {:?}", again.changes);
     for change in &changes {
         assert!(change.kind.can_happen_to(Resource::Unlock));
         assert!(!change.summary.is_empty());

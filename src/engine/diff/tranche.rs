@@ -1,42 +1,46 @@
-//! Unlock events taken apart: one [`Tranche`] for each recipient's cliff or linear segment.
+//! Unlock events taken apart into tranches.
 
+use super::index::{List, RowIndex, RowOf, Side, TrancheOf};
 use model::{
     supply::{Precision, Timestamp},
     wire::{CommittedClaim, UnlockEvent},
 };
 
-/// At once, or over time.
+/// The events of one side of a comparison.
+pub(super) type Events<'a, S> = List<RowOf<S>, &'a UnlockEvent>;
+/// The tranches of one side, in the order of their events.
+pub(super) type Tranches<'a, S> = List<TrancheOf<S>, Tranche<'a, S>>;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum TrancheForm {
     Cliff,
     Linear,
 }
 
-/// One recipient's part of an event.
+/// The cliff or the linear segment of one allocation in one event.
 #[derive(Clone, Debug)]
-pub(super) struct Tranche<'a> {
-    /// Index of its event.
-    pub(super) row: usize,
+pub(super) struct Tranche<'a, S> {
+    pub(super) row: RowIndex<S>,
     pub(super) form: TrancheForm,
-    /// Allocation as the source names it; empty where it does not.
+    /// The allocation as the source names it; empty if it does not.
     pub(super) name: &'a str,
-    /// Allocation under its present name: what series are made of.
+    /// The allocation under its new name, if it was renamed. Tranches of one series share it.
     pub(super) series: &'a str,
-    /// When it unlocks or begins to, Unix milliseconds; the epoch where undated, which is also what sources put there.
+    /// The Unix time, in milliseconds, of the unlock or of its begin. Like the source, an undated tranche has zero.
     pub(super) at: i64,
     pub(super) end: Option<i64>,
     pub(super) amount: Option<f64>,
-    pub(super) standard: Option<&'a str>,
+    pub(super) category: Option<&'a str>,
     pub(super) precision: Option<&'a str>,
     pub(super) claim: Option<&'a CommittedClaim>,
 }
 
-impl Tranche<'_> {
+impl<S> Tranche<'_, S> {
     pub(super) fn time(&self) -> Timestamp {
         Timestamp::from_timestamp_millis(self.at).unwrap_or_default()
     }
 
-    /// Its date, where it has one.
+    /// Returns the date, or `None` if the tranche is undated.
     pub(super) fn dated(&self) -> Option<Timestamp> {
         Some(self.time()).filter(|at| at.timestamp() != 0)
     }
@@ -50,10 +54,10 @@ impl Tranche<'_> {
     }
 }
 
-/// Takes events apart. An event that only gives totals is one tranche without a name.
-pub(super) fn take_apart<'a>(events: &[&'a UnlockEvent], with_linear: bool) -> Vec<Tranche<'a>> {
+/// Takes events apart. An event that gives only totals becomes a tranche without a name.
+pub(super) fn take_apart<'a, S: Side>(events: &Events<'a, S>, with_linear: bool) -> Tranches<'a, S> {
     let mut tranches = Vec::new();
-    for (row, event) in events.iter().enumerate() {
+    for (row, event) in events.indexed() {
         let date = event.unlock_date.copied();
         if let Some(cliffs) = event.cliff_unlocks.get() {
             let parts = cliffs.allocation_breakdown.items();
@@ -67,7 +71,7 @@ pub(super) fn take_apart<'a>(events: &[&'a UnlockEvent], with_linear: bool) -> V
                     at: date.or(part.unlock_date.copied()).map_or(0, |at| at.timestamp_millis()),
                     end: None,
                     amount: part.cliff_amount.copied(),
-                    standard: part.standard_allocation_name.as_str(),
+                    category: part.standard_allocation_name.as_str(),
                     precision: part.unlock_precision.as_str(),
                     claim: part.committed_claim.get(),
                 });
@@ -91,7 +95,7 @@ pub(super) fn take_apart<'a>(events: &[&'a UnlockEvent], with_linear: bool) -> V
                     at: part.begin_date.copied().or(date).map_or(0, |at| at.timestamp_millis()),
                     end: part.end_date.copied().map(|at| at.timestamp_millis()),
                     amount: part.linear_amount.copied(),
-                    standard: part.standard_allocation_name.as_str(),
+                    category: part.standard_allocation_name.as_str(),
                     precision: part.unlock_precision.as_str(),
                     claim: None,
                 });
@@ -104,15 +108,15 @@ pub(super) fn take_apart<'a>(events: &[&'a UnlockEvent], with_linear: bool) -> V
             }
         }
     }
-    tranches
+    tranches.into()
 }
 
-/// A list without parts beside a total of zero says that nothing is there; a total of zero without a list is an amount.
+/// Returns whether a total of zero comes with an empty list. Without a list, zero is an amount.
 fn is_nothing<T>(list: Option<&Vec<T>>, total: f64) -> bool {
     list.is_some() && total == 0.0
 }
 
-fn whole_event<'a>(row: usize, form: TrancheForm, date: Option<Timestamp>, amount: f64) -> Tranche<'a> {
+fn whole_event<'a, S>(row: RowIndex<S>, form: TrancheForm, date: Option<Timestamp>, amount: f64) -> Tranche<'a, S> {
     Tranche {
         row,
         form,
@@ -121,7 +125,7 @@ fn whole_event<'a>(row: usize, form: TrancheForm, date: Option<Timestamp>, amoun
         at: date.map_or(0, |at| at.timestamp_millis()),
         end: None,
         amount: Some(amount),
-        standard: None,
+        category: None,
         precision: None,
         claim: None,
     }

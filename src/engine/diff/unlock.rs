@@ -1,32 +1,35 @@
-//! Unlock events: which event is which, what is proven, what is written.
+//! The diff of unlock events: which event is which, what is proven, and what to write.
 //!
-//! Tranches are linked by `link`; `matching` turns the links into events that keep their keys. A record that no tranche leads away
-//! from has vanished and needs proof. Each change of `changes` knows the events that it touches: what touches an unproven removal
-//! waits with it, and so does what shares an event with that, since an event is written whole or not at all.
+//! Tranches are linked by `link`, and `matching` turns the links into events that keep their keys. An event is missing if no tranche
+//! leads away from it, and its removal needs proof. Each change of `changes` lists the events that it touches. Changes that touch an
+//! unproven removal wait for its proof, and so do changes that share an event with those, because an event is written as a whole.
 
 mod matching;
 mod repriced;
 mod same;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use chrono::TimeDelta;
 
 use self::{
-    matching::{EventMatches, WaitingEvents, match_events, wait_with},
-    same::{event_put, has_linear, linear_is_covered, moved_by, segments_left},
+    matching::{EventMatches, WaitingEvents, match_events, waiting_events},
+    same::{covers_linear, event_put, has_linear, moved_by, remaining_segments},
 };
 use super::{
-    Absence, DateWindow, Diff, KeyAllocator, RowAnomalies, Settings,
-    changes::{ChangeSubject, ExplainedChange, ScheduleComparison, explain_changes},
+    DateWindow, Diff, KeyAllocator, RowAnomalies, Settings,
+    changes::{ChangeSubject, Comparison, explain},
     date_key,
-    link::{Borders, TrancheLinks, link},
-    tranche::{Tranche, TrancheForm, take_apart},
+    index::{List, New, NewRow, Old, OldRow, RowOf},
+    link::{Links, VisibleDays, link},
+    timeline::Timeline,
+    tranche::{Events, TrancheForm, take_apart},
 };
+use crate::removal::RemovalProof;
 use model::{
     change::{Change, ChangeKind},
-    format,
+    phrase::changes::{ChangeClause, ScheduleUnit, summary},
     rows::Put,
     supply::{Record, RecordKey, Resource, Timestamp, TokenId, Tracked},
     wire::UnlockEvent,
@@ -36,34 +39,30 @@ pub use repriced::repriced;
 #[cfg(test)]
 pub(super) use same::same_schedule;
 
-/// Coming records that must vanish at once, and be more than half of all coming ones, before the answer is doubted.
-const HOLD_AT_LEAST: usize = 2;
-
-/// What a schedule was asked of: the token, what was asked for, and when.
+/// The poll of a schedule.
 #[derive(Clone, Copy, Debug)]
 pub struct UnlockPoll<'a> {
-    /// Whose schedule.
     pub token: &'a TokenId,
-    /// The days that the answer speaks of.
+    /// The days that the response covers.
     pub window: &'a DateWindow,
-    /// The days that the answer before spoke of: what comes from outside of them has not been added.
+    /// The days that the previous response covered. An event from outside of them was not added.
     pub window_before: &'a DateWindow,
-    /// Whether the version of the endpoint that answered shows linear segments; None where that is unknown.
+    /// Whether the endpoint version shows linear segments. `None` if unknown.
     pub shows_linear: Option<bool>,
-    /// Whether an earlier answer showed linear segments: else those of the first one that does are no news. None where unknown.
+    /// Whether an earlier response showed linear segments. If not, the first segments are not changes. `None` if unknown.
     pub knew_linear: Option<bool>,
-    /// Tokens that there will ever be; None where unknown. Sentences tell shares of it.
+    /// The max supply, for texts that give a share of it. `None` if unknown.
     pub supply: Option<f64>,
-    /// How exact, and how much proof.
-    pub settings: &'a Settings,
+    /// The relative difference below which two amounts are equal.
+    pub tolerance: f64,
     /// The time of the poll.
     pub now: Timestamp,
 }
 
 impl<'a> UnlockPoll<'a> {
-    /// A poll of the whole schedule, by an unknown version of the endpoint.
+    /// Returns a poll of the whole schedule, from an unknown endpoint version.
     #[must_use]
-    pub fn of(token: &'a TokenId, settings: &'a Settings, now: Timestamp) -> Self {
+    pub fn of(token: &'a TokenId, now: Timestamp) -> Self {
         Self {
             token,
             window: &DateWindow::ALL,
@@ -71,126 +70,137 @@ impl<'a> UnlockPoll<'a> {
             shows_linear: None,
             knew_linear: None,
             supply: None,
-            settings,
+            tolerance: Settings::default().tolerance,
             now,
         }
     }
 }
 
-/// What a complete answer changes in the unlock events of a token.
+/// An event of the snapshot, under its key.
+#[derive(Clone, Copy)]
+struct KnownEvent<'a> {
+    key: &'a RecordKey,
+    event: &'a UnlockEvent,
+}
+
+type KnownEvents<'a> = List<RowOf<Old>, KnownEvent<'a>>;
+
+/// Compares a complete response with the known unlock events of a token.
 ///
-/// `before` is the snapshot (records of other resources in it are ignored), `missing` what earlier answers left out, `after` the
-/// whole answer. An empty answer never empties a snapshot: it is held.
+/// `before` is the snapshot; records of other resources in it are ignored. `after` is the whole response. An empty response never
+/// empties a snapshot: it is held.
 #[must_use]
-pub fn diff_unlocks(poll: &UnlockPoll<'_>, before: &[Tracked], missing: &[(RecordKey, u32)], after: &[UnlockEvent]) -> Diff {
-    let UnlockPoll { token, window, settings, now, .. } = *poll;
-    let (new_rows, odd) = tidy(after);
+pub fn diff_unlocks(poll: &UnlockPoll<'_>, before: &[Tracked], proof: &RemovalProof<'_>, after: &[UnlockEvent]) -> Diff {
+    let UnlockPoll { token, window, tolerance, now, .. } = *poll;
+    let (new_events, odd) = tidy(after);
     let known = known_events(before, after, window);
-    let old_rows: Vec<&UnlockEvent> = known.iter().map(|(_, event)| *event).collect();
-    let absence = Absence::new(missing, settings);
-    if new_rows.is_empty() {
-        // A token that has nothing but segments is empty in a version that does not show them.
+    let old_events: Events<'_, Old> = known.iter().map(|known| known.event).collect();
+    if new_events.is_empty() {
+        // A version without linear segments shows nothing of a token that has only those.
         let is_shown = |event: &UnlockEvent| poll.shows_linear != Some(false) || event.cliff_unlocks.get().is_some();
-        let left_out = known.iter().filter(|(_, event)| is_shown(event));
-        let missing: Vec<(RecordKey, u32)> = left_out.map(|(key, _)| absence.counted(key)).collect();
+        let missing = known.iter().filter(|known| is_shown(known.event));
+        let missing: Vec<(RecordKey, u32)> = missing.map(|known| proof.counted(known.key)).collect();
         return Diff { held: !missing.is_empty(), missing, odd, ..Diff::default() };
     }
 
-    let covered = poll.shows_linear.unwrap_or_else(|| linear_is_covered(&old_rows, &new_rows, settings.tolerance));
-    let knew_linear = poll.knew_linear.unwrap_or_else(|| old_rows.iter().any(|event| !event.linear_unlocks.is_absent()));
-    let newly_covered = covered && !knew_linear && (poll.knew_linear.is_some() || !old_rows.is_empty());
-    let with_linear = covered && !newly_covered;
-    let mut old = take_apart(&old_rows, with_linear);
-    let new = take_apart(&new_rows, with_linear);
-    let links = link(&mut old, &new, &Borders { old: poll.window, new: poll.window_before }, settings.tolerance);
-    let matches = match_events(&old_rows, &new_rows, &old, &new, &links);
-    let vanished = VanishedEvents::of(&old_rows, &new_rows, &old, &new, &links, &matches, with_linear);
-    if vanished.must_be_held(&known, &absence, now) {
-        let missing = vanished.doubtful.iter().map(|row| absence.counted(known[*row].0)).collect();
+    let coverage = Coverage::of(poll, &old_events, &new_events);
+    let timeline = Timeline::new(old_events, new_events, coverage.compares_linear, tolerance);
+    let links = link(&timeline, &VisibleDays { old: poll.window, new: poll.window_before }, tolerance);
+    let matches = match_events(&timeline, &links);
+    let missing = MissingEvents::of(&timeline, &links, &matches, coverage);
+    if missing.must_be_held(&known, proof, now) {
+        let missing = missing.doubtful.iter().map(|row| proof.counted(known[*row].key)).collect();
         return Diff { held: true, missing, odd, ..Diff::default() };
     }
 
-    let doubtful = vanished.doubtful.iter().chain(&vanished.deserted).copied();
-    let unproven: HashSet<usize> = doubtful.filter(|row| !absence.is_proven(known[*row].0)).collect();
-    let explained = explain_changes(&ScheduleComparison {
+    let doubtful = missing.doubtful.iter().chain(&missing.deserted).copied();
+    let unproven: BTreeSet<OldRow> = doubtful.filter(|row| !proof.is_proven(known[*row].key)).collect();
+    let comparison = Comparison {
         token,
-        old_rows: &old_rows,
-        new_rows: &new_rows,
-        old: &old,
-        new: &new,
+        timeline: &timeline,
         links: &links,
         new_of_old: &matches.new_of_old,
         old_of_new: &matches.old_of_new,
-        vanished: &vanished.all,
+        missing: &missing.all,
         unproven: &unproven,
-        tolerance: settings.tolerance,
+        tolerance,
         supply: poll.supply,
+        last_visible_day: window.last.and_then(|last| last.and_hms_opt(0, 0, 0)).map(|last| last.and_utc()),
         now,
-    });
-    let waiting = wait_with(&explained, &unproven, &matches);
+    };
+    let explanations = explain(&comparison);
+    let waiting = waiting_events(&explanations, &unproven, &matches);
 
-    let written = Written { before, known: &known, new_rows: &new_rows, old: &old, new: &new, links: &links, settings };
-    let (put, new_keys) = written.events(&matches, &waiting, with_linear || newly_covered);
+    let snapshot = Snapshot { before, known: &known, timeline: &timeline, links: &links };
+    let (mut put, new_keys) = snapshot.visible_puts(&matches, &waiting, coverage, tolerance);
+    put.extend(snapshot.hidden_puts(&missing, window, &put));
     let mut diff = Diff { put, odd, ..Diff::default() };
-    written.add_unseen(&mut diff, &vanished, window);
-    vanished.remove_or_count(&mut diff, &known, &absence, &unproven, &waiting, with_linear);
-    // What this answer does not speak of keeps the count that it had.
-    let spoken_of: HashSet<&RecordKey> =
-        known.iter().zip(&vanished.uncovered).filter(|(_, uncovered)| !**uncovered).map(|((key, _), _)| *key).collect();
-    let exists: HashSet<&RecordKey> = before.iter().map(|tracked| &tracked.key).collect();
-    diff.missing.extend(missing.iter().filter(|(key, _)| exists.contains(key) && !spoken_of.contains(key)).cloned());
+    missing.settle(&mut diff, &known, proof, &unproven, &waiting, coverage);
+    let covered: HashSet<&RecordKey> =
+        known.indexed().filter(|(row, _)| !missing.uncovered.contains(row)).map(|(_, known)| known.key).collect();
+    diff.missing.extend(proof.uncovered(before, &covered));
 
-    diff.changes.extend(explained.into_iter().filter(|found| !waiting.touches(found)).map(|found| {
-        let ExplainedChange { mut change, subject, .. } = found;
-        change.key = subject.and_then(|subject| match subject {
+    diff.changes.extend(explanations.into_iter().filter(|explanation| !waiting.touches(explanation)).map(|explanation| {
+        let mut change = explanation.change;
+        change.summary = summary(&explanation.clauses, &comparison.unit());
+        change.key = explanation.subject.and_then(|subject| match subject {
             ChangeSubject::New(row) => new_keys.get(&row).cloned(),
-            ChangeSubject::Old(row) => Some(known[row].0.clone()),
+            ChangeSubject::Old(row) => Some(known[row].key.clone()),
         });
         change
     }));
-    // What went beyond the last day that is seen looks as if it were gone.
-    if let Some(last) = window.last.and_then(|last| last.and_hms_opt(0, 0, 0)) {
-        for change in diff.changes.iter_mut().filter(|change| change.kind == ChangeKind::Removed) {
-            change.summary.push_str(&format!(", or moved beyond {}, where nothing is seen", format::day(last.and_utc())));
-        }
-    }
-    // A record without tranches that is proven gone belongs to no series; it is a change by itself.
-    let without_tranches = vanished.doubtful.iter().filter(|row| vanished.parts[**row] == 0 && !unproven.contains(row));
+    // An event without tranches belongs to no series. Its removal is a change of its own.
+    let without_tranches = missing.doubtful.iter().filter(|row| missing.tranches[**row] == 0 && !unproven.contains(row));
     diff.changes.extend(without_tranches.map(|row| removed_event(token, known[*row])));
     diff
 }
 
-/// What is written of an answer: events under the keys that they have from now on.
-struct Written<'a> {
-    before: &'a [Tracked],
-    known: &'a [(&'a RecordKey, &'a UnlockEvent)],
-    new_rows: &'a [&'a UnlockEvent],
-    old: &'a [Tranche<'a>],
-    new: &'a [Tranche<'a>],
-    links: &'a TrancheLinks,
-    settings: &'a Settings,
+/// The role of linear segments in a comparison.
+#[derive(Clone, Copy)]
+struct Coverage {
+    /// Whether segments are compared.
+    compares_linear: bool,
+    /// Whether the response shows segments. If it is the first one that does, they are not compared.
+    shows_linear: bool,
 }
 
-impl Written<'_> {
-    /// The events of the answer that do not wait, and the key of each.
-    fn events(
+impl Coverage {
+    fn of(poll: &UnlockPoll<'_>, old: &Events<'_, Old>, new: &Events<'_, New>) -> Self {
+        let shows_linear = poll.shows_linear.unwrap_or_else(|| covers_linear(old, new, poll.tolerance));
+        let knew_linear = poll.knew_linear.unwrap_or_else(|| old.iter().any(|event| !event.linear_unlocks.is_absent()));
+        let is_first = !knew_linear && (poll.knew_linear.is_some() || !old.is_empty());
+        Self { compares_linear: shows_linear && !is_first, shows_linear }
+    }
+}
+
+/// A token's snapshot, linked with a response.
+struct Snapshot<'a> {
+    before: &'a [Tracked],
+    known: &'a KnownEvents<'a>,
+    timeline: &'a Timeline<'a>,
+    links: &'a Links,
+}
+
+impl Snapshot<'_> {
+    /// Returns the events to write, and the key of each event of the response. Events that wait for a removal proof are left out.
+    fn visible_puts(
         &self,
         matches: &EventMatches,
         waiting: &WaitingEvents,
-        linear_covered: bool,
-    ) -> (Vec<Put>, HashMap<usize, RecordKey>) {
-        let (mut puts, mut new_keys) = (Vec::new(), HashMap::new());
+        coverage: Coverage,
+        tolerance: f64,
+    ) -> (Vec<Put>, BTreeMap<NewRow, RecordKey>) {
+        let (mut puts, mut new_keys) = (Vec::new(), BTreeMap::new());
         let unlocks = self.before.iter().filter(|tracked| tracked.record.resource() == Resource::Unlock);
         let mut keys = KeyAllocator::taken(unlocks.map(|tracked| &tracked.key));
-        for (row, event) in self.new_rows.iter().enumerate().filter(|(row, _)| !waiting.new.contains(row)) {
+        for (row, event) in self.timeline.new_events.indexed().filter(|(row, _)| !waiting.new.contains(row)) {
             let (key, put) = match matches.old_of_new[row] {
                 Some(old_row) => {
-                    let (key, before) = self.known[old_row];
-                    (key.clone(), event_put(key, before, event, linear_covered, self.settings.tolerance))
+                    let KnownEvent { key, event: before } = self.known[old_row];
+                    (key.clone(), event_put(key, before, event, coverage.shows_linear, tolerance))
                 }
                 None => {
-                    let key = out_of_sight(self.before, self.known, row, event, self.new, self.links).cloned();
-                    let key = key.unwrap_or_else(|| keys.fresh(&key_text(event)));
+                    let key = self.hidden_key(row, event).cloned().unwrap_or_else(|| keys.fresh(&key_text(event)));
                     (key.clone(), Some(new_put(key, event)))
                 }
             };
@@ -200,186 +210,162 @@ impl Written<'_> {
         (puts, new_keys)
     }
 
-    /// Events that moved out of sight, or are there, with their series.
-    fn add_unseen(&self, diff: &mut Diff, vanished: &VanishedEvents, window: &DateWindow) {
-        diff.put.extend(vanished.crossed.iter().map(|(row, by)| {
-            let (key, event) = self.known[*row];
-            Put { key: key.clone(), record: Record::Unlock(Arc::new(moved_by(event, *by))), is_new_version: true }
-        }));
-        let seen: HashSet<RecordKey> =
-            self.known.iter().map(|(key, _)| (*key).clone()).chain(diff.put.iter().map(|put| put.key.clone())).collect();
-        let unseen = moved_unseen(self.before, window, self.links, self.old, self.new);
-        diff.put.extend(unseen.filter(|put| !seen.contains(&put.key)));
+    /// Returns the events outside the visibility window that moved, or stayed, with their series.
+    fn hidden_puts(&self, missing: &MissingEvents, window: &DateWindow, visible: &[Put]) -> Vec<Put> {
+        let left = missing.left.iter().map(|(row, shift)| {
+            let KnownEvent { key, event } = self.known[*row];
+            Put { key: key.clone(), record: Record::Unlock(Arc::new(moved_by(event, *shift))), is_new_version: true }
+        });
+        let mut puts: Vec<Put> = left.collect();
+        let known = self.known.iter().map(|known| known.key);
+        let done: HashSet<RecordKey> = known.chain(visible.iter().chain(&puts).map(|put| &put.key)).cloned().collect();
+        puts.extend(self.moved_hidden(window).filter(|put| !done.contains(&put.key)));
+        puts
+    }
+
+    /// Returns the key of an event that entered the visibility window with its series.
+    fn hidden_key(&self, row: NewRow, event: &UnlockEvent) -> Option<&RecordKey> {
+        let (_, shift) = self.links.crossings.entered.iter().find(|(j, _)| self.timeline.new[*j].row == row)?;
+        let was = event.unlock_date.copied()?.checked_sub_signed(TimeDelta::milliseconds(*shift))?;
+        let is_same =
+            |tracked: &&Tracked| matches!(&tracked.record, Record::Unlock(event) if event.unlock_date.copied() == Some(was));
+        let key = &self.before.iter().find(is_same)?.key;
+        self.known.iter().all(|known| known.key != key).then_some(key)
+    }
+
+    /// Returns coming events beyond the visibility window whose series moved, with their new dates, so that they are recognized when
+    /// they enter it. Events before the window are history and stay.
+    fn moved_hidden(&self, window: &DateWindow) -> impl Iterator<Item = Put> {
+        let moves = window.last.map(|last| (last, self.links.moves(self.timeline)));
+        self.before.iter().filter_map(move |tracked| {
+            let (last, moves) = moves.as_ref()?;
+            let Record::Unlock(event) = &tracked.record else { return None };
+            event.unlock_date.copied().filter(|at| at.date_naive() > *last)?;
+            let mut tranches = take_apart(&Events::<Old>::from(vec![&**event]), true);
+            for tranche in tranches.iter_mut() {
+                tranche.series = self.timeline.renames.get(tranche.name).copied().unwrap_or(tranche.name);
+            }
+            let record = Record::Unlock(Arc::new(moved_by(event, moves.of_hidden(&tranches)?)));
+            Some(Put { key: tracked.key.clone(), record, is_new_version: true })
+        })
     }
 }
 
-/// The events before that the answer speaks of.
-fn known_events<'a>(before: &'a [Tracked], after: &[UnlockEvent], window: &DateWindow) -> Vec<(&'a RecordKey, &'a UnlockEvent)> {
-    // A source may answer more than it was asked for: what it says of other days is compared, what it leaves out of them is not.
+/// Returns the known events that the response covers.
+fn known_events<'a>(before: &'a [Tracked], after: &[UnlockEvent], window: &DateWindow) -> KnownEvents<'a> {
+    // A source may return events outside the requested window. These are compared, but others are not missing from there.
     let beyond: HashSet<Timestamp> =
         after.iter().filter_map(|event| event.unlock_date.copied()).filter(|at| !window.contains(Some(*at))).collect();
-    let is_asked = |at: Option<Timestamp>| window.contains(at) || at.is_some_and(|at| beyond.contains(&at));
+    let is_covered = |at: Option<Timestamp>| window.contains(at) || at.is_some_and(|at| beyond.contains(&at));
     before
         .iter()
         .filter_map(|tracked| match &tracked.record {
-            Record::Unlock(event) if is_asked(event.unlock_date.copied()) => Some((&tracked.key, &**event)),
+            Record::Unlock(event) if is_covered(event.unlock_date.copied()) => Some(KnownEvent { key: &tracked.key, event }),
             _ => None,
         })
         .collect()
 }
 
-/// The key of an event that was out of sight until it moved into it with its series.
-fn out_of_sight<'a>(
-    before: &'a [Tracked],
-    known: &[(&RecordKey, &UnlockEvent)],
-    row: usize,
-    event: &UnlockEvent,
-    new: &[Tranche<'_>],
-    links: &TrancheLinks,
-) -> Option<&'a RecordKey> {
-    let (_, by) = links.entered.iter().find(|(j, _)| new[*j].row == row)?;
-    let was = event.unlock_date.copied()?.checked_sub_signed(TimeDelta::milliseconds(*by))?;
-    let is_it = |tracked: &&Tracked| matches!(&tracked.record, Record::Unlock(event) if event.unlock_date.copied() == Some(was));
-    let key = &before.iter().find(is_it)?.key;
-    known.iter().all(|(of, _)| *of != key).then_some(key)
+/// Known events that the response lacks.
+struct MissingEvents {
+    all: Vec<OldRow>,
+    /// The events whose removal needs proof. The tranches of all others appear elsewhere in the same response.
+    doubtful: Vec<OldRow>,
+    /// Events in the response that lost a tranche of an allocation that the response does not have at all. That needs proof too.
+    deserted: Vec<OldRow>,
+    /// The number of tranches of every known event.
+    tranches: List<RowOf<Old>, usize>,
+    /// Events with nothing but linear segments, which the response does not cover.
+    uncovered: BTreeSet<OldRow>,
+    /// Events that moved out of the visibility window with their series, each with its shift in milliseconds.
+    left: BTreeMap<OldRow, i64>,
 }
 
-/// Events ahead that are out of sight, where their series moved: they are kept where they must be now, to be known again once they come
-/// into sight. What lies behind is history and stays.
-fn moved_unseen<'a>(
-    before: &'a [Tracked],
-    window: &'a DateWindow,
-    links: &'a TrancheLinks,
-    old: &[Tranche<'a>],
-    new: &[Tranche<'a>],
-) -> impl Iterator<Item = Put> + 'a {
-    let moves = window.last.map(|last| (last, links.moves(old, new)));
-    before.iter().filter_map(move |tracked| {
-        let (last, moves) = moves.as_ref()?;
-        let Record::Unlock(event) = &tracked.record else { return None };
-        event.unlock_date.copied().filter(|at| at.date_naive() > *last)?;
-        let mut parts = take_apart(&[&**event], true);
-        for part in &mut parts {
-            part.series = links.renames.iter().find(|(from, _)| from == part.name).map_or(part.name, |(_, to)| to);
-        }
-        let record = Record::Unlock(Arc::new(moved_by(event, moves.of_hidden(&parts)?)));
-        Some(Put { key: tracked.key.clone(), record, is_new_version: true })
-    })
-}
+impl MissingEvents {
+    fn of(timeline: &Timeline<'_>, links: &Links, matches: &EventMatches, coverage: Coverage) -> Self {
+        let Timeline { old_events, new_events, old, new, .. } = timeline;
+        let mut tranches = List::filled(0_usize, old_events.len());
+        old.iter().for_each(|tranche| tranches[tranche.row] += 1);
+        let is_uncovered =
+            |(row, event): &(OldRow, &&UnlockEvent)| !coverage.compares_linear && tranches[*row] == 0 && has_linear(event);
+        let uncovered: BTreeSet<OldRow> = old_events.indexed().filter(is_uncovered).map(|(row, _)| row).collect();
 
-/// Events that the answer leaves out, by index.
-struct VanishedEvents {
-    /// All of them.
-    all: Vec<usize>,
-    /// Those that need proof. The others are accounted for by tranches that live on elsewhere in this very answer.
-    doubtful: Vec<usize>,
-    /// Events that live on, and lost a part of an allocation that is gone altogether: that needs proof too.
-    deserted: Vec<usize>,
-    /// Of each event before, how many tranches it had.
-    parts: Vec<usize>,
-    /// Of each event before, whether the answer does not speak of it: it has only linear segments, and the answer has none.
-    uncovered: Vec<bool>,
-    /// Events that moved out of sight with their series, and by how much, milliseconds: they are kept where they must be now.
-    crossed: Vec<(usize, i64)>,
-}
+        let mut left: BTreeMap<OldRow, (usize, i64)> = BTreeMap::new();
+        for (i, shift) in &links.crossings.left {
+            left.entry(old[*i].row).or_insert((0, *shift)).0 += 1;
+        }
+        let has_left = |row: OldRow, count: usize| count == tranches[row] && matches.new_of_old[row].is_none();
+        let left: BTreeMap<OldRow, i64> =
+            left.into_iter().filter(|(row, (count, _))| has_left(*row, *count)).map(|(row, (_, shift))| (row, shift)).collect();
 
-impl VanishedEvents {
-    fn of(
-        old_rows: &[&UnlockEvent],
-        new_rows: &[&UnlockEvent],
-        old: &[Tranche<'_>],
-        new: &[Tranche<'_>],
-        links: &TrancheLinks,
-        matches: &EventMatches,
-        with_linear: bool,
-    ) -> Self {
-        let mut parts = vec![0_usize; old_rows.len()];
-        for tranche in old {
-            parts[tranche.row] += 1;
-        }
-        let mut has_gone_part = vec![false; old_rows.len()];
-        for i in &links.gone {
-            has_gone_part[old[*i].row] = true;
-        }
-        let uncovered: Vec<bool> =
-            old_rows.iter().zip(&parts).map(|(event, parts)| !with_linear && *parts == 0 && has_linear(event)).collect();
-        let mut crossed: HashMap<usize, (usize, i64)> = HashMap::new();
-        for (i, by) in &links.crossed {
-            crossed.entry(old[*i].row).or_insert((0, *by)).0 += 1;
-        }
-        crossed.retain(|row, (count, _)| *count == parts[*row] && matches.new_of_old[*row].is_none());
-        let is_left_out = |row: &usize| matches.new_of_old[*row].is_none() && !uncovered[*row] && !crossed.contains_key(row);
-        let all: Vec<usize> = (0..old_rows.len()).filter(is_left_out).collect();
-        let mut crossed: Vec<(usize, i64)> = crossed.into_iter().map(|(row, (_, by))| (row, by)).collect();
-        crossed.sort_unstable();
-        let doubtful = all.iter().copied().filter(|row| parts[*row] == 0 || has_gone_part[*row]).collect();
+        let is_missing = |row: &OldRow| matches.new_of_old[*row].is_none() && !uncovered.contains(row) && !left.contains_key(row);
+        let all: Vec<OldRow> = old_events.indices().filter(is_missing).collect();
+        let lost_tranche: BTreeSet<OldRow> = links.removed.iter().map(|i| old[*i].row).collect();
+        let doubtful = all.iter().copied().filter(|row| tranches[*row] == 0 || lost_tranche.contains(row)).collect();
+
         let present: HashSet<&str> = new.iter().map(|tranche| tranche.series).collect();
-        // Of an event that has no cliffs any more nothing says that it never had.
-        let has_no_cliffs = |row: usize| matches.new_of_old[row].is_some_and(|new| new_rows[new].cliff_unlocks.get().is_none());
-        let is_lost = |tranche: &&Tranche<'_>| {
+        // The cliffs of an event without any cliffs may be a gap of the response.
+        let has_no_cliffs =
+            |row: OldRow| matches.new_of_old[row].is_some_and(|new| new_events[new].cliff_unlocks.get().is_none());
+        let is_lost = |i: &OldRow| matches.new_of_old[*i].is_some();
+        let lost = links.removed.iter().map(|i| &old[*i]).filter(|tranche| {
             !present.contains(tranche.series) || tranche.form == TrancheForm::Cliff && has_no_cliffs(tranche.row)
-        };
-        let lost = links.gone.iter().map(|i| &old[*i]).filter(is_lost);
-        let mut deserted: Vec<usize> = lost.map(|tranche| tranche.row).filter(|row| matches.new_of_old[*row].is_some()).collect();
-        deserted.sort_unstable();
-        deserted.dedup();
-        Self { all, doubtful, deserted, parts, uncovered, crossed }
+        });
+        let deserted: BTreeSet<OldRow> = lost.map(|tranche| tranche.row).filter(is_lost).collect();
+        Self { all, doubtful, deserted: deserted.into_iter().collect(), tranches, uncovered, left }
     }
 
-    /// Whether most of what is to come vanished, and is not believed yet.
-    fn must_be_held(&self, known: &[(&RecordKey, &UnlockEvent)], absence: &Absence<'_>, now: Timestamp) -> bool {
-        let is_coming = |row: usize| known[row].1.interval().is_none_or(|interval| !interval.has_passed(now));
-        let coming = (0..known.len()).filter(|row| is_coming(*row) && !self.uncovered[*row]).count();
-        let gone: Vec<usize> = self.doubtful.iter().copied().filter(|row| is_coming(*row)).collect();
-        gone.len() >= HOLD_AT_LEAST && gone.len() * 2 > coming && gone.iter().any(|row| absence.is_doubted(known[*row].0))
+    /// Returns whether most coming events are missing without proof.
+    fn must_be_held(&self, known: &KnownEvents<'_>, proof: &RemovalProof<'_>, now: Timestamp) -> bool {
+        let is_coming = |row: &OldRow| known[*row].event.interval().is_none_or(|interval| !interval.has_passed(now));
+        let coming = known.indices().filter(|row| is_coming(row) && !self.uncovered.contains(row)).count();
+        let missing: Vec<&RecordKey> = self.doubtful.iter().filter(|row| is_coming(row)).map(|row| known[*row].key).collect();
+        proof.must_hold(&missing, coming)
     }
 
-    /// Removes what is proven gone, and counts the absence of what is not or has to wait.
-    fn remove_or_count(
+    /// Removes the events whose removal is proven, and counts the confirmations of the others.
+    fn settle(
         &self,
         diff: &mut Diff,
-        known: &[(&RecordKey, &UnlockEvent)],
-        absence: &Absence<'_>,
-        unproven: &HashSet<usize>,
+        known: &KnownEvents<'_>,
+        proof: &RemovalProof<'_>,
+        unproven: &BTreeSet<OldRow>,
         waiting: &WaitingEvents,
-        with_linear: bool,
+        coverage: Coverage,
     ) {
-        diff.missing.extend(self.deserted.iter().filter(|row| unproven.contains(row)).map(|row| absence.counted(known[*row].0)));
+        diff.missing.extend(self.deserted.iter().filter(|row| unproven.contains(row)).map(|row| proof.counted(known[*row].key)));
         for row in &self.all {
-            let (key, event) = known[*row];
+            let KnownEvent { key, event } = known[*row];
             if unproven.contains(row) {
-                diff.missing.push(absence.counted(key));
+                diff.missing.push(proof.counted(key));
             } else if !waiting.old.contains(row) {
-                match segments_left(event, with_linear) {
+                match remaining_segments(event, coverage.compares_linear) {
                     Some(record) => diff.put.push(Put { key: key.clone(), record, is_new_version: true }),
                     None => diff.removed.push(key.clone()),
                 }
             } else if self.doubtful.binary_search(row).is_ok() {
-                diff.missing.push(absence.counted(key));
+                diff.missing.push(proof.counted(key));
             }
         }
     }
 }
 
-/// The change that says that an event without tranches is gone.
-fn removed_event(token: &TokenId, (key, event): (&RecordKey, &UnlockEvent)) -> Change {
+fn removed_event(token: &TokenId, KnownEvent { key, event }: KnownEvent<'_>) -> Change {
     let mut change = Change::of(ChangeKind::Removed, Resource::Unlock, token);
     change.key = Some(key.clone());
     change.old = Some(Record::Unlock(Arc::new(event.clone())));
-    change.summary = match event.unlock_date.copied() {
-        Some(at) => format!("removed: the event of {}", format::day(at)),
-        None => "removed: an event without a date".to_owned(),
-    };
+    let clause = ChangeClause::EventRemoved { date: event.unlock_date.copied() };
+    change.summary = summary(&[clause], &ScheduleUnit::default());
     change
 }
 
-/// Keys for the events of a token whose schedule is read for the first time. This is no change.
+/// Returns the events of a token's first complete response, under new keys. They make no changes.
 ///
-/// `before` holds what stood in for the schedule until now: the token's next event, as another endpoint had it. That event keeps its
-/// key, so that an alert about it goes on: it is the event at the same instant, else the first one that has not passed at `now`.
+/// `before` holds the token's next event, as another endpoint showed it until now. That event keeps its key, so that its alerts
+/// continue: it is the event at the same instant, else the first one that has not passed at `now`.
 #[must_use]
 pub fn baseline_unlocks(before: &[Tracked], after: &[UnlockEvent], now: Timestamp) -> Vec<Put> {
-    let (rows, _) = tidy(after);
+    let (events, _) = tidy(after);
     let mut stand_ins: Vec<(&RecordKey, Option<Timestamp>, bool)> = before
         .iter()
         .filter_map(|tracked| match &tracked.record {
@@ -390,40 +376,40 @@ pub fn baseline_unlocks(before: &[Tracked], after: &[UnlockEvent], now: Timestam
             _ => None,
         })
         .collect();
-    let mut kept: Vec<Option<&RecordKey>> = rows
+    let mut known_keys: List<RowOf<New>, Option<&RecordKey>> = events
         .iter()
         .map(|event| {
             let same = stand_ins.iter().position(|(_, date, _)| date.is_some() && *date == event.unlock_date.copied())?;
             Some(stand_ins.remove(same).0)
         })
         .collect();
+    let is_coming = |event: &UnlockEvent| event.interval().is_some_and(|interval| !interval.has_passed(now));
     if let Some((key, ..)) = stand_ins.into_iter().find(|(_, _, has_passed)| !has_passed)
-        && let Some(next) = rows.iter().position(|event| event.interval().is_some_and(|interval| !interval.has_passed(now)))
-        && let Some(place @ None) = kept.get_mut(next)
+        && let Some((next, _)) = events.indexed().find(|(_, event)| is_coming(event))
     {
-        *place = Some(key);
+        known_keys[next].get_or_insert(key);
     }
     let mut keys = KeyAllocator::taken(before.iter().map(|tracked| &tracked.key));
-    rows.into_iter()
-        .zip(kept)
-        .map(|(event, kept)| new_put(kept.cloned().unwrap_or_else(|| keys.fresh(&key_text(event))), event))
+    events
+        .indexed()
+        .map(|(row, event)| new_put(known_keys[row].cloned().unwrap_or_else(|| keys.fresh(&key_text(event))), event))
         .collect()
 }
 
-/// Keys for events that came into sight because more days were asked for than before. Nothing was added, so there is no change.
+/// Returns events that became visible because the visibility window grew, under new keys. They make no changes.
 #[must_use]
 pub fn newly_visible(before: &[Tracked], seen: &[UnlockEvent]) -> Vec<Put> {
-    let (rows, _) = tidy(seen);
+    let (events, _) = tidy(seen);
     let mut keys = KeyAllocator::taken(before.iter().map(|tracked| &tracked.key));
-    rows.into_iter().map(|event| new_put(keys.fresh(&key_text(event)), event)).collect()
+    events.iter().map(|event| new_put(keys.fresh(&key_text(event)), event)).collect()
 }
 
 fn new_put(key: RecordKey, event: &UnlockEvent) -> Put {
     Put { key, record: Record::Unlock(Arc::new(event.clone())), is_new_version: true }
 }
 
-/// The rows without repeats, in the order of time; rows of one instant in an order that does not depend on that of the answer.
-fn tidy(after: &[UnlockEvent]) -> (Vec<&UnlockEvent>, RowAnomalies) {
+/// Returns the events without duplicates, sorted by date. Events of one instant have an order that does not depend on the response.
+fn tidy(after: &[UnlockEvent]) -> (Events<'_, New>, RowAnomalies) {
     let mut odd = RowAnomalies::default();
     for two in after.windows(2) {
         if let (Some(a), Some(b)) = (two[0].unlock_date.copied(), two[1].unlock_date.copied())
@@ -432,16 +418,16 @@ fn tidy(after: &[UnlockEvent]) -> (Vec<&UnlockEvent>, RowAnomalies) {
             odd.reordered += 1;
         }
     }
-    let mut rows: Vec<&UnlockEvent> = after.iter().collect();
-    rows.sort_by_key(|event| (event.unlock_date.is_absent(), event.unlock_date.copied()));
-    let mut tidy: Vec<&UnlockEvent> = Vec::with_capacity(rows.len());
-    for group in rows.chunk_by(|a, b| a.unlock_date.copied() == b.unlock_date.copied()) {
-        if let [event] = group {
+    let mut sorted: Vec<&UnlockEvent> = after.iter().collect();
+    sorted.sort_by_key(|event| (event.unlock_date.is_absent(), event.unlock_date.copied()));
+    let mut tidy: Vec<&UnlockEvent> = Vec::with_capacity(sorted.len());
+    for same_instant in sorted.chunk_by(|a, b| a.unlock_date.copied() == b.unlock_date.copied()) {
+        if let [event] = same_instant {
             tidy.push(event);
             continue;
         }
         let mut texts: Vec<(String, &UnlockEvent)> =
-            group.iter().map(|event| (serde_json::to_string(event).unwrap_or_default(), *event)).collect();
+            same_instant.iter().map(|event| (serde_json::to_string(event).unwrap_or_default(), *event)).collect();
         texts.sort_by(|a, b| a.0.cmp(&b.0));
         for (k, (text, event)) in texts.iter().enumerate() {
             if k > 0 && texts[k - 1].0 == *text {
@@ -451,10 +437,10 @@ fn tidy(after: &[UnlockEvent]) -> (Vec<&UnlockEvent>, RowAnomalies) {
             }
         }
     }
-    (tidy, odd)
+    (tidy.into(), odd)
 }
 
-/// The key of an event that is new and has its date for itself.
+/// Returns the key of a new event that is alone on its date.
 #[must_use]
 pub fn event_key(event: &UnlockEvent) -> RecordKey {
     key_text(event).into()

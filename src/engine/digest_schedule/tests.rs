@@ -1,8 +1,5 @@
 use super::*;
-
-fn time(text: &str) -> Timestamp {
-    model::wire::parse_timestamp(text).expect("a time")
-}
+use testkit::time;
 
 fn schedule(at: &str, days: &[&str], timezone: &str) -> Schedule {
     let days = days.iter().map(|day| (*day).to_owned()).collect();
@@ -10,7 +7,7 @@ fn schedule(at: &str, days: &[&str], timezone: &str) -> Schedule {
     Schedule::of(&config).expect("a schedule")
 }
 
-/// The slots that a look every five minutes finds.
+/// Returns the slots that a check every five minutes finds.
 fn slots(schedule: &Schedule, from: &str, to: &str) -> Vec<String> {
     let mut slots: Vec<Timestamp> = Vec::new();
     let mut now = time(from);
@@ -27,7 +24,7 @@ fn slots(schedule: &Schedule, from: &str, to: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_digest_comes_once_a_day_at_its_wall_clock_time_also_when_clocks_change() {
+fn digest_has_one_slot_per_day_even_when_clocks_change() {
     let morning = schedule("08:00", &[], "Europe/Paris");
     assert_eq!(slots(&morning, "2026-03-27T12:00:00Z", "2026-03-30T12:00:00Z"), ["28 07:00", "29 06:00", "30 06:00"]);
     let skipped = schedule("02:30", &[], "Europe/Paris");
@@ -37,7 +34,7 @@ fn a_digest_comes_once_a_day_at_its_wall_clock_time_also_when_clocks_change() {
 }
 
 #[test]
-fn the_next_digest_is_the_one_that_comes() {
+fn next_slot_becomes_the_last_slot() {
     for (of, from) in [
         (schedule("08:00", &[], "Europe/Paris"), "2026-03-27T12:00:00Z"),
         (schedule("02:30", &[], "Europe/Paris"), "2026-10-24T12:00:00Z"),
@@ -48,7 +45,7 @@ fn the_next_digest_is_the_one_that_comes() {
         for _ in 0..6 {
             let next = of.next(now).expect("a slot");
             assert!(next > now && next - now <= TimeDelta::days(8));
-            assert_eq!(of.last(next - TimeDelta::seconds(1)), of.last(now), "nothing lies between");
+            assert_eq!(of.last(next - TimeDelta::seconds(1)), of.last(now), "there is no slot in between");
             assert_eq!(of.last(next), Some(next));
             now = next;
         }
@@ -56,13 +53,13 @@ fn the_next_digest_is_the_one_that_comes() {
 }
 
 #[test]
-fn a_digest_keeps_to_its_days() {
+fn digest_is_sent_on_its_days_only() {
     let weekly = schedule("18:00", &["mon", "thu:fri"], "UTC");
     assert_eq!(slots(&weekly, "2026-03-08T00:00:00Z", "2026-03-16T23:00:00Z"), ["09 18:00", "12 18:00", "13 18:00", "16 18:00"]);
 }
 
 #[test]
-fn what_is_wrong_with_a_digest_is_told_by_key() {
+fn reports_problems_by_key() {
     let key = |config: config::DigestSettings| Schedule::of(&config).expect_err("wrong").0;
     let good = config::DigestSettings { at: "08:00".into(), ..config::DigestSettings::default() };
     assert_eq!(key(config::DigestSettings::default()), "at");

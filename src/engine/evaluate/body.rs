@@ -1,4 +1,4 @@
-//! Alerts and bodies of notifications before anything is known of them but what they are about.
+//! Constructors for alerts and notification bodies.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use chrono::SecondsFormat;
 
 use model::{Alert, AlertBody, AlertId, AlertState, AlertStatus, Labels, RuleId, Timestamp, Token, TokenBody};
 
-/// An alert of which nothing but its identity is known yet.
+/// Returns an alert with only its identity, state, and time.
 pub fn blank(rule: RuleId, name: &str, subject: String, state: AlertState, now: Timestamp) -> Alert {
     Alert {
         id: AlertId::from(""),
@@ -23,7 +23,7 @@ pub fn blank(rule: RuleId, name: &str, subject: String, state: AlertState, now: 
         labels: Labels::new(),
         former_labels: Vec::new(),
         annotations: BTreeMap::new(),
-        told: Vec::new(),
+        notified: Vec::new(),
         leads: Vec::new(),
         members: Vec::new(),
         active_at: now,
@@ -36,7 +36,7 @@ pub fn blank(rule: RuleId, name: &str, subject: String, state: AlertState, now: 
     }
 }
 
-/// What is told of an alert that is about no record.
+/// Returns the body of a notification without a record.
 pub fn plain_body(alert: &Alert, status: AlertStatus, reason: &str, now: Timestamp) -> AlertBody {
     AlertBody {
         status,
@@ -48,12 +48,11 @@ pub fn plain_body(alert: &Alert, status: AlertStatus, reason: &str, now: Timesta
     }
 }
 
-/// A token as messages show it.
 pub fn token_body(token: &Token) -> TokenBody {
     TokenBody { id: token.id.as_str().to_owned(), name: token.name().to_owned(), symbol: token.symbol().to_owned() }
 }
 
-/// An instant in subjects and transitions: `2026-03-16T01:00:00Z`.
+/// Formats an instant for subjects and transitions, like `2026-03-16T01:00:00Z`.
 pub(super) fn iso(at: Timestamp) -> String {
     at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }

@@ -1,4 +1,4 @@
-//! Rules on what happens once: a burn, a buyback or a round that is new, and changes. Such an alert has no end.
+//! Rules on events: new burns, buybacks, and funding rounds, and changes. Such an alert happens once and has no end.
 
 use std::collections::HashMap;
 
@@ -9,11 +9,11 @@ use model::{Alert, AlertState, Change, ChangeKind, NotificationKind, RecordKey, 
 use rules::Truth;
 
 impl AlertLifecycle<'_> {
-    /// Burns, buybacks and rounds that are new, by one rule.
+    /// Evaluates a rule on new burns, buybacks, and funding rounds.
     pub(super) fn arrivals<R: RuleEval>(&mut self, rule: &R, facts: &TokenFacts<'_>, resource: Resource) {
         let since = rule.terms().since;
         for tracked in facts.added.iter().filter(|tracked| tracked.record.resource() == resource) {
-            // What has no date cannot be said to be old.
+            // A record without a date is never too old.
             let is_old = |start| self.now.signed_duration_since(start) > since;
             if tracked.record.interval().is_some_and(|interval| is_old(interval.start)) {
                 continue;
@@ -23,24 +23,24 @@ impl AlertLifecycle<'_> {
             self.event(rule, subject, name, resource, Some(tracked.key.clone()), "added");
         }
         for late in facts.late.iter().filter(|late| late.tracked.record.resource() == resource) {
-            // Whether it is old, or has waited too long, is counted from when it came.
+            // The age counts from the arrival of the record.
             let is_old = |start| late.seen_at.signed_duration_since(start) > since;
             let before = Tracked { key: late.tracked.key.clone(), record: late.before.clone() };
             if self.now.signed_duration_since(late.seen_at) > since
                 || late.tracked.record.interval().is_some_and(|interval| is_old(interval.start))
-                // What could be told before was told then, or did not hold.
+                // A condition that was known before was evaluated then.
                 || !matches!(rule.holds(&RecordSubject::of(facts, Some(&before)).scope(self.now)), Truth::Missing(_))
             {
                 continue;
             }
             let subject = RecordSubject::of(facts, Some(&late.tracked));
-            // The same name as on arrival: whatever comes later, it is one alert.
+            // The same subject as on arrival, so that there is one alert per record.
             let name = format!("{resource}/{}/{}", facts.token.id, late.tracked.key);
             self.event(rule, subject, name, resource, Some(late.tracked.key.clone()), "added");
         }
     }
 
-    /// The changes of one resource, by one rule.
+    /// Evaluates a rule on the changes of one resource.
     pub(super) fn changes<R: RuleEval>(
         &mut self,
         rule: &R,
@@ -51,7 +51,7 @@ impl AlertLifecycle<'_> {
         let polled_at = iso(facts.polled_at(resource).unwrap_or(self.now));
         let mut ordinals: HashMap<_, u32> = HashMap::new();
         for change in facts.changes.iter().filter(|change| change.resource == Some(resource)) {
-            // Counted over all changes, not only over those that match, so that the subject depends on the poll alone.
+            // Numbers all changes, not only the matching ones, so that the subject does not depend on the rule.
             let ordinal = ordinals.entry((change.kind, change.key.as_ref())).or_default();
             *ordinal += 1;
             if kind.is_some_and(|kind| kind != change.kind) {
@@ -65,7 +65,7 @@ impl AlertLifecycle<'_> {
         }
     }
 
-    /// Something that happens once.
+    /// Adds an event if the rule matches.
     fn event<R: RuleEval>(
         &mut self,
         rule: &R,
@@ -82,7 +82,7 @@ impl AlertLifecycle<'_> {
         }
         self.transitions.matched(terms.id, self.now);
         let mut alert = Alert {
-            // Its subject happens once, so there is no second episode to ask for.
+            // The subject is unique, so there is only one episode.
             id: alert_id(terms.id, &name, 1),
             episode: 1,
             token: Some(subject.facts.token.id.clone()),
@@ -98,7 +98,7 @@ impl AlertLifecycle<'_> {
     }
 }
 
-/// What a change is about: the record after it; before it, where it is gone.
+/// Returns the record after a change, or the record before it if it was removed.
 pub(crate) fn record_of(change: &Change) -> Option<Tracked> {
     let record = change.new.as_ref().or(change.old.as_ref())?;
     let key = change.key.clone().unwrap_or_else(|| "series".into());

@@ -1,10 +1,10 @@
-//! The life of an alert, whatever it is about: it opens, waits for its `for`, fires, is told again, clears, ends.
+//! The lifecycle of an alert: it opens, is pending during `for`, fires, sends reminders, and resolves.
 //!
-//! The cast: an [`AlertSubject`] is what one alert is about (a record, a token, a group); an [`AlertLifecycle`] moves alerts on by a
-//! rule and gathers the transitions. The same path for a record with a date and for a sum over a window.
+//! An [`AlertSubject`] is a record, a token, or a group. An [`AlertLifecycle`] applies a rule to subjects and collects the transitions.
+//! Alerts on dated records and on sums over windows have the same lifecycle.
 
 use super::recheck::recheck;
-use super::records::is_told;
+use super::records::is_notified;
 use super::transition::{AlertTransition, QueuedNotification, Transitions, Urgency};
 use super::{RuleEval, RuleTerms, iso};
 use crate::route::RouteTree;
@@ -12,19 +12,18 @@ use chrono::TimeDelta;
 use model::{Alert, AlertBody, AlertState, AlertStatus, NotificationKind, Resolution, Timestamp};
 use rules::{Scope, Truth};
 
-/// What one alert is about.
+/// The subject of an alert.
 pub(super) trait AlertSubject: Copy {
-    /// What a rule looks at.
+    /// Returns the values that rules are evaluated on.
     fn scope(&self, now: Timestamp) -> Scope<'_>;
-    /// What is told of `alert`; its id comes with the episode.
+    /// Returns the body of a notification of `alert`. The alert id is set later, with the episode.
     fn body(&self, alert: &Alert, status: AlertStatus, reason: &str, now: Timestamp) -> AlertBody;
-    /// The same as an end tells it: no lead time led to it.
-    fn at_its_end(self) -> Self;
-    /// What is told first.
+    /// Returns the subject without the lead time and the change, which do not apply to a resolution.
+    fn for_resolution(self) -> Self;
     fn urgency(&self, kind: NotificationKind, now: Timestamp) -> Urgency;
 }
 
-/// Moves alerts on, and gathers what comes of it.
+/// Applies rules to subjects and collects the transitions.
 pub(super) struct AlertLifecycle<'a> {
     pub routes: &'a RouteTree,
     pub now: Timestamp,
@@ -36,7 +35,7 @@ impl<'a> AlertLifecycle<'a> {
         Self { routes, now, transitions: Transitions::default() }
     }
 
-    /// A condition begins to hold for something: `alert` is blank but for its identity and its time.
+    /// Opens an alert whose condition became true. `alert` contains only its identity and its time.
     pub fn open<R: RuleEval>(&mut self, rule: &R, subject: impl AlertSubject, mut alert: Alert) {
         let terms = rule.terms();
         if terms.hold <= TimeDelta::zero() {
@@ -48,18 +47,18 @@ impl<'a> AlertLifecycle<'a> {
         self.transitions.alerts.push(AlertTransition { alert, is_opening: true });
     }
 
-    /// Moves an open alert on. `alert` is the one before, with the name and the time that it has now.
+    /// Updates an open alert. `alert` equals `before` with the current name and time.
     pub fn follow<R: RuleEval>(&mut self, rule: &R, subject: impl AlertSubject, truth: &Truth, before: &Alert, alert: Alert) {
         let terms = rule.terms();
         if alert.state != AlertState::Pending {
             return self.follow_firing(rule, subject, truth, before, alert);
         }
         match truth {
-            Truth::False => self.end(ended(before, &alert), Resolution::Cleared, subject, Some(rule)),
+            Truth::False => self.resolve(with_due_of(before, &alert), Resolution::Cleared, subject, Some(rule)),
             Truth::True if self.now.signed_duration_since(alert.active_at) >= terms.hold => {
                 self.fire(rule, subject, alert, false);
             }
-            _ => self.keep(&terms, before, alert),
+            _ => self.update_silently(&terms, before, alert),
         }
     }
 
@@ -76,22 +75,22 @@ impl<'a> AlertLifecycle<'a> {
         if *truth != Truth::True && rule.clears(&scope) {
             let since = *alert.false_since.get_or_insert(now);
             if now.signed_duration_since(since) >= terms.keep_firing_for {
-                return self.end(ended(before, &alert), Resolution::Cleared, subject, Some(rule));
+                return self.resolve(with_due_of(before, &alert), Resolution::Cleared, subject, Some(rule));
             }
-            return self.keep(&terms, before, alert);
+            return self.update_silently(&terms, before, alert);
         }
         if matches!(truth, Truth::Missing(_)) && alert.false_since.is_some() {
-            // It had ceased to hold, and now cannot be told: it stays as it was.
-            return self.keep(&terms, before, alert);
+            // The condition was false and is now unknown, so `false_since` stays.
+            return self.update_silently(&terms, before, alert);
         }
         alert.false_since = None;
         if *truth == Truth::True {
             alert.level = rule.level(&scope);
         }
-        if let Some(lead) = scope.lead.filter(|lead| !is_told(&alert.leads, lead)) {
+        if let Some(lead) = scope.lead.filter(|lead| !is_notified(&alert.leads, lead)) {
             alert.leads = terms.leads(alert.due, now);
             let due = alert.due.map(|interval| iso(interval.start)).unwrap_or_default();
-            // What comes back to a date for which this was told is told again.
+            // An event that returns to an earlier date needs a new notification id, or the reminder would be a duplicate.
             let moved = if before.due == alert.due { String::new() } else { format!(" since {}", iso(before.updated_at)) };
             let transition = format!("lead {}@{due}{moved}", lead.text);
             let reason = format!("lead {}", lead.text);
@@ -99,7 +98,7 @@ impl<'a> AlertLifecycle<'a> {
             return self.notify(&terms, subject, alert, false, NotificationKind::Reminder, transition, &reason);
         }
         if alert.level > before.level {
-            // Once for each level of an episode: a value that swings around a threshold is told when it first crosses it.
+            // The id contains the level, so a value that oscillates around a threshold notifies once per episode.
             let word = format!("level {}", alert.level.map_or(0, |level| level.saturating_add(1)));
             self.render(rule, subject, &mut alert);
             return self.notify(&terms, subject, alert, false, NotificationKind::Reminder, word.clone(), &word);
@@ -107,10 +106,10 @@ impl<'a> AlertLifecycle<'a> {
         if before.due != alert.due || alert.level != before.level {
             self.render(rule, subject, &mut alert);
         }
-        self.keep(&terms, before, alert);
+        self.update_silently(&terms, before, alert);
     }
 
-    /// An alert begins to fire: told with the smallest lead time that holds, the larger ones count as told.
+    /// Fires an alert. The notification names the smallest lead time that applies, and the larger ones count as sent.
     fn fire<R: RuleEval>(&mut self, rule: &R, subject: impl AlertSubject, mut alert: Alert, is_opening: bool) {
         let terms = rule.terms();
         let scope = subject.scope(self.now);
@@ -119,33 +118,40 @@ impl<'a> AlertLifecycle<'a> {
         alert.level = rule.level(&scope);
         alert.leads = terms.leads(alert.due, self.now);
         self.render(rule, subject, &mut alert);
-        // What it was called while it was pending was told to nobody.
+        // No receiver saw the labels of the pending alert.
         alert.former_labels.clear();
         let reason = scope.lead.map_or_else(|| "firing".to_owned(), |lead| format!("lead {}", lead.text));
         self.notify(&terms, subject, alert, is_opening, NotificationKind::Firing, "firing".to_owned(), &reason);
     }
 
-    /// An alert ends. Those who were told that it fires are told, with the text as it reads now and the labels they know.
-    pub fn end<R: RuleEval>(&mut self, mut alert: Alert, why: Resolution, subject: impl AlertSubject, rule: Option<&R>) {
-        let subject = subject.at_its_end();
+    /// Resolves an alert and notifies the receivers that were notified of it, with the current text and the labels that they know.
+    pub fn resolve<R: RuleEval>(
+        &mut self,
+        mut alert: Alert,
+        resolution: Resolution,
+        subject: impl AlertSubject,
+        rule: Option<&R>,
+    ) {
+        let subject = subject.for_resolution();
         let was_firing = alert.state == AlertState::Firing;
-        if let Some(rule) = rule.filter(|_| why != Resolution::RuleGone) {
+        if let Some(rule) = rule.filter(|_| resolution != Resolution::RuleGone) {
             let rendered = rule.render(&subject.scope(self.now), alert.level);
             self.transitions.template_failed(&alert.rule, rendered.error);
             alert.annotations = rendered.annotations;
         }
         alert.state = AlertState::Resolved;
-        alert.resolution = Some(why);
+        alert.resolution = Some(resolution);
         alert.ends_at = Some(self.now);
         alert.false_since = None;
         alert.recheck_at = None;
         alert.updated_at = self.now;
-        let receivers: Vec<_> = alert.told.iter().filter(|receiver| self.routes.tells_ends_to(receiver)).cloned().collect();
+        let receivers: Vec<_> =
+            alert.notified.iter().filter(|receiver| self.routes.sends_resolved_to(receiver)).cloned().collect();
         if was_firing && !receivers.is_empty() {
             let kind = NotificationKind::Resolved;
-            let mut body = subject.body(&alert, AlertStatus::Resolved, why.as_str(), self.now);
-            if why == Resolution::RescheduledOut {
-                // The one that it left: the rule looks no further ahead.
+            let mut body = subject.body(&alert, AlertStatus::Resolved, resolution.as_str(), self.now);
+            if resolution == Resolution::RescheduledOut {
+                // The longest lead time, which the event moved out of.
                 body.lead = rule.and_then(|rule| rule.terms().within.first().map(|lead| lead.text.clone()));
             }
             self.transitions.notifications.push(QueuedNotification {
@@ -160,15 +166,15 @@ impl<'a> AlertLifecycle<'a> {
         self.transitions.alerts.push(AlertTransition { alert, is_opening: false });
     }
 
-    /// Nothing is told; what moved on silently is written.
-    fn keep(&mut self, terms: &RuleTerms<'_>, before: &Alert, mut alert: Alert) {
+    /// Writes an alert without a notification if it changed.
+    fn update_silently(&mut self, terms: &RuleTerms<'_>, before: &Alert, mut alert: Alert) {
         alert.recheck_at = recheck(terms, &alert, self.now);
         if alert != *before {
             self.transitions.alerts.push(AlertTransition { alert, is_opening: false });
         }
     }
 
-    /// Adds an alert with what is told of it now.
+    /// Adds an alert with a notification.
     #[expect(clippy::too_many_arguments, reason = "all of it makes one notification, and each caller has all of it at hand")]
     pub fn notify(
         &mut self,
@@ -187,14 +193,14 @@ impl<'a> AlertLifecycle<'a> {
             alert: self.transitions.alerts.len(),
             kind,
             transition,
-            receivers: terms.audience(self.routes, &alert.labels),
+            receivers: terms.receivers_for(self.routes, &alert.labels),
             body: subject.body(&alert, AlertStatus::Firing, reason, self.now),
             urgency: subject.urgency(kind, self.now),
         });
         self.transitions.alerts.push(AlertTransition { alert, is_opening });
     }
 
-    /// Gives an alert the labels and the text that its rule has for it now.
+    /// Renders the labels and annotations of an alert.
     pub fn render<R: RuleEval>(&mut self, rule: &R, subject: impl AlertSubject, alert: &mut Alert) {
         let rendered = rule.render(&subject.scope(self.now), alert.level);
         self.transitions.template_failed(&alert.rule, rendered.error);
@@ -204,7 +210,7 @@ impl<'a> AlertLifecycle<'a> {
     }
 }
 
-/// An alert as its end tells it: as it was, with the time that its record has now.
-fn ended(before: &Alert, now: &Alert) -> Alert {
+/// Returns the earlier alert with the current time of its record.
+fn with_due_of(before: &Alert, now: &Alert) -> Alert {
     Alert { due: now.due, ..before.clone() }
 }

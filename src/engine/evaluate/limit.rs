@@ -1,15 +1,15 @@
-//! A rule's `limit`: what one cycle tells of it, over all of its batches, and the one summary of what was left out.
+//! The `limit` of a rule: the maximum number of notifications in one cycle, and a summary of those left out.
 
 use std::collections::BTreeMap;
 
 use super::transition::{AlertTransition, QueuedNotification, Transitions, Urgency, add_receivers};
 use super::{RuleTerms, blank, iso, plain_body};
-use model::{AlertState, AlertStatus, Labels, NotificationKind, ReceiverName, RuleId, Timestamp, alert_id};
+use model::{AlertState, AlertStatus, Labels, NotificationKind, ReceiverName, RuleId, Timestamp, alert_id, phrase};
 
-/// Tokens that a summary names.
-const TOKENS_IN_SUMMARY: usize = 20;
+/// The maximum number of tokens that a summary names.
+const MAX_TOKENS: usize = 20;
 
-/// What the rules with a `limit` told and left out so far in one cycle.
+/// The notifications of rules with a `limit` so far in one cycle.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
     rules: BTreeMap<RuleId, LimitCount>,
@@ -19,18 +19,18 @@ pub struct Limits {
 struct LimitCount {
     name: String,
     limit: u32,
-    told: usize,
+    notified: usize,
     left_out: u32,
-    /// What all that was left out has in common.
+    /// The labels that all notifications left out have in common.
     labels: Option<Labels>,
     receivers: Vec<ReceiverName>,
     tokens: Vec<String>,
 }
 
 impl Limits {
-    /// Keeps what a rule tells within its `limit`: the most urgent stay, the others are recorded as left out by it, told to nobody,
-    /// and counted. Ends are always told.
-    pub(super) fn keep(&mut self, terms: &RuleTerms<'_>, transitions: &mut Transitions) {
+    /// Applies the `limit` of a rule. The most urgent notifications stay, and the others are recorded without receivers and counted.
+    /// Resolutions always stay.
+    pub(super) fn apply(&mut self, terms: &RuleTerms<'_>, transitions: &mut Transitions) {
         let Some(limit) = terms.limit else { return };
         let alerts = &transitions.alerts;
         let alert_of = |queued: &QueuedNotification| alerts.get(queued.alert).map(|transition| &transition.alert);
@@ -43,9 +43,9 @@ impl Limits {
         counted.sort_by(|a, b| a.order(b).then_with(|| subject(a).cmp(&subject(b))));
         let count = self.rules.entry(terms.id.clone()).or_default();
         (count.name, count.limit) = (terms.name.to_owned(), limit);
-        let room = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(count.told);
+        let room = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(count.notified);
         let left_out = counted.split_off(room.min(counted.len()));
-        count.told += counted.len();
+        count.notified += counted.len();
         for queued in &left_out {
             count.add(queued);
         }
@@ -58,8 +58,8 @@ impl Limits {
         }));
     }
 
-    /// Ends the cycle of `now`: for each rule that left something out, one alert with the labels that all of it has in common, to all
-    /// who would have been told.
+    /// Ends the cycle. Returns one alert for each rule that left notifications out, with the labels that they have in common, for all of
+    /// their receivers.
     pub fn summaries(self, now: Timestamp) -> Transitions {
         let mut transitions = Transitions::default();
         for (rule, count) in self.rules.into_iter().filter(|(_, count)| count.left_out > 0) {
@@ -68,20 +68,22 @@ impl Limits {
             let LimitCount { name, limit, left_out, labels, mut receivers, mut tokens, .. } = count;
             alert.labels = labels.unwrap_or_default();
             alert.labels.insert("alertname".to_owned(), name.clone());
-            let alerts = if left_out == 1 { "alert" } else { "alerts" };
             alert.annotations.insert(
                 "summary".to_owned(),
-                format!("{name}: {left_out} more {alerts} left out by limit = {limit}; see `cliffwatch alerts --rule {name}`"),
+                format!(
+                    "{name}: {} left out by limit = {limit}; see `cliffwatch alerts --rule {name}`",
+                    phrase::count(left_out, "more alert")
+                ),
             );
-            let more = if tokens.len() > TOKENS_IN_SUMMARY { ", …" } else { "" };
-            tokens.truncate(TOKENS_IN_SUMMARY);
+            let more = if tokens.len() > MAX_TOKENS { ", …" } else { "" };
+            tokens.truncate(MAX_TOKENS);
             if !tokens.is_empty() {
                 alert.annotations.insert("description".to_owned(), format!("Left out: {}{more}.", tokens.join(", ")));
             }
             alert.starts_at = Some(now);
             alert.episode = 1;
             alert.id = alert_id(&alert.rule, &alert.subject, 1);
-            add_receivers(&mut alert.told, &receivers);
+            add_receivers(&mut alert.notified, &receivers);
             let body = plain_body(&alert, AlertStatus::Firing, "limit", now);
             transitions.notifications.push(QueuedNotification {
                 alert: transitions.alerts.len(),
@@ -107,7 +109,7 @@ impl LimitCount {
         self.left_out = self.left_out.saturating_add(1);
         add_receivers(&mut self.receivers, &queued.receivers);
         if let Some(token) = &queued.body.token
-            && self.tokens.len() <= TOKENS_IN_SUMMARY
+            && self.tokens.len() <= MAX_TOKENS
             && !self.tokens.contains(&token.symbol)
         {
             self.tokens.push(token.symbol.clone());

@@ -1,54 +1,48 @@
-//! When time alone may change what is to be told: which unlocks a tick looks at, and when an open alert is due for a look.
+//! When time alone may change the result: the unlocks to evaluate in a cycle, and the next evaluation of an open alert.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{RuleEval, RuleTerms, records::is_told};
-use model::{Alert, AlertState, Interval, Resource, Timestamp, span_of_days};
-use rules::{On, RuleSet};
+use super::{RuleEval, RuleTerms, records::is_notified};
+use model::{Alert, AlertState, Interval, Resource, Timestamp, span_of_days, time::LONGEST_INTERVAL};
+use rules::{On, RuleSet, aggregate::EDGE_SLACK};
 
-/// The longest interval that a date may stand for (a month): an unlock that began so long ago may not have passed yet.
-const LONGEST_INTERVAL: TimeDelta = TimeDelta::days(32);
-
-/// How much earlier and later than computed an edge is looked at: fractions of days are rounded, and `<` turns just after `<=`.
-const EDGE_SLACK: TimeDelta = TimeDelta::seconds(1);
-
-/// The windows (from exclusive, to inclusive) in which an unlock may begin so that the passing of time since the last evaluation
-/// changes what is to be told: those that came within a lead time of a rule. Open alerts wake by their own `recheck_at`.
+/// Returns the windows (start exclusive, end inclusive) of start times for which the time since the last evaluation may change the result:
+/// unlocks that start in them came within a lead time of a rule. Open alerts are evaluated at their own `recheck_at` in addition.
 ///
-/// `evaluated_until` is None before the first evaluation and after a change of rules, routes or groups: then everything that any
-/// rule on unlocks can see is in the windows. `daysUntil <= 7` turns at an instant that can be known beforehand and costs no more
-/// than a lead time. A condition that reads the clock in another way (`now`, `daysUntil * 2`) may turn at any instant: each tick
-/// looks at all unlocks ahead within its longest lead time, or at all of them where it has no `within`.
+/// `evaluated_until` is `None` before the first evaluation and after a change of rules, routes, or groups. Then the windows cover every
+/// unlock that any rule can match. A condition like `daysUntil <= 7` changes at a predictable instant, like a lead time. A condition that
+/// uses the clock otherwise (`now`, `daysUntil * 2`) may change at any time, so all unlocks within the longest lead time of the rule are
+/// evaluated each time, or all unlocks if it has no `within`.
 pub fn windows(rules: &RuleSet, evaluated_until: Option<Timestamp>, now: Timestamp) -> Vec<(Timestamp, Timestamp)> {
     windows_of(&rules.rules, evaluated_until, now)
 }
 
-/// The resources, beside unlocks, whose records are states for some rule that is awake: evaluated when they change, and whenever the
-/// rules do.
+/// Returns the resources other than unlocks whose states an active rule uses. They are evaluated when they or the rules change.
 pub fn states(rules: &RuleSet, now: Timestamp) -> Vec<Resource> {
-    let awake = || rules.rules.iter().filter(|rule| rule.terms().is_awake(now));
-    let is_ruled = |resource: &Resource| awake().any(|rule| rule.on == On::Record(*resource));
-    [Resource::Allocation, Resource::Emission].into_iter().filter(is_ruled).collect()
+    let active = || rules.rules.iter().filter(|rule| rule.terms().is_active(now));
+    let has_rule = |resource: &Resource| active().any(|rule| rule.on == On::Record(*resource));
+    [Resource::Allocation, Resource::Emission].into_iter().filter(has_rule).collect()
 }
 
-/// [`windows`], for any kind of rule.
+/// Like [`windows`], with any implementation of rules.
 pub(super) fn windows_of<R: RuleEval>(
     rules: &[R],
     evaluated_until: Option<Timestamp>,
     now: Timestamp,
 ) -> Vec<(Timestamp, Timestamp)> {
     let ahead = |from: Timestamp, by: TimeDelta| from.checked_add_signed(by).unwrap_or(DateTime::<Utc>::MAX_UTC);
-    let begun = now.checked_sub_signed(LONGEST_INTERVAL).unwrap_or(DateTime::<Utc>::MIN_UTC);
+    // A day of slack, because the start of a window is exclusive.
+    let begun = now.checked_sub_signed(LONGEST_INTERVAL + TimeDelta::days(1)).unwrap_or(DateTime::<Utc>::MIN_UTC);
     let mut windows = Vec::new();
     for rule in rules {
         let terms = rule.terms();
-        if terms.on != On::Record(Resource::Unlock) || !terms.is_awake(now) {
+        if terms.on != On::Record(Resource::Unlock) || !terms.is_active(now) {
             continue;
         }
         match evaluated_until {
             Some(until) if !terms.is_clock_dependent => {
                 windows.extend(terms.within.iter().map(|lead| (ahead(until, lead.span), ahead(now, lead.span))));
-                // What turns after the begin of an unlock that is over is evaluated no more.
+                // Unlocks that have already started are not evaluated again.
                 let edges = terms.edges.iter().filter(|days| **days >= 0.0).filter_map(|days| span_of_days(*days));
                 windows.extend(edges.map(|span| (ahead(until, span - EDGE_SLACK), ahead(now, span + EDGE_SLACK))));
             }
@@ -70,7 +64,7 @@ pub(super) fn windows_of<R: RuleEval>(
     windows
 }
 
-/// When a record is over for a rule. The source tells the emission of a day when the day is gone, so `since` is added to that.
+/// Returns when a record has passed for a rule. The source publishes a daily emission after the day ends, so `since` is added.
 pub(super) fn end_of(terms: &RuleTerms<'_>, interval: Interval, resource: Option<Resource>) -> Timestamp {
     match resource {
         Some(Resource::Emission) => interval.end.checked_add_signed(terms.since).unwrap_or(interval.end),
@@ -78,9 +72,8 @@ pub(super) fn end_of(terms: &RuleTerms<'_>, interval: Interval, resource: Option
     }
 }
 
-/// The next instant at which time alone may move an open alert on; the windows of totals are watched by whoever keeps those. A
-/// condition that reads the clock may turn at any time: such alerts are due for a look at every tick, which an instant that is already
-/// past says without being written again and again.
+/// Returns the next instant at which time alone may change an open alert. The caller handles the windows of totals. A condition that uses
+/// the clock may change at any time, so the result is an instant in the past, which makes the alert due in each cycle without a write.
 pub(super) fn recheck(terms: &RuleTerms<'_>, alert: &Alert, now: Timestamp) -> Option<Timestamp> {
     if terms.is_clock_dependent {
         return Some(alert.active_at);
@@ -89,15 +82,15 @@ pub(super) fn recheck(terms: &RuleTerms<'_>, alert: &Alert, now: Timestamp) -> O
     let fires = (alert.state == AlertState::Pending).then(|| alert.active_at.checked_add_signed(terms.hold)).flatten();
     let clears = alert.false_since.and_then(|since| since.checked_add_signed(terms.keep_firing_for));
     let next_lead = alert.due.filter(|_| alert.state == AlertState::Firing).and_then(|due| {
-        let untold = terms.within.iter().filter(|lead| !is_told(&alert.leads, lead));
-        untold.filter_map(|lead| due.start.checked_sub_signed(lead.span)).min()
+        let undelivered = terms.within.iter().filter(|lead| !is_notified(&alert.leads, lead));
+        undelivered.filter_map(|lead| due.start.checked_sub_signed(lead.span)).min()
     });
     let next_edge = alert.due.and_then(|due| {
         let turns = terms.edges.iter().filter_map(|days| {
             let from = if *days > 0.0 { due.start } else { due.end };
             from.checked_sub_signed(span_of_days(*days)?)
         });
-        // `<` turns just after `<=` does.
+        // `<` changes just after `<=`.
         turns.flat_map(|at| [at, at + EDGE_SLACK]).filter(|at| *at > now).min()
     });
     [end, fires, clears, next_lead, next_edge, terms.expires].into_iter().flatten().min()

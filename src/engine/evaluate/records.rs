@@ -1,7 +1,7 @@
-//! Rules on records that are states: an unlock ahead, a row of the allocation table, the emission of a day.
+//! Rules on states: upcoming unlocks, allocations, and daily emissions.
 //!
-//! A record without an open alert is looked at; one with an open alert moves the alert on, and ends it where the record is over, has
-//! lost its date or has moved away.
+//! A record without an open alert may open one. A record with an open alert updates it, and resolves it if the record has passed, lost its
+//! date, or moved out of the lead time.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::{RuleEval, RuleTerms, TokenFacts, blank};
 use model::{Alert, AlertState, Interval, Resolution, Resource, SOURCE_TROUBLE, Timestamp, Tracked, config::Span};
 use rules::{Lead, Truth};
 
-/// A record with the time that it stands for, worked out once for all rules.
+/// A record with its time, computed once for all rules.
 #[derive(Clone, Copy)]
 pub(super) struct DatedRecord<'a> {
     tracked: &'a Tracked,
@@ -26,13 +26,14 @@ impl<'a> DatedRecord<'a> {
     }
 }
 
-/// An open alert, and whether a rule has accounted for it. One that no rule accounts for has lost its rule or its record.
+/// An open alert during an evaluation.
 pub(super) struct OpenAlert<'a> {
     pub alert: &'a Alert,
+    /// Whether its rule and its record still exist.
     pub is_accounted_for: bool,
 }
 
-/// The open alerts of a token that are evaluated with it: those of resources that are loaded, and all of a token that is not watched.
+/// Returns the open alerts on records of the loaded resources, or on all records if the token is not watched.
 pub(super) fn open_alerts<'a>(facts: &TokenFacts<'a>) -> Vec<OpenAlert<'a>> {
     let is_open = |alert: &Alert| {
         matches!(alert.state, AlertState::Pending | AlertState::Firing)
@@ -43,15 +44,15 @@ pub(super) fn open_alerts<'a>(facts: &TokenFacts<'a>) -> Vec<OpenAlert<'a>> {
     facts.alerts.iter().filter(|alert| is_open(alert)).map(|alert| OpenAlert { alert, is_accounted_for: false }).collect()
 }
 
-/// Where a record stands in time, as a rule sees it.
+/// The time of a record relative to the lead times of a rule.
 #[derive(Clone, Copy, Debug)]
 enum TimePosition<'a> {
-    /// Its date is missing or to be determined.
+    /// The date is missing or TBD.
     Undated,
     Passed,
-    /// It begins later than the longest lead time.
+    /// The record begins later than the longest lead time.
     Beyond,
-    /// The rule looks at it; with the smallest lead time that holds, where the rule has any.
+    /// The rule applies, with the smallest lead time that contains the record, if the rule has lead times.
     InView(Option<&'a Lead>),
 }
 
@@ -74,7 +75,7 @@ impl<'a> TimePosition<'a> {
 }
 
 impl AlertLifecycle<'_> {
-    /// Evaluates the records of one resource by one rule, and marks the open alerts that the rule accounts for.
+    /// Evaluates one rule on the records of one resource, and marks the open alerts that it accounts for.
     pub(super) fn records<R: RuleEval>(
         &mut self,
         rule: &R,
@@ -96,13 +97,13 @@ impl AlertLifecycle<'_> {
                     open.is_accounted_for = true;
                     self.follow_record(rule, facts, record, open.alert);
                 }
-                None => self.look_at_record(rule, facts, record),
+                None => self.evaluate_record(rule, facts, record),
             }
         }
     }
 
-    /// A record without an open alert: opens one where the rule holds.
-    fn look_at_record<R: RuleEval>(&mut self, rule: &R, facts: &TokenFacts<'_>, record: &DatedRecord<'_>) {
+    /// Opens an alert for a record without one if the rule matches.
+    fn evaluate_record<R: RuleEval>(&mut self, rule: &R, facts: &TokenFacts<'_>, record: &DatedRecord<'_>) {
         let terms = rule.terms();
         let TimePosition::InView(lead) = TimePosition::of(&terms, record, self.now) else { return };
         let DatedRecord { tracked, resource, interval } = *record;
@@ -123,17 +124,17 @@ impl AlertLifecycle<'_> {
         self.open(rule, subject, alert);
     }
 
-    /// A record with an open alert: moves the alert on.
+    /// Updates or resolves the open alert of a record.
     fn follow_record<R: RuleEval>(&mut self, rule: &R, facts: &TokenFacts<'_>, record: &DatedRecord<'_>, before: &Alert) {
         let terms = rule.terms();
         let DatedRecord { tracked, interval, .. } = *record;
         let mut subject = RecordSubject::of(facts, Some(tracked));
-        let over = match TimePosition::of(&terms, record, self.now) {
+        let resolution = match TimePosition::of(&terms, record, self.now) {
             TimePosition::Undated => Resolution::RescheduledOut,
             TimePosition::Passed => Resolution::Passed,
             TimePosition::Beyond if interval != before.due => Resolution::RescheduledOut,
-            // Neither the record moved nor the rule changed: the clock was set back, and will come here again.
-            TimePosition::Beyond if terms.within.iter().any(|lead| is_told(&before.leads, lead)) => return,
+            // The record and the rule are unchanged, so the clock was set back.
+            TimePosition::Beyond if terms.within.iter().any(|lead| is_notified(&before.leads, lead)) => return,
             TimePosition::Beyond => Resolution::Cleared,
             TimePosition::InView(lead) => {
                 subject.lead = lead;
@@ -148,27 +149,26 @@ impl AlertLifecycle<'_> {
                 Resolution::RuleGone
             }
         };
-        // It ends with the time that the record has now.
-        self.end(Alert { due: interval, ..before.clone() }, over, subject, Some(rule));
+        self.resolve(Alert { due: interval, ..before.clone() }, resolution, subject, Some(rule));
     }
 }
 
-/// An open alert with the name that its rule and the time that its record has now.
+/// Returns an open alert with the current name of its rule and the current time of its record.
 fn moved(terms: &RuleTerms<'_>, before: &Alert, interval: Option<Interval>, now: Timestamp) -> Alert {
     let mut alert = Alert { name: terms.name.to_owned(), due: interval, ..before.clone() };
     if let (Some(old), Some(new)) = (before.due, interval)
         && new.start > old.start
     {
-        // What was told for the old date says nothing of the new one: those lead times are told again when they come.
-        let holds = |lead: &Lead| new.is_within(now, lead.span);
-        alert.leads.retain(|told| terms.within.iter().any(|lead| holds(lead) && is_same(told, lead)));
+        // After a move to a later date, lead times that no longer apply are sent again when they are reached.
+        let applies = |lead: &Lead| new.is_within(now, lead.span);
+        alert.leads.retain(|notified| terms.within.iter().any(|lead| applies(lead) && is_same(notified, lead)));
     }
     alert
 }
 
-/// Whether a lead time was told, also where the rule now writes it differently (`7d`, `1w`).
-pub(super) fn is_told(told: &[String], lead: &Lead) -> bool {
-    told.iter().any(|text| is_same(text, lead))
+/// Returns whether a notification was sent for a lead time, even if the rule now spells it differently (`7d`, `1w`).
+pub(super) fn is_notified(notified: &[String], lead: &Lead) -> bool {
+    notified.iter().any(|text| is_same(text, lead))
 }
 
 fn is_same(text: &str, lead: &Lead) -> bool {

@@ -1,4 +1,4 @@
-//! A rule as the evaluation sees it: its plain terms, and what it says of a scope.
+//! The interface between rules and the evaluation.
 
 use chrono::TimeDelta;
 
@@ -6,7 +6,7 @@ use crate::route::RouteTree;
 use model::{Interval, Labels, ReceiverName, RuleId, Timestamp, Token};
 use rules::{Lead, On, Rendered, Rule, Scope, Truth};
 
-/// What the evaluation asks a rule. Tests have a rule of their own.
+/// A rule, as the evaluation uses it. Tests have their own implementation.
 pub trait RuleEval {
     fn terms(&self) -> RuleTerms<'_>;
     fn covers(&self, scope: &Scope<'_>) -> bool;
@@ -14,13 +14,13 @@ pub trait RuleEval {
     fn clears(&self, scope: &Scope<'_>) -> bool;
     fn level(&self, scope: &Scope<'_>) -> Option<u32>;
     fn render(&self, scope: &Scope<'_>, level: Option<u32>) -> Rendered;
-    /// Whether it may let in anything of this token at all.
+    /// Returns `false` if the token filter excludes the token.
     fn lets_in(&self, _token: &Token) -> bool {
         true
     }
 }
 
-/// The plain terms of a rule.
+/// The parameters of a rule.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleTerms<'a> {
     pub id: &'a RuleId,
@@ -34,20 +34,20 @@ pub struct RuleTerms<'a> {
     pub receivers: &'a [ReceiverName],
     pub expires: Option<Timestamp>,
     pub is_clock_dependent: bool,
-    /// Days before a record's time at which its truth may turn.
+    /// Days before a record's time at which the condition may change.
     pub edges: &'a [f64],
 }
 
 impl RuleTerms<'_> {
-    /// Whether the rule is at work: not past its `expires`.
-    pub fn is_awake(&self, now: Timestamp) -> bool {
+    /// Returns whether the rule has not expired.
+    pub fn is_active(&self, now: Timestamp) -> bool {
         self.expires.is_none_or(|at| now < at)
     }
 
-    /// Who is notified: those whom the rule names, as far as they exist, else those whom the labels lead to.
-    pub fn audience(&self, routes: &RouteTree, labels: &Labels) -> Vec<ReceiverName> {
+    /// Returns the receivers that the rule names and the config has, else the receivers of the matching routes.
+    pub fn receivers_for(&self, routes: &RouteTree, labels: &Labels) -> Vec<ReceiverName> {
         let mut named = Vec::new();
-        for receiver in self.receivers.iter().filter(|receiver| routes.knows(receiver)) {
+        for receiver in self.receivers.iter().filter(|receiver| routes.has_receiver(receiver)) {
             if !named.contains(receiver) {
                 named.push(receiver.clone());
             }
@@ -55,7 +55,7 @@ impl RuleTerms<'_> {
         if named.is_empty() { routes.route(labels) } else { named }
     }
 
-    /// All lead times that hold, as the rule writes them.
+    /// Returns all lead times that apply, as the rule spells them.
     pub(super) fn leads(&self, interval: Option<Interval>, now: Timestamp) -> Vec<String> {
         let Some(interval) = interval else { return Vec::new() };
         self.within.iter().filter(|lead| interval.is_within(now, lead.span)).map(|lead| lead.text.clone()).collect()

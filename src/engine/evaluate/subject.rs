@@ -1,13 +1,13 @@
-//! What an alert on a record is about: the record of a token, with the change or the lead time that matters.
+//! The subject of an alert on a record.
 
 use super::body::{plain_body, token_body};
 use super::lifecycle::AlertSubject;
 use super::transition::Urgency;
 use super::{TokenFacts, series};
-use model::{Alert, AlertBody, AlertStatus, Change, NotificationKind, Record, Resource, SourceBody, Timestamp, Tracked, format};
+use model::{Alert, AlertBody, AlertStatus, Change, NotificationKind, Record, Resource, SourceBody, Timestamp, Tracked, phrase};
 use rules::{Lead, Scope};
 
-/// The record of a token, with the change or the lead time that matters.
+/// A record of a token, with the change or the lead time that applies.
 #[derive(Clone, Copy)]
 pub(super) struct RecordSubject<'a> {
     pub facts: &'a TokenFacts<'a>,
@@ -25,7 +25,7 @@ impl<'a> RecordSubject<'a> {
         self.record.map(|tracked| &tracked.record)
     }
 
-    /// Where the facts come from: the record's own words, else the token's.
+    /// Returns the origin of the facts, from the record if it has one, else from the token.
     fn source(&self, resource: Option<Resource>) -> SourceBody {
         let item = &self.facts.token.item;
         let mut source = SourceBody {
@@ -71,7 +71,7 @@ impl AlertSubject for RecordSubject<'_> {
             record: self.record().and_then(|record| serde_json::to_value(record).ok()),
             change: self.change.cloned(),
             days_until: interval.map(|interval| interval.days_until(now)),
-            when: interval.as_ref().map(format::when),
+            when: interval.as_ref().map(phrase::when),
             lead: self.lead.map(|lead| lead.text.clone()),
             event: self.record.map(|tracked| format!("{}/{}/{}", tracked.record.resource().as_str(), token.id, tracked.key)),
             series: self.record.map(|tracked| series::around(tracked, self.facts.records)).unwrap_or_default(),
@@ -80,7 +80,7 @@ impl AlertSubject for RecordSubject<'_> {
         }
     }
 
-    fn at_its_end(self) -> Self {
+    fn for_resolution(self) -> Self {
         Self { change: None, lead: None, ..self }
     }
 

@@ -15,8 +15,9 @@ use model::config::{self, Span};
 use model::wire::{self, CliffAllocation, CliffUnlocks, Maybe, UnlockEvent};
 use model::{AlertId, AlertState, ChangeKind, Labels, Notification, Precision, ReceiverName, Record, TokenId};
 use rules::{Lead, Rendered, Scope, Truth};
+use testkit::time;
 
-/// A rule whose conditions are closures.
+/// A rule with closures as conditions.
 struct Fake {
     id: RuleId,
     name: String,
@@ -65,7 +66,7 @@ fn lead(text: &str) -> Lead {
     Lead { text: text.to_owned(), span: text.parse::<Span>().expect("a span").delta() }
 }
 
-/// USD that unlock: what the conditions of these tests look at.
+/// Returns the value in USD, which the conditions of these tests use.
 fn value(scope: &Scope<'_>) -> Option<f64> {
     match &scope.record?.record {
         Record::Unlock(event) => event.cliff_value(),
@@ -125,17 +126,17 @@ impl RuleEval for Fake {
     }
 }
 
-/// A token, its alerts as the store keeps them, and all that was told of it.
+/// Tokens, their stored alerts, and all notifications.
 struct World {
     rules: Vec<Fake>,
     routes: RouteTree,
-    tokens: Vec<Known>,
+    tokens: Vec<KnownToken>,
     resources: Vec<Resource>,
     alerts: BTreeMap<AlertId, Alert>,
-    told: BTreeMap<model::supply::NotificationId, Notification>,
+    notified: BTreeMap<model::supply::NotificationId, Notification>,
 }
 
-struct Known {
+struct KnownToken {
     token: Token,
     is_watched: bool,
     records: Vec<Tracked>,
@@ -143,9 +144,9 @@ struct Known {
     added: Vec<Tracked>,
 }
 
-fn token(id: &str) -> Known {
+fn token(id: &str) -> KnownToken {
     let token = Token::unknown(id.into());
-    Known { token, is_watched: true, records: Vec::new(), changes: Vec::new(), added: Vec::new() }
+    KnownToken { token, is_watched: true, records: Vec::new(), changes: Vec::new(), added: Vec::new() }
 }
 
 fn routes() -> RouteTree {
@@ -168,7 +169,7 @@ impl World {
             tokens: vec![token("arbitrum")],
             resources: Resource::ALL.to_vec(),
             alerts: BTreeMap::new(),
-            told: BTreeMap::new(),
+            notified: BTreeMap::new(),
         }
     }
 
@@ -182,7 +183,7 @@ impl World {
         self.record(key, unlock(date, Some(value)));
     }
 
-    /// Judges and commits, as a cycle does; what is told now that was not told before, in words.
+    /// Evaluates and commits, like a cycle. Returns the new notifications as text.
     fn tick(&mut self, now: &str) -> Vec<String> {
         let evaluation = self.evaluate(time(now));
         self.commit(evaluation)
@@ -236,16 +237,16 @@ impl World {
         for alert in evaluation.alerts {
             self.alerts.insert(alert.id.clone(), alert);
         }
-        let mut told = Vec::new();
+        let mut notified = Vec::new();
         for notification in evaluation.notifications {
-            assert!(self.alerts.contains_key(&notification.alert), "a notification of an alert that is not there");
+            assert!(self.alerts.contains_key(&notification.alert), "a notification of an unknown alert");
             assert_eq!(notification.alert, notification.body.id);
-            if !self.told.contains_key(&notification.id) {
-                told.push(words(&notification));
-                self.told.insert(notification.id.clone(), notification);
+            if !self.notified.contains_key(&notification.id) {
+                notified.push(summary(&notification));
+                self.notified.insert(notification.id.clone(), notification);
             }
         }
-        told
+        notified
     }
 
     fn only(&self) -> &Alert {
@@ -254,15 +255,11 @@ impl World {
     }
 }
 
-/// `firing lead 7d → ops`.
-fn words(notification: &Notification) -> String {
+/// Formats a notification like `firing lead 7d → ops`.
+fn summary(notification: &Notification) -> String {
     let receivers: Vec<_> = notification.receivers.iter().map(ReceiverName::as_str).collect();
     let kind = notification.kind.as_str().trim_start_matches("alert.");
     format!("{kind} {} → {}", notification.body.reason, receivers.join("+"))
-}
-
-fn time(text: &str) -> Timestamp {
-    wire::parse_timestamp(text).expect("a timestamp")
 }
 
 fn unlock(date: &str, value: Option<f64>) -> Record {

@@ -1,4 +1,4 @@
-//! What an evaluation comes to: alerts and notifications whose episodes are not assigned yet, and the [`Evaluation`] they become.
+//! The result of an evaluation: [`Transitions`] without episodes, and the [`Evaluation`] after episodes are assigned.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
@@ -8,7 +8,7 @@ use model::{
     Alert, AlertBody, Notification, NotificationKind, ReceiverName, Record, RuleId, Timestamp, alert_id, notification_id,
 };
 
-/// What an evaluation comes to, before episodes are assigned.
+/// Transitions of alerts, with their notifications, before episodes are assigned.
 #[derive(Clone, Debug, Default)]
 #[must_use = "transitions become an evaluation by `assign_episodes`"]
 pub struct Transitions {
@@ -16,36 +16,37 @@ pub struct Transitions {
     pub(super) notifications: Vec<QueuedNotification>,
     pub(super) rule_matches: BTreeMap<RuleId, Timestamp>,
     pub(super) template_errors: BTreeMap<RuleId, String>,
-    /// What a rule's `limit` left out: told to nobody.
+    /// Notifications beyond a rule's `limit`.
     pub(super) left_out: Vec<QueuedNotification>,
 }
 
-/// What is to be written and told.
+/// The alerts to write and the notifications to send.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evaluation {
-    /// Alerts that are new or moved on, whole.
+    /// New and changed alerts, complete.
     pub alerts: Vec<Alert>,
-    /// What is to be told, the gravest first, then the nearest date.
+    /// Notifications, by severity, then by date.
     pub notifications: Vec<Notification>,
-    /// Rules that held for something, with the time.
+    /// Rules that matched, with the time.
     pub rule_matches: Vec<(RuleId, Timestamp)>,
-    /// Rules with a template that failed, with the first error of each; [`crate::self_monitor::template_failed`] makes it known.
+    /// Rules with a failed template, with the first error of each. [`crate::self_monitor::template_failed`] reports them.
     pub template_errors: Vec<(RuleId, String)>,
-    /// What a rule's `limit` left out, with no receivers: recorded, so that whoever asks why nobody was told has an answer.
+    /// Notifications beyond a rule's `limit`, without receivers. They are stored so that `explain` can report them.
     pub left_out: Vec<Notification>,
 }
 
-/// An alert that is new or moved on.
+/// A new or changed alert.
 #[derive(Clone, Debug)]
 pub(super) struct AlertTransition {
     pub(super) alert: Alert,
-    /// Its episode is not known yet.
+    /// Whether the alert is new, so that its episode is not known yet.
     pub(super) is_opening: bool,
 }
 
-/// Something to tell of an alert of the same transitions, which `alert` counts to.
+/// A notification of an alert in the same [`Transitions`].
 #[derive(Clone, Debug)]
 pub(super) struct QueuedNotification {
+    /// An index into [`Transitions::alerts`].
     pub(super) alert: usize,
     pub(super) kind: NotificationKind,
     pub(super) transition: String,
@@ -55,23 +56,23 @@ pub(super) struct QueuedNotification {
 }
 
 impl QueuedNotification {
-    /// What is told first, and kept where `limit` leaves some out: the gravest, then the most urgent.
+    /// Compares by severity, then by urgency. The first ones stay if a `limit` applies.
     pub(super) fn order(&self, other: &Self) -> Ordering {
-        other.body.tone().cmp(&self.body.tone()).then_with(|| self.urgency.cmp(&other.urgency))
+        other.body.severity().cmp(&self.body.severity()).then_with(|| self.urgency.cmp(&other.urgency))
     }
 }
 
-/// How urgent it is: the nearest date, then the greatest amount.
+/// The urgency of a notification. The nearest date comes first, then the largest size.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Urgency {
-    /// Between now and the record's time; the greatest for what has none.
+    /// The time between now and the record's date; the maximum without a date.
     pub(super) distance: TimeDelta,
-    /// USD; tokens where no value is known.
+    /// The value in USD, or the amount in tokens if no value is known.
     pub(super) size: f64,
 }
 
 impl Urgency {
-    /// Of what has no date and no amount.
+    /// The urgency of a notification without a date and an amount.
     pub(super) const UNDATED: Self = Self { distance: TimeDelta::MAX, size: 0.0 };
 
     pub(super) fn of(record: Option<&Record>, now: Timestamp) -> Self {
@@ -100,7 +101,7 @@ fn size_of(record: &Record) -> Option<f64> {
 }
 
 impl Transitions {
-    /// The alerts that these transitions open, by rule and subject: the store knows the latest episode of each.
+    /// Returns the rule and subject of each new alert. The caller reads the latest episode of each from the store.
     pub fn openings(&self) -> Vec<(RuleId, String)> {
         self.alerts
             .iter()
@@ -109,7 +110,7 @@ impl Transitions {
             .collect()
     }
 
-    /// These transitions and others, as one: `self_monitor` and `evaluate` of one cycle go into one transaction.
+    /// Combines the transitions of several evaluations for one transaction.
     pub fn join(mut self, other: Transitions) -> Transitions {
         let offset = self.alerts.len();
         self.alerts.extend(other.alerts);
@@ -123,8 +124,8 @@ impl Transitions {
         self
     }
 
-    /// Assigns episodes to what they open, given the latest episode of each of [`openings`](Self::openings), in that order; zero (and
-    /// whatever is missing at the end) where there was none.
+    /// Assigns episodes to the new alerts. `latest` contains the latest episode of each of [`openings`](Self::openings), in that order, and
+    /// zero for those without one. Trailing zeros may be left out.
     pub fn assign_episodes(self, latest: &[u32]) -> Evaluation {
         let mut latest = latest.iter();
         let mut alerts = self.alerts;
@@ -162,11 +163,11 @@ impl Transitions {
         }
     }
 
-    /// Adds an alert with what is told of it; the receivers count as told where that is the alert's begin or a reminder.
+    /// Adds an alert with its notification. Unless it is a resolution, its receivers count as notified of the alert.
     pub fn add(&mut self, mut alert: Alert, is_opening: bool, draft: Option<NotificationDraft>) {
         if let Some(NotificationDraft { kind, transition, receivers, body, is_resolution }) = draft {
             if !is_resolution {
-                add_receivers(&mut alert.told, &receivers);
+                add_receivers(&mut alert.notified, &receivers);
             }
             let urgency = Urgency::UNDATED;
             self.notifications.push(QueuedNotification { alert: self.alerts.len(), kind, transition, receivers, body, urgency });
@@ -174,23 +175,23 @@ impl Transitions {
         self.alerts.push(AlertTransition { alert, is_opening });
     }
 
-    /// Notes in each alert who is told of it; those who only hear of an end count as told before.
-    pub(super) fn note_receivers(&mut self) {
+    /// Records the receivers of each notification in its alert. Receivers of a resolution are already recorded.
+    pub(super) fn record_receivers(&mut self) {
         for queued in self.notifications.iter().filter(|queued| queued.kind != NotificationKind::Resolved) {
             if let Some(transition) = self.alerts.get_mut(queued.alert) {
-                add_receivers(&mut transition.alert.told, &queued.receivers);
+                add_receivers(&mut transition.alert.notified, &queued.receivers);
             }
         }
     }
 
-    /// Notes that a rule held.
+    /// Records that a rule matched.
     pub fn matched(&mut self, rule: &RuleId, now: Timestamp) {
         if !self.rule_matches.contains_key(rule) {
             self.rule_matches.insert(rule.clone(), now);
         }
     }
 
-    /// Notes that a template of a rule failed; the first error of each rule is kept.
+    /// Records the first template error of each rule.
     pub fn template_failed(&mut self, rule: &RuleId, error: Option<String>) {
         if let Some(error) = error {
             self.template_errors.entry(rule.clone()).or_insert(error);
@@ -198,22 +199,21 @@ impl Transitions {
     }
 }
 
-/// What is told of an alert, as [`crate::self_monitor`] hands it over.
+/// A notification of an incident, from [`crate::self_monitor`].
 #[derive(Clone, Debug)]
 pub struct NotificationDraft {
     pub kind: NotificationKind,
     pub transition: String,
     pub receivers: Vec<ReceiverName>,
     pub body: AlertBody,
-    /// Whether it tells that the alert is over.
     pub is_resolution: bool,
 }
 
-/// Adds to those who were told.
-pub(super) fn add_receivers(told: &mut Vec<ReceiverName>, receivers: &[ReceiverName]) {
+/// Adds receivers without duplicates.
+pub(super) fn add_receivers(notified: &mut Vec<ReceiverName>, receivers: &[ReceiverName]) {
     for receiver in receivers {
-        if !told.contains(receiver) {
-            told.push(receiver.clone());
+        if !notified.contains(receiver) {
+            notified.push(receiver.clone());
         }
     }
 }

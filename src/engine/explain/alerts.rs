@@ -1,36 +1,36 @@
-//! What the database remembers of the alerts that a rule raised for something.
+//! The stored alerts that a rule raised for a subject.
 
 use chrono::TimeDelta;
 
-use super::{ExplainStep, Explainer, Mark, words::ago};
-use model::{Alert, AlertState, ReceiverName, Resolution, Timestamp, format};
+use super::{ExplainStep, Explainer, Mark};
+use model::{Alert, AlertState, ReceiverName, Resolution, Timestamp, phrase};
 
 impl Explainer<'_> {
-    /// What the database remembers of it. Gives how it was told, if it was.
+    /// Adds a step for each stored alert. Returns how the last one fired, or `None` if it did not.
     pub(super) fn alerts(&mut self) -> Option<String> {
         let (rule, now) = (self.query.rule, self.now());
         let mut alerts = self.query.case.alerts.clone();
         alerts.sort_by_key(|alert| (alert.active_at, alert.episode));
         let Some(last) = alerts.last().copied() else {
             if rule.hold > TimeDelta::zero() && self.because.is_none() {
-                self.note(format!("`for`: it must hold for {} first", ago(rule.hold)));
+                self.note(format!("`for`: it must match for {} before it fires", phrase::duration(rule.hold)));
             }
             return None;
         };
         for alert in &alerts {
-            let mut step = ExplainStep::new(Mark::Note, story(alert));
+            let mut step = ExplainStep::new(Mark::Note, alert_summary(alert));
             if !alert.leads.is_empty() {
                 step.parts.push(ExplainStep::new(
                     Mark::Note,
-                    format!("lead times told: {}; each is told once", alert.leads.join(", ")),
+                    format!("lead times sent: {}; each is sent once", alert.leads.join(", ")),
                 ));
             }
             if let Some(since) = alert.false_since {
                 let until = since + rule.keep_firing_for;
                 let text = format!(
-                    "no longer holds since {}; `keep_firing_for` keeps it until {}",
-                    format::instant(since),
-                    format::instant(until)
+                    "no match since {}; `keep_firing_for` keeps it firing until {}",
+                    phrase::instant(since),
+                    phrase::instant(until)
                 );
                 step.parts.push(ExplainStep::new(Mark::Note, text));
             }
@@ -41,41 +41,42 @@ impl Explainer<'_> {
                 let due = last.active_at + rule.hold;
                 self.because.get_or_insert_with(|| {
                     format!(
-                        "it holds since {} and `for` asks for {}: it fires {}",
-                        format::instant(last.active_at),
-                        ago(rule.hold),
+                        "it matches since {} and `for` is {}: it fires {}",
+                        phrase::instant(last.active_at),
+                        phrase::duration(rule.hold),
                         when_due(due, now)
                     )
                 });
                 None
             }
-            (AlertState::Event, Some(at)) => Some(format!("fired at {}", format::instant(at))),
-            (AlertState::Firing, Some(at)) => Some(format!("fired at {} and is firing", format::instant(at))),
+            (AlertState::Event, Some(at)) => Some(format!("fired at {}", phrase::instant(at))),
+            (AlertState::Firing, Some(at)) => Some(format!("fired at {} and is firing", phrase::instant(at))),
             (AlertState::Resolved, Some(at)) => {
                 let why = last.resolution.map_or("", Resolution::as_str);
-                let end = last.ends_at.map(|at| format!(" at {}", format::instant(at))).unwrap_or_default();
-                Some(format!("fired at {} and ended{end} ({why})", format::instant(at)))
+                let end = last.ends_at.map(|at| format!(" at {}", phrase::instant(at))).unwrap_or_default();
+                Some(format!("fired at {} and resolved{end} ({why})", phrase::instant(at)))
             }
             _ => None,
         }
     }
 }
 
-fn story(alert: &Alert) -> String {
+fn alert_summary(alert: &Alert) -> String {
     let state = match alert.state {
-        AlertState::Pending => format!("pending since {}", format::instant(alert.active_at)),
-        AlertState::Firing => format!("firing since {}", format::instant(alert.starts_at.unwrap_or(alert.active_at))),
-        AlertState::Event => format!("told at {}", format::instant(alert.starts_at.unwrap_or(alert.active_at))),
+        AlertState::Pending => format!("pending since {}", phrase::instant(alert.active_at)),
+        AlertState::Firing => format!("firing since {}", phrase::instant(alert.starts_at.unwrap_or(alert.active_at))),
+        AlertState::Event => format!("event at {}", phrase::instant(alert.starts_at.unwrap_or(alert.active_at))),
         AlertState::Resolved => {
             let why = alert.resolution.map_or("", Resolution::as_str);
-            format!("ended {} ({why})", format::instant(alert.ends_at.unwrap_or(alert.updated_at)))
+            format!("resolved {} ({why})", phrase::instant(alert.ends_at.unwrap_or(alert.updated_at)))
         }
     };
-    let told: Vec<&str> = alert.told.iter().map(ReceiverName::as_str).collect();
-    let told = if told.is_empty() { "nobody was told".to_owned() } else { format!("told {}", told.join(", ")) };
-    format!("alert {}, episode {}: {state}; {told}", alert.id, alert.episode)
+    let notified: Vec<&str> = alert.notified.iter().map(ReceiverName::as_str).collect();
+    let notified =
+        if notified.is_empty() { "sent to no receiver".to_owned() } else { format!("sent to {}", notified.join(", ")) };
+    format!("alert {}, episode {}: {state}; {notified}", alert.id, alert.episode)
 }
 
 fn when_due(at: Timestamp, now: Timestamp) -> String {
-    if at > now { format!("at {}, if it still holds", format::instant(at)) } else { "at the next evaluation".to_owned() }
+    if at > now { format!("at {}, if it still matches", phrase::instant(at)) } else { "at the next evaluation".to_owned() }
 }

@@ -1,50 +1,48 @@
-//! What an explanation is about: the cases that a rule has in what people point at.
+//! The cases of a rule that match a target.
 
 use std::{borrow::Cow, cmp::Reverse, sync::Arc};
 
-use super::{Explanation, answer::nothing};
+use super::{Explanation, explanation::nothing};
 use crate::evaluate::record_of;
 use model::{
     Alert, AlertState, Change, ChangeRow, Endpoint, FeedState, Record, Resource, Timestamp, Token, TokenId, TokenSnapshot,
-    Tracked, format, wire,
+    Tracked, phrase, wire,
 };
 use rules::aggregate::{AggregateCache, Totals};
 use rules::{On, Pool, Rule, SourceFacts};
 
-/// Cases of one rule and token that are explained at once.
+/// The number of cases of one rule and token that are explained at once.
 pub const MAX_CASES: usize = 20;
-/// Incidents that are looked at: those that last, and the latest that are over.
-const MAX_INCIDENTS: usize = 5;
+/// The number of incidents that are explained: open ones first, then the latest resolved ones.
+const MAX_EXPLAINED: usize = 5;
 
-/// What people point at.
+/// The subject of an `explain` command. Each field that is set narrows the selection.
 #[derive(Clone, Debug, Default)]
 pub struct ExplainTarget {
-    /// A token; none for a group.
+    /// `None` for a group.
     pub token: Option<TokenId>,
-    /// Records of this kind alone.
     pub resource: Option<Resource>,
-    /// The record with this key.
+    /// The key of the record.
     pub key: Option<String>,
-    /// What happens on this day.
+    /// A day on which the event takes place or the change was seen.
     pub day: Option<Timestamp>,
-    /// The alert named by its id.
     pub alert: Option<Alert>,
     /// A group of `[watch.groups]`.
     pub group: Option<String>,
 }
 
 impl ExplainTarget {
-    /// Whether a rule could say anything of it.
-    pub fn is_heard_by(&self, rule: &Rule) -> bool {
+    /// Returns whether the rule subscribes to a subject of this kind.
+    pub fn is_subscribed_by(&self, rule: &Rule) -> bool {
         match (rule.on, self.resource) {
-            (On::Record(own) | On::Change(own, _), Some(wanted)) => own == wanted,
+            (On::Record(subscribed) | On::Change(subscribed, _), Some(wanted)) => subscribed == wanted,
             (On::Record(_) | On::Change(..) | On::Token, None) => self.token.is_some(),
             (On::Portfolio, None) => true,
             _ => false,
         }
     }
 
-    /// The records that it means: the one that is named; else the next ahead, or the latest that happened.
+    /// Returns the selected records. Without a key or a day: the next one ahead, else the latest.
     fn records<'a>(&self, snapshot: &'a TokenSnapshot, resource: Resource, now: Timestamp) -> Vec<&'a Tracked> {
         let mut records: Vec<&Tracked> = snapshot.records_of(resource).collect();
         if let Some(key) = self.key.as_deref().filter(|_| self.resource == Some(resource)) {
@@ -69,8 +67,8 @@ impl ExplainTarget {
         next.copied().into_iter().collect()
     }
 
-    fn means(&self, row: &ChangeRow) -> bool {
-        let of_key = || self.key.as_deref().is_none_or(|key| row.key.as_ref().is_some_and(|own| own.as_str() == key));
+    fn selects(&self, row: &ChangeRow) -> bool {
+        let of_key = || self.key.as_deref().is_none_or(|key| row.key.as_ref().is_some_and(|row_key| row_key.as_str() == key));
         match &self.alert {
             Some(alert) if alert.starts_at != Some(row.at) => return false,
             None if !of_key() => return false,
@@ -80,51 +78,49 @@ impl ExplainTarget {
     }
 }
 
-/// Whether a change is about an event of this day, before or after.
+/// Returns whether the event of a change starts on this day, before or after the change.
 fn is_dated(change: &Change, day: Timestamp) -> bool {
     let of_day = |record: &Record| record.interval().is_some_and(|interval| interval.start.date_naive() == day.date_naive());
     [&change.old, &change.new].into_iter().flatten().any(of_day)
 }
 
-/// What an explanation is about.
+/// The subject of an explanation.
 #[derive(Clone, Debug, Default)]
 pub struct ExplainCase<'a> {
-    /// About which token; none for a group and for most incidents.
+    /// `None` for a group and for most incidents.
     pub token: Option<&'a Token>,
-    /// What is remembered of the feeds that the facts come from; empty where they were never asked.
+    /// The feeds that the facts come from. Empty if none of them was ever polled.
     pub feeds: &'a [(Endpoint, FeedState)],
-    /// The record; of a change, the one after it.
+    /// The record. For a change, the record after it.
     pub record: Option<Cow<'a, Tracked>>,
-    /// The change, with the time of the poll that brought it.
+    /// The change and the time of the poll that found it.
     pub change: Option<(&'a Change, Timestamp)>,
-    /// What the windows of the token or of the group hold, for rules on `token` and `portfolio`.
+    /// The aggregates of the token or group, for rules on `token` and `portfolio`.
     pub totals: Option<Arc<Totals>>,
-    /// The incident, for rules on the source.
+    /// The incident, for rules on `source`.
     pub source: Option<SourceFacts>,
-    /// All alerts that the rule ever raised for it, in any order.
+    /// All alerts that the rule ever raised for the subject, in any order.
     pub alerts: Vec<&'a Alert>,
 }
 
-/// A case, or the explanation where there is nothing to look at.
+/// A case, or the explanation why there is none.
 #[derive(Clone, Debug)]
 pub enum CaseOrNothing<'a> {
-    /// Something to explain.
     Case(ExplainCase<'a>),
-    /// Why there is nothing.
     Nothing(Explanation),
 }
 
-/// The feed that last read a token's records of this kind.
+/// Returns the feed that last read a token's records of this kind.
 fn feed_of(snapshot: &TokenSnapshot, resource: Resource) -> &[(Endpoint, FeedState)] {
-    let own = snapshot
+    let latest = snapshot
         .feeds
         .iter()
         .filter(|(endpoint, _)| endpoint.resource() == Some(resource) && *endpoint != Endpoint::Upcoming)
         .max_by_key(|(_, state)| state.read_at);
-    own.map_or(&[], std::slice::from_ref)
+    latest.map_or(&[], std::slice::from_ref)
 }
 
-/// A rule on records, about those that a target means.
+/// Returns the cases of a rule on records: one for each record that the target selects.
 pub fn record_cases<'a>(
     snapshot: &'a TokenSnapshot,
     resource: Resource,
@@ -142,11 +138,11 @@ pub fn record_cases<'a>(
     target.records(snapshot, resource, now).into_iter().map(case).collect()
 }
 
-/// Records that are named where there is none of the day that was asked for.
+/// The number of records to suggest if the target's day or key has none.
 const MAX_NEAREST: usize = 3;
 
-/// A rule on records, where nothing is of the day that a target means, nor ever had the key that it names: what is near. An alert about
-/// what stood there once says nothing of that day.
+/// Returns an explanation that names the nearest records, if the target's day has no record or no record or alert ever had its key. An
+/// alert about an event that once was on that day does not count.
 pub fn absent_record(
     rule: &Rule,
     snapshot: &TokenSnapshot,
@@ -154,31 +150,32 @@ pub fn absent_record(
     target: &ExplainTarget,
     alerts: &[&Alert],
 ) -> Option<Explanation> {
-    let had_key = |key: &str| alerts.iter().any(|alert| alert.key.as_ref().is_some_and(|own| own.as_str() == key));
+    let had_key = |key: &str| alerts.iter().any(|alert| alert.key.as_ref().is_some_and(|alert_key| alert_key.as_str() == key));
     let (what, at) = match (&target.alert, &target.key, target.day) {
         (None, Some(key), _) if !had_key(key) => (key.clone(), wire::parse_timestamp(key)),
-        (None, None, Some(day)) => (format::day(day), Some(day)),
+        (None, None, Some(day)) => (phrase::day(day), Some(day)),
         _ => return None,
     };
     let mut near: Vec<Timestamp> = snapshot.records_of(resource).filter_map(|of| Some(of.record.interval()?.start)).collect();
     near.sort_by_key(|start| (at.map(|at| (*start - at).abs()), Reverse(*start)));
     near.truncate(MAX_NEAREST);
     near.sort_unstable();
-    let near: Vec<String> = near.into_iter().map(format::day).collect();
-    let (id, symbol) = (&snapshot.token.id, format::name(snapshot.token.symbol()));
+    let near: Vec<String> = near.into_iter().map(phrase::day).collect();
+    let (id, symbol) = (&snapshot.token.id, phrase::name(snapshot.token.symbol()));
     let nearest = if near.is_empty() { String::new() } else { format!("; the nearest are on {}", near.join(", ")) };
     Some(nothing(rule, &symbol, &format!("there is no {resource} of {id} for {what}{nearest}")))
 }
 
-/// A rule on records, where the record that a target means is not there: what is known is its alerts.
+/// Returns the case of a record that is no longer in the snapshot. Only its alerts are known.
 pub fn missing_record_case<'a>(
     snapshot: &'a TokenSnapshot,
     resource: Resource,
     target: &ExplainTarget,
     alerts: &[&'a Alert],
 ) -> ExplainCase<'a> {
-    let of_key =
-        |alert: &&Alert| target.key.as_deref().is_none_or(|key| alert.key.as_ref().is_some_and(|own| own.as_str() == key));
+    let of_key = |alert: &&Alert| {
+        target.key.as_deref().is_none_or(|key| alert.key.as_ref().is_some_and(|alert_key| alert_key.as_str() == key))
+    };
     ExplainCase {
         token: Some(&snapshot.token),
         feeds: feed_of(snapshot, resource),
@@ -187,7 +184,7 @@ pub fn missing_record_case<'a>(
     }
 }
 
-/// A rule on changes, about one change.
+/// Returns the case of a rule on changes for one change.
 pub fn change_case<'a>(snapshot: &'a TokenSnapshot, row: &'a ChangeRow, alerts: &'a [Alert]) -> ExplainCase<'a> {
     ExplainCase {
         token: Some(&snapshot.token),
@@ -199,18 +196,18 @@ pub fn change_case<'a>(snapshot: &'a TokenSnapshot, row: &'a ChangeRow, alerts: 
     }
 }
 
-/// A rule on changes, about those that a target means: the latest where it names none.
+/// Returns the cases of a rule on changes: those that the target selects, or the latest one if it names no day or key.
 pub fn change_cases<'a>(
     snapshot: &'a TokenSnapshot,
     changes: &'a [ChangeRow],
     target: &ExplainTarget,
     alerts: &'a [Alert],
 ) -> Vec<ExplainCase<'a>> {
-    let most = if target.day.is_some() || target.key.is_some() { MAX_CASES } else { 1 };
-    changes.iter().filter(|row| target.means(row)).take(most).map(|row| change_case(snapshot, row, alerts)).collect()
+    let limit = if target.day.is_some() || target.key.is_some() { MAX_CASES } else { 1 };
+    changes.iter().filter(|row| target.selects(row)).take(limit).map(|row| change_case(snapshot, row, alerts)).collect()
 }
 
-/// A rule on a token as a whole.
+/// Returns the case of a rule on tokens.
 pub fn token_case<'a>(snapshot: &'a TokenSnapshot, totals: &Totals, alerts: Vec<&'a Alert>) -> ExplainCase<'a> {
     ExplainCase {
         token: Some(&snapshot.token),
@@ -221,7 +218,7 @@ pub fn token_case<'a>(snapshot: &'a TokenSnapshot, totals: &Totals, alerts: Vec<
     }
 }
 
-/// A rule on groups: about the group that is named, those that `token` is in, or all.
+/// Returns the cases of a rule on groups: the target's group, else the groups of `token`, else all.
 pub fn group_cases<'a>(
     rule: &Rule,
     target: &ExplainTarget,
@@ -229,53 +226,53 @@ pub fn group_cases<'a>(
     cache: &mut AggregateCache,
     alerts: &'a [Alert],
 ) -> Vec<CaseOrNothing<'a>> {
-    let is_meant = |pool: &Pool| match (&target.group, token, pool) {
+    let is_selected = |pool: &Pool| match (&target.group, token, pool) {
         (Some(wanted), ..) => pool.group().unwrap_or("*") == wanted,
         (None, Some(token), Pool::Group(name)) => token.groups.contains(name),
         (None, Some(token), Pool::Watched) => rule.lets_in(token),
         (None, None, _) => true,
     };
     let mut cases = Vec::new();
-    for pool in rule.pools.iter().filter(|pool| is_meant(pool)) {
+    for pool in rule.pools.iter().filter(|pool| is_selected(pool)) {
         let totals = match pool {
             Pool::Group(name) => cache.group(&format!("@{name}"), Some(name), |_, _| false),
             Pool::Watched => cache.group(rule.id.as_str(), None, |id, groups| rule.lets_in_named(id, groups)),
         };
         let Some(totals) = totals else {
             let name = pool.group().map_or_else(|| "all watched tokens".to_owned(), |name| format!("the group {name}"));
-            cases.push(CaseOrNothing::Nothing(nothing(rule, &name, "nothing is known of any token in it")));
+            cases.push(CaseOrNothing::Nothing(nothing(rule, &name, "no facts are known about any token in it")));
             continue;
         };
         let subject = format!("portfolio/{}", pool.group().unwrap_or("*"));
-        let own = alerts.iter().filter(|alert| alert.subject == subject).collect();
-        cases.push(CaseOrNothing::Case(ExplainCase { totals: Some(totals), alerts: own, ..ExplainCase::default() }));
+        let alerts = alerts.iter().filter(|alert| alert.subject == subject).collect();
+        cases.push(CaseOrNothing::Case(ExplainCase { totals: Some(totals), alerts, ..ExplainCase::default() }));
     }
     if cases.is_empty() {
         let named =
             |pool: &Pool| pool.group().map_or_else(|| "all watched tokens".to_owned(), |name| format!("the group {name}"));
         let names: Vec<String> = rule.pools.iter().map(named).collect();
         let (about, because) = match (&target.group, token) {
-            (Some(group), _) => (format!("the group {group}"), format!("it looks at {} alone", names.join(", "))),
+            (Some(group), _) => (format!("the group {group}"), format!("it covers only {}", names.join(", "))),
             (None, Some(token)) => {
-                (format::name(token.symbol()), format!("it looks at {} alone, which the token is not in", names.join(", ")))
+                (phrase::name(token.symbol()), format!("it covers only {}, which does not include the token", names.join(", ")))
             }
-            (None, None) => ("any group".to_owned(), "it looks at no group".to_owned()),
+            (None, None) => ("any group".to_owned(), "it covers no group".to_owned()),
         };
         cases.push(CaseOrNothing::Nothing(nothing(rule, &about, &because)));
     }
     cases
 }
 
-/// The incidents that a rule on the source is asked about: those that last, then the latest that are over.
+/// Returns the incidents to explain: open ones first, then the latest resolved ones.
 pub fn incidents(mut alerts: Vec<Alert>, target: &ExplainTarget) -> Vec<Alert> {
     alerts.retain(|alert| target.alert.as_ref().is_none_or(|wanted| wanted.id == alert.id));
     alerts.sort_by_key(|alert| (alert.state != AlertState::Firing, Reverse(alert.starts_at)));
-    alerts.truncate(MAX_INCIDENTS);
+    alerts.truncate(MAX_EXPLAINED);
     alerts
 }
 
-/// A rule on the source, about one incident. It is told whether a rule takes it or not: the first rule that holds words and routes it,
-/// and its alert bears that rule's name.
+/// Returns the case of a rule on the source for one incident. An incident is sent with or without a rule: the first matching rule only
+/// rewords and routes it, and the alert then has that rule's name.
 pub fn incident_case<'a>(rule: &Rule, alert: &'a Alert, token: Option<&'a Token>) -> ExplainCase<'a> {
     let label = |name: &str| alert.labels.get(name).cloned();
     let source = SourceFacts {
@@ -286,6 +283,6 @@ pub fn incident_case<'a>(rule: &Rule, alert: &'a Alert, token: Option<&'a Token>
         count: u32::try_from(alert.members.len().max(1)).unwrap_or(u32::MAX),
         since: alert.starts_at.unwrap_or(alert.active_at),
     };
-    let own = (alert.name == rule.name).then_some(alert);
-    ExplainCase { token, source: Some(source), alerts: own.into_iter().collect(), ..ExplainCase::default() }
+    let named = (alert.name == rule.name).then_some(alert);
+    ExplainCase { token, source: Some(source), alerts: named.into_iter().collect(), ..ExplainCase::default() }
 }

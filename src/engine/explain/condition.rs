@@ -1,15 +1,15 @@
 //! The condition of a rule, clause by clause with the values that decided it.
 
-use super::{ExplainStep, Explainer, Mark, words::ago};
-use model::supply::Resource;
+use super::{ExplainStep, Explainer, Mark};
+use model::{Resource, phrase};
 use rules::{Clause, ClauseKind, On, Scope, Truth};
 
 impl Explainer<'_> {
-    /// The condition, clause by clause with its values; then levels and `clear_when`.
+    /// Adds the condition, then the levels and `clear_when`.
     pub(super) fn condition(&mut self, scope: &Scope<'_>) {
         let rule = self.query.rule;
         let Some(clause) = rule.clauses(scope) else {
-            self.yes("it has no condition: `when` is not written");
+            self.yes("the rule has no condition (`when`)");
             return;
         };
         let truth = rule.holds(scope);
@@ -26,14 +26,17 @@ impl Explainer<'_> {
             Truth::Missing(names) => {
                 let are = if names.len() == 1 { "is" } else { "are" };
                 self.because.get_or_insert_with(|| {
-                    format!("{} {are} missing, so its condition cannot be told (`missing = \"fire\"` would fire)", quoted(names))
+                    format!(
+                        "{} {are} missing, so the condition is unknown (with `missing = \"fire\"` it would fire)",
+                        quoted(names)
+                    )
                 });
             }
         }
         if let (On::Record(resource @ (Resource::Burn | Resource::Buyback)), Truth::Missing(_)) = (rule.on, &truth) {
             self.note(format!(
-                "a new {resource} that lacks a fact waits for it: it is judged when that comes, up to `since` ({}) after it was first seen",
-                ago(rule.since)
+                "a new {resource} with a missing fact is evaluated when the fact arrives, up to `since` ({}) after the record was first seen",
+                phrase::duration(rule.since)
             ));
         }
         self.levels(scope);
@@ -54,7 +57,7 @@ impl Explainer<'_> {
         let highest = rule.level(scope).and_then(|level| usize::try_from(level).ok());
         let mut step = ExplainStep::new(
             Mark::Note,
-            highest.map_or_else(|| "no level holds".to_owned(), |level| format!("level {} holds", level + 1)),
+            highest.map_or_else(|| "no level matches".to_owned(), |level| format!("level {} matches", level + 1)),
         );
         step.parts = levels
             .iter()
@@ -76,9 +79,9 @@ fn step_of(clause: &Clause) -> ExplainStep {
         Truth::Missing(_) => Mark::Unknown,
     };
     let word = match clause.kind {
-        ClauseKind::All => "all of these must hold".to_owned(),
-        ClauseKind::Any => "one of these must hold".to_owned(),
-        ClauseKind::Not => "this must not hold".to_owned(),
+        ClauseKind::All => "all of these must be true".to_owned(),
+        ClauseKind::Any => "one of these must be true".to_owned(),
+        ClauseKind::Not => "this must be false".to_owned(),
         ClauseKind::Plain => with_values(clause),
     };
     ExplainStep { mark, text: word, parts: clause.parts.iter().map(step_of).collect() }
@@ -105,11 +108,11 @@ fn with_values(clause: &Clause) -> String {
     }
 }
 
-/// What made a condition false, in one phrase: the parts that decided it.
+/// Describes the clauses that made a condition false.
 fn cause(clause: &Clause) -> String {
     fn deciding<'c>(clause: &'c Clause, parts: &mut Vec<&'c Clause>) {
         match clause.kind {
-            // One false part of `&&` is enough; of `||` all are false.
+            // One false operand decides `&&`. For `||`, all are false.
             ClauseKind::All => {
                 clause.parts.iter().filter(|part| part.truth == Truth::False).take(1).for_each(|part| deciding(part, parts))
             }
@@ -123,7 +126,7 @@ fn cause(clause: &Clause) -> String {
         .iter()
         .take(4)
         .map(|part| match part.kind {
-            ClauseKind::Not => format!("{} does not hold", part.text),
+            ClauseKind::Not => format!("{} must be false", part.text),
             _ => with_values(part),
         })
         .collect();

@@ -1,20 +1,19 @@
-//! Many explanations at once, a line for each.
+//! A list with one line per explanation.
 
 use serde::Serialize;
 
 use super::{ExplainCase, Explanation};
-use model::{Timestamp, format};
+use model::{Timestamp, phrase};
 use rules::{On, Rule};
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExplainLine {
-    /// The rule's name.
     pub rule: String,
-    /// What it is about, without the rule; none where that could not be found out.
+    /// The subject, without the rule. `None` if the explanation failed.
     pub about: Option<String>,
-    /// Whether it was told.
+    /// Whether the alert fired.
     pub fired: bool,
-    /// The sentence at the end, without the `so: `.
+    /// The conclusion, without the prefix `result: `.
     pub so: String,
 }
 
@@ -25,13 +24,13 @@ impl ExplainLine {
         Self { rule: rule.name.clone(), about: Some(about), fired: *fired, so: so.clone() }
     }
 
-    /// The line where there is no explanation.
+    /// Returns the line for an explanation that failed.
     pub fn failed(rule: &Rule, why: String) -> Self {
         Self { rule: rule.name.clone(), about: None, fired: false, so: why }
     }
 }
 
-/// What a rule looks at now, over all tokens.
+/// The subjects that a rule covers now, over all tokens.
 #[derive(Clone, Debug, Default)]
 pub struct Overview {
     lines: Vec<(Option<Timestamp>, ExplainLine)>,
@@ -44,24 +43,23 @@ impl Overview {
         self.lines.push((at, ExplainLine::of(rule, explanation)));
     }
 
-    /// How much was looked at and told, in words; `last` is when the rule last held for anything.
+    /// Summarizes the lines. `last` is the last time at which the rule matched any subject.
     pub fn head(&self, rule: &Rule, last: Option<Timestamp>) -> String {
-        let looked = self.lines.len();
-        let looked = match rule.on {
-            On::Change(..) => format!("the latest {} of this kind", format::count(looked, "change")),
-            On::Token => format!("{} looked at", format::count(looked, "token")),
-            _ => format!("{} looked at, the nearest of each token", format::count(looked, "record")),
+        let checked = self.lines.len();
+        let checked = match rule.on {
+            On::Change(..) => format!("the latest {} of this kind", phrase::count(checked, "change")),
+            On::Token => format!("{} checked", phrase::count(checked, "token")),
+            _ => format!("{} checked, the nearest of each token", phrase::count(checked, "record")),
         };
         let fired = self.lines.iter().filter(|(_, line)| line.fired).count();
-        let last =
-            last.map_or_else(|| "it never held for anything".to_owned(), |at| format!("it last held {}", format::instant(at)));
-        format!("{}: {looked}; {fired} told; {last}", rule.name)
+        let last = last.map_or_else(|| "it never matched".to_owned(), |at| format!("it last matched {}", phrase::instant(at)));
+        format!("{}: {checked}; {fired} fired; {last}", rule.name)
     }
 
-    /// What fires first, then what is nearest in time; at most `most`.
+    /// Returns at most `limit` lines: firing ones first, then by distance in time.
     #[must_use]
-    pub fn lines(mut self, now: Timestamp, most: usize) -> Vec<ExplainLine> {
+    pub fn lines(mut self, now: Timestamp, limit: usize) -> Vec<ExplainLine> {
         self.lines.sort_by_key(|(at, line)| (!line.fired, at.map(|at| (at - now).abs())));
-        self.lines.into_iter().take(most).map(|(_, line)| line).collect()
+        self.lines.into_iter().take(limit).map(|(_, line)| line).collect()
     }
 }

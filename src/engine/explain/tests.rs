@@ -37,7 +37,7 @@ fn event() -> serde_json::Value {
         "cliffUnlocks": {"cliffAmount": 1e6, "cliffValue": 1.5e6, "valueToMarketCap": 2.5, "allocationBreakdown": []}})
 }
 
-/// What a question is asked with beside rule, record and time.
+/// The inputs of an explanation in addition to rule, record, and time.
 #[derive(Default)]
 struct World<'a> {
     alerts: &'a [Alert],
@@ -46,24 +46,20 @@ struct World<'a> {
     firing: &'a [FiringAlert],
     totals: Option<&'a Totals>,
     feeds: Vec<(Endpoint, FeedState)>,
-    /// Begins with `[route]`; none: everything to `ops`.
+    /// Starts inside the receiver's table. Empty: all alerts go to `ops`.
     config: &'a str,
 }
 
-fn ask(rule: &str, record: &Tracked, now: &str, alerts: &[Alert]) -> (bool, String) {
+fn explained(rule: &str, record: &Tracked, now: &str, alerts: &[Alert]) -> (bool, String) {
     let read = FeedState { read_at: Some(at("2026-02-01")), ..FeedState::default() };
     let world = World { alerts, feeds: vec![(Endpoint::UnlockEvents, read)], ..World::default() };
-    ask_in(rule, Some(record), now, &world)
+    explain_in(rule, Some(record), now, &world)
 }
 
-/// Asks, and gives the steps as lines with the sentence at the end.
-fn ask_in(rule: &str, record: Option<&Tracked>, now: &str, world: &World<'_>) -> (bool, String) {
+/// Returns whether the alert fired, and the explanation as text.
+fn explain_in(rule: &str, record: Option<&Tracked>, now: &str, world: &World<'_>) -> (bool, String) {
     let set = set(rule);
-    let text = format!(
-        "{}[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"http://127.0.0.1:1/\"\n{}",
-        config::DEFAULTS,
-        world.config
-    );
+    let text = format!("[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"http://127.0.0.1:1/\"\n{}", world.config);
     let config = toml::from_str::<config::Config>(&text).unwrap();
     let routes = RouteTree::of(&crate::route::Sections::from(&config)).unwrap();
     let policy = crate::pipeline::DispatchPolicy::of(&config.receivers, &config.delivery).unwrap();
@@ -77,9 +73,9 @@ fn ask_in(rule: &str, record: Option<&Tracked>, now: &str, world: &World<'_>) ->
         ..ExplainCase::default()
     };
     let watch = everything();
-    let around = ExplainWorld { watch: &watch, routes: &routes, digests: &policy.digests, firing: world.firing, now: at(now) };
+    let around = ExplainContext { watch: &watch, routes: &routes, digests: &policy.digests, firing: world.firing, now: at(now) };
     let (statuses, records) = (world.statuses, world.records);
-    let answer = explain(&ExplainQuery { rule: &set.rules[0], case: &case, statuses, records, world: &around });
+    let explanation = explain(&ExplainQuery { rule: &set.rules[0], case: &case, statuses, records, world: &around });
     fn lines(steps: &[ExplainStep], depth: usize, text: &mut String) {
         for step in steps {
             text.push_str(&format!("{}{} {}\n", "  ".repeat(depth), step.mark.sign(), step.text));
@@ -87,46 +83,46 @@ fn ask_in(rule: &str, record: Option<&Tracked>, now: &str, world: &World<'_>) ->
         }
     }
     let mut text = String::new();
-    lines(&answer.steps, 0, &mut text);
-    (answer.fired, format!("{text}so: {}", answer.so))
+    lines(&explanation.steps, 0, &mut text);
+    (explanation.fired, format!("{text}so: {}", explanation.so))
 }
 
 fn everything() -> Watch {
     Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups: BTreeMap::new() }).unwrap()
 }
 
-/// Explains a case that nobody was told of, while nothing else fires.
+/// Explains a case without notifications, while no other alert fires.
 fn explain_alone(rule: &Rule, case: &ExplainCase<'_>, routes: &RouteTree, now: Timestamp) -> Explanation {
-    let world = ExplainWorld { watch: &everything(), routes, digests: &[], firing: &[], now };
+    let world = ExplainContext { watch: &everything(), routes, digests: &[], firing: &[], now };
     explain(&ExplainQuery { rule, case, statuses: &[], records: StatusEvidence::default(), world: &world })
 }
 
-fn says(rule: &str, event: serde_json::Value, now: &str, expected: &[&str]) {
-    let (_, text) = ask(rule, &record(event), now, &[]);
+fn assert_explains(rule: &str, event: serde_json::Value, now: &str, expected: &[&str]) {
+    let (_, text) = explained(rule, &record(event), now, &[]);
     for line in expected {
-        assert!(text.contains(line), "{line:?} is not said in:\n{text}");
+        assert!(text.contains(line), "{line:?} is missing in:\n{text}");
     }
 }
 
 #[test]
-fn each_clause_is_told_with_its_value_and_its_truth() {
-    says(
+fn shows_each_clause_with_value_and_truth() {
+    assert_explains(
         RULE,
         event(),
         "2026-03-01",
         &[
-            "✓ when: all of these must hold\n  ✓ one of these must hold\n    ✗ cliffValue >= 5000000  [cliffValue = 1,500,000]\n    ✓ valueToMarketCap >= 2  [valueToMarketCap = 2.5]\n  ✓ this must not hold\n    ✗ tokenSymbol == \"XX\"  [tokenSymbol = \"ARB\"]",
+            "✓ when: all of these must be true\n  ✓ one of these must be true\n    ✗ cliffValue >= 5000000  [cliffValue = 1,500,000]\n    ✓ valueToMarketCap >= 2  [valueToMarketCap = 2.5]\n  ✓ this must be false\n    ✗ tokenSymbol == \"XX\"  [tokenSymbol = \"ARB\"]",
             "✓ it is due on 16 Mar 2026, in 15 days: within 30d\n  ✓ 30d: since 14 Feb 2026, 00:00 UTC\n  ✗ 7d: from 9 Mar 2026",
-            "so: not fired yet, although all holds",
+            "so: not fired yet, although every condition is true",
         ],
     );
 }
 
 #[test]
-fn what_keeps_an_alert_back_is_the_reason() {
+fn conclusion_names_the_step_that_stopped_the_alert() {
     let mut small = event();
     small["cliffUnlocks"]["valueToMarketCap"] = 1.0.into();
-    says(
+    assert_explains(
         RULE,
         small,
         "2026-03-01",
@@ -134,20 +130,20 @@ fn what_keeps_an_alert_back_is_the_reason() {
             "so: not fired, because none of these is true: cliffValue >= 5000000  [cliffValue = 1,500,000], valueToMarketCap >= 2  [valueToMarketCap = 1]",
         ],
     );
-    says(
+    assert_explains(
         RULE,
         event(),
         "2026-01-01",
         &["so: not fired, because it is due on 16 Mar 2026, beyond the longest lead time, which begins 14 Feb 2026"],
     );
-    says(RULE, event(), "2026-04-01", &["so: not fired, because it is over since 16 Mar 2026"]);
-    says(
+    assert_explains(RULE, event(), "2026-04-01", &["so: not fired, because it passed at 16 Mar 2026"]);
+    assert_explains(
         &format!("{RULE}\ntokens = [\"sui\"]"),
         event(),
         "2026-03-01",
-        &["so: not fired, because a filter of the rule leaves it out"],
+        &["so: not fired, because a filter of the rule excludes it"],
     );
-    says(
+    assert_explains(
         &format!("{RULE}\nexpires = \"2026-02-01\""),
         event(),
         "2026-03-01",
@@ -155,14 +151,14 @@ fn what_keeps_an_alert_back_is_the_reason() {
     );
     let mut undated = event();
     undated["unlockDate"] = serde_json::Value::Null;
-    says(RULE, undated, "2026-03-01", &["so: not fired, because it has no date yet"]);
+    assert_explains(RULE, undated, "2026-03-01", &["so: not fired, because it has no date yet"]);
 }
 
 #[test]
-fn a_missing_field_is_named_and_is_neither_true_nor_false() {
+fn missing_field_is_named_and_unknown() {
     let mut bare = event();
     bare["cliffUnlocks"] = serde_json::json!({"cliffAmount": 1e6});
-    says(
+    assert_explains(
         RULE,
         bare.clone(),
         "2026-03-01",
@@ -171,7 +167,7 @@ fn a_missing_field_is_named_and_is_neither_true_nor_false() {
             "so: not fired, because `cliffValue`, `valueToMarketCap` are missing",
         ],
     );
-    says(
+    assert_explains(
         &format!("{RULE}\nmissing = \"fire\""),
         bare,
         "2026-03-01",
@@ -194,7 +190,7 @@ fn alert(state: AlertState) -> Alert {
         level: None,
         labels: Labels::new(),
         annotations: BTreeMap::new(),
-        told: vec!["ops".into()],
+        notified: vec!["ops".into()],
         leads: vec!["30d".into()],
         former_labels: Vec::new(),
         members: Vec::new(),
@@ -216,7 +212,7 @@ fn delivery(state: DeliveryState) -> OutboxRow {
         state,
         attempts: 3,
         next_attempt_at: None,
-        last_answer: Some("503 try\nlater".into()),
+        last_response: Some("503 try\nlater".into()),
         created_at: at("2026-02-14"),
         delivered_at: (state == DeliveryState::Delivered).then(|| at("2026-02-14T00:00:05Z")),
         alerts: Vec::new(),
@@ -237,7 +233,7 @@ fn status(state: &str) -> NotificationStatus {
         state: NotificationState::parse(state).expect("a state"),
         role: DeliveryState::parse(state).map(|_| NotificationRole::Notified),
         delivery: DeliveryState::parse(state).map(|_| DeliveryId(7)),
-        holder: match state {
+        suppressor: match state {
             "silenced" => Some("si_1".into()),
             "inhibited" => Some("al_9".into()),
             _ => None,
@@ -246,7 +242,7 @@ fn status(state: &str) -> NotificationStatus {
 }
 
 #[test]
-fn the_end_says_when_it_fired_and_what_became_of_each_message() {
+fn conclusion_states_firing_time_and_notification_status() {
     let silences = [model::silence::Silence {
         id: "si_1".into(),
         matchers: model::silence::read_matchers(["token=arbitrum"]).unwrap(),
@@ -267,16 +263,16 @@ fn the_end_says_when_it_fired_and_what_became_of_each_message() {
     for (state, so) in [
         ("delivered", "and is firing, delivered to ops at 14 Feb 2026, 00:00 UTC"),
         ("retrying", "not yet delivered to ops (3 attempts failed)"),
-        ("dead", "dead letter: ops (given up after 3 attempts: 503 try later)"),
-        ("dropped", "never delivered to ops (dropped by hand)"),
+        ("dead", "dead letter: ops (3 attempts failed: 503 try later)"),
+        ("dropped", "never delivered to ops (dropped by an operator)"),
         (
             "silenced",
-            "held back by silence si_1 until 4 Mar 2026, 00:00 UTC, then told where it still fires (token=\"arbitrum\" by ann: known)",
+            "suppressed by silence si_1 until 4 Mar 2026, 00:00 UTC, then sent if it still fires (token=\"arbitrum\" by ann: known)",
         ),
-        ("inhibited", "held back by alert al_9 of Worse, while that fires"),
+        ("inhibited", "suppressed by alert al_9 of Worse, while it fires"),
         ("waiting", "waiting in group {}:{token=\"arbitrum\"} until 1 Mar 2026, 07:00 UTC: muted by nights (for ops)"),
-        ("nobody", "told to nobody: no route takes it"),
-        ("limited", "told to nobody: left out by the rule's `limit`, and counted in its summary"),
+        ("nobody", "sent to no receiver: no route matches"),
+        ("limited", "sent to no receiver: beyond the rule's `limit`, counted in its summary"),
     ] {
         let deliveries: Vec<OutboxRow> = DeliveryState::parse(state).map(delivery).into_iter().collect();
         let statuses = [status(state)];
@@ -289,21 +285,23 @@ fn the_end_says_when_it_fired_and_what_became_of_each_message() {
             deliveries: &deliveries,
         };
         let world = World { alerts: &alerts, statuses: &statuses, records, ..World::default() };
-        let (fired, text) = ask_in(RULE, Some(&record(event())), "2026-03-01", &world);
+        let (fired, text) = explain_in(RULE, Some(&record(event())), "2026-03-01", &world);
         assert!(fired && text.ends_with(so), "{so}\n{text}");
-        assert!(text.contains("lead times told: 30d") && text.contains("so: fired at 14 Feb 2026, 00:00 UTC"), "{text}");
+        assert!(text.contains("lead times sent: 30d") && text.contains("so: fired at 14 Feb 2026, 00:00 UTC"), "{text}");
     }
     let ended =
         Alert { resolution: Some(Resolution::Passed), ends_at: Some(at("2026-03-16T06:00:00Z")), ..alert(AlertState::Resolved) };
-    let (_, text) = ask(RULE, &record(event()), "2026-04-01", &[ended]);
+    let (_, text) = explained(RULE, &record(event()), "2026-04-01", &[ended]);
     assert!(
-        text.ends_with("and ended at 16 Mar 2026, 06:00 UTC (passed), told to nobody: no receiver was named for it"),
+        text.ends_with(
+            "and resolved at 16 Mar 2026, 06:00 UTC (passed), sent to no receiver: neither the rule nor a route names one"
+        ),
         "{text}"
     );
 }
 
 #[test]
-fn of_several_messages_to_one_receiver_the_last_is_in_the_sentence() {
+fn conclusion_uses_the_last_notification_to_each_receiver() {
     let silences: [model::silence::Silence; 0] = [];
     let rows = [delivery(DeliveryState::Delivered)];
     let statuses = [
@@ -313,13 +311,13 @@ fn of_several_messages_to_one_receiver_the_last_is_in_the_sentence() {
     let records = StatusEvidence { silences: &silences, deliveries: &rows, ..StatusEvidence::default() };
     let alerts = [alert(AlertState::Firing)];
     let world = World { alerts: &alerts, statuses: &statuses, records, ..World::default() };
-    let (_, text) = ask_in(RULE, Some(&record(event())), "2026-03-01", &world);
-    assert!(text.ends_with("and is firing, held back by silence si_1"), "{text}");
-    assert!(text.contains("✓ delivered to ops") && text.contains("✗ held back from ops: silence si_1"), "{text}");
+    let (_, text) = explain_in(RULE, Some(&record(event())), "2026-03-01", &world);
+    assert!(text.ends_with("and is firing, suppressed by silence si_1"), "{text}");
+    assert!(text.contains("✓ delivered to ops") && text.contains("✗ suppressed for ops: silence si_1"), "{text}");
 }
 
 #[test]
-fn what_would_hold_it_back_now_is_told_before_it_fires() {
+fn shows_what_would_suppress_an_alert_before_it_fires() {
     let config = "digest = { at = \"08:00\" }\n[route]\nreceivers = [\"ops\"]\n[[route.routes]]\ngroup_by = [\"token\"]\n\
         mute_time_intervals = [\"nights\"]\nmatchers = ['alertname=Big']\n\
         [[time_intervals]]\nname = \"nights\"\ntime_intervals = [{ times = [{ start_time = \"00:00\", end_time = \"07:00\" }] }]\n\
@@ -338,15 +336,15 @@ fn what_would_hold_it_back_now_is_told_before_it_fires() {
     let firing = [FiringAlert { id: "al_9".into(), labels }];
     let records = StatusEvidence { silences: &silences, ..StatusEvidence::default() };
     let world = World { config, records, firing: &firing, ..World::default() };
-    let (_, text) = ask_in(RULE, Some(&record(event())), "2026-03-01", &world);
+    let (_, text) = explain_in(RULE, Some(&record(event())), "2026-03-01", &world);
     for part in [
-        "ops: route {}/{alertname=\"Big\"}, grouped by token, told after 30s and then at most every 5m",
+        "ops: route {}/{alertname=\"Big\"}, grouped by token, sent after 30 s and then at most every 5 min",
         "✗ muted by nights until 1 Mar 2026, 07:00 UTC",
         "the next digest is due 1 Mar 2026, 08:00 UTC",
-        "✗ silence si_1 hides it until 4 Mar 2026",
+        "✗ silence si_1 suppresses it until 4 Mar 2026",
         "✗ alert al_9 (Worse) fires and inhibits it",
     ] {
-        assert!(text.contains(part), "{part:?} is not said in:\n{text}");
+        assert!(text.contains(part), "{part:?} is missing in:\n{text}");
     }
 }
 
@@ -359,7 +357,7 @@ when  = 'ahead("30d").value > burned("30d").value'
 "#;
 
 #[test]
-fn a_rule_on_a_group_shows_what_its_windows_hold_and_who_is_not_known() {
+fn rule_on_group_shows_sums_and_members_without_data() {
     let source = SourceText { file: "rules.toml".into(), text: PRESSURE.into() };
     let groups = BTreeMap::from([("desk".to_owned(), vec!["x".to_owned(), "y".to_owned()])]);
     let around = Surroundings { receivers: &["ops".to_owned()], groups: &groups, now: at("2026-01-01") };
@@ -382,18 +380,22 @@ fn a_rule_on_a_group_shows_what_its_windows_hold_and_who_is_not_known() {
     let receivers = [config::ReceiverSettings { name: "ops".into(), ..config::ReceiverSettings::default() }];
     let routes = RouteTree::build(&config::Route::default(), &receivers).unwrap();
     let case = ExplainCase { totals: Some(totals), ..ExplainCase::default() };
-    let answer = explain_alone(&set.rules[0], &case, &routes, now);
-    let text: String = answer.steps.iter().map(|step| format!("{step:?}\n")).collect();
-    assert_eq!(answer.about, "Pressure for the group desk");
-    assert!(text.contains("2 tokens in the group desk: x, y"), "{text}");
+    let explanation = explain_alone(&set.rules[0], &case, &routes, now);
+    let text: String = explanation.steps.iter().map(|step| format!("{step:?}\n")).collect();
+    assert_eq!(explanation.about, "Pressure for the group desk");
+    assert!(text.contains("2 tokens in the group desk: x and y"), "{text}");
     assert!(text.contains("ahead(\\\"30d\\\"): 2.00M tokens, $3.00M, 2 entries"), "{text}");
     assert!(text.contains("never read, so the sum is missing: y"), "{text}");
     assert!(text.contains("= 3,000,000"), "the clause shows the sum it read: {text}");
-    assert!(!answer.fired && answer.so.starts_with("not fired, because") && answer.so.contains("missing"), "{}", answer.so);
+    assert!(
+        !explanation.fired && explanation.so.starts_with("not fired, because") && explanation.so.contains("missing"),
+        "{}",
+        explanation.so
+    );
 }
 
 #[test]
-fn a_day_that_has_no_event_says_so_with_the_nearest_whatever_once_stood_there() {
+fn day_without_event_is_reported_with_the_nearest_events() {
     let set = set(RULE);
     let on = |date: &str, key: &str| {
         let mut event = event();
@@ -402,36 +404,36 @@ fn a_day_that_has_no_event_says_so_with_the_nearest_whatever_once_stood_there() 
     };
     let mut snapshot = TokenSnapshot::of(Token::unknown(TokenId::from("arbitrum")));
     snapshot.records = vec![on("2026-01-16", "a"), on("2026-03-16", "b"), on("2026-04-16", "c"), on("2026-05-16", "d")];
-    // An event that moved from the 1st of April keeps its alert.
-    let told = Alert { key: Some("b".into()), ..alert(AlertState::Firing) };
-    let ask = |target: &ExplainTarget| absent_record(&set.rules[0], &snapshot, Resource::Unlock, target, &[&told]);
+    // An event that moved away from 1 April keeps its alert.
+    let notified = Alert { key: Some("b".into()), ..alert(AlertState::Firing) };
+    let explain_absent = |target: &ExplainTarget| absent_record(&set.rules[0], &snapshot, Resource::Unlock, target, &[&notified]);
     let of_day = ExplainTarget { day: Some(at("2026-04-01T00:00:00Z")), ..ExplainTarget::default() };
-    let absent = ask(&of_day).expect("nothing is there");
+    let absent = explain_absent(&of_day).expect("no event on that day");
     assert!(!absent.fired);
     let expected = "there is no unlock of arbitrum for 1 Apr 2026; the nearest are on 16 Mar 2026, 16 Apr 2026, 16 May 2026";
     assert!(absent.so.contains(expected), "{}", absent.so);
     let of_key =
         |key: &str| ExplainTarget { key: Some(key.to_owned()), resource: Some(Resource::Unlock), ..ExplainTarget::default() };
-    assert!(ask(&of_key("2026-04-20T00:00:00Z")).is_some_and(|absent| absent.so.contains("16 Apr 2026")));
-    assert_eq!(ask(&of_key("b")), None, "what is removed is told by its alerts");
+    assert!(explain_absent(&of_key("2026-04-20T00:00:00Z")).is_some_and(|absent| absent.so.contains("16 Apr 2026")));
+    assert_eq!(explain_absent(&of_key("b")), None, "a removed event is explained by its alerts");
 }
 
 #[test]
-fn a_pending_alert_says_when_it_will_fire() {
-    let pending = Alert { starts_at: None, active_at: at("2026-03-01"), told: Vec::new(), ..alert(AlertState::Pending) };
-    let (fired, text) = ask(&format!("{RULE}\nfor = \"2h\""), &record(event()), "2026-03-01T01:00:00Z", &[pending]);
-    assert!(!fired && text.contains("`for` asks for 2 h: it fires at 1 Mar 2026, 02:00 UTC, if it still holds"), "{text}");
+fn pending_alert_shows_when_it_fires() {
+    let pending = Alert { starts_at: None, active_at: at("2026-03-01"), notified: Vec::new(), ..alert(AlertState::Pending) };
+    let (fired, text) = explained(&format!("{RULE}\nfor = \"2h\""), &record(event()), "2026-03-01T01:00:00Z", &[pending]);
+    assert!(!fired && text.contains("`for` is 2 h: it fires at 1 Mar 2026, 02:00 UTC, if it still matches"), "{text}");
 }
 
 #[test]
-fn burns_that_the_token_list_denies_are_none_and_others_were_never_read() {
+fn burns_are_zero_if_the_token_list_denies_them_and_else_missing() {
     let now = at("2026-03-01");
     let set = set("[[rule]]\nalert = \"Quiet\"\non = \"token\"\nwhen = 'burned(\"30d\").amount < 1'\n");
     let mut cache = rules::aggregate::AggregateCache::default();
     cache.reset(set.windows.clone(), set.since.clone(), false);
     for (has_burn, said) in [
-        (Some(false), "the token list says that it has no burn records: they add up to zero"),
-        (None, "burn records were never read: what they would add up to is missing, not zero"),
+        (Some(false), "the token list reports no burn records, so the sum is zero"),
+        (None, "burn records were never read, so the sum is missing, not zero"),
     ] {
         let mut token = Token::unknown(TokenId::from("x"));
         token.item.has_burn = has_burn.map(Into::into).unwrap_or_default();
@@ -440,9 +442,9 @@ fn burns_that_the_token_list_denies_are_none_and_others_were_never_read() {
         let computed = cache.compute(&token, &entries, rules::aggregate::Recheck::Longest, now);
         let totals = Arc::new(computed.totals().clone());
         let case = ExplainCase { token: Some(&token), totals: Some(totals), ..ExplainCase::default() };
-        let answer = explain_alone(&set.rules[0], &case, &RouteTree::default(), now);
-        let text: Vec<_> = answer.steps.iter().map(|step| step.text.as_str()).collect();
+        let explanation = explain_alone(&set.rules[0], &case, &RouteTree::default(), now);
+        let text: Vec<_> = explanation.steps.iter().map(|step| step.text.as_str()).collect();
         assert!(text.contains(&said), "{text:#?}");
-        assert_eq!(answer.so.contains("missing"), has_burn.is_none(), "{}", answer.so);
+        assert_eq!(explanation.so.contains("missing"), has_burn.is_none(), "{}", explanation.so);
     }
 }

@@ -1,12 +1,11 @@
-//! Whether a rule looks at a record at this time.
+//! Whether a record is in the time range of a rule.
 
-use super::words::{ago, ahead};
 use super::{ExplainQuery, ExplainStep, Explainer, Mark, is_once};
-use model::{Interval, Resource, format};
+use model::{Interval, Resource, phrase};
 use rules::{Lead, On};
 
 impl<'a> Explainer<'a> {
-    /// Whether the rule looks at it at this time. Gives the lead time that holds.
+    /// Adds whether the record is in the time range of the rule. Returns the lead time that applies.
     pub(super) fn window(&mut self) -> Option<&'a Lead> {
         let ExplainQuery { rule, case, .. } = *self.query;
         let now = self.now();
@@ -16,16 +15,16 @@ impl<'a> Explainer<'a> {
             return None;
         }
         let Some(interval) = tracked.record.interval() else {
-            self.no("it has no date, or a date to be determined", "it has no date yet");
+            self.no("it has no date yet, or its date is to be determined", "it has no date yet");
             return None;
         };
-        let when = format::when(&interval);
+        let when = phrase::when(&interval);
         if is_once(rule.on) {
             let age = now - interval.start;
-            let text = format!("it happened {when}, {} ago; `since` is {}", ago(age), ago(rule.since));
-            // What was told within `since` at its time need not be so now.
+            let text = format!("it happened {when}, {} ago; `since` is {}", phrase::duration(age), phrase::duration(rule.since));
+            // An alert that fired within `since` stays valid after `since` has passed.
             if age > rule.since && case.alerts.is_empty() {
-                self.no(text, format!("it is older than `since` ({})", ago(rule.since)));
+                self.no(text, format!("it is older than `since` ({})", phrase::duration(rule.since)));
             } else {
                 self.yes(text);
             }
@@ -33,37 +32,48 @@ impl<'a> Explainer<'a> {
         }
         let end = if resource == Resource::Emission { interval.end + rule.since } else { interval.end };
         if now >= end {
-            self.no(format!("it is over: {when}"), format!("it is over since {}", format::instant(end)));
+            self.no(format!("it has passed: {when}"), format!("it passed at {}", phrase::instant(end)));
             return None;
         }
         if rule.within.is_empty() || resource != Resource::Unlock {
-            self.yes(format!("it lies ahead: {when}"));
+            self.yes(format!("it is ahead: {when}"));
             return None;
         }
         self.leads(interval)
     }
 
-    /// The lead times of a rule, and the smallest that holds.
+    /// Adds the lead times of a rule. Returns the smallest that applies.
     fn leads(&mut self, interval: Interval) -> Option<&'a Lead> {
         let (rule, now) = (self.query.rule, self.now());
-        let when = format::when(&interval);
+        let when = phrase::when(&interval);
         let lead = rule.within.iter().filter(|lead| interval.is_within(now, lead.span)).min_by_key(|lead| lead.span);
         let mut step = match lead {
-            Some(lead) => {
-                ExplainStep::new(Mark::Yes, format!("it is due {when}, {}: within {}", ahead(&interval, now), lead.text))
-            }
+            Some(lead) => ExplainStep::new(
+                Mark::Yes,
+                format!(
+                    "it is due {when}, {}: within {}",
+                    phrase::time_until(interval.days_until(now), interval.precision).unwrap_or_default(),
+                    lead.text
+                ),
+            ),
             None => {
                 let opens = rule.within.iter().filter_map(|lead| interval.start.checked_sub_signed(lead.span)).min();
-                let opens = opens.map_or_else(String::new, |at| format!(", which begins {}", format::instant(at)));
+                let opens = opens.map_or_else(String::new, |at| format!(", which begins {}", phrase::instant(at)));
                 self.because.get_or_insert_with(|| format!("it is due {when}, beyond the longest lead time{opens}"));
-                ExplainStep::new(Mark::No, format!("it is due {when}, {}: beyond every lead time", ahead(&interval, now)))
+                ExplainStep::new(
+                    Mark::No,
+                    format!(
+                        "it is due {when}, {}: beyond every lead time",
+                        phrase::time_until(interval.days_until(now), interval.precision).unwrap_or_default()
+                    ),
+                )
             }
         };
         for lead in &rule.within {
             let mark = if interval.is_within(now, lead.span) { Mark::Yes } else { Mark::No };
             if let Some(at) = interval.start.checked_sub_signed(lead.span) {
                 let word = if now >= at { "since" } else { "from" };
-                step.parts.push(ExplainStep::new(mark, format!("{}: {word} {}", lead.text, format::instant(at))));
+                step.parts.push(ExplainStep::new(mark, format!("{}: {word} {}", lead.text, phrase::instant(at))));
             }
         }
         self.steps.push(step);

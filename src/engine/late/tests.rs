@@ -1,4 +1,4 @@
-//! Burns, buybacks and rounds whose facts come late, through ingest and evaluation.
+//! Burns, buybacks, and funding rounds with late facts, through ingest and evaluation.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{
 use model::{
     config,
     diagnostic::SourceText,
-    poll::{FetchedAnswer, Payload, PollAnswer, PollOutcome, PollRequest},
+    poll::{FetchedResponse, Payload, PollOutcome, PollRequest, PollResponse},
     rows::TokenSnapshot,
     supply::{ContentHash, Endpoint, Resource, Token, TokenId},
     watch::Watch,
@@ -24,12 +24,12 @@ fn at(day: u32, hour: u32) -> Timestamp {
     wire::parse_timestamp(&format!("2026-03-{day:02}T{hour:02}:00:00Z")).expect("a time")
 }
 
-/// A token whose burns are polled and judged. What is known goes through JSON between polls, as through a restart.
+/// A token whose burns are polled and evaluated. The known facts go through JSON between polls, as in a restart.
 struct Daemon {
     rules: ActiveRules,
     watch: Watch,
     snapshot: TokenSnapshot,
-    told: Vec<String>,
+    notified: Vec<String>,
     changes: usize,
 }
 
@@ -39,9 +39,8 @@ impl Daemon {
         let source = SourceText { file: "rules.toml".into(), text: rules.into() };
         let loaded = rules::load(&[source], &Surroundings { receivers: &["ops".to_owned()], groups: &BTreeMap::new(), now });
         assert!(loaded.is_usable(), "{:?}", loaded.diagnostics);
-        let text =
-            format!("{}[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"http://127.0.0.1:1/\"\n", config::DEFAULTS);
-        let config = toml::from_str::<config::Config>(&text).expect("a config");
+        let text = "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"http://127.0.0.1:1/\"\n";
+        let config = toml::from_str::<config::Config>(text).expect("a config");
         let routes = crate::route::RouteTree::of(&crate::route::Sections::from(&config)).expect("routes");
         let watch = Watch::build(&config.watch).expect("a watch");
         let token: TokenId = "aptos".into();
@@ -49,7 +48,7 @@ impl Daemon {
             rules: ActiveRules { rules: loaded.set, routes },
             watch,
             snapshot: TokenSnapshot::of(Token::unknown(token)),
-            told: Vec::new(),
+            notified: Vec::new(),
             changes: 0,
         }
     }
@@ -63,27 +62,27 @@ impl Daemon {
             start: at(1, 0).date_naive() - chrono::Days::new(365),
             end: at(31, 0).date_naive(),
         };
-        let fetched = FetchedAnswer::of_page(
+        let fetched = FetchedResponse::of_page(
             request.clone(),
-            PollOutcome::Fresh(PollAnswer {
+            PollOutcome::Fresh(PollResponse {
                 payload: Payload::Burns(data),
                 hash: ContentHash(1),
-                oddities: report.oddities,
-                oddities_total: report.total,
+                parse_warnings: report.parse_warnings,
+                parse_warnings_total: report.total,
                 dropped: report.dropped,
             }),
             None,
         );
-        let ask = PlannedPoll::of(request);
+        let poll = PlannedPoll::of(request);
         let mut work = Work::default();
         let ingest = Ingest { watch: &self.watch, settings: Settings::default(), now };
         let known = self.snapshot.clone();
-        let ingested = ingest.answer(&mut work, &known, &ask, &fetched);
+        let ingested = ingest.response(&mut work, &known, &poll, &fetched);
         assert!(ingested.failure.is_none());
         let mut limits = Limits::default();
         let transitions = pipeline::step(&work.tokens, &[], &self.rules.context(now), &mut limits);
         let step = pipeline::conclude(work.commit, transitions, &[], now);
-        self.told.extend(step.commit.notifications.iter().map(|note| note.id.to_string()));
+        self.notified.extend(step.commit.notifications.iter().map(|note| note.id.to_string()));
         self.changes += step.commit.changes.len();
         let after = work.tokens.into_iter().next().expect("news").records.into_owned();
         let through_json = |tracked: Tracked| {
@@ -101,14 +100,14 @@ impl Daemon {
     }
 }
 
-/// A page of an investor with these rounds. Gives the ids of what is told of them.
+/// Ingests a page of an investor with these rounds. Returns the ids of the notifications.
 fn poll_rounds(daemon: &mut Daemon, now: Timestamp, rounds: &str) -> Vec<String> {
     let rounds: Vec<wire::FundingRound> = serde_json::from_str(&format!("[{rounds}]")).expect("rounds");
     let ingest = Ingest { watch: &daemon.watch, settings: Settings::default(), now };
     let (known, mut work) = (daemon.snapshot.clone(), Work::default());
-    // What the list knew of the investor before is history.
+    // Rounds before this date are part of the baseline.
     let is_news = |record: &Record| record.interval().is_some_and(|round| round.start >= at(4, 0));
-    let page = RoundsPage { rounds: &rounds, speaks_of: &|_| true, is_news: &is_news };
+    let page = RoundsPage { rounds: &rounds, covers: &|_| true, is_news: &is_news };
     ingest.rounds(&mut work, &known, &page);
     let transitions = pipeline::step(&work.tokens, &[], &daemon.rules.context(now), &mut Limits::default());
     let step = pipeline::conclude(work.commit, transitions, &[], now);
@@ -121,7 +120,7 @@ fn poll_rounds(daemon: &mut Daemon, now: Timestamp, rounds: &str) -> Vec<String>
 }
 
 #[test]
-fn a_round_is_judged_when_the_fact_that_a_rule_needs_has_come_and_once() {
+fn round_is_evaluated_once_when_the_needed_fact_arrives() {
     let round = |day: u32, rest: &str| {
         format!(
             r#"{{"investorId":"fund","tokenId":"aptos","roundName":"Series {day}","fundingDate":"2026-03-{day:02}T00:00:00Z"{rest}}}"#
@@ -131,7 +130,7 @@ fn a_round_is_judged_when_the_fact_that_a_rule_needs_has_come_and_once() {
         let when = if value == "true" { "isLeadInvestor".to_owned() } else { format!("{field} >= 1000000") };
         let mut daemon = Daemon::with(&format!("[[rule]]\nalert = \"BigRound\"\non = \"funding\"\nwhen = \"{when}\"\n"));
         let late = format!(r#","{field}":{value}"#);
-        let mut told = Vec::new();
+        let mut notified = Vec::new();
         for (day, rounds) in [
             (3, round(1, "")),
             (5, format!("{},{}", round(1, ""), round(4, ""))),
@@ -139,9 +138,9 @@ fn a_round_is_judged_when_the_fact_that_a_rule_needs_has_come_and_once() {
             (7, format!("{},{}", round(1, &late), round(4, ""))),
             (8, format!("{},{}", round(1, &late), round(4, &late))),
         ] {
-            told.push(poll_rounds(&mut daemon, at(day, 0), &rounds).len());
+            notified.push(poll_rounds(&mut daemon, at(day, 0), &rounds).len());
         }
-        assert_eq!(told, [0, 0, 1, 0, 0], "{field}");
+        assert_eq!(notified, [0, 0, 1, 0, 0], "{field}");
     }
 }
 
@@ -156,64 +155,64 @@ fn all(burns: &[String]) -> String {
 }
 
 #[test]
-fn a_burn_is_judged_when_the_fact_that_a_rule_needs_has_come_and_once() {
+fn burn_is_evaluated_once_when_the_needed_fact_arrives() {
     let mut daemon = Daemon::with(BIG);
     let old = burn(1, "");
     daemon.poll(at(3, 0), &old);
     daemon.poll(at(4, 0), &all(&[old.clone(), burn(4, "")]));
-    assert_eq!(daemon.told, [] as [&str; 0], "it cannot be told yet");
+    assert_eq!(daemon.notified, [] as [&str; 0], "the condition is unknown");
     daemon.poll(at(4, 6), &all(&[old.clone(), burn(4, r#","value":null"#)]));
-    assert_eq!(daemon.told, [] as [&str; 0]);
+    assert_eq!(daemon.notified, [] as [&str; 0]);
     daemon.poll(at(5, 0), &all(&[old.clone(), burn(4, r#","value":2000000"#)]));
-    assert_eq!(daemon.told.len(), 1);
-    // The price comes after that, the value is left out and comes back: it is told.
+    assert_eq!(daemon.notified.len(), 1);
+    // The price arrives later, and the value disappears and returns: no further notification.
     daemon.poll(at(5, 6), &all(&[old.clone(), burn(4, r#","value":2000000,"pricePerToken":4000"#)]));
     daemon.poll(at(5, 12), &all(&[old.clone(), burn(4, "")]));
     daemon.poll(at(5, 18), &all(&[old.clone(), burn(4, r#","value":2500000"#)]));
-    assert_eq!(daemon.told.len(), 1);
-    // What the first sight brought is history, whatever becomes known of it.
+    assert_eq!(daemon.notified.len(), 1);
+    // A burn of the baseline never notifies, even if its facts arrive later.
     daemon.poll(at(6, 0), &all(&[burn(1, r#","value":9000000"#), burn(4, r#","value":2500000"#)]));
-    assert_eq!(daemon.told.len(), 1);
+    assert_eq!(daemon.notified.len(), 1);
 }
 
 #[test]
-fn what_was_told_or_did_not_hold_on_arrival_is_not_judged_again() {
+fn record_decided_on_arrival_is_not_evaluated_again() {
     let either = "[[rule]]\nalert = \"BigBurn\"\non = \"burn\"\nwhen = \"value >= 1000000 || amount >= 400\"\n";
     let fire = "[[rule]]\nalert = \"BigBurn\"\non = \"burn\"\nwhen = \"value >= 1000000\"\nmissing = \"fire\"\n";
     for rule in [either, fire] {
         let mut daemon = Daemon::with(rule);
         daemon.poll(at(3, 0), &burn(1, ""));
         daemon.poll(at(4, 0), &all(&[burn(1, ""), burn(4, "")]));
-        assert_eq!(daemon.told.len(), 1);
+        assert_eq!(daemon.notified.len(), 1);
         daemon.poll(at(5, 0), &all(&[burn(1, ""), burn(4, r#","value":2000000"#)]));
-        assert_eq!(daemon.told.len(), 1);
+        assert_eq!(daemon.notified.len(), 1);
     }
     let mut daemon = Daemon::with(BIG);
     daemon.poll(at(3, 0), &burn(1, ""));
     daemon.poll(at(4, 0), &all(&[burn(1, ""), burn(4, r#","value":5"#)]));
     daemon.poll(at(5, 0), &all(&[burn(1, ""), burn(4, r#","value":2000000,"pricePerToken":4"#)]));
-    assert_eq!(daemon.told, [] as [&str; 0], "a restated value is a change, not an arrival");
+    assert_eq!(daemon.notified, [] as [&str; 0], "a restated value is a change, not an arrival");
 }
 
 #[test]
-fn a_burn_waits_as_long_as_since_says() {
-    for (since, is_told) in [("2d", false), ("7d", true)] {
+fn late_fact_counts_only_within_since() {
+    for (since, is_notified) in [("2d", false), ("7d", true)] {
         let mut daemon = Daemon::with(&format!("{BIG}since = \"{since}\"\n"));
         daemon.poll(at(3, 0), &burn(1, ""));
         daemon.poll(at(4, 0), &all(&[burn(1, ""), burn(3, "")]));
         daemon.poll(at(9, 0), &all(&[burn(1, ""), burn(3, r#","value":2000000"#)]));
-        assert_eq!(daemon.told.len(), usize::from(is_told), "{since}");
+        assert_eq!(daemon.notified.len(), usize::from(is_notified), "{since}");
     }
-    // What was older than `since` when it came is history.
+    // A burn that was older than `since` on arrival never notifies.
     let mut daemon = Daemon::with(&format!("{BIG}since = \"2d\"\n"));
     daemon.poll(at(10, 0), &burn(1, ""));
     daemon.poll(at(11, 0), &all(&[burn(1, ""), burn(5, "")]));
     daemon.poll(at(12, 0), &all(&[burn(1, ""), burn(5, r#","value":2000000"#)]));
-    assert_eq!(daemon.told, [] as [&str; 0]);
+    assert_eq!(daemon.notified, [] as [&str; 0]);
 }
 
 #[test]
-fn a_burn_that_loses_its_facts_stays_as_it_was_known() {
+fn burn_that_loses_facts_keeps_the_known_ones() {
     let mut daemon = Daemon::with("[[rule]]\nalert = \"Any\"\non = \"burn.*\"\n");
     let whole = all(&[burn(1, r#","value":5"#), burn(2, r#","value":7"#)]);
     daemon.poll(at(3, 0), &whole);
@@ -228,7 +227,7 @@ fn a_burn_that_loses_its_facts_stays_as_it_was_known() {
     ] {
         let before = daemon.snapshot.records.clone();
         daemon.poll(at(4, 0), &garbled);
-        assert_eq!((daemon.changes, daemon.told.len()), (0, 0), "{garbled}");
+        assert_eq!((daemon.changes, daemon.notified.len()), (0, 0), "{garbled}");
         assert_eq!(daemon.snapshot.records, before);
     }
 }

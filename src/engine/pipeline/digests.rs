@@ -1,24 +1,23 @@
-//! Digests: whose slot has come, what is read for one, and what it is made of.
+//! Digests: when they are due, which rows are read for them, and their content.
 
 use crate::digest_schedule::{DigestPlan, Schedule};
 use model::{
     Alert, AlertState, ChangeFilter, ChangeRow, Digest, DigestAhead, DigestAheadFilter, DigestMaterial, NotificationFilter,
-    NotificationStatus, ReceiverName, Silence, SumWindow, Timestamp, ValuedAlert,
+    NotificationStatus, ReceiverName, Silence, SumWindow, Timestamp, ValuedAlert, phrase,
 };
 
-/// Rows of each kind that a digest is made of; more than it lists, so that it can count.
+/// The number of rows of each kind that are read for a digest. A digest lists fewer but counts all.
 const DIGEST_ROWS: u32 = 1_000;
 
-/// What is to be done about a digest.
+/// The action for a digest whose slot has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DigestTurn {
-    /// A new digest begins with its next slot: this one is only noted.
+    /// A new digest starts with its next slot. This slot is only recorded.
     Begin(Timestamp),
-    /// A slot has come. Of several that were missed one digest is sent: it tells what changed since the last.
+    /// A slot has come. If several were missed, one digest covers the changes since the last one.
     Due {
-        /// The slot that was last told or noted.
+        /// The slot that was last sent or recorded.
         since: Timestamp,
-        /// The one that has come.
         slot: Timestamp,
     },
 }
@@ -31,7 +30,7 @@ impl DigestTurn {
     }
 }
 
-/// Whether the slot of a digest has come, given the last one that was told or noted.
+/// Returns the action if a slot of the digest has come since `last`, the one that was last sent or recorded.
 pub fn digest_turn(schedule: &Schedule, last: Option<Timestamp>, now: Timestamp) -> Option<DigestTurn> {
     let slot = schedule.last(now)?;
     match last {
@@ -41,21 +40,20 @@ pub fn digest_turn(schedule: &Schedule, last: Option<Timestamp>, now: Timestamp)
     }
 }
 
-/// What is read for the digest of a receiver.
+/// The filters of the rows for the digest of a receiver.
 #[derive(Clone, Debug)]
 pub struct DigestReads {
-    /// Unlocks ahead.
     pub unlocks: DigestAheadFilter,
     /// Changes since the last digest.
     pub changes: ChangeFilter,
-    /// What was not told to the receiver since.
+    /// Notifications since the last digest that were not delivered to the receiver.
     pub statuses: NotificationFilter,
-    /// Silences that are not over then.
+    /// The time at which silences must be in force.
     pub silences_at: Timestamp,
 }
 
 impl DigestReads {
-    /// Those of a plan, for a slot that comes after `since`.
+    /// Returns the filters of a plan for a slot after `since`.
     pub fn of(plan: &DigestPlan, since: Timestamp, slot: Timestamp, now: Timestamp) -> Self {
         Self {
             unlocks: DigestAheadFilter { from: now, window: SumWindow::of(slot, plan.schedule.ahead) },
@@ -74,35 +72,32 @@ impl DigestReads {
 
 #[derive(Clone, Copy, Debug)]
 pub struct DigestRows<'a> {
-    /// Unlocks of its days.
+    /// The unlocks of the days that the digest covers.
     pub unlocks: &'a DigestAhead,
-    /// Changes, the latest first.
+    /// The changes since the last digest, newest first.
     pub changes: &'a [ChangeRow],
     pub statuses: &'a [NotificationStatus],
     pub silences: &'a [Silence],
     pub firing: u64,
-    /// Of what fires all alerts of the events that come first, in any order.
+    /// All firing alerts of the highest-ranked events, in no particular order.
     pub fires: &'a [ValuedAlert],
-    /// Open alerts about the source, receivers and this program.
+    /// Open alerts about the source, receivers, and the daemon.
     pub incidents: &'a [Alert],
-    /// Receivers with deliveries that were given up, and how many.
+    /// Receivers with dead letters, and their number.
     pub dead: &'a [(ReceiverName, u64)],
 }
 
 pub fn digest(plan: &DigestPlan, since: Timestamp, slot: Timestamp, rows: &DigestRows<'_>) -> Digest {
     let DigestRows { unlocks, changes, statuses, silences, firing, fires, incidents, dead } = *rows;
-    // Incidents stand under what is the matter.
-    let is_incident = |of: &&ValuedAlert| incidents.iter().any(|incident| incident.id == of.alert.id);
-    let fires: Vec<&ValuedAlert> = fires.iter().filter(|of| !is_incident(of)).collect();
+    // Incidents are listed separately.
+    let is_incident = |valued: &&ValuedAlert| incidents.iter().any(|incident| incident.id == valued.alert.id);
+    let fires: Vec<&ValuedAlert> = fires.iter().filter(|valued| !is_incident(valued)).collect();
     let summary = |alert: &Alert| alert.annotations.get("summary").cloned().unwrap_or_else(|| alert.subject.clone());
-    let mut trouble: Vec<String> = incidents.iter().map(summary).collect();
-    trouble.extend(dead.iter().filter(|(_, dead)| *dead > 0).map(|(receiver, dead)| {
-        let were =
-            if *dead == 1 { format!("1 delivery to {receiver} was") } else { format!("{dead} deliveries to {receiver} were") };
-        format!("{were} given up: `cliffwatch outbox list --state dead`")
-    }));
+    let mut incident_summaries: Vec<String> = incidents.iter().map(summary).collect();
+    let dead = dead.iter().filter(|(_, dead)| *dead > 0);
+    incident_summaries.extend(dead.map(|(receiver, dead)| phrase::dead_letters(receiver, *dead)));
     let firing = u32::try_from(firing).unwrap_or(u32::MAX);
-    let (ahead, trouble) = (plan.schedule.ahead, trouble.as_slice());
+    let (ahead, incident_summaries) = (plan.schedule.ahead, incident_summaries.as_slice());
     let incidents = incidents.iter().filter(|incident| incident.state == AlertState::Firing).count();
     let incidents = u32::try_from(incidents).unwrap_or(u32::MAX);
     let fires = fires.as_slice();
@@ -117,6 +112,6 @@ pub fn digest(plan: &DigestPlan, since: Timestamp, slot: Timestamp, rows: &Diges
         firing,
         fires,
         incidents,
-        trouble,
+        incident_summaries,
     })
 }

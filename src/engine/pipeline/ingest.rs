@@ -1,80 +1,80 @@
-//! What an answer, or a row of one, makes of a token: what is written, and what the rules are to look at.
+//! Applies responses, and rows of lists, to tokens: collects what to write and what to evaluate.
 
 use std::borrow::Cow;
 
-use crate::late::Waiting;
+use crate::diff::{self, DateWindow, RecordPoll};
+use crate::ingest;
+use crate::late::IncompleteRecords;
 use crate::plan::PlannedPoll;
-use crate::self_monitor::{FeedNews, FeedResult};
+use crate::removal::{self, Release, RemovalProof, ResponseQuality};
+use crate::self_monitor::{FeedOutcome, FeedResult};
 use crate::upcoming::{self, Reconciled};
-use crate::{diff, ingest};
 use model::{
-    Alert, Commit, Endpoint, FailureKind, FeedId, FeedState, FeedUpdate, FetchedAnswer, PollFailure, PollOutcome, Record,
+    Alert, Commit, Endpoint, FailureKind, FeedId, FeedState, FeedUpdate, FetchedResponse, PollFailure, PollOutcome, Record,
     RecordKey, Resource, Timestamp, Token, TokenSnapshot, Tracked, Watch, wire,
 };
 
 use super::{TIMED, TokenNews, polled_at};
 
-/// Tokens with an unlock ahead that `upcoming` must name some of: it may well leave out a single small one.
+/// The number of tokens with a coming unlock from which an empty `upcoming` list is a failure. It may leave out a few small unlocks.
 const FEW_EXPECTED: usize = 3;
 
-/// By what answers are ingested.
+/// The settings of ingest.
 #[derive(Clone, Copy, Debug)]
 pub struct Ingest<'a> {
-    /// Which tokens, and which groups hold them.
+    /// The watched tokens and their groups.
     pub watch: &'a Watch,
-    /// Comparison of amounts, and proof of removals.
     pub settings: diff::Settings,
     /// The time of the cycle.
     pub now: Timestamp,
 }
 
-/// What answers come to: what to write of them, and the tokens to evaluate.
+/// The outcome of responses: the rows to write, and the tokens to evaluate.
 #[derive(Debug, Default)]
 pub struct Work<'a> {
-    /// What is written, so far.
     pub commit: Commit,
-    /// Tokens with something new.
+    /// The tokens to evaluate.
     pub tokens: Vec<TokenNews<'a>>,
 }
 
-/// How an answer fared.
+/// The outcome of one poll.
 #[derive(Clone, Debug, Default)]
 pub struct Ingested {
-    /// Why nothing of it was taken.
+    /// `None` if the poll succeeded.
     pub failure: Option<PollFailure>,
-    /// Most of what was known is missing from it: it is held until that is confirmed.
+    /// Whether the response is held because most known records are missing from it.
     pub is_held: bool,
-    /// Answers were held until this one; why they no longer are, for people.
-    pub released: Option<String>,
-    /// It is to be asked for once more, with the linear segments beside it.
+    /// The reason if a hold ended with this response.
+    pub released: Option<Release>,
+    /// Whether the schedule must be polled again, together with its linear segments.
     pub lacks_segments: bool,
-    /// What was odd in it, and harmless.
-    pub oddities: u32,
+    /// The number of parse warnings.
+    pub parse_warnings: u32,
 }
 
-/// What a list says of a token's funding rounds.
+/// The funding rounds of a token on the page of one investor, or on all pages.
 #[derive(Clone, Copy)]
 pub struct RoundsPage<'a> {
     pub rounds: &'a [wire::FundingRound],
-    /// Whether a round that is known is one that the page speaks of.
-    pub speaks_of: &'a dyn Fn(&wire::FundingRound) -> bool,
-    /// Whether a round is told, rather than history.
+    /// Returns whether a known round would be on the page.
+    pub covers: &'a dyn Fn(&wire::FundingRound) -> bool,
+    /// Returns whether a round is reported as new. All others are history.
     pub is_news: &'a dyn Fn(&Record) -> bool,
 }
 
 impl Ingest<'_> {
-    /// A complete answer about a token, or why there is none. The first one of a feed is the baseline and tells no change.
-    pub fn answer<'k>(
+    /// Applies the outcome of a poll of one token's feed. The first complete response of a feed is the baseline, without changes.
+    pub fn response<'k>(
         &self,
         work: &mut Work<'k>,
         known: &'k TokenSnapshot,
-        ask: &PlannedPoll,
-        fetched: &FetchedAnswer,
+        poll: &PlannedPoll,
+        fetched: &FetchedResponse,
     ) -> Ingested {
         let Self { watch, settings, now } = self;
-        let taken = ingest::ingest(known, ask, fetched, settings, *now);
-        let entry = ingest::entry_with(fetched, taken.failure.as_ref(), &taken.oddities, *now);
-        let oddities = entry.oddities_total;
+        let taken = ingest::ingest(known, poll, fetched, settings, *now);
+        let entry = ingest::entry_with(fetched, taken.failure.as_ref(), &taken.parse_warnings, *now);
+        let parse_warnings = entry.parse_warnings_total;
         work.commit.polls.push(entry);
         work.commit.changes.extend(taken.changes.iter().cloned());
         if taken.failure.is_none() && !matches!(fetched.outcome, PollOutcome::Unchanged) {
@@ -86,7 +86,7 @@ impl Ingest<'_> {
             }
             let feed = &taken.update.id;
             work.tokens.push(TokenNews {
-                // Not any more, where a reload came between the question and the answer.
+                // A reload may have removed the token from the watched ones since the request.
                 is_watched: watch.covers(&token.id),
                 token: Cow::Owned(token),
                 records: Cow::Owned(taken.after),
@@ -100,11 +100,11 @@ impl Ingest<'_> {
         }
         work.commit.feeds.push(taken.update);
         let (is_held, released, lacks_segments) = (taken.is_held, taken.released, taken.lacks_segments);
-        Ingested { failure: taken.failure, is_held, released, lacks_segments, oddities }
+        Ingested { failure: taken.failure, is_held, released, lacks_segments, parse_warnings }
     }
 
-    /// A row of the token list: only the supply is a fact that changes are told of. What the row lacks of its facts stays as it was
-    /// known; gives how many these are.
+    /// Applies a row of the token list, in which only a change of the supply is reported. Facts that the row lacks stay as they were
+    /// known. Returns the number of these gaps.
     pub fn token_row<'k>(&self, work: &mut Work<'k>, known: &'k TokenSnapshot, item: &wire::TokenItem, is_baseline: bool) -> u32 {
         let mut item = item.clone();
         let gaps = keep_facts(&mut item, &known.token.item);
@@ -115,11 +115,11 @@ impl Ingest<'_> {
         if is_baseline || !self.watch.covers(&known.token.id) {
             return gaps;
         }
-        let told = known.headers.iter().find(|(endpoint, _)| *endpoint == Endpoint::Allocations);
-        let told = told.and_then(|(_, header)| header.get("maxSupply")).and_then(serde_json::Value::as_f64);
+        let header = known.headers.iter().find(|(endpoint, _)| *endpoint == Endpoint::Allocations);
+        let reported = header.and_then(|(_, header)| header.get("maxSupply")).and_then(serde_json::Value::as_f64);
         let (from, to) = (known.token.item.max_supply.copied(), item.max_supply.copied());
-        let change = diff::max_supply_change(&known.token.id, from, to, &self.settings);
-        if let Some(change) = change.filter(|_| told != to) {
+        let change = diff::max_supply_change(&known.token.id, from, to, self.settings.tolerance);
+        if let Some(change) = change.filter(|_| reported != to) {
             work.commit.changes.push(change.clone());
             let token = self.watch.placed(Token { item: item.clone(), ..known.token.clone() });
             work.tokens.push(TokenNews {
@@ -131,22 +131,22 @@ impl Ingest<'_> {
         gaps
     }
 
-    /// A row of the token list that moved something that rules read: they look at the token as the row has it, in one with what the row
-    /// tells. `known` has what time changes.
+    /// Applies a row of the token list with a new fact that rules use: the token is evaluated with the facts of the row. `known` holds
+    /// the records that depend on the time.
     pub fn moved_row<'k>(&self, work: &mut Work<'k>, known: &'k TokenSnapshot, item: &wire::TokenItem) {
         let mut news = self.as_known(known);
         let token = news.token.to_mut();
         token.item = item.clone();
         keep_facts(&mut token.item, &known.token.item);
-        if let Some(at) = work.tokens.iter().position(|told| told.token.id == known.token.id) {
-            let told = work.tokens.remove(at);
-            news.polled_at.splice(0..0, told.polled_at);
-            news.changes = told.changes;
+        if let Some(at) = work.tokens.iter().position(|other| other.token.id == known.token.id) {
+            let of_row = work.tokens.remove(at);
+            news.polled_at.splice(0..0, of_row.polled_at);
+            news.changes = of_row.changes;
         }
         work.tokens.push(news);
     }
 
-    /// The row that tells a token's next unlock: fresh valuations, and whether its schedule should be read again.
+    /// Applies a row of `upcoming`: it has fresh valuations, and may show that the schedule must be polled again.
     pub fn upcoming_row<'k>(&self, work: &mut Work<'k>, known: &'k TokenSnapshot, row: &wire::UpcomingItem) {
         let reconciled = upcoming::reconcile(known, row, self.settings.tolerance, self.now);
         if reconciled == Reconciled::default() {
@@ -173,26 +173,27 @@ impl Ingest<'_> {
         work.commit.feeds.push(FeedUpdate { id, state, put: diff.put, removed: Vec::new(), header: None });
     }
 
-    /// Rounds of a token. What is not news is kept, and told to nobody.
+    /// Applies the funding rounds of a token. Rounds that are history are stored without a change.
     pub fn rounds<'k>(&self, work: &mut Work<'k>, known: &'k TokenSnapshot, page: &RoundsPage<'_>) {
-        let is_meant = |tracked: &&Tracked| matches!(&tracked.record, Record::Funding(round) if (page.speaks_of)(round));
-        let before: Vec<Tracked> = known.records.iter().filter(is_meant).cloned().collect();
+        let is_covered = |tracked: &&Tracked| matches!(&tracked.record, Record::Funding(round) if (page.covers)(round));
+        let before: Vec<Tracked> = known.records.iter().filter(is_covered).cloned().collect();
         let token = self.watch.placed(known.token.clone());
-        let mut diff = diff::diff_funding(&token.id, &before, &[], page.rounds, &self.settings, &diff::DateWindow::ALL);
-        // Absence is no proof here: one investor's page speaks for itself alone.
-        diff.removed.clear();
+        // One investor's page lists only some of the rounds, so a missing round is not a removal.
+        let proof = RemovalProof::new(self.settings.proof, ResponseQuality::Partial, &[], None, self.now);
+        let poll = RecordPoll { token: &token.id, window: &DateWindow::ALL, tolerance: self.settings.tolerance };
+        let mut diff = diff::diff_funding(&poll, &before, &proof, page.rounds);
         let header = known.headers.iter().find(|(endpoint, _)| *endpoint == Endpoint::Investors).map(|(_, header)| header);
-        let waiting = Waiting::read(header, self.now);
-        let is_awaited = |key: &Option<RecordKey>| key.as_ref().is_some_and(|key| waiting.has(key));
-        diff.changes.retain(|change| is_awaited(&change.key) || change.new.as_ref().is_none_or(page.is_news));
+        let incomplete = IncompleteRecords::read(header, self.now);
+        let is_incomplete = |key: &Option<RecordKey>| key.as_ref().is_some_and(|key| incomplete.contains(key));
+        diff.changes.retain(|change| is_incomplete(&change.key) || change.new.as_ref().is_none_or(page.is_news));
         let is_new = |put: &&model::rows::Put| before.iter().all(|tracked| tracked.key != put.key) && (page.is_news)(&put.record);
         let added: Vec<Tracked> =
             diff.put.iter().filter(is_new).map(|put| Tracked { key: put.key.clone(), record: put.record.clone() }).collect();
         let rounds: Vec<Tracked> = known.records_of(Resource::Funding).cloned().collect();
         let records = diff::apply(&rounds, &diff);
-        let late = waiting.late(&before, &diff.put);
+        let late = incomplete.late(&before, &diff.put);
         let mut header = serde_json::Value::Object(serde_json::Map::new());
-        waiting.next(&added, &records, self.now).write(&mut header);
+        incomplete.next(&added, &records, self.now).write(&mut header);
         work.commit.changes.extend(diff.changes.iter().cloned());
         let id = FeedId::of(Endpoint::Investors, &token.id);
         let mut state = known.feed(Endpoint::Investors).cloned().unwrap_or_default();
@@ -208,7 +209,7 @@ impl Ingest<'_> {
         });
     }
 
-    /// A token as it is known, where only time, its place or the rules may have changed.
+    /// Returns a known token for another evaluation, because time passed or because its groups or the rules changed.
     pub fn as_known<'k>(&self, known: &'k TokenSnapshot) -> TokenNews<'k> {
         let token = self.watch.placed(known.token.clone());
         TokenNews {
@@ -221,7 +222,8 @@ impl Ingest<'_> {
     }
 }
 
-/// Fills a row of the token list with what was known. Market cap and other supplies are valuations: without one there is none.
+/// Fills the gaps of a row of the token list with known facts, and returns their number. Market cap and other supplies are valuations,
+/// whose last value does not stay.
 fn keep_facts(item: &mut wire::TokenItem, known: &wire::TokenItem) -> u32 {
     fn keep<T: Clone>(field: &mut wire::Maybe<T>, known: &wire::Maybe<T>) -> u32 {
         let is_gap = field.get().is_none() && known.get().is_some();
@@ -250,44 +252,44 @@ fn news(token: Token, alerts: &[Alert], records: Vec<Tracked>, resource: Option<
     }
 }
 
-/// The feeds of a token, one of them as it is from now on.
+/// Returns the feeds of a token, with a new state for one of them.
 fn with_feed(known: &TokenSnapshot, endpoint: Endpoint, state: &FeedState) -> Vec<(Endpoint, FeedState)> {
     let others = known.feeds.iter().filter(|(of, _)| *of != endpoint).cloned();
     others.chain([(endpoint, state.clone())]).collect()
 }
 
-/// What came of a feed that is asked once for everything.
+/// The outcome of a poll of a list: a feed that is not polled per token.
 #[derive(Debug)]
-pub struct WholeAnswer {
-    /// Its state and the row of the poll log: written last, once everything else of the answer is.
+pub struct CompleteResponse {
+    /// The state of the feed and the row of the poll log. Written last, after all rows of the list.
     pub commit: Commit,
     pub ingested: Ingested,
-    /// It is the first one: what it names is known from now on, and no news.
+    /// Whether it is the first complete response, whose rows are not reported as new.
     pub is_baseline: bool,
 }
 
-/// An answer of a feed that is asked once for everything. One that is empty where there was a list is taken for a failure; so is one of
-/// `upcoming`, which may well be empty, where at least a few tokens (`expected`) are known to unlock in the days that it speaks of.
-pub fn whole_answer(
-    ask: &PlannedPoll,
-    fetched: &FetchedAnswer,
+/// Checks the response of a list. An empty response in place of a known list is a failure. `upcoming` may be empty, unless at least a few
+/// tokens (`expected`) have known unlocks in its days.
+pub fn complete_response(
+    poll: &PlannedPoll,
+    fetched: &FetchedResponse,
     known: FeedState,
     expected: usize,
     now: Timestamp,
-) -> WholeAnswer {
+) -> CompleteResponse {
     let id = fetched.request.feed();
     let is_baseline = known.baseline_at.is_none();
     let failure = match &fetched.outcome {
         PollOutcome::Failed(failure) => Some(failure.clone()),
-        PollOutcome::Fresh(answer) if ingest::rows(&answer.payload) == 0 => {
+        PollOutcome::Fresh(response) if ingest::record_count(&response.payload) == 0 => {
             let expects = match id.endpoint {
-                Endpoint::Upcoming if expected >= FEW_EXPECTED => Some(format!("{expected} tokens have an unlock ahead")),
+                Endpoint::Upcoming if expected >= FEW_EXPECTED => Some(format!("{expected} tokens have a coming unlock")),
                 Endpoint::Upcoming => None,
-                _ => (!is_baseline).then(|| "there was a list before".to_owned()),
+                _ => (!is_baseline).then(|| "the previous list was not empty".to_owned()),
             };
             expects.map(|expects| PollFailure {
                 kind: FailureKind::Emptied,
-                message: format!("{id}: the answer is complete but empty, where {expects}; nothing of it is believed"),
+                message: format!("{id}: the response is complete but empty, although {expects}; it is not applied"),
                 retry_at: None,
             })
         }
@@ -295,28 +297,26 @@ pub fn whole_answer(
     };
     let entry = ingest::poll_entry(fetched, failure.as_ref(), now);
     let mut state = match &failure {
-        Some(failure) => ingest::failed(known, fetched, failure.kind, now),
-        None => ingest::read(known, ask, fetched, now),
+        Some(failure) => ingest::state_after_failure(known, fetched, failure.kind, now),
+        None => ingest::state_after_poll(known, poll, fetched, now),
     };
-    if let (PollOutcome::Fresh(answer), None) = (&fetched.outcome, &failure) {
-        state.hash = Some(answer.hash);
+    if let (PollOutcome::Fresh(response), None) = (&fetched.outcome, &failure) {
+        state.hash = Some(response.hash);
         state.baseline_at.get_or_insert(now);
     }
     let feed = FeedUpdate { id, state, put: Vec::new(), removed: Vec::new(), header: None };
-    let oddities = entry.oddities_total;
+    let parse_warnings = entry.parse_warnings_total;
     let commit = Commit { polls: vec![entry], feeds: vec![feed], ..Commit::default() };
-    WholeAnswer { commit, ingested: Ingested { failure, oddities, ..Ingested::default() }, is_baseline }
+    CompleteResponse { commit, ingested: Ingested { failure, parse_warnings, ..Ingested::default() }, is_baseline }
 }
 
-/// What incidents of the source go by: how a feed fared.
-pub fn feed_news(feed: FeedId, ingested: &Ingested) -> FeedNews {
-    let held = "more than half of what lies ahead is missing from a complete answer; nothing is taken out before at least four answers \
-                over 24 hours say so, or `cliffwatch accept` with the token does";
+/// Returns the result of a poll for incidents of the source.
+pub fn feed_news(feed: FeedId, ingested: &Ingested) -> FeedOutcome {
     let result = match ingested {
         Ingested { failure: Some(failure), .. } => FeedResult::Failed(failure.clone()),
-        Ingested { is_held: true, .. } => FeedResult::Held(held.to_owned()),
-        Ingested { released: Some(why), .. } => FeedResult::Released(why.clone()),
+        Ingested { is_held: true, .. } => FeedResult::Held(removal::describe_hold()),
+        Ingested { released: Some(reason), .. } => FeedResult::Released(reason.to_string()),
         _ => FeedResult::Fine,
     };
-    FeedNews { feed, result }
+    FeedOutcome { feed, result }
 }

@@ -1,4 +1,4 @@
-//! What is told again: alerts that still fire after the `repeat_interval` of their route.
+//! Reminders of alerts that still fire after the `repeat_interval` of their route.
 
 use crate::evaluate::{self, EvaluationContext, TokenFacts};
 use model::{
@@ -8,8 +8,8 @@ use model::{
 
 use super::polled_at;
 
-/// What is told again of these groups, and when the next time comes. `known` finds what is known of a token now; groups come in the order
-/// in which their time has come.
+/// Returns the reminders of these groups and the time of their next ones. `known` returns the current facts of a token; groups are in
+/// order of their due time.
 pub fn repeats<'k>(
     groups: Vec<RepeatGroup>,
     silences: &[Silence],
@@ -19,7 +19,7 @@ pub fn repeats<'k>(
     let mut repeats = Repeats::default();
     for RepeatGroup { receiver, key, mut alerts } in groups {
         alerts.retain(|of| !of.is_acknowledged);
-        // What comes next is told first; what has no date, last.
+        // The next event comes first. Alerts without a date come last.
         alerts.sort_by_key(|of| (of.alert.due.is_none(), of.alert.due.map(|due| due.start)));
         let mut next = None;
         for RepeatAlert { alert, last, .. } in alerts {
@@ -27,24 +27,30 @@ pub fn repeats<'k>(
             let interval = leaf.grouping().repeat;
             next = next.or_else(|| context.now.checked_add_signed(interval?));
             let is_silenced = silences.iter().any(|silence| silence.hides(&last.body.labels, context.now));
-            if is_silenced || interval.is_none() || !context.routes.knows(&receiver) {
+            if is_silenced || interval.is_none() || !context.routes.has_receiver(&receiver) {
                 continue;
             }
-            let retold = about(&alert).and_then(|(token, resource)| retell(&alert, known(token, resource)?, resource, context));
-            repeats.notifications.push(repeat(&alert, &last, retold, &receiver, &key, context.now));
+            let current_body =
+                about(&alert).and_then(|(token, resource)| current_body(&alert, known(token, resource)?, resource, context));
+            repeats.notifications.push(repeat(&alert, &last, current_body, &receiver, &key, context.now));
         }
         repeats.groups.push((receiver, key, next));
     }
     repeats
 }
 
-/// Which records are to be known to tell an alert again in its rule's words.
+/// Returns the token and the resource whose facts a reminder of the alert needs.
 pub fn about(alert: &Alert) -> Option<(&TokenId, Resource)> {
     Some((alert.token.as_ref()?, alert.resource?))
 }
 
-/// What is told again of an alert about a record, as it reads now.
-fn retell(alert: &Alert, snapshot: &TokenSnapshot, resource: Resource, context: &EvaluationContext<'_>) -> Option<AlertBody> {
+/// Returns the body of a reminder about a record, with current values.
+fn current_body(
+    alert: &Alert,
+    snapshot: &TokenSnapshot,
+    resource: Resource,
+    context: &EvaluationContext<'_>,
+) -> Option<AlertBody> {
     let facts = TokenFacts {
         token: &snapshot.token,
         is_watched: true,
@@ -56,27 +62,27 @@ fn retell(alert: &Alert, snapshot: &TokenSnapshot, resource: Resource, context: 
         alerts: &[],
         polled_at: &polled_at(&snapshot.feeds),
     };
-    evaluate::retell(alert, &facts, context)
+    evaluate::current_body(alert, &facts, context)
 }
 
-/// What is told again of an alert: `last` is what was last said of it, `retold` its text as it reads now, as far as that can be told. The
-/// same repeat is the same message, also where it is made once more after a fault.
+/// Returns the reminder of an alert. `last` is its last notification, and `current_body` its text with current values, if known. A reminder
+/// that is made again after a fault has the same id.
 fn repeat(
     alert: &Alert,
     last: &Notification,
-    retold: Option<AlertBody>,
+    current_body: Option<AlertBody>,
     receiver: &ReceiverName,
     key: &str,
     now: Timestamp,
 ) -> Notification {
-    let body = retold.unwrap_or_else(|| {
+    let body = current_body.unwrap_or_else(|| {
         let mut body = last.body.clone();
         body.reason = "repeat".to_owned();
         body.days_until = alert.due.map(|due| due.days_until(now));
         body
     });
     Notification {
-        // The group's time, not this one.
+        // The id depends on the last notification instead of the time, so that a retry has the same id.
         id: notification_id(&last.alert, &format!("repeat {receiver} {key} after {}", last.id)),
         alert: last.alert.clone(),
         kind: NotificationKind::Reminder,

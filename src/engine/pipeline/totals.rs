@@ -1,4 +1,4 @@
-//! What the windows of tokens and groups hold, for rules that look at them as a whole.
+//! Aggregates of tokens and groups, for rules on `token` and `portfolio`.
 
 use chrono::TimeDelta;
 
@@ -9,14 +9,14 @@ use rules::{On, Pool, Rule, RuleSet};
 
 use super::TokenNews;
 
-/// Which records are read for the windows of tokens, of resources that are not at hand.
-pub fn reaches(rules: &RuleSet, is_at_hand: impl Fn(Resource) -> bool, now: Timestamp) -> Vec<RecordRange> {
+/// Returns the ranges of records to read for the aggregates of tokens. Resources that are already loaded are left out.
+pub fn reaches(rules: &RuleSet, is_loaded: impl Fn(Resource) -> bool, now: Timestamp) -> Vec<RecordRange> {
     let longest = |flow: Flow| {
-        let asked = rules.windows.iter().filter(|window| window.flow == flow).map(|window| window.span);
-        asked.chain(rules.since.iter().filter(|(of, _)| *of == flow).map(|(_, span)| *span)).max()
+        let requested = rules.windows.iter().filter(|window| window.flow == flow).map(|window| window.span);
+        requested.chain(rules.since.iter().filter(|(of, _)| *of == flow).map(|(_, span)| *span)).max()
     };
     let reach = |flow: Flow| {
-        // The latest burn and buyback are asked for without any window.
+        // `lastBurn` and `lastBuyback` need no window.
         let is_last = matches!(flow, Flow::Burned | Flow::BoughtBack);
         let span = longest(flow).or(is_last.then(TimeDelta::zero))? + LONGEST_REST + TimeDelta::days(1);
         let (before, after) = (now.checked_sub_signed(span), now.checked_add_signed(span));
@@ -25,10 +25,10 @@ pub fn reaches(rules: &RuleSet, is_at_hand: impl Fn(Resource) -> bool, now: Time
             _ => RecordRange { resource: flow.resource(), since: before.unwrap_or(now), until: after.unwrap_or(now) },
         })
     };
-    Flow::ALL.into_iter().filter(|flow| !is_at_hand(flow.resource())).filter_map(reach).collect()
+    Flow::ALL.into_iter().filter(|flow| !is_loaded(flow.resource())).filter_map(reach).collect()
 }
 
-/// The dated entries of a token: its news, the records that were known beside them, and its feeds as they are from now on.
+/// Returns the dated entries of a token: its new records, the known records of other resources, and the state of its feeds after `updates`.
 pub fn flow_entries(
     news: &TokenNews<'_>,
     feeds: &[(Endpoint, FeedState)],
@@ -40,32 +40,32 @@ pub fn flow_entries(
         feeds.retain(|(endpoint, _)| *endpoint != update.id.endpoint);
         feeds.push((update.id.endpoint, update.state.clone()));
     }
-    // A simulation has all that is known at hand, of which the news are only those of their resources.
+    // A simulation passes all known records. Replace those of the resources that were read.
     let is_news = |tracked: &&Tracked| news.resources.contains(&tracked.record.resource());
     let records = records.iter().filter(|tracked| !is_news(tracked)).chain(news.records.iter().filter(is_news));
     FlowEntries::of(records, |resource| aggregate::is_known(resource, &feeds, &news.token.item))
 }
 
-/// What the windows of a token hold at `now`. Where a rule may turn at any instant, it is looked at again at `look_at`.
+/// Computes the aggregates of a token at `now`. If a rule depends on the clock, they are computed again at `check_at`.
 pub fn compute_totals(
     cache: &AggregateCache,
     rules: &RuleSet,
     token: &Token,
     entries: &FlowEntries,
-    look_at: Timestamp,
+    check_at: Timestamp,
     now: Timestamp,
 ) -> ComputedTotals {
-    let mut concerned = rules.on(On::Token).chain(rules.on(On::Portfolio)).filter(|rule| rule.lets_in(token)).peekable();
-    let recheck = match (concerned.peek().is_some(), concerned.any(|rule| rule.is_clock_dependent)) {
+    let mut affected = rules.on(On::Token).chain(rules.on(On::Portfolio)).filter(|rule| rule.lets_in(token)).peekable();
+    let recheck = match (affected.peek().is_some(), affected.any(|rule| rule.is_clock_dependent)) {
         (false, _) => Recheck::Longest,
         (true, false) => Recheck::UntilChange,
-        (true, true) => Recheck::Until(look_at),
+        (true, true) => Recheck::Until(check_at),
     };
     cache.compute(token, entries, recheck, now)
 }
 
-/// Tokens whose feeds begin or cease to be trusted without being evaluated: an answer that failed, or one that is the same as before
-/// after a failure.
+/// Returns the tokens with a feed that becomes trusted or untrusted without an evaluation: after a failure, or after an unchanged response
+/// that follows one.
 pub fn moved_feeds(cache: &AggregateCache, updates: &[FeedUpdate], is_evaluated: impl Fn(&TokenId) -> bool) -> Vec<TokenId> {
     let moved = updates.iter().filter_map(|update| {
         let id = update.id.token.as_ref().filter(|id| !is_evaluated(id))?;
@@ -76,7 +76,7 @@ pub fn moved_feeds(cache: &AggregateCache, updates: &[FeedUpdate], is_evaluated:
     moved.collect()
 }
 
-/// Remembers what was worked out, once the step that it belongs to is written.
+/// Stores computed aggregates in the cache, after their step was written.
 pub fn keep_totals(
     cache: &mut AggregateCache,
     computed: Vec<ComputedTotals>,
@@ -89,11 +89,11 @@ pub fn keep_totals(
     unwatched.iter().for_each(|id| cache.forget(id));
 }
 
-/// Lets the rules look at groups as a whole, from what is remembered of their tokens.
+/// Evaluates the rules on groups, from the cached aggregates of their tokens.
 pub fn groups(cache: &mut AggregateCache, open: &[Alert], context: &EvaluationContext<'_>, limits: &mut Limits) -> Transitions {
-    let mut of = |rule: &Rule, pool: &Pool| match pool {
+    let mut totals_of = |rule: &Rule, pool: &Pool| match pool {
         Pool::Group(name) => cache.group(&format!("@{name}"), Some(name), |_, _| false),
         Pool::Watched => cache.group(rule.id.as_str(), None, |id, groups| rule.lets_in_named(id, groups)),
     };
-    evaluate::portfolios(&mut of, open, &[], context, limits)
+    evaluate::portfolios(&mut totals_of, open, &[], context, limits)
 }

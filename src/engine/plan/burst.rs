@@ -1,39 +1,40 @@
-//! Whether the source is correcting many schedules at once, as seen from what reading them found. Pure.
+//! Detects that the source is correcting many schedules at once. Pure.
 //!
-//! Who keeps the schedules mends them in batches: of the 71 corrections in `data/revisions`, 30 came in two hours. Where no list
-//! tells, reads find the first of a batch by chance, and one find says little: it is a batch with [`PRIOR`]. Each read after it of a
-//! feed that was not read since is a trial: a batch would have touched that feed with probability [`SHARE`], chance alone with that
-//! of one correction since it was last read. A few reads that find nothing end the suspicion; a second find makes it nearly sure, and
-//! then every feed that was not read since counts as told.
+//! Sources correct schedules in batches: of the 71 corrections in `data/revisions`, 30 came within two hours. If no list reports
+//! corrections, a poll finds the first one of a batch by chance, which is weak evidence: it belongs to a batch with probability [`PRIOR`].
+//! Each later poll of a feed that was not polled since is a trial. A batch would have corrected that feed with probability [`SHARE`], an
+//! independent correction with a much smaller one. A few polls that find nothing end the suspicion. A second find makes a batch nearly
+//! certain, and every feed that was not polled since then counts as reported.
 
 use chrono::TimeDelta;
 
 use model::{FeedState, Timestamp};
 
-/// How likely a correction that nothing told is one of a batch: 2 of about 45 occasions.
+/// The prior probability that an unreported correction belongs to a batch: 2 of about 45 in the data.
 const PRIOR: f64 = 0.05;
-/// Share of the feeds that a batch touches: 19 and 11 of 52.
+/// The share of feeds that a batch corrects: 19 and 11 of 52 in the data.
 const SHARE: f64 = 0.3;
-/// A batch is over after as long.
-const LASTS: TimeDelta = TimeDelta::days(2);
-/// Least and most that chance alone is reckoned to find with one read.
+/// The maximum duration of a batch.
+const MAX_DURATION: TimeDelta = TimeDelta::days(2);
+/// The bounds of the probability that a poll finds an independent correction.
 const CHANCE: (f64, f64) = (1e-4, 0.25);
 
-/// A batch that may be under way.
+/// A suspected batch of corrections.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Burst {
-    /// When the first of it was found.
+    /// The time of the first find.
     since: Timestamp,
-    likely: f64,
+    /// The probability that there is a batch.
+    probability: f64,
 }
 
 impl Burst {
-    /// By what reads found until `now`, where a read finds a correction with probability `chance` otherwise.
-    pub(super) fn of<'a>(feeds: impl Iterator<Item = &'a FeedState> + Clone, chance: f64, now: Timestamp) -> Option<Self> {
-        let recent = |feed: &FeedState| feed.findings.untold_at.filter(|at| *at <= now && now - *at <= LASTS);
+    /// Detects a batch from the findings until `now`. `chance` is the probability that a poll finds an independent correction.
+    pub(super) fn detect<'a>(feeds: impl Iterator<Item = &'a FeedState> + Clone, chance: f64, now: Timestamp) -> Option<Self> {
+        let recent = |feed: &FeedState| feed.findings.unreported_at.filter(|at| *at <= now && now - *at <= MAX_DURATION);
         let since = feeds.clone().filter_map(recent).min()?;
         let chance = chance.clamp(CHANCE.0, CHANCE.1);
-        // The first find is what raised the question.
+        // The first find raised the suspicion, so it is no evidence.
         let mut odds = PRIOR / (1.0 - PRIOR) * chance / SHARE;
         for feed in feeds.filter(|feed| feed.read_at.is_some_and(|at| at >= since)) {
             odds *= match recent(feed) {
@@ -42,12 +43,12 @@ impl Burst {
             };
         }
         let odds = odds.min(f64::MAX);
-        Some(Self { since, likely: odds / (1.0 + odds) })
+        Some(Self { since, probability: odds / (1.0 + odds) })
     }
 
-    /// How likely it touched a feed that nobody has read since.
-    pub(super) fn hits(&self, feed: &FeedState) -> f64 {
-        if feed.read_at.is_some_and(|at| at < self.since) { self.likely * SHARE } else { 0.0 }
+    /// Returns the probability that the batch corrected a feed; zero if the feed was polled since the first find.
+    pub(super) fn probability(&self, feed: &FeedState) -> f64 {
+        if feed.read_at.is_some_and(|at| at < self.since) { self.probability * SHARE } else { 0.0 }
     }
 }
 

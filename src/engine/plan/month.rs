@@ -1,15 +1,15 @@
-//! What a config will ask in a month and what it may spend on that, before anything is asked. Pure.
+//! The monthly plan: how many credits a config wants to use in a month, and how many the budget grants. Pure.
 //!
-//! The planner itself says what one tick of each endpoint would ask if nothing limited it; the schedule says how many ticks come. What
-//! the allowance lets through is found by playing the month through the planner ([`forecast`]).
+//! The planner computes the unlimited polls of one slot of each endpoint, and the schedule the number of slots. A simulation of the month
+//! with the planner shows what the allowance grants ([`forecast`]).
 
 pub mod forecast;
-pub mod looks;
+pub mod polls;
 
 use serde::Serialize;
 
 use self::forecast::Forecast;
-use self::looks::TokenLooks;
+use self::polls::TokenPolls;
 use super::{EndpointFeeds, PlanBasis, PollPlan};
 use crate::budget::{self, Allowance, PollReason};
 use crate::plan;
@@ -17,41 +17,42 @@ use crate::slot::Slots;
 use chrono::TimeDelta;
 use model::{CreditState, Endpoint, Timestamp, config};
 
-/// How far the plan looks ahead, days.
+/// The length of the planned month in days.
 pub const DAYS: u32 = 30;
 
-/// Ticks that are counted one by one; a pattern that comes more often is taken to come as often for the rest of the month.
-const MOST_COUNTED: u32 = 20_000;
+/// The maximum number of slots that are counted one by one. A more frequent schedule is extrapolated from one hour.
+const MAX_COUNTED: u32 = 20_000;
 
-/// An endpoint, and what one tick of it would ask if nothing limited it.
+/// The polls of an endpoint without a limit on credits.
 #[derive(Clone, Debug, PartialEq)]
-struct Wish {
+struct Demand {
     endpoint: Endpoint,
+    /// The number of slots in the month.
     ticks: u64,
-    /// Requests of one tick.
-    asks: u64,
-    /// Credits of one tick.
+    /// The number of polls in one slot.
+    polls: u64,
+    /// Credits of one slot.
     cost: u64,
-    /// Credits of what was never read and comes first, whatever the pace; linear segments that are due among them.
+    /// Credits of first reads and of linear unlocks that are due. They are not paced.
     first_reads: u64,
-    /// Whether the credits are those of earlier answers; else one is assumed for each request.
+    /// Whether the cost was measured by earlier polls. If not, each poll is assumed to cost one credit.
     is_measured: bool,
 }
 
-impl Wish {
-    /// Reads it off a plan that was made under [`unlimited`].
-    fn of(endpoint: Endpoint, slots: &Slots, plan: &PollPlan, now: Timestamp) -> Self {
-        // Linear segments are read once, and not again at every tick.
-        let segments = count(plan.asks.iter().filter(|ask| ask.with_segments).count());
-        let first = plan.asks.iter().filter(|ask| ask.why == PollReason::First);
-        let cliffs_of_first = first.map(|ask| ask.cost.saturating_sub(u64::from(ask.with_segments))).sum::<u64>();
+impl Demand {
+    /// Computes the demand from a plan for one slot that was made with the [`unlimited`] allowance.
+    fn new(endpoint: Endpoint, slots: &Slots, plan: &PollPlan, now: Timestamp) -> Self {
+        // Linear unlocks are fetched once, not in every slot.
+        let segments = count(plan.polls.iter().filter(|poll| poll.with_segments).count());
+        let first = plan.polls.iter().filter(|poll| poll.why == PollReason::First);
+        let cliffs_of_first = first.map(|poll| poll.cost.saturating_sub(u64::from(poll.with_segments))).sum::<u64>();
         Self {
             endpoint,
             ticks: ticks(slots, now),
-            asks: count(plan.asks.len()),
+            polls: count(plan.polls.len()),
             cost: plan.cost().saturating_sub(segments),
             first_reads: cliffs_of_first.saturating_add(segments),
-            is_measured: plan.asks.iter().any(|ask| ask.why != PollReason::First),
+            is_measured: plan.polls.iter().any(|poll| poll.why != PollReason::First),
         }
     }
 
@@ -60,88 +61,90 @@ impl Wish {
     }
 }
 
-/// An allowance without a limit: under it, the planner says all that it would like to ask.
+/// Returns an allowance without a limit, with which the planner defers nothing.
 fn unlimited(now: Timestamp) -> Allowance {
-    Allowance { left: None, reserve: 0, today: None, told: None, reset_at: now }
+    Allowance { left: None, reserve: 0, today: None, for_changes: None, reset_at: now }
 }
 
 fn ticks(slots: &Slots, now: Timestamp) -> u64 {
-    let counted = slots.count(now, now + TimeDelta::days(DAYS.into()), MOST_COUNTED);
-    if counted < MOST_COUNTED {
+    let counted = slots.count(now, now + TimeDelta::days(DAYS.into()), MAX_COUNTED);
+    if counted < MAX_COUNTED {
         return counted.into();
     }
-    let hour = slots.count(now, now + TimeDelta::hours(1), MOST_COUNTED);
+    let hour = slots.count(now, now + TimeDelta::hours(1), MAX_COUNTED);
     u64::from(hour) * 24 * u64::from(DAYS)
 }
 
+/// The planned polls and credits of the next [`DAYS`] days.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Month {
     pub endpoints: Vec<MonthLine>,
+    /// The number of watched tokens.
     pub tokens: u64,
-    /// Whether that number is a guess, since the token list was never read.
+    /// Whether `tokens` is an assumption, because the token list was never polled.
     pub tokens_are_assumed: bool,
-    /// Credits that the config would like to spend, first reads included.
+    /// Credits for all polls without a limit, including first reads.
     pub wanted: u64,
-    /// Credits that it will spend at most.
+    /// The maximum number of credits that the polls will use.
     pub granted: u64,
-    /// Credits of a month: the least of what the API reports and `monthly_credits`; null where neither is known.
+    /// The lower of the API's monthly limit and `monthly_credits`; null if neither is known.
     pub allowance: Option<u64>,
-    /// Of these, kept for near events and proof.
+    /// The part of `allowance` that is kept for near events and removal proofs.
     pub reserve: u64,
-    /// Credits of what was never read.
+    /// Credits for first reads.
     pub first_reads: u64,
-    /// Whether and how it lasts.
-    pub verdict: Outlook,
-    /// Hours until a correction of a schedule is noticed, on average; null where no schedule is asked for.
+    /// Whether the allowance lasts.
+    pub decision: Outlook,
+    /// The mean time until a correction of a schedule is noticed, in hours; null if no schedules are polled.
     pub noticed_hours_mean: Option<f64>,
-    /// The longest time between two looks at one schedule, hours: how late it is where nothing tells.
+    /// The maximum time between two polls of one schedule, in hours.
     pub noticed_hours_worst: Option<f64>,
-    /// The tokens that are read most, with how often.
-    pub most_read: Vec<TokenLooks>,
-    /// Those that are read least.
-    pub least_read: Vec<TokenLooks>,
+    /// The most frequently polled tokens.
+    pub most_read: Vec<TokenPolls>,
+    /// The least frequently polled tokens.
+    pub least_read: Vec<TokenPolls>,
 }
 
-/// An endpoint's month.
+/// The planned polls and credits of an endpoint.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MonthLine {
     pub endpoint: Endpoint,
+    /// The number of slots in the month.
     pub ticks: u64,
-    /// Requests of one tick, if nothing limited it.
-    pub asks: u64,
-    /// Credits of one request, on average.
-    pub credits_per_ask: f64,
-    /// Whether that is what earlier answers cost.
+    /// The number of polls in one slot without a limit.
+    pub polls: u64,
+    /// The mean cost of a poll.
+    pub credits_per_poll: f64,
+    /// Whether the cost was measured by earlier polls.
     pub is_measured: bool,
-    /// Credits that all ticks would cost.
+    /// Credits for all slots without a limit.
     pub wanted: u64,
-    /// Credits that the budget lets through.
+    /// Credits that the budget grants.
     pub granted: u64,
-    /// Hours between two looks at the same thing; null where it is never looked at again.
-    pub hours_between_looks: Option<f64>,
+    /// Hours between two polls of the same feed; null if feeds are polled only once.
+    pub hours_between_polls: Option<f64>,
 }
 
-/// Whether the allowance lasts, and what that means.
+/// Whether the allowance lasts for the month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Outlook {
     /// No limit is known yet.
     Unknown,
-    /// Every tick is asked in full.
+    /// Every slot polls all feeds.
     InFull,
-    /// It lasts because some looks are left out.
+    /// The allowance lasts because some polls are skipped.
     Stretched,
-    /// The lists, which tell what to ask, are themselves too dear.
+    /// The allowance does not cover the lists, which report what to poll.
     ListsTooDear,
-    /// Not even everything's first read can be paid.
+    /// The allowance does not cover the first read of all feeds.
     FirstReadsTooDear,
 }
 
-/// Asks the planner what it would ask of `feeds` at the slots of `polled`, and lays out the month that begins now. How many tokens there
-/// are may be a guess.
-pub fn lay_out(
+/// Plans the month that begins at `now`, with the given schedule of each polled endpoint.
+pub fn plan_month(
     feeds: Vec<EndpointFeeds>,
     polled: &[(Endpoint, Slots)],
     tokens_are_assumed: bool,
@@ -150,15 +153,16 @@ pub fn lay_out(
     now: Timestamp,
 ) -> Month {
     let basis = PlanBasis { allowance: unlimited(now), spent_today: 0, next_slot: now, source, near: budget.near.delta(), now };
-    let wish = |(endpoint, slots): &(Endpoint, Slots)| Wish::of(*endpoint, slots, &plan::plan(*endpoint, &feeds, &basis), now);
-    let wishes: Vec<Wish> = polled.iter().map(wish).collect();
+    let demand =
+        |(endpoint, slots): &(Endpoint, Slots)| Demand::new(*endpoint, slots, &plan::plan(*endpoint, &feeds, &basis), now);
+    let demands: Vec<Demand> = polled.iter().map(demand).collect();
     let tokens = feeds.iter().filter(|feeds| feeds.endpoint.is_per_token()).map(|feeds| feeds.tokens.len()).max();
-    let forecast = Forecast::of(feeds, polled, credit, (source, budget), now);
-    month(&wishes, (count(tokens.unwrap_or(0)), tokens_are_assumed), forecast, credit, budget, now)
+    let forecast = Forecast::simulate(feeds, polled, credit, (source, budget), now);
+    month(&demands, (count(tokens.unwrap_or(0)), tokens_are_assumed), forecast, credit, budget, now)
 }
 
 fn month(
-    wishes: &[Wish],
+    demands: &[Demand],
     (tokens, tokens_are_assumed): (u64, bool),
     forecast: Forecast,
     credit: &CreditState,
@@ -167,14 +171,15 @@ fn month(
 ) -> Month {
     let whole = Allowance::at(&forecast::whole_month(credit, now), budget, now);
     let reserve = whole.left.map_or(0, |left| budget::reserve_of(left, budget));
-    let first_reads: u64 = wishes.iter().map(|wish| wish.first_reads).sum();
-    let wanted = wishes.iter().map(Wish::wanted).sum::<u64>().saturating_add(first_reads);
+    let first_reads: u64 = demands.iter().map(|demand| demand.first_reads).sum();
+    let wanted = demands.iter().map(Demand::wanted).sum::<u64>().saturating_add(first_reads);
     let is_in_full = whole.left.is_none_or(|left| wanted <= left - reserve);
-    let granted_to = |wish: &Wish| if is_in_full { wish.wanted() } else { forecast.granted(wish.endpoint).min(wish.wanted()) };
-    let endpoints: Vec<MonthLine> = wishes.iter().map(|wish| line(wish, granted_to(wish))).collect();
-    let lists = wishes.iter().filter(|wish| !wish.endpoint.is_per_token());
+    let granted_to =
+        |demand: &Demand| if is_in_full { demand.wanted() } else { forecast.granted(demand.endpoint).min(demand.wanted()) };
+    let endpoints: Vec<MonthLine> = demands.iter().map(|demand| line(demand, granted_to(demand))).collect();
+    let lists = demands.iter().filter(|demand| !demand.endpoint.is_per_token());
     let first_granted = whole.left.map_or(first_reads, |left| first_reads.min(left));
-    let verdict = match whole.left {
+    let decision = match whole.left {
         None => Outlook::Unknown,
         Some(left) if first_reads > left => Outlook::FirstReadsTooDear,
         Some(_) if is_in_full => Outlook::InFull,
@@ -182,7 +187,7 @@ fn month(
         Some(_) => Outlook::Stretched,
     };
     Month {
-        // Each line is rounded by itself.
+        // Rounding per endpoint may exceed the total.
         granted: endpoints
             .iter()
             .map(|line| line.granted)
@@ -196,26 +201,26 @@ fn month(
         allowance: whole.left,
         reserve,
         first_reads,
-        verdict,
-        noticed_hours_mean: forecast.looks.noticed_hours.map(|(mean, _)| mean),
-        noticed_hours_worst: forecast.looks.noticed_hours.map(|(_, worst)| worst),
-        most_read: forecast.looks.most_read,
-        least_read: forecast.looks.least_read,
+        decision,
+        noticed_hours_mean: forecast.polls.noticed_hours.map(|(mean, _)| mean),
+        noticed_hours_worst: forecast.polls.noticed_hours.map(|(_, worst)| worst),
+        most_read: forecast.polls.most_read,
+        least_read: forecast.polls.least_read,
     }
 }
 
-fn line(wish: &Wish, granted: u64) -> MonthLine {
-    let credits_per_ask = if wish.asks == 0 { 1.0 } else { real(wish.cost) / real(wish.asks) };
+fn line(demand: &Demand, granted: u64) -> MonthLine {
+    let credits_per_poll = if demand.polls == 0 { 1.0 } else { real(demand.cost) / real(demand.polls) };
     let hours = f64::from(DAYS) * 24.0;
     MonthLine {
-        endpoint: wish.endpoint,
-        ticks: wish.ticks,
-        asks: wish.asks,
-        credits_per_ask,
-        is_measured: wish.is_measured,
-        wanted: wish.wanted(),
+        endpoint: demand.endpoint,
+        ticks: demand.ticks,
+        polls: demand.polls,
+        credits_per_poll,
+        is_measured: demand.is_measured,
+        wanted: demand.wanted(),
         granted,
-        hours_between_looks: (granted > 0).then(|| hours * real(wish.cost) / real(granted)),
+        hours_between_polls: (granted > 0).then(|| hours * real(demand.cost) / real(granted)),
     }
 }
 

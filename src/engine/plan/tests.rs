@@ -1,14 +1,9 @@
 use super::*;
-use model::{Findings, SegmentsRead, wire};
-
-fn time(text: &str) -> Timestamp {
-    wire::parse_timestamp(text).expect("a timestamp")
-}
+use model::{Findings, SegmentsRead};
+use testkit::time;
 
 fn source() -> config::SourceSettings {
-    let text = config::DEFAULTS;
-    let config: config::Config = toml::from_str(text).expect("the defaults");
-    config.source
+    config::SourceSettings::default()
 }
 
 fn token(id: &str, feed: Option<FeedState>) -> PlanToken {
@@ -19,7 +14,7 @@ fn token(id: &str, feed: Option<FeedState>) -> PlanToken {
         has_burn: None,
         has_buyback: None,
         next_event: None,
-        // As if both parts had been read together.
+        // Cliff and linear unlocks were fetched together.
         segments: feed.as_ref().and_then(|feed| Some(SegmentsRead { at: feed.read_at?, mark: feed.mark })),
         next_size: None,
         feed,
@@ -40,7 +35,7 @@ fn read(mark: &str, read_at: &str) -> FeedState {
 fn basis<'a>(source: &'a config::SourceSettings, left: Option<u64>, today: Option<u64>) -> PlanBasis<'a> {
     let now = time("2026-11-21");
     PlanBasis {
-        allowance: Allowance { left, reserve: 10, today, told: today, reset_at: time("2026-12-01") },
+        allowance: Allowance { left, reserve: 10, today, for_changes: today, reset_at: time("2026-12-01") },
         spent_today: 0,
         next_slot: time("2026-11-21T12:00:00Z"),
         source,
@@ -50,7 +45,7 @@ fn basis<'a>(source: &'a config::SourceSettings, left: Option<u64>, today: Optio
 }
 
 fn schedules(tokens: &[PlanToken]) -> EndpointFeeds {
-    EndpointFeeds { endpoint: Endpoint::UnlockEvents, is_heard: true, whole: FeedState::default(), tokens: tokens.to_vec() }
+    EndpointFeeds { endpoint: Endpoint::UnlockEvents, is_subscribed: true, whole: FeedState::default(), tokens: tokens.to_vec() }
 }
 
 fn plan_tokens(endpoint: Endpoint, tokens: &[PlanToken], basis: &PlanBasis<'_>) -> PollPlan {
@@ -58,11 +53,11 @@ fn plan_tokens(endpoint: Endpoint, tokens: &[PlanToken], basis: &PlanBasis<'_>) 
 }
 
 fn order(plan: &PollPlan) -> Vec<(&str, PollReason)> {
-    plan.asks.iter().map(|ask| (ask.request.token().map_or("", TokenId::as_str), ask.why)).collect()
+    plan.polls.iter().map(|poll| (poll.request.token().map_or("", TokenId::as_str), poll.why)).collect()
 }
 
 #[test]
-fn first_reads_come_first_then_proof_then_what_is_near_then_what_changed() {
+fn orders_first_reads_proofs_near_events_changes_and_regular_polls() {
     let source = source();
     let mut near = token("near", Some(read("2026-10-30", "2026-11-20")));
     near.next_event = Some(time("2026-11-24"));
@@ -86,12 +81,12 @@ fn first_reads_come_first_then_proof_then_what_is_near_then_what_changed() {
         ("same", PollReason::Verify),
     ];
     assert_eq!(order(&plan), expected);
-    assert_eq!(plan.asks[1].known, None, "an unchanged answer must count as proof, so it is parsed");
-    assert_eq!(plan.asks[4].known, Some(ContentHash(7)));
+    assert_eq!(plan.polls[1].known, None, "an unchanged response must count as proof, so it is parsed");
+    assert_eq!(plan.polls[4].known, Some(ContentHash(7)));
 }
 
 #[test]
-fn pacing_defers_what_did_not_change_but_never_a_first_read() {
+fn pacing_defers_regular_polls_but_no_first_read() {
     let source = source();
     let tokens = [
         token("new", None),
@@ -104,153 +99,153 @@ fn pacing_defers_what_did_not_change_but_never_a_first_read() {
 }
 
 #[test]
-fn looking_again_keeps_an_even_pace_over_the_day_and_takes_the_longest_unread_first() {
+fn regular_polls_keep_an_even_pace_and_take_the_oldest_feed_first() {
     let source = source();
     let tokens: Vec<_> = (0..9).map(|n| token(&format!("t{n}"), Some(read("2026-11-01", &format!("2026-11-1{n}"))))).collect();
     let plan = plan_tokens(Endpoint::UnlockEvents, &tokens, &basis(&source, Some(500), Some(6)));
     let expected = [("t0", PollReason::Verify), ("t1", PollReason::Verify), ("t2", PollReason::Verify)];
-    assert_eq!(order(&plan), expected, "half of the day's six until the next slot, at noon");
+    assert_eq!(order(&plan), expected, "half of the day's six, because the next slot is at noon");
 }
 
 #[test]
-fn what_another_endpoint_has_more_use_for_is_left_for_its_slot() {
+fn leaves_credits_for_higher_priorities_of_other_endpoints() {
     let source = source();
     let old: Vec<_> = (0..2).map(|n| token(&format!("o{n}"), Some(read("2026-11-01", "2026-10-10")))).collect();
     let young: Vec<_> = (0..9).map(|n| token(&format!("y{n}"), Some(read("2026-11-01", "2026-11-19")))).collect();
     let feeds = [schedules(&old), EndpointFeeds { endpoint: Endpoint::Allocations, ..schedules(&young) }];
     let count =
-        |endpoint, feeds: &[EndpointFeeds], today| plan(endpoint, feeds, &basis(&source, Some(500), Some(today))).asks.len();
-    assert_eq!(count(Endpoint::Allocations, &feeds, 6), 1, "two of three are the schedules'");
+        |endpoint, feeds: &[EndpointFeeds], today| plan(endpoint, feeds, &basis(&source, Some(500), Some(today))).polls.len();
+    assert_eq!(count(Endpoint::Allocations, &feeds, 6), 1, "two of three credits are for the schedules");
     assert_eq!(count(Endpoint::UnlockEvents, &feeds, 6), 2);
-    let unheard = EndpointFeeds { is_heard: false, ..feeds[1].clone() };
+    let unsubscribed = EndpointFeeds { is_subscribed: false, ..feeds[1].clone() };
     let idle = schedules(&[token("o", Some(read("2026-11-01", "2026-11-20T23:00:00Z")))]);
     assert_eq!(
-        count(Endpoint::Allocations, &[idle, unheard], 72),
+        count(Endpoint::Allocations, &[idle, unsubscribed], 72),
         2,
-        "rarely is not never: one of an hour's three is the schedule's"
+        "an unsubscribed endpoint is polled rarely: one of three credits for an hour is for the schedule"
     );
 }
 
 #[test]
-fn a_walk_that_is_dearer_than_the_day_is_asked_all_the_same() {
+fn poll_that_costs_more_than_a_days_share_is_still_sent() {
     let source = source();
-    let mut dear = token("dear", Some(read("2026-11-01", "2026-10-10")));
-    dear.feed.as_mut().expect("a feed").cost = 40;
+    let mut large = token("large", Some(read("2026-11-01", "2026-10-10")));
+    large.feed.as_mut().expect("a feed").cost = 40;
     let mut basis = basis(&source, Some(500), Some(6));
     basis.next_slot = time("2026-11-22");
-    assert_eq!(order(&plan_tokens(Endpoint::UnlockEvents, &[dear], &basis)), [("dear", PollReason::Verify)]);
+    assert_eq!(order(&plan_tokens(Endpoint::UnlockEvents, &[large], &basis)), [("large", PollReason::Verify)]);
 }
 
 #[test]
-fn two_finds_in_a_row_that_nothing_told_send_for_all_that_was_not_read_since() {
+fn two_unreported_corrections_trigger_polls_of_all_older_feeds() {
     let source = source();
     let mut tokens: Vec<_> = (0..20).map(|n| token(&format!("t{n:02}"), Some(read("2026-11-01", "2026-11-20")))).collect();
     let planned = |tokens: &[PlanToken]| {
         let few = basis(&source, Some(500), Some(2));
-        let few = PlanBasis { allowance: Allowance { told: Some(100), ..few.allowance }, ..few };
-        plan_tokens(Endpoint::UnlockEvents, tokens, &few).asks.into_iter().map(|ask| ask.why).collect::<Vec<_>>()
+        let few = PlanBasis { allowance: Allowance { for_changes: Some(100), ..few.allowance }, ..few };
+        plan_tokens(Endpoint::UnlockEvents, tokens, &few).polls.into_iter().map(|poll| poll.why).collect::<Vec<_>>()
     };
     for (number, hour) in [(4, 19), (9, 21)] {
         let at = time(&format!("2026-11-20T{hour}:00:00Z"));
         let feed = tokens[number].feed.as_mut().expect("a feed");
-        (feed.read_at, feed.findings) = (Some(at), Findings { untold: 1, untold_at: Some(at), ..Findings::default() });
+        (feed.read_at, feed.findings) = (Some(at), Findings { unreported: 1, unreported_at: Some(at), ..Findings::default() });
         let expected = if number == 4 { vec![PollReason::Verify] } else { vec![PollReason::Changed; 18] };
         assert_eq!(planned(&tokens), expected);
     }
 }
 
 #[test]
-fn a_list_that_never_told_is_asked_the_more_rarely_the_fewer_credits_there_are() {
+fn silent_list_is_polled_less_often_with_fewer_credits() {
     let source = source();
-    let asks = |days: i64, left: u64| {
+    let polls = |days: i64, left: u64| {
         let mut list = EndpointFeeds { endpoint: Endpoint::TokenList, ..schedules(&[]) };
         let read_at = basis(&source, None, None).now - TimeDelta::days(days);
         list.whole = FeedState { baseline_at: Some(read_at), read_at: Some(read_at), cost: 1, ..FeedState::default() };
         let mut old: Vec<_> = (0..20).map(|n| token(&format!("o{n}"), Some(read("2026-11-01", "2026-11-01")))).collect();
-        old[0].feed.as_mut().expect("a feed").findings.untold = 5;
+        old[0].feed.as_mut().expect("a feed").findings.unreported = 5;
         let feeds = [list, schedules(&old)];
         let share = left / 10;
-        plan(Endpoint::TokenList, &feeds, &PlanBasis { spent_today: 0, ..basis(&source, Some(left), Some(share)) }).asks.len()
+        plan(Endpoint::TokenList, &feeds, &PlanBasis { spent_today: 0, ..basis(&source, Some(left), Some(share)) }).polls.len()
     };
-    // One of two hundred credits: with a hundred a day every two days, were it not for three; with thirty, every week; and never longer
-    // than two weeks.
-    assert_eq!((asks(3, 1_000), asks(3, 300), asks(7, 300), asks(13, 10), asks(14, 10)), (1, 0, 1, 0, 1));
+    // A list gets 1 in 200 credits. With 100 credits a day that is every 2 days, raised to the minimum of 3; with 30 a day, every week;
+    // and at most 2 weeks.
+    assert_eq!((polls(3, 1_000), polls(3, 300), polls(7, 300), polls(13, 10), polls(14, 10)), (1, 0, 1, 0, 1));
 }
 
 #[test]
-fn nothing_is_asked_once_the_credits_are_spent() {
+fn polls_nothing_when_credits_are_exhausted() {
     let source = source();
     let plan = plan_tokens(Endpoint::UnlockEvents, &[token("new", None)], &basis(&source, Some(0), Some(0)));
-    assert_eq!(plan.asks, []);
-    assert_eq!(plan.spent_until, Some(time("2026-12-01")));
+    assert_eq!(plan.polls, []);
+    assert_eq!(plan.exhausted_until, Some(time("2026-12-01")));
 }
 
 #[test]
-fn a_token_without_burns_is_not_asked_for_them() {
+fn burns_of_token_without_burns_are_not_polled() {
     let source = source();
     let mut none = token("none", None);
     none.has_burn = Some(false);
     let plan = plan_tokens(Endpoint::Burn, &[none.clone(), token("some", None)], &basis(&source, None, None));
     assert_eq!(order(&plan), [("some", PollReason::First)]);
-    assert_eq!(plan.resting, 1);
+    assert_eq!(plan.not_due, 1);
     none.feed = Some(read("2026-10-01", "2026-11-20"));
     let plan = plan_tokens(Endpoint::Burn, &[none], &basis(&source, None, None));
-    assert_eq!(plan.asks.len(), 1, "a flag that was withdrawn does not end what was followed");
+    assert_eq!(plan.polls.len(), 1, "a feed with a baseline is polled even if the flag is withdrawn");
 }
 
 #[test]
-fn segments_are_asked_once_for_each_mark_and_to_confirm_a_removal() {
+fn linear_unlocks_are_polled_once_per_mark_and_to_prove_a_removal() {
     let source = source();
-    let asks = |endpoint: Endpoint, token: &PlanToken, source: &config::SourceSettings| {
+    let polls = |endpoint: Endpoint, token: &PlanToken, source: &config::SourceSettings| {
         let plan = plan_tokens(endpoint, std::slice::from_ref(token), &basis(source, None, None));
-        plan.asks.iter().map(|ask| (ask.with_segments, ask.cost, ask.known.is_some())).collect::<Vec<_>>()
+        plan.polls.iter().map(|poll| (poll.with_segments, poll.cost, poll.known.is_some())).collect::<Vec<_>>()
     };
-    let (alone, both) = (vec![(false, 1, true)], vec![(true, 2, false)]);
+    let (cliffs, both) = (vec![(false, 1, true)], vec![(true, 2, false)]);
     let known = token("known", Some(read("2026-11-01", "2026-11-20")));
-    assert_eq!(asks(Endpoint::UnlockEvents, &known, &source), alone);
-    assert_eq!(asks(Endpoint::UnlockEvents, &token("new", None), &source), both);
-    assert_eq!(asks(Endpoint::Burn, &token("new", None), &source), [(false, 1, false)]);
+    assert_eq!(polls(Endpoint::UnlockEvents, &known, &source), cliffs);
+    assert_eq!(polls(Endpoint::UnlockEvents, &token("new", None), &source), both);
+    assert_eq!(polls(Endpoint::Burn, &token("new", None), &source), [(false, 1, false)]);
     let moved = PlanToken { last_updated: Some(time("2026-11-02")), ..known.clone() };
-    assert_eq!(asks(Endpoint::UnlockEvents, &moved, &source), both);
-    // The cliffs of that mark were read, and the segments could not be.
+    assert_eq!(polls(Endpoint::UnlockEvents, &moved, &source), both);
+    // The cliffs under this mark were read, but not the linear unlocks.
     let behind = PlanToken { feed: Some(read("2026-11-02", "2026-11-20")), ..moved };
-    assert_eq!(asks(Endpoint::UnlockEvents, &behind, &source), both);
+    assert_eq!(polls(Endpoint::UnlockEvents, &behind, &source), both);
     let mut missing = known.clone();
     missing.feed.as_mut().expect("read").missing = vec![("2026-12-01".into(), 1)];
-    assert_eq!(asks(Endpoint::UnlockEvents, &missing, &source), both);
-    for (read_on, expected) in [("2026-11-15", &alone), ("2026-11-14", &both)] {
+    assert_eq!(polls(Endpoint::UnlockEvents, &missing, &source), both);
+    for (read_on, expected) in [("2026-11-15", &cliffs), ("2026-11-14", &both)] {
         let unmarked = PlanToken { last_updated: None, ..token("unmarked", Some(read("2026-11-01", read_on))) };
-        assert_eq!(asks(Endpoint::UnlockEvents, &unmarked, &source), *expected, "{read_on}");
+        assert_eq!(polls(Endpoint::UnlockEvents, &unmarked, &source), *expected, "{read_on}");
     }
     let pinned = config::SourceSettings { unlock_events: config::EndpointVersion::V(5), ..source };
-    assert_eq!(asks(Endpoint::UnlockEvents, &token("new", None), &pinned), [(false, 1, false)]);
+    assert_eq!(polls(Endpoint::UnlockEvents, &token("new", None), &pinned), [(false, 1, false)]);
 }
 
 #[test]
-fn what_nobody_hears_leaves_the_credits_of_the_day_to_the_slots_to_come() {
+fn unsubscribed_endpoint_leaves_credits_for_later_slots() {
     let source = source();
     let tokens: Vec<PlanToken> =
         (0..30).map(|number| token(&format!("t{number}"), Some(read("2026-11-01", "2026-10-20")))).collect();
-    let asks = |is_heard| {
-        let feeds = EndpointFeeds { endpoint: Endpoint::Allocations, is_heard, ..schedules(&tokens) };
-        plan(Endpoint::Allocations, &[feeds], &basis(&source, Some(900), Some(100))).asks.len()
+    let polls = |is_subscribed| {
+        let feeds = EndpointFeeds { endpoint: Endpoint::Allocations, is_subscribed, ..schedules(&tokens) };
+        plan(Endpoint::Allocations, &[feeds], &basis(&source, Some(900), Some(100))).polls.len()
     };
-    assert_eq!((asks(true), asks(false)), (30, 5), "half a day, and an hour of it");
+    assert_eq!((polls(true), polls(false)), (30, 5), "the credits of half a day, and of one hour");
 }
 
 #[test]
-fn the_last_credit_reads_cliffs_but_never_half_of_what_moved() {
+fn last_credit_polls_cliffs_of_new_token_but_no_half_correction() {
     let source = source();
     let tokens = [token("new", None), token("changed", Some(read("2026-10-30", "2026-11-20")))];
     let planned =
         |token: &PlanToken| plan_tokens(Endpoint::UnlockEvents, std::slice::from_ref(token), &basis(&source, Some(11), Some(1)));
     let first = planned(&tokens[0]);
-    assert_eq!(first.asks.iter().map(|ask| ask.with_segments).collect::<Vec<_>>(), [true], "a first read may use the reserve");
+    assert_eq!(first.polls.iter().map(|poll| poll.with_segments).collect::<Vec<_>>(), [true], "a first read may use the reserve");
     let none_in_reserve = PlanBasis {
         allowance: Allowance { left: Some(1), reserve: 0, ..basis(&source, None, None).allowance },
         ..basis(&source, None, None)
     };
     let first = plan_tokens(Endpoint::UnlockEvents, &tokens[..1], &none_in_reserve);
-    assert_eq!(first.asks.iter().map(|ask| (ask.with_segments, ask.cost)).collect::<Vec<_>>(), [(false, 1)]);
+    assert_eq!(first.polls.iter().map(|poll| (poll.with_segments, poll.cost)).collect::<Vec<_>>(), [(false, 1)]);
     assert_eq!(planned(&tokens[1]).deferred, [(PollReason::Changed, 1)]);
 }

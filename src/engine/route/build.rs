@@ -1,4 +1,4 @@
-//! From the sections of the config to a tree that cannot be wrong: every problem is found at once, each with its place.
+//! Builds and validates the route tree from the config. Reports all problems at once, each with its key.
 
 use std::collections::BTreeMap;
 
@@ -7,31 +7,30 @@ use chrono::TimeDelta;
 use super::{CheckedInhibitRule, GroupBy, Grouping, NamedInterval, RouteTree, node::RouteNode};
 use model::{Matcher, MatcherError, ReceiverName, closest, config, matcher};
 
-/// How deep routes may be nested.
+/// The maximum nesting depth of routes.
 pub const MAX_DEPTH: usize = 16;
 
-/// Routes in the whole tree.
+/// The maximum number of routes in the tree.
 pub const MAX_ROUTES: usize = 2_000;
 
-/// Inhibitions and intervals.
+/// The maximum number of inhibitions, and of time intervals.
 pub const MAX_RULES: usize = 1_000;
 
-/// Wait for more before the first message of a group, where a route groups but does not say how long.
+/// The default `group_wait` of a route with `group_by`.
 pub const GROUP_WAIT: TimeDelta = TimeDelta::seconds(30);
 
-/// Wait between messages of a group, where a route groups but does not say how long.
+/// The default `group_interval` of a route with `group_by`.
 pub const GROUP_INTERVAL: TimeDelta = TimeDelta::minutes(5);
 
-/// Something wrong in `[route]` or beside it, with where: a path such as `route.routes[1].matchers[0]`, from which the loader finds
-/// line and caret.
+/// A problem in the routing sections of the config. The loader computes line and column from the path of the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigProblem {
-    /// The key: `route.routes[1].receivers[0]`.
+    /// The path of the key, like `route.routes[1].receivers[0]`.
     pub path: String,
-    /// What is wrong, in lower case, without a full stop.
+    /// The error text, lowercase and without a final period.
     pub message: String,
     pub help: Option<String>,
-    /// Whether the loader, which knows keys and names, finds it by itself.
+    /// Whether the loader also finds this problem, when it checks keys and names.
     pub is_of_keys: bool,
 }
 
@@ -45,7 +44,7 @@ impl std::fmt::Display for ConfigProblem {
     }
 }
 
-/// The sections of the config that say who is told what, and when.
+/// The config sections that define routing.
 #[derive(Clone, Copy, Debug)]
 pub struct Sections<'a> {
     /// `[route]`.
@@ -70,15 +69,16 @@ impl<'a> From<&'a config::Config> for Sections<'a> {
 }
 
 impl RouteTree {
-    /// Builds the tree from `[route]` and the `[[receiver]]` sections alone: see [`Self::of`].
+    /// Builds the tree from `[route]` and `[[receiver]]` only. See [`Self::of`].
     pub fn build(route: &config::Route, receivers: &[config::ReceiverSettings]) -> Result<Self, Vec<ConfigProblem>> {
         Self::of(&Sections { route, receivers, inhibit_rules: &[], time_intervals: &[] })
     }
 
-    /// Builds the tree. A config without any route sends everything to every receiver: whoever configures one receiver and nothing
-    /// else wants to hear.
-    /// Fails with all problems of the sections: matchers that cannot be read, receivers and intervals that do not exist, keys
-    /// that only the root may have.
+    /// Builds the tree. A config without routes sends every alert to every receiver.
+    ///
+    /// # Errors
+    ///
+    /// Fails with all problems of the sections: invalid matchers, unknown receivers and intervals, and keys that a route cannot have.
     pub fn of(sections: &Sections<'_>) -> Result<Self, Vec<ConfigProblem>> {
         let route = sections.route;
         let mut known = BTreeMap::new();
@@ -90,19 +90,19 @@ impl RouteTree {
         if !route.matchers.is_empty() {
             builder.problem(
                 "route.matchers",
-                "the root takes every alert and can have no matchers",
+                "the root route matches every alert and cannot have matchers",
                 Some("move them into a [[route.routes]]"),
             );
         }
         if route.continue_ {
-            builder.problem("route.continue", "the root has no sibling to continue to", Some("leave it out"));
+            builder.problem("route.continue", "the root route has no sibling to continue with", Some("remove it"));
         }
         for (key, names) in
             [("active_time_intervals", &route.active_time_intervals), ("mute_time_intervals", &route.mute_time_intervals)]
         {
             if !names.is_empty() {
                 let advice = Some("move it into a [[route.routes]]");
-                builder.problem(format!("route.{key}"), "the root is always at work and can have no intervals", advice);
+                builder.problem(format!("route.{key}"), "the root route is always active and cannot have intervals", advice);
             }
         }
         let mut root = builder.node(route, "route", None, 0);
@@ -112,7 +112,7 @@ impl RouteTree {
             } else if route.receivers.is_empty() {
                 builder.problem(
                     "route",
-                    "the root names no receivers, so alerts that no route matches would reach nobody",
+                    "the root route has no receivers, so alerts that match no other route would be lost",
                     Some("add receivers = [\"…\"] under [route]"),
                 );
             }
@@ -132,13 +132,13 @@ struct TreeBuilder<'a> {
 }
 
 impl TreeBuilder<'_> {
-    /// A problem that the loader finds too, since it knows keys and names.
+    /// Adds a problem that the loader also finds.
     fn problem(&mut self, path: impl Into<String>, message: impl Into<String>, help: Option<&str>) {
         let (path, message, help) = (path.into(), message.into(), help.map(str::to_owned));
         self.problems.push(ConfigProblem { path, message, help, is_of_keys: true });
     }
 
-    /// A problem that shows only here.
+    /// Adds a problem that only this check finds.
     fn wrong(&mut self, path: String, message: impl Into<String>, help: Option<String>) {
         self.problems.push(ConfigProblem { path, message: message.into(), help, is_of_keys: false });
     }
@@ -159,7 +159,7 @@ impl TreeBuilder<'_> {
         let matchers = self.matchers(&route.matchers, &format!("{path}.matchers"));
         let own = self.receivers(&route.receivers, &format!("{path}.receivers"));
         if depth > 0 && !route.fallback.is_empty() {
-            self.problem(format!("{path}.fallback"), "only the root has a fallback", Some("move it to [route]"));
+            self.problem(format!("{path}.fallback"), "only the root route can have a fallback", Some("move it to [route]"));
         }
         let inherited = above.map(|above| above.receivers.clone()).unwrap_or_default();
         let receivers = if route.receivers.is_empty() { inherited } else { own };
@@ -169,7 +169,7 @@ impl TreeBuilder<'_> {
             Some(above) => format!("{}/{{{}}}", above.key, texts.join(",")),
         };
         let grouping = self.grouping(route, path, above.map(|above| &above.grouping));
-        let mut node = RouteNode { key, matchers, receivers, grouping, goes_on: route.continue_, routes: Vec::new() };
+        let mut node = RouteNode { key, matchers, receivers, grouping, continues: route.continue_, routes: Vec::new() };
         if depth == MAX_DEPTH && !route.routes.is_empty() {
             self.problem(
                 format!("{path}.routes"),
@@ -191,13 +191,13 @@ impl TreeBuilder<'_> {
 
     fn grouping(&mut self, route: &config::Route, path: &str, above: Option<&Grouping>) -> Grouping {
         let mut grouping = above.cloned().unwrap_or_default();
-        // Intervals are of a route alone.
+        // Intervals are not inherited.
         grouping.active = self.named_intervals(&route.active_time_intervals, &format!("{path}.active_time_intervals"));
         grouping.mute = self.named_intervals(&route.mute_time_intervals, &format!("{path}.mute_time_intervals"));
         if let Some(labels) = &route.group_by {
-            let begins = grouping.by == GroupBy::Alert;
+            let was_ungrouped = grouping.by == GroupBy::Alert;
             grouping.by = self.group_by(labels, &format!("{path}.group_by"));
-            if begins {
+            if was_ungrouped {
                 (grouping.wait, grouping.interval) = (grouping.wait.max(GROUP_WAIT), grouping.interval.max(GROUP_INTERVAL));
             }
         }
@@ -216,18 +216,18 @@ impl TreeBuilder<'_> {
     fn group_by(&mut self, labels: &[String], path: &str) -> GroupBy {
         if labels.iter().any(|label| label == "...") {
             if labels.len() > 1 {
-                let help = "write [\"...\"] alone, or name labels".to_owned();
-                self.wrong(path.to_owned(), "\"...\" means all labels, so it stands alone", Some(help));
+                let help = "write either [\"...\"] or a list of labels".to_owned();
+                self.wrong(path.to_owned(), "\"...\" means all labels, so it must be the only item", Some(help));
             }
             return GroupBy::AllLabels;
         }
         let mut names: Vec<String> = Vec::new();
         for (index, label) in labels.iter().enumerate() {
             if !matcher::is_label(label) {
-                let help = Some("names have letters, digits, _, - and . and do not begin with a digit".to_owned());
-                self.wrong(format!("{path}[{index}]"), format!("{label:?} cannot be the name of a label"), help);
+                let help = Some("use letters, digits, `_`, `-`, and `.`, and do not start with a digit".to_owned());
+                self.wrong(format!("{path}[{index}]"), format!("{label:?} is not a valid label name"), help);
             } else if names.contains(label) {
-                self.wrong(format!("{path}[{index}]"), format!("{label:?} is named twice"), Some("leave one out".to_owned()));
+                self.wrong(format!("{path}[{index}]"), format!("{label:?} is listed twice"), Some("remove one".to_owned()));
             } else {
                 names.push(label.clone());
             }
@@ -240,10 +240,10 @@ impl TreeBuilder<'_> {
         for (index, interval) in intervals.iter().enumerate().take(MAX_RULES) {
             let path = format!("time_intervals[{index}]");
             if interval.name.is_empty() {
-                let help = Some("add name = \"nights\"; routes refer to it".to_owned());
-                self.wrong(path.clone(), "this interval has no `name`", help);
+                let help = Some("add a name that routes can refer to, like name = \"nights\"".to_owned());
+                self.wrong(path.clone(), "the interval has no `name`", help);
             } else if self.intervals.iter().any(|known| known.name == interval.name) {
-                let help = Some("put both into one list of time_intervals, or rename one".to_owned());
+                let help = Some("rename one, or merge both".to_owned());
                 self.wrong(format!("{path}.name"), format!("two intervals are named {:?}", interval.name), help);
             }
             match NamedInterval::build(interval) {
@@ -283,13 +283,13 @@ impl TreeBuilder<'_> {
             for (key, texts) in [("source_matchers", &rule.source_matchers), ("target_matchers", &rule.target_matchers)] {
                 if texts.is_empty() {
                     let help = Some(format!("add {key} = ['severity=\"critical\"']"));
-                    self.wrong(path.clone(), format!("this inhibition has no `{key}`, so it would take every alert"), help);
+                    self.wrong(path.clone(), format!("the inhibition has no `{key}`, so it would match every alert"), help);
                 }
             }
             let source = self.matchers(&rule.source_matchers, &format!("{path}.source_matchers"));
             let target = self.matchers(&rule.target_matchers, &format!("{path}.target_matchers"));
             for (at, label) in rule.equal.iter().enumerate().filter(|(_, label)| !matcher::is_label(label)) {
-                self.wrong(format!("{path}.equal[{at}]"), format!("{label:?} cannot be the name of a label"), None);
+                self.wrong(format!("{path}.equal[{at}]"), format!("{label:?} is not a valid label name"), None);
             }
             built.push(CheckedInhibitRule { source, target, equal: rule.equal.clone() });
         }
@@ -311,10 +311,10 @@ impl TreeBuilder<'_> {
             }
             let help = match closest(name, self.known.keys().map(ReceiverName::as_str)) {
                 Some(meant) => format!("did you mean {meant:?}?"),
-                None if self.known.is_empty() => "add a [[receiver]] section with that name".to_owned(),
+                None if self.known.is_empty() => "add a [[receiver]] section with this name".to_owned(),
                 None => {
                     let names: Vec<_> = self.known.keys().take(10).map(ReceiverName::as_str).collect();
-                    format!("there is: {}", names.join(", "))
+                    format!("known receivers: {}", names.join(", "))
                 }
             };
             self.problem(format!("{path}[{index}]"), format!("there is no receiver {name:?}"), Some(&help));

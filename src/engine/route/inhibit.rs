@@ -1,10 +1,10 @@
-//! What goes without saying while something else fires.
+//! Inhibition: an alert is suppressed while a related alert fires.
 
 use std::collections::HashMap;
 
 use model::{AlertId, FiringAlert, Labels, Matcher, all_match};
 
-/// One of `[[inhibit_rules]]`, checked.
+/// A validated section of `[[inhibit_rules]]`.
 #[derive(Clone, Debug)]
 pub struct CheckedInhibitRule {
     pub(super) source: Vec<Matcher>,
@@ -12,17 +12,17 @@ pub struct CheckedInhibitRule {
     pub(super) equal: Vec<String>,
 }
 
-/// What inhibits by a rule, by the values of the labels that must be equal.
+/// The inhibiting alerts of a rule, by the values of the `equal` labels.
 type Sources<'a> = HashMap<Vec<&'a str>, Vec<&'a FiringAlert>>;
 
-/// All inhibitions of one moment, ready to be asked.
+/// The inhibitions in force, indexed for lookup.
 #[derive(Debug)]
 pub struct Inhibitor<'a> {
     rules: Vec<(&'a CheckedInhibitRule, Sources<'a>)>,
 }
 
 impl<'a> Inhibitor<'a> {
-    /// Finds what inhibits among what fires.
+    /// Finds the inhibiting alerts among the firing ones.
     pub fn new(rules: &'a [CheckedInhibitRule], firing: &'a [FiringAlert]) -> Self {
         let rules = rules
             .iter()
@@ -37,8 +37,8 @@ impl<'a> Inhibitor<'a> {
         Self { rules }
     }
 
-    /// The alert because of which `alert` is not told; none where it is. An alert that both sides of a rule take is not inhibited by
-    /// another such alert, or the two would silence each other.
+    /// Returns the alert that inhibits `alert`. If both alerts match both sides of a rule, neither inhibits the other, because they would
+    /// suppress each other.
     pub fn of(&self, alert: &AlertId, labels: &Labels) -> Option<&'a AlertId> {
         self.rules.iter().find_map(|(rule, sources)| {
             if !all_match(&rule.target, labels) {
@@ -54,7 +54,7 @@ impl<'a> Inhibitor<'a> {
     }
 }
 
-/// The values of the labels that must be equal; a missing one counts as empty.
+/// Returns the values of the `equal` labels. A missing label counts as empty.
 fn values<'l>(names: &[String], labels: &'l Labels) -> Vec<&'l str> {
     names.iter().map(|name| labels.get(name).map_or("", String::as_str)).collect()
 }

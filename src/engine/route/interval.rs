@@ -1,4 +1,4 @@
-//! Times of day and week in a zone, which open and close routes.
+//! Named time intervals, in which routes are active or muted.
 
 use chrono::TimeDelta;
 use jiff::{civil::Weekday, tz::TimeZone};
@@ -6,44 +6,43 @@ use jiff::{civil::Weekday, tz::TimeZone};
 use crate::slot;
 use model::{Timestamp, closest, config};
 
-/// Ranges in one key.
+/// The maximum number of ranges in one key.
 const MAX_RANGES: usize = 100;
 
-/// Minutes of a day.
 const DAY_MINUTES: u16 = 24 * 60;
 
-/// A named time: it lasts while one of its parts does.
+/// A named interval. It contains an instant if any of its parts does.
 #[derive(Clone, Debug)]
 pub struct NamedInterval {
     pub name: String,
     parts: Vec<IntervalPart>,
 }
 
-/// Everything that is given must fit; nothing given fits always.
+/// A part of an interval. It contains an instant if each nonempty list has a range that does.
 #[derive(Clone, Debug)]
 struct IntervalPart {
-    /// Minutes of the day, the end not included.
+    /// Minutes of the day, end exclusive.
     times: Vec<(u16, u16)>,
-    /// 1 (Monday) to 7.
+    /// 1 (Monday) to 7 (Sunday).
     weekdays: Vec<(i16, i16)>,
-    /// 1 to 31, or -31 to -1 from the end of the month.
+    /// 1 to 31, or -31 to -1, counted from the end of the month.
     days_of_month: Vec<(i16, i16)>,
     months: Vec<(i16, i16)>,
     years: Vec<(i16, i16)>,
     zone: TimeZone,
 }
 
-/// What is wrong with an interval: the key within it, the message, the advice.
+/// A problem of an interval: the path of the key within it, the message, and the help text.
 pub(super) type IntervalProblem = (String, String, String);
 
 impl NamedInterval {
-    /// Reads an interval. Fails with all that is wrong in it, with the path of each from the interval on.
+    /// Parses an interval, or returns all its problems.
     pub(super) fn build(config: &config::TimeIntervals) -> Result<Self, Vec<IntervalProblem>> {
         let mut wrong = Vec::new();
         if config.time_intervals.is_empty() {
             wrong.push((
                 String::new(),
-                "this interval has no times: it would never last".to_owned(),
+                "the interval is empty, so it would never apply".to_owned(),
                 "add time_intervals = [{ weekdays = [\"mon:fri\"] }]".to_owned(),
             ));
         }
@@ -56,17 +55,15 @@ impl NamedInterval {
         if wrong.is_empty() { Ok(Self { name: config.name.clone(), parts }) } else { Err(wrong) }
     }
 
-    /// Whether it lasts at `now`.
-    pub fn lasts(&self, now: Timestamp) -> bool {
-        self.parts.iter().any(|part| part.lasts(now))
+    pub fn contains(&self, now: Timestamp) -> bool {
+        self.parts.iter().any(|part| part.contains(now))
     }
 }
 
-/// The next full minute, at which an interval may begin or end: the ends of all intervals are on minutes of their zone, and the
-/// zones of today are whole minutes apart.
-pub fn next_turn(now: Timestamp) -> Timestamp {
-    let into = now.timestamp_millis().rem_euclid(60_000);
-    now + TimeDelta::milliseconds(60_000 - into)
+/// Returns the next full minute. Intervals start and end on full minutes, because today's time zones differ by whole minutes.
+pub fn next_minute(now: Timestamp) -> Timestamp {
+    let elapsed = now.timestamp_millis().rem_euclid(60_000);
+    now + TimeDelta::milliseconds(60_000 - elapsed)
 }
 
 impl IntervalPart {
@@ -79,14 +76,14 @@ impl IntervalPart {
                 (Some(start), Some(end)) if start < end => times.push((start, end)),
                 (Some(_), Some(_)) => wrong.push((
                     path,
-                    format!("{} does not lie before {}", range.start_time, range.end_time),
-                    "a range ends on its day: write two, such as 22:00 to 24:00 and 00:00 to 07:00".to_owned(),
+                    format!("{} is not before {}", range.start_time, range.end_time),
+                    "a range cannot span midnight: use two, like 22:00 to 24:00 and 00:00 to 07:00".to_owned(),
                 )),
                 (start, _) => {
                     let (key, text) =
                         if start.is_none() { ("start_time", &range.start_time) } else { ("end_time", &range.end_time) };
-                    let advice = "write it like \"09:30\", from \"00:00\" to \"24:00\"".to_owned();
-                    wrong.push((format!("{path}.{key}"), format!("{text:?} is no time of day"), advice));
+                    let advice = "expected a time from \"00:00\" to \"24:00\", like \"09:30\"".to_owned();
+                    wrong.push((format!("{path}.{key}"), format!("{text:?} is not a time of day"), advice));
                 }
             }
         }
@@ -100,11 +97,11 @@ impl IntervalPart {
                     (from, to) => {
                         let message = match (from, to) {
                             (Some(_), Some(_)) => format!("{text:?} ends before it begins"),
-                            _ => format!("{text:?} cannot be read"),
+                            _ => format!("{text:?} is not valid in `{key}`"),
                         };
                         let help = match closest(&text.to_lowercase(), words.iter().copied()) {
                             Some(near) => format!("did you mean {near:?}?"),
-                            None => format!("write it like {example}"),
+                            None => format!("examples: {example}"),
                         };
                         wrong.push((format!("{path}.{key}[{index}]"), message, help));
                     }
@@ -120,33 +117,33 @@ impl IntervalPart {
         let zone = match slot::zone(name) {
             Ok(zone) => zone,
             Err(_) => {
-                let advice = "write an IANA name such as \"UTC\" or \"Europe/Paris\"".to_owned();
-                wrong.push((format!("{path}.location"), format!("{name:?} is no time zone"), advice));
+                let advice = "expected an IANA name, like \"UTC\" or \"Europe/Paris\"".to_owned();
+                wrong.push((format!("{path}.location"), format!("{name:?} is not a time zone"), advice));
                 return None;
             }
         };
         (wrong.len() == before).then_some(Self { times, weekdays, days_of_month, months, years, zone })
     }
 
-    fn lasts(&self, now: Timestamp) -> bool {
+    fn contains(&self, now: Timestamp) -> bool {
         let Ok(instant) = jiff::Timestamp::from_millisecond(now.timestamp_millis()) else { return false };
-        let there = instant.to_zoned(self.zone.clone());
-        let minute = u16::try_from(i32::from(there.hour()) * 60 + i32::from(there.minute())).unwrap_or_default();
-        let fits =
+        let local = instant.to_zoned(self.zone.clone());
+        let minute = u16::try_from(i32::from(local.hour()) * 60 + i32::from(local.minute())).unwrap_or_default();
+        let in_any =
             |ranges: &[(i16, i16)], value: i16| ranges.is_empty() || ranges.iter().any(|(a, b)| (*a..=*b).contains(&value));
-        let length = i16::from(there.days_in_month());
-        let day = i16::from(there.day());
-        let from_begin = |bound: i16| if bound < 0 { (length + 1 + bound).max(1) } else { bound };
-        let days: Vec<(i16, i16)> = self.days_of_month.iter().map(|(a, b)| (from_begin(*a), from_begin(*b))).collect();
+        let length = i16::from(local.days_in_month());
+        let day = i16::from(local.day());
+        let from_start = |bound: i16| if bound < 0 { (length + 1 + bound).max(1) } else { bound };
+        let days: Vec<(i16, i16)> = self.days_of_month.iter().map(|(a, b)| (from_start(*a), from_start(*b))).collect();
         (self.times.is_empty() || self.times.iter().any(|(start, end)| (*start..*end).contains(&minute)))
-            && fits(&self.weekdays, i16::from(there.weekday().to_monday_one_offset()))
-            && fits(&days, day)
-            && fits(&self.months, i16::from(there.month()))
-            && fits(&self.years, there.year())
+            && in_any(&self.weekdays, i16::from(local.weekday().to_monday_one_offset()))
+            && in_any(&days, day)
+            && in_any(&self.months, i16::from(local.month()))
+            && in_any(&self.years, local.year())
     }
 }
 
-/// Minutes since midnight of `HH:MM`, up to `24:00`.
+/// Parses `HH:MM`, up to `24:00`, and returns the minutes since midnight.
 pub fn time_of_day(text: &str) -> Option<u16> {
     let (hours, minutes) = text.trim().split_once(':')?;
     let digits = |text: &str| (1..=2).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -162,7 +159,7 @@ const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "frid
 const MONTHS: [&str; 12] =
     ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"];
 
-/// 1 for Monday: the whole name or its first three letters.
+/// Parses a weekday, in full or its first three letters. Monday is 1.
 fn weekday(text: &str) -> Option<i16> {
     word(text, &WEEKDAYS)
 }
@@ -185,8 +182,11 @@ fn year(text: &str) -> Option<i16> {
     text.parse().ok().filter(|year| (1970..=9999).contains(year))
 }
 
-/// The days of the week of texts such as `mon` and `mon:fri`; every day where there are none.
-/// Fails with the index of the first text that names no days.
+/// Parses weekdays and ranges of weekdays, like `mon` and `mon:fri`. Returns every day for an empty list.
+///
+/// # Errors
+///
+/// Fails with the index of the first invalid text.
 pub fn days_of_week(texts: &[String]) -> Result<Vec<Weekday>, usize> {
     let mut days = Vec::new();
     for (index, text) in texts.iter().enumerate() {

@@ -1,38 +1,38 @@
-//! One route of the tree, where alerts come to, and how they are grouped there.
+//! Route nodes: matching and grouping.
 
 use chrono::TimeDelta;
 
 use super::NamedInterval;
 use model::{Labels, Matcher, ReceiverName, all_match};
 
-/// One route. Its receivers and grouping are its own, else those of the nearest route above that has any.
+/// A route with its own or inherited receivers and grouping.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RouteNode {
-    /// Its place in the tree, as Alertmanager writes it: `{}/{severity="critical"}`.
+    /// The path of matchers from the root, as in Alertmanager: `{}/{severity="critical"}`.
     pub(super) key: String,
     pub(super) matchers: Vec<Matcher>,
     pub(super) receivers: Vec<ReceiverName>,
     pub(super) grouping: Grouping,
-    pub(super) goes_on: bool,
+    pub(super) continues: bool,
     pub(super) routes: Vec<RouteNode>,
 }
 
 impl RouteNode {
-    /// Adds the routes that `labels` reach from here down; false where its own matchers keep them out.
+    /// Adds the deepest routes below this one that match `labels`. Returns `false` if this route does not match.
     pub(super) fn collect<'a>(&'a self, labels: &Labels, leaves: &mut Vec<Leaf<'a>>) -> bool {
         if !all_match(&self.matchers, labels) {
             return false;
         }
-        let mut went_down = false;
+        let mut has_descended = false;
         for child in &self.routes {
             if child.collect(labels, leaves) {
-                went_down = true;
-                if !child.goes_on {
+                has_descended = true;
+                if !child.continues {
                     break;
                 }
             }
         }
-        if !went_down {
+        if !has_descended {
             leaves.push(Leaf { node: self });
         }
         true
@@ -45,7 +45,7 @@ impl RouteNode {
             matchers: self.matchers.iter().map(ToString::to_string).collect(),
             receivers: self.receivers.clone(),
             grouping: self.grouping.clone(),
-            goes_on: self.goes_on,
+            continues: self.continues,
             active: names(&self.grouping.active),
             mute: names(&self.grouping.mute),
         });
@@ -62,12 +62,11 @@ pub struct Leaf<'a> {
 }
 
 impl<'a> Leaf<'a> {
-    /// Its place in the tree: `{}/{severity="critical"}`.
+    /// Returns the path of matchers from the root: `{}/{severity="critical"}`.
     pub fn key(&self) -> &'a str {
         &self.node.key
     }
 
-    /// Who is told there.
     pub fn receivers(&self) -> &'a [ReceiverName] {
         &self.node.receivers
     }
@@ -77,47 +76,46 @@ impl<'a> Leaf<'a> {
     }
 }
 
-/// By what alerts are put into one message.
+/// The labels by which alerts are grouped into messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum GroupBy {
-    /// Not at all: each alert by itself.
+    /// No grouping: each alert is sent separately.
     #[default]
     Alert,
-    /// By all their labels (`group_by = ["..."]`).
+    /// All labels (`group_by = ["..."]`).
     AllLabels,
-    /// By these; none: all alerts of the route are one group.
+    /// These labels. If empty, all alerts of the route are one group.
     Labels(Vec<String>),
 }
 
-/// How a route groups and when it tells.
+/// The grouping and timing of a route.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grouping {
-    /// By what.
     pub by: GroupBy,
-    /// From the first alert of a group until it is told.
+    /// The time from the first alert of a group to its first message.
     pub wait: TimeDelta,
-    /// At least between messages of a group.
+    /// The minimum time between two messages of a group.
     pub interval: TimeDelta,
-    /// After which what still fires is told again; none: never.
+    /// The time after which firing alerts are sent again; `None` if they are not repeated.
     pub repeat: Option<TimeDelta>,
-    /// Indices of the intervals within which alone it tells; empty: always.
+    /// Indices of the intervals in which the route is active; empty if it always is.
     pub(super) active: Vec<usize>,
-    /// Indices of the intervals within which it does not tell.
+    /// Indices of the intervals in which the route is muted.
     pub(super) mute: Vec<usize>,
 }
 
-/// One route of the tree as `routes show` prints it.
+/// A route as `routes show` prints it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RouteLine {
-    /// How deep it stands; the root at 0.
+    /// The number of routes above it.
     pub depth: usize,
     pub matchers: Vec<String>,
     pub receivers: Vec<ReceiverName>,
     pub grouping: Grouping,
-    /// Whether it goes on to the next sibling.
-    pub goes_on: bool,
-    /// Names of the intervals within which alone it tells.
+    /// Whether matching continues with the next sibling.
+    pub continues: bool,
+    /// The names of the intervals in which the route is active; empty if it always is.
     pub active: Vec<String>,
-    /// Names of the intervals within which it does not tell.
+    /// The names of the intervals in which the route is muted.
     pub mute: Vec<String>,
 }

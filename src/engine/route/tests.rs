@@ -20,8 +20,8 @@ fn build(route: &config::Route) -> Result<RouteTree, Vec<ConfigProblem>> {
 
 #[track_caller]
 fn check(tree: &RouteTree, pairs: &[(&str, &str)], expected: &[&str]) {
-    let told = tree.route(&labels(pairs));
-    assert_eq!(told.iter().map(ReceiverName::as_str).collect::<Vec<_>>(), expected, "{pairs:?}");
+    let receivers = tree.route(&labels(pairs));
+    assert_eq!(receivers.iter().map(ReceiverName::as_str).collect::<Vec<_>>(), expected, "{pairs:?}");
 }
 
 #[track_caller]
@@ -31,7 +31,7 @@ fn holds(matcher: &str, pairs: &[(&str, &str)], expected: bool) {
 }
 
 #[test]
-fn the_first_child_that_matches_wins_unless_it_continues() {
+fn first_matching_child_wins_unless_it_continues() {
     let mut everything = route(&["severity=~\".+\""], &["archive"], vec![]);
     everything.continue_ = true;
     let tree = build(&route(
@@ -56,7 +56,7 @@ fn the_first_child_that_matches_wins_unless_it_continues() {
 }
 
 #[test]
-fn nobody_is_named_twice() {
+fn each_receiver_is_returned_once() {
     let mut first = route(&["a=b"], &["desk", "desk"], vec![]);
     first.continue_ = true;
     let tree = build(&route(&[], &["ops"], vec![first, route(&["a=b"], &["desk", "ops"], vec![])])).expect("a tree");
@@ -64,7 +64,7 @@ fn nobody_is_named_twice() {
 }
 
 #[test]
-fn matchers_mean_what_alertmanager_means() {
+fn matchers_behave_as_in_alertmanager() {
     holds("a=\"b\"", &[("a", "b")], true);
     holds("a = b", &[("a", "b")], true);
     holds("a=b", &[("a", "bb")], false);
@@ -83,7 +83,7 @@ fn matchers_mean_what_alertmanager_means() {
 }
 
 #[test]
-fn what_is_no_matcher_is_refused_with_advice() {
+fn invalid_matchers_are_rejected_with_help() {
     for text in [
         "",
         "severity",
@@ -111,15 +111,15 @@ fn what_is_no_matcher_is_refused_with_advice() {
 }
 
 #[test]
-fn every_problem_is_found_at_once_with_its_place() {
-    let mut child = route(&["severity=critical", "team"], &["dsek"], vec![route(&["a=~\"(\""], &["nobody at all"], vec![])]);
+fn reports_all_problems_with_their_paths() {
+    let mut child = route(&["severity=critical", "team"], &["dsek"], vec![route(&["a=~\"(\""], &["no such receiver"], vec![])]);
     child.fallback = vec!["ops".into()];
     let mut root = route(&["a=b"], &["ops"], vec![child]);
     root.fallback = vec!["desk".into(), "opps".into()];
     let problems = build(&root).expect_err("problems");
-    let places: Vec<_> = problems.iter().map(|problem| problem.path.as_str()).collect();
+    let paths: Vec<_> = problems.iter().map(|problem| problem.path.as_str()).collect();
     assert_eq!(
-        places,
+        paths,
         [
             "route.matchers",
             "route.routes[0].matchers[1]",
@@ -134,19 +134,19 @@ fn every_problem_is_found_at_once_with_its_place() {
 }
 
 #[test]
-fn a_tree_whose_unmatched_alerts_reach_nobody_is_refused() {
+fn root_without_receivers_is_rejected() {
     let problems = build(&route(&[], &[], vec![route(&["a=b"], &["ops"], vec![])])).expect_err("a problem");
     assert_eq!(problems[0].path, "route");
 }
 
 #[test]
-fn without_any_route_every_receiver_hears() {
+fn config_without_routes_sends_to_every_receiver() {
     check(&build(&config::Route::default()).expect("a tree"), &[("a", "b")], &["archive", "desk", "night", "ops"]);
     check(&RouteTree::build(&config::Route::default(), &[]).expect("a tree"), &[("a", "b")], &[]);
 }
 
 #[test]
-fn a_dead_receiver_is_never_told_of_itself() {
+fn fallback_never_contains_the_dead_receiver() {
     let mut root = route(&[], &["ops", "desk"], vec![]);
     let tree = build(&root).expect("a tree");
     assert_eq!(tree.fallback(&"ops".into()), vec![ReceiverName::from("desk")]);
@@ -157,7 +157,7 @@ fn a_dead_receiver_is_never_told_of_itself() {
 }
 
 #[test]
-fn too_deep_a_tree_is_refused() {
+fn too_deep_tree_is_rejected() {
     let mut deep = route(&["a=b"], &["ops"], vec![]);
     for _ in 0..=MAX_DEPTH {
         deep = route(&["a=b"], &["ops"], vec![deep]);
@@ -167,13 +167,17 @@ fn too_deep_a_tree_is_refused() {
 }
 
 #[test]
-fn send_resolved_is_known_of_each_receiver() {
+fn send_resolved_applies_per_receiver() {
     let quiet = config::ReceiverSettings { send_resolved: Some(false), ..receiver("quiet") };
     let tree = RouteTree::build(&config::Route::default(), &[receiver("ops"), quiet]).expect("a tree");
-    assert!(tree.tells_ends_to(&"ops".into()) && !tree.tells_ends_to(&"quiet".into()) && !tree.tells_ends_to(&"gone".into()));
+    assert!(
+        tree.sends_resolved_to(&"ops".into())
+            && !tree.sends_resolved_to(&"quiet".into())
+            && !tree.sends_resolved_to(&"gone".into())
+    );
 }
 
-fn times(name: &str) -> config::TimeIntervals {
+fn weekends(name: &str) -> config::TimeIntervals {
     let part = config::TimeInterval { weekdays: vec!["sat:sun".into()], ..Default::default() };
     config::TimeIntervals { name: name.into(), time_intervals: vec![part] }
 }
@@ -191,7 +195,7 @@ fn grouping_is_inherited_and_intervals_are_not() {
     root.repeat_interval = Some("4h".parse().expect("a span"));
     root.routes = vec![critical];
     let receivers = ["ops", "desk", "night", "archive"].map(receiver);
-    let time_intervals = [times("weekend")];
+    let time_intervals = [weekends("weekend")];
     let sections = Sections { route: &root, receivers: &receivers, inhibit_rules: &[], time_intervals: &time_intervals };
     let tree = RouteTree::of(&sections).expect("a tree");
     let saturday = model::wire::parse_timestamp("2026-03-07T12:00:00Z").expect("a time");
@@ -209,11 +213,11 @@ fn grouping_is_inherited_and_intervals_are_not() {
     assert_eq!((night.grouping().wait, &night.grouping().by), (TimeDelta::zero(), &by));
     assert_eq!(tree.muted(night.grouping(), saturday), None, "a child is not muted with its parent");
     let named = tree.leaf(&labels(&[("severity", "critical")]), &"archive".into());
-    assert_eq!(named.key(), "{}", "whom a rule names is told by the root");
+    assert_eq!(named.key(), "{}", "a receiver that a rule names uses the root");
 }
 
 #[test]
-fn without_group_by_each_alert_is_told_by_itself_at_once_and_never_again() {
+fn group_by_defaults_to_no_grouping() {
     let tree = build(&route(&[], &["ops"], vec![])).expect("a tree");
     assert_eq!(*tree.leaf(&labels(&[]), &"ops".into()).grouping(), Grouping::default());
     let all = build(&grouped(&["..."])).expect("a tree");
@@ -223,7 +227,7 @@ fn without_group_by_each_alert_is_told_by_itself_at_once_and_never_again() {
 }
 
 #[test]
-fn what_is_wrong_beside_the_routes_is_found_too() {
+fn reports_problems_of_grouping_intervals_and_inhibitions() {
     let mut child = route(&["a=b"], &["ops"], vec![]);
     child.mute_time_intervals = vec!["weekends".into()];
     child.group_by = Some(vec!["...".into(), "token".into()]);
@@ -231,13 +235,13 @@ fn what_is_wrong_beside_the_routes_is_found_too() {
     root.active_time_intervals = vec!["weekend".into()];
     root.routes = vec![child];
     let inhibit_rules = [config::InhibitRule { source_matchers: vec!["a".into()], ..Default::default() }];
-    let time_intervals = [times("weekend"), times("weekend"), config::TimeIntervals::default()];
+    let time_intervals = [weekends("weekend"), weekends("weekend"), config::TimeIntervals::default()];
     let sections =
         Sections { route: &root, receivers: &[receiver("ops")], inhibit_rules: &inhibit_rules, time_intervals: &time_intervals };
     let problems = RouteTree::of(&sections).expect_err("problems");
-    let places: Vec<_> = problems.iter().map(|problem| problem.path.as_str()).collect();
+    let paths: Vec<_> = problems.iter().map(|problem| problem.path.as_str()).collect();
     assert_eq!(
-        places,
+        paths,
         [
             "time_intervals[1].name",
             "time_intervals[2]",
@@ -255,7 +259,7 @@ fn what_is_wrong_beside_the_routes_is_found_too() {
 }
 
 #[test]
-fn a_matcher_written_down_is_read_as_the_same() {
+fn matcher_round_trips_through_text_and_json() {
     for text in ["a=b", "a!=\"two words\"", "a=~\"x|\\d+\"", "a!~\"say \\\"x\\\" \\\\ \\n\"", "a=\"\""] {
         let matcher = Matcher::parse(text).expect(text);
         let again = Matcher::parse(&matcher.to_string()).expect("reads");

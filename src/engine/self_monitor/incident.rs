@@ -1,29 +1,27 @@
-//! An incident on its way through a cycle: which feeds it holds, which joined it and which went on to another.
+//! An open incident during a cycle: the feeds that it covers, that joined it, and that moved to another incident.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::kind::IncidentKind;
 use super::scope::{IncidentScope, feed_of};
-use super::texts::clip;
-use super::{FOLD_WITHIN, FailingFeed, FeedsByResult};
+use super::{BATCH_WINDOW, FailingFeed, FeedsByResult};
 use crate::evaluate::blank;
-use model::{Alert, AlertState, Endpoint, FeedId, RuleId, SOURCE_TROUBLE, Timestamp};
+use model::{Alert, AlertState, Endpoint, FeedId, IncidentKind, RuleId, SOURCE_TROUBLE, Timestamp, phrase};
 
-/// So many feeds may fail by themselves, while at least as many others answer, before the source as a whole is blamed.
+/// The number of feeds that may fail, while at least as many succeed, before the incident covers the whole source.
 pub(super) const FEW_FEEDS: usize = 2;
 
-/// An alert on the way through a cycle.
+/// An open alert during a cycle.
 pub(super) struct Incident {
     pub(super) scope: IncidentScope,
     pub(super) alert: Alert,
-    /// As it was before the cycle; none for one that the cycle opens.
+    /// The alert before the cycle. `None` if this cycle opens it.
     pub(super) before: Option<Alert>,
     pub(super) members: BTreeSet<String>,
-    /// How many feeds came to it in this cycle.
+    /// The number of feeds that joined in this cycle.
     pub(super) joined: usize,
-    /// How many went on to another alert.
+    /// The number of feeds that moved to another incident in this cycle.
     pub(super) left: usize,
-    /// What its feeds failed with in this cycle, with the first message.
+    /// The kinds of failure in this cycle, each with its first message.
     pub(super) kinds: BTreeMap<IncidentKind, String>,
 }
 
@@ -49,12 +47,12 @@ impl Incident {
         Self { scope, alert, before: None, members: BTreeSet::new(), joined: 0, left: 0, kinds: BTreeMap::new() }
     }
 
-    pub(super) fn holds(&self, feed: &FeedId) -> bool {
+    pub(super) fn contains(&self, feed: &FeedId) -> bool {
         self.members.contains(&feed.to_string())
     }
 
-    /// Whether a feed came to it in this cycle that tells more of the incident.
-    pub(super) fn brings_news(&self) -> bool {
+    /// Returns whether a feed joined in this cycle that widens the known incident.
+    pub(super) fn has_widened(&self) -> bool {
         let endpoint_of = |feed: FeedId| feed.endpoint;
         let known: BTreeSet<Endpoint> = self.feeds_before().map(endpoint_of).collect();
         let is_new = |member: &String| feed_of(member).map(endpoint_of).is_some_and(|endpoint| !known.contains(&endpoint));
@@ -65,22 +63,22 @@ impl Incident {
         self.before.iter().flat_map(|alert| &alert.members).filter_map(|member| feed_of(member))
     }
 
-    /// What it was told as.
+    /// Returns the kind before the cycle.
     pub(super) fn kind_before(&self) -> Option<IncidentKind> {
-        self.before.as_ref().and_then(|alert| alert.labels.get("kind")).and_then(|word| IncidentKind::of_word(word))
+        self.before.as_ref().and_then(|alert| alert.labels.get("kind")).and_then(|word| IncidentKind::parse(word))
     }
 
     pub(super) fn is_of(&self, kind: IncidentKind) -> bool {
         self.kind_before() == Some(kind)
     }
 
-    /// Whether it says why other feeds are not asked at present.
-    pub(super) fn explains_silence(&self) -> bool {
-        let told = self.kind_before().into_iter().chain(self.kinds.keys().copied());
-        self.scope.width() >= 2 || told.into_iter().any(IncidentKind::is_source_wide)
+    /// Returns whether the incident explains why other feeds are suspended.
+    pub(super) fn explains_suspension(&self) -> bool {
+        let kinds = self.kind_before().into_iter().chain(self.kinds.keys().copied());
+        self.scope.width() >= 2 || kinds.into_iter().any(IncidentKind::is_source_wide)
     }
 
-    /// What it is to be called now: as before, unless all that failed in this cycle failed with something else.
+    /// Returns the kind now: the same as before, unless every failure in this cycle is of another kind.
     pub(super) fn kind(&self) -> IncidentKind {
         let before = self.kind_before();
         let now = self.kinds.keys().copied().find(|kind| *kind != IncidentKind::SUSPENDED);
@@ -93,14 +91,14 @@ impl Incident {
     }
 }
 
-/// Puts a failing feed into its incident: the one that holds it already, unless this cycle found a wider one.
+/// Puts a failing feed into its current incident, or into a wider one that this cycle found.
 pub(super) fn assign(incidents: &mut Vec<Incident>, failing: &FailingFeed<'_>, scope: &IncidentScope, now: Timestamp) {
     let name = failing.feed.to_string();
     let current = incidents.iter().position(|incident| incident.members.contains(&name));
-    // What needs a hand of its own is told anew, whatever it was before; else the wider alert keeps its feeds.
+    // A rejected key and exhausted credits need their own alert. Else the wider alert keeps its feeds.
     let stays = current.and_then(|index| incidents.get(index)).is_some_and(|incident| match scope {
         IncidentScope::Quota | IncidentScope::Unauthorized => incident.scope == *scope,
-        // It answered for itself, so credits and key are good.
+        // The feed responded, so credits and key are fine.
         _ if incident.scope.width() == 3 => failing.kind.is_source_wide(),
         _ => incident.scope.width() >= scope.width(),
     });
@@ -117,12 +115,12 @@ pub(super) fn assign(incidents: &mut Vec<Incident>, failing: &FailingFeed<'_>, s
         if incident.members.insert(name) {
             incident.joined += 1;
         }
-        incident.kinds.entry(failing.kind).or_insert_with(|| clip(failing.message));
+        incident.kinds.entry(failing.kind).or_insert_with(|| phrase::quote(failing.message));
     }
 }
 
-/// Ends an incident of much of the source of which only a few feeds are left, that go on failing while others answer: each of them
-/// gets an alert of its own, so that the next incident of the source is not hidden behind them. The scopes that were narrowed.
+/// Ends an incident of an endpoint or the source if only a few feeds still fail while others succeed. Each of these feeds gets its own
+/// alert, so that they do not hide the next incident of the source. Returns the scopes that ended.
 pub(super) fn narrow(incidents: &mut Vec<Incident>, feeds: &FeedsByResult<'_>, now: Timestamp) -> Vec<IncidentScope> {
     let mut narrowed = Vec::new();
     let mut leftovers = Vec::new();
@@ -130,11 +128,11 @@ pub(super) fn narrow(incidents: &mut Vec<Incident>, feeds: &FeedsByResult<'_>, n
         incidents.iter_mut().filter(|incident| matches!(incident.scope, IncidentScope::Source | IncidentScope::Endpoint(_)))
     {
         let Some(before) = &incident.before else { continue };
-        let is_quiet = incident.joined == 0 && incident.left == 0 && now.signed_duration_since(before.updated_at) > FOLD_WITHIN;
+        let is_quiet = incident.joined == 0 && incident.left == 0 && now.signed_duration_since(before.updated_at) > BATCH_WINDOW;
         let few = incident.members.len() <= FEW_FEEDS && feeds.fine.len() >= incident.members.len().max(1);
         let left: Vec<&FailingFeed<'_>> =
             incident.members.iter().filter_map(|member| feeds.failing.get(&feed_of(member)?)).collect();
-        // Those that were not asked in this cycle, or stand for the same endpoint, are no leftovers yet.
+        // Feeds that were not polled in this cycle, and endpoints without tokens, do not move.
         let are_all_left = left.len() == incident.members.len() && !left.is_empty();
         if is_quiet && few && are_all_left && left.iter().all(|failing| IncidentScope::alone(failing.feed) != incident.scope) {
             incident.members.clear();

@@ -1,13 +1,13 @@
-//! Incidents that are no feed's: a receiver, a dead letter, a reload, the database, a template. Each function makes one alert.
+//! Incidents without a feed: receivers, dead letters, reloads, the database, templates. Each function writes one alert.
 
 use chrono::TimeDelta;
 
-use super::texts::{clip, instant, sentence, span_in_words};
-use super::writer::{IncidentText, IncidentWriter};
+use super::writer::{IncidentFacts, IncidentWriter};
 use crate::evaluate::{EvaluationContext, NotificationDraft, Transitions, blank, plain_body};
 use model::{
     Alert, AlertState, AlertStatus, DeliveryId, Labels, Notification, NotificationKind, ReceiverName, Resolution, RuleId,
     SOURCE_TROUBLE, Timestamp, alert_id, notification_id,
+    phrase::{self, IncidentText},
 };
 
 /// The subject of the alert about a failed reload.
@@ -19,29 +19,26 @@ pub const DAMAGED_SUBJECT: &str = "store/damaged";
 /// The subject of the alert about a full disk.
 pub const FULL_SUBJECT: &str = "store/full";
 
-/// The subject of the alert about a clock that is wrong.
+/// The subject of the alert about a wrong clock.
 pub const CLOCK_SUBJECT: &str = "clock";
 
-/// `kind` of an alert about a receiver.
+/// The `kind` of an alert about a receiver.
 pub(super) const RECEIVER: &str = "receiver";
 
-/// `kind` of an alert about a delivery that was given up.
+/// The `kind` of an alert about a dead letter.
 const DEAD_LETTER: &str = "dead_letter";
 
-/// `kind` of what lasts until [`recovered`].
+/// The kinds of incidents that last until [`recovered`].
 pub(super) const LASTING_KINDS: [&str; 5] = [RECEIVER, "reload", "store_damaged", "store_full", "clock"];
 
-/// Whether a notification of this kind and with these labels is about deliveries themselves: it goes out at once, whatever the routes
-/// say, and its own failure is not announced, or that would never end.
+/// Returns whether a notification is about deliveries themselves. It is sent at once, whatever the routes are, and its own failure is not
+/// reported, which would never end.
 pub fn is_about_delivery(kind: NotificationKind, labels: &Labels) -> bool {
     kind == NotificationKind::Source && labels.get("kind").is_some_and(|kind| [RECEIVER, DEAD_LETTER].contains(&kind.as_str()))
 }
 
-/// Messages that the announcement of a dead letter repeats; the others are counted.
-const TEXTS_IN_MESSAGE: usize = 3;
-
-/// A receiver does not accept anything since `since`. `waiting` deliveries wait for it; `latest_episode` is the store's for
-/// ([`SOURCE_TROUBLE`], [`receiver_subject`]). Told to the fallback.
+/// Reports that a receiver has accepted nothing since `since`, while `waiting` deliveries are pending. Sent to the fallback receiver.
+/// The caller reads `latest_episode` of ([`SOURCE_TROUBLE`], [`receiver_subject`]) from the store.
 pub fn receiver_dead(
     receiver: &ReceiverName,
     reason: &str,
@@ -50,35 +47,28 @@ pub fn receiver_dead(
     latest_episode: u32,
     context: &EvaluationContext<'_>,
 ) -> (Alert, Notification) {
-    let lasted = span_in_words(context.now.signed_duration_since(since));
-    let text = IncidentText {
+    let facts = IncidentFacts {
         kind: RECEIVER,
         receiver: Some(receiver),
-        summary: format!(
-            "Receiver {receiver} accepts nothing for {lasted}: {}",
-            if waiting == 1 { "1 delivery waits".to_owned() } else { format!("{waiting} deliveries wait") }
-        ),
-        description: format!(
-            "{} Its deliveries are tried again by themselves; `cliffwatch outbox list` shows them.",
-            sentence(&clip(reason))
-        ),
+        text: IncidentText::receiver_outage(receiver, waiting, reason, since, context.now),
         count: usize::try_from(waiting).unwrap_or(usize::MAX),
         since,
-        ..IncidentText::default()
+        ..IncidentFacts::default()
     };
-    OwnIncident { dead: Some(receiver), ..OwnIncident::firing(receiver_subject(receiver), latest_episode, text) }.raise(context)
+    OwnIncident { unreachable: Some(receiver), ..OwnIncident::firing(receiver_subject(receiver), latest_episode, facts) }
+        .raise(context)
 }
 
-/// What the subject of an alert about a dead receiver begins with.
+/// The prefix of the subject of an alert about a receiver outage.
 pub const RECEIVER_PREFIX: &str = "receiver/";
 
-/// The subject of the alert about a dead receiver.
+/// Returns the subject of the alert about an outage of `receiver`.
 pub fn receiver_subject(receiver: &ReceiverName) -> String {
     format!("{RECEIVER_PREFIX}{receiver}")
 }
 
-/// A delivery was given up. None where all that it told was itself about a receiver or a dead letter: that would make a loop.
-/// Told to the fallback of its receiver, once: the same delivery, retried by hand and dead again, makes the same notification.
+/// Reports a dead letter to the fallback of its receiver. Returns `None` if all its notifications were about receivers or dead letters,
+/// which would make a loop. A delivery that is retried and dies again returns the same notification.
 pub fn dead_letter(
     delivery: DeliveryId,
     receiver: &ReceiverName,
@@ -89,35 +79,27 @@ pub fn dead_letter(
     if notifications.iter().all(|notification| is_about_delivery(notification.kind, &notification.body.labels)) {
         return None;
     }
-    let lost: Vec<String> = notifications
+    let lost: Vec<(&str, &str)> = notifications
         .iter()
-        .take(TEXTS_IN_MESSAGE)
-        .map(|notification| {
-            let body = &notification.body;
-            let text = body.annotations.get("summary").filter(|text| !text.is_empty()).unwrap_or(&body.rule);
-            format!("[{}] {}", body.reason, clip(text))
+        .map(|Notification { body, .. }| {
+            let summary = body.annotations.get("summary").filter(|text| !text.is_empty()).unwrap_or(&body.rule);
+            (body.reason.as_str(), summary.as_str())
         })
         .collect();
-    let more = notifications.len().saturating_sub(lost.len());
-    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    let text = IncidentText {
+    let facts = IncidentFacts {
         kind: DEAD_LETTER,
         receiver: Some(receiver),
-        summary: format!("Not delivered to {receiver}: {}{more}", lost.join("; ")),
-        description: format!(
-            "Delivery {delivery} was given up: {} `cliffwatch outbox show {delivery}` shows each attempt, `cliffwatch outbox retry \
-             {delivery}` sends it again.",
-            sentence(&clip(reason))
-        ),
+        text: IncidentText::dead_letter(delivery, receiver, &lost, reason),
         count: notifications.len(),
         since: context.now,
-        ..IncidentText::default()
+        ..IncidentFacts::default()
     };
-    Some(OwnIncident { dead: Some(receiver), ..OwnIncident::event(format!("dead/{delivery}"), text) }.raise(context))
+    Some(OwnIncident { unreachable: Some(receiver), ..OwnIncident::event(format!("dead/{delivery}"), facts) }.raise(context))
 }
 
-/// A changed config or changed rules could not be put to work: those before stay. `problem` says the places, a line each; `owners`
-/// are those of the rules concerned; `latest_episode` is the store's for ([`SOURCE_TROUBLE`], [`RELOAD_SUBJECT`]).
+/// Reports that a changed config or rule file was rejected, so the previous one stays active. `problem` has a line for each location.
+/// `owners` are the owners of the affected rules. The caller reads `latest_episode` of ([`SOURCE_TROUBLE`], [`RELOAD_SUBJECT`]) from the
+/// store.
 pub fn reload_failed(
     problems: u32,
     problem: &str,
@@ -125,83 +107,62 @@ pub fn reload_failed(
     latest_episode: u32,
     context: &EvaluationContext<'_>,
 ) -> (Alert, Notification) {
-    let noun = if problems == 1 { "problem" } else { "problems" };
-    let advice = "`cliffwatch check` and `cliffwatch test` show every problem with its place.";
-    let text = IncidentText {
+    let facts = IncidentFacts {
         kind: "reload",
         labels: if owners.is_empty() { Vec::new() } else { vec![("owner", owners.join(", "))] },
-        summary: format!("Changed files have {problems} {noun}: what was at work before stays"),
-        description: format!("{} {advice}", sentence(&clip(problem))),
+        text: IncidentText::reload_failed(problems, problem),
         count: 1,
         since: context.now,
-        ..IncidentText::default()
+        ..IncidentFacts::default()
     };
-    OwnIncident::firing(RELOAD_SUBJECT.to_owned(), latest_episode, text).raise(context)
+    OwnIncident::firing(RELOAD_SUBJECT.to_owned(), latest_episode, facts).raise(context)
 }
 
-/// The database is damaged. `latest_episode` is the store's for ([`SOURCE_TROUBLE`], [`DAMAGED_SUBJECT`]), or zero where it cannot
-/// be asked.
+/// Reports a damaged database. `latest_episode` belongs to ([`SOURCE_TROUBLE`], [`DAMAGED_SUBJECT`]), or is zero if the store cannot be read.
 pub fn store_damaged(error: &str, latest_episode: u32, context: &EvaluationContext<'_>) -> (Alert, Notification) {
-    let text = IncidentText {
+    let facts = IncidentFacts {
         kind: "store_damaged",
-        summary: "The database is damaged".to_owned(),
-        description: format!(
-            "{} Stop the daemon and put back a copy that `cliffwatch backup` made: `cliffwatch restore FILE`.",
-            sentence(&clip(error))
-        ),
+        text: IncidentText::database_damaged(error),
         count: 1,
         since: context.now,
-        ..IncidentText::default()
+        ..IncidentFacts::default()
     };
-    OwnIncident::firing(DAMAGED_SUBJECT.to_owned(), latest_episode, text).raise(context)
+    OwnIncident::firing(DAMAGED_SUBJECT.to_owned(), latest_episode, facts).raise(context)
 }
 
-/// The disk of the database is full: nothing can be recorded, so nothing is told but this, and polls are repeated until there is
-/// room. `latest_episode` is the store's for ([`SOURCE_TROUBLE`], [`FULL_SUBJECT`]), or zero where it cannot be asked.
+/// Reports a full disk: nothing can be stored, so this is the only alert that is sent, and polls repeat until there is space.
+/// `latest_episode` belongs to ([`SOURCE_TROUBLE`], [`FULL_SUBJECT`]), or is zero if the store cannot be read.
 pub fn store_full(error: &str, latest_episode: u32, context: &EvaluationContext<'_>) -> (Alert, Notification) {
-    let text = IncidentText {
+    let facts = IncidentFacts {
         kind: "store_full",
-        summary: "The disk of the database is full: nothing new can be recorded".to_owned(),
-        description: format!("{} Free space; what could not be recorded is asked for again.", sentence(&clip(error))),
+        text: IncidentText::disk_full(error),
         count: 1,
         since: context.now,
-        ..IncidentText::default()
+        ..IncidentFacts::default()
     };
-    OwnIncident::firing(FULL_SUBJECT.to_owned(), latest_episode, text).raise(context)
+    OwnIncident::firing(FULL_SUBJECT.to_owned(), latest_episode, facts).raise(context)
 }
 
-/// The clock of this machine and that of the source differ. `ahead` is by how much ours is ahead, negative where it is behind;
-/// `latest_episode` is the store's for ([`SOURCE_TROUBLE`], [`CLOCK_SUBJECT`]).
+/// Reports that the clocks of this machine and of the source differ. `ahead` is negative if ours is behind. The caller reads
+/// `latest_episode` of ([`SOURCE_TROUBLE`], [`CLOCK_SUBJECT`]) from the store.
 pub fn clock_differs(
     ahead: TimeDelta,
     is_by_source: bool,
     latest_episode: u32,
     context: &EvaluationContext<'_>,
 ) -> (Alert, Notification) {
-    let side = if ahead > TimeDelta::zero() { "ahead of" } else { "behind" };
-    let (whose, advice) = match is_by_source {
-        true => (
-            "the source's",
-            "Alerts go by the source's time until then. Set the clock of this machine: `timedatectl status` says whether it is kept right.",
-        ),
-        false => (
-            "ours",
-            "This machine's clock has run on evenly while the source's was set: it is the source, or the mirror, whose clock is to be put right.",
-        ),
-    };
-    let text = IncidentText {
+    let facts = IncidentFacts {
         kind: "clock",
-        summary: format!("The clock of this machine is {} {side} the source's", span_in_words(ahead.abs())),
-        description: format!("The time that is gone by is {whose}: {}. {advice}", instant(context.now)),
+        text: IncidentText::clock_differs(ahead, is_by_source, context.now),
         count: 1,
         since: context.now,
-        ..IncidentText::default()
+        ..IncidentFacts::default()
     };
-    OwnIncident::firing(CLOCK_SUBJECT.to_owned(), latest_episode, text).raise(context)
+    OwnIncident::firing(CLOCK_SUBJECT.to_owned(), latest_episode, facts).raise(context)
 }
 
-/// A template of a rule failed, and the built-in text stood in its place. Labelled with the rule's owner, so that routes can send
-/// it there; once a day for each rule.
+/// Reports that a template of a rule failed and the built-in text was used, at most once a day per rule. The label `owner` is the
+/// rule's owner, for routes.
 pub fn template_failed(
     rule: &RuleId,
     owner: Option<&str>,
@@ -210,90 +171,79 @@ pub fn template_failed(
 ) -> (Alert, Notification) {
     let mut labels = vec![("rule", rule.to_string())];
     labels.extend(owner.map(|owner| ("owner", owner.to_owned())));
-    let text = IncidentText {
+    let facts = IncidentFacts {
         kind: "template",
         labels,
-        summary: format!("A template of the rule {rule} failed: the built-in text was sent in its place"),
-        description: sentence(&clip(error)),
+        text: IncidentText::template_failed(rule, error),
         count: 1,
         since: context.now,
-        ..IncidentText::default()
+        ..IncidentFacts::default()
     };
-    OwnIncident::event(format!("template/{rule}/{}", context.now.format("%Y-%m-%d")), text).raise(context)
+    OwnIncident::event(format!("template/{rule}/{}", context.now.format("%Y-%m-%d")), facts).raise(context)
 }
 
-/// The end of an incident that one of the functions above raised: told to those who heard of it.
+/// Ends an incident that a function above opened. Sent to the receivers of its first notification.
 pub fn recovered(alert: &Alert, context: &EvaluationContext<'_>) -> (Alert, Notification) {
     let since = alert.starts_at.unwrap_or(alert.active_at);
-    let lasted = span_in_words(context.now.signed_duration_since(since));
-    let summary = match alert.subject.as_str() {
-        RELOAD_SUBJECT => "The changed configuration was loaded".to_owned(),
-        DAMAGED_SUBJECT => "The database is sound again".to_owned(),
-        FULL_SUBJECT => "The database can be written again".to_owned(),
-        CLOCK_SUBJECT => "The clocks of this machine and of the source agree again".to_owned(),
+    let incident = match alert.subject.as_str() {
+        RELOAD_SUBJECT => phrase::DaemonIncident::Reload,
+        DAMAGED_SUBJECT => phrase::DaemonIncident::DatabaseDamaged,
+        FULL_SUBJECT => phrase::DaemonIncident::DiskFull,
+        CLOCK_SUBJECT => phrase::DaemonIncident::Clock,
         subject => match subject.strip_prefix(RECEIVER_PREFIX) {
-            Some(receiver) => format!("Receiver {receiver} accepts deliveries again after {lasted}"),
-            None => format!("{} is over after {lasted}", alert.name),
+            Some(receiver) => phrase::DaemonIncident::Receiver(receiver),
+            None => phrase::DaemonIncident::Other(&alert.name),
         },
     };
-    let description = format!("It lasted from {} to {}.", instant(since), instant(context.now));
-    over(alert, Resolution::Cleared, summary, description, context)
+    resolve(alert, Resolution::Cleared, IncidentText::recovered(&incident, since, context.now), context)
 }
 
-/// The end of an incident of a receiver that the config no longer has: nobody will ever accept anything in its name.
+/// Ends an incident of a receiver that was removed from the config.
 pub fn receiver_removed(alert: &Alert, context: &EvaluationContext<'_>) -> (Alert, Notification) {
     let receiver = alert.subject.trim_start_matches(RECEIVER_PREFIX);
-    let summary = format!("Receiver {receiver} is no longer in the config");
-    let description = "What was still to be delivered to it is in the list of dead letters.".to_owned();
-    over(alert, Resolution::Unwatched, summary, description, context)
+    resolve(alert, Resolution::Unwatched, IncidentText::receiver_removed(receiver), context)
 }
 
-fn over(
-    alert: &Alert,
-    why: Resolution,
-    summary: String,
-    description: String,
-    context: &EvaluationContext<'_>,
-) -> (Alert, Notification) {
-    let (alert, telling) = writer(context).over(alert.clone(), why, summary, description);
-    let NotificationDraft { kind, transition, receivers, body, .. } = telling;
+fn resolve(alert: &Alert, resolution: Resolution, text: IncidentText, context: &EvaluationContext<'_>) -> (Alert, Notification) {
+    let (alert, draft) = writer(context).resolve(alert.clone(), resolution, text);
+    let NotificationDraft { kind, transition, receivers, body, .. } = draft;
     let id = notification_id(&alert.id, &transition);
     let notification = Notification { id, alert: alert.id.clone(), kind, at: context.now, receivers, body };
     (alert, notification)
 }
 
-/// One incident that is no feed's.
+/// An incident without a feed.
 struct OwnIncident<'a> {
     subject: String,
     state: AlertState,
     episode: u32,
-    text: IncidentText<'a>,
-    /// The receiver that it is about, which cannot be told of it.
-    dead: Option<&'a ReceiverName>,
+    facts: IncidentFacts<'a>,
+    /// The receiver that the incident is about, which cannot be notified.
+    unreachable: Option<&'a ReceiverName>,
 }
 
 impl<'a> OwnIncident<'a> {
-    /// One that lasts until [`recovered`].
-    fn firing(subject: String, latest_episode: u32, text: IncidentText<'a>) -> Self {
-        Self { subject, state: AlertState::Firing, episode: latest_episode.saturating_add(1), text, dead: None }
+    /// Creates an incident that lasts until [`recovered`].
+    fn firing(subject: String, latest_episode: u32, facts: IncidentFacts<'a>) -> Self {
+        Self { subject, state: AlertState::Firing, episode: latest_episode.saturating_add(1), facts, unreachable: None }
     }
 
-    /// One that happens and has no end.
-    fn event(subject: String, text: IncidentText<'a>) -> Self {
-        Self { subject, state: AlertState::Event, episode: 1, text, dead: None }
+    /// Creates an incident without an end.
+    fn event(subject: String, facts: IncidentFacts<'a>) -> Self {
+        Self { subject, state: AlertState::Event, episode: 1, facts, unreachable: None }
     }
 
-    /// Makes its alert and notification.
+    /// Returns the alert and its notification.
     fn raise(self, context: &EvaluationContext<'_>) -> (Alert, Notification) {
         let mut alert = blank(RuleId::from(SOURCE_TROUBLE), SOURCE_TROUBLE, self.subject, self.state, context.now);
         alert.episode = self.episode;
         alert.id = alert_id(&alert.rule, &alert.subject, alert.episode);
-        alert.active_at = self.text.since;
-        alert.starts_at = Some(self.text.since);
-        // What a template fails with here is known from the rule's own alerts; the built-in words stand in its place.
-        let receivers = writer(context).word(&mut Transitions::default(), &mut alert, &self.text, None, self.dead);
-        alert.told.clone_from(&receivers);
-        let body = plain_body(&alert, AlertStatus::Firing, self.text.kind, context.now);
+        alert.active_at = self.facts.since;
+        alert.starts_at = Some(self.facts.since);
+        // A template failure is dropped: the built-in text is used, and the rule's own alerts report the failure.
+        let receivers = writer(context).write_text(&mut Transitions::default(), &mut alert, &self.facts, None, self.unreachable);
+        alert.notified.clone_from(&receivers);
+        let body = plain_body(&alert, AlertStatus::Firing, self.facts.kind, context.now);
         let transition = if self.state == AlertState::Event { "event" } else { "firing" };
         let id = notification_id(&alert.id, transition);
         let kind = NotificationKind::Source;

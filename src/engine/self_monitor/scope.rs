@@ -1,26 +1,24 @@
-//! What an incident is about: one feed, an endpoint, the source as a whole, or what asks for a hand of its own.
+//! The scope of an incident: a feed, an endpoint, the whole source, or a cause that needs its own action.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Endpoint, FailureKind, FeedId, TokenId};
+use model::{Endpoint, FailureKind, FeedId, IncidentKind, TokenId};
 
 use super::FeedsByResult;
 use super::incident::{FEW_FEEDS, Incident};
-use super::kind::IncidentKind;
 
-/// So many tokens of an endpoint get an alert each from one cycle; more are told as one.
-const MOST_ALERTS_EACH: usize = 10;
+/// The number of tokens of an endpoint that get their own alerts in one cycle. More tokens share one alert.
+const MAX_TOKEN_ALERTS: usize = 10;
 
-/// What an alert about the source is about. The narrowest comes first: a wider one takes in the feeds of a narrower one.
+/// The scope of an alert about the source, narrowest first. A wider alert takes over the feeds of a narrower one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum IncidentScope {
     Feed(FeedId),
     Endpoint(Endpoint),
-    /// All of it.
     Source,
-    /// The credits are spent.
+    /// The credits are exhausted.
     Quota,
-    /// The key is refused.
+    /// The key was rejected.
     Unauthorized,
 }
 
@@ -35,7 +33,7 @@ impl IncidentScope {
         }
     }
 
-    /// The narrowest scope of a feed.
+    /// Returns the narrowest scope of a feed.
     pub(super) fn alone(feed: &FeedId) -> Self {
         match &feed.token {
             Some(_) => IncidentScope::Feed(feed.clone()),
@@ -67,7 +65,7 @@ impl IncidentScope {
         if let IncidentScope::Feed(feed) = self { feed.token.as_ref() } else { None }
     }
 
-    /// 0 for a feed, 1 for an endpoint, 2 for the source, 3 for what needs a hand of its own.
+    /// 0 for a feed, 1 for an endpoint, 2 for the source, 3 for a cause that needs its own action.
     pub(super) fn width(&self) -> u8 {
         match self {
             IncidentScope::Feed(_) => 0,
@@ -78,18 +76,18 @@ impl IncidentScope {
     }
 }
 
-/// Whether an alert with this subject says that something of the source fails.
+/// Returns whether an alert with this subject reports a failure of the source.
 pub fn is_about_source(subject: &str) -> bool {
     IncidentScope::of_subject(subject).is_some()
 }
 
-/// Whether an alert with this subject says that nothing is to be had from the source: it fails as a whole, refuses the key, or wants
-/// credits.
+/// Returns whether an alert with this subject reports that no data is available: the whole source fails, rejects the key, or has no
+/// credits left.
 pub fn is_source_down(subject: &str) -> bool {
     IncidentScope::of_subject(subject).is_some_and(|scope| scope.width() >= 2)
 }
 
-/// Reads a feed back from how it is written: `unlock_events/arbitrum`, `token_list`.
+/// Parses the text form of a feed, such as `unlock_events/arbitrum` or `token_list`.
 pub fn feed_of(text: &str) -> Option<FeedId> {
     match text.split_once('/') {
         Some((endpoint, token)) => Some(FeedId { endpoint: Endpoint::parse(endpoint)?, token: Some(token.into()) }),
@@ -97,20 +95,20 @@ pub fn feed_of(text: &str) -> Option<FeedId> {
     }
 }
 
-/// Which incident each failing feed belongs to, decided by this cycle as a whole.
+/// Returns the scope of each failing feed, given all outcomes of this cycle.
 pub(super) fn scopes<'a>(feeds: &FeedsByResult<'a>, incidents: &[Incident]) -> BTreeMap<&'a FeedId, IncidentScope> {
     let FeedsByResult { failing, fine } = feeds;
     let wide: Vec<_> = failing.values().filter(|failing| failing.kind.is_source_wide()).collect();
     let endpoints: BTreeSet<Endpoint> = failing.keys().map(|feed| feed.endpoint).collect();
-    let nothing_answers = fine.is_empty() && endpoints.len() > 1;
+    let nothing_succeeds = fine.is_empty() && endpoints.len() > 1;
     let is_source_open = incidents.iter().any(|incident| incident.scope == IncidentScope::Source);
     let few = wide.len() <= FEW_FEEDS && fine.len() >= wide.len() && !is_source_open;
 
-    // How many tokens of an endpoint were asked, and fail in the same way.
-    let mut asked_of: BTreeMap<Endpoint, usize> = BTreeMap::new();
+    // Per endpoint: the number of polled tokens, and of tokens that fail in the same way.
+    let mut polled_of: BTreeMap<Endpoint, usize> = BTreeMap::new();
     let mut alike: BTreeMap<(Endpoint, IncidentKind), usize> = BTreeMap::new();
     for feed in failing.keys().copied().chain(fine.iter().copied()) {
-        *asked_of.entry(feed.endpoint).or_default() += 1;
+        *polled_of.entry(feed.endpoint).or_default() += 1;
     }
     for failing in failing.values() {
         *alike.entry((failing.feed.endpoint, failing.kind)).or_default() += 1;
@@ -122,12 +120,13 @@ pub(super) fn scopes<'a>(feeds: &FeedsByResult<'a>, incidents: &[Incident]) -> B
             let scope = match failing.kind {
                 IncidentKind::Failure(FailureKind::NoKey | FailureKind::Unauthorized) => IncidentScope::Unauthorized,
                 IncidentKind::Failure(FailureKind::QuotaExhausted) => IncidentScope::Quota,
-                _ if nothing_answers => IncidentScope::Source,
+                _ if nothing_succeeds => IncidentScope::Source,
                 kind if kind.is_source_wide() && (!few || kind == IncidentKind::SUSPENDED) => IncidentScope::Source,
                 kind => {
                     let alike = alike.get(&(endpoint, kind)).copied().unwrap_or_default();
-                    let asked = asked_of.get(&endpoint).copied().unwrap_or_default();
-                    let most = (alike >= 3 && alike * 2 > asked) || (alike >= 2 && alike == asked) || alike > MOST_ALERTS_EACH;
+                    let requested = polled_of.get(&endpoint).copied().unwrap_or_default();
+                    let most =
+                        (alike >= 3 && alike * 2 > requested) || (alike >= 2 && alike == requested) || alike > MAX_TOKEN_ALERTS;
                     let is_open = incidents.iter().any(|incident| incident.scope == IncidentScope::Endpoint(endpoint));
                     if failing.feed.token.is_some() && !most && !is_open {
                         IncidentScope::Feed(failing.feed.clone())

@@ -1,38 +1,35 @@
-//! How the source stands, in one word: for status, page, readiness and metrics. What asks for something else to be done has another word.
+//! The state of the source for the status command, pages, readiness, and metrics. States that need different actions are distinct.
 
-use model::{Alert, FailureKind};
+use model::{Alert, FailureKind, IncidentKind};
 
-use super::kind::IncidentKind;
 use super::scope::IncidentScope;
 
-/// How the source stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceState {
-    /// Nobody asked it yet.
-    NotAsked,
-    /// It answers.
+    /// The source was never polled.
+    NotPolled,
     Up,
-    /// It wants a key, and none is given.
+    /// The source requires a key, but none is configured.
     NoKey,
-    /// It refuses the key.
+    /// The source rejects the key.
     KeyRefused,
-    /// The credits of the period are spent.
+    /// The credits of the period are exhausted.
     CreditsSpent,
-    /// It cannot be reached, or answers with errors.
-    CouldNotAsk,
-    /// It answers, and with nothing where there was something.
+    /// The source is unreachable or returns errors.
+    Unreachable,
+    /// The source responds, but without records that it had before.
     Empty,
 }
 
 impl SourceState {
     pub const ALL: [Self; 7] =
-        [Self::NotAsked, Self::Up, Self::NoKey, Self::KeyRefused, Self::CreditsSpent, Self::CouldNotAsk, Self::Empty];
+        [Self::NotPolled, Self::Up, Self::NoKey, Self::KeyRefused, Self::CreditsSpent, Self::Unreachable, Self::Empty];
 
-    /// By the open alerts about the source, and whether it was ever asked.
+    /// Derives the state from the open alerts about the source and whether it was ever polled.
     #[must_use]
-    pub fn of(open: &[Alert], was_asked: bool) -> Self {
+    pub fn of(open: &[Alert], was_polled: bool) -> Self {
         let is = |alert: &Alert, kind: FailureKind| {
-            alert.labels.get("kind").is_some_and(|word| IncidentKind::of_word(word) == Some(IncidentKind::Failure(kind)))
+            alert.labels.get("kind").is_some_and(|word| IncidentKind::parse(word) == Some(IncidentKind::Failure(kind)))
         };
         let in_scope = |wanted: &IncidentScope| {
             open.iter().find(|alert| IncidentScope::of_subject(&alert.subject).is_some_and(|scope| scope == *wanted))
@@ -44,23 +41,23 @@ impl SourceState {
             return Self::CreditsSpent;
         }
         match in_scope(&IncidentScope::Source) {
-            Some(alert) if !is(alert, FailureKind::Emptied) => Self::CouldNotAsk,
+            Some(alert) if !is(alert, FailureKind::Emptied) => Self::Unreachable,
             _ if open.iter().any(|alert| is(alert, FailureKind::Emptied)) => Self::Empty,
-            _ if was_asked => Self::Up,
-            _ => Self::NotAsked,
+            _ if was_polled => Self::Up,
+            _ => Self::NotPolled,
         }
     }
 
-    /// Its words, for people and for labels.
+    /// Returns the state as text for people and for metric labels.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::NotAsked => "not asked yet",
+            Self::NotPolled => "not asked yet",
             Self::Up => "up",
             Self::NoKey => "no key",
             Self::KeyRefused => "key refused",
             Self::CreditsSpent => "credits spent",
-            Self::CouldNotAsk => "could not ask",
+            Self::Unreachable => "could not ask",
             Self::Empty => "empty",
         }
     }

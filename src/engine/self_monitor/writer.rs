@@ -1,67 +1,65 @@
-//! From incidents to alerts and notifications: what is told when one begins, goes on and ends.
+//! Turns incidents into alerts and notifications when they begin, widen, and end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::incident::Incident;
-use super::kind::IncidentKind;
-use super::texts::{feeds_in_words, instant, sentence, span_in_words};
-use super::{CycleNews, FOLD_WITHIN, FeedResult};
+use super::{BATCH_WINDOW, CycleOutcome, FeedResult, feed_of};
 use crate::evaluate::{NotificationDraft, RuleEval, Transitions, plain_body, token_body};
 use crate::route::RouteTree;
 use model::{
-    Alert, AlertBody, AlertState, AlertStatus, Endpoint, Labels, NotificationKind, ReceiverName, Resolution, SOURCE_TROUBLE,
-    Timestamp, Token, TokenId,
+    Alert, AlertBody, AlertState, AlertStatus, Endpoint, FeedId, IncidentKind, Labels, NotificationKind, ReceiverName,
+    Resolution, SOURCE_TROUBLE, Timestamp, Token, TokenId,
+    phrase::{FeedRecovery, IncidentText},
 };
 use rules::{On, Scope, SourceFacts, Truth};
 
-/// How an incident of the source ends.
+/// The reason why an incident of the source ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IncidentEnd {
-    /// Its feeds have answered.
-    Answered,
+    /// Its feeds respond again.
+    Responding,
     /// Its feeds are no longer watched.
     Unwatched,
-    /// A wider alert has taken over its feeds, and was told.
+    /// A wider alert took over its feeds and was sent.
     Merged,
-    /// All but a few of its feeds have answered; those have alerts of their own now.
+    /// All but a few of its feeds respond. Those few have their own alerts now.
     Narrowed,
 }
 
-/// Makes alerts and what is told of them.
+/// Writes alerts and notifications.
 pub(super) struct IncidentWriter<'a, R> {
     pub(super) rules: &'a [R],
     pub(super) routes: &'a RouteTree,
     pub(super) now: Timestamp,
 }
 
-/// What is to be said of an incident.
+/// The facts of an incident that its alert shows.
 #[derive(Default)]
-pub(super) struct IncidentText<'a> {
+pub(super) struct IncidentFacts<'a> {
     pub(super) kind: &'a str,
     pub(super) endpoint: Option<Endpoint>,
     pub(super) token: Option<&'a TokenId>,
     pub(super) receiver: Option<&'a ReceiverName>,
     pub(super) labels: Vec<(&'a str, String)>,
-    pub(super) summary: String,
-    pub(super) description: String,
+    pub(super) text: IncidentText,
     pub(super) count: usize,
     pub(super) since: Timestamp,
 }
 
 impl<R: RuleEval> IncidentWriter<'_, R> {
-    /// An alert that is open after the cycle: told where it is new, where a feed joins late for the first time; else kept.
-    pub(super) fn go_on(&self, transitions: &mut Transitions, mut incident: Incident, cycle: &CycleNews<'_>) {
+    /// Stores an alert that stays open. It sends a notification if the alert is new or a feed joined late for the first time that day.
+    pub(super) fn update(&self, transitions: &mut Transitions, mut incident: Incident, cycle: &CycleOutcome<'_>) {
         let kind = incident.kind();
         let is_new = incident.before.is_none();
         let since = incident.alert.starts_at.unwrap_or(self.now);
         incident.alert.members = incident.members.iter().cloned().collect();
         let joined = format!("joined {}", self.now.format("%Y-%m-%d"));
         let joins_late = !is_new
-            && incident.brings_news()
-            && self.now.signed_duration_since(since) > FOLD_WITHIN
+            && incident.has_widened()
+            && self.now.signed_duration_since(since) > BATCH_WINDOW
             && !incident.alert.leads.contains(&joined);
-        let has_turned = incident.kind_before() != Some(kind);
-        if !(is_new || joins_late || has_turned) {
+        let has_new_kind = incident.kind_before() != Some(kind);
+        if !(is_new || joins_late || has_new_kind) {
             if incident.before.as_ref() != Some(&incident.alert) {
                 incident.alert.updated_at = self.now;
                 transitions.add(incident.alert, false, None);
@@ -69,21 +67,17 @@ impl<R: RuleEval> IncidentWriter<'_, R> {
             return;
         }
         let token = incident.scope.token().and_then(|id| (cycle.token)(id));
-        let message = incident.kinds.get(&kind).map(|message| format!("{} ", sentence(message))).unwrap_or_default();
-        let text = IncidentText {
+        let message = incident.kinds.get(&kind).map(String::as_str).unwrap_or_default();
+        let facts = IncidentFacts {
             kind: kind.as_str(),
             endpoint: incident.scope.endpoint(),
             token: incident.scope.token(),
-            summary: format!("{}: {}", kind.phrase(), feeds_in_words(&incident.members, token)),
-            description: format!(
-                "{message}What is known stays: nothing counts as removed without a complete answer. {}",
-                kind.advice()
-            ),
+            text: IncidentText::feeds_failing(kind, &feeds(&incident.alert.members), token, message),
             count: incident.members.len(),
             since,
-            ..IncidentText::default()
+            ..IncidentFacts::default()
         };
-        let receivers = self.word(transitions, &mut incident.alert, &text, token, None);
+        let receivers = self.write_text(transitions, &mut incident.alert, &facts, token, None);
         incident.alert.updated_at = self.now;
         let (transition, reason) = match (is_new, joins_late) {
             (true, _) => ("firing", kind.as_str()),
@@ -95,123 +89,91 @@ impl<R: RuleEval> IncidentWriter<'_, R> {
         }
         let body =
             AlertBody { token: token.map(token_body), ..plain_body(&incident.alert, AlertStatus::Firing, reason, self.now) };
-        let telling = NotificationDraft {
+        let draft = NotificationDraft {
             kind: NotificationKind::Source,
             transition: transition.to_owned(),
             receivers,
             body,
             is_resolution: false,
         };
-        transitions.add(incident.alert, is_new, Some(telling));
+        transitions.add(incident.alert, is_new, Some(draft));
     }
 
-    /// An alert that is over. Its labels stay what was told.
-    pub(super) fn end(&self, transitions: &mut Transitions, incident: Incident, end: IncidentEnd, cycle: &CycleNews<'_>) {
-        // Opened and over in one cycle: nothing happened.
+    /// Ends an alert. Its labels stay as they were sent.
+    pub(super) fn end(&self, transitions: &mut Transitions, incident: Incident, end: IncidentEnd, cycle: &CycleOutcome<'_>) {
+        // An incident that opens and ends in one cycle never happened.
         let Some(before) = &incident.before else { return };
         let since = before.starts_at.unwrap_or(self.now);
-        let feeds: BTreeSet<String> = before.members.iter().cloned().collect();
-        let (lasted, from) = (span_in_words(self.now.signed_duration_since(since)), instant(since));
         let kind = incident.kind_before().map_or("failing", IncidentKind::as_str);
-        let released = cycle.news.iter().find_map(|news| match &news.result {
-            FeedResult::Released(why) if before.members.contains(&news.feed.to_string()) => Some(why),
+        let released = cycle.outcomes.iter().find_map(|outcome| match &outcome.result {
+            FeedResult::Released(reason) if before.members.contains(&outcome.feed.to_string()) => Some(reason),
             _ => None,
         });
-        let (resolution, summary, description) = match (end, released) {
-            (IncidentEnd::Answered, Some(why)) => (
-                Resolution::Cleared,
-                format!("{}, held for {lasted}: {why}", feeds_in_words(&feeds, None)),
-                format!(
-                    "Answers were held from {from} to {}. What changed is told with the answer that came now.",
-                    instant(self.now)
-                ),
-            ),
-            (IncidentEnd::Answered | IncidentEnd::Merged, _) => (
-                Resolution::Cleared,
-                format!("The source answers again after {lasted} ({kind}): {}", feeds_in_words(&feeds, None)),
-                format!(
-                    "It failed from {from} to {}. Nothing known was lost meanwhile; what changed is told with the answers that came \
-                     now. The data is as of {}.",
-                    instant(self.now),
-                    instant(self.now)
-                ),
-            ),
-            (IncidentEnd::Narrowed, _) => (
-                Resolution::Cleared,
-                format!("The source answers again after {lasted} ({kind}), except for {}", feeds_in_words(&feeds, None)),
-                format!("It failed from {from} on. What still fails is told by itself. Nothing known was lost meanwhile."),
-            ),
-            (IncidentEnd::Unwatched, _) => (
-                Resolution::Unwatched,
-                format!("No longer watched: {}", feeds_in_words(&feeds, None)),
-                format!("It failed since {from} ({kind}), and is no longer asked for."),
-            ),
+        let recovery = match (end, released) {
+            (IncidentEnd::Responding, Some(reason)) => FeedRecovery::Released(reason),
+            (IncidentEnd::Responding | IncidentEnd::Merged, _) => FeedRecovery::Responding,
+            (IncidentEnd::Narrowed, _) => FeedRecovery::Partial,
+            (IncidentEnd::Unwatched, _) => FeedRecovery::Unwatched,
         };
+        let resolution = if end == IncidentEnd::Unwatched { Resolution::Unwatched } else { Resolution::Cleared };
+        let text = IncidentText::feeds_recovered(&recovery, &feeds(&before.members), kind, since, self.now);
         let token = incident.scope.token().and_then(|id| (cycle.token)(id));
-        let (alert, mut telling) = self.over(incident.alert, resolution, summary, description);
-        telling.body.token = token.map(token_body);
+        let (alert, mut draft) = self.resolve(incident.alert, resolution, text);
+        draft.body.token = token.map(token_body);
         if end == IncidentEnd::Unwatched {
-            telling.body.reason = Resolution::Unwatched.as_str().to_owned();
+            draft.body.reason = Resolution::Unwatched.as_str().to_owned();
         }
-        transitions.add(alert, false, (end != IncidentEnd::Merged && !telling.receivers.is_empty()).then_some(telling));
+        transitions.add(alert, false, (end != IncidentEnd::Merged && !draft.receivers.is_empty()).then_some(draft));
     }
 
-    /// Ends an alert, with what is told of it to those who heard that it fires.
-    pub(super) fn over(
-        &self,
-        mut alert: Alert,
-        resolution: Resolution,
-        summary: String,
-        description: String,
-    ) -> (Alert, NotificationDraft) {
+    /// Resolves an alert. The notification goes to the receivers that were notified of it.
+    pub(super) fn resolve(&self, mut alert: Alert, resolution: Resolution, text: IncidentText) -> (Alert, NotificationDraft) {
         alert.state = AlertState::Resolved;
         alert.resolution = Some(resolution);
         alert.ends_at = Some(self.now);
         alert.updated_at = self.now;
         alert.members.clear();
-        alert.annotations.insert("summary".to_owned(), summary);
-        alert.annotations.insert("description".to_owned(), description);
-        let receivers = alert.told.iter().filter(|receiver| self.routes.tells_ends_to(receiver)).cloned().collect();
+        alert.annotations.extend(annotations(text));
+        let receivers = alert.notified.iter().filter(|receiver| self.routes.sends_resolved_to(receiver)).cloned().collect();
         let body = plain_body(&alert, AlertStatus::Resolved, "recovered", self.now);
         let transition = "resolved".to_owned();
         (alert, NotificationDraft { kind: NotificationKind::Source, transition, receivers, body, is_resolution: true })
     }
 
-    /// Gives an alert its labels and annotations, in the words of the first rule on the source that holds, and says who is told.
-    /// `dead` is a receiver that the incident is about: it is never told, and where no rule names others the fallback is.
-    pub(super) fn word(
+    /// Sets the labels and annotations of an alert, as the first matching rule on the source renders them, and returns the receivers.
+    /// `unreachable` is the receiver that the incident is about. It is excluded; unless the rule names other receivers, the fallback is used.
+    pub(super) fn write_text(
         &self,
         transitions: &mut Transitions,
         alert: &mut Alert,
-        text: &IncidentText<'_>,
+        incident: &IncidentFacts<'_>,
         token: Option<&Token>,
-        dead: Option<&ReceiverName>,
+        unreachable: Option<&ReceiverName>,
     ) -> Vec<ReceiverName> {
         let severity = ("severity", "warning".to_owned());
         let name = ("alertname", SOURCE_TROUBLE.to_owned());
-        let kind = ("kind", text.kind.to_owned());
-        let endpoint = text.endpoint.map(|endpoint| ("endpoint", endpoint.to_string()));
-        let about = text.token.map(|token| ("token", token.to_string()));
-        let receiver = text.receiver.map(|receiver| ("receiver", receiver.to_string()));
+        let kind = ("kind", incident.kind.to_owned());
+        let endpoint = incident.endpoint.map(|endpoint| ("endpoint", endpoint.to_string()));
+        let about = incident.token.map(|token| ("token", token.to_string()));
+        let receiver = incident.receiver.map(|receiver| ("receiver", receiver.to_string()));
         let named = [Some(name), Some(kind), Some(severity), endpoint, about, receiver];
-        let labels = named.into_iter().flatten().chain(text.labels.iter().cloned());
+        let labels = named.into_iter().flatten().chain(incident.labels.iter().cloned());
         alert.labels = labels.map(|(name, value)| (name.to_owned(), value)).collect::<Labels>();
-        alert.annotations =
-            BTreeMap::from([("summary".to_owned(), text.summary.clone()), ("description".to_owned(), text.description.clone())]);
+        alert.annotations = annotations(incident.text.clone());
         alert.name = SOURCE_TROUBLE.to_owned();
 
         let facts = SourceFacts {
-            kind: text.kind.to_owned(),
-            endpoint: text.endpoint.map(|endpoint| endpoint.to_string()),
-            receiver: text.receiver.map(ToString::to_string),
-            message: text.summary.clone(),
-            count: u32::try_from(text.count).unwrap_or(u32::MAX),
-            since: text.since,
+            kind: incident.kind.to_owned(),
+            endpoint: incident.endpoint.map(|endpoint| endpoint.to_string()),
+            receiver: incident.receiver.map(ToString::to_string),
+            message: incident.text.summary.clone(),
+            count: u32::try_from(incident.count).unwrap_or(u32::MAX),
+            since: incident.since,
         };
         let scope = Scope { token, record: None, change: None, source: Some(&facts), totals: None, lead: None, now: self.now };
         let rule = self.rules.iter().find(|rule| {
             let terms = rule.terms();
-            terms.on == On::Source && terms.is_awake(self.now) && rule.covers(&scope) && rule.holds(&scope) == Truth::True
+            terms.on == On::Source && terms.is_active(self.now) && rule.covers(&scope) && rule.holds(&scope) == Truth::True
         });
         let mut receivers = match rule {
             None => self.routes.route(&alert.labels),
@@ -221,19 +183,28 @@ impl<R: RuleEval> IncidentWriter<'_, R> {
                 let rendered = rule.render(&scope, rule.level(&scope));
                 transitions.template_failed(terms.id, rendered.error);
                 alert.name = terms.name.to_owned();
-                // `kind` stays: it is end this room knows its own alerts.
+                // `kind` stays, because this module finds its own alerts by it.
                 alert.labels.extend(rendered.labels.into_iter().filter(|(name, _)| name != "kind"));
                 alert.annotations.extend(rendered.annotations);
-                terms.audience(self.routes, &alert.labels)
+                terms.receivers_for(self.routes, &alert.labels)
             }
         };
-        if let Some(dead) = dead {
+        if let Some(unreachable) = unreachable {
             let is_named = rule.is_some_and(|rule| !rule.terms().receivers.is_empty());
-            receivers.retain(|receiver| receiver != dead);
+            receivers.retain(|receiver| receiver != unreachable);
             if !is_named || receivers.is_empty() {
-                receivers = self.routes.fallback(dead);
+                receivers = self.routes.fallback(unreachable);
             }
         }
         receivers
     }
+}
+
+fn annotations(text: IncidentText) -> BTreeMap<String, String> {
+    BTreeMap::from([("summary".to_owned(), text.summary), ("description".to_owned(), text.description)])
+}
+
+/// Returns the feeds of an alert's members.
+fn feeds(members: &[String]) -> Vec<FeedId> {
+    members.iter().filter_map(|member| feed_of(member)).collect()
 }

@@ -34,7 +34,7 @@ fn now() -> Timestamp {
 }
 
 #[test]
-fn a_token_never_read_is_known_by_its_next_event_and_what_passed_stays() {
+fn next_event_becomes_a_new_record_and_passed_event_stays() {
     let before = snapshot(&[event("2026-11-16T00:00:00Z", 1.0, 1.0)], false);
     let reconciled = reconcile(&before, &row(event("2026-12-16T00:00:00Z", 2.0, 2.0)), 1e-9, now());
     assert!(matches!(&reconciled.put[..], [put] if put.key.as_str() == "2026-12-16"));
@@ -42,14 +42,14 @@ fn a_token_never_read_is_known_by_its_next_event_and_what_passed_stays() {
 }
 
 #[test]
-fn the_next_event_of_a_token_never_read_stays_itself_when_it_moves() {
+fn moved_next_event_keeps_its_key() {
     let before = snapshot(&[event("2026-12-16T00:00:00Z", 1.0, 1.0)], false);
     let reconciled = reconcile(&before, &row(event("2026-12-20T00:00:00Z", 1.0, 1.0)), 1e-9, now());
     assert!(matches!(&reconciled.put[..], [put] if put.key.as_str() == "2026-12-16T00:00:00Z" && put.is_new_version));
 }
 
 #[test]
-fn a_new_price_freshens_the_event_and_is_no_new_version() {
+fn price_change_updates_the_event_without_a_new_version() {
     let before = snapshot(&[event("2026-12-16T00:00:00Z", 2.0, 2.0)], true);
     let reconciled = reconcile(&before, &row(event("2026-12-16T00:00:00Z", 2.0, 3.0)), 1e-9, now());
     assert!(matches!(&reconciled.put[..], [put] if !put.is_new_version));
@@ -57,17 +57,17 @@ fn a_new_price_freshens_the_event_and_is_no_new_version() {
 }
 
 #[test]
-fn another_date_another_amount_or_a_newer_mark_asks_for_the_schedule_and_changes_nothing() {
+fn different_date_amount_or_mark_only_marks_the_schedule_stale() {
     let before = snapshot(&[event("2026-12-16T00:00:00Z", 2.0, 2.0)], true);
     let mut marked = event("2026-12-16T00:00:00Z", 2.0, 2.0);
     marked["latestUpdateDate"] = json!("2026-02-01T00:00:00Z");
-    for said in [event("2026-12-17T00:00:00Z", 2.0, 2.0), event("2026-12-16T00:00:00Z", 2.5, 2.5), marked] {
-        let reconciled = reconcile(&before, &row(said), 1e-9, now());
+    for different in [event("2026-12-17T00:00:00Z", 2.0, 2.0), event("2026-12-16T00:00:00Z", 2.5, 2.5), marked] {
+        let reconciled = reconcile(&before, &row(different), 1e-9, now());
         assert_eq!(reconciled, Reconciled { is_stale: true, ..Default::default() });
     }
 }
 
-fn parted(value: serde_json::Value, price: serde_json::Value) -> serde_json::Value {
+fn with_share(value: serde_json::Value, price: serde_json::Value) -> serde_json::Value {
     json!({"unlockDate": "2026-12-16T00:00:00Z", "latestUpdateDate": "2026-01-01T00:00:00Z",
         "cliffUnlocks": {"cliffAmount": 2.0, "cliffValue": 3.0, "valueToMarketCap": 1.5, "allocationBreakdown": [
             {"allocationName": "Team", "cliffAmount": 2.0, "cliffValue": value, "referencePrice": price,
@@ -82,24 +82,24 @@ fn unlock(put: &Put) -> wire::UnlockEvent {
 }
 
 #[test]
-fn a_null_value_or_price_of_a_part_leaves_the_known_one_in_place() {
-    let before = snapshot(&[parted(json!(3.0), json!(1.5))], true);
-    let said = |event: serde_json::Value| reconcile(&before, &row(event), 1e-9, now());
-    assert_eq!(said(parted(json!(null), json!(null))), Reconciled::default());
-    let priced = said(parted(json!(null), json!(1.75)));
-    let part = unlock(&priced.put[0]).cliff_unlocks.get().expect("cliffs").allocation_breakdown.items()[0].clone();
-    assert_eq!((part.cliff_value.copied(), part.reference_price.copied()), (Some(3.0), Some(1.75)));
-    // A part of another amount is a correction, though the total is the same.
-    let mut other = parted(json!(2.0), json!(1.5));
+fn null_value_or_price_keeps_the_known_one() {
+    let before = snapshot(&[with_share(json!(3.0), json!(1.5))], true);
+    let reconciled = |event: serde_json::Value| reconcile(&before, &row(event), 1e-9, now());
+    assert_eq!(reconciled(with_share(json!(null), json!(null))), Reconciled::default());
+    let priced = reconciled(with_share(json!(null), json!(1.75)));
+    let share = unlock(&priced.put[0]).cliff_unlocks.get().expect("cliffs").allocation_breakdown.items()[0].clone();
+    assert_eq!((share.cliff_value.copied(), share.reference_price.copied()), (Some(3.0), Some(1.75)));
+    // A different amount of one share is a correction, even if the total is the same.
+    let mut other = with_share(json!(2.0), json!(1.5));
     other["cliffUnlocks"]["allocationBreakdown"][0]["cliffAmount"] = json!(1.5);
-    assert!(said(other).is_stale);
+    assert!(reconciled(other).is_stale);
 }
 
 #[test]
-fn a_token_never_read_keeps_what_its_next_row_leaves_out() {
-    let known = parted(json!(3.0), json!(1.5));
+fn row_without_amounts_keeps_the_known_ones() {
+    let known = with_share(json!(3.0), json!(1.5));
     let before = snapshot(std::slice::from_ref(&known), false);
-    let mut gaps = vec![parted(json!(null), json!(null)), known.clone(), known.clone(), known.clone()];
+    let mut gaps = vec![with_share(json!(null), json!(null)), known.clone(), known.clone(), known.clone()];
     gaps[1]["cliffUnlocks"] = json!(null);
     gaps[2]["cliffUnlocks"]["allocationBreakdown"] = json!(null);
     gaps[3]["cliffUnlocks"]["cliffAmount"] = json!(null);
@@ -115,7 +115,7 @@ fn a_token_never_read_keeps_what_its_next_row_leaves_out() {
             assert!(!put.is_new_version, "{gap}");
         }
     }
-    // It moves, and says nothing else: it waits until more is known.
+    // A row that moves the event but leaves everything else out is not applied.
     let empty = json!({"unlockDate": "2026-12-20T00:00:00Z", "cliffUnlocks": null});
     assert_eq!(reconcile(&before, &row(empty), 1e-9, now()).put, []);
 }

@@ -1,52 +1,52 @@
-//! Time that a wall clock set by mistake cannot move: pure, in milliseconds.
+//! A time that a wrongly set wall clock does not affect. In milliseconds; reads no clock.
 //!
-//! Three witnesses say what time it is: the system's wall clock, the time since boot (which nobody can set), and the source, whose
-//! answers carry a `Date`. Small steps of the wall clock are followed, for that is how it is kept right. A large one is doubted: time
-//! goes on by the time since boot until the source has spoken, or until nobody has spoken against the wall clock for [`PATIENCE`].
+//! There are three clocks: the system's wall clock, the time since boot, which cannot be set, and the source's clock, which its
+//! responses report in `Date`. Small steps of the wall clock are followed, because time synchronization makes them. After a large
+//! step, the time continues by the time since boot until the source reports the time, or until [`PATIENCE`] passes without a
+//! contradiction.
 
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
-/// How far two clocks may lie apart and still be called the same.
+/// The maximum difference of two clocks that count as equal.
 pub const TOLERANCE: TimeDelta = TimeDelta::minutes(5);
 
-/// How long a wall clock that was set is doubted where the source says nothing.
+/// The time after which a wall clock that was set is trusted without a report of the source.
 pub const PATIENCE: TimeDelta = TimeDelta::hours(1);
 
-/// 2026-01-01, UTC. A source that tells an earlier date has a clock that was never set: it is no witness.
+/// 2026-01-01 UTC in milliseconds. A source that reports an earlier date has a clock that was never set, and is ignored.
 const EARLIEST: i64 = 1_767_225_600_000;
 
-/// What the machine's two clocks show at one instant.
+/// The two clocks of the machine at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockReading {
-    /// The wall clock, unix milliseconds.
+    /// The wall clock in milliseconds since 1970.
     pub system: i64,
-    /// Milliseconds since boot.
     pub uptime: i64,
 }
 
 impl ClockReading {
-    /// What this wall clock shows at another time since boot, if nobody sets it.
+    /// Returns the reading of this wall clock at another time since boot, if it is not set.
     fn after(self, uptime: i64) -> i64 {
         self.system.saturating_add(uptime.saturating_sub(self.uptime))
     }
 }
 
-/// A time that was borne out, to be gone on from after a restart of the program.
+/// A confirmed time, stored for a restart of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockAnchor {
-    /// Of which boot the time since boot is; none where the system does not say.
+    /// The id of the boot that `uptime` counts from; `None` if the system hides it.
     pub boot: Option<String>,
-    /// What time it was, unix milliseconds.
+    /// The time in milliseconds since 1970.
     pub system: i64,
-    /// Milliseconds since boot, then.
+    /// Milliseconds since boot at that time.
     pub uptime: i64,
-    /// Whether the source agreed.
+    /// Whether the source confirmed the time.
     pub is_agreed: bool,
 }
 
 impl ClockAnchor {
-    /// Whether it is of this boot, as far as can be known: a machine that started anew has been up for less.
+    /// Returns whether the anchor belongs to this boot, as far as is known. After a reboot, the uptime is usually shorter.
     #[must_use]
     pub fn is_of(&self, boot: Option<&str>, reading: ClockReading) -> bool {
         let is_same = self.boot.as_deref().zip(boot).is_none_or(|(one, other)| one == other);
@@ -54,34 +54,33 @@ impl ClockAnchor {
     }
 }
 
-/// What is known of the wall clock.
+/// The state of the wall clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockState {
-    /// By how much the machine's wall clock is ahead of the source's, as last told, where that is more than [`TOLERANCE`].
+    /// The time by which the machine's wall clock is ahead of the source's clock, if that is more than [`TOLERANCE`].
     pub ahead: Option<TimeDelta>,
-    /// Whether the time we go by is the source's, since the wall clock is taken to be wrong.
+    /// Whether the trusted time is the source's, because the wall clock is wrong.
     pub is_by_source: bool,
-    /// Whether the time has been borne out by the source, or spoken against by nobody for [`PATIENCE`].
+    /// Whether the time is confirmed: by the source, or by [`PATIENCE`] without a contradiction.
     pub is_settled: bool,
 }
 
-/// The time that is gone by.
 #[derive(Clone, Debug)]
 pub struct SteadyTime {
-    /// Where the clock stood when it was last taken to be right: `system` is that time, whoever told it.
+    /// The last instant at which the time was known to be right.
     anchor: ClockReading,
     began: i64,
-    /// Since when, by the time since boot, the wall clock has been away from what was expected.
+    /// The uptime from which the wall clock differs from the expected time.
     doubted_since: Option<i64>,
-    /// When the source and the time that we went by last agreed.
+    /// The last instant at which the source agreed with the trusted time.
     agreed: Option<ClockReading>,
     state: ClockState,
-    /// Sum of all steps that the time has made.
+    /// The sum of all steps of the trusted time, in milliseconds.
     stepped: i64,
 }
 
 impl SteadyTime {
-    /// Begins with the wall clock as it stands.
+    /// Starts with the current wall clock.
     #[must_use]
     pub fn new(reading: ClockReading) -> Self {
         Self {
@@ -94,8 +93,8 @@ impl SteadyTime {
         }
     }
 
-    /// Goes on from a time that was borne out before a restart, in this boot: a wall clock that was set meanwhile is doubted as if the
-    /// program had never stopped.
+    /// Continues from a time that was confirmed before a restart of the program. A wall clock that was set since is not trusted, as
+    /// if the program had not stopped.
     pub fn resume(&mut self, kept: &ClockAnchor, reading: ClockReading) {
         self.anchor = ClockReading { system: kept.system, uptime: kept.uptime };
         self.agreed = kept.is_agreed.then_some(self.anchor);
@@ -104,8 +103,7 @@ impl SteadyTime {
         self.state = ClockState { ahead, is_by_source: false, is_settled: true };
     }
 
-    /// As [`resume`](Self::resume), on a machine that was started anew: nobody knows how long it was off, yet it cannot be earlier
-    /// than it was.
+    /// Continues after a reboot. The time that the machine was off is unknown, but the time cannot be earlier than before.
     pub fn resume_after_boot(&mut self, kept: &ClockAnchor, reading: ClockReading) {
         let behind = kept.system.saturating_sub(reading.system);
         if kept.is_agreed && behind > TOLERANCE.num_milliseconds() {
@@ -114,19 +112,20 @@ impl SteadyTime {
         }
     }
 
-    /// The time that is gone by, for a later [`resume`](Self::resume); none before it was borne out. The boot is the caller's to add.
+    /// Returns the anchor for a later [`resume`](Self::resume), or `None` if the time is not confirmed yet. The caller adds the
+    /// boot id.
     #[must_use]
     pub fn anchor(&self) -> Option<ClockAnchor> {
         let ClockReading { system, uptime } = self.anchor;
         self.state.is_settled.then_some(ClockAnchor { boot: None, system, uptime, is_agreed: self.agreed.is_some() })
     }
 
-    /// The time now, unix milliseconds.
+    /// Returns the trusted time in milliseconds since 1970.
     pub fn now(&mut self, reading: ClockReading) -> i64 {
         self.state.is_settled |= reading.uptime.saturating_sub(self.began) > PATIENCE.num_milliseconds();
         let expected = self.anchor.after(reading.uptime);
         if is_near(reading.system, expected) {
-            // Our own time was the source's until the wall clock came right by itself.
+            // The wall clock agrees again with the source's time, which was trusted until now.
             if std::mem::take(&mut self.state.is_by_source) {
                 self.state.ahead = None;
             }
@@ -142,13 +141,13 @@ impl SteadyTime {
         expected
     }
 
-    /// The source answered just now, and told `date` (unix milliseconds).
-    pub fn source_told(&mut self, date: i64, reading: ClockReading) {
+    /// Records the time that the source reported just now, in milliseconds since 1970.
+    pub fn record_source_time(&mut self, date: i64, reading: ClockReading) {
         if date < EARLIEST {
             return;
         }
         let is_ours_right = is_near(reading.system, date);
-        // Where both agreed before, the time since boot tells which of them was set since.
+        // If both agreed before, the time since boot shows which of them was set since.
         let projected = self.agreed.map(|agreed| agreed.after(reading.uptime));
         let is_theirs_wrong = projected.is_some_and(|projected| is_near(reading.system, projected) && !is_near(date, projected));
         self.state = ClockState {
@@ -162,13 +161,12 @@ impl SteadyTime {
         }
     }
 
-    /// What is known of the wall clock.
     #[must_use]
     pub fn state(&self) -> ClockState {
         self.state
     }
 
-    /// How far the time has been set since it began, milliseconds: whoever holds a time from before adds what this rose by.
+    /// Returns by how much the time was set since the start, in milliseconds. Add the difference to instants from before.
     #[must_use]
     pub fn stepped(&self) -> i64 {
         self.stepped

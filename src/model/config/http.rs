@@ -1,62 +1,52 @@
-//! The daemon's own pages, and the data service beside them.
+//! The HTTP server of the daemon, and the data service that it can offer.
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
-
+use super::settings::settings;
 use super::{Secret, SecretText};
 
-/// `[http]`.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct HttpSettings {
-    /// Address and port; `off` for none.
-    pub listen: String,
-    /// How others reach us, for links in messages.
-    #[serde(default)]
-    pub external_url: Option<String>,
-    /// Bearer token for what changes state, and for all once the address is not loopback.
-    #[serde(default)]
-    pub token: Option<SecretText>,
-    /// File with the token. Else the systemd credential `http-token`.
-    #[serde(default)]
-    pub token_file: Option<PathBuf>,
-    /// Pinged after a full loop. A secret: it is an address that anyone could ping.
-    #[serde(default)]
-    pub dead_mans_switch: Option<SecretText>,
-    /// File with that address.
-    #[serde(default)]
-    pub dead_mans_switch_file: Option<PathBuf>,
+settings! {
+    /// The HTTP server of the daemon: pages, API, health, and metrics.
+    pub struct HttpSettings {
+        /// The address and port to listen on, or `off`. An address that others can reach requires `token`, `token_file`, or the systemd
+        /// credential `http-token`.
+        listen: String = "127.0.0.1:9797".into() => Listen;
+        /// The URL under which others reach the pages. Messages link to it.
+        external_url: Option<String> => Url;
+        /// The token to log in with. Every change on the pages requires it; if `listen` is not a loopback address, so does every page.
+        token: Option<SecretText> => Secret;
+        /// A file with `token`.
+        token_file: Option<PathBuf> => SecretFile;
+        /// A URL that is pinged after each complete cycle, so that a service elsewhere notices when the pings stop.
+        dead_mans_switch: Option<SecretText> => SecretUrl;
+        /// A file with `dead_mans_switch`.
+        dead_mans_switch_file: Option<PathBuf> => SecretFile;
+    }
 }
 
-/// `[mirror]`.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct MirrorSettings {
-    /// Address and port; `off` for none.
-    pub listen: String,
-    /// Database of the keys that may ask; made by `cliffwatch keys add`. Without it no key is asked for.
-    #[serde(default)]
-    pub keys: Option<PathBuf>,
-    /// A database of keys on a PostgreSQL server in its place, which several instances share:
-    /// `postgres://user:password@host:5432/database`.
-    #[serde(default)]
-    pub keys_url: Option<SecretText>,
-    /// File with that address.
-    #[serde(default)]
-    pub keys_url_file: Option<PathBuf>,
-    /// Requests that one key may make in a minute; none for no bound.
-    #[serde(default)]
-    pub requests_per_minute: Option<u32>,
-    /// Certificate and key (PEM) to serve https with; http without them.
-    #[serde(default)]
-    pub tls_cert_file: Option<PathBuf>,
-    #[serde(default)]
-    pub tls_key_file: Option<PathBuf>,
+settings! {
+    /// The data service of the daemon: it serves the stored data under the interface of the source, so that a team can share one API key.
+    pub struct MirrorSettings {
+        /// The address and port to listen on, or `off`. An address that others can reach requires `keys`, `keys_url`, or
+        /// `keys_url_file`.
+        listen: String = "off".into() => Listen;
+        /// The database of the accepted API keys, written by `cliffwatch keys add NAME --db FILE`. Without one, no key is required.
+        keys: Option<PathBuf> => Path;
+        /// A database of keys on a PostgreSQL server instead, which several instances share:
+        /// `postgres://user:password@host:5432/database`.
+        keys_url: Option<SecretText> => Secret;
+        /// A file with `keys_url`.
+        keys_url_file: Option<PathBuf> => SecretFile;
+        /// The number of requests per minute that each key may make. Without it, there is no limit.
+        requests_per_minute: Option<u32> => Count(1, 60_000);
+        /// The certificate (PEM) for https. Requires `tls_key_file`.
+        tls_cert_file: Option<PathBuf> => Path;
+        /// The private key (PEM) for https. Requires `tls_cert_file`.
+        tls_key_file: Option<PathBuf> => Path;
+    }
 }
 
 impl MirrorSettings {
-    /// The address of the database of keys on a server.
     pub fn keys_url(&self) -> Secret {
         Secret {
             key: "mirror.keys_url".into(),
@@ -68,16 +58,19 @@ impl MirrorSettings {
 }
 
 impl HttpSettings {
+    /// The systemd credentials that can hold `token`.
+    pub const TOKEN_CREDENTIALS: [&str; 3] = ["token", "http-token", "http_token"];
+
     pub fn bearer(&self) -> Secret {
         Secret {
             key: "http.token".into(),
             inline: self.token.clone(),
             file: self.token_file.clone(),
-            credentials: vec!["token".into(), "http-token".into(), "http_token".into()],
+            credentials: Self::TOKEN_CREDENTIALS.map(str::to_owned).to_vec(),
         }
     }
 
-    /// The address to ping after a full loop.
+    /// The URL of the dead man's switch.
     pub fn switch(&self) -> Secret {
         Secret {
             key: "http.dead_mans_switch".into(),

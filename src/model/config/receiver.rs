@@ -1,89 +1,79 @@
-//! `[[receiver]]`: who is sent messages, and how.
+//! Receivers: mailboxes, webhooks, and programs.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use serde::{Deserialize, Serialize};
-
+use super::settings::{HOUR, YEAR, settings};
 use super::{Secret, SecretText, Span};
 
-/// A `[[receiver]]`. Which keys it may have depends on its `type` and `format`; the check says so, and refuses unknown ones.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-pub struct ReceiverSettings {
-    /// Unique.
-    pub name: String,
-    #[serde(rename = "type")]
-    pub kind: ReceiverKind,
-    /// Webhook: address. A secret, since those who know it can post there.
-    pub url: Option<SecretText>,
-    /// Webhook: file with the address.
-    pub url_file: Option<PathBuf>,
-    /// Webhook: shape of the body; `cliffwatch` if not given.
-    pub format: Option<String>,
-    /// Webhook: networks (CIDR) that may be reached although private.
-    pub allow_networks: Vec<String>,
-    /// Email: `smtp://host:port` (STARTTLS required off loopback) or `smtps://host:port`.
-    pub smtp: Option<String>,
-    /// Email: login name.
-    pub username: Option<String>,
-    /// Email: password.
-    pub password: Option<SecretText>,
-    /// Email: file with the password.
-    pub password_file: Option<PathBuf>,
-    /// Email: sender.
-    pub from: Option<String>,
-    /// Email: recipients.
-    pub to: Vec<String>,
-    /// Exec: absolute path of the program.
-    pub command: Option<PathBuf>,
-    /// Exec: its arguments, as they stand.
-    pub args: Vec<String>,
-    /// Exec: how many of it may run at once.
-    pub concurrency: Option<u32>,
-    /// PEM file with a private certificate authority to trust beside the system's.
-    pub tls_ca_file: Option<PathBuf>,
-    /// Whether the end of an alert is told; yes if not given.
-    pub send_resolved: Option<bool>,
-    /// Messages in an hour, instead of `[delivery] max_per_hour`.
-    pub max_per_hour: Option<u32>,
-    /// What is ahead and what changed, at a time of the day.
-    pub digest: Option<DigestSettings>,
-    /// Webhook: the keys that only some formats take, `x_file` included. The table of formats says which there are; a number is
-    /// kept as its text. All are held as secrets, since most are.
-    #[serde(flatten)]
-    pub format_keys: BTreeMap<String, SecretText>,
+settings! {
+    /// A receiver of messages.
+    pub open struct ReceiverSettings {
+        /// The unique name, which routes and rules refer to: letters, digits, `-`, `_`, and `.`.
+        name: String => Text, required;
+        /// The way messages are sent: by mail, by HTTP, or to a program.
+        kind as "type": ReceiverKind => Choice(&ReceiverKind::WORDS), required;
+        /// The URL of the webhook. It is a secret, because anyone who knows it can post there.
+        url: Option<SecretText> => SecretUrl, webhook;
+        /// A file with `url`.
+        url_file: Option<PathBuf> => SecretFile, webhook;
+        /// The format of the request body. Without it, `cliffwatch`. Some formats have keys of their own.
+        format: Option<String> => Format, webhook;
+        /// The private networks (CIDR) that the webhook may reach. Public addresses and loopback are always allowed.
+        allow_networks: Vec<String> => Networks, webhook;
+        /// The mail server: `smtp://host:port`, which requires STARTTLS except on loopback, or `smtps://host:port`.
+        smtp: Option<String> => Smtp, email;
+        /// The user name at the mail server.
+        username: Option<String> => Text, email;
+        /// The password at the mail server.
+        password: Option<SecretText> => Secret, email;
+        /// A file with `password`.
+        password_file: Option<PathBuf> => SecretFile, email;
+        /// The sender, such as `Cliffwatch <alerts@example.com>`.
+        from: Option<String> => Mailbox, email;
+        /// The mail addresses of the recipients.
+        to: Vec<String> => Mailboxes, email;
+        /// The absolute path of the program.
+        command: Option<PathBuf> => Text, exec;
+        /// The arguments of the program, passed without any change.
+        args: Vec<String> => Arguments, exec;
+        /// The number of instances of the program that may run at once.
+        concurrency: Option<u32> => Count(1, 64), exec;
+        /// A PEM file with a private certificate authority to trust in addition to the system certificates.
+        tls_ca_file: Option<PathBuf> => CertificateFile;
+        /// Whether to send a message when an alert is resolved. Without it, `true`.
+        send_resolved: Option<bool> => Bool;
+        /// The number of messages per hour, instead of `max_per_hour` of `[delivery]`.
+        max_per_hour: Option<u32> => Count(1, 1_000_000);
+        /// A digest at a time of the day: coming events, and changes since the last digest.
+        digest: Option<DigestSettings> => Table(DigestSettings::KEYS);
+        // The keys of single formats, `x_file` included, are declared with these formats in `notify::format`: a new format is one file.
+        ..format_keys: BTreeMap<String, SecretText>;
+    }
 }
 
-/// `digest` of a `[[receiver]]`.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct DigestSettings {
-    /// `HH:MM` in `timezone`.
-    pub at: String,
-    /// Days of the week, such as `mon` or `mon:fri`; every day if not given.
-    pub days: Vec<String>,
-    /// IANA zone; UTC if not given.
-    pub timezone: Option<String>,
-    /// How far it looks ahead; a week if not given.
-    pub ahead: Option<Span>,
+settings! {
+    /// The digest of a receiver.
+    pub struct DigestSettings {
+        /// When to send it, in `timezone`.
+        at: String => TimeOfDay;
+        /// Days of the week, such as `mon` or `mon:fri`. Without them, every day.
+        days: Vec<String> => Texts;
+        /// The time zone of `at`. Without it, UTC.
+        timezone: Option<String> => Zone;
+        /// The period ahead whose events are listed. Without it, a week.
+        ahead: Option<Span> => Span(HOUR, YEAR);
+    }
 }
 
 crate::words! {
     #[derive(Default)]
     ReceiverKind {
-        /// Mail by SMTP.
         Email = "email",
-        /// HTTP POST.
         #[default]
         Webhook = "webhook",
-        /// A program of the operator's.
+        /// A program of the operator.
         Exec = "exec",
     }
-}
-
-impl ReceiverKind {
-    /// The words of the config, in the order in which people are shown them.
-    pub const WORDS: [&str; 3] = [Self::Email.as_str(), Self::Webhook.as_str(), Self::Exec.as_str()];
 }
 
 impl ReceiverSettings {
@@ -96,23 +86,23 @@ impl ReceiverSettings {
         }
     }
 
-    /// The webhook's address.
+    /// The URL of the webhook.
     pub fn address(&self) -> Secret {
         self.secret_of("url", self.url.as_ref(), self.url_file.as_ref())
     }
 
-    /// A secret that the webhook's format takes under this key, or under `x_file`.
+    /// The value of a secret key of the webhook's format, given as `key` or as `key_file`.
     pub fn format_secret(&self, key: &str) -> Secret {
         let file = self.format_keys.get(&format!("{key}_file")).map(|path| PathBuf::from(path.expose()));
         self.secret_of(key, self.format_keys.get(key), file.as_ref())
     }
 
-    /// A text that the webhook's format takes under this key.
+    /// The value of a key of the webhook's format.
     pub fn format_text(&self, key: &str) -> Option<&str> {
         self.format_keys.get(key).map(SecretText::expose)
     }
 
-    /// The password of the mail server.
+    /// The password at the mail server.
     pub fn login(&self) -> Secret {
         self.secret_of("password", self.password.as_ref(), self.password_file.as_ref())
     }

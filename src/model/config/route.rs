@@ -1,84 +1,85 @@
-//! Who is notified of what: routes, inhibition, time intervals.
-
-use serde::{Deserialize, Serialize};
+//! Routes, inhibitions, and time intervals.
 
 use super::Span;
+use super::settings::{DAY, MINUTE, YEAR, settings};
 
-/// `[route]`, and each of its `routes`.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Route {
-    /// `label="value"`, with `=`, `!=`, `=~`, `!~`; all must hold. The root has none.
-    pub matchers: Vec<String>,
-    /// Who is notified; a child without any takes its parent's.
-    pub receivers: Vec<String>,
-    /// Root only: who hears of receivers that are dead.
-    pub fallback: Vec<String>,
-    /// Labels that make one group.
-    pub group_by: Option<Vec<String>>,
-    /// Wait for more before the first message of a group.
-    pub group_wait: Option<Span>,
-    /// Wait between messages of a group.
-    pub group_interval: Option<Span>,
-    /// Wait before a notification of what still fires is repeated.
-    pub repeat_interval: Option<Span>,
-    /// Not the root: notifies only within one of these `time_intervals`, else kept until then.
-    pub active_time_intervals: Vec<String>,
-    /// Not the root: kept until none of these `time_intervals` lasts.
-    pub mute_time_intervals: Vec<String>,
-    /// Go on to the next sibling after a match.
-    #[serde(rename = "continue")]
-    pub continue_: bool,
-    /// Children, first match wins unless it says `continue`.
-    pub routes: Vec<Route>,
+settings! {
+    /// The routes from alerts to receivers. `[route]` matches every alert, and each of its `routes` the alerts that its matchers select.
+    pub struct Route {
+        /// Conditions such as `severity="critical"`, with `=`, `!=`, `=~`, or `!~`. All must match. Not for `[route]` itself.
+        matchers: Vec<String> => Matchers;
+        /// The receivers. A child route without receivers uses the receivers of its parent.
+        receivers: Vec<String> => Names;
+        /// The receivers that are notified when a receiver is down. Only for `[route]` itself.
+        fallback: Vec<String> => Names;
+        /// The labels whose values make up a notification group.
+        group_by: Option<Vec<String>> => Texts;
+        /// The wait for further alerts before the first message of a group.
+        group_wait: Option<Span> => Span(0, 7 * DAY);
+        /// The least time between two messages of a group.
+        group_interval: Option<Span> => Span(0, 30 * DAY);
+        /// The time after which the notification of a firing alert is repeated.
+        repeat_interval: Option<Span> => Span(MINUTE, YEAR);
+        /// The time intervals in which the route notifies. Outside of them, notifications wait. Not for `[route]` itself.
+        active_time_intervals: Vec<String> => Names;
+        /// The time intervals in which the route is muted: notifications wait until the end. Not for `[route]` itself.
+        mute_time_intervals: Vec<String> => Names;
+        /// Whether an alert that matches is also passed to the next sibling route.
+        continue_ as "continue": bool => Bool;
+        /// Child routes. The first one that matches takes the alert.
+        routes: Vec<Route> => Routes;
+    }
 }
 
-/// One of `[[inhibit_rules]]`: while an alert fires that `source_matchers` take, those that `target_matchers` take are suppressed, as
-/// far as both have the same values of the labels in `equal`.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct InhibitRule {
-    /// For people.
-    pub name: Option<String>,
-    /// What must fire.
-    pub source_matchers: Vec<String>,
-    /// What is then suppressed.
-    pub target_matchers: Vec<String>,
-    /// Labels that both must share; a missing one counts as empty.
-    pub equal: Vec<String>,
+settings! {
+    /// An inhibition: while an alert fires that `source_matchers` select, alerts that `target_matchers` select are suppressed, if both
+    /// have the same values of the labels in `equal`.
+    pub struct InhibitRule {
+        /// A name to show.
+        name: Option<String> => Text;
+        /// Conditions on the alert that must fire.
+        source_matchers: Vec<String> => Matchers, required;
+        /// Conditions on the alerts that are then suppressed.
+        target_matchers: Vec<String> => Matchers, required;
+        /// Labels that must have the same value in both alerts. A missing label counts as empty.
+        equal: Vec<String> => Texts;
+    }
 }
 
-/// One of `[[time_intervals]]`: a name for times.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct TimeIntervals {
-    /// Unique; routes refer to it.
-    pub name: String,
-    /// It lasts while one of these does.
-    pub time_intervals: Vec<TimeInterval>,
+settings! {
+    /// A named set of time intervals.
+    pub struct TimeIntervals {
+        /// The unique name, which routes refer to.
+        name: String => Text, required;
+        /// The set matches while any of these intervals does.
+        time_intervals: Vec<TimeInterval> => Tables(TimeInterval::KEYS), required;
+    }
 }
 
-/// A time that comes again: every key that is given must fit.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct TimeInterval {
-    pub times: Vec<TimeRange>,
-    /// `monday`, `sat`, `mon:fri`.
-    pub weekdays: Vec<String>,
-    /// `1`, `1:5`, `-3:-1` (from the end of the month).
-    pub days_of_month: Vec<String>,
-    /// `january`, `3`, `june:august`.
-    pub months: Vec<String>,
-    /// `2026`, `2026:2028`.
-    pub years: Vec<String>,
-    /// IANA zone; UTC if not given.
-    pub location: Option<String>,
+settings! {
+    /// A recurring time. Every key that is given must match.
+    pub struct TimeInterval {
+        /// Times of the day.
+        times: Vec<TimeRange> => Tables(TimeRange::KEYS);
+        /// Days of the week, such as `monday`, `sat`, or `mon:fri`.
+        weekdays: Vec<String> => Texts;
+        /// Days of the month, such as `1`, `1:5`, or `-3:-1`, counted from the end of the month.
+        days_of_month: Vec<String> => Texts;
+        /// Months, such as `january`, `3`, or `june:august`.
+        months: Vec<String> => Texts;
+        /// Years, such as `2026` or `2026:2028`.
+        years: Vec<String> => Texts;
+        /// The time zone. Without it, UTC.
+        location: Option<String> => Zone;
+    }
 }
 
-/// From `start_time` to `end_time`, which is not part of it; both `HH:MM`, the latter up to `24:00`.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct TimeRange {
-    pub start_time: String,
-    pub end_time: String,
+settings! {
+    /// A part of the day.
+    pub struct TimeRange {
+        /// The start, as `HH:MM`.
+        start_time: String => TimeOfDay;
+        /// The end (exclusive), as `HH:MM` up to `24:00`.
+        end_time: String => TimeOfDay;
+    }
 }

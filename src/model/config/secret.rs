@@ -1,16 +1,16 @@
-//! Secrets: inline, from a file, or from a systemd credential.
+//! Secrets: set in the config, or read from a file or a systemd credential.
 
 use std::{fmt, path::PathBuf};
 
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A text that is never shown. `Debug` and serialization print dots.
+/// A text that is never shown: `Debug` and serialization write dots.
 #[derive(Clone)]
 pub struct SecretText(SecretString);
 
 impl SecretText {
-    /// Takes the text out, for the one place that needs it.
+    /// Returns the text. Call this only where the text is used.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
@@ -19,6 +19,12 @@ impl SecretText {
 impl From<String> for SecretText {
     fn from(text: String) -> Self {
         Self(text.into())
+    }
+}
+
+impl PartialEq for SecretText {
+    fn eq(&self, other: &Self) -> bool {
+        self.expose() == other.expose()
     }
 }
 
@@ -35,7 +41,7 @@ impl Serialize for SecretText {
 }
 
 impl<'de> Deserialize<'de> for SecretText {
-    /// Takes numbers and booleans too: the environment guesses types, and a key of digits is still a key.
+    /// Accepts numbers and booleans too, since a key of digits is a number in the environment.
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
@@ -46,7 +52,7 @@ impl<'de> Deserialize<'de> for SecretText {
             Bool(bool),
         }
         // The message must not repeat the value.
-        let lax = Lax::deserialize(deserializer).map_err(|_| serde::de::Error::custom("this secret must be a text"))?;
+        let lax = Lax::deserialize(deserializer).map_err(|_| serde::de::Error::custom("a secret must be a text"))?;
         Ok(match lax {
             Lax::Text(text) => text,
             Lax::Whole(number) => number.to_string(),
@@ -57,20 +63,20 @@ impl<'de> Deserialize<'de> for SecretText {
     }
 }
 
-/// A secret that may be given inline, as a file, or as a systemd credential: resolved at each use, so that it can rotate.
+/// The sources of a secret. It is read from them at each use, so that it can be replaced at any time.
 #[derive(Clone, Debug)]
 pub struct Secret {
-    /// The config key, for messages: `source.api_key`.
+    /// The config key for messages, such as `source.api_key`.
     pub key: String,
-    /// Given inline.
+    /// The value in the config.
     pub inline: Option<SecretText>,
-    /// Given as a file.
+    /// The file with the value.
     pub file: Option<PathBuf>,
-    /// Names of a systemd credential to look for.
+    /// The possible names of the systemd credential.
     pub credentials: Vec<String>,
 }
 
-/// A secret that could not be read. Holds no part of it.
+/// A secret that could not be read. The error contains no part of it.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the secret {key} from {path}")]
 pub struct SecretError {
@@ -79,12 +85,14 @@ pub struct SecretError {
     source: std::io::Error,
 }
 
-/// Longest secret file that is read, bytes.
 const MAX_SECRET_BYTES: u64 = 64 * 1024;
 
 impl Secret {
-    /// Reads it: inline, else the file, else the credential. None where it is not configured at all.
-    /// Fails where a file is named that cannot be read.
+    /// Returns the value in the config, else the content of the file, else the credential. `None` if none of them is set.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a file cannot be read.
     pub fn resolve(&self) -> Result<Option<SecretText>, SecretError> {
         if let Some(text) = &self.inline {
             return Ok(Some(text.clone()));

@@ -1,66 +1,72 @@
-//! The API: addresses, versions, pace and bounds.
+//! The source: URLs, versions, rates, and limits.
 
 use std::{fmt, path::PathBuf};
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::settings::{DAY, HOUR, YEAR, settings};
 use super::{ByteSize, Secret, SecretText, Span};
 use crate::Endpoint;
 
-/// `[source]`.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct SourceSettings {
-    /// Base address; https unless loopback.
-    pub base_url: String,
-    /// Older base address, for weekly emission.
-    pub legacy_base_url: String,
-    /// The key. Better a file or a credential.
-    #[serde(default)]
-    pub api_key: Option<SecretText>,
-    /// File with the key, read at use. Else the systemd credential `api-key` or `api_key`.
-    #[serde(default)]
-    pub api_key_file: Option<PathBuf>,
-    /// Which version to ask: see [`Endpoint::versions`]. So for each endpoint.
-    pub unlock_events: EndpointVersion,
-    pub upcoming: EndpointVersion,
-    pub token_list: EndpointVersion,
-    pub burn: EndpointVersion,
-    pub buyback: EndpointVersion,
-    pub daily_emission: EndpointVersion,
-    pub weekly_emission: EndpointVersion,
-    pub allocations: EndpointVersion,
-    pub investors: EndpointVersion,
-    /// For one whole request.
-    pub timeout: Span,
-    pub connect_timeout: Span,
-    /// For the longest silence while reading.
-    pub read_timeout: Span,
-    /// Our own pace.
-    pub requests_per_minute: u32,
-    /// Requests under way at once.
-    pub concurrency: u32,
-    /// Rows asked for on a page.
-    pub page_size: u32,
-    /// Largest answer, decoded.
-    pub max_body: ByteSize,
-    /// How far back `start` reaches.
-    pub history: Reach,
-    /// How far ahead `end` reaches.
-    pub horizon: Reach,
-    /// How far ahead the `upcoming` walk looks.
-    pub upcoming_horizon: Span,
-    /// A PEM file with a private certificate authority to trust beside the system's.
-    #[serde(default)]
-    pub tls_ca_file: Option<PathBuf>,
-    /// Private networks in which a base address may be plain http, such as that of a team's own mirror: who can listen there can read
-    /// the key.
-    #[serde(default)]
-    pub allow_http_networks: Vec<String>,
+settings! {
+    /// The token supply API.
+    pub struct SourceSettings {
+        /// The base URL of the API. It must use https, except on loopback and in `allow_http_networks`.
+        base_url: String = "https://api.tokenomist.ai".into() => Url;
+        /// The older base URL, which only weekly emissions use.
+        legacy_base_url: String = "https://api.unlocks.app".into() => Url;
+        /// The API key. Prefer `api_key_file` or the systemd credential `api-key`.
+        api_key: Option<SecretText> => Secret;
+        /// A file with `api_key`. It is read at each use, so that you can replace the key at any time.
+        api_key_file: Option<PathBuf> => SecretFile;
+        /// The version of the unlock schedules. `auto` is the newest version that the server supports. If that version has cliffs only,
+        /// linear segments are read from v3: once at first, and again whenever the token list marks a token as changed.
+        unlock_events: EndpointVersion => Version(Endpoint::UnlockEvents.versions());
+        /// The version of the list of next unlocks.
+        upcoming: EndpointVersion => Version(Endpoint::Upcoming.versions());
+        /// The version of the token list.
+        token_list: EndpointVersion => Version(Endpoint::TokenList.versions());
+        /// The version of the burns.
+        burn: EndpointVersion => Version(Endpoint::Burn.versions());
+        /// The version of the buybacks.
+        buyback: EndpointVersion => Version(Endpoint::Buyback.versions());
+        /// The version of the daily emissions.
+        daily_emission: EndpointVersion => Version(Endpoint::DailyEmission.versions());
+        /// The version of the weekly emissions.
+        weekly_emission: EndpointVersion => Version(Endpoint::WeeklyEmission.versions());
+        /// The version of the allocations.
+        allocations: EndpointVersion => Version(Endpoint::Allocations.versions());
+        /// The version of the funding rounds.
+        investors: EndpointVersion => Version(Endpoint::Investors.versions());
+        /// The time limit of a whole request.
+        timeout: Span = Span::from_secs(30) => Span(1, HOUR);
+        /// The time limit for connecting.
+        connect_timeout: Span = Span::from_secs(10) => Span(1, HOUR);
+        /// The longest pause while a response is read.
+        read_timeout: Span = Span::from_secs(20) => Span(1, HOUR);
+        /// The number of requests per minute.
+        requests_per_minute: u32 = 60 => Count(1, 60_000);
+        /// The number of simultaneous requests.
+        concurrency: u32 = 4 => Count(1, 256);
+        /// The number of rows to request per page.
+        page_size: u32 = 100 => Count(1, 10_000);
+        /// The size limit of a decoded response body.
+        max_body: ByteSize = ByteSize(16 << 20) => Size;
+        /// The time span of past data to request. `all` is the whole schedule, and three years of emissions, which have a row per day.
+        history: Reach = Reach::All => Reach(0, 100 * YEAR);
+        /// The time span of coming data to request. `all` is the whole schedule, and five years of emissions.
+        horizon: Reach = Reach::All => Reach(DAY, 100 * YEAR);
+        /// The time span in which to request the next unlock of each token.
+        upcoming_horizon: Span = Span::from_secs(90 * DAY) => Span(DAY, 100 * YEAR);
+        /// A PEM file with a private certificate authority to trust in addition to the system certificates.
+        tls_ca_file: Option<PathBuf> => CertificateFile;
+        /// The private networks (CIDR) in which a base URL may use plain http, such as `10.0.0.0/8` for the mirror of your team. Anyone
+        /// who can listen there can read the API key.
+        allow_http_networks: Vec<String> => Networks;
+    }
 }
 
 impl SourceSettings {
-    /// The API key.
     pub fn key(&self) -> Secret {
         Secret {
             key: "source.api_key".into(),
@@ -70,7 +76,7 @@ impl SourceSettings {
         }
     }
 
-    /// Which version of an endpoint to ask.
+    /// The configured version of an endpoint.
     pub fn version(&self, endpoint: Endpoint) -> EndpointVersion {
         match endpoint {
             Endpoint::TokenList => self.token_list,
@@ -87,7 +93,7 @@ impl SourceSettings {
 }
 
 impl Endpoint {
-    /// The versions that the API has of it, newest first: what a config may name, and what the client can ask.
+    /// The versions of the endpoint, newest first. A config accepts exactly the versions that the client can request.
     pub const fn versions(self) -> &'static [u8] {
         match self {
             Endpoint::TokenList | Endpoint::UnlockEvents => &[5, 4, 3, 2, 1],
@@ -98,17 +104,15 @@ impl Endpoint {
     }
 }
 
-/// How far from today is asked.
+/// The distance from today up to which data is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// All there is.
     All,
-    /// So far.
     Span(Span),
 }
 
 impl Reach {
-    /// As a length of time; all there is counts as a hundred years.
+    /// Returns the distance as a duration. `All` counts as a hundred years.
     #[must_use]
     pub fn span(self) -> Span {
         match self {
@@ -147,10 +151,11 @@ impl Serialize for Reach {
     }
 }
 
-/// Which version of an endpoint to ask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The requested version of an endpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EndpointVersion {
-    /// The newest that the server has.
+    /// The newest version that the server supports.
+    #[default]
     Auto,
     V(u8),
 }
@@ -159,9 +164,9 @@ impl<'de> Deserialize<'de> for EndpointVersion {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let known = || std::iter::once(EndpointVersion::Auto).chain((1..=5).map(EndpointVersion::V));
-        known()
-            .find(|version| version.to_string() == text)
-            .ok_or_else(|| serde::de::Error::custom(format!("{text:?} is no version: write \"auto\", or \"v1\" to \"v5\"")))
+        known().find(|version| version.to_string() == text).ok_or_else(|| {
+            serde::de::Error::custom(format!("{text:?} is not a valid version: expected \"auto\", or \"v1\" to \"v5\""))
+        })
     }
 }
 

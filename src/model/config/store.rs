@@ -2,34 +2,33 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
-
+use super::settings::{DAY, HOUR, YEAR, settings};
 use super::{Secret, SecretText, Span};
 
-/// `[store]`.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct StoreSettings {
-    /// The SQLite file; means nothing where there is a `url`.
-    pub path: PathBuf,
-    /// A database on a PostgreSQL server in its place: `postgres://user:password@host:5432/database`.
-    pub url: Option<SecretText>,
-    /// File with that address.
-    pub url_file: Option<PathBuf>,
-    /// Certificates by which the server is known, in the place of the system's (PEM).
-    pub tls_ca_file: Option<PathBuf>,
-    /// Complete answers without a record before it counts as removed.
-    pub removal_confirmations: u32,
-    /// Relative difference below which two amounts are equal.
-    pub tolerance: f64,
-    /// How long changes, old versions, resolved alerts and delivered messages are kept.
-    pub retention: Span,
-    /// How long each poll stays in the log.
-    pub poll_log_retention: Span,
+settings! {
+    /// The database, which holds all state.
+    pub struct StoreSettings {
+        /// The SQLite file. It is not used if `url` is set.
+        path: PathBuf = "cliffwatch.db".into() => Path, restart;
+        /// A database on a PostgreSQL server instead: `postgres://user:password@host:5432/database`.
+        url: Option<SecretText> => Secret, restart;
+        /// A file with `url`.
+        url_file: Option<PathBuf> => SecretFile, restart;
+        /// A PEM file with the certificates to verify the server with, instead of the system certificates.
+        tls_ca_file: Option<PathBuf> => CertificateFile, restart;
+        /// The number of complete responses without a record after which the record counts as removed.
+        removal_confirmations: u32 = 2 => Count(1, 1000);
+        /// The relative difference up to which two amounts are equal.
+        tolerance: f64 = 1e-9 => Number(0.0, 0.5);
+        /// The retention of changes, old versions, resolved alerts, and delivered messages.
+        retention: Span = Span::from_secs(730 * DAY) => Span(DAY, 100 * YEAR);
+        /// The retention of the poll log.
+        poll_log_retention: Span = Span::from_secs(90 * DAY) => Span(HOUR, 100 * YEAR);
+    }
 }
 
 impl StoreSettings {
-    /// The address of the server; a systemd credential `store-url` serves as well.
+    /// The URL of the PostgreSQL server.
     pub fn url(&self) -> Secret {
         Secret {
             key: "store.url".into(),
@@ -40,10 +39,10 @@ impl StoreSettings {
     }
 }
 
-/// `[rules]`.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct RulesSettings {
-    /// Globs, relative to the config file.
-    pub paths: Vec<String>,
+settings! {
+    /// The files that rules are read from.
+    pub struct RulesSettings {
+        /// Globs of the rule files, relative to the config file.
+        paths: Vec<String> = vec!["rules/*.toml".into()] => FileGlobs;
+    }
 }

@@ -5,7 +5,7 @@ fn source(text: &str) -> SourceText {
 }
 
 #[test]
-fn a_problem_shows_its_place_and_what_was_meant() {
+fn problem_shows_location_and_suggestion() {
     let text = "[watch]\ntokns = [\"*\"]\n";
     let unknown = Diagnostic::error("cliffwatch.toml", Some(8..13), "unknown key `tokns` in [watch]")
         .label("not a key of [watch]")
@@ -39,7 +39,7 @@ fn json_counts_lines_and_columns_from_one() {
 }
 
 #[test]
-fn a_terminal_gets_no_control_code() {
+fn rendered_text_has_no_control_codes() {
     let text = "name = \"\u{1b}[31mred\u{202e}\u{9b}\u{7}\"\n";
     let problem = Diagnostic::error("cliffwatch.toml", Some(7..20), "bad \u{1b}[2J name\nwith a line").help("\u{1b}]0;x\u{7}");
     let page = render(&[problem], &[source(text)], false);
@@ -47,7 +47,7 @@ fn a_terminal_gets_no_control_code() {
 }
 
 #[test]
-fn equal_problems_are_told_once() {
+fn equal_problems_are_reported_once() {
     let problem = Diagnostic::error("cliffwatch.toml", Some(0..1), "bad");
     assert!(render(&[problem.clone(), problem], &[source("x\n")], false).ends_with("\n1 error\n"));
     assert_eq!(render(&[], &[], true), "");
@@ -55,7 +55,7 @@ fn equal_problems_are_told_once() {
 
 proptest::proptest! {
     #[test]
-    fn no_span_and_no_text_makes_it_panic(text in "(\\PC|[\u{0}-\u{1f}äß€😀\n\r\t]){0,60}", start in 0usize..200, len in 0usize..200) {
+    fn render_never_panics(text in "(\\PC|[\u{0}-\u{1f}äß€😀\n\r\t]){0,60}", start in 0usize..200, len in 0usize..200) {
         let problem = Diagnostic::error("cliffwatch.toml", Some(start..start + len), "bad").label("here");
         let page = render(std::slice::from_ref(&problem), &[source(&text)], true);
         assert!(page.contains("bad"));

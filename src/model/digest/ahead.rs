@@ -1,5 +1,5 @@
-//! What lies ahead of a digest: the most valuable unlocks whole, of all others no more than what they come to. However many there are, a
-//! digest needs no more memory than its lines, and a number for each token.
+//! Upcoming unlocks of a digest: the most valuable ones in full, and sums of all others. The memory is limited to the lines of the
+//! digest and one sum for each token.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -7,40 +7,40 @@ use std::collections::{BTreeMap, BinaryHeap};
 use super::{AheadLine, MAX_LINES};
 use crate::{Alert, SumWindow, Token, TokenId, UpcomingRow};
 
-/// The unlocks of a digest's days.
+/// The unlocks in the period of a digest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DigestAhead {
-    /// Those that sums count.
+    /// Unlocks that sums include.
     pub counted: AheadPart,
-    /// Those that may come too, since their month or week is not over.
+    /// Unlocks that may happen in the period because their month or week has not ended.
     pub possible: AheadPart,
-    /// Of those that are counted and not among the most valuable: what each token of a group has.
+    /// Sums by token of a group: counted unlocks that are not in [`AheadPart::rows`].
     pub by_token: Vec<TokenAhead>,
 }
 
-/// Unlocks of one sort: the most valuable, and what all others come to.
+/// The most valuable unlocks, and sums of the others.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AheadPart {
-    /// The most valuable, at most [`MAX_LINES`], in any order; their tokens with their groups.
+    /// At most [`MAX_LINES`] unlocks in any order, with tokens and their groups.
     pub rows: Vec<UpcomingRow>,
-    /// How many more there are.
+    /// The number of other unlocks.
     pub more: u64,
-    /// What those are worth, as far as that is known, USD.
+    /// The value of the other unlocks in USD; `None` if no value is known.
     pub more_value: Option<f64>,
 }
 
-/// What a token has ahead.
+/// The sum of a token's unlocks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TokenAhead {
-    /// With its groups.
+    /// The token with its groups.
     pub token: Token,
     pub events: u32,
-    /// USD, as far as it is known.
+    /// The total value in USD of the unlocks whose value is known.
     pub value: f64,
 }
 
 impl AheadPart {
-    /// Counts one that is not listed.
+    /// Adds an unlock that is not listed.
     pub fn add_unlisted(&mut self, value: Option<f64>) {
         self.more += 1;
         if let Some(value) = value.filter(|value| value.is_finite()) {
@@ -50,7 +50,7 @@ impl AheadPart {
 }
 
 impl DigestAhead {
-    /// Of rows that are at hand, their tokens with their groups.
+    /// Selects from all unlocks. Their tokens must have their groups.
     pub fn of(rows: Vec<UpcomingRow>, window: SumWindow) -> Self {
         let lines =
             rows.into_iter().filter_map(|row| AheadLine::of(&row, window).map(|(line, is_counted)| (line, is_counted, row)));
@@ -76,7 +76,7 @@ impl DigestAhead {
 }
 
 impl TokenAhead {
-    /// Nothing so far.
+    /// Returns an empty sum.
     pub fn none(token: Token) -> Self {
         Self { token, events: 0, value: 0.0 }
     }
@@ -87,14 +87,14 @@ impl TokenAhead {
     }
 }
 
-/// An alert that fires, and what the unlock is worth that it is about, USD.
+/// A firing alert, and the value of its unlock in USD.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValuedAlert {
     pub alert: Alert,
     pub value: Option<f64>,
 }
 
-/// The first of many in their order, as they come one after the other: no more than so many are kept.
+/// A collection that keeps the first items in order, up to a maximum number.
 #[derive(Debug)]
 pub struct FirstOf<T> {
     heap: BinaryHeap<T>,
@@ -102,12 +102,11 @@ pub struct FirstOf<T> {
 }
 
 impl<T: Ord> FirstOf<T> {
-    /// Keeps at most so many.
     pub fn new(most: usize) -> Self {
         Self { heap: BinaryHeap::new(), most }
     }
 
-    /// Takes one more; answers the one that is none of the first now.
+    /// Adds an item. Returns the item that no longer fits.
     pub fn push(&mut self, item: T) -> Option<T> {
         if self.heap.len() < self.most {
             self.heap.push(item);
@@ -119,13 +118,13 @@ impl<T: Ord> FirstOf<T> {
         }
     }
 
-    /// Those that were kept, in their order.
+    /// Returns the items in order.
     pub fn into_sorted(self) -> Vec<T> {
         self.heap.into_sorted_vec()
     }
 }
 
-/// A size by which the largest comes first, and what is of no known size last.
+/// A value that orders largest first and unknown last.
 #[derive(Clone, Copy, Debug)]
 pub struct LargestFirst(pub Option<f64>);
 

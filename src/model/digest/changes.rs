@@ -1,22 +1,22 @@
-//! The lines of what changed: the most valuable first, and what happened to many tokens alike told once.
+//! The lines of changes in a digest, largest value first. The same change of many tokens is one line.
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::ChangedLine;
-use crate::{ChangeKind, ChangeRow, Record, format};
+use crate::{ChangeRow, Record, phrase};
 
-/// Tokens to which the same must have happened for it to be told once.
+/// The minimum number of tokens with the same change that share a line.
 const FEWEST_ALIKE: usize = 3;
 
-/// Tokens that such a line names.
+/// The maximum number of tokens that a shared line names.
 const MAX_NAMED: usize = 8;
 
-/// Changes, the latest first, as lines.
+/// Returns the lines of changes, which are given latest first.
 pub(super) fn changed_lines(changes: &[ChangeRow]) -> Vec<ChangedLine> {
     let mut alike: Vec<(Option<String>, Vec<&ChangeRow>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for row in changes {
-        let what = what_alike(row);
+        let what = phrase::changes::shared_change(&row.change);
         let known = what.as_ref().and_then(|what| places.get(what));
         match known.and_then(|place| alike.get_mut(*place)) {
             Some((_, rows)) => rows.push(row),
@@ -34,26 +34,9 @@ pub(super) fn changed_lines(changes: &[ChangeRow]) -> Vec<ChangedLine> {
             _ => lines.extend(rows.into_iter().map(|row| (value_of(row), single(row)))),
         }
     }
-    // Stable: of those of equal value the latest stays first.
+    // A stable sort keeps the latest first among equal values.
     lines.sort_by(|a, b| b.0.total_cmp(&a.0));
     lines.into_iter().map(|(_, line)| line).collect()
-}
-
-/// What happened, where the same may have happened to other tokens: `moved by +3 days`.
-fn what_alike(row: &ChangeRow) -> Option<String> {
-    let change = &row.change;
-    match change.kind {
-        ChangeKind::Rescheduled | ChangeKind::SeriesShifted => {
-            let by = match (change.shift_days_min.zip(change.shift_days_max), change.shift_days) {
-                (Some((least, most)), _) => format::shifts(least, most),
-                (None, days) => format::shift(days?),
-            };
-            Some(format!("moved by {by}"))
-        }
-        ChangeKind::SeriesRescaled | ChangeKind::Resized => Some(format!("amounts changed by {}", format::ratio(change.ratio?))),
-        ChangeKind::Revised => Some(format!("other facts of {}s revised", row.resource)),
-        _ => None,
-    }
 }
 
 fn together(what: &str, rows: &[&ChangeRow], tokens: usize) -> Option<(f64, ChangedLine)> {
@@ -65,14 +48,13 @@ fn together(what: &str, rows: &[&ChangeRow], tokens: usize) -> Option<(f64, Chan
             named.push(symbol);
         }
     }
-    let more = tokens.saturating_sub(named.len());
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let named: Vec<String> = named.into_iter().map(format::name).collect();
+    let others = tokens.saturating_sub(named.len());
+    let named: Vec<String> = named.into_iter().map(phrase::name).collect();
     let line = ChangedLine {
         at: rows.iter().map(|row| row.at).max()?,
         token: String::new(),
-        symbol: format::count(tokens, "token"),
-        text: format!("{what}: {}{more}", named.join(", ")),
+        symbol: phrase::count(tokens, "token"),
+        text: format!("{what}: {}", phrase::list_some(&named, MAX_NAMED, others)),
     };
     Some((by_value.iter().map(|(value, _)| value).sum(), line))
 }
@@ -90,7 +72,7 @@ fn symbol(row: &ChangeRow) -> &str {
     row.symbol.as_deref().unwrap_or(row.token.as_str())
 }
 
-/// What the record is worth, before or after, USD; zero where nothing says so.
+/// Returns the value of the record before or after, whichever is larger, in USD; zero if unknown.
 fn value_of(row: &ChangeRow) -> f64 {
     let sides = [&row.change.old, &row.change.new];
     let value = |record: &Record| match record {

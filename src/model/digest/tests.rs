@@ -5,7 +5,7 @@ fn time(text: &str) -> Timestamp {
 }
 
 #[test]
-fn a_digest_reads_as_plain_text_and_hostile_names_stay_on_their_lines() {
+fn digest_text_keeps_hostile_names_on_their_lines() {
     let unlock = |symbol: &str, value| AheadLine {
         token: "x".into(),
         symbol: symbol.into(),
@@ -58,13 +58,13 @@ fn a_digest_reads_as_plain_text_and_hostile_names_stay_on_their_lines() {
             alert: "al_1".into(),
             rule: "BigCliffAhead".into(),
             also: vec!["InsiderUnlockAhead".into()],
-            tone: Tone::Critical,
+            severity: Severity::Critical,
             summary: "ARB: $96.1M unlocks on 16 Mar 2026".into(),
         }],
         fires_left_out: 1,
-        trouble: vec!["The source does not answer in time".into()],
+        incident_summaries: vec!["The source does not answer in time".into()],
     };
-    insta::assert_snapshot!(format!("{}\n\n{}", digest.summary(), digest.text()));
+    insta::assert_snapshot!(format!("{}\n\n{}", phrase::digest::summary(&digest), phrase::digest::text(&digest)));
     let notice = digest.notice(&"desk".into(), digest.at);
     assert_eq!(notice.id, digest.notice(&"desk".into(), digest.until).id, "the same slot is the same message");
     let (test, later) = (digest.test_notice(&"desk".into(), digest.at), digest.test_notice(&"desk".into(), digest.until));
@@ -84,7 +84,7 @@ fn upcoming(token: &str, date: &str, precision: &str, value: f64) -> UpcomingRow
 }
 
 #[test]
-fn a_month_is_in_a_sum_by_its_nominal_date_alone() {
+fn sum_includes_month_by_nominal_date() {
     let at = time("2026-03-09T07:00:00Z");
     let rows = vec![
         upcoming("past", "2026-03-01", "month", 1_000.0),
@@ -95,7 +95,7 @@ fn a_month_is_in_a_sum_by_its_nominal_date_alone() {
     ];
     let unlocks = DigestAhead::of(rows, SumWindow::of(at, TimeDelta::days(7)));
     let nothing = DigestMaterial {
-        since: at - DAY,
+        since: at - SUPPRESSED_WINDOW,
         at,
         ahead: TimeDelta::days(7),
         unlocks: &unlocks,
@@ -105,18 +105,21 @@ fn a_month_is_in_a_sum_by_its_nominal_date_alone() {
         firing: 0,
         fires: &[],
         incidents: 0,
-        trouble: &[],
+        incident_summaries: &[],
     };
     let digest = Digest::of(&nothing);
     let names = |lines: &[AheadLine]| lines.iter().map(|line| line.token.clone()).collect::<Vec<_>>();
     assert_eq!((names(&digest.ahead), digest.ahead_value), (vec!["now".into(), "small".into(), "today".into()], Some(55.0)));
     assert_eq!((names(&digest.possible), digest.possible_value), (vec!["later".into(), "past".into()], Some(3_000.0)));
-    assert_eq!(digest.summary(), "Digest: 3 unlocks ($55) in the next 7 days, 2 more possible ($3.00K), 0 changes");
-    assert_eq!(digest.groups[0].words(), "$55 in 3 unlocks: now $40, small $10, today $5");
+    assert_eq!(
+        phrase::digest::summary(&digest),
+        "Digest: 3 unlocks ($55) in the next 7 days, 2 more possible ($3.00K), 0 changes"
+    );
+    assert_eq!(phrase::digest::group(&digest.groups[0]), "$55 in 3 unlocks: now $40, small $10, and today $5");
 }
 
 #[test]
-fn what_fires_is_told_once_for_each_event_and_the_most_valuable_first() {
+fn firing_lines_are_one_per_event_by_value() {
     let alert = |id: &str, rule: &str, severity: &str, token: Option<(&str, &str)>| Alert {
         id: id.into(),
         rule: rule.into(),
@@ -132,7 +135,7 @@ fn what_fires_is_told_once_for_each_event_and_the_most_valuable_first() {
         labels: Labels::from([("severity".to_owned(), severity.to_owned())]),
         former_labels: Vec::new(),
         annotations: BTreeMap::new(),
-        told: Vec::new(),
+        notified: Vec::new(),
         leads: Vec::new(),
         members: Vec::new(),
         active_at: time("2026-03-09"),
@@ -156,13 +159,15 @@ fn what_fires_is_told_once_for_each_event_and_the_most_valuable_first() {
         _ => Some(10.0),
     };
     let fires: Vec<ValuedAlert> = fires.into_iter().map(|alert| ValuedAlert { value: value(&alert), alert }).collect();
-    let told: Vec<String> =
-        firing_lines(&fires.iter().collect::<Vec<_>>()).iter().map(|line| format!("{} {}", line.alert, line.rules())).collect();
-    assert_eq!(told, ["al_5 Cliff, also Claim", "al_4 Cliff, also Insiders", "al_2 Pressure"]);
+    let notified: Vec<String> = firing_lines(&fires.iter().collect::<Vec<_>>())
+        .iter()
+        .map(|line| format!("{} {}", line.alert, phrase::digest::rules(line)))
+        .collect();
+    assert_eq!(notified, ["al_5 Cliff, also Claim", "al_4 Cliff, also Insiders", "al_2 Pressure"]);
 }
 
 #[test]
-fn what_is_not_listed_is_in_the_sums_and_in_those_of_its_groups() {
+fn sums_include_unlisted_unlocks() {
     let at = time("2026-03-09T07:00:00Z");
     let rows: Vec<UpcomingRow> =
         (0..60).map(|i| upcoming(&format!("t{}", i % 30), "2026-03-12", "day", f64::from(i + 1))).collect();
@@ -170,7 +175,7 @@ fn what_is_not_listed_is_in_the_sums_and_in_those_of_its_groups() {
     assert_eq!((unlocks.counted.rows.len(), unlocks.counted.more, unlocks.counted.more_value), (50, 10, Some(55.0)));
     assert_eq!(unlocks.by_token.len(), 10, "a number for each token, not a row for each unlock");
     let material = DigestMaterial {
-        since: at - DAY,
+        since: at - SUPPRESSED_WINDOW,
         at,
         ahead: TimeDelta::days(7),
         unlocks: &unlocks,
@@ -180,10 +185,10 @@ fn what_is_not_listed_is_in_the_sums_and_in_those_of_its_groups() {
         firing: 9,
         fires: &[],
         incidents: 2,
-        trouble: &[],
+        incident_summaries: &[],
     };
     let digest = Digest::of(&material);
-    assert_eq!(digest.summary(), "Digest: 60 unlocks ($1.83K) in the next 7 days, 0 changes");
+    assert_eq!(phrase::digest::summary(&digest), "Digest: 60 unlocks ($1.83K) in the next 7 days, 0 changes");
     assert_eq!((digest.ahead.len(), digest.ahead_left_out, digest.fires_left_out), (50, 10, 7));
     let group = digest.groups.first().expect("a group");
     assert_eq!((group.events, group.value, group.left_out), (60, 1_830.0, 22));

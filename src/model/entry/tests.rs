@@ -29,7 +29,7 @@ fn check(notifications: &[Notification], expected: &[&str]) {
 }
 
 #[test]
-fn several_rules_about_one_event_are_one_entry_under_the_strongest() {
+fn several_rules_about_one_event_share_an_entry() {
     let (one, two) = (Some("unlock/arbitrum/1"), Some("unlock/arbitrum/2"));
     let all = [
         notice("Insiders", "info", one),
@@ -44,7 +44,7 @@ fn several_rules_about_one_event_are_one_entry_under_the_strongest() {
 }
 
 #[test]
-fn what_is_over_and_what_changed_is_told_apart() {
+fn resolved_and_changed_alerts_have_separate_entries() {
     let event = Some("unlock/arbitrum/1");
     let changed = |rule: &str, summary: &str| {
         let mut notice = notice(rule, "warning", event);

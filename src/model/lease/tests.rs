@@ -11,30 +11,30 @@ fn decide_seen(state: &LeaseState, sign: LifeSign, ours: Option<i64>) -> LeaseAc
 }
 
 #[test]
-fn whoever_stands_by_takes_over_once_the_term_is_over_or_the_lease_was_given_back() {
+fn standby_takes_over_an_expired_or_released_lease() {
     use LifeSign::{Renewed, Silent, Unseen};
     for (age_ms, wanted) in [(0, LeaseAct::StandBy), (8_999, LeaseAct::StandBy), (9_000, LeaseAct::TakeOver)] {
         assert_eq!(decide_seen(&held(5, age_ms), Unseen, None), wanted, "{age_ms}");
     }
     for age_ms in [-3_600_000, 0, 3_600_000] {
-        // Whatever became of the clock of the database.
+        // The database's clock does not matter.
         assert_eq!(decide_seen(&held(5, age_ms), Silent, None), LeaseAct::TakeOver, "{age_ms}");
         assert_eq!(decide_seen(&held(5, age_ms), Renewed, None), LeaseAct::StandBy, "{age_ms}");
     }
     for sign in [Unseen, Renewed, Silent] {
         assert_eq!(decide_seen(&LeaseState { age_ms: None, ..held(5, 0) }, sign, None), LeaseAct::TakeOver);
     }
-    assert_eq!(decide(None, None, SOON), LeaseAct::StandBy, "a database that cannot be asked is no reason to take over");
+    assert_eq!(decide(None, None, SOON), LeaseAct::StandBy, "a database that cannot be read is no reason to take over");
 }
 
 #[test]
-fn the_active_one_renews_until_another_has_the_lease() {
+fn active_instance_renews_until_another_holds_the_lease() {
     assert_eq!(decide_seen(&held(5, 3_000), LifeSign::Unseen, Some(5)), LeaseAct::Renew);
     assert_eq!(decide_seen(&held(6, 10), LifeSign::Renewed, Some(5)), LeaseAct::StepDown);
 }
 
 #[test]
-fn one_that_looks_on_tells_a_holder_that_renews_from_one_that_is_silent() {
+fn standby_distinguishes_renewing_from_silent_holder() {
     let secs = Duration::from_secs;
     let state = |number: i64, mark: i64| LeaseState { mark, ..held(number, 0) };
     let mut watch = LeaseWatch::default();
@@ -50,15 +50,15 @@ fn one_that_looks_on_tells_a_holder_that_renews_from_one_that_is_silent() {
 }
 
 #[test]
-fn the_active_one_steps_down_once_it_could_not_renew_for_the_term() {
+fn active_instance_steps_down_after_a_term_without_renewal() {
     assert_eq!(decide(None, Some(5), SOON), LeaseAct::Renew, "a server that restarts is back soon");
     assert_eq!(decide(None, Some(5), TERM), LeaseAct::StepDown);
-    // It was paused: nobody may have taken over, but somebody might.
+    // The process was paused: another instance may have taken over.
     assert_eq!(decide(Some((&held(5, 60_000), LifeSign::Silent)), Some(5), Duration::from_secs(60)), LeaseAct::StepDown);
 }
 
 #[test]
-fn a_death_is_noticed_within_fifteen_seconds() {
-    assert!(TERM + LOOK * 2 < Duration::from_secs(15));
+fn death_is_noticed_within_fifteen_seconds() {
+    assert!(TERM + CHECK_INTERVAL * 2 < Duration::from_secs(15));
     assert!(RENEWAL * 2 < TERM, "one renewal that fails is no reason to step down");
 }

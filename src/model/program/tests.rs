@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn what_is_not_known_is_left_out() {
+fn version_line_leaves_out_unknown_parts() {
     let commit = |hash, date| Some(ProgramCommit { hash, date });
     assert_eq!(line_of(commit("84c9a7b1d2e3", "2026-11-23")), format!("{VERSION} (84c9a7b1d2e3 2026-11-23)"));
     assert_eq!(line_of(commit("84c9a7b1d2e3", "")), format!("{VERSION} (84c9a7b1d2e3)"));

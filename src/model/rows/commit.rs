@@ -1,4 +1,4 @@
-//! What a step of a cycle writes, and what the writing came to.
+//! What one step of a cycle stores, and the result.
 
 use crate::wire::{InvestorItem, ParseWarning, TokenItem};
 use crate::{
@@ -6,52 +6,50 @@ use crate::{
 };
 use chrono::TimeDelta;
 
-/// Everything that one step of a cycle writes, in one transaction.
+/// All that one step of a cycle stores in one transaction.
 #[derive(Clone, Debug, Default)]
 pub struct Commit {
-    /// The time of the step.
     pub at: Timestamp,
-    /// A row of the poll log for each request, also for those that failed.
+    /// One row of the poll log for each poll, including failed ones.
     pub polls: Vec<PollEntry>,
-    /// Tokens that are new or of which more or other things are known; those not named stay as they are. Whether they are listed
-    /// is said by a complete list alone.
+    /// Tokens that are new or changed; all others stay unchanged. Only a complete list can change whether a token is listed.
     pub tokens: Vec<TokenItem>,
-    /// The token list was complete: tokens that neither `tokens` nor `listed` names are marked as unlisted (never deleted). One
-    /// that names nobody at all proves nothing, and is passed over.
+    /// Whether the token list was complete. Tokens in neither `tokens` nor `listed` are then marked as unlisted, never deleted. An
+    /// empty list is ignored, because it proves nothing.
     pub token_list_complete: bool,
-    /// Slugs that a complete token list names, beside `tokens`: so that a large list can be written in several commits, and
-    /// unchanged items not at all.
+    /// Slugs of a complete token list, in addition to `tokens`. Lets a large list be stored in several commits, without unchanged
+    /// items.
     pub listed: Vec<TokenId>,
     /// Investors whose list item is new or changed.
     pub investors: Vec<InvestorItem>,
-    /// New state of feeds, and what they change in the records.
+    /// The new state of feeds, and the changes to their records.
     pub feeds: Vec<FeedUpdate>,
-    /// What the diff found.
+    /// Changes that the diff found.
     pub changes: Vec<Change>,
-    /// Alerts that are new or moved on: written whole, by id.
+    /// Alerts that are new or changed, written by id.
     pub alerts: Vec<Alert>,
-    /// Notifications: each receiver gets one delivery. Ids that exist are left alone.
+    /// Notifications. Each receiver gets one delivery. Existing ids are skipped.
     pub notifications: Vec<Notification>,
-    /// What a rule's `limit` left out: kept without receivers, and told to nobody.
+    /// Notifications that a rule's `limit` left out. They are stored without receivers and never sent.
     pub left_out: Vec<Notification>,
-    /// Rules that held for something, with the last time.
+    /// Rules that matched, with the latest time.
     pub rule_matches: Vec<(RuleId, Timestamp)>,
-    /// Up to when time-relative rules have been evaluated.
+    /// The instant up to which time-dependent rules were evaluated.
     pub evaluated_until: Option<Timestamp>,
-    /// Scheduled jobs that ran, with the slot they ran for.
+    /// Scheduled jobs that ran, with their slots.
     pub jobs: Vec<(String, Timestamp)>,
 }
 
-/// What one answer changes in a feed.
+/// The changes of one response to a feed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeedUpdate {
     pub id: FeedId,
     pub state: FeedState,
-    /// Records to write, under the key they have from now on. Records not named stay.
+    /// Records to write under their new keys. All others stay unchanged.
     pub put: Vec<Put>,
-    /// Records that are gone for good: kept in history, taken out of the snapshot.
+    /// Records whose removal is proven. They leave the snapshot and stay in the history.
     pub removed: Vec<RecordKey>,
-    /// Payload fields beside the records (`maxSupply`, totals, name), kept with the feed. None leaves them as they are.
+    /// Response fields other than records (`maxSupply`, totals, name), stored with the feed. `None` leaves them unchanged.
     pub header: Option<serde_json::Value>,
 }
 
@@ -59,25 +57,24 @@ pub struct FeedUpdate {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Put {
     pub key: RecordKey,
-    /// What the source says.
     pub record: Record,
-    /// Whether schedule facts differ from the row in the database, or it is new: then a version is kept. Price drift is none.
+    /// Whether schedule facts are new or differ from the stored record. Then a version is kept in the history. A change of prices
+    /// alone is not a new version.
     pub is_new_version: bool,
 }
 
-/// What came of a request, for the poll log and the metrics.
+/// The outcome of a poll, for the poll log and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PollEntryOutcome {
-    /// A complete answer that differed from the last one.
+    /// A complete response that differs from the last one.
     Fresh,
-    /// A complete answer that did not.
+    /// A complete response that equals the last one.
     Unchanged,
-    /// No answer, or one that could not be used.
     Failed(FailureKind),
 }
 
 impl PollEntryOutcome {
-    /// Its word: `fresh`, `unchanged`, or that of the failure.
+    /// Returns `fresh`, `unchanged`, or the word of the failure.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Fresh => "fresh",
@@ -90,54 +87,50 @@ impl PollEntryOutcome {
 /// A row of the poll log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PollEntry {
-    /// What was asked. The token is None for feeds that are not asked per token.
     pub endpoint: Endpoint,
-    /// About whom.
+    /// `None` for feeds that are not polled per token.
     pub token: Option<TokenId>,
-    /// When.
     pub at: Timestamp,
-    /// How long it took, milliseconds.
+    /// The duration in milliseconds.
     pub took_ms: u64,
     pub outcome: PollEntryOutcome,
-    /// HTTP status, where there was one.
+    /// The HTTP status; `None` without a response.
     pub status: Option<u16>,
-    /// Requests that were sent (pages, retries).
+    /// Requests that were sent, including pages and retries.
     pub requests: u32,
     pub credits: u32,
-    /// Bytes of the answers, decoded.
+    /// Decoded bytes of all responses.
     pub bytes: u64,
-    /// Version of the endpoint that answered.
+    /// The version of the endpoint that responded.
     pub version: Option<u8>,
     pub records: u32,
-    /// What failed, for people; no secret in it.
+    /// The error message. Contains no secrets.
     pub error: Option<String>,
-    pub oddities: Vec<ParseWarning>,
-    /// How many there were in all.
-    pub oddities_total: u32,
+    pub parse_warnings: Vec<ParseWarning>,
+    /// The number of all parse warnings.
+    pub parse_warnings_total: u32,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CommitResult {
-    /// Deliveries that were put into the outbox.
     pub deliveries: u32,
-    /// Notifications that were there already.
+    /// Notifications that existed already.
     pub known_notifications: u32,
     pub changes: u32,
-    /// How long the transaction took.
+    /// The duration of the transaction.
     pub took: TimeDelta,
 }
 
-/// What pruning took out.
+/// The rows that pruning deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PruneResult {
-    /// Rows of the poll log.
     pub polls: u64,
     pub changes: u64,
     /// Replaced or removed versions of records.
     pub versions: u64,
-    /// Silences that are over, groups of which nothing fires.
+    /// Ended silences, and groups without firing alerts.
     pub logs: u64,
-    /// Alerts that ended, with their notifications.
+    /// Resolved alerts with their notifications.
     pub alerts: u64,
     /// Notifications without an alert, such as tests.
     pub notifications: u64,

@@ -1,117 +1,117 @@
-//! How much there is of everything.
+//! Counts of rows, for `status` and metrics.
 
 use super::outbox::DeliveryState;
-use crate::{AlertState, Endpoint, Findings, ReceiverName, Resource, RuleId, Timestamp, TokenId, Tone};
+use crate::{AlertState, Endpoint, Findings, ReceiverName, Resource, RuleId, Severity, Timestamp, TokenId};
 
-/// How much there is of everything, for `status`.
+/// Counts of all rows, for `status`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StoreCounts {
     pub tokens: u64,
-    /// Of these, named by the last complete token list.
+    /// Tokens in the last complete token list.
     pub tokens_listed: u64,
-    /// Records in the snapshot, for each resource, in the order of [`Resource::ALL`].
+    /// Records in the snapshot by resource, in the order of [`Resource::ALL`].
     pub records: Vec<(Resource, u64)>,
-    /// Alerts in each state, in the order of [`AlertState::ALL`].
+    /// Alerts by state, in the order of [`AlertState::ALL`].
     pub alerts: Vec<(AlertState, u64)>,
-    /// Deliveries of each receiver that has any, by name.
+    /// Receivers that have deliveries, by name.
     pub outbox: Vec<ReceiverCounts>,
-    /// Feeds whose answer is held, because most of a token's records vanished at once.
+    /// Feeds with a held response, in which most of a token's records are missing.
     pub removals_held: u64,
-    /// Records that complete answers left out, not often enough yet to be gone.
+    /// Missing records whose removal is not proven yet.
     pub removals_awaiting_proof: u64,
     pub feeds_failing: u64,
-    /// Size of the database on disk, its WAL included, bytes.
+    /// Bytes of the database on disk, including its WAL.
     pub database_bytes: u64,
 }
 
-/// What the metrics show of the database: only what can be read every few seconds, however much there is of it.
+/// Counts for metrics: only counts that can be read every few seconds in a large database.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StoreGauges {
-    /// Alerts in each state, in the order of [`AlertState::ALL`].
+    /// Alerts by state, in the order of [`AlertState::ALL`].
     pub alerts: Vec<(AlertState, u64)>,
-    /// Deliveries of each receiver that has any, by name.
+    /// Receivers that have deliveries, by name.
     pub outbox: Vec<ReceiverCounts>,
-    /// Feeds whose answer is held, because most of a token's records vanished at once.
+    /// Feeds with a held response, in which most of a token's records are missing.
     pub removals_held: u64,
-    /// When each endpoint last gave a complete answer; those that never did are left out.
+    /// The last complete response of each endpoint that ever gave one.
     pub last_success: Vec<(Endpoint, Timestamp)>,
 }
 
-/// What the metrics show of what is watched.
+/// Metrics about the watched tokens rather than the daemon.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DomainGauges {
-    /// How many alerts of each rule and tone fire.
-    pub firing: Vec<(RuleId, Tone, u64)>,
-    /// For each rule of which a critical alert about an unlock fires, when the next of these unlocks begins.
+    /// The number of firing alerts by rule and severity.
+    pub firing: Vec<(RuleId, Severity, u64)>,
+    /// For each rule with a firing critical alert about an unlock: the start of the next of these unlocks.
     pub next_critical: Vec<(RuleId, Timestamp)>,
-    /// Unlocks ahead whose value is known.
+    /// Upcoming unlocks whose value is known.
     pub ahead: Vec<ValueAhead>,
 }
 
-/// What one unlock ahead is worth, and when it counts in a sum: of a month or a week on the day that the source names.
+/// The value of an upcoming unlock, and the interval in which sums include it: for a month or week, the nominal date.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueAhead {
     pub token: TokenId,
     pub begins: Timestamp,
-    /// Equal to `begins` for a time that is exact, else the first instant after.
+    /// The first instant after the interval; equal to `begins` for an instant.
     pub ends: Timestamp,
-    /// USD.
+    /// In USD.
     pub value: f64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReceiverCounts {
     pub receiver: ReceiverName,
-    /// Deliveries in each state, in the order of [`DeliveryState::ALL`].
+    /// Deliveries by state, in the order of [`DeliveryState::ALL`].
     pub states: Vec<(DeliveryState, u64)>,
-    /// When the oldest one that is due or retrying was put into the outbox.
+    /// The time at which the oldest due or retrying delivery was queued.
     pub oldest_pending: Option<Timestamp>,
 }
 
 impl ReceiverCounts {
-    /// How many are in `state`.
+    /// Returns the number of deliveries in `state`.
     pub fn of(&self, state: DeliveryState) -> u64 {
         self.states.iter().find(|(of, _)| *of == state).map_or(0, |(_, count)| *count)
     }
 
-    /// How many are due or retrying.
+    /// Returns the number of due and retrying deliveries.
     pub fn pending(&self) -> u64 {
         self.of(DeliveryState::Due) + self.of(DeliveryState::Retrying)
     }
 }
 
-/// When feeds of an endpoint were read in the quota's period.
+/// The reads of an endpoint's feeds in the current quota period.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeriodReads {
-    /// When the period began, or where the poll log does if that is later.
+    /// The start of the period, or of the poll log if that is later.
     pub since: Timestamp,
-    /// Whose feed was read when, in the order of time.
+    /// Reads by time.
     pub reads: Vec<(TokenId, Timestamp)>,
 }
 
-/// How an endpoint fares over all its feeds.
+/// The state of an endpoint over all its feeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndpointStat {
     pub endpoint: Endpoint,
-    /// Feeds of it that were ever tried.
+    /// Feeds that were polled at least once.
     pub feeds: u64,
-    /// Of these, those that fail.
+    /// Feeds that fail now.
     pub failing: u64,
-    /// Since when the first of them fails.
+    /// The instant from which the first of them fails.
     pub failing_since: Option<Timestamp>,
-    /// Last complete, valid answer of any of them.
+    /// The time of the last complete, valid response.
     pub last_success: Option<Timestamp>,
-    /// Last try of any of them.
+    /// The time of the last poll.
     pub last_try: Option<Timestamp>,
-    /// Last row of the poll log that has a failure, while it is kept: when, and what failed.
+    /// Time and message of the last failure in the poll log.
     pub last_error: Option<(Timestamp, String)>,
-    /// What was odd in its answers of the last day before its last success, and harmless: parts that were missing or unreadable, rows
-    /// that came twice or out of order.
-    pub oddities: u64,
-    /// Looks of the poll log since the quota's period began, answered or not.
-    pub looks: u64,
-    /// Credits of these.
+    /// Parse warnings in the responses of the last day before `last_success`: missing or unreadable fields, and duplicate or
+    /// unordered rows.
+    pub parse_warnings: u64,
+    /// Polls in the current quota period, including failed ones.
+    pub polls: u64,
+    /// Credits of these polls.
     pub credits: u64,
-    /// What its looks found, over all feeds and since each was first read.
+    /// The statistics of polls, over all feeds since their baselines.
     pub findings: Findings,
 }

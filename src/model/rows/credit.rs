@@ -1,61 +1,62 @@
-//! The ledger of credits: what was spent of the API's current period, and what is reserved for requests under way.
+//! Credits of the API: what was used in the current period, and what is reserved for running requests.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Timestamp, wire};
 
-/// Quota of the API's current period.
+/// The API's quota for the current period.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CreditState {
-    /// The highest count that the API told in this period; none where it never told one.
+    /// The highest count that the API reported in this period; `None` if it reported none.
     pub used: Option<u64>,
-    /// As the API last reported.
+    /// The last limit that the API reported.
     pub limit: Option<u64>,
-    /// When the period ends, as the API last reported; else the first of the next month.
+    /// The end of the period as the API last reported it, else the first day of the next month.
     pub reset_at: Option<Timestamp>,
-    /// When the API last reported.
+    /// When the API last reported its quota.
     pub reported_at: Option<Timestamp>,
-    /// The API's own time when it last told it.
-    pub told_at: Option<Timestamp>,
-    /// What this program spent in the period.
+    /// The API's own time in its last report.
+    pub api_time: Option<Timestamp>,
+    /// Credits that we used in the period and know of.
     pub spent: u64,
-    /// What it may have spent beside: on answers that could not be read, on requests of which a process that is gone left no word.
+    /// Credits that we may have used in addition: for unreadable responses, and for reservations of dead processes.
     pub doubtful: u64,
-    /// Of both, what `used` may lack.
+    /// The part of `spent` and `doubtful` that `used` may lack.
     pub uncounted: u64,
-    /// All that ever was uncounted: how much of it was so before a request was sent tells what its answer counts.
+    /// The sum of all credits that were ever uncounted. Its value before a request shows which of them the response's count
+    /// includes.
     pub uncounted_ever: u64,
-    /// When the period in which `spent` counts began.
+    /// The start of the period that `spent` covers.
     pub period_start: Option<Timestamp>,
-    /// What this program spent on the UTC day of `day`, doubtful credits included.
+    /// Credits that we used on the UTC day `day`, including doubtful ones.
     pub spent_today: u64,
-    /// The UTC day of `spent_today`, as its midnight.
+    /// Midnight of the UTC day that `spent_today` covers.
     pub day: Option<Timestamp>,
-    /// The API refused for want of credits although it had told of some that were left.
+    /// Whether the API rejected a request because all credits are used, although its count said otherwise.
     pub exhausted: bool,
-    /// While exhausted: when it is asked whether that is over.
-    pub look_again_at: Option<Timestamp>,
-    /// By our clock a new period has begun, and the API has not said so yet: it is asked one thing first.
+    /// The time of the next probe while `exhausted`.
+    pub recheck_at: Option<Timestamp>,
+    /// Whether our clock says that a new period began but the API has not confirmed it. One probe request goes first.
     pub unconfirmed: bool,
-    /// The API said that a period was not over when our clock said so: by our clock it is not before this.
+    /// The earliest start of a new period by our clock, after the API reported that the period had not ended.
     pub not_over_before: Option<Timestamp>,
-    /// When our clock was last looked at.
+    /// The time of the last update, by our clock.
     pub seen_at: Option<Timestamp>,
-    /// Reserved, one row for each process that asks.
+    /// Reservations, one for each running process.
     pub reserved: Vec<Reservation>,
-    /// Periods before this one, the last one last: a clock that was wrong takes up where it stood.
+    /// Previous periods, latest last. A clock that was wrong and is set back returns to one of them.
     pub earlier: Vec<PastPeriod>,
 }
 
 impl CreditState {
-    /// What this program spent in the period, doubtful credits included.
+    /// Returns the credits used in the period, including doubtful ones.
     #[must_use]
     pub fn own(&self) -> u64 {
         self.spent.saturating_add(self.doubtful)
     }
 
-    /// Credits that are reserved.
+    /// Returns the reserved credits.
     #[must_use]
     pub fn held(&self) -> u64 {
         self.reserved.iter().map(|one| one.credits).sum()
@@ -66,14 +67,14 @@ impl CreditState {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reservation {
-    /// Whose: a number by chance.
+    /// A random number of the process.
     pub owner: u64,
     pub credits: u64,
-    /// When it was last changed. One that was not for long was left behind.
+    /// The time of the last change. An old reservation belongs to a dead process.
     pub at: Timestamp,
 }
 
-/// What is kept of a period that is over.
+/// The counts of a previous period.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PastPeriod {
@@ -83,34 +84,31 @@ pub struct PastPeriod {
     pub spent: u64,
     pub doubtful: u64,
     pub uncounted: u64,
-    /// As [`CreditState::unconfirmed`].
     pub unconfirmed: bool,
 }
 
-/// What a request cost, as far as can be known.
+/// The cost of a request, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Charge {
-    /// Nothing: it was never sent, or was refused.
+    /// Nothing: it was not sent, or it was rejected without cost.
     Free,
-    /// Refused for want of credits.
+    /// Nothing: it was rejected because all credits are used.
     Refused,
-    /// One credit.
     One,
-    /// One credit or none: it was sent, and no answer came that could be read.
+    /// One credit or none: it was sent, but no readable response arrived.
     #[default]
     Perhaps,
 }
 
-/// A request that is over.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SettledRequest {
     pub charge: Charge,
-    /// Quota, where the answer told it.
+    /// The quota in the response, if any.
     pub reported: Option<wire::Credit>,
-    /// The API's own time, where the answer told it.
-    pub told_at: Option<Timestamp>,
-    /// [`CreditState::uncounted_ever`] when it was sent.
+    /// The API's own time in the response, if any.
+    pub api_time: Option<Timestamp>,
+    /// [`CreditState::uncounted_ever`] when the request was sent.
     pub uncounted_before: u64,
-    /// When it was sent, by our clock.
+    /// When the request was sent, by our clock.
     pub sent_at: Option<Timestamp>,
 }

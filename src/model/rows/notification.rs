@@ -1,4 +1,4 @@
-//! What became of notifications: dispatched, held back, acknowledged.
+//! The state of notifications: dispatched, suppressed, acknowledged.
 
 use serde::Serialize;
 
@@ -7,32 +7,30 @@ use crate::{Ack, Alert, AlertId, DeliveryId, NotificationId, NotificationKind, R
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DispatchResult {
-    /// Everyone for whom there is a new delivery.
+    /// Receivers with new deliveries.
     pub receivers: Vec<ReceiverName>,
     pub deliveries: u32,
-    /// Messages that were held back.
     pub held: u32,
-    /// Messages that still wait.
     pub waiting: u32,
-    /// When it is to be done again, if nothing happens before.
+    /// The time of the next pass, unless something happens before.
     pub next_at: Option<Timestamp>,
 }
 
-/// What came of an acknowledgement.
+/// The result of an acknowledgement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AckResult {
-    /// It holds.
+    /// The alert is acknowledged.
     Done(Box<Alert>),
-    /// No alert that is pending or firing has an id that begins like this.
+    /// No pending or firing alert has an id with this prefix.
     Unknown,
-    /// Several have: some of their ids.
+    /// Several alerts have an id with this prefix; some of their ids.
     Several(Vec<AlertId>),
 }
 
 words! {
-    /// Where a notification stands with one receiver.
+    /// The state of a notification for one receiver.
     NotificationState {
-        /// It waits for its group or for the end of a mute time.
+        /// Pending: it waits for its group or for the end of a mute interval.
         Waiting = "waiting",
         /// A silence suppresses it.
         Silenced = "silenced",
@@ -40,19 +38,19 @@ words! {
         Inhibited = "inhibited",
         /// An acknowledgement suppresses it.
         Acknowledged = "acknowledged",
-        /// Its delivery was never tried.
+        /// Its delivery was not attempted yet.
         Due = "due",
-        /// Its delivery was tried and is tried again.
+        /// At least one attempt of its delivery failed, and another one follows.
         Retrying = "retrying",
         /// The receiver accepted its delivery.
         Delivered = "delivered",
-        /// Its delivery was given up, and announced.
+        /// Its delivery is a dead letter.
         Dead = "dead",
-        /// Its delivery was taken out by hand.
+        /// An operator dropped its delivery.
         Dropped = "dropped",
-        /// It was recorded, and no route takes it.
+        /// No route selects a receiver.
         Nobody = "nobody",
-        /// It was recorded, and the rule's `limit` left it out: a summary of the rule counts it.
+        /// The rule's `limit` left it out; a summary of the rule counts it.
         Limited = "limited",
     }
 }
@@ -62,7 +60,7 @@ impl NotificationState {
         DeliveryState::parse(self.as_str())
     }
 
-    /// Whether a silence, another alert or an acknowledgement suppresses it.
+    /// Returns whether a silence, another alert, or an acknowledgement suppresses it.
     pub fn is_suppressed(self) -> bool {
         matches!(self, NotificationState::Silenced | NotificationState::Inhibited | NotificationState::Acknowledged)
     }
@@ -81,18 +79,18 @@ impl From<DeliveryState> for NotificationState {
 }
 
 words! {
-    /// How a delivery tells a notification.
+    /// The part of a notification in its delivery.
     NotificationRole {
         /// As an alert of its own.
-        Notified = "told",
-        /// The delivery says that there was one more.
+        Notified = "notified",
+        /// As part of a count.
         Counted = "counted",
-        /// A later notification of the same alert in the same delivery stands for it.
+        /// Through a later notification of the same alert in the same delivery.
         Merged = "merged",
     }
 }
 
-/// What became of one notification for one receiver.
+/// The state of one notification for one receiver.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NotificationStatus {
@@ -101,66 +99,65 @@ pub struct NotificationStatus {
     pub rule: String,
     #[serde(rename = "type")]
     pub kind: NotificationKind,
-    /// When it was decided.
+    /// The time of the decision.
     pub at: Timestamp,
-    /// First line of the message.
+    /// The first line of the message.
     pub summary: String,
-    /// To whom; none where it was recorded and no route takes it, or the rule's `limit` left it out.
+    /// `None` if no route selects a receiver, or if the rule's `limit` left it out.
     pub receiver: Option<ReceiverName>,
     pub state: NotificationState,
-    /// How its delivery tells it; none where there is no delivery.
+    /// `None` without a delivery.
     pub role: Option<NotificationRole>,
     pub delivery: Option<DeliveryId>,
-    /// The silence or alert that holds it back.
-    pub holder: Option<String>,
+    /// The id of the silence or alert that suppresses it.
+    #[serde(rename = "holder")]
+    pub suppressor: Option<String>,
 }
 
-/// The first line of a message in lists is not longer than this, in characters.
+/// The maximum length of a message's first line in lists, in characters.
 const MAX_SUMMARY_CHARS: usize = 200;
 
-/// The first line of a summary, cut.
+/// Returns the first line of a summary, cut to that length.
 pub fn cut_summary(summary: &str) -> String {
     summary.lines().next().unwrap_or_default().chars().take(MAX_SUMMARY_CHARS).collect()
 }
 
-/// Where an alert stands with one receiver.
+/// The state of an alert for one receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReceiverStatus {
-    /// Who was to be notified.
     pub receiver: ReceiverName,
-    /// Whether any message of it was accepted there.
-    pub was_told: bool,
-    /// What became of the latest message.
+    /// Whether the receiver accepted any notification of the alert.
+    pub was_notified: bool,
+    /// The state of the latest notification.
     pub state: NotificationState,
 }
 
-/// Messages of one receiver that are in no delivery.
+/// Notifications of one receiver that are in no delivery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SuppressedCount {
     pub receiver: ReceiverName,
-    /// They wait for their group or for the end of a mute time.
+    /// Waiting for their group or for the end of a mute interval.
     pub waiting: u64,
-    /// Held back by a silence, of alerts that still fire.
+    /// Suppressed by a silence, for alerts that still fire.
     pub silenced: u64,
-    /// Held back by another alert, of alerts that still fire.
+    /// Suppressed by another alert, for alerts that still fire.
     pub inhibited: u64,
-    /// Held back since the time that was asked for, for whatever reason, also of alerts that are over.
+    /// Suppressed since the requested time for any reason, also for resolved alerts.
     pub lately: u64,
 }
 
-/// What holds messages back, and how many.
+/// All that suppresses notifications, with counts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NotificationOverview {
-    /// Silences that are not over.
+    /// Silences that have not ended.
     pub silences: Vec<Silence>,
-    /// Alerts that somebody knows of.
     pub acks: Vec<Ack>,
-    /// Messages that are in no delivery, by receiver.
+    /// Notifications in no delivery, by receiver.
     pub held: Vec<SuppressedCount>,
-    /// Who stopped digests.
+    /// Recipients who unsubscribed from digests.
     pub opt_outs: Vec<OptOut>,
-    /// The last slot of each digest, by the name of its job.
+    /// The last slot of each digest, by job name.
     pub digests: Vec<(String, Timestamp)>,
 }

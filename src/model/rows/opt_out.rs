@@ -1,31 +1,31 @@
-//! Who wants no digests any more, and the key that signs their links.
+//! Recipients who unsubscribed from digests, and the key that signs unsubscribe links.
 
 use serde::Serialize;
 
 use crate::{ReceiverName, Timestamp, text::hex};
 
-/// Somebody who wants no digests of a receiver any more.
+/// A recipient who unsubscribed from the digests of a receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OptOut {
     pub receiver: ReceiverName,
-    /// Mail address in lower case, without a name.
+    /// The mail address in lowercase, without a display name.
     pub address: String,
     pub at: Timestamp,
     pub via: OptOutSource,
 }
 
 words! {
-    /// How somebody said that they want no digests.
+    /// The way in which a recipient unsubscribed.
     OptOutSource {
         Link = "link",
-        /// By the operator's hand.
+        /// By an operator.
         Hand = "hand",
     }
 }
 
-/// The key that signs the links in digests. It is made at random for this database, opens nothing else, and who can read it could
-/// change what it protects anyway; it is not shown all the same.
+/// The key that signs unsubscribe links in digests. Generated at random for this database. `Debug` hides it, although a reader of the
+/// database could edit the rows that it protects.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct LinkKey([u8; 32]);
 
@@ -36,22 +36,20 @@ impl std::fmt::Debug for LinkKey {
 }
 
 impl LinkKey {
-    /// A key of these bytes, which are to come from the system's generator.
+    /// Returns a key from random bytes of the system's generator.
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes, for signing.
     pub fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// The bytes as hex digits, for the database.
     pub fn to_hex(self) -> String {
         hex(&self.0)
     }
 
-    /// The key of 64 hex digits.
+    /// Parses 64 hex digits.
     pub fn from_hex(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];
         if text.len() != 2 * bytes.len() {

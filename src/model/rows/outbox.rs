@@ -1,70 +1,74 @@
-//! Deliveries: what is due, what was tried, what the outbox shows.
+//! Deliveries: due ones, their attempts, and the rows of `outbox`.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Alert, DeliveryId, Labels, Notification, NotificationId, NotificationKind, ReceiverName, Timestamp, Tone};
+use crate::{Alert, DeliveryId, Labels, Notification, NotificationId, NotificationKind, ReceiverName, Severity, Timestamp};
 
-/// An alert in the outbox, ready to be sent.
+/// The maximum number of alerts in one message. The rest are counted.
+pub const MAX_ALERTS: usize = 100;
+
+/// The maximum number of deliveries that one command or one button retries or drops.
+pub const MAX_DELIVERIES_PER_ACTION: u32 = 100_000;
+
+/// A delivery that is ready to be sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DueDelivery {
-    /// Row of the outbox.
     pub id: DeliveryId,
-    /// `msg_…`: the same over all attempts.
+    /// `msg_…`; the same for all attempts.
     pub webhook_id: String,
     pub receiver: ReceiverName,
-    /// Attempts so far, all of them.
+    /// All attempts so far.
     pub attempts: u32,
-    /// Attempts since the retry schedule last began: those before a retry by hand do not count.
+    /// Attempts of the current retry schedule. A manual retry restarts it.
     pub tries: u32,
-    /// When it was put into the outbox.
+    /// The time at which it was queued.
     pub created_at: Timestamp,
-    /// When it was first due; a retry by hand begins anew.
+    /// The time at which it was first due, or of the last manual retry.
     pub due_at: Timestamp,
-    /// What it holds, the most urgent first. One notification, unless several were grouped.
+    /// The notifications, highest precedence first. More than one only in groups and batches.
     pub notifications: Vec<Notification>,
-    /// What it stands for beside its notifications.
-    pub bundle: Batch,
-    /// Webhook ids of earlier deliveries to the same receiver that told many alerts at once, without a group, of which none fires any
-    /// more now that this one tells an end: what a pager opened for them is over.
+    pub batch: Batch,
+    /// Webhook ids of earlier batches to the same receiver whose alerts have all ended with this delivery. Pagers close the
+    /// incidents that these opened.
     pub over: Vec<String>,
 }
 
-/// What a delivery stands for beside its notifications: the group that it is about, and what it only counts.
+/// The message that a delivery makes of its notifications: its group, and the alerts that it only counts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Batch {
-    /// How it came to be.
+    /// The reason why the notifications form one delivery.
     pub shape: BatchKind,
-    /// The gravest in it: what is critical is sent before everything else.
-    pub tone: Tone,
-    /// The group, such as `{}/{severity="critical"}:{token="arbitrum"}`: the same for all its messages. None where the alert is told
-    /// by itself.
+    /// The highest severity in it. Critical deliveries are sent first.
+    #[serde(rename = "severity")]
+    pub severity: Severity,
+    /// The group, such as `{}/{severity="critical"}:{token="arbitrum"}`; the same for all its messages. `None` if the delivery has
+    /// a single alert without a group.
     pub group_key: Option<String>,
-    /// The labels by which the group was made.
+    /// The labels that define the group.
     pub group_labels: Labels,
-    /// Alerts of the group that were notified before and still fire: counted, not repeated.
-    pub told_before: u32,
-    /// Alerts that the message stands for beyond its notifications: recorded and counted, without a text of their own.
+    /// Alerts of the group that were sent before and still fire. They are counted, not repeated.
+    pub notified_before: u32,
+    /// Alerts in addition to `notifications`, which the message only counts.
     pub truncated: u32,
-    /// A line to stand above the alerts, plain text: why many were put into one message.
+    /// A line above the alerts, in plain text: why many alerts are in one message.
     pub note: Option<String>,
-    /// The first that a receiver is told: an overview, of which people are shown the beginning.
+    /// Whether this is the first message to a new receiver. People see only its beginning, as an overview.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_welcome: bool,
 }
 
 words! {
-    /// How a delivery came to be.
+    /// The reason why notifications form one delivery.
     #[derive(Default)]
     BatchKind {
-        /// One notification by itself.
         #[default]
         Single = "single",
-        /// What is new in a group.
+        /// The new notifications of a group.
         Group = "group",
-        /// Many alerts at once that no route groups, put together by rule.
-        Fold = "fold",
-        /// All that came above the messages which a receiver gets in an hour.
+        /// A storm batch: many alerts at once that no route groups, combined by rule.
+        Batch = "batch",
+        /// A summary of all alerts above the hourly limit of the receiver.
         Summary = "summary",
         Digest = "digest",
     }
@@ -72,64 +76,64 @@ words! {
 
 words! {
     DeliveryState {
-        /// Never tried.
+        /// Not attempted yet.
         Due = "due",
-        /// Tried, to be tried again.
+        /// At least one attempt failed, and another one follows.
         Retrying = "retrying",
-        /// Accepted by the receiver.
+        /// The receiver accepted it.
         Delivered = "delivered",
-        /// Given up, and announced.
+        /// A dead letter: all attempts failed.
         Dead = "dead",
-        /// Taken out by hand.
+        /// An operator dropped it.
         Dropped = "dropped",
     }
 }
 
 words! {
-    /// What one try came to.
+    /// The outcome of one attempt.
     AttemptOutcome {
-        /// The receiver has it.
+        /// The receiver accepted the delivery.
         Accepted = "accepted",
-        /// Not now.
+        /// The receiver may accept it later.
         Retry = "retry",
-        /// The receiver will not have it, now or later.
+        /// The receiver rejects the delivery for good.
         Refused = "refused",
-        /// The receiver says that it is gone for good.
+        /// The receiver no longer exists, as its response says.
         Gone = "gone",
-        /// It was handed over, but the answer never came.
+        /// The request was sent, but no response arrived.
         Uncertain = "uncertain",
     }
 }
 
-/// One try, as it is recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Attempt {
     pub at: Timestamp,
-    /// How long it took, milliseconds.
+    /// The duration in milliseconds.
     pub took_ms: u64,
     pub outcome: AttemptOutcome,
-    /// HTTP status, SMTP code or exit status.
+    /// The HTTP status, SMTP code, or exit status.
     pub status: Option<u16>,
-    /// What the receiver answered, at most 4 KiB, secrets removed; or the error.
-    pub answer: String,
+    /// The receiver's response without secrets, at most 4 KiB, or the error.
+    #[serde(rename = "answer")]
+    pub response: String,
 }
 
-/// What an attempt makes of a delivery.
+/// The changes of an attempt to a delivery.
 #[derive(Clone, Debug)]
 pub struct AttemptRecord {
     pub delivery: DeliveryId,
     pub attempt: Attempt,
-    /// Where the delivery stands now.
+    /// The new state of the delivery.
     pub state: DeliveryState,
-    /// When to try again, for [`DeliveryState::Retrying`].
+    /// The time of the next attempt, for [`DeliveryState::Retrying`].
     pub next_attempt_at: Option<Timestamp>,
-    /// Alerts to announce in the same transaction: a dead letter, a receiver that does not answer, and its recovery.
+    /// Alerts to store in the same transaction: a dead letter, a receiver outage, or its end.
     pub alerts: Vec<Alert>,
     pub notifications: Vec<Notification>,
 }
 
-/// A row of the outbox as `outbox list` shows it. The names are those of its JSON.
+/// A row of `outbox list`. The fields have the names of its JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutboxRow {
@@ -138,18 +142,17 @@ pub struct OutboxRow {
     pub webhook_id: String,
     pub receiver: ReceiverName,
     pub state: DeliveryState,
-    /// Tries so far.
     pub attempts: u32,
-    /// When it is tried next; null where it is not.
+    /// `None` if no attempt is planned.
     pub next_attempt_at: Option<Timestamp>,
-    pub last_answer: Option<String>,
-    /// When it was put into the outbox.
+    #[serde(rename = "lastAnswer")]
+    pub last_response: Option<String>,
+    /// The time at which it was queued.
     pub created_at: Timestamp,
-    /// When it was accepted.
+    /// The time at which the receiver accepted it.
     pub delivered_at: Option<Timestamp>,
-    /// How it came to be.
     pub shape: BatchKind,
-    /// Alerts that it only counts.
+    /// Alerts that the message only counts.
     pub truncated_alerts: u32,
     pub alerts: Vec<OutboxAlert>,
 }
@@ -163,26 +166,25 @@ pub struct OutboxAlert {
     #[serde(rename = "type")]
     pub kind: NotificationKind,
     pub rule: String,
-    /// Slug, where it is about a token.
+    /// The token's slug; `None` if the alert is not about a token.
     pub token: Option<String>,
-    /// First line of the message.
+    /// The first line of the message.
     pub summary: String,
 }
 
-/// A delivery with all that is known of it, for `outbox show`.
+/// A delivery with all its details, for `outbox show`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutboxDetail {
-    /// As the list has it.
     pub row: OutboxRow,
-    /// Its tries, the first first.
+    /// Attempts, oldest first.
     pub attempts: Vec<Attempt>,
     pub notifications: Vec<Notification>,
-    /// What it only counts.
+    /// Alerts that the message only counts.
     pub counted: Vec<OutboxAlert>,
 }
 
 impl OutboxDetail {
-    /// As JSON: the row, `attemptLog`, `messages` with all facts, and `counted`.
+    /// Returns the JSON: the row, `attemptLog`, `messages` with all facts, and `counted`.
     pub fn json(&self) -> serde_json::Value {
         let mut value = serde_json::json!(self.row);
         value["attemptLog"] = serde_json::json!(self.attempts);

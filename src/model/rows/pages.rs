@@ -1,107 +1,103 @@
-//! What pages ask, and what they are answered.
+//! Queries of pages, and their results.
 
 use serde::Serialize;
 
 use crate::{Alert, SumWindow, Token, Tracked, UpcomingRow};
 
-/// Which of the unlocks ahead are asked for: the largest of those that may come within a time.
+/// Selects upcoming unlocks: the largest that may happen in a period.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AheadFilter {
     pub window: SumWindow,
-    /// By their part of the market cap rather than by their value.
+    /// Whether to order by share of market cap instead of value.
     pub by_share: bool,
-    /// At most so many.
+    /// The maximum number of rows.
     pub limit: u32,
 }
 
-/// The largest unlocks ahead, with what all of them come to.
+/// The largest upcoming unlocks, and sums over all.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ahead {
-    /// The largest first.
+    /// Largest first.
     pub rows: Vec<UpcomingRow>,
-    /// What they come to.
     pub sums: AheadSums,
 }
 
-/// What unlocks within a time.
+/// Sums of the unlocks in a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct AheadSums {
-    /// Those that sums count ([`SumWindow`]).
+    /// Unlocks that sums include; see [`SumWindow`].
     pub counted: AheadSum,
-    /// Those that may come within it too, since their month or week reaches into it.
+    /// Unlocks that may happen in the period because their month or week overlaps it.
     pub possible: AheadSum,
 }
 
 impl AheadSums {
-    /// Counts one more.
     pub fn add(&mut self, is_counted: bool, value: Option<f64>) {
         if is_counted { &mut self.counted } else { &mut self.possible }.add(value);
     }
 }
 
-/// Unlocks together.
+/// The number and value of some unlocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct AheadSum {
     pub count: u64,
-    /// USD, of those whose value is known.
+    /// USD of the unlocks whose value is known.
     pub value: f64,
 }
 
 impl AheadSum {
-    /// Counts one more.
     pub fn add(&mut self, value: Option<f64>) {
         self.count += 1;
         self.value += value.unwrap_or_default();
     }
 }
 
-/// Weeks ahead that are summed one by one.
+/// The number of upcoming weeks with a sum each.
 pub const WEEKS: usize = 12;
 
-/// What unlocks in each of the coming weeks, the first of which begins now.
+/// Sums of the coming weeks. The first week begins now.
 pub type WeeksAhead = [AheadSum; WEEKS];
 
-/// Alerts that fire, the gravest first and of those the latest, with how many there are of each gravity.
+/// Firing alerts, most severe first and latest first within a severity, with counts by severity.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FiringAlerts {
     pub alerts: Vec<Alert>,
     pub critical: u64,
     pub warning: u64,
-    /// Of any other severity, or of none.
+    /// Alerts with any other severity or none.
     pub other: u64,
 }
 
 words! {
-    /// In which order tokens are listed.
+    /// The order of a token list.
     #[derive(Default)]
     TokenSort {
-        /// By what unlocks in the coming 90 days, the most first.
+        /// Unlock value of the coming 90 days, largest first.
         #[default]
         Value = "value",
-        /// By their largest unlock of that time as a part of the market cap.
+        /// The largest unlock of the coming 90 days, as a share of market cap.
         Share = "share",
-        /// By their next unlock.
+        /// The date of the next unlock.
         Next = "next",
-        /// By market cap, the largest first.
+        /// Market cap, largest first.
         MarketCap = "market_cap",
         Name = "name",
     }
 }
 
-/// Which tokens are asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TokenFilter {
-    /// Part of a slug, name or ticker, in any case; empty: all.
+    /// A part of the slug, name, or symbol, ignoring case. Empty matches all tokens.
     pub text: String,
     pub sort: TokenSort,
-    /// The time whose unlocks are summed.
+    /// The period whose unlocks are summed.
     pub window: SumWindow,
-    /// Rows before the first that is asked for.
+    /// The number of rows to skip.
     pub offset: u32,
     pub limit: u32,
 }
 
-/// Some of the tokens, with how many there are.
+/// One page of tokens, and the number of all.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenList {
     pub rows: Vec<TokenSummary>,
@@ -112,25 +108,24 @@ pub struct TokenList {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TokenSummary {
     pub token: Token,
-    /// Whether the last complete token list names it.
+    /// Whether the last complete token list includes it.
     pub listed: bool,
-    /// Its next unlock.
     pub next: Option<Tracked>,
-    /// What unlocks within the time that was asked for.
+    /// Sums of unlocks in the requested period.
     pub ahead: AheadSums,
-    /// What unlocks in each of the coming weeks.
+    /// Sums of unlocks by week.
     pub weeks: WeeksAhead,
 }
 
-/// How far everything has come: two that differ say that a page may have something new.
+/// Counters that change when a page may have new content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pulse {
     pub polls: i64,
     pub changes: i64,
-    /// When an alert last took a step.
+    /// The time of the last alert transition.
     pub alerts: i64,
-    /// Deliveries and attempts.
+    /// The number of deliveries and attempts.
     pub deliveries: i64,
-    /// Silences, their ends, and acknowledgements.
+    /// The number of silences, their ends, and acknowledgements.
     pub silences: i64,
 }

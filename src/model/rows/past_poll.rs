@@ -1,51 +1,48 @@
-//! Past polls, as the log has them: what an endpoint answered to each of its last cycles.
+//! Past polls of an endpoint, by cycle, from the poll log.
 
 use crate::{Endpoint, Timestamp};
 
-/// What an endpoint answered in one cycle.
+/// The polls of an endpoint in one cycle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PastPoll {
-    /// The time of the cycle, which all of its polls bear.
+    /// The time of the cycle; all its polls have the same.
     pub at: Timestamp,
-    /// Polls of it, up to [`PastPoll::MOST_COUNTED`].
+    /// The number of polls, at most [`PastPoll::MOST_COUNTED`].
     pub polls: u64,
-    /// Of these, those that failed.
     pub failed: u64,
-    /// Of these, those that were put off before their end: they cost more than was planned.
+    /// Polls that stopped because they cost more credits than planned.
     pub deferred: u64,
-    /// Whether every answer was complete and held nothing.
+    /// Whether all responses were complete and empty.
     pub is_empty: bool,
-    /// What failed first.
+    /// The first failure.
     pub failure: Option<PollProblem>,
 }
 
-/// What failed, and for whom.
+/// A failure and its token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PollProblem {
-    /// Ticker of the token that was asked about, its slug where it has none; none where it was no token.
+    /// The token's symbol, or its slug without one; `None` if the poll was not about a token.
     pub token: Option<String>,
-    /// What was attempted and what came of it.
+    /// The request and its failure, for people.
     pub message: String,
 }
 
 words! {
-    /// How a cycle's polls of an endpoint went, together.
+    /// The outcome of all polls of an endpoint in a cycle.
     PastPollState {
-        /// Each was answered.
+        /// All have a response.
         Good = "good",
-        /// Each was answered, and nothing was there.
+        /// All have an empty response.
         Empty = "empty",
-        /// None was read to its end, and none failed.
+        /// No poll was completed, and no poll failed.
         Deferred = "deferred",
-        /// Some failed.
         Partly = "partly",
-        /// All failed.
         Failed = "failed",
     }
 }
 
 impl PastPoll {
-    /// Polls of a cycle up to which they are counted.
+    /// The maximum number of polls of a cycle that are counted.
     pub const MOST_COUNTED: u64 = 1_000;
 
     pub fn state(&self) -> PastPollState {
@@ -59,7 +56,7 @@ impl PastPoll {
     }
 }
 
-/// The last cycles in which an endpoint was asked, the latest first.
+/// The latest cycles that polled an endpoint, latest first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PastPolls {
     pub endpoint: Endpoint,

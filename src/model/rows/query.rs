@@ -1,91 +1,90 @@
-//! What commands and pages ask for.
+//! Queries of commands and pages.
 
 use std::fmt;
 
 use super::outbox::DeliveryState;
 use crate::{Alert, AlertId, AlertState, ChangeKind, DeliveryId, ReceiverName, Resource, RuleId, SumWindow, Timestamp, TokenId};
 
-/// Which statuses are read.
+/// Selects the states of notifications.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NotificationFilter {
     pub alert: Option<AlertId>,
     pub receiver: Option<ReceiverName>,
     /// Decided at this time or later.
     pub since: Option<Timestamp>,
-    /// Only what was held back, or waits.
+    /// Whether to select only suppressed and pending notifications.
     pub undelivered: bool,
-    /// At most so many.
+    /// The maximum number of rows.
     pub limit: u32,
 }
 
-/// Which unlocks `upcoming` shows: those that have not passed at `from`, the next first.
+/// Selects upcoming unlocks, soonest first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpcomingFilter {
-    /// Of these tokens; none: of all.
+    /// `None` selects all tokens.
     pub tokens: Option<Vec<TokenId>>,
-    /// The time from which on.
+    /// Unlocks that have passed at this time are left out.
     pub from: Timestamp,
-    /// Those that begin at this time or before; none: all.
+    /// Unlocks that start later are left out.
     pub until: Option<Timestamp>,
-    /// At most so many.
+    /// The maximum number of rows.
     pub limit: u32,
 }
 
-/// Which changes `changes` shows, the latest first. None and an empty value let everything in.
+/// Selects changes, latest first. `None` and empty values match all.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChangeFilter {
     pub token: Option<TokenId>,
     pub kind: Option<ChangeKind>,
-    /// Of these records.
     pub resource: Option<Resource>,
     /// Seen at this time or later.
     pub since: Option<Timestamp>,
     /// Seen before this time.
     pub until: Option<Timestamp>,
-    /// Those that were seen before this one, by its number.
+    /// Seen before the change with this number.
     pub after: Option<i64>,
-    /// Rows before the first that is asked for.
+    /// The number of rows to skip.
     pub offset: u32,
-    /// At most so many.
+    /// The maximum number of rows.
     pub limit: u32,
 }
 
-/// Which unlocks a digest tells of.
+/// Selects the unlocks of a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DigestAheadFilter {
-    /// What has passed then is left out.
+    /// Unlocks that have passed at this time are left out.
     pub from: Timestamp,
-    /// The days of the digest.
+    /// The period of the digest.
     pub window: SumWindow,
 }
 
-/// Which alerts `alerts` shows, those that moved last first.
+/// Selects alerts, most recently updated first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AlertFilter {
-    /// In one of these states; empty: in any.
+    /// Empty selects all states.
     pub states: Vec<AlertState>,
-    /// Of the rule of this id or `alert` name.
+    /// The rule's id or `alert` name.
     pub rule: Option<RuleId>,
     pub token: Option<TokenId>,
-    /// With these ids; empty: with any.
+    /// Empty selects all ids.
     pub ids: Vec<AlertId>,
-    /// With this label `severity`.
+    /// The value of the label `severity`.
     pub severity: Option<String>,
-    /// Only what is acknowledged, or only what is not.
+    /// Whether to select acknowledged alerts only, or unacknowledged ones only.
     pub acknowledged: Option<bool>,
-    /// Of which something was to be told to this receiver.
+    /// Alerts with a notification for this receiver.
     pub receiver: Option<ReceiverName>,
-    /// Moved at this time or later.
+    /// Updated at this time or later.
     pub since: Option<Timestamp>,
-    /// Moved before this time.
+    /// Updated before this time.
     pub until: Option<Timestamp>,
-    /// Those that come after this place.
+    /// Alerts after this position.
     pub after: Option<AlertPlace>,
-    /// At most so many.
+    /// The maximum number of rows.
     pub limit: u32,
 }
 
-/// A place in the list of alerts, which what moves meanwhile does not shift: an alert, by when it moved last.
+/// A position in the list of alerts: the last alert before it, with its update time. Updates of other alerts do not shift it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AlertPlace {
     /// Milliseconds since 1970.
@@ -98,7 +97,7 @@ impl AlertPlace {
         Self { updated_ms: alert.updated_at.timestamp_millis(), id: alert.id.clone() }
     }
 
-    /// Reads what [`fmt::Display`] writes.
+    /// Parses the form that [`fmt::Display`] writes.
     pub fn parse(text: &str) -> Option<Self> {
         let (updated_ms, id) = text.split_once('.')?;
         Some(Self { updated_ms: updated_ms.parse().ok()?, id: AlertId::from(id) })
@@ -111,26 +110,26 @@ impl fmt::Display for AlertPlace {
     }
 }
 
-/// Rows of a list from a place on, and how many the whole list has.
+/// One page of a list, and the number of all rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listed<T> {
     pub rows: Vec<T>,
-    /// That pass the filter, wherever the list was begun.
+    /// The number of rows that match the filter, on all pages.
     pub total: u64,
 }
 
-/// Which deliveries `outbox list` shows, the newest first.
+/// Selects deliveries, newest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OutboxFilter {
     pub receiver: Option<ReceiverName>,
-    /// In one of these states; empty: in any.
+    /// Empty selects all states.
     pub states: Vec<DeliveryState>,
     /// Queued at this time or later.
     pub since: Option<Timestamp>,
     /// Queued before this time.
     pub until: Option<Timestamp>,
-    /// Those that are older than this one.
+    /// Older than this delivery.
     pub after: Option<DeliveryId>,
-    /// At most so many.
+    /// The maximum number of rows.
     pub limit: u32,
 }

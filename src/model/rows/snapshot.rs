@@ -1,25 +1,25 @@
-//! What is known of tokens and their records.
+//! The known facts about tokens and their records.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Alert, Change, Endpoint, FeedState, Record, RecordKey, Resource, Timestamp, Token, TokenId, Tracked};
 
-/// A token with all that is known of it: what a diff compares and rules see.
+/// The known facts about a token: the input of the diff and of rules.
 #[derive(Clone, Debug)]
 pub struct TokenSnapshot {
-    /// The token; its groups are filled by the caller, who has the config.
+    /// The caller fills in its groups from the config.
     pub token: Token,
     pub feeds: Vec<(Endpoint, FeedState)>,
-    /// `header` of its feeds.
+    /// The `header` of its feeds.
     pub headers: Vec<(Endpoint, serde_json::Value)>,
-    /// Its records of the resources that were asked for, in the order of time and key.
+    /// Records of the requested resources, by time and key.
     pub records: Vec<Tracked>,
-    /// Its alerts that are pending or firing.
+    /// Pending and firing alerts.
     pub alerts: Vec<Alert>,
 }
 
 impl TokenSnapshot {
-    /// A token of which nothing else is known.
+    /// Returns a snapshot without facts.
     pub fn of(token: Token) -> Self {
         Self { token, feeds: Vec::new(), headers: Vec::new(), records: Vec::new(), alerts: Vec::new() }
     }
@@ -33,58 +33,55 @@ impl TokenSnapshot {
     }
 }
 
-/// Which records of a resource a look at windows wants: those that begin in a span of time, and beside them the latest one, and
-/// unlocks with a linear segment, which may have begun long ago.
+/// Selects the records of a resource for aggregates: records that start in a period, the latest record of all, and unlocks with a
+/// linear part, which can start long before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordRange {
-    /// Of what.
     pub resource: Resource,
     pub since: Timestamp,
-    /// Up to then.
+    /// Inclusive.
     pub until: Timestamp,
 }
 
-/// What the windows of one token are summed over.
+/// The records of one token for aggregates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowRecords {
     pub feeds: Vec<(Endpoint, FeedState)>,
-    /// Its records, as far as they were asked for.
     pub records: Vec<Tracked>,
 }
 
-/// What planning a cycle needs to know of a token: small, since there may be ten thousand.
+/// The facts about a token that the planner needs. Kept small, because there can be ten thousand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanToken {
-    /// Slug.
     pub id: TokenId,
-    /// Whether the last complete token list names it.
+    /// Whether the last complete token list includes it.
     pub listed: bool,
-    /// Its mark of change in the token list.
+    /// `lastUpdatedDate` of the token list.
     pub last_updated: Option<Timestamp>,
-    /// Flag of the token list; none where unknown.
+    /// The flag of the token list; `None` if unknown.
     pub has_burn: Option<bool>,
-    /// Flag of the token list; none where unknown.
+    /// The flag of the token list; `None` if unknown.
     pub has_buyback: Option<bool>,
-    /// Start of its next unlock event after now, if one is known.
+    /// The start of the next known unlock event.
     pub next_event: Option<Timestamp>,
-    /// What of its market cap that event's cliff is, percent; none where unknown.
+    /// The cliff unlock of that event in percent of market cap; `None` if unknown.
     pub next_size: Option<f64>,
-    /// State of the feed that is planned.
+    /// The state of the planned feed.
     pub feed: Option<FeedState>,
-    /// When linear segments were last read beside the cliffs of its schedule, or the source had no version that shows them.
+    /// The last read of linear unlocks in addition to the schedule.
     pub segments: Option<SegmentsRead>,
 }
 
-/// When, and for which mark of its token, the linear segments of a schedule were read beside its cliffs. Kept with the feed.
+/// The last read of a schedule's linear unlocks, which another API version returns. Stored with the feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct SegmentsRead {
     pub at: Timestamp,
-    /// The token's `lastUpdatedDate` then; none where the list has none.
+    /// The token's `lastUpdatedDate` at that time; `None` if the list has none.
     pub mark: Option<Timestamp>,
 }
 
 impl PlanToken {
-    /// A token of which nothing is known but its slug.
+    /// Returns a token of which only the slug is known.
     pub fn unknown(id: TokenId) -> Self {
         Self {
             id,
@@ -100,50 +97,48 @@ impl PlanToken {
     }
 }
 
-/// A version of any record of a token, for replaying what was seen.
+/// A version of a record, for replays of the history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VersionRow {
-    /// What it is.
     pub resource: Resource,
     pub key: RecordKey,
-    /// When it was seen.
+    /// The time at which we saw it.
     pub at: Timestamp,
-    /// The record; none where this version is its removal.
+    /// `None` if this version is the removal.
     pub record: Option<Record>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpcomingRow {
-    /// Of which token; its groups are filled by the caller, who has the config.
+    /// The caller fills in its groups from the config.
     pub token: Token,
     pub tracked: Tracked,
-    /// When the token's schedule was last read whole.
+    /// The time at which the token's schedule was last read completely.
     pub read_at: Option<Timestamp>,
 }
 
-/// An unlock with what those who subscribed to it must know.
+/// An unlock for calendars and feeds, with its last modification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CalendarRow {
     pub row: UpcomingRow,
-    /// When its schedule facts were last another; of one that was removed, when that was.
+    /// The time of the last change of schedule facts, or of the removal.
     pub modified_at: Timestamp,
-    /// Whether they ever were.
+    /// Whether the schedule facts ever changed.
     pub was_modified: bool,
-    /// Whether it is gone from the schedule: then it is shown as it last was.
+    /// Whether the unlock was removed. `record` is then its last version.
     pub is_removed: bool,
 }
 
-/// A change with the time of the poll that brought it, for `changes`.
+/// A change with the time of its poll, for `changes`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangeRow {
     pub id: i64,
-    /// When it was seen.
+    /// The time at which we saw it.
     pub at: Timestamp,
     pub token: TokenId,
-    /// Its ticker, where known.
+    /// The token's symbol, if known.
     pub symbol: Option<String>,
-    /// To what.
     pub resource: Resource,
     pub key: Option<RecordKey>,
     pub change: Change,

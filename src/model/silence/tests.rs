@@ -12,14 +12,14 @@ fn wish(matchers: &[&str]) -> SilenceRequest {
     SilenceRequest {
         matchers: read_matchers(matchers.iter().copied()).expect("matchers"),
         author: "ann".into(),
-        comment: "the exchange\r\nis told".into(),
+        comment: "the exchange\r\nis informed".into(),
         starts_at: None,
         ends_at: time("2026-03-09T14:00:00Z"),
     }
 }
 
 #[test]
-fn a_silence_hides_what_all_its_matchers_take_between_begin_and_end() {
+fn silence_matches_all_matchers_between_start_and_end() {
     let silence = wish(&["token=arbitrum", "severity!=critical"]).grant(time(NOW)).expect("granted");
     let labels = |token: &str, severity: &str| {
         Labels::from([("token".to_owned(), token.to_owned()), ("severity".to_owned(), severity.to_owned())])
@@ -29,11 +29,11 @@ fn a_silence_hides_what_all_its_matchers_take_between_begin_and_end() {
     assert!(!silence.hides(&labels("aptos", "warning"), time(NOW)));
     assert!(silence.hides(&labels("arbitrum", "warning"), time("2026-03-09T13:59:59Z")));
     assert!(!silence.hides(&labels("arbitrum", "warning"), time("2026-03-09T14:00:00Z")));
-    assert_eq!(silence.comment, "the exchange  is told");
+    assert_eq!(silence.comment, "the exchange  is informed");
 }
 
 #[test]
-fn what_would_hide_everything_or_nothing_or_says_too_little_is_refused() {
+fn rejects_silence_of_everything_or_nothing() {
     let at = time(NOW);
     assert_eq!(wish(&[]).grant(at), Err(SilenceError::NoMatchers));
     assert_eq!(wish(&["token=~\".*\"", "a!=b"]).grant(at), Err(SilenceError::Everything));
@@ -52,7 +52,7 @@ fn what_would_hide_everything_or_nothing_or_says_too_little_is_refused() {
 }
 
 #[test]
-fn a_fact_changes_with_date_amount_and_level_and_not_with_the_price() {
+fn fact_changes_with_date_amount_and_level_but_not_price() {
     let record = |date: &str, amount: f64, value: f64| json!({"unlockDate": date, "cliffUnlocks": {"cliffAmount": amount, "cliffValue": value, "allocationBreakdown": []}});
     let known = SilenceFact::of(Some(1), Some(&record("2026-03-20T00:00:00Z", 5.0, 10.0)));
     assert_eq!(SilenceFact::of(Some(1), Some(&record("2026-03-20T00:00:00Z", 5.0, 99.0))), known);

@@ -1,26 +1,22 @@
-//! What the daemon asks for, and what kinds of records there are.
+//! The endpoints of the source, and the resources whose records they return.
 
 words! {
-    /// What a record is: the first word of a rule's `on`.
+    /// The kind of a record: the first word of a rule's `on`.
     #[derive(PartialOrd, Ord)]
     Resource {
-        /// An unlock event.
         Unlock = "unlock",
-        /// A burn.
         Burn = "burn",
-        /// A buyback.
         Buyback = "buyback",
         /// The emission of a day or a week.
         Emission = "emission",
         /// A row of the allocation table.
         Allocation = "allocation",
-        /// A funding round.
         Funding = "funding",
     }
 }
 
 words! {
-    /// What the daemon asks for on a schedule: the keys of `[schedule]` and the label `endpoint` of the metrics.
+    /// An endpoint that the daemon polls on a schedule: a key of `[schedule]`, and the label `endpoint` of metrics.
     #[derive(PartialOrd, Ord)]
     Endpoint {
         /// All tokens with their flags and `lastUpdatedDate`.
@@ -29,29 +25,27 @@ words! {
         Upcoming = "upcoming",
         /// The schedule of one token.
         UnlockEvents = "unlock_events",
-        /// Burns of one token.
         Burn = "burn",
-        /// Buybacks of one token.
         Buyback = "buyback",
-        /// Allocation table of one token.
+        /// The allocation table of one token.
         Allocations = "allocations",
-        /// Daily emission of one token.
+        /// The daily emission of one token.
         DailyEmission = "daily_emission",
-        /// Weekly emission of one token, from the older base address.
+        /// The weekly emission of one token, from the older base URL.
         WeeklyEmission = "weekly_emission",
-        /// The investor list, and the detail of those whose latest round is new.
+        /// The investor list, and the details of investors with a new round.
         Investors = "investors",
     }
 }
 
 impl Endpoint {
-    /// Whether it is asked once for each token.
+    /// Returns whether it is polled separately for each token.
     #[must_use]
     pub fn is_per_token(self) -> bool {
         !matches!(self, Endpoint::TokenList | Endpoint::Upcoming | Endpoint::Investors)
     }
 
-    /// The records it brings, where it brings records.
+    /// Returns the resource of its records; `None` if it returns no records.
     #[must_use]
     pub fn resource(self) -> Option<Resource> {
         match self {

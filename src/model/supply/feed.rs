@@ -1,4 +1,4 @@
-//! Feeds: what one endpoint says of one token, and what is remembered of it between reads.
+//! Feeds: the data of one endpoint about one token, and the stored state between polls.
 
 use std::fmt;
 
@@ -10,23 +10,22 @@ use super::{
 };
 use crate::time::Timestamp;
 
-/// What one endpoint says of one token, or of everything where it is not asked per token: the unit that is read, compared, held.
+/// The data of one endpoint about one token, or about all tokens if the endpoint is not polled per token. It is polled, compared,
+/// and held as a unit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FeedId {
-    /// Who is asked.
     pub endpoint: Endpoint,
-    /// About whom; none for the token list, `upcoming` and the investor list.
+    /// `None` for the token list, `upcoming`, and the investor list.
     pub token: Option<TokenId>,
 }
 
 impl FeedId {
-    /// The feed of one token.
     #[must_use]
     pub fn of(endpoint: Endpoint, token: &TokenId) -> Self {
         Self { endpoint, token: Some(token.clone()) }
     }
 
-    /// The feed of an endpoint that is not asked per token.
+    /// Returns the feed of an endpoint that is not polled per token.
     #[must_use]
     pub fn whole(endpoint: Endpoint) -> Self {
         Self { endpoint, token: None }
@@ -42,116 +41,134 @@ impl fmt::Display for FeedId {
     }
 }
 
-/// Hash of the payload's bytes: equal hashes need no parsing.
+/// A hash of the response's bytes. If it is unchanged, the response need not be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ContentHash(pub u128);
 
-/// What is remembered of a feed between reads.
+/// The stored state of a feed between polls.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FeedState {
-    /// When it was first read whole: the baseline. None before.
+    /// The time of the first complete poll. `None` before.
     pub baseline_at: Option<Timestamp>,
-    /// Last complete, valid answer.
+    /// The time of the last complete, valid response.
     pub read_at: Option<Timestamp>,
-    /// Last try, whatever came of it.
+    /// The time of the last poll, including failed ones.
     pub tried_at: Option<Timestamp>,
-    /// Hash of the last answer.
+    /// The hash of the last response.
     pub hash: Option<ContentHash>,
-    /// The token's `lastUpdatedDate` when it was last read.
+    /// The token's `lastUpdatedDate` at the last complete poll.
     pub mark: Option<Timestamp>,
-    /// Something said that it should be read again, whatever its mark: `upcoming` disagrees, a removal awaits proof.
+    /// Whether to poll the feed again even if the mark is unchanged: `upcoming` disagrees, or a removal needs proof.
     pub stale: bool,
-    /// Since when it fails; none while it does not.
+    /// The time from which polls fail. `None` while they succeed.
     pub failing_since: Option<Timestamp>,
-    /// Records that complete answers left out, with how many times: not yet proven gone.
+    /// Missing records that are not proven removed, with the number of complete responses that lack them.
     pub missing: Vec<(RecordKey, u32)>,
-    /// Since when an answer is held because most of the token's records vanished at once.
-    pub held_since: Option<Timestamp>,
-    /// Credits that the last complete read cost (one a page); zero before the first.
+    /// `None` if the last response was applied.
+    pub hold: Option<Hold>,
+    /// Credits that the last complete poll cost, one per page; zero before the first.
     pub cost: u32,
-    /// What reading it found since the baseline: what the next look is worth is learned from it.
+    /// Statistics since the baseline, which estimate the benefit of the next poll.
     pub findings: Findings,
 }
 
-/// Reads of a feed after its baseline, by what they found and what had told it before.
+/// A hold: responses of a feed are not applied, because most of its records are missing from them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// The time of the first held response.
+    pub since: Timestamp,
+    /// Whether an operator accepted the removals, so that the next response that lacks the records is applied.
+    pub is_accepted: bool,
+}
+
+impl FeedState {
+    /// Returns whether records are missing whose removal is not proven yet.
+    #[must_use]
+    pub fn awaits_proof(&self) -> bool {
+        !self.missing.is_empty() || self.hold.is_some()
+    }
+}
+
+/// Counts of polls after the baseline, by whether they found a correction and whether another feed had reported it. The token list
+/// reports a correction by a new mark, and `upcoming` by a next event that differs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Findings {
-    /// Found something that the token list's mark told, before or after.
+    /// Corrections that the token list reported, before or after the poll.
     pub by_mark: u32,
-    /// Found something that only `upcoming` had told; the token list, asked afterwards, did not.
+    /// Corrections that only `upcoming` had reported. The token list did not report them at its next poll.
     pub by_upcoming: u32,
-    /// Found something that nothing had told, and the token list, asked afterwards, did not tell either.
-    pub untold: u32,
-    /// Found something that nothing had told, and the token list was not asked since: it says nothing of the list.
+    /// Corrections that neither had reported. The token list did not report them at its next poll either.
+    pub unreported: u32,
+    /// Corrections that neither had reported, while the token list was not polled again since.
     #[serde(skip_serializing_if = "is_zero")]
     pub undecided: u32,
-    /// The same where `upcoming` had told.
+    /// Corrections that only `upcoming` had reported, while the token list was not polled again since.
     #[serde(skip_serializing_if = "is_zero")]
     pub undecided_upcoming: u32,
-    /// When the last thing was found that is undecided.
+    /// The time of the last undecided correction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undecided_at: Option<Timestamp>,
-    /// When the last thing was found that nothing had told.
+    /// The time of the last correction that neither had reported.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub untold_at: Option<Timestamp>,
-    /// Found nothing, though the mark had moved.
+    pub unreported_at: Option<Timestamp>,
+    /// Polls that found no correction, although the token list had reported one.
     pub idle_marks: u32,
-    /// Found nothing, though `upcoming` had told.
+    /// Polls that found no correction, although `upcoming` had reported one.
     pub idle_upcoming: u32,
-    /// What was found last is counted, and waits for its linear segments to be told.
+    /// Whether the last correction is counted but its linear unlocks were not read yet.
     #[serde(skip_serializing_if = "is_false")]
     pub awaits_segments: bool,
 }
 
-/// What the token list says of what was found before it was asked.
+/// The report of the token list about a correction that was found before the list was polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ListWord {
-    /// It was not asked since.
-    NotAsked,
-    /// It was asked, and its mark is what it was.
+pub enum ListReport {
+    /// The list was not polled since.
+    NotPolled,
+    /// The list has the same mark as before.
     Silent,
-    /// Its mark moved.
-    Told,
+    /// The list has a new mark.
+    Reported,
 }
 
 impl Findings {
-    /// Reads that found something.
+    /// Returns the number of corrections.
     #[must_use]
     pub fn found(&self) -> u32 {
-        let decided = self.by_mark.saturating_add(self.by_upcoming).saturating_add(self.untold);
+        let decided = self.by_mark.saturating_add(self.by_upcoming).saturating_add(self.unreported);
         decided.saturating_add(self.open())
     }
 
-    /// Of these, those of which the token list was not asked since.
+    /// Returns the number of undecided corrections.
     #[must_use]
     pub fn open(&self) -> u32 {
         self.undecided.saturating_add(self.undecided_upcoming)
     }
 
-    /// With what the token list says of what is undecided.
+    /// Decides the undecided corrections by the next poll of the token list.
     #[must_use]
-    pub fn settled(mut self, word: ListWord) -> Self {
+    pub fn settled(mut self, word: ListReport) -> Self {
         match word {
-            ListWord::NotAsked => return self,
-            ListWord::Silent => {
-                self.untold = self.untold.saturating_add(self.undecided);
+            ListReport::NotPolled => return self,
+            ListReport::Silent => {
+                self.unreported = self.unreported.saturating_add(self.undecided);
                 self.by_upcoming = self.by_upcoming.saturating_add(self.undecided_upcoming);
             }
-            ListWord::Told => self.by_mark = self.by_mark.saturating_add(self.open()),
+            ListReport::Reported => self.by_mark = self.by_mark.saturating_add(self.open()),
         }
         (self.undecided, self.undecided_upcoming, self.undecided_at) = (0, 0, None);
         self
     }
 
-    /// With one more read, at `now`.
+    /// Adds a poll at `now`.
     #[must_use]
-    pub fn with(mut self, has_found: bool, mark_moved: bool, upcoming_told: bool, now: Timestamp) -> Self {
+    pub fn with(mut self, has_found: bool, mark_moved: bool, upcoming_reported: bool, now: Timestamp) -> Self {
         if has_found && !mark_moved {
             self.undecided_at = Some(now);
-            self.untold_at = if upcoming_told { self.untold_at } else { Some(now) };
+            self.unreported_at = if upcoming_reported { self.unreported_at } else { Some(now) };
         }
-        let counted = match (has_found, mark_moved, upcoming_told) {
+        let counted = match (has_found, mark_moved, upcoming_reported) {
             (true, true, _) => &mut self.by_mark,
             (true, false, true) => &mut self.undecided_upcoming,
             (true, false, false) => &mut self.undecided,

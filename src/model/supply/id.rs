@@ -1,10 +1,10 @@
-//! Ids: texts and numbers with a meaning.
+//! Ids of tokens, records, rules, alerts, notifications, receivers, and deliveries.
 
 use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-/// Declares an id: a text with a meaning.
+/// Declares a type for an id that is a text.
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -13,7 +13,6 @@ macro_rules! text_id {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// The text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -43,27 +42,27 @@ macro_rules! text_id {
 }
 
 text_id! {
-    /// Slug of a token, as the token list names it.
+    /// A token's slug in the token list.
     TokenId
 }
 text_id! {
-    /// Key of a record within its token and resource. An unlock event keeps its key when it moves.
+    /// The key of a record within its token and resource. An unlock event keeps its key when it is rescheduled.
     RecordKey
 }
 text_id! {
-    /// A rule: its `id` where it has one, else its `alert` name.
+    /// A rule's `id`, or its `alert` name without one.
     RuleId
 }
 text_id! {
-    /// An alert: derived from rule, subject and episode, so that the same fact written twice is one row.
+    /// Derived from rule, subject, and episode, so that storing the same alert twice leaves one row.
     AlertId
 }
 text_id! {
-    /// A notification: derived from the alert and its transition.
+    /// Derived from the alert and its transition.
     NotificationId
 }
 text_id! {
-    /// Name of a receiver in the config.
+    /// The name of a receiver in the config.
     ReceiverName
 }
 

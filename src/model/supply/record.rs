@@ -1,4 +1,4 @@
-//! Records of any resource, under their keys.
+//! Records of all resources, and their keys.
 
 use std::sync::Arc;
 
@@ -13,17 +13,14 @@ use crate::{
 /// A record of any resource, in the API's shape.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Record {
-    /// An unlock event: the largest of them, and of a schedule most are the same from one answer to the next, so that it is shared.
+    /// Shared, because events are large and most of a schedule stays the same from one response to the next.
     Unlock(Arc<wire::UnlockEvent>),
-    /// A burn.
     Burn(Box<wire::Burn>),
-    /// A buyback.
     Buyback(Box<wire::Buyback>),
     /// The emission of a day or a week.
     Emission(Box<wire::Emission>),
     /// A row of the allocation table.
     Allocation(Box<wire::Allocation>),
-    /// A funding round.
     Funding(Box<wire::FundingRound>),
 }
 
@@ -41,7 +38,6 @@ impl Serialize for Record {
 }
 
 impl Record {
-    /// Which kind it is.
     #[must_use]
     pub fn resource(&self) -> Resource {
         match self {
@@ -54,16 +50,16 @@ impl Record {
         }
     }
 
-    /// The unlock event, where it is one.
+    /// Returns the unlock event; `None` for other records.
     #[must_use]
     pub fn unlock(&self) -> Option<&wire::UnlockEvent> {
         if let Record::Unlock(event) = self { Some(event) } else { None }
     }
 
-    /// Reads a record back from the JSON that the store keeps.
+    /// Parses a record from the stored JSON.
     ///
     /// # Errors
-    /// Where the text is not a JSON object.
+    /// If the text is not a JSON object.
     pub fn from_json(resource: Resource, json: &str) -> Result<Self, serde_json::Error> {
         Ok(match resource {
             Resource::Unlock => Record::Unlock(Arc::new(serde_json::from_str(json)?)),
@@ -75,7 +71,7 @@ impl Record {
         })
     }
 
-    /// The time it stands for: when an unlock is due, or when a burn, buyback or round happened. None where undated.
+    /// Returns the interval of an unlock's date, or of the date of a burn, buyback, or round. `None` without a date.
     #[must_use]
     pub fn interval(&self) -> Option<Interval> {
         match self {
@@ -94,7 +90,7 @@ impl Record {
 }
 
 impl wire::UnlockEvent {
-    /// How exact its date is: the least exact of its parts. A part whose date is to be determined leaves that of the others alone.
+    /// Returns the precision of the date: the least exact of its parts. Parts without a date are ignored if others have one.
     #[must_use]
     pub fn precision(&self) -> Precision {
         let cliffs = self.cliff_unlocks.get().map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items());
@@ -107,38 +103,38 @@ impl wire::UnlockEvent {
             .unwrap_or(Precision::Second)
     }
 
-    /// The time it stands for; none where the date is missing or to be determined.
+    /// Returns the interval of the date; `None` if it is missing or to be determined.
     #[must_use]
     pub fn interval(&self) -> Option<Interval> {
         Interval::of(self.unlock_date.copied()?, self.precision())
     }
 
-    /// Tokens that unlock at once, under either of the names the versions use.
+    /// Returns the tokens of the cliff unlock, under either of the names that API versions use.
     #[must_use]
     pub fn cliff_amount(&self) -> Option<f64> {
         let cliffs = self.cliff_unlocks.get()?;
         cliffs.cliff_amount.copied().or(cliffs.total_cliff_amount.copied())
     }
 
-    /// USD that unlock at once, under either of the names the versions use.
+    /// Returns the USD value of the cliff unlock, under either of the names that API versions use.
     #[must_use]
     pub fn cliff_value(&self) -> Option<f64> {
         let cliffs = self.cliff_unlocks.get()?;
         cliffs.cliff_value.copied().or(cliffs.total_cliff_value.copied())
     }
 
-    /// Percent of the market cap.
+    /// Returns the percentage of market cap.
     #[must_use]
     pub fn value_to_market_cap(&self) -> Option<f64> {
         self.cliff_unlocks.get()?.value_to_market_cap.copied()
     }
 }
 
-/// A record under its key.
+/// A record with its key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tracked {
-    /// Stays the same while the record moves or grows.
+    /// Stays the same when the record is rescheduled or resized.
     pub key: RecordKey,
-    /// What the source last said.
+    /// The record as the source last sent it.
     pub record: Record,
 }

@@ -1,13 +1,13 @@
 use super::*;
 
 #[test]
-fn the_table_is_sorted_and_has_no_overlap() {
+fn table_is_sorted_without_overlap() {
     assert!(HIDDEN.iter().all(|(first, last)| first <= last));
     assert!(HIDDEN.windows(2).all(|two| two[0].1 < two[1].0));
 }
 
 #[test]
-fn what_reorders_hides_or_steers_is_hostile() {
+fn control_bidi_and_hidden_characters_are_hostile() {
     for c in [
         '\0',
         '\n',
@@ -54,7 +54,7 @@ fn what_reorders_hides_or_steers_is_hostile() {
 }
 
 #[test]
-fn a_hostile_text_becomes_one_visible_line() {
+fn hostile_text_becomes_one_visible_line() {
     let text = "a\u{1b}[31m\r\nb\u{202e}\u{e0001}é";
     assert_eq!(harmless(text), r"a\u{1b}[31m  b\u{202e}\u{e0001}é");
     assert_eq!(replaced(text, '?', 100), "a?[31m??b??é");
@@ -62,7 +62,7 @@ fn a_hostile_text_becomes_one_visible_line() {
 }
 
 #[test]
-fn a_page_keeps_its_lines_and_loses_what_steers() {
+fn page_text_keeps_lines_without_hostile_characters() {
     let page = "a\tb\r\nc\rd\u{9b}31m\u{202e}\ne\u{1f}";
     assert_eq!(harmless_lines(page), "a\tb\r\nc\\u{d}d\\u{9b}31m\\u{202e}\ne\\u{1f}");
     assert_eq!(plain_lines(page), "a\tb\r\nc d 31m\ne ");
@@ -72,7 +72,7 @@ fn a_page_keeps_its_lines_and_loses_what_steers() {
 }
 
 #[test]
-fn json_means_the_same_and_steers_nothing() {
+fn sanitized_json_is_equivalent() {
     let value = serde_json::json!({"a\u{7f}": "\u{1b}[31m\u{202e}\u{e0001}é\n", "b": [1, "\u{9b}"]});
     let text = serde_json::to_string_pretty(&value).unwrap();
     let safe = harmless_json(&text);
@@ -81,7 +81,7 @@ fn json_means_the_same_and_steers_nothing() {
 }
 
 #[test]
-fn a_cause_is_said_once() {
+fn error_chain_skips_repeated_causes() {
     #[derive(Debug, thiserror::Error)]
     #[error("cannot read it: {0}")]
     struct Outer(#[source] std::io::Error);
@@ -93,12 +93,12 @@ fn a_cause_is_said_once() {
 }
 
 #[test]
-fn bytes_are_two_digits_each() {
+fn hex_has_two_digits_per_byte() {
     assert_eq!(hex(&[0, 10, 255]), "000aff");
 }
 
 #[test]
-fn bytes_that_are_no_text_are_pointed_at() {
+fn invalid_utf8_error_has_line_and_byte() {
     let problem = |bytes: &[u8]| utf8(bytes.to_vec()).unwrap_err();
     assert_eq!(utf8("é\n".as_bytes().to_vec()).unwrap(), "é\n");
     assert_eq!(problem(b"\xff"), "not UTF-8 text: line 1, byte 1 of it is 0xff");

@@ -5,7 +5,7 @@ fn time(text: &str) -> Timestamp {
 }
 
 #[test]
-fn a_month_is_any_time_in_that_month() {
+fn month_interval_covers_whole_month() {
     let march = Interval::of(time("2026-03-16"), Precision::Month).expect("dated");
     assert_eq!((march.start, march.end), (time("2026-03-01"), time("2026-04-01")));
     assert!(march.is_within(time("2026-02-22"), TimeDelta::days(7)));
@@ -15,24 +15,24 @@ fn a_month_is_any_time_in_that_month() {
 }
 
 #[test]
-fn an_undecided_date_has_no_interval() {
+fn undecided_date_has_no_interval() {
     assert_eq!(Interval::of(time("2026-03-16"), Precision::of(Some("To Be Determined"))), None);
 }
 
 #[test]
-fn a_week_begins_on_sunday() {
+fn week_starts_on_sunday() {
     let week = Interval::of(time("2026-10-14T09:00:00Z"), Precision::Week).expect("dated");
     assert_eq!((week.start, week.end), (time("2026-10-11"), time("2026-10-18")));
 }
 
 #[test]
-fn an_unknown_precision_never_claims_an_hour() {
+fn unknown_precision_counts_as_day() {
     assert_eq!(Precision::of(Some("fortnight")), Precision::Day);
     assert_eq!(Precision::of(Some("unknown")), Precision::Day);
 }
 
 #[test]
-fn a_time_that_is_read_the_short_way_is_the_same_as_by_the_long_one() {
+fn fast_time_parser_agrees_with_general_parser() {
     for text in ["2026-03-09T00:00:00Z", "2024-02-29T23:59:59Z", "1900-01-01T00:00:00Z"] {
         assert_eq!(whole_seconds(text), DateTime::parse_from_rfc3339(text).ok().map(|at| at.with_timezone(&Utc)), "{text}");
     }

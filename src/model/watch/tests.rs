@@ -8,7 +8,7 @@ fn watch(tokens: &[&str], groups: &[(&str, &[&str])]) -> Result<Watch, Vec<Watch
 }
 
 #[test]
-fn slugs_and_globs_are_watched_and_groups_hold_them() {
+fn slugs_and_globs_select_tokens_and_groups() {
     let watch = watch(&["arbitrum", "optimism", "apt*"], &[("portfolio", &["arbitrum", "optimism"]), ("l2", &["arb*", "op*"])])
         .expect("valid");
     for token in ["arbitrum", "optimism", "aptos"] {
@@ -21,7 +21,7 @@ fn slugs_and_globs_are_watched_and_groups_hold_them() {
 }
 
 #[test]
-fn every_bad_pattern_is_named_with_its_place() {
+fn error_lists_all_invalid_patterns_with_paths() {
     let errors = watch(&["["], &[("portfolio", &["{a"])]).expect_err("bad");
     let places: Vec<_> = errors.iter().map(|error| error.path.as_str()).collect();
     assert_eq!(places, ["watch.groups.portfolio[0]", "watch.tokens[0]"]);

@@ -3,7 +3,7 @@
 use super::prelude::*;
 
 wire! {
-    /// Who burned, and why.
+    /// Burners and reasons of a burn.
     BurnMetadata {
         burners: Vec<String> = "burners",
         burn_reasons: Vec<String> = "burnReasons",
@@ -11,48 +11,48 @@ wire! {
 }
 
 wire! {
-    /// One burn. It has no id.
+    /// One burn. The API gives it no id.
     Burn {
         burn_event_label: Text = "burnEventLabel",
         burn_type: Text = "burnType",
         burn_date: Timestamp = "burnDate",
-        /// Tokens.
+        /// The amount in tokens.
         amount: f64 = "amount",
-        /// USD per token.
+        /// Price in USD per token.
         price_per_token: f64 = "pricePerToken",
-        /// USD.
+        /// The value in USD.
         value: f64 = "value",
         metadata: BurnMetadata = "metadata",
     }
 }
 
 wire! {
-    /// Burns of a token; totals cover the window that was asked for.
+    /// Burns of a token. The totals cover the requested period.
     BurnData {
         token_id: Text = "tokenId",
         token_name: Text = "tokenName",
         token_symbol: Text = "tokenSymbol",
-        /// Tokens.
+        /// The amount in tokens.
         total_burn_amount: f64 = "totalBurnAmount",
-        /// USD.
+        /// The value in USD.
         total_burn_value: f64 = "totalBurnValue",
         burns: Vec<Burn> = "burns",
     }
 }
 
 wire! {
-    /// One buyback. It has no id.
+    /// One buyback. The API gives it no id.
     Buyback {
         buyback_event_label: Text = "buybackEventLabel",
         buyback_type: Text = "buybackType",
         buyback_date: Timestamp = "buybackDate",
-        /// Tokens bought.
+        /// The amount in tokens.
         token_amount: f64 = "tokenAmount",
-        /// USD.
+        /// The value in USD.
         value: f64 = "value",
-        /// In `spentUnit`.
+        /// Amount in `spentUnit`.
         spent_amount: f64 = "spentAmount",
-        /// May be an empty text.
+        /// The asset that was spent; can be empty.
         spent_unit: Text = "spentUnit",
         target_address: Text = "targetAddress",
         buyer_address: Text = "buyerAddress",
@@ -62,14 +62,14 @@ wire! {
 }
 
 wire! {
-    /// Buybacks of a token; totals cover the window that was asked for.
+    /// Buybacks of a token. The totals cover the requested period.
     BuybackData {
         token_id: Text = "tokenId",
         token_name: Text = "tokenName",
         token_symbol: Text = "tokenSymbol",
-        /// Tokens.
+        /// The amount in tokens.
         total_buyback_amount: f64 = "totalBuybackAmount",
-        /// USD; from the fifth version on.
+        /// Value in USD, from the fifth API version on.
         total_buyback_value: f64 = "totalBuybackValue",
         buybacks: Vec<Buyback> = "buybacks",
     }

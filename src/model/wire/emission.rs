@@ -1,40 +1,40 @@
-//! Emission by day and week.
+//! Daily and weekly emissions.
 
 use super::{prelude::*, unlock::CommittedClaim};
 
 wire! {
-    /// One recipient's part of a day's or week's emission.
+    /// The share of an emission that goes to one allocation.
     EmissionAllocation {
         allocation_name: Text = "allocationName",
         standard_allocation_name: Text = "standardAllocationName",
-        /// Tokens.
+        /// The amount in tokens.
         unlock_amount: f64 = "unlockAmount",
-        /// USD.
+        /// The value in USD.
         unlock_value: f64 = "unlockValue",
         committed_claim: CommittedClaim = "committedClaim",
     }
 }
 
 wire! {
-    /// Emission of one day or one week.
+    /// The emission of one day or one week.
     Emission {
-        /// Start of the day or week.
+        /// The start of the day or week.
         start_date: Timestamp = "startDate",
-        /// Start of the next one.
+        /// The start of the next day or week.
         end_date: Timestamp = "endDate",
         token_name: Text = "tokenName",
         token_symbol: Text = "tokenSymbol",
         listed_method: Text = "listedMethod",
-        /// Tokens.
+        /// The amount in tokens.
         unlock_amount: f64 = "unlockAmount",
-        /// USD.
+        /// The value in USD.
         unlock_value: f64 = "unlockValue",
-        /// USD per token.
+        /// Price in USD per token.
         reference_price: f64 = "referencePrice",
         allocations: Vec<NamedOr<EmissionAllocation>> = "allocations",
-        /// Names alone, in the first version of weekly emission.
+        /// Allocation names only, in the first version of weekly emissions.
         standard_allocations: Vec<String> = "standardAllocations",
-        /// Tokens.
+        /// The amount in tokens.
         total_cumulative_unlocked_amount: f64 = "totalCumulativeUnlockedAmount",
         committed_claim: CommittedClaim = "committedClaim",
     }

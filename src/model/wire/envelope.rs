@@ -1,15 +1,15 @@
-//! The envelope of every answer, and the body of a refusal.
+//! The envelope of every response, and the body of an error response.
 
 use super::prelude::*;
 
 wire! {
-    /// State of the quota, in `metadata.credit`.
+    /// The quota, in `metadata.credit`.
     Credit {
-        /// Credits used so far in the current period.
+        /// Credits used in the current period.
         used: i64 = "used",
-        /// Allowance for the period.
+        /// The limit of credits for the period.
         limit: i64 = "limit",
-        /// When the quota resets.
+        /// The end of the period.
         reset_at: Timestamp = "resetAt",
     }
 }
@@ -17,23 +17,23 @@ wire! {
 wire! {
     /// `metadata` of the envelope.
     Metadata {
-        /// Time of the query.
+        /// The time of the request.
         query_date: Timestamp = "queryDate",
-        /// Quota state, on authenticated answers.
+        /// The quota, if the request had an API key.
         credit: Credit = "credit",
-        /// 1-based page, on paginated answers.
+        /// The page number of a paginated response, counted from 1.
         page: i64 = "page",
-        /// Items on a page, as the server decided.
+        /// The number of items on a page, as the server decided.
         page_size: i64 = "pageSize",
-        /// Pages of the whole list.
+        /// The number of pages.
         total_pages: i64 = "totalPages",
-        /// Items of the whole list.
+        /// The number of items on all pages.
         total: i64 = "total",
     }
 }
 
 wire! {
-    /// Body of a refusal.
+    /// The body of an error response.
     ErrorBody {
         metadata: Metadata = "metadata",
         status: bool = "status",

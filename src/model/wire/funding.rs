@@ -3,38 +3,38 @@
 use super::prelude::*;
 
 wire! {
-    /// An investor of the list.
+    /// An investor in the list.
     InvestorItem {
         investor_id: Text = "investorId",
         investor_name: Text = "investorName",
-        /// One or more addresses joined by commas.
+        /// One or more addresses, separated by commas.
         website: Text = "website",
         latest_funding_date: Timestamp = "latestFundingDate",
     }
 }
 
 wire! {
-    /// A funding round as an investor's detail tells it.
+    /// A funding round in the details of an investor.
     FundingRound {
         token_id: Text = "tokenId",
         round_name: Text = "roundName",
         is_lead_investor: bool = "isLeadInvestor",
         funding_date: Timestamp = "fundingDate",
-        /// USD; the name is spelled exactly so.
+        /// The amount in USD. The API spells the name like this.
         total_amount_raised: f64 = "totalAmountRaisedinThatRound",
-        /// USD.
+        /// The valuation in USD.
         valuation: f64 = "valuation",
-        /// USD.
+        /// Price in USD per token.
         price_per_token: f64 = "pricePerToken",
-        /// Not on the wire of this list: which investor's detail told it, kept with the record.
+        /// The investor whose details include the round. Not in the API's JSON; we store it with the record.
         investor_id: Text = "investorId",
-        /// Not on the wire of this list: the name of that investor.
+        /// The name of that investor. Not in the API's JSON.
         investor_name: Text = "investorName",
     }
 }
 
 wire! {
-    /// An investor with its rounds.
+    /// An investor with its funding rounds.
     InvestorDetail {
         investor_id: Text = "investorId",
         investor_name: Text = "investorName",
@@ -45,7 +45,7 @@ wire! {
 }
 
 wire! {
-    /// An investor named in a token's round.
+    /// An investor of a token's funding round.
     RoundInvestor {
         investor_id: Text = "investorId",
         investor_name: Text = "investorName",
@@ -54,16 +54,16 @@ wire! {
 }
 
 wire! {
-    /// A funding round as the token's page tells it.
+    /// A funding round on a token's page.
     TokenFundingRound {
         funding_round: Text = "fundingRound",
         funding_date: Timestamp = "fundingDate",
         raise_type: Text = "raiseType",
-        /// USD.
+        /// The amount in USD.
         amount_raised: f64 = "amountRaised",
-        /// USD.
+        /// The valuation in USD.
         valuation: f64 = "valuation",
-        /// USD.
+        /// Price in USD per token.
         price_per_token: f64 = "pricePerToken",
         source_url_list: Vec<String> = "sourceURLList",
         investors: Vec<RoundInvestor> = "investors",
@@ -72,24 +72,24 @@ wire! {
 }
 
 wire! {
-    /// Fundraising of a token.
+    /// The funding of a token.
     TokenFunding {
         token_id: Text = "tokenId",
         token_name: Text = "tokenName",
         token_symbol: Text = "tokenSymbol",
         listed_method: Text = "listedMethod",
-        /// USD.
+        /// The amount in USD.
         total_amount_raised: f64 = "totalAmountRaised",
-        /// Tokens.
+        /// The amount in tokens.
         unlocked_investor: f64 = "unlockedInvestor",
-        /// Percent.
+        /// Percent of the investors' tokens that are released.
         investor_released_percentage: f64 = "investorReleasedPercentage",
         funding_rounds: Vec<TokenFundingRound> = "fundingRounds",
     }
 }
 
 wire! {
-    /// `investors.json` of a data folder: the list, and what each investor's page tells.
+    /// `investors.json` of a data folder: the list, and the details of each investor.
     InvestorsFile {
         list: Vec<InvestorItem> = "list",
         details: Vec<InvestorDetail> = "details",

@@ -1,4 +1,4 @@
-//! Lenient reading: from any JSON, field by field. What does not fit costs no more than itself.
+//! Lenient parsing of JSON, field by field. An invalid value affects only itself.
 
 use std::fmt;
 
@@ -14,43 +14,44 @@ use super::{
 };
 use crate::supply::{Timestamp, parse_timestamp};
 
-/// A value that can be read from any JSON: what does not fit becomes [`Maybe::Absent`] and a warning, never an error.
+/// A value that is parsed leniently: an invalid value becomes [`Maybe::Absent`] with a warning, never an error.
 pub trait Lenient: Sized {
-    /// What is expected here, for messages: `a number`.
+    /// The expected value, for messages: `a number`.
     const EXPECTED: &'static str;
-    /// Whether records may be lost with it: a list, an object. Losing one is counted, so that nobody takes it for a removal.
+    /// Whether records are lost with an invalid value, as with a list or an object. The loss is counted, so that missing records do
+    /// not count as removed.
     const HOLDS_RECORDS: bool = false;
-    /// Whether it says when something happens: see [`lost_dates`](super::lost_dates).
+    /// Whether the value is the date of an event; see [`lost_dates`](super::lost_dates).
     const IS_DATE: bool = false;
-    /// From a JSON number.
+    /// Parses a JSON number.
     fn from_number(_: f64) -> Option<Self> {
         None
     }
-    /// What a JSON number is that does not fit, for messages.
+    /// Describes a JSON number that is not valid here, for messages.
     fn refused(value: f64) -> String {
         format!("the number {value}")
     }
-    /// From a JSON string.
+    /// Parses a JSON string.
     fn from_text(_: &str) -> Option<Self> {
         None
     }
-    /// From `true` or `false`.
+    /// Parses a JSON boolean.
     fn from_bool(_: bool) -> Option<Self> {
         None
     }
-    /// From an array; the default skips it.
+    /// Parses an array; the default skips it.
     fn from_seq<'de, A: SeqAccess<'de>>(mut seq: A) -> Result<Option<Self>, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
         Ok(None)
     }
-    /// From an object; the default skips it.
+    /// Parses an object; the default skips it.
     fn from_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(None)
     }
 }
 
-/// Tokens, USD or percent beyond which a number is absurd.
+/// The maximum plausible number of tokens, USD, or percent.
 const ABSURD: f64 = 1e30;
 
 struct LenientVisitor<T>(std::marker::PhantomData<T>);
@@ -119,15 +120,14 @@ impl<'de, T: Lenient> Deserialize<'de> for Maybe<T> {
 impl Lenient for f64 {
     const EXPECTED: &'static str = "a number";
     fn from_number(value: f64) -> Option<Self> {
-        // Whatever the API measures is an amount, a price, a value, a share or a span: none is negative, and none is beyond all
-        // measure. Such a number is no fact, so it is as unreadable as a text.
+        // The API's numbers are amounts, prices, values, percentages, and durations. A negative or absurdly large one is invalid.
         (0.0..=ABSURD).contains(&value).then_some(value)
     }
     fn refused(value: f64) -> String {
-        if value < 0.0 { format!("{value}, which is negative") } else { format!("{value:e}, which is beyond all measure") }
+        if value < 0.0 { format!("{value}, which is negative") } else { format!("{value:e}, which is implausibly large") }
     }
     fn from_text(text: &str) -> Option<Self> {
-        // Some sources quote their numbers; that much is safe to understand.
+        // Some sources write numbers as strings.
         text.trim().parse::<f64>().ok().and_then(Self::from_number)
     }
 }
@@ -186,7 +186,7 @@ impl<T: Lenient> Lenient for Vec<T> {
             }
             index += 1;
         }
-        // Most lists are of one or two items, where there would be room for four; and records stay for long.
+        // Most lists have one or two items, and records stay in memory for long: drop the spare capacity.
         items.shrink_to_fit();
         Ok(Some(items))
     }
@@ -200,22 +200,20 @@ impl<T: Lenient> Lenient for Box<T> {
     }
 }
 
-/// An item of a list that is an object in one version and a bare name in another.
+/// An item of a list that is an object in one API version and a name in another.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NamedOr<T> {
-    /// The name alone, as the first version of weekly emission has it.
+    /// The name alone, as in the first version of weekly emissions.
     Name(String),
-    /// The whole object.
     Item(T),
 }
 
 impl<T> NamedOr<T> {
-    /// The object, where it is one.
+    /// Returns the object; `None` for a name.
     pub fn item(&self) -> Option<&T> {
         if let NamedOr::Item(item) = self { Some(item) } else { None }
     }
 
-    /// The object for changing, where it is one.
     pub fn item_mut(&mut self) -> Option<&mut T> {
         if let NamedOr::Item(item) = self { Some(item) } else { None }
     }

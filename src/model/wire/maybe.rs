@@ -1,23 +1,22 @@
-//! A field that may be missing.
+//! Fields that can be missing.
 
 use serde::{Serialize, Serializer};
 
 use super::text::Text;
 
-/// A field that may be absent, null, or there. Absent and null mean the same to rules; the service tells them apart by version.
+/// A field that is absent, null, or has a value. Rules treat absent and null alike; the data service distinguishes them by version.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Maybe<T> {
-    /// The key is not in the object.
+    /// The object does not have the key.
     #[default]
     Absent,
-    /// The key is there, its value is `null`.
+    /// The value is `null`.
     Null,
-    /// The key has a value.
     Value(T),
 }
 
 impl<T> Maybe<T> {
-    /// The value, where there is one.
+    /// Returns the value; `None` if absent or null.
     pub fn get(&self) -> Option<&T> {
         match self {
             Maybe::Value(value) => Some(value),
@@ -25,7 +24,6 @@ impl<T> Maybe<T> {
         }
     }
 
-    /// The value for changing, where there is one.
     pub fn get_mut(&mut self) -> Option<&mut T> {
         match self {
             Maybe::Value(value) => Some(value),
@@ -33,7 +31,6 @@ impl<T> Maybe<T> {
         }
     }
 
-    /// The value itself, where there is one.
     pub fn into_option(self) -> Option<T> {
         match self {
             Maybe::Value(value) => Some(value),
@@ -41,37 +38,35 @@ impl<T> Maybe<T> {
         }
     }
 
-    /// Whether the key is missing from the object.
+    /// Returns whether the object does not have the key.
     pub fn is_absent(&self) -> bool {
         matches!(self, Maybe::Absent)
     }
 
-    /// `null` where the option is empty.
+    /// Converts from an option, with `None` as null.
     pub fn or_null(value: Option<T>) -> Self {
         value.map_or(Maybe::Null, Maybe::Value)
     }
 
-    /// Absent where the option is empty.
+    /// Converts from an option, with `None` as absent.
     pub fn or_absent(value: Option<T>) -> Self {
         value.map_or(Maybe::Absent, Maybe::Value)
     }
 }
 
 impl<T: Copy> Maybe<T> {
-    /// A copy of the value, where there is one.
     pub fn copied(&self) -> Option<T> {
         self.get().copied()
     }
 }
 
 impl<T: AsText> Maybe<T> {
-    /// The text, where there is one.
     pub fn as_str(&self) -> Option<&str> {
         self.get().map(AsText::as_text)
     }
 }
 
-/// What is a text.
+/// A type that can be borrowed as a string.
 pub trait AsText {
     fn as_text(&self) -> &str;
 }
@@ -101,7 +96,7 @@ impl From<String> for Maybe<Text> {
 }
 
 impl<T> Maybe<Vec<T>> {
-    /// The items; none where the list is absent or null.
+    /// Returns the items; empty if the list is absent or null.
     pub fn items(&self) -> &[T] {
         self.get().map_or(&[], Vec::as_slice)
     }

@@ -1,4 +1,4 @@
-//! Objects of the API: the macro that declares them, and how their fields are read.
+//! The macro that declares the API's objects, and the parsing of their fields.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData};
 
@@ -14,37 +14,35 @@ use super::{
     warnings::{PathStep, at, count_item, note},
 };
 
-/// Fields that this program does not know, kept as they came.
+/// Unknown fields, kept as they came.
 pub type Extra = BTreeMap<String, Value>;
 
-/// How deep unknown fields may nest before what lies deeper is left out.
+/// The maximum nesting depth of unknown fields; deeper values are dropped.
 const MAX_EXTRA_DEPTH: usize = 32;
 
-/// Declares an object of the API: each field with the name it has on the wire. Reading is lenient, writing leaves absent fields
-/// out.
+/// Declares an object of the API, with the JSON name of each field. Parsing is lenient, and absent fields are not written.
 macro_rules! wire {
     ($(#[doc = $doc:literal])* $name:ident { $( $(#[doc = $field_doc:literal])* $field:ident: $type:ty = $json:literal, )* }) => {
         $(#[doc = $doc])*
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct $name {
             $( $(#[doc = $field_doc])* pub $field: Maybe<$type>, )*
-            /// Fields that this program does not know, as they came.
+            /// Unknown fields, kept as they came.
             pub extra: Extra,
         }
 
         impl $name {
-            /// The names on the wire, in the order in which they are written.
+            /// The JSON names of the fields, in the order of writing.
             pub const FIELDS: &'static [&'static str] = &[$($json),*];
 
-            /// Takes each field that is absent or null here from what was known, where that has it. Objects and lists are taken
-            /// whole or not at all.
+            /// Fills each field that is absent or null from `known`. Objects and lists are copied whole.
             pub fn fill_gaps(&mut self, known: &Self) {
                 $( if self.$field.get().is_none() && known.$field.get().is_some() {
                     self.$field = known.$field.clone();
                 } )*
             }
 
-            /// Whether it has each field that the other one has, so that there is no gap to fill.
+            /// Returns whether this has each field that `known` has.
             pub fn has_all_of(&self, known: &Self) -> bool {
                 $( (self.$field.get().is_some() || known.$field.get().is_none()) )&&*
             }
@@ -78,14 +76,14 @@ macro_rules! wire {
                         $( $json => {
                             let value = map.next_value_seed(FieldSeed::<$type>($json, PhantomData))?;
                             if !record.$field.is_absent() {
-                                note(|| concat!("`", $json, "` stands twice; the last one counts").into());
+                                note(|| concat!("`", $json, "` occurs twice; the last one is used").into());
                             }
                             record.$field = value;
                         } )*
                         _ => {
                             let value = map.next_value_seed(UnknownValue { depth: 0 })?;
                             if let Some((key, _)) = record.extra.remove_entry(key.0.as_ref()) {
-                                note(|| format!("the field {} stands twice; the last one counts", quoted(&key)));
+                                note(|| format!("the field {} occurs twice; the last one is used", quoted(&key)));
                             }
                             record.extra.insert(key.0.into_owned(), value);
                         }
@@ -109,7 +107,7 @@ macro_rules! wire {
                 if shape.has_extra {
                     record.extra = from.extra()?;
                     if Self::FIELDS.iter().any(|name| record.extra.contains_key(*name)) {
-                        // Nobody knew this field when it was written.
+                        // The field was unknown when the record was packed.
                         return serde_json::from_value(serde_json::to_value(&record).ok()?).ok();
                     }
                 }
@@ -140,7 +138,7 @@ macro_rules! wire {
 
 pub(super) use wire;
 
-/// Reads one known field of an object under its name, for the macro below.
+/// Parses a known field of an object, for the macro below.
 pub(super) struct FieldSeed<T>(pub(super) &'static str, pub(super) PhantomData<T>);
 
 impl<'de, T: Lenient> DeserializeSeed<'de> for FieldSeed<T> {
@@ -150,7 +148,7 @@ impl<'de, T: Lenient> DeserializeSeed<'de> for FieldSeed<T> {
     }
 }
 
-/// Object keys without allocation where the text allows it.
+/// A key of an object, borrowed from the text if possible.
 pub(super) struct ObjectKey<'a>(pub(super) Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for ObjectKey<'de> {
@@ -172,7 +170,7 @@ impl<'de> Deserialize<'de> for ObjectKey<'de> {
     }
 }
 
-/// Reads a value that nobody knows as it is, within bounds of depth and number.
+/// Parses an unknown value, with limits on depth and number of values.
 pub(super) struct UnknownValue {
     pub(super) depth: usize,
 }
@@ -186,12 +184,12 @@ impl<'de> DeserializeSeed<'de> for UnknownValue {
 }
 
 impl UnknownValue {
-    /// Whether a list or an object here lies too deep. What is no such thing is kept at any depth, so that what was cut once can be read
-    /// again as it is.
+    /// Returns whether a list or an object at this depth is dropped. Other values are kept at any depth, so that packed data is
+    /// read back unchanged.
     fn lies_too_deep(&self) -> bool {
         let is_deep = self.depth > MAX_EXTRA_DEPTH;
         if is_deep {
-            note(|| format!("an unknown field nests deeper than {MAX_EXTRA_DEPTH} levels; what lies deeper is left out"));
+            note(|| format!("an unknown field nests deeper than {MAX_EXTRA_DEPTH} levels; deeper values are left out"));
         }
         is_deep
     }
@@ -253,7 +251,7 @@ impl<'de> Visitor<'de> for UnknownValue {
     }
 }
 
-/// The first characters of a text from outside, escaped.
+/// Returns the first characters of a text from outside, in quotes and escaped.
 pub(super) fn quoted(text: &str) -> String {
     format!("{:?}", text.chars().take(80).collect::<String>())
 }

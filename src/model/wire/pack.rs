@@ -1,11 +1,11 @@
-//! Records in few bytes, as the store keeps schedules: what was read comes back as it was, bit for bit.
+//! A compact binary format of records, in which the store keeps schedules. Everything is read back bit for bit.
 //!
-//! Cast: [`Packer`] writes, [`Unpacker`] reads, [`Pack`] is what both can do; the macro that declares the objects implements it. Of each
-//! object the first of its shape (which fields are there, which are null) names its fields, and all later ones name that shape. Texts,
-//! numbers and times that stood shortly before are one byte: a schedule says the same names, prices and dates over and over.
+//! [`Packer`] writes, [`Unpacker`] reads, and [`Pack`] is implemented by the macro that declares objects. The first object of a
+//! shape (which fields are present, which are null) lists its field names; later ones refer to the shape. Recent strings, numbers,
+//! and times take one byte, because schedules repeat names, prices, and dates.
 //!
-//! A field may be added to an object at any place, and what lay among the unknown fields moves into it. Fields never change their order
-//! and never go: then what was packed before cannot be read, and [`Unpacker`] says so. All arithmetic here is part of the format.
+//! A field can be added to an object at any position; its earlier values move from the unknown fields into it. Fields must never be
+//! reordered or removed: [`Unpacker`] would reject old data. All arithmetic here is part of the format.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ use chrono::{DateTime, Timelike};
 use super::{lenient::NamedOr, maybe::Maybe, object::Extra, text::Text};
 use crate::supply::Timestamp;
 
-/// What can be packed.
+/// A type that can be packed.
 pub trait Pack: Sized {
     fn pack<'a>(&'a self, to: &mut Packer<'a>);
-    /// None where the bytes are no such thing.
+    /// Reads a value; `None` if the bytes are invalid.
     fn unpack(from: &mut Unpacker<'_>) -> Option<Self>;
 }
 
-/// Names of fields, by which a shape names them with one byte. Append only; a field that is not here is named in full.
+/// Field names with a code of one byte. Append only; other names are written in full.
 const FIELD_NAMES: &[&str] = &[
     "unlockDate",
     "tokenName",
@@ -55,25 +55,24 @@ const FIELD_NAMES: &[&str] = &[
     "timestamp",
 ];
 
-/// Slots of what stood shortly before; their codes follow those of literals.
+/// The number of slots for recent values. Their codes follow the codes of literals.
 const SLOTS: usize = 240;
-/// Slots in which a value may lie.
+/// The number of slots that one value can use.
 const CHOICES: usize = 4;
-/// The code of the first slot.
 const FIRST_SLOT: u8 = 16;
-/// Shapes that are remembered in one pack; further ones are written in full each time.
+/// The maximum number of shapes in one pack; others are written in full each time.
 const MAX_SHAPES: usize = 200;
-/// Fields that an object may have.
+/// The maximum number of fields in an object.
 const MAX_FIELDS: usize = 64;
 
 mod number {
-    /// Eight bytes.
+    /// Eight bytes of the double.
     pub(super) const RAW: u8 = 0;
-    /// A whole number.
+    /// An integer.
     pub(super) const WHOLE: u8 = 1;
-    /// A whole number of hundredths.
+    /// An integer number of hundredths.
     pub(super) const CENTS: u8 = 2;
-    /// Up to here whole numbers are exact with room to spare.
+    /// The maximum integer; smaller than 2^53, so that all arithmetic is exact.
     pub(super) const LIMIT: f64 = 562_949_953_421_312.0;
 }
 
@@ -84,10 +83,10 @@ mod moment {
     pub(super) const NANOS: u8 = 1;
 }
 
-/// The code of a text in full.
+/// The code of a string in full.
 const TEXT: u8 = 0;
 
-/// What stood shortly before. Both sides keep the same one.
+/// Recent values. Packer and unpacker have the same ones at each position.
 struct Recent<T>(Vec<Option<T>>);
 
 impl<T: Copy + PartialEq> Recent<T> {
@@ -95,13 +94,13 @@ impl<T: Copy + PartialEq> Recent<T> {
         Self(vec![None; SLOTS])
     }
 
-    /// The code of a value that stands here; none where it does not, and then it does from now on.
+    /// Returns the code of a value, or `None` and stores it as recent.
     fn code(&mut self, hash: u64, value: T) -> Option<u8> {
         let (at, is_known) = self.slot(hash, value);
         is_known.then(|| u8::try_from(at).ok().map(|at| at + FIRST_SLOT)).flatten()
     }
 
-    /// The slot in which a value stands from now on, and whether it stood there.
+    /// Stores a value. Returns its slot and whether it was there already.
     fn slot(&mut self, hash: u64, value: T) -> (usize, bool) {
         let home = home(hash);
         for at in (0..CHOICES).map(|step| (home + step) % SLOTS) {
@@ -125,13 +124,13 @@ impl<T: Copy + PartialEq> Recent<T> {
     }
 }
 
-/// The first slot of a value.
+/// Returns the first slot for a hash.
 fn home(hash: u64) -> usize {
     let high = hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     usize::try_from((high * SLOTS as u64) >> 32).unwrap_or(0)
 }
 
-/// The hash of a text: its length, its begin, its middle and its end.
+/// Returns a hash of the length and of bytes at the start, the middle, and the end.
 fn text_hash(text: &str) -> u64 {
     let bytes = text.as_bytes();
     let word = |from: usize| {
@@ -143,7 +142,6 @@ fn text_hash(text: &str) -> u64 {
     word(0) ^ middle.rotate_left(21) ^ word(length.saturating_sub(8)).rotate_left(42) ^ (length as u64) << 56
 }
 
-/// Writes.
 pub struct Packer<'a> {
     out: Vec<u8>,
     texts: Recent<&'a str>,
@@ -167,13 +165,13 @@ impl Default for Packer<'_> {
 }
 
 impl<'a> Packer<'a> {
-    /// What was written.
+    /// Returns the packed bytes.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         self.out
     }
 
-    /// A count or another small number.
+    /// Writes a small number.
     pub fn count(&mut self, mut count: u64) {
         while count >= 0x80 {
             self.out.push((count & 0x7f) as u8 | 0x80);
@@ -182,7 +180,7 @@ impl<'a> Packer<'a> {
         self.out.push((count & 0x7f) as u8);
     }
 
-    /// A text that stands but once, such as a key.
+    /// Writes a string that is not repeated, such as a key.
     pub fn literal(&mut self, text: &str) {
         self.count(text.len() as u64);
         self.out.extend_from_slice(text.as_bytes());
@@ -214,7 +212,6 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// A time.
     pub fn time(&mut self, at: Timestamp) {
         let (seconds, nanos) = (at.timestamp(), at.nanosecond());
         if nanos == 0
@@ -235,7 +232,7 @@ impl<'a> Packer<'a> {
         self.count(((value << 1) ^ (value >> 63)).cast_unsigned());
     }
 
-    /// Which fields of an object are there, two bits a field (0 absent, 1 null, 2 there), and whether it has unknown ones.
+    /// Writes the shape of an object: two bits per field (0 absent, 1 null, 2 present), and whether it has unknown fields.
     pub(super) fn shape<const N: usize>(&mut self, fields: &'static [&'static str], states: [u8; N], has_extra: bool) {
         const { assert!(N <= MAX_FIELDS, "a shape has two bits for each field of an object") };
         let mask = states.iter().rev().fold(0_u128, |mask, state| mask << 2 | u128::from(*state));
@@ -263,7 +260,7 @@ impl<'a> Packer<'a> {
         self.out.push(has_extra.into());
     }
 
-    /// Unknown fields, where there are any.
+    /// Writes unknown fields, if any.
     pub(super) fn extra(&mut self, extra: &Extra) {
         if extra.is_empty() {
             return;
@@ -271,7 +268,7 @@ impl<'a> Packer<'a> {
         self.count(extra.len() as u64);
         for (name, value) in extra {
             self.literal(name);
-            // A value that was read from JSON can be written as JSON.
+            // A value that was parsed from JSON can be serialized.
             self.literal(&serde_json::to_string(value).unwrap_or_else(|_| "null".into()));
         }
     }
@@ -291,11 +288,11 @@ fn from_cents(cents: u64) -> f64 {
     cents as f64 / 100.0
 }
 
-/// Reads what a [`Packer`] wrote.
+/// Reads the output of a [`Packer`].
 pub struct Unpacker<'b> {
     rest: &'b [u8],
     texts: Recent<&'b str>,
-    /// The texts of these slots, as records have them: equal ones of one schedule are one in memory.
+    /// Strings by slot. Equal strings of one schedule share memory.
     shared: Vec<Option<Text>>,
     numbers: Recent<u64>,
     times: Recent<i64>,
@@ -303,7 +300,7 @@ pub struct Unpacker<'b> {
     shapes: Vec<Shape>,
 }
 
-/// Which fields of an object are there.
+/// The fields that an object has.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     states: u128,
@@ -311,7 +308,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// The state of the next field, in the order of the object.
+    /// Returns the state of the next field, in the order of the object.
     pub(super) fn next(&mut self) -> u8 {
         let state = self.states & 3;
         self.states >>= 2;
@@ -320,7 +317,6 @@ impl Shape {
 }
 
 impl<'b> Unpacker<'b> {
-    /// Of these bytes.
     #[must_use]
     pub fn new(bytes: &'b [u8]) -> Self {
         Self {
@@ -334,7 +330,7 @@ impl<'b> Unpacker<'b> {
         }
     }
 
-    /// Whether all was read.
+    /// Returns whether all bytes are read.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.rest.is_empty()
@@ -352,7 +348,7 @@ impl<'b> Unpacker<'b> {
         Some(bytes)
     }
 
-    /// A count or another small number.
+    /// Reads a small number.
     pub fn count(&mut self) -> Option<u64> {
         let mut count = 0_u64;
         for shift in (0..64).step_by(7) {
@@ -365,12 +361,12 @@ impl<'b> Unpacker<'b> {
         None
     }
 
-    /// How many items follow; never more than there are bytes.
+    /// Reads the number of items; at most the number of remaining bytes.
     pub fn length(&mut self) -> Option<usize> {
         usize::try_from(self.count()?).ok().filter(|count| *count <= self.rest.len())
     }
 
-    /// A text that stands but once.
+    /// Reads a string that is not repeated.
     pub fn literal(&mut self) -> Option<&'b str> {
         let length = self.length()?;
         std::str::from_utf8(self.bytes(length)?).ok()
@@ -412,7 +408,6 @@ impl<'b> Unpacker<'b> {
         Some(value)
     }
 
-    /// A time.
     pub fn time(&mut self) -> Option<Timestamp> {
         let code = self.byte()?;
         if code >= FIRST_SLOT {
@@ -432,11 +427,11 @@ impl<'b> Unpacker<'b> {
     }
 
     fn signed(&mut self) -> Option<i64> {
-        let folded = self.count()?;
-        Some((folded >> 1).cast_signed() ^ -(folded & 1).cast_signed())
+        let zigzag = self.count()?;
+        Some((zigzag >> 1).cast_signed() ^ -(zigzag & 1).cast_signed())
     }
 
-    /// Which fields of an object are there. None where one is named that this program does not know, or in another order.
+    /// Reads the shape of an object; `None` if a field is unknown or out of order.
     pub(super) fn shape(&mut self, fields: &'static [&'static str]) -> Option<Shape> {
         let known = usize::try_from(self.count()?).ok()?;
         if let Some(known) = known.checked_sub(1) {
@@ -460,7 +455,6 @@ impl<'b> Unpacker<'b> {
         Some(shape)
     }
 
-    /// Unknown fields.
     pub(super) fn extra(&mut self) -> Option<Extra> {
         let count = self.length()?;
         let mut extra = BTreeMap::new();
@@ -532,7 +526,7 @@ impl<T: Pack> Pack for Vec<T> {
         self.iter().for_each(|item| item.pack(to));
     }
     fn unpack(from: &mut Unpacker<'_>) -> Option<Self> {
-        // Each item is a byte at least; what a damaged count promises is not taken before it is there.
+        // Each item takes at least one byte, so a damaged count cannot allocate more than that.
         let count = from.length()?;
         let mut items = Vec::with_capacity(count.min(64));
         for _ in 0..count {
@@ -573,7 +567,7 @@ impl<T: Pack> Pack for NamedOr<T> {
     }
 }
 
-/// The state of a field in a shape.
+/// Returns the state of a field in a shape.
 pub(super) fn state<T>(field: &Maybe<T>) -> u8 {
     match field {
         Maybe::Absent => 0,
@@ -582,7 +576,7 @@ pub(super) fn state<T>(field: &Maybe<T>) -> u8 {
     }
 }
 
-/// A field of that state.
+/// Reads a field of that state.
 pub(super) fn field<T: Pack>(state: u8, from: &mut Unpacker<'_>) -> Option<Maybe<T>> {
     match state {
         0 => Some(Maybe::Absent),

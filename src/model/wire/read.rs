@@ -1,5 +1,5 @@
-//! Reading from text, compiled in this room for all others: code that is generic over where it reads from is otherwise compiled anew
-//! by each room that reads.
+//! Parsing functions that are compiled once, in this crate. Generic parsing code would be compiled again in every crate that calls
+//! it.
 
 use std::{fmt, marker::PhantomData};
 
@@ -10,22 +10,22 @@ use serde::{
 
 use super::*;
 
-/// What is read from a JSON text as a whole.
+/// A type that is parsed from a whole JSON text.
 pub trait ReadJson: Sized {
     /// # Errors
-    /// Where the text is not JSON, or nothing of the kind.
+    /// If the text is not JSON or has another type.
     fn read_json(text: &str) -> serde_json::Result<Self>;
 }
 
-/// Takes one row of a list; a failure ends the reading.
+/// A callback for one row of a list. An error stops the parsing.
 pub type TakeRow<'a, T> = &'a mut dyn FnMut(Maybe<T>) -> serde_json::Result<()>;
 
 /// A record that comes in lists.
 pub trait ReadRows: Lenient {
-    /// Hands over the rows of a list one at a time, but for those at the indices of `skip`, which is sorted.
+    /// Calls `take` for each row of a list, except for those at the sorted indices in `skip`.
     ///
     /// # Errors
-    /// Where the text is no list in JSON, or `take` fails.
+    /// If the text is not a JSON list, or if `take` fails.
     fn read_rows(text: &str, skip: &[usize], take: TakeRow<'_, Self>) -> serde_json::Result<()>;
 }
 

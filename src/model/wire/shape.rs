@@ -1,63 +1,56 @@
-//! The wire types as data: what the description of the data service is made from, so that it cannot say other than what is written.
+//! A description of the wire types as data. The data service's OpenAPI document is generated from it.
 
 use super::{NamedOr, Text};
 use crate::supply::Timestamp;
 
-/// What a value is on the wire.
+/// The JSON type of a value.
 #[derive(Clone, Copy, Debug)]
 pub enum JsonShape {
-    /// A number.
     Number,
-    /// A whole number.
+    /// An integer.
     Whole,
-    /// `true` or `false`.
     Truth,
-    /// A text.
     Text,
-    /// An instant as text.
+    /// An instant in ISO 8601.
     Time,
-    /// Items of one kind.
     List(&'static JsonShape),
-    /// An object with these fields.
     Object(&'static ObjectShape),
-    /// A name alone, or this.
+    /// A name alone, or the given type.
     NameOr(&'static JsonShape),
 }
 
 /// An object of the API.
 #[derive(Debug)]
 pub struct ObjectShape {
-    /// Name of its type here.
+    /// The name of its Rust type.
     pub name: &'static str,
-    /// What it is.
+    /// Its doc comment.
     pub doc: &'static str,
-    /// Its fields, in the order in which they are written.
+    /// Fields in the order of writing.
     pub fields: &'static [FieldShape],
 }
 
-/// A field of an object. Any may be absent or null.
+/// A field of an object. Every field can be absent or null.
 #[derive(Debug)]
 pub struct FieldShape {
-    /// Name on the wire.
+    /// The name in JSON.
     pub name: &'static str,
-    /// What it holds, as far as the name does not say it.
+    /// Its doc comment.
     pub doc: &'static str,
-    /// Of what kind.
     pub shape: JsonShape,
 }
 
-/// Whether an object of this name has a field of that name.
+/// Returns whether an object, given by name, has a field, given by name.
 pub type FieldFilter<'a> = &'a dyn Fn(&'static str, &'static str) -> bool;
 
-/// A type whose values have one shape.
+/// A type with a description.
 pub trait Described {
-    /// The shape.
     const SHAPE: JsonShape;
-    /// The same, to point to.
+    /// The same as a reference.
     const SHAPE_REF: &'static JsonShape = &Self::SHAPE;
 
-    /// Gives every object in the value exactly the known fields that `has` answers yes for: others are taken out, absent ones become
-    /// null. Fields that nobody knows stay.
+    /// Reduces each object in the value to the known fields for which `has` returns `true`, and sets absent ones to null. Unknown
+    /// fields stay.
     fn keep(&mut self, _: FieldFilter<'_>) {}
 }
 

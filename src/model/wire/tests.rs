@@ -1,4 +1,4 @@
-//! What is read can be written again; what does not fit is noted and costs no more than itself.
+//! Records round-trip, and an invalid value affects only itself.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::*;
 /// Reads `json`, writes it, and compares: nothing lost, nothing odd, and once more the same.
 fn check_round_trip<T: Serialize + DeserializeOwned + PartialEq + fmt::Debug>(json: &str) -> T {
     let (value, gathered) = gather(|| serde_json::from_str::<T>(json).expect("JSON"));
-    assert_eq!(gathered.oddities, [], "{json}");
+    assert_eq!(gathered.parse_warnings, [], "{json}");
     let written = serde_json::to_string(&value).expect("JSON");
     assert_eq!(serde_json::from_str::<T>(&written).expect("JSON"), value);
     let numbers = |text: &str| doubles(serde_json::from_str(text).expect("JSON"));
@@ -31,23 +31,23 @@ fn doubles(value: Value) -> Value {
 
 fn odd<T: DeserializeOwned>(json: &str) -> (T, Vec<String>, usize) {
     let (value, gathered) = gather(|| serde_json::from_str::<T>(json).expect("JSON"));
-    assert_eq!(gathered.total, gathered.oddities.len());
+    assert_eq!(gathered.total, gathered.parse_warnings.len());
     (
         value,
-        gathered.oddities.into_iter().map(|oddity| format!("{}: {}", oddity.path, oddity.problem)).collect(),
+        gathered.parse_warnings.into_iter().map(|warning| format!("{}: {}", warning.path, warning.problem)).collect(),
         gathered.dropped,
     )
 }
 
 #[test]
-fn every_resource_is_written_as_it_was_read() {
+fn all_resources_round_trip() {
     let token = check_round_trip::<TokenItem>(
         r#"{"id":"0x","name":"0x Protocol","symbol":"ZRX","listedMethod":"INTERNAL","circulatingSupply":848396562.9,"marketCap":null,
             "maxSupply":1000000000,"totalLockedAmount":0,"tbdLockedAmount":0,"unlockedAmount":1000000000,"untrackedAmount":0,
             "hasStandardAllocation":true,"hasFundraising":true,"latestFundraisingRound":"Series B","websiteUrl":"https://example.com/0x",
             "lastUpdatedDate":"2025-04-25T08:42:27Z"}"#,
     );
-    assert_eq!((token.market_cap, token.has_burn), (Maybe::Null, Maybe::Absent), "null and absent are told apart");
+    assert_eq!((token.market_cap, token.has_burn), (Maybe::Null, Maybe::Absent), "null and absent are kept apart");
     let upcoming = check_round_trip::<UpcomingItem>(
         r#"{"tokenId":"layerzero","tokenName":"LayerZero","tokenSymbol":"ZRO","marketCap":278811255,"releasedPercentage":35.28,
             "listedMethod":"INTERNAL","dataSource":"Whitepaper","upcomingEvent":{"unlockDate":"2025-11-20T11:00:00Z","referencePrice":1.4,
@@ -126,13 +126,13 @@ fn unknown_fields_are_kept_at_every_depth() {
 }
 
 #[test]
-fn a_field_that_does_not_fit_is_noted_with_its_place_and_dropped() {
-    let (event, oddities, dropped) = odd::<UnlockEvent>(
+fn invalid_field_is_dropped_with_warning() {
+    let (event, parse_warnings, dropped) = odd::<UnlockEvent>(
         r#"{"unlockDate":"next week","tokenName":7,"cliffUnlocks":{"cliffAmount":"1,000","cliffValue":" 12.5 ","valueToMarketCap":true,
             "allocationBreakdown":[{"cliffAmount":[1]},{"committedClaim":{"timestamp":1.5}},null,"Team"]},"linearUnlocks":"none"}"#,
     );
     assert_eq!(
-        oddities,
+        parse_warnings,
         [
             "unlockDate: expected a timestamp like 2026-03-09T00:00:00Z, got the text \"next week\"; the field is ignored",
             "tokenName: expected a text, got the number 7; the field is ignored",
@@ -150,16 +150,16 @@ fn a_field_that_does_not_fit_is_noted_with_its_place_and_dropped() {
 }
 
 #[test]
-fn a_number_that_nothing_can_measure_is_unreadable() {
-    let (event, oddities, dropped) = odd::<UnlockEvent>(
+fn negative_and_absurd_numbers_are_invalid() {
+    let (event, parse_warnings, dropped) = odd::<UnlockEvent>(
         r#"{"cliffUnlocks":{"cliffAmount":-5,"cliffValue":-0.5,"valueToMarketCap":1e31,"totalCliffAmount":"-1","totalCliffValue":"inf"}}"#,
     );
     assert_eq!(
-        oddities,
+        parse_warnings,
         [
             "cliffUnlocks.cliffAmount: expected a number, got -5, which is negative; the field is ignored",
             "cliffUnlocks.cliffValue: expected a number, got -0.5, which is negative; the field is ignored",
-            "cliffUnlocks.valueToMarketCap: expected a number, got 1e31, which is beyond all measure; the field is ignored",
+            "cliffUnlocks.valueToMarketCap: expected a number, got 1e31, which is implausibly large; the field is ignored",
             "cliffUnlocks.totalCliffAmount: expected a number, got the text \"-1\"; the field is ignored",
             "cliffUnlocks.totalCliffValue: expected a number, got the text \"inf\"; the field is ignored",
         ]
@@ -168,7 +168,7 @@ fn a_number_that_nothing_can_measure_is_unreadable() {
 }
 
 #[test]
-fn what_is_missing_is_taken_from_what_was_known() {
+fn fill_gaps_copies_missing_fields() {
     let read = |json: &str| serde_json::from_str::<CliffAllocation>(json).expect("JSON");
     let known = read(r#"{"allocationName":"Team","cliffAmount":5,"unlockPrecision":"month","committedClaim":{"amount":1}}"#);
     let mut fresh = read(r#"{"allocationName":null,"cliffAmount":7,"committedClaim":{"value":2}}"#);
@@ -180,49 +180,55 @@ fn what_is_missing_is_taken_from_what_was_known() {
 }
 
 #[test]
-fn a_key_that_stands_twice_is_noted_and_the_last_one_counts() {
-    let (token, oddities, _) = odd::<TokenItem>(r#"{"id":"a","id":"b","x":1,"x":2}"#);
+fn last_duplicate_key_wins_with_warning() {
+    let (token, parse_warnings, _) = odd::<TokenItem>(r#"{"id":"a","id":"b","x":1,"x":2}"#);
     assert_eq!((token.id.as_str(), token.extra.get("x")), (Some("b"), Some(&2.into())));
-    assert_eq!(oddities, [": `id` stands twice; the last one counts", ": the field \"x\" stands twice; the last one counts"]);
+    assert_eq!(
+        parse_warnings,
+        [": `id` occurs twice; the last one is used", ": the field \"x\" occurs twice; the last one is used"]
+    );
 }
 
 #[test]
-fn depth_is_bounded_without_losing_the_record() {
+fn too_deep_values_are_dropped_from_record() {
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     let json = format!(r#"{{"id":"a","x":{},"name":{},"y":1}}"#, deep(100_000), deep(100_000));
-    let (token, oddities, _) = odd::<TokenItem>(&json);
+    let (token, parse_warnings, _) = odd::<TokenItem>(&json);
     assert_eq!((token.id.as_str(), token.extra.get("y")), (Some("a"), Some(&1.into())));
-    assert_eq!(oddities.len(), 2, "{oddities:?}");
+    assert_eq!(parse_warnings.len(), 2, "{parse_warnings:?}");
     check_round_trip::<TokenItem>(&format!(r#"{{"id":"a","x":{}}}"#, deep(30)));
 }
 
 #[test]
-fn only_so_many_oddities_are_kept_and_all_are_counted() {
+fn warnings_are_capped_but_counted() {
     let rows = vec![r#"{"id":1}"#; 250].join(",");
-    let (_, oddities, total) =
-        gather_oddities(|| serde_json::from_str::<Maybe<Vec<TokenItem>>>(&format!("[{rows}]")).expect("JSON"));
-    assert_eq!((oddities.len(), total), (100, 250));
-    assert_eq!(oddities.last().map(|oddity| oddity.path.as_str()), Some("[99].id"));
+    let (_, parse_warnings, total) =
+        collect_parse_warnings(|| serde_json::from_str::<Maybe<Vec<TokenItem>>>(&format!("[{rows}]")).expect("JSON"));
+    assert_eq!((parse_warnings.len(), total), (100, 250));
+    assert_eq!(parse_warnings.last().map(|warning| warning.path.as_str()), Some("[99].id"));
 }
 
 #[test]
-fn gathering_inside_gathering_keeps_both_apart() {
+fn nested_gathering_separates_warnings() {
     let (inner, outer) = gather(|| {
         note(|| "outer".into());
         gather(|| note(|| "inner".into())).1
     });
     assert_eq!((inner.total, outer.total), (1, 1));
-    assert_eq!(outer.oddities.first().map(|oddity| oddity.problem.as_str()), Some("outer"));
+    assert_eq!(outer.parse_warnings.first().map(|warning| warning.problem.as_str()), Some("outer"));
 }
 
 #[test]
-fn text_that_hides_is_shown_escaped() {
-    let (_, oddities, _) = odd::<TokenItem>("{\"marketCap\":\"\\u001b[2J\\u202e\",\"\\u001bk\":1,\"\\u001bk\":2}");
-    assert!(oddities.iter().all(|oddity| !oddity.chars().any(|c| c.is_control() || c == '\u{202e}')), "{oddities:?}");
+fn hidden_text_in_warnings_is_escaped() {
+    let (_, parse_warnings, _) = odd::<TokenItem>("{\"marketCap\":\"\\u001b[2J\\u202e\",\"\\u001bk\":1,\"\\u001bk\":2}");
+    assert!(
+        parse_warnings.iter().all(|warning| !warning.chars().any(|c| c.is_control() || c == '\u{202e}')),
+        "{parse_warnings:?}"
+    );
 }
 
 #[test]
-fn timestamps_are_instants_of_sensible_years() {
+fn timestamp_year_is_limited() {
     let same = parse_timestamp("2026-03-09T00:00:00Z");
     assert!(same.is_some());
     for text in ["2026-03-09", " 2026-03-09T01:00:00+01:00 ", "2026-03-09T00:00:00.000Z"] {
@@ -235,7 +241,7 @@ fn timestamps_are_instants_of_sensible_years() {
 
 proptest! {
     #[test]
-    fn a_double_is_read_back_to_the_bit(bits in 0..=1e30_f64.to_bits()) {
+    fn double_round_trips_exactly(bits in 0..=1e30_f64.to_bits()) {
         let value = f64::from_bits(bits);
         prop_assume!((0.0..=1e30).contains(&value));
         let credit = Allocation { allocation_amount: value.into(), ..Default::default() };
@@ -245,7 +251,7 @@ proptest! {
     }
 
     #[test]
-    fn a_record_with_any_fields_is_written_as_it_was_read(
+    fn record_with_any_fields_round_trips(
         amounts in prop::collection::vec(prop::option::of(prop::option::of(0.0..1e15_f64)), 3),
         names in prop::collection::vec(".{0,8}", 2),
         extra in prop::collection::btree_map("[a-z]{1,4}", any::<i32>(), 0..4),

@@ -1,7 +1,7 @@
-//! The texts of records: names, categories and words that a schedule says over and over.
+//! The strings of records: names, categories, and other words that a schedule repeats.
 //!
-//! A text is shared by whoever has a copy of it, so that copying a record copies no text, and the many equal ones of an answer, or of a
-//! packed schedule, are one in memory.
+//! A string is reference-counted: cloning a record copies no strings, and equal strings of one response or packed schedule share
+//! memory.
 
 use std::{borrow::Borrow, cell::RefCell, fmt, ops::Deref, sync::Arc};
 
@@ -9,12 +9,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::lenient::Lenient;
 
-/// A text of a record; copying it is cheap.
+/// A string of a record. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Text(Arc<str>);
 
 impl Text {
-    /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -96,15 +95,15 @@ impl Lenient for Text {
     }
 }
 
-/// Texts that are remembered while something is read: those of one schedule are few.
+/// The number of strings that are cached while a response is parsed.
 const REMEMBERED: usize = 64;
 
 thread_local! {
-    // As the log of what is read: serde hands no context down, and reading stays on one thread.
+    // Serde passes no context to nested values, and parsing stays on one thread.
     static RECENT: RefCell<Option<Vec<Option<Text>>>> = const { RefCell::new(None) };
 }
 
-/// Runs `read`, in which texts that stood shortly before are not made anew. What is remembered for that is forgotten at its end.
+/// Runs `read` with a cache of recent strings, which is cleared at the end.
 pub(super) fn sharing<T>(read: impl FnOnce() -> T) -> T {
     let outer = RECENT.with_borrow_mut(|recent| recent.replace(vec![None; REMEMBERED]));
     let result = read();
@@ -112,7 +111,7 @@ pub(super) fn sharing<T>(read: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The text, as it stands already where it was read shortly before.
+/// Returns the string from the cache, if it was read recently.
 fn shared(text: &str) -> Text {
     RECENT.with_borrow_mut(|recent| {
         let Some(slot) = recent.as_mut().and_then(|recent| recent.get_mut(place(text))) else { return Text::from(text) };
@@ -123,7 +122,7 @@ fn shared(text: &str) -> Text {
     })
 }
 
-/// Where a text is remembered: by its length, its begin and its end.
+/// Returns the cache slot of a string: a hash of its length, its start, and its end.
 fn place(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mix = |hash: usize, byte: &u8| (hash ^ usize::from(*byte)).wrapping_mul(0x0100_0193);

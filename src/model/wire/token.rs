@@ -3,22 +3,21 @@
 use super::prelude::*;
 
 wire! {
-    /// A token of `/token/list`. Its key is `id` here and `tokenId` everywhere else.
+    /// A token of `/token/list`. Its key is `id` here and `tokenId` in all other responses.
     TokenItem {
-        /// Slug.
         id: Text = "id",
         name: Text = "name",
-        /// Ticker; not unique.
+        /// The ticker; not unique.
         symbol: Text = "symbol",
-        /// `INTERNAL`, `AI`, `EXTERNAL`, or what comes.
+        /// `INTERNAL`, `AI`, `EXTERNAL`, or an unknown value.
         listed_method: Text = "listedMethod",
-        /// Tokens.
+        /// The amount in tokens.
         circulating_supply: f64 = "circulatingSupply",
-        /// USD.
+        /// Market cap in USD.
         market_cap: f64 = "marketCap",
-        /// Tokens.
+        /// The amount in tokens.
         max_supply: f64 = "maxSupply",
-        /// Tokens, without those to be determined.
+        /// Amount in tokens, without unlocks whose date is to be determined.
         total_locked_amount: f64 = "totalLockedAmount",
         tbd_locked_amount: f64 = "tbdLockedAmount",
         unlocked_amount: f64 = "unlockedAmount",
@@ -30,7 +29,7 @@ wire! {
         has_buyback: bool = "hasBuyback",
         has_committed_claim: bool = "hasCommittedClaim",
         website_url: Text = "websiteUrl",
-        /// The only mark that something about the token changed.
+        /// Changes whenever something about the token changed. The API has no other sign of a change.
         last_updated_date: Timestamp = "lastUpdatedDate",
     }
 }
@@ -39,27 +38,27 @@ wire! {
     /// One row of the allocation table.
     Allocation {
         allocation_name: Text = "allocationName",
-        /// `Scheduled`, `TBD`, or what comes.
+        /// `Scheduled`, `TBD`, or an unknown value.
         allocation_type: Text = "allocationType",
         standard_allocation_name: Text = "standardAllocationName",
-        /// Tokens.
+        /// The amount in tokens.
         allocation_unlocked_amount: f64 = "allocationUnlockedAmount",
-        /// Tokens.
+        /// The amount in tokens.
         allocation_locked_amount: f64 = "allocationLockedAmount",
-        /// Tokens.
+        /// The amount in tokens.
         allocation_amount: f64 = "allocationAmount",
-        /// Percent.
+        /// Percent of the tracked supply.
         tracked_allocation_percentage: f64 = "trackedAllocationPercentage",
     }
 }
 
 wire! {
-    /// Allocation table of a token. The payload names no token id.
+    /// The allocation table of a token. The response has no token id.
     AllocationsData {
         name: Text = "name",
         symbol: Text = "symbol",
         listed_method: Text = "listedMethod",
-        /// Tokens.
+        /// The amount in tokens.
         max_supply: f64 = "maxSupply",
         last_updated_date: Timestamp = "lastUpdatedDate",
         total_unlocked_amount: f64 = "totalUnlockedAmount",
@@ -70,14 +69,13 @@ wire! {
     }
 }
 
-/// A row of `prices.json` in a data folder: what a token's values were made with.
+/// A row of `prices.json` in a data folder: the price that a token's values are based on.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PriceRow {
-    /// The slug.
     pub token_id: String,
-    /// USD.
+    /// Price in USD per token.
     pub reference_price: Option<f64>,
-    /// USD.
+    /// Market cap in USD.
     pub market_cap: Option<f64>,
 }

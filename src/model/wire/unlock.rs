@@ -3,50 +3,50 @@
 use super::prelude::*;
 
 wire! {
-    /// What a project announced for an unlock, against what the schedule says.
+    /// The project's announcement of an unlock, which can differ from the schedule.
     CommittedClaim {
-        /// Tokens.
+        /// The amount in tokens.
         amount: f64 = "amount",
-        /// USD.
+        /// The value in USD.
         value: f64 = "value",
-        /// Unix seconds: the only time in the API that is not ISO 8601.
+        /// Seconds since 1970: the only time in the API that is not ISO 8601.
         timestamp: i64 = "timestamp",
     }
 }
 
 wire! {
-    /// One recipient's part of a cliff.
+    /// The share of a cliff unlock that goes to one allocation.
     CliffAllocation {
         unlock_date: Timestamp = "unlockDate",
         allocation_name: Text = "allocationName",
         standard_allocation_name: Text = "standardAllocationName",
-        /// Tokens.
+        /// The amount in tokens.
         cliff_amount: f64 = "cliffAmount",
-        /// USD.
+        /// The value in USD.
         cliff_value: f64 = "cliffValue",
-        /// USD per token.
+        /// Price in USD per token.
         reference_price: f64 = "referencePrice",
         reference_price_updated_time: Timestamp = "referencePriceUpdatedTime",
-        /// `second`, `month`, …: how exact the date is.
+        /// The precision of the date: `second`, `month`, and so on.
         unlock_precision: Text = "unlockPrecision",
         committed_claim: CommittedClaim = "committedClaim",
     }
 }
 
 wire! {
-    /// What unlocks at one instant.
+    /// A cliff unlock: all tokens that unlock at one instant.
     CliffUnlocks {
-        /// Tokens: the sum over the breakdown.
+        /// Amount in tokens: the sum over the breakdown.
         cliff_amount: f64 = "cliffAmount",
-        /// USD.
+        /// The value in USD.
         cliff_value: f64 = "cliffValue",
-        /// Tokens, under the name that the first version of `upcoming` uses.
+        /// The amount in tokens. The name in the first version of `upcoming`.
         total_cliff_amount: f64 = "totalCliffAmount",
-        /// USD, under the name that the first version of `upcoming` uses.
+        /// The value in USD. The name in the first version of `upcoming`.
         total_cliff_value: f64 = "totalCliffValue",
-        /// Percent of the market cap; can exceed 100. It belongs to the event, not to each allocation.
+        /// Percent of market cap; can exceed 100. Applies to the whole event.
         value_to_market_cap: f64 = "valueToMarketCap",
-        /// USD per token, in older versions.
+        /// Price in USD per token, in older versions.
         reference_price: f64 = "referencePrice",
         reference_price_updated_time: Timestamp = "referencePriceUpdatedTime",
         allocation_breakdown: Vec<CliffAllocation> = "allocationBreakdown",
@@ -54,22 +54,22 @@ wire! {
 }
 
 wire! {
-    /// One recipient's linear segment.
+    /// The linear unlock of one allocation.
     LinearAllocation {
         allocation_name: Text = "allocationName",
         standard_allocation_name: Text = "standardAllocationName",
-        /// Tokens over the whole segment.
+        /// Amount in tokens over the whole duration.
         linear_amount: f64 = "linearAmount",
-        /// USD.
+        /// The value in USD.
         linear_value: f64 = "linearValue",
-        /// USD per token.
+        /// Price in USD per token.
         reference_price: f64 = "referencePrice",
         reference_price_updated_time: Timestamp = "referencePriceUpdatedTime",
-        /// Tokens a day.
+        /// Amount in tokens per day.
         daily_amount: f64 = "dailyAmount",
-        /// USD a day.
+        /// Value in USD per day.
         daily_value: f64 = "dailyValue",
-        /// Days.
+        /// The duration in days.
         duration_of_rate: f64 = "durationOfRate",
         begin_date: Timestamp = "beginDate",
         end_date: Timestamp = "endDate",
@@ -78,17 +78,17 @@ wire! {
 }
 
 wire! {
-    /// Linear segments that begin at one instant.
+    /// Linear unlocks that start at one instant.
     LinearUnlocks {
-        /// Tokens.
+        /// The amount in tokens.
         linear_amount: f64 = "linearAmount",
-        /// USD.
+        /// The value in USD.
         linear_value: f64 = "linearValue",
-        /// Tokens a day.
+        /// Amount in tokens per day.
         daily_amount: f64 = "dailyAmount",
-        /// USD a day.
+        /// Value in USD per day.
         daily_value: f64 = "dailyValue",
-        /// USD per token.
+        /// Price in USD per token.
         reference_price: f64 = "referencePrice",
         reference_price_updated_time: Timestamp = "referencePriceUpdatedTime",
         allocation_breakdown: Vec<LinearAllocation> = "allocationBreakdown",
@@ -96,15 +96,15 @@ wire! {
 }
 
 wire! {
-    /// An unlock event: what unlocks, or begins to, at one instant. A row names no token: whoever asked keeps it.
+    /// An unlock event: all unlocks at one instant, and linear unlocks that start then. The JSON does not name the token.
     UnlockEvent {
         unlock_date: Timestamp = "unlockDate",
         token_name: Text = "tokenName",
         token_symbol: Text = "tokenSymbol",
         listed_method: Text = "listedMethod",
-        /// Origin of the schedule.
+        /// The origin of the schedule.
         data_source: Text = "dataSource",
-        /// USD per token, in `upcoming`.
+        /// Price in USD per token, in `upcoming`.
         reference_price: f64 = "referencePrice",
         reference_price_updated_time: Timestamp = "referencePriceUpdatedTime",
         linear_unlocks: LinearUnlocks = "linearUnlocks",
@@ -114,14 +114,14 @@ wire! {
 }
 
 wire! {
-    /// A row of `upcoming`: one token with its next event only.
+    /// A row of `upcoming`: a token with its next event.
     UpcomingItem {
         token_id: Text = "tokenId",
         token_name: Text = "tokenName",
         token_symbol: Text = "tokenSymbol",
-        /// USD.
+        /// Market cap in USD.
         market_cap: f64 = "marketCap",
-        /// Percent.
+        /// Percent of max supply that is released.
         released_percentage: f64 = "releasedPercentage",
         listed_method: Text = "listedMethod",
         data_source: Text = "dataSource",

@@ -1,12 +1,12 @@
-//! The facts of a record: what it says of itself, and who gets how much.
+//! The facts and shares of an alert's record.
 
 use serde_json::Value;
 
-use super::{MAX_ROWS, capitalized, headline::nearness, is_resolved};
+use super::{MAX_ROWS, headline::nearness, is_resolved};
 use crate::text;
-use model::{AlertBody, MemberBody, Notification, Timestamp, format};
+use model::{AlertBody, MemberBody, Notification, Timestamp, phrase};
 
-/// The facts of the record, most telling first.
+/// Returns label and value of the facts, most important first.
 pub(super) fn facts(notice: &Notification, record: &Value, now: Timestamp) -> Vec<(&'static str, String)> {
     let body = &notice.body;
     let mut facts: Vec<(&'static str, String)> = Vec::new();
@@ -14,11 +14,12 @@ pub(super) fn facts(notice: &Notification, record: &Value, now: Timestamp) -> Ve
         let near = if is_resolved(body) { None } else { nearness(notice, now) };
         let when = text::line(when, 80);
         let when = when.strip_prefix("on ").map_or(when.clone(), str::to_owned);
-        let when = capitalized(&when);
+        let when = phrase::capitalized(&when);
         facts.push(("Date", near.map_or(when.clone(), |near| format!("{when} ({near})"))));
     }
+    let symbol = body.token.as_ref().map(|token| token.symbol.as_str());
     for (label, pointers, unit) in FACTS {
-        let found = pointers.iter().find_map(|pointer| unit.show(record.pointer(pointer)?));
+        let found = pointers.iter().find_map(|pointer| unit.show(record.pointer(pointer)?, symbol));
         if let Some(value) = found {
             facts.push((label, value));
         }
@@ -26,29 +27,28 @@ pub(super) fn facts(notice: &Notification, record: &Value, now: Timestamp) -> Ve
     facts
 }
 
-/// How a field of a record is shown.
 #[derive(Clone, Copy)]
 enum FieldUnit {
     Usd,
     Tokens,
     Percent,
     Text,
-    /// A word of an enumeration.
+    /// A constant of an enumeration.
     Word,
     Words,
 }
 
 impl FieldUnit {
-    fn show(self, value: &Value) -> Option<String> {
+    fn show(self, value: &Value, symbol: Option<&str>) -> Option<String> {
         let shown = match self {
-            FieldUnit::Usd => format::usd(finite(value)?),
-            FieldUnit::Tokens => format::tokens(finite(value)?),
-            FieldUnit::Percent => format::percent(finite(value)?),
-            FieldUnit::Text => text::line(value.as_str()?, text::MAX_LINE_CHARS),
-            FieldUnit::Word => text::line(&format::constant(value.as_str()?), text::MAX_LINE_CHARS),
+            FieldUnit::Usd => phrase::usd(finite(value)?),
+            FieldUnit::Tokens => phrase::tokens(finite(value)?, symbol),
+            FieldUnit::Percent => phrase::percent(finite(value)?),
+            FieldUnit::Text => text::line(value.as_str()?, model::phrase::MAX_LINE_CHARS),
+            FieldUnit::Word => text::line(&phrase::constant(value.as_str()?), model::phrase::MAX_LINE_CHARS),
             FieldUnit::Words => {
                 let words = value.as_array()?.iter().filter_map(Value::as_str).take(5);
-                words.map(|each| text::line(&format::constant(each), 80)).collect::<Vec<_>>().join(", ")
+                words.map(|each| text::line(&phrase::constant(each), 80)).collect::<Vec<_>>().join(", ")
             }
         };
         (!shown.is_empty()).then_some(shown)
@@ -59,7 +59,7 @@ fn finite(value: &Value) -> Option<f64> {
     value.as_f64().filter(|number| number.is_finite())
 }
 
-/// What is shown of a record: label, where it is (the first that is there), unit. Each resource has some of them.
+/// Label, JSON pointers of which the first present one is shown, and unit. Each resource has some of these fields.
 const FACTS: &[(&str, &[&str], FieldUnit)] = &[
     (
         "Amount",
@@ -74,14 +74,14 @@ const FACTS: &[(&str, &[&str], FieldUnit)] = &[
         FieldUnit::Tokens,
     ),
     ("Value", &["/cliffUnlocks/cliffValue", "/cliffUnlocks/totalCliffValue", "/unlockValue", "/value"], FieldUnit::Usd),
-    ("Of market cap", &["/cliffUnlocks/valueToMarketCap"], FieldUnit::Percent),
-    ("Begins to unlock", &["/linearUnlocks/linearAmount"], FieldUnit::Tokens),
-    ("Worth", &["/linearUnlocks/linearValue"], FieldUnit::Usd),
-    ("A day", &["/linearUnlocks/dailyAmount"], FieldUnit::Tokens),
+    ("Share of market cap", &["/cliffUnlocks/valueToMarketCap"], FieldUnit::Percent),
+    ("Linear unlock", &["/linearUnlocks/linearAmount"], FieldUnit::Tokens),
+    ("Linear unlock value", &["/linearUnlocks/linearValue"], FieldUnit::Usd),
+    ("Per day", &["/linearUnlocks/dailyAmount"], FieldUnit::Tokens),
     ("Raised", &["/totalAmountRaisedinThatRound", "/amountRaised"], FieldUnit::Usd),
     ("Valuation", &["/valuation"], FieldUnit::Usd),
     (
-        "Price of a token",
+        "Token price",
         &[
             "/cliffUnlocks/allocationBreakdown/0/referencePrice",
             "/cliffUnlocks/referencePrice",
@@ -97,7 +97,7 @@ const FACTS: &[(&str, &[&str], FieldUnit)] = &[
     ("Type", &["/burnType", "/buybackType", "/allocationType"], FieldUnit::Word),
     ("Burned by", &["/metadata/burners"], FieldUnit::Words),
     ("Reason", &["/metadata/burnReasons"], FieldUnit::Words),
-    ("Spent in", &["/spentUnit"], FieldUnit::Text),
+    ("Paid in", &["/spentUnit"], FieldUnit::Text),
     ("Buyer", &["/buyerAddress"], FieldUnit::Text),
     ("Target", &["/targetAddress"], FieldUnit::Text),
     ("Allocation", &["/allocationName"], FieldUnit::Text),
@@ -107,18 +107,18 @@ const FACTS: &[(&str, &[&str], FieldUnit)] = &[
     ("Share of supply", &["/trackedAllocationPercentage"], FieldUnit::Percent),
 ];
 
-/// The tokens of a group with what each does, and how many there are.
+/// Returns name, amount, and value of the first tokens of a group, and the number of all its tokens.
 pub(super) fn members(body: &AlertBody) -> (Vec<(String, String, String)>, usize) {
     let row = |member: &MemberBody| {
         let symbol = if member.token.symbol.is_empty() { &member.token.id } else { &member.token.symbol };
-        let share = member.share.map(|share| format!(" ({} of the group)", format::percent(share))).unwrap_or_default();
-        let amount = member.amount.map(format::amount).unwrap_or_default();
-        (format!("{}{share}", text::line(symbol, 40)), amount, member.value.map(format::usd).unwrap_or_default())
+        let share = member.share.map(|share| format!(" ({})", phrase::share(share, "the group"))).unwrap_or_default();
+        let amount = member.amount.map(phrase::amount).unwrap_or_default();
+        (format!("{}{share}", text::line(symbol, 40)), amount, member.value.map(phrase::usd).unwrap_or_default())
     };
     (body.members.iter().take(MAX_ROWS).map(row).collect(), body.members.len())
 }
 
-/// Who gets how much, the largest first, and how many there are.
+/// Returns name, amount, and value of the largest allocations, largest first, and the number of all allocations.
 pub(super) fn shares(record: &Value) -> (Vec<(String, String, String)>, usize) {
     let lists = [
         ("/cliffUnlocks/allocationBreakdown", "cliffAmount", "cliffValue", ""),
@@ -137,7 +137,7 @@ pub(super) fn shares(record: &Value) -> (Vec<(String, String, String)>, usize) {
     all.sort_by(|a, b| b.0.total_cmp(&a.0));
     let row = |(_, name, amount, value, suffix): (f64, &str, Option<f64>, Option<f64>, &str)| {
         let name = format!("{}{suffix}", text::line(name, 80));
-        (name, amount.map(format::amount).unwrap_or_default(), value.map(format::usd).unwrap_or_default())
+        (name, amount.map(phrase::amount).unwrap_or_default(), value.map(phrase::usd).unwrap_or_default())
     };
     (all.into_iter().take(MAX_ROWS).map(row).collect(), total)
 }

@@ -1,4 +1,4 @@
-//! An alert in one line: token, size, share of the market cap and when, and how far away that is.
+//! The title and headline of an alert: token, value, share of market cap, date, and days until the event.
 
 use chrono::TimeDelta;
 use serde_json::Value;
@@ -6,10 +6,10 @@ use serde_json::Value;
 use super::{ShareStyle, is_resolved};
 use crate::text;
 use model::{
-    AlertBody, Change, ChangeKind, Fact, Notification, NotificationKind, Resolution, Resource, Timestamp, config, format, supply,
+    AlertBody, Change, ChangeKind, Fact, Notification, NotificationKind, Resolution, Resource, Timestamp, config, phrase, supply,
 };
 
-/// The title of a message of which `notice` is the first; `several` says how many others there are.
+/// Returns the title of a message whose most urgent notification is `notice`. `several` counts the alerts, if there are several.
 pub(super) fn title(notice: &Notification, several: &str, share: ShareStyle, now: Timestamp, max_chars: usize) -> String {
     let body = &notice.body;
     let prefix = match notice.kind {
@@ -19,74 +19,72 @@ pub(super) fn title(notice: &Notification, several: &str, share: ShareStyle, now
         _ if body.labels.get("severity").is_some_and(|severity| severity.eq_ignore_ascii_case("critical")) => "[Critical] ",
         _ => "",
     };
-    // The end is what must not be cut: how near it is, or why it ended.
+    // Only the headline is cut to length, so that the days until the event, or the reason of the end, always remain.
     let tail = if is_resolved(body) { ending(body) } else { nearness(notice, now).unwrap_or_default() };
     let tail = if tail.is_empty() { tail } else { format!(" · {tail}") };
     let taken = prefix.chars().count() + several.chars().count() + tail.chars().count();
     format!("{prefix}{several}{}{tail}", text::line(&headline(body, share), max_chars.saturating_sub(taken).max(20)))
 }
 
-/// Why an alert is over, in words: `moved to 26 Dec 2026, outside your 7 days`. Empty where the headline says it.
+/// Returns why an alert ended: `moved to 26 Dec 2026, outside the lead time of 7 days`. Empty if the headline already says it.
 pub(crate) fn ending(body: &AlertBody) -> String {
     let Some(why) = Resolution::parse(&body.reason) else { return text::line(&body.reason, 60) };
     match why {
         Resolution::Passed if body.resource == Some(Resource::Unlock) => String::new(),
-        Resolution::Passed => "over".to_owned(),
+        Resolution::Passed => "ended".to_owned(),
         Resolution::RescheduledOut => {
-            let Some(when) = &body.when else { return "has no date any more".to_owned() };
+            let Some(when) = &body.when else { return "no longer has a date".to_owned() };
             let when = text::line(when, 60);
             let when = when.strip_prefix("on ").or_else(|| when.strip_prefix("in ")).unwrap_or(&when);
-            let outside = body.lead.as_deref().map(|lead| format!(", outside your {}", span_words(lead))).unwrap_or_default();
+            let outside =
+                body.lead.as_deref().map(|lead| format!(", outside the lead time of {}", lead_time(lead))).unwrap_or_default();
             format!("moved to {when}{outside}")
         }
-        Resolution::Cleared => "no longer holds".to_owned(),
-        Resolution::Removed => "taken out of the schedule".to_owned(),
-        Resolution::RuleGone => "no rule looks at it any more".to_owned(),
-        Resolution::Unwatched => "not watched any more".to_owned(),
-        Resolution::Renamed => "goes on under another slug".to_owned(),
+        Resolution::Cleared => "condition no longer true".to_owned(),
+        Resolution::Removed => "removed from the schedule".to_owned(),
+        Resolution::RuleGone => "rule removed".to_owned(),
+        Resolution::Unwatched => "token no longer watched".to_owned(),
+        Resolution::Renamed => "token renamed".to_owned(),
     }
 }
 
-/// Why it is told, in words: `it is within 7 days`.
-pub(super) fn reason_words(body: &AlertBody) -> String {
+/// Returns why the notification is sent: `due within 7 days`.
+pub(super) fn reason_text(body: &AlertBody) -> String {
     let reason = body.reason.as_str();
     if is_resolved(body) {
         let ending = ending(body);
-        return if ending.is_empty() { "its date has passed".to_owned() } else { ending };
+        return if ending.is_empty() { "the date has passed".to_owned() } else { ending };
     }
     match (reason, reason.strip_prefix("lead "), reason.strip_prefix("level ")) {
-        ("firing", ..) => "its condition holds".to_owned(),
-        (_, Some(lead), _) => format!("it is within {}", span_words(lead)),
-        (_, _, Some(level)) => format!("it rose to level {}", text::line(level, 20)),
+        ("firing", ..) => "condition is true".to_owned(),
+        (_, Some(lead), _) => format!("due within {}", lead_time(lead)),
+        (_, _, Some(level)) => format!("rose to level {}", text::line(level, 20)),
         _ => text::line(reason, 120),
     }
 }
 
-/// A length of time of a rule, in words: `7 days` for `7d` and `1w`.
-fn span_words(span: &str) -> String {
-    let days = span.parse::<config::Span>().map(|span| supply::days(span.delta())).ok().filter(|days| days.fract() == 0.0);
-    match days {
-        Some(1.0) => "1 day".to_owned(),
-        Some(days) => format!("{days} days"),
-        None => text::line(span, 20),
-    }
+/// Formats a lead time as the rule writes it: `7 days` for `7d` and `1w`.
+fn lead_time(span: &str) -> String {
+    span.parse::<config::Span>().map_or_else(|_| text::line(span, 20), |span| phrase::duration(span.delta()))
 }
 
-/// What is told, in one line: token, size, share of the market cap and when; where it is about no record, the rule's summary.
+/// Returns token, value, share of market cap, and date in one line, or the rule's summary if the alert has no record.
 pub(super) fn headline(body: &AlertBody, share: ShareStyle) -> String {
-    let facts = facts_in_a_line(body, share);
+    let facts = facts_line(body, share);
     let summary = summary(body);
     match facts {
         Some(facts) => {
             let verb = verb(body).map(|verb| format!(" {verb}")).unwrap_or_default();
-            text::line(&format!("{}{verb}: {facts}", token_symbol(body)), text::MAX_LINE_CHARS)
+            text::line(&format!("{}{verb}: {facts}", token_symbol(body)), model::phrase::MAX_LINE_CHARS)
         }
-        None if summary.is_empty() => text::line(&format!("{}: {}", token_symbol(body), body.rule), text::MAX_LINE_CHARS),
+        None if summary.is_empty() => {
+            text::line(&format!("{}: {}", token_symbol(body), body.rule), model::phrase::MAX_LINE_CHARS)
+        }
         None => summary,
     }
 }
 
-/// What happened to an unlock, in a word that a phone shows before it cuts the line.
+/// Returns what happened to an unlock, in one word, which comes first because phones cut long lines.
 fn verb(body: &AlertBody) -> Option<&'static str> {
     let change = body.change.as_ref().filter(|change| change.resource.or(body.resource) == Some(Resource::Unlock))?;
     match change.kind {
@@ -104,11 +102,11 @@ fn verb(body: &AlertBody) -> Option<&'static str> {
 }
 
 pub(super) fn summary(body: &AlertBody) -> String {
-    body.annotations.get("summary").map(|summary| text::line(summary, text::MAX_LINE_CHARS)).unwrap_or_default()
+    body.annotations.get("summary").map(|summary| text::line(summary, model::phrase::MAX_LINE_CHARS)).unwrap_or_default()
 }
 
-/// `$33.15M (2.77%) unlocks on 16 Mar 2026`; None where there is neither a change nor a size nor a date.
-fn facts_in_a_line(body: &AlertBody, share: ShareStyle) -> Option<String> {
+/// Returns `$33.15M (2.77%) unlocks on 16 Mar 2026`, or `None` without a change, a value, and a date.
+fn facts_line(body: &AlertBody, share: ShareStyle) -> Option<String> {
     let record = body.record.as_ref().unwrap_or(&Value::Null);
     let (size, percent) = size_of(body, record);
     let percent = percent.map(|percent| match share {
@@ -122,21 +120,25 @@ fn facts_in_a_line(body: &AlertBody, share: ShareStyle) -> Option<String> {
         (None, None) => String::new(),
     };
     if let Some(change) = &body.change {
-        let told = if change.summary.is_empty() { change.kind.as_str() } else { &change.summary };
-        // What moved or was resized is an unlock anyway: the sentence says whose.
+        let summary = if change.summary.is_empty() { change.kind.as_str() } else { &change.summary };
+        // "moved" and "resized" already imply an unlock.
         let of = change.resource.or(body.resource).filter(|of| *of != Resource::Unlock).map_or("", Resource::as_str);
-        let of = if told.contains(of) { "" } else { of };
-        // The size first, then the dates: a phone shows the beginning of a line, and `moved` stands before both.
+        let of = if summary.contains(of) { "" } else { of };
+        // The value goes before the dates, since phones cut long lines.
         if let Some((whose, dates)) =
-            told.split_once(" moved ").filter(|(_, dates)| verb(body) == Some("moved") && dates.starts_with("from "))
+            summary.split_once(" moved ").filter(|(_, dates)| verb(body) == Some("moved") && dates.starts_with("from "))
         {
             let first = if size.is_empty() { dates.to_owned() } else { format!("{size} {dates}") };
-            return Some(format!("{} · {}", text::line(&first, text::MAX_LINE_CHARS), text::line(whose, text::MAX_LINE_CHARS)));
+            return Some(format!(
+                "{} · {}",
+                text::line(&first, model::phrase::MAX_LINE_CHARS),
+                text::line(whose, model::phrase::MAX_LINE_CHARS)
+            ));
         }
-        // Of allocations the sentence says how much; the record may be but one of them.
+        // A change of allocations states its own amounts, and the record may be only one of them.
         let has_size = !size.is_empty() && change.resource.or(body.resource) != Some(Resource::Allocation);
         let size = if has_size { format!("{size} · ") } else { String::new() };
-        return Some(format!("{size}{}", format!("{of} {}", text::line(told, text::MAX_LINE_CHARS)).trim()));
+        return Some(format!("{size}{}", format!("{of} {}", text::line(summary, model::phrase::MAX_LINE_CHARS)).trim()));
     }
     let over = Resolution::parse(&body.reason).filter(|_| is_resolved(body));
     let what = match body.resource {
@@ -152,7 +154,7 @@ fn facts_in_a_line(body: &AlertBody, share: ShareStyle) -> Option<String> {
         Some(Resource::Funding) => "raised",
         None => return None,
     };
-    // Where it went, if it moved, stands behind.
+    // The title ends with the new date of a rescheduled event.
     let when = body.when.as_deref().filter(|_| over != Some(Resolution::RescheduledOut)).unwrap_or_default();
     let parts: Vec<&str> = [size.as_str(), what, when].into_iter().filter(|part| !part.is_empty()).collect();
     (parts.len() > 1).then(|| parts.join(" "))
@@ -163,8 +165,8 @@ pub(super) fn token_symbol(body: &AlertBody) -> String {
     symbol.map_or_else(|| "Cliffwatch".into(), |symbol| text::line(symbol, 40))
 }
 
-/// Value (else amount) and share of the market cap, as far as the record has them. For a change they are those of what changed, at the
-/// prices of the record.
+/// Returns the value (else the amount) and the share of market cap, each `None` if unknown. For a change, both describe the
+/// changed amount at the prices of the record.
 fn size_of(body: &AlertBody, record: &Value) -> (Option<String>, Option<String>) {
     let resource = body.resource;
     let number = |pointers: &[&str]| pointers.iter().find_map(|pointer| record.pointer(pointer)?.as_f64());
@@ -182,18 +184,20 @@ fn size_of(body: &AlertBody, record: &Value) -> (Option<String>, Option<String>)
     };
     let (value, tokens, share) = (number(value), number(tokens), number(&["/cliffUnlocks/valueToMarketCap"]));
     if let Some(amount) = body.change.as_ref().and_then(|change| change.amount) {
-        // The sentence has the amount in tokens.
+        // The summary of the change states the amount in tokens.
         let factor = tokens.filter(|tokens| *tokens > 0.0).map(|tokens| amount / tokens);
-        let of_it = |whole: Option<f64>| whole.zip(factor).map(|(whole, factor)| whole * factor).filter(|part| part.is_finite());
+        let scaled = |whole: Option<f64>| whole.zip(factor).map(|(whole, factor)| whole * factor).filter(|part| part.is_finite());
         let sign = body.change.as_ref().map_or("", direction);
         let signed = |size: String| format!("{sign}{size}");
-        return (of_it(value).map(format::usd).map(signed), of_it(share).map(format::percent).map(signed));
+        return (scaled(value).map(phrase::usd).map(signed), scaled(share).map(phrase::percent).map(signed));
     }
-    let size = value.map(format::usd).or_else(|| tokens.map(format::tokens));
-    (size, share.map(format::percent))
+    let size = value
+        .map(phrase::usd)
+        .or_else(|| tokens.map(|amount| phrase::tokens(amount, body.token.as_ref().map(|token| token.symbol.as_str()))));
+    (size, share.map(phrase::percent))
 }
 
-/// The sign of what was added or taken; of a change that is none of an amount it is empty: what is told is all that it concerns.
+/// Returns the sign of a changed amount, or an empty string if the change does not resize anything.
 fn direction(change: &Change) -> &'static str {
     if !matches!(change.kind, ChangeKind::Resized | ChangeKind::SeriesRescaled) {
         return "";
@@ -206,7 +210,7 @@ fn direction(change: &Change) -> &'static str {
     if is_less { "−" } else { "+" }
 }
 
-/// How far away it is from `now`: `in 7 days`, `now`; nothing for what happened, has passed meanwhile, or has no date.
+/// Returns the time from `now` until the event: `in 7 days`, `now`. `None` if it has passed or has no date.
 pub(crate) fn nearness(notice: &Notification, now: Timestamp) -> Option<String> {
     let body = &notice.body;
     let then = body.days_until.filter(|days| days.is_finite() && *days >= 0.0)?;
@@ -215,14 +219,14 @@ pub(crate) fn nearness(notice: &Notification, now: Timestamp) -> Option<String> 
     }
     let days = then - supply::days((now - notice.at).max(TimeDelta::zero()));
     if then > 0.0 && days <= 0.0 {
-        // Whether it is over or, as a month, just on, is not known here.
+        // The event has passed, or its month has begun; the notification does not say which.
         return None;
     }
-    format::nearness(days.max(0.0), format::precision_told(body.when.as_deref().unwrap_or_default()))
+    phrase::time_until(days.max(0.0), phrase::stated_precision(body.when.as_deref().unwrap_or_default()))
 }
 
-/// Whether a rule's summary says anything that the headline does not: another wording of the same facts is not worth a second line.
-pub(super) fn says_more(summary: &str, headline: &str) -> bool {
+/// Returns whether a rule's summary has any word that the headline lacks. A summary that only rewords the headline is not shown.
+pub(super) fn adds_words(summary: &str, headline: &str) -> bool {
     const FILLERS: [&str; 8] = ["to", "unlock", "unlocks", "of", "market", "cap", "on", "in"];
     fn words(text: &str) -> impl Iterator<Item = &str> {
         text.split_whitespace().map(|word| word.trim_matches([':', ',', '.', ';', '(', ')'])).filter(|word| !word.is_empty())

@@ -1,4 +1,4 @@
-//! Connections to the mail server that wait for the next mail.
+//! The pool of idle connections to a mail server.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,29 +7,31 @@ use std::time::Duration;
 use lettre::transport::smtp::client::AsyncSmtpConnection;
 use tokio::time::Instant;
 
-/// How long a connection waits for the next mail; servers drop theirs after minutes.
+/// The idle time after which a connection is closed. Servers close theirs after minutes.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Most connections that wait, and most mails over one: servers count both.
+// Servers limit both.
 const MAX_WAITING: usize = 4;
 const MAX_MAILS: u32 = 50;
 
-/// Longest wait for a polite end, after the mail was accepted.
+/// The timeout of `QUIT` after the mail was accepted.
 const QUIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// User name and password.
-pub(super) type SmtpLogin = (String, String);
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct SmtpLogin {
+    pub(super) username: String,
+    pub(super) password: String,
+}
 
-/// A connection after a mail, or before the next.
+/// A connection between two mails.
 pub(super) struct OpenConnection {
     pub(super) connection: AsyncSmtpConnection,
-    /// As whom: a password that was changed takes a new connection.
+    /// The login of the session. A changed password needs a new connection.
     pub(super) login: Option<SmtpLogin>,
-    /// Mails that went over it.
     pub(super) mails: u32,
 }
 
-/// Connections that wait for the next mail. One is put here only after the server took a mail, so that no answer is outstanding.
+/// The idle connections. A connection is returned only after the server accepted a mail, so that no reply is outstanding.
 #[derive(Clone, Default)]
 pub(super) struct ConnectionPool(Arc<Mutex<Vec<(Instant, OpenConnection)>>>);
 
@@ -40,22 +42,22 @@ impl fmt::Debug for ConnectionPool {
 }
 
 impl ConnectionPool {
-    /// The one that was used last, if it belongs to this login.
+    /// Takes the most recently used connection with this login.
     pub(super) fn take(&self, login: &Option<SmtpLogin>) -> Option<OpenConnection> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = waiting.iter().rposition(|(since, open)| open.login == *login && since.elapsed() < IDLE_TIMEOUT)?;
         Some(waiting.remove(at).1)
     }
 
-    /// Keeps one for the next mail, and sees to it that it ends where none comes.
+    /// Keeps a connection for the next mail, until it was idle for [`IDLE_TIMEOUT`].
     pub(super) fn keep(&self, open: OpenConnection) {
         if open.mails >= MAX_MAILS {
-            return hang_up(open.connection);
+            return quit(open.connection);
         }
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.push((Instant::now(), open));
         if waiting.len() > MAX_WAITING {
-            hang_up(waiting.remove(0).1.connection);
+            quit(waiting.remove(0).1.connection);
         }
         drop(waiting);
         let pool = self.clone();
@@ -63,16 +65,16 @@ impl ConnectionPool {
             tokio::time::sleep(IDLE_TIMEOUT).await;
             let mut waiting = pool.0.lock().unwrap_or_else(PoisonError::into_inner);
             for (_, open) in waiting.extract_if(.., |(since, _)| since.elapsed() >= IDLE_TIMEOUT) {
-                hang_up(open.connection);
+                quit(open.connection);
             }
         });
     }
 }
 
-/// Ends a session politely, without making anyone wait for it.
-pub(super) fn hang_up(mut connection: AsyncSmtpConnection) {
+/// Ends a session with `QUIT` in the background.
+pub(super) fn quit(mut connection: AsyncSmtpConnection) {
     tokio::spawn(async move {
-        // Whatever comes of it, the connection is dropped.
+        // The connection is dropped, whether `QUIT` succeeds or not.
         let _ended = tokio::time::timeout(QUIT_TIMEOUT, connection.quit()).await;
     });
 }

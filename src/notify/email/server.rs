@@ -1,4 +1,4 @@
-//! How a mail server is reached: its address, and the way to a connection on which mail may be sent.
+//! The address of a mail server, and connections to it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fmt, path::Path};
@@ -9,16 +9,16 @@ use rustls::pki_types::{CertificateDer, pem::PemObject};
 use tokio::time::Instant;
 use url::{Host, Url};
 
-use super::pool::hang_up;
-use super::session::{SessionFailure, step};
-use crate::{KeyProblem, network, retry::Outcome};
+use super::pool::quit;
+use super::session::step;
+use crate::{KeyProblem, SendResult, network};
 use model::text::error_chain;
 
-/// Ports of submission.
+// Default ports of mail submission.
 const SUBMISSION_PORT: u16 = 587;
 const SUBMISSIONS_PORT: u16 = 465;
 
-const EXAMPLE: &str = "write it like \"smtp://mail.example.com:587\" or \"smtps://mail.example.com:465\"";
+const EXAMPLE: &str = "example: \"smtp://mail.example.com:587\" or \"smtps://mail.example.com:465\"";
 
 #[derive(Debug)]
 pub(super) struct MailServer {
@@ -28,40 +28,41 @@ pub(super) struct MailServer {
 }
 
 pub(super) enum MailSecurity {
-    /// As it is: loopback alone.
+    /// No encryption, which is allowed on loopback only.
     Plain,
-    /// Plain until STARTTLS, which must succeed before anything else is said.
+    /// STARTTLS, which must succeed before any other command.
     StartTls(TlsTrust),
-    /// From the first byte.
+    /// TLS from the first byte.
     Implicit(TlsTrust),
 }
 
-/// Whom we believe to be the server.
+/// The certificates that identify the server.
 pub(super) struct TlsTrust {
-    /// Whoever has a certificate of the system's authorities, or of those of `tls_ca_file`, for the server's name.
+    /// Accepts certificates for the server's name, issued by an authority of the system or of `tls_ca_file`.
     verified: TlsParameters,
     pinned: Option<PinnedCertificates>,
 }
 
 #[cfg(test)]
 impl TlsTrust {
-    /// Nothing but what the system's authorities, or those of the parameters, vouch for.
+    /// Trusts only the authorities of `tls`, and pins no certificate.
     pub(super) fn verified(tls: TlsParameters) -> Self {
         Self { verified: tls, pinned: None }
     }
 }
 
-/// A server's own certificate that `tls_ca_file` names, such as one that it made and signed itself. The verification by authorities takes
-/// it for one that signs others, and refuses it. Who presents it has its key, as the handshake shows; that it was named is the trust.
+/// The server certificates in `tls_ca_file`, such as a self-signed one. Ordinary verification rejects a certificate that is used
+/// both as authority and as server certificate. These are trusted because the operator listed them; the handshake proves that the
+/// server has the private key.
 struct PinnedCertificates {
-    /// Takes any certificate: what came is compared before anything is said.
+    /// Accepts any certificate. The caller compares it before it sends a command.
     tls: TlsParameters,
     certificates: Vec<CertificateDer<'static>>,
-    /// Whether one of them was presented last time.
+    /// Whether the server presented a pinned certificate last time.
     is_presented: AtomicBool,
 }
 
-/// Takes whatever certificate comes, of whatever name; whether it is one that was named is for us to say.
+/// Returns TLS parameters that accept any certificate. The caller must compare it with the pinned ones.
 fn any_certificate(host: &str) -> TlsParametersBuilder {
     let builder = TlsParameters::builder(host.to_owned());
     builder.dangerous_accept_invalid_certs(true).dangerous_accept_invalid_hostnames(true)
@@ -78,24 +79,23 @@ impl fmt::Debug for MailSecurity {
 }
 
 impl MailServer {
-    /// Reads `smtp`: what is wrong comes back with the key it belongs to.
+    /// Parses the config key `smtp`.
     pub(super) fn parse(text: &str, certificates: Option<&[u8]>, file: Option<&Path>) -> Result<Self, KeyProblem> {
         let wrong = |why: &str| KeyProblem::wrong("smtp", format!("{why}: {EXAMPLE}"));
-        // A password in it is a mistake that must not be repeated in a message, so the text never is.
-        let url = Url::parse(text.trim()).map_err(|_| wrong("this is no address of a mail server"))?;
+        // The errors never quote the text, which may contain a password by mistake.
+        let url = Url::parse(text.trim()).map_err(|_| wrong("not a valid mail server URL"))?;
         if !matches!(url.scheme(), "smtp" | "smtps") {
-            return Err(wrong("a mail server's address begins with smtp:// or smtps://"));
+            return Err(wrong("a mail server URL must begin with smtp:// or smtps://"));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(wrong("a mail server's address holds no login: give `username` and `password_file`"));
+            return Err(wrong("a mail server URL must not contain a login; use `username` and `password_file`"));
         }
         if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
-            return Err(wrong("a mail server's address is a host and a port, nothing behind them"));
+            return Err(wrong("a mail server URL must end after host and port"));
         }
-        let name =
-            url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| wrong("the mail server's address names no host"))?;
-        // A scheme that the URL standard does not know leaves the host unread.
-        let host = Host::parse(name).map_err(|_| wrong("the mail server's host is no host name"))?;
+        let name = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| wrong("the mail server URL has no host"))?;
+        // The URL parser does not validate the host of a scheme that it does not know.
+        let host = Host::parse(name).map_err(|_| wrong("the host of the mail server is not a valid host name"))?;
         let is_loopback = network::is_loopback_host(&match &host {
             Host::Domain(name) => Host::Domain(name.as_str()),
             Host::Ipv4(v4) => Host::Ipv4(*v4),
@@ -112,7 +112,10 @@ impl MailServer {
             if let Some(pem) = certificates {
                 let certificate = Certificate::from_pem(pem).map_err(|error| {
                     let file = file.map(|file| file.display().to_string()).unwrap_or_default();
-                    KeyProblem::wrong("tls_ca_file", format!("{file} is no PEM file with certificates: {}", error_chain(&error)))
+                    KeyProblem::wrong(
+                        "tls_ca_file",
+                        format!("{file} is not a PEM file with certificates: {}", error_chain(&error)),
+                    )
                 })?;
                 builder = builder.add_root_certificate(certificate);
                 named = CertificateDer::pem_slice_iter(pem).filter_map(Result::ok).collect();
@@ -132,15 +135,15 @@ impl MailServer {
         };
         let (port, security) = match url.scheme() {
             "smtps" => (SUBMISSIONS_PORT, MailSecurity::Implicit(tls()?)),
-            // On this machine nobody listens in between; a certificate of one's own asks for TLS all the same.
+            // No one can eavesdrop on loopback, but a configured certificate requests TLS all the same.
             _ if is_loopback && certificates.is_none() => (SUBMISSION_PORT, MailSecurity::Plain),
             _ => (SUBMISSION_PORT, MailSecurity::StartTls(tls()?)),
         };
         Ok(Self { port: url.port().unwrap_or(port), host, security })
     }
 
-    /// A new connection on which mail may be sent: greeted, and encrypted where that is asked for.
-    pub(super) async fn connect(&self, deadline: Instant) -> Result<AsyncSmtpConnection, SessionFailure> {
+    /// Opens a connection that is ready for login, with TLS if configured.
+    pub(super) async fn connect(&self, deadline: Instant) -> Result<AsyncSmtpConnection, SendResult> {
         let trust = match &self.security {
             MailSecurity::Plain => return self.connect_by(None, deadline).await,
             MailSecurity::StartTls(trust) | MailSecurity::Implicit(trust) => trust,
@@ -152,8 +155,8 @@ impl MailServer {
             return Ok(connection);
         }
         match self.connect_by(Some(&trust.verified), deadline).await {
-            // The library says in words alone that it was the certificate.
-            Err(refused) if refused.code.is_none() && refused.text.contains("certificate") => {
+            // The library reports a certificate error only in its text.
+            Err(refused) if refused.status.is_none() && refused.text.contains("certificate") => {
                 let connection = self.connect_pinned(pinned, deadline).await?;
                 pinned.is_presented.store(connection.is_some(), Ordering::Relaxed);
                 connection.ok_or(refused)
@@ -162,22 +165,22 @@ impl MailServer {
         }
     }
 
-    /// A connection to a server that presents a certificate which was named; none where it presents another.
+    /// Opens a connection if the server presents a pinned certificate. Returns `None` if it presents another one.
     async fn connect_pinned(
         &self,
         pinned: &PinnedCertificates,
         deadline: Instant,
-    ) -> Result<Option<AsyncSmtpConnection>, SessionFailure> {
+    ) -> Result<Option<AsyncSmtpConnection>, SendResult> {
         let connection = self.connect_by(Some(&pinned.tls), deadline).await?;
         let presented = connection.peer_certificate().unwrap_or_default();
         if pinned.certificates.iter().any(|named| named.as_ref() == presented) {
             return Ok(Some(connection));
         }
-        hang_up(connection);
+        quit(connection);
         Ok(None)
     }
 
-    async fn connect_by(&self, tls: Option<&TlsParameters>, deadline: Instant) -> Result<AsyncSmtpConnection, SessionFailure> {
+    async fn connect_by(&self, tls: Option<&TlsParameters>, deadline: Instant) -> Result<AsyncSmtpConnection, SendResult> {
         let Self { host, port, security } = self;
         let hello = ClientId::default();
         let implicit = tls.filter(|_| matches!(security, MailSecurity::Implicit(_))).cloned();
@@ -186,10 +189,10 @@ impl MailServer {
         let mut connection = step(deadline, "the greeting", connecting).await?;
         if let (MailSecurity::StartTls(_), Some(tls)) = (security, tls) {
             if !connection.can_starttls() {
-                hang_up(connection);
-                let text = "the mail server offers no STARTTLS, and nothing is sent in plain text over a network: use a server or port \
-                            that does, or smtps://";
-                return Err(SessionFailure { outcome: Outcome::LATER, code: None, text: text.into() });
+                quit(connection);
+                let text = "the mail server does not offer STARTTLS, and mail is never sent unencrypted over a network: use a server \
+                            or port with STARTTLS, or smtps://";
+                return Err(SendResult::later(text));
             }
             step(deadline, "STARTTLS", connection.starttls(tls.clone(), &hello)).await?;
         }

@@ -1,16 +1,15 @@
-//! From the config of an email receiver to one that can send, or to every reason why not.
+//! Validates the config of an email receiver.
 
 use lettre::message::Mailbox;
 
 use super::{EmailReceiver, pool::ConnectionPool, server::MailServer};
-use crate::{KeyProblem, format::Credential, progress::TakenParts, text};
+use crate::{KeyProblem, format::Credential, progress::AcceptedParts, text};
 use model::{config, text::error_chain};
 
-/// Most recipients of one receiver.
 const MAX_RECIPIENTS: usize = 50;
 
 impl EmailReceiver {
-    /// Checks a receiver's config. All problems are pushed to `problems`; None where there was one.
+    /// Validates a receiver's config. Pushes all problems to `problems`, and returns `None` if there were any.
     pub(crate) fn build(
         receiver: &config::ReceiverSettings,
         delivery: &config::DeliverySettings,
@@ -35,7 +34,7 @@ impl EmailReceiver {
             timeout: delivery.timeout.0,
             external_url: external_url.map(str::to_owned),
             pool: ConnectionPool::default(),
-            progress: TakenParts::default(),
+            progress: AcceptedParts::default(),
         })
     }
 }
@@ -46,7 +45,7 @@ fn server_of(receiver: &config::ReceiverSettings, problems: &mut Vec<KeyProblem>
         None
     });
     let Some(text) = receiver.smtp.as_deref() else {
-        let message = "an email receiver needs its server: write `smtp = \"smtp://mail.example.com:587\"`";
+        let message = "an email receiver needs a mail server: add `smtp = \"smtp://mail.example.com:587\"`";
         problems.push(KeyProblem::wrong("smtp", message));
         return None;
     };
@@ -62,7 +61,7 @@ fn password_of(receiver: &config::ReceiverSettings, problems: &mut Vec<KeyProble
             Ok(None) => {
                 let credential = format!("{}-password", receiver.name);
                 let message =
-                    format!("a `username` needs a password: give `password_file`, `password`, or the credential `{credential}`");
+                    format!("a `username` needs a password: set `password_file`, `password`, or the credential `{credential}`");
                 problems.push(KeyProblem::absent("password", message));
             }
             Err(error) => problems.push(KeyProblem::unreadable("password_file", error_chain(&error))),
@@ -75,7 +74,7 @@ fn password_of(receiver: &config::ReceiverSettings, problems: &mut Vec<KeyProble
 
 fn sender_of(receiver: &config::ReceiverSettings, problems: &mut Vec<KeyProblem>) -> Option<Mailbox> {
     let from = match receiver.from.as_deref() {
-        None => Err("an email receiver needs a sender: write `from = \"Cliffwatch <alerts@example.com>\"`".to_owned()),
+        None => Err("an email receiver needs a sender: add `from = \"Cliffwatch <alerts@example.com>\"`".to_owned()),
         Some(text) => parse_mailbox(text),
     };
     from.map_err(|message| problems.push(KeyProblem::wrong("from", message))).ok()
@@ -85,27 +84,27 @@ fn recipients_of(receiver: &config::ReceiverSettings, problems: &mut Vec<KeyProb
     let mut wrong = |message: String| problems.push(KeyProblem::wrong("to", message));
     let to = receiver.to.iter().filter_map(|text| parse_mailbox(text).map_err(&mut wrong).ok()).collect();
     if receiver.to.is_empty() {
-        wrong("an email receiver needs at least one recipient: write `to = [\"desk@example.com\"]`".to_owned());
+        wrong("an email receiver needs at least one recipient: add `to = [\"desk@example.com\"]`".to_owned());
     } else if receiver.to.len() > MAX_RECIPIENTS {
-        wrong(format!("{} recipients are too many: at most {MAX_RECIPIENTS}; use a list address", receiver.to.len()));
+        wrong(format!("{} recipients exceed the limit of {MAX_RECIPIENTS}: use a mailing list", receiver.to.len()));
     }
     to
 }
 
-/// Reads an address of a mailbox: `Name <user@example.com>` or `user@example.com`.
+/// Parses `Name <user@example.com>` or `user@example.com`.
 fn parse_mailbox(text: &str) -> Result<Mailbox, String> {
-    // A control character in a name would make the library panic when it writes the header.
+    // The library panics on a control character in a name when it writes the header.
     if text.chars().any(char::is_control) {
-        return Err("an address holds no line breaks or other control characters".into());
+        return Err("a mail address must not contain line breaks or other control characters".into());
     }
     let shown = text::line(text, 100);
     let mailbox: Mailbox = text.trim().parse().map_err(|_| {
-        format!("{shown:?} is no mail address: write it like \"Desk <desk@example.com>\" or \"desk@example.com\"")
+        format!("{shown:?} is not a valid mail address; example: \"Desk <desk@example.com>\" or \"desk@example.com\"")
     })?;
     let address: &str = mailbox.email.as_ref();
     if !address.is_ascii() {
         return Err(format!(
-            "{shown:?} has letters in its address that not every mail server takes: use an ASCII address (the domain in its xn-- form)"
+            "{shown:?} has non-ASCII letters, which not every mail server accepts: use an ASCII address (the xn-- form of the domain)"
         ));
     }
     Ok(mailbox)

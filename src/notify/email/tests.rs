@@ -7,22 +7,20 @@ use tokio::net::TcpListener;
 use super::server::{MailSecurity, TlsTrust};
 use super::*;
 use crate::KeyProblem;
-use crate::samples::{delivery_config, due, hostile, moved, resolved, time, unlock};
 use model::config::{self, SecretText, Span};
+use testkit::samples::{delivery_config, due, hostile, moved, resolved, unlock};
+use testkit::time;
 
-/// What the scripted server does at one point.
+/// A step of the scripted server.
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// Says this.
     Say(&'static str),
-    /// Says nothing, ever.
+    /// Sends no reply and keeps the connection open.
     Hang,
-    /// Closes the connection.
     Drop,
 }
 
-/// A mail server that does as it is told. Points: `greeting`, the verb of each command, `.` after the mail; for recipients also
-/// `RCPT <address>`.
+/// The steps of a scripted mail server, by point: `greeting`, the verb of each command, `.` after the mail, and `RCPT <address>`.
 #[derive(Clone, Default)]
 struct Script(Vec<(&'static str, Act)>);
 
@@ -32,27 +30,27 @@ impl Script {
     }
 }
 
-/// What clients said: all commands, and the mails that were accepted.
+/// The received commands and the accepted mails.
 #[derive(Clone, Debug, Default)]
-struct Heard {
+struct SmtpLog {
     commands: Vec<String>,
     mails: Vec<String>,
 }
 
-async fn server(script: Script) -> (String, Arc<Mutex<Heard>>) {
+async fn server(script: Script) -> (String, Arc<Mutex<SmtpLog>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
-    let heard = Arc::new(Mutex::new(Heard::default()));
-    let log = heard.clone();
+    let seen = Arc::new(Mutex::new(SmtpLog::default()));
+    let log = seen.clone();
     tokio::spawn(async move {
         while let Ok((socket, _)) = listener.accept().await {
             tokio::spawn(serve(socket, script.clone(), log.clone()));
         }
     });
-    (format!("smtp://{address}"), heard)
+    (format!("smtp://{address}"), seen)
 }
 
-async fn serve(socket: tokio::net::TcpStream, script: Script, log: Arc<Mutex<Heard>>) {
+async fn serve(socket: tokio::net::TcpStream, script: Script, log: Arc<Mutex<SmtpLog>>) {
     let mut socket = BufReader::new(socket);
     let mut act = script.at("greeting").unwrap_or(Act::Say("220 ready"));
     let mut in_mail = false;
@@ -111,7 +109,6 @@ fn receiver(smtp: &str) -> config::ReceiverSettings {
     }
 }
 
-/// Long enough for a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn build(receiver: &config::ReceiverSettings) -> Result<EmailReceiver, Vec<KeyProblem>> {
@@ -126,36 +123,36 @@ fn build_with(receiver: &config::ReceiverSettings, timeout: Duration) -> Result<
 
 const NOW: &str = "2026-03-09T13:00:05Z";
 
-async fn send(script: Script, tries: u32) -> (SendResult, Heard) {
-    // Only a server that hangs is worth no long wait.
+async fn send(script: Script, tries: u32) -> (SendResult, SmtpLog) {
+    // Only a hanging server makes the test wait for the timeout.
     let hangs = script.0.iter().any(|(_, act)| matches!(act, Act::Hang));
-    let (smtp, heard) = server(script).await;
+    let (smtp, seen) = server(script).await;
     let timeout = if hangs { Duration::from_secs(2) } else { TIMEOUT };
-    let email = build_with(&receiver(&smtp), timeout).expect("it is well configured");
+    let email = build_with(&receiver(&smtp), timeout).expect("a valid receiver");
     let delivery = DueDelivery { tries, ..due(1, "desk", vec![unlock()]) };
-    let answer = email.send(&delivery, time(NOW), None).await;
-    let heard = heard.lock().expect("a lock").clone();
-    (answer, heard)
+    let result = email.send(&delivery, time(NOW), None).await;
+    let seen = seen.lock().expect("a lock").clone();
+    (result, seen)
 }
 
 #[tokio::test]
-async fn an_accepted_mail_is_accepted_by_code_250_after_the_dot() {
-    let (answer, heard) = send(Script::default(), 0).await;
+async fn code_250_after_the_dot_accepts_the_mail() {
+    let (result, seen) = send(Script::default(), 0).await;
     assert_eq!(
-        answer,
+        result,
         SendResult {
             outcome: Outcome::Accepted,
             status: Some(250),
-            text: "250 2.0.0 queued as 12345; taken for: desk@example.com, risk@example.com".into()
+            text: "250 2.0.0 queued as 12345; accepted for: desk@example.com, risk@example.com".into()
         }
     );
-    assert_eq!(heard.mails.len(), 1);
-    assert!(heard.commands.contains(&"MAIL FROM:<alerts@example.com>".to_owned()), "{:?}", heard.commands);
-    assert!(heard.commands.contains(&"RCPT TO:<risk@example.com>".to_owned()), "{:?}", heard.commands);
+    assert_eq!(seen.mails.len(), 1);
+    assert!(seen.commands.contains(&"MAIL FROM:<alerts@example.com>".to_owned()), "{:?}", seen.commands);
+    assert!(seen.commands.contains(&"RCPT TO:<risk@example.com>".to_owned()), "{:?}", seen.commands);
 }
 
 #[tokio::test]
-async fn every_fault_of_a_server_has_its_outcome() {
+async fn each_server_fault_has_an_outcome() {
     use Act::{Drop, Hang, Say};
     let later = Outcome::LATER;
     let mut hanging = tokio::task::JoinSet::new();
@@ -166,31 +163,30 @@ async fn every_fault_of_a_server_has_its_outcome() {
         ("greeting", Say("421 4.3.2 too busy"), later.clone(), Some(421)),
         ("greeting", Say("554 5.3.2 no mail here"), Outcome::Refused, Some(554)),
         ("EHLO", Hang, later.clone(), None),
-        ("EHLO", Say("502 what"), Outcome::Refused, Some(502)),
+        ("EHLO", Say("502 unknown command"), Outcome::Refused, Some(502)),
         ("MAIL", Say("451 4.3.0 later"), later.clone(), Some(451)),
         ("MAIL", Say("550 5.7.1 not you"), Outcome::Refused, Some(550)),
         ("MAIL", Drop, later.clone(), None),
         ("RCPT", Say("450 4.2.1 grey"), later.clone(), Some(450)),
-        ("RCPT", Say("550 5.1.1 nobody"), Outcome::Refused, Some(550)),
+        ("RCPT", Say("550 5.1.1 no such user"), Outcome::Refused, Some(550)),
         ("RCPT", Hang, later.clone(), None),
         ("DATA", Hang, later.clone(), None),
         ("DATA", Say("452 4.3.1 full"), later.clone(), Some(452)),
         ("DATA", Say("554 5.5.1 no valid recipients"), Outcome::Refused, Some(554)),
         (".", Say("451 4.3.0 try again"), later, Some(451)),
         (".", Say("554 5.7.1 spam"), Outcome::Refused, Some(554)),
-        (".", Say("252 who knows"), Outcome::Uncertain, None),
+        (".", Say("252 cannot verify"), Outcome::Uncertain, None),
         (".", Say("nonsense"), Outcome::Uncertain, None),
         (".", Drop, Outcome::Uncertain, None),
         (".", Hang, Outcome::Uncertain, None),
     ] {
         let case = async move {
-            let (answer, heard) = send(Script(vec![(point, act)]), 0).await;
-            assert_eq!((answer.outcome, answer.status), (outcome, status), "{point} {act:?}: {}", answer.text);
-            assert!(!answer.text.is_empty());
-            assert!(heard.mails.is_empty(), "{point} {act:?}");
+            let (result, seen) = send(Script(vec![(point, act)]), 0).await;
+            assert_eq!((result.outcome, result.status), (outcome, status), "{point} {act:?}: {}", result.text);
+            assert!(!result.text.is_empty());
+            assert!(seen.mails.is_empty(), "{point} {act:?}");
         };
         match act {
-            // Waited for together.
             Hang => drop(hanging.spawn(case)),
             Say(_) | Drop => case.await,
         }
@@ -201,20 +197,20 @@ async fn every_fault_of_a_server_has_its_outcome() {
 }
 
 #[tokio::test]
-async fn an_uncertain_mail_is_sent_again_under_the_same_id() {
-    let (smtp, heard) = server(Script::default()).await;
-    let email = build(&receiver(&smtp)).expect("it is well configured");
+async fn retry_keeps_message_id_and_thread() {
+    let (smtp, seen) = server(Script::default()).await;
+    let email = build(&receiver(&smtp)).expect("a valid receiver");
     let delivery = due(1, "desk", vec![unlock()]);
     email.send(&delivery, time(NOW), None).await;
     email.send(&DueDelivery { attempts: 1, tries: 1, ..delivery }, time("2026-03-09T14:00:05Z"), None).await;
     let end = due(2, "desk", vec![resolved()]);
     email.send(&end, time("2026-03-16T13:00:05Z"), None).await;
-    let mails = heard.lock().expect("a lock").mails.clone();
+    let mails = seen.lock().expect("a lock").mails.clone();
     let header = |mail: &str, name: &str| mail.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
     assert_eq!(header(&mails[0], "Message-ID: "), "Message-ID: <msg_0001@cliffwatch.example.com>");
     assert_eq!(header(&mails[1], "Message-ID: "), header(&mails[0], "Message-ID: "));
     assert_ne!(header(&mails[2], "Message-ID: "), header(&mails[0], "Message-ID: "));
-    // One thread for all that is told of the event, from the first message to the end.
+    // All mails about an event form one thread.
     assert!(header(&mails[0], "References: ").starts_with("References: <ev_"));
     assert_eq!(header(&mails[2], "References: "), header(&mails[0], "References: "));
     assert_eq!(header(&mails[0], "Auto-Submitted: "), "Auto-Submitted: auto-generated");
@@ -224,32 +220,32 @@ async fn an_uncertain_mail_is_sent_again_under_the_same_id() {
 }
 
 #[tokio::test]
-async fn one_refused_recipient_does_not_keep_the_mail_from_the_others() {
-    let (answer, heard) = send(Script(vec![("RCPT risk@", Act::Say("550 5.1.1 no such user"))]), 0).await;
-    assert_eq!((answer.outcome, answer.status), (Outcome::Accepted, Some(250)));
+async fn rejected_recipient_does_not_affect_the_others() {
+    let (result, seen) = send(Script(vec![("RCPT risk@", Act::Say("550 5.1.1 no such user"))]), 0).await;
+    assert_eq!((result.outcome, result.status), (Outcome::Accepted, Some(250)));
     assert!(
-        answer.text.contains("not delivered to: risk@example.com") && answer.text.contains("no such user"),
+        result.text.contains("not delivered to: risk@example.com") && result.text.contains("no such user"),
         "{}",
-        answer.text
+        result.text
     );
-    assert_eq!(heard.mails.len(), 1);
+    assert_eq!(seen.mails.len(), 1);
 }
 
 #[tokio::test]
-async fn a_recipient_who_is_refused_for_the_moment_is_waited_for_but_not_for_ever() {
+async fn temporarily_rejected_recipient_delays_the_mail_only_for_some_attempts() {
     let script = Script(vec![("RCPT risk@", Act::Say("452 4.2.2 mailbox full"))]);
-    let (answer, heard) = send(script.clone(), 0).await;
-    assert_eq!(answer.outcome, Outcome::LATER, "{}", answer.text);
-    assert!(heard.mails.is_empty(), "nobody got it yet, so nobody will get it twice");
-    let (answer, heard) = send(script, PATIENT_TRIES).await;
-    assert_eq!(answer.outcome, Outcome::Accepted);
-    assert!(answer.text.contains("risk@example.com"), "{}", answer.text);
-    assert_eq!(heard.mails.len(), 1);
+    let (result, seen) = send(script.clone(), 0).await;
+    assert_eq!(result.outcome, Outcome::LATER, "{}", result.text);
+    assert!(seen.mails.is_empty(), "no recipient has it yet, so none gets it twice");
+    let (result, seen) = send(script, MAX_POSTPONING_TRIES).await;
+    assert_eq!(result.outcome, Outcome::Accepted);
+    assert!(result.text.contains("risk@example.com"), "{}", result.text);
+    assert_eq!(seen.mails.len(), 1);
 }
 
 #[tokio::test]
-async fn a_password_is_never_in_what_is_recorded() {
-    let (smtp, heard) = server(Script(vec![(
+async fn recorded_text_contains_no_password() {
+    let (smtp, seen) = server(Script(vec![(
         "AUTH",
         Act::Say("535 5.7.8 you said AGFsZXJ0cwBodW50ZXIyLWh1bnRlcjI= that is hunter2-hunter2, aHVudGVyMi1odW50ZXIy"),
     )]))
@@ -259,39 +255,39 @@ async fn a_password_is_never_in_what_is_recorded() {
         password: Some(SecretText::from("hunter2-hunter2".to_owned())),
         ..receiver(&smtp)
     };
-    let email = build(&receiver).expect("it is well configured");
-    let answer = email.send(&due(1, "desk", vec![unlock()]), time(NOW), None).await;
-    assert_eq!((answer.outcome, answer.status), (Outcome::Refused, Some(535)));
-    let shown = format!("{} {email:?}", answer.text);
+    let email = build(&receiver).expect("a valid receiver");
+    let result = email.send(&due(1, "desk", vec![unlock()]), time(NOW), None).await;
+    assert_eq!((result.outcome, result.status), (Outcome::Refused, Some(535)));
+    let shown = format!("{} {email:?}", result.text);
     for secret in ["hunter2", "aHVudGVyMi1odW50ZXIy", "AGFsZXJ0cwBodW50ZXIyLWh1bnRlcjI"] {
         assert!(!shown.contains(secret), "{secret} is in {shown}");
     }
-    assert!(heard.lock().expect("a lock").commands.iter().any(|command| command.starts_with("AUTH PLAIN")));
+    assert!(seen.lock().expect("a lock").commands.iter().any(|command| command.starts_with("AUTH PLAIN")));
 }
 
 #[tokio::test]
-async fn a_hostile_name_adds_no_header_and_no_recipient() {
-    let (smtp, heard) = server(Script::default()).await;
-    let email = build(&receiver(&smtp)).expect("it is well configured");
-    let answer = email.send(&due(1, "desk", vec![hostile(), moved()]), time(NOW), None).await;
-    assert_eq!(answer.outcome, Outcome::Accepted, "{}", answer.text);
-    let heard = heard.lock().expect("a lock").clone();
-    let head = heard.mails[0].split("\r\n\r\n").next().unwrap_or_default().to_owned();
+async fn hostile_name_adds_no_header_and_no_recipient() {
+    let (smtp, seen) = server(Script::default()).await;
+    let email = build(&receiver(&smtp)).expect("a valid receiver");
+    let result = email.send(&due(1, "desk", vec![hostile(), moved()]), time(NOW), None).await;
+    assert_eq!(result.outcome, Outcome::Accepted, "{}", result.text);
+    let seen = seen.lock().expect("a lock").clone();
+    let head = seen.mails[0].split("\r\n\r\n").next().unwrap_or_default().to_owned();
     assert!(!head.to_lowercase().lines().any(|line| line.starts_with("bcc")), "{head}");
-    assert_eq!(heard.commands.iter().filter(|command| command.starts_with("RCPT")).count(), 2);
+    assert_eq!(seen.commands.iter().filter(|command| command.starts_with("RCPT")).count(), 2);
 }
 
 #[tokio::test]
-async fn nothing_is_said_in_plain_text_over_a_network() {
-    // A name that is not loopback needs STARTTLS; here the server is reached through its config, so that the check of the offer runs.
-    let (smtp, heard) = server(Script::default()).await;
-    let mut email = build(&receiver(&smtp)).expect("it is well configured");
+async fn mail_is_never_sent_unencrypted_over_a_network() {
+    // The config accepts loopback without TLS, so the test sets the security itself.
+    let (smtp, seen) = server(Script::default()).await;
+    let mut email = build(&receiver(&smtp)).expect("a valid receiver");
     let tls = TlsParameters::new("mail.example.com".into()).expect("TLS");
     email.server.security = MailSecurity::StartTls(TlsTrust::verified(tls));
-    let answer = email.send(&due(1, "desk", vec![unlock()]), time(NOW), None).await;
-    assert_eq!(answer.outcome, Outcome::LATER);
-    assert!(answer.text.contains("offers no STARTTLS"), "{}", answer.text);
-    assert!(!heard.lock().expect("a lock").commands.iter().any(|command| command.starts_with("MAIL")));
+    let result = email.send(&due(1, "desk", vec![unlock()]), time(NOW), None).await;
+    assert_eq!(result.outcome, Outcome::LATER);
+    assert!(result.text.contains("does not offer STARTTLS"), "{}", result.text);
+    assert!(!seen.lock().expect("a lock").commands.iter().any(|command| command.starts_with("MAIL")));
 
     let security = |text: &str| {
         MailServer::parse(text, None, None).map(|server| (format!("{:?}", server.security), server.host, server.port))
@@ -306,7 +302,7 @@ async fn nothing_is_said_in_plain_text_over_a_network() {
 }
 
 #[test]
-fn a_wrong_config_is_answered_with_every_problem() {
+fn invalid_config_reports_every_problem() {
     let wrong = config::ReceiverSettings {
         from: Some("Cliff\r\nwatch <alerts@example.com>".into()),
         to: vec!["desk".into(), "jürgen@example.com".into(), "desk@exämple.com".into()],
@@ -337,47 +333,47 @@ fn a_wrong_config_is_answered_with_every_problem() {
 }
 
 #[tokio::test]
-async fn a_connection_serves_several_mails_and_a_dead_one_costs_nothing() {
-    let (smtp, heard) = server(Script::default()).await;
-    let email = build(&receiver(&smtp)).expect("it is well configured");
-    let count = |verb: &str| heard.lock().expect("a lock").commands.iter().filter(|said| said.starts_with(verb)).count();
+async fn connection_is_reused_and_a_closed_one_replaced() {
+    let (smtp, seen) = server(Script::default()).await;
+    let email = build(&receiver(&smtp)).expect("a valid receiver");
+    let count = |verb: &str| seen.lock().expect("a lock").commands.iter().filter(|line| line.starts_with(verb)).count();
     for id in 1..=3 {
-        let answer = email.send(&due(id, "desk", vec![unlock()]), time(NOW), None).await;
-        assert_eq!(answer.outcome, Outcome::Accepted, "{}", answer.text);
+        let result = email.send(&due(id, "desk", vec![unlock()]), time(NOW), None).await;
+        assert_eq!(result.outcome, Outcome::Accepted, "{}", result.text);
     }
     assert_eq!((count("EHLO"), count("MAIL")), (1, 3));
-    // Another password is another login.
-    assert!(email.pool.take(&Some(("alerts".into(), "other".into()))).is_none());
-    // A server that ends a connection while it waits: the next mail takes a new one, and is lost by no means.
-    let (smtp, heard) = server(Script(vec![("QUIT", Act::Drop)])).await;
-    let email = build(&receiver(&smtp)).expect("it is well configured");
+    // A changed password needs a new connection.
+    assert!(email.pool.take(&Some(SmtpLogin { username: "alerts".into(), password: "other".into() })).is_none());
+    // If the server closes an idle connection, the next mail uses a new one.
+    let (smtp, seen) = server(Script(vec![("QUIT", Act::Drop)])).await;
+    let email = build(&receiver(&smtp)).expect("a valid receiver");
     email.send(&due(1, "desk", vec![unlock()]), time(NOW), None).await;
-    let mut open = email.pool.take(&None).expect("it waits");
+    let mut open = email.pool.take(&None).expect("an idle connection");
     open.connection.quit().await.expect_err("the server drops it");
     email.pool.keep(open);
-    let answer = email.send(&due(2, "desk", vec![unlock()]), time(NOW), None).await;
-    assert_eq!(answer.outcome, Outcome::Accepted, "{}", answer.text);
-    assert_eq!(heard.lock().expect("a lock").mails.len(), 2);
+    let result = email.send(&due(2, "desk", vec![unlock()]), time(NOW), None).await;
+    assert_eq!(result.outcome, Outcome::Accepted, "{}", result.text);
+    assert_eq!(seen.lock().expect("a lock").mails.len(), 2);
 }
 
 #[tokio::test]
-async fn the_picture_of_the_schedule_is_part_of_the_mail() {
-    let (smtp, heard) = server(Script::default()).await;
-    let email = build(&receiver(&smtp)).expect("it is well configured");
+async fn mail_contains_the_picture_of_the_schedule() {
+    let (smtp, seen) = server(Script::default()).await;
+    let email = build(&receiver(&smtp)).expect("a valid receiver");
     email.send(&due(1, "desk", vec![unlock()]), time(NOW), None).await;
-    let mail = heard.lock().expect("a lock").mails[0].clone();
+    let mail = seen.lock().expect("a lock").mails[0].clone();
     assert!(mail.contains("multipart/alternative") && mail.contains("multipart/related"), "{mail}");
     assert!(mail.contains("Content-ID: <schedule-1>") && mail.contains("Content-Type: image/png"), "{mail}");
     assert!(mail.contains("cid:schedule-1"), "{mail}");
 }
 
 #[tokio::test]
-async fn a_digest_says_how_to_be_rid_of_it_and_an_alert_does_not() {
-    let (smtp, heard) = server(Script::default()).await;
-    let email = build(&receiver(&smtp)).expect("it is well configured");
-    email.send(&due(1, "desk", vec![crate::samples::digest()]), time(NOW), None).await;
+async fn only_digests_have_an_unsubscribe_header() {
+    let (smtp, seen) = server(Script::default()).await;
+    let email = build(&receiver(&smtp)).expect("a valid receiver");
+    email.send(&due(1, "desk", vec![testkit::samples::digest()]), time(NOW), None).await;
     email.send(&due(2, "desk", vec![unlock()]), time(NOW), None).await;
-    let mails = heard.lock().expect("a lock").mails.clone();
+    let mails = seen.lock().expect("a lock").mails.clone();
     assert!(mails[0].contains("List-Unsubscribe: <mailto:alerts@example.com?subject=unsubscribe%20desk>\r\n"), "{}", mails[0]);
     assert!(!mails[1].contains("List-Unsubscribe"));
 }
@@ -394,17 +390,17 @@ fn header(mail: &str, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn each_recipient_of_a_digest_has_a_link_of_their_own() {
-    let (smtp, heard) = server(Script::default()).await;
-    let email = build(&receiver(&smtp)).expect("it is well configured");
-    let digest = due(1, "desk", vec![crate::samples::digest()]);
-    let answer = email.send(&digest, time(NOW), Some(&consent(&[]))).await;
-    assert_eq!(answer.outcome, Outcome::Accepted, "{}", answer.text);
-    assert!(answer.text.ends_with("taken for: desk@example.com, risk@example.com"), "{}", answer.text);
-    let heard = heard.lock().expect("a lock").clone();
-    assert_eq!(heard.mails.len(), 2);
-    assert_eq!(heard.commands.iter().filter(|said| said.starts_with("EHLO")).count(), 1, "one connection");
-    let all = |name| heard.mails.iter().map(|mail| header(mail, name)).collect::<Vec<_>>();
+async fn each_recipient_of_a_digest_has_a_personal_link() {
+    let (smtp, seen) = server(Script::default()).await;
+    let email = build(&receiver(&smtp)).expect("a valid receiver");
+    let digest = due(1, "desk", vec![testkit::samples::digest()]);
+    let result = email.send(&digest, time(NOW), Some(&consent(&[]))).await;
+    assert_eq!(result.outcome, Outcome::Accepted, "{}", result.text);
+    assert!(result.text.ends_with("accepted for: desk@example.com, risk@example.com"), "{}", result.text);
+    let seen = seen.lock().expect("a lock").clone();
+    assert_eq!(seen.mails.len(), 2);
+    assert_eq!(seen.commands.iter().filter(|line| line.starts_with("EHLO")).count(), 1, "one connection");
+    let all = |name| seen.mails.iter().map(|mail| header(mail, name)).collect::<Vec<_>>();
     let (links, ids) = (all("List-Unsubscribe"), all("Message-ID"));
     assert!(links[0].starts_with("<https://cliffwatch.example.com/unsubscribe/"), "{links:?}");
     assert!(links[0].ends_with(">, <mailto:alerts@example.com?subject=unsubscribe%20desk>"), "{links:?}");
@@ -412,44 +408,44 @@ async fn each_recipient_of_a_digest_has_a_link_of_their_own() {
     assert_ne!(ids[0], ids[1]);
     assert_eq!(all("List-Unsubscribe-Post"), ["List-Unsubscribe=One-Click"; 2]);
     assert!(all("To")[0].contains("desk@example.com") && !all("To")[0].contains("risk@example.com"));
-    assert!(heard.mails[0].contains("To stop these digests: https://"), "{}", heard.mails[0]);
+    assert!(seen.mails[0].contains("Unsubscribe from these digests: https://"), "{}", seen.mails[0]);
 }
 
 #[tokio::test]
-async fn who_stopped_a_digest_gets_none_and_gets_every_alert() {
-    let (smtp, heard) = server(Script::default()).await;
-    let email = build(&receiver(&smtp)).expect("it is well configured");
-    let digest = due(1, "desk", vec![crate::samples::digest()]);
+async fn unsubscribed_recipient_still_gets_alerts() {
+    let (smtp, seen) = server(Script::default()).await;
+    let email = build(&receiver(&smtp)).expect("a valid receiver");
+    let digest = due(1, "desk", vec![testkit::samples::digest()]);
     let recipients = || {
-        let heard = std::mem::take(&mut *heard.lock().expect("a lock"));
-        heard.commands.into_iter().filter(|said| said.starts_with("RCPT")).collect::<Vec<_>>()
+        let seen = std::mem::take(&mut *seen.lock().expect("a lock"));
+        seen.commands.into_iter().filter(|line| line.starts_with("RCPT")).collect::<Vec<_>>()
     };
     email.send(&digest, time(NOW), Some(&consent(&["desk@example.com"]))).await;
     assert_eq!(recipients(), ["RCPT TO:<risk@example.com>"]);
-    let answer = email.send(&digest, time(NOW), Some(&consent(&["desk@example.com", "risk@example.com"]))).await;
-    assert_eq!((answer.outcome, recipients().len()), (Outcome::Accepted, 0));
-    assert!(answer.text.starts_with("sent to nobody"), "{}", answer.text);
+    let result = email.send(&digest, time(NOW), Some(&consent(&["desk@example.com", "risk@example.com"]))).await;
+    assert_eq!((result.outcome, recipients().len()), (Outcome::Accepted, 0));
+    assert!(result.text.starts_with("not sent: all recipients unsubscribed"), "{}", result.text);
     email.send(&due(2, "desk", vec![unlock()]), time(NOW), None).await;
     assert_eq!(recipients().len(), 2);
 }
 
 #[tokio::test]
-async fn who_has_a_digest_does_not_get_it_again_while_another_is_waited_for() {
-    let (smtp, heard) = server(Script(vec![("RCPT risk@", Act::Say("452 4.2.2 mailbox full"))])).await;
-    let email = build(&receiver(&smtp)).expect("it is well configured");
-    let digest = due(1, "desk", vec![crate::samples::digest()]);
-    let answer = email.send(&digest, time(NOW), Some(&consent(&[]))).await;
-    assert_eq!(answer.outcome, Outcome::LATER, "{}", answer.text);
-    assert!(answer.text.contains("taken for: desk@example.com") && answer.text.contains("mailbox full"), "{}", answer.text);
-    let patient = DueDelivery { tries: PATIENT_TRIES, ..digest };
-    let answer = email.send(&patient, time(NOW), Some(&consent(&[]))).await;
-    assert_eq!(answer.outcome, Outcome::Accepted, "{}", answer.text);
-    assert!(answer.text.contains("not delivered to: risk@example.com"), "{}", answer.text);
-    assert_eq!(heard.lock().expect("a lock").mails.len(), 1, "once");
-    // A login that fails is tried once, not once for each.
-    let (smtp, heard) = server(Script(vec![("MAIL", Act::Say("530 5.7.0 log in first"))])).await;
-    let email = build(&receiver(&smtp)).expect("it is well configured");
-    let answer = email.send(&due(2, "desk", vec![crate::samples::digest()]), time(NOW), Some(&consent(&[]))).await;
-    assert_eq!(answer.outcome, Outcome::Refused, "{}", answer.text);
-    assert_eq!(heard.lock().expect("a lock").commands.iter().filter(|said| said.starts_with("MAIL")).count(), 1);
+async fn retry_of_a_digest_skips_recipients_that_have_it() {
+    let (smtp, seen) = server(Script(vec![("RCPT risk@", Act::Say("452 4.2.2 mailbox full"))])).await;
+    let email = build(&receiver(&smtp)).expect("a valid receiver");
+    let digest = due(1, "desk", vec![testkit::samples::digest()]);
+    let result = email.send(&digest, time(NOW), Some(&consent(&[]))).await;
+    assert_eq!(result.outcome, Outcome::LATER, "{}", result.text);
+    assert!(result.text.contains("accepted for: desk@example.com") && result.text.contains("mailbox full"), "{}", result.text);
+    let patient = DueDelivery { tries: MAX_POSTPONING_TRIES, ..digest };
+    let result = email.send(&patient, time(NOW), Some(&consent(&[]))).await;
+    assert_eq!(result.outcome, Outcome::Accepted, "{}", result.text);
+    assert!(result.text.contains("not delivered to: risk@example.com"), "{}", result.text);
+    assert_eq!(seen.lock().expect("a lock").mails.len(), 1, "once");
+    // A rejected sender is tried once, not once per recipient.
+    let (smtp, seen) = server(Script(vec![("MAIL", Act::Say("530 5.7.0 log in first"))])).await;
+    let email = build(&receiver(&smtp)).expect("a valid receiver");
+    let result = email.send(&due(2, "desk", vec![testkit::samples::digest()]), time(NOW), Some(&consent(&[]))).await;
+    assert_eq!(result.outcome, Outcome::Refused, "{}", result.text);
+    assert_eq!(seen.lock().expect("a lock").commands.iter().filter(|line| line.starts_with("MAIL")).count(), 1);
 }

@@ -1,4 +1,4 @@
-//! One run of a program: fed, heard, and ended with everything that it started.
+//! Runs a program with input, output, and a deadline, and kills all its children at the end.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,29 +16,26 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::MAX_OUTPUT_BYTES;
 
-/// Between the word to end (SIGTERM) and the end (SIGKILL).
+/// The time between SIGTERM and SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(2);
 
-/// Longest wait for a process that was killed: one that hangs in the kernel is left to it.
+/// The maximum wait for a killed process, which may hang in the kernel.
 const KILL_GRACE: Duration = Duration::from_secs(2);
 
-/// How long the outputs of a program that has ended are read on: whoever left its group may hold them open for ever.
-const DRAIN: Duration = Duration::from_millis(500);
+/// The time to read remaining output after the program exited. A child that left the process group could hold the pipes open.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How often, and how long apart, a file that somebody writes to is tried again.
+// A program file that is open for writing cannot be executed ("text file busy").
 const BUSY_TRIES: u32 = 10;
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
-/// How a run came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RunEnd {
     Exited(i32),
     Signalled(i32),
-    /// By us.
     TimedOut,
 }
 
-/// A run that has ended, with what it said.
 #[derive(Debug)]
 pub(super) struct Run {
     pub ended: RunEnd,
@@ -46,7 +43,7 @@ pub(super) struct Run {
     pub stderr: Tail,
 }
 
-/// The end of an output.
+/// The last bytes of an output.
 #[derive(Debug, Default)]
 pub(super) struct Tail {
     bytes: Vec<u8>,
@@ -56,17 +53,17 @@ pub(super) struct Tail {
 impl Tail {
     fn push(&mut self, more: &[u8]) {
         self.bytes.extend_from_slice(more);
-        let over = self.bytes.len().saturating_sub(MAX_OUTPUT_BYTES);
-        if over > 0 {
-            self.bytes.drain(..over);
+        let excess = self.bytes.len().saturating_sub(MAX_OUTPUT_BYTES);
+        if excess > 0 {
+            self.bytes.drain(..excess);
             self.is_cut = true;
         }
     }
 
-    /// As text; `…` stands for what came before.
+    /// Returns the text, with `…` in place of what was dropped.
     pub fn text(&self) -> String {
         let begin = match self.is_cut {
-            // A character that the cut went through.
+            // The rest of a character that was cut in two.
             true => self.bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count(),
             false => 0,
         };
@@ -75,20 +72,20 @@ impl Tail {
     }
 }
 
-/// The process group of a program. It can be signalled until its leader is reaped; after that its number may be another's.
+/// The process group of a program. `None` after its leader was reaped, because the system may reuse the number.
 #[derive(Clone, Debug)]
 struct ProcessGroup(Arc<Mutex<Option<Pid>>>);
 
 impl ProcessGroup {
     fn signal(&self, signal: Signal) {
         if let Some(leader) = *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            // Err: nobody of it is left.
+            // Fails if no process of the group is left.
             let _gone = kill_process_group(leader, signal);
         }
     }
 
-    /// Waits for the leader, ends whatever is left of the group, then reaps the leader.
-    fn see_to_its_end(&self, mut child: Child) -> io::Result<ExitStatus> {
+    /// Waits for the leader, kills the rest of the group, then reaps the leader.
+    fn reap(&self, mut child: Child) -> io::Result<ExitStatus> {
         let leader = Pid::from_child(&child);
         while let Err(error) = waitid(WaitId::Pid(leader), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
             if error != rustix::io::Errno::INTR {
@@ -102,50 +99,53 @@ impl ProcessGroup {
     }
 }
 
-/// Ends the group where the attempt itself is given up, as when the daemon stops.
-struct EndWithUs(ProcessGroup);
+/// Kills the group when the attempt is dropped, as when the daemon stops.
+struct KillOnDrop(ProcessGroup);
 
-impl Drop for EndWithUs {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         self.0.signal(Signal::KILL);
     }
 }
 
-/// Runs `command`, which has pipes and leads a group of its own, with `input` until it ends or `deadline` comes. Fails where it does
-/// not start.
+/// Runs `command`, which must have pipes and lead its own process group, until it exits or `deadline` passes.
+///
+/// # Errors
+///
+/// Fails if the command does not start.
 pub(super) async fn run(mut command: Command, input: Vec<u8>, deadline: Instant) -> io::Result<Run> {
     let mut child = start(&mut command).await?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let group = ProcessGroup(Arc::new(Mutex::new(Some(Pid::from_child(&child)))));
-    let _ends_with_us = EndWithUs(group.clone());
-    let theirs = group.clone();
-    let waiter = tokio::task::spawn_blocking(move || theirs.see_to_its_end(child));
-    let (over, is_over) = oneshot::channel();
+    let _kill_on_drop = KillOnDrop(group.clone());
+    let own_group = group.clone();
+    let waiter = tokio::task::spawn_blocking(move || own_group.reap(child));
+    let (exited, has_exited) = oneshot::channel();
     let (mut out, mut err) = (Tail::default(), Tail::default());
-    let talk = async {
-        let spoken = async {
+    let pipes = async {
+        let transfers = async {
             tokio::join!(
-                feed(stdin.map(OwnedFd::from), input),
-                hear(stdout.map(OwnedFd::from), &mut out),
-                hear(stderr.map(OwnedFd::from), &mut err)
+                write_input(stdin.map(OwnedFd::from), input),
+                read_output(stdout.map(OwnedFd::from), &mut out),
+                read_output(stderr.map(OwnedFd::from), &mut err)
             )
         };
-        let left = async {
-            let _told = is_over.await;
-            sleep(DRAIN).await;
+        let drained = async {
+            let _exited = has_exited.await;
+            sleep(DRAIN_TIMEOUT).await;
         };
-        tokio::select! { _ = spoken => {}, () = left => {} }
+        tokio::select! { _ = transfers => {}, () = drained => {} }
     };
-    let attend = async {
-        let ended = attend(waiter, &group, deadline).await;
-        let _nobody_listens = over.send(());
+    let exit = async {
+        let ended = wait_for_exit(waiter, &group, deadline).await;
+        let _pipes_closed = exited.send(());
         ended
     };
-    let (ended, ()) = tokio::join!(attend, talk);
+    let (ended, ()) = tokio::join!(exit, pipes);
     Ok(Run { ended: ended?, stdout: out, stderr: err })
 }
 
-/// Starts it; waits a moment for a file that is just being written.
+/// Starts the command, and retries for a moment while the file is being written.
 async fn start(command: &mut Command) -> io::Result<Child> {
     for _ in 0..BUSY_TRIES {
         match command.spawn() {
@@ -156,32 +156,36 @@ async fn start(command: &mut Command) -> io::Result<Child> {
     command.spawn()
 }
 
-/// Waits for the end, and brings it about where it does not come in time.
-async fn attend(mut waiter: JoinHandle<io::Result<ExitStatus>>, group: &ProcessGroup, deadline: Instant) -> io::Result<RunEnd> {
+/// Waits until the program exits, and kills it after the deadline.
+async fn wait_for_exit(
+    mut waiter: JoinHandle<io::Result<ExitStatus>>,
+    group: &ProcessGroup,
+    deadline: Instant,
+) -> io::Result<RunEnd> {
     if let Ok(joined) = timeout_at(deadline, &mut waiter).await {
         let status = joined.map_err(io::Error::other)??;
-        // Neither: stopped or continued, which is not waited for.
+        // `waitid` reports neither stopped nor continued processes, so a process without a code was signalled.
         let signal = RunEnd::Signalled(status.signal().unwrap_or_default());
         return Ok(status.code().map_or(signal, RunEnd::Exited));
     }
     group.signal(Signal::TERM);
     if timeout(TERM_GRACE, &mut waiter).await.is_err() {
         group.signal(Signal::KILL);
-        // Elapsed: the kernel holds it; the waiting thread reaps it one day.
+        // If the process hangs in the kernel, the waiting thread reaps it later.
         let _elapsed = timeout(KILL_GRACE, &mut waiter).await;
     }
     Ok(RunEnd::TimedOut)
 }
 
-/// Writes the message. A program may end, or close its input, without having read all of it: its exit status says what that means.
-async fn feed(pipe: Option<OwnedFd>, input: Vec<u8>) {
+/// Writes the message. Ignores write errors: a program may exit without reading all of it, and its exit status decides.
+async fn write_input(pipe: Option<OwnedFd>, input: Vec<u8>) {
     if let Some(Ok(mut pipe)) = pipe.map(pipe::Sender::from_owned_fd) {
-        let _not_read = pipe.write_all(&input).await;
+        let _write_error = pipe.write_all(&input).await;
     }
 }
 
-/// Reads all that is said, so that nobody waits for a pipe that is full, and keeps the end of it.
-async fn hear(pipe: Option<OwnedFd>, tail: &mut Tail) {
+/// Reads an output completely, so that the program never blocks on a full pipe.
+async fn read_output(pipe: Option<OwnedFd>, tail: &mut Tail) {
     let Some(Ok(mut pipe)) = pipe.map(pipe::Receiver::from_owned_fd) else { return };
     let mut bytes = vec![0; 16 * 1024];
     while let Ok(count @ 1..) = pipe.read(&mut bytes).await {

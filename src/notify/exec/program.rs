@@ -1,54 +1,48 @@
-//! Whether a program may be run: it is there, it can be executed, and nobody but its owner's group can put another in its place.
+//! Checks that a program exists, is executable, and cannot be replaced by other users.
 
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Everybody may write.
+/// The permission bit that lets every user write.
 const WORLD_WRITABLE: u32 = 0o002;
-/// In a directory in which everybody may write, only the owner of a file may replace it.
+/// In a sticky directory, only the owner of a file can replace it.
 const STICKY: u32 = 0o1000;
 const EXECUTABLE: u32 = 0o111;
 
-/// Why a program is not run.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramProblem {
-    /// Its path begins somewhere.
-    #[error("{} is no absolute path: which program is meant must not depend on where one stands", path.display())]
+    #[error("{} is not an absolute path: give the full path of the program", path.display())]
     Relative { path: PathBuf },
-    /// There is no such file.
-    #[error("{} is not there", path.display())]
+    #[error("{} does not exist", path.display())]
     NotThere { path: PathBuf },
-    /// This user cannot see it; the daemon's may.
-    #[error("{} cannot be looked at", path.display())]
+    /// The path is not accessible for this user. The user of the daemon may have access.
+    #[error("cannot read the permissions of {}", path.display())]
     Hidden { path: PathBuf, source: std::io::Error },
-    /// A directory, a device.
-    #[error("{} is no file", path.display())]
-    NoFile { path: PathBuf },
-    /// A file without the permission.
-    #[error("{} is not executable: `chmod 755` it", path.display())]
+    #[error("{} is not a regular file", path.display())]
+    NotFile { path: PathBuf },
+    #[error("{} is not executable: run `chmod 755` on it", path.display())]
     NotExecutable { path: PathBuf },
-    /// Anybody on this machine could have it run what they like.
-    #[error("everybody may write to {}: `chmod o-w` it, or anybody on this machine decides what is run", path.display())]
+    #[error("{} is writable by every user, who could replace the program: run `chmod o-w` on it", path.display())]
     WorldWritable { path: PathBuf },
 }
 
-/// Checks the program at `path`, and the directories that it lies in, also behind symbolic links.
+/// Checks the program at `path` and all directories above it, with and without symbolic links resolved.
 pub fn check(path: &Path) -> Result<(), ProgramProblem> {
     if !path.is_absolute() {
         return Err(ProgramProblem::Relative { path: path.to_owned() });
     }
-    let look = |path: &Path| {
+    let metadata = |path: &Path| {
         fs::metadata(path).map_err(|source| match source.kind() {
             ErrorKind::NotFound | ErrorKind::NotADirectory => ProgramProblem::NotThere { path: path.to_owned() },
             _ => ProgramProblem::Hidden { path: path.to_owned(), source },
         })
     };
-    let found = look(path)?;
+    let found = metadata(path)?;
     let mode = found.permissions().mode();
     if !found.is_file() {
-        return Err(ProgramProblem::NoFile { path: path.to_owned() });
+        return Err(ProgramProblem::NotFile { path: path.to_owned() });
     }
     if mode & EXECUTABLE == 0 {
         return Err(ProgramProblem::NotExecutable { path: path.to_owned() });
@@ -59,8 +53,8 @@ pub fn check(path: &Path) -> Result<(), ProgramProblem> {
     let real = fs::canonicalize(path).map_err(|source| ProgramProblem::Hidden { path: path.to_owned(), source })?;
     for path in [path, &real] {
         for (above, folder) in path.ancestors().skip(1).enumerate() {
-            let mode = look(folder)?.permissions().mode();
-            // A directory higher up lets nobody replace what is another's in it where it is sticky, as /tmp is.
+            let mode = metadata(folder)?.permissions().mode();
+            // In a sticky directory higher up, such as /tmp, other users cannot replace the directory below it.
             let is_open = mode & WORLD_WRITABLE != 0 && (above == 0 || mode & STICKY == 0);
             if is_open {
                 return Err(ProgramProblem::WorldWritable { path: folder.to_owned() });
@@ -70,17 +64,17 @@ pub fn check(path: &Path) -> Result<(), ProgramProblem> {
     Ok(())
 }
 
-/// What the system's refusal to start a program means, and what to do. The program itself was found before.
+/// Explains why the system did not start the program, which was found by [`check`].
 pub fn explain(error: &std::io::Error) -> String {
     let hint = match error.kind() {
-        ErrorKind::NotFound => "the interpreter that its first line names is not there",
+        ErrorKind::NotFound => "the interpreter in its first line does not exist",
         ErrorKind::PermissionDenied => {
-            "this user may not execute it, or what its first line names; under systemd both must stand in ExecPaths= of the unit"
+            "no permission to execute it or the interpreter in its first line; under systemd, list both in ExecPaths= of the unit"
         }
-        _ if error.raw_os_error() == Some(EXEC_FORMAT) => "neither a program nor a script that begins with `#!`",
-        _ => return format!("it did not start: {error}"),
+        _ if error.raw_os_error() == Some(EXEC_FORMAT) => "it is neither a program nor a script that begins with `#!`",
+        _ => return format!("cannot start the program: {error}"),
     };
-    format!("it did not start: {hint} ({error})")
+    format!("cannot start the program: {hint} ({error})")
 }
 
 /// `ENOEXEC`.

@@ -1,51 +1,40 @@
-//! The body that Alertmanager sends to webhooks, version 4; and labels and annotations as Alertmanager knows them.
+//! The webhook body of Alertmanager, version 4, and the labels and annotations for Alertmanager.
 //!
-//! It knows an alert by its labels alone, so each gets one more, `alert_id`: two unlocks of one token under one rule stay two. Where
-//! labels change while the alert fires, as with its level, the alert under the former labels is told to be over, in the same
-//! message.
+//! Alertmanager identifies an alert by its labels, so each alert gets the additional label `alert_id`: two unlocks of one token
+//! under one rule stay two alerts. If labels change while the alert fires, for example its severity, the same message also resolves
+//! the alert with the former labels.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::SecondsFormat;
 use serde::Serialize;
 
-use super::{FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};
+use super::{FormatKey, FormatSpec, WebhookFormat};
 use crate::card::{Brief, web_address};
 use crate::{message, text};
-use model::{AlertStatus, Labels, Notification, Timestamp, config};
+use model::{AlertStatus, Labels, Notification, Timestamp};
 
-/// Most alerts in one message.
-const MAX_ALERTS: usize = message::MAX_ALERTS;
+const MAX_ALERTS: usize = model::rows::MAX_ALERTS;
 
-/// Longest value of a label or an annotation, characters.
 const MAX_LABEL_CHARS: usize = 500;
 const MAX_ANNOTATION_CHARS: usize = 8_000;
 
-/// Go's zero time: an end that is not known.
+/// Go's zero time, which Alertmanager sends for an unknown end.
 const NO_END: &str = "0001-01-01T00:00:00Z";
 
-/// It has no settings of its own.
-#[derive(Debug)]
-pub struct Alertmanager;
-
-impl FormatSettings for Alertmanager {
-    fn read(_: &config::ReceiverSettings) -> Result<Self, KeyProblem> {
-        Ok(Self)
-    }
-
-    fn requests(&self, brief: &Brief<'_>, _: &Given<'_>) -> Result<Vec<WebhookRequest>, RequestError> {
-        Ok(vec![WebhookRequest::json(&body(brief))?])
-    }
-}
+pub(super) const SPEC: FormatSpec = FormatSpec {
+    keys: &[FormatKey::SIGNING, FormatKey::BEARER],
+    ..FormatSpec::new("alertmanager", |_| Ok(WebhookFormat::of_body(body)))
+};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct AlertmanagerBody<'a> {
+struct AlertmanagerBody {
     version: &'static str,
     group_key: String,
     truncated_alerts: usize,
     status: AlertStatus,
-    receiver: &'a str,
+    receiver: String,
     group_labels: Labels,
     common_labels: Labels,
     common_annotations: BTreeMap<String, String>,
@@ -67,11 +56,10 @@ struct AlertmanagerAlert {
     fingerprint: String,
 }
 
-/// The body that Alertmanager sends to a webhook.
-fn body<'a>(brief: &Brief<'a>) -> AlertmanagerBody<'a> {
+fn body(brief: &Brief<'_>) -> AlertmanagerBody {
     let external_url = brief.link().unwrap_or_default();
     let included = brief.notifications().get(..MAX_ALERTS).unwrap_or(brief.notifications());
-    let tell = |notice: &Notification, labels: Labels, status: AlertStatus, ends_at: Option<Timestamp>| AlertmanagerAlert {
+    let alert_of = |notice: &Notification, labels: Labels, status: AlertStatus, ends_at: Option<Timestamp>| AlertmanagerAlert {
         status,
         fingerprint: format!("{:016x}", fingerprint(&labels)),
         annotations: annotations(brief, notice),
@@ -80,29 +68,26 @@ fn body<'a>(brief: &Brief<'a>) -> AlertmanagerBody<'a> {
         generator_url: brief.page(notice).unwrap_or_else(|| external_url.clone()),
         labels,
     };
-    let now = included.iter().map(|notice| tell(notice, labels(notice), notice.body.status, notice.body.ends_at));
+    let now = included.iter().map(|notice| alert_of(notice, labels(notice), notice.body.status, notice.body.ends_at));
     let alerts: Vec<AlertmanagerAlert> = now
         .chain(
-            former(included)
-                .map(|(notice, labels)| tell(notice, labels, AlertStatus::Resolved, Some(over_at(notice, brief.now)))),
+            former_label_sets(included)
+                .map(|(notice, labels)| alert_of(notice, labels, AlertStatus::Resolved, Some(ended_at(notice, brief.now)))),
         )
         .collect();
     let common_labels = common(alerts.iter().map(|alert| &alert.labels));
-    let group_labels = match brief.delivery.bundle.group_labels.is_empty() {
-        false => brief.delivery.bundle.group_labels.clone(),
+    let group_labels = match brief.delivery.batch.group_labels.is_empty() {
+        false => brief.delivery.batch.group_labels.clone(),
         true => common_labels.iter().filter(|(name, _)| matches!(name.as_str(), "alertname" | "token")).map(own).collect(),
     };
     let mut common_annotations = common(alerts.iter().map(|alert| &alert.annotations));
-    let rest = brief.rest_of(brief.alert_count() - included.len());
-    if !rest.is_empty() {
-        common_annotations.insert("rest".into(), rest);
-    }
+    common_annotations.extend(brief.rest_of(brief.alert_count() - included.len()).map(|rest| ("rest".to_owned(), rest)));
     AlertmanagerBody {
         version: "4",
         group_key: message::group_key(brief.delivery),
         truncated_alerts: brief.alert_count() - included.len(),
         status: message::status(brief.notifications()),
-        receiver: brief.delivery.receiver.as_str(),
+        receiver: brief.delivery.receiver.as_str().to_owned(),
         group_labels,
         common_annotations,
         common_labels,
@@ -111,8 +96,8 @@ fn body<'a>(brief: &Brief<'a>) -> AlertmanagerBody<'a> {
     }
 }
 
-/// The label sets under which alerts of these notifications were known before, each once, unless one of them bears it now.
-pub(super) fn former(notifications: &[Notification]) -> impl Iterator<Item = (&Notification, Labels)> {
+/// Returns each former label set of these notifications once, except sets that are in use now.
+pub(super) fn former_label_sets(notifications: &[Notification]) -> impl Iterator<Item = (&Notification, Labels)> {
     let mut seen: BTreeSet<Labels> = notifications.iter().map(labels).collect();
     let all = notifications
         .iter()
@@ -120,12 +105,13 @@ pub(super) fn former(notifications: &[Notification]) -> impl Iterator<Item = (&N
     all.filter(move |(_, labels)| seen.insert(labels.clone()))
 }
 
-/// When an alert, or what it was called before, was over: never ahead, or it would go on; and never before it began, which is refused.
-pub(super) fn over_at(notice: &Notification, now: Timestamp) -> Timestamp {
+/// Returns the end of an alert or of its former label set. Alertmanager keeps an alert that ends in the future and rejects one that
+/// ends before its start, so the end is limited to that range.
+pub(super) fn ended_at(notice: &Notification, now: Timestamp) -> Timestamp {
     notice.body.ends_at.unwrap_or(notice.at).min(now).max(notice.body.starts_at)
 }
 
-/// The labels, names as Prometheus has them, and the alert's own id.
+/// Returns the labels with names that Prometheus allows, and the label `alert_id`.
 pub(super) fn labels(notice: &Notification) -> Labels {
     as_labels(notice, &notice.body.labels)
 }
@@ -141,13 +127,13 @@ fn as_labels(notice: &Notification, labels: &Labels) -> Labels {
     labels
 }
 
-/// Letters, digits and `_`, no digit first.
+/// Replaces the characters that Prometheus does not allow in a label name.
 fn label_name(name: &str) -> String {
     let name: String = name.chars().take(MAX_LABEL_CHARS).map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
 }
 
-/// The annotations, and as `headline` the line that says token, size, share and when.
+/// Returns the annotations of the rule, and `headline` and `reason`.
 pub(super) fn annotations(brief: &Brief<'_>, notice: &Notification) -> BTreeMap<String, String> {
     let mut annotations: BTreeMap<String, String> = notice
         .body
@@ -168,7 +154,7 @@ fn own((name, value): (&String, &String)) -> (String, String) {
     (name.clone(), value.clone())
 }
 
-/// What all have alike.
+/// Returns the entries that all maps have in common.
 fn common<'a>(mut all: impl Iterator<Item = &'a BTreeMap<String, String>>) -> BTreeMap<String, String> {
     let mut common = all.next().cloned().unwrap_or_default();
     for each in all {
@@ -181,7 +167,7 @@ pub(super) fn time(at: Timestamp) -> String {
     at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }
 
-/// The fingerprint of a label set, as Prometheus computes it: FNV-1a over sorted names and values, each ended by 0xFF.
+/// Computes the fingerprint of a label set like Prometheus: FNV-1a over sorted names and values, each followed by 0xFF.
 fn fingerprint(labels: &Labels) -> u64 {
     let bytes = labels
         .iter()
@@ -192,9 +178,10 @@ fn fingerprint(labels: &Labels) -> u64 {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::samples::{due, resolved, time as at, unlock};
+    use testkit::samples::{due, resolved, unlock};
+    use testkit::time as at;
 
-    /// An unlock whose severity was another one before.
+    /// An unlock with former severities.
     pub(in super::super) fn raised(severity: &str, before: &[&str]) -> Notification {
         let of = |severity: &str| {
             let mut labels = unlock().body.labels;
@@ -208,23 +195,23 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_fingerprint_is_that_of_prometheus() {
-        // From the tests of prometheus/common.
+    fn fingerprint_matches_prometheus() {
+        // The value is from the tests of prometheus/common.
         assert_eq!(fingerprint(&Labels::new()), 14_695_981_039_346_656_037);
     }
 
     #[test]
-    fn what_an_alert_was_called_before_is_told_to_be_over() {
+    fn former_label_sets_are_resolved() {
         let delivery = due(1, "am", vec![raised("critical", &["info", "warning"])]);
         let brief = Brief { delivery: &delivery, external_url: None, now: at("2026-03-09T13:00:05Z") };
         let body = body(&brief);
-        let told: Vec<_> = body.alerts.iter().map(|alert| (alert.labels["severity"].as_str(), alert.status.as_str())).collect();
-        assert_eq!(told, [("critical", "firing"), ("info", "resolved"), ("warning", "resolved")]);
+        let sent: Vec<_> = body.alerts.iter().map(|alert| (alert.labels["severity"].as_str(), alert.status.as_str())).collect();
+        assert_eq!(sent, [("critical", "firing"), ("info", "resolved"), ("warning", "resolved")]);
         assert_eq!((body.status, body.truncated_alerts), (AlertStatus::Firing, 0));
     }
 
     #[test]
-    fn one_alert_keeps_its_labels_to_the_end_and_two_differ() {
+    fn labels_are_stable_per_alert_and_differ_between_alerts() {
         assert_eq!(labels(&unlock()), labels(&resolved()));
         let mut other = unlock();
         other.alert = "al_other".into();

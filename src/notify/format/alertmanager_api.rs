@@ -1,39 +1,33 @@
-//! Alertmanager itself: what it takes at `/api/v2/alerts`.
+//! Alertmanager's API, `/api/v2/alerts`.
 //!
-//! An alert that is not told again ends at `endsAt`; ours are told once, so that time lies behind the date in question.
+//! Alertmanager resolves an alert at `endsAt` unless it is sent again. Alerts are sent here only once, so `endsAt` is after the date
+//! of the event.
 
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use serde::Serialize;
 
-use super::alertmanager::{annotations, former, labels, over_at, time};
-use super::{FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};
+use super::alertmanager::{annotations, ended_at, former_label_sets, labels, time};
+use super::{FormatInput, FormatKey, FormatSpec, WebhookFormat, WebhookRequest, WrittenRequests};
 use crate::card::Brief;
-use model::{AlertStatus, Labels, Notification, NotificationKind, Timestamp, config};
+use model::{AlertStatus, Labels, Notification, NotificationKind, Timestamp};
 
-/// How long something that happened once stays an alert.
-const EVENT_LASTS: TimeDelta = TimeDelta::hours(1);
+/// The duration of an alert about a past event.
+const EVENT_DURATION: TimeDelta = TimeDelta::hours(1);
 
-/// How long an alert stays after its date, should its end never be told.
+/// The time after the event's date at which the alert ends if no resolution is sent.
 const GRACE: TimeDelta = TimeDelta::days(1);
 
-/// How long an alert without a date stays, should its end never be told.
-const UNDATED_LASTS: TimeDelta = TimeDelta::days(365);
+/// The duration of an alert without a date, if no resolution is sent.
+const UNDATED_DURATION: TimeDelta = TimeDelta::days(365);
 
-/// It has no settings of its own.
-#[derive(Debug)]
-pub struct AlertmanagerApi;
+pub(super) const SPEC: FormatSpec =
+    FormatSpec { keys: &[FormatKey::BEARER], ..FormatSpec::new("alertmanager-api", |_| Ok(WebhookFormat::new(requests))) };
 
-impl FormatSettings for AlertmanagerApi {
-    fn read(_: &config::ReceiverSettings) -> Result<Self, KeyProblem> {
-        Ok(Self)
-    }
-
-    fn requests(&self, brief: &Brief<'_>, given: &Given<'_>) -> Result<Vec<WebhookRequest>, RequestError> {
-        let path = given.path_unless_given(&["api", "v2", "alerts"]);
-        Ok(vec![WebhookRequest { path, ..WebhookRequest::json(&alerts(brief))? }])
-    }
+fn requests(brief: &Brief<'_>, input: &FormatInput<'_>) -> WrittenRequests {
+    let path = input.default_path(&["api", "v2", "alerts"]);
+    Ok(vec![WebhookRequest { path, ..WebhookRequest::json(&alerts(brief))? }])
 }
 
 #[derive(Serialize)]
@@ -47,7 +41,7 @@ struct PushedAlert {
     generator_url: Option<String>,
 }
 
-/// What is pushed to Alertmanager: all alerts of the delivery at once, since it takes any number and groups them itself.
+/// Returns all alerts of the delivery, since Alertmanager accepts any number and groups them itself.
 fn alerts(brief: &Brief<'_>) -> Vec<PushedAlert> {
     let push = |notice: &Notification, labels: Labels, ends_at: Timestamp| PushedAlert {
         labels,
@@ -58,18 +52,19 @@ fn alerts(brief: &Brief<'_>) -> Vec<PushedAlert> {
     };
     let notifications = brief.notifications();
     let now = notifications.iter().map(|notice| push(notice, labels(notice), end(notice, brief.now)));
-    now.chain(former(notifications).map(|(notice, labels)| push(notice, labels, over_at(notice, brief.now)))).collect()
+    now.chain(former_label_sets(notifications).map(|(notice, labels)| push(notice, labels, ended_at(notice, brief.now))))
+        .collect()
 }
 
-/// When Alertmanager may take it for over: when it ended; else when, with a margin, we would have said so.
+/// Returns when Alertmanager resolves the alert: at its end, else some time after its resolution is expected.
 fn end(notice: &Notification, now: Timestamp) -> Timestamp {
     let body = &notice.body;
     if body.status == AlertStatus::Resolved {
-        return over_at(notice, now);
+        return ended_at(notice, now);
     }
     let later = |from: Timestamp, by: TimeDelta| from.checked_add_signed(by).unwrap_or(from);
-    // A message that comes late must still be an alert when it arrives.
-    let least = later(now, EVENT_LASTS);
+    // A late message must not arrive with an end in the past.
+    let least = later(now, EVENT_DURATION);
     if matches!(notice.kind, NotificationKind::Event | NotificationKind::Digest | NotificationKind::Test) {
         return least;
     }
@@ -77,7 +72,7 @@ fn end(notice: &Notification, now: Timestamp) -> Timestamp {
     match days {
         #[expect(clippy::cast_possible_truncation, reason = "less than a hundred years in seconds")]
         Some(days) => later(later(notice.at, TimeDelta::seconds((days * 86_400.0) as i64)), GRACE).max(least),
-        None => later(now, UNDATED_LASTS),
+        None => later(now, UNDATED_DURATION),
     }
 }
 

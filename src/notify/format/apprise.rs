@@ -1,61 +1,55 @@
-//! Apprise: the gateway of that name (`/notify/KEY`), which passes a message on to the many services that it knows.
+//! Apprise: a gateway (`/notify/KEY`) to many other services.
 //!
-//! Limits (*Apprise API: notify*): each service behind it has its own, and the gateway cuts to them; the text is kept short all the
-//! same. It is sent as plain text. 424 says that some service behind it did not take the message, 204 that no service stands under
+//! Limits (*Apprise API: notify*): each service has its own limits, and the gateway cuts the text to them; the text is kept short all
+//! the same. It is sent as plain text. Status 424 means that a service rejected the message, 204 that no service is configured under
 //! the key.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::marked::{MarkedText, Marks, Room, chars, marked};
-use super::{FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};
-use crate::card::{Brief, Tone};
+use super::{FormatKey, FormatKeyValue, FormatSpec, KeyProblem, WebhookFormat, WebhookRequest};
+use crate::card::{Brief, Severity};
 use crate::retry::Outcome;
 use model::config;
 
-/// Which of the services under the key are meant, as Apprise writes tags.
+/// The Apprise tags that select services under the key.
 const TAG: FormatKey = FormatKey::plain("tag", FormatKeyValue::Text);
 
-/// The token is for a proxy before it.
-pub(super) const KEYS: &[FormatKey] = &[TAG, FormatKey::BEARER];
+/// The token is for a proxy in front of the gateway.
+const KEYS: &[FormatKey] = &[TAG, FormatKey::BEARER];
 
 const ROOM: Room = Room { title_chars: 250, text: 4_000, size: chars };
 
-/// Which services are meant.
-#[derive(Debug)]
-pub struct Apprise {
-    tag: Option<String>,
-}
+pub(super) const SPEC: FormatSpec = FormatSpec { keys: KEYS, outcome, ..FormatSpec::new("apprise", read) };
 
-impl FormatSettings for Apprise {
-    fn read(receiver: &config::ReceiverSettings) -> Result<Self, KeyProblem> {
-        Ok(Self { tag: receiver.format_text(TAG.name).map(str::to_owned) })
-    }
-
-    fn requests(&self, brief: &Brief<'_>, _: &Given<'_>) -> Result<Vec<WebhookRequest>, RequestError> {
+fn read(receiver: &config::ReceiverSettings) -> Result<WebhookFormat, KeyProblem> {
+    let tag = receiver.format_text(TAG.name).map(str::to_owned);
+    Ok(WebhookFormat::new(move |brief, _| {
         let mut body = body(brief);
-        body.extend(self.tag.iter().map(|tag| ("tag".to_owned(), Value::from(tag.as_str()))));
-        Ok(vec![WebhookRequest::json(&body)?])
-    }
-
-    fn outcome(by_status: Outcome, body: &str) -> (Outcome, Option<String>) {
-        // The status itself is not at hand here: 204 has no body, and every other answer of the gateway has one.
-        match by_status {
-            Outcome::Accepted if body.trim().is_empty() => {
-                (Outcome::Refused, Some("the gateway has nothing configured under this key: nobody was told".to_owned()))
-            }
-            other => (other, None),
+        if let Some(tag) = &tag {
+            body["tag"] = tag.as_str().into();
         }
+        Ok(vec![WebhookRequest::json(&body)?])
+    }))
+}
+
+fn outcome(by_status: Outcome, body: &str) -> (Outcome, Option<String>) {
+    // The status code is not available here. Of all successful responses, only 204 has an empty body.
+    match by_status {
+        Outcome::Accepted if body.trim().is_empty() => {
+            (Outcome::Refused, Some("not sent: the gateway has no service under this key".to_owned()))
+        }
+        other => (other, None),
     }
 }
 
-fn body(brief: &Brief<'_>) -> Map<String, Value> {
+fn body(brief: &Brief<'_>) -> Value {
     let MarkedText { title, text } = marked(brief, &Marks::PLAIN, &ROOM);
-    let kind = match brief.tone() {
-        Tone::Critical => "failure",
-        Tone::Warning => "warning",
-        Tone::Info => "info",
-        Tone::Good => "success",
+    let kind = match brief.severity() {
+        Severity::Critical => "failure",
+        Severity::Warning => "warning",
+        Severity::Info => "info",
+        Severity::Good => "success",
     };
-    let fields = [("title", json!(title)), ("body", json!(text)), ("type", json!(kind)), ("format", json!("text"))];
-    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    json!({"title": title, "body": text, "type": kind, "format": "text"})
 }

@@ -1,75 +1,65 @@
 //! Discord: webhooks with one embed.
 //!
-//! Limits: in an embed a title of 256 characters, a description of 4,096, 25 fields (names of 256, values of 1,024), a footer of
-//! 2,048, all together 6,000. `allowed_mentions` is empty, so that nobody is mentioned whatever a text holds; markdown is escaped by
-//! backslashes. `wait=true` makes it answer what became of the message.
+//! Limits of an embed, in characters: title 256, description 4,096, 25 fields (name 256, value 1,024), footer 2,048, all together
+//! 6,000. The empty `allowed_mentions` prevents mentions in any text. Markdown is escaped by backslashes. With `wait=true`, the
+//! response reports whether the message was posted.
+
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::fit::{fit, fit_counted, utf16};
-use super::{FormatSettings, Given, KeyProblem, RequestError, WebhookRequest, put_off};
+use super::{FormatInput, FormatSpec, WebhookFormat, WebhookRequest, WrittenRequests, with_wait};
 use crate::card::{Brief, ShareStyle, color};
 use crate::retry::Outcome;
-use model::config;
 
 const MAX_TITLE: usize = 256;
-/// So many find room in any case: of each at most a backslash more, or the two halves of a character.
+/// A title of this length always fits: escaping, or counting in UTF-16, at most doubles it.
 const MIN_TITLE_CHARS: usize = 100;
 const MAX_DESCRIPTION: usize = 3_500;
 const MAX_FIELDS: usize = 20;
 const MAX_FIELD_NAME: usize = 80;
 const MAX_FIELD_VALUE: usize = 300;
-/// All fields together: with the description they stay below the 6,000 of an embed.
+/// The size of all fields together. With the description, they stay below the 6,000 of an embed.
 const MAX_FIELDS_TEXT: usize = 1_800;
 const MAX_FOOTER_CHARS: usize = 400;
 
-/// Most alerts of a group that are listed.
 const MAX_LINES: usize = 40;
-
-/// Shares shown of one unlock.
 const MAX_SHARES: usize = 8;
 
-/// Its code for a webhook that was deleted.
+/// The error code for a deleted webhook.
 const UNKNOWN_WEBHOOK: u64 = 10_015;
 
-/// It has no settings of its own.
-#[derive(Debug)]
-pub struct Discord;
+/// 30 requests per minute and channel.
+pub(super) const SPEC: FormatSpec = FormatSpec {
+    pace: Some((5, Duration::from_secs(2))),
+    outcome,
+    ..FormatSpec::new("discord", |_| Ok(WebhookFormat::new(requests)))
+};
 
-impl FormatSettings for Discord {
-    fn read(_: &config::ReceiverSettings) -> Result<Self, KeyProblem> {
-        Ok(Self)
-    }
-
-    fn requests(&self, brief: &Brief<'_>, _: &Given<'_>) -> Result<Vec<WebhookRequest>, RequestError> {
-        Ok(vec![WebhookRequest { query: Some(("wait", "true")), ..WebhookRequest::json(&body(brief))? }])
-    }
-
-    /// A webhook that was deleted is gone; the wait stands in the body too.
-    fn outcome(by_status: Outcome, body: &str) -> (Outcome, Option<String>) {
-        let parsed: Value = serde_json::from_str(body).unwrap_or_default();
-        if by_status == Outcome::Refused && parsed.get("code").and_then(Value::as_u64) == Some(UNKNOWN_WEBHOOK) {
-            return (Outcome::Gone, None);
-        }
-        (put_off(by_status, parsed.get("retry_after").and_then(Value::as_f64)), None)
-    }
+fn requests(brief: &Brief<'_>, _: &FormatInput<'_>) -> WrittenRequests {
+    Ok(vec![WebhookRequest { query: Some(("wait", "true")), ..WebhookRequest::json(&body(brief))? }])
 }
 
-/// The body that tells `brief`.
+/// A deleted webhook is gone. The response body contains the wait of a rate limit.
+fn outcome(by_status: Outcome, body: &str) -> (Outcome, Option<String>) {
+    let parsed: Value = serde_json::from_str(body).unwrap_or_default();
+    if by_status == Outcome::Refused && parsed.get("code").and_then(Value::as_u64) == Some(UNKNOWN_WEBHOOK) {
+        return (Outcome::Gone, None);
+    }
+    (with_wait(by_status, parsed.get("retry_after").and_then(Value::as_f64)), None)
+}
+
 fn body(brief: &Brief<'_>) -> Value {
     let cards = brief.cards(MAX_LINES);
-    let mut lines = Vec::new();
-    let note = brief.note();
-    if !note.is_empty() {
-        lines.push(format!("**{}**", escape(&note)));
-    }
+    let mut lines: Vec<String> = brief.note().iter().map(|note| format!("**{}**", escape(note))).collect();
     let mut fields = Vec::new();
     let mut footer = String::new();
     let mut shown = cards.len();
     let description = match cards.as_slice() {
         [card] if brief.is_single() => {
             lines.extend(card.words().iter().map(|line| escape(line)));
-            // Angle brackets end the address, so that no bracket within it does.
+            // In angle brackets, a closing parenthesis in the URL does not end the link.
             let links = card.links();
             let links: Vec<String> =
                 links.iter().map(|(words, url)| format!("[{words}](<{}>)", url.replace('>', "%3E"))).collect();
@@ -95,24 +85,23 @@ fn body(brief: &Brief<'_>) -> Value {
             text
         }
     };
-    let rest = brief.rest(shown);
-    if !rest.is_empty() {
+    if let Some(rest) = brief.rest(shown) {
         footer = if footer.is_empty() { rest } else { format!("{footer} · {rest}") };
     }
     let mut embed = json!({
         "title": title(brief),
-        "color": color(brief.tone()),
+        "color": color(brief.severity()),
         "description": description,
         "fields": fields,
         "footer": {"text": footer.chars().take(MAX_FOOTER_CHARS).collect::<String>()},
     });
-    if let (Some(url), Some(embed)) = (brief.page_of_all(), embed.as_object_mut()) {
-        embed.insert("url".into(), url.into());
+    if let Some(url) = brief.page_of_all() {
+        embed["url"] = url.into();
     }
     json!({"username": "Cliffwatch", "embeds": [embed], "allowed_mentions": {"parse": []}})
 }
 
-/// The title, escaped, as much of it as there is room for.
+/// Returns the escaped title, cut to the limit.
 fn title(brief: &Brief<'_>) -> String {
     let mut max = MAX_TITLE;
     loop {
@@ -125,13 +114,12 @@ fn title(brief: &Brief<'_>) -> String {
     }
 }
 
-/// At most `max` characters, escaped; a field must not be empty.
+/// Returns at most `max` characters, escaped, and never an empty text, which Discord rejects.
 fn clip(text: &str, max: usize) -> String {
     let cut: String = text.chars().take(max / 2).collect();
     if cut.is_empty() { "–".to_owned() } else { escape(&cut) }
 }
 
-/// Text that markdown shows as it is.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,8 +1,8 @@
-//! Texts cut to the limits of a service, measured as the service does.
+//! Cuts text to the size limits of a service.
 
-use model::format;
+use model::phrase;
 
-/// The lines that fit into `room`, whole lines only, each with the break behind it; and how many.
+/// Joins as many whole lines as fit into `room`, and returns the text and the number of lines.
 pub(super) fn fit<'a>(lines: impl IntoIterator<Item = &'a String>, room: usize, size: fn(&str) -> usize) -> (String, usize) {
     let (mut text, mut taken, mut count) = (String::new(), 0, 0);
     for line in lines {
@@ -20,25 +20,25 @@ pub(super) fn fit<'a>(lines: impl IntoIterator<Item = &'a String>, room: usize, 
     (text, count)
 }
 
-/// Room for the line that counts what is left out.
+/// The room for the line that counts the omitted lines.
 const COUNT_ROOM: usize = 32;
 
-/// The lines that fit into `room`; where some do not, the last line says how many.
+/// Joins the lines that fit into `room`. If some do not, a last line counts them.
 pub(super) fn fit_counted(lines: &[String], room: usize, size: fn(&str) -> usize) -> String {
     let (text, count) = fit(lines, room, size);
     if count == lines.len() {
         return text;
     }
     let (text, count) = fit(lines, room.saturating_sub(COUNT_ROOM), size);
-    format!("{text}\n… {}", format::count(lines.len() - count, "more line"))
+    format!("{text}\n… {}", phrase::count(lines.len() - count, "more line"))
 }
 
-/// Length as services count it that were written in JavaScript, Java or Objective-C.
+/// Returns the length in UTF-16 code units, which many services count.
 pub(super) fn utf16(text: &str) -> usize {
     text.chars().map(char::len_utf16).sum()
 }
 
-/// At most `max` bytes of a text, whole characters only.
+/// Returns at most `max` bytes of a text, in whole characters.
 pub(super) fn cut_bytes(text: &str, max: usize) -> &str {
     text.get(..text.floor_char_boundary(max)).unwrap_or_default()
 }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_finds_no_room_is_counted() {
+    fn omitted_lines_are_counted() {
         let lines: Vec<String> = (0..100).map(|n| format!("line {n:02}")).collect();
         assert_eq!(fit_counted(&lines, 10_000, str::len).lines().count(), 100);
         let text = fit_counted(&lines, 200, str::len);

@@ -1,34 +1,30 @@
-//! A message as a title and one text, for services whose messages are just that. What differs between them (what is escaped, what is
-//! bold, how a link is written) each says by its [`Marks`].
+//! A message as a title and one text, for services without a richer structure. The [`Marks`] of a service define its escapes, bold
+//! text, and links.
 
 use super::fit::{fit, fit_counted};
-use crate::card::{Brief, ShareStyle, Tone};
+use crate::card::{Brief, Severity, ShareStyle};
 
-/// Most alerts of a group that are listed.
 const MAX_LINES: usize = 40;
-
-/// Shares shown of one unlock.
 const MAX_SHARES: usize = 6;
 
-/// Room for the line that says what is not shown and where it can be seen.
+/// The room for the line about the alerts that are not shown.
 const REST_ROOM: usize = 400;
 
-/// How a service's text is written.
+/// The markup of a service.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Marks {
-    /// Text from outside as the service shows it unchanged: it marks nothing, links nowhere and mentions nobody.
+    /// Escapes text so that the service shows it unchanged, without markup, links, or mentions.
     pub(super) escape: fn(&str) -> String,
-    /// What is escaped already, made to stand out.
+    /// Makes escaped text bold.
     pub(super) strong: fn(&str) -> String,
-    /// An address and what it is called; none where the service shows links by itself.
+    /// Writes a link from its URL and its text. `None` if the service shows links separately.
     pub(super) link: Option<fn(&str, &str) -> String>,
 }
 
 impl Marks {
-    /// Plain text with addresses behind their names.
+    /// Plain text, with links as `text: URL`.
     pub(super) const PLAIN: Self = Self { escape: str::to_owned, strong: str::to_owned, link: Some(plain_link) };
 
-    /// Plain text for a service that shows links by itself.
     pub(super) const PLAIN_WITHOUT_LINKS: Self = Self { link: None, ..Self::PLAIN };
 }
 
@@ -36,41 +32,35 @@ fn plain_link(url: &str, words: &str) -> String {
     format!("{words}: {url}")
 }
 
-/// What a service takes.
+/// The size limits of a service.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
-    /// Characters of the title, before it is escaped.
+    /// The length limit of the title in characters, before escaping.
     pub(super) title_chars: usize,
-    /// Of the text, by `size`.
+    /// The limit of the text, measured by `size`.
     pub(super) text: usize,
-    /// How the service counts.
     pub(super) size: fn(&str) -> usize,
 }
 
-/// A message with the marks of a service.
+/// A message in the markup of a service.
 #[derive(Debug)]
 pub(super) struct MarkedText {
-    /// What is told, escaped.
     pub(super) title: String,
-    /// Everything else. Never empty.
+    /// Everything but the title. Never empty.
     pub(super) text: String,
 }
 
-/// The message that tells `brief`.
 pub(super) fn marked(brief: &Brief<'_>, marks: &Marks, room: &Room) -> MarkedText {
     let Marks { escape, strong, link } = *marks;
     let cards = brief.cards(MAX_LINES);
-    let links: Vec<String> = match (link, cards.as_slice()) {
-        (None, _) => Vec::new(),
-        (Some(link), [card]) if brief.is_single() => card.links().iter().map(|(words, url)| link(url, words)).collect(),
-        (Some(link), _) => brief.page_of_all().iter().map(|url| link(url, "All alerts")).collect(),
-    };
-    // Addresses of a rule may be of any length; one that takes all the room is left out rather than cut.
-    let links = Some(links.join("\n")).filter(|links| (room.size)(links) <= room.text / 2).unwrap_or_default();
-    let space = room.text.saturating_sub((room.size)(&links) + REST_ROOM.min(room.text / 4));
+    let links: Vec<String> =
+        link.map(|link| brief.links(&cards).iter().map(|(words, url)| link(url, words)).collect()).unwrap_or_default();
+    // A URL of a rule can have any length. Links that take most of the room are omitted, because a cut link is useless.
+    let links = Some(links.join("\n")).filter(|links| !links.is_empty() && (room.size)(links) <= room.text / 2);
+    let rest_room = REST_ROOM.min(room.text / 4);
+    let space = room.text.saturating_sub(links.as_deref().map_or(0, room.size) + rest_room);
 
-    let note = brief.note();
-    let mut lines: Vec<String> = if note.is_empty() { Vec::new() } else { vec![strong(&escape(&note))] };
+    let mut lines: Vec<String> = brief.note().iter().map(|note| strong(&escape(note))).collect();
     let above = lines.len();
     let (text, shown) = match cards.as_slice() {
         [card] if brief.is_single() => {
@@ -89,19 +79,24 @@ pub(super) fn marked(brief: &Brief<'_>, marks: &Marks, room: &Room) -> MarkedTex
             (text, count.saturating_sub(above))
         }
     };
-    let rest = Some(escape(&brief.rest(shown))).filter(|rest| (room.size)(rest) <= REST_ROOM.min(room.text / 4));
-    let parts = [text, rest.unwrap_or_else(|| escape(&brief.rest_words(brief.count().saturating_sub(shown)))), links];
-    let text = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n");
+    let rest = brief.rest(shown).map(|rest| escape(&rest)).filter(|rest| (room.size)(rest) <= rest_room);
+    let short_rest = || brief.rest_count(brief.count().saturating_sub(shown)).map(|rest| escape(&rest));
+    let parts = [Some(text).filter(|text| !text.is_empty()), rest.or_else(short_rest), links];
+    let text = parts.into_iter().flatten().collect::<Vec<_>>().join("\n");
     MarkedText { title: escape(&brief.title(ShareStyle::Long, room.title_chars)), text }
 }
 
-/// What HTML shows as it is.
-pub(super) fn html(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+/// Escapes text for HTML, except within attributes.
+pub(super) fn html_text(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// For services that mark text and have no escapes that hold everywhere: each character that marks, links or mentions gives way to
-/// one that looks like it.
+/// Escapes text for HTML.
+pub(super) fn html(text: &str) -> String {
+    html_text(text).replace('"', "&quot;")
+}
+
+/// Replaces each character of markup, links, and mentions by one that looks like it, for services without reliable escapes.
 pub(super) fn lookalikes(text: &str) -> String {
     let alike = |c: char| match c {
         '*' => '∗',
@@ -121,17 +116,16 @@ pub(super) fn lookalikes(text: &str) -> String {
     text.chars().map(alike).collect()
 }
 
-/// The colour of a tone, for a bar beside the message.
-pub(super) fn color(tone: Tone) -> &'static str {
-    match tone {
-        Tone::Critical => "#C62828",
-        Tone::Warning => "#EF6C00",
-        Tone::Info => "#1565C0",
-        Tone::Good => "#2E7D32",
+/// Returns the color of a severity, for a bar next to the message.
+pub(super) fn color(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Critical => "#C62828",
+        Severity::Warning => "#EF6C00",
+        Severity::Info => "#1565C0",
+        Severity::Good => "#2E7D32",
     }
 }
 
-/// Characters as people count them.
 pub(super) fn chars(text: &str) -> usize {
     text.chars().count()
 }

@@ -1,14 +1,15 @@
 //! Mattermost: incoming webhooks with a message attachment.
 //!
-//! Limits (*Incoming webhooks*, *Message attachments*): a post of 16,383 characters. Its markdown takes a backslash before any mark; an
-//! at sign gives way to one that mentions nobody. Its answer is `ok`.
+//! Limits (*Incoming webhooks*, *Message attachments*): 16,383 characters per post. Markdown is escaped by backslashes; `@` is replaced
+//! by a similar character that does not mention anyone. A successful response is `ok`.
+
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::marked::{MarkedText, Marks, Room, chars, color, lookalikes, marked};
-use super::{FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};
+use super::{FormatSpec, WebhookFormat};
 use crate::card::{Brief, ShareStyle};
-use model::config;
 
 const ROOM: Room = Room { title_chars: 300, text: 14_000, size: chars };
 
@@ -18,27 +19,18 @@ const MARKS: Marks = Marks {
     link: Some(|url, words| format!("[{words}](<{}>)", url.replace('>', "%3E"))),
 };
 
-/// It has no settings of its own.
-#[derive(Debug)]
-pub struct Mattermost;
-
-impl FormatSettings for Mattermost {
-    fn read(_: &config::ReceiverSettings) -> Result<Self, KeyProblem> {
-        Ok(Self)
-    }
-
-    fn requests(&self, brief: &Brief<'_>, _: &Given<'_>) -> Result<Vec<WebhookRequest>, RequestError> {
-        Ok(vec![WebhookRequest::json(&body(brief))?])
-    }
-}
+pub(super) const SPEC: FormatSpec = FormatSpec {
+    pace: Some((10, Duration::from_secs(1))),
+    ..FormatSpec::new("mattermost", |_| Ok(WebhookFormat::of_body(body)))
+};
 
 fn body(brief: &Brief<'_>) -> Value {
     let MarkedText { text, .. } = marked(brief, &MARKS, &ROOM);
-    // A title with a link is shown as it stands, escapes and all; one without may hold links.
+    // Mattermost shows the escapes of a title that is a link, so characters are replaced instead.
     let title = lookalikes(&brief.title(ShareStyle::Long, ROOM.title_chars));
     let attachment = json!({
         "fallback": title,
-        "color": color(brief.tone()),
+        "color": color(brief.severity()),
         "title": title,
         "title_link": brief.page_of_all().unwrap_or_default(),
         "text": text,
@@ -46,7 +38,7 @@ fn body(brief: &Brief<'_>) -> Value {
     json!({"username": "Cliffwatch", "attachments": [attachment]})
 }
 
-/// The dollar sign too: between two of them a server may read a formula.
+/// Also escapes `$`, since some servers render text between two of them as a formula.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,59 +1,45 @@
-//! ntfy: a message published as JSON.
+//! ntfy: a message published as JSON, as plain text.
 //!
-//! Limits: a message of 4,096 bytes (a longer one becomes a file, which nobody reads on a watch), three buttons. It shows plain text.
+//! Limits: 4,096 bytes per message (a longer one becomes an attachment), three buttons.
+
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::fit::{cut_bytes, fit, fit_counted};
-use super::{Credential, FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};
-use crate::card::{Brief, ShareStyle, Tone};
-use model::config;
+use super::{FormatInput, FormatKey, FormatKeyValue, FormatSpec, WebhookFormat, WebhookRequest, WrittenRequests};
+use crate::card::{Brief, Severity, ShareStyle};
 
-/// Who knows the topic can read and write there, unless it is protected.
+/// The topic is secret: anyone who knows it can read and write, unless it is protected.
 const TOPIC: FormatKey = FormatKey::secret("topic", "topic_file", FormatKeyValue::OwnSecret);
 
-/// The topic, and a token where it is protected.
-pub(super) const KEYS: &[FormatKey] = &[TOPIC.needed(), FormatKey::BEARER];
+/// The token is for protected topics.
+const KEYS: &[FormatKey] = &[TOPIC.needed(), FormatKey::BEARER];
 
 const MAX_TITLE_BYTES: usize = 250;
 const MAX_TEXT_BYTES: usize = 3_700;
 
-/// Most alerts of a group that are listed.
 const MAX_LINES: usize = 40;
-
-/// Most buttons below a message.
 const MAX_ACTIONS: usize = 3;
-
-/// Shares shown of one unlock.
 const MAX_SHARES: usize = 5;
 
-#[derive(Debug)]
-pub struct Ntfy {
-    topic: Credential,
+/// 60 requests at once, then one every 5 s. Applies to ntfy.sh and to own servers.
+pub(super) const SPEC: FormatSpec = FormatSpec {
+    address: Some("https://ntfy.sh"),
+    keys: KEYS,
+    pace: Some((60, Duration::from_secs(5))),
+    ..FormatSpec::new("ntfy", |_| Ok(WebhookFormat::new(requests)))
+};
+
+fn requests(brief: &Brief<'_>, input: &FormatInput<'_>) -> WrittenRequests {
+    Ok(vec![WebhookRequest::json(&body(brief, input.secret(TOPIC)?))?])
 }
 
-impl FormatSettings for Ntfy {
-    fn read(receiver: &config::ReceiverSettings) -> Result<Self, KeyProblem> {
-        Ok(Self { topic: TOPIC.credential(receiver) })
-    }
-
-    fn credentials(&self) -> Vec<Credential> {
-        vec![self.topic.clone()]
-    }
-
-    fn requests(&self, brief: &Brief<'_>, given: &Given<'_>) -> Result<Vec<WebhookRequest>, RequestError> {
-        Ok(vec![WebhookRequest::json(&body(brief, given.credentials.need(&self.topic)?))?])
-    }
-}
-
-/// The body that tells `brief` to `topic`.
 fn body(brief: &Brief<'_>, topic: &str) -> Value {
     let cards = brief.cards(MAX_LINES);
-    let note = brief.note();
-    let mut lines: Vec<String> = if note.is_empty() { Vec::new() } else { vec![note] };
+    let mut lines: Vec<String> = brief.note().into_iter().collect();
     let above = lines.len();
     let mut shown = cards.len();
-    let click = brief.page_of_all();
     let mut actions = Vec::new();
     let text = match cards.as_slice() {
         [card] if brief.is_single() => {
@@ -69,13 +55,15 @@ fn body(brief: &Brief<'_>, topic: &str) -> Value {
             text
         }
     };
-    let rest = brief.rest(shown);
-    let text = if rest.is_empty() { text } else { format!("{text}\n{rest}") };
-    let (priority, tag) = match brief.tone() {
-        Tone::Critical => (5, "rotating_light"),
-        Tone::Warning => (4, "warning"),
-        Tone::Info => (3, "information_source"),
-        Tone::Good => (2, "white_check_mark"),
+    let text = match brief.rest(shown) {
+        Some(rest) => format!("{text}\n{rest}"),
+        None => text,
+    };
+    let (priority, tag) = match brief.severity() {
+        Severity::Critical => (5, "rotating_light"),
+        Severity::Warning => (4, "warning"),
+        Severity::Info => (3, "information_source"),
+        Severity::Good => (2, "white_check_mark"),
     };
     let title = brief.title(ShareStyle::Long, MAX_TITLE_BYTES);
     let mut body = json!({
@@ -85,9 +73,11 @@ fn body(brief: &Brief<'_>, topic: &str) -> Value {
         "priority": priority,
         "tags": [tag],
     });
-    if let Some(body) = body.as_object_mut() {
-        body.extend(click.map(|click| ("click".to_owned(), click.into())));
-        body.extend(Some(actions).filter(|actions| !actions.is_empty()).map(|actions| ("actions".to_owned(), actions.into())));
+    if let Some(url) = brief.page_of_all() {
+        body["click"] = url.into();
+    }
+    if !actions.is_empty() {
+        body["actions"] = actions.into();
     }
     body
 }

@@ -1,51 +1,43 @@
-//! PagerDuty: Events API v2. An incident is opened, told again and resolved under one `dedup_key`: that of the group, else of the alert.
+//! PagerDuty: Events API v2. An incident is opened, repeated, and resolved under one `dedup_key`, the key of the group, else of the
+//! alert.
 //!
-//! Limits: a summary of 1,024 characters, a key of 255, 512 KB for the whole event.
+//! Limits: 1,024 characters per summary, 255 per key, 512 KB per event.
+
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
 use super::request::{PagerIncident, incidents};
-use super::{Credential, FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};
-use crate::card::{Brief, ShareStyle, Tone};
+use super::{FormatInput, FormatKey, FormatKeyValue, FormatSpec, WebhookFormat, WebhookRequest, WrittenRequests};
+use crate::card::{Brief, Severity, ShareStyle};
 use crate::text;
-use model::{NotificationKind, Timestamp, config};
+use model::{NotificationKind, Timestamp};
 
 const MAX_SUMMARY_CHARS: usize = 1_000;
 const MAX_DETAIL_CHARS: usize = 1_000;
 
-/// Shares shown of one unlock.
 const MAX_SHARES: usize = 12;
 
 const ROUTING_KEY: FormatKey = FormatKey::secret("routing_key", "routing_key_file", FormatKeyValue::OwnSecret);
 
-pub(super) const KEYS: &[FormatKey] = &[ROUTING_KEY.needed()];
+/// 120 requests per minute and integration.
+pub(super) const SPEC: FormatSpec = FormatSpec {
+    address: Some("https://events.pagerduty.com"),
+    keys: &[ROUTING_KEY.needed()],
+    pace: Some((60, Duration::from_millis(500))),
+    ..FormatSpec::new("pagerduty", |_| Ok(WebhookFormat::new(requests)))
+};
 
-#[derive(Debug)]
-pub struct PagerDuty {
-    routing_key: Credential,
+fn requests(brief: &Brief<'_>, input: &FormatInput<'_>) -> WrittenRequests {
+    let routing_key = input.secret(ROUTING_KEY)?;
+    let path = input.default_path(&["v2", "enqueue"]);
+    let request = |incident: &PagerIncident| {
+        let body = body(incident, brief.now, routing_key);
+        Ok(WebhookRequest { key: incident.key.clone(), path: path.clone(), ..WebhookRequest::json(&body)? })
+    };
+    incidents(brief, ShareStyle::Long, MAX_SUMMARY_CHARS).iter().map(request).collect()
 }
 
-impl FormatSettings for PagerDuty {
-    fn read(receiver: &config::ReceiverSettings) -> Result<Self, KeyProblem> {
-        Ok(Self { routing_key: ROUTING_KEY.credential(receiver) })
-    }
-
-    fn credentials(&self) -> Vec<Credential> {
-        vec![self.routing_key.clone()]
-    }
-
-    fn requests(&self, brief: &Brief<'_>, given: &Given<'_>) -> Result<Vec<WebhookRequest>, RequestError> {
-        let routing_key = given.credentials.need(&self.routing_key)?;
-        let path = given.path_unless_given(&["v2", "enqueue"]);
-        let request = |incident: &PagerIncident| {
-            let body = body(incident, brief.now, routing_key);
-            Ok(WebhookRequest { key: incident.key.clone(), path: path.clone(), ..WebhookRequest::json(&body)? })
-        };
-        incidents(brief, ShareStyle::Long, MAX_SUMMARY_CHARS).iter().map(request).collect()
-    }
-}
-
-/// The event that tells an incident.
 fn body(incident: &PagerIncident, now: Timestamp, routing_key: &str) -> Value {
     let first = &incident.first;
     let mut event = json!({
@@ -54,51 +46,46 @@ fn body(incident: &PagerIncident, now: Timestamp, routing_key: &str) -> Value {
         "dedup_key": incident.key,
         "client": "Cliffwatch",
     });
-    let Some(fields) = event.as_object_mut() else { return event };
     if let Some(page) = &incident.page {
-        fields.insert("client_url".into(), page.clone().into());
+        event["client_url"] = page.clone().into();
     }
-    let severity = match incident.tone {
-        Tone::Critical => "critical",
-        Tone::Warning => "warning",
-        Tone::Good | Tone::Info => "info",
+    let severity = match incident.severity {
+        Severity::Critical => "critical",
+        Severity::Warning => "warning",
+        Severity::Good | Severity::Info => "info",
     };
     let class = if first.kind == NotificationKind::Test { "test".to_owned() } else { text::line(&first.body.rule, 120) };
     let component = first.body.token.as_ref().map_or_else(|| "cliffwatch".to_owned(), |token| text::line(&token.id, 120));
-    fields.insert(
-        "payload".into(),
-        json!({
-            "summary": text::line(&incident.title, MAX_SUMMARY_CHARS),
-            "source": "cliffwatch",
-            "severity": severity,
-            "timestamp": first.at.min(now),
-            "component": component,
-            "class": class,
-            "custom_details": details(incident),
-        }),
-    );
+    event["payload"] = json!({
+        "summary": text::line(&incident.title, MAX_SUMMARY_CHARS),
+        "source": "cliffwatch",
+        "severity": severity,
+        "timestamp": first.at.min(now),
+        "component": component,
+        "class": class,
+        "custom_details": details(incident),
+    });
     let links: Vec<Value> = match incident.cards.as_slice() {
         [card] => card.links().iter().map(|(words, url)| json!({"href": url, "text": words})).collect(),
         _ => incident.page.iter().map(|url| json!({"href": url, "text": "All alerts"})).collect(),
     };
     if !links.is_empty() {
-        fields.insert("links".into(), links.into());
+        event["links"] = links.into();
     }
     event
 }
 
-/// What an incident tells below its summary: all of one event, a line for each of several.
+/// Returns the custom details: all content of a single card, or one line per card.
 fn details(incident: &PagerIncident) -> Map<String, Value> {
     let mut details = Map::new();
+    let more = incident.rest.as_deref().map(|rest| ("More".to_owned(), rest.into()));
     let [card] = incident.cards.as_slice() else {
         let lines: Vec<Value> =
             incident.cards.iter().map(|card| text::line(&card.list_line(), MAX_DETAIL_CHARS).into()).collect();
         if !lines.is_empty() {
             details.insert("Alerts".into(), lines.into());
         }
-        if !incident.rest.is_empty() {
-            details.insert("More".into(), incident.rest.clone().into());
-        }
+        details.extend(more);
         return details;
     };
     if !card.summary.is_empty() {
@@ -112,15 +99,16 @@ fn details(incident: &PagerIncident) -> Map<String, Value> {
     }
     for (name, value) in card.rows(MAX_SHARES) {
         let value = text::line(&value, MAX_DETAIL_CHARS);
-        // What changed for an allocation and what it gets now stand under one name.
-        let entry = details.entry(text::line(&name, 80)).or_insert_with(|| String::new().into());
-        let told = entry.as_str().filter(|told| !told.is_empty()).map(|told| format!("{told}; {value}"));
-        *entry = told.unwrap_or(value).into();
+        let name = text::line(&name, 80);
+        // A change of an allocation and its share have the same label.
+        let value = match details.get(&name).and_then(Value::as_str) {
+            Some(earlier) => format!("{earlier}; {value}"),
+            None => value,
+        };
+        details.insert(name, value.into());
     }
-    if !incident.rest.is_empty() {
-        details.insert("More".into(), incident.rest.clone().into());
-    }
-    details.insert("Why".into(), card.footer().into());
+    details.extend(more);
+    details.insert("Reason".into(), card.footer().into());
     let labels = incident.first.body.labels.iter().take(30);
     let labels: Map<String, Value> = labels.map(|(name, value)| (text::line(name, 80), text::line(value, 300).into())).collect();
     details.insert("labels".into(), labels.into());

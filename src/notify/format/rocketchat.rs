@@ -1,15 +1,17 @@
 //! Rocket.Chat: incoming webhooks with an attachment.
 //!
-//! Limits (*Incoming WebHook scripting*, *Message settings: maximum allowed characters*): 5,000 characters unless the server allows more.
-//! Its markdown has escapes for some marks only, so all of them give way to characters that look alike. The answer's `success` decides.
+//! Limits (*Incoming WebHook scripting*, *Message settings: maximum allowed characters*): 5,000 characters unless the server allows
+//! more. Its markdown can escape only some marks, so all of them are replaced by similar characters. The field `success` of the
+//! response decides.
+
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::marked::{MarkedText, Marks, Room, chars, color, lookalikes, marked};
-use super::{FormatSettings, Given, KeyProblem, RequestError, WebhookRequest};
+use super::{FormatSpec, WebhookFormat};
 use crate::card::Brief;
 use crate::retry::Outcome;
-use model::config;
 
 const ROOM: Room = Room { title_chars: 300, text: 4_400, size: chars };
 
@@ -19,31 +21,29 @@ const MARKS: Marks = Marks {
     link: Some(|url, words| format!("[{words}]({})", url.replace(')', "%29"))),
 };
 
-/// It has no settings of its own.
-#[derive(Debug)]
-pub struct RocketChat;
+pub(super) const SPEC: FormatSpec = FormatSpec {
+    pace: Some((10, Duration::from_secs(1))),
+    outcome,
+    ..FormatSpec::new("rocketchat", |_| Ok(WebhookFormat::of_body(body)))
+};
 
-impl FormatSettings for RocketChat {
-    fn read(_: &config::ReceiverSettings) -> Result<Self, KeyProblem> {
-        Ok(Self)
-    }
+fn body(brief: &Brief<'_>) -> Value {
+    let MarkedText { title, text } = marked(brief, &MARKS, &ROOM);
+    let attachment = json!({
+        "title": title,
+        "title_link": brief.page_of_all().unwrap_or_default(),
+        "text": text,
+        "color": color(brief.severity()),
+    });
+    json!({"alias": "Cliffwatch", "attachments": [attachment]})
+}
 
-    fn requests(&self, brief: &Brief<'_>, _: &Given<'_>) -> Result<Vec<WebhookRequest>, RequestError> {
-        let MarkedText { title, text } = marked(brief, &MARKS, &ROOM);
-        let attachment = json!({
-            "title": title,
-            "title_link": brief.page_of_all().unwrap_or_default(),
-            "text": text,
-            "color": color(brief.tone()),
-        });
-        Ok(vec![WebhookRequest::json(&json!({"alias": "Cliffwatch", "attachments": [attachment]}))?])
-    }
-
-    fn outcome(by_status: Outcome, body: &str) -> (Outcome, Option<String>) {
-        let parsed: Value = serde_json::from_str(body).unwrap_or_default();
-        match (by_status, parsed.get("success").and_then(Value::as_bool)) {
-            (Outcome::Accepted, Some(false)) => (Outcome::Refused, Some("the status says yes, the answer says no".to_owned())),
-            (other, _) => (other, None),
+fn outcome(by_status: Outcome, body: &str) -> (Outcome, Option<String>) {
+    let parsed: Value = serde_json::from_str(body).unwrap_or_default();
+    match (by_status, parsed.get("success").and_then(Value::as_bool)) {
+        (Outcome::Accepted, Some(false)) => {
+            (Outcome::Refused, Some("success status, but the response reports a failure".to_owned()))
         }
+        (other, _) => (other, None),
     }
 }

@@ -1,10 +1,10 @@
-//! A body of the operator's own: a template over the same facts that our own body has.
+//! A body defined by the operator: a template over the data of the `cliffwatch` body.
 //!
-//! It is compiled and tried once at load; a failure at run time sends our own body (or text) with the error in it, so that no alert
-//! is lost to a template. In a JSON template every `{{ value }}` is written as JSON, quotes and all, so that no text from outside
-//! breaks out of its place; the result must be JSON. Work and output are bounded.
+//! The template is compiled and tried when the config is loaded. If it fails later, the built-in body is sent with the error, so that
+//! no alert is lost. In a JSON template, every `{{ value }}` is written as JSON including quotes, so that text from outside cannot
+//! change the structure, and the result must be valid JSON. Run time and output are limited.
 
-/// What a rendering may take of memory: the file that templates of rules go by.
+// The templates of rules have the same memory limits.
 #[path = "../../rules/template/bounds.rs"]
 mod bounds;
 
@@ -14,67 +14,61 @@ use minijinja::value::{Enumerator, Object, Serde};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 use serde_json::json;
 
-use super::{FormatKey, FormatKeyValue, FormatSettings, Given, KeyProblem, RequestError, TextOfKey, WebhookRequest};
+use super::marked::html_text;
+use super::{FormatKey, FormatKeyValue, FormatSpec, KeyProblem, RequestError, TextOfKey, WebhookFormat, WebhookRequest};
 use crate::card::{Brief, ShareStyle, color};
 use crate::message;
 use bounds::Unbounded;
-use model::{DueDelivery, ReceiverName, Resource, SourceBody, Timestamp, TokenBody, config, format};
+use model::{DueDelivery, ReceiverName, Resource, SourceBody, Timestamp, TokenBody, config, phrase};
 
-/// Longest template, bytes.
 const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
 
-/// Largest body that a template may make, bytes.
 const MAX_BODY_BYTES: usize = message::MAX_BODY_BYTES;
 
-/// Steps that one rendering may take.
+/// The maximum number of steps to render a template.
 const FUEL: u64 = 1_000_000;
 
-/// Depth of calls within a template.
+/// The maximum depth of calls within a template.
 const MAX_DEPTH: usize = 50;
 
 const MAX_TITLE_CHARS: usize = 300;
 
-/// Alerts whose lines `text` has.
+/// The maximum number of alerts listed in `text`.
 const MAX_LINES: usize = 40;
 
-/// The name under which errors tell the template.
 const NAME: &str = "template";
 
 const TEMPLATE: FormatKey = FormatKey { file: Some("template_file"), ..FormatKey::plain("template", FormatKeyValue::Text) };
 const CONTENT_TYPE: FormatKey = FormatKey::plain("content_type", FormatKeyValue::Text);
 
-/// The template, the type of the body, and what shows the receiver who sent it.
-pub(super) const KEYS: &[FormatKey] = &[
-    FormatKey { example: "`template = '{\"text\": {{ title }}}'`, or `template_file`", ..TEMPLATE.needed() },
-    CONTENT_TYPE,
-    FormatKey::SIGNING,
-    FormatKey::BEARER,
-];
+pub(super) const SPEC: FormatSpec = FormatSpec {
+    keys: &[
+        FormatKey { example: "`template = '{\"text\": {{ title }}}'`, or `template_file`", ..TEMPLATE.needed() },
+        CONTENT_TYPE,
+        FormatKey::SIGNING,
+        FormatKey::BEARER,
+    ],
+    check,
+    ..FormatSpec::new("template", read)
+};
 
-/// The operator's own body.
-#[derive(Debug)]
-pub struct OperatorTemplate(BodyTemplate);
+fn read(receiver: &config::ReceiverSettings) -> Result<WebhookFormat, KeyProblem> {
+    let (key, source) = match (receiver.format_text(TEMPLATE.name), receiver.format_text("template_file")) {
+        (None, Some(path)) => ("template_file", read_source(path)?),
+        (inline, _) => (TEMPLATE.name, inline.unwrap_or_default().to_owned()),
+    };
+    let template = BodyTemplate::new(&source, receiver.format_text(CONTENT_TYPE.name))
+        .map_err(|error| KeyProblem::wrong(key, error.to_string()))?;
+    Ok(WebhookFormat::new(move |brief, _| {
+        let (body, template_error) = template.body(brief)?;
+        Ok(vec![WebhookRequest { template_error, ..WebhookRequest::bytes(template.content_type.clone(), body) }])
+    }))
+}
 
-impl FormatSettings for OperatorTemplate {
-    fn read(receiver: &config::ReceiverSettings) -> Result<Self, KeyProblem> {
-        let (key, source) = match (receiver.format_text(TEMPLATE.name), receiver.format_text("template_file")) {
-            (None, Some(path)) => ("template_file", read_source(path)?),
-            (inline, _) => (TEMPLATE.name, inline.unwrap_or_default().to_owned()),
-        };
-        let template = BodyTemplate::new(&source, receiver.format_text(CONTENT_TYPE.name));
-        template.map(Self).map_err(|error| KeyProblem::wrong(key, error.to_string()))
-    }
-
-    fn check(text_of: &TextOfKey<'_>) -> Result<(), KeyProblem> {
-        let Some(source) = text_of(TEMPLATE.name) else { return Ok(()) };
-        let tried = BodyTemplate::new(&source, text_of(CONTENT_TYPE.name).as_deref());
-        tried.map(|_| ()).map_err(|error| KeyProblem::wrong(TEMPLATE.name, error.to_string()))
-    }
-
-    fn requests(&self, brief: &Brief<'_>, _: &Given<'_>) -> Result<Vec<WebhookRequest>, RequestError> {
-        let (body, template_error) = self.0.body(brief)?;
-        Ok(vec![WebhookRequest { template_error, ..WebhookRequest::bytes(self.0.content_type.clone(), body) }])
-    }
+fn check(text_of: &TextOfKey<'_>) -> Result<(), KeyProblem> {
+    let Some(source) = text_of(TEMPLATE.name) else { return Ok(()) };
+    let tried = BodyTemplate::new(&source, text_of(CONTENT_TYPE.name).as_deref());
+    tried.map(|_| ()).map_err(|error| KeyProblem::wrong(TEMPLATE.name, error.to_string()))
 }
 
 fn read_source(path: &str) -> Result<String, KeyProblem> {
@@ -85,7 +79,7 @@ fn read_source(path: &str) -> Result<String, KeyProblem> {
     Ok(source)
 }
 
-/// A template that has been tried.
+/// A template that rendered the sample successfully.
 #[derive(Clone, Debug)]
 pub struct BodyTemplate {
     source: String,
@@ -102,27 +96,25 @@ enum BodyKind {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    #[error("the template is {0} bytes long: at most {MAX_TEMPLATE_BYTES} are allowed")]
+    #[error("the template has {0} bytes, more than the limit of {MAX_TEMPLATE_BYTES}")]
     Long(usize),
     #[error("{message}{}", line.map(|line| format!(" (line {line} of the template)")).unwrap_or_default())]
     Wrong {
-        /// What.
         message: String,
-        /// Where, from 1.
+        /// The line, from 1.
         line: Option<usize>,
     },
-    /// What it makes is not what it says.
     #[error(
-        "the template makes no JSON ({0}): `{{{{ … }}}}` writes quotes by itself, so none belong around it; for another kind of body \
-         give `content_type`"
+        "the template does not produce valid JSON ({0}): remove quotes around `{{{{ … }}}}`, which writes its own; for another kind of \
+         body, set `content_type`"
     )]
     NotJson(String),
-    #[error("{0:?} is no content type: write it like \"application/json\" or \"text/plain; charset=utf-8\"")]
+    #[error("{0:?} is not a valid content type; example: \"application/json\" or \"text/plain; charset=utf-8\"")]
     ContentType(String),
 }
 
 impl BodyTemplate {
-    /// Checks a template and tries it with an unlock ahead.
+    /// Checks a template and renders it with a sample alert.
     pub fn new(source: &str, content_type: Option<&str>) -> Result<Self, TemplateError> {
         let content_type = content_type.unwrap_or("application/json").trim().to_owned();
         let is_good = content_type.contains('/')
@@ -152,12 +144,15 @@ impl BodyTemplate {
         Ok(template)
     }
 
-    /// The body; where the template fails, the built-in one with the error, which comes second.
-    /// Fails where not even the built-in one can be made.
+    /// Returns the body and `None`, or the built-in body and the error if the template fails.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the built-in body cannot be written either.
     fn body(&self, brief: &Brief<'_>) -> Result<(Vec<u8>, Option<String>), RequestError> {
         let error = match self.render(brief) {
             Ok(body) => return Ok((body, None)),
-            Err(error) => format!("the receiver's template failed, this is the built-in message: {error}"),
+            Err(error) => format!("the receiver's template failed, so this is the built-in message: {error}"),
         };
         let body = match self.kind {
             BodyKind::Json => {
@@ -170,8 +165,7 @@ impl BodyTemplate {
             }
             BodyKind::Html => {
                 let text = format!("{}\n\n{error}\n", text(brief));
-                let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-                format!("<pre>{text}</pre>\n").into_bytes()
+                format!("<pre>{}</pre>\n", html_text(&text)).into_bytes()
             }
             BodyKind::Text => format!("{}\n\n{error}\n", text(brief)).into_bytes(),
         };
@@ -201,16 +195,16 @@ impl BodyTemplate {
         environment.set_fuel(Some(FUEL));
         environment.set_recursion_limit(MAX_DEPTH);
         environment.remove_global("debug");
-        for (name, show) in [("usd", format::usd as fn(f64) -> String), ("amount", format::amount), ("percent", format::percent)]
+        for (name, show) in [("usd", phrase::usd as fn(f64) -> String), ("amount", phrase::amount), ("percent", phrase::percent)]
         {
             environment.add_filter(name, move |value: Value| number(&value, show));
         }
         bounds::bound(&mut environment);
         let context = context(brief).map_err(|error| TemplateError::NotJson(error.to_string()))?;
-        let source = bounds::guarded(&self.source, &bounds::tags_of(&self.source));
+        let source = bounds::guard(&self.source, &bounds::tags_of(&self.source));
         let text = environment.render_named_str(NAME, &source, with_words(context)).map_err(wrong)?;
         if text.len() > MAX_BODY_BYTES {
-            return Err(TemplateError::Wrong { message: format!("it makes more than {MAX_BODY_BYTES} bytes"), line: None });
+            return Err(TemplateError::Wrong { message: format!("the result exceeds {MAX_BODY_BYTES} bytes"), line: None });
         }
         if self.kind == BodyKind::Json {
             serde_json::from_str::<serde::de::IgnoredAny>(&text).map_err(|error| TemplateError::NotJson(error.to_string()))?;
@@ -219,15 +213,17 @@ impl BodyTemplate {
     }
 }
 
-/// A number in words; "unknown" where there is none.
+/// Formats a number, or returns "unknown" for null.
 fn number(value: &Value, show: fn(f64) -> String) -> Result<String, Error> {
     if value.is_none() {
         return Ok("unknown".to_owned());
     }
-    f64::try_from(value.clone()).map(show).map_err(|_| Error::new(ErrorKind::InvalidOperation, format!("{value} is no number")))
+    f64::try_from(value.clone())
+        .map(show)
+        .map_err(|_| Error::new(ErrorKind::InvalidOperation, format!("{value} is not a number")))
 }
 
-/// What a template may name: our own body, and the words of a message as other services show it.
+/// Returns the variables of a template: the fields of the `cliffwatch` body, and the texts that other formats show.
 fn context(brief: &Brief<'_>) -> Result<serde_json::Value, serde_json::Error> {
     let body = message::webhook_body(brief.delivery, brief.external_url)?.unwrap_or_default();
     let mut value: serde_json::Value = serde_json::from_slice(&body)?;
@@ -238,15 +234,15 @@ fn context(brief: &Brief<'_>) -> Result<serde_json::Value, serde_json::Error> {
         }
         object.insert("title".into(), brief.title(ShareStyle::Long, MAX_TITLE_CHARS).into());
         object.insert("text".into(), text(brief).into());
-        object.insert("note".into(), brief.note().into());
-        object.insert("color".into(), format!("#{:06x}", color(brief.tone())).into());
+        object.insert("note".into(), brief.note().unwrap_or_default().into());
+        object.insert("color".into(), format!("#{:06x}", color(brief.severity())).into());
         object.insert("page".into(), brief.page_of_all().into());
         object.insert("id".into(), brief.delivery.webhook_id.clone().into());
     }
     Ok(value)
 }
 
-/// Labels or annotations: which there are is up to the rules, so one that an alert does not have is an empty text and no mistake.
+/// Labels or annotations. Each rule defines its own, so a missing one is an empty string instead of an error.
 #[derive(Debug)]
 struct OptionalTexts(BTreeMap<String, String>);
 
@@ -261,7 +257,6 @@ impl Object for OptionalTexts {
     }
 }
 
-/// The facts as a template sees them.
 fn with_words(value: serde_json::Value) -> Value {
     match value {
         serde_json::Value::Object(fields) => {
@@ -286,20 +281,20 @@ fn field(name: &str, value: serde_json::Value) -> Value {
     }
 }
 
-/// The message as plain lines.
+/// Returns the message as plain lines.
 fn text(brief: &Brief<'_>) -> String {
     let cards = brief.cards(MAX_LINES);
     let mut lines = vec![brief.title(ShareStyle::Long, MAX_TITLE_CHARS)];
-    lines.extend(Some(brief.note()).filter(|note| !note.is_empty()));
+    lines.extend(brief.note());
     match cards.as_slice() {
         [card] if brief.is_single() => lines.extend(card.lines(12)),
         cards => lines.extend(cards.iter().map(|card| format!("- {}", card.list_line()))),
     }
-    lines.extend(Some(brief.rest(cards.len())).filter(|rest| !rest.is_empty()));
+    lines.extend(brief.rest(cards.len()));
     lines.join("\n")
 }
 
-/// What a template is tried with: an unlock in a week.
+/// Returns the delivery that a new template is tried with: an unlock in a week.
 fn sample() -> DueDelivery {
     let now = Timestamp::UNIX_EPOCH;
     let mut delivery = message::test_delivery(&ReceiverName::from("sample"), now);

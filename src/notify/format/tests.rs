@@ -1,16 +1,15 @@
-//! What each service gets, byte for byte, and what its answers mean.
+//! The requests for each service, as goldens and against its limits, and the outcomes of its responses.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
 use super::{fit::utf16, *};
-use crate::samples::{
-    delivery_config, digest, due, group, hostile, moved, resolved, several_rules, source_trouble, time, unlock,
-};
 use crate::webhook::WebhookReceiver;
 use crate::webhook::tests::{Seen, ok, server};
 use model::{Batch, BatchKind, DueDelivery, config};
+use testkit::samples::{delivery_config, digest, due, group, hostile, moved, resolved, several_rules, source_incident, unlock};
+use testkit::time;
 
 const NOW: &str = "2026-03-09T13:00:05Z";
 
@@ -18,7 +17,7 @@ fn spec(name: &str) -> &'static FormatSpec {
     FormatSpec::named(name).expect("a format")
 }
 
-/// A receiver of `format` at `url`, with all that it needs.
+/// A receiver of `format` at `url` with all required keys.
 fn receiver(format: &str, url: &str) -> config::ReceiverSettings {
     let keys: &[(&str, &str)] = match format {
         "telegram" => &[("token", "123456:AAbbCCddEEff"), ("chat_id", "-1001234567890"), ("thread_id", "7")],
@@ -63,41 +62,41 @@ async fn sent(format: &str, delivery: &DueDelivery) -> Vec<Seen> {
     seen.lock().expect("a lock").clone()
 }
 
-/// One delivery of each sort that every service must tell well.
+/// One delivery of each kind.
 fn cases() -> Vec<(&'static str, DueDelivery)> {
-    let bundle = Batch {
-        tone: Default::default(),
+    let batch = Batch {
+        severity: Default::default(),
         shape: BatchKind::Group,
         group_key: Some("{}:{severity=\"warning\"}".into()),
         group_labels: [("severity".to_owned(), "warning".to_owned())].into(),
-        told_before: 3,
+        notified_before: 3,
         truncated: 12,
         is_welcome: false,
         note: None,
     };
     let welcome = Batch {
-        shape: BatchKind::Fold,
+        shape: BatchKind::Batch,
         truncated: 83,
-        note: Some("This is the first that Cliffwatch tells you: 123 alerts at once".into()),
+        note: Some("replaced by the welcome note".into()),
         is_welcome: true,
         ..Batch::default()
     };
-    let nasty = Batch { note: Some(format!("412 alerts {}", crate::samples::HOSTILE)), truncated: 1, ..Batch::default() };
+    let nasty = Batch { note: Some(format!("412 alerts {}", testkit::samples::HOSTILE)), truncated: 1, ..Batch::default() };
     vec![
         ("a single alert", due(1, "ops", vec![unlock()])),
         ("a change", due(2, "ops", vec![moved()])),
         ("a resolution", due(3, "ops", vec![resolved()])),
-        ("a group of 40", DueDelivery { bundle, ..due(4, "ops", group(40)) }),
+        ("a group of 40", DueDelivery { batch, ..due(4, "ops", group(40)) }),
         ("several rules about one event", due(9, "ops", several_rules())),
-        ("a welcome", DueDelivery { bundle: welcome, ..due(10, "ops", group(40)) }),
+        ("a welcome", DueDelivery { batch: welcome, ..due(10, "ops", group(40)) }),
         ("a digest", due(5, "ops", vec![digest()])),
-        ("source trouble", due(6, "ops", vec![source_trouble()])),
+        ("source trouble", due(6, "ops", vec![source_incident()])),
         ("a hostile source", due(7, "ops", vec![hostile()])),
-        ("a hostile group", DueDelivery { bundle: nasty, ..due(8, "ops", vec![hostile(), unlock()]) }),
+        ("a hostile group", DueDelivery { batch: nasty, ..due(8, "ops", vec![hostile(), unlock()]) }),
     ]
 }
 
-/// The body of a request as JSON; a form as an object of texts.
+/// Returns the body of a request as JSON. A form becomes an object of strings.
 fn body_of(request: &Seen) -> Value {
     if request.header("content-type").is_some_and(|kind| kind.contains("form-urlencoded")) {
         let fields = url::form_urlencoded::parse(&request.body).into_owned();
@@ -106,7 +105,8 @@ fn body_of(request: &Seen) -> Value {
     serde_json::from_slice(&request.body).expect("JSON")
 }
 
-/// Requests as a page: first line, the headers that say something, the body as JSON; long runs of requests by their ends.
+/// Formats requests for a golden: first line, important headers, and the body as JSON. Of more than three requests, only the first and
+/// last.
 fn page(requests: &[Seen]) -> String {
     let mut page = String::new();
     for (at, request) in requests.iter().enumerate() {
@@ -128,7 +128,7 @@ fn page(requests: &[Seen]) -> String {
     page
 }
 
-/// Long texts by their begin and length, so that a page stays one that is read.
+/// Shortens long strings to their beginning and length.
 fn shortened(value: Value) -> Value {
     match value {
         Value::String(text) if text.chars().count() > 600 => {
@@ -141,7 +141,7 @@ fn shortened(value: Value) -> Value {
     }
 }
 
-/// All texts of a JSON value.
+/// Returns all strings of a JSON value.
 fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],
@@ -165,17 +165,17 @@ async fn golden(format: &str) -> Vec<(&'static str, Vec<Value>)> {
     bodies
 }
 
-/// What no text may hold once our room has cleaned it.
+/// Checks that no text contains control characters, hidden characters, or script links.
 fn assert_harmless(value: &Value) {
     for text in texts(value) {
         assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "a control character in {text:?}");
         assert!(!text.contains(['\u{202E}', '\u{200B}']), "a hidden mark in {text:?}");
-        assert!(!text.contains("javascript:"), "a link that runs in {text:?}");
+        assert!(!text.contains("javascript:"), "a script link in {text:?}");
     }
 }
 
 #[tokio::test]
-async fn slack_gets_blocks_within_its_limits_and_no_mention() {
+async fn slack_blocks_are_within_limits_and_mention_no_one() {
     for (name, bodies) in golden("slack").await {
         let body = &bodies[0];
         assert_harmless(body);
@@ -191,7 +191,7 @@ async fn slack_gets_blocks_within_its_limits_and_no_mention() {
             }
         }
         for text in texts(body) {
-            // Every link is one of ours or of the rule, and its words hold no markup.
+            // Every link is known, and its text contains no markup.
             let mut rest = text.as_str();
             while let Some((before, link)) = rest.split_once('<') {
                 let (link, after) = link.split_once('>').expect("a link ends");
@@ -207,7 +207,7 @@ async fn slack_gets_blocks_within_its_limits_and_no_mention() {
 }
 
 #[tokio::test]
-async fn discord_gets_an_embed_within_its_limits_and_mentions_nobody() {
+async fn discord_embed_is_within_limits_and_mentions_no_one() {
     for (name, bodies) in golden("discord").await {
         let body = &bodies[0];
         assert_harmless(body);
@@ -227,7 +227,7 @@ async fn discord_gets_an_embed_within_its_limits_and_mentions_nobody() {
 }
 
 #[tokio::test]
-async fn telegram_gets_html_of_its_own_tags_within_its_limit() {
+async fn telegram_text_is_within_limits_and_has_only_known_tags() {
     for (name, bodies) in golden("telegram").await {
         let text = bodies[0]["text"].as_str().expect("a text");
         assert_harmless(&bodies[0]);
@@ -242,14 +242,14 @@ async fn telegram_gets_html_of_its_own_tags_within_its_limit() {
 }
 
 #[tokio::test]
-async fn teams_gets_an_adaptive_card_within_its_limit() {
+async fn teams_card_is_within_limits() {
     for (name, bodies) in golden("teams").await {
         assert_harmless(&bodies[0]);
         let size = serde_json::to_vec(&bodies[0]).expect("JSON").len();
         assert!(size <= 28 * 1024, "{name}: {size}");
         assert_eq!(bodies[0]["attachments"][0]["content"]["type"], "AdaptiveCard");
     }
-    // Hundreds of long names: what finds no room is counted.
+    // Alerts that do not fit are counted.
     let long = |mut notice: model::alert::Notification| {
         notice.body.when = Some("😀".repeat(300));
         notice
@@ -257,11 +257,11 @@ async fn teams_gets_an_adaptive_card_within_its_limit() {
     let many: Vec<_> = group(40).into_iter().map(long).collect();
     let requests = sent("teams", &due(9, "ops", many)).await;
     assert!(requests[0].body.len() <= 28 * 1024, "{}", requests[0].body.len());
-    assert!(String::from_utf8_lossy(&requests[0].body).contains("more alerts not shown here"));
+    assert!(String::from_utf8_lossy(&requests[0].body).contains("more alerts not shown"));
 }
 
 #[tokio::test]
-async fn pagerduty_opens_and_resolves_under_one_key() {
+async fn pagerduty_opens_and_resolves_under_the_same_key() {
     let all = golden("pagerduty").await;
     for (name, bodies) in &all {
         for body in bodies {
@@ -275,13 +275,13 @@ async fn pagerduty_opens_and_resolves_under_one_key() {
     assert_eq!(of("a single alert")[0]["event_action"], "trigger");
     assert_eq!(of("a resolution")[0]["event_action"], "resolve");
     assert_eq!(of("a single alert")[0]["dedup_key"], of("a resolution")[0]["dedup_key"]);
-    // A storm is one incident, whatever it counts.
+    // A group is one incident.
     assert_eq!(of("a group of 40").len(), 1);
     assert_eq!(of("a group of 40")[0]["payload"]["custom_details"]["Alerts"].as_array().map(Vec::len), Some(40));
 }
 
 #[tokio::test]
-async fn opsgenie_creates_and_closes_under_the_alerts_id() {
+async fn opsgenie_requests_are_within_limits() {
     for (name, bodies) in golden("opsgenie").await {
         for body in bodies {
             assert_harmless(&body);
@@ -298,7 +298,7 @@ async fn opsgenie_creates_and_closes_under_the_alerts_id() {
 }
 
 #[tokio::test]
-async fn ntfy_gets_text_that_stays_a_message() {
+async fn ntfy_message_is_within_limits() {
     for (name, bodies) in golden("ntfy").await {
         assert_harmless(&bodies[0]);
         assert!(bodies[0]["message"].as_str().is_some_and(|text| !text.is_empty() && text.len() <= 4_096), "{name}");
@@ -307,7 +307,7 @@ async fn ntfy_gets_text_that_stays_a_message() {
 }
 
 #[tokio::test]
-async fn alertmanager_gets_labels_that_it_takes() {
+async fn alertmanager_label_names_are_valid() {
     for format in ["alertmanager", "alertmanager-api"] {
         for (name, bodies) in golden(format).await {
             let alerts = bodies[0].as_array().or_else(|| bodies[0]["alerts"].as_array()).expect("alerts").clone();
@@ -321,7 +321,7 @@ async fn alertmanager_gets_labels_that_it_takes() {
     }
 }
 
-/// Tags of HTML that the whole of a text may have, each closed.
+/// Checks that a text has only allowed HTML tags, and that each is closed.
 fn assert_tags(name: &str, text: &str, allowed: &[&str]) {
     let tags: Vec<&str> = text.split('<').skip(1).map(|rest| rest.split(['>', ' ']).next().unwrap_or_default()).collect();
     assert!(tags.iter().all(|tag| allowed.contains(&tag.trim_start_matches('/')) || *tag == "br"), "{name}: {tags:?}");
@@ -332,7 +332,7 @@ fn assert_tags(name: &str, text: &str, allowed: &[&str]) {
 }
 
 #[tokio::test]
-async fn mattermost_gets_a_post_within_its_limit_that_mentions_nobody() {
+async fn mattermost_post_is_within_limits_and_mentions_no_one() {
     for (name, bodies) in golden("mattermost").await {
         assert_harmless(&bodies[0]);
         let all: usize = texts(&bodies[0]["attachments"]).iter().map(|text| text.chars().count()).sum();
@@ -343,7 +343,7 @@ async fn mattermost_gets_a_post_within_its_limit_that_mentions_nobody() {
 }
 
 #[tokio::test]
-async fn rocketchat_gets_text_that_marks_and_mentions_nothing_of_others() {
+async fn rocketchat_text_is_within_limits_and_mentions_no_one() {
     for (name, bodies) in golden("rocketchat").await {
         assert_harmless(&bodies[0]);
         let attachment = &bodies[0]["attachments"][0];
@@ -353,7 +353,7 @@ async fn rocketchat_gets_text_that_marks_and_mentions_nothing_of_others() {
 }
 
 #[tokio::test]
-async fn googlechat_gets_a_card_within_its_limit() {
+async fn googlechat_card_is_within_limits() {
     for (name, bodies) in golden("googlechat").await {
         assert_harmless(&bodies[0]);
         let size = serde_json::to_vec(&bodies[0]).expect("JSON").len();
@@ -365,7 +365,7 @@ async fn googlechat_gets_a_card_within_its_limit() {
 }
 
 #[tokio::test]
-async fn matrix_gets_an_event_under_the_messages_own_id_that_mentions_nobody() {
+async fn matrix_event_is_within_limits_mentions_no_one_and_keeps_its_id() {
     for (name, bodies) in golden("matrix").await {
         assert_harmless(&bodies[0]);
         assert!(serde_json::to_vec(&bodies[0]).expect("JSON").len() <= 60_000, "{name}");
@@ -375,7 +375,7 @@ async fn matrix_gets_an_event_under_the_messages_own_id_that_mentions_nobody() {
     let delivery = due(1, "ops", vec![unlock()]);
     let (once, again) = (sent("matrix", &delivery).await, sent("matrix", &delivery).await);
     let line = |seen: &[Seen]| seen[0].head.lines().next().unwrap_or_default().to_owned();
-    assert_eq!(line(&once), line(&again), "a homeserver drops the repeat");
+    assert_eq!(line(&once), line(&again), "the homeserver drops a repeated request");
     assert!(line(&once).starts_with("PUT /_matrix/client/v3/rooms/!unlocks:example.org/send/m.room.message/"), "{}", line(&once));
     let by_name = config::ReceiverSettings {
         format_keys: [("room", "#unlocks:example.org"), ("token", "x")]
@@ -383,11 +383,11 @@ async fn matrix_gets_an_event_under_the_messages_own_id_that_mentions_nobody() {
             .into(),
         ..receiver("matrix", "https://matrix.example.org")
     };
-    assert!(spec("matrix").read(&by_name).is_err(), "the name of a room is not its id");
+    assert!(spec("matrix").read(&by_name).is_err(), "a room alias is not a room id");
 }
 
 #[tokio::test]
-async fn zulip_gets_a_message_within_its_limit_that_mentions_nobody() {
+async fn zulip_message_is_within_limits_and_mentions_no_one() {
     for (name, bodies) in golden("zulip").await {
         assert_harmless(&bodies[0]);
         let text = bodies[0]["content"].as_str().expect("a text");
@@ -397,7 +397,7 @@ async fn zulip_gets_a_message_within_its_limit_that_mentions_nobody() {
 }
 
 #[tokio::test]
-async fn phones_get_text_within_their_limits() {
+async fn gotify_pushover_and_twilio_messages_are_within_limits() {
     for (name, bodies) in golden("gotify").await {
         assert_harmless(&bodies[0]);
         assert!(bodies[0]["priority"].as_u64().is_some_and(|priority| priority <= 10), "{name}");
@@ -416,7 +416,7 @@ async fn phones_get_text_within_their_limits() {
 }
 
 #[tokio::test]
-async fn apprise_gets_text_of_one_of_its_kinds() {
+async fn apprise_message_has_a_known_type() {
     for (name, bodies) in golden("apprise").await {
         assert_harmless(&bodies[0]);
         assert!(["info", "success", "warning", "failure"].map(Value::from).contains(&bodies[0]["type"]), "{name}");
@@ -425,33 +425,33 @@ async fn apprise_gets_text_of_one_of_its_kinds() {
 }
 
 #[tokio::test]
-async fn a_template_of_ones_own_gets_what_it_asks_for() {
+async fn template_renders_the_body() {
     golden("template").await;
 }
 
 #[tokio::test]
-async fn the_first_line_of_every_message_says_token_size_share_and_when() {
-    let told = "ARB: $33.15M (2.77% of market cap) unlocks on 16 Mar 2026, 13:00 UTC";
+async fn first_line_of_every_message_has_token_value_share_and_date() {
+    let headline = "ARB: $33.15M (2.77% of market cap) unlocks on 16 Mar 2026, 13:00 UTC";
     let delivery = due(1, "ops", vec![unlock()]);
     for format in FORMAT_NAMES {
         if format == DEFAULT_FORMAT.name {
             continue;
         }
         let value = body_of(&sent(format, &delivery).await[0]);
-        let short = told.replace(" of market cap", "");
+        let short = headline.replace(" of market cap", "");
         let found = texts(&value).iter().any(|text| {
             let first = text.lines().next().unwrap_or_default();
             let marks = ["\\", "<b>", "</b>", "<strong>", "</strong>", "**"];
             let first = marks.iter().fold(first.to_owned(), |text, mark| text.replace(mark, ""));
-            first.starts_with(told) || first.starts_with(&short)
+            first.starts_with(headline) || first.starts_with(&short)
         });
         assert!(found, "{format:?}: {value:#}");
     }
 }
 
 #[test]
-fn every_service_is_understood_also_where_it_says_yes_and_means_no() {
-    let later = |seconds: Option<f64>| Outcome::Later { retry_after: seconds.and_then(asked_wait) };
+fn response_of_each_service_has_the_right_outcome() {
+    let later = |seconds: Option<f64>| Outcome::Later { retry_after: seconds.and_then(requested_wait) };
     let table: &[(&str, u16, &str, Outcome)] = &[
         ("slack", 200, "ok", Outcome::Accepted),
         ("slack", 200, "{\"ok\":true}", Outcome::Accepted),
@@ -530,39 +530,39 @@ fn every_service_is_understood_also_where_it_says_yes_and_means_no() {
     for (format, status, body, expected) in table {
         assert_eq!(spec(format).outcome(*status, None, body).0, *expected, "{format:?} {status} {body}");
     }
-    // A header goes before the body, and the group's new id is told.
-    let (outcome, _) = spec("discord").outcome(429, asked_wait(3.0), "{\"retry_after\":64.57}");
+    // The header takes precedence over the body, and the note contains the new chat id.
+    let (outcome, _) = spec("discord").outcome(429, requested_wait(3.0), "{\"retry_after\":64.57}");
     assert_eq!(outcome, later(Some(3.0)));
     let moved = "{\"ok\":false,\"error_code\":400,\"parameters\":{\"migrate_to_chat_id\":-100777}}";
     let (outcome, note) = spec("telegram").outcome(400, None, moved);
     assert_eq!(outcome, Outcome::Refused);
     assert!(note.is_some_and(|note| note.contains("-100777")));
-    assert_eq!(asked_wait(f64::NAN), None);
-    assert_eq!(asked_wait(1e300), Some(TimeDelta::days(1)));
+    assert_eq!(requested_wait(f64::NAN), None);
+    assert_eq!(requested_wait(1e300), Some(TimeDelta::days(1)));
 }
 
 #[tokio::test]
-async fn what_was_taken_is_not_sent_again_with_the_rest() {
+async fn retry_skips_accepted_requests() {
     let (url, seen) = server(Some(&ok("200 OK", "", ""))).await;
     let delivery_config = config::DeliverySettings { timeout: config::Span(Duration::from_secs(1)), ..delivery_config() };
     let mut problems = Vec::new();
     let receiver = receiver("pagerduty", &url);
-    let webhook = WebhookReceiver::build(&receiver, &delivery_config, None, &mut problems).expect("it is well configured");
-    // The pace lets sixty through at once; the rest must wait for other attempts.
+    let webhook = WebhookReceiver::build(&receiver, &delivery_config, None, &mut problems).expect("a valid receiver");
+    // The rate limit allows 60 requests at once. The rest needs further attempts.
     let over = |mut notice: model::alert::Notification| {
         notice.body.status = model::AlertStatus::Resolved;
         notice
     };
     let delivery = due(1, "ops", group(66).into_iter().map(over).collect());
-    let mut answer = webhook.send(&delivery, time(NOW)).await;
-    assert!(matches!(answer.outcome, Outcome::Later { .. }), "{answer:?}");
+    let mut result = webhook.send(&delivery, time(NOW)).await;
+    assert!(matches!(result.outcome, Outcome::Later { .. }), "{result:?}");
     let first = seen.lock().expect("a lock").len();
     assert!((1..66).contains(&first), "{first}");
-    assert!(answer.text.starts_with(&format!("{first} of 66 were taken")), "{}", answer.text);
+    assert!(result.text.starts_with(&format!("{first} of 66 requests accepted")), "{}", result.text);
     let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
-    while answer.outcome != Outcome::Accepted {
-        assert!(tokio::time::Instant::now() < deadline, "{}", answer.text);
-        answer = webhook.send(&delivery, time(NOW)).await;
+    while result.outcome != Outcome::Accepted {
+        assert!(tokio::time::Instant::now() < deadline, "{}", result.text);
+        result = webhook.send(&delivery, time(NOW)).await;
     }
     let key = |request: &Seen| serde_json::from_slice::<Value>(&request.body).expect("JSON")["dedup_key"].to_string();
     let mut keys: Vec<String> = seen.lock().expect("a lock").iter().map(key).collect();
@@ -573,7 +573,7 @@ async fn what_was_taken_is_not_sent_again_with_the_rest() {
 }
 
 #[test]
-fn every_word_of_the_config_names_its_format() {
+fn formats_are_found_by_name_and_accept_their_keys() {
     for (format, name) in FORMATS.iter().zip(FORMAT_NAMES) {
         assert!(FormatSpec::named(name).is_some_and(|named| named.name == name && format.name == name));
         assert!(format.keys.iter().all(|key| format.takes(key.name)), "{name}");

@@ -1,14 +1,14 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::samples::delivery_config as delivery;
+use testkit::samples::delivery_config as delivery;
 
 fn time(seconds: i64) -> Timestamp {
     Timestamp::from_timestamp(1_773_000_000 + seconds, 0).expect("a timestamp")
 }
 
 #[test]
-fn every_http_status_has_its_outcome() {
+fn each_http_status_has_an_outcome() {
     let later = Outcome::LATER;
     for status in 0..=999_u16 {
         let expected = match status {
@@ -24,7 +24,7 @@ fn every_http_status_has_its_outcome() {
 }
 
 #[test]
-fn negative_smtp_replies_are_later_or_never() {
+fn smtp_codes_are_temporary_or_permanent_failures() {
     for code in 400..=499 {
         assert_eq!(Outcome::of_smtp_code(code), Outcome::LATER, "code {code}");
     }
@@ -34,7 +34,7 @@ fn negative_smtp_replies_are_later_or_never() {
 }
 
 #[test]
-fn the_schedule_of_the_config_is_followed_to_its_end() {
+fn attempts_follow_the_configured_schedule() {
     let delivery = delivery();
     let waits: Vec<i64> = (1..=10)
         .map(|tries| match decide(&Outcome::LATER, tries, time(0), time(0), 0.5, &delivery) {
@@ -49,7 +49,7 @@ fn the_schedule_of_the_config_is_followed_to_its_end() {
 }
 
 #[test]
-fn a_receivers_wish_puts_an_attempt_off_within_bounds() {
+fn retry_after_delays_an_attempt_within_limits() {
     let delivery = delivery();
     let after = |seconds| Outcome::Later { retry_after: Some(TimeDelta::seconds(seconds)) };
     assert_eq!(decide(&after(120), 1, time(0), time(0), 0.5, &delivery), NextStep::RetryAt(time(120)));
@@ -59,7 +59,7 @@ fn a_receivers_wish_puts_an_attempt_off_within_bounds() {
 }
 
 #[test]
-fn retry_after_is_read_as_seconds_or_as_a_date() {
+fn retry_after_is_parsed_as_seconds_or_date() {
     let now = model::wire::parse_timestamp("2026-03-09T00:00:00Z").expect("a timestamp");
     assert_eq!(parse_retry_after("120", now), Some(TimeDelta::seconds(120)));
     assert_eq!(parse_retry_after(" 0 ", now), Some(TimeDelta::zero()));
@@ -76,11 +76,11 @@ proptest! {
     fn retry_times_stay_within_bounds(
         tries in 1_u32..40,
         jitter in proptest::num::f64::ANY,
-        asked in proptest::option::of(i64::MIN / 1_000..i64::MAX / 1_000),
+        requested in proptest::option::of(i64::MIN / 1_000..i64::MAX / 1_000),
         at in -4_000_000_000_i64..4_000_000_000,
     ) {
         let delivery = delivery();
-        let outcome = Outcome::Later { retry_after: asked.map(TimeDelta::milliseconds) };
+        let outcome = Outcome::Later { retry_after: requested.map(TimeDelta::milliseconds) };
         let now = time(at);
         match decide(&outcome, tries, now, now, jitter, &delivery) {
             NextStep::RetryAt(next) => {
@@ -94,12 +94,12 @@ proptest! {
     }
 
     #[test]
-    fn each_attempt_comes_later_than_the_one_before(jitters in proptest::collection::vec(0.0_f64..=1.0, 10)) {
+    fn each_attempt_is_later_than_the_previous_one(jitters in proptest::collection::vec(0.0_f64..=1.0, 10)) {
         let delivery = delivery();
         let mut now = time(0);
         for (tries, jitter) in (1..).zip(jitters) {
             let NextStep::RetryAt(next) = decide(&Outcome::LATER, tries, time(0), now, jitter, &delivery) else {
-                return Err(TestCaseError::fail("given up early"));
+                return Err(TestCaseError::fail("no further attempt"));
             };
             prop_assert!(next > now);
             now = next;

@@ -5,7 +5,7 @@ fn subscriber(receiver: &str, address: &str) -> Subscriber {
 }
 
 #[test]
-fn a_link_leads_to_its_own_recipient_and_tells_no_address() {
+fn link_identifies_its_recipient_without_the_address() {
     let key = LinkKey::new([7; 32]);
     let all = [
         subscriber("desk", "a@example.com"),
@@ -19,7 +19,7 @@ fn a_link_leads_to_its_own_recipient_and_tells_no_address() {
         let tag = link.strip_prefix("https://cliffwatch.example.com/below/unsubscribe/").expect("our path");
         assert!(!link.contains("example.com/a") && !tag.contains('@') && tag.len() == 22, "{link}");
         assert_eq!(owner(&key, tag, &all), Some(one));
-        assert_eq!(owner(&LinkKey::new([8; 32]), tag, &all), None, "another database's link");
+        assert_eq!(owner(&LinkKey::new([8; 32]), tag, &all), None, "a link with another key");
         links.push(link);
     }
     links.dedup();
@@ -27,7 +27,7 @@ fn a_link_leads_to_its_own_recipient_and_tells_no_address() {
 }
 
 #[test]
-fn what_was_tampered_with_belongs_to_nobody() {
+fn modified_tag_has_no_owner() {
     let key = LinkKey::new([7; 32]);
     let all = [subscriber("desk", "a@example.com")];
     let good = tag(&key, &all[0]);

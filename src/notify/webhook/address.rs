@@ -1,4 +1,4 @@
-//! Which addresses a webhook may have, and the address of one request.
+//! Checks the URL of a webhook receiver, and builds the URL of a request.
 
 use std::net::IpAddr;
 
@@ -7,22 +7,21 @@ use url::{Host, Url};
 use crate::format::WebhookRequest;
 use crate::network::{self, Guard};
 
-/// Why an address cannot be used. Says nothing of the address itself.
+/// An invalid URL. The text does not contain the URL, which may be secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    #[error("the address is no URL: write it like \"https://example.com/hook\"")]
+    #[error("the receiver's URL is not valid; example: \"https://example.com/hook\"")]
     NotUrl,
-    #[error("the address must begin with https:// (http:// is for loopback alone)")]
+    #[error("the receiver's URL must begin with https:// (http:// is allowed for loopback only)")]
     Scheme,
     #[error(
-        "the address must be https: over http:// anyone on the way could read and forge alerts (http:// is for loopback alone)"
+        "the receiver's URL must use https://, because alerts over http:// can be read and forged (allowed for loopback only)"
     )]
     Insecure,
-    #[error("the address is in a private network: if that is meant, list the network in `allow_networks`")]
+    #[error("the receiver's URL is in a private network: if this is intended, add the network to `allow_networks`")]
     Private,
 }
 
-/// Whether an address may be used; says why not without repeating it.
 pub(super) fn check_address(text: &str, guard: &Guard) -> Result<Url, AddressError> {
     let url = Url::parse(text.trim()).map_err(|_| AddressError::NotUrl)?;
     let host = url.host().ok_or(AddressError::NotUrl)?;

@@ -1,13 +1,13 @@
-//! The JSON Schema of our own body, for those who read it: a promise, so that it is written by hand and tested against real bodies.
+//! The JSON Schema of the `cliffwatch` webhook body. It is a promise to receivers, so it is written by hand and tested against real
+//! bodies.
 
 use serde_json::{Value, json};
 
 use model::NotificationKind;
 
-/// All of it, with a definition for each `type`.
 const SCHEMA: &str = include_str!("schema.json");
 
-/// The schema of a body of any type, or of one. Null where the file is no JSON, which a test rules out.
+/// Returns the schema of bodies of one type, or of all types.
 pub fn webhook_schema(kind: Option<NotificationKind>) -> Value {
     let mut schema: Value = serde_json::from_str(SCHEMA).unwrap_or_default();
     if let (Some(kind), Some(fields)) = (kind, schema.as_object_mut()) {

@@ -1,4 +1,4 @@
-//! From the config of a webhook receiver to one that can send, or to every reason why not.
+//! Validates the config of a webhook receiver.
 
 use std::sync::atomic::AtomicU64;
 
@@ -7,15 +7,14 @@ use crate::KeyProblem;
 use crate::format::{Credential, DEFAULT_FORMAT, FORMAT_NAMES, FormatKey, FormatKeyValue, FormatSpec, WebhookFormat};
 use crate::network::Guard;
 use crate::pace::RequestPace;
-use crate::progress::TakenParts;
+use crate::progress::AcceptedParts;
 use model::{config, diagnostic, text::error_chain};
 
-/// Longest wait for a connection.
 const CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
 impl WebhookReceiver {
-    /// Checks a receiver's config and makes its client. Reads the files that it names, and connects nowhere. All problems are pushed
-    /// to `problems`; None where there was one.
+    /// Validates a receiver's config and creates its HTTP client, but opens no connection. Pushes all problems to `problems`, and
+    /// returns `None` if there were any.
     pub(crate) fn build(
         receiver: &config::ReceiverSettings,
         delivery: &config::DeliverySettings,
@@ -27,11 +26,10 @@ impl WebhookReceiver {
         let guard = allowed_networks(receiver, problems);
         let address = address_of(receiver, spec, &guard, problems);
         let format = read_format(receiver, spec, problems);
-        let bearer = spec.key_for(FormatKeyValue::BearerToken).map(|key| key.credential(receiver));
-        let signing = spec.key_for(FormatKeyValue::SigningSecrets).map(|key| key.credential(receiver));
-        if let Some(signing) = &signing {
-            check_secret(signing, signing.given_as, problems, |text| signing_keys(text).map(|_| ()));
+        if let Some(signing) = spec.key_for(FormatKeyValue::SigningSecrets).map(|key| key.credential(receiver)) {
+            check_secret(&signing, signing.given_as, problems, |text| signing_keys(text).map(|_| ()));
         }
+        let secrets = spec.keys.iter().filter(|key| key.value.is_secret()).map(|key| key.credential(receiver)).collect();
         let client = client(receiver, guard.clone(), delivery, problems);
         if problems.len() > before {
             return None;
@@ -40,25 +38,24 @@ impl WebhookReceiver {
             spec,
             format: format?,
             address,
-            bearer,
-            signing,
+            secrets,
             guard,
             client: client?,
             timeout: delivery.timeout.0,
             external_url: external_url.map(str::to_owned),
             pace: spec.pace.map(|(burst, pause)| RequestPace::new(burst, pause)),
-            progress: TakenParts::default(),
+            progress: AcceptedParts::default(),
             template_failures: AtomicU64::new(0),
         })
     }
 }
 
-/// The format that is named; where there is none of that name, the default, so that the rest is checked all the same.
+/// Returns the configured format, or the default one if its name is unknown, so that the other keys are checked all the same.
 fn format_of(receiver: &config::ReceiverSettings, problems: &mut Vec<KeyProblem>) -> &'static FormatSpec {
     let Some(word) = receiver.format.as_deref() else { return DEFAULT_FORMAT };
     FormatSpec::named(word).unwrap_or_else(|| {
         let meant = diagnostic::closest(word, FORMAT_NAMES).unwrap_or(DEFAULT_FORMAT.name);
-        problems.push(KeyProblem::wrong("format", format!("{word:?} is no format: did you mean \"{meant}\"?")));
+        problems.push(KeyProblem::wrong("format", format!("{word:?} is not a format: did you mean \"{meant}\"?")));
         DEFAULT_FORMAT
     })
 }
@@ -87,18 +84,18 @@ fn address_of(
     });
     if !is_there && spec.address.is_none() {
         let credential = format!("{}-url", receiver.name);
-        let message = format!("a webhook needs its address: give `url`, `url_file`, or the credential `{credential}`");
+        let message = format!("a webhook receiver needs a URL: set `url`, `url_file`, or the credential `{credential}`");
         problems.push(KeyProblem::absent("url", message));
     }
     address
 }
 
-/// The format with its settings, where it has all that it needs.
+/// Reads the settings of the format, or returns `None` if a required key is missing or invalid.
 fn read_format(receiver: &config::ReceiverSettings, spec: &FormatSpec, problems: &mut Vec<KeyProblem>) -> Option<WebhookFormat> {
     let before = problems.len();
     for key in spec.keys {
         let is_there = match key.value {
-            // Its words are keys; it is checked by itself.
+            // Signing secrets are parsed, and checked by the caller.
             FormatKeyValue::SigningSecrets => true,
             secret if secret.is_secret() => check_secret(&key.credential(receiver), key.name, problems, check_header_text),
             _ => is_given(receiver, key),
@@ -125,13 +122,13 @@ fn is_given(receiver: &config::ReceiverSettings, key: &FormatKey) -> bool {
 fn check_header_text(text: &str) -> Result<(), String> {
     let why = match text {
         "" => "is empty",
-        _ if text.chars().any(char::is_control) => "holds a line break or another control character",
+        _ if text.chars().any(char::is_control) => "contains a line break or another control character",
         _ => return Ok(()),
     };
     Err(format!("a secret of the receiver {why}"))
 }
 
-/// Reads a secret and checks it; whether it is given at all. A problem is that of `key`.
+/// Reads and checks a secret, and pushes a problem under `key`. Returns whether the secret is configured.
 fn check_secret(
     credential: &Credential,
     key: &'static str,
@@ -146,7 +143,7 @@ fn check_secret(
     true
 }
 
-/// A client that goes nowhere but where it is told.
+/// Creates a client that follows no redirects, uses no proxy, and connects only to allowed addresses.
 fn client(
     receiver: &config::ReceiverSettings,
     guard: Guard,
@@ -177,7 +174,7 @@ fn client(
         }
     }
     let built = builder.build().map_err(|error| {
-        let message = format!("cannot make the HTTP client: {}", error_chain(&error.without_url()));
+        let message = format!("cannot create the HTTP client: {}", error_chain(&error.without_url()));
         problems.push(KeyProblem::wrong(key, message));
     });
     built.ok()

@@ -5,11 +5,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket};
 
 use super::*;
-use crate::samples::{HOSTILE, delivery_config, due, hostile, moved, resolved, time, unlock};
 use crate::{KeyProblem, Receivers, message};
 use model::config::{self, Span};
+use testkit::samples::{HOSTILE, delivery_config, due, hostile, moved, resolved, unlock};
+use testkit::time;
 
-/// What a request looked like.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     pub head: String,
@@ -25,15 +25,15 @@ impl Seen {
     }
 }
 
-/// A server that gives `answer` to each request, byte for byte; with `None` it says nothing.
-pub async fn server(answer: Option<&str>) -> (String, Arc<Mutex<Vec<Seen>>>) {
+/// Starts a server that sends `result` unchanged to each request, or no response if it is `None`.
+pub async fn server(response: Option<&str>) -> (String, Arc<Mutex<Vec<Seen>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let (log, answer) = (seen.clone(), answer.map(str::to_owned));
+    let (log, response) = (seen.clone(), response.map(str::to_owned));
     tokio::spawn(async move {
         while let Ok((mut socket, _)) = listener.accept().await {
-            let (log, answer) = (log.clone(), answer.clone());
+            let (log, response) = (log.clone(), response.clone());
             tokio::spawn(async move {
                 let mut bytes = Vec::new();
                 let mut chunk = [0_u8; 65_536];
@@ -51,9 +51,9 @@ pub async fn server(answer: Option<&str>) -> (String, Arc<Mutex<Vec<Seen>>>) {
                         break;
                     }
                 }
-                match answer {
-                    Some(answer) => {
-                        let _written = socket.write_all(answer.as_bytes()).await;
+                match response {
+                    Some(response) => {
+                        let _written = socket.write_all(response.as_bytes()).await;
                         let _closed = socket.shutdown().await;
                     }
                     None => std::future::pending::<()>().await,
@@ -72,7 +72,6 @@ fn receiver(url: &str) -> config::ReceiverSettings {
     config::ReceiverSettings { name: "ops".into(), url: Some(SecretText::from(url.to_owned())), ..Default::default() }
 }
 
-/// The signing secret, as a config holds it.
 fn secret(text: &str) -> BTreeMap<String, SecretText> {
     [("secret".to_owned(), text.to_owned().into())].into()
 }
@@ -84,18 +83,18 @@ fn build(receiver: &config::ReceiverSettings) -> Result<WebhookReceiver, Vec<Key
 
 async fn send(receiver: &config::ReceiverSettings) -> SendResult {
     let delivery = due(1, "ops", vec![unlock()]);
-    build(receiver).expect("it is well configured").send(&delivery, time("2026-03-09T13:00:05Z")).await
+    build(receiver).expect("a valid receiver").send(&delivery, time("2026-03-09T13:00:05Z")).await
 }
 
 #[tokio::test]
-async fn the_bytes_that_are_signed_are_the_bytes_that_are_sent() {
+async fn signature_covers_the_sent_bytes() {
     let (url, seen) = server(Some(&ok("204 No Content", "", ""))).await;
     let receiver = config::ReceiverSettings { format_keys: secret("plain text"), ..receiver(&format!("{url}/hook")) };
-    let webhook = build(&receiver).expect("it is well configured");
+    let webhook = build(&receiver).expect("a valid receiver");
     let delivery = due(7, "ops", vec![unlock()]);
-    let answer = webhook.send(&delivery, time("2026-03-09T13:00:05Z")).await;
-    assert_eq!((answer.outcome, answer.status), (Outcome::Accepted, Some(204)));
-    // Another attempt, an hour later: the same bytes under the same id.
+    let result = webhook.send(&delivery, time("2026-03-09T13:00:05Z")).await;
+    assert_eq!((result.outcome, result.status), (Outcome::Accepted, Some(204)));
+    // A retry sends the same bytes under the same id.
     webhook.send(&delivery, time("2026-03-09T14:00:05Z")).await;
 
     let seen = seen.lock().expect("a lock").clone();
@@ -113,15 +112,15 @@ async fn the_bytes_that_are_signed_are_the_bytes_that_are_sent() {
 }
 
 #[tokio::test]
-async fn a_receiver_without_a_secret_gets_no_signature() {
+async fn receiver_without_a_secret_gets_no_signature() {
     let (url, seen) = server(Some(&ok("200 OK", "", "thanks"))).await;
-    let answer = send(&receiver(&url)).await;
-    assert_eq!(answer, SendResult { outcome: Outcome::Accepted, status: Some(200), text: "thanks".into() });
+    let result = send(&receiver(&url)).await;
+    assert_eq!(result, SendResult { outcome: Outcome::Accepted, status: Some(200), text: "thanks".into() });
     assert_eq!(seen.lock().expect("a lock")[0].header("webhook-signature"), None);
 }
 
 #[tokio::test]
-async fn every_answer_has_its_outcome_on_the_wire_too() {
+async fn each_http_response_has_an_outcome() {
     for (status, headers, expected) in [
         ("200 OK", "", Outcome::Accepted),
         ("202 Accepted", "", Outcome::Accepted),
@@ -139,60 +138,60 @@ async fn every_answer_has_its_outcome_on_the_wire_too() {
         ("500 Internal Server Error", "retry-after: soon\r\n", Outcome::LATER),
     ] {
         let (url, _) = server(Some(&ok(status, headers, ""))).await;
-        let answer = send(&receiver(&url)).await;
-        assert_eq!(answer.outcome, expected, "{status}");
-        assert_eq!(answer.status, status[..3].parse().ok());
-        assert!(!answer.text.is_empty());
+        let result = send(&receiver(&url)).await;
+        assert_eq!(result.outcome, expected, "{status}");
+        assert_eq!(result.status, status[..3].parse().ok());
+        assert!(!result.text.is_empty());
     }
 }
 
 #[tokio::test]
-async fn a_redirect_is_refused_and_not_followed() {
+async fn redirect_is_not_followed() {
     let (elsewhere, seen) = server(Some(&ok("200 OK", "", ""))).await;
     for status in ["301 Moved Permanently", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
         let (url, _) = server(Some(&ok(status, &format!("location: {elsewhere}/\r\n"), ""))).await;
-        let answer = send(&receiver(&url)).await;
-        assert_eq!(answer.outcome, Outcome::Refused);
-        assert!(answer.text.contains("never followed"), "{}", answer.text);
+        let result = send(&receiver(&url)).await;
+        assert_eq!(result.outcome, Outcome::Refused);
+        assert!(result.text.contains("not followed"), "{}", result.text);
     }
     assert!(seen.lock().expect("a lock").is_empty());
 }
 
 #[tokio::test]
-async fn what_is_broken_or_silent_is_tried_later() {
+async fn broken_or_missing_response_is_retried() {
     let (cut, _) = server(Some("HTTP/1.1 20")).await;
     let (garbage, _) = server(Some("go away\r\n\r\n")).await;
-    // Held, so that nobody else comes to listen there.
+    // The bound socket keeps other processes from listening on the port.
     let held = TcpSocket::new_v4().expect("a socket");
     held.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
     let closed = format!("http://{}", held.local_addr().expect("an address"));
     for url in [cut, garbage, closed] {
-        let answer = send(&receiver(&format!("{url}/secret-path-123"))).await;
-        assert_eq!((answer.outcome, answer.status), (Outcome::LATER, None));
-        assert!(!answer.text.contains("secret-path"), "{}", answer.text);
-        assert!(!answer.text.contains("127.0.0.1"), "{}", answer.text);
+        let result = send(&receiver(&format!("{url}/secret-path-123"))).await;
+        assert_eq!((result.outcome, result.status), (Outcome::LATER, None));
+        assert!(!result.text.contains("secret-path"), "{}", result.text);
+        assert!(!result.text.contains("127.0.0.1"), "{}", result.text);
     }
     let (mute, _) = server(None).await;
     let delivery = config::DeliverySettings { timeout: Span(Duration::from_millis(200)), ..delivery_config() };
     let mut problems = Vec::new();
-    let webhook = WebhookReceiver::build(&receiver(&mute), &delivery, None, &mut problems).expect("it is well configured");
-    let answer = webhook.send(&due(1, "ops", vec![unlock()]), time("2026-03-09T13:00:05Z")).await;
-    assert_eq!((answer.outcome, answer.status), (Outcome::LATER, None));
-    assert!(answer.text.contains("no answer within"), "{}", answer.text);
+    let webhook = WebhookReceiver::build(&receiver(&mute), &delivery, None, &mut problems).expect("a valid receiver");
+    let result = webhook.send(&due(1, "ops", vec![unlock()]), time("2026-03-09T13:00:05Z")).await;
+    assert_eq!((result.outcome, result.status), (Outcome::LATER, None));
+    assert!(result.text.contains("no response within"), "{}", result.text);
 }
 
 #[tokio::test]
-async fn an_answer_is_kept_to_its_bound_and_a_cut_one_still_counts() {
+async fn response_is_cut_to_the_limit_and_an_incomplete_one_counts() {
     let long = "x".repeat(1 << 20);
     let (url, _) = server(Some(&ok("400 Bad Request", "", &long))).await;
-    assert_eq!(send(&receiver(&url)).await.text.len(), MAX_ANSWER_BYTES);
-    // The status came: what follows decides nothing.
+    assert_eq!(send(&receiver(&url)).await.text.len(), MAX_RESPONSE_BYTES);
+    // The status decides, even if the body is incomplete.
     let (cut, _) = server(Some("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf")).await;
     assert_eq!(send(&receiver(&cut)).await, SendResult { outcome: Outcome::Accepted, status: Some(200), text: "half".into() });
 }
 
 #[tokio::test]
-async fn no_secret_is_in_what_is_recorded() {
+async fn recorded_text_contains_no_secret() {
     let token = "T0KENabcdefgh/B0123456789";
     let body = |url: &str| {
         format!(
@@ -205,16 +204,16 @@ async fn no_secret_is_in_what_is_recorded() {
     let address = format!("{}/services/{token}?key=qwertyuiop", url.replace("http://", "http://user:hunter2-hunter2@"));
     let receiver =
         config::ReceiverSettings { format_keys: secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), ..receiver(&address) };
-    let answer = send(&receiver).await;
-    assert_eq!(answer.outcome, Outcome::Refused);
-    let shown = format!("{} {:?}", answer.text, build(&receiver).expect("it is well configured"));
+    let result = send(&receiver).await;
+    assert_eq!(result.outcome, Outcome::Refused);
+    let shown = format!("{} {:?}", result.text, build(&receiver).expect("a valid receiver"));
     for secret in ["T0KENabcdefgh", "B0123456789", "qwertyuiop", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "hunter2"] {
         assert!(!shown.contains(secret), "{secret} is in {shown}");
     }
 }
 
 #[test]
-fn a_wrong_config_is_answered_with_every_problem_and_no_secret() {
+fn invalid_config_reports_every_problem_without_secrets() {
     let wrong = config::ReceiverSettings {
         url: Some(SecretText::from("http://hooks.example.com/s3cr3t-path".to_owned())),
         format_keys: secret("whsec_s3cr3t!"),
@@ -232,7 +231,7 @@ fn a_wrong_config_is_answered_with_every_problem_and_no_secret() {
 }
 
 #[test]
-fn an_address_must_be_https_and_public_unless_it_is_loopback_or_listed() {
+fn url_must_be_https_and_public_unless_it_is_loopback_or_listed() {
     let check = |url: &str, allow: &[&str]| {
         let receiver =
             config::ReceiverSettings { allow_networks: allow.iter().map(|text| (*text).to_owned()).collect(), ..receiver(url) };
@@ -244,20 +243,20 @@ fn an_address_must_be_https_and_public_unless_it_is_loopback_or_listed() {
         assert_eq!(check(url, &[]), Ok(()), "{url}");
     }
     for (url, why) in [
-        ("http://example.com/hook", "must be https"),
+        ("http://example.com/hook", "must use https"),
         ("https://10.0.0.1/hook", "private"),
         ("https://[fd00::1]/hook", "private"),
         ("https://169.254.169.254/latest", "private"),
         ("https://2130706434/hook", "private"),
         ("https://0x0a.1/hook", "private"),
         ("https://[::ffff:10.0.0.1]/hook", "private"),
-        ("http://localhost.example.com/", "must be https"),
+        ("http://localhost.example.com/", "must use https"),
         ("ftp://example.com/", "must begin with https://"),
-        ("example.com/hook", "no URL"),
-        ("", "no URL"),
+        ("example.com/hook", "not valid"),
+        ("", "not valid"),
     ] {
         let error = check(url, &[]).err().unwrap_or_default();
-        // 2130706434 is 127.0.0.2: whoever writes a loopback address means it.
+        // 2130706434 is 127.0.0.2, a loopback address.
         if url.contains("2130706434") {
             assert_eq!(error, "");
             continue;
@@ -265,17 +264,17 @@ fn an_address_must_be_https_and_public_unless_it_is_loopback_or_listed() {
         assert!(error.contains(why), "{url}: {error}");
     }
     assert_eq!(check("https://10.1.2.3/hook", &["10.1.0.0/16"]), Ok(()));
-    assert!(check("http://10.1.2.3/hook", &["10.1.0.0/16"]).is_err(), "a listed network is no reason for plain text");
+    assert!(check("http://10.1.2.3/hook", &["10.1.0.0/16"]).is_err(), "a listed network does not allow http://");
 }
 
 #[tokio::test]
-async fn the_address_is_read_at_each_use() {
+async fn url_file_is_read_for_each_attempt() {
     let (first, seen_first) = server(Some(&ok("200 OK", "", ""))).await;
     let (second, seen_second) = server(Some(&ok("200 OK", "", ""))).await;
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), format!("{first}/a\n")).expect("written");
     let receiver = config::ReceiverSettings { name: "ops".into(), url_file: Some(file.path().to_owned()), ..Default::default() };
-    let receivers = Receivers::build(&[receiver], &delivery_config(), None).expect("it is well configured");
+    let receivers = Receivers::build(&[receiver], &delivery_config(), None).expect("a valid receiver");
     let delivery = due(1, "ops", vec![unlock()]);
     let (outcome, attempt) = receivers.send(&"ops".into(), &delivery, time("2026-03-09T13:00:05Z")).await;
     assert_eq!((outcome, attempt.outcome.as_str(), attempt.status), (Outcome::Accepted, "accepted", Some(200)));
@@ -285,11 +284,11 @@ async fn the_address_is_read_at_each_use() {
     std::fs::remove_file(file.path()).expect("removed");
     let (outcome, attempt) = receivers.send(&"ops".into(), &delivery, time("2026-03-09T13:00:05Z")).await;
     assert_eq!(outcome, Outcome::LATER);
-    assert!(attempt.answer.contains("cannot read the secret"), "{}", attempt.answer);
+    assert!(attempt.response.contains("cannot read the secret"), "{}", attempt.response);
 }
 
 #[test]
-fn the_body_is_the_one_that_receivers_rely_on() {
+fn webhook_body_matches_the_goldens() {
     let body = message::webhook_body(&due(1, "ops", vec![unlock()]), Some("https://cliffwatch.example.com"))
         .expect("JSON")
         .expect("a body");
@@ -302,18 +301,18 @@ fn the_body_is_the_one_that_receivers_rely_on() {
 }
 
 #[test]
-fn the_group_key_is_the_same_from_firing_to_end() {
+fn group_key_is_the_same_when_firing_and_resolved() {
     assert_eq!(message::group_key(&due(1, "ops", vec![unlock()])), message::group_key(&due(1, "ops", vec![resolved()])));
     assert_ne!(message::group_key(&due(1, "ops", vec![unlock()])), message::group_key(&due(1, "ops", vec![moved()])));
     assert_eq!(message::group_key(&due(1, "ops", vec![unlock(), moved()])), "{}");
 }
 
 #[test]
-fn a_body_has_bounds_and_says_what_it_left_out() {
+fn webhook_body_is_limited_and_counts_omitted_alerts() {
     let many: Vec<_> = (0..250).map(|_| unlock()).collect();
     let body = message::webhook_body(&due(1, "ops", many), None).expect("JSON").expect("a body");
     let value: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
-    assert_eq!(value["data"]["alerts"].as_array().map(Vec::len), Some(message::MAX_ALERTS));
+    assert_eq!(value["data"]["alerts"].as_array().map(Vec::len), Some(model::rows::MAX_ALERTS));
     assert_eq!(value["data"]["truncatedAlerts"], 150);
 
     let mut large = unlock();
@@ -325,11 +324,11 @@ fn a_body_has_bounds_and_says_what_it_left_out() {
 }
 
 #[tokio::test]
-async fn a_hostile_name_arrives_as_data_and_breaks_nothing() {
+async fn hostile_name_is_sent_as_data() {
     let (url, seen) = server(Some(&ok("200 OK", "", ""))).await;
-    let webhook = build(&receiver(&url)).expect("it is well configured");
-    let answer = webhook.send(&due(1, "ops", vec![hostile()]), time("2026-03-09T13:00:05Z")).await;
-    assert_eq!(answer.outcome, Outcome::Accepted);
+    let webhook = build(&receiver(&url)).expect("a valid receiver");
+    let result = webhook.send(&due(1, "ops", vec![hostile()]), time("2026-03-09T13:00:05Z")).await;
+    assert_eq!(result.outcome, Outcome::Accepted);
     let seen = seen.lock().expect("a lock").clone();
     assert_eq!(seen[0].header("bcc"), None);
     let value: serde_json::Value = serde_json::from_slice(&seen[0].body).expect("JSON");

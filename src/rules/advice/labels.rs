@@ -1,4 +1,4 @@
-//! Labels that alerts can have, held against the matchers of routes, inhibitions and silences: one that nothing can answer to is a slip.
+//! Checks matchers of routes, inhibitions, and silences against the labels that alerts can have.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +8,10 @@ use crate::{on::On, rule::Rule, set::RuleSet, template::Template};
 
 use super::tokens::token_hint;
 
-/// Values that one hint names.
-const MAX_NAMED: usize = 8;
+/// The maximum number of values in a hint.
+const MAX_VALUES: usize = 8;
 
-/// The labels that alerts can have: of each rule, and of what this program tells of itself.
+/// The labels that alerts can have, for each rule and for incidents.
 #[derive(Clone, Debug)]
 pub struct LabelFacts<'a> {
     alerts: Vec<AlertLabels>,
@@ -23,9 +23,9 @@ type AlertLabels = BTreeMap<String, LabelValues>;
 
 #[derive(Clone, Debug, Default)]
 struct LabelValues {
-    /// The values that it can have; none where any may come.
+    /// The possible values. `None` if any value is possible.
     values: Option<BTreeSet<String>>,
-    /// Whether an alert may be without it.
+    /// Whether an alert can lack the label.
     may_lack: bool,
 }
 
@@ -34,63 +34,63 @@ impl LabelValues {
         Self { values: Some(values.into_iter().collect()), may_lack: false }
     }
 
-    fn answers(&self, matcher: &Matcher) -> bool {
+    fn can_match(&self, matcher: &Matcher) -> bool {
         let holds = |value: &String| matcher.matches(&Labels::from([(matcher.label().to_owned(), value.clone())]));
         (self.may_lack && matcher.takes_empty()) || self.values.as_ref().is_none_or(|values| values.iter().any(holds))
     }
 }
 
-/// Why no alert can be meant.
+/// The reason why matchers select no possible alert.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelProblem {
-    /// Which of the matchers is to blame; none where it is all of them together.
+    /// The index of the matcher with the problem. `None` if only the combination selects nothing.
     pub matcher: Option<usize>,
     pub message: String,
     pub help: String,
 }
 
 impl<'a> LabelFacts<'a> {
-    /// The labels that alerts of these rules can have. `listed` are all tokens that are known; where there are none, any token may come.
+    /// Returns the labels that alerts of these rules can have. If `listed` is empty, any token is possible.
     pub fn of(set: &RuleSet, listed: &'a [Token]) -> Self {
-        let mut alerts: Vec<AlertLabels> = set.rules.iter().map(|rule| of_rule(rule, listed)).collect();
-        alerts.push(of_source(set, listed));
+        let mut alerts: Vec<AlertLabels> = set.rules.iter().map(|rule| rule_labels(rule, listed)).collect();
+        alerts.push(source_labels(set, listed));
         Self { alerts, listed }
     }
 
-    /// Whether some alert can have the label.
+    /// Returns `true` if an alert can have the label.
     pub fn has(&self, label: &str) -> bool {
         self.alerts.iter().any(|labels| labels.contains_key(label))
     }
 
-    /// What was probably meant by a label that no alert has.
+    /// Suggests a label for one that no alert can have.
     pub fn label_hint(&self, label: &str) -> String {
         let names: BTreeSet<&str> = self.alerts.iter().flat_map(BTreeMap::keys).map(String::as_str).collect();
         match closest(label, names.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("labels are {}", names.into_iter().collect::<Vec<_>>().join(", ")),
+            None => format!("possible labels: {}", names.into_iter().collect::<Vec<_>>().join(", ")),
         }
     }
 
-    /// Why these matchers together take no alert that can come; none where they may take one.
+    /// Returns the reason why no possible alert matches all of the matchers. `None` if one can.
     pub fn problem(&self, matchers: &[Matcher]) -> Option<LabelProblem> {
-        let answers = |labels: &AlertLabels, matcher: &Matcher| match labels.get(matcher.label()) {
-            Some(values) => values.answers(matcher),
+        let can_match = |labels: &AlertLabels, matcher: &Matcher| match labels.get(matcher.label()) {
+            Some(values) => values.can_match(matcher),
             None => matcher.takes_empty(),
         };
-        if self.alerts.iter().any(|labels| matchers.iter().all(|matcher| answers(labels, matcher))) {
+        if self.alerts.iter().any(|labels| matchers.iter().all(|matcher| can_match(labels, matcher))) {
             return None;
         }
-        let alone = matchers.iter().position(|matcher| !self.alerts.iter().any(|labels| answers(labels, matcher)));
+        let alone = matchers.iter().position(|matcher| !self.alerts.iter().any(|labels| can_match(labels, matcher)));
         let Some((at, matcher)) = alone.and_then(|at| Some((at, matchers.get(at)?))) else {
             return Some(LabelProblem {
                 matcher: None,
                 message: "no rule sets all of these labels together".to_owned(),
-                help: "each matcher takes alerts of some rule, but no rule answers to all of them".to_owned(),
+                help: "each matcher matches some rule, but no rule matches all of them".to_owned(),
             });
         };
         let label = matcher.label();
         let (message, help) = if self.has(label) {
-            (format!("no alert can have {matcher}"), self.value_hint(matcher))
+            (format!("no alert can match {matcher}"), self.value_hint(matcher))
         } else {
             (format!("no rule sets the label `{label}`"), self.label_hint(label))
         };
@@ -108,21 +108,21 @@ impl<'a> LabelFacts<'a> {
         match closest(wanted, values.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => {
-                let more = if values.len() > MAX_NAMED { ", …" } else { "" };
-                format!("rules set {}{more}", values.into_iter().take(MAX_NAMED).collect::<Vec<_>>().join(", "))
+                let more = if values.len() > MAX_VALUES { ", …" } else { "" };
+                format!("rules set {}{more}", values.into_iter().take(MAX_VALUES).collect::<Vec<_>>().join(", "))
             }
         }
     }
 }
 
-fn of_rule(rule: &Rule, listed: &[Token]) -> AlertLabels {
+fn rule_labels(rule: &Rule, listed: &[Token]) -> AlertLabels {
     let mut labels = AlertLabels::new();
     for name in &rule.body.label_names {
         let own = rule.body.labels.iter().filter(|(known, _)| known == name).map(|(_, template)| template);
         let of_levels = rule.body.levels.iter().flat_map(|level| &level.labels).filter(|(known, _)| known == name);
         let own: Vec<&Template> = own.collect();
         let may_lack = own.is_empty();
-        // One that is rendered may come out as anything.
+        // A template with expressions can render any value.
         let constant =
             |template: &Template| template.constant().map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
         let values = own.into_iter().chain(of_levels.map(|(_, template)| template)).map(constant).collect();
@@ -146,12 +146,12 @@ fn of_rule(rule: &Rule, listed: &[Token]) -> AlertLabels {
     labels
 }
 
-/// What this program tells of the source, of receivers and of itself.
-fn of_source(set: &RuleSet, listed: &[Token]) -> AlertLabels {
+/// Returns the labels of incidents.
+fn source_labels(set: &RuleSet, listed: &[Token]) -> AlertLabels {
     let rules: Vec<&Rule> = set.on(On::Source).collect();
     let mut labels = AlertLabels::new();
-    // A rule on the source adds its own.
-    for (name, values) in rules.iter().flat_map(|rule| of_rule(rule, &[])) {
+    // A rule on the source adds its own labels.
+    for (name, values) in rules.iter().flat_map(|rule| rule_labels(rule, &[])) {
         let known = labels.entry(name).or_insert_with(|| LabelValues::of([]));
         known.may_lack = true;
         known.values = known.values.take().zip(values.values).map(|(known, more)| known.into_iter().chain(more).collect());

@@ -32,13 +32,13 @@ fn listed() -> Vec<Token> {
     ]
 }
 
-fn told(tokens: &str) -> Vec<(String, String)> {
+fn problems(tokens: &str) -> Vec<(String, String)> {
     let set = set(&format!("[[rule]]\nalert = \"R\"\non = \"unlock\"\ntokens = {tokens}\n"));
     let listed = listed();
     let facts = WatchFacts {
         tokens: Some(&listed[..1]),
         listed: Some(&listed),
-        asked: &[Resource::Unlock],
+        requested: &[Resource::Unlock],
         history: Span(std::time::Duration::from_secs(86_400)),
         horizon: Span(std::time::Duration::from_secs(86_400)),
     };
@@ -46,29 +46,29 @@ fn told(tokens: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_symbol_is_told_from_a_slug() {
+fn symbol_instead_of_slug_is_reported() {
     let check = |tokens: &str, expected: &[(&str, &str)]| {
         let expected: Vec<_> = expected.iter().map(|(message, help)| ((*message).to_owned(), (*help).to_owned())).collect();
-        assert_eq!(told(tokens), expected, "{tokens}");
+        assert_eq!(problems(tokens), expected, "{tokens}");
     };
     check("[\"arbitrum\", \"arb*\"]", &[]);
     check("[\"@portfolio\"]", &[]);
     check("[\"ARB\"]", &[("no token matches `ARB`", "`ARB` is the symbol of arbitrum: did you mean `arbitrum`?")]);
     check(
         "[\"ALP\"]",
-        &[("no token matches `ALP`", "`ALP` is the symbol of several tokens: name one of `alpha-one`, `alpha-two`")],
+        &[("no token matches `ALP`", "`ALP` is the symbol of several tokens: use one of `alpha-one`, `alpha-two`")],
     );
     check(
         "[\"Aptos Protocol\"]",
         &[("no token matches `Aptos Protocol`", "`Aptos Protocol` is the name of aptos: did you mean `aptos`?")],
     );
     check("[\"arbitrm\"]", &[("no token matches `arbitrm`", "did you mean `arbitrum`?")]);
-    check("[\"aptos\", \"arbitrum\"]", &[("no watched token matches `aptos`", "add it to `tokens` of `[watch]`")]);
-    check("[\"@empty\"]", &[("no watched token is in the group `empty`", "see `groups` and `tokens` of `[watch]`")]);
+    check("[\"aptos\", \"arbitrum\"]", &[("no watched token matches `aptos`", "add it to `tokens` in `[watch]`")]);
+    check("[\"@empty\"]", &[("no watched token is in the group `empty`", "check `groups` and `tokens` in `[watch]`")]);
 }
 
 #[test]
-fn a_matcher_that_no_rule_answers_to_is_told() {
+fn matcher_without_a_matching_rule_is_reported() {
     let set =
         set("[[rule]]\nalert = \"BigBurn\"\non = \"burn\"\nlabels = { team = \"trading\", size = \"{{ value | usd }}\" }\n\
          [[rule]]\nalert = \"Cliff\"\non = \"unlock\"\nlabels = { severity = \"info\" }\n\
@@ -92,13 +92,13 @@ fn a_matcher_that_no_rule_answers_to_is_told() {
         assert_eq!(problem(fine), None, "{fine:?}");
     }
     let check = |texts: &[&str], message: &str, help: &str| {
-        let (said, hint) = problem(texts).unwrap_or_else(|| panic!("{texts:?} is fine"));
-        assert!(said.contains(message) && hint.contains(help), "{texts:?}: {said}; {hint}");
+        let (found, hint) = problem(texts).unwrap_or_else(|| panic!("{texts:?} is fine"));
+        assert!(found.contains(message) && hint.contains(help), "{texts:?}: {found}; {hint}");
     };
     check(&["tema=trading"], "no rule sets the label `tema`", "did you mean `team`?");
-    check(&["severity=critcal"], "no alert can have severity=\"critcal\"", "did you mean `critical`?");
-    check(&["alertname=BigBurns"], "no alert can have", "did you mean `BigBurn`?");
-    check(&["token=ARB"], "no alert can have token=\"ARB\"", "`ARB` is the symbol of arbitrum");
+    check(&["severity=critcal"], "no alert can match severity=\"critcal\"", "did you mean `critical`?");
+    check(&["alertname=BigBurns"], "no alert can match", "did you mean `BigBurn`?");
+    check(&["token=ARB"], "no alert can match token=\"ARB\"", "`ARB` is the symbol of arbitrum");
     check(&["alertname=BigBurn", "severity=critical"], "no rule sets all of these labels together", "");
 }
 
@@ -117,30 +117,30 @@ fn burns(values: impl IntoIterator<Item = f64>) -> TokenSnapshot {
 }
 
 #[test]
-fn a_threshold_that_was_never_or_always_reached_is_told() {
+fn threshold_that_is_never_or_always_true_is_reported() {
     let snapshots = [burns((1..=30).map(|number| f64::from(number) * 1e5))];
     let check = |when: &str, expected: Option<(&str, &str)>| {
         let set = set(&format!("[[rule]]\nalert = \"R\"\non = \"burn\"\nwhen = \"{when}\"\n"));
-        let told = doubt_thresholds(&set, &snapshots, now());
-        let told = told.first().map(|one| (one.message.clone(), one.help.clone().unwrap_or_default()));
-        assert_eq!(told, expected.map(|(message, help)| (message.to_owned(), help.to_owned())), "{when}");
+        let found = check_thresholds(&set, &snapshots, now());
+        let found = found.first().map(|one| (one.message.clone(), one.help.clone().unwrap_or_default()));
+        assert_eq!(found, expected.map(|(message, help)| (message.to_owned(), help.to_owned())), "{when}");
     };
     check("value >= 1000000", None);
     check("value > 0", None);
     check(
         "amount > 0 && 5e6 <= value",
-        Some(("`value >= 5000000` was never so: of 30 records that `R` looks at, none", "they go from $100.00K to $3.00M")),
+        Some(("`value >= 5000000` is true for none of the 30 records that `R` selects", "values range from $100.00K to $3.00M")),
     );
     check(
         "value >= 1000",
         Some((
-            "`value >= 1000` was always so: of 30 records that `R` looks at, all",
-            "they go from $100.00K to $3.00M: leave it out, or choose another number",
+            "`value >= 1000` is true for all of the 30 records that `R` selects",
+            "values range from $100.00K to $3.00M: remove the comparison, or change the number",
         )),
     );
     check("value >= 50000", None);
     check("value == 123", None);
     let few = [burns([1e5])];
     let set = set("[[rule]]\nalert = \"R\"\non = \"burn\"\nwhen = \"value >= 5000000\"\n");
-    assert!(doubt_thresholds(&set, &few, now()).is_empty(), "of one burn nothing can be said");
+    assert!(check_thresholds(&set, &few, now()).is_empty(), "one burn is not enough");
 }

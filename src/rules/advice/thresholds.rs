@@ -1,18 +1,19 @@
-//! Thresholds of conditions, held against the records that are known: one that was never reached, or always is, is seldom meant so.
+//! Compares thresholds of conditions with the known records: a threshold that is never or always exceeded is rarely intended.
 
-use model::{Diagnostic, Timestamp, TokenSnapshot, format};
+use model::{Diagnostic, Timestamp, TokenSnapshot, phrase};
 
 use crate::condition::Threshold;
 use crate::fields::NumberUnit;
 use crate::{on::On, rule::Rule, scope::Scope, set::RuleSet};
 
-/// Of fewer values nothing is said.
+/// The minimum number of values for a warning.
 const FEWEST: u32 = 20;
 
-/// What always holds is doubted only where even the nearest value is so many times beyond: history may hold nothing but large events.
+/// The factor by which all values must differ from a threshold that is always true, because history may contain only large
+/// events.
 const FAR: f64 = 10.0;
 
-/// What the known records say of one threshold.
+/// The values of the known records for one threshold.
 #[derive(Clone, Copy, Debug)]
 struct Tally {
     seen: u32,
@@ -22,36 +23,36 @@ struct Tally {
 }
 
 impl Tally {
-    /// Whether all values are far beyond `limit`, on whichever side.
+    /// Returns `true` if all values differ from `limit` by a factor of at least [`FAR`].
     fn is_far_from(&self, limit: f64) -> bool {
         let is_far = |value: f64| value.abs() >= limit.abs() * FAR || value.abs() * FAR <= limit.abs();
         is_far(self.least) && is_far(self.most)
     }
 }
 
-/// Warnings of thresholds that none of the known records reaches, or all of them, where enough are known. Rules on records are looked at,
-/// and of them what `when` compares with a plain number other than zero.
-pub fn doubt_thresholds(set: &RuleSet, snapshots: &[TokenSnapshot], now: Timestamp) -> Vec<Diagnostic> {
+/// Returns warnings about thresholds that are true for none or all of the known records, if there are enough of them. Only rules
+/// on records are checked, and only comparisons in `when` with a constant other than zero.
+pub fn check_thresholds(set: &RuleSet, snapshots: &[TokenSnapshot], now: Timestamp) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for rule in &set.rules {
         let On::Record(_) = rule.on else { continue };
         let thresholds = rule.body.when.as_ref().map(|when| when.thresholds()).unwrap_or_default();
-        // Zero asks whether there is anything; what must be exactly a number is doubted by the check of the condition.
+        // Comparing with zero checks for any value at all. Equality is reported by the check of the condition.
         let of_rule = thresholds.iter().filter(|threshold| threshold.limit() != 0.0 && !threshold.is_equality());
         for threshold in of_rule {
             let Some(tally) = tally(rule, threshold, snapshots, now).filter(|tally| tally.seen >= FEWEST) else { continue };
-            let (what, text) = (format::count(tally.seen as usize, "record"), threshold.text());
+            let (what, text) = (phrase::count(tally.seen, "record"), threshold.text());
             let shown = |value| show(value, threshold.unit());
             let said = if tally.held == 0 {
                 Some((
-                    format!("`{text}` was never so: of {what} that `{}` looks at, none", rule.name),
-                    format!("they go from {} to {}", shown(tally.least), shown(tally.most)),
+                    format!("`{text}` is true for none of the {what} that `{}` selects", rule.name),
+                    format!("values range from {} to {}", shown(tally.least), shown(tally.most)),
                 ))
             } else if tally.held == tally.seen && tally.is_far_from(threshold.limit()) {
                 Some((
-                    format!("`{text}` was always so: of {what} that `{}` looks at, all", rule.name),
+                    format!("`{text}` is true for all of the {what} that `{}` selects", rule.name),
                     format!(
-                        "they go from {} to {}: leave it out, or choose another number",
+                        "values range from {} to {}: remove the comparison, or change the number",
                         shown(tally.least),
                         shown(tally.most)
                     ),
@@ -93,10 +94,10 @@ fn tally(rule: &Rule, threshold: &Threshold<'_>, snapshots: &[TokenSnapshot], no
 
 fn show(value: f64, unit: NumberUnit) -> String {
     match unit {
-        NumberUnit::Usd | NumberUnit::UsdADay => format::usd(value),
-        NumberUnit::Percent => format::percent(value),
-        NumberUnit::Tokens | NumberUnit::TokensADay => format::amount(value),
-        NumberUnit::Days => format!("{value} days"),
+        NumberUnit::Usd | NumberUnit::UsdADay => phrase::usd(value),
+        NumberUnit::Percent => phrase::percent(value),
+        NumberUnit::Tokens | NumberUnit::TokensADay => phrase::amount(value),
+        NumberUnit::Days => phrase::duration_of_days(value),
         _ => value.to_string(),
     }
 }

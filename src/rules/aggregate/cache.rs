@@ -1,4 +1,4 @@
-//! The totals of every token between ticks, with the instant at which time alone will change them.
+//! The cached totals of every token, with the time at which they change even without new data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,32 +11,33 @@ use super::entries::{FlowEntries, later};
 use super::totals::{Member, Totals, share};
 use super::window::{Flow, Window};
 
-/// At the latest then a token is computed again, whatever its records say. The store reads entries a little farther than the
-/// longest window, and what lies beyond that must come into sight in time.
+/// The longest time between two computations of a token's totals. The store reads entries slightly further ahead than the longest
+/// window; a computation at least this often includes them in time.
 pub const LONGEST_REST: TimeDelta = TimeDelta::days(28);
 
-/// The totals of every token as last computed, and when time alone will change them.
+/// The latest totals of every token, and when each token is due again.
 #[derive(Debug, Default)]
 pub struct AggregateCache {
     windows: Arc<[Window]>,
     since: Vec<(Flow, TimeDelta)>,
-    /// Whether any rule asks for a token's share of a group.
+    /// Whether any rule reads a token's share of a group.
     has_shares: bool,
-    /// Every watched token was computed once: before that, the whole of a group is not known.
+    /// Whether every watched token was computed once. Group totals are unknown before that.
     is_complete: bool,
     pub(super) tokens: BTreeMap<TokenId, CachedTotals>,
     rechecks: BTreeSet<(Timestamp, TokenId)>,
-    /// Totals of groups since something last moved, by the key that was asked with.
+    /// Group totals since the last change, by the key that the caller passed to [`Self::group`].
     groups: BTreeMap<String, Option<Arc<Totals>>>,
 }
 
 impl AggregateCache {
-    /// Begins anew for what rules ask for; everything is to be computed again.
+    /// Clears the cache and sets the windows and distances that the rules read.
     pub fn reset(&mut self, windows: Arc<[Window]>, since: Vec<(Flow, TimeDelta)>, has_shares: bool) {
         *self = Self { windows, since, has_shares, ..Self::default() };
     }
 
-    /// Every watched token was computed: from now on groups are whole. Tokens whose share is known only now are due again.
+    /// Marks every watched token as computed, so that group totals are known. Makes grouped tokens due if rules read their
+    /// shares.
     pub fn complete(&mut self, now: Timestamp) {
         self.is_complete = true;
         self.groups.clear();
@@ -48,8 +49,8 @@ impl AggregateCache {
         }
     }
 
-    /// Computes a token's totals at `now`. They are cached once they are [kept](Self::keep), so that what could not be written
-    /// is computed again.
+    /// Computes a token's totals at `now`. They enter the cache only through [`Self::keep`], so that totals whose transaction
+    /// failed are computed again.
     pub fn compute(&self, token: &Token, entries: &FlowEntries, recheck: Recheck, now: Timestamp) -> ComputedTotals {
         let mut totals = Totals::of(token, entries, &self.windows, now);
         if self.has_shares && self.is_complete {
@@ -76,7 +77,6 @@ impl AggregateCache {
         ComputedTotals { id: token.id.clone(), cached }
     }
 
-    /// Caches what was computed.
     pub fn keep(&mut self, computed: ComputedTotals) {
         let ComputedTotals { id, cached } = computed;
         self.groups.clear();
@@ -91,7 +91,7 @@ impl AggregateCache {
         self.rechecks.insert((recheck_at, id));
     }
 
-    /// Has tokens of these groups looked at again: their share has another whole.
+    /// Makes the other tokens of these groups due, because the group's market cap changed and with it their shares.
     fn recheck_groups(&mut self, groups: &[String], but: &TokenId, now: Timestamp) {
         if !self.has_shares || !self.is_complete || groups.is_empty() {
             return;
@@ -107,7 +107,7 @@ impl AggregateCache {
         }
     }
 
-    /// Has a token looked at again at `at` or before.
+    /// Makes a token due at `at`, or leaves it if it is due earlier.
     pub fn wake(&mut self, id: &TokenId, at: Timestamp) {
         if let Some(cached) = self.tokens.get_mut(id).filter(|cached| cached.recheck_at > at) {
             self.rechecks.remove(&(cached.recheck_at, id.clone()));
@@ -116,22 +116,21 @@ impl AggregateCache {
         }
     }
 
-    /// Whether what is cached of a token took this flow for known; none where nothing is cached of it.
+    /// Returns whether this flow was known when the token's totals were computed. `None` if the token is not cached.
     pub fn knew(&self, id: &TokenId, flow: Flow) -> Option<bool> {
         self.tokens.get(id)?.known.get(flow as usize).copied()
     }
 
-    /// Whether anything is cached of a token.
     pub fn has(&self, id: &TokenId) -> bool {
         self.tokens.contains_key(id)
     }
 
-    /// Whether every watched token was computed once since what rules ask for last changed.
+    /// Returns `true` if every watched token was computed since the last [`Self::reset`].
     pub fn is_complete(&self) -> bool {
         self.is_complete
     }
 
-    /// Forgets a token that is not watched any more.
+    /// Removes a token that is no longer watched.
     pub fn forget(&mut self, id: &TokenId) {
         self.groups.clear();
         if let Some(cached) = self.tokens.remove(id) {
@@ -139,17 +138,16 @@ impl AggregateCache {
         }
     }
 
-    /// When the first token is to be computed again.
     pub fn next_recheck(&self) -> Option<Timestamp> {
         self.rechecks.first().map(|(at, _)| *at)
     }
 
-    /// The tokens whose totals are to be computed again by `now`.
+    /// Returns the tokens that are due at `now`.
     pub fn due(&self, now: Timestamp) -> Vec<TokenId> {
         self.rechecks.iter().take_while(|(at, _)| *at <= now).map(|(_, id)| id.clone()).collect()
     }
 
-    /// Percent of the market cap of each of its groups, as far as all their tokens are known.
+    /// Returns the token's percentage of the market cap of each of its groups whose tokens all have a known market cap.
     fn shares(&self, token: &Token, market_cap: Option<f64>) -> BTreeMap<String, f64> {
         let mut shares = BTreeMap::new();
         for group in token.groups.iter() {
@@ -162,8 +160,8 @@ impl AggregateCache {
         shares
     }
 
-    /// The totals of a group, or of all tokens that `lets_in` lets in, which `key` stands for; none where that is nobody, or where
-    /// not all of them are known yet.
+    /// Returns the totals of a group, or of all tokens for which `lets_in` returns `true`. `key` identifies the selection. `None`
+    /// if no token is selected, or if not all watched tokens were computed yet.
     pub fn group(
         &mut self,
         key: &str,
@@ -199,32 +197,30 @@ impl AggregateCache {
     }
 }
 
-/// What is cached of one token.
 #[derive(Debug)]
 pub(super) struct CachedTotals {
     symbol: Arc<str>,
     name: Arc<str>,
     groups: Arc<[String]>,
     pub(super) totals: Arc<Totals>,
-    /// Which flows were known, in the order of [`Flow::ALL`].
+    /// Whether each flow was known, in the order of [`Flow::ALL`].
     known: [bool; 4],
     pub(super) at: Timestamp,
-    /// When it is to be computed again.
     recheck_at: Timestamp,
 }
 
-/// How long a token may be left alone while nothing is heard of it.
+/// The longest time until a token's totals are computed again if no new data arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recheck {
-    /// Until this time at the latest: a rule on it reads the time in such a way that it may turn at any instant.
+    /// Until this time: a rule reads the time in a way that can change its result at any instant.
     Until(Timestamp),
     /// Until a sum changes.
     UntilChange,
-    /// No rule looks at it.
+    /// No rule reads the token's totals.
     Longest,
 }
 
-/// The totals of one token, computed and not yet cached.
+/// The totals of one token, not yet in the cache.
 #[derive(Debug)]
 pub struct ComputedTotals {
     id: TokenId,

@@ -1,4 +1,4 @@
-//! The dated entries of one token: what unlocks, was emitted, burned and bought back, and when time alone changes a sum of them.
+//! The dated entries of one token (unlocks, emission, burns, buybacks), and the next time at which a sum over them changes.
 
 use chrono::TimeDelta;
 
@@ -6,30 +6,31 @@ use model::{Interval, Precision, Record, Resource, Timestamp, Tracked, days, wir
 
 use super::window::{Flow, LatestEntry, Sum, Window};
 
-/// A segment that runs longer is cut: no schedule speaks of more than a century.
+/// The maximum number of daily releases of a segment: 100 years. Longer segments are cut.
 const MAX_STEPS: i64 = 36_525;
 
-/// How much later than the instant of an edge it is looked at again: a condition may turn only after it.
-const EDGE_SLACK: TimeDelta = TimeDelta::seconds(1);
+/// The tolerance around an instant at which a condition may change: fractions of days are rounded, and `daysSince > 35` changes just
+/// after `daysSince >= 35`.
+pub const EDGE_SLACK: TimeDelta = TimeDelta::seconds(1);
 
 const DAY: TimeDelta = TimeDelta::days(1);
 
-/// The dated entries of one token. A flow whose feed was never read is none.
+/// The dated entries of one token. A flow is `None` if its feed was never read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowEntries {
     flows: [Option<Vec<FlowEntry>>; 4],
 }
 
 impl FlowEntries {
-    /// The entries that `records` make. `is_known` says of which resources a complete answer was ever read (or of which the source
-    /// says that there is nothing to read): the others stay unknown.
+    /// Builds the entries of `records`. `is_known` returns whether a complete response for a resource was read, or the source
+    /// reports that there is nothing to read. Flows of other resources stay unknown.
     pub fn of<'r>(records: impl IntoIterator<Item = &'r Tracked>, is_known: impl Fn(Resource) -> bool) -> Self {
         let mut entries = Self { flows: Flow::ALL.map(|flow| is_known(flow.resource()).then(Vec::new)) };
         for tracked in records {
             entries.add(&tracked.record);
         }
         if let Some(emitted) = entries.flow_mut(Flow::Emitted) {
-            keep_finest(emitted);
+            remove_redundant_weeks(emitted);
         }
         for entries in entries.flows.iter_mut().flatten() {
             entries.sort_by_key(|entry| entry.start);
@@ -56,7 +57,7 @@ impl FlowEntries {
             value,
             count: 1.0,
         };
-        // What has no date is in no window.
+        // A record without a date belongs to no window.
         let Some(interval) = record.interval() else { return };
         match record {
             Record::Unlock(event) => {
@@ -68,7 +69,7 @@ impl FlowEntries {
                 let first = ahead.len();
                 segments(event, ahead);
                 if !has_cliff && let Some(entry) = ahead.get(first).copied() {
-                    // The begin of a segment is an event of its own, with nothing that unlocks at once.
+                    // The start of a segment is an event of its own, with no cliff amount.
                     ahead.push(FlowEntry { count: 1.0, ..once(interval, Some(0.0), Some(0.0)) });
                     debug_assert!(entry.count == 0.0, "segments count by their event");
                 }
@@ -98,12 +99,11 @@ impl FlowEntries {
         }
     }
 
-    /// Which flows are known, in the order of [`Flow::ALL`].
+    /// Returns whether each flow is known, in the order of [`Flow::ALL`].
     pub fn known(&self) -> [bool; 4] {
         Flow::ALL.map(|flow| self.flow(flow).is_some())
     }
 
-    /// What is in a window at `now`.
     pub fn sum(&self, window: Window, now: Timestamp) -> Sum {
         let Some(entries) = self.flow(window.flow) else { return Sum::default() };
         let (from, to) = match window.flow {
@@ -111,7 +111,7 @@ impl FlowEntries {
             _ => (earlier(now, window.span), now),
         };
         let mut sum = Sum::ZERO;
-        // Entries are in the order of their starts: what begins after the window ends it, and what happened before it is passed over.
+        // Entries are sorted by start: skip those before the window, and stop at the first one after it.
         let first = if window.flow == Flow::Ahead { 0 } else { entries.partition_point(|entry| entry.start <= from) };
         for entry in entries.iter().skip(first).take_while(|entry| entry.start <= to) {
             if window.flow == Flow::Ahead && entry.steps == 1 && !entry.is_counted(now, to) {
@@ -134,15 +134,15 @@ impl FlowEntries {
         sum
     }
 
-    /// The latest entry of a flow up to `now`.
+    /// Returns the latest entry of a flow that starts at or before `now`.
     pub fn last(&self, flow: Flow, now: Timestamp) -> Option<LatestEntry> {
         let entries = self.flow(flow)?;
         let entry = entries.get(entries.partition_point(|entry| entry.start <= now).checked_sub(1)?)?;
         Some(LatestEntry { at: entry.start, amount: entry.amount, value: entry.value })
     }
 
-    /// The next instant after `now` at which time alone changes a sum of `windows`, or lets `since` days pass since the latest
-    /// burn or buyback. None where nothing will.
+    /// Returns the next instant after `now` at which a sum of `windows` changes without new data, or at which `since` has passed
+    /// since the latest burn or buyback. `None` if there is no such instant.
     pub fn next_change(&self, windows: &[Window], since: &[(Flow, TimeDelta)], now: Timestamp) -> Option<Timestamp> {
         let mut next: Option<Timestamp> = None;
         let mut consider = |at: Timestamp| {
@@ -150,7 +150,7 @@ impl FlowEntries {
                 next = Some(at);
             }
         };
-        // Of what happened, the entry that leaves a window next is the first one in it, and the first that is yet to come enters it.
+        // In a window over the past, the first entry is the next to leave, and the first future entry is the next to enter.
         let happened = |flow: Flow, span: TimeDelta, consider: &mut dyn FnMut(Timestamp)| {
             let entries = self.flow(flow).unwrap_or_default();
             for edge in [earlier(now, span), now] {
@@ -170,7 +170,7 @@ impl FlowEntries {
                 if entry.steps == 1 {
                     if entry.end > now {
                         consider(entry.end);
-                        // The nominal date of a month comes into the window, and passes, by itself.
+                        // The nominal date of a month enters and leaves the window on its own.
                         consider(earlier(entry.counted.0, window.span));
                         consider(entry.counted.1);
                     }
@@ -182,7 +182,7 @@ impl FlowEntries {
                     }
                 }
                 if entry.start > far {
-                    // What begins later enters the window later, and ends later still.
+                    // All further entries enter and leave the window later than this one.
                     consider(earlier(entry.start, window.span));
                     break;
                 }
@@ -199,31 +199,31 @@ impl FlowEntries {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct FlowEntry {
-    /// When it begins to count: the first instant of its date; for a daily release, the first one.
+    /// The first instant of the entry's date. For daily releases, the time of the first one.
     start: Timestamp,
-    /// When it ceases to lie ahead: the first instant after its date.
+    /// The first instant after the entry's date. From then on the entry is in the past.
     end: Timestamp,
-    /// The part of that by which a sum counts it: of a month or a week the day that the source names, from its first instant to the first
-    /// after it; else all of it.
+    /// The interval by which a sum counts the entry: the nominal day of a month or week, from its first instant to the first
+    /// instant after it. For other precisions, `start` to `end`.
     counted: (Timestamp, Timestamp),
-    /// Daily releases, the first at `start`; one for everything else.
+    /// The number of daily releases, the first at `start`. 1 for everything else.
     steps: i64,
-    /// Tokens of each.
+    /// Tokens per release.
     amount: Option<f64>,
-    /// USD of each.
+    /// USD per release.
     value: Option<f64>,
-    /// What it counts for: an event of several parts counts once.
+    /// The number of events that the entry stands for. An event with several parts counts once.
     count: f64,
 }
 
 impl FlowEntry {
-    /// Whether what lies ahead at `now` and counts by the date that the source names is in a window up to `to`.
+    /// Returns `true` if the nominal date lies in the window from `now` to `to`.
     fn is_counted(&self, now: Timestamp, to: Timestamp) -> bool {
         now < self.counted.1 && self.counted.0 <= to
     }
 }
 
-/// The daily releases of an event's linear segments, one entry each.
+/// Adds one entry for each linear segment of an event.
 fn segments(event: &wire::UnlockEvent, into: &mut Vec<FlowEntry>) {
     let Some(linear) = event.linear_unlocks.get() else { return };
     for part in linear.allocation_breakdown.items() {
@@ -246,13 +246,13 @@ fn segments(event: &wire::UnlockEvent, into: &mut Vec<FlowEntry>) {
         let amount = each(part.linear_amount.copied()).or(part.daily_amount.copied());
         let priced = || Some(amount? * part.reference_price.copied()?);
         let value = each(part.linear_value.copied()).or(part.daily_value.copied()).or_else(priced);
-        // What a day releases is there when the day is over.
+        // The tokens of a day are released when the day is over.
         let start = later(begin, DAY);
         into.push(FlowEntry { start, end: start, counted: (start, start), steps, amount, value, count: 0.0 });
     }
 }
 
-/// Releases of a segment in `(from, to]`.
+/// Returns the number of releases in `(from, to]`.
 #[expect(clippy::cast_precision_loss, reason = "a century has few days")]
 fn releases(entry: &FlowEntry, from: Timestamp, to: Timestamp) -> f64 {
     let until = |at: Timestamp| {
@@ -262,15 +262,15 @@ fn releases(entry: &FlowEntry, from: Timestamp, to: Timestamp) -> f64 {
     (until(to) - until(from)) as f64
 }
 
-/// The first release of a segment after `edge`.
+/// Returns the time of the first release after `edge`. `None` if the segment ends before that.
 fn release_after(entry: &FlowEntry, steps: i64, edge: Timestamp) -> Option<Timestamp> {
     let passed = edge - entry.start;
     let index = if passed < TimeDelta::zero() { 0 } else { passed.num_milliseconds().checked_div(DAY.num_milliseconds())? + 1 };
     (index < steps).then(|| entry.start.checked_add_signed(TimeDelta::try_days(index)?)).flatten()
 }
 
-/// Where days and weeks of emission are both there, the weeks would count the days again.
-fn keep_finest(entries: &mut Vec<FlowEntry>) {
+/// Removes weekly emission if there is daily emission, because both report the same tokens.
+fn remove_redundant_weeks(entries: &mut Vec<FlowEntry>) {
     let is_day = |entry: &FlowEntry| entry.end - entry.start <= TimeDelta::hours(36);
     if entries.iter().any(is_day) {
         entries.retain(is_day);

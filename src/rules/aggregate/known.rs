@@ -1,10 +1,10 @@
-//! Whether a flow is known at all: nothing read is never nothing there.
+//! Whether a flow is known. A flow that was never read is unknown, not zero.
 
 use model::{Endpoint, FeedState, Resource, wire};
 
-/// Whether what a feed would tell of `resource` is known: a complete answer was read. What happened is unknown again while the feed
-/// fails, since nothing says that nothing happened meanwhile; a schedule stays what it was. Where the token list says that there are
-/// no burns or buybacks at all, none is known to be none.
+/// Returns `true` if a complete response for `resource` was read. Burns, buybacks, and emission become unknown while their feed
+/// fails, because new ones may be missing. A schedule stays known. If the token list reports that there are no burns or buybacks,
+/// they are known to be zero.
 pub fn is_known(resource: Resource, feeds: &[(Endpoint, FeedState)], item: &wire::TokenItem) -> bool {
     let speaks = |endpoint: Endpoint| endpoint.resource() == Some(resource) && endpoint.is_per_token();
     let was_read =
@@ -17,7 +17,7 @@ pub fn is_known(resource: Resource, feeds: &[(Endpoint, FeedState)], item: &wire
     own.any(|(_, state)| was_read(state) || (is_absent && state.baseline_at.is_none() && state.failing_since.is_none()))
 }
 
-/// Whether the token list says that a token has none of these records, so that nobody asks for them.
+/// Returns `true` if the token list reports that the token has no such records, so that the feed is not polled.
 pub fn has_none(item: &wire::TokenItem, resource: Resource) -> bool {
     match resource {
         Resource::Burn => item.has_burn.copied() == Some(false),

@@ -37,7 +37,7 @@ fn known(amount: f64, value: f64, count: f64) -> Sum {
 }
 
 #[test]
-fn a_cliff_lies_ahead_until_its_date_is_over() {
+fn cliff_counts_as_future_until_its_date_has_passed() {
     let cliff = |date: &str, precision: &str| {
         let json = format!(
             r#"{{"unlockDate":"{date}","cliffUnlocks":{{"cliffAmount":10,"cliffValue":100,"allocationBreakdown":[{{"unlockPrecision":"{precision}"}}]}}}}"#
@@ -52,7 +52,7 @@ fn a_cliff_lies_ahead_until_its_date_is_over() {
 }
 
 #[test]
-fn a_month_counts_by_the_date_that_the_source_names_and_what_may_still_come_stands_apart() {
+fn imprecise_unlock_counts_on_its_nominal_date_and_separately_as_possible() {
     let json = r#"{"unlockDate":"2026-03-16T00:00:00Z","cliffUnlocks":{"cliffAmount":10,"cliffValue":100,"allocationBreakdown":[{"unlockPrecision":"month"}]}}"#;
     let march = [record(Resource::Unlock, json)];
     let possible = Sum { possible: Some(100.0), ..Sum::ZERO };
@@ -68,7 +68,7 @@ fn a_month_counts_by_the_date_that_the_source_names_and_what_may_still_come_stan
     ] {
         assert_eq!(sum(&march, Flow::Ahead, days, now), expected, "{days} days from {now}");
     }
-    // Each of these instants is one at which time alone changes the sum.
+    // At each of these instants the sum changes without new data.
     let entries = FlowEntries::of(&march, |_| true);
     let next = |now: &str| entries.next_change(&[window(Flow::Ahead, 7)], &[], at(now));
     assert_eq!(next("2026-02-01T00:00:00Z"), Some(at("2026-02-22T00:00:00Z")));
@@ -78,13 +78,13 @@ fn a_month_counts_by_the_date_that_the_source_names_and_what_may_still_come_stan
 }
 
 #[test]
-fn a_linear_segment_gives_a_day_at_a_time_however_long_ago_it_began() {
+fn linear_segment_releases_daily_from_any_start() {
     let records = [record(
         Resource::Unlock,
         r#"{"unlockDate":"2026-03-01T00:00:00Z","linearUnlocks":{"allocationBreakdown":[{"allocationName":"Team","linearAmount":100,"linearValue":1000,
         "dailyAmount":10,"dailyValue":100,"durationOfRate":10,"beginDate":"2026-03-01T00:00:00Z","endDate":"2026-03-11T00:00:00Z","unlockPrecision":"second"}]}}"#,
     )];
-    // Ten days, each released when it is over: on the 9th at midnight, two are left.
+    // Ten daily releases, each at the end of its day: two are left after midnight on the 9th.
     assert_eq!(sum(&records, Flow::Ahead, 30, NOW), known(20.0, 200.0, 0.0));
     assert_eq!(sum(&records, Flow::Ahead, 1, NOW), known(10.0, 100.0, 0.0));
     assert_eq!(sum(&records, Flow::Ahead, 30, "2026-02-27T12:00:00Z"), known(100.0, 1000.0, 1.0));
@@ -92,7 +92,7 @@ fn a_linear_segment_gives_a_day_at_a_time_however_long_ago_it_began() {
 }
 
 #[test]
-fn what_happened_is_in_the_window_for_as_long_as_it_lasts() {
+fn past_entry_counts_until_the_window_ends() {
     let burns = [
         record(Resource::Burn, r#"{"burnDate":"2026-03-08T00:00:00Z","amount":1,"value":10}"#),
         record(Resource::Burn, r#"{"burnDate":"2026-03-02T00:00:00Z","amount":2,"pricePerToken":10}"#),
@@ -106,7 +106,7 @@ fn what_happened_is_in_the_window_for_as_long_as_it_lasts() {
 }
 
 #[test]
-fn an_unknown_part_makes_the_sum_unknown_and_nothing_else() {
+fn unknown_amount_makes_only_the_amount_sum_unknown() {
     let burns = [
         record(Resource::Burn, r#"{"burnDate":"2026-03-08T00:00:00Z","amount":1,"value":null}"#),
         record(Resource::Burn, r#"{"burnDate":"2026-03-02T00:00:00Z","amount":2,"value":20}"#),
@@ -118,7 +118,7 @@ fn an_unknown_part_makes_the_sum_unknown_and_nothing_else() {
 }
 
 #[test]
-fn weeks_of_emission_do_not_count_the_days_again() {
+fn weekly_emission_is_ignored_if_there_is_daily_emission() {
     let day = r#"{"startDate":"2026-03-03T00:00:00Z","endDate":"2026-03-04T00:00:00Z","unlockAmount":1,"unlockValue":10}"#;
     let week = r#"{"startDate":"2026-03-01T00:00:00Z","endDate":"2026-03-08T00:00:00Z","unlockAmount":7,"unlockValue":70}"#;
     let both = [record(Resource::Emission, day), record(Resource::Emission, week)];
@@ -127,7 +127,7 @@ fn weeks_of_emission_do_not_count_the_days_again() {
 }
 
 #[test]
-fn no_answer_is_not_the_answer_that_nothing_happened() {
+fn flow_without_a_complete_response_is_unknown() {
     let read = |endpoint, failing: bool| {
         let failing_since = failing.then(|| at(NOW));
         vec![(endpoint, FeedState { baseline_at: Some(at(NOW)), failing_since, ..FeedState::default() })]
@@ -136,11 +136,11 @@ fn no_answer_is_not_the_answer_that_nothing_happened() {
     let (silent, none, some) = (item("{}"), item(r#"{"hasBurn":false}"#), item(r#"{"hasBurn":true}"#));
     assert!(!is_known(Resource::Burn, &[], &silent));
     assert!(!is_known(Resource::Burn, &[], &some));
-    assert!(is_known(Resource::Burn, &[], &none), "the list says that there are none");
+    assert!(is_known(Resource::Burn, &[], &none), "the token list reports no burns");
     assert!(is_known(Resource::Burn, &read(Endpoint::Burn, false), &silent));
-    assert!(!is_known(Resource::Burn, &read(Endpoint::Burn, true), &silent), "while it fails, a burn may be unheard of");
-    assert!(is_known(Resource::Unlock, &read(Endpoint::UnlockEvents, true), &silent), "a schedule stays what it was");
-    assert!(!is_known(Resource::Unlock, &read(Endpoint::Upcoming, false), &silent), "the next event is no schedule");
+    assert!(!is_known(Resource::Burn, &read(Endpoint::Burn, true), &silent), "while it fails, a new burn may be missing");
+    assert!(is_known(Resource::Unlock, &read(Endpoint::UnlockEvents, true), &silent), "a schedule stays known");
+    assert!(!is_known(Resource::Unlock, &read(Endpoint::Upcoming, false), &silent), "a single upcoming event is not a schedule");
     let tried = [(Endpoint::Burn, FeedState { failing_since: Some(at(NOW)), ..FeedState::default() })];
     assert!(!is_known(Resource::Burn, &tried, &none));
     let both = [read(Endpoint::DailyEmission, true), read(Endpoint::WeeklyEmission, false)].concat();
@@ -148,7 +148,7 @@ fn no_answer_is_not_the_answer_that_nothing_happened() {
 }
 
 #[test]
-fn a_group_is_the_sum_of_its_tokens_and_unknown_where_one_is() {
+fn group_sum_is_unknown_if_one_token_is_unknown() {
     let burn = [record(Resource::Burn, r#"{"burnDate":"2026-03-08T00:00:00Z","amount":1,"value":10}"#)];
     let mut cache = AggregateCache::default();
     cache.reset(Arc::from([window(Flow::Burned, 30)]), Vec::new(), true);
@@ -169,7 +169,7 @@ fn a_group_is_the_sum_of_its_tokens_and_unknown_where_one_is() {
     let all = cache.group("rule", None, |id, _| id.as_str() != "a").expect("known");
     assert_eq!((all.market_cap, all.members.len()), (Some(70.0), 2));
     assert_eq!(cache.group("@none", Some("none"), |_, _| true), None);
-    // Those whose share could not be told before are due again; so are the others where one moves.
+    // Tokens whose share was unknown are due again, and so are the others after one changes.
     assert_eq!(cache.due(at(NOW)), [TokenId::from("a"), TokenId::from("b")]);
     assert_eq!(put(&mut cache, &token("a", 30.0, &["desk"]), true)["desk"], 75.0);
     put(&mut cache, &token("b", 10.0, &["desk"]), true);
@@ -215,7 +215,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn between_two_wakes_no_sum_changes(records in history(), minutes in prop::collection::vec(1..20_000_i64, 1..20)) {
+    fn no_sum_changes_before_the_next_change(records in history(), minutes in prop::collection::vec(1..20_000_i64, 1..20)) {
         let windows: Arc<[Window]> =
             Arc::from([window(Flow::Ahead, 7), window(Flow::Ahead, 30), window(Flow::Burned, 30), window(Flow::BoughtBack, 3)]);
         let since = [(Flow::Burned, TimeDelta::days(35))];
@@ -234,7 +234,7 @@ proptest! {
                 let known = &cache.tokens[&token.id].totals;
                 prop_assert_eq!(known.sums().collect::<Vec<_>>(), totals.sums().collect::<Vec<_>>(), "at {}", now);
                 prop_assert_eq!(known.last_burn, totals.last_burn);
-                // Nor has the latest burn become older than what a rule asks for.
+                // The time since the latest burn has not passed a threshold either.
                 let is_old = |at: Timestamp| totals.last_burn.is_some_and(|last| last.days_since(at) >= 35.0);
                 prop_assert_eq!(is_old(now), is_old(cache.tokens[&token.id].at));
             }

@@ -1,4 +1,4 @@
-//! The sums over all windows that rules ask for, of a token or of a group, at one instant.
+//! The sums over all windows that rules read, for a token or a group, at one instant.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,7 +9,7 @@ use model::{Timestamp, Token, TokenId};
 use super::entries::{FlowEntries, earlier};
 use super::window::{Flow, LatestEntry, Sum, Window};
 
-/// A sum as it is kept, in half of the room: there are several of each token, at all times. What is unknown is no number.
+/// A [`Sum`] in half the memory, because every token has several. NaN stands for an unknown value.
 #[derive(Clone, Copy, Debug)]
 struct PackedSum {
     amount: f64,
@@ -38,30 +38,29 @@ impl PartialEq for PackedSum {
     }
 }
 
-/// The sums over all windows that rules ask for, of a token or of a group, at one instant.
+/// The sums over all windows that rules read, for a token or a group, at one instant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Totals {
     windows: Arc<[Window]>,
     sums: Box<[PackedSum]>,
-    /// The latest burn; none where there is none, or where burns were never read.
+    /// `None` if there is no burn, or if burns were never read.
     pub last_burn: Option<LatestEntry>,
     pub last_buyback: Option<LatestEntry>,
-    /// USD; of a group, the sum over its tokens.
+    /// USD. For a group, the sum over its tokens.
     pub market_cap: Option<f64>,
-    /// Tokens; none for a group.
+    /// Tokens. `None` for a group.
     pub max_supply: Option<f64>,
-    /// Tokens; none for a group.
+    /// Tokens. `None` for a group.
     pub circulating_supply: Option<f64>,
-    /// Percent of the market cap of each of its groups, by name; empty for a group.
+    /// The token's percentage of the market cap of each of its groups, by group name. Empty for a group.
     pub shares: BTreeMap<String, f64>,
-    /// Name of the group; none for a token and for all watched tokens.
+    /// The name of the group. `None` for a token, and for the selection of all watched tokens.
     pub group: Option<String>,
-    /// Its tokens, by slug; empty for a token.
+    /// The tokens of the group, sorted by slug. Empty for a token.
     pub members: Vec<Member>,
 }
 
 impl Totals {
-    /// The totals of one token at `now`.
     pub fn of(token: &Token, entries: &FlowEntries, windows: &Arc<[Window]>, now: Timestamp) -> Self {
         Self {
             windows: windows.clone(),
@@ -75,7 +74,7 @@ impl Totals {
         }
     }
 
-    /// The totals of a group. Where something of one token is unknown, so is the sum.
+    /// Returns the totals of a group. A sum is unknown if it is unknown for one of the tokens.
     pub fn of_group(group: Option<&str>, members: Vec<Member>, windows: &Arc<[Window]>) -> Self {
         let market_cap = members.iter().try_fold(0.0, |sum, member| Some(sum + member.totals.market_cap?));
         let sums = windows
@@ -100,7 +99,7 @@ impl Totals {
         totals
     }
 
-    /// Made-up totals to try templates with: everything known, or nothing.
+    /// Returns made-up totals for a trial of templates: everything known, or nothing.
     pub(crate) fn sample(windows: &[Window], is_known: bool, now: Timestamp) -> Self {
         let mut windows = windows.to_vec();
         windows.sort_unstable();
@@ -121,13 +120,13 @@ impl Totals {
         }
     }
 
-    /// What is in a window; none where no rule asks for it.
+    /// Returns the sum over a window. `None` if no rule reads the window.
     pub fn sum(&self, window: Window) -> Option<Sum> {
         let index = self.windows.binary_search(&window).ok()?;
         self.sums.get(index).copied().map(Sum::from)
     }
 
-    /// The latest burn or buyback; none for the other flows.
+    /// Returns the latest burn or buyback. `None` for the other flows.
     pub fn last(&self, flow: Flow) -> Option<LatestEntry> {
         match flow {
             Flow::Burned => self.last_burn,
@@ -141,19 +140,18 @@ impl Totals {
     }
 }
 
-/// A token of a group, as the rules of a portfolio see it.
+/// A token of a group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
-    /// Slug.
     pub id: TokenId,
     pub symbol: Arc<str>,
     pub name: Arc<str>,
     pub totals: Arc<Totals>,
-    /// Percent of the group's market cap.
+    /// The token's percentage of the group's market cap.
     pub share: Option<f64>,
 }
 
-/// Percent that `part` is of `whole`.
+/// Returns `part` as a percentage of `whole`.
 pub(super) fn share(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
     let (part, whole) = (part?, whole?);
     (whole > 0.0).then(|| part / whole * 100.0)

@@ -1,25 +1,24 @@
-//! Windows of time that rules ask for, and what is in one.
+//! Time windows that rules read, and the sums over them.
 
 use chrono::TimeDelta;
 
 use model::{Resource, Timestamp, days};
 
-/// What moves tokens.
+/// A kind of token movement that windows sum up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Flow {
-    /// Unlocks to come: cliffs, and the daily releases of linear segments.
+    /// Future unlocks: cliffs, and the daily releases of linear segments.
     Ahead,
-    /// Emission, as the source reports it for days or weeks that are over.
+    /// Emission, as the source reports it for past days or weeks.
     Emitted,
     Burned,
     BoughtBack,
 }
 
 impl Flow {
-    /// All of them.
     pub const ALL: [Flow; 4] = [Flow::Ahead, Flow::Emitted, Flow::Burned, Flow::BoughtBack];
 
-    /// The word in conditions and templates.
+    /// Returns the name in conditions and templates.
     pub fn as_str(self) -> &'static str {
         match self {
             Flow::Ahead => "ahead",
@@ -33,8 +32,8 @@ impl Flow {
         Self::ALL.into_iter().find(|flow| flow.as_str() == word)
     }
 
-    /// What the latest entry is called in conditions and templates, where that is asked: of what happens once.
-    pub(crate) fn latest_word(self) -> Option<&'static str> {
+    /// Returns the name of the latest entry in conditions and templates. `None` for flows that have no such name.
+    pub(crate) fn latest_name(self) -> Option<&'static str> {
         match self {
             Flow::Ahead | Flow::Emitted => None,
             Flow::Burned => Some("lastBurn"),
@@ -42,7 +41,7 @@ impl Flow {
         }
     }
 
-    /// The records that it is made of.
+    /// Returns the kind of records that the flow consists of.
     pub fn resource(self) -> Resource {
         match self {
             Flow::Ahead => Resource::Unlock,
@@ -53,34 +52,33 @@ impl Flow {
     }
 }
 
-/// A window that a rule asks for: `burned("30d")`.
+/// A time window that a rule reads, such as `burned("30d")`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Window {
-    /// Of what.
     pub flow: Flow,
-    /// From now on for [`Flow::Ahead`], up to now for the others.
+    /// From now into the future for [`Flow::Ahead`], from the past up to now for the others.
     pub span: TimeDelta,
 }
 
-/// What is in a window. A part is none where it is unknown: the feed was never read, or an entry does not say.
+/// The sum over a window. A field is `None` if it is unknown: the feed was never read, or an entry has no value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sum {
     /// Tokens.
     pub amount: Option<f64>,
     /// USD.
     pub value: Option<f64>,
-    /// Entries: unlock events, burns, buybacks, reported days or weeks.
+    /// The number of unlock events, burns, buybacks, or reported days or weeks.
     pub count: Option<f64>,
-    /// USD of unlocks that may still come in the window because their month or week is not over, though their nominal date is in another:
-    /// never part of the others.
+    /// USD of imprecise unlocks that may happen in the window, because their month or week is not over, although their nominal
+    /// date is outside it. Not included in the other fields.
     pub possible: Option<f64>,
 }
 
 impl Sum {
-    /// Nothing, known to be nothing.
+    /// The sum over a window that is known to be empty.
     pub(super) const ZERO: Sum = Sum { amount: Some(0.0), value: Some(0.0), count: Some(0.0), possible: Some(0.0) };
 
-    /// Both together; unknown where one is.
+    /// Adds two sums. A field is unknown if it is unknown in either one.
     pub fn plus(self, other: Sum) -> Sum {
         let add = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
         Sum {
@@ -95,7 +93,6 @@ impl Sum {
 /// The latest burn or buyback.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LatestEntry {
-    /// When.
     pub at: Timestamp,
     /// Tokens.
     pub amount: Option<f64>,
@@ -104,7 +101,6 @@ pub struct LatestEntry {
 }
 
 impl LatestEntry {
-    /// Days that have passed since.
     pub fn days_since(&self, now: Timestamp) -> f64 {
         days(now - self.at)
     }

@@ -1,7 +1,7 @@
-//! Gives each part of a condition a type, and lowers it to an expression. Whatever does not fit is refused at its place, with what to
-//! write instead; nothing is guessed.
+//! Type-checks a condition and lowers it to an expression. Each mismatch is reported at its position, with a suggestion. Nothing
+//! is guessed.
 //!
-//! Here stand the kinds of expressions and their operators; below, names, functions, methods and comparisons.
+//! This file checks expressions and operators; the submodules check names, functions, methods, and comparisons.
 
 mod comparison;
 mod functions;
@@ -24,17 +24,16 @@ use crate::vocabulary::Vocabulary;
 use super::dependencies::Dependencies;
 use super::expr::{Arithmetic, BoolExpr, Compare, FilteredList, NumberExpr, SpanExpr, TextExpr, TimeExpr};
 
-/// What conditions may call, each with how it is written and what it answers: first functions, then methods.
+/// Returns the functions, then the methods, each with an example and a description.
 pub fn callables() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     functions::FUNCTIONS.into_iter().chain(methods::METHODS)
 }
 
-/// Items of a list written in a condition.
+/// The maximum length of a list in a condition.
 const MAX_LIST: usize = 200;
 
-/// What can be written, for messages.
-const SUPPORTED: &str = "supported are has, size, min, max, abs, timestamp, duration; on texts startsWith, endsWith, contains, matches, size; \
-                         on times getDayOfWeek, getDate, getMonth, getFullYear, getHours and their like; \
+const SUPPORTED: &str = "supported are has, size, min, max, abs, timestamp, duration; on strings startsWith, endsWith, contains, matches, \
+                         size; on times getDayOfWeek, getDate, getMonth, getFullYear, getHours and similar; \
                          on lists exists, exists_one, all, filter, map(…).sum(), size, and `in`";
 
 #[derive(Debug)]
@@ -47,7 +46,7 @@ pub(super) enum Checked {
     Fact(GetFact),
     Texts(GetTexts),
     Items(FilteredList, ItemType),
-    /// `list.map(x, number)`, which only `sum()` can take.
+    /// `list.map(x, number)`. Only `sum()` accepts it.
     Mapped(FilteredList, u8, NumberExpr),
     NumberList(Vec<NumberExpr>),
     TextList(Vec<TextExpr>),
@@ -61,33 +60,33 @@ pub(super) enum ItemType {
 }
 
 impl Checked {
-    /// As messages name its type.
+    /// Returns the name of the type in messages.
     pub fn name(&self) -> &'static str {
         match self {
-            Checked::Bool(_) => "true or false",
+            Checked::Bool(_) => "a boolean",
             Checked::Number(_) => "a number",
-            Checked::Text(_) => "a text",
+            Checked::Text(_) => "a string",
             Checked::Time(_) => "a time",
             Checked::Span(_) => "a duration",
-            Checked::Fact(_) => "a number, a time or a text",
-            Checked::Texts(_) | Checked::TextList(_) => "a list of texts",
+            Checked::Fact(_) => "a number, a time, or a string",
+            Checked::Texts(_) | Checked::TextList(_) => "a list of strings",
             Checked::NumberList(_) | Checked::Mapped(..) => "a list of numbers",
             Checked::Items(_, ItemType::Of(ItemKind::Member)) => "a list of tokens",
             Checked::Items(_, ItemType::Of(_)) => "a list of allocations",
-            Checked::Items(_, ItemType::Text) => "a list of texts",
+            Checked::Items(_, ItemType::Text) => "a list of strings",
             Checked::Null => "null",
         }
     }
 }
 
-/// Checks one condition. What it found and what the condition depends on is read from it afterwards.
+/// The state of checking one condition. The findings and dependencies are read from it afterward.
 pub(super) struct Checker<'t> {
     pub text: &'t str,
     pub info: &'t SourceInfo,
     pub vocabulary: Vocabulary,
     pub on: On,
     pub findings: Vec<Finding>,
-    /// Variables of `exists` and its like, the outermost first, by their slots.
+    /// The variables of `exists` and similar macros, the outermost first. The index is the slot.
     pub variables: Vec<(String, ItemType)>,
     pub dependencies: Dependencies,
 }
@@ -100,12 +99,12 @@ impl<'t> Checker<'t> {
 }
 
 impl Checker<'_> {
-    fn refuse<T>(&mut self, span: Range<usize>, message: impl Into<String>, help: impl Into<String>) -> Option<T> {
+    fn reject<T>(&mut self, span: Range<usize>, message: impl Into<String>, help: impl Into<String>) -> Option<T> {
         self.findings.push(Finding::error(span, message).help(help));
         None
     }
 
-    /// An expression that must be true or false.
+    /// Checks an expression that must be a boolean.
     pub fn truth(&mut self, expr: &IdedExpr) -> Option<BoolExpr> {
         let typed = self.check(expr)?;
         match typed {
@@ -116,8 +115,8 @@ impl Checker<'_> {
                     Checked::Text(_) => format!("compare it: `{} == \"…\"`", self.quote(expr)),
                     _ => "write a comparison".into(),
                 };
-                let message = format!("`{}` is {}, not true or false", self.quote(expr), other.name());
-                self.refuse(self.span(expr), message, help)
+                let message = format!("`{}` is {}, not a boolean", self.quote(expr), other.name());
+                self.reject(self.span(expr), message, help)
             }
         }
     }
@@ -127,8 +126,8 @@ impl Checker<'_> {
             Checked::Number(number) => Some(number),
             Checked::Fact(get) => Some(NumberExpr::Fact(get)),
             other => {
-                let message = format!("`{}` is {}, but a number is needed here", self.quote(expr), other.name());
-                self.refuse(self.span(expr), message, "numbers are written plainly: 5000000, 2.5, 1e6")
+                let message = format!("`{}` is {}, but a number is required here", self.quote(expr), other.name());
+                self.reject(self.span(expr), message, "examples of numbers: 5000000, 2.5, 1e6")
             }
         }
     }
@@ -138,8 +137,8 @@ impl Checker<'_> {
             Checked::Text(text) => Some(text),
             Checked::Fact(get) => Some(TextExpr::Fact(get)),
             other => {
-                let message = format!("`{}` is {}, but a text is needed here", self.quote(expr), other.name());
-                self.refuse(self.span(expr), message, "texts are written in quotes: \"Founder / Team\"")
+                let message = format!("`{}` is {}, but a string is required here", self.quote(expr), other.name());
+                self.reject(self.span(expr), message, "put strings in quotes: \"Founder / Team\"")
             }
         }
     }
@@ -150,12 +149,14 @@ impl Checker<'_> {
             Expr::Ident(_) | Expr::Select(_) => self.name(expr),
             Expr::List(list) => self.list(expr, &list.elements),
             Expr::Call(call) => self.call(expr, call),
-            Expr::Map(_) | Expr::Struct(_) => self.refuse(self.span(expr), "maps and objects cannot be written here", SUPPORTED),
-            Expr::Comprehension(_) | Expr::Unspecified => self.refuse(self.span(expr), "this is not supported", SUPPORTED),
+            Expr::Map(_) | Expr::Struct(_) => self.reject(self.span(expr), "maps and objects are not supported", SUPPORTED),
+            Expr::Comprehension(_) | Expr::Unspecified => {
+                self.reject(self.span(expr), "this expression is not supported", SUPPORTED)
+            }
         }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "all numbers are doubles here, as the documentation says")]
+    #[expect(clippy::cast_precision_loss, reason = "all numbers are doubles, as documented")]
     fn literal(&mut self, expr: &IdedExpr, value: &LiteralValue) -> Option<Checked> {
         match value {
             LiteralValue::Boolean(value) => Some(Checked::Bool(BoolExpr::Const(*value.inner()))),
@@ -164,13 +165,13 @@ impl Checker<'_> {
             LiteralValue::Double(value) => Some(Checked::Number(NumberExpr::Const(*value.inner()))),
             LiteralValue::String(value) => Some(Checked::Text(TextExpr::Const(value.inner().to_owned()))),
             LiteralValue::Null => Some(Checked::Null),
-            LiteralValue::Bytes(_) => self.refuse(self.span(expr), "bytes are not supported", "write a text: \"…\""),
+            LiteralValue::Bytes(_) => self.reject(self.span(expr), "bytes are not supported", "use a string: \"…\""),
         }
     }
 
     fn list(&mut self, expr: &IdedExpr, elements: &[IdedExpr]) -> Option<Checked> {
         if elements.len() > MAX_LIST {
-            return self.refuse(self.span(expr), format!("a list may have at most {MAX_LIST} items"), "split the rule");
+            return self.reject(self.span(expr), format!("a list can have at most {MAX_LIST} items"), "split the rule");
         }
         let mut numbers = Vec::new();
         let mut texts = Vec::new();
@@ -179,22 +180,23 @@ impl Checker<'_> {
                 Checked::Number(number) if texts.is_empty() => numbers.push(number),
                 Checked::Text(text) if numbers.is_empty() => texts.push(text),
                 Checked::Number(_) | Checked::Text(_) => {
-                    return self.refuse(
+                    return self.reject(
                         self.span(element),
-                        "the items of a list must all be numbers or all be texts",
+                        "the items of a list must be all numbers or all strings",
                         "use two lists",
                     );
                 }
                 other => {
-                    let message = format!("`{}` is {}; a list holds numbers or texts", self.quote(element), other.name());
-                    return self.refuse(self.span(element), message, "compare it outside the list");
+                    let message =
+                        format!("`{}` is {}; a list can contain only numbers or strings", self.quote(element), other.name());
+                    return self.reject(self.span(element), message, "compare it outside the list");
                 }
             }
         }
         match (numbers.is_empty(), texts.is_empty()) {
             (false, _) => Some(Checked::NumberList(numbers)),
             (_, false) => Some(Checked::TextList(texts)),
-            _ => self.refuse(self.span(expr), "this list is empty", "write at least one item"),
+            _ => self.reject(self.span(expr), "this list is empty", "add at least one item"),
         }
     }
 
@@ -219,9 +221,9 @@ impl Checker<'_> {
                 operators::DIVIDE => self.arithmetic(expr, Arithmetic::Divide, left, right),
                 operators::MODULO => self.arithmetic(expr, Arithmetic::Remainder, left, right),
                 operators::IN => self.contained(left, right),
-                operators::INDEX | operators::OPT_INDEX => self.refuse(
+                operators::INDEX | operators::OPT_INDEX => self.reject(
                     self.span(expr),
-                    "items of a list cannot be picked by number",
+                    "list items cannot be accessed by index",
                     "use `exists`: `allocations.exists(a, a.cliffAmount > 1000000)`",
                 ),
                 _ => self.function(expr, name, &call.args),
@@ -232,8 +234,8 @@ impl Checker<'_> {
                 Checked::Number(number) => Some(Checked::Number(NumberExpr::Negate(Box::new(number)))),
                 Checked::Fact(get) => Some(Checked::Number(NumberExpr::Negate(Box::new(NumberExpr::Fact(get))))),
                 other => {
-                    let message = format!("`{}` is {} and has no negative", self.quote(inner), other.name());
-                    self.refuse(self.span(expr), message, "write `!` to negate a condition")
+                    let message = format!("`{}` is {} and cannot be negated", self.quote(inner), other.name());
+                    self.reject(self.span(expr), message, "use `!` to negate a condition")
                 }
             },
             (None, [test, yes, no]) if name == operators::CONDITIONAL => self.choose(expr, test, yes, no),
@@ -269,13 +271,13 @@ impl Checker<'_> {
                 Some(Checked::Span(SpanExpr::Add(Box::new((left, right)))))
             }
             (_, left, right) => {
-                let message = format!("there is no arithmetic between {} and {}", left.name(), right.name());
+                let message = format!("no arithmetic between {} and {}", left.name(), right.name());
                 let help = match (&left, &right) {
-                    (Checked::Text(_), Checked::Text(_)) => "texts cannot be joined in a condition",
+                    (Checked::Text(_), Checked::Text(_)) => "strings cannot be concatenated in a condition",
                     (Checked::Time(_), Checked::Number(_)) => "add a duration: `unlockDate + duration(\"7d\")`",
-                    _ => "arithmetic works on numbers; times differ by durations",
+                    _ => "arithmetic works on numbers, times, and durations",
                 };
-                self.refuse(self.span(expr), message, help)
+                self.reject(self.span(expr), message, help)
             }
         }
     }
@@ -293,7 +295,7 @@ impl Checker<'_> {
             (Checked::Span(left), Checked::Span(right)) => Some(Checked::Span(SpanExpr::If(Box::new((test, left, right))))),
             (left, right) => {
                 let message = format!("the two results of `? :` differ in type: {} and {}", left.name(), right.name());
-                self.refuse(self.span(expr), message, "make both numbers, texts, times, durations, or true or false")
+                self.reject(self.span(expr), message, "use the same type for both results")
             }
         }
     }

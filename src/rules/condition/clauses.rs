@@ -1,55 +1,53 @@
-//! A condition clause by clause: what each part of it comes to for one record, and from which values.
+//! Explains a condition clause by clause: the result of each clause for one record, with its values.
 //!
-//! A rule keeps its conditions as they are evaluated, without places. Whoever asks why gets an answer in the operator's own words, so the
-//! text is parsed once more, taken apart at `&&`, `||` and `!`, and each part is checked and evaluated as the whole was.
+//! The evaluation tree has no source positions. To show clauses as the operator wrote them, the text is parsed again, split at
+//! `&&`, `||`, and `!`, and each part is checked and evaluated like the whole condition.
 
 use cel::IdedExpr;
 use cel::common::ast::{Expr, LiteralValue, operators};
 
 use crate::env::Env;
 use crate::scope::{Scope, Truth};
-use crate::wording::grouped;
-use model::{days, format};
+use model::{days, phrase};
 
 use super::Condition;
 use super::checker::{Checked, Checker};
 use super::expr::{NumberExpr, SpanExpr, TextExpr, TimeExpr};
 use super::parse::parse;
 
-/// Values that one clause shows.
+/// The maximum number of values that a clause shows.
 const MAX_VALUES: usize = 8;
 
-/// Characters of a side of a comparison that are shown with its value.
+/// The maximum length of the text that is shown with a value, in characters.
 const MAX_SIDE: usize = 48;
 
-/// How the parts of a clause make it true.
+/// The way in which the result of a clause follows from its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClauseKind {
-    /// It has no parts: a comparison, a test.
+    /// No parts: a comparison or a test.
     Plain,
-    /// All must hold: `&&`.
+    /// All parts must be true: `&&`.
     All,
-    /// One must hold: `||`.
+    /// At least one part must be true: `||`.
     Any,
-    /// Its part must not hold: `!`.
+    /// The part must be false: `!`.
     Not,
 }
 
-/// A part of a condition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clause {
-    /// As the rule writes it, on one line.
+    /// The text of the clause, on one line.
     pub text: String,
     pub truth: Truth,
-    /// How its parts make it so.
     pub kind: ClauseKind,
-    /// Each side that is no constant, with its value; none where it is missing.
+    /// Each operand that is not a constant, with its value. `None` if the value is missing.
     pub values: Vec<(String, Option<String>)>,
     pub parts: Vec<Clause>,
 }
 
 impl Condition {
-    /// Explained clause by clause; none where that fails, which a checked condition does not.
+    /// Explains the condition clause by clause. `None` if the text cannot be parsed, which does not happen for a checked
+    /// condition.
     pub fn clauses(&self, scope: &Scope<'_>) -> Option<Clause> {
         let (tree, info) = parse(&self.text).ok()?;
         ClauseWalk { checker: Checker::new(&self.text, &info, self.on), scope }.clause(&tree)
@@ -69,7 +67,7 @@ impl ClauseWalk<'_, '_> {
         match (call.func_name.as_str(), call.args.as_slice()) {
             (name @ (operators::LOGICAL_AND | operators::LOGICAL_OR), _) => {
                 clause.kind = if name == operators::LOGICAL_AND { ClauseKind::All } else { ClauseKind::Any };
-                // `a && b && c` is one clause of three parts, however the parser nests it.
+                // `a && b && c` is one clause with three parts, although the parser nests it.
                 let mut parts = Vec::new();
                 flatten(expr, name, &mut parts);
                 clause.parts = parts.into_iter().map(|part| self.clause(part)).collect::<Option<_>>()?;
@@ -89,7 +87,7 @@ impl ClauseWalk<'_, '_> {
         Some(clause)
     }
 
-    /// The value of a side of a comparison, and of what it is made of where it is reckoned from several.
+    /// Adds the value of an operand, and of its own operands if it is an arithmetic expression.
     fn value(&mut self, expr: &IdedExpr, values: &mut Vec<(String, Option<String>)>) {
         if matches!(expr.expr, Expr::Literal(LiteralValue::String(_)) | Expr::List(_)) {
             return;
@@ -107,22 +105,20 @@ impl ClauseWalk<'_, '_> {
             ) => {
                 return;
             }
-            Some(Checked::Number(number)) => number.eval(&env).map(shown),
+            Some(Checked::Number(number)) => number.eval(&env).map(format_number),
             Some(Checked::Text(text)) => text.eval(&env).map(|text| format!("{text:?}")),
-            Some(Checked::Time(time)) => time.eval(&env).map(format::instant),
-            Some(Checked::Span(span)) => span.eval(&env).map(|span| format::shift(days(span))),
+            Some(Checked::Time(time)) => time.eval(&env).map(phrase::instant),
+            Some(Checked::Span(span)) => span.eval(&env).map(|span| phrase::shift(days(span))),
             Some(Checked::Fact(get)) => NumberExpr::Fact(get)
                 .eval(&env)
-                .map(shown)
-                .or_else(|| TimeExpr::Fact(get).eval(&env).map(format::instant))
+                .map(format_number)
+                .or_else(|| TimeExpr::Fact(get).eval(&env).map(phrase::instant))
                 .or_else(|| TextExpr::Fact(get).eval(&env).map(|text| format!("{text:?}"))),
             Some(Checked::Bool(cond)) => cond.eval(&env).map(|truth| truth.to_string()),
-            Some(Checked::Items(items, _)) => NumberExpr::Count(items)
-                .eval(&env)
-                .map(|count| if count == 1.0 { "1 item".to_owned() } else { format!("{count} items") }),
+            Some(Checked::Items(items, _)) => NumberExpr::Count(items).eval(&env).map(|count| phrase::count(count, "item")),
             _ => return,
         };
-        let text = cut(self.text(expr));
+        let text = shorten(self.text(expr));
         if values.len() < MAX_VALUES && !values.iter().any(|(known, _)| *known == text) {
             values.push((text, value));
         }
@@ -147,7 +143,7 @@ impl ClauseWalk<'_, '_> {
 
     fn text(&self, expr: &IdedExpr) -> String {
         let mut line = on_one_line(self.checker.text.get(self.checker.span(expr)).unwrap_or_default());
-        // Places leave out brackets that stand around a part as a whole; those within it come in pairs.
+        // A span omits the parentheses around a whole clause. Add the closing ones that are missing.
         let open = line.matches('(').count();
         let closed = line.matches(')').count();
         line.extend(std::iter::repeat_n(')', open.saturating_sub(closed)));
@@ -155,7 +151,7 @@ impl ClauseWalk<'_, '_> {
     }
 }
 
-/// White space outside of quotes is one space, and none before a dot that goes on with a call.
+/// Replaces whitespace outside quotes by one space, or by nothing before a dot that continues a call.
 fn on_one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     let (mut quote, mut is_gap) = (None, false);
@@ -186,21 +182,21 @@ fn flatten<'e>(expr: &'e IdedExpr, name: &str, parts: &mut Vec<&'e IdedExpr>) {
     }
 }
 
-/// The side of a comparison that is a long expression of its own stands in the clause already.
-fn cut(text: String) -> String {
+/// Shortens a long operand. The clause already shows its full text.
+fn shorten(text: String) -> String {
     if text.chars().count() <= MAX_SIDE { text } else { format!("{}…", text.chars().take(MAX_SIDE - 1).collect::<String>()) }
 }
 
-/// A number as people compare it: in full, with its short form where it is long.
-fn shown(value: f64) -> String {
+/// Formats a number in full, with digit grouping if it is long.
+fn format_number(value: f64) -> String {
     let whole = if value.fract() == 0.0 && value.abs() < 1e15 { format!("{value:.0}") } else { format!("{}", round(value)) };
     if value.abs() < 10_000.0 || !value.is_finite() {
         return whole;
     }
-    grouped(&whole)
+    phrase::grouped(whole)
 }
 
-/// To seven significant digits, which is more than anyone compares by eye.
+/// Rounds to seven significant digits, which is enough for a comparison by eye.
 fn round(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;

@@ -1,32 +1,32 @@
-//! What a condition reads beside its record, and so when it must be looked at again although its record stays as it is.
+//! The inputs of a condition other than its record, which decide when it is evaluated again although the record did not change.
 
 use crate::aggregate::{Flow, Window};
 
-/// What a condition reads beside its record: what else may change its truth, and when.
+/// The inputs of a condition other than its record.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dependencies {
-    /// It reads the time in such a way that its truth may turn at any instant.
+    /// Whether the condition reads the time so that its result can change at any instant.
     pub clock: bool,
-    /// It compares a distance in time with a constant: its truth turns as that distance is reached, and not between.
+    /// Comparisons of a distance in time with a constant. They change only when that distance is reached.
     pub edges: Vec<Edge>,
     pub windows: Vec<Window>,
-    /// Fields of the token list, as the rule names them.
+    /// The fields of the token list, by their names in the rule.
     pub token_fields: Vec<&'static str>,
-    /// Groups of which it asks for a token's share.
+    /// The groups whose share the condition reads.
     pub groups: Vec<String>,
 }
 
-/// A distance in time at which truth turns.
+/// A distance in time at which the result of a condition changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Edge {
-    /// So many days before the record's time; negative: after it.
+    /// Days before the record's time. Negative: after it.
     Until(f64),
-    /// So many days after the latest burn or buyback.
+    /// Days after the latest burn or buyback.
     Since(Flow, f64),
 }
 
 impl Dependencies {
-    /// Adds what another condition of the same rule reads.
+    /// Adds the inputs of another condition of the same rule.
     pub fn join(&mut self, other: &Dependencies) {
         self.clock |= other.clock;
         self.edges.extend(other.edges.iter().filter(|edge| !self.edges.contains(edge)).copied().collect::<Vec<_>>());

@@ -1,6 +1,7 @@
-//! Evaluation of checked conditions.
+//! Evaluates checked conditions.
 //!
-//! A field that is missing makes an expression none: neither true nor false. `&&` and `||` are Kleene's: `false && missing` is false.
+//! An expression with a missing field is `None`, neither true nor false. `&&` and `||` use Kleene logic: `false && missing` is
+//! false.
 
 use chrono::TimeDelta;
 
@@ -19,14 +20,14 @@ impl BoolExpr {
             BoolExpr::Field(get) => get.get(env),
             BoolExpr::Not(inner) => inner.eval(env).map(|value| !value),
             BoolExpr::And(sides) => {
-                let mark = env.mark();
+                let mark = env.missing_count();
                 let result = kleene_and(sides.0.eval(env), || sides.1.eval(env));
-                env.settle(mark, result)
+                env.clear_missing_since(mark, result)
             }
             BoolExpr::Or(sides) => {
-                let mark = env.mark();
+                let mark = env.missing_count();
                 let result = kleene_or(sides.0.eval(env), || sides.1.eval(env));
-                env.settle(mark, result)
+                env.clear_missing_since(mark, result)
             }
             BoolExpr::If(parts) => chosen(parts, env)?.eval(env),
             BoolExpr::Numbers(op, left, right) => {
@@ -75,12 +76,12 @@ impl BoolExpr {
     }
 }
 
-/// The part of `test ? yes : no` that counts.
+/// Returns the branch of `test ? yes : no` that the test selects.
 fn chosen<'e, T>(parts: &'e (BoolExpr, T, T), env: &Env<'e>) -> Option<&'e T> {
     Some(if parts.0.eval(env)? { &parts.1 } else { &parts.2 })
 }
 
-/// Whether any item is it: true beats missing, missing beats false.
+/// Returns whether `is` is true for any item. True takes precedence over missing, and missing over false.
 fn any<'a, T>(items: &'a [T], is: impl Fn(&'a T) -> Option<bool>) -> Option<bool> {
     let mut result = Some(false);
     for item in items {
@@ -127,13 +128,13 @@ impl NumberExpr {
             NumberExpr::Share(group) => {
                 let share = env.totals.and_then(|totals| totals.shares.get(group)).copied();
                 if share.is_none() {
-                    env.miss("share(…)");
+                    env.record_missing("share(…)");
                 }
                 share
             }
             NumberExpr::Negate(inner) => inner.eval(env).map(|value| -value),
             NumberExpr::Binary(op, sides) => {
-                // Both are read before either is given up, so that all missing fields are named together.
+                // Both sides are evaluated before a missing one ends the evaluation, so that all missing fields are recorded.
                 let (left, right) = (sides.0.eval(env), sides.1.eval(env));
                 let (left, right) = (left?, right?);
                 let result = match op {
@@ -144,8 +145,8 @@ impl NumberExpr {
                     Arithmetic::Remainder => left % right,
                 };
                 if result.is_nan() {
-                    // Nothing can be said of 0 / 0, so nothing that is compared with it is true or false.
-                    env.miss("(0 / 0)");
+                    // 0 / 0 has no value, so a comparison with it is neither true nor false.
+                    env.record_missing("(0 / 0)");
                     return None;
                 }
                 Some(result)
@@ -155,7 +156,7 @@ impl NumberExpr {
             NumberExpr::Greatest(items) => fold(items, env, f64::max),
             NumberExpr::Abs(inner) => inner.eval(env).map(f64::abs),
             NumberExpr::OfTime(part, at) => at.eval(env).map(|at| part.of_time(at)),
-            NumberExpr::OfSpan(part, span) => span.eval(env).map(|span| part.of_span(span)),
+            NumberExpr::OfSpan(part, span) => span.eval(env).map(|span| part.of_duration(span)),
             NumberExpr::Length(text) => text.eval(env).map(|text| count(text.chars().count())),
             NumberExpr::Count(items) => items.count(env),
             NumberExpr::Sum(items, variable, value) => items.sum(*variable, value, env),
@@ -163,7 +164,7 @@ impl NumberExpr {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "at most a thousand items, or the length of a text")]
+#[expect(clippy::cast_precision_loss, reason = "at most a thousand items, or the length of a string")]
 fn count(items: usize) -> f64 {
     items as f64
 }
@@ -180,16 +181,15 @@ fn fold<'a>(items: &'a [NumberExpr], env: &Env<'a>, pick: fn(f64, f64) -> f64) -
 fn days_until(env: &Env<'_>, name: &'static str) -> Option<f64> {
     let days = env.record.and_then(Record::interval).map(|interval| interval.days_until(env.now));
     if days.is_none() {
-        env.miss(name);
+        env.record_missing(name);
     }
     days
 }
 
-/// Days since the latest burn or buyback.
 fn days_since_latest(variable: Option<u8>, flow: Flow, env: &Env<'_>) -> Option<f64> {
     let days = env.totals_of(variable).and_then(|totals| totals.last(flow)).map(|last| last.days_since(env.now));
     if days.is_none() {
-        env.miss(flow.latest_word().unwrap_or(flow.as_str()));
+        env.record_missing(flow.latest_name().unwrap_or(flow.as_str()));
     }
     days
 }
@@ -197,7 +197,7 @@ fn days_since_latest(variable: Option<u8>, flow: Flow, env: &Env<'_>) -> Option<
 fn typed_fact<'a, T>(get: GetFact, env: &Env<'a>, of: fn(&'a Fact) -> Option<T>) -> Option<T> {
     let value = get.get(env).and_then(of);
     if value.is_none() {
-        env.miss(get.name());
+        env.record_missing(get.name());
     }
     value
 }
@@ -214,7 +214,7 @@ impl TextExpr {
             },
             TextExpr::Lead => {
                 if env.lead.is_none() {
-                    env.miss("lead");
+                    env.record_missing("lead");
                 }
                 env.lead
             }
@@ -281,7 +281,7 @@ impl Compare {
 
 impl Presence {
     fn eval(&self, env: &Env<'_>) -> bool {
-        let env = &env.without_notes();
+        let env = &env.without_recording();
         match self {
             Presence::Number(get) => get.get(env).is_some(),
             Presence::Bool(get) => get.get(env).is_some(),
@@ -301,7 +301,7 @@ impl Presence {
 }
 
 impl FilteredList {
-    /// Goes through the items: `visit` gets each with whether the filters hold of it.
+    /// Calls `visit` with each item and the combined result of the filters for it.
     fn visit<'a>(&'a self, env: &Env<'a>, visit: &mut dyn FnMut(ListItem<'a>, Option<bool>) -> bool) -> Option<()> {
         self.list.visit(env, &mut |item| {
             let mut passes = Some(true);
@@ -338,25 +338,25 @@ impl FilteredList {
     }
 
     fn exists<'a>(&'a self, variable: u8, test: &'a BoolExpr, env: &Env<'a>) -> Option<bool> {
-        let mark = env.mark();
+        let mark = env.missing_count();
         let mut result = Some(false);
         self.visit(env, &mut |item, passes| {
             let found = kleene_and(passes, || test.eval(&env.with_item(variable, item)));
             result = kleene_or(result, || found);
             result != Some(true)
         })?;
-        env.settle(mark, result)
+        env.clear_missing_since(mark, result)
     }
 
     fn all<'a>(&'a self, variable: u8, test: &'a BoolExpr, env: &Env<'a>) -> Option<bool> {
-        let mark = env.mark();
+        let mark = env.missing_count();
         let mut result = Some(true);
         self.visit(env, &mut |item, passes| {
             let holds = kleene_or(passes.map(|passes| !passes), || test.eval(&env.with_item(variable, item)));
             result = kleene_and(result, || holds);
             result != Some(false)
         })?;
-        env.settle(mark, result)
+        env.clear_missing_since(mark, result)
     }
 }
 
@@ -364,12 +364,12 @@ impl WindowRef {
     fn get(self, env: &Env<'_>) -> Option<f64> {
         let value = env.totals_of(self.variable).and_then(|totals| self.field.of(totals.sum(self.window)?));
         if value.is_none() {
-            env.miss(self.name());
+            env.record_missing(self.name());
         }
         value
     }
 
-    /// How messages name what is asked of a window.
+    /// Returns the name of the window's field in messages.
     fn name(self) -> &'static str {
         macro_rules! names {
             ($flow:literal) => {

@@ -1,7 +1,8 @@
 //! A checked condition: trees of typed expressions.
 //!
-//! An expression of one type can only have parts of the types it needs, so evaluation has no type errors, no allocation and no panic.
-//! (Trees rather than closures, because a tree can lend its own constants, prints itself, and can be walked clause by clause.)
+//! An expression contains only parts of the types that it needs, so evaluation has no type errors, does not allocate, and does
+//! not panic. The expressions are trees, not closures, because a tree can return references to its constants and can be
+//! traversed.
 
 use chrono::{Datelike, TimeDelta, Timelike};
 use regex::Regex;
@@ -11,7 +12,6 @@ use crate::fields::NumberUnit;
 use crate::getter::{GetBool, GetFact, GetNumber, GetText, GetTexts, GetTime, ItemList};
 use model::Timestamp;
 
-/// True, false, or neither.
 #[derive(Debug)]
 pub enum BoolExpr {
     Const(bool),
@@ -24,9 +24,9 @@ pub enum BoolExpr {
     Texts(Compare, TextExpr, TextExpr),
     Times(Compare, TimeExpr, TimeExpr),
     Spans(Compare, SpanExpr, SpanExpr),
-    /// Equal, or (`false`) unequal.
+    /// Equality if `true`, else inequality.
     Bools(bool, Box<(BoolExpr, BoolExpr)>),
-    /// Equal, or (`false`) unequal.
+    /// Equality if `true`, else inequality.
     Facts(bool, GetFact, GetFact),
     NumberIn(NumberExpr, Vec<NumberExpr>),
     TextIn(TextExpr, Vec<TextExpr>),
@@ -41,15 +41,15 @@ pub enum BoolExpr {
 #[derive(Debug)]
 pub enum NumberExpr {
     Const(f64),
-    /// A field, and what it counts: for warnings.
+    /// A field with its unit, which is used for warnings.
     Field(GetNumber, NumberUnit),
     Fact(GetFact),
     DaysUntil,
     DaysSince,
     Window(WindowRef),
-    /// Days since the latest burn or buyback, of the scope itself or of a variable's token.
+    /// Days since the latest burn or buyback, of the scope or of the token in the variable.
     SinceLatest(Option<u8>, Flow),
-    /// Percent of the market cap of a group.
+    /// The token's percentage of the market cap of this group.
     Share(String),
     Negate(Box<NumberExpr>),
     Binary(Arithmetic, Box<(NumberExpr, NumberExpr)>),
@@ -57,14 +57,12 @@ pub enum NumberExpr {
     Least(Vec<NumberExpr>),
     Greatest(Vec<NumberExpr>),
     Abs(Box<NumberExpr>),
-    /// A part of a time, as UTC has it.
+    /// A part of a time, in UTC.
     OfTime(TimePart, Box<TimeExpr>),
-    /// A length of time in whole units.
+    /// A duration in whole units.
     OfSpan(TimePart, Box<SpanExpr>),
     Length(Box<TextExpr>),
-    /// How many items a list has.
     Count(FilteredList),
-    /// Sum over the items of a list.
     Sum(FilteredList, u8, Box<NumberExpr>),
 }
 
@@ -73,9 +71,9 @@ pub enum TextExpr {
     Const(String),
     Field(GetText),
     Fact(GetFact),
-    /// The item itself, where a list holds texts.
+    /// The item of a list of strings.
     Item(u8),
-    /// The lead time that was reached, as the rule writes it.
+    /// The text of the lead time that was reached.
     Lead,
     If(Box<(BoolExpr, TextExpr, TextExpr)>),
 }
@@ -91,7 +89,6 @@ pub enum TimeExpr {
     If(Box<(BoolExpr, TimeExpr, TimeExpr)>),
 }
 
-/// A length of time.
 #[derive(Debug)]
 pub enum SpanExpr {
     Const(TimeDelta),
@@ -122,7 +119,6 @@ pub enum Compare {
 }
 
 impl Compare {
-    /// As conditions write it.
     pub fn as_str(self) -> &'static str {
         match self {
             Compare::Equal => "==",
@@ -134,7 +130,7 @@ impl Compare {
         }
     }
 
-    /// The same with its sides exchanged.
+    /// Returns the operator for exchanged operands.
     pub fn flipped(self) -> Self {
         match self {
             Compare::Less => Compare::Greater,
@@ -153,7 +149,7 @@ pub enum TextTest {
     Contains,
 }
 
-/// Something whose presence can be asked for.
+/// An operand of `has`.
 #[derive(Clone, Debug)]
 pub enum Presence {
     Number(GetNumber),
@@ -171,21 +167,20 @@ pub enum Presence {
     Always,
 }
 
-/// A list, or those of its items for which all filters hold.
+/// The items of a list for which all filters are true.
 #[derive(Debug)]
 pub struct FilteredList {
     pub list: ItemList,
-    /// Each with the slot of its variable.
+    /// Each filter with the slot of its variable.
     pub filters: Vec<(u8, BoolExpr)>,
 }
 
-/// What can be asked of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowField {
     Amount,
     Value,
     Count,
-    /// Of unlocks ahead alone: what may still come because its month is not over.
+    /// USD of imprecise unlocks that may still happen in the window. Only for [`Flow::Ahead`].
     Possible,
 }
 
@@ -211,7 +206,7 @@ impl WindowField {
     }
 }
 
-/// A window of the scope itself, or of the token that a variable stands for.
+/// A window of the scope, or of the token in the variable.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowRef {
     pub variable: Option<u8>,
@@ -219,7 +214,8 @@ pub struct WindowRef {
     pub field: WindowField,
 }
 
-/// What CEL's accessors tell of a time, counted as CEL counts: months, days of the year and of the week from zero, on a Sunday.
+/// The part of a time that a CEL accessor returns, counted like CEL: months and days of the week and year start at zero, and the
+/// week starts on Sunday.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimePart {
     FullYear,
@@ -234,7 +230,7 @@ pub enum TimePart {
 }
 
 impl TimePart {
-    /// All of them, by the name that conditions call them by.
+    /// By the name in conditions.
     pub const ALL: [(&str, TimePart); 9] = [
         ("getDayOfWeek", Self::DayOfWeek),
         ("getDate", Self::Date),
@@ -251,8 +247,7 @@ impl TimePart {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, part)| *part)
     }
 
-    /// What it tells of a time.
-    pub fn about(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Self::FullYear => "the year",
             Self::Month => "the month, January is 0",
@@ -260,14 +255,14 @@ impl TimePart {
             Self::DayOfMonth => "the day of the month, from 0",
             Self::DayOfWeek => "the day of the week, Sunday is 0",
             Self::DayOfYear => "the day of the year, from 0",
-            Self::Hours => "the hour; of a length of time, all its hours",
-            Self::Minutes => "the minute; of a length of time, all its minutes",
-            Self::Seconds => "the second; of a length of time, all its seconds",
+            Self::Hours => "the hour; for a duration, the total in hours",
+            Self::Minutes => "the minute; for a duration, the total in minutes",
+            Self::Seconds => "the second; for a duration, the total in seconds",
         }
     }
 
-    /// Whether a length of time has it.
-    pub fn is_of_span(self) -> bool {
+    /// Returns `true` if durations have this part.
+    pub fn is_duration_part(self) -> bool {
         matches!(self, Self::Hours | Self::Minutes | Self::Seconds)
     }
 
@@ -285,8 +280,8 @@ impl TimePart {
         }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "whole seconds of any length of time that matters are exact")]
-    pub fn of_span(self, span: TimeDelta) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "the seconds of any relevant duration are exact")]
+    pub fn of_duration(self, span: TimeDelta) -> f64 {
         match self {
             Self::Hours => span.num_hours() as f64,
             Self::Minutes => span.num_minutes() as f64,

@@ -1,17 +1,17 @@
-//! A first look at the text of a condition, before any parser sees it: length, nesting, and the slips that people make, each
-//! answered at its place with what to write instead. What passes here is safe to parse.
+//! Checks the text of a condition before parsing: length, nesting, and common mistakes, each reported at its position with a
+//! suggestion. Text that passes is safe to parse.
 
 use std::ops::Range;
 
 use crate::finding::Finding;
 
-/// Longest condition, bytes.
+/// The maximum length of a condition, in bytes.
 pub const MAX_CONDITION: usize = 1_024;
 
-/// Deepest nesting of brackets, and of the parsed tree.
+/// The maximum nesting of brackets and of the parsed tree.
 pub const MAX_DEPTH: usize = 64;
 
-/// What the last token was, as far as it matters to the next.
+/// The kind of the last token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LastToken {
     Start,
@@ -20,7 +20,7 @@ enum LastToken {
     Operator,
 }
 
-/// What is wrong with `text` at first sight. Empty: nothing.
+/// Returns the problems of a text. Empty if it is safe to parse.
 pub fn lint(text: &str) -> Vec<Finding> {
     if text.len() > MAX_CONDITION {
         let problem = format!("this condition is {} bytes long; at most {MAX_CONDITION} are allowed", text.len());
@@ -32,7 +32,7 @@ pub fn lint(text: &str) -> Vec<Finding> {
     if text.trim().is_empty() {
         return vec![
             Finding::error(0..text.len(), "this condition is empty")
-                .help("leave the key out, or write a condition such as `cliffValue >= 5000000`"),
+                .help("remove the key, or add a condition such as `cliffValue >= 5000000`"),
         ];
     }
     let mut scan = LintScan { text, at: 0, open: Vec::new(), last: LastToken::Start, findings: Vec::new() };
@@ -88,7 +88,7 @@ impl LintScan<'_> {
                     if self.open.len() > MAX_DEPTH {
                         self.report(
                             start..self.at,
-                            format!("brackets are nested more than {MAX_DEPTH} deep"),
+                            format!("brackets are nested more than {MAX_DEPTH} levels deep"),
                             "simplify the condition",
                         );
                         return;
@@ -107,7 +107,7 @@ impl LintScan<'_> {
                 '+' | '-' | '*' | '/' | '?' | ':' | ',' => self.step(c, LastToken::Operator),
                 '“' | '”' | '„' | '‘' | '’' | '«' | '»' => {
                     self.step(c, LastToken::Value);
-                    self.report(start..self.at, "typographic quotes do not work here", "write plain quotes: \"…\" or '…'");
+                    self.report(start..self.at, "typographic quotes are not supported", "use plain quotes: \"…\" or '…'");
                 }
                 '≥' | '≤' | '≠' => {
                     self.step(c, LastToken::Operator);
@@ -118,20 +118,20 @@ impl LintScan<'_> {
                     } else {
                         "!="
                     };
-                    self.report(start..self.at, format!("`{c}` is not understood"), format!("write `{plain}`"));
+                    self.report(start..self.at, format!("unknown operator `{c}`"), format!("use `{plain}`"));
                 }
-                '$' | '€' if self.written_amount(start).is_some() => {
-                    let Some((end, plain)) = self.written_amount(start) else { return };
+                '$' | '€' if self.amount_with_suffix(start).is_some() => {
+                    let Some((end, plain)) = self.amount_with_suffix(start) else { return };
                     (self.at, self.last) = (end, LastToken::Value);
-                    self.report(start..end, "amounts are plain numbers; values are in USD", format!("write `{plain}`"));
+                    self.report(start..end, "amounts must be plain numbers, in USD", format!("use `{plain}`"));
                 }
                 '$' | '€' => {
                     self.step(c, LastToken::Operator);
-                    self.report(start..self.at, format!("`{c}` is not understood"), "write the plain number; values are in USD");
+                    self.report(start..self.at, format!("unexpected `{c}`"), "use the plain number; values are in USD");
                 }
                 _ => {
                     self.step(c, LastToken::Operator);
-                    self.report(start..self.at, format!("{c:?} is not understood"), "remove it");
+                    self.report(start..self.at, format!("unexpected character {c:?}"), "remove it");
                 }
             }
         }
@@ -151,11 +151,13 @@ impl LintScan<'_> {
             Some((bracket, _)) => {
                 self.report(
                     start..start + 1,
-                    format!("`{c}` closes nothing here"),
-                    format!("the open bracket is `{bracket}`: write `{}`", closing(bracket)),
+                    format!("`{c}` does not match the open bracket"),
+                    format!("the open bracket is `{bracket}`: use `{}`", closing(bracket)),
                 );
             }
-            None => self.report(start..start + 1, format!("`{c}` closes nothing"), "remove it, or open it before"),
+            None => {
+                self.report(start..start + 1, format!("`{c}` has no opening bracket"), "remove it, or add the opening bracket")
+            }
         }
     }
 
@@ -178,7 +180,7 @@ impl LintScan<'_> {
                     self.at += c.len_utf8();
                 }
                 None => {
-                    self.report(start..self.at, "this text has no closing quote", format!("add `{end}`"));
+                    self.report(start..self.at, "this string has no closing quote", format!("add `{end}`"));
                     self.last = LastToken::Value;
                     return;
                 }
@@ -186,7 +188,7 @@ impl LintScan<'_> {
         }
     }
 
-    /// A number, and what people hang on numbers: `5M`, `5_000_000`, `7d`.
+    /// Scans a number with common suffixes and separators: `5M`, `5_000_000`, `7d`.
     fn number(&mut self) {
         let start = self.at;
         if self.rest().starts_with("0x") {
@@ -195,13 +197,13 @@ impl LintScan<'_> {
             return;
         }
         self.skip_while(|c| c.is_ascii_digit());
-        // Between brackets a comma parts arguments.
+        // Inside brackets, a comma separates arguments.
         if self.rest().starts_with(',')
             && self.open.is_empty()
-            && let Some((end, plain)) = self.written_amount(start)
+            && let Some((end, plain)) = self.amount_with_suffix(start)
         {
             (self.at, self.last) = (end, LastToken::Value);
-            return self.report(start..end, "numbers are written without commas", format!("write `{plain}`"));
+            return self.report(start..end, "numbers cannot contain commas", format!("use `{plain}`"));
         }
         if self.rest().starts_with('.') && self.rest().chars().nth(1).is_some_and(|c| c.is_ascii_digit()) {
             self.at += 1;
@@ -226,23 +228,23 @@ impl LintScan<'_> {
         let whole = number.start..tail.end;
         if unit.starts_with('_') && unit.chars().all(|c| c == '_' || c.is_ascii_digit()) {
             let plain = format!("{digits}{}", unit.replace('_', ""));
-            return self.report(whole, "numbers are written without underscores", format!("write `{plain}`"));
+            return self.report(whole, "numbers cannot contain underscores", format!("use `{plain}`"));
         }
         let factor = factor_of(&unit);
         let is_time = matches!(unit.as_str(), "d" | "h" | "w" | "s" | "min" | "day" | "days" | "hours" | "weeks");
         match (factor.filter(|_| !is_time), digits.parse::<f64>()) {
             (Some(factor), Ok(value)) => {
                 let plain = value * factor;
-                self.report(whole, format!("`{digits}{unit}` is no number"), format!("write `{plain}`"));
+                self.report(whole, format!("`{digits}{unit}` is not a number"), format!("use `{plain}`"));
             }
             _ if is_time => {
-                let help = format!("write `duration(\"{digits}{unit}\")`, or compare `daysUntil` with a number of days");
-                self.report(whole, format!("`{digits}{unit}` is no number"), help);
+                let help = format!("use `duration(\"{digits}{unit}\")`, or compare `daysUntil` with a number of days");
+                self.report(whole, format!("`{digits}{unit}` is not a number"), help);
             }
             _ => self.report(
                 whole,
                 format!("`{digits}{unit}` is neither a number nor a name"),
-                "write a plain number, or put text in quotes",
+                "use a plain number, or put strings in quotes",
             ),
         }
     }
@@ -256,7 +258,7 @@ impl LintScan<'_> {
             return;
         }
         if !word.is_ascii() {
-            return self.report(range, format!("`{word}` is not a name"), "names have plain letters only");
+            return self.report(range, format!("`{word}` is not a name"), "names contain only ASCII letters, digits, and `_`");
         }
         let symbol = match word.to_ascii_lowercase().as_str() {
             "and" => "&&",
@@ -267,27 +269,26 @@ impl LintScan<'_> {
                 self.last = LastToken::Operator;
                 return;
             }
-            // A prefix of a text: r"…" and b"…".
+            // The prefix of a string: r"…" and b"…".
             "r" | "b" | "br" | "rb" if matches!(self.peek(), Some('"' | '\'')) => {
-                return self.report(range, format!("the prefix `{word}` is not supported"), "write a plain text: \"…\"");
+                return self.report(range, format!("the prefix `{word}` is not supported"), "use a plain string: \"…\"");
             }
             _ => return,
         };
         self.last = LastToken::Operator;
-        self.report(range, format!("`{word}` is no operator here"), format!("write `{symbol}`"));
+        self.report(range, format!("`{word}` is not an operator"), format!("use `{symbol}`"));
     }
 
-    /// `=` compares nothing: with a number at least is meant more often than exactly, with anything else it is equality.
+    /// Reports `=`. The suggestion for numbers includes `>=`, which is meant more often than `==`.
     fn assignment(&mut self, range: Range<usize>) {
         let is_number = self.rest().trim_start().starts_with(|c: char| c.is_ascii_digit() || matches!(c, '$' | '€' | '-' | '.'));
-        let help =
-            if is_number { "write `==` for exactly that, or `>=` for at least" } else { "write `==`: one `=` compares nothing" };
-        self.report(range, "`=` is no operator", help);
+        let help = if is_number { "use `==` for exactly this value, or `>=` for at least" } else { "use `==` to compare" };
+        self.report(range, "`=` is not an operator", help);
     }
 
-    /// An amount as people write it, from a sign of currency or a digit on: `$5,000,000`, `€2.5M`, `5,000,000`. The end, and the plain
+    /// Parses an amount with a currency sign or separators: `$5,000,000`, `€2.5M`, `5,000,000`. Returns its end and the plain
     /// number.
-    fn written_amount(&self, start: usize) -> Option<(usize, String)> {
+    fn amount_with_suffix(&self, start: usize) -> Option<(usize, String)> {
         let text = self.text.get(start..)?;
         let digits = text.trim_start_matches(['$', '€']);
         let sign = text.len() - digits.len();
@@ -306,7 +307,7 @@ impl LintScan<'_> {
         Some((start + sign + number.len() + unit.len(), (value * factor).to_string()))
     }
 
-    /// `%` is the remainder; after a number and before nothing it was meant as percent.
+    /// Reports `%` after a number if no operand follows, because it was meant as percent. Otherwise it is the remainder operator.
     fn percent(&mut self) {
         let start = self.at;
         let after_value = self.last == LastToken::Value;
@@ -316,8 +317,8 @@ impl LintScan<'_> {
             self.last = LastToken::Value;
             self.report(
                 start..self.at,
-                "`%` is the remainder of a division here",
-                "leave it out: ratios such as `valueToMarketCap` are in percent already",
+                "`%` is the remainder operator",
+                "remove it: fields such as `valueToMarketCap` are already in percent",
             );
         }
     }
@@ -326,7 +327,7 @@ impl LintScan<'_> {
         let range = self.skip_while(|c| matches!(c, '=' | '!' | '<' | '>' | '&' | '|'));
         self.last = LastToken::Operator;
         let run = self.slice(&range).to_owned();
-        // `!` may follow another operator directly: `&&!has(…)`.
+        // `!` can directly follow another operator: `&&!has(…)`.
         let core = if run.chars().all(|c| c == '!') { "" } else { run.trim_end_matches('!') };
         if core == "=" {
             return self.assignment(range);
@@ -340,14 +341,18 @@ impl LintScan<'_> {
             "=<" => "<=",
             "<>" | "!==" => "!=",
             _ => {
-                return self.report(range, format!("`{run}` is no operator"), "operators are == != < <= > >= && || ! + - * / %");
+                return self.report(
+                    range,
+                    format!("`{run}` is not an operator"),
+                    "operators are == != < <= > >= && || ! + - * / %",
+                );
             }
         };
-        self.report(range, format!("`{run}` is no operator"), format!("write `{meant}`"));
+        self.report(range, format!("`{run}` is not an operator"), format!("use `{meant}`"));
     }
 }
 
-/// What a unit behind a number multiplies it by.
+/// Returns the factor that a suffix of a number stands for.
 fn factor_of(unit: &str) -> Option<f64> {
     match unit.to_ascii_lowercase().as_str() {
         "k" => Some(1e3),

@@ -1,31 +1,30 @@
-//! The logic of a condition, to find out that one implies another: two rules that always fire together, a level that nothing
-//! reaches, comparisons that contradict each other.
+//! A logical form of conditions, used to find duplicate rules, levels that are never used, and contradictions.
 //!
-//! A condition becomes alternatives of atoms (its disjunctive form, bounded). Atoms over the same term are compared as ranges of
-//! numbers or as texts; whatever is not understood is an atom that is equal to itself alone. So what is said here is true, and
-//! much that is true is not said. A condition that holds has all fields that it needed, so missing fields change nothing of it.
+//! A condition becomes a bounded disjunction of cases, each a conjunction of atoms. Atoms on the same term are compared as ranges
+//! of numbers or as strings. Any other expression is an atom that only equals itself. So every reported implication is correct,
+//! but many are not found. Missing fields do not matter, because a condition that is true has all the fields that it needs.
 
 use std::collections::BTreeMap;
 
 use cel::IdedExpr;
 use cel::common::ast::{CallExpr, Expr, LiteralValue, operators};
 
-/// Alternatives of one condition that are looked at; of one with more nothing is said.
+/// The maximum number of cases of a condition. A condition with more is not compared.
 const MAX_CASES: usize = 64;
 
-/// Items of a list that are taken apart.
+/// The maximum length of a list whose items become cases.
 const MAX_ITEMS: usize = 16;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Logic {
-    /// The condition in one way of writing it.
+    /// The condition in a normalized notation.
     text: String,
-    /// None where there are too many.
-    cases: Option<Vec<Case>>,
+    /// `None` if there are too many.
+    cases: Option<Vec<Conjunction>>,
 }
 
-/// Atoms that hold together, by term.
-type Case = BTreeMap<String, TermFacts>;
+/// Atoms that are true together, by term.
+type Conjunction = BTreeMap<String, TermFacts>;
 
 #[derive(Clone, Debug, PartialEq)]
 struct TermFacts {
@@ -33,7 +32,7 @@ struct TermFacts {
     not_numbers: Vec<f64>,
     is: Option<String>,
     is_not: Vec<String>,
-    /// True or false, for what is not understood.
+    /// The truth value of an expression that is not analyzed further.
     holds: Option<bool>,
     is_impossible: bool,
 }
@@ -63,7 +62,7 @@ impl NumberRange {
         NumberRange { least, above_least, most, below_most }
     }
 
-    #[expect(clippy::float_cmp, reason = "constants that the operator wrote")]
+    #[expect(clippy::float_cmp, reason = "exact constants from the rule file")]
     fn is_empty(self) -> bool {
         self.least > self.most || (self.least == self.most && (self.above_least || self.below_most))
     }
@@ -98,7 +97,7 @@ impl TermFacts {
         self.not_numbers.extend(other.not_numbers);
         self.is_not.extend(other.is_not);
         self.is_impossible |= self.range.is_empty() || self.is.as_ref().is_some_and(|is| self.is_not.contains(is));
-        #[expect(clippy::float_cmp, reason = "constants that the operator wrote")]
+        #[expect(clippy::float_cmp, reason = "exact constants from the rule file")]
         let is_point = self.range.least == self.range.most;
         self.is_impossible |= is_point && self.not_numbers.contains(&self.range.least);
         self
@@ -114,22 +113,21 @@ impl TermFacts {
 }
 
 impl Logic {
-    /// The logic of a parsed condition.
     pub fn of(tree: &IdedExpr) -> Self {
-        Self { text: written(tree), cases: cases(tree, true).map(|cases| cases.into_iter().filter(is_possible).collect()) }
+        Self { text: normalize(tree), cases: cases(tree, true).map(|cases| cases.into_iter().filter(is_possible).collect()) }
     }
 
-    /// What always holds: a rule without a condition.
+    /// Returns the logic of a rule without a condition.
     pub fn always() -> Self {
-        Self { text: "true".into(), cases: Some(vec![Case::new()]) }
+        Self { text: "true".into(), cases: Some(vec![Conjunction::new()]) }
     }
 
-    /// Whether it can never hold.
+    /// Returns `true` if the condition is never true.
     pub fn is_impossible(&self) -> bool {
         self.cases.as_ref().is_some_and(Vec::is_empty)
     }
 
-    /// Both together.
+    /// Returns the conjunction of two conditions.
     pub fn and(&self, other: &Logic) -> Logic {
         let cases = match (&self.cases, &other.cases) {
             (Some(left), Some(right)) => product(left.clone(), right),
@@ -141,13 +139,13 @@ impl Logic {
         }
     }
 
-    /// Whether the other certainly holds where this one does.
+    /// Returns `true` if `other` is certainly true whenever this condition is.
     pub fn implies(&self, other: &Logic) -> bool {
         if self.text == other.text {
             return true;
         }
         let (Some(mine), Some(theirs)) = (&self.cases, &other.cases) else { return false };
-        let covers = |case: &Case| {
+        let covers = |case: &Conjunction| {
             theirs
                 .iter()
                 .any(|theirs| theirs.iter().all(|(term, facts)| case.get(term).is_some_and(|known| known.implies(facts))))
@@ -155,17 +153,17 @@ impl Logic {
         mine.iter().all(covers)
     }
 
-    /// Whether both certainly hold together or not at all.
+    /// Returns `true` if both conditions are certainly true in the same cases.
     pub fn is_equivalent(&self, other: &Logic) -> bool {
         self.implies(other) && other.implies(self)
     }
 }
 
-fn is_possible(case: &Case) -> bool {
+fn is_possible(case: &Conjunction) -> bool {
     case.values().all(|facts| !facts.is_impossible)
 }
 
-fn product(left: Vec<Case>, right: &[Case]) -> Option<Vec<Case>> {
+fn product(left: Vec<Conjunction>, right: &[Conjunction]) -> Option<Vec<Conjunction>> {
     if left.len() * right.len() > MAX_CASES {
         return None;
     }
@@ -185,14 +183,14 @@ fn product(left: Vec<Case>, right: &[Case]) -> Option<Vec<Case>> {
     )
 }
 
-fn one(term: String, facts: TermFacts) -> Vec<Case> {
-    vec![Case::from([(term, facts)])]
+fn one(term: String, facts: TermFacts) -> Vec<Conjunction> {
+    vec![Conjunction::from([(term, facts)])]
 }
 
-/// The alternatives in which `expr` is `wanted`.
-fn cases(expr: &IdedExpr, wanted: bool) -> Option<Vec<Case>> {
+/// Returns the cases in which `expr` evaluates to `wanted`.
+fn cases(expr: &IdedExpr, wanted: bool) -> Option<Vec<Conjunction>> {
     if let Expr::Literal(LiteralValue::Boolean(value)) = &expr.expr {
-        return Some(if *value.inner() == wanted { vec![Case::new()] } else { Vec::new() });
+        return Some(if *value.inner() == wanted { vec![Conjunction::new()] } else { Vec::new() });
     }
     if let Expr::Call(call) = &expr.expr {
         match (call.func_name.as_str(), call.target.is_none(), call.args.as_slice()) {
@@ -202,7 +200,7 @@ fn cases(expr: &IdedExpr, wanted: bool) -> Option<Vec<Case>> {
                 if (call.func_name == operators::LOGICAL_AND) == wanted {
                     return product(left, &right);
                 }
-                let all: Vec<Case> = left.into_iter().chain(right).collect();
+                let all: Vec<Conjunction> = left.into_iter().chain(right).collect();
                 return (all.len() <= MAX_CASES).then_some(all);
             }
             (operators::IN, true, [value, list]) => {
@@ -218,16 +216,16 @@ fn cases(expr: &IdedExpr, wanted: bool) -> Option<Vec<Case>> {
             _ => {}
         }
     }
-    Some(one(written(expr), TermFacts { holds: Some(wanted), ..TermFacts::NONE }))
+    Some(one(normalize(expr), TermFacts { holds: Some(wanted), ..TermFacts::NONE }))
 }
 
-fn membership(value: &IdedExpr, list: &IdedExpr, wanted: bool) -> Option<Vec<Case>> {
+fn membership(value: &IdedExpr, list: &IdedExpr, wanted: bool) -> Option<Vec<Conjunction>> {
     let Expr::List(list) = &list.expr else { return None };
     if list.elements.len() > MAX_ITEMS {
         return None;
     }
     let texts: Vec<String> = list.elements.iter().map(text).collect::<Option<_>>()?;
-    let term = written(value);
+    let term = normalize(value);
     if wanted {
         return Some(texts.into_iter().flat_map(|is| one(term.clone(), TermFacts { is: Some(is), ..TermFacts::NONE })).collect());
     }
@@ -244,7 +242,7 @@ fn comparison(call: &CallExpr, left: &IdedExpr, right: &IdedExpr, wanted: bool) 
         } else {
             TermFacts { is_not: vec![text], ..TermFacts::NONE }
         };
-        return Some((written(term), facts));
+        return Some((normalize(term), facts));
     }
     let (term, number, is_flipped) = match (number(left), number(right)) {
         (None, Some(number)) => (left, number, false),
@@ -257,8 +255,8 @@ fn comparison(call: &CallExpr, left: &IdedExpr, right: &IdedExpr, wanted: bool) 
     let other = TermFacts { not_numbers: vec![number], ..TermFacts::NONE };
     let same = TermFacts { range: point, ..TermFacts::NONE };
     let range = match (call.func_name.as_str(), wanted) {
-        (operators::EQUALS, true) | (operators::NOT_EQUALS, false) => return Some((written(term), same)),
-        (operators::EQUALS, false) | (operators::NOT_EQUALS, true) => return Some((written(term), other)),
+        (operators::EQUALS, true) | (operators::NOT_EQUALS, false) => return Some((normalize(term), same)),
+        (operators::EQUALS, false) | (operators::NOT_EQUALS, true) => return Some((normalize(term), other)),
         (operators::LESS, true) | (operators::GREATER_EQUALS, false) if !is_flipped => below(number, true),
         (operators::LESS_EQUALS, true) | (operators::GREATER, false) if !is_flipped => below(number, false),
         (operators::GREATER, true) | (operators::LESS_EQUALS, false) if !is_flipped => above(number, true),
@@ -269,7 +267,7 @@ fn comparison(call: &CallExpr, left: &IdedExpr, right: &IdedExpr, wanted: bool) 
         (operators::GREATER_EQUALS, true) | (operators::LESS, false) => below(number, false),
         _ => return None,
     };
-    Some((written(term), TermFacts { range, ..TermFacts::NONE }))
+    Some((normalize(term), TermFacts { range, ..TermFacts::NONE }))
 }
 
 fn text(expr: &IdedExpr) -> Option<String> {
@@ -279,7 +277,7 @@ fn text(expr: &IdedExpr) -> Option<String> {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "all numbers are doubles here, as the documentation says")]
+#[expect(clippy::cast_precision_loss, reason = "all numbers are doubles, as documented")]
 fn number(expr: &IdedExpr) -> Option<f64> {
     match &expr.expr {
         Expr::Literal(LiteralValue::Int(value)) => Some(*value.inner() as f64),
@@ -293,18 +291,18 @@ fn number(expr: &IdedExpr) -> Option<f64> {
     }
 }
 
-/// An expression in one way of writing it: brackets everywhere, the sides of `&&` and `||` in order.
-fn written(expr: &IdedExpr) -> String {
+/// Formats an expression in a normalized notation: fully parenthesized, with sorted operands of commutative operators.
+fn normalize(expr: &IdedExpr) -> String {
     if let Some(number) = number(expr) {
         return format!("{number:?}");
     }
     match &expr.expr {
         Expr::Ident(name) => name.clone(),
         Expr::Literal(value) => format!("{value:?}"),
-        Expr::Select(select) => format!("{}.{}", written(&select.operand), select.field),
-        Expr::List(list) => format!("[{}]", list.elements.iter().map(written).collect::<Vec<_>>().join(",")),
+        Expr::Select(select) => format!("{}.{}", normalize(&select.operand), select.field),
+        Expr::List(list) => format!("[{}]", list.elements.iter().map(normalize).collect::<Vec<_>>().join(",")),
         Expr::Call(call) => {
-            let mut parts: Vec<String> = call.args.iter().map(written).collect();
+            let mut parts: Vec<String> = call.args.iter().map(normalize).collect();
             let is_commutative = matches!(
                 call.func_name.as_str(),
                 operators::LOGICAL_AND | operators::LOGICAL_OR | operators::EQUALS | operators::NOT_EQUALS
@@ -312,10 +310,10 @@ fn written(expr: &IdedExpr) -> String {
             if is_commutative {
                 parts.sort();
             }
-            let target = call.target.as_ref().map(|target| format!("{}.", written(target))).unwrap_or_default();
+            let target = call.target.as_ref().map(|target| format!("{}.", normalize(target))).unwrap_or_default();
             format!("{target}{}({})", call.func_name, parts.join(","))
         }
-        // None of these passes the check; each is equal to itself alone.
+        // The checker rejects these; each only equals itself.
         Expr::Comprehension(_) | Expr::Map(_) | Expr::Struct(_) | Expr::Unspecified => format!("#{}", expr.id),
     }
 }

@@ -1,6 +1,6 @@
-//! From text to a syntax tree, with the `cel` crate's grammar: without its macros, so that `exists` and `has` stay the calls that
-//! were written. Its parser recurses, so it runs on a thread with a large stack; its messages are written for authors of grammars,
-//! so only their places are used.
+//! Parses a condition with the grammar of the `cel` crate. Macros are off, so that `exists` and `has` remain calls. The parser is
+//! recursive, so it runs on a thread with a large stack. Its messages are meant for grammar authors, so only their positions are
+//! used.
 
 use cel::IdedExpr;
 use cel::common::ast::{EntryExpr, Expr, SourceInfo};
@@ -9,34 +9,34 @@ use crate::finding::Finding;
 
 use super::lint::MAX_DEPTH;
 
-/// Stack of the thread that parses: far above what the longest condition needs in a build without optimization.
+/// The stack size of the parser thread, in bytes. Far more than the longest condition needs, even in a debug build.
 const PARSER_STACK: usize = 64 << 20;
 
 pub(super) fn parse(text: &str) -> Result<(IdedExpr, SourceInfo), Finding> {
     let whole = 0..text.len();
     std::thread::scope(|scope| {
         let worker = std::thread::Builder::new().stack_size(PARSER_STACK).spawn_scoped(scope, || {
-            // Without macros `exists` and `has` stay the calls that were written.
             match cel::Env::default().parser().parse_with_source_info(text) {
                 Ok((tree, info)) if depth(&tree) <= MAX_DEPTH => Ok((tree, info)),
-                Ok(_) => Err(Finding::error(whole.clone(), format!("this condition is nested more than {MAX_DEPTH} deep"))
-                    .help("split it into several rules, or write a list: `x in [1, 2, 3]`")),
+                Ok(_) => {
+                    Err(Finding::error(whole.clone(), format!("this condition is nested more than {MAX_DEPTH} levels deep"))
+                        .help("split it into several rules, or use a list: `x in [1, 2, 3]`"))
+                }
                 Err(errors) => Err(syntax_error(text, &errors)),
             }
         });
         match worker.map(std::thread::ScopedJoinHandle::join) {
             Ok(Ok(result)) => result,
-            Ok(Err(_)) => Err(Finding::error(whole.clone(), "this condition cannot be parsed").help("write it in a simpler way")),
-            Err(error) => Err(Finding::error(
-                whole.clone(),
-                format!("this condition could not be checked: no thread could be started ({error})"),
-            )),
+            Ok(Err(_)) => Err(Finding::error(whole.clone(), "cannot parse this condition").help("simplify the condition")),
+            Err(error) => {
+                Err(Finding::error(whole.clone(), format!("cannot check this condition: cannot start a thread ({error})")))
+            }
         }
     })
 }
 
 fn syntax_error(text: &str, errors: &cel::ParseErrors) -> Finding {
-    // Positions are a line and a column in characters; `Display` of these errors can panic and is not used.
+    // Positions are lines and columns in characters. `Display` of these errors can panic, so it is not used.
     let at = errors.errors.iter().map(|error| error.pos).min().and_then(|(line, column)| {
         let line = usize::try_from(line).ok()?.checked_sub(1)?;
         let column = usize::try_from(column).ok()?.checked_sub(1)?;
@@ -53,17 +53,17 @@ fn syntax_error(text: &str, errors: &cel::ParseErrors) -> Finding {
     if length == 0 {
         let end = text.trim_end().len();
         let last = text.get(..end).and_then(|kept| kept.char_indices().next_back()).map_or(0, |(offset, _)| offset);
-        return Finding::error(last..end, "this condition ends too early")
-            .help("something must follow: a name, a number, a text in quotes, or `)`");
+        return Finding::error(last..end, "unexpected end of the condition")
+            .help("expected a name, a number, a quoted string, or `)`");
     }
     let unexpected = text.get(start..start + length).unwrap_or_default();
     let invalid_number = errors.errors.iter().any(|error| error.msg.contains("invalid") && error.msg.contains("literal"));
     if invalid_number {
-        return Finding::error(start..start + length, format!("`{unexpected}` is no number that can be held"))
-            .help("write it as a decimal: 1e30");
+        return Finding::error(start..start + length, format!("`{unexpected}` is not a valid number"))
+            .help("example of a large number: 1e30");
     }
-    Finding::error(start..start + length, format!("`{unexpected}` was not expected here"))
-        .help("a condition is comparisons joined by `&&` and `||`, such as `cliffValue >= 5000000 || valueToMarketCap >= 2`")
+    Finding::error(start..start + length, format!("unexpected `{unexpected}`"))
+        .help("a condition consists of comparisons joined by `&&` and `||`, for example `cliffValue >= 5000000 || valueToMarketCap >= 2`")
 }
 
 fn depth(expr: &IdedExpr) -> usize {
@@ -71,7 +71,7 @@ fn depth(expr: &IdedExpr) -> usize {
         Expr::Call(call) => call.target.iter().map(AsRef::as_ref).chain(&call.args).map(depth).max(),
         Expr::Select(select) => Some(depth(&select.operand)),
         Expr::List(list) => list.elements.iter().map(depth).max(),
-        // What holds these is refused by the checker without looking inside, but must be dropped: count each as deep as it is long.
+        // The checker rejects these without descending into them, but dropping them recurses, so count their full depth.
         Expr::Comprehension(_) => Some(MAX_DEPTH),
         Expr::Map(map) => map.entries.iter().map(|entry| entry_depth(&entry.expr)).max(),
         Expr::Struct(made) => made.entries.iter().map(|entry| entry_depth(&entry.expr)).max(),

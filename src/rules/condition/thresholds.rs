@@ -1,4 +1,4 @@
-//! The thresholds of a condition: comparisons of a field with a plain number.
+//! The thresholds of a condition: comparisons of a field with a constant number.
 
 use crate::env::Env;
 use crate::fields::NumberUnit;
@@ -7,7 +7,7 @@ use crate::scope::Scope;
 use super::Condition;
 use super::expr::{BoolExpr, Compare, NumberExpr};
 
-/// A field that is compared with a plain number.
+/// A comparison of a field with a constant number.
 #[derive(Clone, Copy, Debug)]
 pub struct Threshold<'c> {
     field: &'c NumberExpr,
@@ -16,16 +16,16 @@ pub struct Threshold<'c> {
 }
 
 impl Condition {
-    /// Its thresholds, in their order; those within lists are left out.
+    /// Returns the thresholds in the order of the text, without those inside list macros.
     pub fn thresholds(&self) -> Vec<Threshold<'_>> {
         let mut found = Vec::new();
-        gather(&self.root, &mut found);
+        collect(&self.root, &mut found);
         found
     }
 }
 
 impl Threshold<'_> {
-    /// As a condition writes it.
+    /// Formats the threshold as in a condition.
     pub fn text(&self) -> String {
         let name = match self.field {
             NumberExpr::Field(get, _) => get.name(),
@@ -46,24 +46,23 @@ impl Threshold<'_> {
         if let NumberExpr::Field(_, unit) = self.field { *unit } else { NumberUnit::Plain }
     }
 
-    /// The field's value.
     pub fn value(&self, scope: &Scope<'_>) -> Option<f64> {
         self.field.eval(&Env::of(scope, None))
     }
 
-    /// Whether the comparison holds of such a value.
+    /// Returns `true` if the comparison is true for this value.
     pub fn holds(&self, value: f64) -> bool {
         self.op.numbers(value, self.limit)
     }
 }
 
-fn gather<'c>(expr: &'c BoolExpr, found: &mut Vec<Threshold<'c>>) {
+fn collect<'c>(expr: &'c BoolExpr, found: &mut Vec<Threshold<'c>>) {
     match expr {
         BoolExpr::And(sides) | BoolExpr::Or(sides) => {
-            gather(&sides.0, found);
-            gather(&sides.1, found);
+            collect(&sides.0, found);
+            collect(&sides.1, found);
         }
-        BoolExpr::Not(inner) => gather(inner, found),
+        BoolExpr::Not(inner) => collect(inner, found),
         BoolExpr::Numbers(op, field @ NumberExpr::Field(..), NumberExpr::Const(limit)) => {
             found.push(Threshold { field, op: *op, limit: *limit });
         }

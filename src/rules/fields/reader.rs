@@ -1,40 +1,38 @@
-//! The shape of a field: a name, a type, and a plain function that reads it.
+//! The parts of a field definition: a name, a type, and a function that reads the value.
 
 use crate::aggregate::Member;
 use model::{AllocationChange, Fact, Timestamp, wire};
 
-/// A field of an `O` by name.
+/// A field of an `O`.
 #[derive(Debug)]
 pub struct FieldDef<O: 'static> {
-    /// Its name in conditions and templates, with the prefix that it needs there (`token.symbol`).
+    /// The name in conditions and templates, with its prefix (`token.symbol`).
     pub name: &'static str,
-    /// What it means, in a few words.
+    /// The description in the reference.
     pub about: &'static str,
-    /// Its name under `old.`; used of records alone.
+    /// The name with the prefix `old.`. Only used for records.
     pub old: &'static str,
-    /// Its name under `new.`; used of records alone.
+    /// The name with the prefix `new.`. Only used for records.
     pub new: &'static str,
     pub read: FieldReader<O>,
 }
 
-/// Reads one field of an `O`. None where it is missing or null.
+/// A typed function that reads a field of an `O`. It returns `None` if the field is missing or null.
 #[derive(Clone, Copy, Debug)]
 pub enum FieldReader<O: 'static> {
-    /// A number, and what it counts.
     Number(NumberUnit, fn(&O) -> Option<f64>),
-    /// True or false.
     Bool(fn(&O) -> Option<bool>),
     Time(fn(&O) -> Option<Timestamp>),
     Text(for<'a> fn(&'a O) -> Option<&'a str>),
     Texts(for<'a> fn(&'a O) -> Option<&'a [String]>),
-    /// A number, an instant or a text, as the kind of change has it.
+    /// A number, time, or string, depending on the change kind.
     Fact(for<'a> fn(&'a O) -> Option<&'a Fact>),
-    /// A list of items: allocations, tokens of a group.
+    /// A list of allocations, or of the tokens of a group.
     Items(ItemKind, for<'a> fn(&'a O, ItemVisitor<'a, '_>) -> Option<()>),
 }
 
 impl<O> FieldReader<O> {
-    /// Whether both have the same value; lists of items are not compared and count as different.
+    /// Returns `true` if both have the same value. Lists of items are never equal.
     pub fn is_same(&self, a: &O, b: &O) -> bool {
         match self {
             FieldReader::Number(_, read) => read(a) == read(b),
@@ -48,37 +46,35 @@ impl<O> FieldReader<O> {
     }
 }
 
-/// What a number counts. Where a threshold in another unit can be recognised, there is a warning.
+/// The unit of a number. Used to warn about thresholds in the wrong unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumberUnit {
-    /// What another field says.
+    /// No fixed unit, or the unit in another field.
     Plain,
     Tokens,
     TokensADay,
-    /// US dollars a day.
+    /// USD per day.
     UsdADay,
-    /// US dollars a token.
+    /// USD per token.
     Price,
-    /// One number divided by another of its kind.
+    /// A quotient of two numbers of the same unit.
     Ratio,
-    /// Things that are counted.
     Count,
     /// Percent: 2.5 means 2.5 %.
     Percent,
-    /// US dollars.
     Usd,
     Days,
 }
 
 impl NumberUnit {
-    /// As the reference of fields writes it.
+    /// Returns the name of the unit in the reference.
     pub fn as_str(self) -> &'static str {
         match self {
             NumberUnit::Plain => "number",
             NumberUnit::Tokens => "tokens",
-            NumberUnit::TokensADay => "tokens a day",
-            NumberUnit::UsdADay => "USD a day",
-            NumberUnit::Price => "USD a token",
+            NumberUnit::TokensADay => "tokens per day",
+            NumberUnit::UsdADay => "USD per day",
+            NumberUnit::Price => "USD per token",
             NumberUnit::Ratio => "ratio",
             NumberUnit::Count => "count",
             NumberUnit::Percent => "percent",
@@ -90,11 +86,11 @@ impl NumberUnit {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemKind {
-    /// Recipients of an unlock: parts of the cliff, then linear segments.
+    /// Recipients of an unlock: allocation shares of the cliff, then linear segments.
     Unlock,
     /// Recipients of an emission.
     Emission,
-    /// Recipients concerned by a change.
+    /// Recipients affected by a change.
     Change,
     /// Tokens of a group.
     Member,
@@ -102,39 +98,34 @@ pub enum ItemKind {
 
 #[derive(Clone, Copy, Debug)]
 pub enum ListItem<'a> {
-    /// A recipient's part of a cliff.
     Cliff(&'a wire::CliffAllocation),
-    /// A recipient's linear segment.
     Linear(&'a wire::LinearAllocation),
-    /// A recipient's part of an emission.
     Emission(&'a wire::EmissionAllocation),
-    /// A recipient's part of a change.
     Change(&'a AllocationChange),
     /// A token of a group.
     Member(&'a Member),
-    /// A bare name: a recipient in the oldest answers, or an item of a list of texts.
+    /// A plain name: a recipient in the oldest responses, or an item of a list of strings.
     Name(&'a str),
 }
 
-/// Called with each item until it says `false`.
+/// A function that is called with each item until it returns `false`.
 pub type ItemVisitor<'a, 'f> = &'f mut dyn FnMut(ListItem<'a>) -> bool;
 
 #[derive(Debug)]
 pub struct ItemField {
-    /// Its name, without the variable before it.
+    /// The name without the variable.
     pub name: &'static str,
-    /// What it means, in a few words.
+    /// The description in the reference.
     pub about: &'static str,
     pub read: ItemReader,
 }
 
-/// Reads one field of an item.
+/// A typed function that reads a field of an item.
 #[derive(Clone, Copy, Debug)]
 pub enum ItemReader {
-    /// A number, and what it counts.
     Number(NumberUnit, for<'a> fn(ListItem<'a>) -> Option<f64>),
     Time(for<'a> fn(ListItem<'a>) -> Option<Timestamp>),
     Text(for<'a> fn(ListItem<'a>) -> Option<&'a str>),
-    /// As the kind of change has it.
+    /// A number, time, or string, depending on the change kind.
     Fact(for<'a> fn(ListItem<'a>) -> Option<&'a Fact>),
 }

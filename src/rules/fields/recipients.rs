@@ -1,15 +1,16 @@
-//! What a condition reads of an unlock event where the answer has it in several places, and the recipients of a record.
+//! Readers of values that a response stores in several places, and of the recipients of a record.
 
 use model::{Precision, Record, Timestamp, wire};
 
 use super::reader::{ItemVisitor, ListItem};
 
-/// Sum over the claims that name it; none where no claim does.
+/// Returns the sum over the claims that have the value. `None` if no claim has it.
 pub(super) fn committed(event: &wire::UnlockEvent, of: fn(&wire::CommittedClaim) -> Option<f64>) -> Option<f64> {
-    claims(event).filter_map(of).fold(None, |sum, value| Some(sum.unwrap_or(0.0) + value))
+    committed_claims(event).filter_map(of).fold(None, |sum, value| Some(sum.unwrap_or(0.0) + value))
 }
 
-/// The event's price: older versions have it at the top or in a half, newer ones only in the breakdown.
+/// Returns the event's price. Older API versions have it in the event or its cliff or linear part, newer ones only in the
+/// breakdown.
 pub(super) fn reference_price(event: &wire::UnlockEvent) -> Option<f64> {
     event
         .reference_price
@@ -30,7 +31,7 @@ pub(super) fn reference_price_time(event: &wire::UnlockEvent) -> Option<Timestam
         .or_else(|| linear_rows(event).iter().find_map(|item| item.reference_price_updated_time.copied()))
 }
 
-/// The source's word for the least exact of its dates.
+/// Returns the source's name of the least precise date.
 pub(super) fn least_exact_precision(event: &wire::UnlockEvent) -> Option<&str> {
     let cliffs = cliff_rows(event).iter().filter_map(|item| item.unlock_precision.as_str());
     let linears = linear_rows(event).iter().filter_map(|item| item.unlock_precision.as_str());
@@ -41,7 +42,7 @@ pub(super) fn unix_time(seconds: Option<i64>) -> Option<Timestamp> {
     Timestamp::from_timestamp(seconds?, 0)
 }
 
-pub(super) fn both_halves<'a>(event: &'a wire::UnlockEvent, visit: ItemVisitor<'a, '_>) -> Option<()> {
+pub(super) fn each_share<'a>(event: &'a wire::UnlockEvent, visit: ItemVisitor<'a, '_>) -> Option<()> {
     let cliffs = event.cliff_unlocks.get().and_then(|cliffs| cliffs.allocation_breakdown.get());
     let linears = event.linear_unlocks.get().and_then(|linears| linears.allocation_breakdown.get());
     if cliffs.is_none() && linears.is_none() {
@@ -70,10 +71,10 @@ pub(super) fn emission_items<'a>(emission: &'a wire::Emission, visit: ItemVisito
     Some(())
 }
 
-/// The recipients of a record, whatever its kind, until `visit` says `false`.
+/// Visits the recipients of a record of any kind until `visit` returns `false`.
 pub fn each_recipient<'a>(record: &'a Record, visit: ItemVisitor<'a, '_>) {
     let _ = match record {
-        Record::Unlock(event) => both_halves(event, visit),
+        Record::Unlock(event) => each_share(event, visit),
         Record::Emission(emission) => emission_items(emission, visit),
         Record::Allocation(row) => {
             let names = [row.allocation_name.as_str(), row.standard_allocation_name.as_str()];
@@ -95,7 +96,7 @@ pub fn item_name(item: ListItem<'_>) -> Option<&str> {
     }
 }
 
-/// Comparable category of the recipient.
+/// Returns the standardized category of the recipient.
 pub fn item_category(item: ListItem<'_>) -> Option<&str> {
     match item {
         ListItem::Cliff(item) => item.standard_allocation_name.as_str(),
@@ -113,11 +114,11 @@ fn linear_rows(event: &wire::UnlockEvent) -> &[wire::LinearAllocation] {
     event.linear_unlocks.get().map_or(&[], |linears| linears.allocation_breakdown.items())
 }
 
-pub(super) fn claims(event: &wire::UnlockEvent) -> impl Iterator<Item = &wire::CommittedClaim> {
+pub(super) fn committed_claims(event: &wire::UnlockEvent) -> impl Iterator<Item = &wire::CommittedClaim> {
     cliff_rows(event).iter().filter_map(|item| item.committed_claim.get())
 }
 
-/// How exact the date of a recipient's part is, in the source's word.
+/// Returns the source's name of the precision of a recipient's date.
 pub(super) fn part_precision(item: ListItem<'_>) -> Option<&str> {
     match item {
         ListItem::Cliff(cliff) => cliff.unlock_precision.as_str(),
@@ -126,7 +127,6 @@ pub(super) fn part_precision(item: ListItem<'_>) -> Option<&str> {
     }
 }
 
-/// The price that a recipient's part was valued with.
 pub(super) fn part_reference_price(item: ListItem<'_>) -> Option<f64> {
     match item {
         ListItem::Cliff(cliff) => cliff.reference_price.copied(),

@@ -1,4 +1,4 @@
-//! The files that `[rules] paths` names: the only place of the rules that touches the disk.
+//! Reads the files that `[rules] paths` matches. The only module of the rules that reads the disk.
 
 use std::path::{Path, PathBuf};
 
@@ -6,32 +6,32 @@ use globset::GlobBuilder;
 
 use model::{Diagnostic, SourceText};
 
-/// Largest rule file, bytes.
+/// The maximum size of a rule file, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// All rule files together, bytes.
+/// The maximum size of all rule files together, in bytes.
 const MAX_TOTAL: usize = 32 << 20;
 
-/// Rule files of one configuration.
-const MAX_FILES: usize = 1_000;
+/// The maximum number of rule files.
+const MAX_RULE_FILES: usize = 1_000;
 
-/// Entries of directories looked at while patterns are matched.
+/// The maximum number of directory entries that the search for one pattern reads.
 const MAX_ENTRIES: usize = 100_000;
 
-/// How deep `**` goes.
+/// The maximum number of folder levels that `**` matches.
 const MAX_DEPTH: usize = 8;
 
-/// Rule files as read, with what went wrong meanwhile.
+/// The texts of the rule files, with the problems of reading them.
 #[derive(Debug, Default)]
 pub struct RuleFiles {
-    /// Their texts, sorted by path.
+    /// The files, sorted by path.
     pub files: Vec<SourceText>,
-    /// A pattern that matches nothing (a warning), a file that cannot be read (an error).
+    /// A warning for each pattern that matches no file, and an error for each file that cannot be read.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads the files that the patterns of `[rules] paths` match, each once, in the order of their paths. A relative pattern starts at
-/// `relative_to`, the folder of the configuration.
+/// Reads the files that the patterns of `[rules] paths` match, each file once, sorted by path. A relative pattern starts at
+/// `relative_to`, the folder of the configuration file.
 pub fn read_files(globs: &[String], relative_to: &Path) -> RuleFiles {
     let mut read = RuleFiles::default();
     let mut paths = Vec::new();
@@ -46,16 +46,16 @@ pub fn read_files(globs: &[String], relative_to: &Path) -> RuleFiles {
             }
             Ok(found) => paths.extend(found),
             Err(problem) => {
-                let message = format!("the pattern {pattern:?} of `[rules] paths` cannot be used: {problem}");
+                let message = format!("cannot use the pattern {pattern:?} in `[rules] paths`: {problem}");
                 read.diagnostics
-                    .push(Diagnostic::error(relative_to.join(pattern), None, message).help("write it like \"rules/*.toml\""));
+                    .push(Diagnostic::error(relative_to.join(pattern), None, message).help("example: \"rules/*.toml\""));
             }
         }
     }
     paths.sort();
     paths.dedup();
-    if paths.len() > MAX_FILES {
-        let message = format!("there are {} rule files; at most {MAX_FILES} are read", paths.len());
+    if paths.len() > MAX_RULE_FILES {
+        let message = format!("too many rule files: {} found, at most {MAX_RULE_FILES} allowed", paths.len());
         read.diagnostics.push(Diagnostic::error(relative_to, None, message).help("narrow `[rules] paths`"));
         return read;
     }
@@ -63,7 +63,7 @@ pub fn read_files(globs: &[String], relative_to: &Path) -> RuleFiles {
     for path in paths {
         match read_text(&path) {
             Ok(text) if total + text.len() > MAX_TOTAL => {
-                let message = format!("the rule files up to this one are larger than {MAX_TOTAL} bytes together");
+                let message = format!("the rule files up to this one exceed {MAX_TOTAL} bytes in total");
                 read.diagnostics.push(Diagnostic::error(path, None, message).help("narrow `[rules] paths`"));
                 return read;
             }
@@ -72,7 +72,7 @@ pub fn read_files(globs: &[String], relative_to: &Path) -> RuleFiles {
                 read.files.push(SourceText { file: path, text });
             }
             Err(problem) => {
-                read.diagnostics.push(Diagnostic::error(path, None, format!("this rule file cannot be read: {problem}")))
+                read.diagnostics.push(Diagnostic::error(path, None, format!("cannot read this rule file: {problem}")))
             }
         }
     }
@@ -90,11 +90,11 @@ fn read_text(path: &Path) -> Result<String, String> {
     model::text::utf8(bytes).map_err(|problem| format!("it is {problem}"))
 }
 
-/// Files that a pattern matches. The part before the first wildcard is a folder; below it names are compared.
+/// Returns the files that a pattern matches. The part before the first wildcard is a folder, which is searched.
 fn matching(pattern: &str, relative_to: &Path) -> Result<Vec<PathBuf>, String> {
     let is_wild = |part: &str| part.contains(['*', '?', '[', '{']);
     let full = relative_to.join(pattern);
-    // The folder of the configuration is a folder whatever its name; an absolute pattern does not begin with it.
+    // Wildcard characters in the path of the configuration folder are literal. Absolute patterns do not include that folder.
     let plain = if Path::new(pattern).is_absolute() { 0 } else { relative_to.components().count() };
     let mut folder = PathBuf::new();
     let mut rest: Vec<String> = Vec::new();
@@ -117,21 +117,21 @@ fn matching(pattern: &str, relative_to: &Path) -> Result<Vec<PathBuf>, String> {
     let depth = if rest.iter().any(|part| part == "**") { MAX_DEPTH } else { rest.len() };
     let mut found = Vec::new();
     let mut queue = vec![(folder.clone(), 1)];
-    let mut looked_at = 0;
+    let mut checked = 0;
     while let Some((current, level)) = queue.pop() {
         let entries = match std::fs::read_dir(&current) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(format!("the folder {} cannot be read: {error}", current.display())),
+            Err(error) => return Err(format!("cannot read the folder {}: {error}", current.display())),
         };
         for entry in entries {
-            let entry = entry.map_err(|error| format!("the folder {} cannot be read: {error}", current.display()))?;
-            looked_at += 1;
-            if looked_at > MAX_ENTRIES {
-                return Err(format!("more than {MAX_ENTRIES} entries stand below {}", folder.display()));
+            let entry = entry.map_err(|error| format!("cannot read the folder {}: {error}", current.display()))?;
+            checked += 1;
+            if checked > MAX_ENTRIES {
+                return Err(format!("more than {MAX_ENTRIES} entries in {}", folder.display()));
             }
             let path = entry.path();
-            // `is_file` follows links, as configuration management lays them; folders are entered only where they are real.
+            // Symbolic links to files are followed, because configuration management uses them. Links to folders are not.
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 if level < depth {
                     queue.push((path, level + 1));

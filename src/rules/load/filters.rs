@@ -1,4 +1,4 @@
-//! What a rule lets in, from its keys: `tokens`, `listed_methods`, `allocations`, and the groups that `portfolio` looks at as one.
+//! Reads the keys that select the subjects of a rule: `tokens`, `listed_methods`, `allocations`, and the groups of `portfolio`.
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use toml::{Spanned, de::DeTable};
@@ -6,11 +6,12 @@ use toml::{Spanned, de::DeTable};
 use crate::{condition::Dependencies, filters::Filters, rule::Pool};
 use model::closest;
 
-use super::{RuleReader, values::PlacedText};
+use super::{RuleReader, values::LocatedText};
 
-/// Entries of one filter, and characters of one pattern.
+/// The maximum number of patterns of one filter.
 pub(super) const MAX_PATTERNS: usize = 1_000;
 
+/// The maximum length of a pattern, in characters.
 const MAX_PATTERN: usize = 256;
 
 impl RuleReader<'_> {
@@ -33,13 +34,13 @@ impl RuleReader<'_> {
             let known: Vec<&str> = self.around.groups.keys().map(String::as_str).collect();
             let help = match closest(group, known.iter().copied()) {
                 Some(near) => format!("did you mean \"@{near}\"?"),
-                None if known.is_empty() => "the configuration has no `[watch]` `groups`".into(),
-                None => format!("known are {}", known.iter().map(|name| format!("@{name}")).collect::<Vec<_>>().join(", ")),
+                None if known.is_empty() => "the configuration defines no `[watch.groups]`".into(),
+                None => format!("known groups: {}", known.iter().map(|name| format!("@{name}")).collect::<Vec<_>>().join(", ")),
             };
-            self.refuse(text.span, format!("there is no group `{group}`"), help);
+            self.reject(text.span, format!("unknown group `{group}`"), help);
         }
         if names_nothing && let Some(value) = table.get("tokens") {
-            self.refuse(value.span(), "`tokens` lets nothing in", "leave it out for every watched token");
+            self.reject(value.span(), "`tokens` is empty, so the rule never matches", "remove it to select every watched token");
         }
         Filters {
             tokens: self.globs("tokens", patterns),
@@ -50,16 +51,16 @@ impl RuleReader<'_> {
         }
     }
 
-    /// What a rule on `portfolio` looks at as one: the groups that it names, else each group there is, else all watched tokens.
+    /// Returns the groups that a rule on `portfolio` evaluates: the groups in `tokens`, else all groups, else all watched tokens.
     pub fn pools(&mut self, table: &DeTable<'_>, filters: &Filters) -> Vec<Pool> {
         if filters.tokens.is_some()
             && !filters.groups.is_empty()
             && let Some(value) = table.get("tokens")
         {
-            self.refuse(
+            self.reject(
                 value.span(),
-                "a rule on `portfolio` names groups or patterns, not both",
-                "each group makes an alert of its own; patterns make one over all tokens that they match: write two rules",
+                "a rule on `portfolio` cannot combine groups and patterns",
+                "write two rules: each group has its own alert, while patterns share one alert for all matching tokens",
             );
         }
         if filters.tokens.is_some() {
@@ -73,23 +74,23 @@ impl RuleReader<'_> {
         if pools.is_empty() { vec![Pool::Watched] } else { pools }
     }
 
-    /// Groups that `share` names and the configuration does not.
+    /// Reports groups that `share` names but the configuration does not define.
     pub fn known_groups(&mut self, table: &DeTable<'_>, dependencies: &Dependencies) {
         for group in dependencies.groups.iter().filter(|group| !self.around.groups.contains_key(*group)) {
             let known: Vec<&str> = self.around.groups.keys().map(String::as_str).collect();
             let help = match closest(group, known.iter().copied()) {
                 Some(near) => format!("did you mean \"{near}\"?"),
-                None if known.is_empty() => "the configuration has no `[watch]` `groups`".into(),
-                None => format!("known are {}", known.join(", ")),
+                None if known.is_empty() => "the configuration defines no `[watch.groups]`".into(),
+                None => format!("known groups: {}", known.join(", ")),
             };
             let quoted = format!("\"{}\"", group.escape_default());
             let place = ["when", "clear_when"].iter().find_map(|key| {
                 let text = self.as_text(table.get(*key)?)?;
                 let at = text.value.find(quoted.as_str())?;
-                Some(text.place(at..at + quoted.len()))
+                Some(text.locate(at..at + quoted.len()))
             });
             let span = place.or_else(|| table.get("when").map(Spanned::span)).unwrap_or_default();
-            self.refuse(span, format!("there is no group `{group}`"), help);
+            self.reject(span, format!("unknown group `{group}`"), help);
         }
     }
 
@@ -97,45 +98,45 @@ impl RuleReader<'_> {
         let patterns = self.texts(table, key, false)?;
         if patterns.is_empty() {
             let value = table.get(key)?;
-            self.refuse(value.span(), format!("`{key}` lets nothing in"), "leave it out to let everything in");
+            self.reject(value.span(), format!("`{key}` is empty, so the rule never matches"), "remove it to select everything");
         }
         self.globs(key, patterns)
     }
 
-    pub fn globs(&mut self, key: &str, patterns: Vec<PlacedText>) -> Option<GlobSet> {
+    pub fn globs(&mut self, key: &str, patterns: Vec<LocatedText>) -> Option<GlobSet> {
         if patterns.is_empty() {
             return None;
         }
         let mut set = GlobSetBuilder::new();
         for text in patterns {
             if text.value.is_empty() || text.value.chars().count() > MAX_PATTERN {
-                self.refuse(
+                self.reject(
                     text.span,
-                    format!("a pattern of `{key}` has 1 to {MAX_PATTERN} characters"),
-                    "write it like \"apt*\"",
+                    format!("a pattern in `{key}` must have 1 to {MAX_PATTERN} characters"),
+                    "example: \"apt*\"",
                 );
                 continue;
             }
             match glob(&text.value) {
                 Ok(glob) => _ = set.add(glob),
-                Err(error) => self.refuse(
+                Err(error) => self.reject(
                     text.span,
-                    format!("this pattern cannot be used: {}", error.kind()),
-                    "`*` stands for anything, `?` for one character, `[ab]` for one of them",
+                    format!("invalid pattern: {}", error.kind()),
+                    "`*` matches any text, `?` one character, and `[ab]` one of the listed characters",
                 ),
             }
         }
         match set.build() {
             Ok(set) => Some(set),
             Err(error) => {
-                self.problem(None, format!("the patterns of `{key}` cannot be used together: {}", error.kind()));
+                self.problem(None, format!("cannot combine the patterns in `{key}`: {}", error.kind()));
                 None
             }
         }
     }
 }
 
-/// A pattern over names, whatever their case; `*` crosses every character.
+/// Compiles a case-insensitive pattern in which `*` matches every character.
 fn glob(pattern: &str) -> Result<Glob, globset::Error> {
     GlobBuilder::new(pattern).case_insensitive(true).literal_separator(false).backslash_escape(true).build()
 }

@@ -1,14 +1,14 @@
-//! Keys of a rule that stand for themselves: lead times, `missing`, `limit`, `receivers`, `expires`, and what the rule listens to.
+//! Reads the single-value keys of a rule: `on`, `within`, `missing`, `limit`, `receivers`, and `expires`.
 
 use toml::de::{DeTable, DeValue};
 
 use crate::{on::On, scope::Lead, synonyms};
 use model::{ChangeKind, ReceiverName, Resource, Timestamp, closest, wire};
 
-use super::{MAX_ITEMS, RuleReader, values::PlacedText};
+use super::{MAX_ITEMS, RuleReader, values::LocatedText};
 
 impl RuleReader<'_> {
-    pub fn on(&mut self, text: &PlacedText) -> Option<On> {
+    pub fn on(&mut self, text: &LocatedText) -> Option<On> {
         let word = text.value.as_str();
         if let Some(whole) = On::parse_whole(word) {
             return Some(whole);
@@ -19,7 +19,7 @@ impl RuleReader<'_> {
             let help = near.map_or_else(
                 || {
                     format!(
-                        "known are {}; a change is written `unlock.rescheduled` or `unlock.*`",
+                        "expected {}, or a change such as `unlock.rescheduled` or `unlock.*`",
                         On::first_words().collect::<Vec<_>>().join(", ")
                     )
                 },
@@ -28,8 +28,8 @@ impl RuleReader<'_> {
                     format!("did you mean `{near}{}`?", second.map(|second| format!(".{second}")).unwrap_or_default())
                 },
             );
-            let span = text.place(0..first.len());
-            self.refuse(span, format!("nothing is called `{first}`"), help);
+            let span = text.locate(0..first.len());
+            self.reject(span, format!("unknown record type `{first}`"), help);
             return None;
         };
         let Some(second) = second else {
@@ -38,16 +38,16 @@ impl RuleReader<'_> {
         if second == "*" {
             return Some(On::Change(resource, None));
         }
-        let span = text.place(first.len() + 1..word.len());
+        let span = text.locate(first.len() + 1..word.len());
         let possible: Vec<&str> =
             ChangeKind::ALL.into_iter().filter(|kind| kind.can_happen_to(resource)).map(ChangeKind::as_str).collect();
         match ChangeKind::parse(second) {
             Some(kind) if kind.can_happen_to(resource) => Some(On::Change(resource, Some(kind))),
             Some(_) => {
-                self.refuse(
+                self.reject(
                     span,
                     format!("`{second}` cannot happen to `{first}` records"),
-                    format!("what can happen to them: {}, or `{first}.*` for any", possible.join(", ")),
+                    format!("expected {}, or `{first}.*` for any", possible.join(", ")),
                 );
                 None
             }
@@ -55,14 +55,14 @@ impl RuleReader<'_> {
                 let meant = synonyms::kind(second).filter(|meant| *meant == "*" || possible.contains(meant));
                 let is_event = matches!(resource, Resource::Burn | Resource::Buyback | Resource::Funding);
                 let help = match meant.or_else(|| closest(second, possible.iter().copied())) {
-                    // What is added may have happened long ago; what is new is what a rule on the records hears.
+                    // An added record may describe an old event. A rule on the records themselves matches only new events.
                     Some("added") if is_event => {
-                        format!("did you mean `{first}`? It hears of each {first} as it becomes known")
+                        format!("did you mean `{first}`? It matches each {first} when it becomes known")
                     }
                     Some(near) => format!("did you mean `{first}.{near}`?"),
-                    None => format!("known are {}, or `{first}.*` for any", possible.join(", ")),
+                    None => format!("expected {}, or `{first}.*` for any", possible.join(", ")),
                 };
-                self.refuse(span, format!("no change is called `{second}`"), help);
+                self.reject(span, format!("unknown change kind `{second}`"), help);
                 None
             }
         }
@@ -74,11 +74,11 @@ impl RuleReader<'_> {
         for text in texts {
             let Some(span) = self.span("within", &text) else { continue };
             if span.is_zero() {
-                self.refuse(text.span, "a lead time is longer than nothing", "write it like \"1h\" or \"7d\"");
+                self.reject(text.span, "a lead time must be positive", "examples: \"1h\", \"7d\"");
             } else if leads.iter().any(|lead| lead.span == span) {
-                self.refuse(text.span, format!("the lead time \"{}\" is there twice", text.value), "remove one");
+                self.reject(text.span, format!("duplicate lead time \"{}\"", text.value), "remove one");
             } else if leads.len() >= MAX_ITEMS {
-                self.refuse(text.span, format!("there are more than {MAX_ITEMS} lead times"), "remove some");
+                self.reject(text.span, format!("there are more than {MAX_ITEMS} lead times"), "remove some");
             } else {
                 leads.push(Lead { text: text.value.trim().to_owned(), span });
             }
@@ -95,7 +95,11 @@ impl RuleReader<'_> {
             "fire" => true,
             "ignore" => false,
             other => {
-                self.refuse(text.span, format!("`missing = \"{other}\"` is not known"), "\"ignore\" (the default) or \"fire\"");
+                self.reject(
+                    text.span,
+                    format!("`missing` cannot be \"{other}\""),
+                    "expected \"ignore\" (the default) or \"fire\"",
+                );
                 false
             }
         }
@@ -109,10 +113,10 @@ impl RuleReader<'_> {
         };
         let limit = u32::from_str_radix(number.as_str(), number.radix()).ok().filter(|limit| (1..=100_000).contains(limit));
         if limit.is_none() {
-            self.refuse(
+            self.reject(
                 value.span(),
-                "`limit` is a whole number from 1 to 100000",
-                "leave it out for no limit; `enabled = false` rests a rule",
+                "`limit` must be a whole number from 1 to 100000",
+                "remove it for no limit; set `enabled = false` to disable the rule",
             );
         }
         limit
@@ -126,12 +130,12 @@ impl RuleReader<'_> {
                 let known = self.around.receivers.iter().map(String::as_str);
                 let help = closest(&text.value, known.clone()).map_or_else(
                     || match known.collect::<Vec<_>>() {
-                        names if names.is_empty() => "the configuration has no `[[receiver]]`".to_owned(),
-                        names => format!("known are {}", names.join(", ")),
+                        names if names.is_empty() => "the configuration defines no `[[receiver]]`".to_owned(),
+                        names => format!("known receivers: {}", names.join(", ")),
                     },
                     |near| format!("did you mean \"{near}\"?"),
                 );
-                self.refuse(text.span, format!("there is no receiver \"{}\"", text.value), help);
+                self.reject(text.span, format!("unknown receiver \"{}\"", text.value), help);
             } else if !names.iter().any(|name| name.as_str() == text.value) {
                 names.push(ReceiverName::from(text.value));
             }
@@ -155,15 +159,15 @@ impl RuleReader<'_> {
         match wire::parse_timestamp(&text) {
             Some(at) => {
                 if at <= self.around.now {
-                    self.warn(value.span(), "this rule has expired and rests", "remove it, or move `expires`");
+                    self.warn(value.span(), "this rule has expired and is inactive", "remove it, or set a later `expires`");
                 }
                 Some(at)
             }
             None => {
-                self.refuse(
+                self.reject(
                     value.span(),
-                    "`expires` is no date",
-                    "write `expires = 2026-12-31` or `expires = 2026-12-31T09:00:00Z`",
+                    "`expires` is not a valid date",
+                    "examples: `expires = 2026-12-31`, `expires = 2026-12-31T09:00:00Z`",
                 );
                 None
             }

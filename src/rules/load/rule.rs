@@ -1,4 +1,4 @@
-//! One `[[rule]]`: its keys, its levels, and whether they fit what it listens to.
+//! Reads one `[[rule]]` with its levels, and checks that its keys fit its `on`.
 
 use std::ops::Range;
 
@@ -10,18 +10,18 @@ use crate::on::On;
 use crate::rule::{Level, Rule, RuleBody, RuleLocation};
 use model::{Resource, RuleId, closest};
 
-use super::{LEVEL_KEYS, MAX_ITEMS, MAX_NAME, RULE_KEYS, RuleReader, templates::label_names, values::PlacedText};
+use super::{LEVEL_KEYS, MAX_ITEMS, MAX_NAME, RULE_KEYS, RuleReader, templates::label_names, values::LocatedText};
 
-/// How old a newly seen burn, buyback or round may be, unless `since` says otherwise.
+/// The default of `since`: the maximum age of a new burn, buyback, or funding round.
 const DEFAULT_SINCE: TimeDelta = TimeDelta::days(7);
 
 impl RuleReader<'_> {
-    /// One rule, with where its name stands and whether it is enabled. None where not even its name can be read; other problems
-    /// are in the diagnostics.
+    /// Reads one rule. Also returns the span of its name and whether it is enabled. `None` if its name or `on` cannot be read.
+    /// All problems are in the diagnostics.
     pub fn rule(&mut self, table: &DeTable<'_>, header: Range<usize>) -> Option<(Rule, Range<usize>, bool)> {
         self.unknown_keys(table, &RULE_KEYS, "this rule");
         let (alert, id, on) = self.head(table, header)?;
-        self.misplaced_keys(table, on);
+        self.warn_ineffective_keys(table, on);
 
         let within = self.within(table);
         let since = self.length(table, "since").unwrap_or(DEFAULT_SINCE);
@@ -40,7 +40,7 @@ impl RuleReader<'_> {
             label_names,
         };
         self.level_reach(table, &body);
-        body.dependencies = body.gather_dependencies();
+        body.dependencies = body.collect_dependencies();
         self.known_groups(table, &body.dependencies);
         let is_clock_dependent = body.dependencies.clock;
         let edges = body.dependencies.edges.iter().filter_map(|edge| match edge {
@@ -72,25 +72,25 @@ impl RuleReader<'_> {
         Some((rule, name_place, is_enabled))
     }
 
-    /// What every rule must have: its name, its id where one is given, and what it listens to.
-    fn head(&mut self, table: &DeTable<'_>, header: Range<usize>) -> Option<(PlacedText, Option<PlacedText>, On)> {
+    /// Reads the required keys `alert` and `on`, and the optional `id`.
+    fn head(&mut self, table: &DeTable<'_>, header: Range<usize>) -> Option<(LocatedText, Option<LocatedText>, On)> {
         let alert = self.text(table, "alert");
         let id = self.text(table, "id");
         let on_text = self.text(table, "on");
         if alert.is_none() && !table.contains_key("alert") {
-            self.refuse(header.clone(), "this rule has no `alert`", "name it: `alert = \"BigCliffAhead\"`");
+            self.reject(header.clone(), "this rule has no `alert`", "add a name: `alert = \"BigCliffAhead\"`");
         }
         if on_text.is_none() && !table.contains_key("on") {
-            self.refuse(header, "this rule has no `on`", "say what it listens to: `on = \"unlock\"`");
+            self.reject(header, "this rule has no `on`", "add what the rule subscribes to: `on = \"unlock\"`");
         }
         for name in [&alert, &id].into_iter().flatten() {
             let is_bad =
                 name.value.trim().is_empty() || name.value.chars().count() > MAX_NAME || name.value.chars().any(char::is_control);
             if is_bad {
-                self.refuse(
+                self.reject(
                     name.span.clone(),
-                    format!("a name has 1 to {MAX_NAME} characters on one line"),
-                    "write something like \"BigCliffAhead\"",
+                    format!("a name must have 1 to {MAX_NAME} characters on one line"),
+                    "example: \"BigCliffAhead\"",
                 );
             }
         }
@@ -98,35 +98,35 @@ impl RuleReader<'_> {
         Some((alert?, id, on?))
     }
 
-    /// Keys that mean nothing for what the rule listens to.
-    pub fn misplaced_keys(&mut self, table: &DeTable<'_>, on: On) {
+    /// Reports keys that have no effect with the rule's `on`.
+    pub fn warn_ineffective_keys(&mut self, table: &DeTable<'_>, on: On) {
         let is_event = matches!(on, On::Change(..) | On::Record(Resource::Burn | Resource::Buyback | Resource::Funding));
         for (key, _) in table {
             let name = key.get_ref().as_ref();
             let wrong = match (name, on) {
                 ("within", On::Change(..)) => {
-                    Some(("a change has no lead time", "ask in the condition: `when = \"daysUntil <= 7\"`"))
+                    Some(("a change has no lead time", "use a condition instead: `when = \"daysUntil <= 7\"`"))
                 }
                 ("within", On::Record(Resource::Unlock | Resource::Emission)) => None,
-                ("within", _) => Some(("only coming records have lead times", "leave it out, or listen to `unlock`")),
+                ("within", _) => Some(("only future records have lead times", "remove it, or set `on = \"unlock\"`")),
                 ("since", On::Record(Resource::Burn | Resource::Buyback | Resource::Funding)) => None,
-                ("since", _) => Some(("only burns, buybacks and funding rounds have an age limit", "leave it out")),
+                ("since", _) => Some(("only burns, buybacks, and funding rounds have an age limit", "remove it")),
                 ("for" | "keep_firing_for" | "clear_when", _) if is_event => {
-                    Some(("what happens once neither lasts nor clears", "leave it out"))
+                    Some(("a one-time event has no duration and never clears", "remove it"))
                 }
                 ("allocations", On::Token | On::Portfolio) => {
-                    Some(("a window is over all allocations", "leave it out, or listen to `unlock`"))
+                    Some(("windows cover all allocations", "remove it, or set `on = \"unlock\"`"))
                 }
-                ("listed_methods", On::Portfolio) => Some(("a group has no listing of its own", "leave it out")),
-                ("listed_methods" | "allocations", On::Source) => Some(("trouble with the source has no record", "leave it out")),
+                ("listed_methods", On::Portfolio) => Some(("a group has no listing method", "remove it")),
+                ("listed_methods" | "allocations", On::Source) => Some(("an incident has no record", "remove it")),
                 ("allocations", On::Record(Resource::Burn | Resource::Buyback | Resource::Funding))
                 | ("allocations", On::Change(Resource::Burn | Resource::Buyback | Resource::Funding, _)) => {
-                    Some(("these records have no allocations", "leave it out"))
+                    Some(("these records have no allocations", "remove it"))
                 }
                 _ => None,
             };
             if let Some((why, help)) = wrong {
-                self.refuse(key.span(), format!("`{name}` has no meaning here: {why}"), help);
+                self.reject(key.span(), format!("`{name}` cannot be used here: {why}"), help);
             }
         }
     }
@@ -153,12 +153,12 @@ impl RuleReader<'_> {
                 continue;
             };
             if levels.len() >= MAX_ITEMS {
-                self.refuse(item.span(), format!("there are more than {MAX_ITEMS} levels"), "write several rules");
+                self.reject(item.span(), format!("there are more than {MAX_ITEMS} levels"), "write several rules");
                 break;
             }
             self.unknown_keys(table, &LEVEL_KEYS, "this level");
             if !table.contains_key("when") {
-                self.refuse(item.span(), "this level has no `when`", "say when it holds: `when = \"valueToMarketCap >= 10\"`");
+                self.reject(item.span(), "this level has no `when`", "add its condition: `when = \"valueToMarketCap >= 10\"`");
             }
             let when = self.condition(table, "when", on);
             let labels = self.templates(table, "labels", on, None);
@@ -170,7 +170,7 @@ impl RuleReader<'_> {
         levels
     }
 
-    /// Levels that nothing reaches: a later one always holds with them, or they contradict `when`.
+    /// Warns about levels that are never used: a later level matches whenever they do, or they contradict `when`.
     pub fn level_reach(&mut self, table: &DeTable<'_>, body: &RuleBody) {
         let Some(list) = table.get("level").and_then(|value| value.get_ref().as_array()) else { return };
         if list.len() != body.levels.len() {
@@ -183,8 +183,8 @@ impl RuleReader<'_> {
             if here.is_impossible() && !base.is_impossible() && !level.when.logic.is_impossible() {
                 self.warn(
                     place,
-                    "this level is never reached: it contradicts the rule's own `when`",
-                    "a level is looked at only where the rule holds",
+                    "this level is never used: it contradicts the rule's own `when`",
+                    "a level applies only if the rule matches",
                 );
                 continue;
             }
@@ -192,8 +192,8 @@ impl RuleReader<'_> {
             if later && !here.is_impossible() {
                 self.warn(
                     place,
-                    "this level is never reached: a later one always holds with it",
-                    "the last level that holds wins: put the stricter ones last",
+                    "this level is never used: a later level matches whenever this one does",
+                    "the last matching level applies: put stricter levels last",
                 );
             }
         }
@@ -208,12 +208,12 @@ impl RuleReader<'_> {
             let help = match name {
                 "expr" | "condition" | "if" => "did you mean `when`?".to_owned(),
                 "name" => "did you mean `alert`?".to_owned(),
-                "severity" | "team" => format!("labels stand in a table: `labels = {{ {name} = \"…\" }}`"),
-                "summary" | "description" | "runbook_url" => "texts stand below `[rule.annotations]`".to_owned(),
+                "severity" | "team" => format!("labels belong in a table: `labels = {{ {name} = \"…\" }}`"),
+                "summary" | "description" | "runbook_url" => "texts belong below `[rule.annotations]`".to_owned(),
                 _ => closest(name, known.iter().copied())
-                    .map_or_else(|| format!("known keys are {}", known.join(", ")), |near| format!("did you mean `{near}`?")),
+                    .map_or_else(|| format!("known keys: {}", known.join(", ")), |near| format!("did you mean `{near}`?")),
             };
-            self.refuse(key.span(), format!("unknown key `{name}` in {of}"), help);
+            self.reject(key.span(), format!("unknown key `{name}` in {of}"), help);
         }
     }
 }

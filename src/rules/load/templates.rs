@@ -1,4 +1,4 @@
-//! Tables of templates: `labels` and `annotations`, of a rule and of its levels.
+//! Reads the template tables `labels` and `annotations` of a rule and its levels.
 
 use toml::de::DeTable;
 
@@ -7,7 +7,7 @@ use crate::{on::On, template::Template};
 use super::{MAX_ITEMS, MAX_NAME, RuleReader};
 
 impl RuleReader<'_> {
-    /// Labels, where no names of labels are given; else annotations.
+    /// Reads annotations if `label_names` is given, else labels.
     pub fn templates(
         &mut self,
         table: &DeTable<'_>,
@@ -31,23 +31,23 @@ impl RuleReader<'_> {
                 && word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
                 && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
             if !is_name {
-                self.refuse(
+                self.reject(
                     name.span(),
-                    format!("`{word}` cannot be a name in `{key}`"),
-                    "names are letters, digits and `_`, and begin with a letter",
+                    format!("`{word}` is not a valid name in `{key}`"),
+                    "use letters, digits, and `_`; do not start with a digit",
                 );
                 continue;
             }
             if is_label && (matches!(word, "alertname" | "token") || (word == "group" && on == On::Portfolio)) {
-                self.refuse(name.span(), format!("the label `{word}` is set for every alert"), "choose another name");
+                self.reject(name.span(), format!("the label `{word}` is set automatically"), "choose another name");
                 continue;
             }
             if templates.len() >= MAX_ITEMS {
-                self.refuse(name.span(), format!("`{key}` has more than {MAX_ITEMS} entries"), "remove some");
+                self.reject(name.span(), format!("`{key}` has more than {MAX_ITEMS} entries"), "remove some");
                 break;
             }
             let Some(text) = self.as_text(value) else {
-                self.wrong_type(&format!("{key}.{word}"), value, "a text in quotes");
+                self.wrong_type(&format!("{key}.{word}"), value, "a quoted string");
                 continue;
             };
             let (template, findings) = Template::check(self.engine, &text.value, on, label_names);
@@ -58,7 +58,7 @@ impl RuleReader<'_> {
     }
 }
 
-/// Names of the labels that a rule or a level of it sets, and of those that are always there.
+/// Returns the names of the labels that a rule or one of its levels sets, and of the automatic labels.
 pub(super) fn label_names(table: &DeTable<'_>, on: On) -> Vec<String> {
     let levels = table.get("level").and_then(|value| value.get_ref().as_array()).into_iter().flatten();
     let tables = levels.filter_map(|level| level.get_ref().as_table()).chain([table]);

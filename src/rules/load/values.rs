@@ -1,5 +1,5 @@
-//! The values of a rule file by type: texts with their places, lists, switches, lengths of time. A value of another type is answered
-//! with what to write.
+//! Reads typed values of a rule file: strings with their locations, lists, booleans, and durations. A value of another type is
+//! reported together with the expected type.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -9,43 +9,42 @@ use toml::de::{DeArray, DeTable, DeValue};
 
 use crate::wording::span_of;
 
-use super::{RuleReader, filters::MAX_PATTERNS, places::ValuePlaces};
+use super::{RuleReader, filters::MAX_PATTERNS, locations::ValueLocations};
 
-/// Longest length of time that means anything here.
+/// The maximum duration: 100 years.
 const MAX_SPAN: TimeDelta = TimeDelta::days(36_500);
 
 #[derive(Clone, Debug)]
-pub(super) struct PlacedText {
+pub(super) struct LocatedText {
     pub value: String,
-    /// The value as a whole, quotes included.
+    /// The range in the file, including the quotes.
     pub span: Range<usize>,
-    /// Where its characters stand.
-    places: ValuePlaces,
+    places: ValueLocations,
 }
 
-impl PlacedText {
-    pub fn place(&self, inner: Range<usize>) -> Range<usize> {
+impl LocatedText {
+    pub fn locate(&self, inner: Range<usize>) -> Range<usize> {
         self.places.of(inner).unwrap_or_else(|| self.span.clone())
     }
 }
 
 impl RuleReader<'_> {
-    pub fn text(&mut self, table: &DeTable<'_>, key: &str) -> Option<PlacedText> {
+    pub fn text(&mut self, table: &DeTable<'_>, key: &str) -> Option<LocatedText> {
         let value = table.get(key)?;
         let text = self.as_text(value);
         if text.is_none() {
-            self.wrong_type(key, value, "a text in quotes");
+            self.wrong_type(key, value, "a quoted string");
         }
         text
     }
 
-    pub fn texts(&mut self, table: &DeTable<'_>, key: &str, may_be_single: bool) -> Option<Vec<PlacedText>> {
+    pub fn texts(&mut self, table: &DeTable<'_>, key: &str, may_be_single: bool) -> Option<Vec<LocatedText>> {
         let value = table.get(key)?;
         if may_be_single && let Some(text) = self.as_text(value) {
             return Some(vec![text]);
         }
         let Some(list) = value.get_ref().as_array() else {
-            self.wrong_type(key, value, "a list of texts: `[\"…\", \"…\"]`");
+            self.wrong_type(key, value, "a list of strings: `[\"…\", \"…\"]`");
             return None;
         };
         Some(self.texts_of(key, list))
@@ -65,62 +64,62 @@ impl RuleReader<'_> {
         self.span(key, &text)
     }
 
-    pub fn span(&mut self, key: &str, text: &PlacedText) -> Option<TimeDelta> {
+    pub fn span(&mut self, key: &str, text: &LocatedText) -> Option<TimeDelta> {
         match span_of(&text.value) {
             Ok(span) if span < TimeDelta::zero() => {
-                self.refuse(text.span.clone(), format!("`{key}` cannot be negative"), "write it like \"7d\"");
+                self.reject(text.span.clone(), format!("`{key}` cannot be negative"), "example: \"7d\"");
                 None
             }
             Ok(span) if span > MAX_SPAN => {
-                self.refuse(text.span.clone(), format!("`{key}` is longer than a hundred years"), "write it like \"7d\"");
+                self.reject(text.span.clone(), format!("`{key}` cannot be longer than 100 years"), "example: \"7d\"");
                 None
             }
             Ok(span) => Some(span),
             Err(problem) => {
-                self.refuse(text.span.clone(), format!("`{key}` is no length of time"), problem);
+                self.reject(text.span.clone(), format!("`{key}` is not a valid duration"), problem);
                 None
             }
         }
     }
 
-    pub fn texts_of(&mut self, key: &str, list: &DeArray<'_>) -> Vec<PlacedText> {
+    pub fn texts_of(&mut self, key: &str, list: &DeArray<'_>) -> Vec<LocatedText> {
         let mut texts = Vec::new();
         for item in list {
             match self.as_text(item) {
                 Some(_) if texts.len() >= MAX_PATTERNS => {
-                    self.refuse(
+                    self.reject(
                         item.span(),
                         format!("`{key}` has more than {MAX_PATTERNS} items"),
-                        "use globs or a group of `[watch.groups]`",
+                        "use globs or a group from `[watch.groups]`",
                     );
                     break;
                 }
                 Some(text) => texts.push(text),
-                None => self.wrong_type(&format!("an item of {key}"), item, "a text in quotes"),
+                None => self.wrong_type(&format!("an item of {key}"), item, "a quoted string"),
             }
         }
         texts
     }
 
-    pub fn as_text(&self, value: &Spanned<DeValue<'_>>) -> Option<PlacedText> {
+    pub fn as_text(&self, value: &Spanned<DeValue<'_>>) -> Option<LocatedText> {
         let DeValue::String(text) = value.get_ref() else { return None };
         let span = value.span();
         let places = match text {
-            Cow::Borrowed(slice) => ValuePlaces::of_slice(&self.file.text, slice),
-            Cow::Owned(text) => ValuePlaces::of_escaped(&self.file.text, &span, text),
+            Cow::Borrowed(slice) => ValueLocations::unescaped(&self.file.text, slice),
+            Cow::Owned(text) => ValueLocations::escaped(&self.file.text, &span, text),
         };
-        Some(PlacedText { value: text.clone().into_owned(), span, places })
+        Some(LocatedText { value: text.clone().into_owned(), span, places })
     }
 
     pub fn wrong_type(&mut self, key: &str, value: &Spanned<DeValue<'_>>, expected: &str) {
         let found = match value.get_ref().type_str() {
             "integer" | "float" => "a number",
-            "string" => "a text",
-            "boolean" => "true or false",
+            "string" => "a string",
+            "boolean" => "a boolean",
             "datetime" => "a date",
             "array" => "a list",
             _ => "a table",
         };
-        self.refuse(value.span(), format!("`{key}` is {found}"), format!("write {expected}"));
+        self.reject(value.span(), format!("`{key}` is {found}"), format!("write {expected}"));
     }
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::vocabulary::Vocabulary;
 
 #[test]
-fn it_has_every_name_that_conditions_know() {
+fn contains_every_name_of_conditions() {
     for on in On::all() {
         let entries = reference(Some(on));
         for name in Vocabulary::of(on).all() {
@@ -25,7 +25,7 @@ fn every_field_has_an_example() {
 }
 
 #[test]
-fn what_it_shows_as_usage_can_be_written() {
+fn every_sample_use_is_valid() {
     for entry in reference(None) {
         let on = match entry.kind {
             ReferenceKind::Window => {
@@ -47,7 +47,7 @@ fn what_it_shows_as_usage_can_be_written() {
 }
 
 #[test]
-fn a_rule_is_told_its_own_words_and_no_others() {
+fn filters_names_by_target() {
     let names = |on| reference(Some(on)).into_iter().map(|entry| entry.name).collect::<Vec<_>>();
     let burns = names(On::Record(Resource::Burn));
     assert!(burns.contains(&"burnType".to_owned()) && burns.contains(&"token.symbol".to_owned()));

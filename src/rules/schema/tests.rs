@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn every_key_of_a_rule_is_described() {
+fn every_rule_key_has_a_description() {
     let schema = rules();
     let properties = &schema["properties"]["rule"]["items"]["properties"];
     for name in RULE_KEYS {
@@ -21,7 +21,7 @@ fn every_key_of_a_rule_is_described() {
 }
 
 #[test]
-fn a_length_of_time_is_what_the_loader_takes_for_one() {
+fn duration_pattern_agrees_with_the_parser() {
     let schema = span();
     let pattern = regex::Regex::new(schema["pattern"].as_str().expect("a text")).expect("a pattern");
     let units = "ns nsec nanos us usec µs ms msec millis s sec secs second seconds m min mins minute minutes h hr hrs hour hours d day days \
@@ -35,9 +35,9 @@ fn a_length_of_time_is_what_the_loader_takes_for_one() {
 }
 
 #[test]
-fn one_that_may_stand_alone_is_held_to_what_holds_for_each_of_several() {
+fn single_item_has_the_same_constraints_as_list_items() {
     let within = &rules()["properties"]["rule"]["items"]["properties"]["within"];
     assert_eq!((&within["type"], &within["pattern"]), (&json!(["array", "string"]), &within["items"]["pattern"]));
-    // `oneOf` has an editor mark all of a list for one of its items.
+    // With `oneOf`, editors mark the whole list instead of the invalid item.
     assert!(!rules().to_string().contains("oneOf"));
 }

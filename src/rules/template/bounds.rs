@@ -1,34 +1,34 @@
-//! What a template may take of memory. The engine bounds steps and depth, but a step may double a text, and 26 of them fill a machine.
+//! Memory limits for templates. The engine limits steps and recursion, but one step can double a string, and 26 such steps
+//! exhaust the memory of a machine.
 //!
-//! Statements that keep what they print are refused. What `set` keeps is measured, texts are not multiplied, and filters that make texts
-//! longer share a budget; so is made of the text that an operator writes one that the engine renders within bounds ([`guarded`]).
+//! Statements that capture output are rejected. [`guard`] rewrites a template so that values assigned by `set` are measured and
+//! strings cannot be multiplied. Filters that lengthen strings share a budget.
 //!
-//! The sender of bodies of the operator's own compiles this file too: it leans on no rule, and its templates are no safer.
+//! The webhook sender also compiles this file, for templates of request bodies, so it must not depend on other rule modules.
 
 use std::ops::Range;
 
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
-/// Longest text that a value which is kept may hold, bytes.
+/// The maximum length of a string in an assigned value, in bytes.
 const MAX_TEXT: usize = 16 << 10;
 
-/// Largest value that is kept, bytes.
+/// The maximum size of an assigned value, in bytes.
 const MAX_KEPT: usize = 256 << 10;
 
-/// What filters may make of texts in one rendering, bytes.
+/// The maximum total size of strings that filters create in one rendering, in bytes.
 const MAX_GROWN: usize = 256 << 10;
 
-/// Numbers of one `range`.
+/// The maximum length of a `range`.
 const MAX_RANGE: i64 = 1_000;
 
-/// Operators of one tag that may make a text longer.
+/// The maximum number of operators in a tag that can lengthen a string.
 const MAX_OPERATORS: usize = 64;
 
-/// Statements that there are.
 const STATEMENTS: [&str; 7] = ["if", "elif", "else", "endif", "for", "endfor", "set"];
 
-/// The insides of `{{ … }}` and `{% … %}`, comments left out, quotes and their escapes respected as the engine does.
+/// Returns the ranges inside `{{ … }}` and `{% … %}`, without comments, with quotes and escapes handled like the engine does.
 pub(super) fn tags_of(source: &str) -> Vec<Range<usize>> {
     let find = |from: usize, what: &str| source.get(from..).and_then(|text| text.find(what)).map(|offset| from + offset);
     let mut tags = Vec::new();
@@ -68,17 +68,15 @@ pub(super) fn tags_of(source: &str) -> Vec<Range<usize>> {
     tags
 }
 
-/// What of a template cannot be held within bounds.
+/// A tag whose memory use cannot be limited.
 #[derive(Debug)]
 pub(super) struct Unbounded {
-    /// The tag.
     pub(super) at: Range<usize>,
     pub(super) message: String,
-    /// What to write in its place.
     pub(super) help: &'static str,
 }
 
-/// The first tag of a template that cannot be held within bounds.
+/// Returns the first tag whose memory use cannot be limited.
 pub(super) fn unbounded(source: &str, tags: &[Range<usize>]) -> Option<Unbounded> {
     tags.iter().find_map(|tag| {
         let text = source.get(tag.clone())?;
@@ -90,27 +88,27 @@ pub(super) fn unbounded(source: &str, tags: &[Range<usize>]) -> Option<Unbounded
         let word = statement(source, tag)?;
         match word {
             word if !STATEMENTS.contains(&word) => {
-                refuse(format!("`{word}` is not supported here"), "statements are if, for and set")
+                refuse(format!("`{word}` is not supported here"), "only if, for, and set are supported")
             }
             "set" if assigned_at(text).is_none() => {
-                refuse("`set` without `=` is not supported here".to_owned(), "write it like `{% set name = … %}`")
+                refuse("`set` without `=` is not supported here".to_owned(), "example: `{% set name = … %}`")
             }
             "for" if text.trim_end_matches(['-', '+']).contains(['~', '+', '*']) => {
-                refuse("a loop goes over a list as it stands".to_owned(), "put it together with `{% set … %}` before")
+                refuse("a loop cannot iterate over an expression".to_owned(), "assign the list first: `{% set … %}`")
             }
             _ => None,
         }
     })
 }
 
-/// The word of a statement; none for what is printed.
+/// Returns the keyword of a statement. `None` for an expression tag.
 fn statement<'a>(source: &'a str, tag: &Range<usize>) -> Option<&'a str> {
     source.get(..tag.start)?.ends_with("{%").then_some(())?;
     let text = source.get(tag.clone())?.trim_start_matches(['-', '+']).trim_start();
     Some(text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default())
 }
 
-/// The characters of a tag outside of quotes, with their places.
+/// Returns the characters of a tag outside quotes, with their offsets.
 fn plain_chars(text: &str) -> impl Iterator<Item = (usize, char)> {
     let (mut quote, mut is_escaped) = (None, false);
     text.char_indices().filter(move |(_, c)| {
@@ -126,37 +124,37 @@ fn plain_chars(text: &str) -> impl Iterator<Item = (usize, char)> {
     })
 }
 
-/// Where the value of a `set` begins.
+/// Returns the offset of the value in a `set` statement.
 fn assigned_at(text: &str) -> Option<usize> {
     plain_chars(text).find(|(_, c)| *c == '=').map(|(at, _)| at + 1)
 }
 
-/// The template as it is rendered: what is kept is measured, and texts are not multiplied.
-pub(super) fn guarded(source: &str, tags: &[Range<usize>]) -> String {
+/// Rewrites a template so that assigned values are measured and strings cannot be multiplied.
+pub(super) fn guard(source: &str, tags: &[Range<usize>]) -> String {
     let mut guarded = String::with_capacity(source.len());
     let mut at = 0;
     for tag in tags {
         let (Some(before), Some(text)) = (source.get(at..tag.start), source.get(tag.clone())) else { continue };
         guarded.push_str(before);
-        let kept = (statement(source, tag) == Some("set")).then(|| assigned_at(text)).flatten();
-        let end = if kept.is_some() { text.trim_end_matches(['-', '+']).len() } else { text.len() };
+        let assigned = (statement(source, tag) == Some("set")).then(|| assigned_at(text)).flatten();
+        let end = if assigned.is_some() { text.trim_end_matches(['-', '+']).len() } else { text.len() };
         let stars: Vec<usize> = plain_chars(text).filter(|(_, c)| *c == '*').map(|(at, _)| at).collect();
         let is_power = |at: usize| stars.contains(&(at + 1)) || at.checked_sub(1).is_some_and(|before| stars.contains(&before));
         for (place, c) in text.char_indices() {
-            if place == end && kept.is_some() {
-                guarded.push_str(")|__kept ");
+            if place == end && assigned.is_some() {
+                guarded.push_str(")|__assigned ");
             }
             match c {
-                // A number times a number: what is negated twice is one, or fails.
+                // Double negation keeps numbers and fails for everything else.
                 '*' if stars.contains(&place) && !is_power(place) => guarded.push_str("|__number * - -"),
                 c => guarded.push(c),
             }
-            if Some(place + 1) == kept {
+            if Some(place + 1) == assigned {
                 guarded.push('(');
             }
         }
-        if end == text.len() && kept.is_some() {
-            guarded.push_str(")|__kept ");
+        if end == text.len() && assigned.is_some() {
+            guarded.push_str(")|__assigned ");
         }
         at = tag.end;
     }
@@ -164,14 +162,14 @@ pub(super) fn guarded(source: &str, tags: &[Range<usize>]) -> String {
     guarded
 }
 
-/// Puts what is bounded in the place of the engine's own.
+/// Replaces functions and filters of the engine by limited ones.
 pub(super) fn bound(environment: &mut Environment<'static>) {
     for filter in ["format", "batch", "slice", "indent"] {
         environment.remove_filter(filter);
     }
-    environment.add_filter("__kept", kept);
+    environment.add_filter("__assigned", check_size);
     environment.add_filter("__number", |value: Value| match value.kind() {
-        ValueKind::String | ValueKind::Seq | ValueKind::Iterable => Err(wrong("texts and lists are not multiplied")),
+        ValueKind::String | ValueKind::Seq | ValueKind::Iterable => Err(wrong("strings and lists cannot be multiplied")),
         _ => Ok(value),
     });
     environment.add_filter("replace", replace);
@@ -180,7 +178,7 @@ pub(super) fn bound(environment: &mut Environment<'static>) {
         let (first, end, step) = (if end.is_some() { first } else { 0 }, end.unwrap_or(first), step.unwrap_or(1));
         let count = if step == 0 { None } else { end.checked_sub(first).and_then(|span| span.checked_div(step)) };
         if count.is_none_or(|count| count > MAX_RANGE) {
-            return Err(wrong(&format!("a range has at most {MAX_RANGE} numbers")));
+            return Err(wrong(&format!("a range can have at most {MAX_RANGE} numbers")));
         }
         let numbers = std::iter::successors(Some(first), |at| at.checked_add(step));
         Ok(numbers.take_while(|at| if step > 0 { *at < end } else { *at > end }).collect::<Vec<i64>>())
@@ -191,10 +189,10 @@ fn wrong(message: &str) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.to_owned())
 }
 
-/// A value that a template keeps, unless it is too large.
-fn kept(value: Value) -> Result<Value, Error> {
+/// Returns an assigned value, or an error if it is too large.
+fn check_size(value: Value) -> Result<Value, Error> {
     let mut left = MAX_KEPT;
-    if is_within(&value, &mut left) { Ok(value) } else { Err(wrong("what `set` keeps is too large")) }
+    if is_within(&value, &mut left) { Ok(value) } else { Err(wrong("the value assigned by `set` is too large")) }
 }
 
 fn is_within(value: &Value, left: &mut usize) -> bool {
@@ -210,13 +208,13 @@ fn is_within(value: &Value, left: &mut usize) -> bool {
     }
 }
 
-/// Takes so many bytes of what filters may make in one rendering.
-fn spend(state: &mut State, bytes: usize) -> Result<(), Error> {
+/// Takes `bytes` from the budget of the filters for one rendering.
+fn consume(state: &mut State, bytes: usize) -> Result<(), Error> {
     const SPENT: &str = "__spent";
     let spent = state.get_temp(SPENT).and_then(|spent| usize::try_from(spent).ok()).unwrap_or_default();
     let spent = spent.saturating_add(bytes);
     if spent > MAX_GROWN {
-        return Err(wrong(&format!("the filters make more than {MAX_GROWN} bytes of text")));
+        return Err(wrong(&format!("the filters create more than {MAX_GROWN} bytes of text")));
     }
     state.set_temp(SPENT, Value::from(spent));
     Ok(())
@@ -231,7 +229,7 @@ fn text_of(value: &Value) -> Result<String, Error> {
 
 fn replace(state: &mut State, text: Value, from: String, to: String) -> Result<String, Error> {
     let text = text_of(&text)?;
-    spend(state, text.len().saturating_add(text.matches(&from).count().saturating_mul(to.len())))?;
+    consume(state, text.len().saturating_add(text.matches(&from).count().saturating_mul(to.len())))?;
     Ok(text.replace(&from, &to))
 }
 
@@ -242,7 +240,7 @@ fn join(state: &mut State, items: Value, between: Option<String>, kwargs: Kwargs
     let mut joined = String::new();
     let mut add = |at: usize, item: &str| {
         let between = if at > 0 { between.as_str() } else { "" };
-        spend(state, between.len() + item.len())?;
+        consume(state, between.len() + item.len())?;
         joined.push_str(between);
         joined.push_str(item);
         Ok::<(), Error>(())

@@ -1,5 +1,5 @@
-//! The check of a template at load: its names, its filters, its windows; then it is rendered twice, with a record that has every field
-//! and with one that has none.
+//! Checks a template at load: its names, filters, and windows. Then renders it twice, with a record that has every field and with
+//! one that has none.
 
 use std::{ops::Range, sync::Arc};
 
@@ -12,25 +12,26 @@ use crate::synonyms;
 use crate::vocabulary::{KnownName, SHARE, Vocabulary, unknown_name};
 use model::closest;
 
-use super::bounds::{Unbounded, guarded, tags_of, unbounded};
+use super::bounds::{Unbounded, guard, tags_of, unbounded};
 use super::context::{ContextTree, window_of};
 use super::engine::{TemplateEngine, describe};
 use super::sample::SampleScope;
 use super::tags::{filters_in, find_word};
 use super::{Template, filters};
 
-/// Longest template, bytes.
+/// The maximum length of a template, in bytes.
 const MAX_TEMPLATE: usize = 16 << 10;
 
-/// Longest `{{ … }}` or `{% … %}`, bytes: the engine's parser and compiler recurse over chains such as `1+1+1`.
+/// The maximum length of `{{ … }}` or `{% … %}`, in bytes, because the engine's parser and compiler recurse over chains such as
+/// `1+1+1`.
 const MAX_TAG: usize = 800;
 
-/// Tags of one template: chains of `elif` recurse too.
+/// The maximum number of tags in a template, because the engine also recurses over chains of `elif`.
 const MAX_TAGS: usize = 200;
 
 impl Template {
-    /// Checks `source` for a rule that listens to `on`. An annotation may use the rule's labels, whose names are given; a label may
-    /// not. A template with errors is still returned; the caller drops the rule.
+    /// Checks `source` for a rule with this `on`. `labels` contains the label names for an annotation, and is `None` for a label,
+    /// which cannot refer to labels. A template with errors is also returned; the caller drops the rule.
     pub fn check(engine: &Arc<TemplateEngine>, source: &str, on: On, labels: Option<&[String]>) -> (Self, Vec<Finding>) {
         let mut template =
             Self { engine: Arc::clone(engine), source: source.into(), guarded: source.into(), windows: Vec::new() };
@@ -44,7 +45,7 @@ impl Template {
         if let Some(Unbounded { at, message, help }) = unbounded(source, &tags) {
             return (template, vec![Finding::error(at, message).help(help)]);
         }
-        template.guarded = guarded(source, &tags).into();
+        template.guarded = guard(source, &tags).into();
         let mut findings = Vec::new();
         if on.has_windows() {
             for tag in &tags {
@@ -59,7 +60,7 @@ impl Template {
         (template, findings)
     }
 
-    /// The windows that a tag asks for. One that is computed only as the template is rendered would not be there.
+    /// Collects the windows that a tag reads. Their lengths must be literals, because sums are computed before rendering.
     fn find_windows(&mut self, tag: &Range<usize>, findings: &mut Vec<Finding>) {
         let source = Arc::clone(&self.source);
         let Some(text) = source.get(tag.clone()) else { return };
@@ -85,10 +86,10 @@ impl Template {
                         continue;
                     }
                     Some(Err(message)) => message,
-                    None => format!("`{word}` takes one window, written out in quotes"),
+                    None => format!("`{word}` requires one window length in quotes"),
                 };
                 let span = tag.start + at..tag.start + at + word.len();
-                findings.push(Finding::error(span, message).help(format!("write it like `{word}(\"30d\")`")));
+                findings.push(Finding::error(span, message).help(format!("example: `{word}(\"30d\")`")));
             }
         }
     }
@@ -96,13 +97,13 @@ impl Template {
     fn unknown_names(&self, on: On, is_label: bool) -> Vec<Finding> {
         let compiled = match self.engine.environment.template_from_named_str("template", &self.source) {
             Ok(compiled) => compiled,
-            Err(error) => return vec![finding_of(&self.source, &error, "this template cannot be read")],
+            Err(error) => return vec![finding_of(&self.source, &error, "cannot parse this template")],
         };
         let vocabulary = Vocabulary::of(on);
         let mut names = vocabulary.all();
         let extra = extra_names(on, is_label);
         names.extend(&extra);
-        // The trial looks at what is inside of a list, a record, a window.
+        // The trial checks the parts of a list, a record, or a window.
         let holds_more = |name: &str| {
             let known = vocabulary.find(name);
             extra.contains(&name) || matches!(known, Some(KnownName::Texts(_) | KnownName::Fact(..) | KnownName::Items(..)))
@@ -117,10 +118,10 @@ impl Template {
         unknown
             .into_iter()
             .map(|path| {
-                // What it is called here says more than where else it is known.
+                // A synonym that is valid here is a better suggestion than a name that is valid elsewhere.
                 let is_meant = synonyms::name(&path, &names).is_some();
-                let (message, help) = match vocabulary.misplaced(&path).filter(|_| !is_meant) {
-                    Some(help) => (format!("`{path}` is not known here"), help),
+                let (message, help) = match vocabulary.other_rules_hint(&path).filter(|_| !is_meant) {
+                    Some(help) => (format!("`{path}` is not available here"), help),
                     None => unknown_name(&path, &names),
                 };
                 Finding::error(find_word(&self.source, &path), message).help(help)
@@ -131,16 +132,16 @@ impl Template {
     fn unknown_filters(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
         for range in filters_in(&self.source) {
-            let Some(name) = self.source.get(range.clone()).filter(|name| !self.engine.knows_filter(name)) else { continue };
+            let Some(name) = self.source.get(range.clone()).filter(|name| !self.engine.has_filter(name)) else { continue };
             let known = filters::known();
             let help = closest(name, known.iter().copied())
-                .map_or_else(|| format!("filters are {}", known.join(", ")), |near| format!("did you mean `{near}`?"));
-            findings.push(Finding::error(range, format!("there is no filter `{name}`")).help(help));
+                .map_or_else(|| format!("expected one of {}", known.join(", ")), |near| format!("did you mean `{near}`?"));
+            findings.push(Finding::error(range, format!("unknown filter `{name}`")).help(help));
         }
         findings
     }
 
-    /// Renders with everything there, then with everything missing.
+    /// Renders the template with all fields set, then with all fields missing.
     fn trial(&self, on: On, labels: Option<&[String]>) -> Option<Finding> {
         for is_full in [true, false] {
             let sample = SampleScope::of(on, is_full, &self.windows);
@@ -153,22 +154,22 @@ impl Template {
                 tree.put_labels(names, &labels);
             }
             let Err(error) = self.engine.render(&self.guarded, tree.into_value()) else { continue };
-            // Where the text was changed its places are not those of the file.
+            // Positions in a rewritten template do not match the file.
             let source = if self.guarded == self.source { &*self.source } else { "" };
             if is_full {
                 return Some(finding_of(source, &error, "this template fails"));
             }
-            let mut finding = finding_of(source, &error, "this template fails where fields are missing");
+            let mut finding = finding_of(source, &error, "this template fails if fields are missing");
             finding.is_error = false;
             return Some(
-                finding.help("give a default, `{{ cliffValue | default(0) }}`, or ask first, `{% if cliffValue is not none %}`"),
+                finding.help("add a default, `{{ cliffValue | default(0) }}`, or a check, `{% if cliffValue is not none %}`"),
             );
         }
         None
     }
 }
 
-/// Names that templates have beside those of conditions.
+/// Returns the names that only templates know, not conditions.
 pub fn extra_names(on: On, is_label: bool) -> Vec<&'static str> {
     let mut names = Vec::new();
     if on.resource().is_some() {
@@ -180,12 +181,12 @@ pub fn extra_names(on: On, is_label: bool) -> Vec<&'static str> {
     if matches!(on, On::Change(..)) {
         names.extend(["change.fields", "change.before", "change.after"]);
     }
-    // A portfolio has no share of itself.
+    // A portfolio has no share.
     names.extend(Vocabulary::of(on).functions().into_iter().filter(|name| *name != SHARE || on == On::Token));
     names
 }
 
-/// The tags of a template that is within bounds: they are looked at before any parser sees them.
+/// Returns the tags of a template that is within the limits. This runs before any parser.
 fn bounded_tags(source: &str) -> Result<Vec<Range<usize>>, Finding> {
     if source.len() > MAX_TEMPLATE {
         let message = format!("this template is {} bytes long; at most {MAX_TEMPLATE} are allowed", source.len());
@@ -196,12 +197,12 @@ fn bounded_tags(source: &str) -> Result<Vec<Range<usize>>, Finding> {
         let message = format!("this tag is {} bytes long; at most {MAX_TAG} are allowed", tag.len());
         return Err(Finding::error(tag.clone(), message).help("split it with `{% set … %}`"));
     }
-    // Inside a raw block the engine reads other bounds than this look does.
+    // Raw blocks have other tag boundaries than this scan finds.
     let is_raw = |tag: &&Range<usize>| {
         source.get((*tag).clone()).is_some_and(|tag| tag.trim_start_matches(['-', '+']).trim_start().starts_with("raw"))
     };
     if let Some(tag) = tags.iter().find(is_raw) {
-        return Err(Finding::error(tag.clone(), "raw blocks are not supported").help("write braces as `{{ '{{' }}`"));
+        return Err(Finding::error(tag.clone(), "raw blocks are not supported").help("use `{{ '{{' }}` for braces"));
     }
     if tags.len() > MAX_TAGS {
         let message = format!("this template has {} tags; at most {MAX_TAGS} are allowed", tags.len());
@@ -211,15 +212,15 @@ fn bounded_tags(source: &str) -> Result<Vec<Range<usize>>, Finding> {
 }
 
 fn finding_of(source: &str, error: &Error, what: &str) -> Finding {
-    // The engine counts one byte for a character that it does not know: a place holds whole characters.
+    // The engine counts one byte for an unknown character, so extend the range to character boundaries.
     let place = error
         .range()
         .filter(|_| !source.is_empty())
         .map(|bytes| source.floor_char_boundary(bytes.start)..source.ceil_char_boundary(bytes.end));
     let finding = Finding::error(place, format!("{what}: {}", describe(error)));
     match error.kind() {
-        ErrorKind::SyntaxError => finding.help("values stand in `{{ … }}`, statements in `{% … %}`"),
-        ErrorKind::OutOfFuel => finding.help("it takes too many steps: shorten its loops"),
+        ErrorKind::SyntaxError => finding.help("put values in `{{ … }}` and statements in `{% … %}`"),
+        ErrorKind::OutOfFuel => finding.help("the template takes too many steps: shorten its loops"),
         _ => finding,
     }
 }

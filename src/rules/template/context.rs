@@ -1,22 +1,21 @@
-//! What a template sees: the fields that conditions know, by the same names, as a tree of values.
+//! The data of a template: the fields that conditions know, under the same names, as a tree of values.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use minijinja::{Error, ErrorKind, Value, value::Serde};
 
 use crate::aggregate::{Flow, Sum, Totals, Window};
-use crate::builtin::when;
 use crate::condition::WindowField;
 use crate::fields::{self, FieldDef, FieldReader, ItemKind, ItemReader, ListItem};
 use crate::scope::Scope;
 use crate::vocabulary::{ALWAYS, Computed, KnownName, OF_RECORDS, OF_TOTALS, SHARE, Vocabulary};
 use crate::wording::span_of;
-use model::{Fact, Labels, Record, Timestamp};
+use model::{Fact, Labels, Record, Timestamp, phrase};
 
-/// Items of a list that a template sees.
+/// The maximum number of items of a list.
 const MAX_ITEMS: usize = 1_000;
 
-/// Everything that a template sees of a scope: missing fields are there as none, and so are labels of `names` that are not set.
+/// Returns the data of a template for a scope. Missing fields, and labels in `names` that are not set, are `none`.
 pub fn context(scope: &Scope<'_>, labels: Option<(&[String], &Labels)>) -> Value {
     let mut tree = ContextTree::of(scope);
     if let Some((names, labels)) = labels {
@@ -25,7 +24,7 @@ pub fn context(scope: &Scope<'_>, labels: Option<(&[String], &Labels)>) -> Value
     tree.into_value()
 }
 
-/// A context under construction: `token.symbol` is put where `token` is an object.
+/// A tree of template data. `token.symbol` becomes the field `symbol` of the object `token`.
 #[derive(Default)]
 pub(super) struct ContextTree {
     root: BTreeMap<String, ContextNode>,
@@ -47,7 +46,7 @@ impl ContextTree {
         if let Some(resource) = resource {
             tree.put_fields(fields::of_record(resource), record, now);
             let interval = record.and_then(Record::interval);
-            tree.put("when", Value::from(when(interval.as_ref())));
+            tree.put("when", Value::from(phrase::date(interval.as_ref())));
             tree.put("record", option(record.map(|record| Value::from(Serde(record)))));
         }
         for (name, computed) in OF_RECORDS.into_iter().chain(ALWAYS) {
@@ -73,13 +72,13 @@ impl ContextTree {
         tree
     }
 
-    /// The labels of an alert; those of `names` that are not set are there as none.
+    /// Adds the labels of an alert. Labels in `names` that are not set are `none`.
     pub fn put_labels(&mut self, names: &[String], labels: &Labels) {
         let values = names.iter().map(|name| (name.as_str(), option(labels.get(name).map(String::as_str))));
         self.put("labels", Value::from_pairs(values));
     }
 
-    /// Puts something made up where a field has no value, so that a trial with everything there has every field of the tables.
+    /// Sets a sample value for each field without one, so that the trial with all fields set is complete.
     pub fn fill_gaps(&mut self, vocabulary: &Vocabulary) {
         for name in vocabulary.all() {
             let made_up = match vocabulary.find(name) {
@@ -129,34 +128,34 @@ impl ContextTree {
         }
     }
 
-    /// What is known of a token or of a group as a whole.
+    /// Adds the totals of a token or group.
     fn put_totals(&mut self, totals: &Totals, now: Timestamp) {
         for table in [fields::TOTALS, fields::TOTALS_OF_TOKEN, fields::TOTALS_OF_GROUP] {
             self.put_fields(table, Some(totals), now);
         }
-        // Whole, so that `range(tokenCount)` works.
+        // An integer, so that `range(tokenCount)` works.
         self.put("tokenCount", Value::from(totals.members.len()));
         self.put_windows(totals, now);
         let shares = totals.shares.clone();
         self.put(SHARE, Value::from_function(move |group: String| option(shares.get(&group).copied())));
     }
 
-    /// The functions over windows, and the days since the latest burn and buyback.
+    /// Adds the window functions, and the days since the latest burn and buyback.
     fn put_windows(&mut self, totals: &Totals, now: Timestamp) {
         let sums: Arc<[(Window, Sum)]> = totals.sums().collect();
         for flow in Flow::ALL {
             let sums = Arc::clone(&sums);
-            let ask = move |span: String| -> Result<Value, Error> {
+            let poll = move |span: String| -> Result<Value, Error> {
                 let refuse = |problem: String| Error::new(ErrorKind::InvalidOperation, problem);
                 let window = window_of(flow, &span).map_err(refuse)?;
                 match sums.iter().find(|(known, _)| *known == window) {
                     Some((_, sum)) => {
                         Ok(Value::from_pairs(WindowField::ALL.map(|field| (field.as_str(), option(field.of(*sum))))))
                     }
-                    None => Err(refuse(format!("the window {}({span:?}) was not worked out", flow.as_str()))),
+                    None => Err(refuse(format!("the window {}({span:?}) was not computed", flow.as_str()))),
                 }
             };
-            self.put(flow.as_str(), Value::from_function(ask));
+            self.put(flow.as_str(), Value::from_function(poll));
         }
         for (name, computed) in OF_TOTALS {
             if let Computed::SinceLatest(flow) = computed {
@@ -220,12 +219,12 @@ fn item_value(kind: ItemKind, item: ListItem<'_>, now: Timestamp) -> Value {
     tree.into_value()
 }
 
-/// The window of a text in quotes.
+/// Parses the length of a window.
 pub(super) fn window_of(flow: Flow, text: &str) -> Result<Window, String> {
     match span_of(text) {
         Ok(span) if span > chrono::TimeDelta::zero() => Ok(Window { flow, span }),
-        Ok(_) => Err("a window is longer than nothing".into()),
-        Err(problem) => Err(format!("\"{text}\" is no length of time: {problem}")),
+        Ok(_) => Err("a window must be positive".into()),
+        Err(problem) => Err(format!("\"{text}\" is not a valid duration: {problem}")),
     }
 }
 

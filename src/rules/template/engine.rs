@@ -1,4 +1,4 @@
-//! The template engine, set up once for a set of rules: strict about names, bounded in work, recursion and output.
+//! The template engine of a rule set: strict about names, with limited work, recursion, and output size.
 
 use std::{io, sync::Arc};
 
@@ -8,13 +8,12 @@ use model::text::{error_chain, is_hostile, replaced};
 
 use super::{bounds, filters};
 
-/// Longest text that one annotation may become, bytes.
+/// The maximum length of rendered text, in bytes.
 const MAX_OUTPUT: usize = 16 << 10;
 
-/// Steps that one rendering may take.
+/// The maximum number of engine steps of one rendering.
 const FUEL: u64 = 100_000;
 
-/// The engine, set up once for a set of rules, and its templates by number.
 #[derive(Debug)]
 pub struct TemplateEngine {
     pub(super) environment: Environment<'static>,
@@ -48,7 +47,7 @@ impl TemplateEngine {
         Ok(text.chars().filter(|c| *c == '\n' || *c == '\t' || !is_hostile(*c)).collect())
     }
 
-    pub fn knows_filter(&self, name: &str) -> bool {
+    pub fn has_filter(&self, name: &str) -> bool {
         let expression = format!("1|{name}");
         let Ok(compiled) = self.environment.compile_expression(&expression) else {
             return false;
@@ -57,7 +56,7 @@ impl TemplateEngine {
     }
 }
 
-/// Output up to [`MAX_OUTPUT`].
+/// A writer that fails after [`MAX_OUTPUT`] bytes.
 struct CappedOutput {
     bytes: Vec<u8>,
 }
@@ -76,7 +75,7 @@ impl io::Write for CappedOutput {
     }
 }
 
-/// An error of the engine in one line.
+/// Formats an engine error on one line.
 pub(super) fn describe(error: &Error) -> String {
     let mut text = match error.detail() {
         Some(detail) => format!("{}: {detail}", error.kind()),

@@ -1,55 +1,52 @@
-//! The filters of templates: numbers, times and lists as they read in a sentence.
+//! Template filters: format numbers, times, and lists for sentences.
 
 use minijinja::{Environment, Error, ErrorKind, Value, value::ValueKind};
 
-use crate::wording::{days_in_words, grouped};
-use model::{Timestamp, format, wire};
+use model::{Timestamp, phrase, wire};
 
-/// What a filter of ours shows.
+/// The formatter of one of our filters.
 #[derive(Clone, Copy)]
 enum Shows {
     Number(fn(f64) -> String),
     Time(fn(Timestamp) -> String),
 }
 
-/// Our own filters.
 const OWN: [(&str, Shows); 7] = [
-    ("usd", Shows::Number(format::usd)),
-    ("amount", Shows::Number(format::amount)),
-    ("percent", Shows::Number(format::percent)),
+    ("usd", Shows::Number(phrase::usd)),
+    ("amount", Shows::Number(phrase::amount)),
+    ("percent", Shows::Number(phrase::percent)),
     ("number", Shows::Number(number)),
-    ("date", Shows::Time(format::day)),
-    ("datetime", Shows::Time(date_and_time)),
-    ("days", Shows::Number(days_in_words)),
+    ("date", Shows::Time(phrase::day)),
+    ("datetime", Shows::Time(phrase::instant)),
+    ("days", Shows::Number(phrase::duration_of_days)),
 ];
 
-/// Of texts and lists of them.
+/// The filter that formats enumeration values, and lists of them, as words.
 const WORDS: &str = "words";
 
-/// Those worth naming to whoever looks for one, each with an example and what it makes of a value. First our own, then those of the
-/// engine that are often used.
+/// The documented filters, each with an example and its result: our filters first, then frequently used filters of minijinja.
 pub const EXAMPLES: [(&str, &str, &str); 21] = [
-    ("usd", "33150000 | usd", "dollars, short"),
-    ("amount", "92650000 | amount", "tokens, short"),
+    ("usd", "33150000 | usd", "USD, abbreviated"),
+    ("amount", "92650000 | amount", "tokens, abbreviated"),
     ("percent", "2.768 | percent", "a percentage"),
     ("number", "5250000.5 | number", "a number in full"),
     ("date", "'2026-03-16T13:00:00Z' | date", "the day of a time, UTC"),
     ("datetime", "'2026-03-16T13:00:00Z' | datetime", "a time to the minute, UTC"),
-    ("days", "6.9 | days", "a length of time from a number of days"),
-    (WORDS, "'TREASURY_BUYBACK' | words", "an enumeration's word as it reads in a sentence"),
+    ("days", "6.9 | days", "a duration from a number of days"),
+    (WORDS, "'TREASURY_BUYBACK' | words", "the word of an enumeration, as text"),
     ("json", "['Team', 'Reserve'] | json", "JSON"),
-    ("default", "none | default('not known')", "something else where a field is missing"),
-    ("upper", "'arb' | upper", "capital letters"),
-    ("lower", "'ARB' | lower", "small letters"),
-    ("join", "['Team', 'Reserve'] | join(' and ')", "a list as one text"),
-    ("length", "['Team', 'Reserve'] | length", "how many items or characters"),
-    ("round", "2.768 | round(1)", "rounded to so many places"),
-    ("replace", "'Founder / Team' | replace(' / ', ', ')", "a part replaced by another"),
+    ("default", "none | default('not known')", "a fallback for a missing field"),
+    ("upper", "'arb' | upper", "uppercase"),
+    ("lower", "'ARB' | lower", "lowercase"),
+    ("join", "['Team', 'Reserve'] | join(' and ')", "the items of a list, joined"),
+    ("length", "['Team', 'Reserve'] | length", "the number of items or characters"),
+    ("round", "2.768 | round(1)", "a number rounded to some decimal places"),
+    ("replace", "'Founder / Team' | replace(' / ', ', ')", "text with a part replaced"),
     ("first", "['Team', 'Reserve'] | first", "the first item"),
     ("last", "['Team', 'Reserve'] | last", "the last item"),
     ("sort", "['Team', 'Reserve'] | sort", "the items in order"),
-    ("title", "'core team' | title", "each word with a capital letter"),
-    ("trim", "'  ARB ' | trim", "without space around it"),
+    ("title", "'core team' | title", "each word capitalized"),
+    ("trim", "'  ARB ' | trim", "text without leading and trailing spaces"),
 ];
 
 /// The filters to suggest.
@@ -80,7 +77,7 @@ fn words(value: &Value) -> String {
             Ok(items) => items.map(|item| words(&item)).collect::<Vec<_>>().join(", "),
             Err(_) => plain(value),
         },
-        _ => format::constant(&plain(value)),
+        _ => phrase::constant(&plain(value)),
     }
 }
 
@@ -133,11 +130,7 @@ fn default_filter(value: Value, other: Option<Value>) -> Value {
     if value.is_undefined() || value.is_none() { other.unwrap_or_else(|| Value::from("")) } else { value }
 }
 
-fn date_and_time(at: Timestamp) -> String {
-    at.format("%-d %b %Y, %H:%M UTC").to_string()
-}
-
 /// A number with its digits in groups of three, to two places: `5,250,000`.
 fn number(value: f64) -> String {
-    grouped(&format!("{}", (value * 100.0).round() / 100.0))
+    phrase::grouped((value * 100.0).round() / 100.0)
 }

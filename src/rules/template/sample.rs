@@ -1,4 +1,4 @@
-//! A made-up scope to try templates with: once with every field there, once with none.
+//! A sample scope for the trial of templates: with all fields set, or with none.
 
 use std::sync::Arc;
 
@@ -12,7 +12,6 @@ use model::{
     wire,
 };
 
-/// A made-up scope to try templates with.
 pub struct SampleScope {
     token: Token,
     record: Option<Tracked>,
@@ -114,7 +113,7 @@ impl SampleScope {
     }
 }
 
-/// A record of each resource with every field that a table names.
+/// For each resource, a record with all fields of its table.
 const FULL: [(Resource, &str); 6] = [
     (
         Resource::Unlock,

@@ -1,10 +1,10 @@
-//! The tags of a template, found before any parser sees it: where they stand, which filters and names they hold.
+//! Finds the filters and names in the tags of a template without parsing it.
 
 use std::ops::Range;
 
 use super::bounds::tags_of;
 
-/// Where filters are named: words after `|` inside tags, texts in quotes left out.
+/// Returns the ranges of filter names: words after `|` inside tags, outside quotes.
 pub(super) fn filters_in(source: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for tag in tags_of(source) {
@@ -46,7 +46,7 @@ pub(super) fn filters_in(source: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Where a dotted name stands in a template, inside a tag.
+/// Returns the range of a dotted name inside a tag.
 pub(super) fn find_word(source: &str, path: &str) -> Option<Range<usize>> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
     let inside = |at: usize| {

@@ -1,9 +1,9 @@
-//! Conditions: what they read, what a missing field makes of them, and how slips are answered.
+//! Tests of conditions: the data that they read, missing fields, and the messages for common mistakes.
 
 use super::*;
 
 #[test]
-fn a_rule_on_a_group_that_reads_a_field_of_its_members_is_asked_when_that_moves() {
+fn member_field_of_a_portfolio_rule_triggers_evaluation() {
     let item = |supply: f64| wire::TokenItem { circulating_supply: supply.into(), ..wire::TokenItem::default() };
     for when in ["tokens.exists(t, t.circulatingSupply > 5.0)", "tokens.filter(t, t.circulatingSupply > 5.0).size() > 0"] {
         let loaded = load_text(&format!("[[rule]]\nalert = \"A\"\non = \"portfolio\"\nwhen = \'\'\'{when}\'\'\'\n"));
@@ -13,7 +13,7 @@ fn a_rule_on_a_group_that_reads_a_field_of_its_members_is_asked_when_that_moves(
 }
 
 #[test]
-fn conditions_read_the_record_the_token_and_the_clock() {
+fn conditions_read_record_token_and_clock() {
     for when in [
         "cliffValue >= 5000000 || valueToMarketCap >= 2",
         "cliffUnlocks.cliffValue == 33150000.0",
@@ -40,7 +40,7 @@ fn conditions_read_the_record_the_token_and_the_clock() {
 }
 
 #[test]
-fn a_missing_field_is_neither_true_nor_false_and_is_named() {
+fn missing_field_is_neither_true_nor_false_and_is_named() {
     let bare = "{\"unlockDate\":\"2026-03-16T00:00:00Z\"}";
     assert_eq!(truth("cliffValue >= 1", bare), Truth::Missing(vec!["cliffValue"]));
     assert_eq!(truth("!(cliffValue >= 1)", bare), Truth::Missing(vec!["cliffValue"]));
@@ -55,7 +55,7 @@ fn a_missing_field_is_neither_true_nor_false_and_is_named() {
 }
 
 #[test]
-fn missing_clears_nothing() {
+fn missing_field_does_not_clear_an_alert() {
     let rule = rule("[[rule]]\nalert = \"A\"\non = \"unlock\"\nwhen = \"cliffValue >= 5\"\nclear_when = \"cliffValue < 3\"\n");
     let token = arb();
     let clears = |json: &str| rule.clears(&scope(&token, &record(Resource::Unlock, json)));
@@ -66,11 +66,11 @@ fn missing_clears_nothing() {
 }
 
 #[test]
-fn a_wrong_name_is_answered_at_its_place_with_the_right_one() {
+fn unknown_name_gets_a_location_and_a_suggestion() {
     let (covered, message, help) = condition_problem("unlock", "daysUntil < 7 && cliffVale >= 5");
     assert_eq!(
         (covered.as_str(), message.as_str(), help.as_str()),
-        ("cliffVale", "nothing is called `cliffVale`", "did you mean `cliffValue`?")
+        ("cliffVale", "unknown name `cliffVale`", "did you mean `cliffValue`?")
     );
     let (covered, _, help) = condition_problem("unlock", "token . sybol == \"ARB\"");
     assert_eq!((covered.as_str(), help.as_str()), ("token . sybol", "did you mean `token.symbol`?"));
@@ -79,47 +79,47 @@ fn a_wrong_name_is_answered_at_its_place_with_the_right_one() {
     let (_, message, help) = condition_problem("burn", "cliffValue > 1");
     assert_eq!(
         (message.as_str(), help.as_str()),
-        ("`cliffValue` is not known here", "`cliffValue` is a field of `unlock` records; this rule listens to `burn`")
+        ("`cliffValue` is not available here", "`cliffValue` is a field of `unlock` records, but this rule has `on = \"burn\"`")
     );
     let (_, _, help) = condition_problem("unlock", "change.shiftDays > 1");
-    assert!(help.contains("rules on changes only"), "{help}");
+    assert!(help.contains("in rules on changes"), "{help}");
     let (_, message, _) = condition_problem("unlock", "token == \"ARB\"");
-    assert_eq!(message, "`token` is an object");
+    assert_eq!(message, "`token` is an object, not a value");
     let (covered, _, _) = condition_problem("unlock", "tokenName == \"Größe\" && cliffVale > 1");
     assert_eq!(covered, "cliffVale");
 }
 
 #[test]
-fn types_that_do_not_fit_are_named_with_their_place() {
+fn type_mismatch_names_both_types_and_the_location() {
     for (when, covered, message, help) in [
         (
             "cliffValue >= \"5000000\"",
             "cliffValue >= \"5000000\"",
-            "a number cannot be compared with a text",
+            "a number cannot be compared with a string",
             "write the number without quotes: `5000000`",
         ),
-        ("tokenName > 5", "tokenName > 5", "a text cannot be compared with a number", ""),
+        ("tokenName > 5", "tokenName > 5", "a string cannot be compared with a number", ""),
         (
             "unlockDate > \"2026-01-01\"",
             "unlockDate > \"2026-01-01\"",
-            "a time cannot be compared with a text",
+            "a time cannot be compared with a string",
             "write the time as `timestamp(\"2026-01-01\")`",
         ),
-        ("cliffValue", "cliffValue", "`cliffValue` is a number, not true or false", "compare it: `cliffValue > 0`"),
-        ("cliffValue + tokenName > 5", "cliffValue + tokenName", "there is no arithmetic between a number and a text", ""),
+        ("cliffValue", "cliffValue", "`cliffValue` is a number, not a boolean", "compare it: `cliffValue > 0`"),
+        ("cliffValue + tokenName > 5", "cliffValue + tokenName", "no arithmetic between a number and a string", ""),
         ("allocations > 5", "allocations > 5", "a list of allocations cannot be compared with a number", ""),
         (
             "cliffValue == null",
             "cliffValue == null",
-            "nothing is equal to null here: a missing field is neither true nor false",
+            "a comparison with null is never true: a missing field makes it neither true nor false",
             "write `!has(cliffValue)`",
         ),
-        ("cliffValue in [1, \"a\"]", "\"a\"", "the items of a list must all be numbers or all be texts", ""),
+        ("cliffValue in [1, \"a\"]", "\"a\"", "the items of a list must be all numbers or all strings", ""),
         ("unlockDate - now < 7", "unlockDate - now < 7", "a duration cannot be compared with a number", "duration(\"7d\")"),
         (
             "\"ARB\" in tokenName",
             "\"ARB\" in tokenName",
-            "`in` needs a list of the same type: here stand a text and a text",
+            "`in` requires a list of the same type, but got a string and a string",
             "write `tokenName.contains(\"ARB\")`",
         ),
     ] {
@@ -130,23 +130,23 @@ fn types_that_do_not_fit_are_named_with_their_place() {
 }
 
 #[test]
-fn common_slips_are_answered_with_what_to_write() {
+fn common_mistakes_get_a_suggestion() {
     for (when, covered, help) in [
-        ("cliffValue > 5 and daysUntil < 7", "and", "write `&&`"),
-        ("cliffValue > 5 or daysUntil < 7", "or", "write `||`"),
-        ("not has(cliffValue)", "not", "write `!`"),
-        ("cliffValue = 5", "=", "write `==`"),
-        ("cliffValue >= 5M", "5M", "write `5000000`"),
-        ("cliffValue >= 2.5bn", "2.5bn", "write `2500000000`"),
-        ("cliffValue >= 5_000_000", "5_000_000", "write `5000000`"),
-        ("valueToMarketCap > 50%", "%", "leave it out"),
+        ("cliffValue > 5 and daysUntil < 7", "and", "use `&&`"),
+        ("cliffValue > 5 or daysUntil < 7", "or", "use `||`"),
+        ("not has(cliffValue)", "not", "use `!`"),
+        ("cliffValue = 5", "=", "use `==`"),
+        ("cliffValue >= 5M", "5M", "use `5000000`"),
+        ("cliffValue >= 2.5bn", "2.5bn", "use `2500000000`"),
+        ("cliffValue >= 5_000_000", "5_000_000", "use `5000000`"),
+        ("valueToMarketCap > 50%", "%", "remove it"),
         ("daysUntil < 7d", "7d", "duration(\"7d\")"),
-        ("cliffValue => 5", "=>", "write `>=`"),
-        ("cliffValue > 5 & daysUntil < 7", "&", "write `&&`"),
+        ("cliffValue => 5", "=>", "use `>=`"),
+        ("cliffValue > 5 & daysUntil < 7", "&", "use `&&`"),
         ("(cliffValue > 5", "(", "add `)`"),
         ("cliffValue > 5)", ")", "remove it"),
         ("tokenName == \"ARB", "\"ARB", "add `\"`"),
-        ("cliffValue >", ">", "something must follow"),
+        ("cliffValue >", ">", "expected a name"),
         ("cliffValue > 5 daysUntil < 7", "daysUntil", "joined by"),
         ("cliffValue.foo() > 1", "cliffValue.foo()", "supported are"),
         ("ahead(\"7d\").value > 1", "ahead(\"7d\")", "on = \"token\""),
@@ -165,18 +165,18 @@ fn common_slips_are_answered_with_what_to_write() {
 }
 
 #[test]
-fn a_fraction_where_percent_is_meant_is_a_warning() {
+fn warns_about_a_fraction_instead_of_percent() {
     let loaded = load_text("[[rule]]\nalert = \"A\"\non = \"unlock\"\nwhen = \"valueToMarketCap >= 0.02\"\n");
     assert!(loaded.is_usable());
     assert_eq!(loaded.set.rules.len(), 1);
-    assert_eq!(loaded.diagnostics[0].severity, Severity::Warning);
+    assert_eq!(loaded.diagnostics[0].severity, DiagnosticLevel::Warning);
     assert_eq!(loaded.diagnostics[0].message, "`valueToMarketCap` is in percent: 0.02 means 0.02 %");
     assert_eq!(loaded.diagnostics[0].help.as_deref(), Some("for 2 % write 2"));
     assert_eq!(load_text("[[rule]]\nalert = \"A\"\non = \"unlock\"\nwhen = \"valueToMarketCap >= 0.5\"\n").diagnostics, []);
 }
 
 #[test]
-fn deep_or_long_conditions_are_refused_politely() {
+fn rejects_deep_or_long_conditions() {
     for when in [
         format!("{}1{} > 0", "(".repeat(300), ")".repeat(300)),
         format!("{} > 0", vec!["1"; 400].join("+")),
@@ -196,7 +196,7 @@ fn deep_or_long_conditions_are_refused_politely() {
 }
 
 #[test]
-fn rules_on_changes_read_before_and_after() {
+fn change_rules_read_old_and_new_records() {
     let token = arb();
     let after = record(Resource::Unlock, CLIFF);
     let mut change = Change::of(ChangeKind::Rescheduled, Resource::Unlock, &token.id);
@@ -236,13 +236,13 @@ fn rules_on_changes_read_before_and_after() {
 }
 
 #[test]
-fn an_amount_that_must_be_exactly_a_number_is_a_warning() {
+fn warns_about_equality_of_amounts() {
     let doubts = |when: &str| {
         let (condition, findings) = crate::condition::Condition::compile(when, crate::On::Record(Resource::Unlock));
         assert!(condition.is_some(), "{when}: {findings:?}");
         findings.first().map(|finding| finding.message.clone())
     };
-    assert_eq!(doubts("cliffValue == 5000000").as_deref(), Some("`cliffValue == 5000000` holds only where it is exactly that"));
+    assert_eq!(doubts("cliffValue == 5000000").as_deref(), Some("`cliffValue == 5000000` is only true for exactly this value"));
     assert!(doubts("1e6 == cliffAmount").is_some());
     for fine in ["cliffAmount == 0", "cliffValue != 5000000", "cliffValue >= 5000000", "daysUntil == 7"] {
         assert_eq!(doubts(fine), None, "{fine}");

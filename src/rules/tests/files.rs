@@ -1,27 +1,27 @@
-//! Rule files: every problem at its place, keys and values, filters, bounds.
+//! Tests of rule files: locations of problems, keys and values, filters, and limits.
 
 use super::*;
 
 #[test]
-fn every_problem_of_every_file_is_reported_together() {
+fn reports_the_problems_of_all_files() {
     let loaded = load_files(&[
         (
             "a.toml",
             "[[rule]]\nalert = \"A\"\non = \"unlok\"\nseverity = \"x\"\n[[rule]]\non = \"burn\"\nwithin = \"7d\"\n[[rule]]\nalert=\"D\"\non=\"unlock\"\nwhen=\"x > 1 && y < 2\"\n",
         ),
-        ("b.toml", "this is = = no toml"),
+        ("b.toml", "this is = = not toml"),
         ("c.toml", "[[rule]]\nalert = \"C\"\non = \"burn\"\nreceivers = [\"opps\"]\ntokens = [\"@portfolo\"]\nlimit = 0\n"),
     ]);
     let messages: Vec<&str> = loaded.diagnostics.iter().map(|problem| problem.message.as_str()).collect();
     for expected in [
         "unknown key `severity` in this rule",
-        "nothing is called `unlok`",
+        "unknown record type `unlok`",
         "this rule has no `alert`",
-        "nothing is called `x`",
-        "nothing is called `y`",
-        "there is no receiver \"opps\"",
-        "there is no group `portfolo`",
-        "`limit` is a whole number from 1 to 100000",
+        "unknown name `x`",
+        "unknown name `y`",
+        "unknown receiver \"opps\"",
+        "unknown group `portfolo`",
+        "`limit` must be a whole number from 1 to 100000",
     ] {
         assert!(messages.contains(&expected), "{expected}: {messages:#?}");
     }
@@ -29,7 +29,7 @@ fn every_problem_of_every_file_is_reported_together() {
 }
 
 #[test]
-fn keys_that_mean_nothing_for_a_rule_are_refused() {
+fn rejects_keys_without_effect() {
     for (text, name) in [
         ("on = \"unlock.rescheduled\"\nwithin = \"7d\"", "within"),
         ("on = \"burn\"\nwithin = \"7d\"", "within"),
@@ -41,17 +41,17 @@ fn keys_that_mean_nothing_for_a_rule_are_refused() {
     ] {
         let (covered, message, _) = only_problem(&format!("[[rule]]\nalert = \"A\"\n{text}\n"));
         assert_eq!(covered, name);
-        assert!(message.contains("has no meaning here"), "{message}");
+        assert!(message.contains("cannot be used here"), "{message}");
     }
 }
 
 #[test]
-fn what_a_rule_listens_to_is_checked() {
+fn rejects_unknown_targets() {
     for (on, message, help) in [
-        ("unlock.rescheduld", "no change is called `rescheduld`", "did you mean `unlock.rescheduled`?"),
+        ("unlock.rescheduld", "unknown change kind `rescheduld`", "did you mean `unlock.rescheduled`?"),
         ("burn.rescheduled", "`rescheduled` cannot happen to `burn` records", "added, removed, revised"),
-        ("burns", "nothing is called `burns`", "did you mean `burn`?"),
-        ("portfoli", "nothing is called `portfoli`", "did you mean `portfolio`?"),
+        ("burns", "unknown record type `burns`", "did you mean `burn`?"),
+        ("portfoli", "unknown record type `portfoli`", "did you mean `portfolio`?"),
     ] {
         let (_, text, advice) = only_problem(&format!("[[rule]]\nalert = \"A\"\non = \"{on}\"\n"));
         assert_eq!(text, message);
@@ -62,18 +62,18 @@ fn what_a_rule_listens_to_is_checked() {
 }
 
 #[test]
-fn two_rules_of_one_name_need_ids() {
+fn rejects_duplicate_names_without_ids() {
     let twice = "[[rule]]\nalert = \"A\"\non = \"burn\"\n[[rule]]\nalert = \"A\"\non = \"buyback\"\n";
     let (_, message, _) = only_problem(twice);
-    assert_eq!(message, "there is a rule `A` already, at rules/test.toml:2");
-    let told_apart = load_text(&twice.replacen("on =", "id = \"a1\"\non =", 1));
-    assert!(told_apart.is_usable());
-    assert_eq!(told_apart.set.rules[0].id, RuleId::from("a1"));
-    assert_eq!(told_apart.set.rules[0].name, "A");
+    assert_eq!(message, "duplicate rule `A`, first defined at rules/test.toml:2");
+    let distinct = load_text(&twice.replacen("on =", "id = \"a1\"\non =", 1));
+    assert!(distinct.is_usable());
+    assert_eq!(distinct.set.rules[0].id, RuleId::from("a1"));
+    assert_eq!(distinct.set.rules[0].name, "A");
 }
 
 #[test]
-fn the_caret_finds_its_place_between_escapes() {
+fn spans_are_correct_in_strings_with_escapes() {
     let rule = |when: &str| format!("[[rule]]\nalert = \"A\"\non = \"unlock\"\nwhen = {when}\n");
     for (when, covered) in [
         (r#""tokenName == \"x\" && nope""#, "nope"),
@@ -84,14 +84,14 @@ fn the_caret_finds_its_place_between_escapes() {
     ] {
         assert_eq!(only_problem(&rule(when)).0, covered, "{when}");
     }
-    // Two slips between escapes are two problems.
+    // Two mistakes between escapes are two problems.
     let loaded = load_text(&rule(r#""cliffValue == \"5\" || valueToMarketCap == \"5\"""#));
     assert_eq!(loaded.diagnostics.len(), 2, "{:#?}", loaded.diagnostics);
     assert_ne!(loaded.diagnostics[0].span, loaded.diagnostics[1].span);
 }
 
 #[test]
-fn lengths_dates_and_flags_are_read() {
+fn reads_durations_dates_and_flags() {
     let rule = rule(
         "[[rule]]\nalert = \"A\"\non = \"unlock\"\nwithin = [\"1d\", \"90m\", \"2w\"]\nfor = \"1h\"\nkeep_firing_for = \"2h\"\nowner = \"desk\"\n\
          expires = 2026-12-31\nreceivers = [\"ops\"]\nlimit = 5\nwhen = \"daysUntil < 3\"\n",
@@ -106,11 +106,11 @@ fn lengths_dates_and_flags_are_read() {
     assert_eq!(rule_when("burn", "value > 1").since, TimeDelta::days(7));
     assert!(load_text("[[rule]]\nalert = \"A\"\non = \"unlock\"\nenabled = false\n").set.rules.is_empty());
     let expired = load_text("[[rule]]\nalert = \"A\"\non = \"unlock\"\nexpires = \"2026-01-01\"\n");
-    assert_eq!(expired.diagnostics[0].severity, Severity::Warning);
+    assert_eq!(expired.diagnostics[0].severity, DiagnosticLevel::Warning);
 }
 
 #[test]
-fn filters_let_in_what_they_name() {
+fn filters_select_matching_scopes() {
     let (token, record) = (arb(), record(Resource::Unlock, CLIFF));
     let scope = scope(&token, &record);
     let covers = |filter: &str| rule(&format!("[[rule]]\nalert = \"A\"\non = \"unlock\"\n{filter}\n")).covers(&scope);
@@ -125,34 +125,34 @@ fn filters_let_in_what_they_name() {
     let mut change = Change::of(ChangeKind::Rescheduled, Resource::Unlock, &token.id);
     change.allocations = vec![AllocationChange { name: "Investors".into(), ..Default::default() }];
     let changed = Scope { change: Some(&change), ..scope };
-    let hears =
+    let subscribes_to =
         |glob: &str| rule(&format!("[[rule]]\nalert = \"A\"\non = \"unlock.*\"\nallocations = [\"{glob}\"]\n")).covers(&changed);
-    assert!(hears("Investors") && hears("Private*") && !hears("Founder*"));
+    assert!(subscribes_to("Investors") && subscribes_to("Private*") && !subscribes_to("Founder*"));
 }
 
 #[test]
-fn names_and_labels_are_bounded() {
+fn rejects_invalid_names_and_labels() {
     for (text, message) in [
-        ("[[rule]]\nalert = \"\"\non = \"burn\"\n", "a name has 1 to"),
-        ("[[rule]]\nalert = \"A\"\non = \"burn\"\nlabels = { token = \"x\" }\n", "is set for every alert"),
-        ("[[rule]]\nalert = \"A\"\non = \"burn\"\nlabels = { \"a-b\" = \"x\" }\n", "cannot be a name"),
+        ("[[rule]]\nalert = \"\"\non = \"burn\"\n", "a name must have 1 to"),
+        ("[[rule]]\nalert = \"A\"\non = \"burn\"\nlabels = { token = \"x\" }\n", "is set automatically"),
+        ("[[rule]]\nalert = \"A\"\non = \"burn\"\nlabels = { \"a-b\" = \"x\" }\n", "is not a valid name"),
         ("[[rule]]\nalert = \"A\"\non = \"burn\"\nlabels = { a = 1 }\n", "`labels.a` is a number"),
-        ("[rule]\nalert = \"A\"\n", "`rule` is a list of tables"),
+        ("[rule]\nalert = \"A\"\n", "`rule` must be a list of tables"),
         ("alert = \"A\"\n", "unknown key `alert`"),
-        ("[[rule]]\nalert = \"A\"\non = \"unlock\"\nwithin = [\"7d\", \"1w\"]\n", "is there twice"),
-        ("[[rule]]\nalert = \"A\"\non = \"unlock\"\nwithin = \"soon\"\n", "is no length of time"),
+        ("[[rule]]\nalert = \"A\"\non = \"unlock\"\nwithin = [\"7d\", \"1w\"]\n", "duplicate lead time"),
+        ("[[rule]]\nalert = \"A\"\non = \"unlock\"\nwithin = \"soon\"\n", "is not a valid duration"),
         ("[[rule]]\nalert = \"A\"\non = \"unlock\"\n[[rule.level]]\nlabels = { a = \"b\" }\n", "this level has no `when`"),
-        ("[[rule]]\nalert = \"A\"\non = \"unlock\"\nmissing = \"maybe\"\n", "is not known"),
-        ("[[rule]]\nalert = \"A\"\non = \"unlock\"\ntokens = []\n", "`tokens` lets nothing in"),
-        ("[[rule]]\nalert = \"A\"\non = \"unlock\"\ntokens = [\"[\"]\n", "this pattern cannot be used"),
+        ("[[rule]]\nalert = \"A\"\non = \"unlock\"\nmissing = \"maybe\"\n", "cannot be \"maybe\""),
+        ("[[rule]]\nalert = \"A\"\non = \"unlock\"\ntokens = []\n", "`tokens` is empty"),
+        ("[[rule]]\nalert = \"A\"\non = \"unlock\"\ntokens = [\"[\"]\n", "invalid pattern"),
     ] {
-        let (_, told, _) = only_problem(text);
-        assert!(told.contains(message), "{text}: {told}");
+        let (_, found, _) = only_problem(text);
+        assert!(found.contains(message), "{text}: {found}");
     }
 }
 
 #[test]
-fn files_are_found_by_pattern_sorted_and_bounded() {
+fn finds_files_by_pattern_sorted_and_limited() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
     std::fs::create_dir_all(path("rules/tests")).expect("folders");
@@ -163,22 +163,22 @@ fn files_are_found_by_pattern_sorted_and_bounded() {
     std::fs::write(path("rules/y.toml"), b"[[rule]]\nalert = \"Gr\xfc\xdfe\"\n").expect("a file");
     let read = read_files(&["rules/*.toml".into(), "rules/a.toml".into(), "none/*.toml".into()], folder.path());
     assert_eq!(read.files.iter().map(|file| file.file.clone()).collect::<Vec<_>>(), [path("rules/a.toml"), path("rules/b.toml")]);
-    let told: Vec<(Severity, String)> =
+    let found: Vec<(DiagnosticLevel, String)> =
         read.diagnostics.iter().map(|problem| (problem.severity, problem.message.clone())).collect();
-    assert_eq!(told.len(), 3, "{told:#?}");
-    assert_eq!(told[0], (Severity::Warning, "no rule file matches \"none/*.toml\"".into()));
-    assert!(told[1].1.contains("not UTF-8 text: line 2, byte 12 of it is 0xfc"), "{told:#?}");
-    assert!(told[2].1.contains("larger than"), "{told:#?}");
+    assert_eq!(found.len(), 3, "{found:#?}");
+    assert_eq!(found[0], (DiagnosticLevel::Warning, "no rule file matches \"none/*.toml\"".into()));
+    assert!(found[1].1.contains("not UTF-8 text: line 2, byte 12 of it is 0xfc"), "{found:#?}");
+    assert!(found[2].1.contains("larger than"), "{found:#?}");
     let deep = read_files(&["rules/**/*.toml".into()], folder.path());
     assert!(deep.files.iter().any(|file| file.file == path("rules/tests/t.toml")));
-    // An absolute pattern, seen from a folder that lies deeper than what it matches.
+    // An absolute pattern with a configuration folder that is deeper than the matching files.
     let absolute = path("rules/t*/*.toml").to_string_lossy().into_owned();
     let far = read_files(&[absolute], &path("some/where/else/altogether/and/deeper"));
     assert_eq!(far.files.iter().map(|file| file.file.clone()).collect::<Vec<_>>(), [path("rules/tests/t.toml")]);
 }
 
 #[test]
-fn giant_files_are_refused_politely() {
+fn rejects_large_files() {
     let rules = "[[rule]]\nalert = \"A\"\non = \"burn\"\n".repeat(5_100);
     let loaded = load_text(&rules);
     assert!(!loaded.is_usable());
@@ -196,19 +196,19 @@ fn giant_files_are_refused_politely() {
 }
 
 #[test]
-fn a_slip_of_toml_hides_no_mistake_in_the_other_rules() {
+fn toml_error_does_not_hide_problems_in_other_rules() {
     let text = "[[rule]]\nalert = \"A\"\non = \"unlok\"\n\n[[rule]]\nalert = \"B\non = \"burn\"\n\n[[rule]]\nalert = \"C\"\non = \"burn\"\nwhen = \"valu > 5\"\n";
     let loaded = load_text(text);
-    let told: Vec<(usize, &str)> = loaded
+    let found: Vec<(usize, &str)> = loaded
         .diagnostics
         .iter()
         .map(|problem| {
-            let span = problem.span.clone().expect("a place");
+            let span = problem.span.clone().expect("a span");
             (text[..span.start].matches('\n').count() + 1, problem.message.as_str())
         })
         .collect();
     assert!(!loaded.is_usable() && loaded.set.rules.is_empty());
-    assert!(told.contains(&(3, "nothing is called `unlok`")), "{told:?}");
-    assert!(told.contains(&(12, "nothing is called `valu`")), "{told:?}");
-    assert!(told.iter().any(|(line, _)| *line == 6), "the slip itself: {told:?}");
+    assert!(found.contains(&(3, "unknown record type `unlok`")), "{found:?}");
+    assert!(found.contains(&(12, "unknown name `valu`")), "{found:?}");
+    assert!(found.iter().any(|(line, _)| *line == 6), "the syntax error: {found:?}");
 }

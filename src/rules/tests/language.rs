@@ -1,8 +1,8 @@
-//! Windows over tokens and groups, and what the checker says of rules as a whole.
+//! Tests of windows over tokens and groups, and of warnings about rules.
 
 use super::*;
 
-/// A token's totals at 2026-03-09: an unlock in 5 days and one in 20, burns 3 and 40 days ago, no buyback feed.
+/// Returns a token's totals on 2026-03-09: unlocks in 5 and 20 days, burns 3 and 40 days ago, and no buyback feed.
 fn totals(windows: &[(Flow, i64)]) -> Totals {
     let records = [
         record(Resource::Unlock, r#"{"unlockDate":"2026-03-14T00:00:00Z","cliffUnlocks":{"cliffAmount":100,"cliffValue":1000}}"#),
@@ -30,7 +30,7 @@ fn truth_of_totals(when: &str) -> Truth {
 }
 
 #[test]
-fn a_token_is_judged_by_its_windows() {
+fn token_rule_reads_windows() {
     for when in [
         "ahead(\"7d\").value == 1000 && ahead('30d').value == 1500 && ahead('30d').amount == 150 && ahead('30d').count == 2",
         "burned('30d').value == 70 && burned('60d').amount == 16 && burned('1d').count == 0",
@@ -47,7 +47,7 @@ fn a_token_is_judged_by_its_windows() {
 }
 
 #[test]
-fn a_feed_that_was_never_read_is_missing_and_not_zero() {
+fn unread_feed_is_missing_not_zero() {
     assert_eq!(truth_of_totals("boughtBack('30d').value == 0"), Truth::Missing(vec!["boughtBack(…).value"]));
     assert_eq!(
         truth_of_totals("ahead('30d').value > burned('30d').value + boughtBack('30d').value"),
@@ -58,22 +58,34 @@ fn a_feed_that_was_never_read_is_missing_and_not_zero() {
 }
 
 #[test]
-fn windows_are_checked_at_their_place() {
+fn invalid_window_gets_a_location() {
     for (on, when, covered, message, help) in [
-        ("token", "ahead(7).value > 1", "7", "`ahead` takes a length of time", "ahead(\"30d\")"),
-        ("token", "ahead('soon').value > 1", "'soon'", "\"soon\" is no length of time", ""),
-        ("token", "burned('7d').possible > 1", "burned('7d').possible", "`burned(…)` has no field `possible`", "what lies ahead"),
+        ("token", "ahead(7).value > 1", "7", "`ahead` requires a duration", "ahead(\"30d\")"),
+        ("token", "ahead('soon').value > 1", "'soon'", "\"soon\" is not a valid duration", ""),
+        (
+            "token",
+            "burned('7d').possible > 1",
+            "burned('7d').possible",
+            "`burned(…)` has no field `possible`",
+            "only `ahead` has it",
+        ),
         ("token", "ahead('7d') > 1", "ahead('7d')", "`ahead` is a window, not a number", ".value"),
         ("token", "burned('7d').vale > 1", "burned('7d').vale", "a window has no field `vale`", "did you mean `value`?"),
         ("token", "ahaed('7d').value > 1", "ahaed('7d')", "`ahaed` is not supported", "did you mean `ahead`?"),
-        ("unlock", "burned('7d').value > 1", "burned('7d').value", "`burned` is not known here", "on = \"token\""),
-        ("token", "lastBurn > 3", "lastBurn", "`lastBurn` is an object", "lastBurn.daysSince"),
-        ("unlock", "lastBurn.daysSince > 3", "lastBurn.daysSince", "`lastBurn.daysSince` is not known here", "on = \"token\""),
-        ("token", "share(\"portfolo\") > 3", "\"portfolo\"", "there is no group `portfolo`", "did you mean \"portfolio\"?"),
-        ("portfolio", "token.symbol == 'ARB'", "token.symbol", "`token.symbol` is not known here", "tokens.exists"),
-        ("portfolio", "share('portfolio') > 3", "share('portfolio')", "`share` is of one token in a group", "t.share"),
+        ("unlock", "burned('7d').value > 1", "burned('7d').value", "`burned` is not available here", "on = \"token\""),
+        ("token", "lastBurn > 3", "lastBurn", "`lastBurn` is an object, not a value", "lastBurn.daysSince"),
+        (
+            "unlock",
+            "lastBurn.daysSince > 3",
+            "lastBurn.daysSince",
+            "`lastBurn.daysSince` is not available here",
+            "on = \"token\"",
+        ),
+        ("token", "share(\"portfolo\") > 3", "\"portfolo\"", "unknown group `portfolo`", "did you mean \"portfolio\"?"),
+        ("portfolio", "token.symbol == 'ARB'", "token.symbol", "`token.symbol` is not available here", "tokens.exists"),
+        ("portfolio", "share('portfolio') > 3", "share('portfolio')", "`share` works only in rules on `token`", "t.share"),
         ("portfolio", "tokens.exists(t, t.shar > 3)", "t.shar", "`t` has no field `shar`", "did you mean `t.share`?"),
-        ("token", "cliffValue > 5", "cliffValue", "`cliffValue` is not known here", "field of `unlock` records"),
+        ("token", "cliffValue > 5", "cliffValue", "`cliffValue` is not available here", "field of `unlock` records"),
     ] {
         let (at, text, advice) = condition_problem(on, when);
         assert_eq!((at.as_str(), text.as_str()), (covered, message), "{when}");
@@ -82,7 +94,7 @@ fn windows_are_checked_at_their_place() {
 }
 
 #[test]
-fn a_portfolio_is_judged_as_one_for_each_group() {
+fn portfolio_rule_evaluates_each_group() {
     let rule = rule_when(
         "portfolio",
         "ahead('30d').value == 3000 && tokenCount == 2 && group == 'portfolio' && tokens.exists(t, t.share == 50) \
@@ -113,18 +125,18 @@ fn a_portfolio_is_judged_as_one_for_each_group() {
 }
 
 #[test]
-fn a_portfolio_rule_looks_at_the_groups_that_it_names() {
+fn portfolio_rule_selects_named_groups() {
     let pools = |tokens: &str| rule(&format!("[[rule]]\nalert = \"A\"\non = \"portfolio\"\n{tokens}\n")).pools;
     assert_eq!(pools(""), [Pool::Group("portfolio".into())]);
     assert_eq!(pools("tokens = [\"@portfolio\"]"), [Pool::Group("portfolio".into())]);
     assert_eq!(pools("tokens = [\"*\"]"), [Pool::Watched]);
     let (_, message, _) = only_problem("[[rule]]\nalert = \"A\"\non = \"portfolio\"\ntokens = [\"@portfolio\", \"a*\"]\n");
-    assert_eq!(message, "a rule on `portfolio` names groups or patterns, not both");
+    assert_eq!(message, "a rule on `portfolio` cannot combine groups and patterns");
     let (covered, message, _) = only_problem("[[rule]]\nalert = \"A\"\non = \"portfolio\"\nlabels = { group = \"x\" }\n");
-    assert_eq!((covered.as_str(), message.as_str()), ("group", "the label `group` is set for every alert"));
+    assert_eq!((covered.as_str(), message.as_str()), ("group", "the label `group` is set automatically"));
     for key in ["within = \"7d\"", "since = \"7d\"", "allocations = [\"Team\"]"] {
         let (_, message, _) = only_problem(&format!("[[rule]]\nalert = \"A\"\non = \"token\"\n{key}\n"));
-        assert!(message.contains("has no meaning here"), "{message}");
+        assert!(message.contains("cannot be used here"), "{message}");
     }
 }
 
@@ -133,7 +145,7 @@ fn with_summary(on: &str, summary: &str) -> String {
 }
 
 #[test]
-fn templates_see_windows_and_members() {
+fn templates_read_windows_and_members() {
     let rule = rule(&with_summary(
         "token",
         "{{ token.symbol }}: {{ ahead(\"7d\").value | usd }}, last burn {{ lastBurn.daysSince | days }} ago, \
@@ -151,16 +163,16 @@ fn templates_see_windows_and_members() {
         assert_eq!(load_text(&with_summary("portfolio", summary)).diagnostics, [], "{summary}");
     }
     for (on, summary, message) in [
-        ("token", "{{ ahead(x).value }}", "`ahead` takes one window, written out in quotes"),
-        ("token", "{{ ahead('soon').value }}", "is no length of time"),
-        ("token", "{{ ahaed('7d').value }}", "nothing is called `ahaed`"),
+        ("token", "{{ ahead(x).value }}", "`ahead` requires one window length in quotes"),
+        ("token", "{{ ahead('soon').value }}", "is not a valid duration"),
+        ("token", "{{ ahaed('7d').value }}", "unknown name `ahaed`"),
         ("token", "{{ ahead('7d').vale }}", "undefined"),
-        ("unlock", "{{ ahead('7d').value }}", "`ahead` is not known here"),
-        ("portfolio", "{{ token.symbol }}", "`token.symbol` is not known here"),
+        ("unlock", "{{ ahead('7d').value }}", "`ahead` is not available here"),
+        ("portfolio", "{{ token.symbol }}", "`token.symbol` is not available here"),
     ] {
         let loaded = load_text(&with_summary(on, summary));
-        let is_told = loaded.diagnostics.iter().any(|problem| problem.message.contains(message));
-        assert!(is_told && !loaded.is_usable(), "{summary}: {:#?}", loaded.diagnostics);
+        let is_reported = loaded.diagnostics.iter().any(|problem| problem.message.contains(message));
+        assert!(is_reported && !loaded.is_usable(), "{summary}: {:#?}", loaded.diagnostics);
     }
 }
 
@@ -171,13 +183,13 @@ fn warnings(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_level_that_nothing_reaches_is_a_warning() {
+fn warns_about_unreachable_levels() {
     let level = |when: &str, levels: &[&str]| {
         let levels: String = levels.iter().map(|when| format!("[[rule.level]]\nwhen = '''{when}'''\n")).collect();
         warnings(&format!("[[rule]]\nalert = \"A\"\non = \"unlock\"\nwhen = '''{when}'''\n{levels}"))
     };
-    let unreached = "this level is never reached: a later one always holds with it";
-    let contradicts = "this level is never reached: it contradicts the rule's own `when`";
+    let unreached = "this level is never used: a later level matches whenever this one does";
+    let contradicts = "this level is never used: it contradicts the rule's own `when`";
     let none: [&str; 0] = [];
     assert_eq!(level("cliffValue >= 5000000", &["valueToMarketCap >= 10", "valueToMarketCap >= 5"]), [unreached]);
     assert_eq!(level("cliffValue >= 5000000", &["valueToMarketCap >= 5", "valueToMarketCap >= 10"]), none);
@@ -186,12 +198,12 @@ fn a_level_that_nothing_reaches_is_a_warning() {
     assert_eq!(level("cliffValue >= 5000000", &["cliffValue < 4000000"]), [contradicts]);
     assert_eq!(level("tokenSymbol in ['ARB', 'APT']", &["tokenSymbol == 'OP'"]), [contradicts]);
     assert_eq!(level("tokenSymbol in ['ARB', 'APT']", &["tokenSymbol != 'APT'"]), none);
-    assert_eq!(level("cliffValue > 5000000 && cliffValue < 3000000", &[]), ["this condition can never hold"]);
+    assert_eq!(level("cliffValue > 5000000 && cliffValue < 3000000", &[]), ["this condition is never true"]);
     assert_eq!(level("cliffValue > 5000000 || cliffValue < 3000000", &[]), none);
 }
 
 #[test]
-fn two_rules_that_always_fire_together_are_a_warning() {
+fn warns_about_duplicate_rules() {
     let pair =
         |first: &str, second: &str| warnings(&format!("[[rule]]\nalert = \"A\"\n{first}\n[[rule]]\nalert = \"B\"\n{second}\n"));
     for (first, second) in [
@@ -217,7 +229,7 @@ fn two_rules_that_always_fire_together_are_a_warning() {
 }
 
 #[test]
-fn thresholds_in_another_unit_are_warnings() {
+fn warns_about_thresholds_in_the_wrong_unit() {
     let of = |on: &str, when: &str| warnings(&format!("[[rule]]\nalert = \"A\"\non = \"{on}\"\nwhen = '''{when}'''\n"));
     for (on, when, message) in [
         ("unlock", "cliffValue >= 5", "`cliffValue` is in USD: 5 means $5"),
@@ -242,7 +254,7 @@ fn thresholds_in_another_unit_are_warnings() {
 }
 
 #[test]
-fn what_a_rule_reads_of_the_clock_is_known_beforehand_where_it_can_be() {
+fn clock_edges_are_known_in_advance() {
     let edges = |on: &str, when: &str| {
         let rule = rule_when(on, when);
         (rule.is_clock_dependent, rule.edges.clone())
@@ -257,16 +269,16 @@ fn what_a_rule_reads_of_the_clock_is_known_beforehand_where_it_can_be() {
 }
 
 #[test]
-fn the_index_knows_who_cares() {
+fn index_returns_affected_rules() {
     let text = "[[rule]]\nalert = \"A\"\non = \"unlock\"\nwhen = \"cliffAmount > token.circulatingSupply * 0.02\"\n\
                 [[rule]]\nalert = \"B\"\non = \"unlock.*\"\n[[rule]]\nalert = \"C\"\non = \"unlock.rescheduled\"\n\
                 [[rule]]\nalert = \"D\"\non = \"burn\"\nwhen = \"amount > token.maxSupply * 0.01\"\n";
     let set = load_text(text).set;
     let index = &set.index;
     assert_eq!(index.on(On::Record(Resource::Unlock)), [0]);
-    assert_eq!(index.hears(Resource::Unlock, ChangeKind::Rescheduled), [1, 2]);
-    assert_eq!(index.hears(Resource::Unlock, ChangeKind::Resized), [1]);
-    assert_eq!(index.hears(Resource::Burn, ChangeKind::Added), [0_usize; 0]);
+    assert_eq!(index.subscribes_to(Resource::Unlock, ChangeKind::Rescheduled), [1, 2]);
+    assert_eq!(index.subscribes_to(Resource::Unlock, ChangeKind::Resized), [1]);
+    assert_eq!(index.subscribes_to(Resource::Burn, ChangeKind::Added), [0_usize; 0]);
     let item = |json: &str| serde_json::from_str::<wire::TokenItem>(json).expect("an item");
     let before = item(r#"{"id":"a","circulatingSupply":100,"maxSupply":10,"marketCap":5}"#);
     assert!(index.is_moved(&before, &item(r#"{"id":"a","circulatingSupply":101,"maxSupply":10,"marketCap":5}"#)));
@@ -274,34 +286,34 @@ fn the_index_knows_who_cares() {
 }
 
 #[test]
-fn rules_that_cannot_do_what_they_say_here_are_told() {
-    let text = "[[rule]]\nalert = \"Nobody\"\non = \"unlock\"\ntokens = [\"apt*\"]\n[[rule]]\nalert = \"Long\"\non = \"token\"\n\
+fn warns_about_rules_that_cannot_match() {
+    let text = "[[rule]]\nalert = \"NoMatch\"\non = \"unlock\"\ntokens = [\"apt*\"]\n[[rule]]\nalert = \"Long\"\non = \"token\"\n\
                 when = \"burned('90d').value > 1e6 && emitted('7d').amount > 1\"\n[[rule]]\nalert = \"Fine\"\non = \"portfolio\"\nwhen = \"ahead('7d').value > 1e6\"\n";
     let loaded = load_text(text);
     let tokens = [arb()];
     let known = WatchFacts {
         listed: None,
         tokens: Some(&tokens),
-        asked: &[Resource::Unlock, Resource::Burn],
+        requested: &[Resource::Unlock, Resource::Burn],
         history: "30d".parse().expect("a span"),
         horizon: "1y".parse().or_else(|_| "365d".parse()).expect("a span"),
     };
-    let told: Vec<(String, String)> = advise(&loaded.set, &known)
+    let found: Vec<(String, String)> = advise(&loaded.set, &known)
         .into_iter()
-        .map(|problem| (text[problem.span.expect("a place")].to_owned(), problem.message))
+        .map(|problem| (text[problem.span.expect("a span")].to_owned(), problem.message))
         .collect();
     assert_eq!(
-        told,
+        found,
         [
-            ("\"Nobody\"".to_owned(), "no watched token matches `Nobody`".to_owned()),
-            ("\"Long\"".to_owned(), "`Long` waits for emission records, which are never asked for".to_owned()),
-            ("\"Long\"".to_owned(), "`Long` asks `burned` for 90 days, but only 30 days are read".to_owned()),
+            ("\"NoMatch\"".to_owned(), "no watched token matches `NoMatch`".to_owned()),
+            ("\"Long\"".to_owned(), "`Long` needs emission records, which are never polled".to_owned()),
+            ("\"Long\"".to_owned(), "`Long` reads 90 days of `burned`, but only 30 days are polled".to_owned()),
         ]
     );
 }
 
 #[test]
-fn what_people_call_things_is_answered_by_its_meaning() {
+fn synonyms_get_a_suggestion() {
     let help = |text: &str| {
         let loaded = load_text(text);
         let problem = loaded.diagnostics.first().unwrap_or_else(|| panic!("{text} is fine"));
@@ -314,7 +326,7 @@ fn what_people_call_things_is_answered_by_its_meaning() {
         ("unlock.changed", "did you mean `unlock.*`?"),
         ("cliff", "did you mean `unlock`?"),
         ("cliffs.moved", "did you mean `unlock.rescheduled`?"),
-        ("burn.new", "did you mean `burn`? It hears of each burn as it becomes known"),
+        ("burn.new", "did you mean `burn`? It matches each burn when it becomes known"),
         ("unlock.new", "did you mean `unlock.added`?"),
         ("unlock.reschedulde", "did you mean `unlock.rescheduled`?"),
         ("group", "did you mean `portfolio`?"),
@@ -330,19 +342,19 @@ fn what_people_call_things_is_answered_by_its_meaning() {
         ("unlock", "amount > 5", "did you mean `cliffAmount`?"),
         ("burn", "usd > 5", "did you mean `value`?"),
         ("unlock", "value >= 5000000", "did you mean `cliffValue`?"),
-        ("unlock", "cliffValue = 5000000", "write `==` for exactly that, or `>=` for at least"),
-        ("unlock", "token.symbol = \"ARB\"", "write `==`: one `=` compares nothing"),
-        ("unlock", "cliffValue >= $5,000,000", "write `5000000`"),
-        ("unlock", "cliffValue >= $2.5M", "write `2500000`"),
-        ("unlock", "cliffValue >= 5,000,000 && daysUntil < 3", "write `5000000`"),
-        ("unlock", "cliffValue >= 5M", "write `5000000`"),
-        ("unlock", "cliffValue >= 5000000 and daysUntil < 3", "write `&&`"),
-        ("unlock", "valueToMarketCap > 2%", "leave it out: ratios such as `valueToMarketCap` are in percent already"),
+        ("unlock", "cliffValue = 5000000", "use `==` for exactly this value, or `>=` for at least"),
+        ("unlock", "token.symbol = \"ARB\"", "use `==` to compare"),
+        ("unlock", "cliffValue >= $5,000,000", "use `5000000`"),
+        ("unlock", "cliffValue >= $2.5M", "use `2500000`"),
+        ("unlock", "cliffValue >= 5,000,000 && daysUntil < 3", "use `5000000`"),
+        ("unlock", "cliffValue >= 5M", "use `5000000`"),
+        ("unlock", "cliffValue >= 5000000 and daysUntil < 3", "use `&&`"),
+        ("unlock", "valueToMarketCap > 2%", "remove it: fields such as `valueToMarketCap` are already in percent"),
     ] {
         assert_eq!(when(on, text), meant, "{text}");
     }
     assert!(
         load_text("[[rule]]\nalert = \"A\"\non = \"unlock\"\nwhen = 'max(5,100) > 3'\n").is_usable(),
-        "a comma parts arguments"
+        "a comma separates arguments"
     );
 }

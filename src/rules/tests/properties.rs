@@ -1,8 +1,8 @@
-//! Conditions agree with the interpreter of the grammar that they borrow, and no text makes anything panic.
+//! Property tests: conditions agree with the `cel` interpreter, and no input causes a panic.
 
 use super::*;
 
-/// A condition over doubles that both this program and the interpreter understand.
+/// Generates arithmetic that both this crate and the interpreter support.
 fn arithmetic() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("cliffValue".to_owned()),
@@ -17,8 +17,8 @@ fn arithmetic() -> impl Strategy<Value = String> {
     })
 }
 
-/// A condition over the items of a list.
-fn over_items() -> impl Strategy<Value = String> {
+/// Generates a condition over list items.
+fn list_macro() -> impl Strategy<Value = String> {
     let item = prop_oneof![Just("a.cliffAmount"), Just("a.cliffValue")];
     let test = (item, prop_oneof![Just("<"), Just(">="), Just("==")], -20..20_i32)
         .prop_map(|(item, op, number)| format!("{item} {op} {number}.0"));
@@ -42,7 +42,7 @@ fn predicate() -> impl Strategy<Value = String> {
         Just("cliffAmount in [1.0, 2.0, -3.0]".to_owned()),
         Just("tokenName in [\"abc\", \"x\"]".to_owned())
     ];
-    prop_oneof![4 => compare, 1 => text, 2 => over_items()].prop_recursive(3, 12, 3, |inner| {
+    prop_oneof![4 => compare, 1 => text, 2 => list_macro()].prop_recursive(3, 12, 3, |inner| {
         prop_oneof![
             (inner.clone(), prop_oneof![Just("&&"), Just("||")], inner.clone()).prop_map(|(a, op, b)| format!("({a} {op} {b})")),
             inner.clone().prop_map(|a| format!("!({a})")),
@@ -83,7 +83,7 @@ proptest! {
         match (ours, program.execute(&context)) {
             (Truth::True, Ok(theirs)) => prop_assert_eq!(theirs, cel::Value::Bool(true), "{}", when),
             (Truth::False, Ok(theirs)) => prop_assert_eq!(theirs, cel::Value::Bool(false), "{}", when),
-            // Of 0 / 0 nothing can be told here; there it is an error, except that it equals nothing.
+            // 0 / 0 is missing here. In the interpreter it is an error, except that it equals nothing.
             (Truth::Missing(names), theirs) => {
                 prop_assert_eq!(&names, &["(0 / 0)"]);
                 prop_assert!(theirs.is_err() || when.contains("==") || when.contains("!="), "{}: {:?}", when, theirs);
@@ -93,12 +93,12 @@ proptest! {
     }
 
     #[test]
-    fn no_text_as_a_condition_panics(when in "\\PC{0,200}") {
+    fn no_condition_text_panics(when in "\\PC{0,200}") {
         let _ = Condition::compile(&when, On::Record(Resource::Unlock));
     }
 
     #[test]
-    fn no_soup_of_tokens_as_a_condition_panics(tokens in prop::collection::vec(prop::sample::select(vec![
+    fn no_token_sequence_in_a_condition_panics(tokens in prop::collection::vec(prop::sample::select(vec![
         "cliffValue", "allocations", "token", ".", "(", ")", "[", "]", "{", "}", "&&", "||", "!", "-", "?", ":", ",", "exists", "map", "sum", "filter", "has", "a", "a.cliffAmount",
         "1", "2.5", "\"x\"", "'", "in", "==", ">", "%", "timestamp", "duration", "\"7d\"", "null", "true", "change.from", "old", "new.unlockDate", "now", "ü", "\n", "//", "1e999", "99999999999999999999",
         "ahead", "burned(\"30d\").value", "ahead('7d')", "lastBurn.daysSince", "share", "tokens", "t", "t.share", "t.ahead(\"7d\").count", "marketCap", "group",
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_as_a_rule_file_panics(text in "(\\[\\[rule\\]\\]\n)?((alert|on|when|within|labels|tokens|limit|[a-z]{1,6}) = (\"[^\"\\\\]{0,20}\"|[0-9.\\-:T]{1,12}|\\[.{0,10}\\]|true|\\{.{0,10}\\}|\\PC{0,10})\n){0,6}") {
+    fn no_rule_file_text_panics(text in "(\\[\\[rule\\]\\]\n)?((alert|on|when|within|labels|tokens|limit|[a-z]{1,6}) = (\"[^\"\\\\]{0,20}\"|[0-9.\\-:T]{1,12}|\\[.{0,10}\\]|true|\\{.{0,10}\\}|\\PC{0,10})\n){0,6}") {
         let loaded = load_text(&text);
         for problem in &loaded.diagnostics {
             if let Some(span) = &problem.span {
@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_as_a_template_panics(text in "(\\{\\{|\\}\\}|\\{%|%\\}|\\||[a-z.]{1,8}| |\\PC){0,30}") {
+    fn no_template_text_panics(text in "(\\{\\{|\\}\\}|\\{%|%\\}|\\||[a-z.]{1,8}| |\\PC){0,30}") {
         let engine = TemplateEngine::new();
         let _ = Template::check(&engine, &text, On::Record(Resource::Unlock), Some(&[]));
     }

@@ -1,4 +1,4 @@
-//! Templates and the built-in text: checked at load, bounded, and never without a summary.
+//! Tests of templates and the built-in text.
 
 use super::*;
 
@@ -6,23 +6,23 @@ use super::*;
 fn templates_are_checked_at_load() {
     let template = |text: &str| format!("[[rule]]\nalert = \"A\"\non = \"unlock\"\n[rule.annotations]\nsummary = '''{text}'''\n");
     for (text, covered, message, help) in [
-        ("{{ cliffVale | usd }}", "cliffVale", "nothing is called `cliffVale`", "did you mean `cliffValue`?"),
-        ("{{ token.sybol }}", "token.sybol", "nothing is called `token.sybol`", "did you mean `token.symbol`?"),
-        ("{{ cliffValue | uds }}", "uds", "there is no filter `uds`", "did you mean `usd`?"),
-        ("{% if cliffValue %}{{ x.y }}{% endif %}", "x.y", "nothing is called `x.y`", ""),
-        ("{{ change.kind }}", "change.kind", "`change.kind` is not known here", "rules on changes only"),
+        ("{{ cliffVale | usd }}", "cliffVale", "unknown name `cliffVale`", "did you mean `cliffValue`?"),
+        ("{{ token.sybol }}", "token.sybol", "unknown name `token.sybol`", "did you mean `token.symbol`?"),
+        ("{{ cliffValue | uds }}", "uds", "unknown filter `uds`", "did you mean `usd`?"),
+        ("{% if cliffValue %}{{ x.y }}{% endif %}", "x.y", "unknown name `x.y`", ""),
+        ("{{ change.kind }}", "change.kind", "`change.kind` is not available here", "in rules on changes"),
     ] {
-        let (at, told, advice) = only_problem(&template(text));
-        assert_eq!((at.as_str(), told.as_str()), (covered, message), "{text}");
+        let (at, found, advice) = only_problem(&template(text));
+        assert_eq!((at.as_str(), found.as_str()), (covered, message), "{text}");
         assert!(advice.contains(help), "{text}: {advice}");
     }
     for (text, severity) in [
-        ("{{ cliffValue ", Severity::Error),
-        ("{% for a in allocations %}{{ a.nope }}{% endfor %}", Severity::Error),
-        ("{% for i in range(100000) %}{% for j in range(100000) %}x{% endfor %}{% endfor %}", Severity::Error),
-        ("{{ 'x' * 20000 }}", Severity::Error),
-        ("{{ tokenName | usd }}", Severity::Error),
-        ("{{ cliffValue / 1000 }}", Severity::Warning),
+        ("{{ cliffValue ", DiagnosticLevel::Error),
+        ("{% for a in allocations %}{{ a.nope }}{% endfor %}", DiagnosticLevel::Error),
+        ("{% for i in range(100000) %}{% for j in range(100000) %}x{% endfor %}{% endfor %}", DiagnosticLevel::Error),
+        ("{{ 'x' * 20000 }}", DiagnosticLevel::Error),
+        ("{{ tokenName | usd }}", DiagnosticLevel::Error),
+        ("{{ cliffValue / 1000 }}", DiagnosticLevel::Warning),
     ] {
         let loaded = load_text(&template(text));
         assert_eq!(
@@ -43,7 +43,7 @@ fn templates_are_checked_at_load() {
 }
 
 #[test]
-fn missing_fields_read_unknown_and_source_text_loses_its_control_characters() {
+fn missing_fields_render_unknown_and_control_characters_are_removed() {
     let rule = rule(
         "[[rule]]\nalert = \"A\"\non = \"unlock\"\nlabels = { name = \"{{ tokenName }}\" }\n[rule.annotations]\nsummary = '{{ cliffValue | usd }} {{ tokenName }} {{ unlockDate }} {{ daysUntil | days }} {{ labels.name }}'\n",
     );
@@ -56,7 +56,7 @@ fn missing_fields_read_unknown_and_source_text_loses_its_control_characters() {
 }
 
 #[test]
-fn a_template_that_fails_at_run_time_leaves_the_built_in_text() {
+fn template_failure_at_run_time_uses_the_built_in_text() {
     let rule = rule(
         "[[rule]]\nalert = \"A\"\non = \"unlock\"\n[rule.annotations]\nsummary = '{{ cliffValue / 1000 }} {{ token.name }}'\nother = 'fine'\n",
     );
@@ -70,23 +70,23 @@ fn a_template_that_fails_at_run_time_leaves_the_built_in_text() {
 }
 
 #[test]
-fn built_in_summaries_read_well() {
+fn formats_built_in_summaries() {
     let token = arb();
-    let told = |resource, json: &str| built_in_summary(&scope(&token, &record(resource, json)));
-    assert_eq!(told(Resource::Unlock, CLIFF), "ARB: $33.15M (2.77% of market cap) unlocks on 16 Mar 2026 (in 7 days)");
+    let summary = |resource, json: &str| built_in_summary(&scope(&token, &record(resource, json)));
+    assert_eq!(summary(Resource::Unlock, CLIFF), "ARB: $33.15M (2.77% of market cap) unlocks on 16 Mar 2026 (in 7 days)");
     let month = r#"{"unlockDate":"2026-04-01T00:00:00Z","cliffUnlocks":{"cliffAmount":1000000000,"allocationBreakdown":[{"unlockPrecision":"month"}]}}"#;
-    assert_eq!(told(Resource::Unlock, month), "ARB: 1.00B tokens unlock in April 2026");
-    assert_eq!(told(Resource::Unlock, "{}"), "ARB: an unknown amount unlocks at a date to be determined");
+    assert_eq!(summary(Resource::Unlock, month), "ARB: 1.00B ARB unlock in April 2026");
+    assert_eq!(summary(Resource::Unlock, "{}"), "ARB: an unknown amount unlocks on a date to be determined");
     assert_eq!(
-        told(Resource::Burn, r#"{"burnDate":"2026-03-01T00:00:00Z","value":5250000,"burnEventLabel":"Q1 burn"}"#),
+        summary(Resource::Burn, r#"{"burnDate":"2026-03-01T00:00:00Z","value":5250000,"burnEventLabel":"Q1 burn"}"#),
         "ARB: $5.25M burned on 1 Mar 2026 (Q1 burn)"
     );
     assert_eq!(
-        told(Resource::Buyback, r#"{"buybackDate":"2026-03-01T00:00:00Z","tokenAmount":5250}"#),
-        "ARB: 5.25K tokens bought back on 1 Mar 2026"
+        summary(Resource::Buyback, r#"{"buybackDate":"2026-03-01T00:00:00Z","tokenAmount":5250}"#),
+        "ARB: 5.25K ARB bought back on 1 Mar 2026"
     );
     assert_eq!(
-        told(
+        summary(
             Resource::Funding,
             r#"{"roundName":"Series B","fundingDate":"2026-03-01T00:00:00Z","totalAmountRaisedinThatRound":120000000}"#
         ),
@@ -115,32 +115,32 @@ fn built_in_summaries_read_well() {
 }
 
 #[test]
-fn the_memory_of_a_rendering_is_bounded() {
+fn rendering_memory_is_limited() {
     let template =
         |text: &str| format!("[[rule]]\nalert = \"A\"\non = \"unlock\"\n[rule.annotations]\nsummary = \'\'\'{text}\'\'\'\n");
     let doubled = |times: usize| format!("{{% set a = 'x' %}}{}ok", "{% set a = a ~ a %}".repeat(times));
     let long = "x".repeat(600);
     for (text, message) in [
         (format!("{{{{ range(100000)|join('{long}') }}}}"), "at most 1000 numbers"),
-        (format!("{{{{ range(900)|join('{long}')|length }}}}"), "the filters make more than"),
-        (doubled(26), "what `set` keeps is too large"),
-        (format!("{{% set a = ['x'] %}}{}ok", "{% set a = [a, a] %}".repeat(26)), "what `set` keeps is too large"),
+        (format!("{{{{ range(900)|join('{long}')|length }}}}"), "the filters create more than"),
+        (doubled(26), "the value assigned by `set` is too large"),
+        (format!("{{% set a = ['x'] %}}{}ok", "{% set a = [a, a] %}".repeat(26)), "the value assigned by `set` is too large"),
         (
             "{% set ns = namespace(a='xx') %}{% for i in range(26) %}{% set ns.a = ns.a + ns.a %}{% endfor %}ok".into(),
-            "what `set` keeps is too large",
+            "the value assigned by `set` is too large",
         ),
-        ("{{ ('x' ~ tokenName) * 90000000 }}".into(), "texts and lists are not multiplied"),
+        ("{{ ('x' ~ tokenName) * 90000000 }}".into(), "strings and lists cannot be multiplied"),
         ("{{ (90000000 * tokenName)|length }}".into(), "this template fails"),
         ("{% macro m(a) %}{{ a }}{% endmacro %}".into(), "`macro` is not supported here"),
         ("{% set a %}x{% endset %}".into(), "`set` without `=` is not supported here"),
-        ("{% for x in ['a' ~ tokenName] %}x{% endfor %}".into(), "a loop goes over a list as it stands"),
-        ("{{ '%90000000s'|format(tokenName) }}".into(), "there is no filter `format`"),
+        ("{% for x in ['a' ~ tokenName] %}x{% endfor %}".into(), "a loop cannot iterate over an expression"),
+        ("{{ '%90000000s'|format(tokenName) }}".into(), "unknown filter `format`"),
         (format!("{{{{ {} }}}}", vec!["tokenName"; 70].join("~")), "at most 64 are allowed"),
     ] {
         let loaded = load_text(&template(&text));
-        let told: Vec<&str> = loaded.diagnostics.iter().map(|problem| problem.message.as_str()).collect();
-        assert!(told.iter().any(|told| told.contains(message)), "{}: {told:#?}", &text[..text.len().min(90)]);
-        assert!(loaded.diagnostics.iter().all(|problem| problem.severity == Severity::Error), "{told:#?}");
+        let found: Vec<&str> = loaded.diagnostics.iter().map(|problem| problem.message.as_str()).collect();
+        assert!(found.iter().any(|found| found.contains(message)), "{}: {found:#?}", &text[..text.len().min(90)]);
+        assert!(loaded.diagnostics.iter().all(|problem| problem.severity == DiagnosticLevel::Error), "{found:#?}");
     }
     for (text, rendered) in [
         ("{% set ns = namespace(sum=0) %}{% for i in range(3) %}{% set ns.sum = ns.sum + i * 2 %}{% endfor %}{{ ns.sum }}", "6"),
@@ -155,17 +155,17 @@ fn the_memory_of_a_rendering_is_bounded() {
         let (token, record) = (arb(), record(Resource::Unlock, "{}"));
         assert_eq!(rule.render(&scope(&token, &record), None).annotations["summary"].trim(), rendered, "{text}");
     }
-    // What the source says does not reach it at run time either.
+    // Source data does not exceed the limit at run time either.
     let rule = rule(&template("{{ tokenName|replace('a', tokenName) }}"));
     let hostile = format!("{{\"tokenName\":\"{}\"}}", "a".repeat(100_000));
     let (token, record) = (arb(), record(Resource::Unlock, &hostile));
     let rendered = rule.render(&scope(&token, &record), None);
-    assert!(rendered.error.is_some_and(|error| error.contains("the filters make more than")), "the built-in text stands in");
+    assert!(rendered.error.is_some_and(|error| error.contains("the filters create more than")), "the built-in text is used");
     assert!(rendered.annotations["summary"].starts_with("ARB: "), "{:?}", rendered.annotations);
 }
 
 #[test]
-fn deep_templates_and_files_are_refused_politely() {
+fn rejects_deep_templates_and_files() {
     let engine = TemplateEngine::new();
     for text in [
         format!("{{{{ {} }}}}", vec!["1"; 4_000].join("+")),
@@ -185,7 +185,7 @@ fn deep_templates_and_files_are_refused_politely() {
         let (_, faults) = Template::check(&engine, &text, On::Record(Resource::Unlock), Some(&[]));
         assert!(faults.iter().any(|fault| fault.is_error), "{}", &text[..60]);
     }
-    // What is just within the bounds does not overflow the stack either.
+    // Input at the limits does not overflow the stack.
     for text in [
         format!("{{{{ {} }}}}", vec!["1"; 395].join("+")),
         format!("{{{{ token{} }}}}", ".a".repeat(390)),

@@ -1,10 +1,10 @@
-//! Changes of one unlock event: moved, resized, repriced, joined with another.
+//! Edits of a single unlock event.
 
-use crate::answer::totals::{total_cliffs, total_linears};
+use crate::payload::totals::{total_cliffs, total_linears};
 use model::Timestamp;
 use model::wire::{Maybe, UnlockEvent};
 
-/// Moves an event, its parts and its linear segments.
+/// Moves an event with its allocation shares and linear segments.
 pub fn shift(event: &mut UnlockEvent, from: Timestamp, to: Timestamp) {
     event.unlock_date = to.into();
     if let Maybe::Value(cliffs) = &mut event.cliff_unlocks
@@ -56,31 +56,31 @@ pub fn scale(event: &mut UnlockEvent, factor: f64) {
     }
 }
 
-/// Adds the parts of an event to another one of the same instant.
-pub(super) fn merge(there: &mut UnlockEvent, event: UnlockEvent) {
-    there.latest_update_date = event.latest_update_date;
-    match (&mut there.cliff_unlocks, event.cliff_unlocks) {
-        (Maybe::Value(there), Maybe::Value(more)) => {
-            let items = more.allocation_breakdown.into_option().unwrap_or_default();
-            match &mut there.allocation_breakdown {
-                Maybe::Value(list) => list.extend(items),
-                list => *list = items.into(),
-            }
-            total_cliffs(there);
+/// Adds the allocation shares of `event` to another event at the same date.
+pub(super) fn merge(target: &mut UnlockEvent, event: UnlockEvent) {
+    target.latest_update_date = event.latest_update_date;
+    match (&mut target.cliff_unlocks, event.cliff_unlocks) {
+        (Maybe::Value(target), Maybe::Value(more)) => {
+            append(&mut target.allocation_breakdown, more.allocation_breakdown);
+            total_cliffs(target);
         }
-        (there, more @ Maybe::Value(_)) => *there = more,
+        (target, more @ Maybe::Value(_)) => *target = more,
         _ => {}
     }
-    match (&mut there.linear_unlocks, event.linear_unlocks) {
-        (Maybe::Value(there), Maybe::Value(more)) => {
-            let items = more.allocation_breakdown.into_option().unwrap_or_default();
-            match &mut there.allocation_breakdown {
-                Maybe::Value(list) => list.extend(items),
-                list => *list = items.into(),
-            }
-            total_linears(there);
+    match (&mut target.linear_unlocks, event.linear_unlocks) {
+        (Maybe::Value(target), Maybe::Value(more)) => {
+            append(&mut target.allocation_breakdown, more.allocation_breakdown);
+            total_linears(target);
         }
-        (there, more @ Maybe::Value(_)) => *there = more,
+        (target, more @ Maybe::Value(_)) => *target = more,
         _ => {}
+    }
+}
+
+fn append<T>(list: &mut Maybe<Vec<T>>, more: Maybe<Vec<T>>) {
+    let more = more.into_option().unwrap_or_default();
+    match list {
+        Maybe::Value(list) => list.extend(more),
+        list => *list = more.into(),
     }
 }

@@ -1,4 +1,5 @@
-//! Changes that only tests make: silent corrections, prices, whole schedules, tokens of their own.
+//! Edits that only tests make. They stay in this room because they use the private transaction of [`Edit`]; the feature `test-edits`,
+//! which only dev-dependencies enable, compiles them.
 
 use super::{EDITED, Edit, EditError, find};
 use crate::edit::event_row;
@@ -7,13 +8,13 @@ use model::{Resource, Timestamp};
 use store::{catalog::CatalogRecord, facts::SupplyFacts as _};
 
 impl Edit<'_> {
-    /// Leaves every `lastUpdatedDate` as it is: the source corrects something and does not say so.
+    /// Keeps every `lastUpdatedDate` unchanged, like a source that does not report a correction.
     pub fn silently(&mut self) {
         self.silent = true;
     }
 
-    /// Gives a token a new reference price: values, and with them the market cap, drift; amounts, dates and marks of change stay, as
-    /// with the source's own daily prices. Fails where there is no such token.
+    /// Changes the reference price of a token. Values and the market cap follow; amounts, dates, and `lastUpdatedDate` stay, as with the
+    /// daily prices of the source.
     pub fn reprice(&mut self, token: &str, price: f64) -> Result<(), EditError> {
         let mut item = self.draft.token(token)?.ok_or_else(|| EditError::UnknownToken(token.to_owned()))?;
         let mut events = self.events(token)?;
@@ -26,18 +27,16 @@ impl Edit<'_> {
         Ok(self.draft.put_token(token, &item, EDITED)?)
     }
 
-    /// Takes all tokens and records out.
     pub fn clear(&mut self) -> Result<(), EditError> {
         Ok(self.draft.clear()?)
     }
 
-    /// Writes an investor of the list, as it stands there.
     pub fn put_investor(&mut self, item: &InvestorItem) -> Result<(), EditError> {
         let id = item.investor_id.as_str().ok_or(EditError::NoId)?;
         Ok(self.draft.put_header(Resource::Funding, id, item)?)
     }
 
-    /// Writes the rounds of an investor in place of those there are; they need not differ from the list.
+    /// Replaces the funding rounds of an investor.
     pub fn put_rounds(&mut self, investor: &str, rounds: &[FundingRound]) -> Result<(), EditError> {
         let rows = rounds.iter().map(|round| CatalogRecord {
             date: round.funding_date.copied(),
@@ -48,7 +47,6 @@ impl Edit<'_> {
         Ok(self.draft.put_records(Resource::Funding, investor, rows)?)
     }
 
-    /// Takes the event at `at` out. Fails where there is no such token or event.
     pub fn remove_event(&mut self, token: &str, at: Timestamp) -> Result<(), EditError> {
         self.change_events(token, |events, _| {
             let index = find(events, token, at)?;
@@ -57,11 +55,11 @@ impl Edit<'_> {
         })
     }
 
-    /// Writes a whole schedule in place of the one there is, in any order. Fails where there is no such token.
+    /// Replaces the schedule of a token. The events can be in any order.
     pub fn put_events(&mut self, token: &str, schedule: Vec<UnlockEvent>) -> Result<(), EditError> {
         self.change_events(token, |events, _| {
             *events = schedule;
-            // Whoever writes a schedule says all there is: no linear unlocks means that there are none.
+            // The schedule is complete, so an absent field means that the event has no linear unlocks.
             for event in events {
                 if event.linear_unlocks.is_absent() {
                     event.linear_unlocks = Maybe::Null;
@@ -71,7 +69,7 @@ impl Edit<'_> {
         })
     }
 
-    /// Adds a token to the list, or writes the item of one that is there. Fails where the item has no id.
+    /// Adds a token to the list or replaces its item.
     pub fn put_token(&mut self, item: &TokenItem) -> Result<(), EditError> {
         let id = item.id.as_str().filter(|id| !id.is_empty()).ok_or(EditError::NoId)?;
         self.draft.put_token(id, item, EDITED)?;
@@ -79,19 +77,18 @@ impl Edit<'_> {
         Ok(())
     }
 
-    /// Writes a token's allocation table, the totals of `table` included. Fails where there is no such token.
+    /// Replaces the allocation table of a token, including its totals.
     pub fn put_allocations(&mut self, token: &str, mut table: AllocationsData) -> Result<(), EditError> {
         let rows = std::mem::take(&mut table.allocations).into_option().unwrap_or_default();
         self.put_table(token, table, &rows)
     }
 }
 
-/// What an amount is worth at a price; unknown where the amount is.
+/// Returns the value of an amount, unknown if the amount is.
 fn valued(amount: Maybe<f64>, price: f64) -> Maybe<f64> {
     Maybe::or_null(amount.copied().map(|amount| amount * price))
 }
 
-/// Gives an event a new price: values follow, amounts and dates stay.
 fn reprice(event: &mut UnlockEvent, price: f64, now: Timestamp) {
     let valued = |amount: Maybe<f64>| valued(amount, price);
     if let Maybe::Value(cliffs) = &mut event.cliff_unlocks {

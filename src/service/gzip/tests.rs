@@ -22,13 +22,13 @@ proptest! {
 }
 
 #[test]
-fn a_head_beyond_one_block_is_still_whole() {
+fn head_can_exceed_one_block() {
     let head = vec![b'x'; 70_000];
     assert_eq!(unpacked(&Packed::of(b"tail").unwrap().body(&head)), [head.as_slice(), b"tail"].concat());
 }
 
 #[test]
-fn gzip_is_sent_to_whoever_reads_it_and_to_nobody_else() {
+fn accept_encoding_is_parsed() {
     let check = |values: &[&str], expected: bool| {
         let mut headers = HeaderMap::new();
         for value in values {

@@ -1,4 +1,4 @@
-//! The snapshot of a daemon, copied in place of all data.
+//! Imports the snapshot of a daemon.
 
 use xxhash_rust::xxh3::Xxh3;
 
@@ -10,7 +10,7 @@ use store::catalog::{Catalog, CatalogRecord};
 use store::facts::{Coverage, DateRange, SupplyFacts as _};
 use store::snapshot::{Snapshot, SnapshotView};
 
-/// Puts the snapshot of a daemon in place of all data, in one transaction.
+/// Replaces all data by the snapshot of a daemon, in one transaction.
 pub fn import_daemon(
     catalog: &Catalog,
     snapshot: &Snapshot,
@@ -24,7 +24,7 @@ pub fn import_daemon(
             let mut import = ImportRun::new(draft);
             let items = from.tokens()?;
             if items.is_empty() {
-                import.problems.add("the daemon's database", "", "it has no tokens yet");
+                import.problems.add("the daemon's database", "", "no tokens yet");
                 return Err(ImportError::Invalid { problems: import.problems.listed, total: import.problems.total }.into());
             }
             if from.coverage(Endpoint::Investors, None)? == Coverage::NeverRead {
@@ -52,7 +52,6 @@ pub fn import_daemon(
 }
 
 impl ImportRun<'_> {
-    /// Copies what a daemon knows of a token.
     fn copy(&mut self, from: &SnapshotView<'_>, id: &str, item: TokenItem) -> Result<(), ServiceError> {
         let all = DateRange::default();
         let mut content = Xxh3::new();

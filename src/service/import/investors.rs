@@ -30,7 +30,7 @@ impl ImportRun<'_> {
             };
             let mut rounds: Vec<FundingRound> = detail.funding_rounds.into_option().unwrap_or_default();
             let record = format!("details[{index}].fundingRounds");
-            self.problems.dated(file, &record, "fundingDate", &rounds, |round| round.funding_date.copied());
+            self.problems.check_dates(file, &record, "fundingDate", &rounds, |round| round.funding_date.copied());
             for round in &mut rounds {
                 round.investor_id = id.clone().into();
                 round.investor_name = detail.investor_name.clone();

@@ -1,19 +1,18 @@
-//! What is wrong with data that somebody wants to import: every problem, with file and record.
+//! The problems of an import, with file and record.
 
 use serde::Serialize;
 
 use crate::data_folder::SourceFile;
 use model::Timestamp;
-use model::wire::{Maybe, ReadJson, UnlockEvent, gather_oddities};
+use model::wire::{Maybe, ReadJson, UnlockEvent, collect_parse_warnings};
 
-/// Problems that are listed; more are counted.
+/// The maximum number of listed problems. Further problems are only counted.
 const MAX_PROBLEMS: usize = 100;
 
-/// Something wrong in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ImportProblem {
     pub file: String,
-    /// Which record, such as `[3].cliffUnlocks.cliffAmount`; empty for the file as a whole.
+    /// The path of the record, such as `[3].cliffUnlocks.cliffAmount`. Empty for the whole file.
     pub record: String,
     pub problem: String,
 }
@@ -39,12 +38,12 @@ impl ProblemList {
         }
     }
 
-    /// Reads JSON; what is odd in it is a problem each.
+    /// Parses a file, and adds a problem for each parse warning.
     pub fn parse<T: ReadJson>(&mut self, file: &SourceFile) -> Option<T> {
-        let (result, oddities, total) = gather_oddities(|| T::read_json(&file.text));
-        self.total += total - oddities.len();
-        for oddity in oddities {
-            self.add(&file.path, oddity.path, oddity.problem.replace("; the field is ignored", ""));
+        let (result, parse_warnings, total) = collect_parse_warnings(|| T::read_json(&file.text));
+        self.total += total - parse_warnings.len();
+        for warning in parse_warnings {
+            self.add(&file.path, warning.path, warning.problem.replace("; the field is ignored", ""));
         }
         match result {
             Ok(value) => Some(value),
@@ -55,28 +54,32 @@ impl ProblemList {
         }
     }
 
-    /// Checks what types do not say of an unlock event.
+    /// Checks the amounts and dates of an unlock event.
     pub fn event(&mut self, file: &SourceFile, index: usize, event: &UnlockEvent) {
         if let Some(cliffs) = event.cliff_unlocks.get() {
             let record = format!("[{index}].cliffUnlocks");
-            self.counted(file, &record, &[("cliffAmount", cliffs.cliff_amount), ("cliffValue", cliffs.cliff_value)]);
+            self.check_amounts(file, &record, &[("cliffAmount", cliffs.cliff_amount), ("cliffValue", cliffs.cliff_value)]);
             for (index, item) in cliffs.allocation_breakdown.items().iter().enumerate() {
-                self.counted(file, &format!("{record}.allocationBreakdown[{index}]"), &[("cliffAmount", item.cliff_amount)]);
+                self.check_amounts(
+                    file,
+                    &format!("{record}.allocationBreakdown[{index}]"),
+                    &[("cliffAmount", item.cliff_amount)],
+                );
             }
         }
         if let Some(linears) = event.linear_unlocks.get() {
             let record = format!("[{index}].linearUnlocks");
-            self.counted(file, &record, &[("linearAmount", linears.linear_amount)]);
+            self.check_amounts(file, &record, &[("linearAmount", linears.linear_amount)]);
             for (index, item) in linears.allocation_breakdown.items().iter().enumerate() {
                 let record = format!("{record}.allocationBreakdown[{index}]");
-                self.counted(file, &record, &[("linearAmount", item.linear_amount), ("dailyAmount", item.daily_amount)]);
-                self.ordered(file, &record, ("beginDate", item.begin_date), ("endDate", item.end_date));
+                self.check_amounts(file, &record, &[("linearAmount", item.linear_amount), ("dailyAmount", item.daily_amount)]);
+                self.check_order(file, &record, ("beginDate", item.begin_date), ("endDate", item.end_date));
             }
         }
     }
 
-    /// Amounts are never negative.
-    pub fn counted(&mut self, file: &SourceFile, record: &str, amounts: &[(&str, Maybe<f64>)]) {
+    /// Checks that amounts are not negative.
+    pub fn check_amounts(&mut self, file: &SourceFile, record: &str, amounts: &[(&str, Maybe<f64>)]) {
         for (name, amount) in amounts {
             if amount.copied().is_some_and(|amount| amount < 0.0) {
                 self.add(&file.path, record, format!("{name} is negative"));
@@ -84,26 +87,32 @@ impl ProblemList {
         }
     }
 
-    /// What ends does so after it began.
-    pub fn ordered(&mut self, file: &SourceFile, record: &str, begin: (&str, Maybe<Timestamp>), end: (&str, Maybe<Timestamp>)) {
+    /// Checks that the end is not before the beginning.
+    pub fn check_order(
+        &mut self,
+        file: &SourceFile,
+        record: &str,
+        begin: (&str, Maybe<Timestamp>),
+        end: (&str, Maybe<Timestamp>),
+    ) {
         if let (Some(from), Some(until)) = (begin.1.copied(), end.1.copied())
             && until < from
         {
-            self.add(&file.path, record, format!("{} lies before {}", end.0, begin.0));
+            self.add(&file.path, record, format!("{} is before {}", end.0, begin.0));
         }
     }
 
-    /// A file that is a list, checked for the field that makes a record.
+    /// Parses a file with a list, and checks that each record has a date.
     pub fn rows<T>(&mut self, file: &SourceFile, key: &str, date: fn(&T) -> Option<Timestamp>) -> Vec<T>
     where
         Maybe<Vec<T>>: ReadJson,
     {
         let rows = self.parse::<Maybe<Vec<T>>>(file).and_then(Maybe::into_option).unwrap_or_default();
-        self.dated(file, "", key, &rows, date);
+        self.check_dates(file, "", key, &rows, date);
         rows
     }
 
-    pub fn dated<T>(&mut self, file: &SourceFile, list: &str, key: &str, rows: &[T], date: fn(&T) -> Option<Timestamp>) {
+    pub fn check_dates<T>(&mut self, file: &SourceFile, list: &str, key: &str, rows: &[T], date: fn(&T) -> Option<Timestamp>) {
         for (index, row) in rows.iter().enumerate() {
             if date(row).is_none() {
                 self.add(&file.path, format!("{list}[{index}]"), format!("{key} is missing"));

@@ -1,4 +1,4 @@
-//! The files of one token: schedule, allocations, emission, burns, buybacks.
+//! Imports the files of a token: schedule, allocations, emission, burns, and buybacks.
 
 use serde::Serialize;
 
@@ -22,8 +22,8 @@ impl ImportRun<'_> {
                 let days = self.problems.rows::<Emission>(file, "startDate", |day| day.start_date.copied());
                 for (index, day) in days.iter().enumerate() {
                     let record = format!("[{index}]");
-                    self.problems.counted(file, &record, &[("unlockAmount", day.unlock_amount)]);
-                    self.problems.ordered(file, &record, ("startDate", day.start_date), ("endDate", day.end_date));
+                    self.problems.check_amounts(file, &record, &[("unlockAmount", day.unlock_amount)]);
+                    self.problems.check_order(file, &record, ("startDate", day.start_date), ("endDate", day.end_date));
                 }
                 self.imported.days += days.len();
                 self.put(Resource::Emission, id, &days, |day| day.start_date.copied())
@@ -33,9 +33,13 @@ impl ImportRun<'_> {
                     return Ok(());
                 };
                 let burns = std::mem::take(&mut data.burns).into_option().unwrap_or_default();
-                self.problems.dated(file, "burns", "burnDate", &burns, |burn| burn.burn_date.copied());
+                self.problems.check_dates(file, "burns", "burnDate", &burns, |burn| burn.burn_date.copied());
                 for (index, burn) in burns.iter().enumerate() {
-                    self.problems.counted(file, &format!("burns[{index}]"), &[("amount", burn.amount), ("value", burn.value)]);
+                    self.problems.check_amounts(
+                        file,
+                        &format!("burns[{index}]"),
+                        &[("amount", burn.amount), ("value", burn.value)],
+                    );
                 }
                 self.imported.burns += burns.len();
                 self.flag(id, |item| item.has_burn = (!burns.is_empty()).into());
@@ -47,10 +51,10 @@ impl ImportRun<'_> {
                     return Ok(());
                 };
                 let buybacks = std::mem::take(&mut data.buybacks).into_option().unwrap_or_default();
-                self.problems.dated(file, "buybacks", "buybackDate", &buybacks, |buyback| buyback.buyback_date.copied());
+                self.problems.check_dates(file, "buybacks", "buybackDate", &buybacks, |buyback| buyback.buyback_date.copied());
                 for (index, row) in buybacks.iter().enumerate() {
                     let amounts = [("tokenAmount", row.token_amount), ("value", row.value), ("spentAmount", row.spent_amount)];
-                    self.problems.counted(file, &format!("buybacks[{index}]"), &amounts);
+                    self.problems.check_amounts(file, &format!("buybacks[{index}]"), &amounts);
                 }
                 self.imported.buybacks += buybacks.len();
                 self.flag(id, |item| item.has_buyback = (!buybacks.is_empty()).into());
@@ -58,7 +62,7 @@ impl ImportRun<'_> {
                 self.put(Resource::Buyback, id, &buybacks, |buyback: &Buyback| buyback.buyback_date.copied())
             }
             _ => {
-                self.problems.add(&file.path, "", format!("unknown folder: there are {}", FOLDERS.join(", ")));
+                self.problems.add(&file.path, "", format!("unknown folder: expected one of {}", FOLDERS.join(", ")));
                 Ok(())
             }
         }
@@ -70,7 +74,7 @@ impl ImportRun<'_> {
         for (index, event) in events.iter().enumerate() {
             self.problems.event(file, index, event);
         }
-        // A list that tells of linear unlocks at all tells of none where it leaves them out.
+        // If the file has the field in any event, an absent field means that the event has no linear unlocks.
         if events.iter().any(|event| !event.linear_unlocks.is_absent()) {
             for event in &mut events {
                 if event.linear_unlocks.is_absent() {
@@ -102,7 +106,7 @@ impl ImportRun<'_> {
                 ("allocationUnlockedAmount", row.allocation_unlocked_amount),
                 ("allocationLockedAmount", row.allocation_locked_amount),
             ];
-            self.problems.counted(file, &format!("allocations[{index}]"), &amounts);
+            self.problems.check_amounts(file, &format!("allocations[{index}]"), &amounts);
         }
         self.imported.allocations += rows.len();
         if let Some(token) = self.tokens.get_mut(id) {

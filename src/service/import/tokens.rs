@@ -1,4 +1,4 @@
-//! The files of a data folder that tell of all tokens: the list, prices, and what is not known.
+//! Imports the token list, the prices, and the data gaps.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use model::Endpoint;
 use model::wire::{Maybe, PriceRow, ReadJson, TokenItem};
 use store::facts::RATE_CHANGES;
 
-/// Fields of `tokens.json` that tell of the folder, not of the token: the token list has none of them.
+/// Fields of `tokens.json` about the folder itself, which the token list of the API does not have.
 const FOLDER_FIELDS: [&str; 10] = [
     "tokenId",
     "maxSupplySource",
@@ -27,24 +27,23 @@ const FOLDER_FIELDS: [&str; 10] = [
     "sources",
 ];
 
-/// What a folder does not know.
+/// Data that a folder does not cover.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DataGap {
-    /// Of which token; of none where it is left out.
+    /// `None` for data that does not belong to a token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_id: Option<String>,
-    /// Words of endpoints that nobody asked, and `rate_changes`.
+    /// Names of endpoints that were never polled, and `rate_changes`.
     pub missing: Vec<String>,
 }
 
-/// The list of them.
 struct DataGaps(Vec<DataGap>);
 
-/// Longest name of a file, bytes, without its `.json`.
+/// The length limit of a file name in bytes, without `.json`.
 const MAX_STEM_BYTES: usize = 250;
 
-/// Whether an id can be the name of a token's files, also for whoever lists them on a terminal.
+/// Returns whether an id is a valid file name that is safe to show in a terminal.
 pub fn names_a_file(id: &str) -> bool {
     let is_short = id.chars().count() <= MAX_SLUG && id.len() <= MAX_STEM_BYTES;
     !id.is_empty() && is_short && !id.contains('/') && !id.chars().any(model::text::is_hostile)
@@ -63,7 +62,7 @@ impl ImportRun<'_> {
         };
         for (index, mut item) in items.into_option().unwrap_or_default().into_iter().enumerate() {
             let record = format!("[{index}]");
-            // The folder's key is `tokenId`, as everywhere but in the token list; a saved token list is understood as well.
+            // A folder has the key `tokenId`. A saved token list of the API, which has `id`, is accepted too.
             let id =
                 item.id.as_str().or_else(|| item.extra.get("tokenId").and_then(Value::as_str)).unwrap_or_default().to_owned();
             if !names_a_file(&id) {
@@ -75,10 +74,10 @@ impl ImportRun<'_> {
                 continue;
             }
             let mut content = Xxh3::new();
-            // Writing a record that was read from JSON cannot fail; were it to, the hash would only be less telling.
+            // A record that was parsed from JSON can be written as JSON.
             content.update(serde_json::to_string(&item).unwrap_or_default().as_bytes());
             let is_uncovered = item.id.is_absent() && item.extra.get("coverage").and_then(Value::as_str) == Some("none");
-            // An entry of the token list has none of these from the folder: what is called so there is the source's own.
+            // In a saved token list, fields with these names belong to the source.
             if item.id.is_absent() {
                 for field in FOLDER_FIELDS {
                     item.extra.remove(field);
@@ -102,7 +101,7 @@ impl ImportRun<'_> {
                     *amount = Maybe::Null;
                 }
             }
-            // What a saved list says stands until a file says more.
+            // The files of the token set these flags later.
             for flag in [
                 &mut item.has_standard_allocation,
                 &mut item.has_fundraising,
@@ -116,7 +115,7 @@ impl ImportRun<'_> {
             }
             let gathered = ImportedToken { item, content, updated, latest_round: None, is_uncovered };
             if self.tokens.insert(id.clone(), gathered).is_some() {
-                self.problems.add(&file.path, record, format!("token \"{id}\" is there twice"));
+                self.problems.add(&file.path, record, format!("duplicate token \"{id}\""));
             }
         }
     }
@@ -157,7 +156,8 @@ impl ImportRun<'_> {
                     self.draft.put_gap(owner, what)?;
                 } else {
                     let known = Endpoint::ALL.map(Endpoint::as_str).join(", ");
-                    let problem = format!("missing has \"{}\": there are {known}, {RATE_CHANGES}", redact(what));
+                    let problem =
+                        format!("unknown value \"{}\" in `missing`: expected one of {known}, {RATE_CHANGES}", redact(what));
                     self.problems.add(&file.path, record.clone(), problem);
                 }
             }

@@ -1,9 +1,9 @@
-//! Imports and edits.
+//! Tests of imports and edits.
 
 use super::*;
 
 #[tokio::test]
-async fn the_same_files_twice_change_nothing_and_other_files_move_the_mark() {
+async fn only_changed_files_update_the_date() {
     let service = small(options());
     let server = Server::start(service.router()).await;
     let first = everything(&server).await;
@@ -20,13 +20,13 @@ async fn the_same_files_twice_change_nothing_and_other_files_move_the_mark() {
     let mut other: Vec<(&str, &str)> = FILES.to_vec();
     other[2].1 = &moved;
     assert_eq!(service.import(files(&other), |_| {}).unwrap().changed, 1);
-    let (_, list) = server.ask("/v5/token/list").await;
+    let (_, list) = server.request("/v5/token/list").await;
     assert_eq!(list["data"][0]["lastUpdatedDate"], "2026-01-12T10:00:00Z");
-    assert_eq!(server.ask("/v4/unlock/events?tokenId=alpha").await.1["data"][1]["unlockDate"], "2026-03-08T00:00:00Z");
+    assert_eq!(server.request("/v4/unlock/events?tokenId=alpha").await.1["data"][1]["unlockDate"], "2026-03-08T00:00:00Z");
 }
 
 #[tokio::test]
-async fn a_bad_file_is_named_with_its_record_and_nothing_is_taken_in() {
+async fn invalid_file_is_reported_and_nothing_is_imported() {
     let service = small(options());
     let server = Server::start(service.router()).await;
     let before = everything(&server).await;
@@ -40,7 +40,7 @@ async fn a_bad_file_is_named_with_its_record_and_nothing_is_taken_in() {
     let mut bad: Vec<(&str, &str)> = FILES.to_vec();
     bad[2].1 = &bad_events;
     bad[4].1 = "{\"burns\": [";
-    bad.push(("burn/nobody.json", "{}"));
+    bad.push(("burn/unknown.json", "{}"));
     let error = service.import(files(&bad), |_| {}).unwrap_err().to_string();
     assert_eq!(
         error,
@@ -48,13 +48,13 @@ async fn a_bad_file_is_named_with_its_record_and_nothing_is_taken_in() {
          unlock-events/alpha.json: [3].cliffUnlocks.cliffAmount: expected a number, got the text \"lots\"\n  \
          unlock-events/alpha.json: [2]: unlockDate is missing\n  \
          burn/alpha.json: EOF while parsing a list at line 1 column 11\n  \
-         burn/nobody.json: the token is not in tokens.json"
+         burn/unknown.json: the token is not in tokens.json"
     );
     assert_eq!(everything(&server).await, before);
 }
 
 #[test]
-fn a_file_of_somebody_else_is_not_touched() {
+fn foreign_and_newer_databases_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other.db");
     rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
@@ -64,11 +64,11 @@ fn a_file_of_somebody_else_is_not_touched() {
     drop(Service::open(&newer, options()).unwrap());
     rusqlite::Connection::open(&newer).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let error = Service::open(&newer, options()).unwrap_err().to_string();
-    assert!(error.contains("has schema 99, this program knows 4"), "{error}");
+    assert!(error.contains("has schema 99, this version supports up to 1"), "{error}");
 }
 
 #[test]
-fn the_bundled_data_is_the_folder_data_and_stays_small() {
+fn bundled_data_matches_the_folder() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("data");
     let folder: Vec<SourceFile> = DataFolder::open(&root).unwrap().map(Result::unwrap).collect();
     let ours: Vec<SourceFile> = bundled().map(Result::unwrap).collect();
@@ -82,7 +82,7 @@ fn the_bundled_data_is_the_folder_data_and_stays_small() {
 }
 
 #[tokio::test]
-async fn an_edit_carries_through_everything_that_depends_on_it() {
+async fn edit_updates_everything_that_depends_on_it() {
     let service = small(options());
     let server = Server::start(service.router()).await;
     let at = |date: &str| parse_timestamp(date).unwrap();
@@ -101,7 +101,7 @@ async fn an_edit_carries_through_everything_that_depends_on_it() {
     near(&events[1]["cliffUnlocks"]["valueToMarketCap"], 2.4);
     let table = server.data("/v5/allocations/alpha").await;
     near(&table["allocations"][1]["allocationLockedAmount"], 100.0);
-    // 40 more for investors and 15.5 more for advisors: 39 come out of the untracked supply, the rest raises the maximum.
+    // 40 more for investors and 15.5 more for advisors: 39 reduce the untracked amount, the rest raises the max supply.
     near(&table["totalUntrackedAmount"], 0.0);
     near(&table["maxSupply"], 1016.5);
     let list = server.data("/v5/token/list").await;
@@ -121,12 +121,12 @@ async fn an_edit_carries_through_everything_that_depends_on_it() {
         })
         .unwrap();
     near(&server.data("/v5/unlock/events/alpha").await[0]["cliffUnlocks"]["cliffAmount"], 300.0);
-    // The removal was within the same second as the move, and its mark still later; the silent correction left none.
+    // The removal within the same second set a later date; the silent edit did not change it.
     assert_eq!(server.data("/v5/token/list").await[0]["lastUpdatedDate"], "2026-01-12T09:00:01Z");
 }
 
 #[tokio::test]
-async fn a_new_price_changes_values_and_no_mark() {
+async fn new_price_changes_values_but_not_the_date() {
     let service = small(options());
     let server = Server::start(service.router()).await;
     let before = (server.data("/v5/token/list").await, server.data("/v3/unlock/events?tokenId=alpha").await);
@@ -144,7 +144,7 @@ async fn a_new_price_changes_values_and_no_mark() {
 }
 
 #[tokio::test]
-async fn a_failed_edit_leaves_nothing_behind() {
+async fn failed_edit_is_rolled_back() {
     let service = small(options());
     let server = Server::start(service.router()).await;
     let before = everything(&server).await;
@@ -152,7 +152,7 @@ async fn a_failed_edit_leaves_nothing_behind() {
     service
         .edit(|edit| {
             edit.remove_event("alpha", at("2026-01-05"))?;
-            edit.remove_event("nobody", at("2026-01-05"))
+            edit.remove_event("unknown", at("2026-01-05"))
         })
         .unwrap_err();
     assert_eq!(everything(&server).await, before);

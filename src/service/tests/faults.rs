@@ -1,13 +1,12 @@
-//! Each fault does what it says.
+//! Tests of fault injection.
 
 use super::*;
-
-// -- faults --
+use testkit::faults::{Fault, Faults};
 
 #[tokio::test]
-async fn each_fault_is_what_it_says_and_ends_when_cleared() {
+async fn each_fault_applies_until_it_is_cleared() {
     let faults = Faults::new();
-    let server = Server::start(small(options()).faulty_router(&faults)).await;
+    let server = Server::start(faults.wrap(small(options()).legacy_router())).await;
     let path = "/v5/unlock/events/alpha?pageSize=1";
     let get = || server.http.get(format!("{}{path}", server.base)).header(KEY_HEADER, "secret").send();
 
@@ -29,27 +28,27 @@ async fn each_fault_is_what_it_says_and_ends_when_cleared() {
     assert_eq!(dripped["metadata"]["total"], 2);
     faults.clear();
     faults.set("", Fault::Emptied);
-    let (_, body) = server.ask(path).await;
+    let (_, body) = server.request(path).await;
     assert_eq!((&body["data"], &body["metadata"]["total"]), (&Value::Array(vec![]), &0.into()));
     faults.clear();
     faults.set("", Fault::PageMissing(2));
-    assert_eq!(server.ask(path).await.1["data"].as_array().unwrap().len(), 1);
-    let (_, body) = server.ask(&format!("{path}&page=2")).await;
+    assert_eq!(server.request(path).await.1["data"].as_array().unwrap().len(), 1);
+    let (_, body) = server.request(&format!("{path}&page=2")).await;
     assert_eq!((&body["data"], &body["metadata"]["total"]), (&Value::Array(vec![]), &2.into()));
     faults.clear();
     faults.set("", Fault::PageFails(2));
-    assert_eq!(server.ask(path).await.0, 200);
-    assert_eq!(server.ask(&format!("{path}&page=2")).await.0, 500);
+    assert_eq!(server.request(path).await.0, 200);
+    assert_eq!(server.request(&format!("{path}&page=2")).await.0, 500);
     faults.clear();
     faults.set("", Fault::TotalMoves);
-    assert_eq!(server.ask(path).await.1["metadata"]["total"], 2);
-    assert_eq!(server.ask(&format!("{path}&page=2")).await.1["metadata"]["total"], 3);
+    assert_eq!(server.request(path).await.1["metadata"]["total"], 2);
+    assert_eq!(server.request(&format!("{path}&page=2")).await.1["metadata"]["total"], 3);
     faults.clear();
     faults.set("", Fault::Doubled);
-    assert_eq!(server.ask(path).await.1["data"].as_array().unwrap().len(), 2);
+    assert_eq!(server.request(path).await.1["data"].as_array().unwrap().len(), 2);
     faults.clear();
     faults.set("", Fault::Replaced { from: "\"Seed\"".into(), to: "null".into() });
-    let (_, body) = server.ask("/v4/unlock/events?tokenId=alpha").await;
+    let (_, body) = server.request("/v4/unlock/events?tokenId=alpha").await;
     assert!(body["data"][1]["cliffUnlocks"]["allocationBreakdown"][0]["allocationName"].is_null());
     faults.clear();
     faults.set("", Fault::Hang);
@@ -60,10 +59,10 @@ async fn each_fault_is_what_it_says_and_ends_when_cleared() {
     assert!(get().await.unwrap().text().await.unwrap().contains("<html>"));
     faults.clear();
     faults.set("", Fault::StatusFalse);
-    assert_eq!(server.ask(path).await.1["status"], false);
+    assert_eq!(server.request(path).await.1["status"], false);
     faults.clear();
     faults.set("", Fault::Bare);
-    assert!(server.ask(path).await.1.is_array());
+    assert!(server.request(path).await.1.is_array());
     faults.clear();
     faults.set("", Fault::Redirect("http://127.0.0.1:9/x".into()));
     assert_eq!(get().await.unwrap().headers()[header::LOCATION], "http://127.0.0.1:9/x");
@@ -73,9 +72,9 @@ async fn each_fault_is_what_it_says_and_ends_when_cleared() {
     faults.clear();
     faults.set("", Fault::GzipBomb(8 << 20));
     let bomb = get().await.unwrap().bytes().await.unwrap();
-    assert_eq!(bomb.len(), 8 << 20, "the client unpacks it");
+    assert_eq!(bomb.len(), 8 << 20, "the client decompresses it");
     faults.clear();
-    assert_eq!(server.ask(path).await.0, 200);
+    assert_eq!(server.request(path).await.0, 200);
 
     let log = faults.take_log();
     assert_eq!(log.len() as u64, faults.request_count());

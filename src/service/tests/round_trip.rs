@@ -1,4 +1,4 @@
-//! Export and import: whatever fields the source invents, what goes out comes in again; and what is no file is not read.
+//! Tests of export and import with unknown fields and hostile files.
 
 use proptest::prelude::*;
 use serde_json::{Map, json};
@@ -7,7 +7,7 @@ use super::*;
 use std::collections::BTreeMap;
 use std::fs;
 
-/// Any JSON, as deep as anybody may send it, with numbers as great as doubles are.
+/// Any JSON up to the supported depth, with extreme numbers.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -27,7 +27,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Fields that nobody knows: some look like those that somebody does, some sort behind all others.
+/// Unknown fields, some of which look like known fields or sort after all others.
 fn unknown_fields() -> impl Strategy<Value = Map<String, Value>> {
     let name = prop_oneof![
         prop::sample::select(vec![
@@ -58,7 +58,7 @@ fn with(known: Value, unknown: &Map<String, Value>) -> Value {
     fields.into()
 }
 
-/// A folder in which each kind of object has unknown fields.
+/// A folder in which every kind of object has unknown fields.
 fn folder(f: &[Map<String, Value>]) -> Vec<(String, Value)> {
     let day = "2026-01-05T00:00:00Z";
     let part = with(json!({"unlockDate": day, "allocationName": "Team", "cliffAmount": 5, "unlockPrecision": "day"}), &f[0]);
@@ -89,7 +89,7 @@ fn folder(f: &[Map<String, Value>]) -> Vec<(String, Value)> {
     ]
 }
 
-/// The files of a folder, read as JSON.
+/// Parses the files of a folder.
 fn read(root: &Path) -> BTreeMap<String, Value> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(root).unwrap() {
@@ -105,7 +105,7 @@ fn read(root: &Path) -> BTreeMap<String, Value> {
     files
 }
 
-/// Whether `value` has each field of `fields` as it is.
+/// Returns whether `value` has all `fields` unchanged.
 fn has(value: &Value, fields: &Map<String, Value>) -> bool {
     fields.iter().all(|(name, field)| value.get(name) == Some(field))
 }
@@ -114,7 +114,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_exported_can_be_imported_whatever_fields_the_source_invents(unknown in prop::collection::vec(unknown_fields(), 12)) {
+    fn export_and_import_keep_unknown_fields(unknown in prop::collection::vec(unknown_fields(), 12)) {
         let given: Vec<_> = folder(&unknown)
             .into_iter()
             .map(|(path, value)| Ok(SourceFile { path, text: Cow::Owned(value.to_string()) }))
@@ -150,7 +150,7 @@ proptest! {
 }
 
 #[test]
-fn a_field_that_nests_too_deep_is_cut_once_and_can_be_read_again() {
+fn field_with_deep_nesting_is_cut_and_can_be_imported() {
     let deep = (0..50).fold(json!(1), |inner, _| json!([inner]));
     let file = |burn: &Value| {
         let text = json!({"tokenId": "alpha", "burns": [], "deep": burn}).to_string();
@@ -165,9 +165,8 @@ fn a_field_that_nests_too_deep_is_cut_once_and_can_be_read_again() {
     service.import(file(&cut.extra["deep"]), |_| {}).unwrap();
 }
 
-/// What may lie in a folder that somebody else made: each is refused at once, by its name, and nothing of the folder is taken in.
 #[test]
-fn what_is_no_file_of_data_is_refused_at_once_with_its_path() {
+fn special_files_are_rejected_at_once_with_their_path() {
     use std::os::unix::{fs::symlink, net::UnixListener};
     let space = tempfile::tempdir().unwrap();
     let service = small(options());
@@ -177,7 +176,7 @@ fn what_is_no_file_of_data_is_refused_at_once_with_its_path() {
         ("pipe", "it is a named pipe"),
         ("socket", "it is a socket"),
         ("folder", "it is a folder"),
-        ("huge", "268435456 at most"),
+        ("huge", "exceed the limit of 268435456"),
         ("nowhere", "No such file"),
     ] {
         let data = space.path().join(name);
@@ -194,11 +193,11 @@ fn what_is_no_file_of_data_is_refused_at_once_with_its_path() {
         }
         let begun = Instant::now();
         let error = DataFolder::open(&data).map(drop).unwrap_err();
-        let told = model::text::error_chain(&error);
+        let error = model::text::error_chain(&error);
         assert!(begun.elapsed() < Duration::from_secs(2), "{name} took long");
-        assert!(told.contains(&path.display().to_string()) && told.contains(reason), "{name}: {told}");
+        assert!(error.contains(&path.display().to_string()) && error.contains(reason), "{name}: {error}");
     }
-    // One that changes between the look and the reading is still not read.
+    // A file that changes after the first check is not read either.
     let data = space.path().join("changes");
     fs::create_dir_all(data.join("burn")).unwrap();
     fs::write(data.join("tokens.json"), r#"[{"tokenId":"gamma","name":"Gamma","symbol":"G"}]"#).unwrap();
@@ -206,18 +205,18 @@ fn what_is_no_file_of_data_is_refused_at_once_with_its_path() {
     let opened = DataFolder::open(&data).unwrap();
     fs::remove_file(data.join("burn/gamma.json")).unwrap();
     symlink("/dev/zero", data.join("burn/gamma.json")).unwrap();
-    let told = model::text::error_chain(&service.import(opened, |_| {}).unwrap_err());
-    assert!(told.contains("it is a device"), "{told}");
-    assert_eq!(service.token_count().unwrap(), tokens, "nothing was taken in");
-    // A file of bytes that are no text says where.
+    let error = model::text::error_chain(&service.import(opened, |_| {}).unwrap_err());
+    assert!(error.contains("it is a device"), "{error}");
+    assert_eq!(service.token_count().unwrap(), tokens, "nothing was imported");
+    // The error about invalid UTF-8 contains the position.
     fs::remove_file(data.join("burn/gamma.json")).unwrap();
     fs::write(data.join("burn/gamma.json"), b"{\n\"burns\": [\"\xff\"]}").unwrap();
-    let told = model::text::error_chain(&service.import(DataFolder::open(&data).unwrap(), |_| {}).unwrap_err());
-    assert!(told.contains("burn/gamma.json") && told.contains("line 2, byte 12 of it is 0xff"), "{told}");
+    let error = model::text::error_chain(&service.import(DataFolder::open(&data).unwrap(), |_| {}).unwrap_err());
+    assert!(error.contains("burn/gamma.json") && error.contains("line 2, byte 12 of it is 0xff"), "{error}");
 }
 
 #[test]
-fn a_token_whose_id_cannot_name_a_file_is_left_out_and_counted() {
+fn tokens_with_ids_that_are_not_file_names_are_not_exported() {
     let space = tempfile::tempdir().unwrap();
     let service = small(options());
     let long = "é".repeat(128);

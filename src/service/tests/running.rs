@@ -1,20 +1,18 @@
-//! Addresses, connections, and the database of another process.
+//! Tests of addresses, connections, and databases that several processes use.
 
 use super::*;
 
-// -- running it --
-
 #[tokio::test]
-async fn both_addresses_are_bound_told_and_stopped_together() {
+async fn both_addresses_start_and_stop_together() {
     let service = small(options());
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let (told, bound) = oneshot::channel();
+    let (sender, bound) = oneshot::channel();
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(async move {
         listen(
             &service,
             Listening { address: any, legacy: Some(any), tls: None },
-            |bound| told.send(bound).unwrap(),
+            |bound| sender.send(bound).unwrap(),
             async move { drop(stopped.await) },
         )
         .await
@@ -22,8 +20,8 @@ async fn both_addresses_are_bound_told_and_stopped_together() {
     let bound: BoundAddresses = bound.await.unwrap();
     for (address, weekly) in [(bound.address, 404), (bound.legacy.unwrap(), 200)] {
         rustls::crypto::ring::default_provider().install_default().ok();
-        let answered = reqwest::get(format!("http://{address}/v2/emission?tokenId=alpha")).await.unwrap();
-        assert_eq!(answered.status().as_u16(), weekly);
+        let response = reqwest::get(format!("http://{address}/v2/emission?tokenId=alpha")).await.unwrap();
+        assert_eq!(response.status().as_u16(), weekly);
     }
     stop.send(()).unwrap();
     tokio::time::timeout(Duration::from_secs(10), serving).await.expect("both stop").unwrap().unwrap();
@@ -34,7 +32,7 @@ async fn both_addresses_are_bound_told_and_stopped_together() {
 }
 
 #[tokio::test]
-async fn what_another_process_imports_is_served_within_moments() {
+async fn import_of_another_process_is_served_soon() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("service.db");
     let served = Service::open(&path, options()).unwrap();
@@ -44,24 +42,24 @@ async fn what_another_process_imports_is_served_within_moments() {
     other.import(files(FILES), |_| {}).unwrap();
     let deadline = Instant::now() + Duration::from_secs(10);
     while server.data("/v5/token/list").await.as_array().unwrap().is_empty() {
-        assert!(Instant::now() < deadline, "the import is never seen");
+        assert!(Instant::now() < deadline, "timed out waiting for the import");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     other.add_key("desk", 5).unwrap();
-    while server.ask("/v5/token/list").await.0 != 401 {
-        assert!(Instant::now() < deadline, "the key is never asked for");
+    while server.request("/v5/token/list").await.0 != 401 {
+        assert!(Instant::now() < deadline, "timed out waiting for the key");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
 #[tokio::test]
-async fn a_half_sent_request_does_not_hold_a_stop() {
+async fn incomplete_request_does_not_delay_shutdown() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
     let router = small(options()).router();
     let limits = ConnectionLimits { stop_grace: Duration::from_millis(100), ..ConnectionLimits::default() };
-    let server = tokio::spawn(serve_within(limits, listener, router, Box::pin(async move { drop(stopped.await) })));
+    let server = tokio::spawn(serve_within(limits, listener, router, None, Box::pin(async move { drop(stopped.await) })));
     let mut half = tokio::net::TcpStream::connect(address).await.unwrap();
     half.write_all(b"GET /v5/burn/alpha HT").await.unwrap();
     stop.send(()).unwrap();
@@ -69,42 +67,42 @@ async fn a_half_sent_request_does_not_hold_a_stop() {
 }
 
 #[tokio::test]
-async fn a_silent_connection_ends_and_makes_room_for_the_next() {
+async fn idle_connection_is_closed_for_the_next() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let limits = ConnectionLimits {
         connections: 1,
-        max_silence: Duration::from_millis(200),
+        idle_timeout: Duration::from_millis(200),
         stop_grace: Duration::ZERO,
         ..ConnectionLimits::default()
     };
     let router = small(options()).router();
-    tokio::spawn(serve_within(limits, listener, router, Box::pin(std::future::pending())));
+    tokio::spawn(serve_within(limits, listener, router, None, Box::pin(std::future::pending())));
     let mut silent = tokio::net::TcpStream::connect(address).await.unwrap();
     silent.write_all(b"GET /v5/burn/alpha HT").await.unwrap();
-    // The one place is taken; this answer comes once the silent connection was ended.
+    // The only slot is in use until the idle connection is closed.
     let mut next = tokio::net::TcpStream::connect(address).await.unwrap();
     next.write_all(b"GET /v5/burn/alpha HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
-    let mut answer = String::new();
-    let read = tokio::time::timeout(Duration::from_secs(10), next.read_to_string(&mut answer)).await;
-    assert!(read.is_ok() && answer.starts_with("HTTP/1.1 200"), "{read:?} {answer}");
+    let mut response = String::new();
+    let read = tokio::time::timeout(Duration::from_secs(10), next.read_to_string(&mut response)).await;
+    assert!(read.is_ok() && response.starts_with("HTTP/1.1 200"), "{read:?} {response}");
     let mut rest = Vec::new();
-    // Closed, with or without a last word.
+    // Whether the server sends a last response does not matter.
     let ended = tokio::time::timeout(Duration::from_secs(10), silent.read_to_end(&mut rest)).await;
-    assert!(ended.is_ok(), "the silent connection is closed");
+    assert!(ended.is_ok(), "the idle connection is closed");
 }
 
-/// Whoever is silent, and whoever sends a byte now and then, makes room for whoever asks something.
+/// Half of the clients are silent, and half send a byte at a time.
 #[tokio::test]
-async fn a_crowd_that_asks_nothing_holds_up_nobody() {
+async fn clients_without_complete_requests_do_not_block_others() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let limits = ConnectionLimits { connections: 16, ..ConnectionLimits::default() };
     let router = small(options()).router();
-    tokio::spawn(serve_within(limits, listener, router, Box::pin(std::future::pending())));
-    let mut crowd = tokio::task::JoinSet::new();
+    tokio::spawn(serve_within(limits, listener, router, None, Box::pin(std::future::pending())));
+    let mut batch = tokio::task::JoinSet::new();
     for one in 0..64 {
-        crowd.spawn(async move {
+        batch.spawn(async move {
             let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
             let mut slowly = b"GET /v5/burn/alpha HTTP/1.1\r\nx-much: ".iter().copied().chain(std::iter::repeat(b'x'));
             while one % 2 == 0 || stream.write_all(&[slowly.next().unwrap()]).await.is_ok() {
@@ -117,9 +115,9 @@ async fn a_crowd_that_asks_nothing_holds_up_nobody() {
         let begun = Instant::now();
         let mut next = tokio::net::TcpStream::connect(address).await.unwrap();
         next.write_all(b"GET /-/healthy HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
-        let mut answer = String::new();
-        let read = tokio::time::timeout(Duration::from_secs(20), next.read_to_string(&mut answer)).await;
-        assert!(read.is_ok() && answer.starts_with("HTTP/1.1 200"), "{read:?} {answer}");
+        let mut response = String::new();
+        let read = tokio::time::timeout(Duration::from_secs(20), next.read_to_string(&mut response)).await;
+        assert!(read.is_ok() && response.starts_with("HTTP/1.1 200"), "{read:?} {response}");
         assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     }
 }

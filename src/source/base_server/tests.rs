@@ -8,19 +8,19 @@ fn networks(texts: &[&str]) -> Result<Vec<IpNet>, String> {
 }
 
 #[test]
-fn only_private_networks_may_be_plain() {
+fn http_is_only_allowed_in_private_networks() {
     for good in
         ["10.0.0.0/8", "10.1.2.0/24", "192.168.7.7", "172.16.0.0/12", "100.64.0.0/10", "fd00::/8", "fe80::1", "127.0.0.1/32"]
     {
         assert!(networks(&[good]).is_ok(), "{good}");
     }
     for bad in ["0.0.0.0/0", "8.8.8.0/24", "172.0.0.0/8", "::/0", "2001:db8::/32", "ten", "", "10.0.0.0/33"] {
-        assert!(networks(&[bad]).is_err_and(|error| error.contains("no private network")), "{bad}");
+        assert!(networks(&[bad]).is_err_and(|error| error.contains("not a private network")), "{bad}");
     }
 }
 
 #[test]
-fn an_address_is_held_against_the_networks_and_a_name_when_it_is_asked() {
+fn addresses_are_checked_at_once_and_names_when_resolved() {
     let ten = networks(&["10.0.0.0/8", "fd00::/8"]).unwrap();
     for (host, is_plain) in [
         ("10.1.2.3", true),
@@ -31,13 +31,13 @@ fn an_address_is_held_against_the_networks_and_a_name_when_it_is_asked() {
         ("[2001:db8::1]", false),
         ("mirror.internal", true),
     ] {
-        assert_eq!(may_be_plain(host, &ten), is_plain, "{host}");
-        assert!(!may_be_plain(host, &[]), "{host}: nothing is named");
+        assert_eq!(allows_http(host, &ten), is_plain, "{host}");
+        assert!(!allows_http(host, &[]), "{host}: no network is allowed");
     }
 }
 
 #[tokio::test]
-async fn a_name_that_leads_elsewhere_is_not_asked() {
+async fn name_that_resolves_elsewhere_is_rejected() {
     let resolve = async |name: &str, allowed: &[&str]| {
         let names = PrivateNames(Arc::from(networks(allowed).unwrap()));
         let found = names.resolve(name.parse().unwrap()).await.map_err(|error| error.to_string());

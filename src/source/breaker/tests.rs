@@ -18,7 +18,7 @@ fn down() -> SourceHealth {
 }
 
 fn meet(breaker: &Arc<Breaker>, seconds: i64, health: SourceHealth) {
-    let permit = breaker.admit("GET /x", None, after(seconds)).expect("leave to ask");
+    let permit = breaker.admit("GET /x", None, after(seconds)).expect("a permit");
     breaker.conclude(permit, health, None, after(seconds));
 }
 
@@ -27,26 +27,26 @@ fn refused(breaker: &Arc<Breaker>, seconds: i64) -> Option<FailureKind> {
 }
 
 #[test]
-fn five_failures_in_a_row_open_the_breaker_and_one_probe_closes_it() {
+fn five_failures_open_the_breaker_and_a_probe_closes_it() {
     let breaker = breaker();
     for _ in 0..4 {
         meet(&breaker, 0, down());
     }
-    meet(&breaker, 0, SourceHealth::Answered);
+    meet(&breaker, 0, SourceHealth::Responded);
     for _ in 0..4 {
         meet(&breaker, 0, down());
     }
-    assert!(breaker.state().is_closed(), "an answer in between begins anew");
+    assert!(breaker.state().is_closed(), "a success resets the count");
     meet(&breaker, 0, down());
     assert_eq!(refused(&breaker, 29), Some(FailureKind::Suspended));
     let probe = breaker.admit("GET /x", None, after(30)).expect("a probe");
     assert_eq!(refused(&breaker, 30), Some(FailureKind::Suspended), "one probe at a time");
-    breaker.conclude(probe, SourceHealth::Answered, None, after(31));
+    breaker.conclude(probe, SourceHealth::Responded, None, after(31));
     assert_eq!(breaker.state(), BreakerState::Closed { failures: 0 });
 }
 
 #[test]
-fn each_failed_probe_doubles_the_wait_up_to_ten_minutes() {
+fn failed_probes_double_the_wait_up_to_ten_minutes() {
     let breaker = breaker();
     for _ in 0..5 {
         meet(&breaker, 0, down());
@@ -60,7 +60,7 @@ fn each_failed_probe_doubles_the_wait_up_to_ten_minutes() {
 }
 
 #[test]
-fn a_probe_that_was_given_up_leaves_its_place_to_the_next() {
+fn dropped_probe_allows_the_next() {
     let breaker = breaker();
     for _ in 0..5 {
         meet(&breaker, 0, down());
@@ -70,18 +70,18 @@ fn a_probe_that_was_given_up_leaves_its_place_to_the_next() {
 }
 
 #[test]
-fn a_refused_key_is_not_asked_again_for_five_minutes_then_ever_longer() {
+fn rejected_key_is_retried_after_growing_waits() {
     let breaker = breaker();
     meet(&breaker, 0, SourceHealth::KeyRefused(FailureKind::Unauthorized, "401".into()));
     assert_eq!(refused(&breaker, 299), Some(FailureKind::Unauthorized));
     meet(&breaker, 300, SourceHealth::KeyRefused(FailureKind::Unauthorized, "401".into()));
     assert_eq!(refused(&breaker, 899), Some(FailureKind::Unauthorized));
-    meet(&breaker, 900, SourceHealth::Answered);
+    meet(&breaker, 900, SourceHealth::Responded);
     assert!(breaker.state().is_closed());
 }
 
 #[test]
-fn a_new_key_is_tried_at_once() {
+fn new_key_is_tried_at_once() {
     let breaker = breaker();
     meet(&breaker, 0, SourceHealth::KeyRefused(FailureKind::Unauthorized, "401".into()));
     let key = SecretText::from("new".to_owned());
@@ -90,7 +90,7 @@ fn a_new_key_is_tried_at_once() {
 }
 
 #[test]
-fn a_new_key_does_not_close_the_breaker() {
+fn new_key_does_not_close_the_breaker_of_an_unreachable_source() {
     let breaker = breaker();
     for _ in 0..5 {
         meet(&breaker, 0, down());
@@ -100,36 +100,36 @@ fn a_new_key_does_not_close_the_breaker() {
 }
 
 #[test]
-fn spent_credits_name_their_reset_and_are_looked_at_once_an_hour() {
+fn exhausted_quota_has_its_reset_and_an_hourly_probe() {
     let breaker = breaker();
     let reset = after(86_400);
-    meet(&breaker, 0, SourceHealth::QuotaSpent(reset, "spent".into()));
+    meet(&breaker, 0, SourceHealth::QuotaSpent(reset, "used up".into()));
     let failure = breaker.admit("GET /x", None, after(3_599)).expect_err("open");
     assert_eq!((failure.kind, failure.retry_at), (FailureKind::QuotaExhausted, Some(reset)));
     assert!(breaker.admit("GET /x", None, after(3_600)).is_ok());
 }
 
 #[test]
-fn a_success_that_began_earlier_does_not_lift_a_rate_limit() {
+fn earlier_fetch_does_not_end_a_rate_limit() {
     let breaker = breaker();
-    let early = breaker.admit("GET /x", None, after(0)).expect("leave");
+    let early = breaker.admit("GET /x", None, after(0)).expect("a permit");
     meet(&breaker, 0, SourceHealth::RateLimited(Some(after(60)), "429".into()));
-    assert!(breaker.check(&early, "GET /x").is_err(), "what is under way stops too");
-    breaker.conclude(early, SourceHealth::Answered, None, after(1));
+    assert!(breaker.check(&early, "GET /x").is_err(), "running fetches stop too");
+    breaker.conclude(early, SourceHealth::Responded, None, after(1));
     assert_eq!(refused(&breaker, 59), Some(FailureKind::RateLimited));
     assert_eq!(refused(&breaker, 60), None);
 }
 
 #[test]
-fn a_clock_set_back_does_not_keep_it_open() {
+fn clock_set_back_does_not_keep_the_breaker_open() {
     let breaker = breaker();
     meet(&breaker, 0, SourceHealth::KeyRefused(FailureKind::Unauthorized, "401".into()));
     assert!(breaker.admit("GET /x", None, after(-86_400)).is_ok());
 }
 
 #[tokio::test]
-async fn while_one_finds_out_the_others_wait_for_what_it_meets() {
-    for (health, is_let_in) in [(SourceHealth::Answered, true), (down(), false), (SourceHealth::Unknown, true)] {
+async fn fetches_wait_for_the_result_of_a_probe() {
+    for (health, is_let_in) in [(SourceHealth::Responded, true), (down(), false), (SourceHealth::Unknown, true)] {
         let breaker = breaker();
         for _ in 0..5 {
             meet(&breaker, 0, down());

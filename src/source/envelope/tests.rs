@@ -8,17 +8,17 @@ fn problem(body: &str) -> String {
 }
 
 #[test]
-fn the_raw_span_of_data_is_kept_to_the_byte() {
+fn data_is_kept_byte_for_byte() {
     let body = r#" {"metadata":{"queryDate":"2026-01-01T00:00:00Z","total":2,"new":1},"data": [ {"id":"a\u0041"} , 1.50 ],"status":true} "#;
     let page = read(body.into(), None, true).expect("an envelope");
     assert_eq!(page.data(), r#"[ {"id":"a\u0041"} , 1.50 ]"#);
     assert_eq!(page.metadata.total.copied(), Some(2));
-    let page = read(format!("\u{feff}{body}").into(), None, true).expect("an envelope behind a byte order mark");
+    let page = read(format!("\u{feff}{body}").into(), None, true).expect("an envelope with a byte order mark");
     assert_eq!(page.data(), r#"[ {"id":"a\u0041"} , 1.50 ]"#);
 }
 
 #[test]
-fn skimming_finds_what_reading_finds_or_gives_the_body_back() {
+fn skim_equals_read_or_returns_the_body() {
     let skimmed = |body: &str, is_list| skim(body.as_bytes().to_vec(), is_list).map(|page| page.data().to_owned());
     for body in [
         r#"{"metadata":{"total":2,"page":1},"status":true,"data":[{"id":"a]"},{"data":[]}]}"#,
@@ -46,18 +46,18 @@ fn skimming_finds_what_reading_finds_or_gives_the_body_back() {
     ] {
         assert_eq!(skimmed(given_back, true), Err(given_back.as_bytes().to_vec()));
     }
-    assert_eq!(skim(vec![0xff, b'['], true).expect_err("no text"), [0xff, b'[']);
+    assert_eq!(skim(vec![0xff, b'['], true).expect_err("not UTF-8"), [0xff, b'[']);
 }
 
 #[test]
-fn what_is_no_envelope_is_named_and_quoted() {
+fn invalid_envelope_is_described_and_quoted() {
     assert!(
         problem("<!DOCTYPE html><p>\u{1b}[2J")
             .contains("a page of markup instead of JSON, sent as text/html: \"<!DOCTYPE html><p>\\u{1b}")
     );
     assert!(problem(r#"{"metadata":{},"status":true,"data":[{"id":"#).contains("breaks off after"));
     assert!(problem("").contains("empty body"));
-    assert!(problem("nope").contains("no JSON"));
+    assert!(problem("nope").contains("not JSON"));
     assert!(problem("[]").contains("not the envelope"));
     assert!(problem(r#"[{},true,[]]"#).contains("not the envelope"));
     assert!(problem(r#"{"tokenId":"aptos","data":[]}"#).contains("without the envelope's"));
@@ -65,32 +65,32 @@ fn what_is_no_envelope_is_named_and_quoted() {
     assert!(problem(r#"{"metadata":{},"status":true,"data":null}"#).contains("without `data`"));
     assert!(problem(r#"{"metadata":{},"status":true,"data":{}}"#).contains("not a list"));
     assert!(problem(r#"{"metadata":{},"status":true,"data":[],"data":[]}"#).contains("not the envelope"));
-    assert!(problem("{\"status\":true,\"metadata\":{},\"data\":[]}trailing").contains("no JSON"));
+    assert!(problem("{\"status\":true,\"metadata\":{},\"data\":[]}trailing").contains("not JSON"));
 }
 
 #[test]
-fn the_shape_of_data_is_checked() {
+fn data_must_be_a_list_or_an_object() {
     assert!(read(br#"{"metadata":{},"status":true,"data":{}}"#.to_vec(), None, false).is_ok());
     assert!(read(br#"{"metadata":{},"status":true,"data":[]}"#.to_vec(), None, false).is_err());
     assert!(read(br#"{"metadata":{},"data":[]}"#.to_vec(), None, true).is_ok());
 }
 
 #[test]
-fn a_refusal_inside_a_success_is_a_refusal() {
+fn status_false_is_a_rejection() {
     let body = br#"{"status":false,"statusCode":429,"errorMessage":"too fast"}"#;
     let refused = EnvelopeError::Refused { code: Some(429), message: Some("too fast".into()), credit: None };
     assert_eq!(read(body.to_vec(), None, true).expect_err("refused"), refused);
 }
 
 #[test]
-fn a_lone_surrogate_or_bad_bytes_are_no_panic() {
+fn lone_surrogates_and_invalid_bytes_do_not_panic() {
     assert!(read(br#"{"metadata":{},"status":true,"data":[{"id":"\ud800"}]}"#.to_vec(), None, true).is_ok());
     assert!(read(br#"{"status":false,"errorMessage":"\ud800"}"#.to_vec(), None, true).is_err());
     assert!(read(vec![0xff, 0xfe, 0x00], None, true).is_err());
 }
 
 #[test]
-fn error_bodies_tell_their_message() {
+fn message_of_an_error_body_is_parsed() {
     assert_eq!(read_error(br#"{"errorMessage":"x-api-key not found"}"#).0.as_deref(), Some("x-api-key not found"));
     assert_eq!(read_error(b"<html>").0, None);
 }

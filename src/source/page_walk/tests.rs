@@ -1,20 +1,20 @@
 use super::*;
 use crate::envelope;
 
-fn page(metadata: &str, data: &str) -> AnswerPage {
+fn page(metadata: &str, data: &str) -> ResponsePage {
     let body = format!(r#"{{"metadata":{{{metadata}}},"status":true,"data":{data}}}"#);
     envelope::read(body.into_bytes(), None, data.starts_with('[')).expect("an envelope")
 }
 
-fn numbered(number: u32, pages: u32, total: u32, data: &str) -> AnswerPage {
+fn numbered(number: u32, pages: u32, total: u32, data: &str) -> ResponsePage {
     page(&format!(r#""page":{number},"pageSize":2,"totalPages":{pages},"total":{total}"#), data)
 }
 
-fn walk(pages: Vec<AnswerPage>) -> (WalkStep, PageWalk) {
+fn walk(pages: Vec<ResponsePage>) -> (WalkStep, PageWalk) {
     walk_knowing(None, pages)
 }
 
-fn walk_knowing(known: Option<ContentHash>, pages: Vec<AnswerPage>) -> (WalkStep, PageWalk) {
+fn walk_knowing(known: Option<ContentHash>, pages: Vec<ResponsePage>) -> (WalkStep, PageWalk) {
     let mut walk = PageWalk::new(true, Some(2), 1 << 20, known);
     let mut last = WalkStep::Next(1);
     for page in pages {
@@ -27,62 +27,62 @@ fn walk_knowing(known: Option<ContentHash>, pages: Vec<AnswerPage>) -> (WalkStep
 }
 
 #[test]
-fn a_walk_ends_where_the_server_says() {
+fn walk_ends_after_the_reported_pages() {
     let (step, walk) = walk(vec![numbered(1, 2, 3, "[1,2]"), numbered(2, 2, 3, "[3]")]);
-    assert_eq!((step, walk.rows), (WalkStep::Whole, 3));
+    assert_eq!((step, walk.rows), (WalkStep::Complete, 3));
 }
 
 #[test]
-fn an_empty_list_is_whole_with_or_without_pages() {
-    assert_eq!(walk(vec![numbered(1, 0, 0, "[]")]).0, WalkStep::Whole);
-    assert_eq!(walk(vec![page("", "[]")]).0, WalkStep::Whole);
+fn empty_list_is_complete() {
+    assert_eq!(walk(vec![numbered(1, 0, 0, "[]")]).0, WalkStep::Complete);
+    assert_eq!(walk(vec![page("", "[]")]).0, WalkStep::Complete);
 }
 
 #[test]
-fn pages_that_do_not_fit_are_no_answer() {
-    let shifted = |pages| matches!(walk(pages).0, WalkStep::Shifted(_));
-    assert!(shifted(vec![numbered(1, 2, 3, "[1,2]"), numbered(2, 2, 4, "[3,4]")]), "the total changed");
-    assert!(shifted(vec![numbered(1, 2, 3, "[1,2]"), numbered(2, 3, 3, "[3]")]), "the pages changed");
-    assert!(shifted(vec![numbered(1, 2, 3, "[1,2]"), page("", "[3]")]), "the totals vanished");
-    assert!(shifted(vec![numbered(1, 2, 3, "[1,2]"), numbered(1, 2, 3, "[1,2]")]), "the same page again");
-    assert!(shifted(vec![numbered(1, 2, 4, "[1,2]"), numbered(2, 2, 4, "[2,4]")]), "a row in the place of another");
-    assert!(shifted(vec![numbered(1, 2, 4, "[1,2]"), numbered(2, 2, 4, "[3]")]), "a row short");
-    assert!(shifted(vec![numbered(1, 1, 4, "[1,2]")]), "a page short");
-    assert!(shifted(vec![numbered(1, 3, 5, "[1,2]"), numbered(2, 3, 5, "[]")]), "an empty page between");
-    assert!(shifted(vec![numbered(1, 1, 0, "[1]")]), "more than nothing");
+fn inconsistent_pages_are_rejected() {
+    let is_inconsistent = |pages| matches!(walk(pages).0, WalkStep::Inconsistent(_));
+    assert!(is_inconsistent(vec![numbered(1, 2, 3, "[1,2]"), numbered(2, 2, 4, "[3,4]")]), "the total changed");
+    assert!(is_inconsistent(vec![numbered(1, 2, 3, "[1,2]"), numbered(2, 3, 3, "[3]")]), "the pages changed");
+    assert!(is_inconsistent(vec![numbered(1, 2, 3, "[1,2]"), page("", "[3]")]), "no totals on the second page");
+    assert!(is_inconsistent(vec![numbered(1, 2, 3, "[1,2]"), numbered(1, 2, 3, "[1,2]")]), "a repeated page");
+    assert!(is_inconsistent(vec![numbered(1, 2, 4, "[1,2]"), numbered(2, 2, 4, "[2,4]")]), "a repeated row in place of another");
+    assert!(is_inconsistent(vec![numbered(1, 2, 4, "[1,2]"), numbered(2, 2, 4, "[3]")]), "a missing row");
+    assert!(is_inconsistent(vec![numbered(1, 1, 4, "[1,2]")]), "a missing page");
+    assert!(is_inconsistent(vec![numbered(1, 3, 5, "[1,2]"), numbered(2, 3, 5, "[]")]), "an empty page between");
+    assert!(is_inconsistent(vec![numbered(1, 1, 0, "[1]")]), "a row although the total is zero");
 }
 
 #[test]
-fn rows_repeated_beyond_the_total_are_left_out() {
+fn repeated_rows_beyond_the_total_are_skipped() {
     let (step, walk) = walk(vec![numbered(1, 2, 3, "[1,2]"), numbered(2, 2, 3, "[2,3]")]);
-    assert_eq!(step, WalkStep::Whole);
+    assert_eq!(step, WalkStep::Complete);
     assert_eq!(walk.into_pages().repeated, [vec![], vec![0]]);
 }
 
 #[test]
-fn equal_rows_that_the_total_counts_are_two_rows() {
+fn equal_rows_within_the_total_are_kept() {
     let (step, walk) = walk(vec![numbered(1, 1, 2, "[7,7]")]);
-    assert_eq!(step, WalkStep::Whole);
+    assert_eq!(step, WalkStep::Complete);
     assert_eq!(walk.into_pages().repeated, [Vec::<usize>::new()]);
 }
 
 #[test]
-fn bounds_hold() {
-    assert!(matches!(walk(vec![numbered(1, 1001, 2002, "[1,2]")]).0, WalkStep::Hopeless(FailureKind::TooLarge, _)));
-    assert!(matches!(walk(vec![page(r#""total":-1"#, "[]")]).0, WalkStep::Hopeless(FailureKind::Incomplete, _)));
+fn responses_beyond_the_limits_are_rejected() {
+    assert!(matches!(walk(vec![numbered(1, 1001, 2002, "[1,2]")]).0, WalkStep::Invalid(FailureKind::TooLarge, _)));
+    assert!(matches!(walk(vec![page(r#""total":-1"#, "[]")]).0, WalkStep::Invalid(FailureKind::Incomplete, _)));
     assert!(
-        matches!(walk(vec![page("", "[1,2]")]).0, WalkStep::Hopeless(FailureKind::Incomplete, _)),
-        "full, and not a word on pages"
+        matches!(walk(vec![page("", "[1,2]")]).0, WalkStep::Invalid(FailureKind::Incomplete, _)),
+        "a full page without the number of pages"
     );
-    assert_eq!(walk(vec![page("", "[1,2,3]")]).0, WalkStep::Whole, "a server that does not page");
+    assert_eq!(walk(vec![page("", "[1,2,3]")]).0, WalkStep::Complete, "a server without pages");
     let mut object = PageWalk::new(false, None, 1 << 20, None);
-    assert!(matches!(object.take(numbered(1, 2, 3, "{}")), WalkStep::Hopeless(FailureKind::Incomplete, _)));
+    assert!(matches!(object.take(numbered(1, 2, 3, "{}")), WalkStep::Invalid(FailureKind::Incomplete, _)));
     let mut tight = PageWalk::new(true, Some(2), 10, None);
-    assert!(matches!(tight.take(numbered(1, 1, 1, "[1]")), WalkStep::Hopeless(FailureKind::TooLarge, _)));
+    assert!(matches!(tight.take(numbered(1, 1, 1, "[1]")), WalkStep::Invalid(FailureKind::TooLarge, _)));
 }
 
 #[test]
-fn the_hash_tells_pages_apart() {
+fn hash_depends_on_the_split_into_pages() {
     let hash = |pages| walk(pages).1.into_pages().hash();
     let two = hash(vec![numbered(1, 2, 2, "[1]"), numbered(2, 2, 2, "[2]")]);
     assert_eq!(
@@ -95,29 +95,29 @@ fn the_hash_tells_pages_apart() {
     assert_ne!(two, hash(vec![numbered(1, 1, 2, "[1,2]")]));
 }
 
-fn skimmed(number: u32, pages: u32, total: u32, data: &str) -> AnswerPage {
+fn skimmed(number: u32, pages: u32, total: u32, data: &str) -> ResponsePage {
     let metadata = format!(r#""page":{number},"pageSize":2,"totalPages":{pages},"total":{total}"#);
     let body = format!(r#"{{"metadata":{{{metadata}}},"status":true,"data":{data}}}"#);
     envelope::skim(body.into_bytes(), true).expect("skimmed")
 }
 
 #[test]
-fn pages_that_were_whole_before_are_whole_again_and_gone_through_by_nobody() {
+fn known_pages_are_complete_without_counting_rows() {
     let known = walk(vec![numbered(1, 2, 3, "[1,2]"), numbered(2, 2, 3, "[3]")]).1.into_pages().hash();
     let retry = |pages| walk_knowing(Some(known), pages);
     let (step, walk) = retry(vec![skimmed(1, 2, 3, "[1,2]"), skimmed(2, 2, 3, "[3]")]);
-    assert_eq!((step, walk.rows), (WalkStep::Same, 0));
-    assert_eq!(retry(vec![numbered(1, 2, 3, "[1,2]"), skimmed(2, 2, 3, "[3]")]).0, WalkStep::Same, "however they were read");
+    assert_eq!((step, walk.rows), (WalkStep::Unchanged, 0));
+    assert_eq!(retry(vec![numbered(1, 2, 3, "[1,2]"), skimmed(2, 2, 3, "[3]")]).0, WalkStep::Unchanged, "skimmed or not");
 }
 
 #[test]
-fn pages_that_differ_from_the_known_ones_are_gone_through_as_ever() {
+fn changed_pages_are_checked_again() {
     let known = walk(vec![numbered(1, 2, 3, "[1,2]"), numbered(2, 2, 3, "[3]")]).1.into_pages().hash();
     let (step, walk) = walk_knowing(Some(known), vec![skimmed(1, 2, 3, "[1,2]"), skimmed(2, 2, 3, "[4]")]);
-    assert_eq!((step, walk.rows), (WalkStep::Whole, 3));
-    let shifted = |pages| matches!(walk_knowing(Some(known), pages).0, WalkStep::Shifted(_));
-    assert!(shifted(vec![skimmed(1, 2, 4, "[1,2]"), skimmed(2, 2, 4, "[3]")]), "the same rows, and one more counted");
-    assert!(shifted(vec![skimmed(1, 2, 4, "[1,2]"), skimmed(2, 2, 4, "[2,4]")]), "a row in the place of another");
-    assert!(shifted(vec![skimmed(1, 3, 3, "[1,2]"), skimmed(2, 3, 3, "[ ]")]), "an empty page between");
-    assert!(shifted(vec![skimmed(1, 2, 3, "[1,2]"), skimmed(2, 2, 3, "[nonsense]")]), "no JSON behind a sound envelope");
+    assert_eq!((step, walk.rows), (WalkStep::Complete, 3));
+    let is_inconsistent = |pages| matches!(walk_knowing(Some(known), pages).0, WalkStep::Inconsistent(_));
+    assert!(is_inconsistent(vec![skimmed(1, 2, 4, "[1,2]"), skimmed(2, 2, 4, "[3]")]), "a changed total");
+    assert!(is_inconsistent(vec![skimmed(1, 2, 4, "[1,2]"), skimmed(2, 2, 4, "[2,4]")]), "a repeated row in place of another");
+    assert!(is_inconsistent(vec![skimmed(1, 3, 3, "[1,2]"), skimmed(2, 3, 3, "[ ]")]), "an empty page between");
+    assert!(is_inconsistent(vec![skimmed(1, 2, 3, "[1,2]"), skimmed(2, 2, 3, "[nonsense]")]), "invalid JSON in a valid envelope");
 }

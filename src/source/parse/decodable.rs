@@ -1,7 +1,7 @@
-//! A second chance for JSON that no decoder takes because of a number or a character.
+//! Repairs JSON with numbers or characters that cannot be decoded.
 
-/// `json` with what no decoder takes replaced: numbers beyond a double become `null`, half characters (lone surrogates) become
-/// U+FFFD. Says how many there were.
+/// Replaces numbers beyond the range of a double by `null` and lone surrogates by U+FFFD. Returns the text and the number of
+/// replacements.
 pub(super) fn decodable(json: &str) -> (String, usize) {
     let mut text = String::with_capacity(json.len());
     let mut replaced = 0;
@@ -30,7 +30,7 @@ pub(super) fn decodable(json: &str) -> (String, usize) {
     (text, replaced)
 }
 
-/// Bytes of the string that `text` begins with, both quotes included.
+/// Returns the length in bytes of the string at the beginning of `text`, including both quotes.
 fn string_end(text: &str) -> usize {
     let mut is_escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -44,7 +44,7 @@ fn string_end(text: &str) -> usize {
     text.len()
 }
 
-/// Copies a string, its half characters replaced; says how many there were.
+/// Appends a string with lone surrogates replaced. Returns the number of replacements.
 fn push_string(string: &str, text: &mut String) -> usize {
     let unit = |escape: &str| {
         escape.strip_prefix("\\u").and_then(|digits| digits.get(..4)).and_then(|digits| u32::from_str_radix(digits, 16).ok())

@@ -1,29 +1,28 @@
-//! Which records of an answer can be used, and which of their shares are absurd: one table of both for each kind of record.
+//! Checks whether records are usable and their shares plausible, for each kind of record.
 
 use model::wire::{self, Lenient, Maybe};
 
-/// A record of a list: whether it can be told from others, and its numbers.
 pub(super) trait UsableRecord: Lenient {
-    /// Why it cannot be used, if it cannot.
+    /// Returns why the record cannot be used, or `None` if it can.
     fn unusable(&self) -> Option<&'static str>;
-    /// Whether it has no date although its kind has one, so that it would count as one whose date is to be determined.
+    /// Returns whether the record has no date, so that its date would be to be determined.
     fn is_undated(&self) -> bool {
         false
     }
-    /// Shares in percent, with their names.
+    /// Passes name and value of each share, in percent.
     fn shares(&self, _: &mut dyn FnMut(&str, Option<f64>)) {}
 }
 
 pub(super) fn note_shares<T: UsableRecord>(record: &T) {
     record.shares(&mut |name, value| {
-        if value.is_some_and(|value| value > ABSURD_PERCENT) {
-            wire::note(|| format!("{name} is beyond all measure ({:e}); it is kept", value.unwrap_or_default()));
+        if value.is_some_and(|value| value > MAX_PLAUSIBLE_PERCENT) {
+            wire::note(|| format!("{name} is implausibly large ({:e}); the value is kept", value.unwrap_or_default()));
         }
     });
 }
 
-/// Percent beyond which a share is noted as absurd. Amounts that cannot be are unreadable: see [`Lenient`].
-const ABSURD_PERCENT: f64 = 1e6;
+/// The share in percent above which a warning is recorded. See [`Lenient`] for impossible amounts.
+const MAX_PLAUSIBLE_PERCENT: f64 = 1e6;
 
 impl UsableRecord for wire::TokenItem {
     fn unusable(&self) -> Option<&'static str> {
@@ -38,16 +37,16 @@ impl UsableRecord for wire::UpcomingItem {
     fn is_undated(&self) -> bool {
         self.upcoming_event.get().is_some_and(UsableRecord::is_undated)
     }
-    fn shares(&self, tell: &mut dyn FnMut(&str, Option<f64>)) {
-        tell("releasedPercentage", self.released_percentage.copied());
+    fn shares(&self, record_share: &mut dyn FnMut(&str, Option<f64>)) {
+        record_share("releasedPercentage", self.released_percentage.copied());
         if let Some(event) = self.upcoming_event.get() {
-            event.shares(tell);
+            event.shares(record_share);
         }
     }
 }
 
 impl UsableRecord for wire::UnlockEvent {
-    /// An event without a date is one whose date is to be determined, as long as it says what would unlock.
+    /// An event without a date has a date to be determined, if it has allocations.
     fn unusable(&self) -> Option<&'static str> {
         let has_parts = self.cliff_unlocks.get().is_some_and(|cliffs| !cliffs.allocation_breakdown.items().is_empty())
             || self.linear_unlocks.get().is_some_and(|linears| !linears.allocation_breakdown.items().is_empty());
@@ -56,8 +55,8 @@ impl UsableRecord for wire::UnlockEvent {
     fn is_undated(&self) -> bool {
         self.unlock_date.get().is_none()
     }
-    fn shares(&self, tell: &mut dyn FnMut(&str, Option<f64>)) {
-        tell("cliffUnlocks.valueToMarketCap", self.value_to_market_cap());
+    fn shares(&self, record_share: &mut dyn FnMut(&str, Option<f64>)) {
+        record_share("cliffUnlocks.valueToMarketCap", self.value_to_market_cap());
     }
 }
 

@@ -1,11 +1,11 @@
-//! The rows of one page, read one at a time: what cannot be used is noted and left out.
+//! Parses the rows of a page one at a time.
 
 use super::record::{UsableRecord, note_shares};
 use model::wire::{self, Maybe, ReadRows};
 
-/// Reads the rows of one page, leaving out those that stood on an earlier one (`skip`) and those without a usable key.
+/// Parses the rows of a page, except the rows in `skip` and unusable rows.
 pub(super) fn read<T: UsableRecord + ReadRows>(text: &str, skip: &[usize], records: &mut Vec<T>) -> serde_json::Result<()> {
-    // A second try begins where this page began.
+    // After an error, the records of this page are removed again.
     let began = records.len();
     let mut lost_dates = wire::lost_dates();
     let read = T::read_rows(text, skip, &mut |row| {
@@ -23,7 +23,7 @@ pub(super) fn read<T: UsableRecord + ReadRows>(text: &str, skip: &[usize], recor
                 }
             }
             Maybe::Null => wire::note_dropped(|| "expected an object, got null; the record is left out".into()),
-            Maybe::Absent => {} // noted and counted where it did not fit
+            Maybe::Absent => {} // already recorded as a warning
         }
         Ok(())
     });

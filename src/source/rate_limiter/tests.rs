@@ -1,11 +1,11 @@
 use super::*;
 
 async fn turn(rate_limiter: &RateLimiter) {
-    rate_limiter.turn(|| Ok::<(), ()>(())).await.expect("a turn");
+    rate_limiter.acquire(|| Ok::<(), ()>(())).await.expect("an allowed request");
 }
 
 #[tokio::test]
-async fn no_window_sees_more_requests_than_allowed() {
+async fn no_window_has_more_requests_than_allowed() {
     let window = Duration::from_millis(60);
     let rate_limiter = RateLimiter::new(3, window);
     let mut at = Vec::new();
@@ -19,18 +19,18 @@ async fn no_window_sees_more_requests_than_allowed() {
 }
 
 #[tokio::test]
-async fn a_hold_stops_everybody_for_its_time() {
+async fn hold_blocks_all_requests() {
     let rate_limiter = RateLimiter::new(100, Duration::from_secs(60));
     let began = Instant::now();
-    rate_limiter.hold(Duration::from_millis(50));
-    rate_limiter.hold(Duration::from_millis(10));
+    rate_limiter.block_for(Duration::from_millis(50));
+    rate_limiter.block_for(Duration::from_millis(10));
     turn(&rate_limiter).await;
     assert!(began.elapsed() >= Duration::from_millis(50));
 }
 
 #[tokio::test]
-async fn whoever_may_no_longer_ask_takes_no_turn() {
+async fn failed_check_does_not_use_the_limit() {
     let rate_limiter = RateLimiter::new(1, Duration::from_secs(3_600));
-    assert!(rate_limiter.turn(|| Err::<(), ()>(())).await.is_err());
-    tokio::time::timeout(Duration::from_secs(5), turn(&rate_limiter)).await.expect("the turn is still free");
+    assert!(rate_limiter.acquire(|| Err::<(), ()>(())).await.is_err());
+    tokio::time::timeout(Duration::from_secs(5), turn(&rate_limiter)).await.expect("an allowed request");
 }

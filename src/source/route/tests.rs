@@ -17,7 +17,7 @@ fn check(request: &PollRequest, version: u8, expected: &str) {
 }
 
 #[test]
-fn every_endpoint_has_a_path_for_people() {
+fn every_endpoint_has_a_newest_path() {
     let paths = Endpoint::ALL.map(newest_path);
     assert!(paths.iter().all(|path| path.starts_with("/v")), "{paths:?}");
     assert_eq!(newest_path(Endpoint::Burn), "/v5/burn/{token}");
@@ -25,7 +25,7 @@ fn every_endpoint_has_a_path_for_people() {
 }
 
 #[test]
-fn every_endpoint_has_its_path_in_every_version() {
+fn targets_of_all_versions_are_correct() {
     let dates = "start=2026-03-03&end=2026-03-10";
     let upcoming = PollRequest::Upcoming { start: day("2026-03-03"), end: day("2026-03-10") };
     check(&PollRequest::TokenList, 5, "/v5/token/list? list");
@@ -48,7 +48,7 @@ fn every_endpoint_has_its_path_in_every_version() {
 }
 
 #[test]
-fn a_slug_that_would_change_the_path_is_never_asked_for() {
+fn slug_that_would_change_the_path_is_rejected() {
     for slug in ["", " ", ".", "..", "a/b", "..\\x", "a\nb", "upcoming", &"x".repeat(201)] {
         assert!(EndpointRoute::of(&token(Endpoint::UnlockEvents, slug)).is_err(), "{slug:?}");
     }
@@ -58,7 +58,7 @@ fn a_slug_that_would_change_the_path_is_never_asked_for() {
 }
 
 #[test]
-fn auto_tries_versions_that_are_known() {
+fn auto_tries_known_versions() {
     for route in EndpointRoute::ALL {
         let (newest, next) = route.newest_and_next();
         assert_eq!(route.versions().first(), Some(&newest));

@@ -1,4 +1,4 @@
-//! Two views of one random schedule, put together: what comes out is the schedule.
+//! Splits random schedules into two responses and combines them again.
 
 use chrono::{DateTime, NaiveDate, TimeDelta};
 use proptest::prelude::*;
@@ -6,11 +6,11 @@ use serde_json::json;
 
 use super::*;
 use model::{
-    poll::{FailureKind, PollAnswer, PollFailure, PollRequest},
+    poll::{FailureKind, PollFailure, PollRequest, PollResponse},
     supply::{ContentHash, Endpoint},
 };
 
-/// Events of different instants, each with a cliff, segments or both, as days and flags.
+/// Events at different dates, with cliff unlocks, linear unlocks, or both.
 fn schedules() -> impl Strategy<Value = Vec<UnlockEvent>> {
     let parts = prop_oneof![Just((true, false)), Just((false, true)), Just((true, true))];
     prop::collection::btree_map(0_i64..60, (parts, 1_u32..1000), 0..12).prop_map(|days| {
@@ -30,29 +30,29 @@ fn schedules() -> impl Strategy<Value = Vec<UnlockEvent>> {
     })
 }
 
-fn fetched(version: u8, outcome: PollOutcome) -> FetchedAnswer {
+fn fetched(version: u8, outcome: PollOutcome) -> FetchedResponse {
     let (start, end) = (NaiveDate::MIN, NaiveDate::MAX);
     let request = PollRequest::Token { endpoint: Endpoint::UnlockEvents, token: "aptos".into(), start, end };
-    FetchedAnswer::of_page(request, outcome, Some(version))
+    FetchedResponse::of_page(request, outcome, Some(version))
 }
 
-fn fresh(version: u8, events: Vec<UnlockEvent>) -> FetchedAnswer {
+fn fresh(version: u8, events: Vec<UnlockEvent>) -> FetchedResponse {
     let (payload, hash) = (Payload::UnlockEvents(events), ContentHash(version.into()));
-    let answer = PollAnswer::clean(payload, hash);
-    fetched(version, PollOutcome::Fresh(answer))
+    let response = PollResponse::clean(payload, hash);
+    fetched(version, PollOutcome::Fresh(response))
 }
 
-fn answer(fetched: &FetchedAnswer) -> (&[UnlockEvent], &PollAnswer) {
+fn response(fetched: &FetchedResponse) -> (&[UnlockEvent], &PollResponse) {
     match &fetched.outcome {
-        PollOutcome::Fresh(answer) => match &answer.payload {
-            Payload::UnlockEvents(events) => (events, answer),
+        PollOutcome::Fresh(response) => match &response.payload {
+            Payload::UnlockEvents(events) => (events, response),
             other => panic!("{other:?}"),
         },
         other => panic!("{other:?}"),
     }
 }
 
-/// As versions from the fourth on show it.
+/// Returns the schedule in the form of version 4 and newer.
 fn cliffs_alone(schedule: &[UnlockEvent]) -> Vec<UnlockEvent> {
     let with_cliff = schedule.iter().filter(|event| event.cliff_unlocks.get().is_some()).cloned();
     with_cliff.map(|event| UnlockEvent { linear_unlocks: Maybe::Absent, ..event }).collect()
@@ -60,8 +60,8 @@ fn cliffs_alone(schedule: &[UnlockEvent]) -> Vec<UnlockEvent> {
 
 proptest! {
     #[test]
-    fn both_views_together_are_the_schedule(schedule in schedules(), order in any::<bool>(), words in any::<bool>()) {
-        // The older version has other words for the same cliffs, and rewards for miners beside.
+    fn combined_responses_are_the_schedule(schedule in schedules(), order in any::<bool>(), words in any::<bool>()) {
+        // The older version has other names for the same cliff unlocks, and additional mining rewards.
         let mut older = schedule.clone();
         for event in &mut older {
             if let (Some(cliffs), true) = (event.cliff_unlocks.get_mut(), words) {
@@ -76,24 +76,24 @@ proptest! {
         if order {
             older.reverse();
         }
-        let joined = joined(fresh(5, cliffs_alone(&schedule)), fresh(3, older));
-        let (events, answer) = answer(&joined);
+        let combined = combined(fresh(5, cliffs_alone(&schedule)), fresh(3, older));
+        let (events, response) = response(&combined);
         prop_assert_eq!(events, &schedule[..]);
-        prop_assert_eq!(answer.hash, ContentHash(5), "what the next answer about cliffs is compared with");
-        prop_assert_eq!((joined.credits, joined.requests, joined.version, joined.shows_linear()), (2, 2, Some(5), Some(true)));
+        prop_assert_eq!(response.hash, ContentHash(5), "the hash of the newer version");
+        prop_assert_eq!((combined.credits, combined.requests, combined.version, combined.shows_linear()), (2, 2, Some(5), Some(true)));
     }
 
     #[test]
-    fn cliffs_are_taken_where_segments_cannot_be_read(schedule in schedules()) {
+    fn cliff_unlocks_are_kept_if_linear_unlocks_cannot_be_read(schedule in schedules()) {
         let cliffs = cliffs_alone(&schedule);
         let failure = PollFailure { kind: FailureKind::ServerError, message: "GET /v3/unlock/events: 500".into(), retry_at: None };
-        let failed = FetchedAnswer { credits: 0, ..fetched(3, PollOutcome::Failed(failure)) };
+        let failed = FetchedResponse { credits: 0, ..fetched(3, PollOutcome::Failed(failure)) };
         for other in [Some(failed), (!cliffs.is_empty()).then(|| fresh(3, Vec::new()))].into_iter().flatten() {
             let spent = 1 + other.credits;
-            let joined = joined(fresh(5, cliffs.clone()), other);
-            let (events, answer) = answer(&joined);
+            let combined = combined(fresh(5, cliffs.clone()), other);
+            let (events, response) = response(&combined);
             prop_assert_eq!(events, &cliffs[..]);
-            prop_assert_eq!((joined.credits, joined.shows_linear(), answer.oddities_total), (spent, Some(false), 1));
+            prop_assert_eq!((combined.credits, combined.shows_linear(), response.parse_warnings_total), (spent, Some(false), 1));
         }
     }
 }

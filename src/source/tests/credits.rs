@@ -1,43 +1,43 @@
-//! Whoever pays is asked before anything is sent, and told what became of it.
+//! Tests of reserved and settled credits.
 
 use std::sync::MutexGuard;
 
 use super::*;
 use model::rows::{Charge, SettledRequest};
 
-/// Has so many credits, and keeps what it was told.
-struct Purse {
-    state: Mutex<PurseState>,
+/// A gate with limited credits that records all charges.
+struct FakeQuota {
+    state: Mutex<FakeQuotaState>,
 }
 
 #[derive(Default)]
-struct PurseState {
+struct FakeQuotaState {
     left: u64,
     reserved: u64,
     settled: Vec<Charge>,
 }
 
-impl Purse {
+impl FakeQuota {
     fn of(left: u64) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(PurseState { left, ..PurseState::default() }) })
+        Arc::new(Self { state: Mutex::new(FakeQuotaState { left, ..FakeQuotaState::default() }) })
     }
 
-    fn state(&self) -> MutexGuard<'_, PurseState> {
-        self.state.lock().expect("the purse")
+    fn state(&self) -> MutexGuard<'_, FakeQuotaState> {
+        self.state.lock().expect("the state")
     }
 
-    /// What requests cost, in their order. Nothing may still be reserved.
+    /// Returns the charges of all requests in order, and checks that nothing is still reserved.
     fn charges(&self) -> Vec<Charge> {
         let state = self.state();
-        assert_eq!(state.reserved, 0, "each credit was used or given back: {:?}", state.settled);
+        assert_eq!(state.reserved, 0, "credits are still reserved: {:?}", state.settled);
         state.settled.clone()
     }
 }
 
-impl CreditGate for Purse {
-    fn reserve(&self, credits: u64) -> GateAnswer<'_> {
+impl CreditGate for FakeQuota {
+    fn reserve(&self, credits: u64) -> GateDecision<'_> {
         let mut state = self.state();
-        let answer = match state.left.checked_sub(credits) {
+        let response = match state.left.checked_sub(credits) {
             Some(left) => {
                 state.left = left;
                 state.reserved += credits;
@@ -45,7 +45,7 @@ impl CreditGate for Purse {
             }
             None => Err(PollFailure { kind: FailureKind::QuotaExhausted, message: "empty".into(), retry_at: None }),
         };
-        Box::pin(std::future::ready(answer))
+        Box::pin(std::future::ready(response))
     }
 
     fn sent(&self) -> SettledRequest {
@@ -68,23 +68,23 @@ impl CreditGate for Purse {
     }
 }
 
-fn paid(fake: &FakeServer, purse: &Arc<Purse>) -> Client {
-    Client::with_tuning(&source(&fake.address), Clock::manual(now()), quick(), purse.clone()).expect("a client")
+fn paid(fake: &FakeServer, quota: &Arc<FakeQuota>) -> Client {
+    Client::with_tuning(&source(&fake.address), Clock::manual(now()), quick(), quota.clone()).expect("a client")
 }
 
-/// What the requests of one fetch cost.
-async fn charged(answer: impl Fn(usize, &str) -> FakeReply + Send + Sync + 'static, request: &PollRequest) -> Vec<Charge> {
-    let (fake, purse) = (FakeServer::start(answer).await, Purse::of(100));
-    let fetched = paid(&fake, &purse).fetch(request, None, None).await;
-    let charges = purse.charges();
+/// Returns the charges of the requests of one fetch.
+async fn charged(response: impl Fn(usize, &str) -> FakeReply + Send + Sync + 'static, request: &PollRequest) -> Vec<Charge> {
+    let (fake, quota) = (FakeServer::start(response).await, FakeQuota::of(100));
+    let fetched = paid(&fake, &quota).fetch(request, None, None).await;
+    let charges = quota.charges();
     assert_eq!(charges.len(), fake.count());
     let paid = charges.iter().filter(|charge| matches!(charge, Charge::One | Charge::Perhaps)).count();
-    assert_eq!(fetched.credits as usize, paid, "the poll log says the same");
+    assert_eq!(fetched.credits as usize, paid, "the fetch reports the same cost");
     charges
 }
 
 #[tokio::test]
-async fn each_page_each_retry_and_each_version_takes_a_credit() {
+async fn every_request_is_charged() {
     let pages = charged(
         |number, target| match number {
             1 => reply("502 Bad Gateway", "", ""),
@@ -104,44 +104,46 @@ async fn each_page_each_retry_and_each_version_takes_a_credit() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_free_and_one_for_want_of_credits_says_so() {
+async fn rejections_are_free() {
     assert_eq!(charged(|_, _| reply("403 Forbidden", "", ""), &burns()).await, [Charge::Free]);
     assert_eq!(charged(|_, _| reply("402 Payment Required", "", ""), &burns()).await, [Charge::Refused]);
-    let spent = r#"{"metadata":{"credit":{"used":5,"limit":5,"resetAt":"2026-04-01T00:00:00Z"}},"status":false}"#;
-    assert_eq!(charged(move |_, _| reply("429 Too Many Requests", "", spent), &burns()).await, [Charge::Refused]);
+    let exhausted = r#"{"metadata":{"credit":{"used":5,"limit":5,"resetAt":"2026-04-01T00:00:00Z"}},"status":false}"#;
+    assert_eq!(charged(move |_, _| reply("429 Too Many Requests", "", exhausted), &burns()).await, [Charge::Refused]);
 }
 
 #[tokio::test]
-async fn what_was_never_sent_is_free() {
-    let purse = Purse::of(9);
+async fn unsent_requests_are_free() {
+    let quota = FakeQuota::of(9);
     let client =
-        Client::with_tuning(&source("http://127.0.0.1:9"), Clock::manual(now()), quick(), purse.clone()).expect("a client");
+        Client::with_tuning(&source("http://127.0.0.1:9"), Clock::manual(now()), quick(), quota.clone()).expect("a client");
     client.fetch(&burns(), None, None).await;
-    assert_eq!(purse.charges(), [Charge::Free; 3]);
+    assert_eq!(quota.charges(), [Charge::Free; 3]);
 }
 
 #[tokio::test]
-async fn a_fetch_that_is_given_up_may_have_cost_what_was_under_way() {
-    let (fake, purse) = (FakeServer::start(|_, _| FakeReply::Mute).await, Purse::of(9));
-    let (client, request) = (paid(&fake, &purse), burns());
+async fn canceled_request_may_have_cost_a_credit() {
+    let (fake, quota) = (FakeServer::start(|_, _| FakeReply::Mute).await, FakeQuota::of(9));
+    let (client, request) = (paid(&fake, &quota), burns());
     let fetching = client.fetch(&request, None, None);
     assert!(tokio::time::timeout(Duration::from_millis(300), fetching).await.is_err());
-    assert_eq!(purse.charges(), [Charge::Perhaps]);
+    assert_eq!(quota.charges(), [Charge::Perhaps]);
 }
 
 #[tokio::test]
-async fn a_walk_takes_the_credits_of_all_its_pages_or_waits_for_another_slot() {
+async fn walk_without_credits_for_all_pages_is_deferred() {
     let walk = |_: usize, target: &str| {
         let page = target.split("page=").nth(1).and_then(|rest| rest.split('&').next()?.parse().ok()).unwrap_or(1);
         pages(page, 3, 3, &rows(&[u32::try_from(page).expect("small")]))
     };
     for (credits, sent) in [(3, 3), (2, 1), (1, 1), (0, 0)] {
-        let (fake, purse) = (FakeServer::start(walk).await, Purse::of(credits));
-        let fetched = paid(&fake, &purse).fetch(&events(), None, None).await;
-        assert_eq!((purse.charges().len(), fake.count()), (sent, sent), "{credits} credits");
+        let (fake, quota) = (FakeServer::start(walk).await, FakeQuota::of(credits));
+        let fetched = paid(&fake, &quota).fetch(&events(), None, None).await;
+        assert_eq!((quota.charges().len(), fake.count()), (sent, sent), "{credits} credits");
         match sent {
             3 => assert_eq!(event_days(&fetched).len(), 3),
-            1 => assert_eq!((failure(&fetched).kind, fetched.pages), (FailureKind::Deferred, 3), "and it says what it costs"),
+            1 => {
+                assert_eq!((failure(&fetched).kind, fetched.pages), (FailureKind::Deferred, 3), "the number of pages is reported")
+            }
             _ => assert_eq!(failure(&fetched).kind, FailureKind::QuotaExhausted),
         }
     }

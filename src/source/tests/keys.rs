@@ -1,9 +1,9 @@
-//! Keys: refused, missing, unreadable, changed.
+//! Tests of keys and base URLs.
 
 use super::*;
 
 #[tokio::test]
-async fn a_refused_key_is_tried_once_then_left_alone_until_it_is_time_or_changed() {
+async fn rejected_key_is_retried_after_a_wait_or_a_change() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("key");
     std::fs::write(&file, "first_key\n").expect("a key file");
@@ -14,7 +14,7 @@ async fn a_refused_key_is_tried_once_then_left_alone_until_it_is_time_or_changed
     let fetched = client.fetch(&burns(), None, None).await;
     let message = failure(&fetched).message.clone();
     assert_eq!((failure(&fetched).kind, fetched.credits), (FailureKind::Unauthorized, 0));
-    assert!(message.contains("source.api_key_file was refused") && message.contains("bad key •••"), "{message}");
+    assert!(message.contains("source.api_key_file was rejected") && message.contains("bad key •••"), "{message}");
     for _ in 0..3 {
         let fetched = client.fetch(&events(), None, None).await;
         assert_eq!((failure(&fetched).kind, fetched.requests), (FailureKind::Unauthorized, 0));
@@ -24,26 +24,26 @@ async fn a_refused_key_is_tried_once_then_left_alone_until_it_is_time_or_changed
     assert!(matches!(client.breaker(), BreakerState::Open { kind: FailureKind::Unauthorized, .. }));
     clock.set(now() + TimeDelta::seconds(301));
     client.fetch(&burns(), None, None).await;
-    assert_eq!(fake.count(), 2, "one slow retry");
+    assert_eq!(fake.count(), 2, "one retry after the wait");
     std::fs::write(&file, "second_key").expect("a key file");
     client.fetch(&burns(), None, None).await;
     assert_eq!(fake.count(), 3, "a new key is tried at once");
-    assert!(fake.asked.lock().expect("the log").last().is_some_and(|asked| asked.head.contains("x-api-key: second_key")));
+    assert!(fake.log.lock().expect("the log").last().is_some_and(|request| request.head.contains("x-api-key: second_key")));
 }
 
 #[tokio::test]
-async fn without_a_key_none_is_sent_and_a_401_says_so() {
+async fn missing_key_is_reported_after_a_401() {
     let fake = FakeServer::start(|_, _| reply("401 Unauthorized", "", "")).await;
     let mut source = source(&fake.address);
     source.api_key = None;
     let (client, _) = tuned(&source);
     let fetched = client.fetch(&burns(), None, None).await;
     assert!(failure(&fetched).message.contains("no key was sent"), "{}", failure(&fetched));
-    assert!(!fake.asked.lock().expect("the log").iter().any(|asked| asked.head.contains("x-api-key")));
+    assert!(!fake.log.lock().expect("the log").iter().any(|request| request.head.contains("x-api-key")));
 }
 
 #[tokio::test]
-async fn a_key_file_that_cannot_be_read_is_named_and_nothing_is_asked() {
+async fn unreadable_key_file_is_reported_without_a_request() {
     let fake = FakeServer::start(|_, _| ok("", BURNS)).await;
     let mut source = source(&fake.address);
     (source.api_key, source.api_key_file) = (None, Some("/nonexistent/key".into()));
@@ -54,14 +54,14 @@ async fn a_key_file_that_cannot_be_read_is_named_and_nothing_is_asked() {
 }
 
 #[tokio::test]
-async fn a_403_for_one_thing_leaves_a_key_that_works_alone() {
+async fn forbidden_token_does_not_affect_a_valid_key() {
     let fake = FakeServer::start(
         |_, target| if target.contains("secret-token") { reply("403 Forbidden", "", "") } else { ok("", BURNS) },
     )
     .await;
     let (client, _) = client(&fake);
     fresh(&client.fetch(&burns(), None, None).await);
-    let fetched = client.fetch(&asking(Endpoint::Burn, "secret-token"), None, None).await;
+    let fetched = client.fetch(&token_request(Endpoint::Burn, "secret-token"), None, None).await;
     assert_eq!(failure(&fetched).kind, FailureKind::Forbidden);
     fresh(&client.fetch(&burns(), None, None).await);
     let (alone, _) = fails(|_, _| reply("403 Forbidden", "", ""), &burns()).await;
@@ -69,10 +69,10 @@ async fn a_403_for_one_thing_leaves_a_key_that_works_alone() {
 }
 
 #[test]
-fn an_address_that_would_expose_the_key_is_refused() {
+fn url_that_would_expose_the_key_is_rejected() {
     let check = |address: &str| Client::new(&source(address), Clock::manual(now())).err().map(|error| error.to_string());
     for address in ["http://api.example.com", "http://127.0.0.1.example.com", "http://10.0.0.1", "http://localhost.example.com"] {
-        assert!(check(address).is_some_and(|error| error.contains("in the clear")), "{address}");
+        assert!(check(address).is_some_and(|error| error.contains("unencrypted")), "{address}");
     }
     for address in ["ftp://x", "nonsense", "https://user:hunter2@x", "https://x?key=1", "file:///etc/passwd"] {
         assert!(check(address).is_some_and(|error| !error.contains("hunter2") && error.contains("source.base_url")), "{address}");
@@ -85,7 +85,7 @@ fn an_address_that_would_expose_the_key_is_refused() {
 }
 
 #[test]
-fn a_mirror_in_a_private_network_that_is_named_may_be_asked_by_http() {
+fn http_is_allowed_in_configured_private_networks() {
     let check = |address: &str, network: &str| {
         let source = SourceSettings { allow_http_networks: vec![network.to_owned()], ..source(address) };
         Client::new(&source, Clock::manual(now())).err().map(|error| error.to_string())
@@ -95,13 +95,13 @@ fn a_mirror_in_a_private_network_that_is_named_may_be_asked_by_http() {
         assert_eq!(check(address, network), None, "{address}");
     }
     for address in ["http://192.168.0.1", "http://93.184.215.14"] {
-        assert!(check(address, "10.0.0.0/8").is_some_and(|error| error.contains("in the clear")), "{address}");
+        assert!(check(address, "10.0.0.0/8").is_some_and(|error| error.contains("unencrypted")), "{address}");
     }
-    assert!(check("http://93.184.215.14", "0.0.0.0/0").is_some_and(|error| error.contains("no private network")));
+    assert!(check("http://93.184.215.14", "0.0.0.0/0").is_some_and(|error| error.contains("not a private network")));
 }
 
 #[test]
-fn nothing_of_the_key_shows_in_debug() {
+fn debug_output_contains_no_key() {
     let client = Client::new(&source("http://127.0.0.1:1"), Clock::manual(now())).expect("a client");
     assert!(!format!("{client:?}").contains("sk_secret"));
 }

@@ -1,9 +1,9 @@
-//! Limits: of rate, of credits, of fetches at once, and the breaker.
+//! Tests of rate limits, credit limits, concurrency, and the breaker.
 
 use super::*;
 
 #[tokio::test]
-async fn a_short_retry_after_is_waited_out_inside_the_fetch() {
+async fn fetch_waits_for_a_short_retry_after() {
     let fake =
         FakeServer::start(
             |number, _| {
@@ -20,7 +20,7 @@ async fn a_short_retry_after_is_waited_out_inside_the_fetch() {
 }
 
 #[tokio::test]
-async fn a_long_retry_after_ends_the_fetch_and_is_honoured_by_the_next_ones() {
+async fn long_retry_after_ends_the_fetch_and_delays_the_next() {
     let date = (now() + TimeDelta::minutes(20)).format("%a, %d %b %Y %H:%M:%S GMT").to_string();
     for (header, minutes) in [("1200".to_owned(), 20), (date, 20), ("999999".to_owned(), 60)] {
         let header = format!("retry-after: {header}\r\n");
@@ -28,18 +28,18 @@ async fn a_long_retry_after_ends_the_fetch_and_is_honoured_by_the_next_ones() {
             FakeServer::start(move |_, _| reply("429 Too Many Requests", &header, r#"{"errorMessage":"slow down"}"#)).await;
         let (client, clock) = client(&fake);
         let fetched = client.fetch(&burns(), None, None).await;
-        let told = Some(now() + TimeDelta::minutes(minutes));
-        assert_eq!((failure(&fetched).kind, failure(&fetched).retry_at), (FailureKind::RateLimited, told));
+        let expected = Some(now() + TimeDelta::minutes(minutes));
+        assert_eq!((failure(&fetched).kind, failure(&fetched).retry_at), (FailureKind::RateLimited, expected));
         let fetched = client.fetch(&events(), None, None).await;
-        assert_eq!((failure(&fetched).kind, failure(&fetched).retry_at, fake.count()), (FailureKind::RateLimited, told, 1));
+        assert_eq!((failure(&fetched).kind, failure(&fetched).retry_at, fake.count()), (FailureKind::RateLimited, expected, 1));
         clock.set(now() + TimeDelta::minutes(minutes));
         client.fetch(&burns(), None, None).await;
-        assert!(fake.count() > 1, "and asked again when it is over");
+        assert!(fake.count() > 1, "requests are sent again after the wait");
     }
 }
 
 #[tokio::test]
-async fn a_429_with_spent_credits_is_an_exhausted_quota() {
+async fn a_429_after_the_last_credit_is_an_exhausted_quota() {
     let fake = FakeServer::start(|number, _| {
         if number == 0 {
             ok(r#","credit":{"used":1000,"limit":1000,"resetAt":"2026-04-01T00:00:00Z"}"#, BURNS)
@@ -55,13 +55,13 @@ async fn a_429_with_spent_credits_is_an_exhausted_quota() {
     assert_eq!((failure(&fetched).kind, failure(&fetched).retry_at), (FailureKind::QuotaExhausted, resets));
     assert_eq!((fetched.requests, fetched.credits), (1, 0), "no retry");
     let fetched = client.fetch(&burns(), None, None).await;
-    assert_eq!((failure(&fetched).kind, fake.count()), (FailureKind::QuotaExhausted, 2), "and nothing is asked meanwhile");
+    assert_eq!((failure(&fetched).kind, fake.count()), (FailureKind::QuotaExhausted, 2), "no request is sent until the reset");
     let inside = |_: usize, _: &str| reply("200 OK", "", r#"{"status":false,"statusCode":429,"errorMessage":"Too many"}"#);
     assert_eq!(fails(inside, &burns()).await.0.kind, FailureKind::RateLimited);
 }
 
 #[tokio::test]
-async fn no_fetch_spends_more_credits_than_it_may() {
+async fn fetch_stays_within_its_credits() {
     let fake =
         FakeServer::start(
             |_, target| {
@@ -76,11 +76,11 @@ async fn no_fetch_spends_more_credits_than_it_may() {
     assert_eq!((failure(&one).kind, one.credits), (FailureKind::Deferred, 1));
     let two = client.fetch(&events(), None, Some(2)).await;
     assert_eq!((event_days(&two).len(), two.credits), (3, 2));
-    assert!(client.breaker().is_closed(), "our own limit says nothing about the source");
+    assert!(client.breaker().is_closed(), "the client's own limit does not open the breaker");
 }
 
 #[tokio::test]
-async fn repeated_failures_open_the_breaker_and_one_probe_closes_it() {
+async fn repeated_failures_open_the_breaker_and_a_probe_closes_it() {
     let down = Arc::new(std::sync::atomic::AtomicBool::new(true));
     let switch = Arc::clone(&down);
     let fake =
@@ -97,7 +97,7 @@ async fn repeated_failures_open_the_breaker_and_one_probe_closes_it() {
     assert_eq!(fake.count(), 15);
     let fetched = client.fetch(&burns(), None, None).await;
     assert_eq!((failure(&fetched).kind, fake.count()), (FailureKind::Suspended, 15));
-    assert!(failure(&fetched).message.contains("503"), "the cause is named: {}", failure(&fetched));
+    assert!(failure(&fetched).message.contains("503"), "the cause is missing: {}", failure(&fetched));
     clock.set(now() + TimeDelta::seconds(31));
     down.store(false, Ordering::SeqCst);
     fresh(&client.fetch(&burns(), None, None).await);
@@ -105,7 +105,7 @@ async fn repeated_failures_open_the_breaker_and_one_probe_closes_it() {
 }
 
 #[tokio::test]
-async fn no_more_fetches_run_at_once_than_allowed() {
+async fn concurrent_fetches_are_limited() {
     let busy = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&busy);
     let fake = FakeServer::start(move |_, _| {

@@ -1,9 +1,9 @@
-//! Walks over pages: whole, changed under the walk, or never fitting.
+//! Tests of walks over pages.
 
 use super::*;
 
 #[tokio::test]
-async fn pages_are_walked_to_the_end_that_the_server_names() {
+async fn all_reported_pages_are_requested() {
     let fake = FakeServer::start(|_, target| match target {
         _ if target.contains("page=1&") => pages(1, 3, 5, &rows(&[1, 2])),
         _ if target.contains("page=2&") => pages(2, 3, 5, &rows(&[3, 4])),
@@ -19,7 +19,7 @@ async fn pages_are_walked_to_the_end_that_the_server_names() {
 }
 
 #[tokio::test]
-async fn an_endpoint_without_pages_follows_pages_that_the_server_sends() {
+async fn unexpected_pages_are_requested_too() {
     let fake = FakeServer::start(|_, target| {
         if target.contains("page=2&pageSize=2") {
             pages(2, 2, 3, r#"[{"id":"c"}]"#)
@@ -35,7 +35,7 @@ async fn an_endpoint_without_pages_follows_pages_that_the_server_sends() {
 }
 
 #[tokio::test]
-async fn a_server_that_puts_fewer_rows_on_a_page_than_asked_for_is_followed() {
+async fn smaller_page_size_of_the_server_is_accepted() {
     let fake = FakeServer::start(|_, target| {
         let page = (1..=3).find(|page| target.contains(&format!("page={page}&"))).unwrap_or_default();
         ok(&format!(r#","page":{page},"pageSize":1,"totalPages":3,"total":3"#), &rows(&[page]))
@@ -48,12 +48,12 @@ async fn a_server_that_puts_fewer_rows_on_a_page_than_asked_for_is_followed() {
     assert_eq!(event_days(&fetched), ["01", "02", "03"]);
     let hash = fresh(&fetched).hash;
     let retry = client.fetch(&events(), Some(hash), None).await;
-    assert!(matches!(retry.outcome, PollOutcome::Unchanged), "all pages together are compared");
+    assert!(matches!(retry.outcome, PollOutcome::Unchanged), "the hash covers all pages");
     assert_eq!(retry.credits, 3);
 }
 
 #[tokio::test]
-async fn a_list_that_changes_under_the_walk_is_walked_again() {
+async fn walk_is_repeated_if_the_list_changes() {
     let fake = FakeServer::start(|number, _| match number {
         0 => pages(1, 2, 3, &rows(&[1, 2])),
         1 => pages(2, 2, 4, &rows(&[3, 4])),
@@ -64,35 +64,35 @@ async fn a_list_that_changes_under_the_walk_is_walked_again() {
     let (client, _) = client(&fake);
     let fetched = client.fetch(&events(), None, None).await;
     assert_eq!(event_days(&fetched), ["01", "02", "03", "04"]);
-    assert_eq!(fetched.credits, 4, "the first walk was paid for as well");
+    assert_eq!(fetched.credits, 4, "the first walk cost credits too");
 }
 
 #[tokio::test]
-async fn a_list_that_never_holds_still_is_no_answer() {
+async fn list_that_keeps_changing_is_a_failure() {
     let changing = |number: usize, _: &str| pages(number % 2 + 1, 2, 3 + number, &rows(&[1, 2]));
     let (failure, requests) = fails(changing, &events()).await;
     assert_eq!((failure.kind, requests), (FailureKind::Incomplete, 6));
     assert!(
-        failure.message.starts_with("GET /v5/unlock/events/aptos: the pages did not fit together in 3 walks"),
+        failure.message.starts_with("GET /v5/unlock/events/aptos: the pages were inconsistent in 3 attempts"),
         "{}",
         failure.message
     );
 }
 
 #[tokio::test]
-async fn a_missing_page_is_no_answer() {
+async fn missing_page_is_a_failure() {
     let missing = |_: usize, target: &str| {
         if target.contains("page=2&") { pages(2, 2, 4, "[]") } else { pages(1, 2, 4, &rows(&[1, 2])) }
     };
     assert_eq!(fails(missing, &events()).await.0.kind, FailureKind::Incomplete);
-    let shifted = |_: usize, target: &str| {
+    let repeated_row = |_: usize, target: &str| {
         if target.contains("page=2&") { pages(2, 2, 4, &rows(&[2, 3])) } else { pages(1, 2, 4, &rows(&[1, 2])) }
     };
-    assert_eq!(fails(shifted, &events()).await.0.kind, FailureKind::Incomplete);
+    assert_eq!(fails(repeated_row, &events()).await.0.kind, FailureKind::Incomplete);
 }
 
 #[tokio::test]
-async fn a_page_that_fails_is_asked_for_again_and_the_walk_goes_on() {
+async fn failed_page_is_retried() {
     let fake = FakeServer::start(|number, target| match number {
         1 => reply("502 Bad Gateway", "", "oops"),
         2 => reply("200 OK", "", r#"{"metadata":{},"status":true,"data":[{"unlock"#),
@@ -103,15 +103,15 @@ async fn a_page_that_fails_is_asked_for_again_and_the_walk_goes_on() {
     let (client, _) = client(&fake);
     let fetched = client.fetch(&events(), None, None).await;
     assert_eq!(event_days(&fetched), ["01", "02", "03"]);
-    assert_eq!((fetched.credits, fetched.requests), (3, 4), "a credit may have been spent for the page that broke off");
+    assert_eq!((fetched.credits, fetched.requests), (3, 4), "the incomplete response may have cost a credit");
 }
 
 #[tokio::test]
-async fn a_walk_whose_page_keeps_failing_fails_as_a_whole() {
-    let broken = |_: usize, target: &str| {
+async fn page_that_keeps_failing_fails_the_fetch() {
+    let failing_page = |_: usize, target: &str| {
         if target.contains("page=2&") { reply("500 Internal Server Error", "", "{}") } else { pages(1, 2, 3, &rows(&[1, 2])) }
     };
-    let (failure, requests) = fails(broken, &events()).await;
+    let (failure, requests) = fails(failing_page, &events()).await;
     assert_eq!((failure.kind, requests), (FailureKind::ServerError, 4));
     assert!(failure.message.contains("(page 2 of 2)") && failure.message.contains("tried 3 times"), "{}", failure.message);
 }

@@ -1,9 +1,9 @@
-//! Versions and paths: what is asked, and what never is.
+//! Tests of versions and paths.
 
 use super::*;
 
 #[tokio::test]
-async fn auto_settles_on_the_older_version_where_only_that_answers() {
+async fn auto_uses_the_older_version_for_a_day_if_the_newest_is_missing() {
     let fake = FakeServer::start(
         |_, target| if target.starts_with("/v5/") { reply("404 Not Found", "", "") } else { ok("", &rows(&[1])) },
     )
@@ -20,34 +20,34 @@ async fn auto_settles_on_the_older_version_where_only_that_answers() {
 }
 
 #[tokio::test]
-async fn an_unknown_token_settles_nothing() {
+async fn unknown_token_does_not_change_the_version() {
     let fake = FakeServer::start(|_, target| match target {
-        _ if target.contains("nobody") => reply("404 Not Found", "", r#"{"errorMessage":"unknown token"}"#),
+        _ if target.contains("unknown") => reply("404 Not Found", "", r#"{"errorMessage":"unknown token"}"#),
         _ if target.starts_with("/v5/") => ok("", &rows(&[1])),
-        _ => panic!("only v5 is to be asked about a known token"),
+        _ => panic!("a request in another version than v5"),
     })
     .await;
     let (client, _) = client(&fake);
-    let nobody = asking(Endpoint::UnlockEvents, "nobody");
-    let fetched = client.fetch(&nobody, None, None).await;
+    let unknown = token_request(Endpoint::UnlockEvents, "unknown");
+    let fetched = client.fetch(&unknown, None, None).await;
     assert_eq!((failure(&fetched).kind, fetched.requests), (FailureKind::NotFound, 2));
     assert!(
-        failure(&fetched).message.starts_with("GET /v5/unlock/events/nobody answered 404 Not Found (\"unknown token\")"),
+        failure(&fetched).message.starts_with("GET /v5/unlock/events/unknown returned 404 Not Found (\"unknown token\")"),
         "{}",
         failure(&fetched)
     );
     assert_eq!(client.fetch(&events(), None, None).await.version, Some(5));
-    let again = client.fetch(&nobody, None, None).await;
+    let again = client.fetch(&unknown, None, None).await;
     assert_eq!(
         (failure(&again).kind, again.credits),
         (FailureKind::NotFound, 0),
-        "v5 may be gone since it answered: both are asked"
+        "both versions are requested, since v5 may have been removed"
     );
     assert!(client.breaker().is_closed());
 }
 
 #[tokio::test]
-async fn a_version_that_is_gone_since_it_answered_gives_way_at_once_and_is_tried_again_once_a_day() {
+async fn removed_version_is_replaced_at_once_and_retried_daily() {
     let gone = Arc::new(Mutex::new(""));
     let now_gone = gone.clone();
     let fake = FakeServer::start(move |_, target| match *now_gone.lock().expect("a lock") {
@@ -67,15 +67,15 @@ async fn a_version_that_is_gone_since_it_answered_gives_way_at_once_and_is_tried
     };
     assert_eq!(versions("", 1).await, [(Some(5), 1)]);
     assert_eq!(versions("/v5/", 3).await, [(Some(4), 2), (Some(4), 1), (Some(4), 1)]);
-    assert_eq!(versions("", 2).await, [(Some(4), 1), (Some(4), 1)], "back, and not tried before the day is over");
+    assert_eq!(versions("", 2).await, [(Some(4), 1), (Some(4), 1)], "not retried within a day");
     clock.set(now() + TimeDelta::hours(25));
     assert_eq!(versions("", 2).await, [(Some(5), 1), (Some(5), 1)]);
     assert_eq!(versions("/v5/", 1).await, [(Some(4), 2)]);
-    assert_eq!(versions("/v4/", 2).await, [(Some(5), 2), (Some(5), 1)], "the older one may go too");
+    assert_eq!(versions("/v4/", 2).await, [(Some(5), 2), (Some(5), 1)], "the older version can be removed too");
 }
 
 #[tokio::test]
-async fn a_pinned_version_is_the_only_one_asked() {
+async fn pinned_version_has_no_fallback() {
     let fake = FakeServer::start(|_, _| reply("404 Not Found", "", "")).await;
     let mut source = source(&fake.address);
     source.burn = EndpointVersion::V(1);
@@ -85,27 +85,31 @@ async fn a_pinned_version_is_the_only_one_asked() {
 }
 
 #[tokio::test]
-async fn segments_are_asked_in_the_version_that_shows_them_and_settle_nothing() {
+async fn linear_unlocks_are_fetched_in_an_older_version() {
     let fake = FakeServer::start(|_, _| ok("", &rows(&[1]))).await;
     let (client, _) = client(&fake);
     let both = client.fetch_with_segments(&events(), Some(2)).await;
     assert_eq!((both.version, both.credits, both.shows_linear()), (Some(5), 2, Some(true)));
     assert_eq!(client.fetch(&events(), None, None).await.version, Some(5));
     let cut = client.fetch_with_segments(&events(), Some(1)).await;
-    assert_eq!((event_days(&cut).len(), cut.credits, cut.shows_linear()), (1, 1, Some(false)), "cliffs alone are paid for");
+    assert_eq!(
+        (event_days(&cut).len(), cut.credits, cut.shows_linear()),
+        (1, 1, Some(false)),
+        "only the cliff unlocks fit the limit"
+    );
     let versions: Vec<String> = fake.targets().iter().map(|target| target[..3].to_owned()).collect();
     assert_eq!(versions, ["/v5", "/v3", "/v5", "/v5"]);
 }
 
 #[tokio::test]
-async fn a_slug_that_would_leave_its_path_is_not_sent() {
+async fn slug_that_would_change_the_path_is_not_sent() {
     let fake = FakeServer::start(|_, _| ok("", "[]")).await;
     let (client, _) = client(&fake);
     for slug in ["..", "a/../../admin", "upcoming", ""] {
-        let fetched = client.fetch(&asking(Endpoint::UnlockEvents, slug), None, None).await;
+        let fetched = client.fetch(&token_request(Endpoint::UnlockEvents, slug), None, None).await;
         assert_eq!(failure(&fetched).kind, FailureKind::NotFound);
     }
-    client.fetch(&asking(Endpoint::UnlockEvents, "a?b#c é%2f"), None, None).await;
+    client.fetch(&token_request(Endpoint::UnlockEvents, "a?b#c é%2f"), None, None).await;
     assert_eq!(
         fake.targets().first().and_then(|target| target.split('?').next()),
         Some("/v5/unlock/events/a%3Fb%23c%20%C3%A9%252f")
@@ -113,9 +117,9 @@ async fn a_slug_that_would_leave_its_path_is_not_sent() {
 }
 
 #[test]
-fn a_version_that_does_not_exist_is_refused() {
+fn unknown_version_is_rejected() {
     let mut source = source("http://127.0.0.1:1");
     source.burn = EndpointVersion::V(3);
     let error = Client::new(&source, Clock::manual(now())).expect_err("no v3 of burn").to_string();
-    assert_eq!(error, "source.burn = \"v3\" does not exist: write \"auto\" or one of \"v1\", \"v5\"");
+    assert_eq!(error, "source.burn = \"v3\" does not exist: use \"auto\" or one of \"v1\", \"v5\"");
 }

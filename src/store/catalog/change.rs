@@ -1,12 +1,13 @@
-//! What an import or an edit writes, in one transaction.
+//! A write transaction of an import or an edit.
 
 use rusqlite::params;
 use serde::Serialize;
 
 use super::{CatalogError, CatalogView, error::doing};
+use crate::sql::row_of;
 use model::{Resource, Timestamp, wire};
 
-/// A change that is being made: what it sees is its own work so far.
+/// A write transaction. Reads through it see its own changes.
 #[derive(Debug)]
 pub struct CatalogChange<'a>(pub(super) CatalogView<'a>);
 
@@ -17,11 +18,11 @@ impl<'a> std::ops::Deref for CatalogChange<'a> {
     }
 }
 
-/// A record on its way into the database.
+/// A record to store.
 #[derive(Debug)]
 pub struct CatalogRecord<'a, T> {
     pub date: Option<Timestamp>,
-    /// Whether it is an unlock event that releases something at once.
+    /// Whether this is an unlock event with a cliff unlock.
     pub cliff: bool,
     /// The token that a funding round is about.
     pub about: Option<&'a str>,
@@ -29,7 +30,7 @@ pub struct CatalogRecord<'a, T> {
 }
 
 impl CatalogChange<'_> {
-    /// Takes all tokens and records out. Keys stay.
+    /// Deletes all tokens and records, but no keys.
     pub fn clear(&self) -> Result<(), CatalogError> {
         for table in ["served_token", "served_header", "served_record", "served_gap"] {
             self.0.0.execute(&format!("DELETE FROM {table}"), []).map_err(doing("clear the data"))?;
@@ -37,7 +38,7 @@ impl CatalogChange<'_> {
         Ok(())
     }
 
-    /// Writes a token of the list.
+    /// Inserts or updates a token.
     pub fn put_token(&self, id: &str, item: &wire::TokenItem, content: &str) -> Result<(), CatalogError> {
         let item = body_of(item, || format!("token {id}"))?;
         self.0
@@ -50,8 +51,8 @@ impl CatalogChange<'_> {
             .map_err(doing("write a token"))
     }
 
-    /// Notes that something is not known of `owner` (a token; empty for what is about none): the word of an
-    /// [`Endpoint`](model::supply::Endpoint), or [`RATE_CHANGES`](crate::facts::RATE_CHANGES).
+    /// Records that data of `owner` is unknown. `owner` is a token, or empty for data without a token. `what` is the
+    /// name of an [`Endpoint`](model::supply::Endpoint), or [`RATE_CHANGES`](crate::facts::RATE_CHANGES).
     pub fn put_gap(&self, owner: &str, what: &str) -> Result<(), CatalogError> {
         self.0
             .0
@@ -60,7 +61,7 @@ impl CatalogChange<'_> {
             .map_err(doing("write a gap"))
     }
 
-    /// Writes the payload fields beside the records of `owner`.
+    /// Stores the payload fields that surround the records of `owner`.
     pub fn put_header<T: Serialize>(&self, resource: Resource, owner: &str, body: &T) -> Result<(), CatalogError> {
         let body = body_of(body, || format!("{resource} payload of {owner}"))?;
         self.0
@@ -73,7 +74,7 @@ impl CatalogChange<'_> {
             .map_err(doing("write a payload"))
     }
 
-    /// Writes the records of `owner` in place of those it had.
+    /// Replaces the records of `owner`.
     pub fn put_records<'r, T: Serialize + 'r>(
         &self,
         resource: Resource,
@@ -84,19 +85,13 @@ impl CatalogChange<'_> {
         at.prepare_cached("DELETE FROM served_record WHERE resource = ?1 AND owner = ?2")
             .and_then(|mut statement| statement.execute([resource.as_str(), owner]))
             .map_err(doing("write records"))?;
-        let mut insert = at
-            .prepare_cached(
-                "INSERT INTO served_record (resource, owner, ordinal, date, cliff, about, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            )
-            .map_err(doing("write records"))?;
-        for (ordinal, row) in (0_i64..).zip(rows) {
+        let rows = (0_i64..).zip(rows).map(|(ordinal, row)| {
             let body = body_of(row.body, || format!("{resource} record of {owner}"))?;
             let date = row.date.map(|date| date.timestamp());
-            insert
-                .execute(params![resource.as_str(), owner, ordinal, date, row.cliff, row.about, body])
-                .map_err(doing("write records"))?;
-        }
-        Ok(())
+            row_of(params![resource.as_str(), owner, ordinal, date, row.cliff, row.about, body]).map_err(doing("write records"))
+        });
+        let columns = ["resource", "owner", "ordinal", "date", "cliff", "about", "body"];
+        at.insert_many("served_record", &columns, rows.collect::<Result<_, _>>()?).map_err(doing("write records"))
     }
 }
 

@@ -1,37 +1,28 @@
-//! What the catalog could not do.
-
 use std::{io, path::PathBuf};
 
-use crate::StoreError;
 use crate::sql::SqlError;
+use crate::{ErrorKind, StoreError};
 
-/// What an engine said.
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
-/// What the catalog could not do.
+/// An error of the data service's database.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     #[error("cannot open the data service's database {}", path.display())]
     Open { path: PathBuf, source: Failed },
     #[error("{} is not a database of the data service: use another file, or `cliffwatch import` into a new one", path.display())]
     Foreign { path: PathBuf },
-    #[error("{} has schema {found}, this program knows {known}: use the newer program", path.display())]
-    Newer {
-        path: PathBuf,
-        /// Its schema.
-        found: i64,
-        /// Ours.
-        known: i64,
-    },
-    #[error("cannot bring {} to disk", path.display())]
+    #[error("{} has schema {found}, this version supports up to {known}: use a newer version of the service", path.display())]
+    Newer { path: PathBuf, found: i64, known: i64 },
+    #[error("cannot sync {} to disk", path.display())]
     Sync { path: PathBuf, source: io::Error },
     #[error("cannot {doing} in the data service's database")]
     Sql { doing: &'static str, source: Failed },
-    #[error("cannot {doing}: another process is writing to the data service's database and does not end")]
+    #[error("cannot {doing}: another process keeps the data service's database locked; try again")]
     Busy { doing: &'static str, source: Failed },
-    #[error("cannot {doing}: the server of the data service's database cannot be reached; it is tried again")]
+    #[error("cannot {doing}: the server of the data service's database cannot be reached; will retry")]
     ServerLost { doing: &'static str, source: Failed },
-    /// The database is on a server, which cannot be used so.
+    /// An error of a database on a server.
     #[error(transparent)]
     Server(#[from] StoreError),
     #[error("the stored {what} is damaged")]
@@ -41,22 +32,22 @@ pub enum CatalogError {
 }
 
 impl CatalogError {
-    /// The server cannot be reached: it goes on by itself when it can.
+    /// Returns whether the server cannot be reached. Callers retry.
     pub fn is_lost(&self) -> bool {
         match self {
             CatalogError::ServerLost { .. } => true,
-            CatalogError::Server(error) => error.is_lost(),
+            CatalogError::Server(error) => error.kind() == ErrorKind::ServerLost,
             _ => false,
         }
     }
 
-    /// Somebody else writes: another attempt may well succeed.
+    /// Returns whether another connection is writing. Callers may retry.
     pub(super) fn is_busy(&self) -> bool {
         matches!(self, CatalogError::Busy { .. })
     }
 }
 
-/// Turns an SQL error into ours, saying what was attempted.
+/// Returns a function that adds the attempted operation to an SQL error.
 pub(super) fn doing<E: Into<SqlError>>(doing: &'static str) -> impl FnOnce(E) -> CatalogError {
     move |source| match source.into() {
         SqlError::Postgres(fault) if fault.is_lost() => CatalogError::ServerLost { doing, source: Box::new(fault) },

@@ -1,5 +1,5 @@
-//! Keys of the data service, and their credits. Credits are used up in one transaction, as many as there are, so that no load, however
-//! concurrent, spends more than the limit; on a server each key's row is locked meanwhile, so that instances wait for each other.
+//! API keys of the data service, and their credits. Credits are charged in one transaction, so that concurrent requests
+//! cannot exceed the limit. On a server, row locks serialize the instances.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,15 +15,19 @@ use serde::Serialize;
 use subtle::ConstantTimeEq as _;
 
 use super::{Catalog, CatalogError, error::doing, in_transaction};
-use crate::connection::{self, beside, open_writer};
-use crate::sql::{Connection, OptionalExtension, Row, SqlResult, Transaction};
+use crate::connection::{self, open_writer, sibling_path};
+use crate::sql::{Connection, Row, SqlResult, Transaction};
 use model::Timestamp;
 
-/// A log above this is carried over into the database, bytes.
+/// The WAL size, in bytes, above which [`Catalog::sync`] checkpoints.
 const LOG_BYTES: u64 = 8 << 20;
 
 impl Catalog {
-    /// Keeps a new key by its hash. Fails where a key of that name is in use, or the row cannot be written.
+    /// Stores the hash of a new key.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`CatalogError::NameTaken`] if a key in use has that name.
     pub fn add_key(&self, name: &str, hash: &[u8], monthly_limit: u64, now: Timestamp) -> Result<KeyRow, CatalogError> {
         let limit = i64::try_from(monthly_limit).unwrap_or(i64::MAX);
         let sql = format!(
@@ -32,13 +36,13 @@ impl Catalog {
         );
         let add = |at: Transaction<'_>| {
             let values = params![name, hash, limit, next_month(now).timestamp(), now.timestamp()];
-            let added = at.prepare(&sql).and_then(|mut insert| insert.query_row(values, key_row).optional());
+            let added = at.prepare(&sql).and_then(|mut insert| insert.query_optional(values, key_row));
             added.map_err(doing("add a key"))?.ok_or_else(|| CatalogError::NameTaken(name.to_owned()))
         };
         in_transaction(&mut self.writer(), "add a key", add)
     }
 
-    /// All keys, revoked ones too, oldest first.
+    /// Returns all keys, including revoked ones, oldest first.
     pub fn keys(&self) -> Result<Vec<KeyRow>, CatalogError> {
         self.read(|view| {
             let sql = format!("SELECT {KEY_COLUMNS} FROM api_key ORDER BY id");
@@ -54,7 +58,7 @@ impl Catalog {
         })
     }
 
-    /// Ends the key of that name at once. Answers whether there was one in use.
+    /// Revokes the key of that name. Returns whether a key in use had that name.
     pub fn revoke_key(&self, name: &str, now: Timestamp) -> Result<bool, CatalogError> {
         in_transaction(&mut self.writer(), "revoke a key", |at| {
             let sql = "UPDATE api_key SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL";
@@ -63,21 +67,27 @@ impl Catalog {
         })
     }
 
-    /// Where a key stands, without using anything up; none where no key in use has that hash.
+    /// Returns the state of a key without charging it, or `None` if no key in use has that hash.
     pub fn key(&self, hash: &[u8], now: Timestamp) -> Result<Option<KeyRow>, CatalogError> {
         self.read(|view| Ok::<_, CatalogError>(find_key(view.0, hash, "")?.map(|(_, row)| row.as_of(now))))
     }
 
-    /// Uses up one credit for each of `hashes`, if its key has one: the states after each, in their order, none where a key is gone or
-    /// spent. One transaction, with one write for each key, so that many requests at once cost little more than one.
-    /// Fails where it cannot be written; then nothing was counted.
+    /// Charges one credit for each of `hashes` and returns the usage after each charge, in the same order. The usage is
+    /// `None` if the key is unknown or its credits are used up. A batch costs one transaction, with one write per key.
+    ///
+    /// # Errors
+    ///
+    /// If this fails, nothing was charged.
     pub fn charge(&self, hashes: &[[u8; 32]], now: Timestamp) -> Result<Vec<Option<KeyUsage>>, CatalogError> {
         charge(&mut self.writer(), hashes, now)
     }
 
-    /// As [`Self::charge`], without waiting for anybody else who writes, or for a server: none where that was needed, and then nothing
-    /// was counted.
-    /// Fails where it cannot be written; then nothing was counted.
+    /// Like [`Self::charge`], but never waits. Returns `None`, with nothing charged, if another writer is active or the
+    /// database is on a server.
+    ///
+    /// # Errors
+    ///
+    /// If this fails, nothing was charged.
     pub fn try_charge(&self, hashes: &[[u8; 32]], now: Timestamp) -> Result<Option<Vec<Option<KeyUsage>>>, CatalogError> {
         let mut connection = match self.writer.try_lock() {
             Ok(connection) => connection,
@@ -100,32 +110,31 @@ impl Catalog {
         }
     }
 
-    /// Brings everything that was committed to disk, so that not even a loss of power undoes it. Nobody waits for it meanwhile.
-    /// Fails where the disk does not take it.
+    /// Makes all commits durable against power loss, without blocking other calls.
     pub fn sync(&self) -> Result<(), CatalogError> {
         let Some(readers) = self.readers.as_ref().filter(|_| !self.is_on_server()) else { return Ok(()) };
-        // SQLite locks the database and its `-shm`, never the log, so that closing this handle takes no lock away.
-        let path = beside(readers.path(), "-wal");
+        // SQLite locks the database and its `-shm`, never the WAL, so closing this handle releases no lock.
+        let path = sibling_path(readers.path(), "-wal");
         match File::open(&path).and_then(|log| log.sync_data().and_then(|()| Ok(log.metadata()?.len()))) {
-            // No log: everything is in the file itself, which SQLite brought to disk.
+            // No WAL: all data is in the main file, which SQLite has synced.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(source) => Err(CatalogError::Sync { path, source }),
             Ok(bytes) if bytes > LOG_BYTES => {
-                // Here, so that no request waits while the log is carried over into the database.
+                // Checkpoint here, so that no request has to wait for it.
                 let shorten = || {
                     let connection = open_writer(readers.path(), false)?;
                     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
                 };
-                shorten().map_err(|error: rusqlite::Error| doing("shorten the log")(error))
+                shorten().map_err(|error: rusqlite::Error| doing("checkpoint the WAL")(error))
             }
             Ok(_) => Ok(()),
         }
     }
 }
 
-/// Counts in one transaction; see [`Catalog::charge`].
+/// Charges in one transaction; see [`Catalog::charge`].
 fn charge(connection: &mut Connection, hashes: &[[u8; 32]], now: Timestamp) -> Result<Vec<Option<KeyUsage>>, CatalogError> {
-    // In their order, so that of two instances which charge the same keys none waits for the other in turn.
+    // Sorted, so that instances that charge the same keys lock them in the same order and cannot deadlock.
     let mut wanted: BTreeMap<&[u8; 32], u64> = BTreeMap::new();
     for hash in hashes {
         *wanted.entry(hash).or_default() += 1;
@@ -142,7 +151,7 @@ fn charge(connection: &mut Connection, hashes: &[[u8; 32]], now: Timestamp) -> R
 
 const CHARGING: &str = "count a credit";
 
-/// Takes from each key what it has of what is wanted: how many credits that are, and how it stood before the first.
+/// Charges each key as many of the wanted credits as it has left. Returns that number and the usage before the charge.
 fn grant<'h>(
     at: Transaction<'_>,
     wanted: &BTreeMap<&'h [u8; 32], u64>,
@@ -150,7 +159,7 @@ fn grant<'h>(
 ) -> Result<HashMap<&'h [u8; 32], (u64, KeyUsage)>, CatalogError> {
     let mut grants = HashMap::with_capacity(wanted.len());
     for (hash, wanted) in wanted {
-        let Some((id, row)) = find_key(at, *hash, at.for_update())? else { continue };
+        let Some((id, row)) = find_key(at, *hash, at.engine().for_update())? else { continue };
         let row = row.as_of(now);
         let granted = (*wanted).min(row.monthly_limit.saturating_sub(row.used));
         if granted == 0 {
@@ -165,11 +174,11 @@ fn grant<'h>(
     Ok(grants)
 }
 
-/// Bytes of a hash by which the database finds it. What its timing tells of them helps nobody: the key behind a hash that begins so
-/// still has all its 256 bits to be guessed. The whole hash is compared in constant time.
+/// The bytes of a hash used for the index lookup, whose timing can leak them. The remaining bytes are compared in
+/// constant time, so a leaked prefix does not help to guess a 256-bit key.
 const PREFIX_BYTES: usize = 8;
 
-/// The key in use that has this hash; `lock` ends the question.
+/// Finds the key in use with this hash. `lock` is appended to the query.
 fn find_key(at: Transaction<'_>, hash: &[u8], lock: &str) -> Result<Option<(i64, KeyRow)>, CatalogError> {
     let find = || -> SqlResult<Option<(i64, KeyRow)>> {
         let mut statement = at.prepare_cached(&format!(
@@ -196,8 +205,8 @@ fn key_row(row: &Row<'_>) -> SqlResult<KeyRow> {
         used: count(row.get(2)?),
         reset_at: time(row.get(3)?),
         created_at: time(row.get(4)?),
-        last_used_at: row.get::<_, Option<i64>>(5)?.map(time),
-        revoked_at: row.get::<_, Option<i64>>(6)?.map(time),
+        last_used_at: row.get::<Option<i64>>(5)?.map(time),
+        revoked_at: row.get::<Option<i64>>(6)?.map(time),
     })
 }
 
@@ -209,32 +218,31 @@ fn time(seconds: i64) -> Timestamp {
     DateTime::from_timestamp(seconds, 0).unwrap_or_default()
 }
 
-/// First instant of the next calendar month, when quotas reset.
+/// Returns the start of the next calendar month, when quotas reset.
 fn next_month(now: Timestamp) -> Timestamp {
     let first = now.date_naive().with_day(1).and_then(|first| first.checked_add_months(Months::new(1)));
     first.map_or(now, |first| first.and_time(NaiveTime::MIN).and_utc())
 }
 
-/// A key, without what would open anything.
+/// The state of an API key, without the secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyRow {
-    /// Unique among the keys in use.
+    /// Unique among keys that are not revoked.
     pub name: String,
-    /// Credits a month.
+    /// Credits per month.
     pub monthly_limit: u64,
     /// Credits used in the period that ends at `reset_at`.
     pub used: u64,
     pub reset_at: Timestamp,
     pub created_at: Timestamp,
-    /// Last request that cost a credit.
+    /// The time of the last request that cost a credit.
     pub last_used_at: Option<Timestamp>,
-    /// Since when it opens nothing.
     pub revoked_at: Option<Timestamp>,
 }
 
 impl KeyRow {
-    /// The row at a later time: a period that ended by then has begun anew.
+    /// Returns the row as of `now`. Resets the usage if the period has ended.
     #[must_use]
     pub fn as_of(mut self, now: Timestamp) -> Self {
         if self.reset_at <= now {
@@ -245,14 +253,13 @@ impl KeyRow {
     }
 }
 
-/// Quota of a key after a request.
+/// The usage of a key after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyUsage {
-    /// Credits used in this period, this request included.
+    /// Credits used in this period, including this request.
     pub used: u64,
-    /// Credits of a period.
     pub limit: u64,
-    /// When the period ends.
+    /// The end of the period.
     pub reset_at: Timestamp,
 }
 

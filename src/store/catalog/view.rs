@@ -1,14 +1,14 @@
-//! What the catalog holds, as of one moment.
+//! A read snapshot of the data service's database.
 
 use rusqlite::params;
 use serde::de::DeserializeOwned;
 
 use super::{CatalogError, error::doing};
 use crate::facts::{Coverage, DateRange, FactsError, RATE_CHANGES, SupplyFacts};
-use crate::sql::{OptionalExtension, Params, SqlResult, Transaction};
+use crate::sql::{Params, SqlResult, Transaction};
 use model::{Endpoint, Resource, Timestamp, wire};
 
-/// One consistent view of the data.
+/// One consistent snapshot of the data.
 #[derive(Debug)]
 pub struct CatalogView<'a>(pub(super) Transaction<'a>);
 
@@ -17,12 +17,12 @@ fn parse<T: DeserializeOwned>(body: &str, what: impl FnOnce() -> String) -> Resu
 }
 
 impl CatalogView<'_> {
-    /// Grows with every change of the data.
+    /// Returns a number that increases with every change of the data.
     pub fn generation(&self) -> Result<i64, CatalogError> {
         self.number("SELECT generation FROM served_state").map_err(doing("read the generation"))
     }
 
-    /// Whether any key was ever made, revoked ones included.
+    /// Returns whether any key exists, including revoked keys.
     pub fn has_keys(&self) -> Result<bool, CatalogError> {
         let keys = self.number("SELECT count(*) FROM (SELECT 1 FROM api_key LIMIT 1) k").map_err(doing("look for keys"))?;
         Ok(keys > 0)
@@ -32,11 +32,11 @@ impl CatalogView<'_> {
         self.0.prepare_cached(sql)?.query_row([], |row| row.get(0))
     }
 
-    /// Hash of what a token was imported from.
+    /// Returns the hash of the content that a token was imported from.
     pub fn token_content(&self, id: &str) -> Result<Option<String>, CatalogError> {
         self.0
             .prepare_cached("SELECT content FROM served_token WHERE id = ?1")
-            .and_then(|mut statement| statement.query_row([id], |row| row.get(0)).optional())
+            .and_then(|mut statement| statement.query_optional([id], |row| row.get(0)))
             .map_err(doing("read a token"))
     }
 
@@ -72,7 +72,7 @@ impl SupplyFacts for CatalogView<'_> {
         Ok(if is_gap { Coverage::NeverRead } else { Coverage::Own })
     }
 
-    fn tells_rate_changes(&self, token: &str, _: &[wire::UnlockEvent]) -> Result<bool, FactsError> {
+    fn shows_rate_changes(&self, token: &str, _: &[wire::UnlockEvent]) -> Result<bool, FactsError> {
         Ok(!self.is_gap(token, RATE_CHANGES)?)
     }
 
@@ -80,7 +80,7 @@ impl SupplyFacts for CatalogView<'_> {
         let body: Option<String> = self
             .0
             .prepare_cached("SELECT item FROM served_token WHERE id = ?1")
-            .and_then(|mut statement| statement.query_row([id], |row| row.get(0)).optional())
+            .and_then(|mut statement| statement.query_optional([id], |row| row.get(0)))
             .map_err(doing("read a token"))?;
         Ok(body.map(|body| parse(&body, || format!("token {id}"))).transpose()?)
     }
@@ -93,7 +93,7 @@ impl SupplyFacts for CatalogView<'_> {
         let body: Option<String> = self
             .0
             .prepare_cached("SELECT body FROM served_header WHERE resource = ?1 AND owner = ?2")
-            .and_then(|mut statement| statement.query_row([resource.as_str(), owner], |row| row.get(0)).optional())
+            .and_then(|mut statement| statement.query_optional([resource.as_str(), owner], |row| row.get(0)))
             .map_err(doing("read a payload"))?;
         Ok(body.map(|body| parse(&body, || format!("{resource} payload of {owner}"))).transpose()?)
     }

@@ -1,4 +1,4 @@
-//! What a step came to: changes, alerts, and for each notification one delivery a receiver, or its place among those that wait.
+//! Changes, alerts, and notifications. Each notification becomes one delivery or one pending row per receiver.
 
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
@@ -7,22 +7,25 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::{CommitWriter, NotificationTarget};
 use crate::codec::{Millis, json, millis};
 use crate::error::StoreFault;
-use crate::sql::Question;
+use crate::sql::{PendingQuery, row_of};
 use crate::{pending, series};
 use model::{
-    Alert, AlertBody, Change, CommitResult, DeliveryState, Interval, Labels, Notification, ReceiverName, Record, RecordKey,
-    Resolution, Resource, text::fingerprint,
+    Alert, AlertBody, Change, CommitResult, DeliveryState, Interval, Labels, Notification, NotificationRole, ReceiverName,
+    Record, RecordKey, Resolution, Resource, text::fingerprint,
 };
 
+pub(crate) const DELIVERY_NOTIFICATION_COLUMNS: [&str; 5] = ["delivery_no", "ordinal", "notification", "receiver", "role"];
+
 impl<'a> CommitWriter<'a> {
-    /// Writes changes, each unless the very same one stands there from a commit of the same instant; answers how many were written.
+    /// Writes changes and returns how many were written. Skips a change that a commit of the same instant already
+    /// wrote.
     pub(super) fn changes(&mut self, changes: &[Change]) -> Result<u32, StoreFault> {
-        let asked: Vec<Question<'_>> = changes.iter().map(|change| self.change(change)).collect::<Result<_, _>>()?;
-        asked.into_iter().try_fold(0, |written, asked| Ok(written + u32::from(asked.rows()?.next()?.is_some())))
+        let queried: Vec<PendingQuery<'_>> = changes.iter().map(|change| self.change(change)).collect::<Result<_, _>>()?;
+        queried.into_iter().try_fold(0, |written, queried| Ok(written + u32::from(queried.rows()?.next()?.is_some())))
     }
 
-    /// Writes a change; a row comes back where it is new.
-    fn change(&mut self, change: &Change) -> Result<Question<'a>, StoreFault> {
+    /// Inserts a change. Returns a row if it is new.
+    fn change(&mut self, change: &Change) -> Result<PendingQuery<'a>, StoreFault> {
         let token = self.token_no(change.token.as_ref())?;
         let resource = change.resource.map(Resource::as_str);
         let key = change.key.as_ref().map(RecordKey::as_str);
@@ -42,7 +45,7 @@ impl<'a> CommitWriter<'a> {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (digest) DO NOTHING
                  RETURNING 1",
         )?;
-        Ok(statement.ask(params![
+        Ok(statement.send_query(params![
             Millis(self.at),
             token,
             resource,
@@ -55,14 +58,13 @@ impl<'a> CommitWriter<'a> {
         ])?)
     }
 
-    /// Writes an alert whole.
     pub(crate) fn alert(&mut self, alert: &Alert) -> Result<(), StoreFault> {
         let token = self.token_no(alert.token.as_ref())?;
         let columns = AlertColumns {
             labels: alert.labels.clone(),
             former_labels: alert.former_labels.clone(),
             annotations: alert.annotations.clone(),
-            told: alert.told.clone(),
+            notified: alert.notified.clone(),
             leads: alert.leads.clone(),
             members: alert.members.clone(),
             due: alert.due,
@@ -101,15 +103,15 @@ impl<'a> CommitWriter<'a> {
         Ok(())
     }
 
-    /// Writes notifications with their deliveries, due at once, or as waiting; one whose id exists is left alone.
+    /// Stores notifications as due deliveries or as pending. Skips notifications whose id exists.
     pub(crate) fn notifications<'n>(
         &self,
         notifications: impl IntoIterator<Item = &'n Notification>,
         saved: &mut CommitResult,
     ) -> Result<(), StoreFault> {
-        let asked = notifications.into_iter().map(|notification| Ok((notification, self.notification(notification)?)));
+        let queried = notifications.into_iter().map(|notification| Ok((notification, self.notification(notification)?)));
         let mut deliveries = Vec::new();
-        for (notification, written) in asked.collect::<Result<Vec<_>, StoreFault>>()? {
+        for (notification, written) in queried.collect::<Result<Vec<_>, StoreFault>>()? {
             if written.rows()?.next()?.is_none() {
                 saved.known_notifications += 1;
                 continue;
@@ -118,49 +120,49 @@ impl<'a> CommitWriter<'a> {
                 if notification.receivers.iter().take(index).any(|earlier| earlier == receiver) {
                     continue;
                 }
-                match self.goes_to {
+                match self.target {
                     NotificationTarget::Outbox => {
                         deliveries.push((notification, receiver, self.delivery(notification, receiver)?));
                     }
-                    NotificationTarget::Dispatcher => pending::wait(self.to, notification, receiver, self.at)?,
+                    NotificationTarget::Dispatcher => pending::add_pending(self.to, notification, receiver, self.at)?,
                 }
                 saved.deliveries += 1;
             }
         }
-        for (notification, receiver, number) in deliveries {
+        let rows = deliveries.into_iter().map(|(notification, receiver, number)| {
             let number: i64 = number.row(|row| row.get(0))?;
-            self.to
-                .prepare_cached("INSERT INTO delivery_notice (delivery_no, ordinal, notice, receiver) VALUES (?1, 0, ?2, ?3)")?
-                .execute(params![number, notification.id.as_str(), receiver.as_str()])?;
-        }
-        Ok(())
+            let role = NotificationRole::Notified.as_str();
+            row_of(params![number, 0_i64, notification.id.as_str(), receiver.as_str(), role])
+        });
+        let rows = rows.collect::<Result<_, _>>()?;
+        Ok(self.to.insert_many("delivery_notification", &DELIVERY_NOTIFICATION_COLUMNS, rows)?)
     }
 
-    /// Writes a notification by itself; a row comes back where it is new.
-    fn notification(&self, notification: &Notification) -> Result<Question<'a>, StoreFault> {
+    /// Inserts a notification. Returns a row if it is new.
+    fn notification(&self, notification: &Notification) -> Result<PendingQuery<'a>, StoreFault> {
         let body = AlertBody { series: Vec::new(), ..notification.body.clone() };
         let mut statement = self.to.prepare_cached(
-            "INSERT INTO notice (id, alert, kind, at, receivers, body, series) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+            "INSERT INTO notification (id, alert, kind, at, receivers, body, series) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT DO NOTHING RETURNING 1",
         )?;
-        Ok(statement.ask(params![
+        Ok(statement.send_query(params![
             notification.id.as_str(),
             notification.alert.as_str(),
             notification.kind.as_str(),
             Millis(notification.at),
-            json("the receivers of a notice", &notification.receivers)?,
-            json("a notice", &body)?,
+            json("the receivers of a notification", &notification.receivers)?,
+            json("a notification", &body)?,
             series::pack(&notification.body.series),
         ])?)
     }
 
-    /// Puts the delivery of one notification into the outbox; its number comes back.
-    fn delivery(&self, notification: &Notification, receiver: &ReceiverName) -> Result<Question<'a>, StoreFault> {
+    /// Inserts the delivery of one notification. Returns its number.
+    fn delivery(&self, notification: &Notification, receiver: &ReceiverName) -> Result<PendingQuery<'a>, StoreFault> {
         let mut statement = self.to.prepare_cached(
             "INSERT INTO delivery (webhook_id, receiver, state, attempts, tries, created_at, due_at, next_attempt_at, updated_at)
              VALUES (?1, ?2, ?3, 0, 0, ?4, ?4, ?4, ?4) RETURNING no",
         )?;
-        Ok(statement.ask(params![
+        Ok(statement.send_query(params![
             webhook_id([notification.id.as_str()], receiver),
             receiver.as_str(),
             DeliveryState::Due.as_str(),
@@ -169,21 +171,22 @@ impl<'a> CommitWriter<'a> {
     }
 }
 
-/// What the JSON column of an alert holds beside its own columns.
+/// The JSON column of an alert: the fields without their own column.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct AlertColumns {
     pub(crate) labels: Labels,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) former_labels: Vec<Labels>,
     pub(crate) annotations: std::collections::BTreeMap<String, String>,
-    pub(crate) told: Vec<ReceiverName>,
+    pub(crate) notified: Vec<ReceiverName>,
     pub(crate) leads: Vec<String>,
     #[serde(default)]
     pub(crate) members: Vec<String>,
     pub(crate) due: Option<Interval>,
 }
 
-/// The id that a receiver sees at every attempt, derived so that the same notifications can never reach it under two.
+/// Returns the webhook id, which stays the same for every attempt. It is derived from the notifications, so the same
+/// notifications never get two ids.
 pub(crate) fn webhook_id<'n>(notifications: impl IntoIterator<Item = &'n str>, receiver: &'n ReceiverName) -> String {
     format!("msg_{}", fingerprint(notifications.into_iter().chain([receiver.as_str()]), 14))
 }

@@ -1,18 +1,19 @@
-//! What an answer changes: the state of its feed, the records of the snapshot, and the versions that they had.
+//! Stores the result of a poll: the feed state, the records, and their previous versions.
 
 use std::collections::HashSet;
 
 use rusqlite::params;
+use rusqlite::types::Value;
 
-use super::schedule::{ScheduleUpdate, parted};
+use super::schedule::{ScheduleUpdate, split_unlocks};
 use super::{CommitWriter, tokens::TokenRow};
 use crate::codec::{Hash, Millis, json, millis, one_of};
 use crate::cycle::READ_TOGETHER;
 use crate::error::StoreFault;
-use crate::sql::{OptionalExtension, Question};
+use crate::sql::{PendingQuery, row_of};
 use model::{FeedId, FeedUpdate, Put, Record, RecordKey, Resource, TokenId};
 
-/// What is written of a record beside its key.
+/// The columns of a record, without its key.
 struct RecordRow {
     token: Option<i64>,
     starts: Option<Millis>,
@@ -28,10 +29,11 @@ impl RecordRow {
     }
 }
 
-/// A record that is put, and what was asked about it; nothing was where another of its key is put before it.
-struct RecordQuestion<'a> {
+/// A record to store, and the lookup of its row. `known` is `None` if an earlier record of the same batch has the same
+/// key.
+struct RecordQuery<'a> {
     row: RecordRow,
-    known: Option<Question<'a>>,
+    known: Option<PendingQuery<'a>>,
 }
 
 impl<'a> CommitWriter<'a> {
@@ -44,21 +46,23 @@ impl<'a> CommitWriter<'a> {
         {
             self.name(token.no, id, update)?;
         }
-        let (unlocks, others) = parted(&update.put);
+        let (unlocks, others) = split_unlocks(&update.put);
         let resource = update.id.endpoint.resource();
         let of_schedule = if resource == Some(Resource::Unlock) { update.removed.as_slice() } else { &[] };
         let token = owner.map(|owner| owner.no);
         self.schedule(&ScheduleUpdate { scope, token, put: unlocks, removed: of_schedule, poll })?;
-        // First, so that a key that is given up and taken anew in one answer ends up with its record.
+        // First, so that a key that is removed and reused in one response ends with its new record.
         if let Some(resource) = resource.filter(|resource| *resource != Resource::Unlock) {
             for key in &update.removed {
                 self.remove(scope, resource, key, poll)?;
             }
         }
         for puts in others.chunks(READ_TOGETHER) {
-            for (put, asked) in self.ask_records(scope, owner, puts)? {
-                self.put(scope, put, asked, poll)?;
+            let mut added = Vec::new();
+            for (put, queried) in self.query_records(scope, owner, puts)? {
+                self.put(scope, put, queried, poll, &mut added)?;
             }
+            self.add_records(added)?;
         }
         Ok(())
     }
@@ -69,11 +73,13 @@ impl<'a> CommitWriter<'a> {
         self.to
             .prepare_cached(
                 "INSERT INTO feed (endpoint, token_no, baseline_at, read_at, tried_at, hash, mark, stale, failing_since, missing,
-                 held_since, cost, header, findings) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+                 held_since, cost, header, findings, hold_accepted)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
                  ON CONFLICT (token_no, endpoint) DO UPDATE SET baseline_at = excluded.baseline_at, read_at = excluded.read_at,
                  tried_at = excluded.tried_at, hash = excluded.hash, mark = excluded.mark, stale = excluded.stale,
                  failing_since = excluded.failing_since, missing = excluded.missing, held_since = excluded.held_since,
-                 cost = excluded.cost, header = coalesce(excluded.header, feed.header), findings = excluded.findings",
+                 cost = excluded.cost, header = coalesce(excluded.header, feed.header), findings = excluded.findings,
+                 hold_accepted = excluded.hold_accepted",
             )?
             .execute(params![
                 endpoint.as_str(),
@@ -86,52 +92,68 @@ impl<'a> CommitWriter<'a> {
                 state.stale,
                 millis(state.failing_since),
                 json("the missing records of a feed", &state.missing)?,
-                millis(state.held_since),
+                millis(state.hold.map(|hold| hold.since)),
                 state.cost,
                 header,
-                json("what reading a feed found", &state.findings)?,
+                json("the findings of a feed", &state.findings)?,
+                state.hold.is_some_and(|hold| hold.is_accepted),
             ])?;
         Ok(())
     }
 
-    /// Asks for the rows of records that are put, before any of them is written.
-    fn ask_records<'p>(
+    /// Sends the lookups of a batch of records before any of them is written.
+    fn query_records<'p>(
         &mut self,
         scope: i64,
         owner: Option<TokenRow>,
         puts: &[&'p Put],
-    ) -> Result<Vec<(&'p Put, RecordQuestion<'a>)>, StoreFault> {
-        // A feed that is not asked per token: the round says whose it is.
+    ) -> Result<Vec<(&'p Put, RecordQuery<'a>)>, StoreFault> {
+        // Funding feeds are polled per investor, so the round names the token.
         let round_of = |put: &Put| match &put.record {
             Record::Funding(round) if owner.is_none() => round.token_id.as_str().filter(|id| !id.is_empty()).map(TokenId::from),
             _ => None,
         };
-        self.meet(puts.iter().filter_map(|put| round_of(put)))?;
+        self.load_tokens(puts.iter().filter_map(|put| round_of(put)))?;
         let mut keys = HashSet::new();
-        let ask = |put: &&'p Put| {
+        let send_query = |put: &&'p Put| {
             let of_round = round_of(put).and_then(|id| self.tokens.get(&id));
             let row = RecordRow::of(put, owner.or(of_round.copied()).map(|token| token.no))?;
-            // What comes twice in one answer finds what the first left.
+            // A duplicate key is looked up only after the first record is written.
             let is_first = keys.insert((put.record.resource(), put.key.as_str()));
-            let known = is_first.then(|| self.ask_record(scope, put, &row)).transpose()?;
-            Ok((*put, RecordQuestion { row, known }))
+            let known = is_first.then(|| self.query_record(scope, put, &row)).transpose()?;
+            Ok((*put, RecordQuery { row, known }))
         };
-        puts.iter().map(ask).collect()
+        puts.iter().map(send_query).collect()
     }
 
-    /// Asks for the number of a record, whether it is what it was, and stands where it stood; no row where it is not there.
-    fn ask_record(&self, scope: i64, put: &Put, row: &RecordRow) -> Result<Question<'a>, StoreFault> {
+    /// Looks up a record. Returns its number, whether its body is unchanged, and whether its token and times are.
+    /// Returns no row if the record is new.
+    fn query_record(&self, scope: i64, put: &Put, row: &RecordRow) -> Result<PendingQuery<'a>, StoreFault> {
         let RecordRow { token, starts, ends, body } = row;
         let mut statement = self.to.prepare_cached(
             "SELECT no, body = ?4, token_no IS NOT DISTINCT FROM ?5 AND starts_at IS NOT DISTINCT FROM ?6
              AND ends_at IS NOT DISTINCT FROM ?7 FROM record WHERE scope_no = ?1 AND resource = ?2 AND key = ?3 AND body IS NOT NULL",
         )?;
-        Ok(statement.ask(params![scope, put.record.resource().as_str(), put.key.as_str(), body, token, starts, ends])?)
+        Ok(statement.send_query(params![scope, put.record.resource().as_str(), put.key.as_str(), body, token, starts, ends])?)
     }
 
-    fn put(&mut self, scope: i64, put: &Put, asked: RecordQuestion<'_>, poll: Option<i64>) -> Result<(), StoreFault> {
-        let RecordQuestion { row, known } = asked;
-        let known = known.map_or_else(|| self.ask_record(scope, put, &row), Ok)?;
+    /// Updates a known record. A new record is appended to `added`.
+    fn put(
+        &mut self,
+        scope: i64,
+        put: &Put,
+        queried: RecordQuery<'_>,
+        poll: Option<i64>,
+        added: &mut Vec<Vec<Value>>,
+    ) -> Result<(), StoreFault> {
+        let RecordQuery { row, known } = queried;
+        let known = match known {
+            Some(known) => known,
+            None => {
+                self.add_records(std::mem::take(added))?;
+                self.query_record(scope, put, &row)?
+            }
+        };
         let RecordRow { token, starts, ends, body } = row;
         let resource = put.record.resource().as_str();
         let known: Option<(i64, bool, bool)> = one_of(known.rows()?, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
@@ -139,12 +161,12 @@ impl<'a> CommitWriter<'a> {
             Some((_, true, true)) => {}
             Some((no, _, has_same_place)) => {
                 if put.is_new_version {
-                    self.keep_version(no)?;
+                    self.archive_version(no)?;
                     self.to
                         .prepare_cached("UPDATE record SET version_at = ?2, version_poll = ?3 WHERE no = ?1")?
                         .execute(params![no, Millis(self.at), poll])?;
                 }
-                // What is not named here is not written again, nor are the indexes on it: mostly prices alone have moved.
+                // Write only the body if possible, to avoid index updates: usually only prices change.
                 match has_same_place {
                     true => self.to.prepare_cached("UPDATE record SET body = ?2 WHERE no = ?1")?.execute(params![no, body])?,
                     false => self
@@ -154,19 +176,31 @@ impl<'a> CommitWriter<'a> {
                 };
             }
             None => {
-                self.to
-                    .prepare_cached(
-                        "INSERT INTO record (scope_no, token_no, resource, key, starts_at, ends_at, first_seen, version_at,
-                         version_poll, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9)",
-                    )?
-                    .execute(params![scope, token, resource, put.key.as_str(), starts, ends, Millis(self.at), poll, body])?;
+                let at = Millis(self.at);
+                added.push(row_of(params![scope, token, resource, put.key.as_str(), starts, ends, at, at, poll, body])?);
                 *self.tally.entry(put.record.resource()).or_default() += 1;
             }
         }
         Ok(())
     }
 
-    /// Keeps the count of records.
+    fn add_records(&self, rows: Vec<Vec<Value>>) -> Result<(), StoreFault> {
+        let columns = [
+            "scope_no",
+            "token_no",
+            "resource",
+            "key",
+            "starts_at",
+            "ends_at",
+            "first_seen",
+            "version_at",
+            "version_poll",
+            "body",
+        ];
+        Ok(self.to.insert_many("record", &columns, rows)?)
+    }
+
+    /// Updates the record counts.
     pub(super) fn tally(&mut self) -> Result<(), StoreFault> {
         for (resource, more) in std::mem::take(&mut self.tally).into_iter().filter(|(_, more)| *more != 0) {
             let values = params![resource.as_str(), more];
@@ -179,8 +213,8 @@ impl<'a> CommitWriter<'a> {
         Ok(())
     }
 
-    /// Moves what the snapshot holds of a record into the history.
-    fn keep_version(&self, no: i64) -> Result<(), StoreFault> {
+    /// Copies the current version of a record to the history.
+    fn archive_version(&self, no: i64) -> Result<(), StoreFault> {
         self.to
             .prepare_cached(
                 "INSERT INTO record_version (scope_no, token_no, resource, key, at, replaced_at, poll, body)
@@ -194,10 +228,9 @@ impl<'a> CommitWriter<'a> {
         let no: Option<i64> = self
             .to
             .prepare_cached("SELECT no FROM record WHERE scope_no = ?1 AND resource = ?2 AND key = ?3 AND body IS NOT NULL")?
-            .query_row(params![scope, resource.as_str(), key.as_str()], |row| row.get(0))
-            .optional()?;
+            .query_optional(params![scope, resource.as_str(), key.as_str()], |row| row.get(0))?;
         let Some(no) = no else { return Ok(()) };
-        self.keep_version(no)?;
+        self.archive_version(no)?;
         self.to
             .prepare_cached(
                 "INSERT INTO record_version (scope_no, token_no, resource, key, at, replaced_at, poll, body)

@@ -1,5 +1,5 @@
-//! What an answer changes in a schedule: one row for all of it, one for the versions that others took the place of, and of the rows by
-//! which all tokens are asked at once no more than what moved. What was known is asked for by `known`.
+//! Stores changes of a vesting schedule: one row for the packed schedule, one row for all replaced versions, and only
+//! the index rows that changed. `known` looks up the stored schedules.
 
 mod known;
 
@@ -7,21 +7,38 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::TimeDelta;
 use rusqlite::params;
+use rusqlite::types::Value;
 
-pub(super) use self::known::ScheduleQuestions;
+pub(super) use self::known::ScheduleQueries;
 use super::CommitWriter;
 use crate::codec::{Millis, json};
 use crate::error::StoreFault;
 use crate::schedule::{self, Entry, Replaced};
+use crate::sql::{SqlResult, row_of};
 use model::{Interval, Put, Record, RecordKey, Resource, Timestamp, Tracked, wire::UnlockEvent};
 
-/// Unlocks that passed longer ago than this are asked for by their size no more, not even those of a month.
+/// The age up to which a past unlock keeps its size. Longer than a month, the longest imprecise date.
 const SIZED_FOR: TimeDelta = TimeDelta::days(32);
 
-/// Sizes that drifted together: the part by which one may differ from what the others say. Less than pages show.
+/// The relative error up to which sizes count as moved by the same factor. Smaller than what pages show.
 const DRIFT_TOLERANCE: f64 = 1e-4;
 
-/// What changes in the schedule of one token.
+const UNLOCK_COLUMNS: [&str; 12] = [
+    "scope_no",
+    "token_no",
+    "resource",
+    "key",
+    "starts_at",
+    "ends_at",
+    "nominal_at",
+    "first_seen",
+    "version_at",
+    "version_poll",
+    "value",
+    "share",
+];
+
+/// The changes of one token's schedule.
 pub(super) struct ScheduleUpdate<'u> {
     pub(super) scope: i64,
     pub(super) token: Option<i64>,
@@ -30,7 +47,7 @@ pub(super) struct ScheduleUpdate<'u> {
     pub(super) poll: Option<i64>,
 }
 
-/// An event that is put, with the time that it stands for: worked out once for all that ask.
+/// An event to store, with its interval, which is expensive to compute.
 #[derive(Clone, Copy)]
 pub(super) struct PutEvent<'u> {
     put: &'u Put,
@@ -53,25 +70,24 @@ impl<'u> PutEvent<'u> {
     }
 }
 
-/// The row of an event.
 struct EventRow {
     no: i64,
     token: Option<i64>,
-    place: EventPlace,
+    place: EventTimes,
     version_at: Timestamp,
     size: Size,
 }
 
-/// Where an event stands in time, milliseconds since the epoch.
+/// The times of an event, in milliseconds since the epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct EventPlace {
+struct EventTimes {
     starts_at: Option<i64>,
     ends_at: Option<i64>,
-    /// Of a month or a week the begin of the day by which sums count it.
+    /// The start of the nominal date, by which windows count an event of month or week precision.
     nominal_at: Option<i64>,
 }
 
-impl EventPlace {
+impl EventTimes {
     fn of(event: &UnlockEvent, interval: Option<Interval>) -> Self {
         let Some(interval) = interval else { return Self::default() };
         let counted = interval.nominal(event.unlock_date.copied());
@@ -83,7 +99,7 @@ impl EventPlace {
     }
 }
 
-/// What an event is worth (USD), and what of the market cap (percent).
+/// The value (USD) and the share of market cap (percent) of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Size {
     pub(crate) value: Option<f64>,
@@ -91,16 +107,10 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// Of an event that is asked for by its size.
-    pub(crate) fn of(event: &UnlockEvent, now: Timestamp) -> Self {
-        Self::within(event, event.interval(), now)
-    }
-
-    /// Of an event whose interval is known.
     fn within(event: &UnlockEvent, interval: Option<Interval>, now: Timestamp) -> Self {
         let finite = |number: Option<f64>| number.filter(|number| number.is_finite());
-        let is_asked_for = interval.is_some_and(|interval| interval.end > now - SIZED_FOR);
-        match is_asked_for {
+        let is_sized = interval.is_some_and(|interval| interval.end > now - SIZED_FOR);
+        match is_sized {
             true => Self { value: finite(event.cliff_value()), share: finite(event.value_to_market_cap()) },
             false => Self::default(),
         }
@@ -115,7 +125,7 @@ impl Size {
     }
 }
 
-/// By how much all sizes of a token moved since their rows were written.
+/// The factors by which all sizes of a token changed since their rows were written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Drift {
     value: f64,
@@ -126,7 +136,7 @@ impl Drift {
     const NONE: Self = Self { value: 1.0, share: 1.0 };
 }
 
-/// The one factor by which sizes moved; none where they did not move together.
+/// Returns the common factor by which sizes changed, or `None` if they differ.
 fn factor(pairs: impl Iterator<Item = (Option<f64>, Option<f64>)> + Clone, least: f64) -> Option<f64> {
     let largest = pairs.clone().filter_map(|(was, is)| Some((was?, is?))).max_by(|a, b| a.0.total_cmp(&b.0));
     let factor = largest.filter(|(was, is)| *was > 0.0 && *is > 0.0).map_or(1.0, |(was, is)| is / was);
@@ -140,7 +150,6 @@ fn factor(pairs: impl Iterator<Item = (Option<f64>, Option<f64>)> + Clone, least
 }
 
 impl CommitWriter<'_> {
-    /// Writes what an answer changes in a schedule.
     pub(super) fn schedule(&mut self, update: &ScheduleUpdate<'_>) -> Result<(), StoreFault> {
         if update.put.is_empty() && update.removed.is_empty() {
             return Ok(());
@@ -148,23 +157,29 @@ impl CommitWriter<'_> {
         let scope = update.scope;
         let (body, mut rows) = self.known_schedule(update)?;
         let before = match &body {
-            Some(body) => what_is_read_of(body, update).ok_or_else(|| schedule::damaged("the schedule", &scope.to_string()))?,
+            Some(body) => stored_events(body, update).ok_or_else(|| schedule::damaged("the schedule", &scope.to_string()))?,
             None => Vec::new(),
         };
         let mut before: HashMap<&str, &Tracked> = before.iter().map(|tracked| (tracked.key.as_str(), tracked)).collect();
 
-        // First, so that a key that is given up and taken anew in one answer ends up with its record.
+        // First, so that a key that is removed and reused in one response ends with its new record.
         for key in update.removed {
             if let (Some(row), Some(tracked)) = (rows.remove(key.as_str()), before.remove(key.as_str())) {
                 self.remove_event(update, &row, tracked)?;
             }
         }
         let put: HashMap<&str, &PutEvent<'_>> = update.put.iter().map(|put| (put.key(), put)).collect();
-        self.keep_replaced(update, &rows, &before)?;
-        self.size_rows(update.token, &rows, &put)?;
+        self.store_replaced(update, &rows, &before)?;
+        self.update_sizes(update.token, &rows, &put)?;
+        let mut added = Vec::new();
         for put in &update.put {
-            self.place_row(update, put, rows.get(put.key()), before.get(put.key()).copied())?;
+            match rows.get(put.key()) {
+                Some(row) => self.update_row(update, put, row, before.get(put.key()).copied())?,
+                None => added.push(self.new_row(update, put)?),
+            }
         }
+        *self.tally.entry(Resource::Unlock).or_default() += added.len() as i64;
+        self.to.insert_many("record", &UNLOCK_COLUMNS, added)?;
 
         let kept = before.values().filter(|tracked| !put.contains_key(tracked.key.as_str()));
         let kept = kept.filter_map(|tracked| Some(Entry::of(tracked.key.as_str(), tracked.record.unlock()?)));
@@ -189,26 +204,23 @@ impl CommitWriter<'_> {
         Ok(())
     }
 
-    /// Moves an event that is gone for good into the history: as it last was, and that it went.
+    /// Moves a removed event into the history: its last version, and a version without a body.
     fn remove_event(&mut self, update: &ScheduleUpdate<'_>, row: &EventRow, last: &Tracked) -> Result<(), StoreFault> {
         let (scope, resource, key) = (update.scope, Resource::Unlock.as_str(), last.key.as_str());
         let body = json("a record", &last.record)?;
-        let versions = [(row.version_at, Some(body)), (self.at, None)];
-        for (at, body) in versions {
-            self.to
-                .prepare_cached(
-                    "INSERT INTO record_version (scope_no, token_no, resource, key, at, replaced_at, poll, body)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-                )?
-                .execute(params![scope, row.token, resource, key, Millis(at), Millis(self.at), update.poll, body])?;
-        }
+        let version = |at: Timestamp, body: Option<String>| {
+            row_of(params![scope, row.token, resource, key, Millis(at), Millis(self.at), update.poll, body])
+        };
+        let versions = vec![version(row.version_at, Some(body))?, version(self.at, None)?];
+        let columns = ["scope_no", "token_no", "resource", "key", "at", "replaced_at", "poll", "body"];
+        self.to.insert_many("record_version", &columns, versions)?;
         self.to.prepare_cached("DELETE FROM record WHERE no = ?1")?.execute([row.no])?;
         *self.tally.entry(Resource::Unlock).or_default() -= 1;
         Ok(())
     }
 
-    /// Keeps what takes another shape, all of it in one row.
-    fn keep_replaced(
+    /// Stores all replaced versions in one row.
+    fn store_replaced(
         &self,
         update: &ScheduleUpdate<'_>,
         rows: &HashMap<String, EventRow>,
@@ -236,37 +248,35 @@ impl CommitWriter<'_> {
         Ok(())
     }
 
-    /// Writes what is new about the row of an event: that it is there, where it stands, since when it is what it is.
-    fn place_row(
+    /// Returns the row of a new event.
+    fn new_row(&self, update: &ScheduleUpdate<'_>, PutEvent { put, event, interval }: &PutEvent<'_>) -> SqlResult<Vec<Value>> {
+        let place = EventTimes::of(event, *interval);
+        let size = Size::within(event, *interval, self.at).over(self.drift(update.token));
+        row_of(params![
+            update.scope,
+            update.token,
+            Resource::Unlock.as_str(),
+            put.key.as_str(),
+            place.starts_at,
+            place.ends_at,
+            place.nominal_at,
+            Millis(self.at),
+            Millis(self.at),
+            update.poll,
+            size.value,
+            size.share,
+        ])
+    }
+
+    /// Updates the version, token, and times of a known row.
+    fn update_row(
         &mut self,
         update: &ScheduleUpdate<'_>,
         PutEvent { put, event, interval }: &PutEvent<'_>,
-        row: Option<&EventRow>,
+        row: &EventRow,
         last: Option<&Tracked>,
     ) -> Result<(), StoreFault> {
-        let place = EventPlace::of(event, *interval);
-        let Some(row) = row else {
-            let size = Size::within(event, *interval, self.at).over(self.drift(update.token));
-            self.to
-                .prepare_cached(
-                    "INSERT INTO record (scope_no, token_no, resource, key, starts_at, ends_at, first_seen, version_at, version_poll,
-                     value, share, nominal_at) VALUES (?1, ?2, 'unlock', ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9, ?10)",
-                )?
-                .execute(params![
-                    update.scope,
-                    update.token,
-                    put.key.as_str(),
-                    place.starts_at,
-                    place.ends_at,
-                    Millis(self.at),
-                    update.poll,
-                    size.value,
-                    size.share,
-                    place.nominal_at
-                ])?;
-            *self.tally.entry(Resource::Unlock).or_default() += 1;
-            return Ok(());
-        };
+        let place = EventTimes::of(event, *interval);
         if put.is_new_version && last.is_none_or(|last| last.record.unlock() != Some(*event)) {
             self.to.prepare_cached("UPDATE record SET version_at = ?2, version_poll = ?3 WHERE no = ?1")?.execute(params![
                 row.no,
@@ -282,20 +292,21 @@ impl CommitWriter<'_> {
         Ok(())
     }
 
-    /// Keeps the sizes of rows that are there. Where all moved together, as prices move them, only the drift of the token is written.
-    fn size_rows(
+    /// Updates the sizes of known rows. If all changed by one factor, as price changes do, only the token's drift is
+    /// written.
+    fn update_sizes(
         &mut self,
         token: Option<i64>,
         rows: &HashMap<String, EventRow>,
         put: &HashMap<&str, &PutEvent<'_>>,
     ) -> Result<(), StoreFault> {
         let known = self.drift(token);
-        let is = |(key, row): (&String, &EventRow)| match put.get(key.as_str()) {
+        let size_of = |(key, row): (&String, &EventRow)| match put.get(key.as_str()) {
             Some(put) => Size::within(put.event, put.interval, self.at),
             None => row.size.times(known),
         };
-        let sizes: Vec<(&EventRow, Size)> = rows.iter().map(|(key, row)| (row, is((key, row)))).collect();
-        // What passed meanwhile says nothing: nobody asks.
+        let sizes: Vec<(&EventRow, Size)> = rows.iter().map(|(key, row)| (row, size_of((key, row)))).collect();
+        // Past events are ignored, because no query reads their sizes.
         let begin = (self.at - SIZED_FOR).timestamp_millis();
         let ahead = sizes.iter().filter(|(row, _)| row.place.ends_at.is_none_or(|end| end > begin));
         let pairs = ahead.map(|(row, is)| (row.size, *is)).filter(|(_, is)| *is != Size::default());
@@ -327,23 +338,23 @@ impl CommitWriter<'_> {
         Ok(())
     }
 
-    /// The drift of a token whose schedule is being written.
+    /// Returns the drift of a token whose schedule is being written.
     fn drift(&self, token: Option<i64>) -> Drift {
         self.drifts.get(&token).copied().unwrap_or(Drift::NONE)
     }
 }
 
-/// What was there before, as far as it is needed: where every event is put and none of them is another version, as prices do it,
-/// nothing is. None where it is damaged.
-fn what_is_read_of(body: &[u8], update: &ScheduleUpdate<'_>) -> Option<Vec<Tracked>> {
+/// Unpacks the stored events. Returns an empty list if only prices change: all events are replaced, none by a new
+/// version. Returns `None` if the stored schedule is damaged.
+fn stored_events(body: &[u8], update: &ScheduleUpdate<'_>) -> Option<Vec<Tracked>> {
     let has_facts = !update.removed.is_empty() || update.put.iter().any(|put| put.put.is_new_version);
     let put: HashSet<&str> = if has_facts { HashSet::new() } else { update.put.iter().map(PutEvent::key).collect() };
     let is_repriced = !has_facts && schedule::keys(body)?.iter().all(|key| put.contains(key));
     if is_repriced { Some(Vec::new()) } else { schedule::unpack(body) }
 }
 
-/// The unlock events among what is put, each key once, and the rest.
-pub(super) fn parted(put: &[Put]) -> (Vec<PutEvent<'_>>, Vec<&Put>) {
+/// Splits the records into unlock events, the last one of each key, and other records.
+pub(super) fn split_unlocks(put: &[Put]) -> (Vec<PutEvent<'_>>, Vec<&Put>) {
     let (mut unlocks, mut others): (Vec<PutEvent<'_>>, _) = (Vec::with_capacity(put.len()), Vec::new());
     let mut places: HashMap<&str, usize> = HashMap::with_capacity(put.len());
     for put in put {

@@ -1,4 +1,4 @@
-//! The token list, and tokens that no list named.
+//! The token list, and tokens that are not on it.
 
 use std::collections::HashSet;
 
@@ -9,40 +9,41 @@ use crate::codec::{Millis, all, json, millis, one_of};
 use crate::error::StoreFault;
 use model::{Commit, FeedUpdate, Record, TokenId};
 
-/// A token as the writer needs to know it.
+/// The columns of a token that the writer needs.
 #[derive(Clone, Copy)]
 pub(super) struct TokenRow {
     pub(super) no: i64,
-    /// Nothing but its slug is known: a record may tell its name.
+    /// Whether only the slug is known. A record can then supply the name.
     pub(super) is_nameless: bool,
 }
 
 impl CommitWriter<'_> {
-    /// The row of a token, made if it is not there.
+    /// Returns the row of a token. Inserts it if needed.
     pub(super) fn token(&mut self, id: &TokenId) -> Result<TokenRow, StoreFault> {
         if !self.tokens.contains_key(id) {
-            self.meet([id.clone()])?;
+            self.load_tokens([id.clone()])?;
         }
         self.tokens.get(id).copied().ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
     }
 
-    /// Looks the rows of tokens up, all at once, and makes those that are not there.
-    pub(super) fn meet(&mut self, ids: impl IntoIterator<Item = TokenId>) -> Result<(), StoreFault> {
+    /// Loads the rows of tokens in one batch. Inserts the missing ones.
+    pub(super) fn load_tokens(&mut self, ids: impl IntoIterator<Item = TokenId>) -> Result<(), StoreFault> {
         let mut seen = HashSet::new();
         let unmet = ids.into_iter().filter(|id| !self.tokens.contains_key(id) && seen.insert(id.clone()));
         let sql = "SELECT no, item IS NULL AND name IS NULL AND symbol IS NULL FROM token WHERE id = ?1";
-        let asked = unmet.map(|id| Ok((self.to.prepare_cached(sql)?.ask([id.as_str()])?, id)));
-        let asked = asked.collect::<Result<Vec<_>, StoreFault>>()?;
+        let queried = unmet.map(|id| Ok((self.to.prepare_cached(sql)?.send_query([id.as_str()])?, id)));
+        let queried = queried.collect::<Result<Vec<_>, StoreFault>>()?;
         let mut unknown = Vec::new();
-        for (row, id) in asked {
+        for (row, id) in queried {
             match one_of(row.rows()?, |row| Ok(TokenRow { no: row.get(0)?, is_nameless: row.get(1)? }))? {
                 Some(row) => drop(self.tokens.insert(id, row)),
                 None => unknown.push(id),
             }
         }
         let sql = "INSERT INTO token (id, first_seen) VALUES (?1, ?2) RETURNING no";
-        let made =
-            unknown.into_iter().map(|id| Ok((self.to.prepare_cached(sql)?.ask(params![id.as_str(), Millis(self.at)])?, id)));
+        let made = unknown
+            .into_iter()
+            .map(|id| Ok((self.to.prepare_cached(sql)?.send_query(params![id.as_str(), Millis(self.at)])?, id)));
         for (no, id) in made.collect::<Result<Vec<_>, StoreFault>>()? {
             self.tokens.insert(id, TokenRow { no: no.row(|row| row.get(0))?, is_nameless: true });
         }
@@ -56,7 +57,7 @@ impl CommitWriter<'_> {
     pub(super) fn token_list(&mut self, commit: &Commit) -> Result<(), StoreFault> {
         let mut named = HashSet::with_capacity(commit.tokens.len() + commit.listed.len());
         for item in &commit.tokens {
-            // An item without a slug names nobody; reading the answer has reported it.
+            // Skip items without a slug; parsing the response has reported them.
             let Some(id) = item.id.as_str().filter(|id| !id.is_empty()) else {
                 continue;
             };
@@ -85,12 +86,12 @@ impl CommitWriter<'_> {
         for id in &commit.listed {
             named.insert(self.token(id)?.no);
         }
-        // A complete list that names nobody at all is no proof that every token was withdrawn.
+        // An empty list does not prove that all tokens were withdrawn.
         if named.is_empty() {
             return Ok(());
         }
         let known = all(&mut *self.to.prepare_cached("SELECT no, listed FROM token")?, [], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, bool>(1)?))
+            Ok((row.get::<i64>(0)?, row.get::<bool>(1)?))
         })?;
         for (no, was_listed) in known {
             let is_listed = named.contains(&no);
@@ -105,7 +106,7 @@ impl CommitWriter<'_> {
         Ok(())
     }
 
-    /// A token that no list named: its name as its records or the head of its answer tell it.
+    /// Stores the name of an unlisted token, from its records or the response header.
     pub(super) fn name(&mut self, no: i64, id: &TokenId, update: &FeedUpdate) -> Result<(), StoreFault> {
         let of_record = update.put.iter().find_map(|put| match &put.record {
             Record::Unlock(event) => both(event.token_name.as_str(), event.token_symbol.as_str()),

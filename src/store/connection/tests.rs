@@ -6,26 +6,26 @@ fn opening(path: PathBuf) -> Opening {
 }
 
 #[test]
-fn a_closed_database_can_be_read_as_it_lies_whatever_its_name() {
+fn closed_database_with_special_characters_opens_as_immutable() {
     let directory = tempfile::TempDir::new().expect("a directory");
     let path = directory.path().join("a b?c#d%20é.db");
-    let opened = open::open(&opening(path.clone()), &|_, _| {}).expect("opens");
-    // The writer goes last, as when the store is closed: only it can move the WAL into the database.
+    let opened = open::open(&opening(path.clone())).expect("opens");
+    // The writer goes last, as in `Store::close`: only the writer can checkpoint the WAL.
     drop(opened.readers);
     drop(opened.writer);
-    let connection = open_as_it_lies(&path).expect("opens");
+    let connection = open_immutable(&path).expect("opens");
     let program: String =
         connection.query_row("SELECT value FROM meta WHERE key = 'program'", [], |row| row.get(0)).expect("signed");
     assert_eq!(program, env!("CARGO_PKG_VERSION"));
-    assert!(!beside(&path, "-shm").exists(), "nothing is made beside it");
+    assert!(!sibling_path(&path, "-shm").exists(), "no file is created");
 }
 
 #[test]
-fn a_statement_is_planned_once_whatever_values_it_is_given() {
+fn statement_is_planned_once_for_all_values() {
     let directory = tempfile::TempDir::new().expect("a directory");
-    let opened = open::open(&opening(directory.path().join("plans.db")), &|_, _| {}).expect("opens");
+    let opened = open::open(&opening(directory.path().join("plans.db"))).expect("opens");
     let check = |connection: &Connection| {
-        // There is a partial index for unlocks, so that the value of the resource might decide.
+        // Unlocks have a partial index, so the value of `resource` could change the plan.
         let sql = "SELECT count(*) FROM record WHERE resource = ?1 AND starts_at > ?2";
         let mut statement = connection.prepare(sql).expect("prepared");
         for (resource, after) in [("unlock", 1), ("burn", 2), ("unlock", 3)] {

@@ -1,4 +1,4 @@
-//! What is in a table, whichever engine keeps it and in whatever order it gives the rows.
+//! A digest of a table, independent of the engine and of the row order.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::error::StoreFault;
 use crate::sql::Row;
 
-/// How many rows there are, and what their hashes add up to.
+/// The number of rows and the sum of their hashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TableDigest {
     rows: u64,
@@ -27,7 +27,7 @@ impl TableDigest {
         self.rows
     }
 
-    /// As hexadecimal digits.
+    /// Returns the sum in hexadecimal.
     pub(super) fn hash(&self) -> String {
         format!("{:032x}", self.sum)
     }
@@ -39,7 +39,7 @@ impl fmt::Display for TableDigest {
     }
 }
 
-/// A value so that no two that differ are written alike, whatever stands behind them.
+/// Encodes a value with its type and length, so that different rows never have the same bytes.
 fn write(value: &Value, bytes: &mut Vec<u8>) {
     let mut put = |kind: u8, content: &[u8]| {
         bytes.push(kind);
@@ -55,7 +55,7 @@ fn write(value: &Value, bytes: &mut Vec<u8>) {
     }
 }
 
-/// The values of a row as both engines have them: a file keeps neither "no number" nor the sign of zero.
+/// Returns a row's values, normalized to what both engines store: SQLite has no NaN and no negative zero.
 pub(super) fn values_of(row: &Row<'_>, count: usize) -> Result<Vec<Value>, StoreFault> {
     (0..count).map(|at| value_of(row.get_ref(at)?)).collect()
 }
@@ -63,7 +63,7 @@ pub(super) fn values_of(row: &Row<'_>, count: usize) -> Result<Vec<Value>, Store
 fn value_of(value: ValueRef<'_>) -> Result<Value, StoreFault> {
     Ok(match value {
         ValueRef::Real(number) if number.is_nan() => Value::Null,
-        // Takes the sign from a zero.
+        // Turns -0.0 into 0.0.
         ValueRef::Real(number) => Value::Real(number + 0.0),
         value => Value::try_from(value)
             .map_err(|error| StoreFault::BadRow { what: format!("a text is not UTF-8: {error}"), source: None })?,
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_counts_with_every_value_and_where_it_stands() {
+    fn digest_depends_on_every_value_and_its_column() {
         let digest = |rows: &[&[Value]]| {
             let mut digest = TableDigest::default();
             rows.iter().for_each(|row| digest.add(row));
@@ -83,7 +83,7 @@ mod tests {
         };
         let text = |text: &str| Value::Text(text.into());
         let (a, b) = ([text("a"), Value::Null], [Value::Null, text("a")]);
-        assert_eq!(digest(&[&a, &b]), digest(&[&b, &a]), "engines give rows in orders of their own");
+        assert_eq!(digest(&[&a, &b]), digest(&[&b, &a]), "the row order does not matter");
         let different: [&[Value]; 8] = [
             &a,
             &b,
@@ -99,15 +99,15 @@ mod tests {
                 assert_ne!(digest(&[one]), digest(&[other]), "{one:?} {other:?}");
             }
         }
-        assert_ne!(digest(&[&a, &a]), digest(&[]), "twice is not never");
+        assert_ne!(digest(&[&a, &a]), digest(&[]), "equal rows do not cancel out");
     }
 
     #[test]
-    fn what_one_engine_alone_can_keep_is_made_even() {
+    fn nan_and_negative_zero_are_normalized() {
         let even = |number: f64| value_of(ValueRef::Real(number)).expect("a value");
         assert_eq!(even(f64::NAN), Value::Null);
         assert!(matches!(even(-0.0), Value::Real(zero) if zero.is_sign_positive()));
         assert_eq!(even(f64::NEG_INFINITY), Value::Real(f64::NEG_INFINITY));
-        assert!(value_of(ValueRef::Text(&[0xff])).is_err(), "no text of ours");
+        assert!(value_of(ValueRef::Text(&[0xff])).is_err(), "not UTF-8");
     }
 }

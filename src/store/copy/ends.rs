@@ -1,4 +1,4 @@
-//! Both databases of a copy: opened, and out of everybody else's reach until the copy is over.
+//! Opens both databases of a copy, and locks out other processes until the copy ends.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,86 +9,85 @@ use std::thread::JoinHandle;
 
 use super::Side;
 use crate::backup::sync_directory;
-use crate::connection::beside;
-use crate::error::{StoreError, StoreFault};
+use crate::connection::sibling_path;
+use crate::error::{ErrorKind, OPENING, StoreError, StoreFault};
 use crate::lease::LeaseKeeper;
 use crate::lock::{resolve, take_lock};
 use crate::open::{self, Place};
-use crate::restore::refuse_unfinished;
+use crate::restore::check_restore_finished;
 use crate::sql::postgres::PgSession;
 use crate::sql::postgres::lease::Fence;
 use crate::sql::postgres::place::PostgresPlace;
 use crate::sql::postgres::schema::DAEMON;
 use crate::sql::{Connection, Transaction};
-use crate::{Opening, Standing, lease};
+use crate::{LeaseStatus, Opening, lease};
 use model::Timestamp;
-use model::lease::RENEWAL;
+use model::lease::{RENEWAL, TERM};
 
-/// What keeps others away from a database.
+/// The lock that keeps other processes away from a database.
 #[expect(dead_code, reason = "held, not read")]
 enum EndLock {
     File(File),
     Lease(HeldLease),
 }
 
-/// Where everything comes from.
+/// The database to copy from.
 pub(super) struct Source {
-    // Before what keeps others away: it is closed first.
+    // Declared before the lock, so that it closes first.
     connection: Connection,
     path: PathBuf,
     _hold: EndLock,
 }
 
 impl Source {
-    /// Opens a database of the present schema. Fails where it is missing, of another schema, or in use.
-    pub(super) fn open(place: &Place, holder: &str) -> Result<Self, StoreError> {
+    /// Opens a database of the current schema. Fails if it is missing, has another schema, or is in use.
+    pub(super) fn open(place: &Place, instance: &str) -> Result<Self, StoreError> {
         match place {
             Place::File(path) => {
                 let path = resolve(path)?;
-                open::refuse_unless_current(&path)?;
-                refuse_unfinished(&path)?;
+                open::check_current(&path)?;
+                check_restore_finished(&path)?;
                 let lock = take_lock(&path)?;
-                Ok(Self { connection: open::open_as_it_is(&path)?, path, _hold: EndLock::File(lock) })
+                Ok(Self { connection: open::open_unmigrated(&path)?, path, _hold: EndLock::File(lock) })
             }
             Place::Server(place) => {
                 let (session, fence) = open_session(place)?;
                 session.prepare_schema(DAEMON, false, env!("CARGO_PKG_VERSION"))?;
-                let lease = HeldLease::take(place, fence, holder)?;
+                let lease = HeldLease::take(place, fence, instance)?;
                 let connection = Connection::Postgres(Box::new(session));
                 Ok(Self { connection, path: place.name().to_owned(), _hold: EndLock::Lease(lease) })
             }
         }
     }
 
-    /// Runs `run` while nobody writes here.
+    /// Runs `run` in one transaction that blocks other writers.
     pub(super) fn hold<T>(&mut self, run: impl FnOnce(Side<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
         in_transaction(&mut self.connection, &self.path, "read the database", run)
     }
 }
 
-/// Where everything goes.
+/// The database to copy into.
 pub(super) struct Target {
     connection: Connection,
     path: PathBuf,
-    /// The file that is filled, and gets its name when it is whole.
+    /// The temporary file being filled. `finish` renames it to `path`.
     unfinished: Option<PathBuf>,
     _hold: EndLock,
 }
 
 impl Target {
-    /// Opens a database that is empty, or makes it. Fails where it is not ours, of another schema, or in use. What is in it is looked at
-    /// later.
-    pub(super) fn open(place: &Place, holder: &str, now: Timestamp) -> Result<Self, StoreError> {
+    /// Opens an empty database, or creates one. Fails if the database is not ours, has another schema, or is in use.
+    pub(super) fn open(place: &Place, instance: &str, now: Timestamp) -> Result<Self, StoreError> {
         match place {
             Place::File(path) => Self::open_file(path, now),
             Place::Server(place) => {
                 let (session, fence) = open_session(place)?;
                 let program = env!("CARGO_PKG_VERSION");
                 match session.prepare_schema(DAEMON, false, program) {
-                    Err(StoreError::Missing { .. }) => session.prepare_schema(DAEMON, true, program)?,
+                    Err(error) if error.kind() == ErrorKind::Missing => session.prepare_schema(DAEMON, true, program)?,
                     found => found?,
                 }
-                let lease = HeldLease::take(place, fence, holder)?;
+                let lease = HeldLease::take(place, fence, instance)?;
                 let connection = Connection::Postgres(Box::new(session));
                 Ok(Self { connection, path: place.name().to_owned(), unfinished: None, _hold: EndLock::Lease(lease) })
             }
@@ -97,39 +96,39 @@ impl Target {
 
     fn open_file(path: &Path, now: Timestamp) -> Result<Self, StoreError> {
         let path = resolve(path)?;
-        refuse_unfinished(&path)?;
+        check_restore_finished(&path)?;
         let lock = take_lock(&path)?;
         if open::version_of(&path)? > 0 {
-            open::refuse_unless_current(&path)?;
-            let mut present = open::open_as_it_is(&path)?;
-            in_transaction(&mut present, &path, "read the database", super::refuse_filled)?;
+            open::check_current(&path)?;
+            let mut present = open::open_unmigrated(&path)?;
+            in_transaction(&mut present, &path, "read the database", super::check_empty)?;
         }
-        let unfinished = beside(&path, ".copy");
-        remove_with_log(&unfinished).map_err(|source| file_failed(&unfinished, source))?;
+        let unfinished = sibling_path(&path, ".copy");
+        remove_database(&unfinished).map_err(|source| file_failed(&unfinished, source))?;
         let opening = Opening { path: unfinished.clone(), access: crate::Access::Own, now };
         let connection = open::open_new(&opening)?;
         Ok(Self { connection, path, unfinished: Some(unfinished), _hold: EndLock::File(lock) })
     }
 
-    /// Runs `run` in one transaction, which is committed if it succeeds and undone if not.
+    /// Runs `run` in one transaction, which is rolled back if it fails.
     pub(super) fn fill<T>(&mut self, run: impl FnOnce(Side<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let filled = in_transaction(&mut self.connection, &self.path, "write the database", run);
         if let (Err(_), Some(unfinished)) = (&filled, &self.unfinished) {
-            // Nobody reads it; where it stays, the next copy takes it away.
-            let _ = remove_with_log(unfinished);
+            // Nothing reads a leftover file, and the next copy removes it.
+            let _ = remove_database(unfinished);
         }
         filled
     }
 
-    /// Gives a file its name.
+    /// Renames the finished file to its final name.
     pub(super) fn finish(self) -> Result<(), StoreError> {
         let Some(unfinished) = self.unfinished else { return Ok(()) };
-        // The last connection that closes moves the log into the file.
+        // Closing the last connection checkpoints the WAL.
         drop(self.connection);
         let path = &self.path;
         let named = File::open(&unfinished)
             .and_then(|file| file.sync_all())
-            .and_then(|()| remove_with_log_beside(path))
+            .and_then(|()| remove_companions(path))
             .and_then(|()| fs::rename(&unfinished, path))
             .and_then(|()| sync_directory(path));
         named.map_err(|source| file_failed(path, source))
@@ -152,55 +151,63 @@ fn in_transaction<T>(
 fn open_session(place: &Arc<PostgresPlace>) -> Result<(PgSession, Arc<Fence>), StoreError> {
     let fence = Arc::default();
     let session = PgSession::open(place, &fence);
-    Ok((session.map_err(|error| StoreFault::from(error).during("open the database", place.name()))?, fence))
+    Ok((session.map_err(|error| StoreFault::from(error).during(OPENING, place.name()))?, fence))
 }
 
 fn file_failed(path: &Path, source: io::Error) -> StoreError {
-    StoreError::Unreachable { doing: "write the copy", path: path.to_owned(), source: Box::new(source) }
+    StoreError::io("write the copy", path, source)
 }
 
-fn remove_with_log(path: &Path) -> io::Result<()> {
-    remove_if_there(path)?;
-    remove_with_log_beside(path)
+fn remove_database(path: &Path) -> io::Result<()> {
+    remove_if_exists(path)?;
+    remove_companions(path)
 }
 
-/// Removes what a database keeps beside its file.
-fn remove_with_log_beside(path: &Path) -> io::Result<()> {
-    remove_if_there(&beside(path, "-wal"))?;
-    remove_if_there(&beside(path, "-shm"))
+/// Removes the companion files of a database.
+fn remove_companions(path: &Path) -> io::Result<()> {
+    remove_if_exists(&sibling_path(path, "-wal"))?;
+    remove_if_exists(&sibling_path(path, "-shm"))
 }
 
-fn remove_if_there(path: &Path) -> io::Result<()> {
+fn remove_if_exists(path: &Path) -> io::Result<()> {
     fs::remove_file(path).or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
-/// A lease that is ours, and renewed by a thread of its own until this is dropped.
+/// A lease that a background thread renews until this value is dropped.
 struct HeldLease {
     keeper: LeaseKeeper,
-    /// Dropped, it ends the thread.
+    /// Dropping the sender ends the thread.
     ending: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl HeldLease {
-    fn take(place: &Arc<PostgresPlace>, fence: Arc<Fence>, holder: &str) -> Result<Self, StoreError> {
+    fn take(place: &Arc<PostgresPlace>, fence: Arc<Fence>, instance: &str) -> Result<Self, StoreError> {
         let path = place.name();
         let doing = "take the lease";
         let keeper = lease::LeaseKeeper::new(place.clone(), fence);
-        match keeper.keep(holder).map_err(|error| StoreFault::from(error).during(doing, path))? {
-            Standing::Active => {}
-            Standing::StandingBy { holder } => return Err(StoreError::Held { path: path.to_owned(), holder }),
+        match keeper.maintain(instance).map_err(|error| StoreFault::from(error).during(doing, path))? {
+            LeaseStatus::Active => {}
+            LeaseStatus::Standby { holder } => {
+                let reason = format!(
+                    "another cliffwatch ({holder}) uses it; stop all instances; the lease of an instance that died expires after {} s",
+                    TERM.as_secs()
+                );
+                return Err(StoreError::new(ErrorKind::InUse, doing, path, reason));
+            }
         }
         let (ending, ended) = mpsc::channel::<()>();
-        let (kept, name) = (keeper.clone(), holder.to_owned());
-        let keep = move || {
+        let (renewing, name) = (keeper.clone(), instance.to_owned());
+        let renew = move || {
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(RENEWAL) {
-                // Where it fails for too long, the transaction finds the lease gone and fails too.
-                let _ = kept.keep(&name);
+                // If renewals keep failing, the transaction detects the lost lease and fails.
+                let _ = renewing.maintain(&name);
             }
         };
-        let thread =
-            std::thread::Builder::new().name("store-lease".into()).spawn(keep).map_err(|source| file_failed(path, source))?;
+        let thread = std::thread::Builder::new()
+            .name("store-lease".into())
+            .spawn(renew)
+            .map_err(|source| StoreError::new(ErrorKind::Other, doing, path, "").with_source(source))?;
         Ok(Self { keeper, ending: Some(ending), thread: Some(thread) })
     }
 }

@@ -1,5 +1,3 @@
-//! What goes in comes out, on whichever engines; and what is refused.
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,15 +12,15 @@ use crate::sql::postgres::PgSession;
 use crate::tests::support::*;
 use model::*;
 
-/// Random databases that are copied there and back.
+/// The number of random databases to copy out and back.
 const CASES: u64 = 12;
 
 fn file(directory: &TempDir, name: &str) -> Place {
     Place::File(directory.path().join(name))
 }
 
-/// A place for a copy on the other engine: a schema of the server, where the environment names one; else another file.
-fn elsewhere(directory: &TempDir) -> Place {
+/// A target on the other engine: a schema on the server named by the environment, else another file.
+fn other_engine(directory: &TempDir) -> Place {
     server_place(directory.path()).map_or_else(|| file(directory, "elsewhere.db"), Place::Server)
 }
 
@@ -32,11 +30,11 @@ fn copy(from: &Place, to: &Place) -> Result<Vec<CopiedTable>, StoreError> {
 
 async fn open(place: &Place) -> Store {
     let store = Store::open_in(place.clone(), Access::Own, now()).await.expect("opens");
-    assert_eq!(store.keep_lease("test:2").await.expect("kept"), crate::Standing::Active);
+    assert_eq!(store.maintain_lease("test:2").await.expect("maintained"), crate::LeaseStatus::Active);
     store
 }
 
-/// All rows of a database in a file, but those about itself, and the numbers that it gave.
+/// Returns all rows, without the rows that describe the database itself, and the last row numbers.
 fn contents(place: &Place) -> BTreeMap<String, Vec<String>> {
     let connection = rusqlite::Connection::open(place.name()).expect("opens");
     let at = Transaction::Sqlite(&connection);
@@ -53,13 +51,13 @@ fn contents(place: &Place) -> BTreeMap<String, Vec<String>> {
         rows.sort_unstable();
         contents.insert(table.to_owned(), rows);
     }
-    let numbers = NUMBERED_FOR_GOOD.map(|table| format!("{table} {:?}", at.last_number(table).expect("read")));
+    let numbers = PERMANENT_NUMBERS.map(|table| format!("{table} {:?}", at.last_number(table).expect("read")));
     contents.insert("numbers".into(), numbers.to_vec());
     contents
 }
 
-/// Runs `change` on the file of a database, past every operation of the store.
-fn behind(place: &Place, change: impl FnOnce(&Transaction<'_>)) {
+/// Runs `change` directly on the database file, bypassing the store.
+fn edit_file(place: &Place, change: impl FnOnce(&Transaction<'_>)) {
     let mut connection = rusqlite::Connection::open(place.name()).expect("opens");
     let transaction = connection.transaction().expect("begins");
     change(&Transaction::Sqlite(&transaction));
@@ -100,19 +98,19 @@ impl Random {
         if self.0.bool() { value } else { Value::Null }
     }
 
-    /// JSON with texts as a hostile source sends them.
+    /// JSON with hostile text.
     fn json(&mut self) -> Value {
         let labels = serde_json::json!({ self.text(): self.text(), "severity": self.text() });
-        Value::Text(serde_json::json!({ "labels": labels, "told": [self.text()], "marketCap": self.0.f64() }).to_string())
+        Value::Text(serde_json::json!({ "labels": labels, "notified": [self.text()], "marketCap": self.0.f64() }).to_string())
     }
 }
 
-/// Rows that no operation would write, as far as the schema takes them.
+/// Inserts random rows that the schema allows, including rows that the store would never write.
 fn fill_at_random(at: &Transaction<'_>, seed: u64) {
     let mut random = Random(fastrand::Rng::with_seed(seed));
     let put = |table: &str, row: Vec<(&str, Value)>| {
         let (columns, row): (Vec<String>, Vec<Value>) = row.into_iter().map(|(column, value)| (column.to_owned(), value)).unzip();
-        at.insert_rows(table, &columns, vec![row]).expect(table);
+        at.insert_many(table, &columns, vec![row]).expect(table);
     };
     let word = |word: &str| Value::Text(word.to_owned());
     for no in 1..=random.0.i64(1..40) {
@@ -179,7 +177,7 @@ fn fill_at_random(at: &Transaction<'_>, seed: u64) {
             vec![
                 ("id", random.key()),
                 ("rule", random.key()),
-                ("name", random.words_of_an_index()),
+                ("name", random.indexable_text()),
                 ("subject", random.key()),
                 ("episode", random.number()),
                 ("state", word("firing")),
@@ -189,28 +187,28 @@ fn fill_at_random(at: &Transaction<'_>, seed: u64) {
             ],
         );
     }
-    // The last numbers are not those of rows that are there.
+    // Deletes a row, so that the last number is not the largest one present.
     at.execute("DELETE FROM change WHERE no = (SELECT max(no) FROM change)", []).expect("deleted");
 }
 
 impl Random {
-    /// An index of PostgreSQL holds no texts of some kilobytes.
-    fn words_of_an_index(&mut self) -> Value {
+    /// PostgreSQL limits the size of an index entry to a few kilobytes.
+    fn indexable_text(&mut self) -> Value {
         Value::Text(self.text())
     }
 }
 
-async fn made(place: &Place) {
+async fn create(place: &Place) {
     Store::open_in(place.clone(), Access::Own, now()).await.expect("made").close().await.expect("closed");
 }
 
 #[tokio::test]
-async fn what_goes_to_the_other_engine_and_back_is_what_it_was() {
+async fn round_trip_through_other_engine_preserves_all_rows() {
     for seed in 0..CASES {
         let directory = TempDir::new().expect("a directory");
-        let (here, there, back) = (file(&directory, "here.db"), elsewhere(&directory), file(&directory, "back.db"));
-        made(&here).await;
-        behind(&here, |at| fill_at_random(at, seed));
+        let (here, there, back) = (file(&directory, "here.db"), other_engine(&directory), file(&directory, "back.db"));
+        create(&here).await;
+        edit_file(&here, |at| fill_at_random(at, seed));
         let out = copy(&here, &there).expect("copied out");
         let home = copy(&there, &back).expect("copied back");
         assert_eq!(out, home, "seed {seed}");
@@ -222,13 +220,13 @@ async fn what_goes_to_the_other_engine_and_back_is_what_it_was() {
     }
 }
 
-/// A table that is added to the schema and not to the list would be left behind in silence.
+/// A new table that is missing from `TABLES` would be skipped silently.
 #[tokio::test]
-async fn every_table_of_both_schemas_is_copied() {
+async fn every_table_of_both_schemas_is_listed() {
     let directory = TempDir::new().expect("a directory");
-    let (here, there) = (file(&directory, "here.db"), elsewhere(&directory));
-    made(&here).await;
-    made(&there).await;
+    let (here, there) = (file(&directory, "here.db"), other_engine(&directory));
+    create(&here).await;
+    create(&there).await;
     let names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
     let store = open(&here).await;
     let found: Vec<String> = rows(&store, names, |row| row.get(0).expect("a name"));
@@ -239,33 +237,33 @@ async fn every_table_of_both_schemas_is_copied() {
     assert_eq!(sorted(found), sorted(TABLES.map(str::to_owned).to_vec()));
     store.close().await.expect("closed");
     let numbered = "SELECT m.name FROM sqlite_schema m, pragma_table_xinfo(m.name) c WHERE m.type = 'table' AND c.name = 'no'";
-    behind(&here, |at| {
-        let found = all(&mut at.prepare(numbered).expect("asked"), [], |row| Ok(row.get(0)?)).expect("read");
-        let known = NUMBERED.iter().chain(&NUMBERED_FOR_GOOD).map(|name| (*name).to_owned()).collect();
+    edit_file(&here, |at| {
+        let found = all(&mut at.prepare(numbered).expect("queried"), [], |row| Ok(row.get(0)?)).expect("read");
+        let known = INTERNAL_NUMBERS.iter().chain(&PERMANENT_NUMBERS).map(|name| (*name).to_owned()).collect();
         assert_eq!(sorted(found), sorted(known));
         let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'";
-        let found = all(&mut at.prepare(sql).expect("asked"), [], |row| Ok(row.get(0)?)).expect("read");
-        assert_eq!(sorted(found), sorted(NUMBERED_FOR_GOOD.map(str::to_owned).to_vec()));
+        let found = all(&mut at.prepare(sql).expect("queried"), [], |row| Ok(row.get(0)?)).expect("read");
+        assert_eq!(sorted(found), sorted(PERMANENT_NUMBERS.map(str::to_owned).to_vec()));
     });
     if let Place::Server(place) = &there {
         let session = PgSession::open(place, &Arc::default()).expect("connects");
         let names = "SELECT string_agg(tablename, ' ' ORDER BY tablename COLLATE \"C\") FROM pg_tables
              WHERE schemaname = current_schema() AND tablename <> 'lease'";
-        let found = session.simple(names).expect("asked").unwrap_or_default();
+        let found = session.simple(names).expect("queried").unwrap_or_default();
         assert_eq!(found, sorted(TABLES.map(str::to_owned).to_vec()).join(" "));
     }
     copy(&here, &there).expect("the columns are the same");
 }
 
 #[tokio::test]
-async fn a_copy_goes_on_where_the_source_stopped() {
+async fn copy_continues_deliveries_and_row_numbers() {
     let directory = TempDir::new().expect("a directory");
-    let (here, there, back) = (file(&directory, "here.db"), elsewhere(&directory), file(&directory, "back.db"));
+    let (here, there, back) = (file(&directory, "here.db"), other_engine(&directory), file(&directory, "back.db"));
     let store = open(&here).await;
-    let told = tell(&store, "told", &["ops"]).await.remove(0);
-    let due = tell(&store, "due", &["ops"]).await.remove(0);
-    store.record_attempts(vec![tried(told.id, now(), DeliveryState::Delivered, None)]).await.expect("recorded");
-    let dropped = tell(&store, "gone", &["ops"]).await.remove(0);
+    let notified = notify(&store, "sent", &["ops"]).await.remove(0);
+    let due = notify(&store, "due", &["ops"]).await.remove(0);
+    store.record_attempts(vec![tried(notified.id, now(), DeliveryState::Delivered, None)]).await.expect("recorded");
+    let dropped = notify(&store, "gone", &["ops"]).await.remove(0);
     change(&store, &format!("DELETE FROM delivery WHERE no = {}", dropped.id));
     store.close().await.expect("closed");
 
@@ -274,134 +272,140 @@ async fn a_copy_goes_on_where_the_source_stopped() {
         let store = open(to).await;
         let found = store.due("ops".into(), now(), 9).await.expect("read");
         let found: Vec<_> = found.iter().map(|delivery| (delivery.id, delivery.webhook_id.clone())).collect();
-        assert_eq!(found, [(due.id, due.webhook_id.clone())], "what was told is not told again");
-        // The same facts once more are the same alerts.
-        tell(&store, "told", &["ops"]).await;
+        assert_eq!(found, [(due.id, due.webhook_id.clone())], "delivered notifications are not sent again");
+        // Notifying about the same facts again adds no delivery.
+        notify(&store, "sent", &["ops"]).await;
         assert_eq!(count(&store, "delivery"), 2);
         store.close().await.expect("closed");
     }
     let store = open(&back).await;
-    let next = tell(&store, "next", &["ops"]).await.remove(0);
-    assert!(next.id > dropped.id, "{} was given before", dropped.id);
+    let next = notify(&store, "next", &["ops"]).await.remove(0);
+    assert!(next.id > dropped.id, "{} was used before", dropped.id);
     store.close().await.expect("closed");
 }
 
 #[tokio::test]
-async fn nothing_is_copied_into_what_is_not_empty_or_beside_whoever_is_at_work() {
+async fn copy_rejects_missing_busy_foreign_and_non_empty_databases() {
     let directory = TempDir::new().expect("a directory");
-    let (here, there) = (file(&directory, "here.db"), elsewhere(&directory));
-    assert!(matches!(copy(&here, &there), Err(StoreError::Missing { .. })), "there is nothing to copy");
+    let (here, there) = (file(&directory, "here.db"), other_engine(&directory));
+    assert_eq!(copy(&here, &there).expect_err("the source is missing").kind(), ErrorKind::Missing);
     let in_use = |result: Result<Vec<CopiedTable>, StoreError>| match result {
-        Err(StoreError::InUse { .. }) => "lock",
-        Err(StoreError::Held { holder, .. }) if holder == "test:2" => "lease",
+        Err(error) if error.kind() == ErrorKind::InUse => {
+            if error.to_string().contains("(test:2)") {
+                "lease"
+            } else {
+                "lock"
+            }
+        }
         other => panic!("{other:?}"),
     };
     let store = open(&here).await;
-    tell(&store, "a", &["ops"]).await;
+    notify(&store, "a", &["ops"]).await;
     assert_eq!(in_use(copy(&here, &there)), "lock");
     store.close().await.expect("closed");
 
     let store = open(&there).await;
     assert_eq!(in_use(copy(&here, &there)), if server().is_some() { "lease" } else { "lock" });
     store.close().await.expect("closed");
-    copy(&here, &there).expect("one that is empty is filled");
-    let error = copy(&here, &there).expect_err("it is not empty any more");
-    assert!(matches!(&error, StoreError::NotEmpty { table, .. } if table == "alert" || table == "token"), "{error}");
+    copy(&here, &there).expect("an empty target is filled");
+    let error = copy(&here, &there).expect_err("the target is not empty anymore");
+    let text = error.to_string();
+    assert!(text.contains("the table alert has") || text.contains("the table token has"), "{text}");
     let store = open(&there).await;
     assert_eq!(in_use(copy(&there, &file(&directory, "back.db"))), if server().is_some() { "lease" } else { "lock" });
-    assert_eq!(count(&store, "alert"), 1, "it is as it was");
+    assert_eq!(count(&store, "alert"), 1, "the target is unchanged");
     store.close().await.expect("closed");
 
     std::fs::write(directory.path().join("text"), "no database").expect("written");
-    assert!(matches!(copy(&here, &file(&directory, "text")), Err(StoreError::NotOurs { .. })));
-    assert!(matches!(copy(&file(&directory, "text"), &there), Err(StoreError::NotOurs { .. })));
+    assert_eq!(copy(&here, &file(&directory, "text")).expect_err("not a database").kind(), ErrorKind::Foreign);
+    assert_eq!(copy(&file(&directory, "text"), &there).expect_err("not a database").kind(), ErrorKind::Foreign);
     let left: Vec<_> =
         std::fs::read_dir(directory.path()).expect("read").map(|entry| entry.expect("an entry").file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().contains(".copy")), "{left:?}");
 }
 
 #[tokio::test]
-async fn a_row_that_the_other_engine_refuses_ends_the_copy_and_leaves_nothing() {
+async fn row_rejected_by_other_engine_rolls_back_the_copy() {
     let directory = TempDir::new().expect("a directory");
-    let (here, there) = (file(&directory, "here.db"), elsewhere(&directory));
-    made(&here).await;
+    let (here, there) = (file(&directory, "here.db"), other_engine(&directory));
+    create(&here).await;
     let mut random = fastrand::Rng::with_seed(1);
     let long: String = (0..9_000).map(|_| random.alphanumeric()).collect();
-    behind(&here, |at| {
+    edit_file(&here, |at| {
         at.execute("INSERT INTO investor (id, item, seen) VALUES ('a', '{}', 1)", []).expect("written");
         at.execute("INSERT INTO investor (id, item, seen) VALUES (?1, '{}', 1)", [&long]).expect("written");
     });
     if server().is_some() {
-        let error = copy(&here, &there).expect_err("an index of the server holds no such key");
+        let error = copy(&here, &there).expect_err("the key is too long for an index of the server");
         let text = text::error_chain(&error);
-        assert!(text.contains("cannot copy the table investor") && text.contains("index row"), "{text}");
+        assert!(text.contains("the table investor failed") && text.contains("index row"), "{text}");
         let store = open(&there).await;
         assert_eq!(count(&store, "investor"), 0);
         store.close().await.expect("closed");
-        behind(&here, |at| assert_eq!(at.execute_counted("DELETE FROM investor WHERE id <> 'a'", []).expect("deleted"), 1));
+        edit_file(&here, |at| assert_eq!(at.execute_counted("DELETE FROM investor WHERE id <> 'a'", []).expect("deleted"), 1));
     }
     let copied = copy(&here, &there).expect("copied");
     assert!(copied.iter().any(|table| table.table == "investor"), "{copied:?}");
 }
 
 #[tokio::test]
-async fn a_copy_that_is_not_like_the_source_is_told() {
+async fn digest_mismatch_is_reported() {
     let digests = ["a", "b"].map(|text| {
         let mut digest = TableDigest::default();
         digest.add(&[Value::Text(text.into())]);
         digest.to_string()
     });
-    let error = refuse_unless_equal("alert", &digests[0], &digests[1]).expect_err("they differ");
-    assert!(error.to_string().starts_with("the table alert did not come out as it went in (1 rows with the hash "), "{error}");
+    let error = check_equal("alert", &digests[0], &digests[1]).expect_err("they differ");
+    assert!(error.to_string().contains("the table alert differs (1 rows with the hash "), "{error}");
 }
 
 const CRASH_FROM: &str = "CLIFFWATCH_TEST_COPY_FROM";
 
-/// The copy that dies in [`a_copy_that_dies_leaves_nothing`]; it does nothing when run with the others.
+/// The child process of [`killed_copy_leaves_target_empty`]. Does nothing in a normal test run.
 #[tokio::test]
-async fn the_copy_that_dies() {
+async fn copy_in_child_process() {
     let Some(path) = std::env::var_os(CRASH_FROM) else { return };
     let path = Path::new(&path);
     let to = server_place(path).map_or_else(|| Place::File(path.join("elsewhere.db")), Place::Server);
-    copy(&Place::File(path.join("here.db")), &to).expect("it does not come here");
+    copy(&Place::File(path.join("here.db")), &to).expect("the process dies first");
 }
 
 #[tokio::test]
-async fn a_copy_that_dies_leaves_nothing() {
+async fn killed_copy_leaves_target_empty() {
     use std::os::unix::process::ExitStatusExt;
     let directory = TempDir::new().expect("a directory");
-    let (here, there) = (file(&directory, "here.db"), elsewhere(&directory));
-    made(&here).await;
-    behind(&here, |at| fill_at_random(at, 3));
+    let (here, there) = (file(&directory, "here.db"), other_engine(&directory));
+    create(&here).await;
+    edit_file(&here, |at| fill_at_random(at, 3));
     for point in failpoint::COPY_POINTS {
         let died = std::process::Command::new(std::env::current_exe().expect("this program"))
-            .args(["--exact", "copy::tests::the_copy_that_dies"])
+            .args(["--exact", "copy::tests::copy_in_child_process"])
             .env(CRASH_FROM, directory.path())
             .env(failpoint::VARIABLE, point)
             .output()
             .expect("it runs");
         assert_eq!(died.status.signal(), Some(libc::SIGABRT), "{point}: {died:?}");
         match &there {
-            Place::File(path) => assert!(!path.exists(), "{point}: nothing has the name yet"),
+            Place::File(path) => assert!(!path.exists(), "{point}: the file was not renamed"),
             Place::Server(place) => {
                 let session = PgSession::open(place, &Arc::default()).expect("connects");
-                assert_eq!(session.simple("SELECT count(*) FROM token").expect("asked").as_deref(), Some("0"), "{point}");
-                // Its lease ends with its term.
+                assert_eq!(session.simple("SELECT count(*) FROM token").expect("queried").as_deref(), Some("0"), "{point}");
+                // The killed process did not release its lease, so expire it.
                 session.simple("UPDATE lease SET renewed_at = '-infinity'").expect("written");
             }
         }
     }
-    let copied = copy(&here, &there).expect("another one succeeds");
+    let copied = copy(&here, &there).expect("a second copy succeeds");
     assert!(copied.iter().any(|table| table.rows > 0));
 }
 
 #[test]
-fn progress_ends_with_everything_done() {
+fn progress_ends_at_total() {
     let directory = TempDir::new().expect("a directory");
     let (here, there) = (file(&directory, "here.db"), file(&directory, "there.db"));
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    runtime.block_on(made(&here));
-    behind(&here, |at| fill_at_random(at, 5));
+    runtime.block_on(create(&here));
+    edit_file(&here, |at| fill_at_random(at, 5));
     let (mut last, mut seen) = (0, (0, 0));
     Store::copy(&here, &there, "test:1", now(), &mut |progress| {
         assert!(progress.done >= last && progress.done <= progress.total, "{progress:?}");

@@ -1,4 +1,4 @@
-//! The outbox as an operator sees it, and what is done to it by hand beside a running daemon.
+//! Lists of deliveries for operators, and manual actions on them.
 
 use rusqlite::params;
 
@@ -6,7 +6,7 @@ use super::notifications;
 use crate::codec::{Conditions, Millis, all, counted, list, one, small, time, word};
 use crate::error::StoreFault;
 use crate::query::at;
-use crate::sql::{Row, Transaction};
+use crate::sql::{Engine, Row, Transaction};
 use crate::{Store, StoreError};
 use model::{
     AlertId, Attempt, AttemptOutcome, BatchKind, DeliveryId, DeliveryState, Listed, Notification, NotificationRole, OutboxAlert,
@@ -14,47 +14,47 @@ use model::{
 };
 
 impl Store {
-    /// Deliveries for `outbox list`, the newest first.
+    /// Returns deliveries, newest first.
     pub async fn outbox(&self, filter: OutboxFilter) -> Result<Vec<OutboxRow>, StoreError> {
         self.read("read the outbox", move |from| outbox(from, &filter)).await
     }
 
-    /// Deliveries as [`Self::outbox`] has them, and how many there are in all.
+    /// Returns deliveries like [`Self::outbox`], with the total count.
     pub async fn outbox_listed(&self, filter: OutboxFilter) -> Result<Listed<OutboxRow>, StoreError> {
         let read = move |from: &Transaction<'_>| Ok(Listed { total: outbox_total(from, &filter)?, rows: outbox(from, &filter)? });
         self.read("list the outbox", read).await
     }
 
-    /// The deliveries that tell of one of these alerts, the oldest first.
+    /// Returns the deliveries that contain one of these alerts, oldest first.
     pub async fn deliveries_of(&self, alerts: Vec<AlertId>) -> Result<Vec<OutboxRow>, StoreError> {
         self.read("read the deliveries of alerts", move |from| deliveries_of(from, &alerts)).await
     }
 
-    /// One delivery with its attempts and what it tells; none where there is no such row.
+    /// Returns a delivery with its attempts and notifications, or `None` if it does not exist.
     pub async fn outbox_one(&self, id: DeliveryId) -> Result<Option<OutboxDetail>, StoreError> {
         self.read("read a delivery", move |from| outbox_one(from, id)).await
     }
 
-    /// Makes deliveries due at `now`, with the retry schedule begun anew and the same webhook id; answers how many. What was
-    /// delivered stays as it is.
+    /// Makes deliveries due at `now` and restarts their retry schedule. The webhook id stays the same. Skips delivered
+    /// ones. Returns the number changed.
     pub async fn retry_at(&self, ids: Vec<DeliveryId>, now: Timestamp) -> Result<usize, StoreError> {
         self.act("make deliveries due again", move |to| retry(to, &ids, now)).await
     }
 
-    /// Takes deliveries out that are due, retrying or dead, as of the time at which the store was opened; answers how many.
+    /// Drops pending and dead deliveries, as of the time at which the store was opened. Returns the number dropped.
     pub async fn drop_deliveries(&self, ids: Vec<DeliveryId>) -> Result<usize, StoreError> {
         self.drop_at(ids, self.0.opened_at).await
     }
 
-    /// As [`Self::drop_deliveries`], as of `now`.
+    /// Like [`Self::drop_deliveries`], as of `now`.
     pub async fn drop_at(&self, ids: Vec<DeliveryId>, now: Timestamp) -> Result<usize, StoreError> {
         self.act("drop deliveries", move |to| drop_deliveries(to, &ids, now)).await
     }
 }
 
-const ROW_COLUMNS: &str = "no, webhook_id, receiver, state, attempts, next_attempt_at, last_answer, created_at, delivered_at, shape, CAST(bundle ->> '$.truncated' AS BIGINT) FROM delivery";
+const ROW_COLUMNS: &str = "no, webhook_id, receiver, state, attempts, next_attempt_at, last_response, created_at, delivered_at, shape, CAST(batch ->> '$.truncated' AS BIGINT) FROM delivery";
 
-/// What a filter asks for, without the place at which the list begins.
+/// Returns the conditions of a filter, without its cursor.
 fn conditions(filter: &OutboxFilter) -> Conditions {
     let mut conditions = Conditions::default();
     conditions.and_some("receiver = ?", filter.receiver.as_ref().map(|name| name.as_str().to_owned()));
@@ -65,13 +65,14 @@ fn conditions(filter: &OutboxFilter) -> Conditions {
     conditions
 }
 
-/// Of a time, the index of times has all that is asked for; whatever else is asked would be looked up row by row.
-fn by_time(filter: &OutboxFilter) -> &'static str {
-    if filter.since.or(filter.until).is_some() { "INDEXED BY delivery_age" } else { "" }
+/// Forces the index on the creation time, which covers all filter columns.
+fn by_time(engine: Engine, filter: &OutboxFilter) -> String {
+    filter.since.or(filter.until).map(|_| engine.indexed_by("delivery_age")).unwrap_or_default()
 }
 
 fn outbox_total(from: &Transaction<'_>, filter: &OutboxFilter) -> Result<u64, StoreFault> {
-    let (sql, values) = conditions(filter).within(&format!("SELECT count(*) FROM delivery {}", by_time(filter)), "");
+    let (sql, values) =
+        conditions(filter).within(&format!("SELECT count(*) FROM delivery {}", by_time(from.engine(), filter)), "");
     Ok(one(&mut from.prepare(&sql)?, values, |row| Ok(counted(row.get(0)?)))?.unwrap_or(0))
 }
 
@@ -79,11 +80,11 @@ fn outbox(from: &Transaction<'_>, filter: &OutboxFilter) -> Result<Vec<OutboxRow
     let mut conditions = conditions(filter);
     conditions.and_some("no < ?", filter.after.map(|after| after.0));
     let tail = format!(" ORDER BY no DESC LIMIT {}", filter.limit);
-    // Of a time, the index alone says which they are; the rows themselves are read once that is known.
+    // With a time range, the index alone selects the rows, and only the selected rows are read.
     let (head, tail) = match filter.since.or(filter.until) {
         None => (format!("SELECT {ROW_COLUMNS}"), tail),
         Some(_) => (
-            format!("SELECT {ROW_COLUMNS} WHERE no IN (SELECT no FROM delivery {}", by_time(filter)),
+            format!("SELECT {ROW_COLUMNS} WHERE no IN (SELECT no FROM delivery {}", by_time(from.engine(), filter)),
             format!("{tail}) ORDER BY no DESC"),
         ),
     };
@@ -97,10 +98,9 @@ fn outbox(from: &Transaction<'_>, filter: &OutboxFilter) -> Result<Vec<OutboxRow
         .collect()
 }
 
-/// The deliveries that tell of one of these alerts, the oldest first.
 fn deliveries_of(from: &Transaction<'_>, alerts: &[AlertId]) -> Result<Vec<OutboxRow>, StoreFault> {
     let sql = format!(
-        "SELECT {ROW_COLUMNS} WHERE no IN (SELECT d.delivery_no FROM delivery_notice d JOIN notice n ON n.id = d.notice
+        "SELECT {ROW_COLUMNS} WHERE no IN (SELECT d.delivery_no FROM delivery_notification d JOIN notification n ON n.id = d.notification
              WHERE n.alert IN (SELECT value FROM json_each(?1))) ORDER BY no"
     );
     let rows = all(&mut *from.prepare_cached(&sql)?, [list(alerts.iter().map(AlertId::as_str))], outbox_row)?;
@@ -118,15 +118,15 @@ fn outbox_row(row: &Row<'_>) -> Result<OutboxRow, StoreFault> {
     Ok(OutboxRow {
         id,
         webhook_id: row.get(1)?,
-        receiver: ReceiverName::from(row.get::<_, String>(2)?),
+        receiver: ReceiverName::from(row.get::<String>(2)?),
         state: word("the state of the delivery", &id.to_string(), &state, DeliveryState::parse)?,
         attempts: small(row.get(4)?),
         next_attempt_at: time(row.get(5)?),
-        last_answer: row.get(6)?,
-        created_at: row.get::<_, Millis>(7)?.0,
+        last_response: row.get(6)?,
+        created_at: row.get::<Millis>(7)?.0,
         delivered_at: time(row.get(8)?),
-        shape: word("the shape of the delivery", &id.to_string(), &row.get::<_, String>(9)?, BatchKind::parse)?,
-        truncated_alerts: small(row.get::<_, Option<i64>>(10)?.unwrap_or(0)),
+        shape: word("the shape of the delivery", &id.to_string(), &row.get::<String>(9)?, BatchKind::parse)?,
+        truncated_alerts: small(row.get::<Option<i64>>(10)?.unwrap_or(0)),
         alerts: Vec::new(),
     })
 }
@@ -150,20 +150,19 @@ fn outbox_one(from: &Transaction<'_>, id: DeliveryId) -> Result<Option<OutboxDet
     let notifications = notifications(from, id, NotificationRole::Notified)?;
     row.alerts = notifications.iter().map(outbox_alert).collect();
     let mut statement =
-        from.prepare_cached("SELECT at, took_ms, outcome, status, answer FROM attempt WHERE delivery_no = ?1 ORDER BY no")?;
+        from.prepare_cached("SELECT at, took_ms, outcome, status, response FROM attempt WHERE delivery_no = ?1 ORDER BY no")?;
     let attempts = all(&mut statement, [id.0], |row| {
         Ok(Attempt {
-            at: row.get::<_, Millis>(0)?.0,
+            at: row.get::<Millis>(0)?.0,
             took_ms: counted(row.get(1)?),
-            outcome: word("the outcome of an attempt at", &id.to_string(), &row.get::<_, String>(2)?, AttemptOutcome::parse)?,
+            outcome: word("the outcome of an attempt at", &id.to_string(), &row.get::<String>(2)?, AttemptOutcome::parse)?,
             status: row.get(3)?,
-            answer: row.get(4)?,
+            response: row.get(4)?,
         })
     })?;
     Ok(Some(OutboxDetail { row, attempts, notifications, counted: only_counted }))
 }
 
-/// Makes deliveries due again, with the schedule of retries begun anew; what was delivered stays so.
 fn retry(to: &Transaction<'_>, ids: &[DeliveryId], now: Timestamp) -> Result<usize, StoreFault> {
     let mut statement = to.prepare_cached(
         "UPDATE delivery SET state = 'due', tries = 0, due_at = ?2, next_attempt_at = ?2, updated_at = ?2
@@ -172,7 +171,6 @@ fn retry(to: &Transaction<'_>, ids: &[DeliveryId], now: Timestamp) -> Result<usi
     ids.iter().try_fold(0, |done, id| Ok(done + statement.execute_counted(params![id.0, Millis(now)])?))
 }
 
-/// Takes deliveries out that were not accepted yet.
 fn drop_deliveries(to: &Transaction<'_>, ids: &[DeliveryId], now: Timestamp) -> Result<usize, StoreFault> {
     let mut statement = to.prepare_cached(
         "UPDATE delivery SET state = 'dropped', next_attempt_at = NULL, updated_at = ?2

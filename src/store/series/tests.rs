@@ -2,7 +2,7 @@ use chrono::{TimeDelta, Utc};
 
 use super::*;
 
-/// Points of all precisions, among them odd amounts and times.
+/// Returns points of all precisions, with edge cases of amounts and times.
 fn points(count: i64) -> Vec<SeriesPoint> {
     let amounts = [28_156_190.476_190_403, 0.0, -1.5, 1e300, f64::INFINITY, 13_356_190.0, 0.1];
     let point = |number: i64| {
@@ -14,7 +14,7 @@ fn points(count: i64) -> Vec<SeriesPoint> {
 }
 
 #[test]
-fn what_is_packed_comes_back() {
+fn packed_points_round_trip() {
     for count in 1..60 {
         let points = points(count);
         assert_eq!(unpack(&pack(&points).unwrap()), Some(points));
@@ -22,7 +22,7 @@ fn what_is_packed_comes_back() {
 }
 
 #[test]
-fn whatever_is_damaged_is_told() {
+fn damaged_points_are_rejected() {
     let packed = pack(&points(36)).unwrap();
     for end in 0..packed.len() {
         assert_eq!(unpack(&packed[..end]), None, "cut off after {end} bytes");
@@ -32,6 +32,6 @@ fn whatever_is_damaged_is_told() {
 }
 
 #[test]
-fn where_there_is_none_nothing_is_kept() {
+fn empty_series_is_not_stored() {
     assert_eq!(pack(&[]), None);
 }

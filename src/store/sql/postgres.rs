@@ -1,26 +1,23 @@
 //! A session with a PostgreSQL server.
 //!
-//! [`PgSession`] is one connection (`live`), with the statements that it keeps ready. It is made anew where it broke, at the begin of the
-//! next transaction and never inside one. What nobody needs the answer of is sent without waiting for it (`pipeline`), and rows that are
-//! inserted one after the other go out together (`gather`). Bytes are moved by a thread of the driver's own (`driver`), so that a
-//! session may be used from any thread, also one that must not enter a runtime; whoever asks waits with a limit, since a network that is
-//! cut says nothing.
+//! [`PgSession`] is one connection (`live`) with its cached statements. A lost connection is reopened at the start of
+//! the next transaction, never inside one. Statements whose result is not needed are pipelined (`pipeline`). A separate
+//! runtime does the I/O (`driver`), so a session works on any thread, including threads of another runtime. All waits
+//! have a timeout, because a broken network gives no signal.
 //!
-//! One transaction writes at a time, as with SQLite: each takes the same advisory lock first. So an operation that reads and then
-//! writes what it decided from that needs no thought of others. One that is fenced also looks at the row of the lease, in a way that
-//! a renewal passes and a take-over waits for (`lease`).
+//! Like in SQLite, there is one write transaction at a time: each takes the same advisory lock first. An operation that
+//! reads and then writes therefore needs no further locking. A fenced transaction also locks the row of the lease in a
+//! mode that allows renewals and blocks a takeover (`lease`).
 
-mod bulk;
 pub(crate) mod driver;
-mod gather;
 pub(crate) mod lease;
 mod live;
 mod pipeline;
 pub(crate) mod place;
 pub(crate) mod schema;
 mod statement;
+mod tables;
 mod tls;
-mod translate;
 mod value;
 
 use std::cell::{Cell, RefCell};
@@ -34,93 +31,93 @@ use self::lease::Fence;
 use self::live::LiveSession;
 use self::pipeline::Reply;
 use self::place::PostgresPlace;
-pub(super) use self::statement::{PgQuestion, PgStatement};
+pub(super) use self::statement::{PgQuery, PgStatement};
 use self::tls::TlsProblem;
 use super::{SqlError, SqlResult, Transaction};
 use crate::error::StoreFault;
 
-/// How long a statement may take at the server.
+/// The `statement_timeout` of the server, in seconds.
 const STATEMENT_SECS: u64 = 120;
 
-/// How long an answer is waited for: the server ends a statement first, if it can be reached.
-const ANSWER: Duration = Duration::from_secs(STATEMENT_SECS + 10);
+/// The timeout of a response, longer than the timeout on the server.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(STATEMENT_SECS + 10);
 
-/// How long the begin or the end of a transaction is waited for: whoever writes may wait for another writer.
-const SHORT_ANSWER: Duration = Duration::from_secs(60);
+/// The timeout for starting and ending a transaction, which can wait for another writer.
+const SHORT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The same for a word about the lease: well below its term.
-const LEASE_ANSWER: Duration = Duration::from_secs(2);
+/// The timeout for lease statements, well below the term of the lease.
+const LEASE_RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Shortest pause between two attempts to connect that failed; it doubles up to the longest.
+/// The bounds of the pause between connection attempts, which doubles after each failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 
-/// What a session is given before anything else. A process that is paused inside a transaction keeps its locks for no longer than
-/// the time for idle transactions, which is below the term of a lease; a commit is on the disk of the server when it is answered.
+/// The settings of a session. A process that is paused inside a transaction loses its locks after the idle timeout,
+/// which is shorter than the term of a lease. Commits are synced to disk.
 const SETTINGS: &str = "SET client_encoding = 'UTF8'; SET TimeZone = 'UTC'; SET synchronous_commit = on; \
      SET idle_in_transaction_session_timeout = '8s'; SET lock_timeout = '30s'; SET statement_timeout = '120s'; \
      SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; SET tcp_user_timeout = '10s'; \
      SET client_min_messages = warning";
 
-/// Takes the place of SQLite's one writer: a lock that belongs to our tables alone, until the transaction ends.
+/// Starts a write transaction. The advisory lock, which is specific to the schema, allows one writer at a time.
 const BEGIN_WRITE: &str =
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_advisory_xact_lock(1668048503, hashtext(current_schema()))";
 
-/// Begins a transaction that keeps others from those rows alone which it changes or locks.
+/// Starts a transaction that locks only the rows it changes or selects for update.
 const BEGIN_ROWS: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/// Why the server, or the way to it, failed.
+/// An error of the server or of the connection to it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PgFault {
-    #[error("the server refuses")]
+    #[error("the server returned an error")]
     Refused(#[from] tokio_postgres::Error),
     #[error("the server cannot be reached")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    #[error("the server does not answer")]
-    Silent,
-    /// No encrypted connection comes about.
+    #[error("the server does not respond")]
+    Timeout,
     #[error(transparent)]
     Tls(#[from] TlsProblem),
-    /// An unencrypted connection is refused.
+    /// The server rejected an unencrypted connection.
     #[error(
-        "the server does not let us in (its pg_hba.conf says who may come in, and how); where it asks for encryption, say \
-         `?sslmode=require` in the address"
+        "the server rejected the login (see its pg_hba.conf); if it requires encryption, add \
+         `?sslmode=require` to the URL"
     )]
-    NotAdmitted(#[source] tokio_postgres::Error),
-    /// The lease is another's, or nobody's.
+    LoginRejected(#[source] tokio_postgres::Error),
+    /// Another instance holds the lease, or none does.
     #[error("this instance is not the active one")]
     NotActive,
-    #[error("a value of the kind {kind} does not fit a column of the type {column}")]
-    Unfit { kind: String, column: String },
+    #[error("a value of type {kind} does not fit a column of type {column}")]
+    TypeMismatch { kind: String, column: String },
 }
 
 impl PgFault {
-    /// What the server calls it.
+    /// Returns the SQLSTATE code.
     pub(crate) fn state(&self) -> Option<&SqlState> {
         match self {
-            PgFault::Refused(error) | PgFault::NotAdmitted(error) => error.code(),
+            PgFault::Refused(error) | PgFault::LoginRejected(error) => error.code(),
             _ => None,
         }
     }
 
-    /// The way to the server is broken, or it is going down: another attempt may well succeed.
+    /// Returns whether the connection was lost or the server is shutting down. A retry may succeed.
     pub(crate) fn is_lost(&self) -> bool {
         match self {
-            PgFault::Unreachable(_) | PgFault::Silent => true,
+            PgFault::Unreachable(_) | PgFault::Timeout => true,
             PgFault::Refused(error) => match error.code() {
                 Some(state) => error.is_closed() || is_lost_state(state),
-                // What the server did not say, the way to it did; but for a value of ours that never went out.
+                // An error without a code is a connection error, unless one of our parameters failed to convert.
                 None => !error.source().is_some_and(|source| source.is::<PgFault>()),
             },
-            PgFault::Tls(problem) => problem.passes(),
-            PgFault::NotAdmitted(_) | PgFault::NotActive | PgFault::Unfit { .. } => false,
+            PgFault::Tls(problem) => problem.is_temporary(),
+            PgFault::LoginRejected(_) | PgFault::NotActive | PgFault::TypeMismatch { .. } => false,
         }
     }
 }
 
-/// Classes 08 (connection), 57P (shutdown), and what ends a session that was idle for too long.
+/// Returns whether a code means a lost session: class 08 (connection), 57P (shutdown), idle timeouts, or too many
+/// connections.
 fn is_lost_state(state: &SqlState) -> bool {
     let code = state.code();
     code.starts_with("08") || code.starts_with("57P") || code == "25P03" || code == "25P04" || code == "53300"
@@ -132,9 +129,9 @@ pub(crate) struct PgSession {
     fence: Arc<Fence>,
     live: RefCell<Option<LiveSession>>,
     pause: Cell<Option<(Instant, Duration)>>,
-    /// A statement of this transaction failed: it cannot be committed.
+    /// Whether a statement of this transaction failed, so that it cannot be committed.
     has_failed: Cell<bool>,
-    /// How long a short answer is waited for.
+    /// The timeout of short responses.
     patience: Duration,
 }
 
@@ -145,14 +142,14 @@ impl std::fmt::Debug for PgSession {
 }
 
 impl PgSession {
-    /// Connects. Fails where the server cannot be reached, refuses, or is too old.
+    /// Connects. Fails if the server cannot be reached, rejects the login, or is too old.
     pub(crate) fn open(place: &Arc<PostgresPlace>, fence: &Arc<Fence>) -> SqlResult<Self> {
-        Self::open_with(place, fence, SHORT_ANSWER)
+        Self::open_with(place, fence, SHORT_RESPONSE_TIMEOUT)
     }
 
-    /// As [`Self::open`], for words about the lease, which are worth nothing when they come late.
+    /// Like [`Self::open`], with a short timeout for lease statements.
     pub(crate) fn open_for_lease(place: &Arc<PostgresPlace>, fence: &Arc<Fence>) -> SqlResult<Self> {
-        Self::open_with(place, fence, LEASE_ANSWER)
+        Self::open_with(place, fence, LEASE_RESPONSE_TIMEOUT)
     }
 
     fn open_with(place: &Arc<PostgresPlace>, fence: &Arc<Fence>, patience: Duration) -> SqlResult<Self> {
@@ -172,7 +169,7 @@ impl PgSession {
         self.live.borrow().as_ref().is_some_and(|live| !live.client.is_closed())
     }
 
-    /// Connects where the connection is gone; after failures no sooner than the pause allows.
+    /// Reconnects if the connection is lost. After a failure, waits out the pause.
     fn connect(&self) -> Result<(), PgFault> {
         if self.is_open() {
             return Ok(());
@@ -181,12 +178,12 @@ impl PgSession {
         if let Some((since, pause)) = self.pause.get()
             && since.elapsed() < pause
         {
-            return Err(PgFault::Unreachable("the last attempt has just failed".into()));
+            return Err(PgFault::Unreachable("the last attempt failed a moment ago".into()));
         }
         let connect = || -> Result<LiveSession, PgFault> {
             let (client, server) = driver::connect(&self.place)?;
             let live = LiveSession::new(client, self.place.clone(), server);
-            let settings = live.ask(live.client.batch_execute(SETTINGS), self.patience);
+            let settings = live.request(live.client.batch_execute(SETTINGS), self.patience);
             settings.inspect_err(|_| self.place.avoid(server))?;
             Ok(live)
         };
@@ -204,26 +201,25 @@ impl PgSession {
         }
     }
 
-    /// Runs statements without values, and gives the first column of their last row, if there is one.
+    /// Runs statements without parameters. Returns the first column of the last row, if any.
     pub(crate) fn simple(&self, sql: &str) -> Result<Option<String>, PgFault> {
-        let rows = self.with_live(|live| live.ask(live.client.simple_query(sql), self.patience))?;
+        let rows = self.with_live(|live| live.request(live.client.simple_query(sql), self.patience))?;
         Ok(rows.iter().rev().find_map(|message| match message {
             SimpleQueryMessage::Row(row) => row.try_get(0).ok().flatten().map(str::to_owned),
             _ => None,
         }))
     }
 
-    /// Runs statements of a migration, which may take their time.
+    /// Runs the statements of a migration, with a long timeout.
     fn batch(&self, sql: &str) -> Result<(), PgFault> {
-        self.with_live(|live| live.ask(live.client.batch_execute(sql), Duration::from_secs(3600)))
+        self.with_live(|live| live.request(live.client.batch_execute(sql), Duration::from_secs(3600)))
     }
 
-    /// Remembers that a transaction has failed, whose other statements come to nothing, and lets go of a connection that says nothing
-    /// more.
-    fn note(&self, fault: &PgFault) {
+    /// Marks the transaction as failed, discards outstanding responses, and drops a connection that timed out.
+    fn mark_failed(&self, fault: &PgFault) {
         self.has_failed.set(true);
-        self.give_up_answers();
-        if matches!(fault, PgFault::Silent)
+        self.discard_responses();
+        if matches!(fault, PgFault::Timeout)
             && let Ok(mut live) = self.live.try_borrow_mut()
             && let Some(silent) = live.take()
         {
@@ -231,12 +227,12 @@ impl PgSession {
         }
     }
 
-    /// Begins a transaction. A connection that broke since the last one is made anew, once: nothing was asked of it yet. One that was
-    /// begun and not let in any further is undone.
+    /// Starts a transaction. Reconnects once if the connection was lost since the last transaction. Rolls back if the
+    /// start fails halfway.
     fn begin(&self, sql: &str) -> Result<Option<String>, PgFault> {
         self.connect()?;
         self.has_failed.set(false);
-        let begun = match self.with_live(|live| live.forget_plans(self.patience)).and_then(|()| self.simple(sql)) {
+        let begun = match self.with_live(|live| live.discard_plans(self.patience)).and_then(|()| self.simple(sql)) {
             Err(fault) if fault.is_lost() => {
                 self.live.take();
                 self.connect()?;
@@ -248,31 +244,30 @@ impl PgSession {
         begun.inspect_err(|_| self.rollback())
     }
 
-    /// Begins a transaction that reads; where it is fenced, it fails unless the lease is ours at the moment that it reads.
+    /// Starts a read transaction. If it is fenced, it fails unless this instance holds the lease in its snapshot.
     pub(super) fn begin_read(&self, is_fenced: bool) -> SqlResult<()> {
-        self.begin_as(BEGIN_READ, is_fenced.then_some(lease::GLANCE))
+        self.begin_as(BEGIN_READ, is_fenced.then_some(lease::READ_NUMBER))
     }
 
-    /// Begins a transaction that writes beside others.
+    /// Starts a write transaction that does not exclude other writers.
     pub(super) fn begin_rows(&self) -> SqlResult<()> {
         self.begin(BEGIN_ROWS)?;
         Ok(())
     }
 
-    /// Begins a transaction that writes; where it is fenced, it fails unless the lease is ours.
+    /// Starts a write transaction. If it is fenced, it fails unless this instance holds the lease.
     pub(super) fn begin_write(&self, is_fenced: bool) -> SqlResult<()> {
-        self.begin_as(BEGIN_WRITE, is_fenced.then_some(lease::LOOK))
+        self.begin_as(BEGIN_WRITE, is_fenced.then_some(lease::LOCK_NUMBER))
     }
 
-    /// Begins a transaction, and fails unless `look`, where there is one, finds our number in the lease: all in one word to the server,
-    /// whose statements run one after the other.
-    fn begin_as(&self, sql: &str, look: Option<&str>) -> SqlResult<()> {
-        let Some(look) = look else {
+    /// Starts a transaction and, with `fence_query`, fails unless the lease has our fencing number. Uses one round trip.
+    fn begin_as(&self, sql: &str, fence_query: Option<&str>) -> SqlResult<()> {
+        let Some(fence_query) = fence_query else {
             self.begin(sql)?;
             return Ok(());
         };
         let ours = self.fence.number().ok_or(PgFault::NotActive)?;
-        if self.begin(&format!("{sql}; {look}"))? != Some(ours.to_string()) {
+        if self.begin(&format!("{sql}; {fence_query}"))? != Some(ours.to_string()) {
             self.fence.lost(ours);
             self.rollback();
             return Err(PgFault::NotActive.into());
@@ -280,14 +275,14 @@ impl PgSession {
         Ok(())
     }
 
-    /// Runs the transaction that was begun to its end, and commits it.
+    /// Runs `run` in the started transaction and commits it.
     pub(super) fn finish<T>(&self, run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>) -> Result<T, StoreFault> {
         self.finish_by(run, Self::commit)
     }
 
-    /// As [`Self::finish`], of a transaction that reads.
+    /// Like [`Self::finish`], for a read transaction.
     pub(super) fn finish_read<T>(&self, run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>) -> Result<T, StoreFault> {
-        self.finish_by(run, Self::leave)
+        self.finish_by(run, Self::end_read)
     }
 
     fn finish_by<T>(
@@ -298,23 +293,27 @@ impl PgSession {
         let mut open = OpenTransaction { session: self, is_over: false };
         let value = run(&Transaction::Postgres(self))?;
         if self.has_failed.get() {
-            return Err(SqlError::from(PgFault::Unreachable("a statement had failed".into())).into());
+            return Err(SqlError::from(PgFault::Unreachable("a statement of the transaction failed".into())).into());
         }
-        // Before it is committed, every statement has said that it went well.
-        self.with_live(|live| live.settle(ANSWER)).map_err(SqlError::from)?;
+        // Before the commit, every statement must have succeeded.
+        self.flush()?;
         open.is_over = true;
         drop(open);
         end(self).map_err(SqlError::from)?;
         Ok(value)
     }
 
-    /// Commits a transaction that has written.
+    /// Waits until all statements sent so far have succeeded.
+    pub(super) fn flush(&self) -> SqlResult<()> {
+        Ok(self.with_live(|live| live.flush(RESPONSE_TIMEOUT))?)
+    }
+
     fn commit(&self) -> Result<(), PgFault> {
         self.simple("COMMIT").map(drop)
     }
 
-    /// Ends a transaction that has read. What becomes of it nobody needs to know.
-    fn leave(&self) -> Result<(), PgFault> {
+    /// Ends a read transaction, without waiting for the response.
+    fn end_read(&self) -> Result<(), PgFault> {
         self.with_live(|live| {
             let client = live.client.clone();
             let end = async move { client.batch_execute("COMMIT").await.map(|()| Reply::default()) };
@@ -323,46 +322,46 @@ impl PgSession {
         })
     }
 
-    /// How often this connection has waited for the server.
+    /// Returns how often this connection has waited for the server.
     #[cfg(test)]
     pub(super) fn round_trips(&self) -> u64 {
         self.live.borrow().as_ref().map_or(0, |live| live.round_trips.get())
     }
 
-    fn give_up_answers(&self) {
+    fn discard_responses(&self) {
         if let Ok(live) = self.live.try_borrow() {
-            live.iter().for_each(LiveSession::give_up);
+            live.iter().for_each(LiveSession::discard);
         }
     }
 
-    /// Undoes what was not committed; a connection on which that fails is given up, which undoes it as well.
+    /// Rolls back the transaction. If that fails, drops the connection, which also rolls back.
     fn rollback(&self) {
-        self.give_up_answers();
+        self.discard_responses();
         if self.is_open() && self.simple("ROLLBACK").is_err() {
             self.live.take();
         }
     }
 
-    /// A prepared statement, of the cache where it `is_kept`.
+    /// Prepares a statement, cached if `is_kept`.
     pub(super) fn prepare(&self, sql: &str, is_kept: bool) -> SqlResult<PgStatement<'_>> {
-        let ready = self.live.borrow().as_ref().filter(|_| is_kept).and_then(|live| live.ready(sql));
+        let ready = self.live.borrow().as_ref().filter(|_| is_kept).and_then(|live| live.cached(sql));
         let prepared = match ready {
             Some(prepared) => prepared,
-            None => self.with_live(|live| live.prepared(sql, &translate::translate(sql), is_kept))?,
+            None => self.with_live(|live| live.prepare(sql, is_kept))?,
         };
         Ok(PgStatement::of(self, prepared))
     }
 
-    fn with_live<T>(&self, ask: impl FnOnce(&LiveSession) -> Result<T, PgFault>) -> Result<T, PgFault> {
-        let answer = match self.live.borrow().as_ref() {
-            Some(live) => ask(live),
-            None => Err(PgFault::Unreachable("the connection is gone".into())),
+    fn with_live<T>(&self, use_live: impl FnOnce(&LiveSession) -> Result<T, PgFault>) -> Result<T, PgFault> {
+        let response = match self.live.borrow().as_ref() {
+            Some(live) => use_live(live),
+            None => Err(PgFault::Unreachable("the connection is closed".into())),
         };
-        answer.inspect_err(|fault| self.note(fault))
+        response.inspect_err(|fault| self.mark_failed(fault))
     }
 }
 
-/// Undoes a transaction that does not come to its end.
+/// Rolls back the transaction when dropped, unless it is over.
 struct OpenTransaction<'a> {
     session: &'a PgSession,
     is_over: bool,

@@ -1,13 +1,12 @@
-//! Alerts as people ask for them.
-
 use chrono::TimeDelta;
 use tempfile::TempDir;
 
 use super::support::*;
 use crate::Store;
+use crate::sql::Engine;
 use model::*;
 
-/// Five alerts, a minute apart: the odd ones are critical, the last one has ended.
+/// Five alerts, one minute apart. Those with odd numbers are critical, and the last one is resolved.
 async fn five(store: &Store) -> Vec<Alert> {
     let mut alerts = Vec::new();
     for number in 1..=5_u32 {
@@ -18,7 +17,7 @@ async fn five(store: &Store) -> Vec<Alert> {
         if number == 5 {
             (alert.state, alert.resolution, alert.ends_at) = (AlertState::Resolved, Some(Resolution::Passed), Some(now()));
         }
-        alert.told = [&["ops"][..], &["desk", "ops"], &["operators"], &[], &[]][number as usize - 1]
+        alert.notified = [&["ops"][..], &["desk", "ops"], &["operators"], &[], &[]][number as usize - 1]
             .iter()
             .map(|name| (*name).into())
             .collect();
@@ -30,7 +29,7 @@ async fn five(store: &Store) -> Vec<Alert> {
 }
 
 #[tokio::test]
-async fn alerts_are_filtered_counted_and_gone_through_part_by_part() {
+async fn alerts_are_filtered_counted_and_paged() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let alerts = five(&store).await;
@@ -70,7 +69,7 @@ async fn alerts_are_filtered_counted_and_gone_through_part_by_part() {
     let mut seen = Vec::new();
     loop {
         let part = store.alerts_listed(AlertFilter { after, limit: 2, ..all.clone() }).await.expect("read");
-        assert_eq!(part.total, 5, "the whole, wherever one is");
+        assert_eq!(part.total, 5, "the total covers all pages");
         seen.extend(ids(&part));
         let Some(last) = part.rows.last() else { break };
         let place = AlertPlace::of(last);
@@ -81,68 +80,68 @@ async fn alerts_are_filtered_counted_and_gone_through_part_by_part() {
 }
 
 #[tokio::test]
-async fn an_alert_is_found_by_its_id_with_what_was_told_of_it() {
+async fn alert_is_found_by_id_with_its_notifications() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let alerts = five(&store).await;
     assert_eq!(store.alert(alerts[4].id.clone()).await.expect("read").as_ref(), Some(&alerts[4]));
     assert_eq!(store.alert("al_none".into()).await.expect("read"), None);
-    let told = store.notifications_of(alerts[1].id.clone()).await.expect("read");
-    assert_eq!(told.iter().map(|told| told.receivers.len()).collect::<Vec<_>>(), [2]);
+    let notified = store.notifications_of(alerts[1].id.clone()).await.expect("read");
+    assert_eq!(notified.iter().map(|notified| notified.receivers.len()).collect::<Vec<_>>(), [2]);
     let open = store.open_by_rule().await.expect("read");
     assert_eq!(open.iter().map(|(_, _, count)| count).sum::<u64>(), 4);
 }
 
 #[tokio::test]
-async fn the_schedule_in_a_message_is_kept_packed_and_comes_back() {
+async fn notification_series_is_stored_packed_and_read_back() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let alerts = five(&store).await;
-    let told = store.notifications_of(alerts[0].id.clone()).await.expect("read");
-    assert_eq!(told, [notification(&alerts[0], "firing", &["ops"])]);
-    assert_eq!(told[0].body.series.len(), 2);
-    let spelled_out = rows(&store, "SELECT count(*) FROM notice WHERE body LIKE '%series%' OR series IS NULL", |row| {
-        row.get::<_, i64>(0).expect("a number")
+    let notified = store.notifications_of(alerts[0].id.clone()).await.expect("read");
+    assert_eq!(notified, [notification(&alerts[0], "firing", &["ops"])]);
+    assert_eq!(notified[0].body.series.len(), 2);
+    let spelled_out = rows(&store, "SELECT count(*) FROM notification WHERE body LIKE '%series%' OR series IS NULL", |row| {
+        row.get::<i64>(0).expect("a number")
     });
     assert_eq!(spelled_out, [0]);
     store.close().await.expect("closed");
 }
 
 #[tokio::test]
-async fn what_a_silence_hides_is_told_by_labels_alone() {
+async fn silence_preview_reads_only_labels() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let alerts = five(&store).await;
     let is_critical = |labels: &Labels| labels.get("severity").is_some_and(|word| word == "critical");
     let preview = store.preview(is_critical, now() + TimeDelta::hours(1)).await.expect("read");
     let hidden: Vec<_> = preview.alerts.iter().map(|alert| alert.id.clone()).collect();
-    assert_eq!(hidden, [alerts[2].id.clone(), alerts[0].id.clone()], "those that moved last first; what has ended is not open");
+    assert_eq!(hidden, [alerts[2].id.clone(), alerts[0].id.clone()], "most recently updated first, without the resolved alert");
     assert_eq!((preview.open, preview.last_week, preview.last_week_all), (4, 1, 2));
     assert_eq!(preview.alerts[0].summary, alerts[2].annotations["summary"].lines().next().unwrap_or_default());
     assert_eq!(store.open_labels().await.expect("read").len(), 4);
     if store.is_shared() {
-        return; // a server plans for itself
+        return; // PostgreSQL chooses its own plan
     }
     let connection = rusqlite::Connection::open(store.path()).expect("opens");
-    let plan = format!("EXPLAIN QUERY PLAN {}", crate::silence::WEEK);
+    let plan = format!("EXPLAIN QUERY PLAN {}", crate::silence::week_sql(Engine::Sqlite));
     let plan: String = connection.query_row(&plan, (0, 9), |row| row.get(3)).expect("a plan");
-    assert!(plan.contains("COVERING INDEX notice_age"), "no message is read for it: {plan}");
+    assert!(plan.contains("COVERING INDEX notification_age"), "no notification is read: {plan}");
 }
 
-/// The names of so many receivers are longer than an entry of an index may be on a server.
+/// The names of all receivers together are longer than PostgreSQL allows for an index entry.
 #[tokio::test]
-async fn an_alert_is_told_to_as_many_receivers_as_there_are() {
+async fn alert_can_have_hundreds_of_receivers() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let mut random = fastrand::Rng::with_seed(7);
     let names: Vec<String> = (0..300).map(|_| (0..40).map(|_| random.alphanumeric()).collect()).collect();
-    let told = names.iter().map(|name| ReceiverName::from(name.as_str())).collect();
-    let alert = Alert { told, ..firing("x", None) };
+    let notified = names.iter().map(|name| ReceiverName::from(name.as_str())).collect();
+    let alert = Alert { notified, ..firing("x", None) };
     let receivers: Vec<&str> = names.iter().map(String::as_str).collect();
     let notifications = vec![notification(&alert, "firing", &receivers)];
     let commit = Commit { alerts: vec![alert.clone()], notifications, ..Commit::default() };
     assert_eq!(store.commit(at(commit)).await.expect("committed").deliveries, 300);
-    for (receiver, found) in [(names[0].as_str(), 1), (names[299].as_str(), 1), ("nobody", 0)] {
+    for (receiver, found) in [(names[0].as_str(), 1), (names[299].as_str(), 1), ("unknown", 0)] {
         let filter = AlertFilter { receiver: Some(receiver.into()), limit: 9, ..AlertFilter::default() };
         let listed = store.alerts_listed(filter).await.expect("read");
         assert_eq!((listed.total, listed.rows.len()), (found, usize::try_from(found).expect("few")), "{receiver}");

@@ -1,30 +1,28 @@
-//! A commit is whole, may come twice, and loses no value.
-
 use std::sync::Arc;
 
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::support::*;
-use crate::{Store, StoreError};
+use crate::{ErrorKind, Store};
 use model::{AlertState, AllocationChange, Change, ChangeKind, Fact, FailureKind, FieldChange, wire, *};
 
-/// The poll log as text, a line for each row.
+/// Returns the poll log as text, one line per row.
 fn polls(store: &Store) -> Vec<String> {
     let sql = "SELECT concat_ws('|', endpoint, took_ms, outcome, coalesce(CAST(status AS TEXT), '-'), requests, credits, bytes,
-             coalesce(CAST(version AS TEXT), '-'), records, coalesce(error, '-'), coalesce(oddities, '-'), oddities_total)
+             coalesce(CAST(version AS TEXT), '-'), records, coalesce(error, '-'), coalesce(parse_warnings, '-'), parse_warnings_total)
              FROM poll ORDER BY no";
     rows(store, sql, |row| row.get(0).expect("a text"))
 }
 
 #[tokio::test]
-async fn a_commit_that_fails_inside_leaves_nothing() {
+async fn failed_commit_writes_nothing() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
-    tell(&store, "a", &["ops"]).await;
+    notify(&store, "a", &["ops"]).await;
     let before = dump(&store);
     let mut clash = full_alert("a");
-    // The same rule, subject and episode under another id: no evaluation makes that, and the table refuses it.
+    // A second id for the same rule, subject, and episode violates a unique index.
     clash.id = AlertId::from("al_other");
     let commit = at(Commit {
         polls: vec![poll(Endpoint::UnlockEvents, Some("aptos"))],
@@ -35,14 +33,14 @@ async fn a_commit_that_fails_inside_leaves_nothing() {
         alerts: vec![clash],
         ..Commit::default()
     });
-    assert!(matches!(store.commit(commit).await, Err(StoreError::Sqlite { .. })));
+    assert_eq!(store.commit(commit).await.expect_err("rejected").kind(), ErrorKind::Other);
     assert_eq!(dump(&store), before);
     assert_eq!(count(&store, "poll"), 0);
-    tell(&store, "b", &["ops"]).await;
+    notify(&store, "b", &["ops"]).await;
 }
 
 #[tokio::test]
-async fn the_same_commit_twice_leaves_the_same_rows() {
+async fn repeated_commit_changes_no_rows() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let alert = firing("a", Some("arbitrum"));
@@ -70,17 +68,17 @@ async fn the_same_commit_twice_leaves_the_same_rows() {
 }
 
 #[tokio::test]
-async fn a_known_notification_is_left_alone_also_after_it_was_delivered() {
+async fn known_notification_is_not_sent_again_after_delivery() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
-    let delivery = tell(&store, "a", &["ops"]).await.remove(0);
+    let delivery = notify(&store, "a", &["ops"]).await.remove(0);
     store.record_attempts(vec![tried(delivery.id, now(), DeliveryState::Delivered, None)]).await.expect("recorded");
-    assert!(tell(&store, "a", &["ops"]).await.is_empty());
+    assert!(notify(&store, "a", &["ops"]).await.is_empty());
     assert_eq!(store.next_due_at("ops".into()).await.expect("read"), None);
 }
 
 #[tokio::test]
-async fn every_value_comes_back_as_it_went_in() {
+async fn every_value_round_trips() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let state = FeedState {
@@ -92,13 +90,13 @@ async fn every_value_comes_back_as_it_went_in() {
         stale: true,
         failing_since: Some(now() + minutes(3)),
         missing: vec![("k1".into(), 1), ("k2".into(), 2)],
-        held_since: Some(now() + minutes(4)),
+        hold: Some(Hold { since: now() + minutes(4), is_accepted: true }),
         cost: 17,
         findings: model::supply::Findings {
             by_mark: 1,
             by_upcoming: 2,
-            untold: 3,
-            untold_at: Some(now()),
+            unreported: 3,
+            unreported_at: Some(now()),
             idle_marks: 4,
             idle_upcoming: 5,
             undecided: 6,
@@ -153,9 +151,9 @@ async fn every_value_comes_back_as_it_went_in() {
     let mut failed = poll(Endpoint::TokenList, None);
     (failed.outcome, failed.error, failed.status, failed.version) =
         (PollEntryOutcome::Failed(FailureKind::Timeout), Some("no answer".into()), None, None);
-    (failed.oddities, failed.oddities_total) = (Vec::new(), 0);
+    (failed.parse_warnings, failed.parse_warnings_total) = (Vec::new(), 0);
     let item = token_item("arbitrum", "ARB");
-    let told = notification(&open, "lead 7d", &["ops"]);
+    let notified = notification(&open, "lead 7d", &["ops"]);
     store
         .commit(at(Commit {
             polls: vec![poll(Endpoint::UnlockEvents, Some("arbitrum")), failed],
@@ -165,7 +163,7 @@ async fn every_value_comes_back_as_it_went_in() {
             feeds: vec![update, burns, rounds],
             changes: vec![change.clone()],
             alerts: vec![open.clone(), over.clone(), of_source.clone()],
-            notifications: vec![told.clone()],
+            notifications: vec![notified.clone()],
             rule_matches: vec![("R".into(), now())],
             evaluated_until: Some(now()),
             jobs: vec![("burn".into(), now())],
@@ -178,7 +176,7 @@ async fn every_value_comes_back_as_it_went_in() {
     store.decide_credit(move |_| (written, ())).await.expect("written");
 
     let arbitrum = TokenId::from("arbitrum");
-    let all = store.tokens(vec![arbitrum.clone(), "nobody".into()], Resource::ALL.to_vec()).await.expect("read");
+    let all = store.tokens(vec![arbitrum.clone(), "unknown".into()], Resource::ALL.to_vec()).await.expect("read");
     let token = &all[0];
     assert_eq!(token.token.item, item);
     assert_eq!(token.feed(Endpoint::UnlockEvents), Some(&state));
@@ -191,19 +189,19 @@ async fn every_value_comes_back_as_it_went_in() {
         ("b", unlocks[1].record.clone()),
         ("undated", unlocks[0].record.clone()),
     ];
-    assert_eq!(found, wanted, "in the order of time, the undated last");
+    assert_eq!(found, wanted, "sorted by time, undated last");
     assert_eq!(token.alerts, std::slice::from_ref(&open));
-    assert_eq!((all[1].token.id.as_str(), all[1].feeds.len(), all[1].records.len()), ("nobody", 0, 0));
+    assert_eq!((all[1].token.id.as_str(), all[1].feeds.len(), all[1].records.len()), ("unknown", 0, 0));
     assert_eq!(store.feed(FeedId::of(Endpoint::UnlockEvents, &arbitrum)).await.expect("read"), state);
     assert_eq!(store.feed(FeedId::whole(Endpoint::Upcoming)).await.expect("read"), FeedState::default());
     assert_eq!(store.credit().await.expect("read"), credit);
     assert_eq!(store.investors().await.expect("read"), [investor]);
-    assert_eq!(store.alerts_of_no_token().await.expect("read"), [of_source]);
+    assert_eq!(store.global_alerts().await.expect("read"), [of_source]);
     let filter =
         AlertFilter { states: vec![AlertState::Resolved], rule: Some("Big cliff".into()), limit: 9, ..AlertFilter::default() };
     assert_eq!(store.alerts(filter).await.expect("read"), [over.clone()]);
     let filter = AlertFilter { token: Some(arbitrum.clone()), limit: 1, ..AlertFilter::default() };
-    assert_eq!(store.alerts(filter).await.expect("read"), [over], "the last moved first");
+    assert_eq!(store.alerts(filter).await.expect("read"), [over], "most recently updated first");
     assert_eq!(store.evaluated_until().await.expect("read"), Some(now()));
     assert_eq!(store.job_slots().await.expect("read"), [("burn".to_owned(), now())]);
     assert_eq!(store.rule_matches().await.expect("read"), [(RuleId::from("R"), now())]);
@@ -212,7 +210,7 @@ async fn every_value_comes_back_as_it_went_in() {
     assert_eq!((row.at, row.token.as_str(), row.symbol.as_deref()), (now(), "arbitrum", Some("ARB")));
     assert_eq!(row.change, change);
     let due = store.due("ops".into(), now(), 5).await.expect("read");
-    assert_eq!(due[0].notifications, [told]);
+    assert_eq!(due[0].notifications, [notified]);
     assert_eq!(
         polls(&store),
         [

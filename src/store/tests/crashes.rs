@@ -1,5 +1,3 @@
-//! The process dies at each point of a write.
-
 use std::path::Path;
 
 use tempfile::TempDir;
@@ -9,20 +7,20 @@ use model::*;
 
 const CRASH_DB: &str = "CLIFFWATCH_TEST_CRASH_DB";
 
-/// The work of the process that dies in [`a_commit_is_whole_wherever_the_process_dies`]; it does nothing when run with the others.
+/// The child process of [`commit_is_atomic_at_every_crash_point`]. Does nothing in a normal test run.
 #[tokio::test]
-async fn the_process_that_dies() {
+async fn commit_in_child_process() {
     let Some(path) = std::env::var_os(CRASH_DB) else { return };
     let store = owned_at(Path::new(&path)).await;
-    let id = tell(&store, "a", &["ops"]).await.remove(0).id;
+    let id = notify(&store, "a", &["ops"]).await.remove(0).id;
     store.record_attempts(vec![tried(id, now(), DeliveryState::Delivered, None)]).await.expect("recorded");
-    tell(&store, "b", &["ops"]).await;
+    notify(&store, "b", &["ops"]).await;
 }
 
 #[tokio::test]
-async fn a_commit_is_whole_wherever_the_process_dies() {
+async fn commit_is_atomic_at_every_crash_point() {
     use std::os::unix::process::ExitStatusExt;
-    // Where it dies, the alerts that are there afterwards, the deliveries that are still due, those that were delivered.
+    // The crash point, then the alerts, due deliveries, and delivered deliveries found afterwards.
     for (point, alerts, due, delivered) in [
         ("commit.before:2", 1, 0, 1),
         ("commit.inside", 0, 0, 0),
@@ -34,7 +32,7 @@ async fn a_commit_is_whole_wherever_the_process_dies() {
     ] {
         let directory = TempDir::new().expect("a directory");
         let died = std::process::Command::new(std::env::current_exe().expect("this program"))
-            .args(["--exact", "tests::crashes::the_process_that_dies"])
+            .args(["--exact", "tests::crashes::commit_in_child_process"])
             .env(CRASH_DB, directory.path())
             .env(crate::failpoint::VARIABLE, point)
             .output()

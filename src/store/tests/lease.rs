@@ -1,17 +1,15 @@
-//! The lease, and the clock of the server by which it is not to be believed alone.
-
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
 use super::support::*;
-use crate::{Access, Place, Standing, Store};
+use crate::{Access, ErrorKind, LeaseStatus, Place, Store};
 use model::*;
 
-/// Two instances on one database; none without a server.
+/// Opens two instances on one database, or returns `None` without a server.
 async fn two(directory: &TempDir) -> Option<(Store, Store)> {
     let Some(place) = server_place(directory.path()) else {
-        println!("left out: the lease of a database on PostgreSQL");
+        println!("skipped without PostgreSQL: the lease of a database");
         return None;
     };
     let open = || Store::open_in(Place::Server(place.clone()), Access::Own, now());
@@ -19,35 +17,35 @@ async fn two(directory: &TempDir) -> Option<(Store, Store)> {
 }
 
 async fn is_active(store: &Store, name: &str) -> bool {
-    store.keep_lease(name).await.expect("kept") == Standing::Active
+    store.maintain_lease(name).await.expect("maintained") == LeaseStatus::Active
 }
 
-/// Moves the clock of the server, as the lease sees it: what was written then lies as far away.
+/// Simulates a change of the server's clock: moves the stored renewal time the other way.
 fn clock_moves_by(store: &Store, hours: i64) {
     change(store, &format!("UPDATE lease SET renewed_at = renewed_at - interval '{hours} hours'"));
 }
 
 #[tokio::test]
-async fn another_takes_over_though_the_clock_of_the_server_was_set_back() {
+async fn standby_takes_over_after_server_clock_was_set_back() {
     let directory = TempDir::new().expect("a directory");
     let Some((first, second)) = two(&directory).await else { return };
     assert!(is_active(&first, "a:1").await);
     assert!(!is_active(&second, "b:2").await);
-    // It is the last that anybody hears of the first.
+    // The first instance does not renew anymore.
     clock_moves_by(&second, -1);
     let begun = Instant::now();
     while !is_active(&second, "b:2").await {
-        assert!(begun.elapsed() < Duration::from_secs(15), "nobody takes over");
-        tokio::time::sleep(lease::LOOK).await;
+        assert!(begun.elapsed() < Duration::from_secs(15), "no instance takes over");
+        tokio::time::sleep(lease::CHECK_INTERVAL).await;
     }
-    assert!(begun.elapsed() >= lease::TERM, "the first may still be at work: {:?}", begun.elapsed());
-    let late = first.commit(at(Commit::default())).await.expect_err("it has lost the lease");
-    assert!(late.is_not_active(), "{late}");
-    second.commit(at(Commit::default())).await.expect("it is the active one");
+    assert!(begun.elapsed() >= lease::TERM, "the first instance may still be active: {:?}", begun.elapsed());
+    let late = first.commit(at(Commit::default())).await.expect_err("the lease is lost");
+    assert_eq!(late.kind(), ErrorKind::NotActive, "{late}");
+    second.commit(at(Commit::default())).await.expect("the second instance is active");
 }
 
 #[tokio::test]
-async fn nobody_takes_over_from_one_that_renews_though_the_clock_of_the_server_jumps() {
+async fn renewed_lease_survives_jumps_of_server_clock() {
     let directory = TempDir::new().expect("a directory");
     let Some((first, second)) = two(&directory).await else { return };
     assert!(is_active(&first, "a:1").await);
@@ -56,35 +54,35 @@ async fn nobody_takes_over_from_one_that_renews_though_the_clock_of_the_server_j
         assert!(is_active(&first, "a:1").await, "{hours}");
         assert!(!is_active(&second, "b:2").await, "{hours}");
         clock_moves_by(&second, hours);
-        assert!(!is_active(&second, "b:2").await, "{hours}: it was renewed just now");
-        first.commit(at(Commit::default())).await.expect("it is the active one");
+        assert!(!is_active(&second, "b:2").await, "{hours}: it was just renewed");
+        first.commit(at(Commit::default())).await.expect("the first instance is active");
     }
     first.close().await.expect("closed");
-    assert!(is_active(&second, "b:2").await, "it was given back");
+    assert!(is_active(&second, "b:2").await, "it was released");
 }
 
 #[tokio::test]
-async fn an_instance_that_lost_the_lease_is_given_nothing_to_send() {
+async fn instance_without_lease_gets_no_due_deliveries() {
     let directory = TempDir::new().expect("a directory");
     let Some((first, second)) = two(&directory).await else { return };
     assert!(is_active(&first, "a:1").await);
-    assert_eq!(tell(&first, "a", &["ops"]).await.len(), 1);
-    // Another has it, which the first has not heard yet.
+    assert_eq!(notify(&first, "a", &["ops"]).await.len(), 1);
+    // Another instance takes the lease, and the first does not know yet.
     change(&second, "UPDATE lease SET number = number + 1, holder = 'c:3', renewed_at = clock_timestamp()");
     assert!(first.is_active());
-    let late = first.due("ops".into(), now(), 9).await.expect_err("another sends it");
-    assert!(late.is_not_active(), "{late}");
-    assert!(!first.is_active(), "now it knows");
-    assert!(second.due("ops".into(), now(), 9).await.expect_err("it stands by").is_not_active());
+    let late = first.due("ops".into(), now(), 9).await.expect_err("another instance sends it");
+    assert_eq!(late.kind(), ErrorKind::NotActive, "{late}");
+    assert!(!first.is_active(), "the failed read reports the loss");
+    assert_eq!(second.due("ops".into(), now(), 9).await.expect_err("it is a standby").kind(), ErrorKind::NotActive);
 }
 
 #[tokio::test]
-async fn whoever_gave_the_lease_back_takes_it_no_more_though_it_is_asked_to_keep_it_once_again() {
+async fn released_lease_is_not_renewed() {
     let directory = TempDir::new().expect("a directory");
     let Some((first, second)) = two(&directory).await else { return };
     assert!(is_active(&first, "a:1").await);
     first.close().await.expect("closed");
-    // Such as by a task that slept meanwhile.
+    // For example, by a delayed task.
     assert!(!is_active(&first, "a:1").await);
-    assert!(is_active(&second, "b:2").await, "it is there to be taken");
+    assert!(is_active(&second, "b:2").await, "the lease is free");
 }

@@ -1,17 +1,15 @@
-//! Opening: what is taken, brought up to date or refused.
-
 use std::{fs, path::Path, time::Duration};
 
 use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::support::*;
-use crate::{Access, Store, StoreError, open, schema};
+use crate::{Access, ErrorKind, Store, open, schema};
 use model::{Resource, *};
 
 #[tokio::test]
-async fn what_was_committed_is_there_after_reopening() {
-    if !is_about_files("the WAL of a file") {
+async fn committed_data_survives_reopening() {
+    if !applies_to_files("the WAL of a file") {
         return;
     }
     let directory = TempDir::new().expect("a directory");
@@ -25,7 +23,7 @@ async fn what_was_committed_is_there_after_reopening() {
         .expect("committed");
     store.close().await.expect("closed");
     let path = directory.path().join("cliffwatch.db");
-    assert!(!path.with_extension("db-wal").exists(), "closing moves the WAL into the database");
+    assert!(!path.with_extension("db-wal").exists(), "closing checkpoints the WAL");
     let version: i64 =
         Connection::open(&path).expect("opens").pragma_query_value(None, "user_version", |row| row.get(0)).expect("a number");
     assert_eq!(version, schema::DAEMON.version());
@@ -33,13 +31,13 @@ async fn what_was_committed_is_there_after_reopening() {
     let store = owned(&directory).await;
     let tokens = store.tokens(vec!["arbitrum".into()], vec![Resource::Unlock]).await.expect("read");
     assert_eq!(tokens[0].records.len(), 1);
-    assert_eq!(tokens[0].token.symbol(), "ARB", "a record tells the name of a token that no list named");
+    assert_eq!(tokens[0].token.symbol(), "ARB", "a record supplies the name of an unlisted token");
     assert!(store.integrity_check().await.is_ok());
 }
 
 #[tokio::test]
-async fn a_database_of_a_newer_program_is_refused_untouched_with_both_versions_named() {
-    if !is_about_files("a file of a newer program") {
+async fn newer_database_is_rejected_with_both_versions() {
+    if !applies_to_files("a file of a newer version") {
         return;
     }
     let directory = TempDir::new().expect("a directory");
@@ -50,37 +48,43 @@ async fn a_database_of_a_newer_program_is_refused_untouched_with_both_versions_n
     connection.pragma_update(None, "user_version", 99).expect("updated");
     connection.close().expect("closed");
     let bytes = fs::read(&path).expect("read");
-    for access in [Access::Own, Access::Beside, Access::Read] {
+    for access in [Access::Own, Access::Write, Access::Read] {
         let error = Store::open(opening(&path, access)).await.expect_err("refused");
-        assert!(matches!(error, StoreError::Newer { found: 99, .. }), "{error:?}");
+        assert!(error.kind() == ErrorKind::Newer, "{error:?}");
         let text = error.to_string();
-        assert!(text.contains("9.8.7") && text.contains(env!("CARGO_PKG_VERSION")) && text.contains("backup"), "{text}");
+        assert!(
+            text.contains("schema 99")
+                && text.contains("9.8.7")
+                && text.contains(env!("CARGO_PKG_VERSION"))
+                && text.contains("backup"),
+            "{text}"
+        );
     }
     assert_eq!(fs::read(&path).expect("read"), bytes);
 }
 
 #[tokio::test]
-async fn a_database_of_an_older_program_is_brought_up_to_date_by_its_owner_alone() {
-    if !is_about_files("a file of an older program") {
+async fn only_owner_migrates_older_database() {
+    if !applies_to_files("a file of an older version") {
         return;
     }
     let directory = TempDir::new().expect("a directory");
     let path = directory.path().join("cliffwatch.db");
-    // A database at the schema before the first: ours by its mark, and empty.
+    // An empty database of schema 0: only the application id is set.
     let connection = Connection::open(&path).expect("opens");
     connection.pragma_update(None, "application_id", 0x636c_6677).expect("updated");
     connection.close().expect("closed");
-    for access in [Access::Beside, Access::Read] {
+    for access in [Access::Write, Access::Read] {
         let error = Store::open(opening(&path, access)).await.expect_err("refused");
-        assert!(matches!(error, StoreError::Older { found: 0, .. }), "{error:?}");
+        assert_eq!(error.kind(), ErrorKind::Older, "{error:?}");
     }
     let store = owned(&directory).await;
     assert!(store.token_ids(false).await.expect("read").is_empty());
 }
 
 #[tokio::test]
-async fn a_second_owner_is_refused_until_the_first_is_gone() {
-    if !is_about_files("the lock beside a file") {
+async fn second_owner_is_rejected_while_first_is_open() {
+    if !applies_to_files("the lock file") {
         return;
     }
     let directory = TempDir::new().expect("a directory");
@@ -90,18 +94,19 @@ async fn a_second_owner_is_refused_until_the_first_is_gone() {
     std::os::unix::fs::symlink(&path, &link).expect("linked");
     for name in [&path, &link] {
         let error = Store::open(opening(name, Access::Own)).await.expect_err("refused");
-        assert!(matches!(error, StoreError::InUse { pid: Some(pid), .. } if pid == std::process::id()), "{error:?}");
+        assert_eq!(error.kind(), ErrorKind::InUse, "{error:?}");
+        assert!(error.to_string().contains(&format!("(pid {})", std::process::id())), "{error}");
     }
     store.close().await.expect("closed");
-    assert!(matches!(store.gauges().await, Err(StoreError::Closed { .. })));
-    assert!(matches!(store.commit(at(Commit::default())).await, Err(StoreError::Closed { .. })));
-    store.close().await.expect("closing twice is no error");
+    assert_eq!(store.gauges().await.expect_err("closed").kind(), ErrorKind::Closed);
+    assert_eq!(store.commit(at(Commit::default())).await.expect_err("closed").kind(), ErrorKind::Closed);
+    store.close().await.expect("closing twice is not an error");
     owned(&directory).await.close().await.expect("the lock was released");
 }
 
 #[tokio::test]
 async fn dropping_the_last_handle_releases_the_database() {
-    if !is_about_files("the lock beside a file") {
+    if !applies_to_files("the lock file") {
         return;
     }
     let directory = TempDir::new().expect("a directory");
@@ -117,31 +122,31 @@ async fn dropping_the_last_handle_releases_the_database() {
 }
 
 #[tokio::test]
-async fn a_command_reads_beside_a_running_daemon_and_at_a_closed_database() {
-    if !is_about_files("reading a closed file") {
+async fn command_reads_open_and_closed_databases() {
+    if !applies_to_files("reading a closed file") {
         return;
     }
     let directory = TempDir::new().expect("a directory");
     let path = directory.path().join("cliffwatch.db");
-    for access in [Access::Read, Access::Beside] {
-        assert!(matches!(Store::open(opening(&path, access)).await, Err(StoreError::Missing { .. })));
+    for access in [Access::Read, Access::Write] {
+        assert_eq!(Store::open(opening(&path, access)).await.expect_err("missing").kind(), ErrorKind::Missing);
     }
-    assert!(!path.exists(), "reading makes no file");
+    assert!(!path.exists(), "reading does not create the file");
     let store = owned(&directory).await;
-    tell(&store, "a", &["ops"]).await;
-    let beside = Store::open(opening(&path, Access::Read)).await.expect("opens beside the owner");
-    assert_eq!(beside.outbox(OutboxFilter { limit: 10, ..OutboxFilter::default() }).await.expect("read").len(), 1);
-    tell(&store, "b", &["ops"]).await;
-    assert_eq!(beside.outbox(OutboxFilter { limit: 10, ..OutboxFilter::default() }).await.expect("read").len(), 2);
-    assert!(matches!(beside.commit(at(Commit::default())).await, Err(StoreError::OpenedForReading { .. })));
-    beside.close().await.expect("closed");
+    notify(&store, "a", &["ops"]).await;
+    let reader = Store::open(opening(&path, Access::Read)).await.expect("opens next to the owner");
+    assert_eq!(reader.outbox(OutboxFilter { limit: 10, ..OutboxFilter::default() }).await.expect("read").len(), 1);
+    notify(&store, "b", &["ops"]).await;
+    assert_eq!(reader.outbox(OutboxFilter { limit: 10, ..OutboxFilter::default() }).await.expect("read").len(), 2);
+    assert_eq!(reader.commit(at(Commit::default())).await.expect_err("read-only").kind(), ErrorKind::ReadOnly);
+    reader.close().await.expect("closed");
     store.close().await.expect("closed");
     let closed = Store::open(opening(&path, Access::Read)).await.expect("opens alone");
     assert_eq!(closed.outbox(OutboxFilter { limit: 10, ..OutboxFilter::default() }).await.expect("read").len(), 2);
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_ours_is_refused_and_left_as_it_is() {
+async fn foreign_file_is_rejected_and_unchanged() {
     let directory = TempDir::new().expect("a directory");
     let text = directory.path().join("notes.db");
     fs::write(&text, "these are my notes, and they are longer than a header").expect("written");
@@ -153,25 +158,25 @@ async fn a_file_that_is_not_ours_is_refused_and_left_as_it_is() {
     connection.close().expect("closed");
     for path in [&text, &short, &foreign] {
         let bytes = fs::read(path).expect("read");
-        for access in [Access::Own, Access::Beside, Access::Read] {
+        for access in [Access::Own, Access::Write, Access::Read] {
             let error = Store::open(opening(path, access)).await.expect_err("refused");
-            assert!(matches!(error, StoreError::NotOurs { .. }), "{error:?}");
+            assert_eq!(error.kind(), ErrorKind::Foreign, "{error:?}");
         }
         assert_eq!(fs::read(path).expect("read"), bytes);
     }
 }
 
 #[tokio::test]
-async fn a_directory_that_is_not_there_is_a_clear_error() {
+async fn missing_directory_is_reported_with_its_path() {
     let error = Store::open(opening(Path::new("/nowhere/at/all/x.db"), Access::Own)).await.expect_err("refused");
-    assert!(matches!(error, StoreError::Unreachable { .. }), "{error:?}");
+    assert_eq!(error.kind(), ErrorKind::Io, "{error:?}");
     assert!(error.to_string().contains("/nowhere/at/all/x.db"), "{error}");
 }
 
 #[test]
-fn the_writer_syncs_each_commit_and_checks_keys() {
+fn writer_syncs_commits_and_enforces_foreign_keys() {
     let directory = TempDir::new().expect("a directory");
-    let opened = open::open(&opening(&directory.path().join("cliffwatch.db"), Access::Own), &|_, _| {}).expect("opens");
+    let opened = open::open(&opening(&directory.path().join("cliffwatch.db"), Access::Own)).expect("opens");
     let writer = opened.writer.expect("a writer");
     let writer = writer.sqlite();
     for (pragma, wanted) in [("synchronous", 2_i64), ("foreign_keys", 1), ("trusted_schema", 0), ("busy_timeout", 5000)] {
@@ -182,5 +187,5 @@ fn the_writer_syncs_each_commit_and_checks_keys() {
     assert_eq!(journal, "wal");
     let written = opened.readers.with(|reader| reader.sqlite().execute("DELETE FROM token", [])).expect("a reader");
     assert!(written.is_err(), "a reader cannot write");
-    assert!(writer.execute("INSERT INTO meta (key, value) VALUES ('x', x'00')", []).is_err(), "tables are strict");
+    assert!(writer.execute("INSERT INTO meta (key, value) VALUES ('x', x'00')", []).is_err(), "tables are STRICT");
 }

@@ -1,5 +1,3 @@
-//! Deliveries: which are due, what an attempt makes of them, and what is done by hand.
-
 use chrono::TimeDelta;
 use tempfile::TempDir;
 
@@ -7,14 +5,14 @@ use super::support::*;
 use model::*;
 
 #[tokio::test]
-async fn the_longest_waiting_is_due_first_and_the_future_is_not_due() {
+async fn due_deliveries_are_ordered_by_next_attempt() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let mut ids = Vec::new();
     for subject in ["a", "b", "c"] {
-        ids.push(tell(&store, subject, &["ops"]).await.remove(0).id);
+        ids.push(notify(&store, subject, &["ops"]).await.remove(0).id);
     }
-    tell(&store, "d", &["desk"]).await;
+    notify(&store, "d", &["desk"]).await;
     let retry_at = now() + minutes(5);
     let records = vec![
         tried(ids[0], now(), DeliveryState::Retrying, Some(retry_at)),
@@ -30,20 +28,20 @@ async fn the_longest_waiting_is_due_first_and_the_future_is_not_due() {
     assert_eq!(due(retry_at - TimeDelta::milliseconds(1), 9).await.len(), 2);
     assert_eq!(due(retry_at, 9).await, [ids[2], ids[1], ids[0]]);
     assert_eq!(store.next_due_at("ops".into()).await.expect("read"), Some(now() - minutes(1)));
-    assert_eq!(store.next_due_at("nobody".into()).await.expect("read"), None);
+    assert_eq!(store.next_due_at("unknown".into()).await.expect("read"), None);
 }
 
 #[tokio::test]
-async fn what_waits_for_long_starves_nothing_that_is_grave_or_new() {
+async fn backlog_does_not_delay_critical_or_new_notifications() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     store.await_dispatch();
-    let tell = async |subject: &str, severity: &str| {
+    let notify = async |subject: &str, severity: &str| {
         let mut notice = notification(&firing(subject, Some("arbitrum")), "firing", &["ops"]);
         notice.body.labels.insert("severity".into(), severity.into());
         store.commit(at(Commit { notifications: vec![notice], ..Commit::default() })).await.expect("committed");
     };
-    tell("grave", "critical").await;
+    notify("severe", "critical").await;
     let notices = "WITH RECURSIVE many(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM many WHERE n < 60000)
         SELECT 'no_x' || n, 'al_x' || n, 'alert.firing', 0, '[]', '{}' FROM many";
     let many = "WITH RECURSIVE many(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM many WHERE n < 60000)
@@ -53,33 +51,34 @@ async fn what_waits_for_long_starves_nothing_that_is_grave_or_new() {
         change(
             &store,
             &format!(
-                "INSERT INTO notice (id, alert, kind, at, receivers, body) {}",
+                "INSERT INTO notification (id, alert, kind, at, receivers, body) {}",
                 notices.replace("no_x", &format!("no_{state}"))
             ),
         );
-        let into = "INSERT INTO telling (notice, receiver, alert, kind, is_end, labels, state, since, holder)";
+        let into =
+            "INSERT INTO pending_notification (notification, receiver, alert, kind, is_end, labels, state, since, suppressed_by)";
         change(&store, &format!("{into} {}", many.replace("STATE", state)));
     }
-    tell("new", "info").await;
+    notify("new", "info").await;
     let found = store.pending(
         |state| {
-            let tones: Vec<Tone> = state.waiting.iter().map(|row| row.precedence.tone).collect();
+            let severities: Vec<Severity> = state.waiting.iter().map(|row| row.precedence.severity).collect();
             let last = state.waiting.last().map(|row| row.notice.clone());
-            (state.waiting.len(), tones.first().copied(), last, state.is_cut, state.suppressed.len())
+            (state.waiting.len(), severities.first().copied(), last, state.is_cut, state.suppressed.len())
         },
         now(),
     );
-    let (count, first, last, is_cut, suppressed) = found.await.expect("read").expect("something waits");
+    let (count, first, last, is_cut, suppressed) = found.await.expect("read").expect("pending notifications");
     assert!((25_000..=50_000).contains(&count) && is_cut && suppressed <= 50_000, "{count} {suppressed}");
-    assert_eq!(first, Some(Tone::Critical));
+    assert_eq!(first, Some(Severity::Critical));
     assert_eq!(last, Some(notification(&firing("new", Some("arbitrum")), "firing", &["ops"]).id));
 }
 
 #[tokio::test]
-async fn the_end_of_an_alert_never_overtakes_its_beginning() {
+async fn resolved_notification_waits_for_earlier_delivery() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
-    let first = tell(&store, "a", &["ops", "desk"]).await;
+    let first = notify(&store, "a", &["ops", "desk"]).await;
     let ops: ReceiverName = "ops".into();
     let later = now() + minutes(30);
     store.record_attempts(vec![tried(first[0].id, now(), DeliveryState::Retrying, Some(later))]).await.expect("recorded");
@@ -88,37 +87,37 @@ async fn the_end_of_an_alert_never_overtakes_its_beginning() {
     let end = notification(&alert, "resolved", &["ops", "desk"]);
     store.commit(at(Commit { notifications: vec![end.clone()], ..Commit::default() })).await.expect("committed");
     assert!(store.due(ops.clone(), now(), 9).await.expect("read").is_empty());
-    assert_eq!(store.next_due_at(ops.clone()).await.expect("read"), Some(later), "nothing to wake for before");
+    assert_eq!(store.next_due_at(ops.clone()).await.expect("read"), Some(later), "the earlier delivery is next");
     assert_eq!(store.due("desk".into(), now(), 9).await.expect("read").len(), 1, "another receiver does not wait for it");
     assert_eq!(store.due(ops.clone(), later, 9).await.expect("read")[0].id, first[0].id);
     store.record_attempts(vec![tried(first[0].id, later, DeliveryState::Dead, None)]).await.expect("recorded");
     let due = store.due(ops, later, 9).await.expect("read");
-    assert_eq!(due[0].notifications, [end], "a dead letter holds nothing up");
+    assert_eq!(due[0].notifications, [end], "a dead letter does not block later deliveries");
 }
 
 #[tokio::test]
-async fn a_delivery_keeps_its_id_over_retries_and_begins_its_schedule_anew_by_hand() {
+async fn delivery_keeps_webhook_id_and_manual_retry_restarts_schedule() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
-    let first = tell(&store, "a", &["ops"]).await.remove(0);
+    let first = notify(&store, "a", &["ops"]).await.remove(0);
     assert!(first.webhook_id.starts_with("msg_") && first.webhook_id.len() > 20, "{}", first.webhook_id);
     for step in 0..3 {
         let record = tried(first.id, now() + minutes(step), DeliveryState::Retrying, Some(now() + minutes(step + 1)));
         store.record_attempts(vec![record]).await.expect("recorded");
     }
     let mut dead = tried(first.id, now() + minutes(3), DeliveryState::Dead, None);
-    dead.attempt.answer = "ä".repeat(4000);
+    dead.attempt.response = "ä".repeat(4000);
     let announcement = firing("receiver/ops", None);
     dead.notifications = vec![notification(&announcement, "dead", &["desk"])];
     dead.alerts = vec![announcement];
     store.record_attempts(vec![dead]).await.expect("recorded");
     assert!(store.due("ops".into(), now() + TimeDelta::days(9), 9).await.expect("read").is_empty());
     assert_eq!(store.due("desk".into(), now() + minutes(3), 9).await.expect("read").len(), 1, "the dead letter is announced");
-    assert_eq!(store.alerts_of_no_token().await.expect("read").len(), 1);
+    assert_eq!(store.global_alerts().await.expect("read").len(), 1);
 
     let detail = store.outbox_one(first.id).await.expect("read").expect("there");
     assert_eq!((detail.row.state, detail.row.attempts, detail.attempts.len()), (DeliveryState::Dead, 4, 4));
-    assert!(detail.attempts[3].answer.len() <= 4096 && detail.attempts[3].answer.starts_with('ä'));
+    assert!(detail.attempts[3].response.len() <= 4096 && detail.attempts[3].response.starts_with('ä'));
     assert_eq!(detail.notifications, first.notifications);
     assert_eq!(detail.row.alerts[0].summary, "ARB: \u{202e}$2M \"soon\"");
     assert_eq!(store.outbox_one(DeliveryId(999)).await.expect("read"), None);
@@ -128,7 +127,7 @@ async fn a_delivery_keeps_its_id_over_retries_and_begins_its_schedule_anew_by_ha
     assert_eq!((again.webhook_id.as_str(), again.attempts, again.tries), (first.webhook_id.as_str(), 4, 0));
     assert_eq!(again.due_at, now());
     store.record_attempts(vec![tried(first.id, now(), DeliveryState::Delivered, None)]).await.expect("recorded");
-    assert_eq!(store.retry_at(vec![first.id], now()).await.expect("asked"), 0, "what was delivered stays so");
+    assert_eq!(store.retry_at(vec![first.id], now()).await.expect("queried"), 0, "delivered deliveries are not retried");
     let row = store.outbox_one(first.id).await.expect("read").expect("there").row;
     assert_eq!((row.state, row.attempts, row.delivered_at), (DeliveryState::Delivered, 5, Some(now())));
     let json = serde_json::to_value(&row).expect("JSON");
@@ -138,10 +137,10 @@ async fn a_delivery_keeps_its_id_over_retries_and_begins_its_schedule_anew_by_ha
 }
 
 #[tokio::test]
-async fn what_was_dropped_by_hand_stays_dropped_unless_it_was_accepted() {
+async fn dropped_delivery_stays_dropped_unless_delivered() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
-    let (a, b) = (tell(&store, "a", &["ops"]).await.remove(0).id, tell(&store, "b", &["ops"]).await.remove(0).id);
+    let (a, b) = (notify(&store, "a", &["ops"]).await.remove(0).id, notify(&store, "b", &["ops"]).await.remove(0).id);
     assert_eq!(store.drop_deliveries(vec![a, b]).await.expect("dropped"), 2);
     assert_eq!(store.drop_deliveries(vec![a]).await.expect("dropped"), 0);
     store
@@ -161,45 +160,45 @@ async fn what_was_dropped_by_hand_stays_dropped_unless_it_was_accepted() {
 }
 
 #[tokio::test]
-async fn a_retry_without_a_time_is_one_at_once() {
+async fn retry_without_time_is_due_at_once() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
-    let id = tell(&store, "a", &["ops"]).await.remove(0).id;
+    let id = notify(&store, "a", &["ops"]).await.remove(0).id;
     store.record_attempts(vec![tried(id, now(), DeliveryState::Retrying, None)]).await.expect("recorded");
     assert_eq!(store.next_due_at("ops".into()).await.expect("read"), Some(now()));
 }
 
 #[tokio::test]
-async fn who_was_told_is_said_by_what_became_of_the_messages() {
+async fn receiver_status_follows_deliveries_and_pending_notifications() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
-    let told = tell(&store, "cliff", &["ops", "wall", "desk"]).await;
-    let of = |name: &str| told.iter().find(|delivery| delivery.receiver.as_str() == name).expect("a delivery").id;
+    let notified = notify(&store, "cliff", &["ops", "wall", "desk"]).await;
+    let of = |name: &str| notified.iter().find(|delivery| delivery.receiver.as_str() == name).expect("a delivery").id;
     let records =
         vec![tried(of("ops"), now(), DeliveryState::Delivered, None), tried(of("wall"), now(), DeliveryState::Dead, None)];
     store.record_attempts(records).await.expect("recorded");
-    // A reminder that waits for its group.
+    // A reminder that is pending.
     store.await_dispatch();
     let alert = firing("cliff", Some("arbitrum"));
     let mut reminder = notification(&alert, "lead 1d", &["ops"]);
     reminder.at = now() + minutes(1);
     store.commit(at(Commit { notifications: vec![reminder], ..Commit::default() })).await.expect("committed");
 
-    let standings = store.receiver_statuses(vec![alert.id.clone(), "al_other".into()]).await.expect("read");
-    let standing = |receiver: &str, was_told: bool, state: &str| ReceiverStatus {
+    let receiver_states = store.receiver_statuses(vec![alert.id.clone(), "al_other".into()]).await.expect("read");
+    let status = |receiver: &str, was_notified: bool, state: &str| ReceiverStatus {
         receiver: receiver.into(),
-        was_told,
+        was_notified,
         state: NotificationState::parse(state).expect("a state"),
     };
-    let expected = vec![standing("desk", false, "due"), standing("ops", true, "waiting"), standing("wall", false, "dead")];
-    assert_eq!(standings, [(alert.id, expected)].into());
-    let telling = store.notification_overview(now() + minutes(2), now()).await.expect("read");
+    let expected = vec![status("desk", false, "due"), status("ops", true, "waiting"), status("wall", false, "dead")];
+    assert_eq!(receiver_states, [(alert.id, expected)].into());
+    let pending_notification = store.notification_overview(now() + minutes(2), now()).await.expect("read");
     let held = SuppressedCount { receiver: "ops".into(), waiting: 1, silenced: 0, inhibited: 0, lately: 0 };
-    assert_eq!(telling, NotificationOverview { held: vec![held], ..NotificationOverview::default() });
+    assert_eq!(pending_notification, NotificationOverview { held: vec![held], ..NotificationOverview::default() });
 }
 
 #[tokio::test]
-async fn what_a_limit_left_out_is_told_to_nobody_and_says_so() {
+async fn left_out_notification_has_state_limited() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let (known, unknown) = (firing("known", Some("arbitrum")), firing("unknown", Some("arbitrum")));
@@ -217,19 +216,19 @@ async fn what_a_limit_left_out_is_told_to_nobody_and_says_so() {
     let state_of = |alert: &Alert| statuses.iter().find(|status| status.alert == alert.id).map(|status| status.state);
     assert_eq!(state_of(&known), Some(NotificationState::Limited));
     assert_eq!(state_of(&unknown), Some(NotificationState::Nobody));
-    assert!(statuses.iter().all(|status| status.receiver.is_none() && status.holder.is_none()), "{statuses:?}");
+    assert!(statuses.iter().all(|status| status.receiver.is_none() && status.suppressor.is_none()), "{statuses:?}");
 }
 
 #[tokio::test]
-async fn what_waits_is_found_beside_what_was_handed_over_and_by_its_time() {
+async fn pending_notifications_are_found_by_receiver_and_time() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
-    tell(&store, "delivered", &["ops", "desk"]).await;
+    notify(&store, "delivered", &["ops", "desk"]).await;
     store.await_dispatch();
     let waits = firing("waits", Some("arbitrum"));
     let notifications = vec![notification(&waits, "firing", &["ops"])];
     store.commit(at(Commit { notifications, alerts: vec![waits.clone()], ..Commit::default() })).await.expect("committed");
-    let asked = |receiver: &str, since: Timestamp| NotificationFilter {
+    let queried = |receiver: &str, since: Timestamp| NotificationFilter {
         receiver: Some(receiver.into()),
         since: Some(since),
         undelivered: true,
@@ -239,32 +238,32 @@ async fn what_waits_is_found_beside_what_was_handed_over_and_by_its_time() {
     let found = async |filter: NotificationFilter| -> Vec<AlertId> {
         store.notification_statuses(filter).await.expect("read").into_iter().map(|status| status.alert).collect()
     };
-    assert_eq!(found(asked("ops", now())).await, std::slice::from_ref(&waits.id));
-    assert_eq!(found(asked("desk", now())).await, []);
-    assert_eq!(found(asked("ops", now() + minutes(3))).await, [], "what came before is not asked for");
-    let all = NotificationFilter { undelivered: false, ..asked("ops", now()) };
-    assert_eq!(found(all).await.len(), 2, "what was handed over is told where it is asked for");
-    assert_eq!(found(asked("ops", Timestamp::MIN_UTC)).await, [waits.id], "no time is too early");
+    assert_eq!(found(queried("ops", now())).await, std::slice::from_ref(&waits.id));
+    assert_eq!(found(queried("desk", now())).await, []);
+    assert_eq!(found(queried("ops", now() + minutes(3))).await, [], "older notifications are excluded");
+    let all = NotificationFilter { undelivered: false, ..queried("ops", now()) };
+    assert_eq!(found(all).await.len(), 2, "delivered notifications are included on request");
+    assert_eq!(found(queried("ops", Timestamp::MIN_UTC)).await, [waits.id], "no time is too early");
 }
 
 #[tokio::test]
-async fn the_end_of_the_last_alert_of_a_storm_says_that_the_storm_is_over() {
+async fn last_resolved_alert_closes_storm_batch() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     store.await_dispatch();
     let alerts: Vec<Alert> = ["a", "b", "c"].map(|subject| firing(subject, Some("arbitrum"))).into();
-    let tell = async |alerts: &[Alert], transition: &str, status: AlertStatus| {
-        let told = |alert: &Alert| {
+    let notify = async |alerts: &[Alert], transition: &str, status: AlertStatus| {
+        let notified = |alert: &Alert| {
             let mut notice = notification(alert, transition, &["ops"]);
             notice.body.status = status;
             notice
         };
-        let notifications = alerts.iter().map(told).collect();
+        let notifications = alerts.iter().map(notified).collect();
         store.commit(at(Commit { alerts: alerts.to_vec(), notifications, ..Commit::default() })).await.expect("committed");
         let all_at_once = |state: &PendingState<'_>| {
-            let told = state.waiting.iter().map(|row| (row.no, row.notice.clone())).collect();
+            let notified = state.waiting.iter().map(|row| (row.no, row.notice.clone())).collect();
             let delivery =
-                NewDelivery { receiver: "ops".into(), told, counted: vec![], merged: vec![], bundle: Batch::default() };
+                NewDelivery { receiver: "ops".into(), notified, counted: vec![], merged: vec![], batch: Batch::default() };
             Dispatch { deliveries: vec![delivery], ..Dispatch::default() }
         };
         store.dispatch(all_at_once, now()).await.expect("dispatched");
@@ -272,17 +271,17 @@ async fn the_end_of_the_last_alert_of_a_storm_says_that_the_storm_is_over() {
         store.record_attempts(vec![tried(due.id, now(), DeliveryState::Delivered, None)]).await.expect("recorded");
         due
     };
-    let storm = tell(&alerts, "firing", AlertStatus::Firing).await;
+    let storm = notify(&alerts, "firing", AlertStatus::Firing).await;
     assert_eq!((storm.notifications.len(), storm.over.len()), (3, 0));
     let end = |at: usize| [Alert { state: AlertState::Resolved, ..alerts[at].clone() }];
     for early in [0, 2] {
-        assert!(tell(&end(early), "resolved", AlertStatus::Resolved).await.over.is_empty(), "others still fire");
+        assert!(notify(&end(early), "resolved", AlertStatus::Resolved).await.over.is_empty(), "others still fire");
     }
-    assert_eq!(tell(&end(1), "resolved", AlertStatus::Resolved).await.over, [storm.webhook_id]);
+    assert_eq!(notify(&end(1), "resolved", AlertStatus::Resolved).await.over, [storm.webhook_id]);
 }
 
 #[tokio::test]
-async fn deliveries_of_a_time_are_found_counted_and_gone_through_whatever_else_is_asked() {
+async fn deliveries_in_time_range_are_filtered_counted_and_paged() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let mut ids = Vec::new();
@@ -303,7 +302,7 @@ async fn deliveries_of_a_time_are_found_counted_and_gone_through_whatever_else_i
         (OutboxFilter { until: one, ..all.clone() }, &[0]),
         (OutboxFilter { since: one, until: three, ..all.clone() }, &[2, 1]),
         (OutboxFilter { since: one, states: vec![DeliveryState::Dead], ..all.clone() }, &[2]),
-        (OutboxFilter { since: one, receiver: Some("nobody".into()), ..all.clone() }, &[]),
+        (OutboxFilter { since: one, receiver: Some("unknown".into()), ..all.clone() }, &[]),
     ] {
         let listed = store.outbox_listed(filter.clone()).await.expect("read");
         let found: Vec<DeliveryId> = listed.rows.iter().map(|row| row.id).collect();

@@ -1,5 +1,3 @@
-//! What pages ask: the largest of many, the gravest of many, tokens in every order, and whether anything is new.
-
 use chrono::TimeDelta;
 use tempfile::TempDir;
 
@@ -16,7 +14,7 @@ fn filter(by_share: bool, limit: u32) -> AheadFilter {
     AheadFilter { window: SumWindow::of(now(), TimeDelta::days(90)), by_share, limit }
 }
 
-/// 303 tokens with an unlock each; the slugs of the largest are the last of all.
+/// 303 tokens with one unlock each. The largest unlocks belong to the last slugs.
 async fn three_hundred() -> (TempDir, crate::Store) {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
@@ -39,27 +37,27 @@ fn slugs(rows: &[UpcomingRow]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn the_three_largest_of_many_are_seen_whatever_their_slugs() {
+async fn largest_unlocks_are_found_among_many() {
     let (_directory, store) = three_hundred().await;
     let ahead = store.largest_ahead(filter(false, 3)).await.expect("read");
     assert_eq!(slugs(&ahead.rows), ["token-302", "token-301", "token-300"]);
     let ahead = store.largest_ahead(filter(true, 2)).await.expect("read");
-    assert_eq!(slugs(&ahead.rows), ["straddling", "running"], "the largest parts of the market cap");
+    assert_eq!(slugs(&ahead.rows), ["straddling", "running"], "the largest shares of market cap");
 }
 
 #[tokio::test]
-async fn a_month_counts_by_the_day_that_the_source_names_and_stands_apart_where_that_is_elsewhere() {
+async fn month_precision_counts_by_nominal_date() {
     let (_directory, store) = three_hundred().await;
     let AheadSums { counted, possible } = store.largest_ahead(filter(false, 1)).await.expect("read").sums;
-    // The 20th of this month lies ahead, that of June beyond the ninety days.
+    // The nominal date of this month is in the window, the one of June is not.
     assert_eq!((counted.count, possible.count), (304, 1));
     assert!((counted.value - 7e4 - (1..=303).map(|i| f64::from(i) * 1e5).sum::<f64>()).abs() < 1.0);
     assert!((possible.value - 6e4).abs() < 1e-6, "{possible:?}");
 }
 
-/// One token a world, dates of every precision all around now and around the end of the window.
+/// Random dates of every precision, around now and around the end of the window, compared with a reference.
 #[tokio::test]
-async fn the_overview_the_list_and_the_metrics_sum_alike_and_as_the_pure_decision_does() {
+async fn overview_list_and_metrics_sums_match_reference() {
     let mut random = fastrand::Rng::with_seed(0x5eed);
     for world in 0..20 {
         let directory = TempDir::new().expect("a directory");
@@ -72,7 +70,8 @@ async fn the_overview_the_list_and_the_metrics_sum_alike_and_as_the_pure_decisio
             let value = f64::from(random.u32(1..1000)) * 1e3;
             let record = sized(&date.to_rfc3339(), value, precision);
             let interval = record.interval().expect("a date");
-            // As the document on rules says it: by its day, else by all of it; what has passed is over.
+            // As docs/rules.md specifies: the nominal date if imprecise, else the whole interval; past intervals do not
+            // count.
             let (start, end) = match precision {
                 "week" | "month" => {
                     let day = date.date_naive().and_time(chrono::NaiveTime::MIN).and_utc();
@@ -88,25 +87,21 @@ async fn the_overview_the_list_and_the_metrics_sum_alike_and_as_the_pure_decisio
             puts.push(put(&format!("e{i}"), record));
         }
         store.commit(at(Commit { feeds: vec![schedule("aptos", puts)], ..Commit::default() })).await.expect("committed");
-        // As it is, and as a database has it that was written before the day was.
-        for sql in ["UPDATE record SET nominal_at = nominal_at", "UPDATE record SET nominal_at = NULL"] {
-            change(&store, sql);
-            let overview = store.largest_ahead(AheadFilter { window, by_share: false, limit: 3 }).await.expect("read").sums;
-            let filter = TokenFilter { text: String::new(), sort: TokenSort::Value, window, offset: 0, limit: 3 };
-            let list = store.token_list(filter).await.expect("read").rows[0].ahead;
-            let gauges = store.domain_gauges(now(), window.until).await.expect("read").ahead;
-            let gauges = gauges.iter().filter(|of| window.counts(of.begins.timestamp_millis(), of.ends.timestamp_millis()));
-            assert_eq!((overview, list), (expected, expected), "world {world}");
-            assert!((gauges.map(|of| of.value).sum::<f64>() - expected.counted.value).abs() < 1.0, "world {world}");
-        }
+        let overview = store.largest_ahead(AheadFilter { window, by_share: false, limit: 3 }).await.expect("read").sums;
+        let filter = TokenFilter { text: String::new(), sort: TokenSort::Value, window, offset: 0, limit: 3 };
+        let list = store.token_list(filter).await.expect("read").rows[0].ahead;
+        let gauges = store.domain_gauges(now(), window.until).await.expect("read").ahead;
+        let gauges = gauges.iter().filter(|of| window.counts(of.begins.timestamp_millis(), of.ends.timestamp_millis()));
+        assert_eq!((overview, list), (expected, expected), "world {world}");
+        assert!((gauges.map(|of| of.value).sum::<f64>() - expected.counted.value).abs() < 1.0, "world {world}");
     }
 }
 
 #[tokio::test]
-async fn the_size_follows_the_price_and_leaves_with_the_record() {
+async fn size_follows_price_and_is_removed_with_record() {
     let (_directory, store) = three_hundred().await;
-    let dearer = Put { is_new_version: false, ..put("a", sized("2026-03-20T00:00:00Z", 5e8, "second")) };
-    store.commit(at(Commit { feeds: vec![schedule("token-000", vec![dearer])], ..Commit::default() })).await.expect("committed");
+    let larger = Put { is_new_version: false, ..put("a", sized("2026-03-20T00:00:00Z", 5e8, "second")) };
+    store.commit(at(Commit { feeds: vec![schedule("token-000", vec![larger])], ..Commit::default() })).await.expect("committed");
     assert_eq!(slugs(&store.largest_ahead(filter(false, 1)).await.expect("read").rows), ["token-000"]);
     let gone = FeedUpdate { removed: vec!["a".into()], ..schedule("token-000", Vec::new()) };
     store.commit(at(Commit { feeds: vec![gone], ..Commit::default() })).await.expect("committed");
@@ -114,7 +109,7 @@ async fn the_size_follows_the_price_and_leaves_with_the_record() {
 }
 
 #[tokio::test]
-async fn what_fires_comes_by_gravity_with_how_many_there_are() {
+async fn firing_alerts_are_ordered_by_severity_and_counted() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let alert = |subject: &str, severity: &str, state: AlertState| {
@@ -152,15 +147,19 @@ async fn tokens_are_searched_sorted_and_paged() {
     assert_eq!(
         list("", TokenSort::Next, 304).await.1,
         ["straddling", "far"],
-        "what is beyond the time comes later, what has none last"
+        "later unlocks come later, tokens without one last"
     );
     assert_eq!(list("TOKEN-30", TokenSort::Name, 0).await, (3, vec!["token-300".to_owned(), "token-301".to_owned()]));
-    assert_eq!(list("the token-30", TokenSort::MarketCap, 2).await, (3, vec!["token-302".to_owned()]), "equals stay by name");
-    assert_eq!(list("100%_", TokenSort::Value, 0).await.0, 0, "a search is for the letters, not for a pattern");
+    assert_eq!(
+        list("the token-30", TokenSort::MarketCap, 2).await,
+        (3, vec!["token-302".to_owned()]),
+        "equal tokens are ordered by name"
+    );
+    assert_eq!(list("100%_", TokenSort::Value, 0).await.0, 0, "wildcards are matched literally");
 }
 
 #[tokio::test]
-async fn a_pulse_differs_when_something_is_new() {
+async fn pulse_changes_with_new_data() {
     let (_directory, store) = three_hundred().await;
     let before = store.pulse().await.expect("read");
     assert_eq!(store.pulse().await.expect("read"), before);
@@ -173,7 +172,7 @@ async fn a_pulse_differs_when_something_is_new() {
 }
 
 #[tokio::test]
-async fn changes_are_counted_and_come_page_by_page() {
+async fn changes_are_counted_and_paged() {
     let (_directory, store) = three_hundred().await;
     let change = |i: u32| {
         let kind = if i.is_multiple_of(2) { ChangeKind::Resized } else { ChangeKind::Rescheduled };
@@ -191,22 +190,22 @@ async fn changes_are_counted_and_come_page_by_page() {
     }
     seen.dedup();
     assert_eq!(seen.len(), 5);
-    assert_eq!(store.count_changes(ChangeFilter { token: Some("nobody".into()), ..filter }).await.expect("read"), 0);
+    assert_eq!(store.count_changes(ChangeFilter { token: Some("unknown".into()), ..filter }).await.expect("read"), 0);
 }
 
 #[tokio::test]
-async fn those_whose_answers_are_held_are_named() {
+async fn tokens_with_held_responses_are_listed() {
     let (_directory, store) = three_hundred().await;
     assert!(store.held_tokens(9).await.expect("read").is_empty());
     let mut held = schedule("token-007", Vec::new());
-    held.state.held_since = Some(now());
+    held.state.hold = Some(Hold { since: now(), is_accepted: false });
     store.commit(at(Commit { feeds: vec![held], ..Commit::default() })).await.expect("committed");
     let names: Vec<String> = store.held_tokens(9).await.expect("read").iter().map(|token| token.symbol().to_owned()).collect();
     assert_eq!(names, ["T7"]);
 }
 
 #[tokio::test]
-async fn the_weeks_ahead_are_summed_by_the_day_that_counts() {
+async fn weekly_sums_use_nominal_dates() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let date = |days: i64| (now() + TimeDelta::days(days)).to_rfc3339();
@@ -219,14 +218,14 @@ async fn the_weeks_ahead_are_summed_by_the_day_that_counts() {
         put("f", sized("2026-03-02", 32e6, "month")),
     ];
     store.commit(at(Commit { feeds: vec![schedule("aptos", put)], ..Commit::default() })).await.expect("committed");
-    let weeks = store.weeks_ahead(vec!["aptos".into(), "nobody".into()], now()).await.expect("read");
-    let told: Vec<(usize, u64, f64)> = weeks[&TokenId::from("aptos")]
+    let weeks = store.weeks_ahead(vec!["aptos".into(), "unknown".into()], now()).await.expect("read");
+    let notified: Vec<(usize, u64, f64)> = weeks[&TokenId::from("aptos")]
         .iter()
         .enumerate()
         .filter(|(_, week)| week.count > 0)
         .map(|(place, week)| (place, week.count, (week.value / 1e6).round()))
         .collect();
     let third = usize::try_from((time("2026-03-30T00:00:00Z") - now()).num_days() / 7).expect("a week");
-    assert_eq!(told, [(0, 3, 35.0), (third, 1, 4.0), (11, 1, 8.0)], "what may come at any time comes first");
+    assert_eq!(notified, [(0, 3, 35.0), (third, 1, 4.0), (11, 1, 8.0)], "unlocks that can come any time count in the first week");
     assert_eq!(weeks.len(), 1);
 }

@@ -1,5 +1,3 @@
-//! Past polls: a cycle is one, with what failed in it first.
-
 use tempfile::TempDir;
 
 use super::support::*;
@@ -23,7 +21,7 @@ async fn logged(cycles: Vec<Vec<PollEntry>>) -> (TempDir, crate::Store) {
 }
 
 #[tokio::test]
-async fn the_polls_of_a_cycle_are_one_with_what_failed_first() {
+async fn polls_of_a_cycle_are_grouped_with_first_failure() {
     let fresh = |token: &str| poll(Endpoint::UnlockEvents, Some(token));
     let unchanged = PollEntry { outcome: PollEntryOutcome::Unchanged, records: 0, ..fresh("aptos") };
     let empty = |token: &str| PollEntry { records: 0, ..fresh(token) };
@@ -40,17 +38,17 @@ async fn the_polls_of_a_cycle_are_one_with_what_failed_first() {
     let all = store.past_polls(40).await.expect("read");
     assert_eq!(all.iter().map(|of| of.endpoint).collect::<Vec<_>>(), [Endpoint::TokenList, Endpoint::UnlockEvents]);
     let cycles = &all[1].cycles;
-    let told: Vec<_> = cycles.iter().map(|cycle| (cycle.state(), cycle.polls, cycle.failed)).collect();
+    let notified: Vec<_> = cycles.iter().map(|cycle| (cycle.state(), cycle.polls, cycle.failed)).collect();
     let expected = [(State::Deferred, 1, 0), (State::Failed, 1, 1), (State::Partly, 3, 2), (State::Good, 1, 0)];
-    assert_eq!(told, [&expected[..], &[(State::Empty, 2, 0), (State::Good, 2, 0)]].concat());
-    assert_eq!(cycles[0].at, now() + minutes(6), "the latest first");
+    assert_eq!(notified, [&expected[..], &[(State::Empty, 2, 0), (State::Good, 2, 0)]].concat());
+    assert_eq!(cycles[0].at, now() + minutes(6), "latest first");
     let problem = |at: usize| cycles[at].failure.clone().map(|of| (of.token, of.message));
-    assert_eq!(problem(2), Some((Some("arbitrum".to_owned()), "404".to_owned())), "its slug where it has no ticker");
+    assert_eq!(problem(2), Some((Some("arbitrum".to_owned()), "404".to_owned())), "the slug if there is no ticker");
     assert_eq!((problem(1), problem(0)), (Some((Some("APT".to_owned()), "503".to_owned())), None));
 }
 
 #[tokio::test]
-async fn no_more_cycles_than_asked_for_and_no_more_polls_of_one_than_counted() {
+async fn cycles_and_counted_polls_are_limited() {
     let cycle = |polls: usize| vec![poll(Endpoint::Burn, Some("aptos")); polls];
     let (_directory, store) = logged(vec![cycle(1), cycle(2), cycle(1_200)]).await;
     let all = store.past_polls(2).await.expect("read");

@@ -1,5 +1,3 @@
-//! Tokens, records and their versions, and the questions of a cycle about them.
-
 use std::sync::Arc;
 
 use chrono::TimeDelta;
@@ -8,11 +6,12 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::support::*;
+use crate::sql::Engine;
 use crate::{cycle, outbox};
 use model::*;
 
 #[tokio::test]
-async fn a_version_is_kept_for_new_facts_and_not_for_a_new_price() {
+async fn version_is_stored_for_new_facts_not_for_new_price() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let history = || store.versions("arbitrum".into());
@@ -29,11 +28,11 @@ async fn a_version_is_kept_for_new_facts_and_not_for_a_new_price() {
     step(0, Some(unlock("2026-03-16T13:00:00Z", 10.0)), true).await.expect("committed");
     step(1, Some(unlock("2026-03-16T13:00:00Z", 10.5)), false).await.expect("committed");
     let versions = history().await.expect("read");
-    assert_eq!(versions.len(), 1, "price drift makes no version");
-    assert_eq!(versions[0].record, Some(unlock("2026-03-16T13:00:00Z", 10.5)), "but the snapshot follows it");
+    assert_eq!(versions.len(), 1, "price drift adds no version");
+    assert_eq!(versions[0].record, Some(unlock("2026-03-16T13:00:00Z", 10.5)), "the snapshot has the new price");
     step(2, Some(unlock("2026-03-20T13:00:00Z", 10.5)), true).await.expect("committed");
     step(3, None, true).await.expect("committed");
-    step(4, None, true).await.expect("removing what is gone does nothing");
+    step(4, None, true).await.expect("removing a removed record does nothing");
     let versions = history().await.expect("read");
     let seen: Vec<_> = versions
         .iter()
@@ -47,7 +46,7 @@ async fn a_version_is_kept_for_new_facts_and_not_for_a_new_price() {
 }
 
 #[tokio::test]
-async fn a_token_that_a_complete_list_leaves_out_is_unlisted_and_comes_back() {
+async fn token_missing_from_complete_list_is_unlisted_and_relisted() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let list = |tokens: &[&str], listed: &[&str], complete| {
@@ -63,24 +62,24 @@ async fn a_token_that_a_complete_list_leaves_out_is_unlisted_and_comes_back() {
         ids.iter().map(|id| id.as_str().to_owned()).collect::<Vec<_>>()
     };
     list(&["apt", "arb"], &[], false).await.expect("committed");
-    assert!(listed().await.is_empty(), "half a list says nothing");
+    assert!(listed().await.is_empty(), "an incomplete list proves nothing");
     list(&["apt"], &["arb"], true).await.expect("committed");
     assert_eq!(listed().await, ["apt", "arb"]);
     list(&["arb"], &[], false).await.expect("committed");
     list(&[], &[], true).await.expect("committed");
-    assert_eq!(listed().await, ["apt", "arb"], "neither half a list nor an empty one proves anything");
+    assert_eq!(listed().await, ["apt", "arb"], "neither an incomplete nor an empty list proves anything");
     list(&[], &["arb"], true).await.expect("committed");
     assert_eq!(listed().await, ["arb"]);
     assert_eq!(store.token_ids(false).await.expect("read").len(), 2, "never deleted");
     let found = store.find_token("apt").await.expect("read");
-    assert_eq!(found[0].item, token_item("apt", "TKN"), "what was known of it stays known");
+    assert_eq!(found[0].item, token_item("apt", "TKN"), "the known facts are kept");
     list(&["apt"], &["arb", "new"], true).await.expect("committed");
     assert_eq!(listed().await, ["apt", "arb", "new"]);
     assert!(store.find_token("' OR 1=1 --").await.expect("read").is_empty());
 }
 
 #[tokio::test]
-async fn a_key_that_is_given_up_and_taken_anew_keeps_its_record() {
+async fn removed_and_reused_key_keeps_new_record() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let first = schedule("arbitrum", vec![put("a", unlock("2026-03-16", 1.0))]);
@@ -93,20 +92,21 @@ async fn a_key_that_is_given_up_and_taken_anew_keeps_its_record() {
 }
 
 #[tokio::test]
-async fn the_reads_of_a_cycle_and_of_a_digest_go_by_an_index() {
-    if !is_about_files("the plans of SQLite") {
+async fn cycle_and_digest_reads_use_an_index() {
+    if !applies_to_files("the plans of SQLite") {
         return;
     }
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let connection = Connection::open(store.path()).expect("opens");
+    let to_recheck = cycle::to_recheck_sql(Engine::Sqlite);
     let due = [outbox::due_sql(true), outbox::due_sql(false), outbox::next_due_sql()];
-    for sql in [cycle::IN_WINDOW, cycle::TO_RECHECK, &due[0], &due[1], crate::digest::FIRING, crate::digest::UNLOCK] {
+    for sql in [cycle::IN_WINDOW, &to_recheck, &due[0], &due[1], crate::digest::FIRING, crate::digest::UNLOCK] {
         let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect(sql);
         let values = vec![1_i64; statement.parameter_count()];
         let steps: Vec<String> = statement
             .query_map(rusqlite::params_from_iter(values), |row| row.get(3))
-            .expect("explained")
+            .expect("classify")
             .map(|step| step.expect("a step"))
             .collect();
         let is_scan = |step: &String| step.starts_with("SCAN") && !step.starts_with("SCAN t") || step.contains("AUTOMATIC");
@@ -115,25 +115,25 @@ async fn the_reads_of_a_cycle_and_of_a_digest_go_by_an_index() {
 }
 
 #[tokio::test]
-async fn one_ticker_may_mean_several_tokens() {
+async fn find_token_prefers_slug_over_ticker_and_name() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let tokens = vec![token_item("sky", "SKY"), token_item("skycoin", "SKY"), token_item("other", "OTH")];
     store.commit(at(Commit { tokens, ..Commit::default() })).await.expect("committed");
     let ids = |found: Vec<Token>| found.into_iter().map(|token| token.id.as_str().to_owned()).collect::<Vec<_>>();
-    assert_eq!(ids(store.find_token("sky").await.expect("read")), ["sky"], "the slug comes first");
+    assert_eq!(ids(store.find_token("sky").await.expect("read")), ["sky"], "the slug takes precedence");
     assert_eq!(ids(store.find_token(" The SKYcoin ").await.expect("read")), ["skycoin"]);
     let tokens = vec![token_item("sky-mavis", "SKY")];
     store.commit(at(Commit { tokens, ..Commit::default() })).await.expect("committed");
     assert_eq!(ids(store.find_token("oth").await.expect("read")), ["other"]);
     let found = store.find_token("SKY").await.expect("read");
-    assert_eq!(ids(found), ["sky"], "letters of either case");
+    assert_eq!(ids(found), ["sky"], "case-insensitive");
     let found = store.find_token("nothing").await.expect("read");
     assert!(found.is_empty());
 }
 
 #[tokio::test]
-async fn windows_are_open_at_their_start_and_closed_at_their_end() {
+async fn window_start_is_exclusive_and_end_inclusive() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let month = Record::Unlock(Arc::new(read(json!({"unlockDate": "2026-03-20", "cliffUnlocks": {"allocationBreakdown": [
@@ -158,7 +158,7 @@ async fn windows_are_open_at_their_start_and_closed_at_their_end() {
     assert_eq!(due("2026-03-16T12:59:59Z", "2026-03-16T13:00:00Z", now()).await, ["exact"]);
     assert!(due("2026-03-16T13:00:00Z", "2026-03-17", now()).await.is_empty());
     assert_eq!(due("2026-02-28", "2026-03-01", now()).await, ["month", "passed"]);
-    assert!(due("2026-03-19", "2026-03-21", now()).await.is_empty(), "an undecided date is in no window");
+    assert!(due("2026-03-19", "2026-03-21", now()).await.is_empty(), "a TBD date is in no window");
     assert_eq!(due("2027-01-01", "2027-01-02", now() + minutes(10)).await, ["waiting"]);
 
     let filter = UpcomingFilter { tokens: None, from: now(), until: Some(time("2026-06-30")), limit: 2 };

@@ -1,4 +1,4 @@
-//! How often a transaction waits for the server: by its steps, not by its rows.
+//! Round trips to the server: their number depends on the steps of a transaction, not on its rows.
 
 use tempfile::TempDir;
 
@@ -6,21 +6,21 @@ use super::support::*;
 use crate::Store;
 use model::*;
 
-/// How often a round trip was made to the server by the connection that writes, up to now.
+/// Returns the total round trips of the writer.
 async fn round_trips(store: &Store) -> u64 {
     let writer = store.0.writer.as_ref().expect("a writer");
     writer.run("count", |connection| Ok(connection.round_trips())).await.expect("counted")
 }
 
-/// How often the writer waits for the server while it does something.
-pub(super) async fn waits<T>(store: &Store, work: impl Future<Output = T>) -> (T, u64) {
+/// Returns the round trips of the writer during `work`.
+pub(super) async fn count_round_trips<T>(store: &Store, work: impl Future<Output = T>) -> (T, u64) {
     let before = round_trips(store).await;
     let value = work.await;
     (value, round_trips(store).await - before)
 }
 
-/// Everything that a first cycle writes of some tokens: polls, schedules, changes, alerts and messages.
-fn first_sight(round: usize, tokens: usize, events: usize) -> Commit {
+/// The commit of a first cycle: polls, schedules, changes, alerts, and notifications.
+fn first_cycle(round: usize, tokens: usize, events: usize) -> Commit {
     let name = |token: usize| format!("token-{round}-{token}");
     let mut commit = at(Commit::default());
     for token in (0..tokens).map(name) {
@@ -36,35 +36,34 @@ fn first_sight(round: usize, tokens: usize, events: usize) -> Commit {
     commit
 }
 
-/// How often a commit waits for the server, however many tokens, events, alerts and messages it has; of more than 32 tokens, once more for
-/// each 32, and of very many statements, once for each thousand.
-const MOST_WAITS: u64 = 12;
+/// The most round trips of a commit. Each further 32 tokens add one, and so does each further thousand statements.
+const MAX_ROUND_TRIPS: u64 = 12;
 
 #[tokio::test]
-async fn a_commit_waits_for_the_server_by_its_steps_and_not_by_its_records() {
+async fn commit_round_trips_do_not_depend_on_record_count() {
     if server().is_none() {
-        println!("left out on a file: there is nobody to wait for");
+        println!("skipped without PostgreSQL: round trips");
         return;
     }
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
-    // Statements are made ready by the first that needs them.
-    store.commit(first_sight(0, 2, 3)).await.expect("committed");
-    let (saved, few) = waits(&store, store.commit(first_sight(1, 4, 2))).await;
+    // The first commit prepares the statements.
+    store.commit(first_cycle(0, 2, 3)).await.expect("committed");
+    let (saved, few) = count_round_trips(&store, store.commit(first_cycle(1, 4, 2))).await;
     assert_eq!(saved.expect("committed").deliveries, 8);
-    let (saved, more) = waits(&store, store.commit(first_sight(2, 4, 40))).await;
+    let (saved, more) = count_round_trips(&store, store.commit(first_cycle(2, 4, 40))).await;
     assert_eq!(saved.expect("committed").deliveries, 8);
     assert_eq!(more, few, "records cost no round trip");
-    let (saved, many) = waits(&store, store.commit(first_sight(3, 32, 40))).await;
+    let (saved, many) = count_round_trips(&store, store.commit(first_cycle(3, 32, 40))).await;
     assert_eq!(saved.expect("committed").deliveries, 64);
     assert_eq!(many, few, "neither do tokens");
-    assert!(few <= MOST_WAITS, "{few} round trips");
+    assert!(few <= MAX_ROUND_TRIPS, "{few} round trips");
 }
 
 #[tokio::test]
-async fn records_of_a_feed_that_is_kept_row_by_row_are_asked_for_together() {
+async fn record_lookups_of_a_feed_are_batched() {
     if server().is_none() {
-        println!("left out on a file: there is nobody to wait for");
+        println!("skipped without PostgreSQL: round trips");
         return;
     }
     let directory = TempDir::new().expect("a directory");
@@ -76,20 +75,20 @@ async fn records_of_a_feed_that_is_kept_row_by_row_are_asked_for_together() {
         };
         let mut update = schedule("arbitrum", (0..count).map(|at| put(&format!("b{at}"), burn(at))).collect());
         update.id = FeedId::of(Endpoint::Burn, &"arbitrum".into());
-        // One key twice in one answer: the later one is what is kept.
+        // A duplicate key in one response: the last record wins.
         update.put.push(put("b0", Record::Burn(Box::new(read(serde_json::json!({"burnDate": "2026-01-01", "amount": 7.0}))))));
         at(Commit { feeds: vec![update], ..Commit::default() })
     };
     for amount in [1.0, 2.0] {
         store.commit(burns(3, amount)).await.expect("committed");
     }
-    let (written, few) = waits(&store, store.commit(burns(8, 3.0))).await;
+    let (written, few) = count_round_trips(&store, store.commit(burns(8, 3.0))).await;
     written.expect("committed");
-    let (written, more) = waits(&store, store.commit(burns(28, 4.0))).await;
+    let (written, more) = count_round_trips(&store, store.commit(burns(28, 4.0))).await;
     written.expect("committed");
     assert!(more <= few && few <= 10, "{few} round trips for 8 records, {more} for 28");
     let bodies = rows(&store, "SELECT key, body FROM record ORDER BY no", |row| {
-        (row.get::<_, String>(0).expect("a key"), row.get::<_, String>(1).expect("a body"))
+        (row.get::<String>(0).expect("a key"), row.get::<String>(1).expect("a body"))
     });
     assert_eq!(bodies.len(), 28);
     let amount = |body: &str| body.contains("\"amount\":7.0");
@@ -97,22 +96,22 @@ async fn records_of_a_feed_that_is_kept_row_by_row_are_asked_for_together() {
 }
 
 #[tokio::test]
-async fn attempts_that_are_recorded_together_wait_as_one_does() {
+async fn batch_of_attempts_costs_as_many_round_trips_as_one() {
     if server().is_none() {
-        println!("left out on a file: there is nobody to wait for");
+        println!("skipped without PostgreSQL: round trips");
         return;
     }
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
-    store.commit(first_sight(0, 20, 1)).await.expect("committed");
+    store.commit(first_cycle(0, 20, 1)).await.expect("committed");
     let due = store.due("ops".into(), now(), 100).await.expect("read");
     assert_eq!(due.len(), 20);
     let record = |delivery: &DueDelivery| tried(delivery.id, now(), DeliveryState::Delivered, None);
     let mut due = due.iter().map(record);
     store.record_attempts(due.by_ref().take(2).collect()).await.expect("recorded");
-    let (recorded, one) = waits(&store, store.record_attempts(due.by_ref().take(1).collect())).await;
+    let (recorded, one) = count_round_trips(&store, store.record_attempts(due.by_ref().take(1).collect())).await;
     recorded.expect("recorded");
-    let (recorded, all) = waits(&store, store.record_attempts(due.collect())).await;
+    let (recorded, all) = count_round_trips(&store, store.record_attempts(due.collect())).await;
     recorded.expect("recorded");
-    assert_eq!((one, all), (4, 4), "a begin, their states, what was written, the commit");
+    assert_eq!((one, all), (4, 4), "begin, states, writes, commit");
 }

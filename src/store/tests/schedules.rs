@@ -1,10 +1,8 @@
-//! Schedules: what is written where prices move, what is kept where facts do, and that all of it reads as it was put.
-
 use tempfile::TempDir;
 
 use super::support::*;
-use crate::Store;
 use crate::sql::Row;
+use crate::{ErrorKind, Store};
 use model::*;
 
 /// An event with a value (USD) and a share of the market cap (percent).
@@ -23,7 +21,7 @@ fn schedule_at(values: [f64; 3], share: f64, is_new_version: bool) -> FeedUpdate
     schedule("arbitrum", DATES.into_iter().zip(values).map(put).collect())
 }
 
-/// Sizes as the rows have them, and by how much the token drifted.
+/// Returns the sizes in the rows, and the drift of the token.
 fn written(store: &Store) -> (Vec<f64>, Option<(f64, f64)>) {
     let number = |row: &Row<'_>, at: usize| -> f64 { row.get(at).expect("a number") };
     let values = rows(store, "SELECT value FROM record ORDER BY starts_at", move |row| number(row, 0));
@@ -46,7 +44,7 @@ async fn sum_ahead(store: &Store) -> (f64, f64) {
 }
 
 #[tokio::test]
-async fn prices_that_move_together_leave_the_rows_of_events_alone() {
+async fn common_price_change_only_updates_drift() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let write = |update| store.commit(at(Commit { feeds: vec![update], ..Commit::default() }));
@@ -61,22 +59,22 @@ async fn prices_that_move_together_leave_the_rows_of_events_alone() {
     assert!((ahead - 770.0).abs() < 1e-6 && (list - 770.0).abs() < 1e-6, "{ahead} {list}");
     let known = store.tokens(vec!["arbitrum".into()], vec![Resource::Unlock]).await.expect("read").remove(0);
     let values: Vec<_> = known.records.iter().map(|tracked| tracked.record.unlock().and_then(|of| of.cliff_value())).collect();
-    assert_eq!(values, second.map(Some), "each event has what was last read");
-    assert_eq!(store.versions("arbitrum".into()).await.expect("read").len(), 3, "and no version was made of it");
+    assert_eq!(values, second.map(Some), "each event has the latest value");
+    assert_eq!(store.versions("arbitrum".into()).await.expect("read").len(), 3, "price changes add no version");
 
     write(schedule_at(third, 3.0, false)).await.expect("committed");
-    assert_eq!(written(&store), (third.to_vec(), Some((1.0, 1.0))), "one alone moved: all are written");
+    assert_eq!(written(&store), (third.to_vec(), Some((1.0, 1.0))), "one price moved alone, so all rows are written");
     assert_eq!(sum_ahead(&store).await, (1450.0, 1450.0));
 
     let mut part = schedule_at([121.0, 0.0, 0.0], 3.3, false);
     part.put.truncate(1);
     write(part).await.expect("committed");
     let (ahead, _) = sum_ahead(&store).await;
-    assert_eq!(ahead, 121.0 + 440.0 + 900.0, "those that were not put are what they were");
+    assert_eq!(ahead, 121.0 + 440.0 + 900.0, "the other events are unchanged");
 }
 
 #[tokio::test]
-async fn an_event_that_comes_while_prices_drifted_has_its_own_size() {
+async fn event_added_after_drift_has_correct_size() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let write = |update| store.commit(at(Commit { feeds: vec![update], ..Commit::default() }));
@@ -89,7 +87,7 @@ async fn an_event_that_comes_while_prices_drifted_has_its_own_size() {
 }
 
 #[tokio::test]
-async fn what_was_replaced_is_forgotten_in_time_and_what_is_stays() {
+async fn prune_deletes_old_versions_and_keeps_current_ones() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let step = |day: i64, amount: f64| {
@@ -103,7 +101,7 @@ async fn what_was_replaced_is_forgotten_in_time_and_what_is_stays() {
     }
     let versions = store.versions("arbitrum".into()).await.expect("read");
     let amounts: Vec<_> = versions.iter().map(|version| version.record.as_ref()?.unlock()?.cliff_amount()).collect();
-    assert_eq!(amounts, [1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 3.0, 3.0, 3.0].map(Some), "what is the same is no other version");
+    assert_eq!(amounts, [1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 3.0, 3.0, 3.0].map(Some), "an unchanged event adds no version");
     let days = |days: u64| std::time::Duration::from_secs(days * 86_400);
     let pruned = store.prune(now() + chrono::TimeDelta::days(8), days(5), days(5)).await.expect("pruned");
     assert_eq!(pruned.versions, 3);
@@ -111,7 +109,7 @@ async fn what_was_replaced_is_forgotten_in_time_and_what_is_stays() {
 }
 
 #[tokio::test]
-async fn a_schedule_that_is_damaged_is_said_to_be_and_stops_nothing_else() {
+async fn damaged_schedule_is_reported_without_blocking_other_reads() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     store.commit(at(Commit { feeds: vec![schedule_at([1.0; 3], 1.0, true)], ..Commit::default() })).await.expect("committed");
@@ -119,14 +117,14 @@ async fn a_schedule_that_is_damaged_is_said_to_be_and_stops_nothing_else() {
     change(&store, &format!("UPDATE schedule SET body = {bytes}"));
     let error = store.tokens(vec!["arbitrum".into()], vec![Resource::Unlock]).await.expect_err("damaged");
     assert!(
-        error.is_damaged() && error.to_string().contains("arbitrum") || format!("{error:?}").contains("arbitrum"),
+        error.kind() == ErrorKind::Damaged && error.to_string().contains("arbitrum") || format!("{error:?}").contains("arbitrum"),
         "{error:?}"
     );
     assert!(store.tokens(vec!["arbitrum".into()], vec![Resource::Burn]).await.is_ok());
 }
 
 #[tokio::test]
-async fn what_an_alert_is_about_is_known_of_its_schedule_when_somebody_acknowledges_it() {
+async fn acknowledgement_fact_comes_from_the_schedule() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let mut alert = full_alert("s");

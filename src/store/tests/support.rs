@@ -1,4 +1,4 @@
-//! Values to write, and what is in the file behind the store's back.
+//! Test data, and direct access to the database.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
@@ -8,17 +8,14 @@ use tempfile::TempDir;
 
 use crate::sql::Row;
 use crate::sql::postgres::{PgSession, driver::wait};
-use crate::{Access, Opening, Place, PostgresPlace, Standing, Store};
+use crate::{Access, LeaseStatus, Opening, Place, PostgresPlace, Store};
 use model::wire::{self, ParseWarning};
 use model::{
     Alert, AlertBody, AlertState, DeliveryId, Endpoint, FeedId, FeedState, Interval, Notification, NotificationKind, Precision,
     ReceiverName, Record, RecordKey, Resolution, Resource, RuleId, SourceBody, Timestamp, TokenBody, TokenId, alert_id,
     notification_id, *,
 };
-
-pub(crate) fn time(text: &str) -> Timestamp {
-    wire::parse_timestamp(text).expect("a timestamp")
-}
+pub(crate) use testkit::time;
 
 pub(crate) fn now() -> Timestamp {
     time("2026-03-09T00:00:00Z")
@@ -87,8 +84,8 @@ pub(crate) fn poll(endpoint: Endpoint, token: Option<&str>) -> PollEntry {
         version: Some(5),
         records: 3,
         error: None,
-        oddities: vec![ParseWarning { path: "[0].x".into(), problem: "expected a number".into() }],
-        oddities_total: 7,
+        parse_warnings: vec![ParseWarning { path: "[0].x".into(), problem: "expected a number".into() }],
+        parse_warnings_total: 7,
     }
 }
 
@@ -109,7 +106,7 @@ pub(crate) fn full_alert(subject: &str) -> Alert {
         level: Some(1),
         labels: BTreeMap::from([("severity".into(), "critical".into())]),
         annotations: BTreeMap::from([("summary".into(), "ARB: \u{202e}$2M \"soon\"\nsecond line".into())]),
-        told: vec![ReceiverName::from("ops"), ReceiverName::from("desk")],
+        notified: vec![ReceiverName::from("ops"), ReceiverName::from("desk")],
         leads: vec!["7d".into(), "1d".into()],
         former_labels: Vec::new(),
         members: Vec::new(),
@@ -162,7 +159,7 @@ pub(crate) fn at(commit: Commit) -> Commit {
     Commit { at: now(), ..commit }
 }
 
-pub(crate) async fn tell(store: &Store, subject: &str, receivers: &[&str]) -> Vec<DueDelivery> {
+pub(crate) async fn notify(store: &Store, subject: &str, receivers: &[&str]) -> Vec<DueDelivery> {
     let alert = firing(subject, Some("arbitrum"));
     let notifications = vec![notification(&alert, "firing", receivers)];
     store.commit(at(Commit { alerts: vec![alert], notifications, ..Commit::default() })).await.expect("committed");
@@ -179,7 +176,7 @@ pub(crate) async fn tell(store: &Store, subject: &str, receivers: &[&str]) -> Ve
 pub(crate) fn tried(delivery: DeliveryId, at: Timestamp, state: DeliveryState, next: Option<Timestamp>) -> AttemptRecord {
     AttemptRecord {
         delivery,
-        attempt: Attempt { at, took_ms: 15, outcome: AttemptOutcome::Retry, status: Some(503), answer: "busy".into() },
+        attempt: Attempt { at, took_ms: 15, outcome: AttemptOutcome::Retry, status: Some(503), response: "busy".into() },
         state,
         next_attempt_at: next,
         alerts: Vec::new(),
@@ -187,7 +184,7 @@ pub(crate) fn tried(delivery: DeliveryId, at: Timestamp, state: DeliveryState, n
     }
 }
 
-/// Every table's rows as text, without the poll log, which grows with each poll, and the lease, which is not of the store's own making.
+/// Returns all rows of all tables as text, except the poll log, which grows with each poll, and the lease.
 pub(crate) fn dump(store: &Store) -> BTreeMap<String, Vec<String>> {
     let names = if server().is_some() {
         "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename NOT IN ('poll', 'lease')"
@@ -195,7 +192,7 @@ pub(crate) fn dump(store: &Store) -> BTreeMap<String, Vec<String>> {
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'poll'"
     };
     let row = |row: &Row<'_>| (0..).map_while(|at| Some(format!("{:?}|", row.get_ref(at).ok()?))).collect::<String>();
-    let text = |row: &Row<'_>| row.get::<_, String>(0).expect("a text");
+    let text = |row: &Row<'_>| row.get::<String>(0).expect("a text");
     let tables = rows(store, names, text);
     let dumped = tables.into_iter().map(|table| {
         let mut found = rows(store, &format!("SELECT * FROM {table}"), row);
@@ -205,41 +202,40 @@ pub(crate) fn dump(store: &Store) -> BTreeMap<String, Vec<String>> {
     dumped.collect()
 }
 
-/// The rows of a question that the store itself never asks.
+/// Runs a query on the database directly.
 pub(crate) fn rows<T: Send + 'static>(store: &Store, sql: &str, read: impl Fn(&Row<'_>) -> T + Send + 'static) -> Vec<T> {
     let sql = sql.to_owned();
-    let asked = store
-        .read("look behind the store's back", move |from| crate::codec::all(&mut from.prepare(&sql)?, [], |row| Ok(read(row))));
-    wait(asked, Duration::from_secs(60)).expect("answered").expect("read")
+    let queried = store
+        .read("read the database directly", move |from| crate::codec::all(&mut from.prepare(&sql)?, [], |row| Ok(read(row))));
+    wait(queried, Duration::from_secs(60)).expect("answered").expect("read")
 }
 
-/// Changes what the store itself would never change so.
+/// Runs a statement on the database directly.
 pub(crate) fn change(store: &Store, sql: &str) {
     let sql = sql.to_owned();
-    let changed = store.act("write behind the store's back", move |to| Ok(to.execute(&sql, [])?));
+    let changed = store.act("change the database directly", move |to| Ok(to.execute(&sql, [])?));
     wait(changed, Duration::from_secs(60)).expect("answered").expect("changed");
 }
 
-/// How many rows a table has.
 pub(crate) fn count(store: &Store, table: &str) -> i64 {
     rows(store, &format!("SELECT count(*) FROM {table}"), |row| row.get(0).expect("a number")).remove(0)
 }
 
-/// The server on which the tests run, where the environment names one; else they run on files.
+/// Returns the URL of the test server, if the environment sets it. Otherwise the tests use files.
 pub(crate) fn server() -> Option<String> {
     std::env::var("CLIFFWATCH_TEST_POSTGRES").ok().filter(|url| !url.is_empty())
 }
 
-/// Whether a test about files has anything to say here.
-pub(crate) fn is_about_files(what: &str) -> bool {
+/// Returns whether a test that only applies to files should run.
+pub(crate) fn applies_to_files(what: &str) -> bool {
     let on_server = server().is_some();
     if on_server {
-        println!("left out on PostgreSQL: {what}");
+        println!("skipped on PostgreSQL: {what}");
     }
     !on_server
 }
 
-/// The place of a database that belongs to a test's directory alone: a schema of its own.
+/// Returns a database with a separate schema for a test directory. `None` without a test server.
 pub(crate) fn server_place(directory: &Path) -> Option<Arc<PostgresPlace>> {
     let url = server()?;
     let name = directory.file_name().expect("a name").to_string_lossy().to_lowercase();
@@ -252,18 +248,18 @@ pub(crate) fn server_place(directory: &Path) -> Option<Arc<PostgresPlace>> {
     Some(Arc::new(PostgresPlace::from_url(&url, None).expect("a place")))
 }
 
-/// Opens the database of a test as its active owner; one that died holds its lease no longer.
+/// Opens a test database as its active owner. Expires the lease of an earlier instance.
 pub(crate) async fn owned(directory: &TempDir) -> Store {
     owned_at(directory.path()).await
 }
 
-/// As [`owned`], by the path of the directory.
+/// Like [`owned`], with the path of the directory.
 pub(crate) async fn owned_at(directory: &Path) -> Store {
     let Some(place) = server_place(directory) else {
         return Store::open(opening(&directory.join("cliffwatch.db"), Access::Own)).await.expect("the store opens");
     };
     let store = Store::open_in(Place::Server(place), Access::Own, now()).await.expect("the store opens");
     change(&store, "UPDATE lease SET renewed_at = '-infinity'");
-    assert_eq!(store.keep_lease("a test").await.expect("kept"), Standing::Active);
+    assert_eq!(store.maintain_lease("a test").await.expect("maintained"), LeaseStatus::Active);
     store
 }

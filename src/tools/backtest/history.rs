@@ -1,5 +1,5 @@
-//! What a backtest replays: answers with their times, from a data folder, from a folder of dated versions, or from the versions that
-//! the daemon recorded.
+//! The history that a backtest replays: responses with their times, from a data folder, a folder of dated versions, or the
+//! versions that the daemon recorded.
 
 mod folder;
 
@@ -13,33 +13,28 @@ use chrono::TimeDelta;
 use crate::simulate::Simulation;
 use model::{Endpoint, FeedState, Payload, Record, RecordKey, Resource, Timestamp, Token, TokenId, VersionRow, wire};
 
-/// Why there is nothing to simulation.
+/// An error while loading the history of a backtest.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     #[error("cannot read {}", path.display())]
-    Read {
-        /// Which one.
-        path: PathBuf,
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     #[error("{}{}: {problem}", path.display(), line.map(|line| format!(":{line}")).unwrap_or_default())]
     Invalid {
-        /// Which one.
         path: PathBuf,
-        /// Which line, from 1, where a file is read line by line.
+        /// The line number, from 1. `None` if the file is not read line by line.
         line: Option<usize>,
         problem: String,
     },
-    #[error("{} is neither a data folder (with a tokens.json) nor a folder of versions (with *.jsonl files)", .0.display())]
+    #[error("{} is not a history: expected a data folder (with tokens.json) or a folder of versions (with *.jsonl files)", .0.display())]
     Unknown(PathBuf),
 }
 
-/// What a source said, and when.
+/// The responses of a source over time.
 #[derive(Debug, Default)]
 pub struct History {
-    /// Rows of the token list.
+    /// The rows of the token list.
     tokens: Vec<wire::TokenItem>,
-    /// In the order of time.
+    /// Sorted by time.
     inputs: Vec<HistoryEvent>,
     burns: HashMap<TokenId, wire::BurnData>,
     buybacks: HashMap<TokenId, wire::BuybackData>,
@@ -51,21 +46,21 @@ pub struct History {
 struct HistoryEvent {
     at: Timestamp,
     token: TokenId,
-    said: HistoryContent,
+    content: HistoryContent,
 }
 
 #[derive(Debug)]
 enum HistoryContent {
-    Answer(Endpoint, Payload),
-    /// All rounds that were public by then.
+    Response(Endpoint, Payload),
+    /// All funding rounds that were public at that time.
     Rounds(Vec<wire::FundingRound>),
-    /// Everything of an endpoint that had happened by then.
-    SoFar(Endpoint),
+    /// All records of an endpoint up to that time.
+    StateAt(Endpoint),
 }
 
 impl History {
-    /// Adds a token's recorded versions: at each instant at which the daemon saw something else, its records as they stood then, and
-    /// for each of its `feeds` the first answer, the baseline, also where there was nothing in it.
+    /// Adds a token's recorded versions: its records at each time at which the daemon saw a change, and the baseline of each of
+    /// its `feeds`, even if it was empty.
     pub fn record(
         &mut self,
         token: &Token,
@@ -85,13 +80,13 @@ impl History {
         };
         for resource in Resource::ALL {
             let mut rows = by_resource.remove(&resource).unwrap_or_default();
-            // What a page about many tokens brought before the token's own feed was read is no more than part of the baseline.
+            // Records from an endpoint about many tokens, seen before the token's own feed was read, belong to the baseline.
             let from = began(resource).map_or(from, |at| from.max(at));
             if began(resource).is_some() && from <= to && rows.iter().all(|row| row.at > from) {
                 self.inputs.push(HistoryEvent {
                     at: from,
                     token: token.id.clone(),
-                    said: said(resource, std::iter::empty(), false),
+                    content: content_of(resource, std::iter::empty(), false),
                 });
             }
             rows.sort_by_key(|row| row.at);
@@ -110,19 +105,19 @@ impl History {
                 let is_last_of_instant = rows.peek().is_none_or(|next| next.at > at);
                 let is_last_before = rows.peek().is_none_or(|next| next.at > from);
                 if is_last_of_instant && (at > from || is_last_before) {
-                    let said = said(resource, alive.values(), has_segments);
-                    self.inputs.push(HistoryEvent { at: at.max(from), token: token.id.clone(), said });
+                    let content = content_of(resource, alive.values(), has_segments);
+                    self.inputs.push(HistoryEvent { at: at.max(from), token: token.id.clone(), content });
                 }
             }
         }
     }
 
-    /// Puts recorded versions into the order of time.
+    /// Sorts the recorded versions by time.
     pub fn sort(&mut self) {
         self.inputs.sort_by(|a, b| (a.at, &a.token).cmp(&(b.at, &b.token)));
     }
 
-    /// Tokens of which something is known.
+    /// Returns the number of tokens with any data.
     pub fn token_count(&self) -> usize {
         let mut ids: Vec<&str> = self.tokens.iter().filter_map(|item| item.id.as_str()).collect();
         ids.extend(self.inputs.iter().map(|input| input.token.as_str()));
@@ -131,48 +126,48 @@ impl History {
         ids.len()
     }
 
-    /// When the first and the last thing was said.
+    /// Returns the times of the first and the last response.
     pub fn span(&self) -> Option<(Timestamp, Timestamp)> {
         Some((self.inputs.first()?.at, self.inputs.last()?.at))
     }
 
-    /// Plays all of it up to `to`, or until `heard` says that it is enough: it is told the time now and then, and what there is to take.
-    pub fn play(
+    /// Replays the history up to `to`, or until `progress` breaks. `progress` is called regularly with the simulation.
+    pub fn replay(
         &self,
         simulation: &mut Simulation<'_>,
         to: Timestamp,
-        mut heard: impl FnMut(&mut Simulation<'_>) -> ControlFlow<()>,
+        mut progress: impl FnMut(&mut Simulation<'_>) -> ControlFlow<()>,
     ) {
         for item in &self.tokens {
             simulation.token(item);
         }
-        // Every day of every token is a poll of all days so far: nothing else takes as long, and mostly nobody hears of it.
-        let plays_emissions = simulation.rules().hears(Resource::Emission);
+        // Each daily emission is a poll of all days so far. That is slow, and rules rarely use it.
+        let needs_emissions = simulation.rules().subscribes_to(Resource::Emission);
         for input in self.inputs.iter().take_while(|input| input.at <= to) {
-            if matches!(input.said, HistoryContent::SoFar(Endpoint::DailyEmission)) && !plays_emissions {
+            if matches!(input.content, HistoryContent::StateAt(Endpoint::DailyEmission)) && !needs_emissions {
                 continue;
             }
             simulation.advance_before(input.at);
-            match &input.said {
-                HistoryContent::Answer(endpoint, payload) => simulation.answer(&input.token, *endpoint, payload.clone()),
+            match &input.content {
+                HistoryContent::Response(endpoint, payload) => simulation.response(&input.token, *endpoint, payload.clone()),
                 HistoryContent::Rounds(rounds) => simulation.rounds(&input.token, rounds),
-                HistoryContent::SoFar(endpoint) => self.so_far(simulation, &input.token, *endpoint, input.at),
+                HistoryContent::StateAt(endpoint) => self.ingest_state_at(simulation, &input.token, *endpoint, input.at),
             }
-            if heard(simulation).is_break() {
+            if progress(simulation).is_break() {
                 return;
             }
         }
-        // In steps, so that whoever watches sees it move.
+        // In steps, to report progress.
         while simulation.now() < to {
             let next = (simulation.now() + TimeDelta::days(7)).min(to);
             simulation.advance(next);
-            if heard(simulation).is_break() {
+            if progress(simulation).is_break() {
                 return;
             }
         }
     }
 
-    fn so_far(&self, simulation: &mut Simulation<'_>, token: &TokenId, endpoint: Endpoint, at: Timestamp) {
+    fn ingest_state_at(&self, simulation: &mut Simulation<'_>, token: &TokenId, endpoint: Endpoint, at: Timestamp) {
         let had = |when: Option<Timestamp>| when.is_some_and(|when| when <= at);
         match endpoint {
             Endpoint::Burn => {
@@ -184,7 +179,7 @@ impl History {
                     token_symbol: data.token_symbol.clone(),
                     ..Default::default()
                 };
-                simulation.answer(token, endpoint, Payload::Burns(payload));
+                simulation.response(token, endpoint, Payload::Burns(payload));
             }
             Endpoint::Buyback => {
                 let Some(data) = self.buybacks.get(token) else { return };
@@ -195,12 +190,12 @@ impl History {
                     token_symbol: data.token_symbol.clone(),
                     ..Default::default()
                 };
-                simulation.answer(token, endpoint, Payload::Buybacks(payload));
+                simulation.response(token, endpoint, Payload::Buybacks(payload));
             }
             Endpoint::DailyEmission => {
                 let Some(days) = self.emissions.get(token) else { return };
                 let days = days.iter().filter(|day| had(day.end_date.copied())).cloned().collect();
-                simulation.answer(token, endpoint, Payload::Emissions(days));
+                simulation.response(token, endpoint, Payload::Emissions(days));
             }
             Endpoint::Investors => {
                 let Some(rounds) = self.rounds.get(token) else { return };
@@ -212,9 +207,9 @@ impl History {
     }
 }
 
-/// Records as an answer about them. Where there were segments once, it says of each event whether it has any: what the daemon recorded
-/// speaks of them from then on, also where the last one is gone.
-fn said<'a>(resource: Resource, records: impl Iterator<Item = &'a Record>, has_segments: bool) -> HistoryContent {
+/// Makes a response from records. If `has_segments` is set, events without segments get an explicit null, because the daemon
+/// requested segments from then on, even if none is left.
+fn content_of<'a>(resource: Resource, records: impl Iterator<Item = &'a Record>, has_segments: bool) -> HistoryContent {
     macro_rules! rows {
         ($variant:ident) => {
             records
@@ -228,21 +223,21 @@ fn said<'a>(resource: Resource, records: impl Iterator<Item = &'a Record>, has_s
             for event in events.iter_mut().filter(|event| has_segments && event.linear_unlocks.is_absent()) {
                 event.linear_unlocks = wire::Maybe::Null;
             }
-            HistoryContent::Answer(Endpoint::UnlockEvents, Payload::UnlockEvents(events))
+            HistoryContent::Response(Endpoint::UnlockEvents, Payload::UnlockEvents(events))
         }
-        Resource::Emission => HistoryContent::Answer(Endpoint::DailyEmission, Payload::Emissions(rows!(Emission))),
+        Resource::Emission => HistoryContent::Response(Endpoint::DailyEmission, Payload::Emissions(rows!(Emission))),
         Resource::Funding => HistoryContent::Rounds(rows!(Funding)),
         Resource::Burn => {
             let data = wire::BurnData { burns: rows!(Burn).into(), ..Default::default() };
-            HistoryContent::Answer(Endpoint::Burn, Payload::Burns(data))
+            HistoryContent::Response(Endpoint::Burn, Payload::Burns(data))
         }
         Resource::Buyback => {
             let data = wire::BuybackData { buybacks: rows!(Buyback).into(), ..Default::default() };
-            HistoryContent::Answer(Endpoint::Buyback, Payload::Buybacks(data))
+            HistoryContent::Response(Endpoint::Buyback, Payload::Buybacks(data))
         }
         Resource::Allocation => {
             let data = wire::AllocationsData { allocations: rows!(Allocation).into(), ..Default::default() };
-            HistoryContent::Answer(Endpoint::Allocations, Payload::Allocations(data))
+            HistoryContent::Response(Endpoint::Allocations, Payload::Allocations(data))
         }
     }
 }

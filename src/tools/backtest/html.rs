@@ -1,7 +1,7 @@
-//! The report of a backtest: one HTML file without anything from elsewhere, with a timeline of every message.
+//! The report of a backtest: a self-contained HTML file with a timeline of all messages.
 //!
-//! What the page says is gathered here and in `timeline`; how it looks stands in `report.html`, `report.css` and `report.js`. Texts are
-//! escaped by the template engine, and characters that hide or turn text are shown as what they are not.
+//! This module prepares the data, and `timeline` draws the chart. `report.html`, `report.css`, and `report.js` define the page. The
+//! template engine escapes text and replaces hostile characters.
 
 mod entry;
 mod timeline;
@@ -14,18 +14,18 @@ use super::{
     BacktestComparison, BacktestMessage, BacktestNotification, BacktestRun, BacktestSummary, TallyRow, difference,
     joint_messages, seconds,
 };
+use chart::{bars::bars, svg::Svg};
 use entry::{EntryRow, ReportEntry};
-use model::{Timestamp, format, text::is_hostile};
-use timeline::Timeline;
+use model::{phrase, text::is_hostile};
 
-/// Rows of each list of a comparison.
+/// The maximum number of rows in each list of a comparison.
 const MAX_COMPARED: usize = 300;
-/// Alerts that are listed of one message.
-const MAX_ALERTS: usize = 100;
-/// Shares of a row that are named.
+/// The maximum number of alerts listed for a message.
+const MAX_LISTED_ALERTS: usize = 100;
+/// The maximum number of names in the shares of a row.
 const MAX_SHARES: usize = 3;
 
-/// What the page says.
+/// The data of the page.
 #[derive(Serialize)]
 struct Report {
     style: &'static str,
@@ -36,7 +36,7 @@ struct Report {
     changes: String,
     cards: [(String, String); 5],
     notes: Vec<String>,
-    timeline: Option<Timeline>,
+    timeline: Option<String>,
     rules: Vec<ReportRow>,
     receivers: Vec<ReportRow>,
     noisiest: String,
@@ -45,7 +45,7 @@ struct Report {
     entry_count: usize,
 }
 
-/// A self-contained page.
+/// Renders the report as a self-contained page.
 pub fn page(
     run: &BacktestRun,
     summary: &BacktestSummary,
@@ -53,16 +53,21 @@ pub fn page(
 ) -> Result<String, minijinja::Error> {
     let entries = ReportEntry::all(run);
     let noisiest = summary.noisiest.iter().take(5).map(|(rule, token, count)| format!("{rule} for {token} ({count})"));
+    let template_errors = run
+        .template_errors
+        .iter()
+        .map(|(rule, error)| format!("A template of {rule} failed, so the built-in text was used: {error}"));
+    let notes = summary.notes(run).into_iter().chain(template_errors).collect();
     let report = Report {
         style: include_str!("html/report.css"),
         script: include_str!("html/report.js"),
-        span: format!("{} – {}", format::day(run.from), format::day(run.to)),
-        tokens: format::count(run.tokens, "token"),
-        rule_count: format::count(run.rules.len(), "rule"),
-        changes: format::count(usize::try_from(run.changes).unwrap_or(usize::MAX), "change"),
+        span: format!("{} – {}", phrase::day(run.from), phrase::day(run.to)),
+        tokens: phrase::count(run.tokens, "token"),
+        rule_count: phrase::count(run.rules.len(), "rule"),
+        changes: phrase::count(run.changes, "change"),
         cards: cards(run, summary),
-        notes: notes(run, summary),
-        timeline: Timeline::of(run, summary, &entries),
+        notes,
+        timeline: timeline::draw(run, summary, &entries),
         rules: summary.rules.iter().map(|row| ReportRow::of(row, summary)).collect(),
         receivers: summary.receivers.iter().map(|row| ReportRow::of(row, summary)).collect(),
         noisiest: noisiest.collect::<Vec<_>>().join(", "),
@@ -75,8 +80,8 @@ pub fn page(
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.set_formatter(|out, state, value| match value.as_str() {
-        Some(text) if !value.is_safe() && text.chars().any(is_unfit) => {
-            let fit: String = text.chars().map(|c| if is_unfit(c) { '\u{fffd}' } else { c }).collect();
+        Some(text) if !value.is_safe() && text.chars().any(is_hostile_character) => {
+            let fit: String = text.chars().map(|c| if is_hostile_character(c) { '\u{fffd}' } else { c }).collect();
             minijinja::escape_formatter(out, state, &Value::from(fit))
         }
         _ => minijinja::escape_formatter(out, state, value),
@@ -84,27 +89,27 @@ pub fn page(
     environment.render_named_str("report.html", include_str!("html/report.html"), Value::from(Serde(&report)))
 }
 
-/// Whether a character cannot be seen or turns the direction of text. Lines may end.
-fn is_unfit(c: char) -> bool {
+/// Returns `true` for hostile characters except line breaks.
+fn is_hostile_character(c: char) -> bool {
     c != '\n' && is_hostile(c)
 }
 
-/// What a run comes to in five numbers.
+/// Returns the five key figures of a run.
 fn cards(run: &BacktestRun, summary: &BacktestSummary) -> [(String, String); 5] {
     let weeks = seconds(run.to - run.from) / (7.0 * 86_400.0);
     let per_week = if weeks > 0.0 { f64::from(summary.messages) / weeks } else { 0.0 };
     let silent = summary.rules.iter().filter(|row| row.messages == 0).count();
     let plural = |count: u32| if count == 1 { "" } else { "s" };
-    let joined = if summary.joined > 0 { format!(", {} of them about several", summary.joined) } else { String::new() };
+    let joined = if summary.joined > 0 { format!(", {} of them with several alerts", summary.joined) } else { String::new() };
     [
         (summary.alerts.to_string(), format!("alert{}", plural(summary.alerts))),
         (summary.messages.to_string(), format!("message{}{joined}", plural(summary.messages))),
-        (format!("{per_week:.1}"), "a week on average".to_owned()),
+        (format!("{per_week:.1}"), "per week on average".to_owned()),
         busiest_week(summary).map_or_else(
             || ("0".to_owned(), "in the busiest week".to_owned()),
-            |(week, count)| (count.to_string(), format!("in the busiest week, of {}", week.format("%-d %b %Y"))),
+            |(week, count)| (count.to_string(), format!("in the busiest week, starting {}", week.format("%-d %b %Y"))),
         ),
-        (silent.to_string(), format!("rule{} that sent nothing", if silent == 1 { "" } else { "s" })),
+        (silent.to_string(), format!("rule{} without messages", if silent == 1 { "" } else { "s" })),
     ]
 }
 
@@ -117,43 +122,7 @@ fn busiest_week(summary: &BacktestSummary) -> Option<(NaiveDate, u32)> {
     totals.rev().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 0)
 }
 
-/// What a reader must know of a run: what was not told, what is not shown, what failed.
-fn notes(run: &BacktestRun, summary: &BacktestSummary) -> Vec<String> {
-    let mut notes = Vec::new();
-    let undelivered = |state: &str| summary.undelivered.get(state).copied().unwrap_or(0);
-    let suppressed: Vec<String> = ["silenced", "inhibited", "acknowledged"]
-        .into_iter()
-        .filter(|state| undelivered(state) > 0)
-        .map(|state| format!("{} {state}", undelivered(state)))
-        .collect();
-    if !suppressed.is_empty() {
-        notes.push(format!("Held back and never told: {}.", suppressed.join(", ")));
-    }
-    if undelivered("nobody") > 0 {
-        let count = undelivered("nobody");
-        let them = if count == 1 { "it" } else { "them" };
-        notes.push(format!("{} would have reached nobody: no route takes {them}.", format::count(count as usize, "alert")));
-    }
-    if undelivered("waiting") > 0 {
-        notes.push(format!(
-            "{} still waited for a group, a mute time or room in the hour at the end.",
-            format::count(undelivered("waiting") as usize, "alert")
-        ));
-    }
-    if run.uncounted > 0 {
-        let more = match run.uncounted {
-            1 => "1 more message is".to_owned(),
-            many => format!("{many} more messages are"),
-        };
-        notes.push(format!("{more} not shown: that is too much for anyone."));
-    }
-    for (rule, error) in &run.template_errors {
-        notes.push(format!("A template of {rule} fails, and the built-in text stands in its place: {error}"));
-    }
-    notes
-}
-
-/// A rule or a receiver.
+/// The row of a rule or receiver.
 #[derive(Serialize)]
 struct ReportRow {
     name: String,
@@ -163,7 +132,7 @@ struct ReportRow {
     tokens: u32,
     shares: Vec<ShareCell>,
     more_shares: usize,
-    spark: Vec<SparkBar>,
+    spark: String,
     busiest: Option<BusiestCell>,
 }
 
@@ -171,14 +140,6 @@ struct ReportRow {
 struct ShareCell {
     name: String,
     count: u32,
-}
-
-#[derive(Serialize)]
-struct SparkBar {
-    x: String,
-    y: String,
-    width: String,
-    height: String,
 }
 
 #[derive(Serialize)]
@@ -213,25 +174,19 @@ impl ReportRow {
     }
 }
 
-/// A row over time: a bar for each week, in a box of 200 by 22.
-fn spark(by_week: &[u32]) -> Vec<SparkBar> {
-    let most = f64::from(by_week.iter().copied().max().unwrap_or(0).max(1));
-    let width = 200.0 / f64::from(u32::try_from(by_week.len().max(1)).unwrap_or(u32::MAX));
-    let busy = by_week.iter().enumerate().filter(|(_, count)| **count > 0);
-    busy.map(|(week, count)| {
-        let height = (f64::from(*count) / most * 20.0).max(1.5);
-        let x = f64::from(u32::try_from(week).unwrap_or(u32::MAX)) * width;
-        SparkBar {
-            x: format!("{x:.1}"),
-            y: format!("{:.1}", 22.0 - height),
-            width: format!("{:.1}", (width - 0.4).max(0.5)),
-            height: format!("{height:.1}"),
-        }
-    })
-    .collect()
+/// Draws a bar for each week.
+fn spark(by_week: &[u32]) -> String {
+    const BAR_HEIGHT: f64 = 22.0;
+    let counts: Vec<f64> = by_week.iter().copied().map(f64::from).collect();
+    let mut svg = Svg::stretched(200.0, BAR_HEIGHT, "spark", "Messages per week");
+    for bar in bars(&counts, 200.0, 20.0, 0.4).into_iter().filter(|bar| bar.height > 0.0) {
+        let height = bar.height.max(1.5);
+        svg.rect("bar", bar.x, BAR_HEIGHT - height, bar.width, height, 0.0);
+    }
+    svg.finish()
 }
 
-/// What other rules would change.
+/// The comparison with other rules.
 #[derive(Serialize)]
 struct ComparisonSection {
     gained: usize,
@@ -242,7 +197,7 @@ struct ComparisonSection {
     changes: Vec<ChangedMessageRow>,
 }
 
-/// A message that only one side sends.
+/// A message that only one set of rules sends.
 #[derive(Serialize)]
 struct SideRow {
     class: &'static str,
@@ -253,7 +208,7 @@ struct SideRow {
     receivers: String,
 }
 
-/// A message that both send otherwise.
+/// A message that both sets of rules send with a difference.
 #[derive(Serialize)]
 struct ChangedMessageRow {
     was: String,
@@ -285,10 +240,10 @@ impl ComparisonSection {
 
 impl SideRow {
     fn of(class: &'static str, sign: &'static str, message: &BacktestMessage, receivers: &[&str]) -> Self {
-        let mut rules: Vec<&str> = message.told.iter().map(|notification| notification.rule.as_str()).collect();
+        let mut rules: Vec<&str> = message.notified.iter().map(|notification| notification.rule.as_str()).collect();
         rules.dedup();
         let (rules, receivers) = (rules.join(", "), receivers.join(", "));
-        Self { class, sign, at: minute(message.at), rules, title: message.title(), receivers }
+        Self { class, sign, at: phrase::instant_iso(message.at), rules, title: message.title(), receivers }
     }
 }
 
@@ -300,14 +255,16 @@ impl ChangedMessageRow {
                 let severity = notification.labels.get("severity").map(|text| format!(" [{text}]")).unwrap_or_default();
                 format!("{}: {}{severity}", notification.rule, notification.summary)
             };
-            notifications.into_iter().take(MAX_ALERTS).map(line).collect()
+            notifications.into_iter().take(MAX_LISTED_ALERTS).map(line).collect()
         };
         let (gone, new) = (lines(gone), lines(new));
-        Self { was: minute(was.at), is: minute(is.at), gone, new, title: is.title(), receiver: is.receiver.clone() }
+        Self {
+            was: phrase::instant_iso(was.at),
+            is: phrase::instant_iso(is.at),
+            gone,
+            new,
+            title: is.title(),
+            receiver: is.receiver.clone(),
+        }
     }
-}
-
-/// An instant to the minute.
-fn minute(at: Timestamp) -> String {
-    at.format("%Y-%m-%d %H:%M").to_string()
 }

@@ -1,4 +1,4 @@
-//! What a run comes to, counted: per rule, per receiver, per week.
+//! Counts the messages of a run by rule, receiver, and week.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -6,65 +6,85 @@ use chrono::{Datelike, Days, NaiveDate};
 use serde::Serialize;
 
 use super::{BacktestMessage, BacktestNotification, BacktestRun};
-use model::{BatchKind, Timestamp};
+use model::{BatchKind, Timestamp, phrase};
 
-/// Weeks that are told apart.
+/// The maximum number of weeks.
 const MAX_WEEKS: usize = 1_000;
 
-/// Pairs of rule and token that are named as the noisiest.
+/// The maximum number of pairs of rule and token in `noisiest`.
 const MAX_NOISIEST: usize = 10;
 
-/// What a run comes to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BacktestSummary {
-    /// First days of the weeks (Mondays), in order.
+    /// The Mondays of the weeks, in order.
     pub weeks: Vec<NaiveDate>,
-    /// The rules, those that would have sent the most first; those that would have sent nothing last.
+    /// Sorted by messages, descending.
     pub rules: Vec<TallyRow>,
-    /// The receivers, likewise.
+    /// Sorted by messages, descending.
     pub receivers: Vec<TallyRow>,
-    /// Rule and token that would have sent the most, with how many messages; at most ten.
+    /// Rule, token, and messages of the pairs with the most messages, at most ten.
     pub noisiest: Vec<(String, String, u32)>,
-    /// Alerts: a rule that held for something, once.
+    /// The number of alerts. A rule and a subject form one alert.
     pub alerts: u32,
-    /// Messages: each to one receiver.
+    /// The number of messages. A message to two receivers counts twice.
     pub messages: u32,
-    /// Of these, those that tell or count several alerts.
+    /// The number of messages about several alerts.
     pub joined: u32,
-    /// What was to be told and was not, by what became of it: `silenced`, `inhibited`, `acknowledged`, `waiting`, `nobody`.
-    #[serde(rename = "untold")]
+    /// The number of undelivered notifications by state: `silenced`, `inhibited`, `acknowledged`, `waiting`, `nobody`, `limited`.
     pub undelivered: BTreeMap<&'static str, u32>,
 }
 
-/// What a rule sends, or a receiver gets.
+/// The counts of a rule or receiver.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TallyRow {
-    /// Rule or receiver.
     pub name: String,
     pub alerts: u32,
-    /// Messages that tell of them: one that tells of two rules counts for both.
+    /// A message about two rules counts for both.
     pub messages: u32,
-    /// What was to be told and was not.
-    #[serde(rename = "untold")]
     pub undelivered: u32,
-    /// Messages in each of [`BacktestSummary::weeks`].
+    /// The number of messages in each of [`BacktestSummary::weeks`].
     pub by_week: Vec<u32>,
-    /// For a rule: its receivers; for a receiver: its rules; with messages.
+    /// The number of messages per receiver of a rule, or per rule of a receiver.
     pub shares: BTreeMap<String, u32>,
     pub tokens: u32,
 }
 
 impl TallyRow {
-    /// Messages of the busiest week, with its index.
+    /// Returns the index and the messages of the busiest week. `None` if there are no messages.
     pub fn busiest(&self) -> Option<(usize, u32)> {
-        // The first of equals: the earliest.
+        // `rev` selects the earliest of equal weeks.
         self.by_week.iter().copied().enumerate().rev().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 0)
     }
 }
 
 impl BacktestSummary {
+    /// Returns notes for people about suppressed and undelivered notifications and omitted messages.
+    pub fn notes(&self, run: &BacktestRun) -> Vec<String> {
+        let undelivered = |state: &str| self.undelivered.get(state).copied().unwrap_or(0);
+        let suppressed: Vec<String> = ["silenced", "inhibited", "acknowledged"]
+            .into_iter()
+            .filter(|state| undelivered(state) > 0)
+            .map(|state| format!("{} {state}", undelivered(state)))
+            .collect();
+        let alerts = |state: &str, reason: &str| {
+            let count = undelivered(state);
+            (count > 0).then(|| format!("{} {reason}.", phrase::count(count, "alert")))
+        };
+        let suppressed = (!suppressed.is_empty()).then(|| format!("Suppressed: {}.", suppressed.join(", ")));
+        let omitted = (run.uncounted > 0)
+            .then(|| format!("{} not stored: the limit of a run was reached.", phrase::count(run.uncounted, "message")));
+        let notes = [
+            suppressed,
+            alerts("nobody", "not delivered: no route matches"),
+            alerts("limited", "not delivered: the `limit` of the rule was reached"),
+            alerts("waiting", "pending at the end: waiting for a group, a mute interval, or the hourly limit"),
+            omitted,
+        ];
+        notes.into_iter().flatten().collect()
+    }
+
     pub fn of(run: &BacktestRun) -> Self {
         let weeks = weeks(run.from, run.to);
         let mut rules = RowTally::new(weeks.len());
@@ -76,7 +96,7 @@ impl BacktestSummary {
         }
         for notification in &run.notifications {
             alerts.insert(&notification.alert);
-            rules.concern(&notification.rule, notification);
+            rules.count(&notification.rule, notification);
         }
         for message in &run.messages {
             let week = weeks.binary_search(&monday(message.at.date_naive())).ok();
@@ -84,9 +104,9 @@ impl BacktestSummary {
             let mut own: BTreeSet<&str> = BTreeSet::new();
             let mut about: BTreeSet<(&str, &str)> = BTreeSet::new();
             for notification in message.all() {
-                receivers.concern(&message.receiver, notification);
+                receivers.count(&message.receiver, notification);
                 own.insert(&notification.rule);
-                // A group as a whole is nobody's token.
+                // A notification about a group has no token.
                 if let Some(token) = name(notification).filter(|_| message.shape != BatchKind::Digest) {
                     about.insert((&notification.rule, token));
                 }
@@ -104,7 +124,7 @@ impl BacktestSummary {
             *undelivered.entry(row.state).or_default() += 1;
             rules.row(&row.notification.rule).undelivered += 1;
             if let Some(receiver) = &row.receiver {
-                receivers.concern(receiver, &row.notification);
+                receivers.count(receiver, &row.notification);
                 receivers.row(receiver).undelivered += 1;
             }
         }
@@ -126,21 +146,21 @@ impl BacktestSummary {
     }
 }
 
-/// Whether a message stands for several alerts.
+/// Returns `true` if a message is about several alerts.
 fn is_joined(message: &BacktestMessage) -> bool {
-    message.told.len() + message.counted.len() > 1
+    message.notified.len() + message.counted.len() > 1
 }
 
 fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// How people call what a notification is about.
+/// Returns the display name of a notification's token.
 fn name(notification: &BacktestNotification) -> Option<&str> {
     notification.symbol.as_deref().or(notification.token.as_deref())
 }
 
-/// Rows under way.
+/// Collects the counts of all rows.
 struct RowTally<'a> {
     weeks: usize,
     rows: BTreeMap<&'a str, TallyRow>,
@@ -162,8 +182,8 @@ impl<'a> RowTally<'a> {
         })
     }
 
-    /// A row is about the alert of a notification.
-    fn concern(&mut self, name: &'a str, notification: &'a BacktestNotification) {
+    /// Counts the alert and the token of a notification for a row.
+    fn count(&mut self, name: &'a str, notification: &'a BacktestNotification) {
         self.row(name);
         self.alerts.entry(name).or_default().insert(&notification.alert);
         if let Some(token) = &notification.token {
@@ -195,7 +215,7 @@ impl<'a> RowTally<'a> {
     }
 }
 
-/// The Monday of a day's week.
+/// Returns the Monday of a day's week.
 pub(super) fn monday(day: NaiveDate) -> NaiveDate {
     day.checked_sub_days(Days::new(u64::from(day.weekday().num_days_from_monday()))).unwrap_or(day)
 }

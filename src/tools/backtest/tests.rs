@@ -1,9 +1,7 @@
 use super::*;
 use model::{self, Change, SourceText, config, wire};
-
-#[path = "../../../tests/truth/mod.rs"]
-mod labels;
 use rules::{self, Surroundings};
+use testkit::labels;
 
 const RULES: &str = r#"
 [[rule]]
@@ -56,7 +54,7 @@ fn played(history: &History, rules: &RuleSet, from: &str, to: &str) -> BacktestR
     run(history, &setup, at(from), at(to), |_| {})
 }
 
-/// A data folder: one schedule, one burn before the start and one within.
+/// Creates a data folder with a schedule, a burn before the start, and a burn after it.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| {
@@ -81,11 +79,11 @@ fn folder() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_data_folder_tells_leads_at_their_time_and_burns_as_they_happened() {
+fn data_folder_replays_lead_times_and_burns() {
     let folder = folder();
     let history = History::read(folder.path(), Some(at("2026-01-20")), at("2026-03-01")).unwrap();
     let run = played(&history, &compiled(RULES), "2026-01-20", "2026-03-01");
-    let told: Vec<_> = run
+    let notified: Vec<_> = run
         .notifications
         .iter()
         .map(|notification| (notification.at.to_rfc3339(), notification.rule.as_str(), notification.reason.as_str()))
@@ -96,18 +94,18 @@ fn a_data_folder_tells_leads_at_their_time_and_burns_as_they_happened() {
         ("2026-02-10T00:00:00+00:00", "Big", "passed"),
         ("2026-02-20T00:00:00+00:00", "Burned", "added"),
     ];
-    assert_eq!(told, expected.map(|(at, rule, reason)| (at.to_owned(), rule, reason)));
+    assert_eq!(notified, expected.map(|(at, rule, reason)| (at.to_owned(), rule, reason)));
     let messages: Vec<_> = run.messages.iter().map(|message| (message.at, message.receiver.as_str(), message.title())).collect();
     assert_eq!(messages.len(), 8, "each to two receivers");
     let text = "x 5.00K on 10 Feb 2026".to_owned();
     assert_eq!(messages[..2], [(at("2026-02-03"), "desk", text.clone()), (at("2026-02-03"), "ops", text)]);
     let joint_messages: Vec<_> = joint_messages(&run.messages).map(|(_, receivers)| receivers).collect();
-    assert_eq!(joint_messages, vec![vec!["desk", "ops"]; 4], "what says the same is listed once");
+    assert_eq!(joint_messages, vec![vec!["desk", "ops"]; 4], "equal messages are listed once");
     assert_eq!(run.undelivered, []);
 }
 
 #[test]
-fn daily_emission_is_played_where_a_rule_hears_of_it() {
+fn daily_emission_is_replayed_if_a_rule_subscribes() {
     let folder = folder();
     let day = |n: u32| {
         let (start, end) = (format!("2026-02-{n:02}T00:00:00Z"), format!("2026-02-{:02}T00:00:00Z", n + 1));
@@ -116,7 +114,7 @@ fn daily_emission_is_played_where_a_rule_hears_of_it() {
     std::fs::create_dir(folder.path().join("daily-emission")).unwrap();
     std::fs::write(folder.path().join("daily-emission/x.json"), format!("[{},{},{}]", day(1), day(2), day(3))).unwrap();
     let history = History::read(folder.path(), Some(at("2026-01-20")), at("2026-03-01")).unwrap();
-    for (rule, told) in [
+    for (rule, notified) in [
         ("on = \"emission\"\nwhen = \"unlockAmount >= 5\"", 3),
         ("on = \"emission.added\"", 3),
         ("on = \"token\"\nwhen = 'emitted(\"30d\").amount >= 15'", 1),
@@ -124,14 +122,14 @@ fn daily_emission_is_played_where_a_rule_hears_of_it() {
     ] {
         let run = played(&history, &compiled(&format!("[[rule]]\nalert = \"A\"\n{rule}\n")), "2026-01-20", "2026-03-01");
         let fired = run.notifications.iter().filter(|notification| notification.kind != "alert.resolved").count();
-        assert_eq!(fired, told, "{rule}: {:#?}", run.notifications);
-        // The burn, and the days.
+        assert_eq!(fired, notified, "{rule}: {:#?}", run.notifications);
+        // The burn, and the daily emissions.
         assert_eq!(run.changes, if rule.contains("burn") { 1 } else { 4 }, "{rule}");
     }
 }
 
 #[test]
-fn a_folder_of_versions_tells_each_correction_at_its_time() {
+fn folder_of_versions_replays_corrections() {
     let folder = tempfile::tempdir().unwrap();
     let version = |at: &str, date: &str| {
         format!(
@@ -147,12 +145,12 @@ fn a_folder_of_versions_tells_each_correction_at_its_time() {
     let history = History::read(folder.path(), None, at("2026-03-01")).unwrap();
     assert_eq!(history.span(), Some((at("2026-01-01"), at("2026-01-05T09:30:00Z"))));
     let run = played(&history, &compiled(RULES), "2026-01-01", "2026-02-01");
-    let told: Vec<_> = run.notifications.iter().map(|notification| (notification.at, notification.rule.as_str())).collect();
-    assert_eq!(told, [(at("2026-01-05T09:30:00Z"), "Moved")]);
+    let notified: Vec<_> = run.notifications.iter().map(|notification| (notification.at, notification.rule.as_str())).collect();
+    assert_eq!(notified, [(at("2026-01-05T09:30:00Z"), "Moved")]);
 }
 
 #[test]
-fn a_broken_line_is_named() {
+fn invalid_line_is_reported_with_its_number() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("x.jsonl"), "{\"at\": \"2026-01-01T00:00:00Z\", \"data\": []}\n{oops\n").unwrap();
     let error = History::read(folder.path(), None, at("2026-03-01")).unwrap_err().to_string();
@@ -162,14 +160,14 @@ fn a_broken_line_is_named() {
 }
 
 #[test]
-fn the_summary_counts_each_message_once_per_rule_receiver_and_week() {
+fn summary_counts_messages_by_rule_receiver_and_week() {
     let folder = folder();
     let history = History::read(folder.path(), Some(at("2026-01-20")), at("2026-03-01")).unwrap();
     let summary = BacktestSummary::of(&played(&history, &compiled(RULES), "2026-01-20", "2026-03-01"));
     assert_eq!((summary.alerts, summary.messages, summary.joined, summary.undelivered.len()), (2, 8, 0, 0));
     let rows: Vec<_> = summary.rules.iter().map(|row| (row.name.as_str(), row.alerts, row.messages)).collect();
     assert_eq!(rows, [("Big", 1, 6), ("Burned", 1, 2), ("Moved", 0, 0), ("Never", 0, 0)]);
-    // 2026-02-03 lies in the week of 2 Feb; 9 and 10 February in the next one.
+    // 2026-02-03 is in the week of 2 Feb, 9 and 10 Feb are in the next one.
     assert_eq!(summary.weeks.first().map(ToString::to_string).as_deref(), Some("2026-01-19"));
     assert_eq!(summary.rules[0].by_week, [0, 0, 2, 4, 0, 0]);
     assert_eq!(summary.rules[0].busiest(), Some((3, 4)));
@@ -178,7 +176,7 @@ fn the_summary_counts_each_message_once_per_rule_receiver_and_week() {
 }
 
 #[test]
-fn other_rules_gain_lose_and_change_messages() {
+fn comparison_finds_gained_lost_and_changed_messages() {
     let folder = folder();
     let history = History::read(folder.path(), Some(at("2026-01-20")), at("2026-03-01")).unwrap();
     let now = played(&history, &compiled(RULES), "2026-01-20", "2026-03-01");
@@ -189,11 +187,12 @@ fn other_rules_gain_lose_and_change_messages() {
     let other = played(&history, &compiled(&other), "2026-01-20", "2026-03-01");
     let comparison = compare(&now, &other);
     let brief = |messages: &[BacktestMessage]| {
-        let brief =
-            messages.iter().map(|message| format!("{} {} -> {}", message.told[0].rule, message.told[0].reason, message.receiver));
+        let brief = messages
+            .iter()
+            .map(|message| format!("{} {} -> {}", message.notified[0].rule, message.notified[0].reason, message.receiver));
         brief.collect::<Vec<_>>()
     };
-    // The first message of an alert is its beginning, whenever it is told: another time is a change of it.
+    // The first message of an alert at another time is a changed message.
     assert_eq!(brief(&comparison.gained), Vec::<String>::new());
     assert_eq!(brief(&comparison.lost), ["Burned added -> desk"]);
     assert_eq!((comparison.changed.len(), comparison.same), (6, 1));
@@ -201,7 +200,7 @@ fn other_rules_gain_lose_and_change_messages() {
 }
 
 #[test]
-fn alerts_and_messages_are_told_apart_where_a_route_groups_them() {
+fn grouped_alerts_count_as_one_message() {
     let folder = folder();
     let history = History::read(folder.path(), Some(at("2026-01-20")), at("2026-03-01")).unwrap();
     let receivers = [config::ReceiverSettings { name: "ops".into(), ..config::ReceiverSettings::default() }];
@@ -218,7 +217,7 @@ fn alerts_and_messages_are_told_apart_where_a_route_groups_them() {
         created_at: at("2026-01-01"),
     }];
     let delivery = DeliverySetup { silences, ..DeliverySetup::default() };
-    // Two rules hear of the same event at the same minute.
+    // Two rules match the same event in the same minute.
     let set = compiled(&RULES.replace(
         "alert  = \"Never\"\non     = \"funding\"",
         "alert  = \"Too\"\non     = \"unlock\"\nwithin = [\"7d\"]\nwhen   = \"cliffAmount >= 1000\"",
@@ -226,24 +225,24 @@ fn alerts_and_messages_are_told_apart_where_a_route_groups_them() {
     let setup = BacktestSetup { rules: &set, routes: &routes, delivery: &delivery, watch: &watch, pace: Pace::default() };
     let run = run(&history, &setup, at("2026-01-20"), at("2026-03-01"), |_| {});
     let summary = BacktestSummary::of(&run);
-    // Both begin in one message, the reminder of one is by itself, both end in one; the burn is silenced.
+    // Both fire in one message, one has a reminder of its own, and both resolve in one message. The burn is silenced.
     assert_eq!((summary.alerts, summary.messages, summary.joined), (3, 3, 2));
     assert_eq!(summary.undelivered, [("silenced", 1)].into());
     let rows: Vec<_> = summary.rules.iter().map(|row| (row.name.as_str(), row.alerts, row.messages, row.undelivered)).collect();
     assert_eq!(rows, [("Big", 1, 3, 0), ("Too", 1, 2, 0), ("Burned", 1, 0, 1), ("Moved", 0, 0, 0)]);
     assert_eq!(run.messages[0].title(), "x 5.00K on 10 Feb 2026 (and 1 more)");
-    assert_eq!(run.undelivered[0].holder.as_deref(), Some("si_1"));
+    assert_eq!(run.undelivered[0].suppressor.as_deref(), Some("si_1"));
     let page = page(&run, &summary, None).unwrap();
-    assert!(page.contains("<b>2 alerts</b>") && page.contains("not told: silenced by si_1, for ops"), "{page}");
+    assert!(page.contains("<b>2 alerts</b>") && page.contains("not sent to ops: silenced by si_1"), "{page}");
 }
 
 #[test]
-fn the_page_shows_hostile_text_as_text() {
+fn page_escapes_hostile_text() {
     let folder = folder();
     let history = History::read(folder.path(), Some(at("2026-01-20")), at("2026-03-01")).unwrap();
     let mut run = played(&history, &compiled(RULES), "2026-01-20", "2026-03-01");
     for message in &mut run.messages {
-        for notification in &mut message.told {
+        for notification in &mut message.notified {
             let notification = Arc::make_mut(notification);
             notification.summary = "<script>alert(1)</script>\u{202e}\"'".into();
             notification.reason = "</svg><img src=x onerror=alert(1)>".into();
@@ -253,15 +252,15 @@ fn the_page_shows_hostile_text_as_text() {
     run.rules.push("<b>".into());
     let page = page(&run, &BacktestSummary::of(&run), Some(&compare(&run, &run))).unwrap();
     assert!(!page.contains("<script>alert") && !page.contains("<img") && !page.contains("<b>\"") && !page.contains('\u{202e}'));
-    assert_eq!(page.matches("<script>").count(), 1, "our own alone");
-    assert_eq!(page.matches("<circle").count(), 4, "a dot for each alert that a message tells");
+    assert_eq!(page.matches("<script>").count(), 1, "only our own script");
+    assert_eq!(page.matches("<circle").count(), 4, "one dot per alert in a message");
     assert!(page.contains("data-rule=\"&lt;b&gt;\""));
     assert!(page.contains("&lt;script&gt;alert(1)&lt;&#x2f;script&gt;"));
-    assert!(!page.contains("http://") && !page.contains("https://"), "nothing comes from elsewhere");
+    assert!(!page.contains("http://") && !page.contains("https://"), "no external resources");
 }
 
 #[test]
-fn real_corrections_are_told_as_people_tell_them() {
+fn real_corrections_are_reported_like_the_labels() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/revisions");
     let labels = labels::labels(&folder);
     let last = labels.iter().map(|label| at(&label.at)).max().expect("labels") + TimeDelta::days(3);
@@ -270,9 +269,9 @@ fn real_corrections_are_told_as_people_tell_them() {
     let watch = Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups: BTreeMap::new() }).unwrap();
     let from = history.span().expect("versions").0;
     let mut simulation = Simulation::new(&rules, &routes, &watch, Pace::default(), from);
-    let mut told: Vec<(Timestamp, Change)> = Vec::new();
-    history.play(&mut simulation, last, |simulation| {
-        told.extend(simulation.take_changes());
+    let mut notified: Vec<(Timestamp, Change)> = Vec::new();
+    history.replay(&mut simulation, last, |simulation| {
+        notified.extend(simulation.take_changes());
         std::ops::ControlFlow::Continue(())
     });
     let (mut right, mut faults) = (0, Vec::new());
@@ -282,7 +281,7 @@ fn real_corrections_are_told_as_people_tell_them() {
         let is_of = |(when, change): &&(Timestamp, Change)| {
             change.token.as_ref().is_some_and(|token| token.as_str() == label.token) && *when >= at(&label.at) && *when < next
         };
-        let of: Vec<Change> = told.iter().filter(is_of).map(|(_, change)| change.clone()).collect();
+        let of: Vec<Change> = notified.iter().filter(is_of).map(|(_, change)| change.clone()).collect();
         let missed = labels::faults(label, &of);
         right += usize::from(missed.is_empty());
         let said: Vec<&str> = of.iter().map(|change| change.summary.as_str()).collect();

@@ -1,32 +1,31 @@
-//! What was expected against what was told: paired by likeness, told as a difference that a person reads at a glance.
+//! Compares expected with actual alerts and messages, pairs the most similar ones, and formats the differences.
 
 use std::fmt::Write as _;
 
 use crate::simulate::{Sent, Simulation};
 use engine::explain::ExplainStep;
-use model::{Notification, Timestamp, text::harmless};
+use model::{Notification, Timestamp, phrase, text::harmless};
 
 use super::file::{ExpectedAlert, ExpectedMessage, instant, short};
 
-/// An expectation that differs in so many ways from every alert is told as missing rather than as different.
-const TOO_DIFFERENT: usize = 4;
+/// The number of differences from which an expected alert is reported as missing, not as different.
+const MAX_DIFFERENCES: usize = 4;
 
-/// What differs.
+/// The differences between expected and actual alerts.
 #[derive(Debug, Default)]
 pub(super) struct AlertDifferences {
-    /// Each ready to be printed; empty where all is as expected.
+    /// Ready to print. Empty if all expectations are met.
     pub lines: Vec<String>,
-    /// Rule and token of what was told and should not have been, or the other way round: what to explain.
+    /// The rules and tokens of missing and unexpected alerts, to explain.
     pub about: Vec<(String, Option<String>)>,
 }
 
-/// What differs between alerts.
-pub(super) fn differences(expected: &[&ExpectedAlert], told: &[Notification], start: Timestamp) -> AlertDifferences {
-    let mut open: Vec<&Notification> = told.iter().collect();
+pub(super) fn differences(expected: &[&ExpectedAlert], notified: &[Notification], start: Timestamp) -> AlertDifferences {
+    let mut open: Vec<&Notification> = notified.iter().collect();
     let mut unmet: Vec<&ExpectedAlert> = Vec::new();
-    // What matches in full is taken out first, so that the rest is paired with what is left.
+    // Remove exact matches first, so that only the rest is paired by similarity.
     for wanted in expected {
-        match open.iter().position(|notification| ways(wanted, notification, start).is_empty()) {
+        match open.iter().position(|notification| differing_fields(wanted, notification, start).is_empty()) {
             Some(at) => _ = open.remove(at),
             None => unmet.push(wanted),
         }
@@ -43,56 +42,56 @@ pub(super) fn differences(expected: &[&ExpectedAlert], told: &[Notification], st
         let nearest = open
             .iter()
             .enumerate()
-            .filter(|(_, notification)| notification.body.rule == wanted.rule && is_of(wanted, notification))
-            .map(|(at, notification)| (ways(wanted, notification, start), at))
+            .filter(|(_, notification)| notification.body.rule == wanted.rule && has_token(wanted, notification))
+            .map(|(at, notification)| (differing_fields(wanted, notification, start), at))
             .min_by_key(|(ways, _)| ways.len())
-            .filter(|(ways, _)| ways.len() <= TOO_DIFFERENT);
+            .filter(|(ways, _)| ways.len() <= MAX_DIFFERENCES);
         match nearest {
             Some((ways, at)) => {
                 let notification = open.remove(at);
-                lines.push(format!("  told otherwise: {}", head(notification)));
+                lines.push(format!("  different: {}", head(notification)));
                 lines.extend(ways.into_iter().flat_map(|way| way.lines()));
             }
             None => {
-                lines.push(format!("- expected, but not told: {}", sketch(wanted)));
+                lines.push(format!("- missing: {}", expected_text(wanted)));
                 explain(&wanted.rule, wanted.token.as_deref());
             }
         }
     }
     for notification in open {
         explain(&notification.body.rule, notification.body.token.as_ref().map(|token| token.id.as_str()));
-        lines.push("+ told, but not expected:".to_owned());
+        lines.push("+ unexpected:".to_owned());
         lines.extend(as_toml(notification).lines().map(|line| format!("+     {line}")));
     }
     AlertDifferences { lines, about }
 }
 
-/// Differences that are explained; of more, the first.
+/// The maximum number of explained differences.
 const MAX_EXPLAINED: usize = 3;
 
-/// Why rules told what they told, or did not, step by step.
+/// Explains step by step why rules notified or did not.
 pub(super) fn explanations(about: &[(String, Option<String>)], simulation: &Simulation<'_>) -> Vec<String> {
     let mut lines = Vec::new();
-    let told = about.iter().take(MAX_EXPLAINED).flat_map(|(rule, token)| simulation.explain(rule, token.as_deref()));
-    for explanation in told {
-        lines.push(format!("  why: {}", harmless(&explanation.about)));
-        explanation.steps.iter().for_each(|step| branch(&mut lines, step, 4));
-        lines.push(format!("    so: {}", harmless(&explanation.so)));
+    let notified = about.iter().take(MAX_EXPLAINED).flat_map(|(rule, token)| simulation.explain(rule, token.as_deref()));
+    for explanation in notified {
+        lines.push(format!("  explanation: {}", harmless(&explanation.about)));
+        explanation.steps.iter().for_each(|step| step_lines(&mut lines, step, 4));
+        lines.push(format!("    result: {}", harmless(&explanation.so)));
     }
     lines
 }
 
-fn branch(lines: &mut Vec<String>, step: &ExplainStep, indent: usize) {
+fn step_lines(lines: &mut Vec<String>, step: &ExplainStep, indent: usize) {
     lines.push(format!("{}{} {}", " ".repeat(indent), step.mark.sign(), harmless(&step.text)));
-    step.parts.iter().for_each(|part| branch(lines, part, indent + 2));
+    step.parts.iter().for_each(|part| step_lines(lines, part, indent + 2));
 }
 
-/// As [`differences`], of messages.
+/// Compares messages, like [`differences`].
 pub(super) fn message_differences(expected: &[&ExpectedMessage], sent: &[&Sent], start: Timestamp) -> Vec<String> {
     let mut open: Vec<&Sent> = sent.to_vec();
     let mut unmet: Vec<&ExpectedMessage> = Vec::new();
     for wanted in expected {
-        match open.iter().position(|sent| message_ways(wanted, sent, start).is_empty()) {
+        match open.iter().position(|sent| differing_message_fields(wanted, sent, start).is_empty()) {
             Some(at) => _ = open.remove(at),
             None => unmet.push(wanted),
         }
@@ -102,24 +101,24 @@ pub(super) fn message_differences(expected: &[&ExpectedMessage], sent: &[&Sent],
         match open.iter().position(|sent| sent.receiver.as_str() == wanted.receiver) {
             Some(at) => {
                 let sent = open.remove(at);
-                lines.push(format!("  sent otherwise: {}", message_head(sent)));
-                lines.extend(message_ways(wanted, sent, start).into_iter().flat_map(Difference::lines));
+                lines.push(format!("  different message: {}", message_head(sent)));
+                lines.extend(differing_message_fields(wanted, sent, start).into_iter().flat_map(Difference::lines));
             }
-            None => lines.push(format!("- expected, but not sent: a message to {}", harmless(&wanted.receiver))),
+            None => lines.push(format!("- missing message to {}", harmless(&wanted.receiver))),
         }
     }
     for sent in open {
-        lines.push("+ sent, but not expected:".to_owned());
+        lines.push("+ unexpected message:".to_owned());
         lines.extend(message_as_toml(sent).lines().map(|line| format!("+     {line}")));
     }
     lines
 }
 
-fn message_ways(wanted: &ExpectedMessage, sent: &Sent, start: Timestamp) -> Vec<Difference> {
+fn differing_message_fields(wanted: &ExpectedMessage, sent: &Sent, start: Timestamp) -> Vec<Difference> {
     let mut ways = Vec::new();
-    let mut differ = |what: &str, expected: String, told: String| {
-        if expected != told {
-            ways.push(Difference { what: what.to_owned(), expected, told });
+    let mut differ = |what: &str, expected: String, notified: String| {
+        if expected != notified {
+            ways.push(Difference { what: what.to_owned(), expected, notified });
         }
     };
     differ("receiver", wanted.receiver.clone(), sent.receiver.to_string());
@@ -127,28 +126,28 @@ fn message_ways(wanted: &ExpectedMessage, sent: &Sent, start: Timestamp) -> Vec<
         differ("at", at.to_rfc3339(), sent.at.to_rfc3339());
     }
     if let Some(shape) = &wanted.shape {
-        differ("shape", shape.clone(), sent.bundle.shape.as_str().to_owned());
+        differ("shape", shape.clone(), sent.batch.shape.as_str().to_owned());
     }
     if let Some(alerts) = &wanted.alerts {
         differ("alerts", alerts.join(", "), rules_of(sent).join(", "));
     }
     if let Some(count) = wanted.count {
-        differ("count", count.to_string(), (sent.told.len() + sent.counted.len()).to_string());
+        differ("count", count.to_string(), (sent.notified.len() + sent.counted.len()).to_string());
     }
     ways
 }
 
 fn rules_of(sent: &Sent) -> Vec<&str> {
-    sent.told.iter().map(|notification| notification.body.rule.as_str()).collect()
+    sent.notified.iter().map(|notification| notification.body.rule.as_str()).collect()
 }
 
 fn message_head(sent: &Sent) -> String {
-    let alerts = sent.told.len() + sent.counted.len();
-    let at = sent.at.format("%Y-%m-%d %H:%M:%S");
-    format!("{} to {} ({}), at {at}", model::format::count(alerts, "alert"), sent.receiver, sent.bundle.shape.as_str())
+    let alerts = sent.notified.len() + sent.counted.len();
+    let at = phrase::instant_iso_seconds(sent.at);
+    format!("{} to {} ({}), at {at}", model::phrase::count(alerts, "alert"), sent.receiver, sent.batch.shape.as_str())
 }
 
-/// A message as a test file writes it.
+/// Formats a message as TOML for a test file.
 fn message_as_toml(sent: &Sent) -> String {
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
     let rules: Vec<String> = rules_of(sent).into_iter().map(quoted).collect();
@@ -156,60 +155,60 @@ fn message_as_toml(sent: &Sent) -> String {
         "[[test.expect.message]]\nreceiver = {}\nat = {}\nshape = {}\nalerts = [{}]\n",
         quoted(sent.receiver.as_str()),
         sent.at.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true),
-        quoted(sent.bundle.shape.as_str()),
+        quoted(sent.batch.shape.as_str()),
         rules.join(", ")
     );
     if !sent.counted.is_empty() {
-        let _ = writeln!(text, "count = {}", sent.told.len() + sent.counted.len());
+        let _ = writeln!(text, "count = {}", sent.notified.len() + sent.counted.len());
     }
     text
 }
 
-/// One way in which an alert is not what was expected.
+/// A difference between an expected and an actual value.
 struct Difference {
     what: String,
     expected: String,
-    told: String,
+    notified: String,
 }
 
 impl Difference {
     fn lines(self) -> Vec<String> {
-        let Difference { what, expected, told } = self;
+        let Difference { what, expected, notified } = self;
         let mut lines = vec![format!("      {what}")];
-        // Texts of several lines are shown line by line, and only from where they part.
-        let (wanted, got): (Vec<&str>, Vec<&str>) = (expected.lines().collect(), told.lines().collect());
+        // For texts with several lines, show only the lines from the first difference.
+        let (wanted, got): (Vec<&str>, Vec<&str>) = (expected.lines().collect(), notified.lines().collect());
         let same = wanted.iter().zip(&got).take_while(|(a, b)| a == b).count();
         if same > 0 {
-            lines.push(format!("          … {same} line{} alike", if same == 1 { "" } else { "s" }));
+            lines.push(format!("          … {same} equal line{}", if same == 1 { "" } else { "s" }));
         }
         lines.extend(wanted.iter().skip(same).map(|line| format!("        - {}", harmless(line))));
         lines.extend(got.iter().skip(same).map(|line| format!("        + {}", harmless(line))));
         if let (Some(wanted), Some(got), true) = (wanted.get(same), got.get(same), wanted.len() == 1 && got.len() == 1) {
             let column = wanted.chars().zip(got.chars()).take_while(|(a, b)| a == b).count();
             if column >= 8 {
-                lines.push(format!("          {}^ from here", " ".repeat(column)));
+                lines.push(format!("          {}^ first difference", " ".repeat(column)));
             }
         }
         lines
     }
 }
 
-fn is_of(wanted: &ExpectedAlert, notification: &Notification) -> bool {
+fn has_token(wanted: &ExpectedAlert, notification: &Notification) -> bool {
     let token = notification.body.token.as_ref();
     wanted.token.as_deref().is_none_or(|wanted| token.is_some_and(|token| token.id == wanted || token.symbol == wanted))
 }
 
-fn ways(wanted: &ExpectedAlert, notification: &Notification, start: Timestamp) -> Vec<Difference> {
+fn differing_fields(wanted: &ExpectedAlert, notification: &Notification, start: Timestamp) -> Vec<Difference> {
     let mut ways = Vec::new();
-    let mut differ = |what: &str, expected: String, told: String| {
-        if expected != told {
-            ways.push(Difference { what: what.to_owned(), expected, told });
+    let mut differ = |what: &str, expected: String, notified: String| {
+        if expected != notified {
+            ways.push(Difference { what: what.to_owned(), expected, notified });
         }
     };
     differ("rule", wanted.rule.clone(), notification.body.rule.clone());
-    if !is_of(wanted, notification) {
-        let told = notification.body.token.as_ref().map_or_else(|| "(none)".to_owned(), |token| token.id.clone());
-        differ("token", wanted.token.clone().unwrap_or_default(), told);
+    if !has_token(wanted, notification) {
+        let notified = notification.body.token.as_ref().map_or_else(|| "(none)".to_owned(), |token| token.id.clone());
+        differ("token", wanted.token.clone().unwrap_or_default(), notified);
     }
     if let Some(kind) = wanted.notification_kind() {
         differ("type", short(kind).to_owned(), short(notification.kind).to_owned());
@@ -221,31 +220,32 @@ fn ways(wanted: &ExpectedAlert, notification: &Notification, start: Timestamp) -
         differ("at", at.to_rfc3339(), notification.at.to_rfc3339());
     }
     for (name, value) in &wanted.labels {
-        let told = notification.body.labels.get(name).map_or_else(|| "(no such label)".to_owned(), |told| format!("{told:?}"));
-        differ(&format!("label {name}"), format!("{value:?}"), told);
+        let notified =
+            notification.body.labels.get(name).map_or_else(|| "(no such label)".to_owned(), |notified| format!("{notified:?}"));
+        differ(&format!("label {name}"), format!("{value:?}"), notified);
     }
     for (name, text) in wanted.texts() {
-        let told = notification.body.annotations.get(name).map_or("(no such annotation)", String::as_str);
-        differ(name, text.trim().to_owned(), told.trim().to_owned());
+        let notified = notification.body.annotations.get(name).map_or("(no such annotation)", String::as_str);
+        differ(name, text.trim().to_owned(), notified.trim().to_owned());
     }
     if let Some(receivers) = &wanted.receivers {
         let list = |mut names: Vec<String>| {
             names.sort();
-            if names.is_empty() { "nobody".to_owned() } else { names.join(", ") }
+            if names.is_empty() { "(none)".to_owned() } else { names.join(", ") }
         };
-        let told = notification.receivers.iter().map(ToString::to_string).collect();
-        differ("receivers", list(receivers.clone()), list(told));
+        let notified = notification.receivers.iter().map(ToString::to_string).collect();
+        differ("receivers", list(receivers.clone()), list(notified));
     }
     ways
 }
 
 fn head(notification: &Notification) -> String {
     let token = notification.body.token.as_ref().map(|token| format!(" of {}", harmless(&token.id))).unwrap_or_default();
-    let at = notification.at.format("%Y-%m-%d %H:%M");
+    let at = phrase::instant_iso(notification.at);
     format!("{}{token}, {} ({}), at {at}", notification.body.rule, short(notification.kind), notification.body.reason)
 }
 
-fn sketch(wanted: &ExpectedAlert) -> String {
+fn expected_text(wanted: &ExpectedAlert) -> String {
     let mut text = wanted.rule.clone();
     if let Some(token) = &wanted.token {
         let _ = write!(text, " of {token}");
@@ -259,7 +259,7 @@ fn sketch(wanted: &ExpectedAlert) -> String {
     harmless(&text)
 }
 
-/// An alert as a test file writes it, ready to be copied into one.
+/// Formats an alert as TOML that can be copied into a test file.
 pub(super) fn as_toml(notification: &Notification) -> String {
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
     let mut text = "[[test.expect.alert]]\n".to_owned();

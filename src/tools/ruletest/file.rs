@@ -1,4 +1,4 @@
-//! A test file: TOML text to a [`TestFile`], with the place of every mistake.
+//! Parses a test file into a [`TestFile`], with the location of each problem.
 
 use std::{collections::BTreeMap, ops::Range, path::Path};
 
@@ -8,29 +8,29 @@ use toml::Spanned;
 
 use model::{BatchKind, Diagnostic, NotificationKind, Silence, SourceText, Timestamp, closest, config, read_matchers, wire};
 
-/// Tests of one file.
+/// The maximum number of tests in a file.
 const MAX_TESTS: usize = 1_000;
-/// Inputs, expectations and expected alerts of one test, each.
+/// The maximum number of inputs, of expectations, and of expected alerts in a test.
 const MAX_ITEMS: usize = 2_000;
-/// The longest that a clock may run.
+/// The maximum simulated time of a test.
 const MAX_RUN: TimeDelta = TimeDelta::days(3_660);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TestFile {
-    /// Rule files, relative to this file. None: those of the config.
+    /// The rule files, relative to this file. `None`: the rule files of the config.
     pub rules: Option<Vec<String>>,
-    /// `[watch.groups]`. None: those of the config.
+    /// `[watch.groups]`. `None`: the groups of the config.
     pub groups: Option<BTreeMap<String, Vec<String>>>,
-    /// `[route]`; every receiver that it names exists. None: routes and receivers of the config.
+    /// `[route]`. All receivers that it names exist. `None`: the routes and receivers of the config.
     pub route: Option<config::Route>,
-    /// `[[inhibit_rules]]` beside the routes of this file.
+    /// `[[inhibit_rules]]`. Only used with `route`.
     #[serde(default)]
     pub inhibit_rules: Vec<config::InhibitRule>,
-    /// `[[time_intervals]]` beside the routes of this file.
+    /// `[[time_intervals]]`. Only used with `route`.
     #[serde(default)]
     pub time_intervals: Vec<config::TimeIntervals>,
-    /// Facts of the token list, for all tests.
+    /// Rows of the token list for all tests.
     #[serde(default)]
     pub token: Vec<Spanned<toml::Table>>,
     #[serde(default)]
@@ -42,12 +42,11 @@ pub(super) struct TestFile {
 #[serde(deny_unknown_fields)]
 pub(super) struct TestCase {
     pub name: String,
-    /// Where the clock begins.
+    /// The start of the clock.
     pub start: Spanned<toml::Value>,
-    /// Facts of the token list, beside those of the file.
+    /// Rows of the token list, in addition to the rows of the whole file.
     #[serde(default)]
     pub token: Vec<Spanned<toml::Table>>,
-    /// What somebody does not want to hear.
     #[serde(default)]
     pub silence: Vec<Spanned<TestSilence>>,
     #[serde(default)]
@@ -61,33 +60,32 @@ pub(super) struct TestCase {
 #[serde(deny_unknown_fields)]
 pub(super) struct TestSilence {
     pub matchers: Vec<String>,
-    /// None: from the start on.
+    /// `None`: from the start.
     pub from: Option<toml::Value>,
     pub until: toml::Value,
 }
 
 impl TestSilence {
-    /// The silence that it stands for.
     pub fn silence(&self, start: Timestamp, number: usize) -> Result<Silence, String> {
         let matchers = read_matchers(self.matchers.iter().map(String::as_str)).map_err(|error| error.to_string())?;
         if matchers.iter().all(model::matcher::Matcher::takes_empty) {
-            return Err("this would silence everything: name a label, such as `token=arbitrum`".to_owned());
+            return Err("the matchers match everything: add a label, such as `token=arbitrum`".to_owned());
         }
         let starts_at = self.from.as_ref().map_or(Ok(start), |from| instant(from, Some(start)))?;
         let ends_at = instant(&self.until, Some(start))?;
         if ends_at <= starts_at {
-            return Err("the silence would end before it begins".to_owned());
+            return Err("the silence ends before it starts".to_owned());
         }
         let (author, comment) = ("test".to_owned(), String::new());
         Ok(Silence { id: format!("si_{number}"), matchers, author, comment, starts_at, ends_at, created_at: starts_at })
     }
 }
 
-/// One `[[test.input]]`: what the source says from then on.
+/// One `[[test.input]]`: the data of the source from then on.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TestInput {
-    /// None: with the input before.
+    /// `None`: together with the previous input.
     pub at: Option<Spanned<toml::Value>>,
     pub token: String,
     pub unlock: Option<toml::Value>,
@@ -96,7 +94,7 @@ pub(super) struct TestInput {
     pub emission: Option<toml::Value>,
     pub allocation: Option<toml::Value>,
     pub funding: Option<toml::Value>,
-    /// Facts of the token list that are other from then on.
+    /// New values in the token list.
     pub facts: Option<toml::Table>,
     #[serde(default)]
     pub add: Vec<toml::Table>,
@@ -106,43 +104,43 @@ pub(super) struct TestInput {
     pub remove: Vec<toml::Table>,
 }
 
-/// One `[[test.expect]]`: all that was told since the expectation before.
+/// One `[[test.expect]]`: all notifications since the previous expectation.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Expectation {
     pub at: Spanned<toml::Value>,
-    /// Only alerts of this rule are looked at.
+    /// Restricts the comparison to alerts of this rule.
     pub rule: Option<String>,
-    /// Nothing was told.
+    /// Whether no notification is expected.
     #[serde(default)]
     pub silence: bool,
     #[serde(default)]
     pub alert: Vec<Spanned<ExpectedAlert>>,
-    /// All messages that were sent; none where they are not looked at.
+    /// All messages. `None` if messages are not compared.
     pub message: Option<Vec<Spanned<ExpectedMessage>>>,
 }
 
-/// An expected message: what one receiver gets. What is left out may be anything.
+/// An expected message to one receiver. Omitted fields match anything.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExpectedMessage {
     pub receiver: String,
     pub at: Option<toml::Value>,
-    /// `single`, `group`, `fold`, `summary` or `digest`.
+    /// The shape of the message, see [`BatchKind`].
     pub shape: Option<String>,
-    /// The rules of the alerts that it tells, in order.
+    /// The rules of the listed alerts, in order.
     pub alerts: Option<Vec<String>>,
-    /// Alerts that it tells and counts.
+    /// The number of listed and counted alerts.
     pub count: Option<usize>,
 }
 
-/// An expected alert. What is left out may be anything.
+/// An expected alert. Omitted fields match anything.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExpectedAlert {
     pub rule: String,
     pub token: Option<String>,
-    /// `firing`, `reminder`, `resolved` or `event`.
+    /// `firing`, `reminder`, `resolved`, or `event`.
     #[serde(rename = "type")]
     pub kind: Option<String>,
     pub reason: Option<String>,
@@ -157,12 +155,12 @@ pub(super) struct ExpectedAlert {
 }
 
 impl ExpectedAlert {
-    /// The kind of message, where one is named.
+    /// Returns the expected kind. `None` if it is omitted or unknown.
     pub fn notification_kind(&self) -> Option<NotificationKind> {
         self.kind.as_deref().and_then(kind_of)
     }
 
-    /// All texts that are named.
+    /// Returns the expected annotations.
     pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
         let own = [("summary", self.summary.as_deref()), ("description", self.description.as_deref())];
         let others = self.annotations.iter().map(|(name, text)| (name.as_str(), text.as_str()));
@@ -170,11 +168,11 @@ impl ExpectedAlert {
     }
 }
 
-/// Kinds of messages that a test may expect.
+/// The kinds of notifications that a test can expect.
 pub(super) const KINDS: [NotificationKind; 4] =
     [NotificationKind::Firing, NotificationKind::Reminder, NotificationKind::Resolved, NotificationKind::Event];
 
-/// The word of a kind in a test: `firing`.
+/// Returns the name of a kind in a test, such as `firing`.
 pub(super) fn short(kind: NotificationKind) -> &'static str {
     kind.as_str().trim_start_matches("alert.")
 }
@@ -183,7 +181,7 @@ fn kind_of(word: &str) -> Option<NotificationKind> {
     NotificationKind::parse(word).or_else(|| NotificationKind::parse(&format!("alert.{word}")))
 }
 
-/// Reads a test file; otherwise what is wrong with it and where.
+/// Parses a test file, or returns its problems.
 pub(super) fn parse(source: &SourceText) -> Result<TestFile, Vec<Diagnostic>> {
     let file: TestFile = match toml::from_str(&source.text) {
         Ok(file) => file,
@@ -195,32 +193,36 @@ pub(super) fn parse(source: &SourceText) -> Result<TestFile, Vec<Diagnostic>> {
         }
     };
     let mut problems = Vec::new();
-    let mut refuse = |span: Range<usize>, message: String, help: &str| {
+    let mut report = |span: Range<usize>, message: String, help: &str| {
         problems.push(Diagnostic::error(&source.file, Some(span), message).help(help));
     };
     if file.test.len() > MAX_TESTS {
-        refuse(0..0, format!("there are {} tests; one file takes {MAX_TESTS}", file.test.len()), "split the file");
+        report(
+            0..0,
+            format!("too many tests: {} found, at most {MAX_TESTS} allowed in a file", file.test.len()),
+            "split the file",
+        );
     }
     let mut names: BTreeMap<&str, ()> = BTreeMap::new();
     for test in &file.test {
         let (span, test) = (test.span(), test.get_ref());
         if names.insert(&test.name, ()).is_some() {
-            refuse(span.clone(), format!("there is a test {:?} already", test.name), "give it another name");
+            report(span.clone(), format!("duplicate test {:?}", test.name), "give it another name");
         }
-        check_test(span, test, &mut refuse);
+        check_test(span, test, &mut report);
     }
     if problems.is_empty() { Ok(file) } else { Err(problems) }
 }
 
-/// Says what is wrong, where, and what helps.
-type Refuse<'a> = dyn FnMut(Range<usize>, String, &str) + 'a;
+/// Reports a problem with its span, message, and suggestion.
+type ReportProblem<'a> = dyn FnMut(Range<usize>, String, &str) + 'a;
 
-fn check_test(span: Range<usize>, test: &TestCase, refuse: &mut Refuse<'_>) {
+fn check_test(span: Range<usize>, test: &TestCase, report: &mut ReportProblem<'_>) {
     if test.expect.is_empty() {
-        refuse(
+        report(
             span.clone(),
-            format!("the test {:?} expects nothing", test.name),
-            "add `[[test.expect]]`; `silence = true` expects that nothing is told",
+            format!("the test {:?} has no expectation", test.name),
+            "add `[[test.expect]]`; use `silence = true` to expect no notification",
         );
     }
     let alerts: usize = test.expect.iter().map(|expect| expect.get_ref().alert.len()).sum();
@@ -231,7 +233,7 @@ fn check_test(span: Range<usize>, test: &TestCase, refuse: &mut Refuse<'_>) {
         || test.expect.len() > MAX_ITEMS
         || alerts > MAX_ITEMS
     {
-        refuse(
+        report(
             span,
             format!("the test {:?} is too long: at most {MAX_ITEMS} inputs and {MAX_ITEMS} alerts", test.name),
             "split it",
@@ -241,34 +243,34 @@ fn check_test(span: Range<usize>, test: &TestCase, refuse: &mut Refuse<'_>) {
     let start = match instant(test.start.get_ref(), None) {
         Ok(start) => start,
         Err(problem) => {
-            refuse(test.start.span(), problem, "write it like `start = 2026-03-01T00:00:00Z`");
+            report(test.start.span(), problem, "example: `start = 2026-03-01T00:00:00Z`");
             return;
         }
     };
     for (number, quiet) in (1..).zip(&test.silence) {
         if let Err(problem) = quiet.get_ref().silence(start, number) {
-            refuse(quiet.span(), problem, "write it like `{ matchers = [\"token=arbitrum\"], until = \"2h\" }`");
+            report(quiet.span(), problem, "example: `{ matchers = [\"token=arbitrum\"], until = \"2h\" }`");
         }
     }
     let mut before = start;
     for at in test.input.iter().filter_map(|input| input.get_ref().at.as_ref()) {
-        check_order(at, start, &mut before, "inputs", refuse);
+        check_order(at, start, &mut before, "inputs", report);
     }
     let mut before = start;
     for expect in &test.expect {
         let (span, expect) = (expect.span(), expect.get_ref());
-        check_order(&expect.at, start, &mut before, "expectations", refuse);
-        check_expectation(span, expect, start, refuse);
+        check_order(&expect.at, start, &mut before, "expectations", report);
+        check_expectation(span, expect, start, report);
     }
 }
 
-fn check_expectation(span: Range<usize>, expect: &Expectation, start: Timestamp, refuse: &mut Refuse<'_>) {
+fn check_expectation(span: Range<usize>, expect: &Expectation, start: Timestamp, report: &mut ReportProblem<'_>) {
     match (expect.silence, expect.alert.is_empty()) {
-        (true, false) => refuse(span, "silence and alerts cannot both be expected".into(), "leave one of them out"),
-        (false, true) if expect.message.is_none() => refuse(
+        (true, false) => report(span, "`silence` and `alert` cannot be combined".into(), "remove one of them"),
+        (false, true) if expect.message.is_none() => report(
             span,
-            "this expects nothing".into(),
-            "write `silence = true`, or the alerts that are told: `[[test.expect.alert]]`",
+            "this expectation is empty".into(),
+            "add `silence = true`, or the expected alerts: `[[test.expect.alert]]`",
         ),
         _ => {}
     }
@@ -276,63 +278,57 @@ fn check_expectation(span: Range<usize>, expect: &Expectation, start: Timestamp,
         let (span, message) = (message.span(), message.get_ref());
         if let Some(word) = message.shape.as_ref().filter(|word| BatchKind::parse(word).is_none()) {
             let known = BatchKind::ALL.map(BatchKind::as_str).join(", ");
-            refuse(span.clone(), format!("no message has the shape {word:?}"), &format!("known are {known}"));
+            report(span.clone(), format!("unknown shape {word:?}"), &format!("expected one of {known}"));
         }
         if let Some(Err(problem)) = message.at.as_ref().map(|at| instant(at, Some(start))) {
-            refuse(span, problem, "write it like `at = \"7d\"` or `at = 2026-03-08T00:00:00Z`");
+            report(span, problem, "examples: `at = \"7d\"`, `at = 2026-03-08T00:00:00Z`");
         }
     }
     for alert in &expect.alert {
         let (span, alert) = (alert.span(), alert.get_ref());
         if let (Some(word), None) = (&alert.kind, alert.notification_kind()) {
-            refuse(
-                span.clone(),
-                format!("no message is of the type {word:?}"),
-                &format!("known are {}", KINDS.map(short).join(", ")),
-            );
+            report(span.clone(), format!("unknown type {word:?}"), &format!("expected one of {}", KINDS.map(short).join(", ")));
         }
         if let Some(Err(problem)) = alert.at.as_ref().map(|at| instant(at, Some(start))) {
-            refuse(span, problem, "write it like `at = \"7d\"` or `at = 2026-03-08T00:00:00Z`");
+            report(span, problem, "examples: `at = \"7d\"`, `at = 2026-03-08T00:00:00Z`");
         }
     }
 }
 
-fn check_order(at: &Spanned<toml::Value>, start: Timestamp, before: &mut Timestamp, what: &str, refuse: &mut Refuse<'_>) {
+fn check_order(at: &Spanned<toml::Value>, start: Timestamp, before: &mut Timestamp, what: &str, report: &mut ReportProblem<'_>) {
     match instant(at.get_ref(), Some(start)) {
         Ok(when) if when < *before => {
-            refuse(at.span(), format!("the clock cannot be set back: {what} stand in the order of time"), "move it up");
+            report(at.span(), format!("this time is before the previous one: {what} must be sorted by time"), "move it up");
         }
         Ok(when) if when.signed_duration_since(start) > MAX_RUN => {
-            refuse(at.span(), "this is more than ten years after the start".into(), "start later");
+            report(at.span(), "this is more than ten years after the start".into(), "start later");
         }
         Ok(when) => *before = when,
-        Err(problem) => {
-            refuse(at.span(), problem, "write it like `at = \"7d\"` (after the start) or `at = 2026-03-08T00:00:00Z`")
-        }
+        Err(problem) => report(at.span(), problem, "examples: `at = \"7d\"` (after the start), `at = 2026-03-08T00:00:00Z`"),
     }
 }
 
-/// An instant: a date, or a length of time after `start`.
+/// Parses a date, or a duration after `start`.
 pub(super) fn instant(value: &toml::Value, start: Option<Timestamp>) -> Result<Timestamp, String> {
     let text = match value {
         toml::Value::String(text) => text.trim().to_owned(),
         toml::Value::Datetime(at) => at.to_string(),
-        other => return Err(format!("`{other}` is no time")),
+        other => return Err(format!("`{other}` is not a valid time")),
     };
     if let Some(at) = wire::parse_timestamp(&text) {
         return Ok(at);
     }
-    let Some(start) = start else { return Err(format!("\"{text}\" is no time")) };
+    let Some(start) = start else { return Err(format!("\"{text}\" is not a valid time")) };
     let mut at = start;
-    // `7d 12h` and `1d12h` both read as promtool reads them.
+    // Like promtool, accept both `7d 12h` and `1d12h`.
     for part in text.trim_start_matches('+').split_whitespace() {
-        let span: config::Span = part.parse().map_err(|_| format!("\"{text}\" is neither a time nor a length of time"))?;
+        let span: config::Span = part.parse().map_err(|_| format!("\"{text}\" is neither a time nor a duration"))?;
         at = at.checked_add_signed(span.delta()).ok_or_else(|| format!("\"{text}\" is too long"))?;
     }
-    if text.is_empty() { Err("a time is missing here".into()) } else { Ok(at) }
+    if text.is_empty() { Err("the time is empty".into()) } else { Ok(at) }
 }
 
-/// What the parser says, in our words.
+/// Rewrites a message of the TOML parser as a message and a suggestion.
 fn plain(message: &str) -> (String, Option<String>) {
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     if message.starts_with("unknown field")
@@ -345,7 +341,7 @@ fn plain(message: &str) -> (String, Option<String>) {
             "exp_labels" => "did you mean `labels`?".to_owned(),
             "exp_annotations" => "did you mean `annotations`?".to_owned(),
             unknown => closest(unknown, known.iter().copied())
-                .map_or_else(|| format!("known are {}", known.join(", ")), |near| format!("did you mean `{near}`?")),
+                .map_or_else(|| format!("expected one of {}", known.join(", ")), |near| format!("did you mean `{near}`?")),
         };
         return (format!("unknown key `{unknown}`"), Some(help));
     }
@@ -355,7 +351,7 @@ fn plain(message: &str) -> (String, Option<String>) {
     (message.trim().to_owned(), None)
 }
 
-/// Names of all receivers in a route tree.
+/// Returns the names of all receivers in a route tree.
 pub(super) fn receivers_of(route: &config::Route) -> Vec<String> {
     let mut names: Vec<String> = route.receivers.iter().chain(&route.fallback).cloned().collect();
     names.extend(route.routes.iter().flat_map(receivers_of));
@@ -364,12 +360,12 @@ pub(super) fn receivers_of(route: &config::Route) -> Vec<String> {
     names
 }
 
-/// The line of a place in a file, from 1.
+/// Returns the line number of a span, from 1.
 pub(super) fn line_of(text: &str, span: &Range<usize>) -> usize {
     model::diagnostic::position(text, span).line
 }
 
-/// The folder that relative paths of a test file begin in.
+/// Returns the folder of a test file's relative paths.
 pub(super) fn folder_of(file: &Path) -> &Path {
     file.parent().unwrap_or_else(|| Path::new("."))
 }

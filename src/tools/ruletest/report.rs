@@ -1,14 +1,15 @@
-//! How tests ended: for people, and as the JUnit XML that build servers read.
+//! Formats outcomes for people, and as JUnit XML for build servers.
 
 use std::fmt::Write as _;
 
 use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
 
+use model::phrase;
 use model::text::{harmless, is_hostile};
 
 use super::{TestFailure, TestOutcome};
 
-/// One outcome for people: a line where it passed, what differs where it did not.
+/// Formats an outcome for people: one line if it passed, else the differences.
 pub fn plain(outcome: &TestOutcome) -> String {
     let TestOutcome { file, line, name, failures, .. } = outcome;
     let name = harmless(name);
@@ -20,7 +21,7 @@ pub fn plain(outcome: &TestOutcome) -> String {
     for failure in failures {
         let _ = writeln!(text, "    {} (line {}):", harmless(&failure.place), failure.line);
         for line in &failure.lines {
-            // The lines were made harmless where they were made; control codes of rendered files never reach them.
+            // Hostile characters in values are already escaped. Replace any others, for example from rendered rule files.
             let line: String = line.chars().map(|c| if is_hostile(c) { '\u{fffd}' } else { c }).collect();
             let _ = writeln!(text, "      {line}");
         }
@@ -28,17 +29,16 @@ pub fn plain(outcome: &TestOutcome) -> String {
     text
 }
 
-/// The last line: how many passed.
+/// Formats the last line: the number of passed and failed tests.
 pub fn summary(outcomes: &[TestOutcome]) -> String {
     let failed = outcomes.iter().filter(|outcome| !outcome.is_passed()).count();
-    let count = |number: usize, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
     match failed {
-        0 => format!("{} passed", count(outcomes.len(), "test")),
-        _ => format!("{failed} of {} failed", count(outcomes.len(), "test")),
+        0 => format!("{} passed", phrase::count(outcomes.len(), "test")),
+        _ => format!("{failed} of {} failed", phrase::count(outcomes.len(), "test")),
     }
 }
 
-/// JUnit XML: a suite for each file, a case for each test.
+/// Formats JUnit XML, with a suite for each file and a case for each test.
 pub fn junit(outcomes: &[TestOutcome]) -> Result<String, SerializeError> {
     let mut report = Report::new("cliffwatch test");
     report.set_time(outcomes.iter().map(|outcome| outcome.took).sum());
@@ -53,7 +53,7 @@ pub fn junit(outcomes: &[TestOutcome]) -> Result<String, SerializeError> {
     report.to_string()
 }
 
-/// One test. The format has room for one failure: it bears the place of the first, and the text of all.
+/// Makes a test case. The format allows one failure, so its message is from the first failure and its text from all.
 fn case(outcome: &TestOutcome, file: &str) -> TestCase {
     let mut status = TestCaseStatus::success();
     if let Some(first) = outcome.failures.first() {

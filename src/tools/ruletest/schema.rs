@@ -1,4 +1,4 @@
-//! JSON Schema of files of rule tests. What a record may hold is the API's own, and checked when the tests run.
+//! The JSON Schema of rule test files. Records are not described; they are checked when the tests run.
 
 use serde_json::{Value, json};
 
@@ -6,77 +6,78 @@ use super::file::{KINDS, short};
 use model::{BatchKind, Resource};
 use rules::schema::closed;
 
-/// The schema of files of rule tests; `config` is that of the config, whose routes and receivers a test may name.
+/// Returns the schema of rule test files. `config` is the schema of the config, whose routes a test can use.
 pub fn tests(config: &Value) -> Value {
     let text = |description: &str| json!({ "type": "string", "description": description });
     let of = |definition: &str, description: &str| json!({ "$ref": format!("#/$defs/{definition}"), "description": description });
     let list = |items: Value, description: &str| json!({ "type": "array", "items": items, "description": description });
     let table = |required: &[&str], properties: Value| json!({ "type": "object", "additionalProperties": closed(), "required": required, "properties": properties });
-    let tokens = list(of("facts", "With its `id`, the slug."), "Facts of the token list: `id`, `symbol`, `circulatingSupply`, …");
+    let tokens =
+        list(of("facts", "A token with its `id`, the slug."), "Rows of the token list: `id`, `symbol`, `circulatingSupply`, …");
     let mut input = json!({
-        "at": of("time", "From when on the source says so. Left out: with the input before."),
-        "token": text("The token's slug."),
-        "facts": of("facts", "Facts of the token list that are other from then on."),
-        "add": list(of("correction", ""), "Further records: `{ burn = \"2026-03-02\", amount = 5e6 }`."),
-        "change": list(of("correction", ""), "Other facts of a record: `{ unlock = \"2026-03-16\", unlockDate = \"2026-03-20\" }`."),
-        "remove": list(of("correction", ""), "Records that are left out from then on: `{ unlock = \"2026-03-16\" }`."),
+        "at": of("time", "The time from which the source returns these records. Default: the time of the previous input."),
+        "token": text("The slug of the token."),
+        "facts": of("facts", "New values in the token list."),
+        "add": list(of("correction", ""), "New records: `{ burn = \"2026-03-02\", amount = 5e6 }`."),
+        "change": list(of("correction", ""), "New values of a record: `{ unlock = \"2026-03-16\", unlockDate = \"2026-03-20\" }`."),
+        "remove": list(of("correction", ""), "Records that are removed: `{ unlock = \"2026-03-16\" }`."),
     });
     for resource in Resource::ALL {
-        input[resource.as_str()] = of("records", &format!("All {resource} records from then on."));
+        input[resource.as_str()] = of("records", &format!("All {resource} records from this time on."));
     }
     let expect = json!({
-        "at": of("time", "Up to when: all that was told since the expectation before."),
-        "rule": text("Look at alerts of this rule alone."),
-        "silence": json!({ "type": "boolean", "description": "Nothing was told." }),
-        "alert": list(of("alert", ""), "What was told, and nothing else."),
-        "message": list(of("message", ""), "All messages that were sent since the expectation before."),
+        "at": of("time", "The end of the period that is checked. It starts at the previous expectation."),
+        "rule": text("Check only alerts of this rule."),
+        "silence": json!({ "type": "boolean", "description": "Expect no notifications." }),
+        "alert": list(of("alert", ""), "All notifications in the period."),
+        "message": list(of("message", ""), "All messages in the period."),
     });
     let message = json!({
-        "receiver": text("Who gets it."),
-        "at": of("time", "When it was sent."),
-        "shape": json!({ "enum": BatchKind::ALL.map(BatchKind::as_str), "description": "What it is." }),
-        "alerts": list(json!({ "type": "string" }), "The rules of the alerts that it tells, in order."),
-        "count": json!({ "type": "integer", "minimum": 0, "description": "Alerts that it tells and counts." }),
+        "receiver": text("The receiver of the message."),
+        "at": of("time", "The time of the message."),
+        "shape": json!({ "enum": BatchKind::ALL.map(BatchKind::as_str), "description": "The shape of the message." }),
+        "alerts": list(json!({ "type": "string" }), "The rules of the listed alerts, in order."),
+        "count": json!({ "type": "integer", "minimum": 0, "description": "The number of listed and counted alerts." }),
     });
     let quiet = json!({
-        "matchers": list(json!({ "type": "string" }), "Labels of what is not to be told: `token=arbitrum`."),
-        "from": of("time", "Left out: from the start on."),
-        "until": of("time", "When it ends."),
+        "matchers": list(json!({ "type": "string" }), "Matchers, such as `token=arbitrum`."),
+        "from": of("time", "The start of the silence. Default: the start of the test."),
+        "until": of("time", "The end of the silence."),
     });
     let alert = json!({
         "rule": text("The `alert` name of the rule."),
-        "token": text("The token's slug."),
-        "type": json!({ "enum": KINDS.map(short), "description": "The kind of message." }),
+        "token": text("The slug of the token."),
+        "type": json!({ "enum": KINDS.map(short), "description": "The type of notification." }),
         "reason": text("`lead 7d`, `cleared`, `passed`, `rule gone`, …"),
-        "at": of("time", "When it was told."),
-        "labels": of("texts", "Labels, these at least."),
-        "annotations": of("texts", "Final texts, these at least."),
-        "summary": text("The final text of the first line."),
-        "description": text("The final text of `description`."),
-        "receivers": list(json!({ "type": "string" }), "Who is told, all of them."),
+        "at": of("time", "The time of the notification."),
+        "labels": of("texts", "Expected labels. Other labels are ignored."),
+        "annotations": of("texts", "Expected annotations. Other annotations are ignored."),
+        "summary": text("The rendered `summary`."),
+        "description": text("The rendered `description`."),
+        "receivers": list(json!({ "type": "string" }), "All receivers."),
     });
     let test = json!({
-        "name": text("What it shows, in words."),
-        "start": json!({ "description": "Where the clock begins: a date, such as 2026-03-01T00:00:00Z." }),
+        "name": text("A description of the tested behavior."),
+        "start": json!({ "description": "The start of the simulated clock, such as 2026-03-01T00:00:00Z." }),
         "token": tokens,
-        "silence": list(table(&["matchers", "until"], quiet), "What somebody does not want to hear for a while."),
-        "input": list(table(&["token"], input), "What the source says; the first answer about a token is its baseline."),
-        "expect": list(table(&["at"], expect), "What is told."),
+        "silence": list(table(&["matchers", "until"], quiet), "Silences."),
+        "input": list(table(&["token"], input), "Data of the source. The first input about a token is its baseline."),
+        "expect": list(table(&["at"], expect), "Expected notifications and messages."),
     });
     let beside = |key: &str| config.pointer(&format!("/properties/{key}")).cloned().unwrap_or_default();
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Cliffwatch rule tests",
-        "description": "Tests of rules of Cliffwatch: what the source says, when, and what is to be told of it.",
+        "description": "Tests of Cliffwatch rules: data of the source over time, and the expected notifications.",
         "type": "object",
         "additionalProperties": closed(),
         "properties": {
-            "rules": list(json!({ "type": "string" }), "Rule files, relative to this one. Left out: those of the config."),
+            "rules": list(json!({ "type": "string" }), "Rule files, relative to this file. Default: the rule files of the config."),
             "groups": json!({
                 "type": "object", "additionalProperties": { "type": "array", "items": { "type": "string" } },
-                "description": "In place of `[watch.groups]`.",
+                "description": "Groups, instead of `[watch.groups]` in the config.",
             }),
-            "route": of("route", "In place of the config's routes; every receiver that it names exists."),
+            "route": of("route", "Routes, instead of the routes in the config. All receivers that they name exist."),
             "inhibit_rules": beside("inhibit_rules"),
             "time_intervals": beside("time_intervals"),
             "token": tokens,
@@ -84,7 +85,7 @@ pub fn tests(config: &Value) -> Value {
         },
         "$defs": {
             "route": config.pointer("/$defs/route"),
-            "time": json!({ "description": "A date, or a length of time after `start`: `36h`, `7d`." }),
+            "time": json!({ "description": "A date, or a duration after `start`: `36h`, `7d`." }),
             "facts": json!({ "type": "object" }),
             "records": json!({ "type": ["array", "string"], "items": { "type": "object" } }),
             "correction": json!({ "type": "object", "minProperties": 1 }),

@@ -1,8 +1,8 @@
-//! What the source says in a test: records as the file writes them, made into the answers that the client would hand over.
+//! The source of a test: makes responses from the records in the test file.
 //!
-//! A record is written in the words that conditions use: `cliffAmount` may stand directly in an unlock, as well as where the API has
-//! it, in `cliffUnlocks`. What the API always sends beside it (the breakdown by recipient) is filled in where the test does not care.
-//! A field that nobody knows is refused, since a test with a typo proves nothing.
+//! Records use the field names of conditions: `cliffAmount` can be a field of the unlock, or of `cliffUnlocks` as in the API.
+//! Required data that the test omits (the allocation breakdown) is filled in. Unknown fields are rejected, because a test with a
+//! typo proves nothing.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,38 +12,38 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use model::{Endpoint, Payload, Resource, TokenId, closest, format, wire, wire::ReadJson};
+use model::{Endpoint, Payload, Resource, TokenId, closest, phrase, wire, wire::ReadJson};
 
-/// Largest data file, bytes.
+/// The maximum size of a data file, in bytes.
 const MAX_FILE: u64 = 16 << 20;
-/// Records of one token and resource.
+/// The maximum number of records of a token and resource.
 const MAX_RECORDS: usize = 20_000;
-/// The recipient of an unlock that names none.
-const ANYBODY: &str = "All";
+/// The allocation name of an unlock without allocations.
+const DEFAULT_ALLOCATION: &str = "All";
 
-/// What the source knows: records by token and resource.
+/// The current records by token and resource.
 #[derive(Debug, Default)]
 pub(super) struct TestSource {
     lists: BTreeMap<(TokenId, Resource), RecordList>,
-    /// Tokens of which a segment was told once: from then on their schedules speak of segments, also where none is left.
+    /// The tokens that ever had a segment. Their schedules report segments explicitly, even if none is left.
     with_segments: BTreeSet<TokenId>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct RecordList {
     rows: Vec<Map<String, Value>>,
-    /// Fields beside the records: `maxSupply`, totals.
+    /// The fields next to the list of records: `maxSupply`, totals.
     around: Map<String, Value>,
 }
 
-/// An answer about a token.
-pub(super) enum SourceAnswer {
-    Answer(Endpoint, Payload),
+/// A response about a token.
+pub(super) enum SourceResponse {
+    Records(Endpoint, Payload),
     Rounds(Vec<wire::FundingRound>),
 }
 
 impl TestSource {
-    /// Puts records in place of all that were there: a list of them, or the path of a data file relative to `folder`.
+    /// Replaces all records of a resource by a list of records, or by a data file relative to `folder`.
     pub fn set(&mut self, token: &TokenId, resource: Resource, given: &toml::Value, folder: &Path) -> Result<(), String> {
         let list = match given {
             toml::Value::String(path) => read(&folder.join(path), resource)?,
@@ -51,7 +51,7 @@ impl TestSource {
                 let mut rows = Vec::with_capacity(items.len());
                 for item in items {
                     let toml::Value::Table(table) = item else {
-                        return Err(format!("`{resource}` is a list of records, each a table, or the path of a data file"));
+                        return Err(format!("`{resource}` must be a list of tables, or the path of a data file"));
                     };
                     let mut row = Map::new();
                     write(&mut row, resource, fields(table))?;
@@ -59,36 +59,36 @@ impl TestSource {
                 }
                 RecordList { rows, around: Map::new() }
             }
-            _ => return Err(format!("`{resource}` is a list of records, or the path of a data file")),
+            _ => return Err(format!("`{resource}` must be a list of records, or the path of a data file")),
         };
         if list.rows.len() > MAX_RECORDS {
-            return Err(format!("{} records; at most {MAX_RECORDS} of one kind are taken", list.rows.len()));
+            return Err(format!("too many records: {} found, at most {MAX_RECORDS} of one type allowed", list.rows.len()));
         }
         self.lists.insert((token.clone(), resource), list);
         self.note_segments(token, resource);
         Ok(())
     }
 
-    /// Another record: `{ unlock = "2026-04-01", cliffAmount = 5e6 }`.
+    /// Adds a record: `{ unlock = "2026-04-01", cliffAmount = 5e6 }`.
     pub fn add(&mut self, token: &TokenId, entry: &toml::Table) -> Result<Resource, String> {
-        let (resource, key, rest) = addressed(entry)?;
+        let (resource, key, rest) = split_entry(entry)?;
         let mut row = Map::new();
         row.insert(key_field(resource).to_owned(), Value::String(key));
         write(&mut row, resource, rest)?;
         let list = self.lists.entry((token.clone(), resource)).or_default();
         if list.rows.len() >= MAX_RECORDS {
-            return Err(format!("at most {MAX_RECORDS} records of one kind are taken"));
+            return Err(format!("at most {MAX_RECORDS} records of one type are allowed"));
         }
         list.rows.push(row);
         self.note_segments(token, resource);
         Ok(resource)
     }
 
-    /// Other facts of records: `{ unlock = "2026-03-16", unlockDate = "2026-03-20" }`.
+    /// Changes records: `{ unlock = "2026-03-16", unlockDate = "2026-03-20" }`.
     pub fn change(&mut self, token: &TokenId, entry: &toml::Table) -> Result<Resource, String> {
-        let (resource, key, rest) = addressed(entry)?;
+        let (resource, key, rest) = split_entry(entry)?;
         if rest.is_empty() {
-            return Err("nothing is changed: write the new value beside it, such as `cliffAmount = 5e6`".into());
+            return Err("nothing is changed: add a new value, such as `cliffAmount = 5e6`".into());
         }
         for row in self.find(token, resource, &key)? {
             write(row, resource, rest.clone())?;
@@ -97,15 +97,15 @@ impl TestSource {
         Ok(resource)
     }
 
-    /// Takes records out: `{ unlock = "2026-03-16" }`.
+    /// Removes records: `{ unlock = "2026-03-16" }`.
     pub fn remove(&mut self, token: &TokenId, entry: &toml::Table) -> Result<Resource, String> {
-        let (resource, key, rest) = addressed(entry)?;
+        let (resource, key, rest) = split_entry(entry)?;
         if let Some(name) = rest.keys().next() {
-            return Err(format!("`{name}` means nothing here: a record is taken out by its date or name alone"));
+            return Err(format!("unexpected `{name}`: only the date or name of a record is needed to remove it"));
         }
         self.find(token, resource, &key)?;
         if let Some(list) = self.lists.get_mut(&(token.clone(), resource)) {
-            list.rows.retain(|row| !is_called(row, resource, &key));
+            list.rows.retain(|row| !has_key(row, resource, &key));
         }
         Ok(resource)
     }
@@ -120,19 +120,19 @@ impl TestSource {
 
     fn find(&mut self, token: &TokenId, resource: Resource, key: &str) -> Result<Vec<&mut Map<String, Value>>, String> {
         let rows = self.lists.get_mut(&(token.clone(), resource)).map(|list| &mut list.rows[..]).unwrap_or_default();
-        if rows.iter().any(|row| is_called(row, resource, key)) {
-            return Ok(rows.iter_mut().filter(|row| is_called(row, resource, key)).collect());
+        if rows.iter().any(|row| has_key(row, resource, key)) {
+            return Ok(rows.iter_mut().filter(|row| has_key(row, resource, key)).collect());
         }
         let known = rows.iter().filter_map(|row| row.get(key_field(resource))?.as_str());
-        let known = format::names(known.collect::<Vec<_>>());
+        let known = phrase::names(known.collect::<Vec<_>>());
         Err(match rows.is_empty() {
-            true => format!("{token} has no {resource} to change: write `{resource} = […]` in an input before"),
-            false => format!("{token} has no {resource} \"{key}\"; there are {known}"),
+            true => format!("{token} has no {resource} to change: add `{resource} = […]` to an earlier input"),
+            false => format!("{token} has no {resource} \"{key}\": expected one of {known}"),
         })
     }
 
-    /// The whole answer about a token's records of a resource.
-    pub fn said(&self, token: &TokenId, resource: Resource) -> Result<SourceAnswer, String> {
+    /// Returns a complete response about a token's records of a resource.
+    pub fn response(&self, token: &TokenId, resource: Resource) -> Result<SourceResponse, String> {
         let mut list = self.lists.get(&(token.clone(), resource)).cloned().unwrap_or_default();
         if resource == Resource::Unlock && self.with_segments.contains(token) {
             list.rows.iter_mut().for_each(|row| _ = row.entry("linearUnlocks").or_insert(Value::Null));
@@ -144,49 +144,49 @@ impl TestSource {
             Value::Object(around)
         };
         Ok(match resource {
-            Resource::Unlock => SourceAnswer::Answer(Endpoint::UnlockEvents, Payload::UnlockEvents(typed(rows)?)),
-            Resource::Burn => SourceAnswer::Answer(Endpoint::Burn, Payload::Burns(typed(whole("burns"))?)),
-            Resource::Buyback => SourceAnswer::Answer(Endpoint::Buyback, Payload::Buybacks(typed(whole("buybacks"))?)),
+            Resource::Unlock => SourceResponse::Records(Endpoint::UnlockEvents, Payload::UnlockEvents(typed(rows)?)),
+            Resource::Burn => SourceResponse::Records(Endpoint::Burn, Payload::Burns(typed(whole("burns"))?)),
+            Resource::Buyback => SourceResponse::Records(Endpoint::Buyback, Payload::Buybacks(typed(whole("buybacks"))?)),
             Resource::Allocation => {
-                SourceAnswer::Answer(Endpoint::Allocations, Payload::Allocations(typed(whole("allocations"))?))
+                SourceResponse::Records(Endpoint::Allocations, Payload::Allocations(typed(whole("allocations"))?))
             }
-            Resource::Emission => SourceAnswer::Answer(Endpoint::DailyEmission, Payload::Emissions(typed(rows)?)),
-            Resource::Funding => SourceAnswer::Rounds(typed(rows)?),
+            Resource::Emission => SourceResponse::Records(Endpoint::DailyEmission, Payload::Emissions(typed(rows)?)),
+            Resource::Funding => SourceResponse::Rounds(typed(rows)?),
         })
     }
 }
 
-/// Reads JSON as the client does; what is odd in it is a mistake of the test.
+/// Parses JSON like the client. A parse warning is an error in a test.
 fn typed<T: ReadJson>(value: Value) -> Result<T, String> {
     let text = value.to_string();
-    let (result, oddities, _) = wire::gather_oddities(|| T::read_json(&text));
-    if let Some(odd) = oddities.first() {
+    let (result, parse_warnings, _) = wire::collect_parse_warnings(|| T::read_json(&text));
+    if let Some(odd) = parse_warnings.first() {
         return Err(format!("{}: {}", odd.path, odd.problem.replace("; the field is ignored", "")));
     }
     result.map_err(|error| error.to_string())
 }
 
-/// A row of the token list.
+/// Makes a row of the token list.
 pub(super) fn token_item(table: &toml::Table) -> Result<wire::TokenItem, String> {
     let fields = fields(table);
-    refuse_unknown("a token", &fields, wire::TokenItem::FIELDS, &[])?;
+    reject_unknown("a token", &fields, wire::TokenItem::FIELDS, &[])?;
     let item: wire::TokenItem = typed(Value::Object(fields))?;
     match item.id.as_str() {
         Some(id) if !id.is_empty() => Ok(item),
-        _ => Err("a token needs its `id`, the slug".into()),
+        _ => Err("a token requires an `id`, the slug".into()),
     }
 }
 
 fn read(path: &Path, resource: Resource) -> Result<RecordList, String> {
-    let failed = |error: std::io::Error| format!("{} cannot be read: {error}", path.display());
+    let failed = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
     let mut text = String::new();
     let file = model::file_kind::open_regular(path).map_err(failed)?;
     file.take(MAX_FILE + 1).read_to_string(&mut text).map_err(failed)?;
     if text.len() as u64 > MAX_FILE {
-        return Err(format!("{} is larger than {MAX_FILE} bytes", path.display()));
+        return Err(format!("{} exceeds {MAX_FILE} bytes", path.display()));
     }
     let value: Value = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-    // The payload alone, or the whole answer around it.
+    // Accept the payload, or the whole response with its envelope.
     let value = match value {
         Value::Object(mut envelope) if envelope.contains_key("data") && envelope.contains_key("status") => {
             envelope.remove("data").unwrap_or_default()
@@ -197,13 +197,13 @@ fn read(path: &Path, resource: Resource) -> Result<RecordList, String> {
         (Value::Array(rows), _) => (rows, Map::new()),
         (Value::Object(mut around), Some(name)) => match around.remove(name) {
             Some(Value::Array(rows)) => (rows, around),
-            _ => return Err(format!("{} has no list `{name}`, so it is no answer about {resource} records", path.display())),
+            _ => return Err(format!("{} is not a {resource} response: the list `{name}` is missing", path.display())),
         },
-        _ => return Err(format!("{} holds no list of {resource} records", path.display())),
+        _ => return Err(format!("{} does not contain a list of {resource} records", path.display())),
     };
     let rows: Vec<_> = rows.into_iter().filter_map(|row| if let Value::Object(row) = row { Some(row) } else { None }).collect();
     if resource == Resource::Unlock && rows.iter().any(|row| !row.contains_key("unlockDate")) {
-        return Err(format!("{} holds records without `unlockDate`, so it is no unlock schedule", path.display()));
+        return Err(format!("{} is not an unlock schedule: a record has no `unlockDate`", path.display()));
     }
     Ok(RecordList { rows, around })
 }
@@ -217,7 +217,7 @@ fn rows_field(resource: Resource) -> Option<&'static str> {
     }
 }
 
-/// The field that a record is called by in a test.
+/// Returns the field that identifies a record in a test.
 fn key_field(resource: Resource) -> &'static str {
     match resource {
         Resource::Unlock => "unlockDate",
@@ -229,8 +229,8 @@ fn key_field(resource: Resource) -> &'static str {
     }
 }
 
-/// Whether a record is meant: by its name, by its instant, or by its day.
-fn is_called(row: &Map<String, Value>, resource: Resource, key: &str) -> bool {
+/// Returns `true` if `key` is the name, instant, or day of the record.
+fn has_key(row: &Map<String, Value>, resource: Resource, key: &str) -> bool {
     let Some(own) = row.get(key_field(resource)).and_then(Value::as_str) else { return false };
     if resource == Resource::Allocation {
         return own == key;
@@ -242,31 +242,31 @@ fn is_called(row: &Map<String, Value>, resource: Resource, key: &str) -> bool {
     }
 }
 
-/// Which record an entry is about, and the fields beside it.
-fn addressed(entry: &toml::Table) -> Result<(Resource, String, Map<String, Value>), String> {
+/// Returns the resource and key of the record that an entry names, and its other fields.
+fn split_entry(entry: &toml::Table) -> Result<(Resource, String, Map<String, Value>), String> {
     let mut rest = fields(entry);
     let mut found = None;
     for resource in Resource::ALL {
         if let Some(value) = rest.remove(resource.as_str()) {
             if found.is_some() {
-                return Err("one entry is about one record: write another entry for the other".into());
+                return Err("an entry must name one record: use separate entries".into());
             }
             let Value::String(key) = value else {
-                return Err(format!("`{resource}` says which record: write its {} in quotes", key_field(resource)));
+                return Err(format!("`{resource}` must be the quoted {} of a record", key_field(resource)));
             };
             found = Some((resource, key));
         }
     }
     let Some((resource, key)) = found else {
-        return Err("say which record: `unlock = \"2026-03-16\"`, `burn = \"2026-03-16\"`, `allocation = \"Team\"`".into());
+        return Err("the entry names no record: add, for example, `unlock = \"2026-03-16\"`, `burn = \"2026-03-16\"`, `allocation = \"Team\"`".into());
     };
     if resource != Resource::Allocation && wire::parse_timestamp(&key).is_none() {
-        return Err(format!("\"{key}\" is no date: write it like \"2026-03-16\" or \"2026-03-16T09:00:00Z\""));
+        return Err(format!("\"{key}\" is not a valid date: use \"2026-03-16\" or \"2026-03-16T09:00:00Z\""));
     }
     Ok((resource, key, rest))
 }
 
-/// A TOML table as JSON; dates become texts, as the API writes them.
+/// Converts a TOML table to JSON. Dates become strings, as in the API.
 fn fields(table: &toml::Table) -> Map<String, Value> {
     table.iter().map(|(name, value)| (name.clone(), plain(value))).collect()
 }
@@ -283,7 +283,7 @@ fn plain(value: &toml::Value) -> Value {
     }
 }
 
-/// Writes fields into a record, each where the API has it.
+/// Sets fields of a record at their places in the API.
 fn write(row: &mut Map<String, Value>, resource: Resource, given: Map<String, Value>) -> Result<(), String> {
     let mut later: Vec<(&str, &str, Value)> = Vec::new();
     for (name, value) in given {
@@ -293,12 +293,12 @@ fn write(row: &mut Map<String, Value>, resource: Resource, given: Map<String, Va
                     let before = cliffs.get(&name).and_then(Value::as_f64);
                     rescale(cliffs, &name, before, value.as_f64());
                 }
-                set_in(row, "cliffUnlocks", &name, value);
+                set_nested(row, "cliffUnlocks", &name, value);
             }
-            (Resource::Unlock, "valueToMarketCap") => set_in(row, "cliffUnlocks", &name, value),
-            (Resource::Unlock, "allocations") => set_in(row, "cliffUnlocks", "allocationBreakdown", value),
+            (Resource::Unlock, "valueToMarketCap") => set_nested(row, "cliffUnlocks", &name, value),
+            (Resource::Unlock, "allocations") => set_nested(row, "cliffUnlocks", "allocationBreakdown", value),
             (Resource::Unlock, "linearAmount" | "linearValue" | "dailyAmount" | "dailyValue") => {
-                set_in(row, "linearUnlocks", &name, value);
+                set_nested(row, "linearUnlocks", &name, value);
             }
             (Resource::Unlock, "unlockPrecision") => later.push(("unlockPrecision", "", value)),
             (Resource::Unlock, "committedAmount") => later.push(("committedClaim", "amount", value)),
@@ -311,36 +311,36 @@ fn write(row: &mut Map<String, Value>, resource: Resource, given: Map<String, Va
                 }
                 row.insert(name, value);
             }
-            (Resource::Burn, "burners" | "burnReasons") => set_in(row, "metadata", &name, value),
-            (Resource::Emission, "committedAmount") => set_in(row, "committedClaim", "amount", value),
-            (Resource::Emission, "committedValue") => set_in(row, "committedClaim", "value", value),
+            (Resource::Burn, "burners" | "burnReasons") => set_nested(row, "metadata", &name, value),
+            (Resource::Emission, "committedAmount") => set_nested(row, "committedClaim", "amount", value),
+            (Resource::Emission, "committedValue") => set_nested(row, "committedClaim", "value", value),
             _ => _ = row.insert(name, value),
         }
     }
     if resource == Resource::Unlock {
-        fill_in(row);
+        add_allocations(row);
         for (name, part, value) in later {
             let mut all = items(row, "cliffUnlocks");
             if part.is_empty() {
                 all.iter_mut().for_each(|item| _ = item.insert(name.to_owned(), value.clone()));
                 items(row, "linearUnlocks").iter_mut().for_each(|item| _ = item.insert(name.to_owned(), value.clone()));
             } else if let Some(first) = all.first_mut() {
-                set_in(first, name, part, value);
+                set_nested(first, name, part, value);
             } else {
-                return Err("only a cliff can have a committed amount: give it a `cliffAmount`".into());
+                return Err("only a cliff can have a committed amount: add a `cliffAmount`".into());
             }
         }
     }
     check(row, resource)
 }
 
-/// What the source always sends beside the totals: who gets it.
-fn fill_in(row: &mut Map<String, Value>) {
+/// Adds the allocation breakdown, which the source always sends.
+fn add_allocations(row: &mut Map<String, Value>) {
     let date = row.get("unlockDate").cloned();
     if let Some(cliffs) = row.get_mut("cliffUnlocks").and_then(Value::as_object_mut)
         && !cliffs.contains_key("allocationBreakdown")
     {
-        let mut item = json!({"allocationName": ANYBODY});
+        let mut item = json!({"allocationName": DEFAULT_ALLOCATION});
         for name in ["cliffAmount", "cliffValue"] {
             if let (Some(value), Some(item)) = (cliffs.get(name), item.as_object_mut()) {
                 item.insert(name.to_owned(), value.clone());
@@ -351,7 +351,7 @@ fn fill_in(row: &mut Map<String, Value>) {
     if let Some(linears) = row.get_mut("linearUnlocks").and_then(Value::as_object_mut)
         && !linears.contains_key("allocationBreakdown")
     {
-        let mut item = json!({"allocationName": ANYBODY, "beginDate": date});
+        let mut item = json!({"allocationName": DEFAULT_ALLOCATION, "beginDate": date});
         if let (Some(value), Some(item)) = (linears.get("linearAmount"), item.as_object_mut()) {
             item.insert("linearAmount".to_owned(), value.clone());
         }
@@ -359,7 +359,7 @@ fn fill_in(row: &mut Map<String, Value>) {
     }
 }
 
-/// A new total changes the parts in proportion.
+/// Scales the allocation shares to a new total.
 fn rescale(cliffs: &mut Map<String, Value>, name: &str, before: Option<f64>, after: Option<f64>) {
     let Some(after) = after else { return };
     let Some(Value::Array(parts)) = cliffs.get_mut("allocationBreakdown") else { return };
@@ -377,8 +377,8 @@ fn rescale(cliffs: &mut Map<String, Value>, name: &str, before: Option<f64>, aft
     }
 }
 
-/// Writes a field into the object that another field holds; one that is missing or null is made.
-fn set_in(row: &mut Map<String, Value>, object: &str, name: &str, value: Value) {
+/// Sets a field of a nested object, which is created if it is missing or null.
+fn set_nested(row: &mut Map<String, Value>, object: &str, name: &str, value: Value) {
     if let Some(Value::Object(inner)) = row.get_mut(object) {
         inner.insert(name.to_owned(), value);
     } else {
@@ -391,7 +391,7 @@ fn items<'a>(row: &'a mut Map<String, Value>, of: &str) -> Vec<&'a mut Map<Strin
     list.map(|list| list.iter_mut().filter_map(Value::as_object_mut).collect()).unwrap_or_default()
 }
 
-/// Refuses fields that no record of this kind has, at every depth.
+/// Rejects unknown fields at every depth.
 fn check(row: &Map<String, Value>, resource: Resource) -> Result<(), String> {
     let what = format!("{} {resource}", if resource.as_str().starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" });
     match resource {
@@ -405,42 +405,42 @@ fn check(row: &Map<String, Value>, resource: Resource) -> Result<(), String> {
                 "committedValue",
                 "unlockPrecision",
             ];
-            refuse_unknown(&what, row, wire::UnlockEvent::FIELDS, &words)?;
+            reject_unknown(&what, row, wire::UnlockEvent::FIELDS, &words)?;
             for (part, own, of_item) in [
                 ("cliffUnlocks", wire::CliffUnlocks::FIELDS, wire::CliffAllocation::FIELDS),
                 ("linearUnlocks", wire::LinearUnlocks::FIELDS, wire::LinearAllocation::FIELDS),
             ] {
                 let Some(part_of) = row.get(part).and_then(Value::as_object) else { continue };
-                refuse_unknown(&format!("`{part}`"), part_of, own, &[])?;
+                reject_unknown(&format!("`{part}`"), part_of, own, &[])?;
                 let list = part_of.get("allocationBreakdown").and_then(Value::as_array);
                 for item in list.into_iter().flatten().filter_map(Value::as_object) {
-                    refuse_unknown("an allocation of an unlock", item, of_item, &[])?;
+                    reject_unknown("an allocation of an unlock", item, of_item, &[])?;
                     if let Some(claim) = item.get("committedClaim").and_then(Value::as_object) {
-                        refuse_unknown("`committedClaim`", claim, wire::CommittedClaim::FIELDS, &[])?;
+                        reject_unknown("`committedClaim`", claim, wire::CommittedClaim::FIELDS, &[])?;
                     }
                 }
             }
         }
         Resource::Burn => {
-            refuse_unknown(&what, row, wire::Burn::FIELDS, &["burners", "burnReasons"])?;
+            reject_unknown(&what, row, wire::Burn::FIELDS, &["burners", "burnReasons"])?;
             if let Some(metadata) = row.get("metadata").and_then(Value::as_object) {
-                refuse_unknown("`metadata`", metadata, wire::BurnMetadata::FIELDS, &[])?;
+                reject_unknown("`metadata`", metadata, wire::BurnMetadata::FIELDS, &[])?;
             }
         }
-        Resource::Buyback => refuse_unknown(&what, row, wire::Buyback::FIELDS, &[])?,
+        Resource::Buyback => reject_unknown(&what, row, wire::Buyback::FIELDS, &[])?,
         Resource::Emission => {
-            refuse_unknown(&what, row, wire::Emission::FIELDS, &["committedAmount", "committedValue"])?;
+            reject_unknown(&what, row, wire::Emission::FIELDS, &["committedAmount", "committedValue"])?;
             for item in row.get("allocations").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object) {
-                refuse_unknown("an allocation of an emission", item, wire::EmissionAllocation::FIELDS, &[])?;
+                reject_unknown("an allocation of an emission", item, wire::EmissionAllocation::FIELDS, &[])?;
             }
         }
-        Resource::Allocation => refuse_unknown(&what, row, wire::Allocation::FIELDS, &[])?,
-        Resource::Funding => refuse_unknown(&what, row, wire::FundingRound::FIELDS, &[])?,
+        Resource::Allocation => reject_unknown(&what, row, wire::Allocation::FIELDS, &[])?,
+        Resource::Funding => reject_unknown(&what, row, wire::FundingRound::FIELDS, &[])?,
     }
     Ok(())
 }
 
-fn refuse_unknown(what: &str, fields: &Map<String, Value>, known: &[&str], words: &[&str]) -> Result<(), String> {
+fn reject_unknown(what: &str, fields: &Map<String, Value>, known: &[&str], words: &[&str]) -> Result<(), String> {
     for name in fields.keys() {
         if known.contains(&name.as_str()) {
             continue;
@@ -448,7 +448,7 @@ fn refuse_unknown(what: &str, fields: &Map<String, Value>, known: &[&str], words
         let all = known.iter().chain(words).copied();
         return Err(match closest(name, all.clone()) {
             Some(near) => format!("{what} has no field `{name}`: did you mean `{near}`?"),
-            None => format!("{what} has no field `{name}`; known are {}", all.collect::<Vec<_>>().join(", ")),
+            None => format!("{what} has no field `{name}`: expected one of {}", all.collect::<Vec<_>>().join(", ")),
         });
     }
     Ok(())

@@ -25,14 +25,14 @@ token  = "x"
 unlock = [{ unlockDate = "2026-03-20", cliffAmount = 2000 }]
 "#;
 
-/// Runs a test file over [`RULES`] and gives what a person would read.
+/// Runs a test file with [`RULES`]. Returns whether it passed, and its output.
 fn check(text: &str) -> (bool, String) {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("tests")).unwrap();
     fs::write(folder.path().join("rules.toml"), RULES).unwrap();
     let path = folder.path().join("tests/t.toml");
     fs::write(&path, text).unwrap();
-    let config = toml::from_str::<model::config::Config>(model::config::DEFAULTS).unwrap();
+    let config = model::config::Config::default();
     let outcomes = run(&[path], &TestSetup { config: &config, base_dir: folder.path(), only: None }, |_| {});
     let shown: String = outcomes.iter().map(report::plain).collect();
     (outcomes.iter().all(TestOutcome::is_passed), shown.replace(&folder.path().display().to_string(), ""))
@@ -47,7 +47,7 @@ fn fails(expectations: &str, says: &[&str]) {
     let (passed, shown) = check(&format!("{HEAD}{expectations}"));
     assert!(!passed, "it passed");
     for text in says {
-        assert!(shown.contains(text), "{text:?} is not said in:\n{shown}");
+        assert!(shown.contains(text), "{text:?} is missing in:\n{shown}");
     }
 }
 
@@ -59,12 +59,12 @@ alert = [{ rule = "Big", token = "x", type = "firing", reason = "lead 7d", at = 
 "#;
 
 #[test]
-fn what_is_told_at_its_time_in_its_words_passes() {
+fn expected_notification_passes() {
     passes(FIRST);
 }
 
 #[test]
-fn each_thing_that_may_be_expected_can_fail() {
+fn each_expected_field_can_fail() {
     for (from, to, says) in [
         ("lead 7d", "lead 1d", &["reason", "- lead 1d", "+ lead 7d"][..]),
         ("firing", "reminder", &["type", "- reminder", "+ firing"]),
@@ -72,18 +72,15 @@ fn each_thing_that_may_be_expected_can_fail() {
         ("[\"ops\"]", "[\"ops\", \"desk\"]", &["receivers", "- desk, ops", "+ ops"]),
         ("2.00K on", "3.00K on", &["summary", "- x: 3.00K on 20 Mar 2026", "+ x: 2.00K on 20 Mar 2026"]),
         ("2026-03-13T", "2026-03-12T", &["at", "+ 2026-03-13T00:00:00+00:00"]),
-        ("token = \"x\"", "token = \"y\"", &["expected, but not told: Big of y", "told, but not expected"]),
+        ("token = \"x\"", "token = \"y\"", &["missing: Big of y", "unexpected:"]),
     ] {
         fails(&FIRST.replace(from, to), says);
     }
 }
 
 #[test]
-fn an_alert_that_nobody_expected_fails_and_can_be_copied_into_the_file() {
-    fails(
-        "[[test.expect]]\nat = \"14d\"\nsilence = true\n",
-        &["told, but not expected", "[[test.expect.alert]]", "rule = \"Big\""],
-    );
+fn unexpected_alert_fails_and_is_printed_as_toml() {
+    fails("[[test.expect]]\nat = \"14d\"\nsilence = true\n", &["unexpected:", "[[test.expect.alert]]", "rule = \"Big\""]);
     let (_, shown) = check(&format!("{HEAD}[[test.expect]]\nat = \"14d\"\nsilence = true\n"));
     let copied: String = shown
         .lines()
@@ -127,7 +124,7 @@ unlock = [{ unlockDate = "2026-03-05", cliffAmount = 9000 }]
 "#;
 
 #[test]
-fn a_test_may_expect_the_messages_that_routes_groups_silences_and_inhibitions_make() {
+fn expects_messages_after_grouping_silencing_and_inhibition() {
     let right = r#"
 [[test.expect]]
 at = "12h"
@@ -142,27 +139,27 @@ message = [{ receiver = "ops", at = 2026-03-02T00:00:00Z }]
     let (passed, shown) = check(&format!("{MESSAGES}{right}"));
     assert!(passed, "{shown}");
     for (from, to, says) in [
-        ("at = \"7h\"", "at = \"6h\"", &["sent otherwise: 1 alert to ops (group)", "+ 2026-03-01T07:00:00+00:00"][..]),
+        ("at = \"7h\"", "at = \"6h\"", &["different message: 1 alert to ops (group)", "+ 2026-03-01T07:00:00+00:00"][..]),
         ("count = 2", "count = 3", &["count", "- 3", "+ 2"]),
         ("shape = \"group\", alerts = [\"Big\"]", "shape = \"single\"", &["- single", "+ group"]),
         (
             "message = [{ receiver = \"ops\", at = 2026-03-02T00:00:00Z }]",
             "message = []",
-            &["sent, but not expected", "[[test.expect.message]]", "alerts = [\"Big\"]"],
+            &["unexpected message", "[[test.expect.message]]", "alerts = [\"Big\"]"],
         ),
-        ("{ receiver = \"ops\", at = 2026", "{ receiver = \"desk\", at = 2026", &["expected, but not sent: a message to desk"]),
-        ("shape = \"group\"", "shape = \"grouped\"", &["no message has the shape \"grouped\""]),
+        ("{ receiver = \"ops\", at = 2026", "{ receiver = \"desk\", at = 2026", &["missing message to desk"]),
+        ("shape = \"group\"", "shape = \"grouped\"", &["unknown shape \"grouped\""]),
     ] {
         let (passed, shown) = check(&format!("{MESSAGES}{}", right.replace(from, to)));
         assert!(!passed, "{to} passed");
         for text in says {
-            assert!(shown.contains(text), "{text:?} is not said in:\n{shown}");
+            assert!(shown.contains(text), "{text:?} is missing in:\n{shown}");
         }
     }
     for (from, to, says) in [
         ("\"token=y\"", "\"token\"", "token"),
-        ("until = \"1d\"", "until = \"0s\"", "the silence would end before it begins"),
-        ("\"token=y\"", "\"token=~.*\"", "this would silence everything"),
+        ("until = \"1d\"", "until = \"0s\"", "the silence ends before it starts"),
+        ("\"token=y\"", "\"token=~.*\"", "the matchers match everything"),
     ] {
         let (passed, shown) = check(&format!("{}{right}", MESSAGES.replace(from, to)));
         assert!(!passed && shown.contains(says), "{says}: {shown}");
@@ -170,38 +167,38 @@ message = [{ receiver = "ops", at = 2026-03-02T00:00:00Z }]
 }
 
 #[test]
-fn an_alert_that_does_not_come_fails() {
+fn missing_alert_fails() {
     fails(
         "[[test.expect]]\nat = \"1d\"\nalert = [{ rule = \"Big\", summary = \"soon\" }]\n",
-        &["expected, but not told: Big: \"soon\"", "expected at 2026-03-02 00:00"],
+        &["missing: Big: \"soon\"", "expected at 2026-03-02 00:00"],
     );
 }
 
 #[test]
-fn what_an_input_after_the_last_expectation_brings_must_be_expected_too() {
+fn notification_after_the_last_expectation_fails() {
     let late = "[[test.expect]]\nat = \"1d\"\nsilence = true\n[[test.input]]\nat = \"15d\"\ntoken = \"y\"\nunlock = [{ unlockDate = \"2026-03-17\", cliffAmount = 9000 }]\n";
     fails(late, &["after the last expectation", "high"]);
 }
 
 #[test]
-fn a_typo_is_answered_with_its_place_and_the_likely_meaning() {
+fn typo_gets_a_location_and_a_suggestion() {
     for (typo, says) in [
         (
             "[[test.expect]]\nat = \"1d\"\nsilense = true\n",
             &["unknown key `silense`", "did you mean `silence`?", "t.toml:13:1"][..],
         ),
         ("[[test.expect]]\neval_time = \"1d\"\n", &["did you mean `at`?"]),
-        ("[[test.expect]]\nat = \"soon\"\nsilence = true\n", &["\"soon\" is neither a time nor a length of time", "t.toml:12:6"]),
-        ("[[test.expect]]\nat = \"1d\"\nalert = [{ rule = \"Bug\" }]\n", &["no rule is called \"Bug\": did you mean \"Big\"?"]),
-        ("[[test.expect]]\nat = \"1d\"\n", &["this expects nothing"]),
-        ("", &["the test \"t\" expects nothing"]),
+        ("[[test.expect]]\nat = \"soon\"\nsilence = true\n", &["\"soon\" is neither a time nor a duration", "t.toml:12:6"]),
+        ("[[test.expect]]\nat = \"1d\"\nalert = [{ rule = \"Bug\" }]\n", &["unknown rule \"Bug\": did you mean \"Big\"?"]),
+        ("[[test.expect]]\nat = \"1d\"\n", &["this expectation is empty"]),
+        ("", &["the test \"t\" has no expectation"]),
         (
             "[[test.input]]\ntoken = \"x\"\nunlock = [{ unlockDate = \"2026-03-20\", cliffAmuont = 1 }]\n[[test.expect]]\nat = \"1d\"\nsilence = true\n",
             &["an unlock has no field `cliffAmuont`: did you mean `cliffAmount`?", "(line 11)"],
         ),
         (
             "[[test.input]]\ntoken = \"x\"\nchange = [{ unlock = \"2026-03-21\", cliffAmount = 1 }]\n[[test.expect]]\nat = \"1d\"\nsilence = true\n",
-            &["x has no unlock \"2026-03-21\"; there are 2026-03-20"],
+            &["x has no unlock \"2026-03-21\": expected one of 2026-03-20"],
         ),
         (
             "[[test.input]]\ntoken = \"x\"\nunlock = [{ unlockDate = \"2026-03-20\", cliffAmount = \"many\" }]\n[[test.expect]]\nat = \"1d\"\nsilence = true\n",
@@ -213,11 +210,11 @@ fn a_typo_is_answered_with_its_place_and_the_likely_meaning() {
 }
 
 #[test]
-fn a_rule_file_that_is_wrong_is_shown_as_check_shows_it() {
+fn invalid_rule_file_is_reported_like_in_check() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("rules.toml"), RULES.replace("cliffAmount >=", "cliffAmuont >=")).unwrap();
     fs::write(folder.path().join("t.toml"), HEAD.replace("../", "")).unwrap();
-    let config = toml::from_str::<model::config::Config>(model::config::DEFAULTS).unwrap();
+    let config = model::config::Config::default();
     let path = folder.path().join("t.toml");
     fs::write(&path, format!("{}{FIRST}", HEAD.replace("../", ""))).unwrap();
     let outcomes = run(&[path], &TestSetup { config: &config, base_dir: folder.path(), only: None }, |_| {});
@@ -226,7 +223,7 @@ fn a_rule_file_that_is_wrong_is_shown_as_check_shows_it() {
 }
 
 #[test]
-fn a_build_server_reads_what_failed() {
+fn formats_failures_as_junit_xml() {
     let outcome = |name: &str, failures: Vec<TestFailure>| TestOutcome {
         file: "a&b.toml".into(),
         line: 3,
@@ -249,18 +246,18 @@ fn a_build_server_reads_what_failed() {
 }
 
 #[test]
-fn the_tests_of_the_starter_rules_pass() {
+fn starter_rule_tests_pass() {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("rules/tests");
     let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
-    let config = toml::from_str::<model::config::Config>(model::config::DEFAULTS).unwrap();
+    let config = model::config::Config::default();
     let outcomes = run(&files, &TestSetup { config: &config, base_dir: Path::new("."), only: None }, |_| {});
     let shown: String = outcomes.iter().map(report::plain).collect();
     assert!(outcomes.len() >= 16 && outcomes.iter().all(TestOutcome::is_passed), "{shown}");
 }
 
 #[test]
-fn the_test_that_the_docs_show_passes() {
+fn documented_test_passes() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let docs = fs::read_to_string(root.join("docs/rules.md")).unwrap();
     let shown = docs.split("```toml\n").find(|block| block.starts_with("# rules/tests/unlocks.toml")).expect("it is there");
@@ -271,7 +268,7 @@ fn the_test_that_the_docs_show_passes() {
 }
 
 #[test]
-fn a_failed_expectation_says_why() {
+fn failed_expectation_is_explained() {
     let folder = tempfile::tempdir().unwrap();
     let rules = "[[rule]]\nalert = \"Cliff\"\non = \"unlock\"\nwhen = \"cliffValue >= 5000000\"\n\n\
                  [[rule]]\nalert = \"Moved\"\non = \"unlock.rescheduled\"\n";
@@ -280,16 +277,16 @@ fn a_failed_expectation_says_why() {
                 [[test.input]]\ntoken = \"arbitrum\"\n\
                 unlock = [{ unlockDate = \"2026-03-16T13:00:00Z\", cliffAmount = 1000, cliffValue = 1000 }]\n\
                 [[test.expect]]\nat = \"1h\"\nalert = [{ rule = \"Cliff\", token = \"arbitrum\" }, { rule = \"Moved\" }]\n";
-    let config = toml::from_str::<model::config::Config>(model::config::DEFAULTS).unwrap();
+    let config = model::config::Config::default();
     let setup = TestSetup { config: &config, base_dir: Path::new("."), only: None };
     let outcomes = run_text(SourceText { file: folder.path().join("test.toml"), text: test.to_owned() }, &setup);
     let shown: String = outcomes.iter().map(report::plain).collect();
     for text in [
-        "- expected, but not told: Cliff of arbitrum",
-        "why: Cliff for arbitrum, unlock on 16 Mar 2026",
+        "- missing: Cliff of arbitrum",
+        "explanation: Cliff for arbitrum, unlock on 16 Mar 2026",
         "✗ when: cliffValue >= 5000000  [cliffValue = 1000]",
-        "so: not fired, because ",
-        "why: Moved for arbitrum",
+        "result: not fired, because ",
+        "explanation: Moved for arbitrum",
     ] {
         assert!(shown.contains(text), "{text}: {shown}");
     }

@@ -1,4 +1,4 @@
-//! When the next thing may happen to a token by the passing of time alone: what the daemon finds by looking each minute, worked out.
+//! Computes when a token must be evaluated without new data, where the daemon evaluates every minute.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,31 +9,31 @@ use rules::{On, RuleSet};
 
 use super::MINUTE;
 
-/// When tokens are to be looked at.
+/// The evaluation times of all tokens.
 #[derive(Debug)]
-pub(super) struct Turns {
-    /// Lead times of all rules on unlocks, each once.
+pub(super) struct EvaluationTimes {
+    /// The distinct lead times of the rules on unlocks.
     leads: Vec<TimeDelta>,
-    /// Days before a record's time (negative: after) at which conditions of rules on unlocks turn, each once.
+    /// The distinct edges of conditions on unlocks: days before a record's time, negative after it.
     edges: Vec<f64>,
-    /// The farthest that a condition which reads the clock looks ahead; none where there is no such condition.
+    /// The longest lead time of rules whose conditions read the clock. `None` if there are no such rules.
     clock_horizon: Option<TimeDelta>,
-    /// How often such conditions are looked at.
-    look_every: TimeDelta,
+    /// The interval between evaluations of such conditions.
+    evaluate_every: TimeDelta,
     wakes: BTreeSet<(Timestamp, TokenId)>,
-    tokens: HashMap<TokenId, Turn>,
+    tokens: HashMap<TokenId, TokenEvaluation>,
 }
 
-/// When a token is looked at, and when its records are.
+/// The evaluation times of a token and of its records.
 #[derive(Clone, Copy, Debug, Default)]
-struct Turn {
+struct TokenEvaluation {
     wake: Option<Timestamp>,
-    /// As of when they were last evaluated; none: to be worked out.
+    /// The next evaluation of the records, or `Some(None)` for never. `None` if it must be computed again.
     records: Option<Option<Timestamp>>,
 }
 
-impl Turns {
-    pub fn of(rules: &RuleSet, look_every: TimeDelta) -> Self {
+impl EvaluationTimes {
+    pub fn of(rules: &RuleSet, evaluate_every: TimeDelta) -> Self {
         let on_unlocks = || rules.rules.iter().filter(|rule| rule.on == On::Record(Resource::Unlock));
         let mut leads: Vec<TimeDelta> = on_unlocks().flat_map(|rule| rule.within.iter().map(|lead| lead.span)).collect();
         leads.sort_unstable();
@@ -45,21 +45,21 @@ impl Turns {
         let mut edges: Vec<f64> = on_unlocks().flat_map(|rule| rule.edges.iter().copied()).collect();
         edges.sort_unstable_by(f64::total_cmp);
         edges.dedup();
-        Self { leads, edges, clock_horizon, look_every, wakes: BTreeSet::new(), tokens: HashMap::new() }
+        Self { leads, edges, clock_horizon, evaluate_every, wakes: BTreeSet::new(), tokens: HashMap::new() }
     }
 
-    /// The first minute at which a token is to be looked at.
+    /// Returns the first minute at which a token is due.
     pub fn next(&self) -> Option<Timestamp> {
         self.wakes.first().map(|(at, _)| *at)
     }
 
-    /// Has a token looked at at `at`, its records too.
+    /// Makes a token and its records due at `at`.
     pub fn wake(&mut self, id: &TokenId, at: Timestamp) {
         self.set_wake(id, Some(minute(at)));
         self.tokens.entry(id.clone()).or_default().records = Some(Some(at));
     }
 
-    /// Tokens that are to be looked at now; they are looked at.
+    /// Removes and returns the tokens that are due.
     pub fn take_due(&mut self, now: Timestamp) -> Vec<TokenId> {
         let mut due = Vec::new();
         while self.wakes.first().is_some_and(|(at, _)| *at <= now) {
@@ -72,30 +72,30 @@ impl Turns {
         due
     }
 
-    /// Whether time may have changed what is to be told of the records of a token.
-    pub fn is_turn(&self, id: &TokenId, now: Timestamp) -> bool {
+    /// Returns `true` if the records of a token are due.
+    pub fn is_due(&self, id: &TokenId, now: Timestamp) -> bool {
         self.tokens.get(id).and_then(|turn| turn.records?).is_some_and(|at| at <= now)
     }
 
-    /// Its records were evaluated, or are others: their next turn is to be worked out.
+    /// Marks the next evaluation of a token's records as unknown, after they were evaluated or changed.
     pub fn forget(&mut self, id: &TokenId) {
         if let Some(turn) = self.tokens.get_mut(id) {
             turn.records = None;
         }
     }
 
-    /// Notes when a token is to be looked at again, as it is known now.
+    /// Schedules the next evaluation of a token from its current state.
     pub fn set(&mut self, known: &TokenSnapshot, now: Timestamp) {
         let id = &known.token.id;
         let before = self.tokens.get(id).copied().unwrap_or_default();
-        // A turn that is due stays due until the unlocks are looked at.
-        let records = before.records.unwrap_or_else(|| self.next_turn(known, now));
-        let look = now + self.look_every;
+        // Records that are due stay due until they are evaluated.
+        let records = before.records.unwrap_or_else(|| self.next_evaluation(known, now));
+        let check = now + self.evaluate_every;
         let alerts = known.alerts.iter().filter_map(|alert| alert.recheck_at);
-        let waits = alerts.map(|at| if at > now { at } else { look });
+        let waits = alerts.map(|at| if at > now { at } else { check });
         let next = waits.chain(records.map(|at| at.max(now))).min().map(minute);
         self.tokens.entry(id.clone()).or_default().records = Some(records);
-        // A tick that is due at this very instant comes after the answers of it.
+        // Responses at the same instant come before an evaluation that is already due.
         if before.wake.is_none_or(|before| before > now) {
             self.set_wake(id, next);
         }
@@ -114,9 +114,9 @@ impl Turns {
         }
     }
 
-    /// The next instant at which the passing of time may change what is to be told of a token's records.
-    fn next_turn(&self, known: &TokenSnapshot, now: Timestamp) -> Option<Timestamp> {
-        let look = now + self.look_every;
+    /// Returns the next time at which the evaluation of a token's records can change without new data.
+    fn next_evaluation(&self, known: &TokenSnapshot, now: Timestamp) -> Option<Timestamp> {
+        let check = now + self.evaluate_every;
         let mut next: Option<Timestamp> = None;
         let mut consider = |at: Timestamp| {
             if at > now && next.is_none_or(|next| at < next) {
@@ -128,15 +128,15 @@ impl Turns {
             let is_ahead = !interval.has_passed(now);
             if is_ahead {
                 self.leads.iter().filter_map(|lead| interval.start.checked_sub_signed(*lead)).for_each(&mut consider);
-                // Before its horizon comes up, a condition on the clock need not be asked.
+                // A condition on the clock has no effect before the lead time is reached.
                 if let Some(horizon) = self.clock_horizon {
-                    consider(interval.start.checked_sub_signed(horizon).map_or(look, |seen| seen.max(look)));
+                    consider(interval.start.checked_sub_signed(horizon).map_or(check, |seen| seen.max(check)));
                 }
             }
             for days in &self.edges {
                 let from = if *days > 0.0 { interval.start } else { interval.end };
                 let turn = span_of_days(*days).and_then(|span| from.checked_sub_signed(span));
-                // `<` turns just after `<=` does.
+                // `<` changes just after `<=`.
                 for at in turn.into_iter().flat_map(|at| [Some(at), at.checked_add_signed(TimeDelta::seconds(1))]).flatten() {
                     consider(at);
                 }
@@ -146,7 +146,7 @@ impl Turns {
     }
 }
 
-/// The full minute at or after an instant.
+/// Returns the full minute at or after an instant.
 pub(super) fn minute(at: Timestamp) -> Timestamp {
     let over = at.timestamp_millis().rem_euclid(MINUTE.num_milliseconds());
     if over == 0 { at } else { at.checked_add_signed(MINUTE - TimeDelta::milliseconds(over)).unwrap_or(at) }

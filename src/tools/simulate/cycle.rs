@@ -1,4 +1,4 @@
-//! A cycle of a simulation: what is ingested is evaluated and committed, and at its end incidents and groups are told.
+//! The cycle of a simulation: evaluates and commits ingested data, then reports incidents and evaluates groups.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use rules::On;
 use rules::aggregate::{ComputedTotals, FlowEntries};
 
 impl<'a> Simulation<'a> {
-    pub(super) fn by(&self) -> Ingest<'a> {
+    pub(super) fn ingestor(&self) -> Ingest<'a> {
         Ingest { watch: self.watch, settings: self.pace.diff, now: self.now }
     }
 
@@ -19,11 +19,11 @@ impl<'a> Simulation<'a> {
         EvaluationContext { rules: self.rules, routes: self.routes, now: self.now }
     }
 
-    /// Lets the rules look at what was ingested.
+    /// Evaluates the rules on ingested data.
     pub(super) fn evaluate(&self, work: &Work<'_>) -> Evaluated {
         let mut evaluated = Evaluated { limits: self.limits.clone(), ..Evaluated::default() };
         if self.rules.has_aggregates() {
-            let look_at = self.now + self.pace.look_every.max(MINUTE);
+            let check_at = self.now + self.pace.evaluate_every.max(MINUTE);
             for news in &work.tokens {
                 let id = &news.token.id;
                 let is_same = work.commit.feeds.is_empty() && work.commit.tokens.is_empty();
@@ -40,7 +40,7 @@ impl<'a> Simulation<'a> {
                     self.rules,
                     &news.token,
                     &entries,
-                    look_at,
+                    check_at,
                     self.now,
                 ));
                 if let Cow::Owned(entries) = entries {
@@ -54,8 +54,8 @@ impl<'a> Simulation<'a> {
         evaluated
     }
 
-    /// Takes in what was ingested, and what the rules came to.
-    pub(super) fn commit(&mut self, work: Owned, evaluated: Evaluated) {
+    /// Stores ingested data and the results of its evaluation.
+    pub(super) fn commit(&mut self, work: IngestedData, evaluated: Evaluated) {
         let Evaluated { draft, limits, computed, flow_entries, moved } = evaluated;
         self.limits = limits;
         let now = self.now;
@@ -65,11 +65,11 @@ impl<'a> Simulation<'a> {
         }
         for (id, resources, _) in &work.records {
             if resources.contains(&Resource::Unlock) {
-                self.turns.forget(id);
+                self.evaluations.forget(id);
             }
         }
         self.flow_entries.extend(flow_entries);
-        self.is_summed_anew |= !computed.is_empty();
+        self.is_recomputed |= !computed.is_empty();
         let touched: Vec<TokenId> = work.records.iter().map(|(id, ..)| id.clone()).collect();
         self.write(work.commit, work.records, draft);
         pipeline::keep_totals(&mut self.totals, computed, &moved, &[], now);
@@ -80,28 +80,28 @@ impl<'a> Simulation<'a> {
         let latest = self.memory.episodes(draft.openings());
         let mut step = pipeline::conclude(commit, draft, &latest, self.now);
         if self.monitors {
-            step.tell_template_errors(&self.context());
+            step.report_template_errors(&self.context());
         }
         for (rule, error) in step.template_errors {
             self.template_errors.entry(rule).or_insert(error);
         }
         self.left_out.append(&mut step.commit.left_out);
-        self.told.extend(self.memory.commit(step.commit, records, self.watch));
+        self.notified.extend(self.memory.commit(step.commit, records, self.watch));
     }
 
-    /// Ends a cycle, and makes messages of what waits. All answers of one instant are one cycle, unless this is called between them:
-    /// for jobs of the daemon that run at the same time.
+    /// Ends a cycle and dispatches pending notifications. All responses at one instant belong to one cycle, unless this is called
+    /// between them, like daemon jobs that run at the same time.
     pub fn end_cycle(&mut self) {
         self.close();
         self.dispatch();
     }
 
-    /// Tells incidents, groups as a whole, and what limits left out.
+    /// Reports incidents, evaluates groups, and reports notifications above limits.
     fn close(&mut self) {
         let context = self.context();
-        let open = self.memory.of_no_token.clone();
+        let open = self.memory.global_alerts.clone();
         let groups = if self.are_groups_due() {
-            self.is_summed_anew = false;
+            self.is_recomputed = false;
             if !self.totals.is_complete() {
                 self.totals.complete(self.now);
             }
@@ -109,11 +109,11 @@ impl<'a> Simulation<'a> {
         } else {
             Transitions::default()
         };
-        let news = std::mem::take(&mut self.seen);
-        let (news, watched) = if self.monitors { (news.as_slice(), open.as_slice()) } else { (&[][..], &[][..]) };
+        let outcomes = std::mem::take(&mut self.seen);
+        let (outcomes, watched) = if self.monitors { (outcomes.as_slice(), open.as_slice()) } else { (&[][..], &[][..]) };
         let (memory, watch) = (&self.memory, self.watch);
-        let incidents = self_monitor::CycleNews {
-            news,
+        let incidents = self_monitor::CycleOutcome {
+            outcomes,
             open: watched,
             is_watched: &|feed| pipeline::is_feed_watched(watch, feed),
             token: &|id| memory.tokens.get(id).map(|known| &known.token),
@@ -124,20 +124,20 @@ impl<'a> Simulation<'a> {
     }
 
     fn are_groups_due(&self) -> bool {
-        let concerns = self.rules.on(On::Portfolio).next().is_some() || !self.memory.of_no_token.is_empty();
-        concerns && (self.is_summed_anew || self.next_of_groups.is_some_and(|at| at <= self.now))
+        let concerns = self.rules.on(On::Portfolio).next().is_some() || !self.memory.global_alerts.is_empty();
+        concerns && (self.is_recomputed || self.next_of_groups.is_some_and(|at| at <= self.now))
     }
 
     fn set_groups_wake(&mut self) {
-        let look = self.now + self.pace.look_every.max(MINUTE);
-        let later = |at: Timestamp| minute(if at > self.now { at } else { look });
-        let reads_clock = self.rules.on(On::Portfolio).any(|rule| rule.is_clock_dependent).then_some(look);
-        let alerts = self.memory.of_no_token.iter().filter_map(|alert| alert.recheck_at);
+        let check = self.now + self.pace.evaluate_every.max(MINUTE);
+        let later = |at: Timestamp| minute(if at > self.now { at } else { check });
+        let reads_clock = self.rules.on(On::Portfolio).any(|rule| rule.is_clock_dependent).then_some(check);
+        let alerts = self.memory.global_alerts.iter().filter_map(|alert| alert.recheck_at);
         self.next_of_groups = alerts.chain(reads_clock).map(later).min();
     }
 }
 
-/// What the rules came to, with what they went by.
+/// The results of an evaluation, with the computed inputs to store.
 #[derive(Default)]
 pub(super) struct Evaluated {
     draft: Transitions,
@@ -147,19 +147,19 @@ pub(super) struct Evaluated {
     moved: Vec<TokenId>,
 }
 
-/// What was ingested, with nothing of the memory any more.
-pub(super) struct Owned {
+/// Ingested data without references to the memory.
+pub(super) struct IngestedData {
     commit: Commit,
     records: Vec<TokenRecords>,
 }
 
-impl Owned {
+impl IngestedData {
     pub(super) fn of(work: Work<'_>) -> Self {
         let own = |news: TokenNews<'_>| (news.token.into_owned().id, news.resources.into_owned(), news.records.into_owned());
         Self { commit: work.commit, records: work.tokens.into_iter().map(own).collect() }
     }
 
-    /// Records that were only looked at stay where they are.
+    /// Takes the commit of an evaluation that changed no records.
     pub(super) fn unchanged(work: Work<'_>) -> Self {
         Self { commit: work.commit, records: Vec::new() }
     }

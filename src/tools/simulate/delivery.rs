@@ -1,5 +1,4 @@
-//! The dispatcher's half of a simulation: what is told becomes messages to receivers, with digests and repeats, as the daemon's
-//! dispatcher makes them.
+//! The dispatcher of a simulation: makes messages from notifications, with digests and reminders, like the daemon's dispatcher.
 
 use std::sync::Arc;
 
@@ -11,19 +10,19 @@ use model::{
     Suppression, Timestamp, TokenId, digest,
 };
 
-/// By what messages are made of what is told, beside the routes.
+/// The delivery settings other than routes.
 #[derive(Clone, Debug, Default)]
 pub struct DeliverySetup {
-    /// What the config says of receivers.
+    /// The receiver settings of the config.
     pub policy: DispatchPolicy,
-    /// What somebody did not want to hear, whenever that was.
+    /// All silences, past and future.
     pub silences: Vec<Silence>,
-    /// Who knew of which alert.
+    /// All acknowledgements.
     pub acks: Vec<Ack>,
 }
 
 impl DeliverySetup {
-    /// That of a config; without silences, which are no part of one.
+    /// Returns a setup without silences and acknowledgements.
     pub fn of(policy: DispatchPolicy) -> Self {
         Self { policy, ..Self::default() }
     }
@@ -34,32 +33,32 @@ impl DeliverySetup {
 pub struct Sent {
     pub at: Timestamp,
     pub receiver: ReceiverName,
-    /// Its group, its note, and what it counts.
-    pub bundle: Batch,
-    pub told: Vec<Arc<Notification>>,
-    /// What it counts without telling it.
+    /// The shape, group, and note of the message.
+    pub batch: Batch,
+    pub notified: Vec<Arc<Notification>>,
+    /// Notifications that the message only counts.
     pub counted: Vec<Arc<Notification>>,
-    /// What something later of the same alert in it stands for.
+    /// Notifications replaced by a later one of the same alert in the message.
     pub merged: Vec<Arc<Notification>>,
 }
 
-/// What was not told: suppressed, or still waiting when the simulation ended.
+/// A notification that is suppressed, or still pending at the end of the simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UndeliveredNotice {
     pub notice: NotificationId,
     pub alert: AlertId,
     pub receiver: ReceiverName,
-    /// By what; none where it waits.
+    /// `None` if the notification is pending.
     pub by: Option<Suppression>,
 }
 
 impl Simulation<'_> {
-    /// Has it make messages of what is told: see [`take_sent`](Self::take_sent).
+    /// Enables messages: see [`take_sent`](Self::take_sent).
     #[must_use]
     pub fn with_delivery(mut self, setup: DeliverySetup) -> Self {
         self.memory.delivers = true;
         self.memory.keeps_changes = !setup.policy.digests.is_empty();
-        // A new digest begins with its next slot.
+        // A new digest starts at its next slot.
         self.next_digest = (!setup.policy.digests.is_empty()).then_some(self.now);
         self.delivery = Some(setup.policy);
         setup.silences.into_iter().for_each(|silence| self.memory.put_silence(silence));
@@ -68,13 +67,13 @@ impl Simulation<'_> {
         self
     }
 
-    /// When time alone has something to do for the dispatcher.
+    /// Returns the time of the next dispatch pass that is due without new notifications.
     pub fn next_delivery(&self) -> Option<Timestamp> {
         self.delivery.as_ref()?;
         [self.next_pass, self.memory.next_repeat(), self.next_digest].into_iter().flatten().min()
     }
 
-    /// Makes messages of what waits, as one pass of the dispatcher does: digests, what is told again, then everything else.
+    /// Runs a dispatch pass: digests, reminders, then all other notifications.
     pub(super) fn dispatch(&mut self) {
         if self.delivery.is_none() {
             return;
@@ -82,10 +81,10 @@ impl Simulation<'_> {
         self.digests();
         self.repeat();
         let now = self.now;
-        if !self.memory.is_stirred && self.next_pass.is_none_or(|at| at > now) {
+        if !self.memory.has_changed && self.next_pass.is_none_or(|at| at > now) {
             return;
         }
-        self.memory.is_stirred = false;
+        self.memory.has_changed = false;
         self.next_pass = None;
         let Some(policy) = &self.delivery else { return };
         let (routes, mutes) = (self.routes, &mut self.mutes);
@@ -96,7 +95,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Puts down the digests whose slot has come.
+    /// Adds the digests that are due.
     fn digests(&mut self) {
         let now = self.now;
         if self.next_digest.is_none_or(|at| at > now) {
@@ -104,10 +103,10 @@ impl Simulation<'_> {
         }
         let plans = self.delivery.as_ref().map(|policy| policy.digests.clone()).unwrap_or_default();
         self.next_digest = plans.iter().filter_map(|plan| plan.schedule.next(now)).min();
-        self.memory.forget_changes(now - digest_schedule::LOOK_BACK);
+        self.memory.forget_changes(now - digest_schedule::MAX_SLOT_INTERVAL);
         for plan in &plans {
             let name = digest::job_name(&plan.receiver);
-            let Some(turn) = pipeline::digest_turn(&plan.schedule, self.memory.job(&name), now) else { continue };
+            let Some(turn) = pipeline::digest_turn(&plan.schedule, self.memory.last_run(&name), now) else { continue };
             let mut commit = Commit { at: now, jobs: vec![(name, turn.slot())], ..Commit::default() };
             if let DigestTurn::Due { since, slot } = turn {
                 commit.notifications = vec![self.digest(plan, since, slot).notice(&plan.receiver, now)];
@@ -131,7 +130,7 @@ impl Simulation<'_> {
         pipeline::digest(plan, since, slot, &rows)
     }
 
-    /// Tells again what still fires.
+    /// Adds the reminders that are due.
     fn repeat(&mut self) {
         let now = self.now;
         if self.memory.next_repeat().is_none_or(|at| at > now) {

@@ -1,18 +1,19 @@
-//! Why a rule told what it told at the present of a simulation, or was silent: the explanation that the daemon gives, of what the
-//! simulation knows.
+//! Explains at the current time of a simulation why a rule notified or did not, like the daemon's `explain`.
 
 use super::Simulation;
-use engine::explain::{self, CaseOrNothing, ExplainCase, ExplainQuery, ExplainTarget, ExplainWorld, Explanation, StatusEvidence};
+use engine::explain::{
+    self, CaseOrNothing, ExplainCase, ExplainContext, ExplainQuery, ExplainTarget, Explanation, StatusEvidence,
+};
 use model::{Alert, ChangeKind, ChangeRow, Resource, SOURCE_TROUBLE, TokenSnapshot};
 use rules::aggregate::{AggregateCache, FlowEntries, Recheck, is_known};
 use rules::{On, Rule};
 
-/// Tokens that are explained where none is named, and cases of one.
-const MOST: usize = 3;
+/// The maximum number of explained tokens if none is named, and of explained records for a token.
+const MAX_EXPLAINED: usize = 3;
 
 impl Simulation<'_> {
-    /// Why the rule of this name told of a token, or did not; of all tokens that are known, bounded, where none is named. Empty where
-    /// no rule is called so, or nothing that it could look at is known.
+    /// Explains why a rule notified about a token or did not. Without a token, explains a limited number of known tokens. Empty
+    /// if the rule is unknown or has no possible subject.
     pub fn explain(&self, rule: &str, token: Option<&str>) -> Vec<Explanation> {
         let Some(rule) = self.rules.rules.iter().find(|known| known.name == rule) else { return Vec::new() };
         let is_meant = |snapshot: &&TokenSnapshot| {
@@ -22,7 +23,7 @@ impl Simulation<'_> {
             On::Source => Vec::new(),
             On::Portfolio => self.explain_groups(rule),
             _ => {
-                let snapshots = self.memory.tokens.values().filter(is_meant).take(MOST);
+                let snapshots = self.memory.tokens.values().filter(is_meant).take(MAX_EXPLAINED);
                 snapshots.flat_map(|snapshot| self.explain_token(rule, snapshot)).collect()
             }
         }
@@ -34,7 +35,7 @@ impl Simulation<'_> {
         match rule.on {
             On::Record(resource) => {
                 let mut cases = explain::record_cases(snapshot, resource, &target, &own, self.now);
-                cases.truncate(MOST);
+                cases.truncate(MAX_EXPLAINED);
                 if cases.is_empty() {
                     cases.push(explain::missing_record_case(snapshot, resource, &target, &own));
                 }
@@ -44,7 +45,7 @@ impl Simulation<'_> {
                 let rows = self.change_rows(snapshot, resource, kind);
                 let cases = explain::change_cases(snapshot, &rows, &target, &snapshot.alerts);
                 if cases.is_empty() {
-                    return vec![explain::unheard(rule, &snapshot.token, resource, kind)];
+                    return vec![explain::unsubscribed(rule, &snapshot.token, resource, kind)];
                 }
                 cases.iter().map(|case| self.explain_case(rule, case)).collect()
             }
@@ -57,31 +58,31 @@ impl Simulation<'_> {
 
     fn explain_groups(&self, rule: &Rule) -> Vec<Explanation> {
         let is_own = |alert: &&Alert| alert.rule == rule.id && alert.rule.as_str() != SOURCE_TROUBLE;
-        let alerts: Vec<Alert> = self.memory.of_no_token.iter().filter(is_own).cloned().collect();
+        let alerts: Vec<Alert> = self.memory.global_alerts.iter().filter(is_own).cloned().collect();
         let mut cache = self.totals_of_all();
         let cases = explain::group_cases(rule, &ExplainTarget::default(), None, &mut cache, &alerts);
-        let told = cases.into_iter().take(MOST).map(|case| match case {
+        let notified = cases.into_iter().take(MAX_EXPLAINED).map(|case| match case {
             CaseOrNothing::Case(case) => self.explain_case(rule, &case),
             CaseOrNothing::Nothing(explanation) => explanation,
         });
-        told.collect()
+        notified.collect()
     }
 
     fn explain_case(&self, rule: &Rule, case: &ExplainCase<'_>) -> Explanation {
-        let world = ExplainWorld { watch: self.watch, routes: self.routes, digests: &[], firing: &[], now: self.now };
+        let world = ExplainContext { watch: self.watch, routes: self.routes, digests: &[], firing: &[], now: self.now };
         let records = StatusEvidence { silences: &[], inhibitors: &[], acks: &[], prospects: &[], deliveries: &[] };
         explain::explain(&ExplainQuery { rule, case, statuses: &[], records, world: &world })
     }
 
-    /// The changes of a token that were not taken yet, the latest first.
+    /// Returns the changes of a token that were not taken yet, latest first.
     fn change_rows(&self, snapshot: &TokenSnapshot, resource: Resource, kind: Option<ChangeKind>) -> Vec<ChangeRow> {
         let token = &snapshot.token;
-        let is_heard = |change: &model::Change| {
+        let is_subscribed = |change: &model::Change| {
             change.token.as_ref() == Some(&token.id)
                 && change.resource == Some(resource)
                 && kind.is_none_or(|kind| change.kind == kind)
         };
-        let own = self.changes.iter().rev().filter(|(_, change)| is_heard(change));
+        let own = self.changes.iter().rev().filter(|(_, change)| is_subscribed(change));
         let rows = (1..).zip(own).map(|(id, (at, change))| ChangeRow {
             id,
             at: *at,
@@ -94,7 +95,7 @@ impl Simulation<'_> {
         rows.collect()
     }
 
-    /// What windows hold, of all tokens.
+    /// Returns the aggregates of all tokens.
     fn totals_of_all(&self) -> AggregateCache {
         let mut cache = AggregateCache::default();
         let has_shares = self.rules.rules.iter().any(|rule| !rule.shares().is_empty());

@@ -1,7 +1,7 @@
-//! The memory of a simulation: what the database of the daemon would know, kept and read in the same way, with no decision of its own.
+//! The memory of a simulation, in place of the daemon's database. It makes no decisions of its own.
 //!
-//! It takes in the very values that the database writes ([`Commit`], [`Dispatch`], [`Repeats`]), and answers what a pass of the
-//! dispatcher and a digest read. A delivery counts as accepted when it is made: what a receiver answers is no part of a simulation.
+//! It stores the values that the database stores ([`Commit`], [`Dispatch`], [`Repeats`]) and returns the data that a dispatch
+//! pass and a digest read. A delivery counts as accepted when it is made, because a simulation has no receivers.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -18,19 +18,19 @@ use model::{
 
 use super::{Sent, UndeliveredNotice};
 
-/// A notification for one receiver: of which alert, to whom.
+/// An alert and a receiver of its notifications.
 type About = (AlertId, ReceiverName);
 
-/// A group of a receiver: to whom, and its key.
+/// A receiver and the key of one of its groups.
 type GroupKey = (ReceiverName, String);
 
-/// The records of a token from now on, all of the resources that are named.
+/// The new records of a token, complete for the listed resources.
 pub(super) type TokenRecords = (TokenId, Vec<Resource>, Vec<Tracked>);
 
-/// What is known of a group that was told.
+/// The state of a group that was sent.
 #[derive(Debug)]
 struct GroupRow {
-    told_at: Timestamp,
+    notified_at: Timestamp,
     repeat_at: Option<Timestamp>,
     alerts: BTreeSet<AlertId>,
 }
@@ -41,7 +41,7 @@ struct FiringRow {
     level: Option<u32>,
 }
 
-/// What is in no delivery: to whom it was to be told, what suppresses it, and what it tells.
+/// A notification that is not in a delivery yet.
 #[derive(Debug)]
 struct Undelivered {
     receiver: ReceiverName,
@@ -49,61 +49,61 @@ struct Undelivered {
     notice: Arc<Notification>,
 }
 
-/// Everything that is remembered.
 #[derive(Debug, Default)]
 pub(super) struct MemoryStore {
-    /// Tokens with all that is known of them; their groups are filled in.
+    /// Tokens with all their data, including their groups.
     pub tokens: BTreeMap<TokenId, TokenSnapshot>,
-    /// Open alerts that are about no token.
-    pub of_no_token: Vec<Alert>,
+    /// Open alerts without a token.
+    pub global_alerts: Vec<Alert>,
     episodes: HashMap<(RuleId, String), u32>,
-    /// Whether notifications wait to be delivered; without, they are only counted as told.
+    /// Whether notifications are delivered, not only recorded.
     pub delivers: bool,
-    /// Whether changes are kept, for digests.
+    /// Whether changes are stored for digests.
     pub keeps_changes: bool,
     changes: VecDeque<ChangeRow>,
     jobs: HashMap<String, Timestamp>,
     notifications: HashSet<NotificationId>,
-    /// The last notice about each alert that fires.
+    /// The latest notification of each firing alert.
     last: HashMap<AlertId, Arc<Notification>>,
     firing: HashMap<AlertId, FiringRow>,
-    /// The same with their labels, those that began first first.
+    /// The firing alerts with their labels, sorted by start.
     by_begin: BTreeMap<(Timestamp, AlertId), FiringAlert>,
     rows: i64,
     waiting: Vec<PendingNotification>,
     suppressed: Vec<PendingNotification>,
-    /// What waits or is suppressed, also for good, by row.
+    /// Pending and suppressed notifications, including undelivered ones, by row number.
     texts: BTreeMap<i64, Undelivered>,
-    /// The last row of each that was delivered, and of each that is pending or was.
+    /// The latest delivered row of each alert and receiver.
     delivered: HashMap<About, i64>,
+    /// The latest row of each alert and receiver, delivered or not.
     latest: HashMap<About, i64>,
     suppressed_last: HashMap<About, Suppression>,
     groups: HashMap<GroupKey, GroupRow>,
     repeats: BTreeSet<(Timestamp, GroupKey)>,
-    /// Messages of the last hour.
+    /// The messages of the last hour.
     made: HashMap<ReceiverName, VecDeque<(Timestamp, BatchKind)>>,
-    /// When each receiver was first told of a token.
-    first_told: HashMap<ReceiverName, Timestamp>,
+    /// The time of the first message about a token to each receiver.
+    first_notified: HashMap<ReceiverName, Timestamp>,
     silences: Vec<Silence>,
     acks: HashMap<AlertId, Ack>,
-    /// Something came since the last pass that may have it decide otherwise.
-    pub is_stirred: bool,
+    /// Whether anything happened since the last pass that can change its decisions.
+    pub has_changed: bool,
 }
 
 impl MemoryStore {
     // -- the cycle --
 
-    /// What is known of a token; made if nothing is.
+    /// Returns the data of a token, which is created if needed.
     pub fn token(&mut self, id: &TokenId, watch: &Watch) -> &mut TokenSnapshot {
         self.tokens.entry(id.clone()).or_insert_with(|| TokenSnapshot::of(watch.placed(Token::unknown(id.clone()))))
     }
 
-    /// The latest episodes of rules and subjects.
+    /// Returns the latest episode of each rule and subject, or 0.
     pub fn episodes(&self, of: Vec<(RuleId, String)>) -> Vec<u32> {
         of.iter().map(|pair| self.episodes.get(pair).copied().unwrap_or(0)).collect()
     }
 
-    /// Writes a step, with the records of tokens as they are from now on. Answers what was not there before of what is told.
+    /// Stores a commit with new records. Returns the notifications that were not known before.
     pub fn commit(&mut self, commit: Commit, records: Vec<TokenRecords>, watch: &Watch) -> Vec<Arc<Notification>> {
         for item in commit.tokens {
             let Some(id) = item.id.as_str().map(TokenId::from) else { continue };
@@ -121,7 +121,7 @@ impl MemoryStore {
             let known = self.token(&id, watch);
             known.records.retain(|tracked| !resources.contains(&tracked.record.resource()));
             known.records.extend(after);
-            // As the database reads them: by time and key, what has no date last.
+            // The order of the database: by time and key, records without a date last.
             let begin = |tracked: &Tracked| tracked.record.interval().map(|interval| interval.start);
             known.records.sort_by(|a, b| {
                 let (at_a, at_b) = (begin(a), begin(b));
@@ -159,21 +159,21 @@ impl MemoryStore {
         } else {
             self.last.remove(&alert.id);
         }
-        self.is_stirred |= !self.suppressed.is_empty();
+        self.has_changed |= !self.suppressed.is_empty();
         let open = match &alert.token {
             Some(token) => self.tokens.get_mut(token).map(|known| &mut known.alerts),
-            None => Some(&mut self.of_no_token),
+            None => Some(&mut self.global_alerts),
         };
         let Some(open) = open else { return };
         open.retain(|known| known.id != alert.id);
         if matches!(alert.state, AlertState::Pending | AlertState::Firing) {
-            // As the database reads them.
+            // The order of the database.
             let place = open.partition_point(|other| (other.active_at, &other.id) < (alert.active_at, &alert.id));
             open.insert(place, alert);
         }
     }
 
-    /// Puts a notice down for its receivers; one whose id is known is left alone.
+    /// Adds a notification for each of its receivers. Ignores one whose id is known.
     fn notice(&mut self, notice: Notification, at: Timestamp) -> Option<Arc<Notification>> {
         if !self.notifications.insert(notice.id.clone()) {
             return None;
@@ -206,7 +206,7 @@ impl MemoryStore {
                 is_firing: false,
                 suppression: None,
                 is_superseded: false,
-                was_told: false,
+                was_notified: false,
                 suppressed_before: None,
                 acknowledged: None,
             };
@@ -214,34 +214,33 @@ impl MemoryStore {
             let text = Undelivered { receiver: receiver.clone(), suppression: None, notice: notice.clone() };
             self.texts.insert(row.no, text);
             self.waiting.push(row);
-            self.is_stirred = true;
+            self.has_changed = true;
         }
         Some(notice)
     }
 
-    /// The last slot of a job.
-    pub fn job(&self, name: &str) -> Option<Timestamp> {
+    pub fn last_run(&self, name: &str) -> Option<Timestamp> {
         self.jobs.get(name).copied()
     }
 
     // -- silences and acknowledgements --
 
-    /// Takes in a silence; it counts from the time on at which it was made.
+    /// Adds a silence, which applies from its creation.
     pub fn put_silence(&mut self, silence: Silence) {
         self.silences.retain(|known| known.id != silence.id);
         self.silences.push(silence);
-        // As the database reads them.
+        // The order of the database.
         self.silences.sort_by(|a, b| b.ends_at.cmp(&a.ends_at).then_with(|| a.id.cmp(&b.id)));
-        self.is_stirred = true;
+        self.has_changed = true;
     }
 
-    /// Takes in an acknowledgement; it counts from its time on.
+    /// Adds an acknowledgement, which applies from its time.
     pub fn put_ack(&mut self, ack: Ack) {
         self.acks.insert(ack.alert.clone(), ack);
-        self.is_stirred = true;
+        self.has_changed = true;
     }
 
-    /// Silences that were made by `now` and are not over at `at`.
+    /// Returns the silences that were created by `now` and end after `at`.
     pub fn silences(&self, at: Timestamp, now: Timestamp) -> Vec<Silence> {
         self.silences.iter().filter(|silence| silence.created_at <= now && silence.ends_at > at).cloned().collect()
     }
@@ -250,10 +249,10 @@ impl MemoryStore {
         self.acks.get(alert).filter(|ack| ack.at <= now)
     }
 
-    // -- a pass of the dispatcher --
+    // -- dispatch pass --
 
-    /// Everything that is pending; none where nothing is.
-    pub fn pending<T>(&mut self, look: impl FnOnce(&PendingState<'_>) -> T, now: Timestamp) -> Option<T> {
+    /// Calls `check` with the pending and suppressed notifications. `None` if there are no notifications.
+    pub fn pending<T>(&mut self, check: impl FnOnce(&PendingState<'_>) -> T, now: Timestamp) -> Option<T> {
         if self.waiting.is_empty() && self.suppressed.is_empty() {
             return None;
         }
@@ -267,17 +266,17 @@ impl MemoryStore {
             silences: &silences,
             lookup: &lookup,
         };
-        Some(look(&state))
+        Some(check(&state))
     }
 
-    /// Reads anew what rows say of their alerts and receivers.
+    /// Updates the rows with the current state of their alerts and receivers.
     fn refresh(&mut self, now: Timestamp) {
         let (mut waiting, mut suppressed) = (std::mem::take(&mut self.waiting), std::mem::take(&mut self.suppressed));
         for row in &mut waiting {
             row.is_firing = self.firing.contains_key(&row.alert);
             if row.is_end {
                 let about = (row.alert.clone(), row.receiver.clone());
-                row.was_told = self.delivered.contains_key(&about);
+                row.was_notified = self.delivered.contains_key(&about);
                 row.suppressed_before = self.suppressed_last.get(&about).cloned();
             }
             row.acknowledged = self.acknowledged(row, now);
@@ -292,14 +291,14 @@ impl MemoryStore {
         (self.waiting, self.suppressed) = (waiting, suppressed);
     }
 
-    /// Who knows of what is told again, and what it tells.
+    /// Returns the acknowledgement that applies to a reminder, with the facts that it acknowledged.
     fn acknowledged(&self, row: &PendingNotification, now: Timestamp) -> Option<(Ack, SilenceFact)> {
         let ack = self.ack(&row.alert, now).filter(|_| row.kind == NotificationKind::Reminder)?;
         let level = self.firing.get(&row.alert).and_then(|firing| firing.level);
-        Some((ack.clone(), SilenceFact::told(level, &self.texts.get(&row.no)?.notice.body)))
+        Some((ack.clone(), SilenceFact::notified(level, &self.texts.get(&row.no)?.notice.body)))
     }
 
-    /// Writes what a pass comes to. Answers the messages that were made.
+    /// Stores the result of a pass. Returns the messages.
     pub fn dispatch(&mut self, dispatch: Dispatch, now: Timestamp) -> Vec<Sent> {
         for (no, by) in dispatch.suppressed {
             self.suppress(no, by, now);
@@ -317,7 +316,7 @@ impl MemoryStore {
             self.suppressed.retain(|row| !settled.contains(&row.no));
         }
         for group in dispatch.groups {
-            self.told(group, now);
+            self.notified(group, now);
         }
         let sent: Vec<Sent> = dispatch.deliveries.into_iter().map(|delivery| self.deliver(delivery, now)).collect();
         self.waiting.sort_by_key(|row| row.no);
@@ -338,12 +337,15 @@ impl MemoryStore {
         self.suppressed_last.insert((row.alert.clone(), row.receiver.clone()), by);
     }
 
-    fn told(&mut self, group: GroupUpdate, now: Timestamp) {
+    fn notified(&mut self, group: GroupUpdate, now: Timestamp) {
         let GroupUpdate { receiver, key, repeat_at, joined, left } = group;
         let key = (receiver, key);
-        let row =
-            self.groups.entry(key.clone()).or_insert_with(|| GroupRow { told_at: now, repeat_at: None, alerts: BTreeSet::new() });
-        row.told_at = now;
+        let row = self.groups.entry(key.clone()).or_insert_with(|| GroupRow {
+            notified_at: now,
+            repeat_at: None,
+            alerts: BTreeSet::new(),
+        });
+        row.notified_at = now;
         let before = std::mem::replace(&mut row.repeat_at, repeat_at);
         row.alerts.extend(joined);
         row.alerts.retain(|alert| !left.contains(alert));
@@ -363,28 +365,28 @@ impl MemoryStore {
         let mut take = |rows: Vec<(i64, NotificationId)>| -> Vec<Arc<Notification>> {
             rows.into_iter().filter_map(|(no, _)| Some(self.texts.remove(&no)?.notice)).collect()
         };
-        let NewDelivery { receiver, told, counted, merged, bundle } = delivery;
-        let (told, counted, merged) = (take(told), take(counted), take(merged));
+        let NewDelivery { receiver, notified, counted, merged, batch } = delivery;
+        let (notified, counted, merged) = (take(notified), take(counted), take(merged));
         let made = self.made.entry(receiver.clone()).or_default();
         while made.front().is_some_and(|(at, _)| *at <= now - HOUR) {
             made.pop_front();
         }
-        made.push_back((now, bundle.shape));
+        made.push_back((now, batch.shape));
         let is_of_others = |kind| matches!(kind, NotificationKind::Test | NotificationKind::Source | NotificationKind::Digest);
-        if told.iter().chain(&counted).chain(&merged).any(|notice| !is_of_others(notice.kind)) {
-            self.first_told.entry(receiver.clone()).or_insert(now);
+        if notified.iter().chain(&counted).chain(&merged).any(|notice| !is_of_others(notice.kind)) {
+            self.first_notified.entry(receiver.clone()).or_insert(now);
         }
-        Sent { at: now, receiver, bundle, told, counted, merged }
+        Sent { at: now, receiver, batch, notified, counted, merged }
     }
 
-    // -- told again --
+    // -- reminders --
 
-    /// When the first group is to be told again.
+    /// Returns the time at which the next group is due for a reminder.
     pub fn next_repeat(&self) -> Option<Timestamp> {
         self.repeats.first().map(|(at, _)| *at)
     }
 
-    /// Groups whose time to be told again has come, in the order in which it came.
+    /// Returns the groups that are due for a reminder, sorted by due time.
     pub fn repeats(&self, now: Timestamp) -> Vec<RepeatGroup> {
         let due = self.repeats.iter().take_while(|(at, _)| *at <= now);
         let groups = due.filter_map(|(_, key)| Some((key, self.groups.get(key)?)));
@@ -403,14 +405,13 @@ impl MemoryStore {
             .collect()
     }
 
-    /// The open alert that a notice is about.
+    /// Returns the open alert of a notification.
     fn open_alert(&self, of: &Notification) -> Option<&Alert> {
         let of_token = of.body.token.as_ref().and_then(|token| self.tokens.get(token.id.as_str()));
-        let open = of_token.map_or(&self.of_no_token, |known| &known.alerts);
-        open.iter().chain(&self.of_no_token).find(|alert| alert.id == of.alert)
+        let open = of_token.map_or(&self.global_alerts, |known| &known.alerts);
+        open.iter().chain(&self.global_alerts).find(|alert| alert.id == of.alert)
     }
 
-    /// Writes what is told again.
     pub fn commit_repeats(&mut self, repeats: Repeats, now: Timestamp) {
         for notice in repeats.notifications {
             self.notice(notice, now);
@@ -427,9 +428,9 @@ impl MemoryStore {
         }
     }
 
-    // -- digests, and what is looked at afterwards --
+    // -- digests and results --
 
-    /// Unlocks of the days of a digest.
+    /// Returns the unlocks in the days of a digest.
     pub fn digest_ahead(&self, filter: &DigestAheadFilter) -> DigestAhead {
         let mut rows: Vec<(Timestamp, UpcomingRow)> = Vec::new();
         for known in self.tokens.values() {
@@ -445,20 +446,20 @@ impl MemoryStore {
         DigestAhead::of(rows.into_iter().map(|(_, row)| row).collect(), filter.window)
     }
 
-    /// Changes, the latest first.
+    /// Returns changes, latest first.
     pub fn changes(&self, filter: &ChangeFilter) -> Vec<ChangeRow> {
         let is_meant = |row: &&ChangeRow| filter.since.is_none_or(|since| row.at >= since);
         self.changes.iter().rev().filter(is_meant).take(limit(filter.limit)).cloned().collect()
     }
 
-    /// Forgets changes that are older than any digest looks back.
+    /// Removes changes that are too old for any digest.
     pub fn forget_changes(&mut self, before: Timestamp) {
         while self.changes.front().is_some_and(|row| row.at < before) {
             self.changes.pop_front();
         }
     }
 
-    /// What was to be told to a receiver and was not.
+    /// Returns the undelivered notifications that match the filter.
     pub fn statuses(&self, filter: &NotificationFilter) -> Vec<NotificationStatus> {
         let is_meant = |text: &&Undelivered| {
             filter.receiver.as_ref().is_none_or(|receiver| text.receiver == *receiver)
@@ -475,7 +476,7 @@ impl MemoryStore {
             state: suppression.as_ref().map_or(NotificationState::Waiting, |by| by.by.state()),
             role: None,
             delivery: None,
-            holder: suppression.as_ref().map(|by| by.id.clone()),
+            suppressor: suppression.as_ref().map(|by| by.id.clone()),
         };
         let mut statuses: Vec<NotificationStatus> = self.texts.values().filter(is_meant).map(status).collect();
         statuses.sort_by(|a, b| (a.at, &a.notice, &a.receiver).cmp(&(b.at, &b.notice, &b.receiver)));
@@ -483,15 +484,14 @@ impl MemoryStore {
         statuses
     }
 
-    /// How many alerts fire.
     pub fn firing_count(&self) -> u64 {
         self.firing.len() as u64
     }
 
-    /// What fires, with what its unlock is worth.
+    /// Returns the firing alerts with the values of their unlocks.
     pub fn firing_alerts(&self) -> Vec<ValuedAlert> {
         let of_tokens = self.tokens.values().flat_map(|known| known.alerts.iter().map(move |alert| (alert, Some(known))));
-        let all = of_tokens.chain(self.of_no_token.iter().map(|alert| (alert, None)));
+        let all = of_tokens.chain(self.global_alerts.iter().map(|alert| (alert, None)));
         let value = |alert: &Alert, known: Option<&TokenSnapshot>| {
             let key = alert.key.as_ref().filter(|_| alert.resource == Some(Resource::Unlock))?;
             known?.records_of(Resource::Unlock).find(|of| of.key == *key)?.record.unlock()?.cliff_value()
@@ -500,12 +500,12 @@ impl MemoryStore {
         firing.map(|(alert, known)| ValuedAlert { alert: alert.clone(), value: value(alert, known) }).collect()
     }
 
-    /// Open alerts about the source and this program.
+    /// Returns the open incidents.
     pub fn source_alerts(&self) -> Vec<Alert> {
-        self.of_no_token.iter().filter(|alert| alert.rule.as_str() == SOURCE_TROUBLE).cloned().collect()
+        self.global_alerts.iter().filter(|alert| alert.rule.as_str() == SOURCE_TROUBLE).cloned().collect()
     }
 
-    /// What was not told so far, in the order in which it was decided.
+    /// Returns the undelivered notifications in the order of evaluation.
     pub fn undelivered(&self) -> Vec<UndeliveredNotice> {
         let undelivered = |Undelivered { receiver, suppression, notice }: &Undelivered| UndeliveredNotice {
             notice: notice.id.clone(),
@@ -528,7 +528,7 @@ fn put<T>(list: &mut Vec<(Endpoint, T)>, endpoint: Endpoint, value: T) {
     }
 }
 
-/// What a pass looks up.
+/// The lookups of a dispatch pass.
 struct MemoryLookup<'a> {
     memory: &'a MemoryStore,
     now: Timestamp,
@@ -539,11 +539,11 @@ impl PendingLookup for MemoryLookup<'_> {
         Cow::Owned(self.memory.by_begin.values().cloned().collect())
     }
 
-    fn told_at(&self, receiver: &ReceiverName, key: &str) -> Option<Timestamp> {
-        Some(self.memory.groups.get(&(receiver.clone(), key.to_owned()))?.told_at)
+    fn notified_at(&self, receiver: &ReceiverName, key: &str) -> Option<Timestamp> {
+        Some(self.memory.groups.get(&(receiver.clone(), key.to_owned()))?.notified_at)
     }
 
-    fn told_and_firing(&self, receiver: &ReceiverName, key: &str) -> Vec<AlertId> {
+    fn notified_and_firing(&self, receiver: &ReceiverName, key: &str) -> Vec<AlertId> {
         let group = self.memory.groups.get(&(receiver.clone(), key.to_owned()));
         let alerts = group.into_iter().flat_map(|group| &group.alerts);
         alerts.filter(|id| self.memory.firing.contains_key(*id)).cloned().collect()
@@ -552,18 +552,18 @@ impl PendingLookup for MemoryLookup<'_> {
     fn usage(&self, receiver: &ReceiverName) -> ReceiverUsage {
         let made = self.memory.made.get(receiver);
         let hour = self.now - HOUR;
-        // The latest first, as far as the hour reaches.
-        let lately = || made.into_iter().flat_map(|made| made.iter().rev().take_while(|(at, _)| *at > hour));
-        let plain = || lately().filter(|(_, shape)| *shape != BatchKind::Summary);
-        let last = |of: BatchKind| lately().find(|(_, shape)| *shape == of).map(|(at, _)| *at);
+        // The messages of the last hour, latest first.
+        let recent = || made.into_iter().flat_map(|made| made.iter().rev().take_while(|(at, _)| *at > hour));
+        let plain = || recent().filter(|(_, shape)| *shape != BatchKind::Summary);
+        let last = |of: BatchKind| recent().find(|(_, shape)| *shape == of).map(|(at, _)| *at);
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         ReceiverUsage {
             last_hour: count(plain().count()),
             oldest: plain().last().map(|(at, _)| *at),
-            lately: count(plain().filter(|(at, _)| *at > self.now - BURST_WINDOW).count()),
-            folded_at: last(BatchKind::Fold),
+            recent: count(plain().filter(|(at, _)| *at > self.now - BURST_WINDOW).count()),
+            batched_at: last(BatchKind::Batch),
             summed_at: last(BatchKind::Summary),
-            is_new: self.memory.first_told.get(receiver).is_none_or(|first| *first > hour),
+            is_new: self.memory.first_notified.get(receiver).is_none_or(|first| *first > hour),
         }
     }
 }

@@ -18,7 +18,7 @@ async function refusedLogin(t) {
   await t.look(page, "login.wide.light");
   await page.getByLabel(/token/i).fill("not the token");
   await page.getByRole("button", { name: "Log in" }).click();
-  t.check((await text(page)).includes("This is not the token."), "a wrong token is not refused");
+  t.check((await text(page)).includes("Wrong token."), "a wrong token is not refused");
   await t.look(page, "login-refused.wide.light");
   // A form that a page elsewhere would post: the browser says where it was.
   const forged = await page.request.post(`${t.base}/silences`, { form: { matchers: "token=x", duration: "1h", author: "x", comment: "x" }, headers: { origin: "https://evil.example" } });
@@ -33,13 +33,13 @@ async function acknowledge(t, page) {
   await page.locator("#acknowledge").getByLabel("Your name").fill("ann");
   await page.locator("#acknowledge").getByLabel("Comment").fill("hedged <b>already</b>");
   await page.getByRole("button", { name: "Acknowledge" }).click();
-  t.check((await text(page)).includes("ann acknowledged it"), "the alert is not acknowledged");
+  t.check((await text(page)).includes("Acknowledged by ann"), "the alert is not acknowledged");
   t.check((await text(page)).includes("hedged <b>already</b>"), "the comment is not shown as it was written");
   await t.look(page, "alert-acknowledged.wide.light");
   await t.open(page, "/alerts?acknowledged=yes");
   t.check((await page.locator(`#alerts a[href='${path}']`).count()) === 1, "the list of what is acknowledged lacks it");
   await t.open(page, path);
-  await page.getByRole("button", { name: "Withdraw the acknowledgement" }).click();
+  await page.getByRole("button", { name: "Withdraw acknowledgement" }).click();
   t.check((await page.getByRole("button", { name: "Acknowledge" }).count()) === 1, "the acknowledgement is not withdrawn");
 }
 
@@ -47,25 +47,25 @@ async function silence(t, page) {
   await t.open(page, "/alerts?state=firing");
   await page.locator("#alerts tbody a[href^='/alerts/']").first().click();
   const form = page.locator("#silence");
-  await form.getByLabel("Why").fill("known");
-  await form.getByRole("button", { name: "Preview what it hides" }).click();
+  await form.getByLabel("Reason").fill("known");
+  await form.getByRole("button", { name: "Preview" }).click();
   const preview = await page.locator("#preview").innerText();
-  t.check(/it hides [1-9]\d* of \d+ alerts/.test(preview), `the preview says ${preview}`);
-  t.check((await page.locator("#silence").getByLabel("Why").inputValue()) === "known", "what was written is gone after the preview");
+  t.check(/it suppresses [1-9]\d* of \d+ open alerts/.test(preview), `the preview says ${preview}`);
+  t.check((await page.locator("#silence").getByLabel("Reason").inputValue()) === "known", "what was written is gone after the preview");
   await t.look(page, "silence-preview.wide.light");
   await page.locator("#silence").getByLabel("Your name").fill("ann");
   await page.getByRole("button", { name: "Silence", exact: true }).click();
-  t.check((await text(page)).includes("The silence is made."), "the silence is not made");
+  t.check((await text(page)).includes("Silence created."), "the silence is not made");
   await t.look(page, "silences.wide.light");
-  await page.getByRole("button", { name: /^End/ }).first().click();
+  await page.getByRole("button", { name: /^Expire/ }).first().click();
   t.check((await text(page)).includes("The silence is ended."), "the silence is not ended");
   const refused = await t.page({ expects: ["400"] });
   await t.open(refused, "/silences");
-  await refused.locator("#silence").getByLabel(/What is silenced/).fill('token!="x"');
+  await refused.locator("#silence").getByLabel(/^Matchers/).fill('token!="x"');
   await refused.locator("#silence").getByLabel("Your name").fill("ann");
-  await refused.locator("#silence").getByLabel("Why").fill("all");
+  await refused.locator("#silence").getByLabel("Reason").fill("all");
   await refused.getByRole("button", { name: "Silence", exact: true }).click();
-  t.check((await text(refused)).includes("this would silence everything"), "a silence of everything is not refused with the reason");
+  t.check((await text(refused)).includes("the silence would suppress everything"), "a silence of everything is not refused with the reason");
   await refused.close();
 }
 
@@ -82,31 +82,31 @@ async function several(t, page) {
   await t.look(page, "chosen-acknowledge.wide.light");
   await page.getByLabel("Your name").fill("ann");
   await page.getByRole("button", { name: "Acknowledge 2 alerts" }).click();
-  t.check((await text(page)).includes("All that were chosen are acknowledged."), "the chosen alerts are not acknowledged");
+  t.check((await text(page)).includes("All selected alerts are acknowledged."), "the chosen alerts are not acknowledged");
   t.check(page.url().includes("since=30d"), `one is not back in the same list: ${page.url()}`);
   await t.open(page, "/alerts?acknowledged=yes");
   t.check((await page.locator("#alerts tbody tr").count()) === 2, "the list of what is acknowledged lacks them");
-  await page.getByRole("link", { name: "Choose all on this page" }).click();
+  await page.getByRole("link", { name: "Select all on this page" }).click();
   t.check((await page.locator("#alerts input[type=checkbox]:checked").count()) === 2, "not all of the page are chosen");
   await page.getByRole("button", { name: "Silence…" }).click();
-  t.check(/it hides [1-9]\d* of \d+ alerts/.test(await text(page)), "no preview of what the silences hide");
+  t.check(/it suppresses [1-9]\d* of \d+ open alerts/.test(await text(page)), "no preview of what the silences hide");
   await t.look(page, "chosen-silence.wide.light");
   await page.getByLabel("Your name").fill("ann");
-  await page.getByLabel(/Why/).fill("known");
+  await page.getByLabel("Reason").fill("known");
   await page.getByRole("button", { name: /^Silence [12] alert/ }).click();
-  t.check((await text(page)).includes("All that were chosen are silenced"), "the chosen alerts are not silenced");
+  t.check((await text(page)).includes("All selected alerts and similar ones are silenced"), "the chosen alerts are not silenced");
   await t.open(page, "/silences");
-  while ((await page.getByRole("button", { name: /^End/ }).count()) > 0) await page.getByRole("button", { name: /^End/ }).first().click();
+  while ((await page.getByRole("button", { name: /^Expire/ }).count()) > 0) await page.getByRole("button", { name: /^Expire/ }).first().click();
   for (const alert of await page.request.get(`${t.base}/api/acks`).then((answer) => answer.json())) {
     await t.open(page, `/alerts/${alert.alert}`);
-    await page.getByRole("button", { name: "Withdraw the acknowledgement" }).click();
+    await page.getByRole("button", { name: "Withdraw acknowledgement" }).click();
   }
 }
 
 // The digest as it is now, marked as a test: the page of deliveries has it.
 async function testedDigest(t, page) {
   await t.open(page, "/digests");
-  await page.getByRole("button", { name: /^Send it now as a test/ }).first().click();
+  await page.getByRole("button", { name: /^Send a test now/ }).first().click();
   t.check((await text(page)).includes("A test is in the outbox"), "the digest is not sent as a test");
 }
 
@@ -135,7 +135,7 @@ async function deadLetter(t, page) {
   await t.look(page, "deliveries.wide.light");
   const row = page.locator("#list tbody tr").first();
   const number = (await row.locator("td").first().innerText()).trim();
-  await row.getByRole("button", { name: "Send again" }).click();
+  await row.getByRole("button", { name: "Retry now" }).click();
   t.check((await text(page)).includes("It is due now"), "the dead letter is not sent again");
   await t.open(page, `/deliveries/${number}`);
   for (let wait = 0; wait < 60 && (await page.locator("main tbody tr").count()) < 2; wait++) { await page.waitForTimeout(500); await page.reload(); }
@@ -143,7 +143,7 @@ async function deadLetter(t, page) {
   t.check((await text(page)).includes("<b>here</b>"), "the answer of the receiver is not shown as it came");
   await t.look(page, "delivery.wide.light");
   await page.getByRole("button", { name: "Drop" }).click();
-  t.check((await text(page)).includes("taken out of the outbox"), "the delivery is not dropped");
+  t.check((await text(page)).includes("The delivery is dropped"), "the delivery is not dropped");
 }
 
 async function playground(t, page) {
@@ -158,7 +158,7 @@ async function playground(t, page) {
   await page.locator("#text").fill('[[rule]]\nalert = "Big"\non = "unlock"\nwithin = ["7d", "1d"]\nwhen = "cliffValue >= 1000000"\nlabels = { severity = "warning" }\n');
   const begun = Date.now();
   await page.getByRole("button", { name: "Try it" }).click();
-  await page.locator("#results").getByText("What it would have sent").waitFor({ timeout: 30000 });
+  await page.locator("#results").getByRole("heading", { name: "Backtest" }).waitFor({ timeout: 30000 });
   console.log(`  a rule was tried in ${((Date.now() - begun) / 1000).toFixed(1)} s`);
   const results = await page.locator("#results").innerText();
   t.check(/Messages\s+[1-9]/.test(results), `it would have sent nothing: ${results.slice(0, 400)}`);
@@ -182,7 +182,7 @@ async function everyLook(t) {
   }
   const missing = await t.page({ expects: ["404"] });
   await t.open(missing, "/alerts/al_nothing", 404);
-  t.check((await text(missing)).includes("forgotten after"), "a page that was forgotten does not say so");
+  t.check(/deleted after \d+ days/.test(await text(missing)), "the page of an unknown alert does not say how long alerts are retained");
   await t.look(missing, "alert-missing.wide.light");
   await missing.close();
 }
@@ -201,14 +201,14 @@ export default async function (t) {
   await everyLook(t);
   // The session is over here, whatever the browser keeps.
   await t.open(page, "/alerts");
-  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByRole("button", { name: "Log out" }).click();
   t.check(page.url().startsWith(`${t.base}/login`), `after signing out one is at ${page.url()}`);
   await t.open(page, "/silences");
   t.check((await page.getByRole("button", { name: "Silence", exact: true }).count()) === 0, "whoever signed out can still silence");
   // Trying changes nothing, and needs no login on this machine.
-  await page.locator("#silence").getByLabel(/What is silenced/).fill('severity="warning"');
-  await page.getByRole("button", { name: "Preview what it hides" }).click();
-  t.check(/it hides [1-9]/.test(await page.locator("#preview").innerText()), "a stranger cannot preview a silence");
+  await page.locator("#silence").getByLabel(/^Matchers/).fill('severity="warning"');
+  await page.getByRole("button", { name: "Preview" }).click();
+  t.check(/it suppresses [1-9]\d* of \d+ open alerts/.test(await page.locator("#preview").innerText()), "a reader who is logged out cannot preview a silence");
   t.check((await page.locator("main").getByRole("link", { name: "log in" }).count()) === 1, "a stranger is not told how to act");
   await page.close();
 }

@@ -1,27 +1,28 @@
-//! What signals do.
+//! The effects of signals.
 
 use super::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sigterm_finishes_the_tick_in_hand_and_leaves_with_0() {
-    let room = Room::new(Time::System, AccessPolicy::Open).await;
+async fn sigterm_finishes_the_current_cycle_and_exits_with_0() {
+    let fixture = Fixture::new(Time::System, AccessPolicy::Open).await;
     let path = "/v5/unlock/events/alpha";
-    room.faults.set(path, Fault::Slow(Duration::from_millis(1500)));
-    let mut daemon = room.desk.start("run", &[]);
-    let asked = || room.faults.log().iter().any(|seen| seen.uri.starts_with(path));
-    until("an unlock schedule is asked for", asked, || daemon.log());
+    fixture.faults.set(path, Fault::Slow(Duration::from_millis(1500)));
+    let mut daemon = fixture.workdir.start("run", &[]);
+    let requested = || fixture.faults.log().iter().any(|seen| seen.uri.starts_with(path));
+    until("a request of an unlock schedule", requested, || daemon.log());
     daemon.signal("TERM");
     let status = wait(&mut daemon.child);
     assert_eq!(status.code(), Some(0), "{status}\n{}", daemon.log());
     assert!(daemon.log().contains("stopped"), "{}", daemon.log());
-    assert_eq!(unlocks(&room), 5, "the answer that was waited for is written down\n{}", daemon.log());
+    assert_eq!(unlocks(&fixture), 5, "the response in flight is stored\n{}", daemon.log());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sigterm_during_a_slow_first_cycle_leaves_within_ten_seconds_and_loses_nothing() {
-    let room = Room::new(Time::System, AccessPolicy::Open).await;
+async fn sigterm_during_a_slow_first_cycle_exits_within_ten_seconds_and_loses_nothing() {
+    let fixture = Fixture::new(Time::System, AccessPolicy::Open).await;
     let tokens: Vec<String> = (0..40).map(|number| format!("slow-{number}")).collect();
-    room.service
+    fixture
+        .service
         .edit(|edit| {
             for token in &tokens {
                 edit.put_token(&item(token, "SLO"))?;
@@ -30,43 +31,43 @@ async fn sigterm_during_a_slow_first_cycle_leaves_within_ten_seconds_and_loses_n
             Ok(())
         })
         .expect("filled");
-    room.faults.set("/v5/unlock/events", Fault::Slow(Duration::from_secs(4)));
-    let mut daemon = room.desk.start("run", &[]);
-    let asked = || room.faults.log().iter().any(|seen| seen.uri.starts_with("/v5/unlock/events"));
-    until("an unlock schedule is asked for", asked, || daemon.log());
+    fixture.faults.set("/v5/unlock/events", Fault::Slow(Duration::from_secs(4)));
+    let mut daemon = fixture.workdir.start("run", &[]);
+    let requested = || fixture.faults.log().iter().any(|seen| seen.uri.starts_with("/v5/unlock/events"));
+    until("a request of an unlock schedule", requested, || daemon.log());
     let begun = Instant::now();
     daemon.signal("TERM");
     let status = wait(&mut daemon.child);
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}\n{}", begun.elapsed(), daemon.log());
     assert_eq!(status.code(), Some(0), "{status}\n{}", daemon.log());
 
-    room.faults.clear();
-    let daemon = room.desk.start("run", &[]);
-    let told = || lines(&room.hook.accepted().into_iter().map(|(_, body)| body).collect::<Vec<_>>());
+    fixture.faults.clear();
+    let daemon = fixture.workdir.start("run", &[]);
+    let notified = || lines(&fixture.hook.accepted().into_iter().map(|(_, body)| body).collect::<Vec<_>>());
     let missing =
-        || tokens.iter().filter(|token| !told().iter().any(|line| line.contains(&format!("BigCliffAhead {token}:")))).count();
-    until("every token is told", || missing() == 0, || format!("{:#?}\n{}", told(), daemon.log()));
-    let told = told();
-    let doubled: Vec<_> = tokens
+        || tokens.iter().filter(|token| !notified().iter().any(|line| line.contains(&format!("BigCliffAhead {token}:")))).count();
+    until("a notification for every token", || missing() == 0, || format!("{:#?}\n{}", notified(), daemon.log()));
+    let notified = notified();
+    let duplicates: Vec<_> = tokens
         .iter()
-        .filter(|token| told.iter().filter(|line| line.contains(&format!("BigCliffAhead {token}:"))).count() > 1)
+        .filter(|token| notified.iter().filter(|line| line.contains(&format!("BigCliffAhead {token}:"))).count() > 1)
         .collect();
-    assert!(doubled.is_empty(), "{doubled:?}");
+    assert!(duplicates.is_empty(), "{duplicates:?}");
     assert_eq!(daemon.stop().code(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sigint_and_a_sigterm_at_the_very_start_end_it_in_good_order() {
-    let room = Room::new(Time::System, AccessPolicy::Open).await;
-    let mut daemon = room.desk.start("run", &[]);
-    daemon.until_log("is watching");
+async fn sigint_and_an_early_sigterm_exit_with_0() {
+    let fixture = Fixture::new(Time::System, AccessPolicy::Open).await;
+    let mut daemon = fixture.workdir.start("run", &[]);
+    daemon.until_log(" started");
     daemon.signal("INT");
     assert_eq!(wait(&mut daemon.child).code(), Some(0), "{}", daemon.log());
-    let mut daemon = room.desk.start("run", &[]);
-    // As early as it can be seen to live: its lock is taken before anything else of the database.
+    let mut daemon = fixture.workdir.start("run", &[]);
+    // The lock file is the first sign of the process: it is locked before the database opens.
     until(
-        "the lock is taken",
-        || fs::read_to_string(room.desk.path("test.db.lock")).is_ok_and(|pid| pid.trim() == daemon.child.id().to_string()),
+        "the lock file",
+        || fs::read_to_string(fixture.workdir.path("test.db.lock")).is_ok_and(|pid| pid.trim() == daemon.child.id().to_string()),
         || daemon.log(),
     );
     daemon.signal("TERM");
@@ -75,49 +76,49 @@ async fn sigint_and_a_sigterm_at_the_very_start_end_it_in_good_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reload_is_inert_where_the_file_is_bad_or_the_same() {
-    let room = Room::new(Time::System, AccessPolicy::Open).await;
-    let daemon = room.desk.start("run", &[]);
+async fn reload_of_an_invalid_or_unchanged_file_has_no_effect() {
+    let fixture = Fixture::new(Time::System, AccessPolicy::Open).await;
+    let daemon = fixture.workdir.start("run", &[]);
     let address = daemon.address();
-    until("the first read", || unlocks(&room) == 5, || daemon.log());
+    until("the first read", || unlocks(&fixture) == 5, || daemon.log());
 
-    room.desk.write("rules/test.toml", "[[rule]]\nalert = \"X\"\non = \"unlok\"\n");
+    fixture.workdir.write("rules/test.toml", "[[rule]]\nalert = \"X\"\non = \"unlok\"\n");
     daemon.signal("HUP");
-    room.until_told("source ", &daemon);
-    let told = lines(&room.hook.take());
-    assert!(told.iter().any(|line| line.contains("SourceTrouble")), "{told:#?}");
+    fixture.until_notified("source ", &daemon);
+    let notified = lines(&fixture.hook.take());
+    assert!(notified.iter().any(|line| line.contains("SourceTrouble")), "{notified:#?}");
     assert!(get(&address, "/metrics").await.contains("cliffwatch_config_last_reload_successful 0"));
-    assert!(daemon.log().contains("rules/test.toml:3:7"), "the log says where: {}", daemon.log());
-    assert!(get(&address, "/api/status").await.contains("unlok"), "and so does the status page");
+    assert!(daemon.log().contains("rules/test.toml:3:7"), "the log contains the location: {}", daemon.log());
+    assert!(get(&address, "/api/status").await.contains("unlok"), "the status contains the error");
 
-    // The old rules are at work.
-    room.service.edit(|edit| edit.move_event("alpha", from_now(110), from_now(115))).expect("edited");
-    room.until_told("ScheduleChanged alpha", &daemon);
+    // The old rules stay active.
+    fixture.service.edit(|edit| edit.move_event("alpha", from_now(110), from_now(115))).expect("edited");
+    fixture.until_notified("ScheduleChanged alpha", &daemon);
 
-    // A good file ends the trouble; it holds another rule, which works from now on.
+    // A valid file resolves the incident and activates its new rule.
     let more = format!("{RULES}\n[[rule]]\nalert = \"Burned\"\non = \"burn\"\nwhen = \"amount > 1\"\n");
-    room.desk.write("rules/test.toml", &more);
+    fixture.workdir.write("rules/test.toml", &more);
     daemon.signal("HUP");
-    daemon.until_log("the rules were reloaded");
+    daemon.until_log("reloaded config and rules");
     assert!(get(&address, "/metrics").await.contains("cliffwatch_config_last_reload_successful 1"));
     until(
         "the recovery",
-        || room.hook.accepted().iter().any(|(_, body)| body["type"] == "source" && body["data"]["status"] == "resolved"),
+        || fixture.hook.accepted().iter().any(|(_, body)| body["type"] == "source" && body["data"]["status"] == "resolved"),
         || daemon.log(),
     );
-    room.service.edit(|edit| edit.add_burn("alpha", burn(&wire(from_now(-1)), 9_000.0))).expect("edited");
-    room.until_told("Burned alpha", &daemon);
+    fixture.service.edit(|edit| edit.add_burn("alpha", burn(&wire(from_now(-1)), 9_000.0))).expect("edited");
+    fixture.until_notified("Burned alpha", &daemon);
 
-    // The same file again tells nothing: wait until evaluations have passed.
-    room.hook.take();
+    // The same file again notifies nothing, even after two evaluations.
+    fixture.hook.take();
     daemon.signal("HUP");
-    until("the second reload", || daemon.log().matches("the rules were reloaded").count() == 2, || daemon.log());
+    until("the second reload", || daemon.log().matches("reloaded config and rules").count() == 2, || daemon.log());
     let evaluated = || {
-        let database = rusqlite::Connection::open(room.desk.path("test.db")).expect("opens");
+        let database = rusqlite::Connection::open(fixture.workdir.path("test.db")).expect("opens");
         database.query_row("SELECT slot FROM job WHERE name = 'evaluate'", [], |row| row.get::<_, i64>(0)).expect("read")
     };
     let before = evaluated();
     until("two evaluations", || evaluated() >= before + 2_000, || daemon.log());
-    assert_eq!(lines(&room.hook.take()), [""; 0]);
+    assert_eq!(lines(&fixture.hook.take()), [""; 0]);
     assert_eq!(daemon.stop().code(), 0);
 }

@@ -1,16 +1,16 @@
-//! The unit of systemd.
+//! The systemd unit.
 
 use super::*;
 
 #[test]
-fn the_unit_is_valid_and_hardened() {
+fn unit_is_valid_and_hardened() {
     if Command::new("systemd-analyze").arg("--version").output().is_err() {
-        eprintln!("SKIPPED the_unit_is_valid_and_hardened: systemd-analyze is not installed (Debian: apt-get install systemd)");
+        eprintln!("SKIPPED unit_is_valid_and_hardened: systemd-analyze is not installed (Debian: apt-get install systemd)");
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
     let unit = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("systemd/cliffwatch.service")).expect("read");
-    // `verify` wants the program to be there.
+    // `verify` requires an existing program.
     let unit = unit.replace("/usr/bin/cliffwatch", env!("CARGO_BIN_EXE_cliffwatch"));
     let path = folder.path().join("cliffwatch.service");
     fs::write(&path, unit).expect("written");

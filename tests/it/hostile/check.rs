@@ -1,87 +1,88 @@
-//! What must never appear, for each way out.
+//! Checks what must never appear in each kind of output.
 
 use serde_json::Value;
 
 use super::world::FORGED;
 use cliffwatch::model::text::is_hostile;
 
-/// Where a text goes.
+/// The kind of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WayOut {
-    /// Lines on a terminal: tables, sentences, the log for people.
+pub enum OutputKind {
+    /// Lines on a terminal: tables, messages, and the human-readable log.
     Terminal,
-    /// RFC 4180.
     Csv,
-    /// JSON that somebody may look at on a terminal.
+    /// JSON that may be shown on a terminal.
     Json,
-    /// A JSON object a line.
+    /// One JSON object per line.
     JsonLines,
     Html,
     /// The text format of Prometheus.
     Metrics,
     Calendar,
-    /// A mail with its headers, as it goes over the wire.
+    /// A raw mail with headers.
     Mail,
-    /// A body for a service that shows its texts to people.
+    /// The request body for a chat service.
     Chat,
-    /// A body for programs: texts are data, and JSON carries them.
+    /// The request body for a program, in JSON, which may contain any text.
     Data,
 }
 
-/// Fails where `text` holds what must never go out there.
+/// Panics if `text` contains something that must not appear in this kind of output.
 #[track_caller]
-pub fn check(what: &str, way: WayOut, text: &str) {
+pub fn check(what: &str, way: OutputKind, text: &str) {
     let show = |at: usize| {
         let from = text[..at].char_indices().rev().nth(80).map_or(0, |(from, _)| from);
         format!("…{}", text[from..].chars().take(160).collect::<String>().escape_debug())
     };
-    if !matches!(way, WayOut::Chat | WayOut::Data) {
+    if !matches!(way, OutputKind::Chat | OutputKind::Data) {
         let mut chars = text.char_indices().peekable();
         while let Some((at, c)) = chars.next() {
             let breaks = c == '\n' || (c == '\r' && chars.peek().is_some_and(|(_, next)| *next == '\n'));
             assert!(breaks || !is_hostile(c), "{what}: {:?} in {}", c, show(at));
         }
     }
-    // What a receiver answered is shown line by line behind a bar.
+    // A receiver's response is printed line by line, each after a bar.
     let is_forged = |line: &str| line.trim_start_matches([' ', '<', '>', '6']).starts_with(FORGED);
     match way {
-        WayOut::Terminal | WayOut::Metrics | WayOut::Calendar => {
-            assert!(!text.lines().any(is_forged), "{what}: a line that is not ours:\n{text}");
+        OutputKind::Terminal | OutputKind::Metrics | OutputKind::Calendar => {
+            // A calendar folds long lines: a line that begins with a space continues the one before.
+            let text = if way == OutputKind::Calendar { text.replace("\r\n ", "") } else { text.to_owned() };
+            assert!(!text.lines().any(is_forged), "{what}: a forged line:\n{text}");
         }
-        WayOut::Csv => {
+        OutputKind::Csv => {
             for cell in cells(text) {
                 let is_formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && cell.parse::<f64>().is_err();
-                assert!(!is_formula, "{what}: a cell that begins a formula: {cell:?}");
+                assert!(!is_formula, "{what}: a cell that starts a formula: {cell:?}");
             }
         }
-        WayOut::Json | WayOut::Data => {
+        OutputKind::Json | OutputKind::Data => {
             serde_json::from_str::<Value>(text).unwrap_or_else(|error| panic!("{what}: {error}: {text}"));
         }
-        WayOut::JsonLines => {
+        OutputKind::JsonLines => {
             for line in text.lines() {
                 let value: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{what}: {error}: {line}"));
                 assert!(value["timestamp"].is_string() && value["level"].is_string(), "{what}: {line}");
             }
         }
-        WayOut::Html => {
+        OutputKind::Html => {
             for tag in ["<script>alert", "javascript:x\"", "<!channel>", "<@U1>"] {
                 assert!(!text.contains(tag), "{what}: raw {tag} in {}", show(text.find(tag).unwrap_or_default()));
             }
         }
-        WayOut::Chat => {
+        OutputKind::Chat => {
             let value: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{what}: {error}: {text}"));
             each_text(&value, &mut |text| {
                 let hostile = text.chars().find(|c| *c != '\n' && is_hostile(*c));
                 assert!(hostile.is_none(), "{what}: {hostile:?} in {:?}", text.chars().take(300).collect::<String>());
             });
         }
-        WayOut::Mail => mail(what, text),
+        OutputKind::Mail => mail(what, text),
     }
-    if way == WayOut::Metrics {
+    if way == OutputKind::Metrics {
         let is_ours = |line: &str| ["#", "cliffwatch_", "process_"].iter().any(|begin| line.starts_with(begin));
         assert!(text.lines().all(is_ours), "{what}: {text}");
     }
-    if way == WayOut::Calendar {
+    if way == OutputKind::Calendar {
         let is_property = |line: &str| {
             line.starts_with(' ')
                 || line.split([':', ';']).next().is_some_and(|name| name.chars().all(|c| c.is_ascii_uppercase() || c == '-'))
@@ -92,7 +93,7 @@ pub fn check(what: &str, way: WayOut, text: &str) {
     }
 }
 
-/// Headers are ours, each on its line or folded; nothing names another recipient.
+/// Checks that a mail has no forged header or recipient, and that its HTML part is escaped.
 fn mail(what: &str, text: &str) {
     let (headers, _) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{what}: no end of the headers: {text}"));
     for line in headers.split("\r\n") {
@@ -101,7 +102,7 @@ fn mail(what: &str, text: &str) {
         assert!(line.is_ascii() && !line.contains(['\r', '\n']), "{what}: {line:?}");
         assert!(!line.to_ascii_lowercase().starts_with("bcc"), "{what}: {line:?}");
     }
-    // The plain part may say what it likes; the other is a page.
+    // The plain text part may contain anything. The HTML part must be escaped.
     let (_, page) = text.split_once("Content-Type: text/html").unwrap_or_else(|| panic!("{what}: no HTML: {text}"));
     let page = page.split("\r\n--").next().unwrap_or_default().replace("=\r\n", "");
     assert!(!page.contains("<script>alert") && !page.contains("<!channel>"), "{what}: {page}");
@@ -121,7 +122,7 @@ fn each_text(value: &Value, see: &mut impl FnMut(&str)) {
     }
 }
 
-/// The cells of a page of CSV, unquoted.
+/// The unquoted cells of a CSV file.
 fn cells(page: &str) -> Vec<String> {
     let (mut cells, mut is_quoted) = (vec![String::new()], false);
     let mut chars = page.chars().peekable();

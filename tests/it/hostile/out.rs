@@ -1,4 +1,4 @@
-//! Where the program sends to in a hostile world: webhooks of every format, one that refuses with a hostile answer, a mail server.
+//! Fake receivers: webhooks of every format, one that rejects with a hostile response, and a mail server.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::world::evil;
 use cliffwatch::service as serve;
 
-/// What was received: the path that it came to, and the body.
+/// The received requests: path and body.
 #[derive(Clone, Default)]
 pub struct Received(Arc<Mutex<Vec<(String, String)>>>);
 
@@ -24,7 +24,7 @@ impl Received {
         self.0.lock().expect("a lock").clone()
     }
 
-    /// Takes requests to any path; one that ends in `refuse` is refused, with an answer that means harm.
+    /// Starts a server that accepts requests to any path except `/refuse`, which it rejects with a hostile response.
     pub async fn webhooks(ending: CancellationToken) -> (Self, SocketAddr) {
         async fn take(State(received): State<Received>, uri: Uri, body: String) -> (StatusCode, String) {
             received.0.lock().expect("a lock").push((uri.path().to_owned(), body));
@@ -42,20 +42,20 @@ impl Received {
         (received, address)
     }
 
-    /// A mail server that takes everything.
+    /// Starts a mail server that accepts everything.
     pub async fn mails(ending: CancellationToken) -> (Self, SocketAddr) {
         let received = Self::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
-        let kept = received.clone();
+        let accepting = received.clone();
         tokio::spawn(async move {
             loop {
                 let stream = tokio::select! {
                     Ok((stream, _)) = listener.accept() => stream,
                     () = ending.cancelled() => return,
                 };
-                let kept = kept.clone();
-                tokio::spawn(async move { kept.session(stream).await });
+                let received = accepting.clone();
+                tokio::spawn(async move { received.session(stream).await });
             }
         });
         (received, address)
@@ -69,7 +69,7 @@ impl Received {
         while matches!(reader.read_until(b'\n', &mut line).await, Ok(1..)) {
             let text = String::from_utf8_lossy(&line).into_owned();
             line.clear();
-            let answer = match text.to_ascii_uppercase().split_whitespace().next().unwrap_or_default() {
+            let response = match text.to_ascii_uppercase().split_whitespace().next().unwrap_or_default() {
                 _ if is_data && text == ".\r\n" => {
                     is_data = false;
                     self.0.lock().expect("a lock").push(("mail".to_owned(), std::mem::take(&mut mail)));
@@ -87,7 +87,7 @@ impl Received {
                 "QUIT" => "221 bye\r\n",
                 _ => "250 ok\r\n",
             };
-            if write.write_all(answer.as_bytes()).await.is_err() {
+            if write.write_all(response.as_bytes()).await.is_err() {
                 return;
             }
         }

@@ -1,4 +1,4 @@
-//! A disk that fills while schedules are read: each credit is accounted for, and what was kept is not read again.
+//! A disk that fills up during polls: every credit is recorded, and stored responses are not polled again.
 
 use std::{
     fs::File,
@@ -10,14 +10,14 @@ use std::{
 
 use super::*;
 
-/// A small disk of its own.
+/// A small temporary file system.
 struct Disk {
     folder: tempfile::TempDir,
 }
 
 impl Disk {
-    /// None where this user may not mount one.
-    fn mounted() -> Option<Self> {
+    /// Mounts a file system. `None` without the permission to mount.
+    fn mount() -> Option<Self> {
         let folder = tempfile::tempdir().expect("a folder");
         let mount = Command::new("mount")
             .args(["-t", "tmpfs", "-o", "size=24m", "tmpfs"])
@@ -35,7 +35,7 @@ impl Disk {
         self.path().join("ballast")
     }
 
-    /// Writes the ballast on until nothing more goes in.
+    /// Writes the ballast file until the disk is full.
     fn fill(&self) {
         let mut ballast = File::options().create(true).append(true).open(self.ballast()).expect("a file");
         for block in [1 << 16, 1] {
@@ -44,13 +44,12 @@ impl Disk {
         }
     }
 
-    /// Leaves no room in the files of `database` either: its log had grown before the disk was full, and is written anew from its
-    /// beginning.
-    fn fill_around(&self, database: &Path) {
+    /// Fills the disk after truncating the database's WAL, so that SQLite cannot reuse space in it.
+    fn fill_with_empty_wal(&self, database: &Path) {
         self.empty();
         let database = rusqlite::Connection::open(database).expect("opens");
-        database.busy_timeout(PATIENCE).expect("set");
-        database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get::<_, bool>(0)).expect("its log is emptied");
+        database.busy_timeout(WAIT_TIMEOUT).expect("set");
+        database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get::<_, bool>(0)).expect("the WAL is truncated");
         self.fill();
     }
 
@@ -66,9 +65,9 @@ impl Drop for Disk {
 }
 
 #[test]
-fn a_disk_that_fills_during_a_walk_costs_no_credit_twice_and_the_walk_goes_on_where_it_stood() {
-    let Some(disk) = Disk::mounted() else {
-        eprintln!("LEFT OUT: a full disk (only root can mount one)");
+fn full_disk_during_polls_costs_no_credit_twice_and_polling_continues() {
+    let Some(disk) = Disk::mount() else {
+        eprintln!("SKIPPED the full disk test: only root can mount a file system");
         return;
     };
     // A schedule of twelve pages for each of twelve tokens.
@@ -79,13 +78,13 @@ fn a_disk_that_fills_during_a_walk_costs_no_credit_twice_and_the_walk_goes_on_wh
     let stage = Stage::set_in(folder, &file, world, Some(600));
     let kept = || (0..tokens).filter(|n| stage.schedule(&format!("t{n}")).0).count();
     let poll = [Job::Poll(Endpoint::UnlockEvents)];
-    stage.fire(&[Job::Poll(Endpoint::TokenList)], PATIENCE);
+    stage.run_jobs(&[Job::Poll(Endpoint::TokenList)], WAIT_TIMEOUT);
     let before = stage.source.world().requests;
     let is_over = AtomicBool::new(false);
     let failed = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::SeqCst) {
-                // Nothing is answered while its count is looked at.
+                // Holding the lock stops all responses.
                 let world = stage.source.world();
                 if world.requests >= before + 3 * pages as u64 {
                     return disk.fill();
@@ -100,34 +99,34 @@ fn a_disk_that_fills_during_a_walk_costs_no_credit_twice_and_the_walk_goes_on_wh
     });
     assert!(failed.iter().all(|error| error.contains("full")), "{failed:?}");
     let stopped = stage.source.world().requests;
-    disk.fill_around(&stage.config.store.path);
+    disk.fill_with_empty_wal(&stage.config.store.path);
     let written = stage.credit();
     for _ in 0..3 {
         stage.pass(TimeDelta::hours(1));
         stage.try_jobs(&stage.jobs());
         stage.source.drain();
     }
-    let world_says = || {
+    let counts = || {
         let world = stage.source.world();
         (world.charged_now(), world.requests)
     };
-    let (charged, sent) = world_says();
-    assert!(charged <= written.own() + written.held(), "{charged} without a word of them in {written:#?}");
+    let (charged, sent) = counts();
+    assert!(charged <= written.own() + written.held(), "{charged} charged, but not all recorded in {written:#?}");
     let under_way = stage.config.source.concurrency.max(1) as u64;
-    assert!(sent <= stopped + under_way, "{sent} sent, {stopped} of them before it could not be written: {failed:?}");
+    assert!(sent <= stopped + under_way, "{sent} sent, {stopped} of them before the disk was full: {failed:?}");
     let read = kept();
-    assert!(read < tokens, "the disk filled before all was read");
+    assert!(read < tokens, "the disk was full before all schedules were polled");
     disk.empty();
     for _ in 0..4 {
         stage.pass(TimeDelta::hours(1));
-        stage.fire(&poll, PATIENCE);
+        stage.run_jobs(&poll, WAIT_TIMEOUT);
     }
     assert_eq!(kept(), tokens);
-    let again = world_says().0 - charged;
-    assert!(again <= ((tokens - read) * (pages + 1)) as u64, "{again} to read the {} that were not kept", tokens - read);
-    // One that was cut off may never have reached the source.
-    let (credit, charged) = (stage.credit(), world_says().0);
-    assert!((charged..=charged + under_way).contains(&credit.own()), "{charged} were charged: {credit:#?}");
+    let again = counts().0 - charged;
+    assert!(again <= ((tokens - read) * (pages + 1)) as u64, "{again} credits for {} schedules", tokens - read);
+    // An aborted request may not have reached the source.
+    let (credit, charged) = (stage.credit(), counts().0);
+    assert!((charged..=charged + under_way).contains(&credit.own()), "{charged} charged: {credit:#?}");
     assert_eq!(credit.held(), 0);
     assert!(stage.source.world().overspent.is_empty());
 }

@@ -1,5 +1,5 @@
-//! No credit is ever spent beyond the cap, whatever happens at once; and whatever was spent or refused, reading goes on by itself.
-//! The source counts for itself ([`source`]). On the server that the environment names (`tests/postgres/run`), else in a file.
+//! Credits never exceed the cap, and polling check_recovery after every rejection. The fake source counts requests independently
+//! ([`source`]). Uses the PostgreSQL server of the environment (`tests/postgres/run`), else a file.
 
 mod disk;
 mod source;
@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use chrono::TimeDelta;
 use cliffwatch::{
-    daemon::{app::App, config::Environment, place::place_of, schedule::Job},
+    daemon::{app::App, config::Environment, database_url::database_of, schedule::Job},
     model::{
         clock::Clock,
         config::Config,
@@ -16,18 +16,18 @@ use cliffwatch::{
         supply::{Endpoint, FeedId},
         text,
     },
-    store::{Access, Opening, Store, StoreError},
+    store::{Access, ErrorKind, Opening, Store},
 };
 use source::{Reply, Source, World};
 use tokio::runtime::Runtime;
 
 use crate::support::{BEGIN, Database, open, open_with, time};
 
-/// One database, its source, and the program as often as it is started.
+/// A database, a source, and the current run of the app.
 struct Stage {
     servers: Runtime,
     source: Source,
-    /// The program's clock, which may be wrong; the source has its own.
+    /// The clock of the app, which may be wrong. The source has a separate clock.
     clock: Clock,
     folder: tempfile::TempDir,
     config: Config,
@@ -59,20 +59,20 @@ impl Stage {
         self.life = Some((runtime, Arc::new(app)));
     }
 
-    /// The process is gone at once, with what it had under way.
+    /// Drops the app without closing it, and starts a new one.
     fn kill(&mut self) {
         let (runtime, app) = self.life.take().expect("alive");
         drop(app);
         runtime.shutdown_timeout(Duration::from_secs(10));
         self.source.drain();
-        // A process that is killed lets go of a file at once; the thread that stands for it here ends its transaction first. On a server
-        // its lease keeps it out, once another one took it.
+        // A killed process releases its file lock at once, but here a thread must finish its transaction first. On a server, a new
+        // lease holder fences off the old app.
         self.database().end_term();
-        let place = place_of(&self.config.store).expect("a place");
+        let place = database_of(&self.config.store).expect("a place");
         self.servers.block_on(async {
             loop {
                 match Store::open_in(place.clone(), Access::Own, self.clock.now()).await {
-                    Err(StoreError::InUse { .. }) => tokio::time::sleep(Duration::from_millis(50)).await,
+                    Err(error) if error.kind() == ErrorKind::InUse => tokio::time::sleep(Duration::from_millis(50)).await,
                     opened => break opened.expect("opens").close().await.expect("closes"),
                 }
             }
@@ -88,7 +88,7 @@ impl Stage {
         self.start();
     }
 
-    /// The program as it is started with another config.
+    /// Restarts the app with a changed config.
     fn restart_with(&mut self, change: impl FnOnce(&mut Config)) {
         change(&mut self.config);
         self.restart();
@@ -107,14 +107,14 @@ impl Stage {
         runtime.block_on(app.store().credit()).expect("read")
     }
 
-    /// What is the matter with the source, as far as the program says so.
+    /// The open incidents of the app: subject and kind.
     fn incidents(&self) -> Vec<String> {
         let (runtime, app) = self.life.as_ref().expect("alive");
         let open = runtime.block_on(app.store().source_alerts()).expect("read");
         open.into_iter().map(|alert| format!("{} {}", alert.subject, alert.labels["kind"])).collect()
     }
 
-    /// Whether a schedule was read, and at how many credits the next read is planned.
+    /// Returns whether a schedule has a baseline, and the planned cost of its next poll in credits.
     fn schedule(&self, token: &str) -> (bool, u32) {
         let (runtime, app) = self.life.as_ref().expect("alive");
         let feed = app.store().feed(FeedId::of(Endpoint::UnlockEvents, &token.into()));
@@ -122,8 +122,8 @@ impl Stage {
         (feed.baseline_at.is_some(), feed.cost)
     }
 
-    /// A dry run beside the program, on a copy of its file.
-    fn fire_beside(&self, jobs: &[Job]) {
+    /// Runs jobs as a dry run does: on a copy of the database, but with the quota of the original.
+    fn dry_run(&self, jobs: &[Job]) {
         if self.database().is_on_server() {
             return;
         }
@@ -132,8 +132,8 @@ impl Stage {
         let _ = std::fs::remove_file(&copy);
         let mut config = self.config.clone();
         runtime.block_on(async {
-            let opening = Opening { path: config.store.path.clone(), access: Access::Beside, now: self.clock.now() };
-            let quota = Store::open(opening).await.expect("opens beside");
+            let opening = Opening { path: config.store.path.clone(), access: Access::Write, now: self.clock.now() };
+            let quota = Store::open(opening).await.expect("opens while the app runs");
             quota.backup(copy.clone(), true).await.expect("copied");
             config.store.path = copy;
             let app = open_with(&config, self.folder.path(), &self.clock, Some(quota.clone())).await;
@@ -145,15 +145,15 @@ impl Stage {
         });
     }
 
-    /// Runs one job after the other, where they may fail; what they said then.
+    /// Runs jobs one after another and returns the errors.
     fn try_jobs(&self, jobs: &[Job]) -> Vec<String> {
         let (runtime, app) = self.life.as_ref().expect("alive");
         let tick = |job: &Job| runtime.block_on(app.tick(*job)).err().map(|error| text::error_chain(&error));
         jobs.iter().filter_map(tick).collect()
     }
 
-    /// Runs jobs at once, to their end or for as long as `most`.
-    fn fire(&self, jobs: &[Job], most: Duration) {
+    /// Runs jobs concurrently, until they end or `most` has passed.
+    fn run_jobs(&self, jobs: &[Job], most: Duration) {
         let (runtime, app) = self.life.as_ref().expect("alive");
         let runs: Vec<_> = jobs
             .iter()
@@ -172,18 +172,17 @@ impl Stage {
         });
     }
 
-    /// As the daemon starts: the lists first, then everything at once.
-    fn all_jobs(&self) {
+    /// Runs all jobs in the order of a daemon start: the lists first, then the others concurrently.
+    fn run_all_jobs(&self) {
         let jobs = self.jobs();
         let (lists, rest): (Vec<_>, Vec<_>) =
             jobs.into_iter().partition(|job| matches!(job, Job::Poll(Endpoint::TokenList | Endpoint::Upcoming)));
         for list in lists {
-            self.fire(&[list], PATIENCE);
+            self.run_jobs(&[list], WAIT_TIMEOUT);
         }
-        self.fire(&rest, PATIENCE);
+        self.run_jobs(&rest, WAIT_TIMEOUT);
     }
 
-    /// Both clocks go on.
     fn pass(&self, span: TimeDelta) {
         self.clock.set(self.clock.now() + span);
         let world = self.source.world();
@@ -201,8 +200,8 @@ impl Drop for Stage {
     }
 }
 
-/// Longer than any cycle takes here.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// An upper bound for the duration of a cycle.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn config(source: &str) -> Config {
     let text = format!(
@@ -232,20 +231,20 @@ fn world(seed: u64) -> World {
 }
 
 #[test]
-fn a_first_start_spends_no_more_than_the_cap() {
+fn first_start_spends_at_most_the_cap() {
     let stage = Stage::set(World { tokens: 60, cap: 100, ..world(1) }, Some(100));
-    stage.all_jobs();
+    stage.run_all_jobs();
     let world = stage.source.world();
     assert!(world.overspent.is_empty(), "{} charged, cap 100", world.charged_now());
-    // What rules listen to is read first, schedules with their segments; the rest at an even pace.
-    assert!(world.charged_now() > 40, "and it spends what it may: {}", world.charged_now());
+    // Endpoints with rules are polled first, including segments; the rest is spread evenly.
+    assert!(world.charged_now() > 40, "too few credits spent: {}", world.charged_now());
 }
 
 #[test]
-fn pages_count_against_the_cap() {
+fn pages_count_toward_the_cap() {
     let stage = Stage::set(World { tokens: 8, events: 60, cap: 20, ..world(2) }, Some(20));
     for _ in 0..8 {
-        stage.all_jobs();
+        stage.run_all_jobs();
         stage.pass(TimeDelta::hours(6));
     }
     let world = stage.source.world();
@@ -253,11 +252,11 @@ fn pages_count_against_the_cap() {
 }
 
 #[test]
-fn answers_that_cannot_be_read_count_against_the_cap() {
+fn unreadable_responses_count_toward_the_cap() {
     for reply in [Reply::Garbage, Reply::Cut, Reply::Silence] {
         let stage = Stage::set(World { tokens: 8, cap: 20, faults: vec![(reply, 100)], ..world(3) }, Some(20));
         for _ in 0..8 {
-            stage.all_jobs();
+            stage.run_all_jobs();
             stage.pass(TimeDelta::hours(6));
         }
         let world = stage.source.world();
@@ -265,21 +264,21 @@ fn answers_that_cannot_be_read_count_against_the_cap() {
     }
 }
 
-/// What happens at random: see [`happens`].
-fn a_life(seed: u64) {
+/// Runs random steps ([`random_step`]) and checks the credits after each.
+fn run_random_steps(seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let limit = random.bool().then(|| random.u64(20..200));
     let cap = random.u64(12..60);
     let (tokens, events) = (random.usize(2..8), random.usize(1..14));
     let mut world = World { tokens, events, limit, cap, ..world(seed) };
     if limit.is_none() {
-        // An API that does not say when its period ends has calendar months, as far as anybody can know.
+        // If the API does not report the end of its period, the app assumes calendar months.
         world.anchor = time(BEGIN);
     }
     let mut stage = Stage::set(world, Some(cap));
     for step in 0..10 {
         let before = stage.credit();
-        happens(&mut stage, &mut random);
+        random_step(&mut stage, &mut random);
         let overspent = std::mem::take(&mut stage.source.world().overspent);
         let after = stage.credit();
         assert!(overspent.is_empty(), "seed {seed}, step {step}: {overspent:#?}\nbefore it {before:#?}\nafter it {after:#?}");
@@ -288,26 +287,26 @@ fn a_life(seed: u64) {
     let (now, end) = (stage.clock.now(), stage.source.world().period(stage.clock.now()).1);
     stage.pass(end - now + TimeDelta::hours(1));
     for _ in 0..6 {
-        stage.all_jobs();
+        stage.run_all_jobs();
         stage.pass(TimeDelta::days(4));
     }
     let (incidents, credit) = (stage.incidents(), stage.credit());
     let world = stage.source.world();
     assert!(world.overspent.is_empty(), "seed {seed}: {:#?}", world.overspent);
     let charged = world.charged_now();
-    // With a dozen credits a month, a day's share comes late.
+    // With only a dozen credits per month, the first daily share may come later than this.
     let is_used = charged >= 1 || cap.min(limit.unwrap_or(cap)) < 40;
-    assert!(is_used, "seed {seed}: a new period is used, and {charged} were charged of {cap}: {incidents:?} {credit:#?}");
+    assert!(is_used, "seed {seed}: only {charged} of {cap} charged in the new period: {incidents:?} {credit:#?}");
 }
 
-/// Jobs at once, a kill, a restart, time, faults, a dry run beside, a clock that is wrong, another cap.
-fn happens(stage: &mut Stage, random: &mut fastrand::Rng) {
+/// One random step: concurrent jobs, a kill, a restart, passing time, faults, a dry run, a wrong clock, or another cap.
+fn random_step(stage: &mut Stage, random: &mut fastrand::Rng) {
     let some = |random: &mut fastrand::Rng| -> Vec<Job> { stage.jobs().into_iter().filter(|_| random.u8(0..3) > 0).collect() };
     match random.u8(0..14) {
-        0..=2 => stage.all_jobs(),
-        3 | 4 => stage.fire(&some(random), PATIENCE),
+        0..=2 => stage.run_all_jobs(),
+        3 | 4 => stage.run_jobs(&some(random), WAIT_TIMEOUT),
         5 | 6 => {
-            stage.fire(&some(random), Duration::from_millis(random.u64(1..60)));
+            stage.run_jobs(&some(random), Duration::from_millis(random.u64(1..60)));
             stage.kill();
         }
         7 => stage.restart(),
@@ -319,22 +318,22 @@ fn happens(stage: &mut Stage, random: &mut fastrand::Rng) {
             stage.source.world().faults = faults;
         }
         11 => {
-            let (beside, at_once) = (some(random), some(random));
+            let (dry, real) = (some(random), some(random));
             std::thread::scope(|scope| {
-                scope.spawn(|| stage.fire_beside(&beside));
-                stage.fire(&at_once, PATIENCE);
+                scope.spawn(|| stage.dry_run(&dry));
+                stage.run_jobs(&real, WAIT_TIMEOUT);
             });
         }
         12 => {
-            // Only where the API tells the time; what shows that can be read.
+            // Only if the API reports its time, and without faults, so that the app can detect the wrong clock.
             let now = stage.clock.now();
             if stage.source.world().limit.is_none() {
                 return;
             }
             let faults = std::mem::take(&mut stage.source.world().faults);
-            stage.fire(&stage.jobs(), PATIENCE);
+            stage.run_jobs(&stage.jobs(), WAIT_TIMEOUT);
             stage.clock.set(now + TimeDelta::days(random.i64(-40..40)));
-            stage.all_jobs();
+            stage.run_all_jobs();
             stage.clock.set(now);
             stage.source.world().faults = faults;
         }
@@ -346,100 +345,100 @@ fn happens(stage: &mut Stage, random: &mut fastrand::Rng) {
     }
 }
 
-/// Lives at random; more with `CLIFFWATCH_LIVES=1000`.
+/// `CLIFFWATCH_LIVES` sets the number of random runs, `CLIFFWATCH_FIRST_LIFE` the first seed.
 #[test]
-fn whatever_happens_no_credit_is_spent_beyond_the_cap() {
+fn credits_never_exceed_the_cap_in_random_runs() {
     let lives = std::env::var("CLIFFWATCH_LIVES").ok().and_then(|text| text.parse().ok()).unwrap_or(8);
     let first = std::env::var("CLIFFWATCH_FIRST_LIFE").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     for seed in first..first + lives {
-        a_life(seed);
+        run_random_steps(seed);
     }
 }
 
 #[test]
-fn after_a_renewal_everything_goes_on_by_itself() {
+fn polling_resumes_after_the_quota_renews() {
     for is_restarted in [false, true] {
         let mut stage = Stage::set(World { tokens: 60, limit: Some(30), ..world(4) }, None);
         for _ in 0..3 {
-            stage.all_jobs();
+            stage.run_all_jobs();
             stage.pass(TimeDelta::hours(6));
         }
         assert!(stage.source.world().charged_now() >= 25, "{}", stage.source.world().charged_now());
-        assert!(stage.source.world().refused <= 1, "nothing is asked that would be refused: {}", stage.source.world().refused);
-        // One credit may be left, which pays for no walk that is planned.
+        assert!(stage.source.world().rejected <= 1, "requests beyond the quota: {}", stage.source.world().rejected);
+        // One credit may remain, which is less than any planned poll costs.
         assert!(stage.incidents().iter().all(|incident| incident == "source/quota quota_exhausted"), "{:?}", stage.incidents());
         if is_restarted {
             stage.restart();
         }
         stage.pass(TimeDelta::days(30));
-        stage.all_jobs();
+        stage.run_all_jobs();
         assert!(stage.source.world().charged_now() >= 10, "{}", stage.source.world().charged_now());
         stage.pass(TimeDelta::hours(6));
-        stage.all_jobs();
+        stage.run_all_jobs();
         assert!(stage.source.world().charged_now() >= 20, "{}", stage.source.world().charged_now());
     }
 }
 
 #[test]
-fn a_reservation_that_cannot_be_written_sends_nothing_and_it_goes_on_once_it_can() {
-    // So few that none is reserved in advance.
+fn failed_reservation_sends_nothing_and_polling_recovers() {
+    // Too few credits to reserve any in advance.
     let stage = Stage::set(World { tokens: 12, cap: 60, ..world(10) }, Some(60));
-    stage.fire(&[Job::Poll(Endpoint::TokenList)], PATIENCE);
-    let asked = stage.source.world().requests;
+    stage.run_jobs(&[Job::Poll(Endpoint::TokenList)], WAIT_TIMEOUT);
+    let requested = stage.source.world().requests;
     stage.database().sabotage("credit");
     let (runtime, app) = stage.life.as_ref().expect("alive");
     for _ in 0..2 {
-        let error = runtime.block_on(app.tick(Job::Poll(Endpoint::UnlockEvents))).expect_err("it cannot plan");
-        assert!(error.to_string().contains("quota"), "{error}");
+        let error = runtime.block_on(app.tick(Job::Poll(Endpoint::UnlockEvents))).expect_err("planning fails");
+        assert!(error.to_string().contains("credits"), "{error}");
     }
-    assert_eq!(stage.source.world().requests, asked, "nothing is sent that is not written down");
-    stage.database().mend("credit");
-    stage.all_jobs();
+    assert_eq!(stage.source.world().requests, requested, "no request without a stored reservation");
+    stage.database().repair("credit");
+    stage.run_all_jobs();
     assert_eq!(stage.incidents(), [""; 0]);
     let world = stage.source.world();
-    assert!(world.requests > asked + 12 && world.overspent.is_empty(), "{} since {asked}", world.requests);
+    assert!(world.requests > requested + 12 && world.overspent.is_empty(), "{} since {requested}", world.requests);
 }
 
 #[test]
-fn a_walk_dearer_than_planned_goes_on_in_the_next_slot() {
+fn poll_more_expensive_than_planned_continues_in_the_next_slot() {
     let stage = Stage::set(World { tokens: 60, events: 100, ..world(5) }, None);
-    stage.all_jobs();
-    assert_eq!(stage.schedule("t0"), (false, 20), "a page shows what it costs");
+    stage.run_all_jobs();
+    assert_eq!(stage.schedule("t0"), (false, 20), "the first page shows the total cost");
     assert_eq!(stage.incidents(), [""; 0]);
     stage.pass(TimeDelta::hours(6));
-    stage.all_jobs();
+    stage.run_all_jobs();
     assert_eq!(stage.schedule("t0"), (true, 20));
     assert_eq!(stage.incidents(), [""; 0]);
 }
 
-/// Half a day of `wrong`, then all is well: within one slot everything is read, and nothing is the matter any more.
-fn recovers(name: &str, wrong: impl Fn(&mut Stage), right: impl Fn(&mut Stage)) {
+/// Runs half a day after `wrong`, then applies `right`: within one slot, all feeds are polled and the incident is resolved.
+fn check_recovery(name: &str, wrong: impl Fn(&mut Stage), right: impl Fn(&mut Stage)) {
     let mut stage = Stage::set(World { tokens: 12, ..world(6) }, None);
-    stage.all_jobs();
+    stage.run_all_jobs();
     wrong(&mut stage);
     for _ in 0..4 {
         stage.pass(TimeDelta::hours(3));
-        stage.all_jobs();
+        stage.run_all_jobs();
     }
     assert_eq!(stage.incidents().len(), 1, "{name}: {:?}", stage.incidents());
     right(&mut stage);
     stage.pass(TimeDelta::hours(3));
     let before = stage.source.world().charged_now();
-    stage.all_jobs();
+    stage.run_all_jobs();
     assert_eq!(stage.incidents(), [""; 0], "{name}");
     assert!(stage.source.world().charged_now() >= before + 40, "{name}: {} since {before}", stage.source.world().charged_now());
 }
 
 #[test]
-fn reading_goes_on_within_one_slot_after_whatever_was_wrong() {
+fn polling_recovers_within_one_slot_after_any_fault() {
     let weeks = 15 * 86_400;
-    let refusals = [401, 402, 429, 503].map(Reply::Status).into_iter().chain([5, weeks].map(Reply::TooMany));
-    for reply in refusals {
-        let refuses = move |stage: &mut Stage| stage.source.world().faults = vec![(reply, 100)];
-        recovers(&format!("{reply:?}"), refuses, |stage| stage.source.world().faults.clear());
+    let rejections = [401, 402, 429, 503].map(Reply::Status).into_iter().chain([5, weeks].map(Reply::TooMany));
+    for reply in rejections {
+        let reject = move |stage: &mut Stage| stage.source.world().faults = vec![(reply, 100)];
+        check_recovery(&format!("{reply:?}"), reject, |stage| stage.source.world().faults.clear());
     }
     let point = |stage: &mut Stage, address: String| stage.restart_with(|config| config.source.base_url = address);
-    recovers(
+    check_recovery(
         "no network",
         |stage| point(stage, "http://127.0.0.1:9".into()),
         |stage| {
@@ -450,12 +449,12 @@ fn reading_goes_on_within_one_slot_after_whatever_was_wrong() {
 }
 
 #[test]
-fn a_wrong_key_that_becomes_right_is_used_at_once() {
+fn corrected_api_key_is_used_at_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("key");
     let write = |key: &str| std::fs::write(&file, key).expect("written");
     write("wrong");
-    recovers(
+    check_recovery(
         "a wrong key",
         |stage| {
             stage.source.world().key = Some("right".into());
@@ -463,40 +462,40 @@ fn a_wrong_key_that_becomes_right_is_used_at_once() {
         },
         |_| {
             write("right");
-            // As long as a key is used before it is read again.
+            // Wait until the app reads the key file again.
             std::thread::sleep(Duration::from_millis(2_100));
         },
     );
 }
 
 #[test]
-fn a_list_of_what_comes_that_names_nobody_is_an_incident_where_events_are_known() {
+fn empty_upcoming_list_is_an_incident_if_events_are_known() {
     let stage = Stage::set(World { tokens: 12, ..world(7) }, None);
-    stage.all_jobs();
-    stage.source.world().forgets_upcoming = true;
+    stage.run_all_jobs();
+    stage.source.world().has_empty_upcoming = true;
     stage.pass(TimeDelta::hours(6));
-    stage.all_jobs();
+    stage.run_all_jobs();
     assert_eq!(stage.incidents(), ["source/upcoming emptied"]);
-    stage.source.world().forgets_upcoming = false;
+    stage.source.world().has_empty_upcoming = false;
     stage.pass(TimeDelta::hours(6));
-    stage.all_jobs();
+    stage.run_all_jobs();
     assert_eq!(stage.incidents(), [""; 0]);
 }
 
 #[test]
-fn an_incident_of_what_is_not_asked_any_more_ends() {
+fn incident_of_an_unpolled_endpoint_resolves() {
     let mut stage = Stage::set(World { tokens: 12, broken: Some("/v5/burn"), ..world(8) }, None);
-    stage.all_jobs();
+    stage.run_all_jobs();
     assert_eq!(stage.incidents().len(), 1, "{:?}", stage.incidents());
     stage.restart_with(|config| config.schedule.burn = "off".into());
     stage.pass(TimeDelta::hours(6));
-    stage.all_jobs();
+    stage.run_all_jobs();
     assert_eq!(stage.incidents(), [""; 0]);
 }
 
-/// The real binary: polls one after the other, each with a dry run beside it.
+/// Runs polls of the real binary, each concurrently with two dry runs.
 #[test]
-fn the_binary_and_dry_runs_beside_it_keep_within_one_cap() {
+fn polls_and_concurrent_dry_runs_share_one_cap() {
     let stage = Stage::set(World { tokens: 10, events: 8, cap: 25, ..world(9) }, Some(25));
     let folder = tempfile::tempdir().expect("a folder");
     let text = format!(
@@ -511,7 +510,7 @@ fn the_binary_and_dry_runs_beside_it_keep_within_one_cap() {
         command.args(["--config", "cliffwatch.toml", "--now", &now, "poll"]).args(dry).current_dir(folder.path());
         command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().expect("starts")
     };
-    // The first one makes the database.
+    // The first poll creates the database.
     start(0, &[]).wait().expect("ends");
     for slot in 1..5 {
         let children = [start(slot, &[]), start(slot, &["--dry-run"]), start(slot, &["--dry-run"])];
@@ -521,5 +520,5 @@ fn the_binary_and_dry_runs_beside_it_keep_within_one_cap() {
     }
     let world = stage.source.world();
     assert!(world.overspent.is_empty(), "{:#?}", world.overspent);
-    assert!(world.charged_now() >= 20, "and they ask: {}", world.charged_now());
+    assert!(world.charged_now() >= 20, "too few requests: {}", world.charged_now());
 }

@@ -1,5 +1,5 @@
-//! A source that counts for itself what it is asked. It shares nothing with the program but the interface: a socket, a few answers, and
-//! a count that rises with every request that such an API may charge for, its answer readable or not.
+//! A fake source that counts its requests. It shares no code with the program. The count includes every request that the API may charge
+//! for, with a readable response or not.
 
 use std::{
     collections::BTreeMap,
@@ -19,50 +19,50 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// What becomes of a request.
+/// The kind of response to a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reply {
     Good,
-    /// 200 that cannot be read: charged.
+    /// Status 200 with an unreadable body. Charged.
     Garbage,
-    /// The right answer, broken off: charged.
+    /// A truncated response. Charged.
     Cut,
-    /// The connection ends without a word: charged.
+    /// The connection closes without a response. Charged.
     Silence,
-    /// A refusal with this status: free.
+    /// A rejection with this status. Free.
     Status(u16),
-    /// A 429 that says to come back after so many seconds: free.
+    /// Status 429 with a `retry-after` in seconds. Free.
     TooMany(u64),
 }
 
-/// What the source is like, and what it counted.
+/// The settings of the source, and its counts.
 pub struct World {
     pub clock: Clock,
     pub tokens: usize,
-    /// Events of each schedule.
+    /// The number of events per schedule.
     pub events: usize,
-    /// Rows on a page, whatever was asked for.
+    /// Rows per page, regardless of the requested size.
     pub page: usize,
-    /// What the plan allows and whether answers say so; none for an API that reports nothing.
+    /// The quota in the responses. `None` if the API reports none.
     pub limit: Option<u64>,
-    /// When a period began, from which all others are counted in months.
+    /// The start of one period. The others are whole months away.
     pub anchor: Timestamp,
-    /// The most that may be charged in a period from now on.
+    /// The maximum charge per period that the test allows.
     pub cap: u64,
-    /// How often each fault comes, of a hundred requests.
+    /// Faults with their frequency in percent.
     pub faults: Vec<(Reply, u8)>,
-    /// Paths that begin so answer 500.
+    /// Paths with this prefix return status 500.
     pub broken: Option<&'static str>,
-    /// `upcoming` names nobody.
-    pub forgets_upcoming: bool,
-    /// The key that is asked for, where one is.
+    /// Whether `upcoming` returns an empty list.
+    pub has_empty_upcoming: bool,
+    /// The required API key.
     pub key: Option<String>,
     pub random: fastrand::Rng,
-    /// Charged in each period.
+    /// The charge per period, keyed by start.
     pub charged: BTreeMap<Timestamp, u64>,
     pub requests: u64,
-    pub refused: u64,
-    /// What went beyond the cap.
+    pub rejected: u64,
+    /// The charges beyond the cap.
     pub overspent: Vec<String>,
 }
 
@@ -79,17 +79,17 @@ impl World {
             cap: u64::MAX,
             faults: Vec::new(),
             broken: None,
-            forgets_upcoming: false,
+            has_empty_upcoming: false,
             key: None,
             random: fastrand::Rng::with_seed(seed),
             charged: BTreeMap::new(),
             requests: 0,
-            refused: 0,
+            rejected: 0,
             overspent: Vec::new(),
         }
     }
 
-    /// Begin and end of the period that holds `at`.
+    /// The start and end of the period that contains `at`.
     pub fn period(&self, at: Timestamp) -> (Timestamp, Timestamp) {
         let start = |months: i32| match u32::try_from(months) {
             Ok(months) => self.anchor.checked_add_months(Months::new(months)),
@@ -105,8 +105,8 @@ impl World {
         self.charged.get(&self.period(self.clock.now()).0).copied().unwrap_or(0)
     }
 
-    /// The answer to a request, whole, and how much of it is sent.
-    fn answer(&mut self, target: &str, key: Option<&str>) -> (Vec<u8>, bool) {
+    /// Returns the bytes of the response, and whether to truncate them.
+    fn response(&mut self, target: &str, key: Option<&str>) -> (Vec<u8>, bool) {
         self.requests += 1;
         let now = self.clock.now();
         let (begin, reset) = self.period(now);
@@ -131,13 +131,13 @@ impl World {
             Reply::TooMany(seconds) => format!("retry-after: {seconds}\r\n"),
             _ => String::new(),
         };
-        let refusal = match reply {
+        let rejection = match reply {
             Reply::Status(status) => Some(status),
             Reply::TooMany(_) => Some(429),
             _ => None,
         };
-        if let Some(status) = refusal {
-            self.refused += 1;
+        if let Some(status) = rejection {
+            self.rejected += 1;
             let credit = self.credit(used, reset).filter(|_| status != 401);
             let metadata = credit.map_or(json!({}), |credit| json!({"credit": credit}));
             let body = json!({"metadata": metadata, "status": false, "statusCode": status, "errorMessage": "no"}).to_string();
@@ -172,7 +172,7 @@ impl World {
         self.limit.map(|limit| json!({"used": used, "limit": limit, "resetAt": reset}))
     }
 
-    /// The rows of one page and how many there are in all, where the endpoint has pages.
+    /// The rows of one page, and the total number of rows if the endpoint has pages.
     fn data(&self, path: &str, page: usize) -> Option<(Value, Option<usize>)> {
         let rows = |all: Vec<Value>| {
             let count = all.len();
@@ -192,7 +192,7 @@ impl World {
         };
         if path == "/v5/unlock/events/upcoming" {
             let row = |n| Some(json!({"tokenId": format!("t{n}"), "upcomingEvent": event(0)?}));
-            let tokens = if self.forgets_upcoming { 0 } else { self.tokens };
+            let tokens = if self.has_empty_upcoming { 0 } else { self.tokens };
             return Some(rows((0..tokens).filter_map(row).collect()));
         }
         let token = path.rsplit('/').next()?;
@@ -215,11 +215,10 @@ fn http(status: &str, body: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-/// The source at work.
 #[derive(Clone)]
 pub struct Source {
     world: Arc<Mutex<World>>,
-    /// Connections that are being answered.
+    /// The number of connections in progress.
     open: Arc<AtomicUsize>,
     pub address: String,
 }
@@ -235,7 +234,7 @@ impl Source {
                 let source = serving.clone();
                 source.open.fetch_add(1, Ordering::SeqCst);
                 tokio::spawn(async move {
-                    // Whoever asked may be gone.
+                    // The client may have disconnected.
                     let _ = source.serve(socket).await;
                     source.open.fetch_sub(1, Ordering::SeqCst);
                 });
@@ -244,13 +243,13 @@ impl Source {
         source
     }
 
-    /// Waits until everything that was asked is answered: requests of a process that was killed are on their way for milliseconds, and
-    /// not until the clocks of this stage have passed a month.
+    /// Waits until all requests are processed. Otherwise a request of a killed process could arrive after the test has advanced the
+    /// clocks by a month.
     pub fn drain(&self) {
         let address = self.address.trim_start_matches("http://");
         let mut last = std::net::TcpStream::connect(address).expect("connects");
-        last.shutdown(std::net::Shutdown::Write).expect("says nothing");
-        // Connections are accepted in their order.
+        last.shutdown(std::net::Shutdown::Write).expect("shuts down");
+        // Connections are accepted in order, so all earlier ones are counted now.
         let _ = last.read(&mut [0]);
         while self.open.load(Ordering::SeqCst) > 0 {
             std::thread::sleep(Duration::from_millis(1));
@@ -270,9 +269,9 @@ impl Source {
         let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
         let key = head.lines().find_map(|line| line.strip_prefix("x-api-key: ")).map(str::trim);
         // A request is charged when it arrives, not when it is sent.
-        let way = self.world().random.u64(0..10);
-        tokio::time::sleep(Duration::from_millis(way)).await;
-        let (bytes, is_cut) = self.world().answer(&target, key);
+        let latency = self.world().random.u64(0..10);
+        tokio::time::sleep(Duration::from_millis(latency)).await;
+        let (bytes, is_cut) = self.world().response(&target, key);
         let pause = self.world().random.u64(0..3);
         tokio::time::sleep(Duration::from_millis(pause)).await;
         socket.write_all(&bytes[..if is_cut { bytes.len() / 2 } else { bytes.len() }]).await?;

@@ -1,4 +1,4 @@
-//! Receivers that keep their own books, and break in every way that a receiver can.
+//! Receivers that record their messages and fail in every way that a receiver can.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,36 +18,36 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// How a receiver answers just now.
+/// The current behavior of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Mood {
-    Takes,
-    /// This status, and nothing is kept.
-    Refuses(u16),
-    /// It takes the message and never says so.
-    TakesInSilence,
-    /// It neither takes nor answers.
+pub enum Behavior {
+    Accepts,
+    /// Responds with this status and stores nothing.
+    Rejects(u16),
+    /// Stores the message but never responds.
+    AcceptsWithoutResponse,
+    /// Neither stores the message nor responds.
     Hangs,
-    /// It takes, late.
+    /// Stores the message and responds late.
     Slow,
 }
 
-/// What a receiver has, by its own account.
+/// The records of a receiver.
 #[derive(Debug, Default)]
 struct Account {
-    mood: Option<Mood>,
-    /// Each message that was taken, in its order: `webhook-id` and body.
-    taken: Vec<(String, Value)>,
-    /// Messages that were taken without a word.
-    in_silence: usize,
-    refused: usize,
+    behavior: Option<Behavior>,
+    /// The accepted messages in order: `webhook-id` and body.
+    accepted: Vec<(String, Value)>,
+    /// The number of messages accepted without a response.
+    unanswered: usize,
+    rejected: usize,
 }
 
-/// A receiver.
+/// A receiver that records its messages.
 #[derive(Clone, Debug, Default)]
 pub struct Books(Arc<Mutex<Account>>);
 
-/// What was told of the world, in a form that can be compared with it: `rule token fact`.
+/// A notified fact as `rule token value`, comparable with the facts of the world.
 pub type Fact = String;
 
 impl Books {
@@ -60,32 +60,32 @@ impl Books {
         (books, address)
     }
 
-    pub fn feel(&self, mood: Mood) {
-        self.0.lock().unwrap().mood = Some(mood);
+    pub fn behave(&self, behavior: Behavior) {
+        self.0.lock().unwrap().behavior = Some(behavior);
     }
 
-    pub fn taken(&self) -> Vec<(String, Value)> {
-        self.0.lock().unwrap().taken.clone()
+    pub fn accepted(&self) -> Vec<(String, Value)> {
+        self.0.lock().unwrap().accepted.clone()
     }
 
-    pub fn in_silence(&self) -> usize {
-        self.0.lock().unwrap().in_silence
+    pub fn unanswered(&self) -> usize {
+        self.0.lock().unwrap().unanswered
     }
 
-    pub fn refused(&self) -> usize {
-        self.0.lock().unwrap().refused
+    pub fn rejected(&self) -> usize {
+        self.0.lock().unwrap().rejected
     }
 
-    /// Messages that came again under an id that was taken before.
+    /// The number of repeated messages, with an id that was accepted before.
     pub fn repeats(&self) -> usize {
-        let taken = self.taken();
-        taken.len() - taken.iter().map(|(id, _)| id).collect::<BTreeSet<_>>().len()
+        let accepted = self.accepted();
+        accepted.len() - accepted.iter().map(|(id, _)| id).collect::<BTreeSet<_>>().len()
     }
 
-    /// Every fact that was told, with the ids of the messages that told it.
+    /// All notified facts with the ids of their messages.
     pub fn facts(&self) -> BTreeMap<Fact, BTreeSet<String>> {
         let mut facts: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
-        for (id, body) in self.taken() {
+        for (id, body) in self.accepted() {
             for alert in body["data"]["alerts"].as_array().into_iter().flatten() {
                 facts.entry(fact(alert)).or_default().insert(id.clone());
             }
@@ -93,9 +93,9 @@ impl Books {
         facts
     }
 
-    /// Texts of the alerts about the watcher itself.
+    /// The alerts about the source, receivers, or the daemon.
     pub fn incidents(&self) -> Vec<Value> {
-        let bodies = self.taken().into_iter().map(|(_, body)| body);
+        let bodies = self.accepted().into_iter().map(|(_, body)| body);
         bodies
             .filter(|body| body["type"] == "source")
             .flat_map(|body| body["data"]["alerts"].as_array().cloned())
@@ -104,7 +104,7 @@ impl Books {
     }
 }
 
-/// What an alert says: whose it is, and the one figure that tells it from every other.
+/// The fact of an alert: rule, token, and a value that identifies it.
 pub fn fact(alert: &Value) -> Fact {
     let rule = alert["rule"].as_str().unwrap_or_default();
     let token = alert["token"]["id"].as_str().unwrap_or("-");
@@ -118,24 +118,24 @@ pub fn fact(alert: &Value) -> Fact {
 
 async fn take(State(books): State<Books>, headers: HeaderMap, body: String) -> StatusCode {
     let id = headers.get("webhook-id").and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
-    let mood = {
+    let behavior = {
         let mut account = books.0.lock().unwrap();
-        let mood = account.mood.unwrap_or(Mood::Takes);
-        if matches!(mood, Mood::Takes | Mood::TakesInSilence) {
-            account.taken.push((id.clone(), serde_json::from_str(&body).expect("JSON")));
+        let behavior = account.behavior.unwrap_or(Behavior::Accepts);
+        if matches!(behavior, Behavior::Accepts | Behavior::AcceptsWithoutResponse) {
+            account.accepted.push((id.clone(), serde_json::from_str(&body).expect("JSON")));
         }
-        account.in_silence += usize::from(mood == Mood::TakesInSilence);
-        account.refused += usize::from(matches!(mood, Mood::Refuses(_)));
-        mood
+        account.unanswered += usize::from(behavior == Behavior::AcceptsWithoutResponse);
+        account.rejected += usize::from(matches!(behavior, Behavior::Rejects(_)));
+        behavior
     };
-    match mood {
-        Mood::Takes => StatusCode::NO_CONTENT,
-        Mood::Refuses(status) => StatusCode::from_u16(status).expect("a status"),
-        Mood::TakesInSilence | Mood::Hangs => std::future::pending().await,
-        Mood::Slow => {
+    match behavior {
+        Behavior::Accepts => StatusCode::NO_CONTENT,
+        Behavior::Rejects(status) => StatusCode::from_u16(status).expect("a status"),
+        Behavior::AcceptsWithoutResponse | Behavior::Hangs => std::future::pending().await,
+        Behavior::Slow => {
             tokio::time::sleep(Duration::from_millis(700)).await;
-            // Who asked may have gone meanwhile; then this future is dropped, and nothing is taken.
-            books.0.lock().unwrap().taken.push((id, serde_json::from_str(&body).expect("JSON")));
+            // If the client disconnects meanwhile, this future is dropped and nothing is stored.
+            books.0.lock().unwrap().accepted.push((id, serde_json::from_str(&body).expect("JSON")));
             StatusCode::NO_CONTENT
         }
     }

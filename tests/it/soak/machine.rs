@@ -1,4 +1,4 @@
-//! The machine that the daemon runs on: a process that dies, a disk that fills, a clock that is set wrong.
+//! The machine of the daemon: a process that dies, a disk that fills up, and a clock that is set wrong.
 
 use std::{
     fs::{File, OpenOptions},
@@ -9,18 +9,18 @@ use std::{
 
 use cliffwatch::store::failpoint;
 
-/// Overrides the clock of a process by a file that may change while it runs.
+/// The library that overrides the clock of a process with the contents of a file.
 const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
-/// Of the disk that the database lies on.
-const DISK: &str = "size=96m";
+/// The mount option for the size of the database's disk.
+const DISK_SIZE: &str = "size=96m";
 
 pub struct Machine {
     pub folder: tempfile::TempDir,
     child: Option<Child>,
-    /// Whether the disk is one of its own, which can be filled.
+    /// Whether the database has a separate disk that can be filled.
     has_disk: bool,
     pub starts: usize,
-    /// Starts after which it ended by no word of ours to stop: what was under way may come again.
+    /// The number of ends without a clean stop, after which messages may repeat.
     pub deaths: usize,
 }
 
@@ -30,32 +30,33 @@ impl Machine {
         let disk = folder.path().join("disk");
         std::fs::create_dir(&disk).expect("a folder");
         std::fs::create_dir(folder.path().join("rules")).expect("a folder");
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", DISK, "tmpfs"]).arg(&disk).stderr(Stdio::null()).status();
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", DISK_SIZE, "tmpfs"]).arg(&disk).stderr(Stdio::null()).status();
         let machine = Self { folder, child: None, has_disk: mounted.is_ok_and(|status| status.success()), starts: 0, deaths: 0 };
         machine.set_clock("+0");
         machine
     }
 
-    /// Keeps log and database for whoever looks into a failure.
-    pub fn keep(&self) -> PathBuf {
-        let kept = std::env::temp_dir().join("cliffwatch-soak");
-        std::fs::create_dir_all(&kept).ok();
+    /// Copies log and database to a folder for the analysis of a failure.
+    pub fn save(&self) -> PathBuf {
+        let saved = std::env::temp_dir().join("cliffwatch-soak");
+        std::fs::create_dir_all(&saved).ok();
         for name in ["log", "disk/soak.db", "disk/soak.db-wal"] {
-            std::fs::copy(self.path(name), kept.join(name.replace("disk/", ""))).ok();
+            std::fs::copy(self.path(name), saved.join(name.replace("disk/", ""))).ok();
         }
-        kept
+        saved
     }
 
-    /// What this machine cannot be made to suffer.
-    pub fn lacks(&self) -> Vec<&'static str> {
-        let mut lacks = Vec::new();
+    /// The faults that this machine cannot simulate.
+    pub fn missing_faults(&self) -> Vec<&'static str> {
+        let mut missing = Vec::new();
         if !self.has_disk {
-            lacks.push("a full disk (only root can mount one)");
+            missing.push("a full disk (only root can mount one)");
         }
         if !Path::new(FAKETIME).exists() {
-            lacks.push("a clock that is set (Debian: apt-get install faketime)");
+            missing.push("a clock that is set (Debian: apt-get install faketime)");
         }
-        lacks
+        missing
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -63,7 +64,7 @@ impl Machine {
     }
 
     pub fn write(&self, name: &str, text: &str) {
-        // As an editor saves: whole, or not at all.
+        // Replace the file atomically, like an editor.
         let beside = self.path("beside");
         std::fs::write(&beside, text).expect("written");
         std::fs::rename(beside, self.path(name)).expect("renamed");
@@ -80,7 +81,7 @@ impl Machine {
         command
     }
 
-    /// Starts the daemon; with a point, it dies there.
+    /// Starts the daemon, which crashes at the failpoint `crash_at` if one is given.
     pub fn start(&mut self, crash_at: Option<&str>) {
         self.starts += 1;
         let log: File = OpenOptions::new().create(true).append(true).open(self.path("log")).expect("a log");
@@ -91,14 +92,14 @@ impl Machine {
         }
         if Path::new(FAKETIME).exists() {
             command.env("LD_PRELOAD", FAKETIME).env("FAKETIME_TIMESTAMP_FILE", self.path("clock"));
-            // The wall clock alone: the time since boot cannot be set, and files keep their times.
+            // Override only the wall clock, not the monotonic clock and not file times.
             command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("NO_FAKE_STAT", "1");
         }
         self.child = Some(command.spawn().expect("starts"));
     }
 
-    /// Whether it runs; a process that died by itself is counted.
-    pub fn runs(&mut self) -> bool {
+    /// Returns whether the process runs, and counts it if it died.
+    pub fn check_running(&mut self) -> bool {
         let Some(child) = &mut self.child else { return false };
         if child.try_wait().expect("waits").is_none() {
             return true;
@@ -114,17 +115,17 @@ impl Machine {
         }
     }
 
-    /// Ends it by a signal and waits until it is gone.
+    /// Sends a signal and waits for the exit.
     pub async fn end(&mut self, name: &str) {
         self.signal(name);
         if let Some(mut child) = self.child.take() {
             let ended = tokio::task::spawn_blocking(move || child.wait().expect("waits")).await.expect("waits");
-            // Kindly ended, it leaves nothing under way; one that could not (a full disk) says so.
+            // After a clean stop, nothing is in flight. A failed one, such as on a full disk, has a nonzero exit code.
             self.deaths += usize::from(name == "KILL" || !ended.success());
         }
     }
 
-    /// Sets the wall clock off by so much, such as `+8h`, `-40d`.
+    /// Shifts the wall clock, for example by `+8h` or `-40d`.
     pub fn set_clock(&self, by: &str) {
         self.write("clock", by);
     }

@@ -1,11 +1,11 @@
-//! A soak: the real binary among faults of the source, the receivers, the disk and the clock, killed, stopped and reloaded at random,
-//! for as long as one likes; at the end one checker compares what the receivers have in their own books with what really happened.
+//! A soak test: runs the real binary with random faults of the source, the receivers, the disk, and the clock, and with random kills,
+//! stops, and reloads. At the end it compares the messages that the receivers recorded with what happened at the source.
 //!
-//! Where `tests/postgres/run` says where PostgreSQL's programs are, the database is on a server of its own, which stops in order or
-//! as by a loss of power where else the disk would be full.
+//! With the PostgreSQL programs of `tests/postgres/run`, the database is on a separate server. Then the server stops cleanly or crashes
+//! instead of the disk filling up.
 //!
-//! `CLIFFWATCH_SOAK=1800 cargo test --test it soak -- --nocapture` goes on for half an hour; `CLIFFWATCH_SOAK_SEED` repeats a run's
-//! choices, though not its timing.
+//! `CLIFFWATCH_SOAK=1800 cargo test --test it soak -- --nocapture` runs for half an hour. `CLIFFWATCH_SOAK_SEED` repeats the random
+//! choices of a run, but not its timing.
 
 pub mod books;
 mod machine;
@@ -16,24 +16,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cliffwatch::{
-    service as serve,
-    service::faults::{Fault, Faults},
-    store::failpoint,
-};
+use cliffwatch::{service as serve, store::failpoint};
+use testkit::faults::{Fault, Faults};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{Cluster, Database};
-use books::{Books, Fact, Mood};
+use books::{Behavior, Books, Fact};
 use machine::Machine;
 use world::{SILENCED, World};
 
-/// How long it goes on where nobody says otherwise.
-const SECONDS: u64 = 20;
-/// How long everything may take to be told once nothing is wrong any more.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// Deliveries to one receiver that may be accepted and not yet recorded when a process dies.
+/// The duration without `CLIFFWATCH_SOAK`.
+const DEFAULT_SECS: u64 = 20;
+/// The time limit for all notifications after the last fault.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(120);
+/// The maximum number of deliveries to one receiver that are accepted but not recorded when a process dies.
 const UNRECORDED: usize = 8;
 const RECEIVERS: [&str; 3] = ["steady", "moody", "deadly"];
 
@@ -74,16 +71,16 @@ struct Soak {
     books: Vec<Books>,
     machine: Machine,
     database: Database,
-    /// The server, where the database is on one.
+    /// The database server. `None` if the database is a file.
     cluster: Option<Cluster>,
-    /// What is wrong just now ends then.
+    /// The end of the current fault of the source. The fields below are the same for the other faults.
     source_ends: Option<Instant>,
-    mood_ends: [Option<Instant>; RECEIVERS.len()],
+    behavior_ends: [Option<Instant>; RECEIVERS.len()],
     disk_ends: Option<Instant>,
     clock_ends: Option<Instant>,
     rules_end: Option<Instant>,
-    /// What was done, by its name.
-    done: BTreeMap<String, usize>,
+    /// The number of injected faults, keyed by name.
+    injected: BTreeMap<String, usize>,
     _ending: tokio_util::sync::DropGuard,
 }
 
@@ -94,9 +91,9 @@ impl Soak {
         let faults = Faults::new();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let source = listener.local_addr().expect("bound");
-        tokio::spawn(serve::serve(listener, world.service.faulty_router(&faults), ending.clone().cancelled_owned()));
+        tokio::spawn(serve::serve(listener, faults.wrap(world.service.legacy_router()), ending.clone().cancelled_owned()));
         let machine = Machine::new();
-        let cluster = if Cluster::is_to_be_had() { Cluster::start("") } else { None };
+        let cluster = if Cluster::is_available() { Cluster::start("") } else { None };
         let database = match &cluster {
             Some(cluster) => Database::Server(format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port)),
             None => Database::File(machine.path("disk/soak.db")),
@@ -153,33 +150,33 @@ group_interval = "1s"
             database,
             cluster,
             source_ends: None,
-            mood_ends: [None; RECEIVERS.len()],
+            behavior_ends: [None; RECEIVERS.len()],
             disk_ends: None,
             clock_ends: None,
             rules_end: None,
-            done: BTreeMap::new(),
+            injected: BTreeMap::new(),
             _ending: ending.drop_guard(),
         }
     }
 
     fn count(&mut self, what: &str) {
-        *self.done.entry(what.to_owned()).or_default() += 1;
+        *self.injected.entry(what.to_owned()).or_default() += 1;
     }
 
     fn in_millis(&mut self, least: u64, most: u64) -> Option<Instant> {
         Some(Instant::now() + Duration::from_millis(self.random.u64(least..=most)))
     }
 
-    /// One thing that happens.
+    /// Performs one random action: a change at the source, or a fault.
     async fn act(&mut self) {
         match self.random.u32(..100) {
             0..30 => self.world.burn(&mut self.random),
             30..45 => {
-                let told = self.books[0].facts();
-                self.world.move_one(&mut self.random, |fact| told.contains_key(fact));
+                let notified = self.books[0].facts();
+                self.world.move_one(&mut self.random, |fact| notified.contains_key(fact));
             }
-            45..60 => self.trouble_source(),
-            60..75 => self.trouble_receiver(),
+            45..60 => self.break_source(),
+            60..75 => self.break_receiver(),
             75..80 => {
                 self.count("killed");
                 self.machine.end("KILL").await;
@@ -193,11 +190,11 @@ group_interval = "1s"
                 self.machine.start(Some(&format!("{point}:{pass}")));
             }
             84..87 => {
-                self.count("stopped kindly");
+                self.count("stopped");
                 self.machine.end("TERM").await;
             }
             87..89 => {
-                self.count("frozen for a while");
+                self.count("paused");
                 self.machine.signal("STOP");
                 tokio::time::sleep(Duration::from_millis(self.random.u64(200..2_000))).await;
                 self.machine.signal("CONT");
@@ -218,7 +215,7 @@ group_interval = "1s"
         }
     }
 
-    fn trouble_source(&mut self) {
+    fn break_source(&mut self) {
         let fault = match self.random.u32(..14) {
             0 => Fault::status(500),
             1 => Fault::status(503),
@@ -242,21 +239,21 @@ group_interval = "1s"
         self.source_ends = self.in_millis(300, 4_000);
     }
 
-    fn trouble_receiver(&mut self) {
+    fn break_receiver(&mut self) {
         let which = self.random.usize(1..RECEIVERS.len());
-        let mood = match self.random.u32(..6) {
-            0 => Mood::Refuses(500),
-            1 => Mood::Refuses(429),
-            2 => Mood::TakesInSilence,
-            3 => Mood::Hangs,
-            4 => Mood::Slow,
-            // Only the deadly one says that it will never take it.
-            _ if which == 2 => Mood::Refuses(if self.random.bool() { 400 } else { 410 }),
-            _ => Mood::Refuses(503),
+        let behavior = match self.random.u32(..6) {
+            0 => Behavior::Rejects(500),
+            1 => Behavior::Rejects(429),
+            2 => Behavior::AcceptsWithoutResponse,
+            3 => Behavior::Hangs,
+            4 => Behavior::Slow,
+            // Only the third receiver responds with a permanent error.
+            _ if which == 2 => Behavior::Rejects(if self.random.bool() { 400 } else { 410 }),
+            _ => Behavior::Rejects(503),
         };
-        self.count(&format!("receiver: {mood:?}"));
-        self.books[which].feel(mood);
-        self.mood_ends[which] = self.in_millis(500, 6_000);
+        self.count(&format!("receiver: {behavior:?}"));
+        self.books[which].behave(behavior);
+        self.behavior_ends[which] = self.in_millis(500, 6_000);
     }
 
     fn stop_server(&mut self) {
@@ -278,15 +275,15 @@ group_interval = "1s"
         self.rules_end = self.in_millis(300, 4_000);
     }
 
-    /// Ends what is over, and starts what does not run.
-    fn mend(&mut self, now: Instant) {
+    /// Ends expired faults, and starts the daemon if it does not run.
+    fn repair(&mut self, now: Instant) {
         let is_over = |until: &mut Option<Instant>| until.take_if(|until| *until <= now).is_some();
         if is_over(&mut self.source_ends) {
             self.faults.clear();
         }
-        for (until, books) in self.mood_ends.iter_mut().zip(&self.books) {
+        for (until, books) in self.behavior_ends.iter_mut().zip(&self.books) {
             if is_over(until) {
-                books.feel(Mood::Takes);
+                books.behave(Behavior::Accepts);
             }
         }
         if is_over(&mut self.disk_ends) {
@@ -302,147 +299,152 @@ group_interval = "1s"
             self.machine.write("rules/r.toml", RULES);
             self.machine.signal("HUP");
         }
-        if !self.machine.runs() {
+        if !self.machine.check_running() {
             self.database.end_term();
             self.machine.start(None);
         }
     }
 
-    /// Everything works again, for good.
-    fn calm(&mut self) {
+    fn end_faults(&mut self) {
         let long_ago = Instant::now();
         self.source_ends = Some(long_ago);
-        self.mood_ends = [Some(long_ago); RECEIVERS.len()];
-        // A server that runs is not started once more.
+        self.behavior_ends = [Some(long_ago); RECEIVERS.len()];
+        // Do not start a server that runs already.
         self.disk_ends = self.disk_ends.map(|_| long_ago).or(self.cluster.is_none().then_some(long_ago));
         self.clock_ends = Some(long_ago);
         self.rules_end = Some(long_ago);
-        self.mend(Instant::now());
+        self.repair(Instant::now());
     }
 
     fn text(&self, sql: &str) -> Vec<String> {
         self.database.column(sql).iter().map(|value| value.as_str().expect("a text").to_owned()).collect()
     }
 
-    /// Ends of a process, or of its turn as the active one: what was under way then may come again.
+    /// The number of process deaths and lost leases, after each of which messages may repeat.
     fn deaths(&self) -> usize {
-        self.machine.deaths + self.machine.log().matches("beginning anew").count()
+        self.machine.deaths + self.machine.log().matches("restarting").count()
     }
 
-    /// Begins with the silence, before anything was read.
-    async fn begin(&mut self) {
+    /// Starts the daemon, adds the silence before the first response, and waits for the baselines.
+    async fn start(&mut self) {
         self.faults.set("", Fault::Hang);
         self.machine.start(None);
-        self.until("it is watching", |soak| soak.machine.log().contains("is watching")).await;
+        self.until("the start", |soak| soak.machine.log().contains(" started")).await;
         let matcher = format!("token={SILENCED}");
         let silence = ["silence", "add", "--author", "soak", "--comment", "soak", "--for", "365d", &matcher];
         let out = self.machine.command(&silence).output().expect("runs");
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         self.faults.clear();
-        // What a first sight brings is no news, so nothing happens before it is over.
+        // Facts of the baseline are not notified, so wait for it before the first change.
         let records = self.world.records();
-        self.until("everything is known", |soak| soak.text("SELECT 'x' FROM record").len() == records).await;
+        self.until("all baselines", |soak| soak.text("SELECT 'x' FROM record").len() == records).await;
     }
 
     async fn until(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         while !is_so(self) {
             if Instant::now() > deadline {
                 let log = self.machine.log();
                 let end: Vec<&str> = log.lines().rev().take(80).collect();
-                let folder = self.machine.keep();
-                panic!("{what}: not in {PATIENCE:?}; see {}\n{:#?}\n{}", folder.display(), self.missing(), end.join("\n"));
+                let folder = self.machine.save();
+                panic!(
+                    "{what}: not within {WAIT_TIMEOUT:?}; see {}\n{:#?}\n{}",
+                    folder.display(),
+                    self.missing(),
+                    end.join("\n")
+                );
             }
-            self.mend(Instant::now());
+            self.repair(Instant::now());
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
 
-    /// What a receiver refused for good, by the daemon's own account.
+    /// The facts in dead letters to a receiver, according to the daemon.
     fn dead(&self, receiver: &str) -> BTreeSet<Fact> {
         let sql = format!(
-            "SELECT n.body FROM delivery d JOIN delivery_notice dn ON dn.delivery_no = d.no JOIN notice n ON n.id = dn.notice \
+            "SELECT n.body FROM delivery d JOIN delivery_notification dn ON dn.delivery_no = d.no JOIN notification n ON n.id = dn.notification \
              WHERE d.state = 'dead' AND d.receiver = '{receiver}'"
         );
         self.text(&sql).iter().map(|body| books::fact(&serde_json::from_str(body).expect("JSON"))).collect()
     }
 
-    /// What has to be told and is neither told nor dead, for each receiver.
+    /// The expected facts that are neither notified nor dead letters, keyed by receiver.
     fn missing(&self) -> BTreeMap<&'static str, Vec<Fact>> {
         let due = self.world.facts();
         let mut missing = BTreeMap::new();
         for (receiver, books) in RECEIVERS.into_iter().zip(&self.books) {
-            let (told, dead) = (books.facts(), self.dead(receiver));
-            let is_missing = |fact: &&Fact| !fact.contains(SILENCED) && !told.contains_key(*fact) && !dead.contains(*fact);
+            let (notified, dead) = (books.facts(), self.dead(receiver));
+            let is_missing = |fact: &&Fact| !fact.contains(SILENCED) && !notified.contains_key(*fact) && !dead.contains(*fact);
             missing.insert(receiver, due.iter().filter(is_missing).cloned().collect::<Vec<_>>());
         }
         missing.retain(|_, facts| !facts.is_empty());
         missing
     }
 
-    fn waiting(&self) -> usize {
+    fn pending_count(&self) -> usize {
         self.text("SELECT webhook_id FROM delivery WHERE state IN ('due', 'retrying')").len()
     }
 
-    /// Everything that does not hold.
+    /// Returns a description of each violated guarantee.
     fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let due = self.world.facts();
         for (receiver, books) in RECEIVERS.into_iter().zip(&self.books) {
             for (fact, ids) in books.facts() {
                 if fact.contains(SILENCED) {
-                    problems.push(format!("{receiver} heard of what is silenced: {fact}"));
+                    problems.push(format!("{receiver} got a silenced alert: {fact}"));
                 }
                 if !fact.starts_with("SourceTrouble ") && !due.contains(&fact) {
-                    problems.push(format!("{receiver} heard what did not happen: {fact}"));
+                    problems.push(format!("{receiver} got an alert without a cause: {fact}"));
                 }
                 if !fact.starts_with("SourceTrouble ") && ids.len() > 1 {
-                    problems.push(format!("{receiver} heard twice, under {ids:?}: {fact}"));
+                    problems.push(format!("{receiver} got an alert under several ids, {ids:?}: {fact}"));
                 }
             }
-            let most = self.deaths() * UNRECORDED + books.in_silence();
+            let most = self.deaths() * UNRECORDED + books.unanswered();
             if books.repeats() > most {
-                problems.push(format!("{receiver} got {} messages again, where {most} may be", books.repeats()));
+                problems.push(format!("{receiver} got {} repeated messages, at most {most} are allowed", books.repeats()));
             }
-            let accepted: BTreeSet<String> = books.taken().into_iter().map(|(id, _)| id).collect();
+            let accepted: BTreeSet<String> = books.accepted().into_iter().map(|(id, _)| id).collect();
             let sql = format!("SELECT webhook_id FROM delivery WHERE state = 'delivered' AND receiver = '{receiver}'");
             for id in self.text(&sql).into_iter().filter(|id| !accepted.contains(id)) {
-                problems.push(format!("{id} counts as delivered, and {receiver} does not have it"));
+                problems.push(format!("{id} is recorded as delivered, but {receiver} does not have it"));
             }
         }
         for (receiver, facts) in self.missing() {
-            problems.push(format!("{receiver} never heard of {facts:?}"));
+            problems.push(format!("{receiver} never got {facts:?}"));
         }
         let announced = format!("{:?}", self.books[0].incidents());
         for receiver in self.text("SELECT DISTINCT receiver FROM delivery WHERE state = 'dead'") {
             if !announced.contains(&receiver) {
-                problems.push(format!("nobody was told of the dead letters of {receiver}"));
+                problems.push(format!("the dead letters of {receiver} were not announced"));
             }
         }
-        let lost = "SELECT id FROM notice WHERE receivers <> '[]' AND id NOT IN (SELECT notice FROM delivery_notice)";
+        let lost =
+            "SELECT id FROM notification WHERE receivers <> '[]' AND id NOT IN (SELECT notification FROM delivery_notification)";
         let lost = self.text(&format!("{lost} AND body NOT LIKE '%{SILENCED}%'"));
         if !lost.is_empty() {
-            problems.push(format!("decided and sent to nobody: {lost:?}"));
+            problems.push(format!("notifications without a delivery: {lost:?}"));
         }
-        if !self.database.is_whole() {
+        if !self.database.is_intact() {
             problems.push("the database is damaged".to_owned());
         }
         problems
     }
 
-    fn figures(&self) {
-        println!("{}; {} starts, {} deaths", self.world.happened(), self.machine.starts, self.deaths());
-        for (what, times) in &self.done {
+    fn print_counts(&self) {
+        println!("{}; {} starts, {} deaths", self.world.summary(), self.machine.starts, self.deaths());
+        for (what, times) in &self.injected {
             println!("  {what:<32} {times:>6}");
         }
-        println!("  {:<10} {:>8} {:>8} {:>8} {:>8}", "receiver", "taken", "again", "refused", "dead");
+        println!("  {:<10} {:>8} {:>8} {:>8} {:>8}", "receiver", "accepted", "repeated", "rejected", "dead");
         for (receiver, books) in RECEIVERS.into_iter().zip(&self.books) {
             let dead = self.text(&format!("SELECT webhook_id FROM delivery WHERE state = 'dead' AND receiver = '{receiver}'"));
             println!(
                 "  {receiver:<10} {:>8} {:>8} {:>8} {:>8}",
-                books.taken().len(),
+                books.accepted().len(),
                 books.repeats(),
-                books.refused(),
+                books.rejected(),
                 dead.len()
             );
         }
@@ -450,37 +452,37 @@ group_interval = "1s"
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn soaked_in_faults_it_tells_what_happened_and_nothing_else() {
+async fn soak_under_faults_notifies_every_fact_once() {
     let setting = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let seed = setting("CLIFFWATCH_SOAK_SEED").unwrap_or_else(|| fastrand::u64(..));
-    let length = Duration::from_secs(setting("CLIFFWATCH_SOAK").unwrap_or(SECONDS));
+    let length = Duration::from_secs(setting("CLIFFWATCH_SOAK").unwrap_or(DEFAULT_SECS));
     println!("soaking for {length:?}, seed {seed}");
     let mut soak = Soak::new(seed).await;
-    for lack in soak.machine.lacks() {
-        println!("NOT RUN here: {lack}");
+    for fault in soak.machine.missing_faults() {
+        println!("SKIPPED: {fault}");
     }
-    soak.begin().await;
+    soak.start().await;
     let (begin, mut shown) = (Instant::now(), Instant::now());
     while begin.elapsed() < length {
-        soak.mend(Instant::now());
+        soak.repair(Instant::now());
         soak.act().await;
         let pause = soak.random.u64(50..600);
         tokio::time::sleep(Duration::from_millis(pause)).await;
         if shown.elapsed() > Duration::from_secs(60) {
             shown = Instant::now();
-            println!("{:?}: {}, {} taken", begin.elapsed(), soak.world.happened(), soak.books[0].taken().len());
+            println!("{:?}: {}, {} accepted", begin.elapsed(), soak.world.summary(), soak.books[0].accepted().len());
         }
     }
-    soak.calm();
-    let calm = Instant::now();
-    soak.until("everything is told", |soak| soak.missing().is_empty() && soak.waiting() == 0).await;
-    println!("all was told {:?} after the last fault", calm.elapsed());
-    // What should not come has time to come.
+    soak.end_faults();
+    let ended_at = Instant::now();
+    soak.until("all notifications", |soak| soak.missing().is_empty() && soak.pending_count() == 0).await;
+    println!("all notifications arrived {:?} after the last fault", ended_at.elapsed());
+    // Leave time for unexpected messages.
     tokio::time::sleep(Duration::from_secs(3)).await;
     soak.machine.end("TERM").await;
-    soak.figures();
+    soak.print_counts();
     let problems = soak.problems();
     if !problems.is_empty() {
-        panic!("seed {seed}, see {}:\n{}", soak.machine.keep().display(), problems.join("\n"));
+        panic!("seed {seed}, see {}:\n{}", soak.machine.save().display(), problems.join("\n"));
     }
 }

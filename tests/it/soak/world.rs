@@ -1,4 +1,4 @@
-//! What really happens: tokens, schedules and burns, and each fact that has to be told of them.
+//! The source: tokens, schedules, and burns, with all facts that must be notified.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,17 +12,17 @@ use super::books::Fact;
 use crate::support::{burn, cliff, item};
 
 pub const TOKENS: usize = 24;
-/// Of each schedule.
+/// The number of events per schedule.
 const EVENTS: usize = 7;
-/// The last of them is silenced from the beginning.
+/// The last token, which is silenced from the start.
 pub const SILENCED: &str = "token-23";
 
-/// The source as it is, and what became of it.
+/// The source, and the expected facts.
 pub struct World {
     pub service: Service,
-    /// Facts of burns and of the first reminders: each is told once, whatever comes between.
+    /// The facts of burns, first reminders, and confirmed moves. Each must be notified once.
     due: BTreeSet<Fact>,
-    /// The move of each token that may not have been seen: another one may follow once it was told.
+    /// The last move of each token. The next one waits until it was notified.
     moving: BTreeMap<String, Fact>,
     burns: u32,
     moves: u32,
@@ -45,7 +45,7 @@ impl World {
                 for n in 0..TOKENS {
                     let id = token(n);
                     edit.put_token(&item(&id, &id))?;
-                    // A reminder each, and events ahead that may move. Dates of different tokens do not agree by chance.
+                    // One unlock within the lead time, and later ones that can move. The dates of different tokens never coincide.
                     let first = noon(5);
                     let n = i64::try_from(n).unwrap_or(0);
                     let later = (1..EVENTS as i64).map(|month| noon(40 + 61 * month + n));
@@ -60,7 +60,7 @@ impl World {
         Self { service, due, moving: BTreeMap::new(), burns: 0, moves: 0 }
     }
 
-    /// A burn that nobody has seen before: its amount is its own.
+    /// Adds a burn with a unique amount.
     pub fn burn(&mut self, random: &mut fastrand::Rng) {
         self.burns += 1;
         let (id, amount) = (token(random.usize(..TOKENS)), f64::from(1_000_000 + self.burns));
@@ -69,10 +69,10 @@ impl World {
         self.due.insert(format!("Burned {id} {amount:?}"));
     }
 
-    /// Moves the last event of a token whose former move has been `told`.
-    pub fn move_one(&mut self, random: &mut fastrand::Rng, told: impl Fn(&Fact) -> bool) {
+    /// Moves the last event of a random token if its previous move was `notified`.
+    pub fn move_one(&mut self, random: &mut fastrand::Rng, notified: impl Fn(&Fact) -> bool) {
         let id = token(random.usize(..TOKENS));
-        if self.moving.get(&id).is_some_and(|fact| id == SILENCED || !told(fact)) {
+        if self.moving.get(&id).is_some_and(|fact| id == SILENCED || !notified(fact)) {
             return;
         }
         self.moves += 1;
@@ -91,17 +91,17 @@ impl World {
         }
     }
 
-    /// Everything that has to be told to each receiver.
+    /// All facts that each receiver must get.
     pub fn facts(&self) -> BTreeSet<Fact> {
         self.due.iter().chain(self.moving.values()).cloned().collect()
     }
 
-    /// Records of a first read.
+    /// The number of records in the baselines.
     pub fn records(&self) -> usize {
         TOKENS * (1 + EVENTS)
     }
 
-    pub fn happened(&self) -> String {
+    pub fn summary(&self) -> String {
         format!("{} burns, {} moves, {TOKENS} reminders", self.burns, self.moves)
     }
 }

@@ -1,4 +1,4 @@
-//! Two instances of the real binary on one database, each behind wires of its own, one to each server, that can be cut.
+//! Instances of the real binary, connected to the database servers through proxies that can simulate a network failure.
 
 use std::{
     fs::OpenOptions,
@@ -16,45 +16,45 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// The program, in the folder that those of all instances are in.
+/// The name of the program file, in the parent of all instance folders.
 pub const PROGRAM: &str = "cliffwatch";
 
-/// A wire to the server. Cut, it carries nothing and says nothing, as a network does that is cut.
+/// A TCP proxy to a server. After `cut`, it forwards nothing but keeps connections open, like a broken network.
 #[derive(Clone, Debug, Default)]
-pub struct Wire(Arc<AtomicBool>);
+pub struct Proxy(Arc<AtomicBool>);
 
-impl Wire {
-    /// Listens here and carries what comes to `server`, `host:port`.
+impl Proxy {
+    /// Starts a proxy to `server`, given as `host:port`. Returns it and its port.
     pub async fn to(server: &str) -> (Self, u16) {
-        let wire = Self::default();
+        let proxy = Self::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("bound").port();
-        let (carrying, server) = (wire.clone(), server.to_owned());
+        let (accepting, server) = (proxy.clone(), server.to_owned());
         tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
-                let (wire, server) = (carrying.clone(), server.clone());
+                let (proxy, server) = (accepting.clone(), server.clone());
                 tokio::spawn(async move {
-                    wire.whole().await;
+                    proxy.wait_until_connected().await;
                     let Ok(far) = TcpStream::connect(&server).await else { return };
                     let (near_in, near_out) = near.into_split();
                     let (far_in, far_out) = far.into_split();
-                    tokio::join!(wire.clone().carry(near_in, far_out), wire.carry(far_in, near_out));
+                    tokio::join!(proxy.clone().forward(near_in, far_out), proxy.forward(far_in, near_out));
                 });
             }
         });
-        (wire, port)
+        (proxy, port)
     }
 
-    async fn whole(&self) {
+    async fn wait_until_connected(&self) {
         while self.0.load(Ordering::SeqCst) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 
-    async fn carry(self, mut from: tokio::net::tcp::OwnedReadHalf, mut to: tokio::net::tcp::OwnedWriteHalf) {
+    async fn forward(self, mut from: tokio::net::tcp::OwnedReadHalf, mut to: tokio::net::tcp::OwnedWriteHalf) {
         let mut bytes = vec![0; 1 << 14];
         while let Ok(count @ 1..) = from.read(&mut bytes).await {
-            self.whole().await;
+            self.wait_until_connected().await;
             if to.write_all(&bytes[..count]).await.is_err() {
                 break;
             }
@@ -65,27 +65,26 @@ impl Wire {
         self.0.store(true, Ordering::SeqCst);
     }
 
-    pub fn mend(&self) {
+    pub fn repair(&self) {
         self.0.store(false, Ordering::SeqCst);
     }
 }
 
-/// One instance.
 pub struct Instance {
     folder: PathBuf,
-    /// One to each server.
-    pub wires: Vec<Wire>,
+    /// One proxy per server.
+    pub proxies: Vec<Proxy>,
     pub child: Child,
 }
 
 impl Instance {
-    /// An instance with this config in a folder of its own.
-    pub fn start(folder: PathBuf, wires: Vec<Wire>, config: &str, rules: &str) -> Self {
+    /// Starts an instance with this config in `folder`.
+    pub fn start(folder: PathBuf, proxies: Vec<Proxy>, config: &str, rules: &str) -> Self {
         std::fs::create_dir_all(folder.join("rules")).expect("a folder");
         std::fs::write(folder.join("cliffwatch.toml"), config).expect("written");
         std::fs::write(folder.join("rules/r.toml"), rules).expect("written");
         let child = spawn(&folder);
-        Self { folder, wires, child }
+        Self { folder, proxies, child }
     }
 
     pub fn pid(&self) -> u32 {
@@ -96,17 +95,17 @@ impl Instance {
         Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status().expect("kill runs");
     }
 
-    /// Cuts it off from every server.
+    /// Disconnects the instance from all servers.
     pub fn cut_off(&self) {
-        self.wires.iter().for_each(Wire::cut);
+        self.proxies.iter().for_each(Proxy::cut);
     }
 
     pub fn reconnect(&self) {
-        self.wires.iter().for_each(Wire::mend);
+        self.proxies.iter().for_each(Proxy::repair);
     }
 
-    /// Starts it again once it has ended.
-    pub async fn again(&mut self) {
+    /// Waits for the exit and starts the instance again.
+    pub async fn restart(&mut self) {
         loop {
             if self.child.try_wait().expect("waits").is_some() {
                 break;
@@ -120,9 +119,9 @@ impl Instance {
         self.child.try_wait().expect("waits").is_some()
     }
 
-    /// How often it said that it stands by.
-    pub fn times_standing_by(&self) -> usize {
-        self.log().matches("standing by: ").count()
+    /// The number of times that it logged becoming a standby.
+    pub fn times_as_standby(&self) -> usize {
+        self.log().matches("standby: ").count()
     }
 
     pub fn log(&self) -> String {
@@ -137,8 +136,7 @@ impl Drop for Instance {
     }
 }
 
-/// Starts the program beside the instance's folder from a name of its own, which is gone then, as after an upgrade: an instance that
-/// begins anew does without it.
+/// Starts the program through a temporary hard link and removes the link, like an upgrade. An instance must restart itself without it.
 fn spawn(folder: &Path) -> Child {
     let log = OpenOptions::new().create(true).append(true).open(folder.join("log")).expect("a log");
     let program = folder.join("cliffwatch");

@@ -1,8 +1,8 @@
-//! Two instances on one PostgreSQL database, a primary with a streaming replica: one is active, the other takes over, whatever becomes of
-//! the first or of the servers.
+//! Two instances on one PostgreSQL database, a primary with a streaming replica. The standby takes over after every kind of failure of
+//! the active instance or of the servers.
 //!
-//! `tests/postgres/run` says where PostgreSQL's programs are; without them it is said that this is left out.
-//! `CLIFFWATCH_TAKEOVERS=200` asks for more rounds.
+//! `tests/postgres/run` provides the PostgreSQL programs; without them, the test prints that it was skipped.
+//! `CLIFFWATCH_TAKEOVERS=200` runs more rounds.
 
 pub mod machines;
 
@@ -11,7 +11,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cliffwatch::{model::lease, service as serve, service::faults::Faults};
+use cliffwatch::{model::lease, service as serve};
+use testkit::faults::Faults;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -21,33 +22,33 @@ use crate::soak::{
     world::{TOKENS, World},
 };
 use crate::support::Cluster;
-use machines::{Instance, PROGRAM, Wire};
+use machines::{Instance, PROGRAM, Proxy};
 
-/// How long a take-over may take, by our own promise.
-const TAKE_OVER: Duration = Duration::from_secs(15);
-/// How long anything else may take.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// Deliveries to one receiver that may be accepted and not yet recorded when a process dies.
+/// The documented maximum duration of a takeover.
+const MAX_TAKEOVER: Duration = Duration::from_secs(15);
+/// The time limit of other waits.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(120);
+/// The maximum number of deliveries to one receiver that are accepted but not recorded when a process dies.
 const UNRECORDED: usize = 8;
 
-/// What happens to the active one, or to the server.
+/// A failure of the active instance or of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Fate {
+enum Failure {
     Killed,
     Stopped,
     Paused,
     CutOff,
     ServerRestarts,
-    /// The primary is gone without a word, and its replica takes its place.
+    /// The primary stops responding, and its replica is promoted.
     FailedOver,
 }
 
-const FATES: [Fate; 5] = [Fate::Killed, Fate::Paused, Fate::CutOff, Fate::Stopped, Fate::ServerRestarts];
+const FAILURES: [Failure; 5] = [Failure::Killed, Failure::Paused, Failure::CutOff, Failure::Stopped, Failure::ServerRestarts];
 
 struct Stage {
     /// The primary and its replica.
     servers: [Cluster; 2],
-    /// Which of them is the primary.
+    /// The index of the primary.
     primary: usize,
     world: World,
     books: Books,
@@ -57,7 +58,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// None where there is no PostgreSQL.
+    /// Starts servers and instances. `None` without PostgreSQL.
     async fn set() -> Option<Self> {
         let primary = Cluster::start("")?;
         let replica = primary.replica();
@@ -65,14 +66,14 @@ impl Stage {
         let world = World::new();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let source = listener.local_addr().expect("bound");
-        tokio::spawn(serve::serve(listener, world.service.faulty_router(&Faults::new()), ending.clone().cancelled_owned()));
+        tokio::spawn(serve::serve(listener, Faults::new().wrap(world.service.legacy_router()), ending.clone().cancelled_owned()));
         let (books, receiver) = Books::open(ending.clone()).await;
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::copy(env!("CARGO_BIN_EXE_cliffwatch"), folder.path().join(PROGRAM)).expect("copied");
         let mut instances = Vec::new();
         for name in ["a", "b"] {
-            let (first, port) = Wire::to(&format!("127.0.0.1:{}", primary.port)).await;
-            let (second, other) = Wire::to(&format!("127.0.0.1:{}", replica.port)).await;
+            let (first, port) = Proxy::to(&format!("127.0.0.1:{}", primary.port)).await;
+            let (second, other) = Proxy::to(&format!("127.0.0.1:{}", replica.port)).await;
             let store =
                 format!("postgres://postgres@127.0.0.1:{port},127.0.0.1:{other}/postgres?target_session_attrs=read-write");
             let config = config(&source.to_string(), &receiver.to_string(), &store);
@@ -82,38 +83,38 @@ impl Stage {
         Some(Self { servers, primary: 0, world, books, instances, _folder: folder, _ending: ending.drop_guard() })
     }
 
-    /// Asks the primary past the program.
-    fn ask(&self, sql: &str) -> String {
-        self.servers[self.primary].ask(sql)
+    /// Queries the primary directly.
+    fn query(&self, sql: &str) -> String {
+        self.servers[self.primary].query(sql)
     }
 
-    /// The number of the lease and the place of the instance that holds it; none while nobody does.
+    /// The fencing number of the lease and the index of its holder. `None` without a holder.
     fn lease(&self) -> Option<(i64, usize)> {
-        let answer = self.ask("SELECT number || ' ' || holder FROM lease WHERE renewed_at > '-infinity'");
-        let (number, holder) = answer.split_once(' ')?;
+        let response = self.query("SELECT number || ' ' || holder FROM lease WHERE renewed_at > '-infinity'");
+        let (number, holder) = response.split_once(' ')?;
         let pid: u32 = holder.rsplit(':').next()?.parse().ok()?;
         let at = self.instances.iter().position(|instance| instance.pid() == pid)?;
         Some((number.parse().ok()?, at))
     }
 
-    /// Waits until everything was read once: what comes from then on is news.
-    async fn first_read(&self) {
+    /// Waits for all baselines, after which changes are notified.
+    async fn wait_for_baselines(&self) {
         let begun = Instant::now();
         let sql = "SELECT count(*) FROM feed WHERE endpoint = 'burn' AND baseline_at IS NOT NULL";
-        while self.ask(sql).parse::<usize>().unwrap_or(0) < TOKENS {
-            assert!(begun.elapsed() < PATIENCE, "nothing is read: {}", self.logs());
+        while self.query(sql).parse::<usize>().unwrap_or(0) < TOKENS {
+            assert!(begun.elapsed() < WAIT_TIMEOUT, "no baselines: {}", self.logs());
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     }
 
-    /// Waits until there is a lease with a number above `after`; says which, whose, and after how long.
-    async fn taken_after(&mut self, after: i64, random: &mut fastrand::Rng) -> (i64, usize, Duration) {
+    /// Waits for a lease with a number above `after`. Returns the number, the index of its holder, and the time it took.
+    async fn wait_for_lease(&mut self, after: i64, random: &mut fastrand::Rng) -> (i64, usize, Duration) {
         let begun = Instant::now();
         loop {
             if let Some((number, at)) = self.lease().filter(|(number, _)| *number > after) {
                 return (number, at, begun.elapsed());
             }
-            assert!(begun.elapsed() < PATIENCE, "nobody takes over: {}", self.logs());
+            assert!(begun.elapsed() < WAIT_TIMEOUT, "no takeover: {}", self.logs());
             self.world.burn(random);
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -124,46 +125,45 @@ impl Stage {
         self.instances.iter().map(tail).collect::<Vec<_>>().join("\n==\n")
     }
 
-    /// Lets the active one suffer, and has both instances running again afterwards. Answers how long the other took to take over; none
-    /// where nobody had to.
-    async fn round(&mut self, fate: Fate, random: &mut fastrand::Rng) -> Option<Duration> {
+    /// Applies a failure and restores both instances. Returns the duration of the takeover, or `None` if none was needed.
+    async fn round(&mut self, failure: Failure, random: &mut fastrand::Rng) -> Option<Duration> {
         let (number, active) = self.lease().expect("one is active");
         let hit = &self.instances[active];
-        let stood_by = hit.times_standing_by();
-        match fate {
-            Fate::Killed => hit.signal("KILL"),
-            Fate::Stopped => hit.signal("TERM"),
-            Fate::Paused => hit.signal("STOP"),
-            Fate::CutOff => hit.cut_off(),
-            Fate::ServerRestarts => return self.server_restarts(number, random).await,
-            Fate::FailedOver => return Some(self.fail_over(random).await),
+        let stood_by = hit.times_as_standby();
+        match failure {
+            Failure::Killed => hit.signal("KILL"),
+            Failure::Stopped => hit.signal("TERM"),
+            Failure::Paused => hit.signal("STOP"),
+            Failure::CutOff => hit.cut_off(),
+            Failure::ServerRestarts => return self.server_restarts(number, random).await,
+            Failure::FailedOver => return Some(self.fail_over(random).await),
         }
-        let (_, now, took) = self.taken_after(number, random).await;
-        assert_ne!(now, active, "{fate:?}: the other takes over: {}", self.logs());
+        let (_, now, took) = self.wait_for_lease(number, random).await;
+        assert_ne!(now, active, "{failure:?}: the same instance is active again: {}", self.logs());
         let hit = &mut self.instances[active];
-        match fate {
-            Fate::Killed | Fate::Stopped => hit.again().await,
-            Fate::Paused => hit.signal("CONT"),
-            Fate::CutOff => hit.reconnect(),
-            Fate::ServerRestarts | Fate::FailedOver => {}
+        match failure {
+            Failure::Killed | Failure::Stopped => hit.restart().await,
+            Failure::Paused => hit.signal("CONT"),
+            Failure::CutOff => hit.reconnect(),
+            Failure::ServerRestarts | Failure::FailedOver => {}
         }
-        // The one that was active finds out, and stands by: it must not take anything back.
+        // The former active instance must become the standby and not take the lease back.
         let begun = Instant::now();
-        while self.instances[active].times_standing_by() == stood_by {
-            assert!(!self.instances[active].has_ended(), "{fate:?}: it goes on: {}", self.logs());
-            assert!(begun.elapsed() < PATIENCE, "{fate:?}: it stands by: {}", self.logs());
+        while self.instances[active].times_as_standby() == stood_by {
+            assert!(!self.instances[active].has_ended(), "{failure:?}: the process exited: {}", self.logs());
+            assert!(begun.elapsed() < WAIT_TIMEOUT, "{failure:?}: it does not become a standby: {}", self.logs());
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        assert_eq!(self.lease().map(|(_, at)| at), Some(now), "{fate:?}: {}", self.logs());
+        assert_eq!(self.lease().map(|(_, at)| at), Some(now), "{failure:?}: {}", self.logs());
         Some(took)
     }
 
-    /// The server restarts; whoever was active goes on, or the other takes over.
+    /// Restarts the server. Afterwards either instance may be active.
     async fn server_restarts(&mut self, number: i64, random: &mut fastrand::Rng) -> Option<Duration> {
         self.servers[self.primary].restart();
         let begun = Instant::now();
         while self.lease().is_none_or(|(now, _)| now < number) {
-            assert!(begun.elapsed() < PATIENCE, "the server is back: {}", self.logs());
+            assert!(begun.elapsed() < WAIT_TIMEOUT, "no lease after the restart: {}", self.logs());
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         for _ in 0..30 {
@@ -173,11 +173,10 @@ impl Stage {
         None
     }
 
-    /// The primary says nothing any more and is gone; its replica is promoted. Answers how long it took until what happened then was
-    /// told.
+    /// Disconnects and stops the primary, and promotes its replica. Returns the time until the next change was notified.
     async fn fail_over(&mut self, random: &mut fastrand::Rng) -> Duration {
         let begun = Instant::now();
-        self.instances.iter().for_each(|instance| instance.wires[self.primary].cut());
+        self.instances.iter().for_each(|instance| instance.proxies[self.primary].cut());
         self.servers[self.primary].stop("immediate");
         self.primary = 1 - self.primary;
         self.servers[self.primary].promote();
@@ -186,26 +185,26 @@ impl Stage {
         self.world.burn(random);
         let news: Vec<_> = self.world.facts().difference(&before).cloned().collect();
         loop {
-            let told = self.books.facts();
-            if news.iter().all(|fact| told.contains_key(fact)) {
+            let notified = self.books.facts();
+            if news.iter().all(|fact| notified.contains_key(fact)) {
                 return begun.elapsed();
             }
-            assert!(begun.elapsed() < PATIENCE, "nobody goes on: {}", self.logs());
+            assert!(begun.elapsed() < WAIT_TIMEOUT, "nothing is notified after the failover: {}", self.logs());
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
 
-    /// Waits until everything that happened was told; says what was not.
+    /// Waits until all facts are notified. Returns the missing ones as an error.
     async fn settle(&self) -> Result<(), String> {
         let begun = Instant::now();
         loop {
-            let told = self.books.facts();
-            let missing: Vec<_> = self.world.facts().into_iter().filter(|fact| !told.contains_key(fact)).collect();
+            let notified = self.books.facts();
+            let missing: Vec<_> = self.world.facts().into_iter().filter(|fact| !notified.contains_key(fact)).collect();
             if missing.is_empty() {
                 return Ok(());
             }
-            if begun.elapsed() > PATIENCE {
-                return Err(format!("never told: {missing:?}\n{}", self.logs()));
+            if begun.elapsed() > WAIT_TIMEOUT {
+                return Err(format!("never notified: {missing:?}\n{}", self.logs()));
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
@@ -252,45 +251,45 @@ group_interval = "1s"
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_takes_over_and_nothing_is_lost_or_told_under_two_ids() {
-    let rounds = std::env::var("CLIFFWATCH_TAKEOVERS").ok().and_then(|text| text.parse().ok()).unwrap_or(FATES.len());
+async fn takeover_loses_nothing_and_keeps_webhook_ids() {
+    let rounds = std::env::var("CLIFFWATCH_TAKEOVERS").ok().and_then(|text| text.parse().ok()).unwrap_or(FAILURES.len());
     let mut random = fastrand::Rng::with_seed(7);
     let Some(mut stage) = Stage::set().await else { return };
-    stage.first_read().await;
-    let mut times: BTreeMap<Fate, Vec<Duration>> = BTreeMap::new();
-    // Once, in the midst of the others.
-    let mut fates: Vec<Fate> = FATES.into_iter().cycle().take(rounds).collect();
-    fates.insert(rounds / 2, Fate::FailedOver);
-    for (round, fate) in fates.into_iter().enumerate() {
-        let took = stage.round(fate, &mut random).await;
-        println!("round {round}: {fate:?}: {took:?}");
-        times.entry(fate).or_default().extend(took);
+    stage.wait_for_baselines().await;
+    let mut times: BTreeMap<Failure, Vec<Duration>> = BTreeMap::new();
+    // One failover in the middle.
+    let mut failures: Vec<Failure> = FAILURES.into_iter().cycle().take(rounds).collect();
+    failures.insert(rounds / 2, Failure::FailedOver);
+    for (round, failure) in failures.into_iter().enumerate() {
+        let took = stage.round(failure, &mut random).await;
+        println!("round {round}: {failure:?}: {took:?}");
+        times.entry(failure).or_default().extend(took);
     }
     stage.settle().await.unwrap_or_else(|problem| panic!("{problem}"));
-    // Told under one id each: what came twice came under the id of the first.
-    let twice: Vec<_> = stage.books.facts().into_iter().filter(|(_, ids)| ids.len() > 1).collect();
-    assert!(twice.is_empty(), "told under two ids: {twice:?}\n{}", stage.logs());
+    // Repeats must have the webhook id of the first message.
+    let several_ids: Vec<_> = stage.books.facts().into_iter().filter(|(_, ids)| ids.len() > 1).collect();
+    assert!(several_ids.is_empty(), "notified under two ids: {several_ids:?}\n{}", stage.logs());
     assert!(stage.books.repeats() <= rounds * UNRECORDED, "{} repeats in {rounds} rounds", stage.books.repeats());
     let mut all: Vec<Duration> = Vec::new();
-    for (fate, mut took) in times {
+    for (failure, mut took) in times {
         took.sort();
         if let Some(worst) = took.last() {
             let at = |share: usize| took[(took.len() - 1) * share / 100];
-            println!("{fate:?}: {} times, median {:.1?}, 95 % {:.1?}, worst {worst:.1?}", took.len(), at(50), at(95));
-            let limit = match fate {
-                // Whoever stops gives the lease back: nobody waits for the term.
-                Fate::Stopped => lease::TERM,
-                Fate::FailedOver => PATIENCE,
-                _ => TAKE_OVER,
+            println!("{failure:?}: {} times, median {:.1?}, 95 % {:.1?}, worst {worst:.1?}", took.len(), at(50), at(95));
+            let limit = match failure {
+                // A stopped instance releases its lease, so the standby need not wait for the term.
+                Failure::Stopped => lease::TERM,
+                Failure::FailedOver => WAIT_TIMEOUT,
+                _ => MAX_TAKEOVER,
             };
-            assert!(*worst <= limit, "{fate:?} took {worst:?}");
+            assert!(*worst <= limit, "{failure:?} took {worst:?}");
         }
         all.extend(took);
     }
     println!(
-        "{} take-overs; {} repeats, each under the id of the first; {}",
+        "{} takeovers; {} repeats, all with the id of the first message; {}",
         all.len(),
         stage.books.repeats(),
-        stage.world.happened()
+        stage.world.summary()
     );
 }

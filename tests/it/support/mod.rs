@@ -1,23 +1,8 @@
-//! `TestApp`: the real app on a temporary database with a manual clock, a data service of our own with knobs as its source, and
-//! receivers that keep what they get. Tests turn the crank: [`TestApp::tick`], [`TestApp::deliver`].
+//! `TestApp`: the real app with a temporary database, a manual clock, an in-process data service with faults as its source, and
+//! receivers that record their messages. Tests drive it explicitly with [`TestApp::tick`] and [`TestApp::deliver`].
 
-mod cluster;
-mod database;
-pub mod ports;
+use std::{path::Path, time::Duration};
 
-use std::{
-    net::SocketAddr,
-    path::Path,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
-
-use axum::{
-    Router,
-    extract::State,
-    http::{HeaderMap, StatusCode, Uri},
-    routing::post,
-};
 use cliffwatch::{
     daemon::{
         app::{App, Drive},
@@ -25,95 +10,22 @@ use cliffwatch::{
         outbox::DeliveryReport,
         schedule::Job,
     },
-    model::{
-        clock::Clock,
-        config,
-        supply::{Endpoint, Timestamp},
-        wire,
-    },
+    model::{clock::Clock, config, supply::Endpoint},
     service as serve,
-    service::{AccessPolicy, Edit, EditError, Options, Service, faults::Faults},
+    service::{AccessPolicy, Edit, EditError, Options, Service},
     source::Tuning,
     store::Store,
 };
 use serde_json::{Value, json};
+use testkit::faults::Faults;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-pub use cluster::Cluster;
-pub use database::{Database, schema_of_its_own};
+pub use testkit::records::{burn, buyback, cliff, item};
+pub use testkit::{Cluster, Database, Hook, create_schema, time};
 
-/// The time at which every test begins.
+/// The start time of every test.
 pub const BEGIN: &str = "2026-03-01T00:00:00Z";
-
-pub fn time(text: &str) -> Timestamp {
-    wire::parse_timestamp(text).expect("a timestamp")
-}
-
-/// A webhook receiver that keeps bodies and answers as told. What it refuses, it refuses as many servers do: with the address in
-/// the answer.
-#[derive(Clone, Debug, Default)]
-pub struct Hook(Arc<Mutex<HookState>>);
-
-#[derive(Debug, Default)]
-struct HookState {
-    bodies: Vec<(String, Value)>,
-    /// Statuses for the next requests; 204 once it is empty.
-    answers: Vec<u16>,
-    /// Status for all requests, while set.
-    always: Option<u16>,
-    /// Whether a request carried a signature.
-    signed: bool,
-    /// The `webhook-id` of each request, accepted or not.
-    tried: Vec<String>,
-}
-
-impl Hook {
-    pub async fn start(ending: CancellationToken) -> (Self, SocketAddr) {
-        async fn take(State(hook): State<Hook>, uri: Uri, headers: HeaderMap, body: String) -> (StatusCode, String) {
-            let mut state = hook.0.lock().unwrap();
-            state.signed |= headers.contains_key("webhook-signature");
-            let id = headers.get("webhook-id").and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
-            state.tried.push(id.clone());
-            let status = state.always.unwrap_or_else(|| if state.answers.is_empty() { 204 } else { state.answers.remove(0) });
-            if status < 300 {
-                state.bodies.push((id, serde_json::from_str(&body).expect("JSON")));
-            }
-            let answer = if status < 300 { String::new() } else { format!("nothing at {uri}") };
-            (StatusCode::from_u16(status).unwrap(), answer)
-        }
-        let hook = Self::default();
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("bound");
-        let router = Router::new().route("/hook", post(take)).route("/hook/{*rest}", post(take)).with_state(hook.clone());
-        tokio::spawn(serve::serve(listener, router, ending.cancelled_owned()));
-        (hook, address)
-    }
-
-    /// What was accepted since this was last taken, in its order.
-    pub fn take(&self) -> Vec<Value> {
-        std::mem::take(&mut self.0.lock().unwrap().bodies).into_iter().map(|(_, body)| body).collect()
-    }
-
-    /// What was accepted since it was last taken, with its `webhook-id`; left where it is.
-    pub fn accepted(&self) -> Vec<(String, Value)> {
-        self.0.lock().unwrap().bodies.clone()
-    }
-
-    /// The `webhook-id` of each request, accepted or not.
-    pub fn tried(&self) -> Vec<String> {
-        self.0.lock().unwrap().tried.clone()
-    }
-
-    /// Whether any request carried a signature.
-    pub fn was_signed(&self) -> bool {
-        self.0.lock().unwrap().signed
-    }
-
-    pub fn answer_always(&self, status: Option<u16>) {
-        self.0.lock().unwrap().always = status;
-    }
-}
 
 /// One line for each alert of the messages: `type rule token: summary`.
 pub fn lines(bodies: &[Value]) -> Vec<String> {
@@ -136,16 +48,16 @@ pub fn lines(bodies: &[Value]) -> Vec<String> {
 /// Fills the data service.
 pub type Fill = Box<dyn Fn(&mut Edit<'_>) -> Result<(), EditError>>;
 
-/// What a test may choose before the app starts.
+/// The settings of a [`TestApp`].
 pub struct Setup {
     pub tokens: Value,
     pub rules: String,
-    /// More TOML for the config; it begins inside `[route]`.
+    /// TOML to append to the config, starting in `[route]`.
     pub config: String,
     pub fill: Fill,
-    /// The machine's clock, where it is not the one by which the source goes.
+    /// The clock of the app. `None` to share the clock of the source.
     pub machine: Option<Clock>,
-    /// Whether the database is a file also where the environment names a server, in which it would be a schema of its own.
+    /// Whether to use a file even if the environment provides a PostgreSQL server.
     pub is_on_file: bool,
 }
 
@@ -184,40 +96,7 @@ alert = "BoughtBack"
 on    = "buyback"
 "#;
 
-/// A cliff of one allocation, valued at one dollar a token.
-pub fn cliff(date: &str, allocation: &str, amount: f64, precision: &str) -> wire::UnlockEvent {
-    serde_json::from_value(json!({
-        "unlockDate": date, "tokenName": "Alpha", "tokenSymbol": "ALP", "listedMethod": "INTERNAL", "dataSource": "Whitepaper",
-        "linearUnlocks": null,
-        "cliffUnlocks": {"cliffAmount": amount, "cliffValue": amount, "valueToMarketCap": amount / 1e6, "allocationBreakdown": [
-            {"unlockDate": date, "allocationName": allocation, "standardAllocationName": "Founder / Team", "cliffAmount": amount,
-             "cliffValue": amount, "referencePrice": 1.0, "referencePriceUpdatedTime": "2026-02-28T00:00:00Z", "unlockPrecision": precision}]},
-        "latestUpdateDate": "2026-02-01T00:00:00Z"
-    }))
-    .expect("an event")
-}
-
-pub fn item(id: &str, symbol: &str) -> wire::TokenItem {
-    serde_json::from_value(json!({
-        "id": id, "name": symbol, "symbol": symbol, "listedMethod": "INTERNAL", "marketCap": 1e8, "maxSupply": 1e9,
-        "hasBurn": true, "hasBuyback": true, "lastUpdatedDate": "2026-02-01T00:00:00Z"
-    }))
-    .expect("a token")
-}
-
-pub fn burn(date: &str, amount: f64) -> wire::Burn {
-    serde_json::from_value(json!({"burnEventLabel": "Burn", "burnType": "PROGRAMMATIC", "burnDate": date, "amount": amount,
-        "pricePerToken": 1.0, "value": amount, "metadata": {"burners": ["PROJECT"], "burnReasons": ["GOVERNANCE"]}}))
-    .expect("a burn")
-}
-
-pub fn buyback(date: &str, amount: f64) -> wire::Buyback {
-    serde_json::from_value(json!({"buybackEventLabel": "Buyback", "buybackType": "TREASURY_BUYBACK", "buybackDate": date,
-        "tokenAmount": amount, "value": amount, "spentAmount": null, "spentUnit": "", "resolution": "period_net", "basis": "estimated"}))
-    .expect("a buyback")
-}
-
-/// `alpha` with six monthly cliffs to the second, `beta` with one of month precision, each with a burn and a buyback.
+/// Adds `alpha` with six monthly cliffs of second precision, and `beta` with one of month precision. Each has a burn and a buyback.
 pub fn two_tokens(edit: &mut Edit<'_>) -> Result<(), EditError> {
     edit.put_token(&item("alpha", "ALP"))?;
     edit.put_token(&item("beta", "BET"))?;
@@ -234,12 +113,12 @@ pub fn two_tokens(edit: &mut Edit<'_>) -> Result<(), EditError> {
     Ok(())
 }
 
-/// The app with a client whose waits in real time are short; breakers and the like go by the manual clock, and stay as they are.
+/// Opens the app with short real-time waits in the client. Circuit breakers and the like use the manual clock and stay unchanged.
 pub async fn open(config: &config::Config, folder: &Path, clock: &Clock) -> App {
     open_with(config, folder, clock, None).await
 }
 
-/// As [`open`], on a copy whose quota is that of another database.
+/// Like [`open`], but with the quota of another database.
 pub async fn open_with(config: &config::Config, folder: &Path, clock: &Clock, quota: Option<Store>) -> App {
     let tuning = Tuning {
         backoff: Duration::from_millis(5),
@@ -247,17 +126,18 @@ pub async fn open_with(config: &config::Config, folder: &Path, clock: &Clock, qu
         limited_wait: Duration::from_millis(20),
         ..Tuning::default()
     };
-    App::open_tuned(config.clone(), folder, clock.clone(), Drive::Crank, tuning, quota).await.expect("opens")
+    App::open_tuned(config.clone(), folder, clock.clone(), Drive::Manual, tuning, quota).await.expect("opens")
 }
 
 pub struct TestApp {
-    /// By which the source goes, and the app where no machine has a clock of its own.
+    /// The clock of the source.
     pub clock: Clock,
+    /// The clock of the app.
     pub machine: Clock,
     pub service: Service,
     pub faults: Faults,
     pub hook: Hook,
-    /// A second receiver, `desk`, which no route leads to unless a test's config does.
+    /// A second receiver, `desk`, without a route by default.
     pub desk: Hook,
     pub folder: tempfile::TempDir,
     pub config: config::Config,
@@ -280,7 +160,7 @@ impl TestApp {
         let faults = Faults::new();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let source = listener.local_addr().expect("bound");
-        tokio::spawn(serve::serve(listener, service.faulty_router(&faults), ending.clone().cancelled_owned()));
+        tokio::spawn(serve::serve(listener, faults.wrap(service.legacy_router()), ending.clone().cancelled_owned()));
         let (hook, hook_address) = Hook::start(ending.clone()).await;
         let (desk, desk_address) = Hook::start(ending.clone()).await;
 
@@ -332,12 +212,12 @@ receivers = ["ops"]
         self.app.as_ref().expect("open")
     }
 
-    /// As after a restart: the same database, nothing else kept.
+    /// Restarts the app on the same database.
     pub async fn restart(&mut self) {
         self.restart_with(|_| {}).await;
     }
 
-    /// As after a restart with another config; `change` runs while the app is closed.
+    /// Restarts the app with a changed config. `change` runs while the app is closed.
     pub async fn restart_with(&mut self, change: impl FnOnce(&mut config::Config)) {
         self.app.take().expect("open").close().await.expect("closes");
         change(&mut self.config);
@@ -345,12 +225,11 @@ receivers = ["ops"]
         self.app = Some(open(&self.config, self.folder.path(), &self.machine).await);
     }
 
-    /// Asks one endpoint.
     pub async fn poll(&self, endpoint: Endpoint) -> CycleReport {
         self.app().tick(Job::Poll(endpoint)).await.expect("a cycle")
     }
 
-    /// Asks everything that is on, then evaluates.
+    /// Runs all enabled jobs: polls, then the evaluation.
     pub async fn tick(&self) -> Vec<CycleReport> {
         let mut reports = Vec::new();
         for job in self.app().jobs() {
@@ -367,8 +246,8 @@ receivers = ["ops"]
         self.app().deliver().await
     }
 
-    /// A tick and the deliveries that follow: the lines of what the receiver got.
-    pub async fn turn(&self) -> Vec<String> {
+    /// Runs a tick and the deliveries. Returns the messages of the receiver as lines.
+    pub async fn tick_and_deliver(&self) -> Vec<String> {
         self.tick().await;
         self.deliver().await;
         lines(&self.hook.take())
@@ -378,12 +257,12 @@ receivers = ["ops"]
         self.clock.set(time(text));
     }
 
-    /// Rows of the database, past every operation of the store, as lists of JSON values.
+    /// Runs a query on the database directly.
     pub fn rows(&self, sql: &str) -> Vec<Vec<Value>> {
         self.database().rows(sql)
     }
 
-    /// The database, past every operation of the store.
+    /// Direct access to the database.
     pub fn database(&self) -> Database {
         Database::of(&self.config.store)
     }
@@ -399,7 +278,7 @@ impl Drop for TestApp {
         if !std::thread::panicking() {
             let mut left = lines(&self.hook.take());
             left.extend(lines(&self.desk.take()));
-            assert!(left.is_empty(), "deliveries that nobody expected: {left:#?}");
+            assert!(left.is_empty(), "unexpected deliveries: {left:#?}");
         }
     }
 }

@@ -1,12 +1,12 @@
 use super::*;
 
 #[test]
-fn what_moves_the_cursor_is_not_printed() {
+fn control_characters_are_not_printed() {
     assert_eq!(printable("\u{1b}[2JARB\u{202e}\r\n"), "[2JARB");
 }
 
 #[test]
-fn a_row_keeps_to_the_width_of_the_terminal_and_to_one_line_in_a_pipe() {
+fn row_fits_the_terminal_and_is_one_line_in_a_pipe() {
     let row =
         |width| row(Instant::now(), "warning", AnsiColor::Yellow, "TON: $83.16M to unlock", "BigCliffAhead, lead 1d", width);
     let plain = |width| anstream::adapter::strip_str(&row(width)).to_string();

@@ -1,4 +1,4 @@
-//! Texts that have a form of their own: patterns of time, zones, addresses, globs, networks.
+//! Checks of texts with a syntax: cron patterns, time zones, URLs, globs, networks, and mail addresses.
 
 use std::net::SocketAddr;
 
@@ -6,30 +6,30 @@ use croner::parser::{CronParser, Seconds, Year};
 use jiff::tz::TimeZoneDatabase;
 
 use super::ConfigCheck;
-use crate::config::tree::{ConfigNode, ValuePlace};
+use crate::config::tree::{ConfigNode, Location};
 use model::closest;
 use notify::Network;
 
 impl ConfigCheck<'_> {
     pub(super) fn glob(&mut self, text: &str, node: &ConfigNode) {
         if let Some(group) = text.strip_prefix('@') {
-            self.error(&node.place, format!("{text:?} names a group; here slugs or globs are named")).help =
-                Some(format!("list the tokens of {group:?} here; in rules write `tokens = [{text:?}]`"));
+            self.error(&node.location, format!("{text:?} is a group, but only slugs and globs are allowed here")).help =
+                Some(format!("list the tokens of {group:?} here, or use the group in rules: `tokens = [{text:?}]`"));
         } else if text.trim().is_empty() {
-            self.error(&node.place, "an empty text names no token");
+            self.error(&node.location, "an empty text matches no token");
         } else if let Err(error) = globset::Glob::new(text) {
-            self.error(&node.place, format!("{text:?} is no glob: {}", error.kind()));
+            self.error(&node.location, format!("{text:?} is not a valid glob: {}", error.kind()));
         } else if text.chars().any(|c| c.is_uppercase() || c.is_whitespace()) {
             let slug = text.trim().to_lowercase().replace(char::is_whitespace, "-");
-            self.warning(&node.place, format!("{text:?} matches no token: slugs are in lower case")).help =
+            self.warning(&node.location, format!("{text:?} matches no token: slugs are in lowercase without spaces")).help =
                 Some(format!("did you mean {slug:?}?"));
         }
     }
 
     pub(super) fn network(&mut self, text: &str, node: &ConfigNode) {
         if text.parse::<Network>().is_err() {
-            self.error(&node.place, format!("{text:?} is no network")).help =
-                Some("write it like \"10.0.0.0/8\" or \"fd00::/8\"".into());
+            self.error(&node.location, format!("{text:?} is not a valid network")).help =
+                Some("examples: \"10.0.0.0/8\", \"fd00::/8\"".into());
         }
     }
 
@@ -42,9 +42,9 @@ impl ConfigCheck<'_> {
         let bare = format!("v{}", text.trim_start_matches(['v', 'V']));
         let help = match words.iter().find(|word| **word == bare) {
             Some(word) => format!("did you mean {word:?}?"),
-            None => format!("it can be {}", words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ")),
+            None => format!("use one of {}", words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ")),
         };
-        self.error(&node.place, format!("`{name}` is not offered in version {text:?}")).help = Some(help);
+        self.error(&node.location, format!("`{name}` has no version {text:?}")).help = Some(help);
     }
 
     pub(super) fn cron(&mut self, name: &str, text: &str, node: &ConfigNode) {
@@ -55,12 +55,12 @@ impl ConfigCheck<'_> {
         let fields: Vec<&str> = text.split_whitespace().collect();
         match parser.parse(text) {
             Ok(cron) => {
-                // Any instant does: a pattern that finds nothing from here finds nothing from anywhere.
+                // Any instant will do: a pattern without a match after one instant has none after any other.
                 let start = jiff::civil::date(2026, 1, 1).at(0, 0, 0, 0).to_zoned(jiff::tz::TimeZone::UTC);
                 if start.is_ok_and(|start| cron.find_next_occurrence(&start, false).is_err()) {
-                    let problem = self.warning(&node.place, format!("`{name}`: {text:?} never comes"));
-                    problem.label = Some("no date of the calendar fits".into());
-                    problem.help = Some("write \"off\" if that is meant".into());
+                    let problem = self.warning(&node.location, format!("`{name}`: {text:?} never matches"));
+                    problem.label = Some("no calendar date matches".into());
+                    problem.help = Some("to turn the job off, write \"off\"".into());
                 }
             }
             Err(error) => {
@@ -69,31 +69,33 @@ impl ConfigCheck<'_> {
                         .map_or("write six fields: second minute hour day month weekday, or \"off\"".into(), |off| {
                             format!("did you mean {off:?}?")
                         }),
-                    5 => format!("put the second in front: \"0 {text}\""),
+                    5 => format!("add the second in front: \"0 {text}\""),
                     6 => "the fields are second, minute, hour, day of month, month, day of week".to_owned(),
                     _ => "write six fields: second minute hour day month weekday".to_owned(),
                 };
                 let bad = (fields.len() == 6).then(|| bad_field(&fields, &parser)).flatten();
-                let place = bad.and_then(|(index, _)| self.inside(node, text, index)).unwrap_or_else(|| node.place.clone());
+                let location = bad.and_then(|(index, _)| self.inside(node, text, index)).unwrap_or_else(|| node.location.clone());
                 let message = match (fields.len(), bad) {
                     (6, Some((_, noun))) => format!("`{name}`: {}, in the {noun}", plain_cron_error(&error)),
                     (6, None) => format!("`{name}`: {}", plain_cron_error(&error)),
-                    (count, _) => format!("`{name}`: {text:?} has {count} field{}, not six", if count == 1 { "" } else { "s" }),
+                    (count, _) => {
+                        format!("`{name}`: {text:?} has {count} field{} instead of six", if count == 1 { "" } else { "s" })
+                    }
                 };
-                self.error(&place, message).help = Some(help);
+                self.error(&location, message).help = Some(help);
             }
         }
     }
 
-    /// The place of the `index`-th word inside a text that stands in the file as it is.
-    pub(super) fn inside(&self, node: &ConfigNode, text: &str, index: usize) -> Option<ValuePlace> {
-        let ValuePlace::File(span) = &node.place else { return None };
+    /// The location of the `index`-th word of a text. `None` if the file writes the text with escapes.
+    pub(super) fn inside(&self, node: &ConfigNode, text: &str, index: usize) -> Option<Location> {
+        let Location::File(span) = &node.location else { return None };
         let raw = self.text.get(span.clone())?;
         let at = raw.find(text)?;
         let word = text.split_whitespace().nth(index)?;
         let offset = word.as_ptr() as usize - text.as_ptr() as usize;
         let start = span.start + at + offset;
-        Some(ValuePlace::File(start..start + word.len()))
+        Some(Location::File(start..start + word.len()))
     }
 
     pub(super) fn zone(&mut self, text: &str, node: &ConfigNode) {
@@ -105,10 +107,9 @@ impl ConfigCheck<'_> {
         let wanted = text.trim().replace(' ', "_");
         let city = names.iter().find(|name| name.rsplit('/').next().is_some_and(|city| city.eq_ignore_ascii_case(&wanted)));
         let near = city.map(String::as_str).or_else(|| closest(&wanted, names.iter().map(String::as_str)));
-        let help = near.map_or("write an IANA name such as \"UTC\" or \"Europe/Paris\"".to_owned(), |near| {
-            format!("did you mean {near:?}?")
-        });
-        self.error(&node.place, format!("{text:?} is no time zone")).help = Some(help);
+        let help = near
+            .map_or("use an IANA name such as \"UTC\" or \"Europe/Paris\"".to_owned(), |near| format!("did you mean {near:?}?"));
+        self.error(&node.location, format!("{text:?} is not a valid time zone")).help = Some(help);
     }
 
     pub(super) fn listen(&mut self, name: &str, text: &str, node: &ConfigNode) {
@@ -117,72 +118,72 @@ impl ConfigCheck<'_> {
             return;
         }
         let help = match text.parse::<u16>().ok().or_else(|| text.strip_prefix(':')?.parse().ok()) {
-            Some(port) => format!("write the address too: \"127.0.0.1:{port}\""),
-            None => "write address and port, such as \"127.0.0.1:9797\" or \"[::1]:9797\", or \"off\"".to_owned(),
+            Some(port) => format!("add the address: \"127.0.0.1:{port}\""),
+            None => "use an address and a port, such as \"127.0.0.1:9797\" or \"[::1]:9797\", or \"off\"".to_owned(),
         };
-        self.error(&node.place, format!("`{name}`: {text:?} is no address with a port")).help = Some(help);
+        self.error(&node.location, format!("`{name}`: {text:?} is not a valid address with a port")).help = Some(help);
     }
 
     pub(super) fn smtp(&mut self, name: &str, text: &str, node: &ConfigNode) {
-        let example = "write it like \"smtp://mail.example.com:587\" or \"smtps://mail.example.com:465\"";
+        let example = "examples: \"smtp://mail.example.com:587\", \"smtps://mail.example.com:465\"";
         let problem = match url::Url::parse(text) {
-            Err(_) => Some(("is no address of a mail server", example)),
-            Ok(url) if !matches!(url.scheme(), "smtp" | "smtps") => Some(("must begin with smtp:// or smtps://", example)),
+            Err(_) => Some(("is not the URL of a mail server", example)),
+            Ok(url) if !matches!(url.scheme(), "smtp" | "smtps") => Some(("must start with smtp:// or smtps://", example)),
             Ok(url) if !url.username().is_empty() || url.password().is_some() => {
-                Some(("holds a login", "put it into `username` and `password_file`"))
+                Some(("contains a user name or password", "use `username` and `password_file` instead"))
             }
-            Ok(url) if url.host_str().is_none_or(str::is_empty) => Some(("names no host", example)),
+            Ok(url) if url.host_str().is_none_or(str::is_empty) => Some(("has no host", example)),
             Ok(url) if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() => {
-                Some(("holds more than host and port", example))
+                Some(("has more than a host and a port", example))
             }
             Ok(_) => None,
         };
         if let Some((problem, help)) = problem {
-            self.error(&node.place, format!("`{name}` {problem}")).help = Some(help.into());
+            self.error(&node.location, format!("`{name}` {problem}")).help = Some(help.into());
         }
     }
 
     pub(super) fn mailbox(&mut self, name: &str, text: &str, node: &ConfigNode) {
-        let example = "write it like \"desk@example.com\" or \"Desk <desk@example.com>\"";
+        let example = "examples: \"desk@example.com\", \"Desk <desk@example.com>\"";
         let problem = if text.chars().any(char::is_control) {
-            Some("holds a line break or another control character".to_owned())
+            Some("contains a line break or another control character".to_owned())
         } else {
             match text.parse::<lettre::message::Mailbox>() {
-                Err(_) => Some(format!("{text:?} is no mail address")),
+                Err(_) => Some(format!("{text:?} is not a valid mail address")),
                 Ok(mailbox) if !AsRef::<str>::as_ref(&mailbox.email).is_ascii() => {
-                    Some(format!("{text:?} has letters that few mail servers take in an address"))
+                    Some(format!("{text:?} contains non-ASCII letters, which few mail servers accept in an address"))
                 }
                 Ok(_) => None,
             }
         };
         if let Some(problem) = problem {
-            self.error(&node.place, format!("`{name}`: {problem}")).help = Some(example.into());
+            self.error(&node.location, format!("`{name}`: {problem}")).help = Some(example.into());
         }
     }
 }
 
-/// Whether an address can be used; what is wrong with it otherwise, without any part of it.
-pub(super) fn address(text: &str, needs_tls: bool, may_hold_login: bool) -> Result<(), &'static str> {
-    let url = url::Url::parse(text).map_err(|_| "is no address: write it like \"https://example.com\"")?;
+/// Returns what is wrong with a URL. The message contains no part of the URL, which may be a secret.
+pub(super) fn check_url(text: &str, needs_tls: bool, may_have_login: bool) -> Result<(), &'static str> {
+    let url = url::Url::parse(text).map_err(|_| "is not a valid URL: expected one like \"https://example.com\"")?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err("must begin with https://");
+        return Err("must start with https://");
     }
-    if !may_hold_login && (!url.username().is_empty() || url.password().is_some()) {
-        return Err("holds a login: that belongs into a secret of its own");
+    if !may_have_login && (!url.username().is_empty() || url.password().is_some()) {
+        return Err("contains a user name or password: use a separate secret for it");
     }
     let is_loopback = match url.host() {
         Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
         Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
         Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
-        None => return Err("names no host"),
+        None => return Err("has no host"),
     };
     if needs_tls && url.scheme() == "http" && !is_loopback {
-        return Err("must be https: only loopback may be plain http");
+        return Err("must use https: plain http is allowed on loopback only");
     }
     Ok(())
 }
 
-/// The first field that is wrong by itself, with its name.
+/// The index and the name of the first field that is not valid.
 fn bad_field(fields: &[&str], parser: &CronParser) -> Option<(usize, &'static str)> {
     let nouns = ["second", "minute", "hour", "day of month", "month", "day of week"];
     (0..nouns.len()).find_map(|index| {
@@ -196,7 +197,7 @@ fn plain_cron_error(error: &croner::errors::CronError) -> String {
     use croner::errors::CronError;
     let text = match error {
         CronError::InvalidPattern(text) | CronError::IllegalCharacters(text) | CronError::ComponentError(text) => text.as_str(),
-        _ => "this is no cron pattern",
+        _ => "this is not a valid cron pattern",
     };
     let text = text.trim().trim_end_matches('.').replace("CronPattern", "the pattern");
     let mut letters = text.chars();

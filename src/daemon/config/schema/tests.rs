@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn every_section_is_there_and_unknown_keys_are_refused() {
+fn every_section_is_listed_and_unknown_keys_are_rejected() {
     let schema = config();
     for name in super::super::keys::section_names() {
         assert!(schema["properties"].get(name).is_some(), "{name}");

@@ -18,7 +18,7 @@ fn unlock(token: &str, days: i64, lasts: i64, value: f64) -> ValueAhead {
 }
 
 #[test]
-fn a_sum_holds_what_lies_ahead_of_the_watched_tokens_and_of_each_group_once() {
+fn upcoming_values_are_summed_once_per_group_and_watched_token() {
     let ahead = [
         unlock("arbitrum", 3, 0, 1e6),
         unlock("aptos", 7, 0, 2e6),
@@ -35,19 +35,19 @@ fn a_sum_holds_what_lies_ahead_of_the_watched_tokens_and_of_each_group_once() {
 }
 
 #[test]
-fn a_severity_of_the_rules_own_making_makes_no_label_of_its_own() {
-    let words = ["critical", "Page", "warning", "whatever the token is called", ""];
-    let labels = words.map(|word| severity(Tone::of_severity(Some(word))));
+fn custom_severity_maps_to_fixed_label() {
+    let words = ["critical", "Page", "warning", "custom", ""];
+    let labels = words.map(|word| severity_label(Severity::of_severity(Some(word))));
     assert_eq!(labels, ["critical", "critical", "warning", "info", "info"]);
 }
 
 #[test]
-fn what_is_told_is_counted_under_the_rules_id_and_the_severity_of_its_alert() {
-    let mut alert = crate::fixtures::firing("al_1", now());
+fn notification_is_counted_by_rule_id_and_alert_severity() {
+    let mut alert = testkit::rows::firing("al_1", now());
     alert.rule = RuleId::from("cliffs");
-    let first = Notification { alert: alert.id.clone(), ..notify::samples::unlock() };
-    let end = notify::samples::resolved();
-    let told = ToldNotification::of(&Commit { alerts: vec![alert], notifications: vec![first, end], ..Commit::default() });
-    let row = |rule: &str, kind: &'static str| ToldNotification { rule: RuleId::from(rule), tone: Tone::Warning, kind };
-    assert_eq!(told, [row("cliffs", "firing"), row("BigCliffAhead", "resolved")]);
+    let first = Notification { alert: alert.id.clone(), ..testkit::samples::unlock() };
+    let end = testkit::samples::resolved();
+    let notified = NotificationMetric::of(&Commit { alerts: vec![alert], notifications: vec![first, end], ..Commit::default() });
+    let row = |rule: &str, kind: &'static str| NotificationMetric { rule: RuleId::from(rule), severity: Severity::Warning, kind };
+    assert_eq!(notified, [row("cliffs", "firing"), row("BigCliffAhead", "resolved")]);
 }

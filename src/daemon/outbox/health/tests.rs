@@ -7,7 +7,7 @@ fn time(seconds: i64) -> Timestamp {
 const HOUR: TimeDelta = TimeDelta::hours(1);
 
 #[test]
-fn a_receiver_that_is_down_is_probed_one_at_a_time_and_ever_more_rarely() {
+fn receiver_outage_is_probed_one_at_a_time_with_growing_waits() {
     let mut health = ReceiverHealth::default();
     for _ in 0..BREAK_AFTER {
         assert_eq!(health.room(time(0), 0, 4, 300), 4);
@@ -29,7 +29,7 @@ fn a_receiver_that_is_down_is_probed_one_at_a_time_and_ever_more_rarely() {
 }
 
 #[test]
-fn a_refusal_is_an_answer_and_closes_the_breaker() {
+fn rejection_closes_breaker() {
     let mut health = ReceiverHealth::default();
     for _ in 0..10 {
         health.note(&Outcome::LATER, time(0), HOUR);
@@ -40,7 +40,7 @@ fn a_refusal_is_an_answer_and_closes_the_breaker() {
 }
 
 #[test]
-fn a_receivers_wish_holds_for_all_its_messages_within_bounds() {
+fn retry_after_applies_to_all_messages_within_limit() {
     let mut health = ReceiverHealth::default();
     health.note(&Outcome::Later { retry_after: Some(TimeDelta::seconds(90)) }, time(0), HOUR);
     assert_eq!(health.room(time(89), 0, 4, 300), 0);
@@ -50,26 +50,26 @@ fn a_receivers_wish_holds_for_all_its_messages_within_bounds() {
 }
 
 #[test]
-fn above_the_storm_cap_messages_wait_until_the_hour_has_room() {
+fn messages_above_hourly_limit_wait() {
     let mut health = ReceiverHealth::default();
     for second in 0..4 {
-        // The fourth is the summary of what is above the cap.
+        // The fourth is the summary of the messages above the limit.
         assert!(health.room(time(second), 0, 4, 3) > 0);
         health.note(&Outcome::Accepted, time(second), HOUR);
     }
     assert_eq!(health.room(time(4), 0, 4, 3), 0);
     assert_eq!(health.opens_at(time(4), 3), Some(time(3_600)));
     assert_eq!(health.room(time(3_600), 0, 4, 3), 1);
-    assert_eq!(health.room(time(3_600), 1, 4, 3), 0, "those under way count");
-    assert_eq!(health.room(time(-100), 0, 4, 3), 4, "a clock set back does not lock it");
+    assert_eq!(health.room(time(3_600), 1, 4, 3), 0, "attempts in flight count");
+    assert_eq!(health.room(time(-100), 0, 4, 3), 4, "a clock that was set back does not block the receiver");
 }
 
 #[test]
-fn silence_is_news_after_a_quarter_of_an_hour() {
+fn outage_is_reported_after_15_minutes() {
     let mut health = ReceiverHealth::default();
     health.note(&Outcome::LATER, time(0), HOUR);
-    assert!(!health.is_news(time(899)));
-    assert!(health.is_news(time(900)));
+    assert!(!health.should_report(time(899)));
+    assert!(health.should_report(time(900)));
     health.note(&Outcome::Accepted, time(901), HOUR);
-    assert!(!health.is_news(time(10_000)));
+    assert!(!health.should_report(time(10_000)));
 }

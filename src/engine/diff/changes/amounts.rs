@@ -1,304 +1,297 @@
-//! Amounts: rescaled series, resized events, and what came or is gone.
+//! Amounts: rescaled series, resized events, and added and removed tranches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    ChangeBuilder, ChangeSubject, MAX_EXPLANATIONS, SERIES, ScheduleComparison, recipients::UnexplainedAmounts, record, wording,
+    ChangeSubject, Comparison, Explanation, MAX_EXPLANATIONS, known_sum, record,
+    tranche_facts::{tranche_facts, tranches_change},
 };
 use crate::diff::{
-    RATIO_TOLERANCE,
-    align::{TranchePair, changed_ratio},
-    close, count_of, ratio_of,
-    tranche::{Tranche, TrancheForm},
+    align::changed_ratio,
+    count_of,
+    index::{NewRow, NewTranche, OldRow, OldTranche},
+    ratio_of,
+    timeline::{TranchePair, TrancheSet},
+    tolerances::{self, MIN_SERIES, close},
+    tranche::TrancheForm,
 };
 use model::{
     change::{AllocationChange, Change, ChangeKind, Fact},
-    format,
+    phrase::changes::ChangeClause,
 };
 
-impl ChangeBuilder<'_> {
-    /// Amounts: whole series by one ratio, single events, single allocations; then what came and what is gone.
-    pub(super) fn amounts(&mut self, amounts: UnexplainedAmounts) {
-        let compared = self.compared;
-        let mut left: Vec<TranchePair> = Vec::new();
-        let mut by_ratio = by_ratio(compared, amounts.links);
-        by_ratio.sort_by_key(|(links, _)| std::cmp::Reverse(links.len()));
-        for (links, ratio) in by_ratio {
-            let rows: BTreeSet<usize> = links.iter().map(|(i, _)| compared.old[*i].row).collect();
-            match ratio {
-                Some(ratio) if links.len() >= SERIES && rows.len() >= 2 => self.explain_rescaled(&links, ratio),
-                _ => left.extend(links),
-            }
-        }
-        let (mut gone, mut come) = (amounts.gone, amounts.come);
-        self.explain_restocked(&mut left, &mut gone, &mut come);
-        // What came into, or is gone from, one event that lives on is an event of another size; a whole allocation is not, that is
-        // added or removed.
-        let mut events: BTreeSet<(usize, usize)> =
-            left.iter().map(|(i, j)| (compared.old[*i].row, compared.new[*j].row)).collect();
-        let gone_home = |i: &usize| {
-            let o = compared.old[*i].row;
-            compared.new_of_old[o].filter(|_| !compared.has_left(compared.old[*i].series)).map(|n| (o, n))
-        };
-        let come_home = |j: &usize| {
-            let n = compared.new[*j].row;
-            compared.old_of_new[n].filter(|_| !compared.is_new(compared.new[*j].series)).map(|o| (o, n))
-        };
-        let homes: BTreeSet<Option<(usize, usize)>> = gone.iter().map(gone_home).chain(come.iter().map(come_home)).collect();
-        let parts_of_one = homes.len() == 1 && homes.iter().all(Option::is_some);
-        let (mut gone_parts, mut come_parts) = (Vec::new(), Vec::new());
-        if parts_of_one {
-            events.extend(homes.into_iter().flatten());
-            gone_parts = std::mem::take(&mut gone);
-            come_parts = std::mem::take(&mut come);
-        }
-        left.sort_by_key(|(i, j)| (compared.old[*i].at, compared.new[*j].at));
-        if events.len() <= MAX_EXPLANATIONS {
-            for event in events {
-                let here = |link: &&TranchePair| (compared.old[link.0].row, compared.new[link.1].row) == event;
-                let links: Vec<TranchePair> = left.iter().filter(here).copied().collect();
-                let gone: Vec<usize> = gone_parts.iter().copied().filter(|i| compared.old[*i].row == event.0).collect();
-                let come: Vec<usize> = come_parts.iter().copied().filter(|j| compared.new[*j].row == event.1).collect();
-                self.explain_resized_event(event, &links, &gone, &come);
-            }
-        } else {
-            gone.append(&mut gone_parts);
-            come.append(&mut come_parts);
-            self.explain_resized_series(&left, &[], &[]);
-        }
-        if !come.is_empty() {
-            self.explain_come_or_gone(ChangeKind::Added, &[], &come);
-        }
-        if !gone.is_empty() {
-            self.explain_come_or_gone(ChangeKind::Removed, &gone, &[]);
-        }
-    }
+/// The outcome of this step.
+#[derive(Default)]
+pub(super) struct Amounts {
+    pub(super) explanations: Vec<Explanation>,
+    /// Pairs whose change of amount is explained together with their dates.
+    pub(super) resized: BTreeSet<TranchePair>,
+}
 
-    /// Allocations of which some tranches changed size and others came or are gone: each has another amount as a whole.
-    fn explain_restocked(&mut self, left: &mut Vec<TranchePair>, gone: &mut Vec<usize>, come: &mut Vec<usize>) {
-        let compared = self.compared;
-        let resized: BTreeSet<&str> = left.iter().map(|(_, j)| compared.new[*j].series).collect();
-        let has_gone: BTreeSet<&str> = gone.iter().map(|i| compared.old[*i].series).collect();
-        let has_come: BTreeSet<&str> = come.iter().map(|j| compared.new[*j].series).collect();
-        let is_restocked = |name: &str| {
-            [resized.contains(name), has_gone.contains(name), has_come.contains(name)].iter().filter(|is| **is).count() > 1
-        };
-        let links: Vec<TranchePair> = left.extract_if(.., |(_, j)| is_restocked(compared.new[*j].series)).collect();
-        let mut went: Vec<usize> = gone.extract_if(.., |i| is_restocked(compared.old[*i].series)).collect();
-        let mut came: Vec<usize> = come.extract_if(.., |j| is_restocked(compared.new[*j].series)).collect();
-        if links.is_empty() && went.is_empty() && came.is_empty() {
-            return;
-        }
-        // In one event that lives on, the event has another size.
-        let rows: BTreeSet<(usize, usize)> = links
-            .iter()
-            .map(|(i, j)| (compared.old[*i].row, compared.new[*j].row))
-            .chain(went.iter().map(|i| (compared.old[*i].row, compared.new_of_old[compared.old[*i].row].unwrap_or(usize::MAX))))
-            .chain(came.iter().map(|j| (compared.old_of_new[compared.new[*j].row].unwrap_or(usize::MAX), compared.new[*j].row)))
-            .collect();
-        let lives_on = |(o, n): &(usize, usize)| *o != usize::MAX && *n != usize::MAX;
-        if rows.len() == 1 && rows.iter().all(lives_on) {
-            left.extend(links);
-            gone.append(&mut went);
-            come.append(&mut came);
-            return;
-        }
-        self.explain_resized_series(&links, &went, &came);
-    }
-
-    fn explain_rescaled(&mut self, links: &[TranchePair], ratio: f64) {
-        let compared = self.compared;
-        let mut found = compared.explained(ChangeKind::SeriesRescaled, links, &[], &[]);
-        let first = links.iter().min_by_key(|(i, _)| compared.old[*i].at);
-        let amount = |amount: Option<f64>| amount.map(Fact::Amount);
-        found.change.from = first.and_then(|(i, _)| amount(compared.old[*i].amount));
-        found.change.to = first.and_then(|(_, j)| amount(compared.new[*j].amount));
-        found.change.ratio = Some(ratio);
-        found.change.allocations = parts(compared, links, &[], &[]);
-        found.change.amount = amount_of_difference(&found.change);
-        let sum = |of: &mut dyn Iterator<Item = Option<f64>>| of.flatten().sum::<f64>();
-        let from = sum(&mut links.iter().map(|(i, _)| compared.old[*i].amount));
-        let to = sum(&mut links.iter().map(|(_, j)| compared.new[*j].amount));
-        found.change.summary = format!(
-            "{} of {} rescaled {} (from {} to {} in all)",
-            format::count(links.len(), "tranche"),
-            format::names(found.change.allocations.iter().map(|part| part.name.as_str())),
-            format::ratio(ratio),
-            format::amount(from),
-            format::amount(to)
-        );
-        self.explained.push(found);
-    }
-
-    fn explain_resized_event(&mut self, (o, n): (usize, usize), links: &[TranchePair], gone: &[usize], come: &[usize]) {
-        let compared = self.compared;
-        self.resized.extend(links);
-        let mut found = compared.explained(ChangeKind::Resized, links, gone, come);
-        found.old.insert(o);
-        found.new.insert(n);
-        found.change.old = Some(record(compared.old_rows[o]));
-        found.change.new = Some(record(compared.new_rows[n]));
-        found.change.allocations = parts(compared, links, gone, come);
-        // Cliffs and linear segments of one event are different things: the total is that of the form that changed.
-        let forms: BTreeSet<TrancheForm> = links
-            .iter()
-            .map(|(i, _)| compared.old[*i].form)
-            .chain(gone.iter().map(|i| compared.old[*i].form))
-            .chain(come.iter().map(|j| compared.new[*j].form))
-            .collect();
-        let form = if forms.len() == 1 { forms.first().copied() } else { None };
-        let (from, to) = (compared.old_total(o, form), compared.new_total(n, form));
-        found.change.from = from.map(Fact::Amount);
-        found.change.to = to.map(Fact::Amount);
-        found.change.ratio = ratio_of(from, to);
-        let old: Vec<usize> = links.iter().map(|(i, _)| *i).chain(gone.iter().copied()).collect();
-        let new: Vec<usize> = links.iter().map(|(_, j)| *j).chain(come.iter().copied()).collect();
-        found.change.amount = amount_of_difference(&found.change);
-        found.change.summary = resized_sentence(compared, &old, &new, (from, to));
-        found.subject = Some(ChangeSubject::New(n));
-        self.explained.push(found);
-    }
-
-    fn explain_resized_series(&mut self, links: &[TranchePair], gone: &[usize], come: &[usize]) {
-        let compared = self.compared;
-        if links.is_empty() && gone.is_empty() && come.is_empty() {
-            return;
-        }
-        self.resized.extend(links);
-        let mut found = compared.explained(ChangeKind::Resized, links, gone, come);
-        found.change.allocations = parts(compared, links, gone, come);
-        let old: Vec<usize> = links.iter().map(|(i, _)| *i).chain(gone.iter().copied()).collect();
-        let new: Vec<usize> = links.iter().map(|(_, j)| *j).chain(come.iter().copied()).collect();
-        let from: f64 = old.iter().filter_map(|i| compared.old[*i].amount).sum();
-        let to: f64 = new.iter().filter_map(|j| compared.new[*j].amount).sum();
-        found.change.from = Some(Fact::Amount(from));
-        found.change.to = Some(Fact::Amount(to));
-        found.change.ratio = ratio_of(Some(from), Some(to));
-        found.change.amount = amount_of_difference(&found.change);
-        found.change.summary = resized_sentence(compared, &old, &new, (Some(from), Some(to)));
-        found.subject = compared.one_event(&found).map(|(_, n)| ChangeSubject::New(n));
-        self.explained.push(found);
-    }
-
-    fn explain_come_or_gone(&mut self, kind: ChangeKind, gone: &[usize], come: &[usize]) {
-        let compared = self.compared;
-        let mut found = compared.explained(kind, &[], gone, come);
-        found.change.allocations = parts(compared, &[], gone, come);
-        let tranches: Vec<&Tranche<'_>> =
-            gone.iter().map(|i| &compared.old[*i]).chain(come.iter().map(|j| &compared.new[*j])).collect();
-        let known = tranches.iter().any(|t| t.amount.is_some());
-        let total: f64 = tranches.iter().filter_map(|t| t.amount).sum();
-        let fact = known.then_some(Fact::Amount(total));
-        let rows = if kind == ChangeKind::Added {
-            found.change.to = fact;
-            &found.new
-        } else {
-            found.change.from = fact;
-            &found.old
-        };
-        found.change.amount = known.then_some(total);
-        let (all, of) = if kind == ChangeKind::Added { (compared.new, come) } else { (compared.old, gone) };
-        let tranches = if of.len() > 1 { format!(", {}", format::count(of.len(), "tranche")) } else { String::new() };
-        let due = wording::due(&of.iter().map(|k| &all[*k]).collect::<Vec<_>>());
-        found.change.summary = format!("{}: {}{tranches}, {due}", kind.as_str(), wording::holding(compared, all, of));
-        // An event of its own that came or is gone has a key of its own; so has the first of several.
-        let is_one = rows.len() == 1;
-        let first = rows.first().copied();
-        if is_one || kind == ChangeKind::Added {
-            found.subject = first.map(if kind == ChangeKind::Added { ChangeSubject::New } else { ChangeSubject::Old });
-        }
-        if kind == ChangeKind::Removed {
-            found.change.new = None;
-        }
-        self.explained.push(found);
+impl Amounts {
+    fn add_resized(&mut self, tranches: &TrancheSet, explanation: Explanation) {
+        self.resized.extend(&tranches.pairs);
+        self.explanations.push(explanation);
     }
 }
 
-impl ScheduleComparison<'_> {
-    /// Whether an allocation had no tranche before.
+/// Explains changed amounts: whole series by one ratio, single allocations, single events; then added and removed tranches.
+pub(super) fn explain(compared: &Comparison<'_>, tranches: TrancheSet) -> Amounts {
+    let mut found = Amounts::default();
+    let mut pairs: Vec<TranchePair> = Vec::new();
+    let mut by_ratio = by_ratio(compared, tranches.pairs);
+    by_ratio.sort_by_key(|(pairs, _)| std::cmp::Reverse(pairs.len()));
+    for (alike, ratio) in by_ratio {
+        let rows: BTreeSet<OldRow> = alike.iter().map(|pair| compared.rows(*pair).0).collect();
+        match ratio {
+            Some(ratio) if alike.len() >= MIN_SERIES && rows.len() >= 2 => {
+                found.explanations.push(rescaled(compared, &alike, ratio));
+            }
+            _ => pairs.extend(alike),
+        }
+    }
+    let (restocked, tranches) = split_restocked(compared, TrancheSet { pairs, ..tranches });
+    if !restocked.is_empty() {
+        found.add_resized(&restocked, resized_series(compared, &restocked));
+    }
+    let (events, tranches) = split_events(compared, tranches);
+    for (event, tranches) in events {
+        found.add_resized(&tranches, resized_event(compared, event, &tranches));
+    }
+    let TrancheSet { pairs, unpaired_old, unpaired_new } = tranches;
+    let resized = TrancheSet::of_pairs(&pairs);
+    if !resized.is_empty() {
+        found.add_resized(&resized, resized_series(compared, &resized));
+    }
+    found.explanations.extend(added(compared, unpaired_new));
+    found.explanations.extend(removed(compared, unpaired_old));
+    found
+}
+
+/// Splits off the allocations in which tranches were resized as well as added or removed: each has another amount as a whole. Returns
+/// them, and the rest.
+fn split_restocked(compared: &Comparison<'_>, mut tranches: TrancheSet) -> (TrancheSet, TrancheSet) {
+    let (old, new) = (&compared.timeline.old, &compared.timeline.new);
+    let resized: BTreeSet<&str> = tranches.pairs.iter().map(|pair| new[pair.new].series).collect();
+    let removed: BTreeSet<&str> = tranches.unpaired_old.iter().map(|i| old[*i].series).collect();
+    let added: BTreeSet<&str> = tranches.unpaired_new.iter().map(|j| new[*j].series).collect();
+    let is_restocked = |name: &str| {
+        [resized.contains(name), removed.contains(name), added.contains(name)].iter().filter(|has| **has).count() > 1
+    };
+    let restocked = TrancheSet {
+        pairs: tranches.pairs.extract_if(.., |pair| is_restocked(new[pair.new].series)).collect(),
+        unpaired_old: tranches.unpaired_old.extract_if(.., |i| is_restocked(old[*i].series)).collect(),
+        unpaired_new: tranches.unpaired_new.extract_if(.., |j| is_restocked(new[*j].series)).collect(),
+    };
+    // Within one event, the event is resized.
+    let paired = restocked.pairs.iter().map(|pair| compared.rows(*pair)).map(|(o, n)| (Some(o), Some(n)));
+    let unpaired_old = restocked.unpaired_old.iter().map(|i| old[*i].row).map(|o| (Some(o), compared.new_of_old[o]));
+    let unpaired_new = restocked.unpaired_new.iter().map(|j| new[*j].row).map(|n| (compared.old_of_new[n], Some(n)));
+    let events: BTreeSet<(Option<OldRow>, Option<NewRow>)> = paired.chain(unpaired_old).chain(unpaired_new).collect();
+    if events.len() == 1 && events.iter().all(|(o, n)| o.is_some() && n.is_some()) {
+        tranches.append(restocked);
+        return (TrancheSet::default(), tranches);
+    }
+    (restocked, tranches)
+}
+
+/// An event before and after.
+type Event = (OldRow, NewRow);
+
+/// Splits off the tranches of single events, if these are few. Returns them by event, and the rest, sorted by date.
+///
+/// Tranches that were added to one event, or removed from it, resize that event. If they are a whole allocation, the allocation itself
+/// is added or removed instead.
+fn split_events(compared: &Comparison<'_>, mut tranches: TrancheSet) -> (Vec<(Event, TrancheSet)>, TrancheSet) {
+    let (old, new) = (&compared.timeline.old, &compared.timeline.new);
+    let event_of_old = |i: &OldTranche| {
+        let o = old[*i].row;
+        compared.new_of_old[o].filter(|_| !compared.is_removed(old[*i].series)).map(|n| (o, n))
+    };
+    let event_of_new = |j: &NewTranche| {
+        let n = new[*j].row;
+        compared.old_of_new[n].filter(|_| !compared.is_new(new[*j].series)).map(|o| (o, n))
+    };
+    let unpaired_old = tranches.unpaired_old.iter().map(event_of_old);
+    let of_unpaired: BTreeSet<Option<Event>> = unpaired_old.chain(tranches.unpaired_new.iter().map(event_of_new)).collect();
+    let are_of_one_event = of_unpaired.len() == 1 && of_unpaired.iter().all(Option::is_some);
+
+    let mut events: BTreeSet<Event> = tranches.pairs.iter().map(|pair| compared.rows(*pair)).collect();
+    if are_of_one_event {
+        events.extend(of_unpaired.into_iter().flatten());
+    }
+    tranches.pairs.sort_by_key(|pair| (old[pair.old].at, new[pair.new].at));
+    if events.len() > MAX_EXPLANATIONS {
+        return (Vec::new(), tranches);
+    }
+    let (mut unpaired_old, mut unpaired_new) = (Vec::new(), Vec::new());
+    if are_of_one_event {
+        unpaired_old = std::mem::take(&mut tranches.unpaired_old);
+        unpaired_new = std::mem::take(&mut tranches.unpaired_new);
+    }
+    let pairs = std::mem::take(&mut tranches.pairs);
+    let of_event = |event: Event| TrancheSet {
+        pairs: pairs.iter().copied().filter(|pair| compared.rows(*pair) == event).collect(),
+        unpaired_old: unpaired_old.iter().copied().filter(|i| old[*i].row == event.0).collect(),
+        unpaired_new: unpaired_new.iter().copied().filter(|j| new[*j].row == event.1).collect(),
+    };
+    (events.into_iter().map(|event| (event, of_event(event))).collect(), tranches)
+}
+
+fn rescaled(compared: &Comparison<'_>, pairs: &[TranchePair], ratio: f64) -> Explanation {
+    let (old, new) = (&compared.timeline.old, &compared.timeline.new);
+    let tranches = TrancheSet::of_pairs(pairs);
+    let mut explanation = compared.explanation(ChangeKind::SeriesRescaled, &tranches);
+    let change = &mut explanation.change;
+    let first = pairs.iter().min_by_key(|pair| old[pair.old].at);
+    change.from = first.and_then(|pair| old[pair.old].amount).map(Fact::Amount);
+    change.to = first.and_then(|pair| new[pair.new].amount).map(Fact::Amount);
+    change.ratio = Some(ratio);
+    change.allocations = allocation_changes(compared, &tranches);
+    change.amount = amount_of_difference(change);
+    let from: f64 = pairs.iter().filter_map(|pair| old[pair.old].amount).sum();
+    let to: f64 = pairs.iter().filter_map(|pair| new[pair.new].amount).sum();
+    let allocations = change.allocations.iter().map(|allocation| allocation.name.clone()).collect();
+    explanation.clauses = vec![ChangeClause::Rescaled { allocations, tranches: pairs.len(), ratio, from, to }];
+    explanation
+}
+
+fn resized_event(compared: &Comparison<'_>, (o, n): Event, tranches: &TrancheSet) -> Explanation {
+    let timeline = compared.timeline;
+    let mut explanation = compared.explanation(ChangeKind::Resized, tranches);
+    explanation.old.insert(o);
+    explanation.new.insert(n);
+    explanation.subject = Some(ChangeSubject::New(n));
+    // The total covers only the form that changed: cliffs and linear segments of one event are different things.
+    let old_forms = tranches.all_old().into_iter().map(|i| timeline.old[i].form);
+    let forms: BTreeSet<TrancheForm> = old_forms.chain(tranches.unpaired_new.iter().map(|j| timeline.new[*j].form)).collect();
+    let form = if forms.len() == 1 { forms.first().copied() } else { None };
+    let totals = (compared.old_total(o, form), compared.new_total(n, form));
+    let change = &mut explanation.change;
+    change.old = Some(record(timeline.old_events[o]));
+    change.new = Some(record(timeline.new_events[n]));
+    resize(compared, &mut explanation, tranches, totals);
+    explanation
+}
+
+fn resized_series(compared: &Comparison<'_>, tranches: &TrancheSet) -> Explanation {
+    let timeline = compared.timeline;
+    let mut explanation = compared.explanation(ChangeKind::Resized, tranches);
+    let from: f64 = tranches.all_old().into_iter().filter_map(|i| timeline.old[i].amount).sum();
+    let to: f64 = tranches.all_new().into_iter().filter_map(|j| timeline.new[j].amount).sum();
+    resize(compared, &mut explanation, tranches, (Some(from), Some(to)));
+    explanation.subject = compared.single_event(&explanation);
+    explanation
+}
+
+/// Fills in the facts of a resize. `from` and `to` are the totals of the whole event or series.
+fn resize(
+    compared: &Comparison<'_>,
+    explanation: &mut Explanation,
+    tranches: &TrancheSet,
+    (from, to): (Option<f64>, Option<f64>),
+) {
+    let change = &mut explanation.change;
+    change.allocations = allocation_changes(compared, tranches);
+    change.from = from.map(Fact::Amount);
+    change.to = to.map(Fact::Amount);
+    change.ratio = ratio_of(from, to);
+    change.amount = amount_of_difference(change);
+    explanation.clauses = vec![resized_clause(compared, tranches, (from, to))];
+}
+
+fn added(compared: &Comparison<'_>, tranches: Vec<NewTranche>) -> Option<Explanation> {
+    let new = &compared.timeline.new;
+    let set = TrancheSet { unpaired_new: tranches, ..TrancheSet::default() };
+    let tranches = &set.unpaired_new;
+    let mut explanation = compared.explanation(ChangeKind::Added, &set);
+    explanation.subject = Some(ChangeSubject::New(*explanation.new.first()?));
+    let change = &mut explanation.change;
+    change.allocations = allocation_changes(compared, &set);
+    change.amount = known_sum(tranches.iter().filter_map(|j| new[*j].amount));
+    change.to = change.amount.map(Fact::Amount);
+    explanation.clauses = vec![ChangeClause::Added { tranches: tranche_facts(new, tranches) }];
+    Some(explanation)
+}
+
+fn removed(compared: &Comparison<'_>, tranches: Vec<OldTranche>) -> Option<Explanation> {
+    let old = &compared.timeline.old;
+    let set = TrancheSet { unpaired_old: tranches, ..TrancheSet::default() };
+    let tranches = &set.unpaired_old;
+    let mut explanation = compared.explanation(ChangeKind::Removed, &set);
+    let first = *explanation.old.first()?;
+    explanation.subject = (explanation.old.len() == 1).then_some(ChangeSubject::Old(first));
+    let change = &mut explanation.change;
+    change.allocations = allocation_changes(compared, &set);
+    change.amount = known_sum(tranches.iter().filter_map(|i| old[*i].amount));
+    change.from = change.amount.map(Fact::Amount);
+    let last_visible_day = compared.last_visible_day;
+    explanation.clauses = vec![ChangeClause::Removed { tranches: tranche_facts(old, tranches), last_visible_day }];
+    Some(explanation)
+}
+
+impl Comparison<'_> {
+    /// Returns whether an allocation had no tranche before.
     fn is_new(&self, name: &str) -> bool {
-        !self.old.iter().any(|t| t.series == name)
+        !self.timeline.old.iter().any(|tranche| tranche.series == name)
     }
 
-    /// Whether an allocation has no tranche any more.
-    pub(in crate::diff) fn has_left(&self, name: &str) -> bool {
-        !self.new.iter().any(|t| t.series == name)
-    }
-}
-
-/// `Team resized from 10.00M to 5.00M (×0.5), on 1 Mar 2026; the other 10.00M of that unlock stay`.
-fn resized_sentence(
-    compared: &ScheduleComparison<'_>,
-    old: &[usize],
-    new: &[usize],
-    event: (Option<f64>, Option<f64>),
-) -> String {
-    let sum = |all: &[Tranche<'_>], of: &[usize]| {
-        let amounts: Vec<f64> = of.iter().filter_map(|k| all[*k].amount).collect();
-        (!amounts.is_empty()).then(|| amounts.iter().sum::<f64>())
-    };
-    let (from, to) = (sum(compared.old, old), sum(compared.new, new));
-    let names = if new.is_empty() { wording::names_of(compared.old, old) } else { wording::names_of(compared.new, new) };
-    // Other parts of the unlock, where they stay.
-    let others = event.0.zip(event.1).map(|(before, after)| (before - from.unwrap_or(0.0), after - to.unwrap_or(0.0)));
-    let rest = match others {
-        Some((before, after)) if close(before, after, 1e-6) && after > 1e-9 * event.1.unwrap_or(0.0) => {
-            format!("; the other {} of that unlock stay", format::amount(after))
-        }
-        _ => String::new(),
-    };
-    let due = wording::due(&if new.is_empty() {
-        old.iter().map(|i| &compared.old[*i]).collect::<Vec<_>>()
-    } else {
-        new.iter().map(|j| &compared.new[*j]).collect::<Vec<_>>()
-    });
-    match (from, to) {
-        (Some(from), None) => format!("{names} ({}) taken out of the unlock {due}{rest}", format::amount(from)),
-        (None, Some(to)) => format!("{names} ({}) added to the unlock {due}{rest}", format::amount(to)),
-        (from, to) => {
-            let times = ratio_of(from, to).map(|ratio| format!(" ({})", format::ratio(ratio))).unwrap_or_default();
-            let say = |amount: Option<f64>| amount.map_or_else(|| "an unknown amount".to_owned(), format::amount);
-            let when = if old.is_empty() || new.is_empty() { String::new() } else { wording::other_end(compared, old, new) };
-            let due = if when.is_empty() { format!(", {due}") } else { when };
-            format!("{names} resized from {} to {}{times}{due}{rest}", say(from), say(to))
-        }
+    /// Returns whether an allocation has no tranche left.
+    fn is_removed(&self, name: &str) -> bool {
+        !self.timeline.new.iter().any(|tranche| tranche.series == name)
     }
 }
 
-/// What the named allocations have more or less, all together.
+/// `total` is the total of the whole event or series.
+fn resized_clause(compared: &Comparison<'_>, tranches: &TrancheSet, total: (Option<f64>, Option<f64>)) -> ChangeClause {
+    let timeline = compared.timeline;
+    let (old, new) = (tranches.all_old(), tranches.all_new());
+    let from = known_sum(old.iter().filter_map(|i| timeline.old[*i].amount));
+    let to = known_sum(new.iter().filter_map(|j| timeline.new[*j].amount));
+    let others = total.0.zip(total.1).map(|(before, after)| (before - from.unwrap_or(0.0), after - to.unwrap_or(0.0)));
+    let rest =
+        others.filter(|(before, after)| close(*before, *after, tolerances::TOTAL) && *after > 1e-9 * total.1.unwrap_or(0.0));
+    ChangeClause::Resized {
+        tranches: tranches_change(compared, &old, &new),
+        ratio: ratio_of(from, to),
+        rest: rest.map(|(_, after)| after),
+    }
+}
+
+/// Returns the sum of the differences of the named allocations, each without its sign.
 fn amount_of_difference(change: &Change) -> Option<f64> {
     let amount = |fact: &Option<Fact>| fact.as_ref().and_then(Fact::amount).unwrap_or(0.0);
-    let differences: Vec<f64> = change.allocations.iter().map(|part| (amount(&part.to) - amount(&part.from)).abs()).collect();
-    (!differences.is_empty()).then(|| differences.iter().sum())
+    known_sum(change.allocations.iter().map(|allocation| (amount(&allocation.to) - amount(&allocation.from)).abs()))
 }
 
-/// Gathers links by the ratio of their amounts; what has no ratio comes last, without one.
-fn by_ratio(compared: &ScheduleComparison<'_>, links: Vec<TranchePair>) -> Vec<(Vec<TranchePair>, Option<f64>)> {
+/// Groups pairs by the ratio of their amounts. Pairs without a ratio come last.
+fn by_ratio(compared: &Comparison<'_>, pairs: Vec<TranchePair>) -> Vec<(Vec<TranchePair>, Option<f64>)> {
+    let timeline = compared.timeline;
     let mut with: Vec<(f64, TranchePair)> = Vec::new();
     let mut without = Vec::new();
-    for link in links {
-        match changed_ratio(&compared.old[link.0], &compared.new[link.1], compared.tolerance)
+    for pair in pairs {
+        match changed_ratio(&timeline.old[pair.old], &timeline.new[pair.new], compared.tolerance)
             .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
         {
-            Some(ratio) => with.push((ratio, link)),
-            None => without.push(link),
+            Some(ratio) => with.push((ratio, pair)),
+            None => without.push(pair),
         }
     }
     with.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let mut groups: Vec<Vec<(f64, TranchePair)>> = Vec::new();
-    for (ratio, link) in with {
+    for (ratio, pair) in with {
         match groups.last_mut() {
-            Some(group) if group.first().is_some_and(|(first, _)| close(*first, ratio, RATIO_TOLERANCE)) => {
-                group.push((ratio, link))
+            Some(group) if group.first().is_some_and(|(first, _)| close(*first, ratio, tolerances::RATIO)) => {
+                group.push((ratio, pair))
             }
-            _ => groups.push(vec![(ratio, link)]),
+            _ => groups.push(vec![(ratio, pair)]),
         }
     }
     let mut all: Vec<(Vec<TranchePair>, Option<f64>)> = groups
         .into_iter()
         .map(|group| {
-            let middle = group.get(group.len() / 2).map(|(ratio, _)| *ratio);
-            (group.into_iter().map(|(_, link)| link).collect(), middle)
+            let median = group.get(group.len() / 2).map(|(ratio, _)| *ratio);
+            (group.into_iter().map(|(_, pair)| pair).collect(), median)
         })
         .collect();
     if !without.is_empty() {
@@ -307,50 +300,46 @@ fn by_ratio(compared: &ScheduleComparison<'_>, links: Vec<TranchePair>) -> Vec<(
     all
 }
 
-/// The parts of a change of amounts, by allocation.
-pub(super) fn parts(
-    compared: &ScheduleComparison<'_>,
-    links: &[TranchePair],
-    gone: &[usize],
-    come: &[usize],
-) -> Vec<AllocationChange> {
+/// Returns the amounts of each allocation before and after.
+pub(super) fn allocation_changes(compared: &Comparison<'_>, tranches: &TrancheSet) -> Vec<AllocationChange> {
     #[derive(Default)]
-    struct AllocationSum {
+    struct Amounts {
         from: Option<f64>,
         to: Option<f64>,
         count: usize,
     }
-    let mut by_name: BTreeMap<&str, AllocationSum> = BTreeMap::new();
+    let (old, new) = (&compared.timeline.old, &compared.timeline.new);
+    let mut by_name: BTreeMap<&str, Amounts> = BTreeMap::new();
     let add = |sum: &mut Option<f64>, amount: Option<f64>| {
         if let Some(amount) = amount {
             *sum = Some(sum.unwrap_or(0.0) + amount);
         }
     };
-    for (i, j) in links {
-        let part = by_name.entry(compared.new[*j].name).or_default();
-        add(&mut part.from, compared.old[*i].amount);
-        add(&mut part.to, compared.new[*j].amount);
-        part.count += 1;
+    for pair in &tranches.pairs {
+        let amounts = by_name.entry(new[pair.new].name).or_default();
+        add(&mut amounts.from, old[pair.old].amount);
+        add(&mut amounts.to, new[pair.new].amount);
+        amounts.count += 1;
     }
-    for i in gone {
-        let part = by_name.entry(compared.old[*i].series).or_default();
-        add(&mut part.from, compared.old[*i].amount);
-        part.count += 1;
+    for i in &tranches.unpaired_old {
+        let amounts = by_name.entry(old[*i].series).or_default();
+        add(&mut amounts.from, old[*i].amount);
+        amounts.count += 1;
     }
-    for j in come {
-        let part = by_name.entry(compared.new[*j].name).or_default();
-        add(&mut part.to, compared.new[*j].amount);
-        part.count += 1;
+    for j in &tranches.unpaired_new {
+        let amounts = by_name.entry(new[*j].name).or_default();
+        add(&mut amounts.to, new[*j].amount);
+        amounts.count += 1;
     }
     by_name
         .into_iter()
-        .map(|(name, part)| AllocationChange {
+        .map(|(name, amounts)| AllocationChange {
             name: name.to_owned(),
-            from: part.from.map(Fact::Amount),
-            to: part.to.map(Fact::Amount),
+            from: amounts.from.map(Fact::Amount),
+            to: amounts.to.map(Fact::Amount),
             shift_days: None,
-            ratio: ratio_of(part.from, part.to),
-            count: count_of(part.count),
+            ratio: ratio_of(amounts.from, amounts.to),
+            count: count_of(amounts.count),
         })
         .collect()
 }

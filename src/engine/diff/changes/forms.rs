@@ -1,85 +1,94 @@
-//! Another timing of the same total: tranches that were cut, joined, extended, brought forward, or changed between cliff and linear.
+//! Other timing of the same total: tranches that were cut, joined, extended, brought forward, or changed between cliff and linear.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ChangeBuilder, ChangeSubject, ScheduleComparison, amounts::parts, in_days, rewritten::brief, wording};
-use crate::diff::{align::TrancheGroup, close, count_of, ratio_of, tranche::TrancheForm};
-use model::change::{ChangeKind, Fact};
+use super::{
+    ChangeSubject, Comparison, Explanation, amounts::allocation_changes, in_days, rewritten::brief,
+    tranche_facts::tranches_change,
+};
+use crate::diff::{
+    count_of, ratio_of,
+    timeline::{TrancheGroup, TranchePair, TrancheSet},
+    tolerances::{self, close},
+    tranche::TrancheForm,
+};
+use model::{
+    change::{ChangeKind, Fact},
+    phrase::changes::ChangeClause,
+};
 
-/// Events up to which a cliff that was cut, or cliffs that were joined, are told as such; more are another way of vesting.
+/// The maximum number of cliffs in a split or a merge. More are a restructured schedule.
 const MAX_CUT: usize = 4;
 
-impl ChangeBuilder<'_> {
-    /// Groups of tranches that keep their sum, and what other steps found to be timed otherwise.
-    pub(super) fn forms(&mut self, timed_otherwise: TrancheGroup) {
-        let compared = self.compared;
-        let mut by_kind: BTreeMap<ChangeKind, Vec<TrancheGroup>> = BTreeMap::new();
-        for group in &compared.links.groups {
-            let name = group.0.first().map(|i| compared.old[*i].series);
-            let of_name = compared.links.groups.iter().filter(|(old, _)| old.first().map(|i| compared.old[*i].series) == name);
-            // One cliff that was cut is one thing; several of one allocation are another way of vesting.
-            let kind = if of_name.count() > 1 { ChangeKind::Restructured } else { kind_of(compared, group) };
-            by_kind.entry(kind).or_default().push(group.clone());
-        }
-        if !timed_otherwise.0.is_empty() {
-            by_kind.entry(ChangeKind::Restructured).or_default().push(timed_otherwise);
-        }
-        for (kind, groups) in by_kind {
-            let old: Vec<usize> = groups.iter().flat_map(|group| group.0.iter().copied()).collect();
-            let new: Vec<usize> = groups.iter().flat_map(|group| group.1.iter().copied()).collect();
-            let mut found = compared.explained(kind, &[], &old, &new);
-            found.change.count = count_of(if kind == ChangeKind::Split { new.len() } else { old.len() });
-            found.change.allocations = parts(compared, &[], &old, &new);
-            let (before, after) = (brief(compared.old, &old, compared.now), brief(compared.new, &new, compared.now));
-            found.change.amount = Some(after.total);
-            if kind == ChangeKind::Restructured {
-                // Only the timing is told here: another amount is a change of its own.
-                for part in &mut found.change.allocations {
-                    (part.from, part.ratio) = (part.to.clone(), None);
-                }
-                found.change.from = before.end.map(Fact::Time);
-                found.change.to = after.end.map(Fact::Time);
-                let shift = before.end.zip(after.end).map(|(from, to)| in_days((to - from).num_milliseconds()));
-                found.change.shift_days = shift.filter(|days| *days != 0.0);
-                found.change.summary = wording::restructured(compared, &groups);
-            } else {
-                found.change.from = Some(Fact::Amount(before.total));
-                found.change.to = Some(Fact::Amount(after.total));
-                found.change.ratio = ratio_of(Some(before.total), Some(after.total));
-                found.change.summary = wording::cut_or_joined(compared, &old, &new);
-            }
-            found.change.before = Some(before);
-            found.change.after = Some(after);
-            // The event that lived on: the one that was cut, or the one that others joined.
-            found.subject = if groups.len() > 1 {
-                None
-            } else {
-                found
-                    .old
-                    .iter()
-                    .find_map(|row| compared.new_of_old[*row].filter(|n| found.new.contains(n)))
-                    .map(ChangeSubject::New)
-            };
-            self.explained.push(found);
-        }
+/// Explains groups of tranches that keep their sum, and series that vest with other timing.
+pub(super) fn explain(compared: &Comparison<'_>, retimed: &BTreeSet<TranchePair>) -> Vec<Explanation> {
+    let mut by_kind: BTreeMap<ChangeKind, Vec<TrancheGroup>> = BTreeMap::new();
+    let series = |group: &TrancheGroup| group.old.first().map(|i| compared.timeline.old[*i].series);
+    for group in &compared.links.groups {
+        let of_series = compared.links.groups.iter().filter(|other| series(other) == series(group));
+        // One cliff that was cut is a split; several of one allocation are a restructured schedule.
+        let kind = if of_series.count() > 1 { ChangeKind::Restructured } else { kind_of(compared, group) };
+        by_kind.entry(kind).or_default().push(group.clone());
     }
+    if !retimed.is_empty() {
+        let (old, new) = retimed.iter().map(|pair| (pair.old, pair.new)).unzip();
+        by_kind.entry(ChangeKind::Restructured).or_default().push(TrancheGroup { old, new });
+    }
+    by_kind.into_iter().map(|(kind, groups)| regrouped(compared, kind, &groups)).collect()
 }
 
-fn kind_of(compared: &ScheduleComparison<'_>, (old, new): &TrancheGroup) -> ChangeKind {
-    let are_cliffs = old
-        .iter()
-        .map(|i| compared.old[*i].form)
-        .chain(new.iter().map(|j| compared.new[*j].form))
-        .all(|form| form == TrancheForm::Cliff);
-    let before: BTreeSet<i64> = old.iter().map(|i| compared.old[*i].at).collect();
-    let after: BTreeSet<i64> = new.iter().map(|j| compared.new[*j].at).collect();
-    let sum = |amounts: &mut dyn Iterator<Item = Option<f64>>| amounts.flatten().sum::<f64>();
-    let kept =
-        close(sum(&mut old.iter().map(|i| compared.old[*i].amount)), sum(&mut new.iter().map(|j| compared.new[*j].amount)), 1e-6);
+fn regrouped(compared: &Comparison<'_>, kind: ChangeKind, groups: &[TrancheGroup]) -> Explanation {
+    let timeline = compared.timeline;
+    let set = TrancheSet::from(TrancheGroup {
+        old: groups.iter().flat_map(|group| group.old.iter().copied()).collect(),
+        new: groups.iter().flat_map(|group| group.new.iter().copied()).collect(),
+    });
+    let (old, new) = (&set.unpaired_old, &set.unpaired_new);
+    let mut explanation = compared.explanation(kind, &set);
+    let change = &mut explanation.change;
+    change.count = count_of(if kind == ChangeKind::Split { new.len() } else { old.len() });
+    change.allocations = allocation_changes(compared, &set);
+    let (before, after) = (brief(&timeline.old, old, compared.now), brief(&timeline.new, new, compared.now));
+    change.amount = Some(after.total);
+    if kind == ChangeKind::Restructured {
+        // This change is about timing alone. A change of the amount is reported separately.
+        for allocation in &mut change.allocations {
+            (allocation.from, allocation.ratio) = (allocation.to.clone(), None);
+        }
+        change.from = before.end.map(Fact::Time);
+        change.to = after.end.map(Fact::Time);
+        let shift = before.end.zip(after.end).map(|(from, to)| in_days((to - from).num_milliseconds()));
+        change.shift_days = shift.filter(|days| *days != 0.0);
+        explanation.clauses = vec![ChangeClause::Restructured(tranches_change(compared, old, new))];
+    } else {
+        change.from = Some(Fact::Amount(before.total));
+        change.to = Some(Fact::Amount(after.total));
+        change.ratio = ratio_of(Some(before.total), Some(after.total));
+        explanation.clauses = vec![ChangeClause::SplitOrMerged(tranches_change(compared, old, new))];
+    }
+    change.before = Some(before);
+    change.after = Some(after);
+    if let [_] = groups {
+        // The event that was cut, or that others joined, continues.
+        let continuing = |row| compared.new_of_old[row].filter(|n| explanation.new.contains(n));
+        explanation.subject = explanation.old.iter().find_map(|row| continuing(*row)).map(ChangeSubject::New);
+    }
+    explanation
+}
+
+fn kind_of(compared: &Comparison<'_>, TrancheGroup { old, new }: &TrancheGroup) -> ChangeKind {
+    let timeline = compared.timeline;
+    let old_tranches = || old.iter().map(|i| &timeline.old[*i]);
+    let new_tranches = || new.iter().map(|j| &timeline.new[*j]);
+    let are_cliffs = old_tranches().map(|t| t.form).chain(new_tranches().map(|t| t.form)).all(|form| form == TrancheForm::Cliff);
+    let old_dates: BTreeSet<i64> = old_tranches().map(|tranche| tranche.at).collect();
+    let new_dates: BTreeSet<i64> = new_tranches().map(|tranche| tranche.at).collect();
+    let before: f64 = old_tranches().filter_map(|tranche| tranche.amount).sum();
+    let after: f64 = new_tranches().filter_map(|tranche| tranche.amount).sum();
     match (old.len(), new.len()) {
-        _ if !are_cliffs || !kept => ChangeKind::Restructured,
-        (1, 2..=MAX_CUT) if after.len() == new.len() => ChangeKind::Split,
-        (2..=MAX_CUT, 1) if before.len() == old.len() => ChangeKind::Merged,
+        _ if !are_cliffs || !close(before, after, tolerances::TOTAL) => ChangeKind::Restructured,
+        (1, 2..=MAX_CUT) if new_dates.len() == new.len() => ChangeKind::Split,
+        (2..=MAX_CUT, 1) if old_dates.len() == old.len() => ChangeKind::Merged,
         _ => ChangeKind::Restructured,
     }
 }

@@ -1,59 +1,71 @@
-//! Equal explanations of different tranches are one: a token's correction is told in as few changes as it takes.
+//! Joins equal explanations of different tranches, so that a correction takes as few changes as possible.
 
-use super::{ChangeBuilder, ExplainedChange, MAX_EXPLANATIONS, MAX_SINGLE_EVENTS, facts::RevisedFact};
+use super::{Explanation, MAX_EXPLANATIONS, MAX_SINGLE_EVENTS, are_independent, facts::RevisedFact};
 use crate::diff::ratio_of;
 use model::change::{Change, ChangeKind, Fact, FieldChange};
 
-impl ChangeBuilder<'_> {
-    /// Joins changes of one kind where there are more than a reader wants, then tells new names with what else happened.
-    pub(super) fn join(&mut self) {
-        let are_single = self.explained.len() <= MAX_SINGLE_EVENTS && self.compared.are_independent(&self.explained);
-        if self.explained.len() <= MAX_EXPLANATIONS || are_single {
-            return;
-        }
-        let mut joined: Vec<ExplainedChange> = Vec::with_capacity(self.explained.len());
-        for found in self.explained.drain(..) {
-            let is_joined = |kind| matches!(kind, ChangeKind::Rescheduled | ChangeKind::Resized | ChangeKind::Restructured);
-            match joined.iter_mut().find(|home| home.change.kind == found.change.kind && is_joined(found.change.kind)) {
-                Some(home) => append(home, found),
-                None => joined.push(found),
-            }
-        }
-        self.explained = joined;
-        if self.explained.len() <= MAX_EXPLANATIONS {
-            return;
-        }
-        // What has another name and something else besides is told once, under its new name.
-        let Some(k) = self.explained.iter().position(|found| found.change.kind == ChangeKind::Renamed) else { return };
-        let is_elsewhere = |name: &str| {
-            let others = self.explained.iter().filter(|found| found.change.kind != ChangeKind::Renamed);
-            others.flat_map(|found| &found.change.allocations).any(|part| part.name == name)
-        };
-        if self.explained[k].change.allocations.iter().all(|part| is_elsewhere(&part.name)) {
-            let renamed = self.explained.remove(k);
-            let (Some(old), Some(new)) = (renamed.old.first().copied(), renamed.new.first().copied()) else { return };
-            for part in renamed.change.allocations {
-                let text = |fact: Option<Fact>| fact.and_then(|fact| fact.text().map(str::to_owned)).unwrap_or_default();
-                let (from, to) = (text(part.from), text(part.to));
-                self.fields.push(RevisedFact {
-                    field: FieldChange { field: "allocationName".to_owned(), from: from.into(), to: to.into() },
-                    old,
-                    new,
-                    whole_token: true,
-                });
-            }
+/// The outcome of this step.
+pub(super) struct Joined {
+    pub(super) explanations: Vec<Explanation>,
+    /// New names of allocations that are part of another change.
+    pub(super) facts: Vec<RevisedFact>,
+}
+
+/// Joins changes of one kind if there are too many, then makes new names a part of the other changes.
+pub(super) fn join(explanations: Vec<Explanation>) -> Joined {
+    let are_single = explanations.len() <= MAX_SINGLE_EVENTS && are_independent(&explanations);
+    if explanations.len() <= MAX_EXPLANATIONS || are_single {
+        return Joined { explanations, facts: Vec::new() };
+    }
+    let joined = join_kinds(explanations);
+    if joined.len() <= MAX_EXPLANATIONS { Joined { explanations: joined, facts: Vec::new() } } else { join_names(joined) }
+}
+
+fn join_kinds(explanations: Vec<Explanation>) -> Vec<Explanation> {
+    let mut joined: Vec<Explanation> = Vec::with_capacity(explanations.len());
+    for explanation in explanations {
+        let kind = explanation.change.kind;
+        let can_join = matches!(kind, ChangeKind::Rescheduled | ChangeKind::Resized | ChangeKind::Restructured);
+        match joined.iter_mut().find(|other| can_join && other.change.kind == kind) {
+            Some(other) => append(other, explanation),
+            None => joined.push(explanation),
         }
     }
+    joined
+}
+
+/// Turns a rename into facts, if other changes name all its allocations by their new names.
+fn join_names(mut explanations: Vec<Explanation>) -> Joined {
+    let is_rename = |explanation: &Explanation| explanation.change.kind == ChangeKind::Renamed;
+    let is_named_elsewhere = |name: &str| {
+        let others = explanations.iter().filter(|explanation| !is_rename(explanation));
+        others.flat_map(|explanation| &explanation.change.allocations).any(|allocation| allocation.name == name)
+    };
+    let is_part =
+        |explanation: &Explanation| explanation.change.allocations.iter().all(|allocation| is_named_elsewhere(&allocation.name));
+    let rename = explanations.iter().position(is_rename).filter(|k| explanations.get(*k).is_some_and(is_part));
+    let Some(rename) = rename.map(|k| explanations.remove(k)) else {
+        return Joined { explanations, facts: Vec::new() };
+    };
+    let rows = rename.old.first().copied().zip(rename.new.first().copied());
+    let text = |fact: Option<Fact>| fact.and_then(|fact| fact.text().map(str::to_owned)).unwrap_or_default();
+    let renamed = rename.change.allocations.into_iter().map(|allocation| (text(allocation.from), text(allocation.to)));
+    let fact = |(from, to): (String, String)| {
+        let (old, new) = rows?;
+        let field = FieldChange { field: "allocationName".to_owned(), from: from.into(), to: to.into() };
+        Some(RevisedFact { field, old, new, is_of_token: true })
+    };
+    Joined { facts: renamed.filter_map(fact).collect(), explanations }
 }
 
 /// Adds a change of the same kind.
-fn append(home: &mut ExplainedChange, found: ExplainedChange) {
-    let (into, from): (&mut Change, Change) = (&mut home.change, found.change);
-    home.subject = None;
-    home.old.extend(found.old);
-    home.new.extend(found.new);
+fn append(explanation: &mut Explanation, other: Explanation) {
+    let (into, from): (&mut Change, Change) = (&mut explanation.change, other.change);
+    explanation.subject = None;
+    explanation.old.extend(other.old);
+    explanation.new.extend(other.new);
+    explanation.clauses.extend(other.clauses);
     into.count = into.count.saturating_add(from.count);
-    into.summary = format!("{}; {}", into.summary, from.summary);
     into.amount = into.amount.zip(from.amount).map(|(a, b)| a + b);
     let sum = |a: &Option<Fact>, b: &Option<Fact>| Some(Fact::Amount(a.as_ref()?.amount()? + b.as_ref()?.amount()?));
     if into.kind == ChangeKind::Resized {
@@ -71,16 +83,16 @@ fn append(home: &mut ExplainedChange, found: ExplainedChange) {
         }
         (into.shift_days_min, into.shift_days_max) = (low, high);
     }
-    for part in from.allocations {
-        match into.allocations.iter_mut().find(|known| known.name == part.name) {
+    for allocation in from.allocations {
+        match into.allocations.iter_mut().find(|known| known.name == allocation.name) {
             Some(known) => {
-                known.count = known.count.saturating_add(part.count);
+                known.count = known.count.saturating_add(allocation.count);
                 if into.kind != ChangeKind::Rescheduled {
-                    (known.from, known.to) = (sum(&known.from, &part.from), sum(&known.to, &part.to));
+                    (known.from, known.to) = (sum(&known.from, &allocation.from), sum(&known.to, &allocation.to));
                     known.ratio = ratio_of(known.from.as_ref().and_then(Fact::amount), known.to.as_ref().and_then(Fact::amount));
                 }
             }
-            None => into.allocations.push(part),
+            None => into.allocations.push(allocation),
         }
     }
 }

@@ -1,116 +1,106 @@
-//! Recipients: events that keep their total and give it to others.
+//! Tokens that go to other recipients, while the total stays.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ChangeBuilder, ChangeSubject, EventSet, ScheduleComparison, amounts::parts, wording};
-use crate::diff::{align::TranchePair, close, ratio_of, tranche::TrancheForm};
-use model::change::{AllocationChange, ChangeKind, Fact};
+use super::{Comparison, Explanation, amounts::allocation_changes, tranche_facts::tranches_change};
+use crate::diff::{
+    index::{NewTranche, OldRow, OldTranche},
+    ratio_of,
+    timeline::{TranchePair, TrancheSet},
+    tolerances::{self, close},
+    tranche::TrancheForm,
+};
+use model::{
+    change::{AllocationChange, ChangeKind, Fact},
+    phrase::changes::ChangeClause,
+};
 
-/// What is left to explain of amounts: pairs whose amount changed, tranches that are gone, tranches that came.
-#[derive(Default)]
-pub(super) struct UnexplainedAmounts {
-    pub(super) links: Vec<TranchePair>,
-    pub(super) gone: Vec<usize>,
-    pub(super) come: Vec<usize>,
+/// The outcome of this step.
+pub(super) struct Recipients {
+    pub(super) explanation: Option<Explanation>,
+    /// Resized, removed, and added tranches that have another explanation.
+    pub(super) remaining: TrancheSet,
 }
 
-impl UnexplainedAmounts {
-    fn len(&self) -> usize {
-        self.links.len() + self.gone.len() + self.come.len()
-    }
-
-    /// Whether all amounts are known and add up to the same before and after.
-    fn keeps_its_total(&self, compared: &ScheduleComparison<'_>) -> bool {
-        let (old, new) = (compared.old, compared.new);
-        let before: Option<f64> = self.links.iter().map(|(i, _)| i).chain(&self.gone).map(|i| old[*i].amount).sum();
-        let after: Option<f64> = self.links.iter().map(|(_, j)| j).chain(&self.come).map(|j| new[*j].amount).sum();
-        matches!((before, after), (Some(a), Some(b)) if a > 0.0 && close(a, b, compared.tolerance.max(1e-6)))
-    }
+/// Explains tokens that went from one allocation to another.
+pub(super) fn explain_transfers(compared: &Comparison<'_>) -> Option<Explanation> {
+    let mut all = TrancheSet::default();
+    compared.links.transfers.iter().for_each(|transfer| all.append(transfer.clone()));
+    (!compared.links.transfers.is_empty()).then(|| reallocated(compared, &all))
 }
 
-impl ChangeBuilder<'_> {
-    /// What went from one allocation to another.
-    pub(super) fn transfers(&mut self) {
-        let transfers = &self.compared.links.transfers;
-        if !transfers.is_empty() {
-            let mut all = UnexplainedAmounts::default();
-            for transfer in transfers {
-                all.links.extend(&transfer.links);
-                all.gone.extend(&transfer.gone);
-                all.come.extend(&transfer.come);
-            }
-            self.explain_reallocated(&all);
+/// Explains events with the same total and other recipients.
+pub(super) fn explain(compared: &Comparison<'_>) -> Recipients {
+    let (timeline, links) = (compared.timeline, compared.links);
+    let mut by_event: BTreeMap<(OldRow, TrancheForm), TrancheSet> = BTreeMap::new();
+    let resized: Vec<TranchePair> = links.pairs.iter().copied().filter(|pair| compared.is_resized(*pair)).collect();
+    for pair in &resized {
+        let (old, new) = (&timeline.old[pair.old], &timeline.new[pair.new]);
+        if compared.new_of_old[old.row] == Some(new.row) {
+            by_event.entry((old.row, old.form)).or_default().pairs.push(*pair);
         }
     }
+    for i in &links.removed {
+        let old = &timeline.old[*i];
+        by_event.entry((old.row, old.form)).or_default().unpaired_old.push(*i);
+    }
+    for j in &links.added {
+        let new = &timeline.new[*j];
+        if let Some(row) = compared.old_of_new[new.row] {
+            by_event.entry((row, new.form)).or_default().unpaired_new.push(*j);
+        }
+    }
+    let mut moved = TrancheSet::default();
+    for ((row, _), tranches) in by_event {
+        if compared.new_of_old[row].is_some() && tranches.len() >= 2 && keeps_total(compared, &tranches) {
+            moved.append(tranches);
+        }
+    }
+    let pairs: BTreeSet<TranchePair> = moved.pairs.iter().copied().collect();
+    let old: BTreeSet<OldTranche> = moved.unpaired_old.iter().copied().collect();
+    let new: BTreeSet<NewTranche> = moved.unpaired_new.iter().copied().collect();
+    let remaining = TrancheSet {
+        pairs: resized.into_iter().filter(|pair| !pairs.contains(pair)).collect(),
+        unpaired_old: links.removed.iter().copied().filter(|i| !old.contains(i)).collect(),
+        unpaired_new: links.added.iter().copied().filter(|j| !new.contains(j)).collect(),
+    };
+    Recipients { explanation: (!moved.is_empty()).then(|| reallocated(compared, &moved)), remaining }
+}
 
-    /// Events of the same total with other recipients. Returns what is left to explain of amounts.
-    pub(super) fn recipients(&mut self) -> UnexplainedAmounts {
-        let compared = self.compared;
-        let mut by_event: BTreeMap<(usize, TrancheForm), UnexplainedAmounts> = BTreeMap::new();
-        let links: Vec<TranchePair> = compared.links.pairs.iter().copied().filter(|link| compared.is_resized(*link)).collect();
-        for (i, j) in &links {
-            let (old, new) = (&compared.old[*i], &compared.new[*j]);
-            if compared.new_of_old[old.row] == Some(new.row) {
-                by_event.entry((old.row, old.form)).or_default().links.push((*i, *j));
-            }
-        }
-        for i in &compared.links.gone {
-            by_event.entry((compared.old[*i].row, compared.old[*i].form)).or_default().gone.push(*i);
-        }
-        for j in &compared.links.come {
-            if let Some(row) = compared.old_of_new[compared.new[*j].row] {
-                by_event.entry((row, compared.new[*j].form)).or_default().come.push(*j);
-            }
-        }
-        let mut moved = UnexplainedAmounts::default();
-        for ((row, _), part) in by_event {
-            if compared.new_of_old[row].is_some() && part.len() >= 2 && part.keeps_its_total(compared) {
-                moved.links.extend(part.links);
-                moved.gone.extend(part.gone);
-                moved.come.extend(part.come);
-            }
-        }
-        let (used_links, used_gone, used_come): (BTreeSet<TranchePair>, BTreeSet<usize>, BTreeSet<usize>) =
-            (moved.links.iter().copied().collect(), moved.gone.iter().copied().collect(), moved.come.iter().copied().collect());
-        if moved.len() > 0 {
-            self.explain_reallocated(&moved);
-        }
-        UnexplainedAmounts {
-            links: links.into_iter().filter(|link| !used_links.contains(link)).collect(),
-            gone: compared.links.gone.iter().copied().filter(|i| !used_gone.contains(i)).collect(),
-            come: compared.links.come.iter().copied().filter(|j| !used_come.contains(j)).collect(),
-        }
-    }
+/// Returns whether all amounts are known, and add up to the same before and after.
+fn keeps_total(compared: &Comparison<'_>, tranches: &TrancheSet) -> bool {
+    let before: Option<f64> = tranches.all_old().into_iter().map(|i| compared.timeline.old[i].amount).sum();
+    let after: Option<f64> = tranches.all_new().into_iter().map(|j| compared.timeline.new[j].amount).sum();
+    matches!((before, after), (Some(a), Some(b)) if a > 0.0 && close(a, b, tolerances::of_totals(compared.tolerance)))
+}
 
-    fn explain_reallocated(&mut self, UnexplainedAmounts { links, gone, come }: &UnexplainedAmounts) {
-        let compared = self.compared;
-        let mut found = compared.explained(ChangeKind::Reallocated, links, gone, come);
-        found.change.allocations = parts(compared, links, gone, come);
-        let total = |rows: &EventSet, of: &dyn Fn(usize) -> Option<f64>| rows.iter().filter_map(|row| of(*row)).sum::<f64>();
-        let from = total(&found.old, &|row| compared.old_total(row, None));
-        let to = total(&found.new, &|row| compared.new_total(row, None));
-        found.change.from = Some(Fact::Amount(from));
-        found.change.to = Some(Fact::Amount(to));
-        found.change.ratio = ratio_of(Some(from), Some(to));
-        let grown = |part: &AllocationChange| {
-            let amount = |fact: &Option<Fact>| fact.as_ref().and_then(Fact::amount).unwrap_or(0.0);
-            amount(&part.to) - amount(&part.from)
-        };
-        let names = |is_side: fn(f64) -> bool| -> Vec<&str> {
-            let side = found.change.allocations.iter().filter(|part| is_side(grown(part)));
-            side.map(|part| part.name.as_str()).collect()
-        };
-        let amount: f64 = found.change.allocations.iter().map(grown).filter(|grown| *grown > 0.0).sum();
-        found.change.amount = Some(amount);
-        let dates = wording::other_end(
-            compared,
-            &links.iter().map(|(i, _)| *i).chain(gone.iter().copied()).collect::<Vec<_>>(),
-            &links.iter().map(|(_, j)| *j).chain(come.iter().copied()).collect::<Vec<_>>(),
-        );
-        let dates = if gone.is_empty() && come.is_empty() { String::new() } else { dates };
-        found.change.summary =
-            format!("{}{dates}", wording::transfer(compared, amount, &names(|grown| grown < 0.0), &names(|grown| grown > 0.0)));
-        found.subject = compared.one_event(&found).map(|(_, n)| ChangeSubject::New(n));
-        self.explained.push(found);
-    }
+fn reallocated(compared: &Comparison<'_>, tranches: &TrancheSet) -> Explanation {
+    let mut explanation = compared.explanation(ChangeKind::Reallocated, tranches);
+    let from: f64 = explanation.old.iter().filter_map(|row| compared.old_total(*row, None)).sum();
+    let to: f64 = explanation.new.iter().filter_map(|row| compared.new_total(*row, None)).sum();
+    let change = &mut explanation.change;
+    change.allocations = allocation_changes(compared, tranches);
+    change.from = Some(Fact::Amount(from));
+    change.to = Some(Fact::Amount(to));
+    change.ratio = ratio_of(Some(from), Some(to));
+    let growth = |allocation: &AllocationChange| {
+        let amount = |fact: &Option<Fact>| fact.as_ref().and_then(Fact::amount).unwrap_or(0.0);
+        amount(&allocation.to) - amount(&allocation.from)
+    };
+    let names = |is_side: fn(f64) -> bool| -> Vec<String> {
+        let side = change.allocations.iter().filter(|allocation| is_side(growth(allocation)));
+        side.map(|allocation| allocation.name.clone()).collect()
+    };
+    let amount: f64 = change.allocations.iter().map(growth).filter(|growth| *growth > 0.0).sum();
+    let is_paired = tranches.unpaired_old.is_empty() && tranches.unpaired_new.is_empty();
+    let clause = ChangeClause::Reallocated {
+        amount,
+        from: names(|growth| growth < 0.0),
+        to: names(|growth| growth > 0.0),
+        tranches: (!is_paired).then(|| tranches_change(compared, &tranches.all_old(), &tranches.all_new())),
+    };
+    change.amount = Some(amount);
+    explanation.clauses = vec![clause];
+    explanation.subject = compared.single_event(&explanation);
+    explanation
 }

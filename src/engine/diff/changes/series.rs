@@ -1,297 +1,300 @@
-//! Series: tranches that moved by one step, and linear segments whose ends moved.
+//! Series: tranches that moved by the same shift, and linear segments whose ends moved.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ChangeBuilder, ChangeSubject, ExplainedChange, SERIES, ScheduleComparison, in_days, mode, wording};
+use super::{
+    ChangeSubject, Comparison, Explanation, in_days, known_sum, mode,
+    tranche_facts::{date_change, tranche_facts, tranches_change},
+};
 use crate::diff::{
-    align::{DAY_MS, SCATTER_MS, TrancheGroup, TranchePair, changed_ratio, end_moved_apart},
+    align::{changed_ratio, end_moved_apart, is_stretched},
     count_of,
+    index::{NewTranche, OldRow, OldTranche},
+    timeline::{TranchePair, TrancheSet},
+    tolerances::{DAY_MS, MIN_SERIES, MONTHS_MS, SCATTER_MS, SHIFT_MS},
     tranche::TrancheForm,
 };
 use model::{
     change::{AllocationChange, ChangeKind, Fact},
-    format,
+    phrase::changes::{ChangeClause, DateChange},
 };
 
-/// Shifts that differ by less are one: daylight saving.
-const HOUR_MS: i64 = 3_700_000;
-/// Shifts from this on may be counted in calendar months, and then scatter.
-const MONTHS_MS: i64 = 25 * DAY_MS;
+/// The outcome of this step.
+#[derive(Default)]
+pub(super) struct Moves {
+    pub(super) explanations: Vec<Explanation>,
+    /// Pairs of series that moved, but not by one shift: these vest with other timing.
+    pub(super) retimed: BTreeSet<TranchePair>,
+}
 
-impl ChangeBuilder<'_> {
-    /// Dates that moved, gathered by their step. Returns the tranches of series that did not move by a step: those vest otherwise.
-    pub(super) fn moves(&mut self) -> TrancheGroup {
-        let compared = self.compared;
-        let moved: Vec<TranchePair> = compared.links.pairs.iter().copied().filter(|link| compared.moved(*link) != 0).collect();
-        for alike in by_step(&moved, |link| compared.moved(*link), |(_, j)| (compared.new[*j].series, compared.new[*j].form)) {
-            self.explain_moves(alike);
-        }
-        (self.timed_otherwise.iter().map(|(i, _)| *i).collect(), self.timed_otherwise.iter().map(|(_, j)| *j).collect())
+/// Explains dates that moved, grouped by their shift.
+pub(super) fn explain_moves(compared: &Comparison<'_>) -> Moves {
+    let moved: Vec<TranchePair> = compared.links.pairs.iter().copied().filter(|pair| compared.shift(*pair) != 0).collect();
+    let mut moves = Moves::default();
+    for alike in by_shift(compared, &moved, |pair| compared.shift(pair)) {
+        moves = explain_alike(compared, alike, moves);
     }
+    moves
+}
 
-    fn explain_moves(&mut self, alike: AlikeMoves) {
-        let compared = self.compared;
-        let mut links = alike.links;
-        links.sort_by_key(|(i, j)| (compared.old[*i].at, compared.new[*j].at, *i));
-        let rows: BTreeSet<usize> = links.iter().map(|(i, _)| compared.old[*i].row).collect();
-        let is_series = links.len() >= SERIES && rows.len() >= 2;
-        if is_series && alike.one_step {
-            let found = self.moved_change(ChangeKind::SeriesShifted, &links);
-            self.explained.push(found);
-            return;
-        }
-        if is_series {
-            // No step explains it. With them goes whatever else is timed otherwise in these allocations.
-            let names: BTreeSet<&str> = links.iter().map(|(_, j)| compared.new[*j].series).collect();
-            let is_timed_otherwise = |(i, j): &TranchePair| {
-                let (old, new) = (&compared.old[*i], &compared.new[*j]);
-                names.contains(new.series) && (old.at, old.end) != (new.at, new.end)
-            };
-            self.timed_otherwise.extend(compared.links.pairs.iter().copied().filter(is_timed_otherwise));
-            return;
-        }
-        links.retain(|link| {
-            let is_stretched = wording::is_stretched(&compared.old[link.0], &compared.new[link.1]) && !compared.is_resized(*link);
-            !is_stretched || !self.timed_otherwise.insert(*link)
-        });
-        if alike.one_step && rows.len() > 1 {
-            let found = self.moved_change(ChangeKind::Rescheduled, &links);
-            self.explained.push(found);
-            return;
-        }
-        // What leaves one event is one thing, also where its parts arrive in several.
-        let mut events: BTreeMap<usize, Vec<TranchePair>> = BTreeMap::new();
-        for (i, j) in links {
-            events.entry(compared.old[i].row).or_default().push((i, j));
-        }
-        for (o, links) in events {
-            let arrived: BTreeSet<usize> = links.iter().map(|(_, j)| compared.new[*j].row).collect();
-            let Some(n) = compared.new_of_old[o].filter(|n| arrived.contains(n)).or(arrived.first().copied()) else {
-                continue;
-            };
-            let mut found = self.moved_change(ChangeKind::Rescheduled, &links);
-            found.subject = Some(ChangeSubject::New(n));
-            self.explained.push(found);
-        }
+fn explain_alike(compared: &Comparison<'_>, alike: AlikeMoves, mut moves: Moves) -> Moves {
+    let (old, new) = (&compared.timeline.old, &compared.timeline.new);
+    let AlikeMoves { mut pairs, is_one_shift } = alike;
+    pairs.sort_by_key(|pair| (old[pair.old].at, new[pair.new].at, pair.old));
+    let rows: BTreeSet<OldRow> = pairs.iter().map(|pair| compared.rows(*pair).0).collect();
+    let is_series = pairs.len() >= MIN_SERIES && rows.len() >= 2;
+    if is_series && is_one_shift {
+        moves.explanations.push(moved_change(compared, ChangeKind::SeriesShifted, &pairs));
+        return moves;
     }
+    if is_series {
+        // No shift explains it. All other timing changes of these allocations belong to it.
+        let names: BTreeSet<&str> = pairs.iter().map(|pair| new[pair.new].series).collect();
+        let is_retimed = |pair: &TranchePair| {
+            let (old, new) = (&old[pair.old], &new[pair.new]);
+            names.contains(new.series) && (old.at, old.end) != (new.at, new.end)
+        };
+        moves.retimed.extend(compared.links.pairs.iter().copied().filter(is_retimed));
+        return moves;
+    }
+    pairs.retain(|pair| {
+        let is_retimed = is_stretched(&old[pair.old], &new[pair.new]) && !compared.is_resized(*pair);
+        !is_retimed || !moves.retimed.insert(*pair)
+    });
+    if is_one_shift && rows.len() > 1 {
+        moves.explanations.push(moved_change(compared, ChangeKind::Rescheduled, &pairs));
+        return moves;
+    }
+    // The move of one event is one change, even if its tranches arrive in several.
+    let mut events: BTreeMap<OldRow, Vec<TranchePair>> = BTreeMap::new();
+    for pair in pairs {
+        events.entry(old[pair.old].row).or_default().push(pair);
+    }
+    for (o, pairs) in events {
+        let arrived: BTreeSet<_> = pairs.iter().map(|pair| new[pair.new].row).collect();
+        let Some(n) = compared.new_of_old[o].filter(|n| arrived.contains(n)).or(arrived.first().copied()) else {
+            continue;
+        };
+        let explanation = moved_change(compared, ChangeKind::Rescheduled, &pairs);
+        moves.explanations.push(Explanation { subject: Some(ChangeSubject::New(n)), ..explanation });
+    }
+    moves
+}
 
-    fn moved_change(&self, kind: ChangeKind, links: &[TranchePair]) -> ExplainedChange {
-        let compared = self.compared;
-        let mut found = compared.explained(kind, links, &[], &[]);
-        let Some((i, j)) = links.first().copied() else { return found };
-        let (first, then) = (&compared.old[i], &compared.new[j]);
-        found.change.from = first.dated().map(Fact::Time);
-        found.change.to = then.dated().map(Fact::Time);
-        // Between a date and none there are no days.
-        let is_dated = links.iter().all(|(i, j)| compared.old[*i].dated().is_some() && compared.new[*j].dated().is_some());
-        let days = |ms: i64| is_dated.then(|| in_days(ms));
-        let steps = || links.iter().map(|link| compared.moved(*link));
-        let common = mode(steps());
-        let (least, most) = (steps().min().unwrap_or(0), steps().max().unwrap_or(0));
-        found.change.shift_days = days(common);
-        let mut by_name: BTreeMap<&str, Vec<TranchePair>> = BTreeMap::new();
-        for link in links {
-            by_name.entry(compared.new[link.1].name).or_default().push(*link);
-        }
-        found.change.allocations = by_name
-            .iter()
-            .filter_map(|(name, links)| {
-                let (i, j) = links.first()?;
-                Some(AllocationChange {
-                    name: (*name).to_owned(),
-                    from: compared.old[*i].dated().map(Fact::Time),
-                    to: compared.new[*j].dated().map(Fact::Time),
-                    shift_days: days(mode(links.iter().map(|link| compared.moved(*link)))),
-                    ratio: None,
-                    count: count_of(links.len()),
-                })
+fn moved_change(compared: &Comparison<'_>, kind: ChangeKind, pairs: &[TranchePair]) -> Explanation {
+    let (old, new) = (&compared.timeline.old, &compared.timeline.new);
+    let mut explanation = compared.explanation(kind, &TrancheSet::of_pairs(pairs));
+    let Some(first) = pairs.first() else { return explanation };
+    let is_of_several = explanation.old.len() > 1 || explanation.new.len() > 1 || kind == ChangeKind::SeriesShifted;
+    let change = &mut explanation.change;
+    change.from = old[first.old].dated().map(Fact::Time);
+    change.to = new[first.new].dated().map(Fact::Time);
+    // From or to an undated tranche, there is no number of days.
+    let are_dated = pairs.iter().all(|pair| old[pair.old].dated().is_some() && new[pair.new].dated().is_some());
+    let days = |ms: i64| are_dated.then(|| in_days(ms));
+    let shifts = || pairs.iter().map(|pair| compared.shift(*pair));
+    let (least, most) = (shifts().min().unwrap_or(0), shifts().max().unwrap_or(0));
+    change.shift_days = days(mode(shifts()));
+    let mut by_name: BTreeMap<&str, Vec<TranchePair>> = BTreeMap::new();
+    for pair in pairs {
+        by_name.entry(new[pair.new].name).or_default().push(*pair);
+    }
+    change.allocations = by_name
+        .iter()
+        .filter_map(|(name, pairs)| {
+            let first = pairs.first()?;
+            Some(AllocationChange {
+                name: (*name).to_owned(),
+                from: old[first.old].dated().map(Fact::Time),
+                to: new[first.new].dated().map(Fact::Time),
+                shift_days: days(mode(pairs.iter().map(|pair| compared.shift(*pair)))),
+                ratio: None,
+                count: count_of(pairs.len()),
             })
-            .collect();
-        if found.old.len() > 1 || found.new.len() > 1 || kind == ChangeKind::SeriesShifted {
-            // Ends of linear segments move with their begins, or nearly so.
-            let ends = links
-                .iter()
-                .filter(|(i, j)| !end_moved_apart(&compared.old[*i], &compared.new[*j]))
-                .filter_map(|(i, j)| Some(compared.new[*j].end? - compared.old[*i].end?));
-            let (least, most) = ends.fold((least, most), |(least, most), step| (least.min(step), most.max(step)));
-            found.change.shift_days_min = days(least);
-            found.change.shift_days_max = days(most);
-        }
-        let amounts: Vec<f64> = links.iter().filter_map(|(_, j)| compared.new[*j].amount).collect();
-        found.change.amount = (!amounts.is_empty()).then(|| amounts.iter().sum());
-        found.change.summary = moved_sentence(compared, kind, links, (least, most), is_dated);
-        found
+        })
+        .collect();
+    if is_of_several {
+        // Ends of linear segments move with their begins, or nearly so.
+        let ends = pairs
+            .iter()
+            .map(|pair| (&old[pair.old], &new[pair.new]))
+            .filter(|(old, new)| !end_moved_apart(old, new))
+            .filter_map(|(old, new)| Some(new.end? - old.end?));
+        let (least, most) = ends.fold((least, most), |(least, most), shift| (least.min(shift), most.max(shift)));
+        change.shift_days_min = days(least);
+        change.shift_days_max = days(most);
     }
+    change.amount = known_sum(pairs.iter().filter_map(|pair| new[pair.new].amount));
+    explanation.clauses = vec![moved_clause(compared, kind, (*first, pairs), days(least).zip(days(most)))];
+    explanation
+}
 
-    /// Ends of linear segments that moved otherwise than their begins.
-    pub(super) fn ends(&mut self) {
-        let compared = self.compared;
-        let ended = |link: &TranchePair| {
-            let (from, to) = (compared.old[link.0].end?, compared.new[link.1].end?);
-            // Where the amount changed too, the end is told with it.
-            (end_moved_apart(&compared.old[link.0], &compared.new[link.1])
-                && !compared.to_be_determined(*link)
-                && !self.resized.contains(link)
-                && !self.timed_otherwise.contains(link))
-            .then_some(to - from)
+/// Explains ends of linear segments that moved otherwise than their begins. `is_explained` selects the pairs whose ends other changes
+/// explain.
+pub(super) fn explain_ends(
+    compared: &Comparison<'_>,
+    mut explanations: Vec<Explanation>,
+    is_explained: impl Fn(&TranchePair) -> bool,
+) -> Vec<Explanation> {
+    let (old, new) = (&compared.timeline.old, &compared.timeline.new);
+    let end_shift = |pair: TranchePair| {
+        let (old, new) = (&old[pair.old], &new[pair.new]);
+        let shift = new.end? - old.end?;
+        let is_open = end_moved_apart(old, new) && !compared.is_to_be_determined(pair) && !is_explained(&pair);
+        is_open.then_some(shift)
+    };
+    let moved: Vec<TranchePair> = compared.links.pairs.iter().copied().filter(|pair| end_shift(*pair).is_some()).collect();
+    for AlikeMoves { pairs, .. } in by_shift(compared, &moved, |pair| end_shift(pair).unwrap_or(0)) {
+        let Some(first) = pairs.first() else { continue };
+        let (first_old, first_new) = (&old[first.old], &new[first.new]);
+        let (Some(from), Some(to)) = (first_old.end_time(), first_new.end_time()) else { continue };
+        let shifts = || pairs.iter().filter_map(|pair| end_shift(*pair));
+        let mut by_name: BTreeMap<&str, AllocationChange> = BTreeMap::new();
+        for pair in &pairs {
+            let (old, new) = (&old[pair.old], &new[pair.new]);
+            let allocation = by_name.entry(new.name).or_insert_with(|| AllocationChange {
+                name: new.name.to_owned(),
+                from: old.end_time().map(Fact::Time),
+                to: new.end_time().map(Fact::Time),
+                shift_days: end_shift(*pair).map(in_days),
+                ratio: None,
+                count: 0,
+            });
+            allocation.count += 1;
+        }
+        let mut explanation = compared.explanation(ChangeKind::Rescheduled, &TrancheSet::of_pairs(&pairs));
+        // If the series moved too, the ends belong to that move: a segment ends where the next one begins.
+        let is_move_of_series = |explanation: &&mut Explanation| {
+            let change = &explanation.change;
+            matches!(change.kind, ChangeKind::Rescheduled | ChangeKind::SeriesShifted)
+                && by_name.keys().all(|name| change.allocations.iter().any(|allocation| allocation.name == *name))
         };
-        let moved: Vec<TranchePair> = compared.links.pairs.iter().copied().filter(|link| ended(link).is_some()).collect();
-        for alike in by_step(&moved, |link| ended(link).unwrap_or(0), |(_, j)| (compared.new[*j].series, compared.new[*j].form)) {
-            let mut found = compared.explained(ChangeKind::Rescheduled, &alike.links, &[], &[]);
-            let steps = || alike.links.iter().filter_map(ended);
-            let common = mode(steps());
-            let mut by_name: BTreeMap<&str, AllocationChange> = BTreeMap::new();
-            for link in &alike.links {
-                let (old, new) = (&compared.old[link.0], &compared.new[link.1]);
-                by_name
-                    .entry(new.name)
-                    .or_insert_with(|| AllocationChange {
-                        name: new.name.to_owned(),
-                        from: old.end_time().map(Fact::Time),
-                        to: new.end_time().map(Fact::Time),
-                        shift_days: ended(link).map(in_days),
-                        ratio: None,
-                        count: 0,
-                    })
-                    .count += 1;
-            }
-            let Some((i, j)) = alike.links.first() else { continue };
-            let (Some(from), Some(to)) = (compared.old[*i].end_time(), compared.new[*j].end_time()) else {
-                continue;
-            };
-            // Segments of a series that moved end otherwise where the next begins: that belongs to the move.
-            let moved_series = |found: &ExplainedChange| {
-                matches!(found.change.kind, ChangeKind::Rescheduled | ChangeKind::SeriesShifted)
-                    && by_name.keys().all(|name| found.change.allocations.iter().any(|part| part.name == *name))
-            };
-            if let Some(home) = self.explained.iter_mut().find(|found| moved_series(found)) {
-                let end = wording::from_to((from, compared.old[*i].precision()), (to, compared.new[*j].precision()));
-                let segments = format::count(alike.links.len(), "linear segment");
-                home.change.summary.push_str(&format!("; the end of {segments} moved {end}"));
-                home.old.extend(found.old);
-                home.new.extend(found.new);
-                continue;
-            }
-            found.change.from = Some(Fact::Time(from));
-            found.change.to = Some(Fact::Time(to));
-            found.change.shift_days = Some(in_days(common));
-            if alike.links.len() > 1 {
-                found.change.shift_days_min = steps().min().map(in_days);
-                found.change.shift_days_max = steps().max().map(in_days);
-            }
-            let new: Vec<usize> = alike.links.iter().map(|(_, j)| *j).collect();
-            found.change.amount = Some(new.iter().filter_map(|j| compared.new[*j].amount).sum());
-            let old: Vec<usize> = alike.links.iter().map(|(i, _)| *i).collect();
-            found.change.summary = format!(
-                "{}: until {} instead of {} ({}){}",
-                wording::holding(compared, compared.new, &new),
-                format::day(to),
-                format::day(from),
-                format::shift(in_days(common)),
-                wording::other_pace(compared, &old, &new)
-            );
-            found.change.allocations = by_name.into_values().collect();
-            found.subject = compared.one_event(&found).map(|(_, n)| ChangeSubject::New(n));
-            self.explained.push(found);
+        if let Some(series) = explanations.iter_mut().find(is_move_of_series) {
+            let dates = DateChange { from: (Some(from), first_old.precision()), to: (Some(to), first_new.precision()) };
+            series.clauses.push(ChangeClause::SomeEndsMoved { segments: pairs.len(), dates });
+            series.old.extend(explanation.old);
+            series.new.extend(explanation.new);
+            continue;
         }
+        let change = &mut explanation.change;
+        change.from = Some(Fact::Time(from));
+        change.to = Some(Fact::Time(to));
+        let common = in_days(mode(shifts()));
+        change.shift_days = Some(common);
+        if pairs.len() > 1 {
+            change.shift_days_min = shifts().min().map(in_days);
+            change.shift_days_max = shifts().max().map(in_days);
+        }
+        let olds: Vec<OldTranche> = pairs.iter().map(|pair| pair.old).collect();
+        let news: Vec<NewTranche> = pairs.iter().map(|pair| pair.new).collect();
+        change.amount = Some(news.iter().filter_map(|j| new[*j].amount).sum());
+        let tranches = tranches_change(compared, &olds, &news);
+        explanation.clauses = vec![ChangeClause::EndMoved { tranches, from, to, shift_days: common }];
+        change.allocations = by_name.into_values().collect();
+        explanation.subject = compared.single_event(&explanation);
+        explanations.push(explanation);
+    }
+    explanations
+}
+
+impl Comparison<'_> {
+    /// Returns whether the amount of a pair changed, other than by a transfer to another allocation.
+    pub(super) fn is_resized(&self, pair: TranchePair) -> bool {
+        changed_ratio(&self.timeline.old[pair.old], &self.timeline.new[pair.new], self.tolerance).is_some()
+            && !self.links.transfers.iter().any(|transfer| transfer.pairs.contains(&pair))
     }
 }
 
-impl ScheduleComparison<'_> {
-    /// Whether a link's amount changed otherwise than by going to another allocation.
-    pub(super) fn is_resized(&self, link: TranchePair) -> bool {
-        changed_ratio(&self.old[link.0], &self.new[link.1], self.tolerance).is_some()
-            && !self.links.transfers.iter().any(|transfer| transfer.links.contains(&link))
-    }
-}
-
-fn moved_sentence(
-    compared: &ScheduleComparison<'_>,
+/// Returns the facts of a move. `first` is the first of `pairs`.
+fn moved_clause(
+    compared: &Comparison<'_>,
     kind: ChangeKind,
-    links: &[TranchePair],
-    (least, most): (i64, i64),
-    is_dated: bool,
-) -> String {
-    let Some((i, j)) = links.first().copied() else { return String::new() };
-    let new: Vec<usize> = links.iter().map(|(_, j)| *j).collect();
-    let by = if is_dated { format!(" by {}", format::shifts(in_days(least), in_days(most))) } else { String::new() };
-    if kind == ChangeKind::SeriesShifted || links.iter().any(|(k, _)| compared.old[*k].row != compared.old[i].row) {
-        let who = if links.len() == compared.old.len() && links.len() == compared.new.len() {
-            format!("the whole schedule ({})", format::amount(new.iter().filter_map(|j| compared.new[*j].amount).sum()))
-        } else {
-            let holding = wording::holding(compared, compared.new, &new);
-            if links.len() > 1 { format!("{holding}, {},", format::count(links.len(), "tranche")) } else { holding }
+    (first, pairs): (TranchePair, &[TranchePair]),
+    shift_days: Option<(f64, f64)>,
+) -> ChangeClause {
+    let (old, new) = (&compared.timeline.old, &compared.timeline.new);
+    let olds: Vec<OldTranche> = pairs.iter().map(|pair| pair.old).collect();
+    let news: Vec<NewTranche> = pairs.iter().map(|pair| pair.new).collect();
+    let rows: BTreeSet<OldRow> = pairs.iter().map(|pair| old[pair.old].row).collect();
+    if kind == ChangeKind::SeriesShifted || rows.len() > 1 {
+        let is_coming = |pair: &&TranchePair| old[pair.old].time().max(new[pair.new].time()) > compared.now;
+        let next = pairs.iter().find(is_coming).copied();
+        let example = next.unwrap_or(first);
+        return ChangeClause::SeriesMoved {
+            tranches: tranche_facts(new, &news),
+            is_whole_schedule: pairs.len() == old.len() && pairs.len() == new.len(),
+            shift_days,
+            example: date_change(&old[example.old], &new[example.new]),
+            is_next: next.is_some(),
         };
-        let coming = links.iter().find(|(i, j)| compared.old[*i].time().max(compared.new[*j].time()) > compared.now);
-        let (word, (i, j)) = coming.map_or(("first", (i, j)), |link| ("next", *link));
-        return format!("{who} moved{by}; the {word} {}", wording::dates(&compared.old[i], &compared.new[j]));
     }
-    let by = if is_dated { format!(" ({})", format::shifts(in_days(least), in_days(most))) } else { String::new() };
-    let holding = wording::holding(compared, compared.new, &new);
-    let (old, then) = (&compared.old[i], &compared.new[j]);
-    if then.form == TrancheForm::Linear && old.end == then.end && is_dated {
-        let before: Vec<usize> = links.iter().map(|(i, _)| *i).collect();
-        let pace = wording::other_pace(compared, &before, &new);
-        return format!("{holding}: from {} on instead of {}{by}{pace}", format::day(then.time()), format::day(old.time()));
+    let (was, is) = (&old[first.old], &new[first.new]);
+    match shift_days {
+        Some(shift_days) if is.form == TrancheForm::Linear && was.end == is.end => ChangeClause::StartMoved {
+            tranches: tranches_change(compared, &olds, &news),
+            from: was.time(),
+            to: is.time(),
+            shift_days,
+        },
+        _ => ChangeClause::EventMoved { tranches: tranche_facts(new, &news), dates: date_change(was, is), shift_days },
     }
-    format!("{holding} moved {}{by}", wording::dates(old, then))
 }
 
-/// One step, and who made it.
+/// Pairs that moved alike.
 struct AlikeMoves {
-    links: Vec<TranchePair>,
-    /// Whether it is one step; else a series whose tranches moved each by its own.
-    one_step: bool,
+    pairs: Vec<TranchePair>,
+    /// Whether one shift explains all pairs. If not, they are a series whose tranches moved each by its own shift.
+    is_one_shift: bool,
 }
 
-/// Gathers links by the step they made: a series as a whole where its steps scatter no more than months do; across series where
-/// the steps are alike.
-fn by_step<'a>(
-    links: &[TranchePair],
-    step: impl Fn(&TranchePair) -> i64,
-    series: impl Fn(&TranchePair) -> (&'a str, TrancheForm),
-) -> Vec<AlikeMoves> {
+/// Groups pairs by their shift: a series as a whole if its shifts scatter no more than months do, and several series if their shifts
+/// are alike.
+fn by_shift(compared: &Comparison<'_>, pairs: &[TranchePair], shift: impl Fn(TranchePair) -> i64) -> Vec<AlikeMoves> {
     let mut by_series: BTreeMap<(&str, TrancheForm), Vec<TranchePair>> = BTreeMap::new();
-    for link in links {
-        by_series.entry(series(link)).or_default().push(*link);
+    for pair in pairs {
+        let tranche = &compared.timeline.new[pair.new];
+        by_series.entry((tranche.series, tranche.form)).or_default().push(*pair);
     }
-    let mut blocks: Vec<(i64, Vec<TranchePair>)> = Vec::new();
-    let mut scattered = Vec::new();
-    for mut links in by_series.into_values() {
-        links.sort_by_key(|link| step(link));
-        let mut runs: Vec<Vec<TranchePair>> = Vec::new();
-        for link in links {
-            let at = step(&link);
-            match runs.last_mut() {
-                Some(run)
-                    if run.first().is_some_and(|first| {
-                        let from = step(first);
-                        from.signum() == at.signum()
-                            && (at - from <= HOUR_MS || (at - from <= SCATTER_MS && from.abs().max(at.abs()) >= DAY_MS))
-                    }) =>
-                {
-                    run.push(link);
-                }
-                _ => runs.push(vec![link]),
-            }
-        }
+    let (mut blocks, mut scattered): (Vec<(i64, Vec<TranchePair>)>, Vec<AlikeMoves>) = (Vec::new(), Vec::new());
+    for mut pairs in by_series.into_values() {
+        pairs.sort_by_key(|pair| shift(*pair));
+        let runs = runs_of_one_shift(pairs, &shift);
         if runs.len() > 2 {
-            scattered.push(AlikeMoves { links: runs.into_iter().flatten().collect(), one_step: false });
+            scattered.push(AlikeMoves { pairs: runs.into_iter().flatten().collect(), is_one_shift: false });
         } else {
-            blocks.extend(runs.into_iter().map(|run| (mode(run.iter().map(&step)), run)));
+            blocks.extend(runs.into_iter().map(|run| (mode(run.iter().map(|pair| shift(*pair))), run)));
         }
     }
     blocks.sort_by_key(|(at, _)| *at);
     let mut merged: Vec<(i64, Vec<TranchePair>)> = Vec::new();
     for (at, run) in blocks {
         match merged.last_mut() {
-            Some((first, links))
-                if at - *first <= HOUR_MS || (at - *first <= SCATTER_MS && at.abs().min(first.abs()) >= MONTHS_MS) =>
+            Some((first, pairs))
+                if at - *first <= SHIFT_MS || (at - *first <= SCATTER_MS && at.abs().min(first.abs()) >= MONTHS_MS) =>
             {
-                links.extend(run);
+                pairs.extend(run);
             }
             _ => merged.push((at, run)),
         }
     }
-    merged.into_iter().map(|(_, links)| AlikeMoves { links, one_step: true }).chain(scattered).collect()
+    merged.into_iter().map(|(_, pairs)| AlikeMoves { pairs, is_one_shift: true }).chain(scattered).collect()
+}
+
+/// Cuts pairs, sorted by their shift, into runs of nearly equal shifts.
+fn runs_of_one_shift(pairs: Vec<TranchePair>, shift: impl Fn(TranchePair) -> i64) -> Vec<Vec<TranchePair>> {
+    let mut runs: Vec<Vec<TranchePair>> = Vec::new();
+    for pair in pairs {
+        let at = shift(pair);
+        let is_alike = |run: &Vec<TranchePair>| {
+            run.first().map(|first| shift(*first)).is_some_and(|from| {
+                from.signum() == at.signum()
+                    && (at - from <= SHIFT_MS || (at - from <= SCATTER_MS && from.abs().max(at.abs()) >= DAY_MS))
+            })
+        };
+        match runs.last_mut().filter(|run| is_alike(run)) {
+            Some(run) => run.push(pair),
+            None => runs.push(vec![pair]),
+        }
+    }
+    runs
 }

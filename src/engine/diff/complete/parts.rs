@@ -1,32 +1,29 @@
-//! The parts of an event: which row is which, and what stands in the place of what is missing.
+//! The parts of one event and one form: matches rows with known parts, and fills the gaps.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
+use super::gaps::Totals;
+use crate::diff::{
+    index::{List, New, NewPart, Old, OldPart, PartOf},
+    tolerances::same_total,
+};
 use model::{
-    format,
+    phrase as format,
     wire::{CliffAllocation, LinearAllocation, Maybe, UnlockEvent},
 };
 
-/// Sources round what they sum up: totals that differ by less, relatively, are equal.
-const ROUNDING: f64 = 1e-6;
-
-/// Whether two amounts are known and the same.
-pub(super) fn same_amount(a: Option<f64>, b: Option<f64>) -> bool {
-    matches!((a, b), (Some(a), Some(b)) if crate::diff::close(a, b, ROUNDING))
-}
-
-/// A recipient's cliff or linear segment.
+/// The cliff or the linear segment of one allocation.
 pub(super) trait Part: Clone {
     fn name(&self) -> Option<&str>;
     fn set_name(&mut self, name: &str);
     fn amount(&self) -> Option<f64>;
     fn set_amount(&mut self, amount: f64);
-    /// Takes what is missing from what was known.
+    /// Fills gaps with known facts.
     fn fill(&mut self, known: &Self);
-    /// The facts of the schedule that this row lacks and the other has, for people.
+    /// Returns the names of the schedule facts that this row lacks and the other has.
     fn lacks(&self, known: &Self) -> Vec<&'static str>;
 
-    /// Its place in a list, for people: `[Team]`.
+    /// Returns the place in a list, for a warning: `[Team]`.
     fn place(&self) -> String {
         format!("[{}]", format::name(self.name().unwrap_or_default()))
     }
@@ -47,8 +44,8 @@ impl Part for CliffAllocation {
     }
     fn fill(&mut self, known: &Self) {
         let mut known = known.clone();
-        // A value belongs to an amount, and a date to its event.
-        if self.amount().is_some() && !same_amount(self.amount(), known.amount()) {
+        // A value belongs to an amount.
+        if self.amount().is_some() && !same_total(self.amount(), known.amount()) {
             known.cliff_value = Maybe::Absent;
         }
         self.fill_gaps(&known);
@@ -81,7 +78,7 @@ impl Part for LinearAllocation {
     fn fill(&mut self, known: &Self) {
         let mut known = known.clone();
         let is_other = |a: &Maybe<_>, b: &Maybe<_>| a.get().is_some() && a.copied() != b.copied();
-        let differs = self.amount().is_some() && !same_amount(self.amount(), known.amount());
+        let differs = self.amount().is_some() && !same_total(self.amount(), known.amount());
         if differs {
             known.linear_value = Maybe::Absent;
         }
@@ -105,170 +102,191 @@ impl Part for LinearAllocation {
     }
 }
 
-/// Whether a list has other recipients in the place of known ones, or of none.
-pub(super) fn is_written_anew<P: Part>(parts: &[P], known: &[P]) -> bool {
+/// Returns whether a list has other recipients in place of known ones, or of none.
+pub(super) fn has_other_recipients<P: Part>(parts: &[P], known: &[P]) -> bool {
     let lacks = |all: &[P], part: &P| all.iter().all(|other| other.name() != part.name());
     parts.iter().any(|part| lacks(known, part)) && (known.is_empty() || known.iter().any(|part| lacks(parts, part)))
 }
 
-/// What is said around a list of parts.
+/// The facts around a list of parts that distinguish its gaps from changes.
 pub(super) struct Gaps<'a, P> {
-    /// The total that the answer tells.
-    pub(super) total: Option<f64>,
-    /// The total that was known.
-    pub(super) known_total: Option<f64>,
-    /// Rows of the answer could not be read.
+    pub(super) totals: Totals,
+    /// Whether some rows of the response could not be read.
     pub(super) has_lost_rows: bool,
-    /// Whether a part stands elsewhere now.
-    pub(super) has_arrived: &'a dyn Fn(&P) -> bool,
+    /// Returns whether a part appears at another date now. Each appearance accounts for one part.
+    pub(super) has_arrived: &'a mut dyn FnMut(&P) -> bool,
 }
 
-/// What was filled in.
+/// The outcome of filling gaps.
 #[derive(Default)]
 pub(super) struct Filled {
-    /// Places in the list, with what was wrong.
+    /// The places in the list, each with its problem.
     pub(super) problems: Vec<(String, String)>,
-    /// What the parts come to, where all are known.
+    /// The sum of the parts. `None` if an amount is unknown.
     pub(super) total: Option<f64>,
-    /// The total of the answer cannot be that of the parts that are held: theirs counts.
+    /// Whether the total of the response contradicts the parts, and the sum of the parts replaces it.
     pub(super) overrules_total: bool,
 }
 
-/// Completes a list of parts with those that were known.
-pub(super) fn complete_breakdown<P: Part>(list: &mut Maybe<Vec<P>>, known: &[P], gaps: &Gaps<'_, P>) -> Filled {
-    let mut filled = Filled::default();
+/// Fills the gaps of a list with the known parts.
+pub(super) fn complete_breakdown<P: Part>(list: &mut Maybe<Vec<P>>, known: &[P], mut gaps: Gaps<'_, P>) -> Filled {
+    let Totals { given: total, known: known_total } = gaps.totals;
     if known.is_empty() {
-        // Nothing was there, and nothing is: a list that is missing from that is no amount of zero.
-        if list.get().is_none() && gaps.known_total == Some(0.0) && gaps.total.is_none_or(|total| total == 0.0) {
+        // An absent list in place of an empty one, with totals of zero, is empty.
+        if list.get().is_none() && known_total == Some(0.0) && total.is_none_or(|total| total == 0.0) {
             *list = Vec::new().into();
         }
-        filled.total = sum(list.items());
-        return filled;
+        return Filled { total: sum(list.items()), ..Filled::default() };
     }
-    // No list; or one without any row, beside a total that is not zero or where rows were lost.
+    // An empty list is missing too if its total is not zero, or if rows were lost.
     let is_missing =
-        list.get().is_none_or(|rows| rows.is_empty() && gaps.total != Some(0.0) && (gaps.total.is_some() || gaps.has_lost_rows));
+        list.get().is_none_or(|rows| rows.is_empty() && total != Some(0.0) && (total.is_some() || gaps.has_lost_rows));
     if is_missing {
         *list = known.to_vec().into();
-        filled.total = sum(known).or(gaps.known_total);
-        let agrees = gaps.total.is_none() || same_amount(gaps.total, filled.total);
-        filled.overrules_total = !agrees;
+        let sum = sum(known).or(known_total);
+        let agrees = total.is_none() || same_total(total, sum);
         let problem = if agrees {
             "missing; the last known one stays"
         } else {
-            "missing, and the total is another one; the last known one stays until its parts are told"
+            "missing, and the total differs; the last known one stays until its parts arrive"
         };
-        filled.problems.push((String::new(), problem.to_owned()));
-        return filled;
+        return Filled { problems: vec![(String::new(), problem.to_owned())], total: sum, overrules_total: !agrees };
     }
-    let Some(rows) = list.get_mut() else { return filled };
+    let Some(rows) = list.get_mut() else { return Filled::default() };
     let was_full = rows.len() >= known.len();
-    let mut free = vec![true; known.len()];
-    let mut known_of = by_name(rows, known, &mut free);
-    let lost = name_the_nameless(rows, known, &mut known_of, &mut free, &mut filled);
-    for (row, known_of) in rows.iter_mut().zip(&known_of) {
-        let Some(known) = known_of.and_then(|k| known.get(k)) else { continue };
+    let Named { rows: mut named, matches, mut problems, lost } = name_rows(std::mem::take(rows), known);
+    for (place, known) in matches.known_parts(known) {
+        let row = &mut named[place];
         let place = row.place();
-        filled.problems.extend(
+        problems.extend(
             row.lacks(known)
                 .into_iter()
-                // The date of a part says nothing that its event does not.
+                // The date of a part is the date of its event.
                 .filter(|field| *field != "unlockDate")
                 .map(|field| (format!("{place}.{field}"), "missing; the last known one stays".to_owned())),
         );
         row.fill(known);
     }
-    let absent: Vec<&P> = known.iter().zip(&free).filter(|(_, free)| **free).map(|(part, _)| part).collect();
-    if !absent.is_empty() && (!was_full || lost > 0) && is_gap(rows, &absent, lost > 0, gaps) {
+    *rows = named.into_vec();
+    let absent: Vec<&P> = matches.absent_parts(known);
+    if !absent.is_empty() && (!was_full || lost > 0) && is_gap(rows, &absent, lost > 0, &mut gaps) {
         for part in absent {
-            filled.problems.push((part.place(), "missing; the last known one stays".to_owned()));
+            problems.push((part.place(), "missing; the last known one stays".to_owned()));
             rows.push(part.clone());
         }
     }
-    filled.total = sum(rows);
-    filled
+    Filled { problems, total: sum(rows), overrules_total: false }
 }
 
-/// Whether parts that a list lacks are missing from it, rather than gone: what the total tells decides; without one, whether rows were
-/// lost.
-fn is_gap<P: Part>(rows: &[P], absent: &[&P], has_unnamed: bool, gaps: &Gaps<'_, P>) -> bool {
+/// Returns whether parts are missing from a list, rather than removed from it. The total decides; without one, parts are missing if rows
+/// were lost.
+fn is_gap<P: Part>(rows: &[P], absent: &[&P], has_unnamed: bool, gaps: &mut Gaps<'_, P>) -> bool {
     if absent.iter().any(|part| (gaps.has_arrived)(part)) {
         return false;
     }
     let of_absent = absent.iter().map(|part| part.amount()).sum::<Option<f64>>();
-    match (gaps.total, sum(rows), of_absent) {
-        (Some(total), Some(there), _) if same_amount(Some(total), Some(there)) => false,
-        (Some(total), Some(there), Some(absent)) if same_amount(Some(total), Some(there + absent)) => true,
+    match (gaps.totals.given, sum(rows), of_absent) {
+        (Some(total), Some(there), _) if same_total(Some(total), Some(there)) => false,
+        (Some(total), Some(there), Some(absent)) if same_total(Some(total), Some(there + absent)) => true,
         _ => gaps.has_lost_rows || has_unnamed,
     }
 }
 
-/// Which known part each row is, by allocation; of several of one allocation those of one amount first, then in order.
-fn by_name<P: Part>(rows: &[P], known: &[P], free: &mut [bool]) -> Vec<Option<usize>> {
-    let mut known_of = vec![None; rows.len()];
-    for by_amount in [true, false] {
-        for (row, place) in rows.iter().zip(&mut known_of).filter(|(_, place)| place.is_none()) {
-            let found = (0..known.len()).find(|k| {
-                free[*k] && known[*k].name() == row.name() && (!by_amount || same_amount(known[*k].amount(), row.amount()))
-            });
-            if let Some(k) = found {
-                *place = Some(k);
-                free[k] = false;
-            }
-        }
-    }
-    known_of
+/// The known part for each row.
+struct PartMatches {
+    known_of: List<PartOf<New>, Option<OldPart>>,
+    /// Known parts without a row.
+    absent: BTreeSet<OldPart>,
 }
 
-/// Rows that lost their allocation: the only known part that they can be, by amount or because no other is left. A row that may be any
-/// of several says nothing, and is left out; how many those are.
-fn name_the_nameless<P: Part>(
-    rows: &mut Vec<P>,
-    known: &[P],
-    known_of: &mut Vec<Option<usize>>,
-    free: &mut [bool],
-    filled: &mut Filled,
-) -> usize {
-    let mut lost = vec![false; rows.len()];
-    for r in 0..rows.len() {
-        if rows[r].name().is_some() || known_of[r].is_some() || !free.iter().any(|free| *free) {
+impl PartMatches {
+    /// Matches rows by their allocation. Rows of one allocation match by equal amounts first, then in order.
+    fn by_name<P: Part>(rows: &List<PartOf<New>, P>, known: &List<PartOf<Old>, &P>) -> Self {
+        let mut matches = Self { known_of: List::filled(None, rows.len()), absent: known.indices().collect() };
+        for by_amount in [true, false] {
+            for (r, row) in rows.indexed() {
+                let is_same =
+                    |k: &OldPart| known[*k].name() == row.name() && (!by_amount || same_total(known[*k].amount(), row.amount()));
+                if matches.known_of[r].is_none()
+                    && let Some(k) = matches.absent.iter().copied().find(is_same)
+                {
+                    matches.add(r, k);
+                }
+            }
+        }
+        matches
+    }
+
+    fn add(&mut self, row: NewPart, known: OldPart) {
+        self.known_of[row] = Some(known);
+        self.absent.remove(&known);
+    }
+
+    /// Returns the known part of each row that has one.
+    fn known_parts<'p, P>(&self, known: &'p [P]) -> Vec<(NewPart, &'p P)> {
+        let known: List<PartOf<Old>, &P> = known.iter().collect();
+        self.known_of.indexed().filter_map(|(row, k)| Some((row, known[(*k)?]))).collect()
+    }
+
+    fn absent_parts<'p, P>(&self, known: &'p [P]) -> Vec<&'p P> {
+        let known: List<PartOf<Old>, &P> = known.iter().collect();
+        self.absent.iter().map(|k| known[*k]).collect()
+    }
+}
+
+/// Rows with the names of their allocations.
+struct Named<P> {
+    rows: List<PartOf<New>, P>,
+    matches: PartMatches,
+    problems: Vec<(String, String)>,
+    /// The number of rows that were left out.
+    lost: usize,
+}
+
+/// Names the rows that lost their allocation: each is the only known part that it can be, by amount or because no other is absent. A row
+/// that may be any of several is left out.
+fn name_rows<P: Part>(rows: Vec<P>, known: &[P]) -> Named<P> {
+    let mut rows: List<PartOf<New>, P> = rows.into();
+    let known: List<PartOf<Old>, &P> = known.iter().collect();
+    let mut matches = PartMatches::by_name(&rows, &known);
+    let (mut problems, mut lost) = (Vec::new(), BTreeSet::new());
+    for (position, r) in rows.indices().enumerate() {
+        if rows[r].name().is_some() || matches.known_of[r].is_some() || matches.absent.is_empty() {
             continue;
         }
-        let left: Vec<usize> = (0..known.len()).filter(|k| free[*k]).collect();
-        let alike: Vec<usize> = left.iter().copied().filter(|k| same_amount(known[*k].amount(), rows[r].amount())).collect();
-        let found = match (alike.as_slice(), left.as_slice()) {
+        let absent: Vec<OldPart> = matches.absent.iter().copied().collect();
+        let is_alike = |k: &OldPart| same_total(known[*k].amount(), rows[r].amount());
+        let alike: Vec<OldPart> = absent.iter().copied().filter(is_alike).collect();
+        let found = match (alike.as_slice(), absent.as_slice()) {
             ([k], _) => Some(*k),
             ([], [k]) if rows[r].amount().is_none() => Some(*k),
             _ => None,
         };
         match found {
             Some(k) => {
-                known_of[r] = Some(k);
-                free[k] = false;
+                matches.add(r, k);
                 rows[r].set_name(known[k].name().unwrap_or_default());
-                filled.problems.push((rows[r].place(), "allocationName is missing; the last known one stays".to_owned()));
+                problems.push((rows[r].place(), "allocationName is missing; the last known one stays".to_owned()));
             }
             None => {
-                lost[r] = true;
-                filled.problems.push((format!("[{r}]"), "allocationName is missing; the row is left out".to_owned()));
+                lost.insert(r);
+                problems.push((format!("[{position}]"), "allocationName is missing; the row is left out".to_owned()));
             }
         }
     }
-    let count = lost.iter().filter(|lost| **lost).count();
-    if count > 0 {
-        let mut keep = lost.iter();
-        rows.retain(|_| !keep.next().copied().unwrap_or_default());
-        let mut keep = lost.iter();
-        known_of.retain(|_| !keep.next().copied().unwrap_or_default());
+    if lost.is_empty() {
+        return Named { rows, matches, problems, lost: 0 };
     }
-    count
+    let kept: Vec<NewPart> = rows.indices().filter(|r| !lost.contains(r)).collect();
+    let matches = PartMatches { known_of: kept.iter().map(|r| matches.known_of[*r]).collect(), absent: matches.absent };
+    Named { rows: kept.iter().map(|r| rows[*r].clone()).collect(), matches, problems, lost: lost.len() }
 }
 
 pub(super) fn sum<P: Part>(parts: &[P]) -> Option<f64> {
     if parts.is_empty() { None } else { parts.iter().map(Part::amount).sum() }
 }
 
-/// An event as versions show it that have cliffs alone.
+/// Returns an event as it appears in endpoint versions with only cliffs.
 pub(super) fn without_linear(event: &UnlockEvent) -> Cow<'_, UnlockEvent> {
     match event.linear_unlocks.get() {
         None => Cow::Borrowed(event),

@@ -1,4 +1,4 @@
-//! The changes of rows: each by itself where they are few, else one for all.
+//! Turns changed rows into changes: one for each row if they are few, otherwise one for all.
 
 use std::collections::BTreeMap;
 
@@ -8,48 +8,42 @@ use super::{
     pairing::{RevisedRow, RowPairing},
     shape::RecordShape,
 };
-use crate::diff::{changes::value_text, count_of};
+use crate::diff::{count_of, ratio_of};
 use model::{
     change::{AllocationChange, Change, ChangeKind, Fact, FieldChange},
-    format,
+    phrase::changes::{ChangeClause, RowChange, RowSubject, ScheduleUnit, summary},
     supply::{Record, RecordKey, Resource, Timestamp, TokenId},
 };
 
-/// Fields and allocations listed in one change.
+/// The maximum number of fields and allocations listed in one change.
 const MAX_LISTED: usize = 50;
 
-/// Adds the changes of rows that were revised.
-pub(super) fn add_revised<T>(
-    pairing: &RowPairing<'_, T>,
-    token: &TokenId,
-    new_keys: &[Option<RecordKey>],
-    pairs: Vec<RevisedRow>,
-    changes: &mut Vec<Change>,
-) {
+/// Returns the changes of revised rows.
+pub(super) fn revised_rows<T>(pairing: &RowPairing<'_, T>, token: &TokenId, rows: Vec<RevisedRow>) -> Vec<Change> {
     let mut by_kind: BTreeMap<ChangeKind, Vec<RevisedRow>> = BTreeMap::new();
-    for pair in pairs {
+    for RevisedRow { old, new, fields } in rows {
         let mut split: BTreeMap<ChangeKind, Vec<FieldChange>> = BTreeMap::new();
-        for field in pair.fields {
+        for field in fields {
             split.entry(kind_of(pairing.shape.resource, &field.field)).or_default().push(field);
         }
         for (kind, fields) in split {
-            by_kind.entry(kind).or_default().push(RevisedRow { old: pair.old, new: pair.new, fields });
+            by_kind.entry(kind).or_default().push(RevisedRow { old, new, fields });
         }
     }
-    for (kind, pairs) in by_kind {
-        if pairs.len() <= pairing.shape.alone {
-            changes.extend(pairs.into_iter().map(|pair| {
-                let mut change = revised(pairing, kind, token, std::slice::from_ref(&pair));
-                change.key.clone_from(&new_keys[pair.new]);
-                change
-            }));
-        } else {
-            changes.push(revised(pairing, kind, token, &pairs));
+    let mut changes = Vec::new();
+    for (kind, rows) in by_kind {
+        if rows.len() > pairing.shape.max_separate {
+            changes.push(revised(pairing, kind, token, &rows));
+            continue;
         }
+        changes.extend(rows.iter().map(|row| {
+            let change = revised(pairing, kind, token, std::slice::from_ref(row));
+            Change { key: Some(pairing.known[row.old].key.clone()), ..change }
+        }));
     }
+    changes
 }
 
-/// The kind of a change of one field.
 fn kind_of(resource: Resource, field: &str) -> ChangeKind {
     match (resource, field) {
         (Resource::Allocation, "allocationAmount") => ChangeKind::Resized,
@@ -66,16 +60,17 @@ fn fact(value: &Value) -> Option<Fact> {
     }
 }
 
-/// One change for rows of which the same kind of fact changed.
+/// Returns one change for rows whose facts of the same kind changed.
 fn revised<T>(pairing: &RowPairing<'_, T>, kind: ChangeKind, token: &TokenId, pairs: &[RevisedRow]) -> Change {
-    let RowPairing { shape, known, rows, .. } = pairing;
+    let RowPairing { shape, known, given, .. } = pairing;
     let mut change = Change::of(kind, shape.resource, token);
     change.count = count_of(pairs.len());
     let Some(first) = pairs.first() else { return change };
-    change.old = Some(known[first.old].2.clone());
-    change.new = Some((shape.record)(rows[first.new]));
-    // The amount of the whole, where amounts changed; else the first fact that did.
-    let amount_field = (shape.numbers)(rows[first.new]).first().map(|(field, _)| field.clone().into_owned()).unwrap_or_default();
+    let first_row = given[first.new].row;
+    change.old = Some(known[first.old].record.clone());
+    change.new = Some((shape.record)(first_row));
+    // The total, if amounts changed; otherwise the first fact that did.
+    let amount_field = (shape.numbers)(first_row).first().map(|(field, _)| field.clone().into_owned()).unwrap_or_default();
     let mut sums: Option<(f64, f64)> = None;
     for pair in pairs {
         for field in &pair.fields {
@@ -92,12 +87,12 @@ fn revised<T>(pairing: &RowPairing<'_, T>, kind: ChangeKind, token: &TokenId, pa
     if let Some((from, to)) = sums {
         change.from = Some(Fact::Amount(from));
         change.to = Some(Fact::Amount(to));
-        change.ratio = (from != 0.0).then(|| to / from);
+        change.ratio = ratio_of(Some(from), Some(to));
     } else if let Some(lead) = lead {
         change.from = fact(&lead.from);
         change.to = fact(&lead.to);
         if let (Some(Fact::Amount(from)), Some(Fact::Amount(to))) = (&change.from, &change.to) {
-            change.ratio = (*from != 0.0).then(|| to / from);
+            change.ratio = ratio_of(Some(*from), Some(*to));
         }
         if let (Some(Fact::Time(from)), Some(Fact::Time(to))) = (&change.from, &change.to) {
             change.shift_days = Some(model::supply::days(*to - *from));
@@ -111,41 +106,33 @@ fn revised<T>(pairing: &RowPairing<'_, T>, kind: ChangeKind, token: &TokenId, pa
             .filter_map(|pair| {
                 let lead = pair.fields.first()?;
                 let (from, to) = (fact(&lead.from), fact(&lead.to));
-                let ratio = match (&from, &to) {
-                    (Some(Fact::Amount(from)), Some(Fact::Amount(to))) if *from != 0.0 => Some(to / from),
-                    _ => None,
-                };
-                Some(AllocationChange { name: (shape.key)(rows[pair.new]), from, to, shift_days: None, ratio, count: 1 })
+                let ratio = ratio_of(from.as_ref().and_then(Fact::amount), to.as_ref().and_then(Fact::amount));
+                let name = (shape.key)(given[pair.new].row);
+                Some(AllocationChange { name, from, to, shift_days: None, ratio, count: 1 })
             })
             .collect();
     }
-    let subject = describe(shape, pairs.len(), (shape.date)(rows[first.new]), &(shape.key)(rows[first.new]));
+    let rows = row_subject(shape, pairs.len(), (shape.date)(first_row), &(shape.key)(first_row));
+    let ratio = change.ratio;
     let what = match (sums, lead) {
-        (Some((from, to)), _) => {
-            let times = change.ratio.map(|ratio| format!(" ({})", format::ratio(ratio))).unwrap_or_default();
-            let verb = if kind == ChangeKind::Resized { "resized" } else { "restated" };
-            format!("{verb} from {} to {}{times}", format::amount(from), format::amount(to))
-        }
-        (None, Some(lead)) if lead.field == "allocationName" => format!("renamed from {}", value_text(&lead.from)),
-        (None, Some(lead)) if lead.from.is_null() => format!("{} is now {}", lead.field, value_text(&lead.to)),
-        (None, Some(lead)) => format!("{} changed from {} to {}", lead.field, value_text(&lead.from), value_text(&lead.to)),
-        (None, None) => "revised".to_owned(),
+        (Some((from, to)), _) if kind == ChangeKind::Resized => RowChange::Resized { from, to, ratio },
+        (Some((from, to)), _) => RowChange::Restated { from, to, ratio },
+        (None, Some(lead)) => RowChange::Field(lead.clone()),
+        (None, None) => RowChange::Other,
     };
-    change.summary = format!("{subject} {what}");
+    change.summary = summary_of_rows(rows, what);
     change
 }
 
-/// The subject of a sentence about rows.
-fn describe<T>(shape: &RecordShape<T>, count: usize, date: Option<Timestamp>, key: &str) -> String {
-    match (count, date) {
-        (1, Some(at)) => format!("{} of {}", shape.noun, format::day(at)),
-        (1, None) => format!("{} {}", shape.noun, format::name(key)),
-        (count, Some(at)) => format!("{} from {} on", format::count(count, shape.noun), format::day(at)),
-        (count, None) => format!("{}, {} among them,", format::count(count, shape.noun), format::name(key)),
-    }
+fn row_subject<T>(shape: &RecordShape<T>, count: usize, date: Option<Timestamp>, key: &str) -> RowSubject {
+    RowSubject { noun: shape.noun, count, date, key: key.to_owned() }
 }
 
-/// A row that came or is gone.
+fn summary_of_rows(rows: RowSubject, change: RowChange) -> String {
+    summary(&[ChangeClause::Rows { rows, change }], &ScheduleUnit::default())
+}
+
+/// A row that was added or removed.
 pub(super) struct ChangedRow {
     pub(super) key: RecordKey,
     pub(super) record: Record,
@@ -153,15 +140,10 @@ pub(super) struct ChangedRow {
     pub(super) date: Option<Timestamp>,
 }
 
-/// Adds the changes of rows that came or are gone.
-pub(super) fn add_come_or_gone<T>(
-    shape: &RecordShape<T>,
-    kind: ChangeKind,
-    token: &TokenId,
-    rows: Vec<ChangedRow>,
-    changes: &mut Vec<Change>,
-) {
-    let size = if rows.len() <= shape.alone { 1 } else { rows.len() };
+/// Returns the changes of rows that were added or removed, as `kind` says.
+pub(super) fn changed_rows<T>(shape: &RecordShape<T>, kind: ChangeKind, token: &TokenId, rows: &[ChangedRow]) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let size = if rows.len() <= shape.max_separate { 1 } else { rows.len() };
     for group in rows.chunks(size.max(1)) {
         let Some(first) = group.first() else { continue };
         let mut change = Change::of(kind, shape.resource, token);
@@ -169,9 +151,9 @@ pub(super) fn add_come_or_gone<T>(
         let known = group.iter().any(|row| row.amount.is_some());
         let total: f64 = group.iter().filter_map(|row| row.amount).sum();
         let fact = known.then_some(Fact::Amount(total));
-        let subject = describe(shape, group.len(), first.date, first.key.as_str());
-        let amount = if known { format!(", {}", format::amount(total)) } else { String::new() };
-        change.summary = format!("{}: {}{amount}", kind.as_str(), subject.trim_end_matches(','));
+        let amount = known.then_some(total);
+        let what = if kind == ChangeKind::Added { RowChange::Added { amount } } else { RowChange::Removed { amount } };
+        change.summary = summary_of_rows(row_subject(shape, group.len(), first.date, first.key.as_str()), what);
         if group.len() == 1 {
             change.key = Some(first.key.clone());
         }
@@ -196,4 +178,5 @@ pub(super) fn add_come_or_gone<T>(
         }
         changes.push(change);
     }
+    changes
 }

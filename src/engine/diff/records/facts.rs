@@ -1,12 +1,12 @@
-//! The facts of a row, and what differs between two.
+//! The facts of a row, and the differences between two rows.
 
 use serde_json::Value;
 
 use super::shape::{NumberFields, RecordShape, TextFields};
-use crate::diff::{close, close_or_none};
+use crate::diff::tolerances::{close, close_or_none};
 use model::change::FieldChange;
 
-/// The facts of a row.
+/// The facts of a row that count as changes.
 pub(super) struct RecordFacts {
     pub(super) numbers: NumberFields,
     texts: TextFields,
@@ -21,14 +21,14 @@ impl RecordFacts {
         self.numbers.first().and_then(|(_, amount)| *amount)
     }
 
-    /// Equal in each number and text, whatever is missing on both sides.
+    /// Returns whether every number and text is equal, or missing on both sides.
     pub(super) fn same(&self, other: &Self, tolerance: f64) -> bool {
         self.numbers.len() == other.numbers.len()
             && self.numbers.iter().zip(&other.numbers).all(|(a, b)| a.0 == b.0 && close_or_none(a.1, b.1, tolerance))
             && self.texts == other.texts
     }
 
-    /// What differs: what appeared or changed. What is missing now is neither zero nor gone.
+    /// Returns the facts that appeared or changed. A fact that is missing now is neither zero nor removed.
     pub(super) fn differences(&self, after: &Self, tolerance: f64) -> Vec<FieldChange> {
         let number = |value: Option<f64>| value.map_or(Value::Null, Value::from);
         let mut found = Vec::new();

@@ -1,49 +1,47 @@
-//! What identifies the rows of each resource, and which of their facts count.
+//! The identity of the rows of each resource, and the facts that count as changes.
 
 use std::borrow::Cow;
 
-use crate::diff::date_key;
+use crate::diff::{
+    date_key,
+    tolerances::{TOTAL, close},
+};
 use model::{
     supply::{Record, Resource, Timestamp},
     wire::{Allocation, Burn, Buyback, Emission, EmissionAllocation, FundingRound, Maybe, NamedOr, Text},
 };
 
-/// Burns, buybacks and rounds of one answer that are a change each; more are one change.
-const MAX_ALONE: usize = 5;
+/// The maximum number of burns, buybacks, or rounds of one response that are separate changes. More are one change.
+const MAX_SEPARATE: usize = 5;
 
-/// What adds up to a total is compared with it by this relative tolerance: sources round each part.
-const TOTAL_TOLERANCE: f64 = 1e-6;
-
-/// Fields that are numbers.
 pub(super) type NumberFields = Vec<(Cow<'static, str>, Option<f64>)>;
-/// Fields that are texts.
 pub(super) type TextFields = Vec<(&'static str, Option<String>)>;
-/// Texts that identify a row beside its date.
+/// The texts that identify a row beside its date.
 pub(super) type RowIdentity<'a> = Vec<Cow<'a, str>>;
 
-/// What a resource's rows are made of.
+/// The identity and the facts of the rows of one resource.
 pub(super) struct RecordShape<T> {
     pub(super) resource: Resource,
-    /// What one row is called in a sentence.
+    /// The noun for one row in a sentence.
     pub(super) noun: &'static str,
-    /// Up to how many rows each is a change of its own; more are one change.
-    pub(super) alone: usize,
+    /// The maximum number of rows that are separate changes. More are one change.
+    pub(super) max_separate: usize,
     pub(super) date: fn(&T) -> Option<Timestamp>,
     /// The field of `date`.
     pub(super) date_field: &'static str,
     /// The texts that identify a row beside its date.
     pub(super) identity: fn(&T) -> RowIdentity<'_>,
-    /// The fields of `identity`, in its order, whose change is a fact of the row.
+    /// The field names of `identity`, in the same order. A change of one is a fact of the row.
     pub(super) identity_fields: &'static [&'static str],
-    /// Stem of a key.
+    /// The key of a row that is alone on its date.
     pub(super) key: fn(&T) -> String,
-    /// Facts that are numbers; the first is the amount of the row.
+    /// The numeric facts. The first is the amount of the row.
     pub(super) numbers: fn(&T) -> NumberFields,
-    /// Numbers that follow a price where most change at once.
+    /// The numeric facts that drift with a price.
     pub(super) drifting: &'static [&'static str],
-    /// Facts that are texts.
+    /// The text facts that are not part of the identity.
     pub(super) texts: fn(&T) -> TextFields,
-    /// Takes what a row lacks from what was known of it.
+    /// Fills the gaps of a row with the known facts.
     pub(super) fill: fn(&mut T, &T),
     pub(super) record: fn(&T) -> Record,
     pub(super) row: fn(&Record) -> Option<&T>,
@@ -57,7 +55,7 @@ fn owned(field: &Maybe<Text>) -> Option<String> {
     field.as_str().map(str::to_owned)
 }
 
-/// Whether an amount is told, and is not the one that was known.
+/// Returns whether an amount is given and differs from the known one.
 fn is_other(amount: &Maybe<f64>, known: &Maybe<f64>) -> bool {
     amount.get().is_some() && amount.copied() != known.copied()
 }
@@ -71,7 +69,7 @@ fn joined(list: &Maybe<Vec<String>>) -> Option<String> {
 pub(super) const BURN: RecordShape<Burn> = RecordShape {
     resource: Resource::Burn,
     noun: "burn",
-    alone: MAX_ALONE,
+    max_separate: MAX_SEPARATE,
     date: |burn| burn.burn_date.copied(),
     date_field: "burnDate",
     identity: |burn| vec![text(&burn.burn_event_label), text(&burn.burn_type)],
@@ -104,7 +102,7 @@ pub(super) const BURN: RecordShape<Burn> = RecordShape {
 pub(super) const BUYBACK: RecordShape<Buyback> = RecordShape {
     resource: Resource::Buyback,
     noun: "buyback",
-    alone: MAX_ALONE,
+    max_separate: MAX_SEPARATE,
     date: |buyback| buyback.buyback_date.copied(),
     date_field: "buybackDate",
     identity: |buyback| {
@@ -148,7 +146,7 @@ pub(super) const BUYBACK: RecordShape<Buyback> = RecordShape {
 pub(super) const EMISSION: RecordShape<Emission> = RecordShape {
     resource: Resource::Emission,
     noun: "emission",
-    alone: 1,
+    max_separate: 1,
     date: |emission| emission.start_date.copied(),
     date_field: "startDate",
     identity: |emission| vec![span(emission).to_string().into()],
@@ -160,7 +158,7 @@ pub(super) const EMISSION: RecordShape<Emission> = RecordShape {
     numbers: |emission| {
         let mut numbers = vec![("unlockAmount".into(), emission.unlock_amount.copied())];
         for item in emission.allocations.items().iter().filter_map(NamedOr::item) {
-            // What has no name is nobody's.
+            // Without a name, the recipient is unknown.
             if let Some(name) = item.allocation_name.as_str() {
                 numbers.push((format!("allocations.{name}.unlockAmount").into(), item.unlock_amount.copied()));
             }
@@ -183,8 +181,7 @@ pub(super) const EMISSION: RecordShape<Emission> = RecordShape {
     },
 };
 
-/// Takes what the recipients of an emission lack from what was known of them. Those of whom it says nothing stay, where the others do not
-/// come to its total.
+/// Fills the gaps of the recipients of an emission. Recipients that it leaves out stay, if the others do not add up to its total.
 fn fill_items(emission: &mut Emission, known: &Emission) {
     let total = emission.unlock_amount.copied().or(known.unlock_amount.copied());
     let Some(items) = emission.allocations.get_mut() else { return };
@@ -201,7 +198,7 @@ fn fill_items(emission: &mut Emission, known: &Emission) {
         }
         sum += item.unlock_amount.copied().unwrap_or_default();
     }
-    if total.is_none_or(|total| crate::diff::close(total, sum, TOTAL_TOLERANCE)) {
+    if total.is_none_or(|total| close(total, sum, TOTAL)) {
         return;
     }
     let absent = |was: &&NamedOr<EmissionAllocation>| {
@@ -212,7 +209,7 @@ fn fill_items(emission: &mut Emission, known: &Emission) {
     items.extend(absent);
 }
 
-/// Days that an emission covers: daily and weekly ones of a token stand side by side.
+/// Returns the number of days that an emission covers. A token has daily and weekly emissions.
 pub(super) fn span(emission: &Emission) -> i64 {
     match (emission.start_date.copied(), emission.end_date.copied()) {
         (Some(start), Some(end)) => (end - start).num_days(),
@@ -223,7 +220,7 @@ pub(super) fn span(emission: &Emission) -> i64 {
 pub(super) const ALLOCATION: RecordShape<Allocation> = RecordShape {
     resource: Resource::Allocation,
     noun: "allocation",
-    alone: 1,
+    max_separate: 1,
     date: |_| None,
     date_field: "startDate",
     identity: |allocation| vec![text(&allocation.allocation_name)],
@@ -247,7 +244,7 @@ pub(super) const ALLOCATION: RecordShape<Allocation> = RecordShape {
 pub(super) const FUNDING: RecordShape<FundingRound> = RecordShape {
     resource: Resource::Funding,
     noun: "funding round",
-    alone: MAX_ALONE,
+    max_separate: MAX_SEPARATE,
     date: |round| round.funding_date.copied(),
     date_field: "fundingDate",
     identity: |round| vec![text(&round.investor_id), text(&round.token_id), text(&round.round_name)],

@@ -3,132 +3,132 @@
 use super::*;
 
 #[test]
-fn a_moved_event_is_rescheduled_and_keeps_its_key() {
+fn moved_event_is_rescheduled_and_keeps_its_key() {
     let before = monthly("2026-01-16", 12, &[("Team", 10.0), ("Investors", 5.0)]);
     let mut after = before.clone();
     after[2].unlock_date = time("2026-03-20").into();
-    let change = only(told(&before, &after), ChangeKind::Rescheduled);
+    let change = only(notified(&before, &after), ChangeKind::Rescheduled);
     assert_eq!(change.key, Some("2026-03-16".into()));
     assert_eq!(change.from, Some(Fact::Time(time("2026-03-16"))));
     assert_eq!(change.to, Some(Fact::Time(time("2026-03-20"))));
     assert!((days(&change) - 4.0).abs() < 1e-9);
-    assert_eq!(change.summary, "15 of Team, Investors moved from 16 to 20 Mar 2026 (+4 days)");
+    assert_eq!(change.summary, "15 tokens of Team and Investors moved from 16 to 20 Mar 2026 (+4 days)");
     assert_eq!(change.allocations.len(), 2);
     assert_eq!(change.count, 2);
 }
 
 #[test]
-fn an_event_that_jumps_over_others_is_one_move() {
+fn event_that_jumps_over_others_is_one_move() {
     let before = monthly("2026-01-16", 12, &[("Team", 10.0)]);
     let mut after = before.clone();
     after[2].unlock_date = time("2026-06-30").into();
-    let change = only(told(&before, &after), ChangeKind::Rescheduled);
+    let change = only(notified(&before, &after), ChangeKind::Rescheduled);
     assert_eq!(change.key, Some("2026-03-16".into()));
     assert_eq!(change.to, Some(Fact::Time(time("2026-06-30"))));
 }
 
 #[test]
-fn a_shift_of_hours_is_told_as_hours() {
+fn shift_of_hours_is_reported_in_hours() {
     let before = [event("2026-03-16T12:00:00Z", &[("Team", 10.0)])];
     let after = [event("2026-03-16T09:00:00Z", &[("Team", 10.0)])];
-    let change = only(told(&before, &after), ChangeKind::Rescheduled);
+    let change = only(notified(&before, &after), ChangeKind::Rescheduled);
     assert!((days(&change) + 0.125).abs() < 1e-9);
-    assert_eq!(change.summary, "10 of Team moved from 16 Mar 2026, 12:00 UTC to 16 Mar 2026, 09:00 UTC (-3 h)");
+    assert_eq!(change.summary, "10 tokens of Team moved from 16 Mar 2026, 12:00 UTC to 16 Mar 2026, 09:00 UTC (-3 h)");
 }
 
 #[test]
-fn a_move_of_months_is_said_in_months_where_only_months_are_known() {
+fn month_precision_move_is_reported_in_months() {
     let month = |at: &str| {
         let mut event = event(at, &[("Team", 10.0)]);
         event.cliff_unlocks.get_mut().expect("cliffs").allocation_breakdown.get_mut().expect("parts")[0].unlock_precision =
             "month".to_owned().into();
         event
     };
-    let change = only(told(&[month("2026-03-16")], &[month("2026-05-02")]), ChangeKind::Rescheduled);
-    assert_eq!(change.summary, "10 of Team moved from March 2026 to May 2026 (+47 days)");
+    let change = only(notified(&[month("2026-03-16")], &[month("2026-05-02")]), ChangeKind::Rescheduled);
+    assert_eq!(change.summary, "10 tokens of Team moved from March 2026 to May 2026 (+47 days)");
     assert_eq!(month("2026-03-16").precision(), Precision::Month);
 }
 
 #[test]
-fn a_past_event_is_corrected_like_any_other() {
+fn past_event_is_corrected_like_any_other() {
     let before = monthly("2023-01-16", 12, &[("Team", 10.0)]);
     let mut after = before.clone();
     after[5] = event("2023-06-16", &[("Team", 12.0)]);
-    let change = only(told(&before, &after), ChangeKind::Resized);
+    let change = only(notified(&before, &after), ChangeKind::Resized);
     assert_eq!(change.key, Some("2023-06-16".into()));
     assert_eq!((change.from, change.to), (Some(Fact::Amount(10.0)), Some(Fact::Amount(12.0))));
     assert_eq!(change.summary, "Team resized from 10 to 12 (×1.2), on 16 Jun 2023");
 }
 
 #[test]
-fn a_resized_part_is_told_with_the_whole_event() {
+fn resized_share_is_reported_with_the_whole_event() {
     let before = [event("2026-04-16", &[("Team", 30.0), ("Investors", 10.0)])];
     let after = [event("2026-04-16", &[("Team", 30.0), ("Investors", 20.0)])];
-    let change = only(told(&before, &after), ChangeKind::Resized);
+    let change = only(notified(&before, &after), ChangeKind::Resized);
     assert_eq!((change.from, change.to, change.ratio), (Some(Fact::Amount(40.0)), Some(Fact::Amount(50.0)), Some(1.25)));
     assert_eq!(change.allocations.len(), 1);
     assert_eq!(change.allocations[0].ratio, Some(2.0));
 }
 
 #[test]
-fn the_same_total_to_other_recipients_is_reallocated() {
+fn same_total_to_other_recipients_is_reallocated() {
     let before = [event("2026-04-16", &[("Team", 30.0), ("Investors", 10.0)]), event("2026-05-16", &[("Team", 1.0)])];
     let after = [event("2026-04-16", &[("Team", 25.0), ("Investors", 15.0)]), event("2026-05-16", &[("Team", 1.0)])];
-    let change = only(told(&before, &after), ChangeKind::Reallocated);
+    let change = only(notified(&before, &after), ChangeKind::Reallocated);
     assert_eq!(change.key, Some("2026-04-16".into()));
     let after =
         [event("2026-04-16", &[("Team", 30.0), ("Advisors", 4.0), ("Partners", 6.0)]), event("2026-05-16", &[("Team", 1.0)])];
-    let change = only(told(&before, &after), ChangeKind::Reallocated);
+    let change = only(notified(&before, &after), ChangeKind::Reallocated);
     assert_eq!(change.ratio, Some(1.0));
 }
 
 #[test]
-fn one_event_that_becomes_several_is_split_and_back_is_merged() {
+fn split_event_is_split_and_the_reverse_is_merged() {
     let whole = [event("2026-04-16", &[("Team", 30.0)]), event("2027-04-16", &[("Team", 30.0)])];
     let parts =
         [event("2026-04-16", &[("Team", 10.0)]), event("2026-05-16", &[("Team", 20.0)]), event("2027-04-16", &[("Team", 30.0)])];
-    let change = only(told(&whole, &parts), ChangeKind::Split);
+    let change = only(notified(&whole, &parts), ChangeKind::Split);
     assert_eq!(change.key, Some("2026-04-16".into()));
     let diff = diff(&known(&parts), &whole);
-    assert_eq!(diff.removed, [RecordKey::from("2026-05-16")], "a merged event is accounted for: no proof is needed");
-    only(told(&parts, &whole), ChangeKind::Merged);
+    assert_eq!(diff.removed, [RecordKey::from("2026-05-16")], "a merged event needs no proof");
+    only(notified(&parts, &whole), ChangeKind::Merged);
 }
 
 #[test]
-fn a_cliff_that_becomes_linear_is_restructured() {
+fn cliff_that_becomes_linear_is_restructured() {
     let before = [event("2026-04-16", &[("Team", 30.0)]), segment("Farm", "2026-01-01", "2028-01-01", 9.0)];
     let after = [segment("Team", "2026-04-16", "2027-04-16", 30.0), segment("Farm", "2026-01-01", "2028-01-01", 9.0)];
-    let change = only(told(&before, &after), ChangeKind::Restructured);
-    let said = "Team: until 16 Apr 2027 instead of 16 Apr 2026, evenly 2.50 a month instead of all at once; total (30) as before";
+    let change = only(notified(&before, &after), ChangeKind::Restructured);
+    let said = "Team: ends on 16 Apr 2027 instead of 16 Apr 2026, linearly at 2.50 per month instead of in one cliff; the total of 30 tokens is unchanged";
     assert_eq!(change.summary, said);
 }
 
 #[test]
-fn the_end_of_a_segment_that_moved_is_rescheduled() {
+fn moved_segment_end_is_rescheduled() {
     let before = [segment("Team", "2026-04-16", "2027-04-16", 30.0)];
     let after = [segment("Team", "2026-04-16", "2028-04-16", 30.0)];
-    let change = only(told(&before, &after), ChangeKind::Rescheduled);
+    let change = only(notified(&before, &after), ChangeKind::Rescheduled);
     assert_eq!(
         change.summary,
-        "30 of Team: until 16 Apr 2028 instead of 16 Apr 2027 (+366 days), 1.25 a month instead of 2.50 a month"
+        "30 tokens of Team: until 16 Apr 2028 instead of 16 Apr 2027 (+366 days), 1.25 per month instead of 2.50 per month"
     );
     assert_eq!(change.key, Some("2026-04-16".into()));
     let moved = [segment("Team", "2026-05-16", "2027-05-16", 30.0)];
-    only(told(&before, &moved), ChangeKind::Rescheduled);
+    only(notified(&before, &moved), ChangeKind::Rescheduled);
 }
 
 #[test]
-fn an_added_event_is_told_once_with_its_own_key() {
+fn added_event_is_reported_once_with_its_own_key() {
     let before = monthly("2026-01-16", 6, &[("Team", 10.0)]);
     let mut after = before.clone();
     after.push(event("2026-02-01", &[("Airdrop", 7.0)]));
-    let change = only(told(&before, &after), ChangeKind::Added);
+    let change = only(notified(&before, &after), ChangeKind::Added);
     assert_eq!((change.key, change.to), (Some("2026-02-01".into()), Some(Fact::Amount(7.0))));
     assert!(change.new.is_some() && change.old.is_none());
 }
 
 #[test]
-fn a_committed_claim_is_told_when_it_appears_or_changes_and_not_when_it_is_missing() {
+fn committed_claim_is_reported_if_new_or_changed_but_not_if_missing() {
     let with = |amount: Option<f64>| {
         let mut event = event("2026-04-16", &[("Team", 30.0)]);
         event.cliff_unlocks.get_mut().expect("cliffs").allocation_breakdown.get_mut().expect("parts")[0].committed_claim =
@@ -139,10 +139,10 @@ fn a_committed_claim_is_told_when_it_appears_or_changes_and_not_when_it_is_missi
             }));
         [event]
     };
-    let change = only(told(&with(None), &with(Some(20.0))), ChangeKind::Committed);
+    let change = only(notified(&with(None), &with(Some(20.0))), ChangeKind::Committed);
     assert_eq!(change.summary, "Team committed to claim 20 on 16 Apr 2026");
-    only(told(&with(Some(20.0)), &with(Some(25.0))), ChangeKind::Committed);
-    assert!(told(&with(Some(20.0)), &with(None)).is_empty());
+    only(notified(&with(Some(20.0)), &with(Some(25.0))), ChangeKind::Committed);
+    assert!(notified(&with(Some(20.0)), &with(None)).is_empty());
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn three_corrections_of_three_events_are_three_changes() {
     after[0].unlock_date = time("2026-04-10").into();
     after[1] = event("2026-05-01", &[("Airdrop", 20.0)]);
     after[2].unlock_date = time("2026-05-20").into();
-    let kinds: Vec<ChangeKind> = told(&before, &after).iter().map(|change| change.kind).collect();
+    let kinds: Vec<ChangeKind> = notified(&before, &after).iter().map(|change| change.kind).collect();
     assert_eq!(kinds, [ChangeKind::Rescheduled, ChangeKind::Rescheduled, ChangeKind::Resized]);
 }
 

@@ -1,7 +1,11 @@
-//! The three laws, over real schedules that are corrected at random as people correct them.
+//! Three laws of the diff, checked on real schedules with random realistic corrections:
 //!
-//! Each correction is made here, from a flat list of tranches, together with the kinds that an analyst could call it. Nothing of the
-//! diff is used to make it.
+//! - The changes add up to the real difference of each allocation.
+//! - If every total is conserved, nothing is reported as added, removed, or resized.
+//! - One correction makes few changes.
+//!
+//! Each correction is made here from a flat list of tranches, together with the change kinds that an analyst would accept. The test
+//! uses none of the diff's code for it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +14,7 @@ use std::{
 
 use super::*;
 
-/// One tranche, flat.
+/// One tranche with the fields of its event.
 #[derive(Clone, Debug, PartialEq)]
 struct Flat {
     name: String,
@@ -23,7 +27,7 @@ struct Flat {
 
 const DAY: i64 = 86_400;
 
-/// Real schedules of a readable size, whose amounts are all known.
+/// Real schedules of limited size in which every amount is known.
 static SCHEDULES: LazyLock<Vec<(String, Vec<Flat>)>> = LazyLock::new(|| {
     let bundled = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/unlock-events");
     let folder = std::env::var_os("LAW_SCHEDULES").map_or(bundled, Into::into);
@@ -99,7 +103,7 @@ fn rebuild(flat: &[Flat]) -> Vec<UnlockEvent> {
     dates.into_iter().map(|(at, (cliffs, linears))| event_at(instant(at), cliffs, linears)).collect()
 }
 
-/// Numbers without an end, the same for the same seed.
+/// A seeded generator of pseudorandom numbers.
 struct Random(u64);
 
 impl Random {
@@ -113,7 +117,7 @@ impl Random {
     }
 }
 
-/// A way to correct a schedule: its name, and the kinds that an analyst could call it.
+/// A kind of correction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Way {
     MoveAllocation,
@@ -175,11 +179,11 @@ impl Way {
             Way::MovePart => &[Split, Restructured],
             Way::Merge => &[Merged, Restructured],
             Way::Rename | Way::Recategorize => &[Renamed],
-            // Where each had what the other has now, the names may have changed as well.
+            // If the allocations swapped their tranches, they may have swapped their names as well.
             Way::Transfer => &[Reallocated, Renamed],
             Way::NewRecipient => &[Reallocated],
             Way::Add => &[Added],
-            // Where others unlock on that day, it is their event that has another size.
+            // If other allocations unlock on that day, their event is resized.
             Way::Prolong => &[Added, Resized],
             Way::Remove | Way::Curtail => &[Removed],
             Way::RescaleAllocation | Way::RescaleAll => &[SeriesRescaled, Resized],
@@ -187,7 +191,7 @@ impl Way {
         }
     }
 
-    /// Corrects a schedule; None where it cannot be corrected so.
+    /// Corrects a schedule. Returns `None` if the correction does not apply to it.
     fn correct(self, flat: &[Flat], random: &mut Random) -> Option<Vec<Flat>> {
         let mut new = flat.to_vec();
         let names: Vec<String> = flat.iter().map(|t| t.name.clone()).collect::<BTreeSet<_>>().into_iter().collect();
@@ -215,7 +219,7 @@ impl Way {
                 new[k].at -= days.abs();
             }
             Way::Stretch => {
-                // Half as much, over twice the time.
+                // Half the rate, over twice the time.
                 let first = of.iter().map(|k| flat[*k].at).min()?;
                 (cliffs.len() >= 3 && linears.is_empty() && cliffs.len() == of.len()).then_some(())?;
                 new.retain(|t| t.name != name);
@@ -259,7 +263,7 @@ impl Way {
             Way::Rename => of.iter().for_each(|k| new[*k].name = format!("{name} II")),
             Way::Recategorize => of.iter().for_each(|k| new[*k].category = "Something Else".to_owned()),
             Way::Transfer => {
-                // A fifth of each tranche goes to another allocation, where that has one on the day.
+                // A fifth of each tranche goes to another allocation that has a tranche on the same day.
                 let mut moved = 0;
                 for k in &of {
                     let is_partner =
@@ -314,7 +318,7 @@ impl Way {
                 (cliffs.len() >= 6).then_some(())?;
                 let last = cliffs.iter().copied().max_by_key(|k| flat[*k].at)?;
                 let at = flat[last].at;
-                // An event of others that goes on is resized: only whole dates are curtailed here.
+                // Removing a tranche from a shared event would be a resize, so only whole dates are removed.
                 (!flat.iter().any(|t| t.name != name && t.at == at)).then_some(())?;
                 new.retain(|t| !(t.name == name && t.at == at));
             }
@@ -334,12 +338,12 @@ fn totals(flat: &[Flat]) -> BTreeMap<String, f64> {
     totals
 }
 
-/// What the told changes say that each allocation has more, by its new name.
-fn told_differences(told: &[Change]) -> BTreeMap<String, f64> {
+/// The difference in tokens per allocation according to the changes, by new name.
+fn reported_differences(notified: &[Change]) -> BTreeMap<String, f64> {
     use ChangeKind::*;
     let mut differences: BTreeMap<String, f64> = BTreeMap::new();
     let amount = |fact: &Option<Fact>| fact.as_ref().and_then(Fact::amount).unwrap_or(0.0);
-    for change in told {
+    for change in notified {
         if matches!(
             change.kind,
             Added | Removed | Resized | SeriesRescaled | Reallocated | Restructured | Split | Merged | Rewritten
@@ -353,9 +357,9 @@ fn told_differences(told: &[Change]) -> BTreeMap<String, f64> {
 }
 
 /// The new name of each renamed allocation.
-fn renames(told: &[Change]) -> BTreeMap<String, String> {
+fn renames(notified: &[Change]) -> BTreeMap<String, String> {
     let mut renames = BTreeMap::new();
-    for change in told {
+    for change in notified {
         for part in change.allocations.iter().filter(|_| change.kind == ChangeKind::Renamed) {
             if let (Some(Fact::Text(from)), Some(Fact::Text(to))) = (&part.from, &part.to)
                 && *to == part.name
@@ -367,33 +371,34 @@ fn renames(told: &[Change]) -> BTreeMap<String, String> {
     renames
 }
 
-/// What is told by a version of the endpoint that shows linear segments, until nothing awaits proof.
-fn told_of(before: &[UnlockEvent], after: &[UnlockEvent]) -> Vec<Change> {
-    let (mut snapshot, mut missing, mut told) = (known(before), Vec::new(), Vec::new());
-    let (token, settings) = (token(), Settings { hold: Hold::Lasted, ..Settings::default() });
-    let poll = UnlockPoll { shows_linear: Some(true), ..UnlockPoll::of(&token, &settings, now()) };
+/// Returns the changes from an endpoint version with linear segments, after polling until no removal awaits proof.
+fn notified_about(before: &[UnlockEvent], after: &[UnlockEvent]) -> Vec<Change> {
+    let (mut snapshot, mut missing, mut notified) = (known(before), Vec::new(), Vec::new());
+    let token = token();
+    let poll = UnlockPoll { shows_linear: Some(true), ..UnlockPoll::of(&token, now()) };
     for _ in 0..8 {
-        let diff = diff_unlocks(&poll, &snapshot, &missing, after);
+        let proof = RemovalProof::new(ProofPolicy::default(), ResponseQuality::Complete, &missing, lasted(), now());
+        let diff = diff_unlocks(&poll, &snapshot, &proof, after);
         snapshot = apply(&snapshot, &diff);
-        told.extend(diff.changes);
+        notified.extend(diff.changes);
         missing = diff.missing;
         if missing.is_empty() {
             break;
         }
     }
     assert_same_facts(&snapshot, after);
-    told
+    notified
 }
 
-/// Where what was told breaks a law.
-fn broken(before: &[Flat], after: &[Flat], told: &[Change]) -> Vec<String> {
+/// Describes each law that the changes break.
+fn broken(before: &[Flat], after: &[Flat], notified: &[Change]) -> Vec<String> {
     let mut broken = Vec::new();
-    let renamed = renames(told);
+    let renamed = renames(notified);
     let (old, new) = (totals(before), totals(after));
     let new_name = |name: &String| renamed.get(name).cloned().unwrap_or_else(|| name.clone());
-    // A removal that waited for proof may be told under the name that the allocation had.
+    // A removal that awaited proof may be reported under the old name of the allocation.
     let mut said: BTreeMap<String, f64> = BTreeMap::new();
-    for (name, difference) in told_differences(told) {
+    for (name, difference) in reported_differences(notified) {
         *said.entry(new_name(&name)).or_default() += difference;
     }
     let mut real: BTreeMap<String, f64> = new.clone();
@@ -405,20 +410,20 @@ fn broken(before: &[Flat], after: &[Flat], told: &[Change]) -> Vec<String> {
     for name in names {
         let (real, said) = (real.get(name).copied().unwrap_or(0.0), said.get(name).copied().unwrap_or(0.0));
         if (real - said).abs() > scale * 1e-9 {
-            broken.push(format!("the books: {name} really differs by {real}, told is {said}"));
+            broken.push(format!("totals: {name} really differs by {real}, reported is {said}"));
         }
     }
     let least = before.iter().chain(after).map(|tranche| tranche.amount).fold(f64::INFINITY, f64::min);
     let is_kept = real.values().all(|difference| difference.abs() <= least * 1e-6);
-    for change in told {
+    for change in notified {
         use ChangeKind::*;
         if is_kept && matches!(change.kind, Added | Removed | Resized | SeriesRescaled) {
-            broken.push(format!("conserved, and told is {}: {}", change.kind, change.summary));
+            broken.push(format!("conserved, but reported as {}: {}", change.kind, change.summary));
         }
     }
     let is_single = |change: &Change| change.count == 1 || change.key.is_some();
-    if told.len() > 2 && !(told.len() <= 4 && told.iter().all(is_single)) {
-        broken.push(format!("{} changes for one correction", told.len()));
+    if notified.len() > 2 && !(notified.len() <= 4 && notified.iter().all(is_single)) {
+        broken.push(format!("{} changes for one correction", notified.len()));
     }
     broken
 }
@@ -444,23 +449,23 @@ fn corrections_of_real_schedules_keep_the_laws() {
         let way = Way::ALL[round % Way::ALL.len()];
         let (token, before) = &SCHEDULES[random.below(SCHEDULES.len())];
         let Some(after) = way.correct(before, &mut random) else { continue };
-        let told = told_of(&rebuild(before), &rebuild(&after));
-        let said: Vec<String> = told.iter().map(|change| format!("{}: {}", change.kind, change.summary)).collect();
-        let mut wrong = broken(before, &after, &told);
-        if told.is_empty() || !told.iter().all(|change| way.kinds().contains(&change.kind)) {
+        let notified = notified_about(&rebuild(before), &rebuild(&after));
+        let said: Vec<String> = notified.iter().map(|change| format!("{}: {}", change.kind, change.summary)).collect();
+        let mut wrong = broken(before, &after, &notified);
+        if notified.is_empty() || !notified.iter().all(|change| way.kinds().contains(&change.kind)) {
             wrong.push("the kind".to_owned());
         }
-        let back = told_of(&rebuild(&after), &rebuild(before));
-        let kinds = |told: &[Change]| told.iter().map(|change| change.kind).collect::<BTreeSet<_>>();
-        if kinds(&back).into_iter().map(opposite).collect::<BTreeSet<_>>() != kinds(&told) {
-            wrong.push(format!("back it is {:?}", back.iter().map(|change| &change.summary).collect::<Vec<_>>()));
+        let back = notified_about(&rebuild(&after), &rebuild(before));
+        let kinds = |notified: &[Change]| notified.iter().map(|change| change.kind).collect::<BTreeSet<_>>();
+        if kinds(&back).into_iter().map(opposite).collect::<BTreeSet<_>>() != kinds(&notified) {
+            wrong.push(format!("the reverse is {:?}", back.iter().map(|change| &change.summary).collect::<Vec<_>>()));
         }
         let count = counts.entry(way).or_default();
         count.0 += 1;
         if wrong.is_empty() {
             count.1 += 1;
         } else {
-            faults.entry(format!("{way:?}")).or_default().push(format!("{round} {token}: {wrong:?}\n      told {said:?}"));
+            faults.entry(format!("{way:?}")).or_default().push(format!("{round} {token}: {wrong:?}\n      reported {said:?}"));
         }
     }
     let mut table = String::new();
@@ -486,13 +491,13 @@ fn two_corrections_at_once_keep_the_laws() {
         let Some(after) = ways[0].correct(before, &mut random).and_then(|flat| ways[1].correct(&flat, &mut random)) else {
             continue;
         };
-        let told = told_of(&rebuild(before), &rebuild(&after));
+        let notified = notified_about(&rebuild(before), &rebuild(&after));
         all += 1;
-        rewritten += usize::from(told.iter().any(|change| change.kind == ChangeKind::Rewritten));
-        let wrong = broken(before, &after, &told);
+        rewritten += usize::from(notified.iter().any(|change| change.kind == ChangeKind::Rewritten));
+        let wrong = broken(before, &after, &notified);
         if !wrong.is_empty() {
-            let said: Vec<String> = told.iter().map(|change| format!("{}: {}", change.kind, change.summary)).collect();
-            faults.push(format!("{round} {token} {ways:?}: {wrong:?}\n      told {said:?}"));
+            let said: Vec<String> = notified.iter().map(|change| format!("{}: {}", change.kind, change.summary)).collect();
+            faults.push(format!("{round} {token} {ways:?}: {wrong:?}\n      reported {said:?}"));
         }
     }
     assert!(
@@ -501,6 +506,6 @@ fn two_corrections_at_once_keep_the_laws() {
         faults.len(),
         faults.iter().take(12).cloned().collect::<Vec<_>>().join("\n")
     );
-    // Two simple things are two simple things.
-    assert!(rewritten * 4 < all, "{rewritten} of {all} are told as rewritten");
+    // Two simple corrections stay two simple changes.
+    assert!(rewritten * 4 < all, "{rewritten} of {all} are reported as rewritten");
 }

@@ -1,4 +1,4 @@
-//! Parts of events that an answer leaves out or garbles: what was known of them stays, and nothing is told.
+//! Parts of events that a response leaves out or garbles: known facts stay, and no change is reported.
 
 use super::*;
 use crate::{
@@ -6,18 +6,18 @@ use crate::{
     plan::PlannedPoll,
 };
 use model::{
-    poll::{FetchedAnswer, Payload, PollAnswer, PollOutcome, PollRequest, SegmentsFetch},
+    poll::{FetchedResponse, Payload, PollOutcome, PollRequest, PollResponse, SegmentsFetch},
     rows::TokenSnapshot,
     supply::{ContentHash, Endpoint, FeedState, Token},
 };
 
-/// One token whose schedule is polled, as the daemon does it.
+/// A token whose schedule is polled as in the daemon.
 pub(super) struct Polled {
     pub(super) snapshot: TokenSnapshot,
-    pub(super) told: Vec<Change>,
-    pub(super) oddities: Vec<String>,
-    /// Oddities in all.
-    pub(super) odd: usize,
+    pub(super) notified: Vec<Change>,
+    pub(super) parse_warnings: Vec<String>,
+    /// The number of parse warnings of all polls.
+    pub(super) warning_count: usize,
     polls: u64,
     view: View,
     have_cliffs: Vec<bool>,
@@ -25,13 +25,13 @@ pub(super) struct Polled {
     is_marked: bool,
 }
 
-/// Which version answers.
+/// The endpoint version that responds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum View {
     Unknown,
-    /// One that shows segments too.
+    /// A version that shows segments.
     Whole,
-    /// One that shows cliffs alone, with segments of an older one beside it where they are due.
+    /// A version that shows only cliffs. Segments are read from an older version if they are due.
     Auto,
 }
 
@@ -45,9 +45,9 @@ impl Polled {
         snapshot.feeds.push((Endpoint::UnlockEvents, FeedState::default()));
         let mut polled = Self {
             snapshot,
-            told: Vec::new(),
-            oddities: Vec::new(),
-            odd: 0,
+            notified: Vec::new(),
+            parse_warnings: Vec::new(),
+            warning_count: 0,
             polls: 0,
             view,
             have_cliffs: Vec::new(),
@@ -56,23 +56,23 @@ impl Polled {
         };
         polled.expect(events, true);
         polled.poll(events);
-        assert!(polled.told.is_empty() && polled.odd == 0, "the baseline tells nothing");
+        assert!(polled.notified.is_empty() && polled.warning_count == 0, "the baseline has no changes");
         polled
     }
 
-    /// An answer of these rows; each is written and read again, so that what no JSON can hold is garbled as it would be.
+    /// Polls a response with these rows, which pass through JSON as real ones do.
     pub(super) fn poll(&mut self, events: &[UnlockEvent]) {
         self.read(&serde_json::to_string(events).expect("JSON"));
     }
 
-    /// An answer as text.
+    /// Polls a response given as JSON.
     pub(super) fn read(&mut self, json: &str) {
         if self.view != View::Auto {
-            self.take(json, false, Vec::new());
+            self.ingest_response(json, false, Vec::new());
             return;
         }
-        // As a plan would ask: for segments too where something says that they moved.
-        let awaits = |state: &FeedState| state.stale || !state.missing.is_empty() || state.held_since.is_some();
+        // As the planner does: segments are read too if a mark or a cliff shows a change.
+        let awaits = |state: &FeedState| state.stale || state.awaits_proof();
         let is_awaited = self.snapshot.feed(Endpoint::UnlockEvents).is_none_or(awaits);
         let is_marked = std::mem::take(&mut self.is_marked);
         if !is_awaited && !is_marked {
@@ -82,22 +82,22 @@ impl Polled {
                 has_cliffs.then_some(row)
             });
             let cliffs: Vec<_> = cliffs.collect();
-            if cliffs.is_empty() || !self.take(&serde_json::Value::from(cliffs).to_string(), false, Vec::new()) {
+            if cliffs.is_empty() || !self.ingest_response(&serde_json::Value::from(cliffs).to_string(), false, Vec::new()) {
                 return;
             }
         }
-        self.take(json, true, self.without_cliffs.clone());
+        self.ingest_response(json, true, self.without_cliffs.clone());
     }
 
-    /// Takes one answer; whether it is to be asked for again, with segments.
-    fn take(&mut self, json: &str, with_segments: bool, without_cliffs: Vec<Timestamp>) -> bool {
+    /// Ingests one response. Returns whether the schedule must be polled again with segments.
+    fn ingest_response(&mut self, json: &str, with_segments: bool, without_cliffs: Vec<Timestamp>) -> bool {
         let (rows, report) = wire::gather(|| serde_json::from_str::<Maybe<Vec<UnlockEvent>>>(json).expect("JSON"));
         let payload = Payload::UnlockEvents(rows.into_option().expect("rows"));
-        let answer = PollAnswer {
+        let response = PollResponse {
             payload,
             hash: ContentHash(u128::from(self.polls)),
-            oddities: report.oddities,
-            oddities_total: report.total,
+            parse_warnings: report.parse_warnings,
+            parse_warnings_total: report.total,
             dropped: report.dropped,
         };
         let request = PollRequest::Token {
@@ -106,33 +106,34 @@ impl Polled {
             start: time("1970-01-01").date_naive(),
             end: time("2126-01-01").date_naive(),
         };
-        let ask = PlannedPoll { may_add_segments: self.view == View::Auto, ..PlannedPoll::of(request.clone()) };
+        let poll = PlannedPoll { may_add_segments: self.view == View::Auto, ..PlannedPoll::of(request.clone()) };
         let version = match self.view {
             View::Unknown => None,
             View::Whole => Some(3),
             View::Auto => Some(5),
         };
-        let fetched = FetchedAnswer {
+        let fetched = FetchedResponse {
             segments: with_segments.then_some(SegmentsFetch { is_read: true, is_absent: false, credits: 1 }),
             without_cliffs,
-            ..FetchedAnswer::of_page(request, PollOutcome::Fresh(answer), version)
+            ..FetchedResponse::of_page(request, PollOutcome::Fresh(response), version)
         };
         self.polls += 1;
         let at = now() + chrono::TimeDelta::seconds(i64::try_from(self.polls).expect("few"));
-        let taken: IngestResult = ingest(&self.snapshot, &ask, &fetched, &Settings::default(), at);
+        let taken: IngestResult = ingest(&self.snapshot, &poll, &fetched, &Settings::default(), at);
         assert!(taken.failure.is_none());
         self.snapshot.records = taken.after;
         self.snapshot.feeds = vec![(Endpoint::UnlockEvents, taken.update.state)];
         if let (Some(header), true) = (taken.update.header, self.view != View::Unknown) {
             self.snapshot.headers = vec![(Endpoint::UnlockEvents, header)];
         }
-        self.told.extend(taken.changes);
-        self.oddities.extend(taken.oddities.named.iter().map(|odd| format!("{}: {}", odd.path, odd.problem)));
-        self.odd += taken.oddities.total + report.total;
+        self.notified.extend(taken.changes);
+        self.parse_warnings
+            .extend(taken.parse_warnings.named.iter().map(|warning| format!("{}: {}", warning.path, warning.problem)));
+        self.warning_count += taken.parse_warnings.total + report.total;
         taken.lacks_segments
     }
 
-    /// What a source without faults says next: which rows the list of cliffs has, and whether it marks a correction.
+    /// Sets the true schedule of the next polls, and whether the token list marks a correction.
     pub(super) fn expect(&mut self, truth: &[UnlockEvent], is_marked: bool) {
         self.have_cliffs = truth.iter().map(|event| event.cliff_unlocks.get().is_some()).collect();
         let alone = truth.iter().filter(|event| event.cliff_unlocks.get().is_none());
@@ -141,25 +142,25 @@ impl Polled {
     }
 
     fn summaries(&self) -> Vec<&str> {
-        self.told.iter().map(|change| change.summary.as_str()).collect()
+        self.notified.iter().map(|change| change.summary.as_str()).collect()
     }
 }
 
-/// Polls an answer without some part three times, then the whole one: nothing is told, and the snapshot never loses anything.
+/// Polls a partial response three times, then the whole one. Asserts that no change is reported and the snapshot loses nothing.
 #[track_caller]
-fn holds(whole: &[UnlockEvent], partial: &[UnlockEvent]) -> Vec<String> {
+fn assert_gap_is_filled(whole: &[UnlockEvent], partial: &[UnlockEvent]) -> Vec<String> {
     let mut polled = Polled::of(whole);
     for _ in 0..3 {
         polled.poll(partial);
         assert_eq!(polled.summaries(), [] as [&str; 0]);
         assert_same_facts(&polled.snapshot.records, whole);
     }
-    assert!(polled.odd >= 3, "each time it is counted");
+    assert!(polled.warning_count >= 3, "each gap is counted");
     polled.poll(whole);
     assert_eq!(polled.summaries(), [] as [&str; 0]);
     assert_same_facts(&polled.snapshot.records, whole);
     assert_eq!(polled.snapshot.records.iter().filter(|tracked| tracked.key.as_str().contains('#')).count(), 0);
-    polled.oddities
+    polled.parse_warnings
 }
 
 fn cliffs(event: &mut UnlockEvent) -> &mut CliffUnlocks {
@@ -174,7 +175,7 @@ fn linear_parts(event: &mut UnlockEvent) -> &mut Vec<LinearAllocation> {
     event.linear_unlocks.get_mut().expect("segments").allocation_breakdown.get_mut().expect("parts")
 }
 
-/// A schedule with cliffs, segments and an event of both.
+/// A schedule with cliffs, segments, and an event with both.
 fn schedule() -> Vec<UnlockEvent> {
     let mut events = monthly("2026-01-16", 6, &[("Team", 10.0), ("Investors", 5.0)]);
     events[3] = event_at(
@@ -188,44 +189,44 @@ fn schedule() -> Vec<UnlockEvent> {
 }
 
 #[test]
-fn cliffs_that_an_answer_leaves_out_stay() {
+fn cliffs_left_out_by_a_response_stay() {
     for gap in [Maybe::Null, Maybe::Absent] {
         for row in [2, 3] {
             let mut partial = schedule();
             partial[row].cliff_unlocks = gap.clone();
-            let oddities = holds(&schedule(), &partial);
-            assert!(oddities[0].ends_with(": cliffUnlocks: missing; the last known ones stay"), "{oddities:?}");
+            let parse_warnings = assert_gap_is_filled(&schedule(), &partial);
+            assert!(parse_warnings[0].ends_with(": cliffUnlocks: missing; the last known ones stay"), "{parse_warnings:?}");
         }
         let mut partial = schedule();
         partial.iter_mut().for_each(|event| event.cliff_unlocks = gap.clone());
-        holds(&schedule(), &partial);
+        assert_gap_is_filled(&schedule(), &partial);
     }
 }
 
 #[test]
-fn a_breakdown_that_an_answer_leaves_out_stays_with_and_without_its_total() {
+fn breakdown_left_out_by_a_response_stays_with_and_without_its_total() {
     for gap in [Maybe::Null, Maybe::Absent, Maybe::Value(Vec::new())] {
         let mut partial = schedule();
         cliffs(&mut partial[2]).allocation_breakdown = gap.clone();
-        let oddities = holds(&schedule(), &partial);
-        assert_eq!(oddities[0], "16 Mar 2026: cliffUnlocks.allocationBreakdown: missing; the last known one stays");
+        let parse_warnings = assert_gap_is_filled(&schedule(), &partial);
+        assert_eq!(parse_warnings[0], "16 Mar 2026: cliffUnlocks.allocationBreakdown: missing; the last known one stays");
         if gap.get().is_none() {
             cliffs(&mut partial[2]).cliff_amount = Maybe::Null;
-            holds(&schedule(), &partial);
+            assert_gap_is_filled(&schedule(), &partial);
         }
-        // In all events at once, as another version of the endpoint would answer.
+        // In all events at once, as in the response of another version.
         let mut partial = schedule();
         for event in &mut partial {
             if let Maybe::Value(cliffs) = &mut event.cliff_unlocks {
                 cliffs.allocation_breakdown = gap.clone();
             }
         }
-        holds(&schedule(), &partial);
+        assert_gap_is_filled(&schedule(), &partial);
     }
 }
 
 #[test]
-fn a_total_without_parts_is_no_resize_until_the_parts_say_which() {
+fn total_without_parts_is_not_a_resize_until_the_parts_arrive() {
     let mut partial = schedule();
     cliffs(&mut partial[2]).allocation_breakdown = Maybe::Null;
     cliffs(&mut partial[2]).cliff_amount = 7.5.into();
@@ -233,16 +234,16 @@ fn a_total_without_parts_is_no_resize_until_the_parts_say_which() {
     polled.poll(&partial);
     polled.poll(&partial);
     assert_eq!(polled.summaries(), [] as [&str; 0]);
-    assert!(polled.oddities[0].contains("the total is another one"), "{:?}", polled.oddities);
+    assert!(polled.parse_warnings[0].contains("the total differs"), "{:?}", polled.parse_warnings);
     let mut corrected = schedule();
     corrected[2] = event("2026-03-16", &[("Team", 5.0), ("Investors", 2.5)]);
     polled.poll(&corrected);
-    let change = only(polled.told, ChangeKind::Resized);
+    let change = only(polled.notified, ChangeKind::Resized);
     assert_eq!((change.from, change.to), (Some(Fact::Amount(15.0)), Some(Fact::Amount(7.5))));
 }
 
 #[test]
-fn an_amount_is_compared_with_the_last_known_one() {
+fn amount_is_compared_with_the_last_known_one() {
     let with = |amount: Maybe<f64>| {
         let mut events = monthly("2026-01-16", 4, &[("Team", 5e6)]);
         cliff_parts(&mut events[2])[0].cliff_amount = amount;
@@ -259,12 +260,12 @@ fn an_amount_is_compared_with_the_last_known_one() {
         assert_eq!(polled.summaries(), [] as [&str; 0]);
     }
     polled.poll(&with(2.5e6.into()));
-    let change = only(polled.told, ChangeKind::Resized);
+    let change = only(polled.notified, ChangeKind::Resized);
     assert_eq!((change.from, change.to, change.ratio), (Some(Fact::Amount(5e6)), Some(Fact::Amount(2.5e6)), Some(0.5)));
 }
 
 #[test]
-fn numbers_that_no_amount_can_be_are_unreadable() {
+fn impossible_amounts_are_unreadable() {
     let whole = monthly("2026-01-16", 4, &[("Team", 5e6), ("Investors", 1e6)]);
     let json = serde_json::to_string(&whole).expect("JSON");
     for garbled in
@@ -273,10 +274,10 @@ fn numbers_that_no_amount_can_be_are_unreadable() {
         let mut polled = Polled::of(&whole);
         polled.read(&json.replacen("\"cliffAmount\":5000000.0", &format!("\"cliffAmount\":{garbled}"), 2));
         assert_eq!(polled.summaries(), [] as [&str; 0], "{garbled}");
-        assert!(polled.odd >= 2, "{garbled}");
+        assert!(polled.warning_count >= 2, "{garbled}");
         assert_same_facts(&polled.snapshot.records, &whole);
     }
-    // A schedule of nothing but such numbers is no schedule of negative amounts.
+    // A schedule with only such numbers keeps all its amounts.
     let mut polled = Polled::of(&whole);
     polled.read(&json.replace("Amount\":", "Amount\":-"));
     assert_eq!(polled.summaries(), [] as [&str; 0]);
@@ -284,7 +285,7 @@ fn numbers_that_no_amount_can_be_are_unreadable() {
 }
 
 #[test]
-fn a_row_of_a_breakdown_that_cannot_be_read_stays() {
+fn unreadable_row_of_a_breakdown_stays() {
     let whole = schedule();
     let json = serde_json::to_string(&whole).expect("JSON");
     let part = serde_json::to_string(&cliff("Investors", 5.0)).expect("JSON");
@@ -295,76 +296,76 @@ fn a_row_of_a_breakdown_that_cannot_be_read_stays() {
             assert_eq!(polled.summaries(), [] as [&str; 0]);
             assert_same_facts(&polled.snapshot.records, &whole);
         }
-        // And where the total is gone with it.
+        // Also if the total is missing.
         polled.read(&json.replace(&part, garbled).replace("\"cliffAmount\":15.0,", ""));
         assert_eq!(polled.summaries(), [] as [&str; 0]);
         polled.read(&json);
         assert_eq!(polled.summaries(), [] as [&str; 0]);
         assert_same_facts(&polled.snapshot.records, &whole);
     }
-    // A row that is simply not there, while the total counts it.
+    // A row is missing while the total still includes it.
     let mut partial = whole.clone();
     cliff_parts(&mut partial[2]).pop();
-    holds(&whole, &partial);
-    // Where the total no longer counts it, it is gone.
+    assert_gap_is_filled(&whole, &partial);
+    // If the total no longer includes it, it is removed.
     cliffs(&mut partial[2]).cliff_amount = 10.0.into();
     let mut polled = Polled::of(&whole);
     for _ in 0..3 {
         polled.poll(&partial);
     }
-    assert_eq!(polled.told.len(), 1, "{:?}", polled.summaries());
+    assert_eq!(polled.notified.len(), 1, "{:?}", polled.summaries());
 }
 
 #[test]
-fn an_allocation_without_its_name_is_the_one_that_is_left() {
+fn nameless_allocation_is_the_remaining_one() {
     for row in [2, 3] {
         for part in [0, 1] {
             let mut partial = schedule();
             cliff_parts(&mut partial[row])[part].allocation_name = Maybe::Null;
-            holds(&schedule(), &partial);
+            assert_gap_is_filled(&schedule(), &partial);
             cliff_parts(&mut partial[row])[part].cliff_amount = Maybe::Null;
-            holds(&schedule(), &partial);
+            assert_gap_is_filled(&schedule(), &partial);
         }
     }
     let mut partial = schedule();
     cliff_parts(&mut partial[2]).iter_mut().for_each(|part| part.allocation_name = Maybe::Null);
-    holds(&schedule(), &partial);
+    assert_gap_is_filled(&schedule(), &partial);
     cliff_parts(&mut partial[2]).iter_mut().for_each(|part| part.cliff_amount = Maybe::Null);
-    holds(&schedule(), &partial);
+    assert_gap_is_filled(&schedule(), &partial);
 }
 
 #[test]
-fn an_event_without_its_date_is_the_one_that_is_missing() {
+fn dateless_event_is_the_missing_one() {
     for rows in [vec![2], vec![3], vec![1, 2], vec![6]] {
         for gap in [Maybe::Null, Maybe::Absent] {
             let mut partial = schedule();
             for row in &rows {
                 partial[*row].unlock_date = gap;
             }
-            holds(&schedule(), &partial);
+            assert_gap_is_filled(&schedule(), &partial);
             if let Maybe::Value(cliffs) = &mut partial[rows[0]].cliff_unlocks {
                 cliffs.cliff_amount = Maybe::Null;
                 cliffs.allocation_breakdown.get_mut().expect("parts")[0].cliff_amount = Maybe::Null;
-                holds(&schedule(), &partial);
+                assert_gap_is_filled(&schedule(), &partial);
             }
         }
     }
 }
 
 #[test]
-fn linear_unlocks_that_an_answer_leaves_out_stay() {
+fn linear_unlocks_left_out_by_a_response_stay() {
     for gap in [Maybe::Null, Maybe::Absent] {
         for row in [3, 6] {
             let mut partial = schedule();
             partial[row].linear_unlocks = gap.clone();
-            holds(&schedule(), &partial);
+            assert_gap_is_filled(&schedule(), &partial);
         }
     }
     let parts = |change: &dyn Fn(&mut LinearAllocation)| {
         for row in [3, 6] {
             let mut partial = schedule();
             change(&mut linear_parts(&mut partial[row])[0]);
-            holds(&schedule(), &partial);
+            assert_gap_is_filled(&schedule(), &partial);
         }
     };
     parts(&|part| part.linear_amount = Maybe::Null);
@@ -376,11 +377,11 @@ fn linear_unlocks_that_an_answer_leaves_out_stay() {
     });
     let mut partial = schedule();
     partial[3].linear_unlocks.get_mut().expect("segments").allocation_breakdown = Maybe::Null;
-    holds(&schedule(), &partial);
+    assert_gap_is_filled(&schedule(), &partial);
 }
 
 #[test]
-fn an_event_that_moves_while_a_part_is_missing_holds_the_part() {
+fn event_that_moves_while_a_part_is_missing_keeps_the_part() {
     let mut moved = schedule();
     moved[2].unlock_date = time("2026-03-20").into();
     cliffs(&mut moved[2]).cliff_amount = Maybe::Null;
@@ -391,8 +392,8 @@ fn an_event_that_moves_while_a_part_is_missing_holds_the_part() {
     whole[2].unlock_date = time("2026-03-20").into();
     polled.poll(&whole);
     assert_same_facts(&polled.snapshot.records, &whole);
-    only(polled.told, ChangeKind::Rescheduled);
-    // Where nothing but the new date is known, it waits.
+    only(polled.notified, ChangeKind::Rescheduled);
+    // If only the new date is known, the event waits.
     let mut empty = whole.clone();
     empty[2].cliff_unlocks = Maybe::Null;
     let mut polled = Polled::of(&schedule());
@@ -401,11 +402,11 @@ fn an_event_that_moves_while_a_part_is_missing_holds_the_part() {
         assert_eq!(polled.summaries(), [] as [&str; 0]);
     }
     polled.poll(&whole);
-    only(polled.told, ChangeKind::Rescheduled);
+    only(polled.notified, ChangeKind::Rescheduled);
 }
 
 #[test]
-fn parts_are_to_be_determined_by_themselves() {
+fn each_part_can_be_to_be_determined() {
     let mut events = schedule();
     cliff_parts(&mut events[2])[1].unlock_precision = "To Be Determined".to_owned().into();
     let interval = events[2].interval().expect("the other part keeps its date");
@@ -417,24 +418,24 @@ fn parts_are_to_be_determined_by_themselves() {
 }
 
 #[test]
-fn to_zero_is_a_ratio_and_from_zero_is_none() {
+fn resize_to_zero_has_a_ratio_and_from_zero_has_none() {
     let with = |amount: f64| monthly("2026-01-16", 3, &[("Team", 5.0), ("Farm", amount)]);
     let one = |from: f64, to: f64| {
         let mut after = with(from);
         after[1] = with(to).swap_remove(1);
-        only(told(&with(from), &after), ChangeKind::Resized)
+        only(notified(&with(from), &after), ChangeKind::Resized)
     };
     let change = one(7.0, 0.0);
     assert_eq!(change.allocations[0].ratio, Some(0.0), "{}", change.summary);
     let change = one(0.0, 7.0);
     assert_eq!(change.allocations[0].ratio, None, "{}", change.summary);
     let alone = |amount: f64| [event("2026-04-16", &[("Team", amount)]), event("2026-05-16", &[("Farm", 1.0)])];
-    assert_eq!(only(told(&alone(7.0), &alone(0.0)), ChangeKind::Resized).ratio, Some(0.0));
-    assert_eq!(only(told(&alone(0.0), &alone(7.0)), ChangeKind::Resized).ratio, None);
+    assert_eq!(only(notified(&alone(7.0), &alone(0.0)), ChangeKind::Resized).ratio, Some(0.0));
+    assert_eq!(only(notified(&alone(0.0), &alone(7.0)), ChangeKind::Resized).ratio, None);
 }
 
 #[test]
-fn other_facts_that_are_missing_stay() {
+fn other_missing_facts_stay() {
     let mut partial = schedule();
     for event in &mut partial {
         (event.data_source, event.listed_method, event.token_name) = (Maybe::Null, Maybe::Absent, Maybe::Null);
@@ -451,7 +452,7 @@ fn other_facts_that_are_missing_stay() {
 }
 
 #[test]
-fn a_committed_claim_that_is_left_out_is_not_told_again() {
+fn missing_committed_claim_is_not_reported_again() {
     let mut with = monthly("2026-01-16", 4, &[("Team", 30.0)]);
     cliff_parts(&mut with[3])[0].committed_claim = CommittedClaim { amount: 20.0.into(), ..CommittedClaim::default() }.into();
     let mut polled = Polled::of(&with);
@@ -461,7 +462,7 @@ fn a_committed_claim_that_is_left_out_is_not_told_again() {
 }
 
 #[test]
-fn a_real_correction_has_no_gap() {
+fn real_corrections_have_no_gaps() {
     let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("data/revisions");
     #[derive(serde::Deserialize)]
     struct Version {
@@ -475,40 +476,40 @@ fn a_real_correction_has_no_gap() {
         let text = std::fs::read_to_string(&path).expect("text");
         let versions: Vec<Version> = text.lines().map(|line| serde_json::from_str(line).expect("a version")).collect();
         for two in versions.windows(2) {
-            let completed = complete(&known(&two[0].data), &two[1].data, &AnswerView::default());
-            assert_eq!(completed.oddities, [], "{}", path.display());
+            let completed = complete(&known(&two[0].data), &two[1].data, &ResponseView::default());
+            assert_eq!(completed.parse_warnings, [], "{}", path.display());
             assert!(!completed.proves_no_absence);
             let after =
-                complete(&known(&two[0].data), &two[1].data, &AnswerView { has_lost_rows: true, ..AnswerView::default() });
-            assert!(after.oddities.is_empty(), "{}: {:?}", path.display(), after.oddities);
+                complete(&known(&two[0].data), &two[1].data, &ResponseView { has_lost_rows: true, ..ResponseView::default() });
+            assert!(after.parse_warnings.is_empty(), "{}: {:?}", path.display(), after.parse_warnings);
         }
     }
 }
 
-/// What is told of an answer given three times, where its nulls mean that something is there no more.
+/// Returns the changes after polling a response three times whose nulls stand for removed parts.
 #[track_caller]
-fn believed(known: &[UnlockEvent], after: &[UnlockEvent]) -> Vec<Change> {
+fn applied_nulls(known: &[UnlockEvent], after: &[UnlockEvent]) -> Vec<Change> {
     let mut polled = Polled::of(known);
     (0..3).for_each(|_| polled.poll(after));
     assert_same_facts(&polled.snapshot.records, after);
-    polled.told
+    polled.notified
 }
 
 #[test]
-fn a_null_is_believed_where_its_amount_stands_elsewhere_in_the_answer() {
-    // Into the next event, which had some of it before.
+fn null_is_applied_if_its_amount_appears_elsewhere() {
+    // The amount moved to the next event, which already had some of it.
     let mut merged = schedule();
     merged[1].cliff_unlocks = Maybe::Null;
     merged[1].linear_unlocks = segment("Ops", "2026-02-16", "2027-02-16", 3.0).linear_unlocks;
     let mut known = merged.clone();
     known[1].cliff_unlocks = schedule()[1].cliff_unlocks.clone();
     merged[2] = event("2026-03-16", &[("Team", 20.0), ("Investors", 10.0)]);
-    let told = believed(&known, &merged);
+    let notified = applied_nulls(&known, &merged);
     assert!(
-        told.iter().all(|change| matches!(change.kind, ChangeKind::Merged | ChangeKind::Restructured)) && told.len() == 1,
-        "{told:?}"
+        notified.iter().all(|change| matches!(change.kind, ChangeKind::Merged | ChangeKind::Restructured)) && notified.len() == 1,
+        "{notified:?}"
     );
-    // A cliff that became more of a segment of its recipient, of that event and of another one.
+    // A cliff became part of a segment of the same allocation, in its event or in another one.
     for (to, whole) in [(3, 19.0), (6, 110.0)] {
         let mut known = schedule();
         cliff_parts(&mut known[3]).clear();
@@ -519,39 +520,39 @@ fn a_null_is_believed_where_its_amount_stands_elsewhere_in_the_answer() {
         linear_parts(&mut linear[to]).iter_mut().filter(|part| part.allocation_name.as_str() == Some("Farm")).for_each(|part| {
             part.linear_amount = whole.into();
         });
-        let told = believed(&known, &linear);
-        assert!(told.iter().all(|change| change.kind == ChangeKind::Restructured) && told.len() == 1, "{told:?}");
-        // And back.
-        let told = believed(&linear, &known);
-        assert!(told.iter().all(|change| change.kind == ChangeKind::Restructured) && told.len() == 1, "{told:?}");
+        let notified = applied_nulls(&known, &linear);
+        assert!(notified.iter().all(|change| change.kind == ChangeKind::Restructured) && notified.len() == 1, "{notified:?}");
+        // The reverse.
+        let notified = applied_nulls(&linear, &known);
+        assert!(notified.iter().all(|change| change.kind == ChangeKind::Restructured) && notified.len() == 1, "{notified:?}");
     }
-    // Segments that became a cliff that was there.
+    // Segments became part of an existing cliff.
     let mut cliffs_alone = schedule();
     cliffs_alone[3].linear_unlocks = Maybe::Null;
     cliffs_alone[3].cliff_unlocks =
         event("2026-04-16", &[("Team", 10.0), ("Investors", 5.0), ("Ops", 7.0), ("Farm", 9.0)]).cliff_unlocks;
-    assert!(believed(&schedule(), &cliffs_alone).iter().all(|change| change.kind == ChangeKind::Restructured));
-    // Given to others.
+    assert!(applied_nulls(&schedule(), &cliffs_alone).iter().all(|change| change.kind == ChangeKind::Restructured));
+    // Reallocated to other recipients.
     let mut given = schedule();
     given[3].linear_unlocks = Maybe::Null;
     given[4] = event("2026-05-16", &[("Team", 26.0), ("Investors", 5.0)]);
-    assert!(believed(&schedule(), &given).iter().all(|change| change.kind == ChangeKind::Reallocated));
+    assert!(applied_nulls(&schedule(), &given).iter().all(|change| change.kind == ChangeKind::Reallocated));
 }
 
 #[test]
-fn a_null_beside_something_new_is_no_removal() {
-    // Something else comes at the same time, whose amount is not that of what is missing.
+fn null_next_to_an_unrelated_new_part_is_not_a_removal() {
+    // A new part appears at the same time, but its amount differs from the missing one.
     let mut partial = schedule();
     partial[3].cliff_unlocks = Maybe::Null;
     linear_parts(&mut partial[3]).push(linear("Airdrop", "2026-04-16", "2026-12-16", 1.5));
     let mut polled = Polled::of(&schedule());
     (0..4).for_each(|_| polled.poll(&partial));
-    let kinds: Vec<ChangeKind> = polled.told.iter().map(|change| change.kind).collect();
+    let kinds: Vec<ChangeKind> = polled.notified.iter().map(|change| change.kind).collect();
     assert!(kinds == [ChangeKind::Added] || kinds == [ChangeKind::Resized], "{:?}", polled.summaries());
     let mut whole = partial.clone();
     whole[3].cliff_unlocks = schedule()[3].cliff_unlocks.clone();
     assert_same_facts(&polled.snapshot.records, &whole);
-    // One of two parts went elsewhere: the other one stays.
+    // One of two parts moved. The other one stays.
     let mut partial = schedule();
     partial[3].cliff_unlocks = Maybe::Null;
     partial[4] = event("2026-05-16", &[("Team", 20.0), ("Investors", 5.0)]);
@@ -559,11 +560,11 @@ fn a_null_beside_something_new_is_no_removal() {
     (0..4).for_each(|_| polled.poll(&partial));
     partial[3].cliff_unlocks = event("2026-04-16", &[("Investors", 5.0)]).cliff_unlocks;
     assert_same_facts(&polled.snapshot.records, &partial);
-    // So little that it could be rounding of all the others is still not elsewhere.
+    // An amount so small that it could be a rounding error of the others did not move either.
     let mut dust = schedule();
     dust.push(event("2026-12-01", &[("Team", 1e-7)]));
     dust[3].linear_unlocks = schedule()[3].linear_unlocks.clone();
     let mut partial = dust.clone();
     partial.last_mut().expect("an event").cliff_unlocks = Maybe::Null;
-    holds(&dust, &partial);
+    assert_gap_is_filled(&dust, &partial);
 }

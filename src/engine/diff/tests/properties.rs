@@ -1,16 +1,16 @@
-//! What holds for every schedule, and for the real corrections of `data/revisions`.
+//! Properties of every schedule, and of the real corrections in `data/revisions`.
 
 use super::*;
 
 #[test]
-fn a_schedule_of_ten_thousand_tranches_is_compared_in_order_of_its_length() {
+fn ten_thousand_tranches_make_few_changes() {
     let at = |k: u64| time("2000-01-01") + Days::new(k);
     let make = |offset: u64, amount: f64| -> Vec<UnlockEvent> {
         (0..10_000).map(|k| event_at(at(k + offset), vec![cliff("Farm", amount)], Vec::new())).collect()
     };
     let before = make(0, 10.0);
-    only(told(&before, &make(90, 10.0)), ChangeKind::SeriesShifted);
-    // Nothing fits: neither dates nor amounts, nor their number.
+    only(notified(&before, &make(90, 10.0)), ChangeKind::SeriesShifted);
+    // Neither dates nor amounts nor counts match.
     let other: Vec<UnlockEvent> = (0..7_000_u32)
         .map(|k| {
             event_at(
@@ -20,7 +20,7 @@ fn a_schedule_of_ten_thousand_tranches_is_compared_in_order_of_its_length() {
             )
         })
         .collect();
-    assert!(told(&before, &other).len() <= 2);
+    assert!(notified(&before, &other).len() <= 2);
 }
 
 // Properties.
@@ -46,7 +46,7 @@ fn build(parts: &[Part]) -> Vec<UnlockEvent> {
             event_at(time("2025-06-01") + Days::new(u64::from(day)), cliffs, Vec::new())
         })
         .collect();
-    // A segment in every schedule, so that no answer reads as one of a version without segments.
+    // Every schedule has a segment, so that no response looks like one of a version without segments.
     events.push(segment("Ops", "2025-05-01T12:00:00Z", "2029-05-01", 1.0e6));
     events.sort_by_key(|event| event.unlock_date.copied());
     events
@@ -59,7 +59,7 @@ fn parts() -> impl Strategy<Value = Vec<Part>> {
     prop::collection::vec(prop_oneof![one, series], 1..6).prop_map(|all: Vec<Vec<Part>>| all.concat())
 }
 
-/// A schedule and a correction of it: some parts moved, resized, renamed, dropped, added; or another schedule.
+/// A schedule and its correction: some parts moved, resized, renamed, dropped, or added; or a different schedule.
 fn corrected() -> impl Strategy<Value = (Vec<Part>, Vec<Part>)> {
     let edit = (0..6_u8, any::<prop::sample::Index>(), 1_u16..60, 1_u8..6);
     prop_oneof![
@@ -87,11 +87,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_schedule_does_not_differ_from_itself(schedule in parts(), seed in any::<u64>()) {
+    fn schedule_does_not_differ_from_itself(schedule in parts(), seed in any::<u64>()) {
         let events = build(&schedule);
         let snapshot = known(&events);
         prop_assert!(diff(&snapshot, &events).is_empty());
-        // Nor from itself in another order.
+        // The order of rows does not matter either.
         let mut shuffled = events;
         let mut state = seed;
         for k in (1..shuffled.len()).rev() {
@@ -104,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn a_price_is_never_a_change_of_the_schedule(schedule in parts(), price in 0.001_f64..1e4) {
+    fn price_is_never_a_schedule_change(schedule in parts(), price in 0.001_f64..1e4) {
         let before = build(&schedule);
         let mut after = before.clone();
         for event in &mut after {
@@ -126,24 +126,23 @@ proptest! {
     }
 
     #[test]
-    fn a_diff_leads_from_one_schedule_to_the_other((before, after) in corrected()) {
+    fn diff_leads_from_one_schedule_to_the_other((before, after) in corrected()) {
         let (before, after) = (build(&before), build(&after));
-        let settings = Settings { removal_confirmations: 1, ..Settings::default() };
-        let (snapshot, changes) = settle(known(&before), &after, &settings);
+        let (snapshot, changes) = settle(known(&before), &after, ProofPolicy::Confirmations(1));
         assert_same_facts(&snapshot, &after);
-        // Whatever differs is told, and told once.
+        // Each difference is reported once.
         let differs = before.len() != after.len()
             || before.iter().zip(&after).any(|(a, b)| !unlock::same_schedule(a, b, 1e-9));
         prop_assert_eq!(differs, !changes.is_empty(), "{:?}", changes.iter().map(|change| &change.summary).collect::<Vec<_>>());
         prop_assert!(changes.len() <= 5);
         prop_assert!(diff(&snapshot, &after).is_empty());
-        // With more proof asked for, the same end is reached.
-        let (snapshot, _) = settle(known(&before), &after, &Settings::default());
+        // A stricter proof policy leads to the same snapshot.
+        let (snapshot, _) = settle(known(&before), &after, ProofPolicy::default());
         assert_same_facts(&snapshot, &after);
     }
 
     #[test]
-    fn the_order_of_an_answer_changes_nothing_that_is_told((before, after) in corrected()) {
+    fn row_order_does_not_affect_changes((before, after) in corrected()) {
         let (snapshot, after) = (known(&build(&before)), build(&after));
         let mut reversed = after.clone();
         reversed.reverse();
@@ -154,12 +153,12 @@ proptest! {
     }
 
     #[test]
-    fn what_an_answer_leaves_out_is_not_gone_yet(schedule in parts(), left_out in prop::collection::vec(any::<prop::sample::Index>(), 1..30)) {
+    fn missing_events_await_proof_and_are_reported_once(schedule in parts(), left_out in prop::collection::vec(any::<prop::sample::Index>(), 1..30)) {
         let before = build(&schedule);
         let mut after = before.clone();
         for index in left_out {
             let k = index.index(after.len());
-            // The segment stays: without any, the answer would say nothing of segments.
+            // The segment stays. Without any, the response would look like one without segments.
             if after[k].cliff_unlocks.get().is_some() {
                 after.remove(k);
             }
@@ -170,8 +169,8 @@ proptest! {
         prop_assert!(first.changes.is_empty() && first.put.is_empty() && first.removed.is_empty(), "{:?}", first.changes);
         prop_assert_eq!(first.missing.len(), gone);
         prop_assert!(first.missing.iter().all(|(_, count)| *count == 1));
-        // Proven, it is told once.
-        let (_, changes) = settle(snapshot, &after, &Settings::default());
+        // Once proven, the removal is reported once.
+        let (_, changes) = settle(snapshot, &after, ProofPolicy::default());
         prop_assert_eq!(changes.len(), usize::from(gone > 0), "{:?}", changes.iter().map(|change| &change.summary).collect::<Vec<_>>());
     }
 }
@@ -184,7 +183,7 @@ struct Version {
 }
 
 #[test]
-fn each_real_correction_is_told_in_at_most_two_changes_and_none_is_missed() {
+fn each_real_correction_makes_one_or_two_changes() {
     let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("data/revisions");
     let mut corrections = 0;
     for entry in std::fs::read_dir(folder).expect("the bundled revisions") {
@@ -195,7 +194,7 @@ fn each_real_correction_is_told_in_at_most_two_changes_and_none_is_missed() {
         let text = std::fs::read_to_string(&path).expect("text");
         let versions: Vec<Version> = text.lines().map(|line| serde_json::from_str(line).expect("a version")).collect();
         for two in versions.windows(2) {
-            let changes = told(&two[0].data, &two[1].data);
+            let changes = notified(&two[0].data, &two[1].data);
             let said: Vec<&str> = changes.iter().map(|change| change.summary.as_str()).collect();
             assert!((1..=2).contains(&changes.len()), "{}: {said:?}", path.display());
             corrections += 1;

@@ -1,19 +1,19 @@
-//! A source that drops, nulls, garbles and restores parts of rows at random, over real schedules, with a handful of true corrections
-//! among that: in the end the true changes were told, each once, and the snapshot is the truth.
+//! A source that drops, nulls, garbles, and restores parts of rows at random, over real schedules, with a few true corrections. In the
+//! end, each true change was reported once, and the snapshot is correct.
 //!
-//! What a source without faults has told of the same corrections says what is true.
+//! The expected changes are those from the same corrections by a source without faults.
 
 use super::{
     parts::{Polled, View},
     *,
 };
 
-/// Polls of one run; a run is one case, and `PROPTEST_CASES` says how many.
+/// The number of polls in a run. `PROPTEST_CASES` sets the number of runs.
 const POLLS: usize = 50;
-/// Runs where nobody asks for more.
+/// The default number of runs.
 const RUNS: u32 = 7;
 
-/// Numbers that look random.
+/// A generator of pseudorandom numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -27,11 +27,11 @@ impl Dice {
     }
 }
 
-/// Real schedules of a size that can be polled often.
+/// Real schedules that are small enough to be polled often.
 fn schedules() -> Vec<Vec<UnlockEvent>> {
     let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("data/unlock-events");
     let mut files: Vec<_> =
-        std::fs::read_dir(folder).expect("the bundled schedules").map(|entry| entry.expect("one").path()).collect();
+        std::fs::read_dir(folder).expect("the bundled schedules").map(|entry| entry.expect("an entry").path()).collect();
     files.sort();
     let read = |path: &std::path::PathBuf| -> Vec<UnlockEvent> {
         serde_json::from_str(&std::fs::read_to_string(path).expect("text")).expect("a schedule")
@@ -47,7 +47,7 @@ fn linear_parts(event: &mut UnlockEvent) -> Option<&mut Vec<LinearAllocation>> {
     event.linear_unlocks.get_mut()?.allocation_breakdown.get_mut()
 }
 
-/// What a source writes that knows that there is nothing: an empty list and zero. Null would say nothing.
+/// Updates the totals of an event. A form without parts gets an empty list and zero, because null would mean unknown.
 fn sum_up(event: &mut UnlockEvent) {
     if let Some(cliffs) = event.cliff_unlocks.get_mut() {
         let total: Option<f64> = cliffs
@@ -71,7 +71,7 @@ fn sum_up(event: &mut UnlockEvent) {
     }
 }
 
-/// A correction that the source really makes. Gives the date of an event that is added.
+/// Makes a true correction. Returns the date of the event if one was added.
 fn correct(truth: &mut Vec<UnlockEvent>, dice: &mut Dice) -> Option<Timestamp> {
     let mut with_cliffs: Vec<usize> =
         (0..truth.len()).filter(|row| cliff_parts(&mut truth[*row]).is_some_and(|parts| !parts.is_empty())).collect();
@@ -151,7 +151,7 @@ fn gap<T>(dice: &mut Dice) -> Maybe<T> {
     if dice.one_in(2) { Maybe::Null } else { Maybe::Absent }
 }
 
-/// Loses something of an event. Of one that is new, no more than its parts altogether: what was never known cannot be held.
+/// Drops or garbles a part of an event. A new event loses at most its whole list of parts, because no known fact could fill its gaps.
 fn garble(event: &mut UnlockEvent, is_new: bool, dice: &mut Dice) {
     let odd_amount =
         |dice: &mut Dice| if dice.one_in(3) { Maybe::Value([-5.0, 1e31, f64::NAN][dice.throw(3)]) } else { gap(dice) };
@@ -202,8 +202,8 @@ fn garble(event: &mut UnlockEvent, is_new: bool, dice: &mut Dice) {
     }
 }
 
-/// An answer as text: the truth, or what a bad day of the source makes of it.
-fn answer(truth: &[UnlockEvent], new: Option<Timestamp>, dice: &mut Dice) -> String {
+/// A response as JSON: the truth with random defects.
+fn response(truth: &[UnlockEvent], new: Option<Timestamp>, dice: &mut Dice) -> String {
     let mut rows = truth.to_vec();
     match dice.throw(10) {
         0..=2 => {}
@@ -223,14 +223,14 @@ fn answer(truth: &[UnlockEvent], new: Option<Timestamp>, dice: &mut Dice) -> Str
         }
     }
     let json = serde_json::to_string(&rows).expect("JSON");
-    // A part that is no object: it is told to be unreadable.
+    // A part that is not an object is reported as unreadable.
     match truth.get(dice.throw(truth.len())).and_then(|event| event.cliff_unlocks.get()?.allocation_breakdown.items().last()) {
         Some(part) if new.is_none() && dice.one_in(5) => json.replacen(&serde_json::to_string(part).expect("JSON"), "null", 1),
         _ => json,
     }
 }
 
-fn said(changes: &[Change]) -> Vec<String> {
+fn sorted_summaries(changes: &[Change]) -> Vec<String> {
     let mut said: Vec<String> =
         changes.iter().map(|change| format!("{}: {:?} to {:?}", change.kind, change.from, change.to)).collect();
     said.sort();
@@ -242,7 +242,7 @@ fn runs() -> u32 {
 }
 
 #[test]
-fn a_source_that_loses_parts_at_random_is_told_as_one_that_does_not() {
+fn random_gaps_do_not_affect_reported_changes() {
     for view in [View::Unknown, View::Whole, View::Auto] {
         play(view);
     }
@@ -250,7 +250,7 @@ fn a_source_that_loses_parts_at_random_is_told_as_one_that_does_not() {
 
 fn play(view: View) {
     let schedules = schedules();
-    let (mut odd, mut told) = (0, 0);
+    let (mut warning_count, mut notified) = (0, 0);
     for run in 0..runs() {
         let mut dice = Dice(u64::from(run).wrapping_mul(0x9E37_79B9_7F4A_7C15) + 1);
         let mut truth = schedules[dice.throw(schedules.len())].clone();
@@ -264,16 +264,17 @@ fn play(view: View) {
                 polled.expect(&truth, poll % 10 == 5);
             }
             clean.poll(&truth);
-            let before = faulty.told.len();
-            // Each third answer is whole: a removal needs whole answers to prove it.
-            let json = if poll % 3 == 0 { serde_json::to_string(&truth).expect("JSON") } else { answer(&truth, new, &mut dice) };
+            let before = faulty.notified.len();
+            // Every third response is complete, because only complete responses prove a removal.
+            let json =
+                if poll % 3 == 0 { serde_json::to_string(&truth).expect("JSON") } else { response(&truth, new, &mut dice) };
             faulty.read(&json);
             if std::env::var_os("RANDOM_SHOWS").is_some() {
                 if std::env::var("RANDOM_SHOWS").is_ok_and(|at| at == format!("{run}/{poll}")) {
-                    let from = faulty.oddities.len().saturating_sub(60);
-                    println!("{}\n{json}", faulty.oddities[from..].join("\n"));
+                    let from = faulty.parse_warnings.len().saturating_sub(60);
+                    println!("{}\n{json}", faulty.parse_warnings[from..].join("\n"));
                 }
-                for change in &faulty.told[before..] {
+                for change in &faulty.notified[before..] {
                     println!("{view:?} run {run} poll {poll}: {}", change.summary);
                 }
             }
@@ -284,10 +285,13 @@ fn play(view: View) {
         }
         assert_same_facts(&clean.snapshot.records, &truth);
         assert_same_facts(&faulty.snapshot.records, &truth);
-        assert_eq!(said(&faulty.told), said(&clean.told), "{view:?}, run {run}");
-        odd += faulty.odd;
-        told += faulty.told.len();
+        assert_eq!(sorted_summaries(&faulty.notified), sorted_summaries(&clean.notified), "{view:?}, run {run}");
+        warning_count += faulty.warning_count;
+        notified += faulty.notified.len();
     }
-    assert!(odd > 0 && told > 0);
-    println!("{view:?}: {} polls, {odd} oddities, {told} changes told", usize::try_from(runs()).expect("few") * POLLS);
+    assert!(warning_count > 0 && notified > 0);
+    println!(
+        "{view:?}: {} polls, {warning_count} parse warnings, {notified} changes",
+        usize::try_from(runs()).expect("few") * POLLS
+    );
 }

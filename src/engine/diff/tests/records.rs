@@ -1,4 +1,4 @@
-//! Burns, buybacks, allocations and emissions.
+//! Burns, buybacks, allocations, and emissions.
 
 use super::*;
 
@@ -14,16 +14,20 @@ fn burn(at: &str, label: &str, amount: f64) -> Burn {
     }
 }
 
+fn poll(token: &TokenId) -> RecordPoll<'_> {
+    RecordPoll { token, window: &DateWindow::ALL, tolerance: 1e-9 }
+}
+
 fn tracked(put: Vec<Put>) -> Vec<Tracked> {
     apply(&[], &Diff { put, ..Diff::default() })
 }
 
 fn burns_diff(before: &[Burn], after: &[Burn]) -> Diff {
-    diff_burns(&token(), &tracked(baseline_burns(before)), &[], after, &Settings::default(), &DateWindow::ALL)
+    diff_burns(&poll(&token()), &tracked(baseline_burns(before)), &confirmed_by(&[]), after)
 }
 
 #[test]
-fn equal_burns_of_one_day_are_as_many_rows() {
+fn equal_burns_of_one_day_are_separate_rows() {
     let two = [burn("2026-01-01", "Q1", 5.0), burn("2026-01-01", "Q1", 5.0)];
     assert_eq!(baseline_burns(&two).iter().map(|put| put.key.to_string()).collect::<Vec<_>>(), ["2026-01-01", "2026-01-01#2"]);
     assert!(burns_diff(&two, &two).is_empty());
@@ -34,7 +38,7 @@ fn equal_burns_of_one_day_are_as_many_rows() {
 }
 
 #[test]
-fn a_restated_burn_is_revised_whatever_was_restated() {
+fn restated_burn_is_revised_whichever_field_changed() {
     let before = [burn("2026-01-01", "Q1", 5.0), burn("2026-02-01", "Q2", 7.0)];
     let change = only(burns_diff(&before, &[before[0].clone(), burn("2026-02-01", "Q2", 14.0)]).changes, ChangeKind::Revised);
     assert_eq!((change.from, change.to, change.ratio), (Some(Fact::Amount(7.0)), Some(Fact::Amount(14.0)), Some(2.0)));
@@ -47,7 +51,7 @@ fn a_restated_burn_is_revised_whatever_was_restated() {
 }
 
 #[test]
-fn a_price_that_drifts_restates_no_burn() {
+fn price_drift_is_not_a_restated_burn() {
     let before: Vec<Burn> = (1..=9).map(|day| burn(&format!("2026-01-0{day}"), "daily", 5.0)).collect();
     let mut after = before.clone();
     for burn in &mut after {
@@ -62,18 +66,26 @@ fn a_price_that_drifts_restates_no_burn() {
 }
 
 #[test]
-fn a_burn_is_gone_after_proof_and_many_at_once_are_held() {
+fn burn_is_removed_after_proof_and_mass_removal_is_held() {
     let before: Vec<Burn> = (1..=9).map(|day| burn(&format!("2026-01-0{day}"), "daily", f64::from(day))).collect();
     let seen = burns_diff(&before, &before[1..]);
     assert!(seen.changes.is_empty() && seen.missing.len() == 1);
     let snapshot = tracked(baseline_burns(&before));
-    let seen = diff_burns(&token(), &snapshot, &seen.missing, &before[1..], &Settings::default(), &DateWindow::ALL);
+    let seen = diff_burns(&poll(&token()), &snapshot, &confirmed_by(&seen.missing), &before[1..]);
     only(seen.changes, ChangeKind::Removed);
     assert!(burns_diff(&before, &before[6..]).held);
 }
 
 #[test]
-fn a_long_history_is_compared_row_by_row_and_not_pair_by_pair() {
+fn two_of_three_missing_burns_are_held() {
+    let before: Vec<Burn> = (1..=4).map(|day| burn(&format!("2026-01-0{day}"), "daily", f64::from(day))).collect();
+    assert!(burns_diff(&before[..3], &before[..1]).held, "two of three");
+    assert!(!burns_diff(&before, &before[..2]).held, "two of four are not most");
+    assert!(!burns_diff(&before[..1], &before[1..2]).held, "a single burn is never held");
+}
+
+#[test]
+fn long_history_is_compared_in_linear_time() {
     let day = |k: u64| (time("2010-01-01") + Days::new(k)).format("%Y-%m-%d").to_string();
     let before: Vec<Burn> = (0..5_000).map(|k| burn(&day(k % 2_500), "daily", 5.0)).collect();
     let mut after = before.clone();
@@ -84,7 +96,7 @@ fn a_long_history_is_compared_row_by_row_and_not_pair_by_pair() {
 }
 
 #[test]
-fn buybacks_are_told_apart_by_their_addresses() {
+fn buybacks_are_identified_by_their_addresses() {
     let buyback = |buyer: &str, amount: f64| Buyback {
         buyback_date: time("2026-03-01").into(),
         buyback_event_label: "Fund".to_owned().into(),
@@ -95,7 +107,7 @@ fn buybacks_are_told_apart_by_their_addresses() {
     let before = [buyback("0x1", 5.0), buyback("0x2", 6.0)];
     let after = [buyback("0x2", 6.0), buyback("0x1", 5.5), buyback("0x3", 1.0)];
     let snapshot = tracked(baseline_buybacks(&before));
-    let seen = diff_buybacks(&token(), &snapshot, &[], &after, &Settings::default(), &DateWindow::ALL);
+    let seen = diff_buybacks(&poll(&token()), &snapshot, &confirmed_by(&[]), &after);
     assert_eq!(seen.changes.iter().map(|change| change.kind).collect::<Vec<_>>(), [ChangeKind::Revised, ChangeKind::Added]);
     assert_eq!(seen.changes[0].fields[0].field, "tokenAmount");
 }
@@ -114,11 +126,11 @@ fn table(max_supply: f64, rows: Vec<Allocation>) -> AllocationsData {
 }
 
 #[test]
-fn an_allocation_table_is_resized_renamed_and_its_supply_changes_once() {
+fn allocation_table_reports_resize_rename_and_supply_change_once() {
     let before = [allocation("Team", 40.0, 1.0), allocation("Comunity", 60.0, 2.0)];
     let snapshot = tracked(baseline_allocations(&before));
     let header = serde_json::json!({"maxSupply": 100.0});
-    let seen = |after: &AllocationsData| diff_allocations(&token(), &snapshot, &[], after, Some(&header), &Settings::default());
+    let seen = |after: &AllocationsData| diff_allocations(&poll(&token()), &snapshot, &confirmed_by(&[]), after, Some(&header));
 
     let drifted = seen(&table(100.0, vec![allocation("Team", 40.0, 3.0), allocation("Comunity", 60.0, 9.0)]));
     assert!(drifted.changes.is_empty());
@@ -138,7 +150,7 @@ fn an_allocation_table_is_resized_renamed_and_its_supply_changes_once() {
 }
 
 #[test]
-fn emissions_restated_over_many_days_are_one_change_and_weeks_are_not_days() {
+fn restated_emissions_are_one_change_and_weeks_are_not_days() {
     let emission = |day: u64, length: u64, amount: f64| {
         let start = time("2026-01-04") + Days::new(day);
         Emission {
@@ -154,11 +166,9 @@ fn emissions_restated_over_many_days_are_one_change_and_weeks_are_not_days() {
     let mut snapshot = tracked(baseline_emissions(&daily));
     snapshot.extend(tracked(baseline_emissions(&weekly)));
     assert_eq!(snapshot.iter().map(|tracked| &tracked.key).collect::<HashSet<_>>().len(), 34);
-    let all = DateWindow::ALL;
-    assert!(diff_emissions(&token(), &snapshot, &[], &weekly, &Settings::default(), &all).is_empty());
+    assert!(diff_emissions(&poll(&token()), &snapshot, &confirmed_by(&[]), &weekly).is_empty());
     let restated: Vec<Emission> = (0..30).map(|day| emission(day, 1, 6.0)).collect();
-    let change =
-        only(diff_emissions(&token(), &snapshot, &[], &restated, &Settings::default(), &all).changes, ChangeKind::Revised);
+    let change = only(diff_emissions(&poll(&token()), &snapshot, &confirmed_by(&[]), &restated).changes, ChangeKind::Revised);
     assert_eq!((change.count, change.from, change.to), (30, Some(Fact::Amount(150.0)), Some(Fact::Amount(180.0))));
 }
 

@@ -3,10 +3,10 @@
 use super::*;
 
 #[test]
-fn a_series_that_steps_in_months_is_one_shift_although_it_scatters() {
+fn monthly_series_with_uneven_shifts_is_one_shift() {
     let before = monthly("2026-04-01", 24, &[("Team", 10.0), ("Investors", 5.0)]);
     let after = monthly("2026-05-03", 24, &[("Team", 10.0), ("Investors", 5.0)]);
-    let change = only(told(&before, &after), ChangeKind::SeriesShifted);
+    let change = only(notified(&before, &after), ChangeKind::SeriesShifted);
     assert_eq!(change.count, 48);
     assert_eq!((change.shift_days_min, change.shift_days_max), (Some(30.0), Some(33.0)));
     assert_eq!((change.from, change.to), (Some(Fact::Time(time("2026-04-01"))), Some(Fact::Time(time("2026-05-03")))));
@@ -18,10 +18,10 @@ fn a_series_that_steps_in_months_is_one_shift_although_it_scatters() {
 }
 
 #[test]
-fn a_series_that_overlaps_itself_is_shifted_not_cut_and_extended() {
+fn series_that_overlaps_itself_is_shifted() {
     let before = monthly("2026-04-01", 24, &[("Team", 10.0)]);
     let after = monthly("2026-05-01", 24, &[("Team", 10.0)]);
-    let (snapshot, changes) = settle(known(&before), &after, &Settings::default());
+    let (snapshot, changes) = settle(known(&before), &after, ProofPolicy::default());
     let change = only(changes, ChangeKind::SeriesShifted);
     assert_eq!(change.count, 24);
     let first = snapshot.iter().find(|tracked| tracked.key.as_str() == "2026-04-01").expect("the first keeps its key");
@@ -29,94 +29,94 @@ fn a_series_that_overlaps_itself_is_shifted_not_cut_and_extended() {
 }
 
 #[test]
-fn a_shift_may_spare_single_tranches_and_whole_allocations() {
+fn shift_may_spare_tranches_and_allocations() {
     let with = |from: &str| {
         let mut events = monthly(from, 12, &[("Team", 10.0)]);
         events.push(event("2025-01-15", &[("Team", 3.0)]));
         events.extend(monthly("2026-01-20", 12, &[("Farm", 2.0)]));
         events
     };
-    let change = only(told(&with("2026-04-01"), &with("2026-07-01")), ChangeKind::SeriesShifted);
+    let change = only(notified(&with("2026-04-01"), &with("2026-07-01")), ChangeKind::SeriesShifted);
     assert_eq!((change.count, change.allocations.len()), (12, 1));
 }
 
 #[test]
-fn a_placeholder_date_that_becomes_real_is_one_shift() {
+fn placeholder_date_that_becomes_real_is_one_shift() {
     let at = |from: &str| monthly(from, 12, &[("Team", 10.0)]);
-    let change = only(told(&at("1970-01-01"), &at("2026-06-01")), ChangeKind::SeriesShifted);
+    let change = only(notified(&at("1970-01-01"), &at("2026-06-01")), ChangeKind::SeriesShifted);
     assert!(change.summary.contains("the next from no date to 1 Jun 2026"), "{}", change.summary);
 }
 
 #[test]
-fn a_date_that_is_taken_back_is_told_without_a_number_of_days() {
+fn withdrawn_date_is_reported_without_days() {
     let before = known(&[event("2026-07-20", &[("Team", 1.0)]), event("2026-09-20", &[("Team", 1.0)])]);
     let mut after = vec![event("2026-07-20", &[("Team", 1.0)]), event("2026-09-20", &[("Team", 1.0)])];
     after[0].unlock_date = Maybe::Null;
     let changes = diff(&before, &after).changes;
     let [change] = &changes[..] else { panic!("{changes:#?}") };
     assert_eq!(change.kind, ChangeKind::Rescheduled);
-    assert_eq!(change.summary, "1 of Team moved from 20 Jul 2026 to no date");
+    assert_eq!(change.summary, "1 token of Team moved from 20 Jul 2026 to no date");
     assert_eq!((change.shift_days, &change.to), (None, &None));
 }
 
 #[test]
-fn a_redenomination_is_one_change() {
+fn redenomination_is_one_change() {
     let by = |factor: f64| {
         let mut events = monthly("2026-04-01", 24, &[("Team", 10.0 * factor), ("Investors", 7.3 * factor)]);
         events.push(event("2025-01-15", &[("Airdrop", 3.1 * factor)]));
         events
     };
-    let change = only(told(&by(1.0), &by(20.0)), ChangeKind::SeriesRescaled);
+    let change = only(notified(&by(1.0), &by(20.0)), ChangeKind::SeriesRescaled);
     assert_eq!(change.count, 49);
     assert!((change.ratio.expect("a ratio") - 20.0).abs() < 1e-9);
 }
 
 #[test]
-fn a_shift_and_a_rescale_at_once_are_two_changes() {
+fn simultaneous_shift_and_rescale_are_two_changes() {
     let before = monthly("2026-04-01", 24, &[("Team", 10.0)]);
     let after = monthly("2026-09-01", 24, &[("Team", 5.0)]);
-    let kinds: Vec<ChangeKind> = told(&before, &after).iter().map(|change| change.kind).collect();
+    let kinds: Vec<ChangeKind> = notified(&before, &after).iter().map(|change| change.kind).collect();
     assert_eq!(kinds, [ChangeKind::SeriesShifted, ChangeKind::SeriesRescaled]);
 }
 
 #[test]
-fn a_new_allocation_of_many_tranches_is_added_once() {
+fn new_allocation_of_many_tranches_is_added_once() {
     let before = monthly("2026-01-16", 24, &[("Team", 10.0)]);
     let mut after = monthly("2026-01-16", 24, &[("Team", 10.0), ("Advisors", 1.0)]);
     after.extend(monthly("2028-01-16", 24, &[("Advisors", 1.0)]));
-    let change = only(told(&before, &after), ChangeKind::Added);
+    let change = only(notified(&before, &after), ChangeKind::Added);
     assert_eq!((change.count, change.to), (48, Some(Fact::Amount(48.0))));
     assert_eq!(change.allocations.len(), 1);
 }
 
 #[test]
-fn the_same_tranches_under_another_name_or_category_are_renamed() {
+fn same_tranches_under_another_name_or_category_are_renamed() {
     let before = monthly("2026-01-16", 12, &[("Team", 10.0), ("Alladin DAO", 4.0)]);
     let after = monthly("2026-01-16", 12, &[("Team", 10.0), ("Aladdin DAO", 4.0)]);
-    let change = only(told(&before, &after), ChangeKind::Renamed);
+    let change = only(notified(&before, &after), ChangeKind::Renamed);
     assert_eq!((change.from, change.to), (Some(Fact::Text("Alladin DAO".into())), Some(Fact::Text("Aladdin DAO".into()))));
     let mut filed = before.clone();
     for event in &mut filed {
         let parts = event.cliff_unlocks.get_mut().expect("cliffs").allocation_breakdown.get_mut().expect("parts");
         parts[1].standard_allocation_name = "Community".to_owned().into();
     }
-    let change = only(told(&before, &filed), ChangeKind::Renamed);
+    let change = only(notified(&before, &filed), ChangeKind::Renamed);
     assert_eq!(change.summary, "Alladin DAO filed under Community instead of Founder / Team (12 tranches)");
 }
 
 #[test]
-fn names_that_change_places_are_renamed() {
+fn swapped_names_are_renamed() {
     let with = |a: &str, b: &str| monthly("2026-01-16", 12, &[(a, 10.0), (b, 4.0)]);
-    let change = only(told(&with("Team", "Farm"), &with("Farm", "Team")), ChangeKind::Renamed);
+    let change = only(notified(&with("Team", "Farm"), &with("Farm", "Team")), ChangeKind::Renamed);
     assert!(change.summary.contains("changed names"), "{}", change.summary);
 }
 
 #[test]
-fn a_wholly_other_schedule_is_rewritten_in_one_change() {
+fn unrelated_schedule_is_one_rewrite() {
     let before = monthly("2025-01-16", 30, &[("Team", 10.0), ("Investors", 4.0)]);
     let mut after = vec![event("2026-04-02", &[("Public", 500.0)])];
     after.extend((0..9).map(|k| event_at(time("2026-08-02") + Days::new(91 * k), vec![cliff("Core", 77.0)], Vec::new())));
-    let change = only(told(&before, &after), ChangeKind::Rewritten);
+    let change = only(notified(&before, &after), ChangeKind::Rewritten);
     let (before, after) = (change.before.expect("before"), change.after.expect("after"));
     assert_eq!((before.events, after.events), (30, 10));
     assert_eq!(after.next.len(), 3);
@@ -124,26 +124,26 @@ fn a_wholly_other_schedule_is_rewritten_in_one_change() {
 }
 
 #[test]
-fn many_events_revised_alike_are_one_change() {
+fn equal_revisions_of_many_events_are_one_change() {
     let before = monthly("2026-01-16", 12, &[("Team", 10.0)]);
     let mut after = before.clone();
     for event in &mut after {
         event.data_source = "https://docs.example.com/v2".to_owned().into();
     }
-    let change = only(told(&before, &after), ChangeKind::Revised);
+    let change = only(notified(&before, &after), ChangeKind::Revised);
     assert_eq!((change.count, change.fields.len()), (12, 1));
     assert_eq!(change.fields[0].field, "dataSource");
 }
 
 #[test]
-fn a_new_source_that_comes_with_a_correction_is_part_of_it() {
+fn new_data_source_with_a_correction_is_part_of_it() {
     let before = monthly("2026-01-16", 12, &[("Team", 10.0)]);
     let mut after = monthly("2026-03-16", 12, &[("Team", 10.0)]);
     for event in &mut after {
         event.data_source = "https://docs.example.com/v2".to_owned().into();
     }
-    let change = only(told(&before, &after), ChangeKind::SeriesShifted);
+    let change = only(notified(&before, &after), ChangeKind::SeriesShifted);
     assert_eq!(change.fields[0].field, "dataSource");
 }
 
-// What is no change.
+// Differences that are not changes.

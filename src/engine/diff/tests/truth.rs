@@ -1,15 +1,12 @@
-//! What is told of real corrections, against labels that were written by hand.
+//! The changes of real corrections, compared with labels that were written by hand.
 
 use std::path::Path;
 
-use model;
 use model::{change::Change, supply::Tracked, wire::UnlockEvent};
 
 use super::{known, settle};
-use crate::diff::Settings;
-
-#[path = "../../../../tests/truth/mod.rs"]
-mod labels;
+use crate::removal::ProofPolicy;
+use testkit::labels;
 
 #[derive(serde::Deserialize)]
 struct Version {
@@ -17,7 +14,7 @@ struct Version {
     data: Vec<UnlockEvent>,
 }
 
-/// What is told of each correction of a folder.
+/// The changes of each correction in a folder.
 fn corrections(folder: &Path) -> Vec<(String, String, Vec<Change>)> {
     let mut all = Vec::new();
     let mut files: Vec<_> = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
@@ -31,8 +28,8 @@ fn corrections(folder: &Path) -> Vec<(String, String, Vec<Change>)> {
             snapshot = Some(match snapshot {
                 None => known(&data),
                 Some(snapshot) => {
-                    let (snapshot, told) = settle(snapshot, &data, &Settings::default());
-                    all.push((name.clone(), at, told));
+                    let (snapshot, notified) = settle(snapshot, &data, ProofPolicy::default());
+                    all.push((name.clone(), at, notified));
                     snapshot
                 }
             });
@@ -42,27 +39,27 @@ fn corrections(folder: &Path) -> Vec<(String, String, Vec<Change>)> {
 }
 
 #[test]
-fn corrections_are_told_as_people_tell_them() {
+fn corrections_match_hand_written_labels() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/revisions");
     let labels = labels::labels(&folder);
-    let told = corrections(&folder);
-    assert_eq!(told.len(), labels.len(), "each correction has a label");
+    let notified = corrections(&folder);
+    assert_eq!(notified.len(), labels.len(), "each correction has a label");
     let mut right = 0;
     let mut table = String::new();
-    for (token, at, changes) in &told {
+    for (token, at, changes) in &notified {
         let label = labels.iter().find(|label| label.token == *token && label.at == *at).expect("a label");
         let faults = labels::faults(label, changes);
         right += usize::from(faults.is_empty());
         if !faults.is_empty() || std::env::var_os("TRUTH_ALL").is_some() {
             table.push_str(&format!("{token} {at}\n  truth: {}\n", label.sentence));
             for change in changes {
-                table.push_str(&format!("  told {}: {}\n", change.kind, change.summary));
+                table.push_str(&format!("  reported {}: {}\n", change.kind, change.summary));
             }
             for fault in faults {
                 table.push_str(&format!("  FAULT {fault}\n"));
             }
         }
     }
-    println!("{table}{right} of {} right", told.len());
-    assert!(right * 100 >= told.len() * 98, "{table}{right} of {} right", told.len());
+    println!("{table}{right} of {} right", notified.len());
+    assert!(right * 100 >= notified.len() * 98, "{table}{right} of {} right", notified.len());
 }

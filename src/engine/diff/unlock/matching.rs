@@ -1,104 +1,96 @@
-//! Which event before is which event after, and which events wait for proof together.
+//! Matches old with new events, and finds the events that wait for proof together.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
-use crate::diff::{changes::ExplainedChange, link::TrancheLinks, tranche::Tranche};
+use crate::diff::{
+    changes::Explanation,
+    index::{List, New, NewRow, Old, OldRow, RowOf},
+    link::Links,
+    timeline::Timeline,
+};
 use model::{supply::Timestamp, wire::UnlockEvent};
 
-/// Which event is which, by index.
+/// The old event of each new event, and the reverse.
 pub(super) struct EventMatches {
-    pub(super) new_of_old: Vec<Option<usize>>,
-    pub(super) old_of_new: Vec<Option<usize>>,
+    pub(super) new_of_old: List<RowOf<Old>, Option<NewRow>>,
+    pub(super) old_of_new: List<RowOf<New>, Option<OldRow>>,
 }
 
-/// An event is the one that most of its tranches went to; of equals, the one at the same instant, then the nearer.
-pub(super) fn match_events(
-    old_rows: &[&UnlockEvent],
-    new_rows: &[&UnlockEvent],
-    old: &[Tranche<'_>],
-    new: &[Tranche<'_>],
-    links: &TrancheLinks,
-) -> EventMatches {
-    let mut weights: HashMap<(usize, usize), u32> = HashMap::new();
-    for (i, j) in &links.pairs {
-        *weights.entry((old[*i].row, new[*j].row)).or_default() += 2;
+/// Matches each event with the one that received most of its tranches. If several did, the nearest in time wins.
+pub(super) fn match_events(timeline: &Timeline<'_>, links: &Links) -> EventMatches {
+    let (old_events, new_events) = (&timeline.old_events, &timeline.new_events);
+    let mut weights: HashMap<(OldRow, NewRow), u32> = HashMap::new();
+    let rows = |i, j| (timeline.old[i].row, timeline.new[j].row);
+    for pair in &links.pairs {
+        *weights.entry(rows(pair.old, pair.new)).or_default() += 2;
     }
-    for (from, to) in &links.groups {
-        // The first part stands for the whole.
-        if let (Some(i), Some(j)) = (from.first(), to.first()) {
-            *weights.entry((old[*i].row, new[*j].row)).or_default() += 1;
+    for group in &links.groups {
+        // The first tranche represents the group.
+        if let (Some(i), Some(j)) = (group.old.first(), group.new.first()) {
+            *weights.entry(rows(*i, *j)).or_default() += 1;
         }
     }
     let millis = |event: &UnlockEvent| event.unlock_date.copied().map_or(0, |at| at.timestamp_millis());
-    let mut candidates: Vec<(std::cmp::Reverse<u32>, i64, usize, usize)> = weights
+    let mut candidates: Vec<(std::cmp::Reverse<u32>, i64, OldRow, NewRow)> = weights
         .into_iter()
-        .map(|((o, n), weight)| (std::cmp::Reverse(weight), (millis(new_rows[n]) - millis(old_rows[o])).abs(), o, n))
+        .map(|((o, n), weight)| (std::cmp::Reverse(weight), (millis(new_events[n]) - millis(old_events[o])).abs(), o, n))
         .collect();
     candidates.sort_unstable();
-    let mut matches = EventMatches { new_of_old: vec![None; old_rows.len()], old_of_new: vec![None; new_rows.len()] };
-    let mut pair = |o: usize, n: usize| {
-        if matches.new_of_old[o].is_none() && matches.old_of_new[n].is_none() {
-            matches.new_of_old[o] = Some(n);
-            matches.old_of_new[n] = Some(o);
-        }
-    };
+    let mut matches =
+        EventMatches { new_of_old: List::filled(None, old_events.len()), old_of_new: List::filled(None, new_events.len()) };
     for (_, _, o, n) in candidates {
-        pair(o, n);
-    }
-    // What is left on both sides at one instant is one event of which nothing but the date stayed.
-    let mut at_instant: HashMap<Option<Timestamp>, Vec<usize>> = HashMap::new();
-    for n in (0..new_rows.len()).rev() {
-        if matches.old_of_new[n].is_none() {
-            at_instant.entry(new_rows[n].unlock_date.copied()).or_default().push(n);
+        if matches.new_of_old[o].is_none() && matches.old_of_new[n].is_none() {
+            matches.add(o, n);
         }
     }
-    for (o, event) in old_rows.iter().enumerate() {
+    // Two unmatched events at one instant are one event that kept only its date.
+    let mut at_instant: HashMap<Option<Timestamp>, Vec<NewRow>> = HashMap::new();
+    for (n, event) in new_events.indexed().rev().filter(|(n, _)| matches.old_of_new[*n].is_none()) {
+        at_instant.entry(event.unlock_date.copied()).or_default().push(n);
+    }
+    for (o, event) in old_events.indexed() {
         if matches.new_of_old[o].is_none()
             && let Some(n) = at_instant.get_mut(&event.unlock_date.copied()).and_then(Vec::pop)
         {
-            matches.new_of_old[o] = Some(n);
-            matches.old_of_new[n] = Some(o);
+            matches.add(o, n);
         }
     }
     matches
 }
 
-/// Events that wait, by index before and after.
-pub(super) struct WaitingEvents {
-    pub(super) old: HashSet<usize>,
-    pub(super) new: HashSet<usize>,
-}
-
-impl WaitingEvents {
-    /// Whether a change touches one of them.
-    pub(super) fn touches(&self, found: &ExplainedChange) -> bool {
-        found.old.iter().any(|row| self.old.contains(row)) || found.new.iter().any(|row| self.new.contains(row))
+impl EventMatches {
+    fn add(&mut self, old: OldRow, new: NewRow) {
+        self.new_of_old[old] = Some(new);
+        self.old_of_new[new] = Some(old);
     }
 }
 
-/// The events that wait: those of changes that touch an unproven removal, and of changes that share an event with those.
-pub(super) fn wait_with(explained: &[ExplainedChange], unproven: &HashSet<usize>, matches: &EventMatches) -> WaitingEvents {
-    let mut waiting = WaitingEvents { old: unproven.clone(), new: HashSet::new() };
-    let mut waits = vec![false; explained.len()];
+/// Events that stay as they are until a removal is proven.
+pub(super) struct WaitingEvents {
+    pub(super) old: BTreeSet<OldRow>,
+    pub(super) new: BTreeSet<NewRow>,
+}
+
+impl WaitingEvents {
+    pub(super) fn touches(&self, explanation: &Explanation) -> bool {
+        !explanation.old.is_disjoint(&self.old) || !explanation.new.is_disjoint(&self.new)
+    }
+}
+
+/// Returns the events of changes that touch an unproven removal, and of changes that share an event with those.
+pub(super) fn waiting_events(explanations: &[Explanation], unproven: &BTreeSet<OldRow>, matches: &EventMatches) -> WaitingEvents {
+    let mut waiting = WaitingEvents { old: unproven.clone(), new: BTreeSet::new() };
+    let mut others: Vec<&Explanation> = explanations.iter().collect();
     loop {
-        let mut grown = false;
-        for (found, waits) in explained.iter().zip(&mut waits) {
-            if *waits || !waiting.touches(found) {
-                continue;
-            }
-            *waits = true;
-            grown = true;
-            for row in &found.old {
-                waiting.old.insert(*row);
-                waiting.new.extend(matches.new_of_old[*row]);
-            }
-            for row in &found.new {
-                waiting.new.insert(*row);
-                waiting.old.extend(matches.old_of_new[*row]);
-            }
-        }
-        if !grown {
+        let touched: Vec<&Explanation> = others.extract_if(.., |explanation| waiting.touches(explanation)).collect();
+        if touched.is_empty() {
             return waiting;
+        }
+        for explanation in touched {
+            waiting.old.extend(&explanation.old);
+            waiting.new.extend(&explanation.new);
+            waiting.new.extend(explanation.old.iter().filter_map(|row| matches.new_of_old[*row]));
+            waiting.old.extend(explanation.new.iter().filter_map(|row| matches.old_of_new[*row]));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! An answer in which nothing but prices is another: the usual one. Whoever knows that need not align anything.
+//! Responses that change nothing but prices. These are the usual ones, and need no alignment.
 
 use std::{collections::HashMap, mem::discriminant, sync::Arc};
 
@@ -10,9 +10,10 @@ use model::{
     wire::{CliffAllocation, CliffUnlocks, CommittedClaim, LinearAllocation, LinearUnlocks, Maybe, UnlockEvent},
 };
 
-/// What to write of an answer that has each event of which it speaks once and as it was known in every fact, with other prices at most.
-/// None where that is not so, or not plain: then [`diff_unlocks`](super::diff_unlocks) says what it is. `window` and `shows_linear`
-/// are as there; nothing may be missing already.
+/// Returns the diff of a response that repeats every event that it covers, with other prices at most.
+///
+/// Returns `None` if anything else changed or may have changed. [`diff_unlocks`](super::diff_unlocks) then decides.
+/// `window` and `shows_linear` come from the poll. No record may be missing already.
 #[must_use]
 pub fn repriced(before: &[Tracked], after: &[UnlockEvent], window: &DateWindow, shows_linear: Option<bool>) -> Option<Diff> {
     if after.is_empty() {
@@ -50,7 +51,7 @@ pub fn repriced(before: &[Tracked], after: &[UnlockEvent], window: &DateWindow, 
             put.push(Put { key: tracked.key.clone(), record: Record::Unlock(Arc::new(event)), is_new_version: false });
         }
     }
-    // Of the rest the answer does not speak: of other days, or of segments.
+    // The response covers no other known event: it is outside the window, or has only segments.
     let is_hidden = |event: &UnlockEvent| {
         shows_linear == Some(false) && event.cliff_unlocks.get().is_none() && has_linear(event)
             || !window.contains(event.unlock_date.copied())
@@ -58,15 +59,15 @@ pub fn repriced(before: &[Tracked], after: &[UnlockEvent], window: &DateWindow, 
     known.values().all(|(_, event)| is_hidden(event)).then(|| Diff { put, odd, ..Diff::default() })
 }
 
-/// Whether a price is told by both or by neither, and in the same way.
-fn told<T>(a: &Maybe<T>, b: &Maybe<T>) -> bool {
+/// Returns whether both prices are given, null, or absent.
+fn same_kind<T>(a: &Maybe<T>, b: &Maybe<T>) -> bool {
     discriminant(a) == discriminant(b)
 }
 
 fn both<T>(a: &Maybe<T>, b: &Maybe<T>, is_same: impl Fn(&T, &T) -> bool) -> bool {
     match (a, b) {
         (Maybe::Value(a), Maybe::Value(b)) => is_same(a, b),
-        _ => told(a, b),
+        _ => same_kind(a, b),
     }
 }
 
@@ -74,7 +75,7 @@ fn each<T>(a: &[T], b: &[T], is_same: impl Fn(&T, &T) -> bool) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
 }
 
-// Each of these takes an object apart, so that a new field must be thought of here.
+// Each of these functions destructures an object, so that a new field does not compile until it is handled here.
 
 fn is_same_but_for_prices(a: &UnlockEvent, b: &UnlockEvent, keeps_segments: bool) -> bool {
     let UnlockEvent {
@@ -95,9 +96,9 @@ fn is_same_but_for_prices(a: &UnlockEvent, b: &UnlockEvent, keeps_segments: bool
         && *token_symbol == b.token_symbol
         && *listed_method == b.listed_method
         && *data_source == b.data_source
-        && told(reference_price, &b.reference_price)
-        && told(reference_price_updated_time, &b.reference_price_updated_time)
-        && told(latest_update_date, &b.latest_update_date)
+        && same_kind(reference_price, &b.reference_price)
+        && same_kind(reference_price_updated_time, &b.reference_price_updated_time)
+        && same_kind(latest_update_date, &b.latest_update_date)
         && both(cliff_unlocks, &b.cliff_unlocks, cliffs)
         && (keeps_segments || both(linear_unlocks, &b.linear_unlocks, linears))
         && *extra == b.extra
@@ -117,11 +118,11 @@ fn cliffs(a: &CliffUnlocks, b: &CliffUnlocks) -> bool {
     } = a;
     *cliff_amount == b.cliff_amount
         && *total_cliff_amount == b.total_cliff_amount
-        && told(cliff_value, &b.cliff_value)
-        && told(total_cliff_value, &b.total_cliff_value)
-        && told(value_to_market_cap, &b.value_to_market_cap)
-        && told(reference_price, &b.reference_price)
-        && told(reference_price_updated_time, &b.reference_price_updated_time)
+        && same_kind(cliff_value, &b.cliff_value)
+        && same_kind(total_cliff_value, &b.total_cliff_value)
+        && same_kind(value_to_market_cap, &b.value_to_market_cap)
+        && same_kind(reference_price, &b.reference_price)
+        && same_kind(reference_price_updated_time, &b.reference_price_updated_time)
         && both(allocation_breakdown, &b.allocation_breakdown, |a, b| each(a, b, cliff_part))
         && *extra == b.extra
 }
@@ -143,9 +144,9 @@ fn cliff_part(a: &CliffAllocation, b: &CliffAllocation) -> bool {
         && *allocation_name == b.allocation_name
         && *standard_allocation_name == b.standard_allocation_name
         && *cliff_amount == b.cliff_amount
-        && told(cliff_value, &b.cliff_value)
-        && told(reference_price, &b.reference_price)
-        && told(reference_price_updated_time, &b.reference_price_updated_time)
+        && same_kind(cliff_value, &b.cliff_value)
+        && same_kind(reference_price, &b.reference_price)
+        && same_kind(reference_price_updated_time, &b.reference_price_updated_time)
         && *unlock_precision == b.unlock_precision
         && both(committed_claim, &b.committed_claim, claim)
         && *extra == b.extra
@@ -153,7 +154,7 @@ fn cliff_part(a: &CliffAllocation, b: &CliffAllocation) -> bool {
 
 fn claim(a: &CommittedClaim, b: &CommittedClaim) -> bool {
     let CommittedClaim { amount, value, timestamp, extra } = a;
-    *amount == b.amount && told(value, &b.value) && *timestamp == b.timestamp && *extra == b.extra
+    *amount == b.amount && same_kind(value, &b.value) && *timestamp == b.timestamp && *extra == b.extra
 }
 
 fn linears(a: &LinearUnlocks, b: &LinearUnlocks) -> bool {
@@ -169,10 +170,10 @@ fn linears(a: &LinearUnlocks, b: &LinearUnlocks) -> bool {
     } = a;
     *linear_amount == b.linear_amount
         && *daily_amount == b.daily_amount
-        && told(linear_value, &b.linear_value)
-        && told(daily_value, &b.daily_value)
-        && told(reference_price, &b.reference_price)
-        && told(reference_price_updated_time, &b.reference_price_updated_time)
+        && same_kind(linear_value, &b.linear_value)
+        && same_kind(daily_value, &b.daily_value)
+        && same_kind(reference_price, &b.reference_price)
+        && same_kind(reference_price_updated_time, &b.reference_price_updated_time)
         && both(allocation_breakdown, &b.allocation_breakdown, |a, b| each(a, b, linear_part))
         && *extra == b.extra
 }
@@ -201,10 +202,10 @@ fn linear_part(a: &LinearAllocation, b: &LinearAllocation) -> bool {
         && *begin_date == b.begin_date
         && *end_date == b.end_date
         && *unlock_precision == b.unlock_precision
-        && told(linear_value, &b.linear_value)
-        && told(daily_value, &b.daily_value)
-        && told(reference_price, &b.reference_price)
-        && told(reference_price_updated_time, &b.reference_price_updated_time)
+        && same_kind(linear_value, &b.linear_value)
+        && same_kind(daily_value, &b.daily_value)
+        && same_kind(reference_price, &b.reference_price)
+        && same_kind(reference_price_updated_time, &b.reference_price_updated_time)
         && *extra == b.extra
 }
 

@@ -1,26 +1,30 @@
-//! Whether an event is still the same, and whether an answer speaks of its linear segments.
+//! Compares single events: their schedule facts, and whether a response covers their linear segments.
 
 use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use crate::diff::{close, close_or_none};
+use crate::diff::{
+    index::{New, Old},
+    tolerances::{close, close_or_none},
+    tranche::Events,
+};
 use model::{
     rows::Put,
     supply::{Record, RecordKey, Timestamp},
     wire::{CliffAllocation, LinearAllocation, Maybe, Text, UnlockEvent},
 };
 
-/// What to write for an event that was known; None where it is the same in every field.
+/// Returns what to write for a known event, or `None` if no field changed.
 pub(super) fn event_put(
     key: &RecordKey,
     before: &UnlockEvent,
     after: &UnlockEvent,
-    linear_covered: bool,
+    covers_linear: bool,
     tolerance: f64,
 ) -> Option<Put> {
     let mut record = after.clone();
-    if !linear_covered && after.linear_unlocks.get().is_none() {
+    if !covers_linear && after.linear_unlocks.get().is_none() {
         record.linear_unlocks = before.linear_unlocks.clone();
     }
     if record == *before {
@@ -30,7 +34,7 @@ pub(super) fn event_put(
     Some(Put { key: key.clone(), record: Record::Unlock(Arc::new(record)), is_new_version })
 }
 
-/// Whether an event has linear segments.
+/// Returns whether an event has linear segments.
 pub(super) fn has_linear(event: &UnlockEvent) -> bool {
     event
         .linear_unlocks
@@ -38,19 +42,19 @@ pub(super) fn has_linear(event: &UnlockEvent) -> bool {
         .is_some_and(|linear| !linear.allocation_breakdown.items().is_empty() || linear.linear_amount.get().is_some())
 }
 
-/// What stays of an event whose cliffs are gone by an answer that does not speak of segments: its segments, where it has any.
-pub(super) fn segments_left(event: &UnlockEvent, linear_covered: bool) -> Option<Record> {
-    if linear_covered || !has_linear(event) {
+/// Returns the linear segments of an event whose cliffs were removed, if the response does not cover segments.
+pub(super) fn remaining_segments(event: &UnlockEvent, covers_linear: bool) -> Option<Record> {
+    if covers_linear || !has_linear(event) {
         return None;
     }
     Some(Record::Unlock(Arc::new(UnlockEvent { cliff_unlocks: Maybe::Null, ..event.clone() })))
 }
 
-/// An event with all its dates moved, by milliseconds.
-pub(super) fn moved_by(event: &UnlockEvent, by: i64) -> UnlockEvent {
+/// Returns an event with all its dates moved by `shift` milliseconds.
+pub(super) fn moved_by(event: &UnlockEvent, shift: i64) -> UnlockEvent {
     let mut moved = event.clone();
     let later = |date: &mut Maybe<Timestamp>| {
-        if let Some(at) = date.copied().and_then(|at| at.checked_add_signed(TimeDelta::milliseconds(by))) {
+        if let Some(at) = date.copied().and_then(|at| at.checked_add_signed(TimeDelta::milliseconds(shift))) {
             *date = at.into();
         }
     };
@@ -65,19 +69,20 @@ pub(super) fn moved_by(event: &UnlockEvent, by: i64) -> UnlockEvent {
     moved
 }
 
-/// Whether the answer speaks of linear segments at all, where nobody knows which version answered. Later versions of the endpoint do
-/// not: an answer that has none, and whose cliffs are mostly those that were known, comes from such a version.
-pub(super) fn linear_is_covered(old_rows: &[&UnlockEvent], new_rows: &[&UnlockEvent], tolerance: f64) -> bool {
-    if !old_rows.iter().any(|event| has_linear(event)) || new_rows.iter().any(|event| event.linear_unlocks.get().is_some()) {
+/// Returns whether a response of an unknown endpoint version covers linear segments.
+///
+/// Later versions do not. A response without segments, whose cliffs are mostly the known ones, comes from such a version.
+pub(super) fn covers_linear(old: &Events<'_, Old>, new: &Events<'_, New>, tolerance: f64) -> bool {
+    if !old.iter().any(|event| has_linear(event)) || new.iter().any(|event| event.linear_unlocks.get().is_some()) {
         return true;
     }
-    let cliffs = |rows: &[&UnlockEvent]| {
+    fn cliffs<S>(events: &Events<'_, S>) -> Vec<(Timestamp, f64)> {
         let mut found: Vec<(Timestamp, f64)> =
-            rows.iter().filter_map(|event| Some((event.unlock_date.copied()?, event.cliff_amount()?))).collect();
+            events.iter().filter_map(|event| Some((event.unlock_date.copied()?, event.cliff_amount()?))).collect();
         found.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         found
-    };
-    let (before, after) = (cliffs(old_rows), cliffs(new_rows));
+    }
+    let (before, after) = (cliffs(old), cliffs(new));
     let same = before.iter().filter(|(at, amount)| {
         let from = after.partition_point(|(other, _)| other < at);
         after[from..].iter().take_while(|(other, _)| other == at).any(|(_, other)| close(*amount, *other, tolerance))
@@ -85,7 +90,7 @@ pub(super) fn linear_is_covered(old_rows: &[&UnlockEvent], new_rows: &[&UnlockEv
     same.count() * 2 < before.len().max(1)
 }
 
-/// Whether two events agree in every schedule fact, whatever their values and prices.
+/// Returns whether two events agree in every schedule fact. Values and prices may differ.
 pub(in crate::diff) fn same_schedule(a: &UnlockEvent, b: &UnlockEvent, tolerance: f64) -> bool {
     let text = |a: &Maybe<Text>, b: &Maybe<Text>| a.as_str() == b.as_str();
     let amount = |a: &Maybe<f64>, b: &Maybe<f64>| close_or_none(a.copied(), b.copied(), tolerance);

@@ -11,19 +11,19 @@ fn unlock(day: i64, amount: f64) -> Tracked {
 }
 
 #[test]
-fn what_comes_after_an_unlock_has_most_of_the_room() {
+fn most_points_are_after_the_unlock() {
     let all: Vec<Tracked> = (0..200).map(|day| unlock(day, 1.0)).collect();
     let series = around(&all[100], &all);
     assert_eq!(series.len(), MAX_SERIES);
     assert_eq!(series.iter().position(|each| Some(*each) == point(&all[100])), Some(MAX_BEFORE));
-    // At the end of a schedule the past fills the room.
+    // At the end of a schedule, earlier points fill the series.
     let series = around(&all[199], &all);
     assert_eq!(series.len(), MAX_SERIES);
     assert_eq!(series.last().copied(), point(&all[199]));
 }
 
 #[test]
-fn a_record_that_unlocks_nothing_at_once_is_drawn_only_where_it_is_meant() {
+fn event_without_cliff_is_included_only_as_the_subject() {
     let all = [unlock(1, 5.0), unlock(2, 0.0), unlock(3, 1e30)];
     assert_eq!(around(&all[0], &all).len(), 2);
     assert_eq!(around(&all[1], &all).len(), 3);
@@ -31,7 +31,7 @@ fn a_record_that_unlocks_nothing_at_once_is_drawn_only_where_it_is_meant() {
 
 proptest! {
     #[test]
-    fn the_unlock_itself_is_always_among_them(days in proptest::collection::vec(-500_i64..500, 1..150), pick in 0_usize..150) {
+    fn series_always_contains_the_unlock(days in proptest::collection::vec(-500_i64..500, 1..150), pick in 0_usize..150) {
         let all: Vec<Tracked> = days.iter().enumerate().map(|(n, day)| Tracked { key: format!("k{n}").as_str().into(), ..unlock(*day, 1.0) }).collect();
         let own = &all[pick % all.len()];
         let series = around(own, &all);

@@ -1,9 +1,9 @@
-//! What happens once, what a message carries, and limits.
+//! Events, notification bodies, and limits.
 
 use super::*;
 
 #[test]
-fn new_burns_are_told_once_unless_they_are_old() {
+fn new_burn_notifies_once_unless_it_is_old() {
     let mut world = World::new(vec![Fake { holds: |scope| at_least(scope, 100.0), ..rule("Burn", On::Record(Resource::Burn)) }]);
     for (key, date, value) in [("new", "2026-03-20", 500.0), ("old", "2026-03-01", 500.0), ("dust", "2026-03-20", 1.0)] {
         world.record(key, burn(date, value));
@@ -18,7 +18,7 @@ fn new_burns_are_told_once_unless_they_are_old() {
 }
 
 #[test]
-fn each_change_that_a_rule_hears_is_one_event() {
+fn each_matching_change_is_one_event() {
     let moved = |key: &str| {
         let mut change = Change::of(ChangeKind::Rescheduled, Resource::Unlock, &"arbitrum".into());
         change.key = Some(key.into());
@@ -33,25 +33,26 @@ fn each_change_that_a_rule_hears_is_one_event() {
     ]);
     let rewritten = Change::of(ChangeKind::Rewritten, Resource::Unlock, &"arbitrum".into());
     world.tokens[0].changes = vec![moved("a"), rewritten, moved("b"), moved("b")];
-    let told = world.tick("2026-03-21T10:00:00Z");
-    assert_eq!(told.iter().filter(|text| *text == "event rescheduled → ops").count(), 6);
-    assert_eq!(told.iter().filter(|text| *text == "event rewritten → ops").count(), 1);
+    let notified = world.tick("2026-03-21T10:00:00Z");
+    assert_eq!(notified.iter().filter(|text| *text == "event rescheduled → ops").count(), 6);
+    assert_eq!(notified.iter().filter(|text| *text == "event rewritten → ops").count(), 1);
     assert_eq!(world.tick("2026-03-21T10:00:00Z"), NOTHING, "the same poll evaluated twice");
     let subjects: BTreeSet<_> = world.alerts.values().map(|alert| alert.subject.as_str()).collect();
     assert!(subjects.contains("change/arbitrum/unlock/rescheduled/b/2026-03-21T10:00:00Z#2"), "{subjects:?}");
     assert!(subjects.contains("change/arbitrum/unlock/rewritten/series/2026-03-21T10:00:00Z#1"), "{subjects:?}");
-    let body = &world.told.values().find(|notification| notification.body.reason == "rescheduled").expect("a notification").body;
-    assert_eq!(body.when.as_deref(), Some("on 10 Apr 2026"), "as it is now");
+    let body =
+        &world.notified.values().find(|notification| notification.body.reason == "rescheduled").expect("a notification").body;
+    assert_eq!(body.when.as_deref(), Some("on 10 Apr 2026"), "the new date");
     assert!(body.change.is_some() && body.record.is_some());
     assert_eq!(world.tick("2026-03-22").len(), 7, "the same kind of change another day is another event");
 }
 
 #[test]
-fn the_body_carries_all_that_is_known() {
+fn body_contains_the_known_facts() {
     let mut world = World::new(vec![ahead("Big", &["7d"])]);
     world.unlock("a", "2026-03-31", 5e6);
     world.tick("2026-03-25");
-    let notification = world.told.values().next().expect("a notification");
+    let notification = world.notified.values().next().expect("a notification");
     let body = &notification.body;
     assert_eq!((body.rule.as_str(), body.status.as_str(), body.reason.as_str()), ("Big", "firing", "lead 7d"));
     assert_eq!(body.token.as_ref().map(|token| token.symbol.as_str()), Some("arbitrum"));
@@ -63,38 +64,39 @@ fn the_body_carries_all_that_is_known() {
 }
 
 #[test]
-fn a_limit_tells_the_nearest_and_counts_the_rest_in_one_summary() {
+fn limit_notifies_the_nearest_and_summarizes_the_rest() {
     let mut world = World::new(vec![Fake { limit: Some(2), ..ahead("Big", &["30d", "1d"]) }]);
     world.unlock("far", "2026-03-20", 9e9);
     world.unlock("near", "2026-03-05", 1.0);
     world.unlock("large", "2026-03-10", 2e6);
     world.unlock("small", "2026-03-10", 1e6);
-    let mut told = world.tick("2026-03-01");
-    told.sort();
-    assert_eq!(told, ["event limit → ops", "firing lead 30d → ops", "firing lead 30d → ops"]);
-    let keys = |world: &World, told: bool| -> Vec<String> {
-        let firing = world.alerts.values().filter(|alert| alert.state == AlertState::Firing && alert.told.is_empty() != told);
+    let mut notified = world.tick("2026-03-01");
+    notified.sort();
+    assert_eq!(notified, ["event limit → ops", "firing lead 30d → ops", "firing lead 30d → ops"]);
+    let keys = |world: &World, notified: bool| -> Vec<String> {
+        let firing =
+            world.alerts.values().filter(|alert| alert.state == AlertState::Firing && alert.notified.is_empty() != notified);
         let mut keys: Vec<_> = firing.filter_map(|alert| alert.key.as_ref()).map(ToString::to_string).collect();
         keys.sort();
         keys
     };
     assert_eq!(keys(&world, true), ["large", "near"]);
-    assert_eq!(keys(&world, false), ["far", "small"], "recorded as firing, told to nobody");
+    assert_eq!(keys(&world, false), ["far", "small"], "recorded as firing, without receivers");
     let summary = world.alerts.values().find(|alert| alert.subject == "limit/Big/2026-03-01T00:00:00Z").expect("a summary");
     assert_eq!(summary.annotations["summary"], "Big: 2 more alerts left out by limit = 2; see `cliffwatch alerts --rule Big`");
     assert_eq!(summary.labels["severity"], "warning");
     assert_eq!(world.tick("2026-03-01"), NOTHING);
     world.tokens[0].records.retain(|tracked| tracked.key.as_str() == "near");
-    assert_eq!(world.tick("2026-03-02"), ["resolved removed → ops"], "what was left out ends in silence");
+    assert_eq!(world.tick("2026-03-02"), ["resolved removed → ops"], "alerts left out resolve without a notification");
     assert_eq!(world.tick("2026-03-04"), ["reminder lead 1d → ops"]);
 }
 
 #[test]
-fn a_limit_counts_over_all_batches_of_a_cycle() {
+fn limit_applies_to_all_batches_of_a_cycle() {
     let rules = [Fake { limit: Some(2), ..ahead("Big", &["30d"]) }];
     let (routes, now) = (routes(), time("2026-03-01"));
     let mut limits = Limits::default();
-    let mut told = 0;
+    let mut notified = 0;
     let mut left_out = Vec::new();
     for batch in ["a", "b", "c"] {
         let known = token(batch);
@@ -111,35 +113,35 @@ fn a_limit_counts_over_all_batches_of_a_cycle() {
             polled_at: &[],
         };
         let evaluation = evaluate_by(&[facts], &rules, &routes, now, &mut limits).assign_episodes(&[]);
-        told += evaluation.notifications.len();
+        notified += evaluation.notifications.len();
         left_out.extend(evaluation.left_out);
     }
-    assert_eq!(told, 2);
-    let is_recorded = |told: &Notification| told.receivers.is_empty() && told.body.left_out_by == Some(2) && told.at == now;
+    assert_eq!(notified, 2);
+    let is_recorded =
+        |notified: &Notification| notified.receivers.is_empty() && notified.body.left_out_by == Some(2) && notified.at == now;
     assert!(left_out.len() == 4 && left_out.iter().all(is_recorded), "{left_out:?}");
-    assert!(left_out.iter().all(|told| told.body.id == told.alert && !told.alert.as_str().is_empty()), "{left_out:?}");
+    assert!(
+        left_out.iter().all(|notified| notified.body.id == notified.alert && !notified.alert.as_str().is_empty()),
+        "{left_out:?}"
+    );
     let summary = limits.summaries(now).assign_episodes(&[]);
     assert_eq!(summary.notifications.len(), 1);
     assert!(summary.alerts[0].annotations["summary"].starts_with("Big: 4 more alerts left out by limit = 2"));
 }
 
 #[test]
-fn emission_rules_look_at_days_until_since_is_over() {
+fn emission_fires_until_since_has_elapsed() {
     let day = wire::Emission { start_date: time("2026-03-10").into(), end_date: time("2026-03-11").into(), ..Default::default() };
     let mut world = World::new(vec![rule("Much", On::Record(Resource::Emission))]);
     world.record("2026-03-10", Record::Emission(Box::new(day)));
-    assert_eq!(
-        world.tick("2026-03-11T02:00:00Z"),
-        ["firing firing → ops"],
-        "told when the day is over, which is when it is known"
-    );
+    assert_eq!(world.tick("2026-03-11T02:00:00Z"), ["firing firing → ops"], "sent after the day, when the source publishes it");
     assert_eq!(world.tick("2026-03-17"), NOTHING);
     assert_eq!(world.tick("2026-03-18"), ["resolved passed → ops"]);
     assert_eq!(world.tick("2026-03-19"), NOTHING);
 }
 
 #[test]
-fn allocation_rules_fire_while_they_hold() {
+fn allocation_rule_fires_while_its_condition_is_true() {
     let row = |kind: &str| {
         Record::Allocation(Box::new(wire::Allocation { allocation_type: kind.to_owned().into(), ..Default::default() }))
     };
@@ -156,7 +158,7 @@ fn allocation_rules_fire_while_they_hold() {
 }
 
 #[test]
-fn template_errors_are_reported_once_for_each_rule_and_lose_no_alert() {
+fn template_error_is_reported_once_per_rule_and_loses_no_alert() {
     let mut world = World::new(vec![Fake { template_error: Some("no such field".into()), ..ahead("Big", &["7d"]) }]);
     world.unlock("a", "2026-03-31", 5e6);
     world.unlock("b", "2026-03-31", 5e6);
@@ -167,7 +169,7 @@ fn template_errors_are_reported_once_for_each_rule_and_lose_no_alert() {
 }
 
 #[test]
-fn an_open_alert_wakes_when_time_changes_something() {
+fn recheck_at_is_the_next_instant_that_may_change_the_alert() {
     let mut world = World::new(vec![ahead("Big", &["30d", "7d"])]);
     world.unlock("a", "2026-03-31", 5e6);
     world.tick("2026-03-10");
@@ -176,13 +178,13 @@ fn an_open_alert_wakes_when_time_changes_something() {
     assert_eq!(world.only().recheck_at, Some(time("2026-03-31")));
     world.rules[0].is_clock_dependent = true;
     world.tick("2026-03-25");
-    assert!(world.only().recheck_at.is_some_and(|at| at <= time("2026-03-25")), "due at every tick");
+    assert!(world.only().recheck_at.is_some_and(|at| at <= time("2026-03-25")), "due in every cycle");
     let evaluation = world.evaluate(time("2026-03-25T00:01:00Z"));
-    assert_eq!(evaluation.alerts, [], "and not written at every tick");
+    assert_eq!(evaluation.alerts, [], "not written in every cycle");
 }
 
 #[test]
-fn windows_are_what_came_within_a_lead_time() {
+fn windows_cover_unlocks_that_came_within_a_lead_time() {
     let (until, now) = (time("2026-03-01"), time("2026-03-02"));
     let rules = [ahead("Big", &["30d", "7d"]), ahead("Near", &["6d"]), rule("Burn", On::Record(Resource::Burn))];
     assert_eq!(
@@ -190,26 +192,26 @@ fn windows_are_what_came_within_a_lead_time() {
         [(time("2026-03-07"), time("2026-03-09")), (time("2026-03-31"), time("2026-04-01"))]
     );
     assert_eq!(windows_of(&rules, Some(now), now), []);
-    assert_eq!(windows_of(&rules, Some(now), until), [], "a clock set back opens nothing");
+    assert_eq!(windows_of(&rules, Some(now), until), [], "a clock that was set back opens no window");
     assert_eq!(windows_of(&rules, None, now), [(time("2026-01-29"), time("2026-04-01"))]);
     let clock = [Fake { is_clock_dependent: true, ..ahead("Clock", &["3d"]) }];
     assert_eq!(windows_of(&clock, Some(until), now), [(time("2026-01-29"), time("2026-03-05"))]);
-    let asleep = [Fake { expires: Some(now), ..ahead("Asleep", &["3d"]) }];
-    assert_eq!(windows_of(&asleep, None, now), []);
+    let expired = [Fake { expires: Some(now), ..ahead("Expired", &["3d"]) }];
+    assert_eq!(windows_of(&expired, None, now), []);
     let any = [ahead("Any", &[])];
     assert_eq!(windows_of(&any, None, now), [(time("2026-01-29"), DateTime::<Utc>::MAX_UTC)]);
     assert_eq!(windows_of(&any, Some(until), now), []);
 }
 
 #[test]
-fn joined_drafts_keep_each_notice_with_its_alert() {
+fn joined_transitions_keep_notifications_with_their_alerts() {
     let mut world = World::new(vec![ahead("Big", &["7d"])]);
     world.unlock("a", "2026-03-31", 5e6);
     let now = time("2026-03-25");
     let polled: [(Resource, Timestamp); 0] = [];
     let facts = |known: &'static str| (Token::unknown(known.into()), world.tokens[0].records.clone());
     let (one, two) = (facts("arbitrum"), facts("optimism"));
-    let draft = |(token, records): &(Token, Vec<Tracked>)| {
+    let transitions = |(token, records): &(Token, Vec<Tracked>)| {
         let facts = TokenFacts {
             token,
             is_watched: true,
@@ -223,7 +225,7 @@ fn joined_drafts_keep_each_notice_with_its_alert() {
         };
         evaluate_by(&[facts], &world.rules, &world.routes, now, &mut Limits::default())
     };
-    let joined = draft(&one).join(draft(&two));
+    let joined = transitions(&one).join(transitions(&two));
     assert_eq!(joined.openings().len(), 2);
     let evaluation = joined.assign_episodes(&[0, 4]);
     for notification in &evaluation.notifications {

@@ -1,9 +1,9 @@
-//! When an alert is told: each lead time, and what moves in and out of its window.
+//! Lead times, and records that move in and out of them.
 
 use super::*;
 
 #[test]
-fn each_lead_time_is_told_once_and_the_end_too() {
+fn each_lead_time_and_the_resolution_notify_once() {
     let mut world = World::new(vec![ahead("Big", &["30d", "7d", "1d"])]);
     world.unlock("a", "2026-03-31", 5e6);
     assert_eq!(world.tick("2026-02-01"), NOTHING);
@@ -21,7 +21,7 @@ fn each_lead_time_is_told_once_and_the_end_too() {
 }
 
 #[test]
-fn first_sight_tells_only_the_smallest_lead_that_holds() {
+fn first_evaluation_notifies_only_the_smallest_lead_time() {
     let mut world = World::new(vec![ahead("Big", &["30d", "7d", "1d"])]);
     world.unlock("a", "2026-03-31", 5e6);
     assert_eq!(world.tick("2026-03-26"), ["firing lead 7d → ops"]);
@@ -38,7 +38,7 @@ fn reminders_that_passed_during_downtime_collapse_into_the_latest() {
 }
 
 #[test]
-fn a_record_moved_later_is_told_again_when_its_lead_times_come_again() {
+fn record_moved_later_notifies_again_at_its_lead_times() {
     let mut world = World::new(vec![ahead("Big", &["30d", "7d"])]);
     world.unlock("a", "2026-03-31", 5e6);
     assert_eq!(world.tick("2026-03-25"), ["firing lead 7d → ops"]);
@@ -47,14 +47,14 @@ fn a_record_moved_later_is_told_again_when_its_lead_times_come_again() {
     assert_eq!(world.only().leads, ["30d"]);
     assert_eq!(world.tick("2026-04-03"), ["reminder lead 7d → ops"]);
     world.unlock("a", "2026-04-12", 5e6);
-    assert_eq!(world.tick("2026-04-04"), NOTHING, "the seven days hold again only tomorrow");
-    assert_eq!(world.tick("2026-04-05"), ["reminder lead 7d → ops"], "of another date, so it is another message");
+    assert_eq!(world.tick("2026-04-04"), NOTHING, "seven days ahead only tomorrow");
+    assert_eq!(world.tick("2026-04-05"), ["reminder lead 7d → ops"], "another date, so another message");
     world.unlock("a", "2026-04-11", 5e6);
-    assert_eq!(world.tick("2026-04-06"), NOTHING, "moved nearer within the lead time that was told");
+    assert_eq!(world.tick("2026-04-06"), NOTHING, "moved closer within a lead time that was sent");
 }
 
 #[test]
-fn a_lead_time_is_told_again_for_a_record_that_moved_out_and_back() {
+fn record_that_moves_out_and_back_notifies_again() {
     let mut world = World::new(vec![ahead("Big", &["30d", "7d"])]);
     world.unlock("a", "2026-03-31", 5e6);
     assert_eq!(world.tick("2026-03-01"), ["firing lead 30d → ops"]);
@@ -69,14 +69,14 @@ fn a_lead_time_is_told_again_for_a_record_that_moved_out_and_back() {
 }
 
 #[test]
-fn a_record_moved_out_of_the_window_ends_and_comes_back_as_a_new_episode() {
+fn record_moved_out_of_the_lead_time_returns_as_a_new_episode() {
     let mut world = World::new(vec![ahead("Big", &["7d"])]);
     world.unlock("a", "2026-03-31", 5e6);
     assert_eq!(world.tick("2026-03-25"), ["firing lead 7d → ops"]);
     world.unlock("a", "2026-06-30", 5e6);
     let evaluation = world.evaluate(time("2026-03-26"));
-    let told: Vec<_> = evaluation.notifications.iter().map(|of| (of.body.when.as_deref(), of.body.lead.as_deref())).collect();
-    assert_eq!(told, [(Some("on 30 Jun 2026"), Some("7d"))], "where it went, and which lead time it left");
+    let notified: Vec<_> = evaluation.notifications.iter().map(|of| (of.body.when.as_deref(), of.body.lead.as_deref())).collect();
+    assert_eq!(notified, [(Some("on 30 Jun 2026"), Some("7d"))], "the new date, and the lead time that it left");
     assert_eq!(world.commit(evaluation), ["resolved rescheduled out → ops"]);
     assert_eq!(world.tick("2026-06-23"), ["firing lead 7d → ops"]);
     let episodes: BTreeSet<_> = world.alerts.values().map(|alert| alert.episode).collect();
@@ -84,7 +84,7 @@ fn a_record_moved_out_of_the_window_ends_and_comes_back_as_a_new_episode() {
 }
 
 #[test]
-fn an_undecided_date_matches_no_window_and_ends_what_fires() {
+fn tbd_date_matches_no_lead_time_and_resolves_the_alert() {
     let mut world = World::new(vec![ahead("Big", &["7d"]), ahead("Any", &[])]);
     world.record("a", unlock_exact(Some("2026-03-28"), Some(5e6), "To Be Determined"));
     world.record("b", unlock_exact(None, Some(5e6), "second"));
@@ -96,12 +96,12 @@ fn an_undecided_date_matches_no_window_and_ends_what_fires() {
 }
 
 #[test]
-fn a_month_is_within_seven_days_when_it_begins_within_seven_days_and_over_when_it_ends() {
+fn month_date_counts_from_its_start_and_passes_at_its_end() {
     let mut world = World::new(vec![ahead("Big", &["7d"])]);
     world.record("a", unlock_exact(Some("2026-03-16"), Some(5e6), "month"));
     assert_eq!(world.tick("2026-02-21"), NOTHING);
     assert_eq!(world.tick("2026-02-22"), ["firing lead 7d → ops"]);
-    let body = &world.told.values().next().expect("a notification").body;
+    let body = &world.notified.values().next().expect("a notification").body;
     assert_eq!(body.when.as_deref(), Some("in March 2026"));
     assert_eq!(world.tick("2026-03-31"), NOTHING);
     assert_eq!(world.tick("2026-04-01"), ["resolved passed → ops"]);

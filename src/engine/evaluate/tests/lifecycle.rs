@@ -1,9 +1,9 @@
-//! How an alert begins, holds and ends.
+//! How an alert opens, continues, and resolves.
 
 use super::*;
 
 #[test]
-fn a_missing_field_neither_raises_nor_ends() {
+fn missing_field_neither_fires_nor_resolves() {
     let mut world = World::new(vec![Fake { holds: |scope| at_least(scope, 1e6), ..ahead("Big", &["7d", "1d"]) }]);
     world.record("a", unlock("2026-03-31", None));
     assert_eq!(world.tick("2026-03-25"), NOTHING);
@@ -12,13 +12,13 @@ fn a_missing_field_neither_raises_nor_ends() {
     world.record("a", unlock("2026-03-31", None));
     assert_eq!(world.tick("2026-03-27"), NOTHING);
     assert_eq!(world.only().state, AlertState::Firing);
-    assert_eq!(world.tick("2026-03-30"), ["reminder lead 1d → ops"], "the unlock still comes nearer");
+    assert_eq!(world.tick("2026-03-30"), ["reminder lead 1d → ops"], "the unlock is still approaching");
     world.unlock("a", "2026-03-31", 5e5);
     assert_eq!(world.tick("2026-03-30T01:00:00Z"), ["resolved cleared → ops"]);
 }
 
 #[test]
-fn a_proven_removal_ends_an_alert_only_where_the_resource_was_read() {
+fn removal_resolves_the_alert_only_if_the_resource_was_loaded() {
     let mut world = World::new(vec![ahead("Big", &["7d"])]);
     world.unlock("a", "2026-03-31", 5e6);
     world.tick("2026-03-25");
@@ -30,7 +30,7 @@ fn a_proven_removal_ends_an_alert_only_where_the_resource_was_read() {
 }
 
 #[test]
-fn an_alert_ends_with_its_rule() {
+fn alert_resolves_when_its_rule_is_gone() {
     type Change = fn(&mut World);
     let ways: [Change; 5] = [
         |world| world.rules.clear(),
@@ -40,7 +40,7 @@ fn an_alert_ends_with_its_rule() {
         |world| world.tokens[0].is_watched = false,
     ];
     for (at, way) in ways.into_iter().enumerate() {
-        let why = if at < 4 { "resolved rule gone → ops" } else { "resolved not watched any more → ops" };
+        let why = if at < 4 { "resolved rule gone → ops" } else { "resolved unwatched → ops" };
         let mut world = World::new(vec![ahead("Big", &["7d"])]);
         world.unlock("a", "2026-03-31", 5e6);
         world.tick("2026-03-25");
@@ -51,7 +51,7 @@ fn an_alert_ends_with_its_rule() {
 }
 
 #[test]
-fn a_rule_that_rests_raises_nothing() {
+fn expired_rule_does_not_fire() {
     let mut world = World::new(vec![Fake { expires: Some(time("2026-03-25")), ..ahead("Big", &["7d"]) }]);
     world.unlock("a", "2026-03-31", 5e6);
     assert_eq!(world.tick("2026-03-25"), NOTHING);
@@ -59,14 +59,14 @@ fn a_rule_that_rests_raises_nothing() {
 }
 
 #[test]
-fn for_asks_the_condition_to_hold_that_long() {
+fn for_delays_firing_until_the_condition_lasted() {
     let hold = TimeDelta::hours(1);
     let mut world = World::new(vec![Fake { hold, holds: |scope| at_least(scope, 1e6), ..ahead("Big", &["7d"]) }]);
     world.unlock("a", "2026-03-31", 5e6);
     assert_eq!(world.tick("2026-03-25T00:00:00Z"), NOTHING);
     assert_eq!((world.only().state, world.only().recheck_at), (AlertState::Pending, Some(time("2026-03-25T01:00:00Z"))));
     world.unlock("a", "2026-03-31", 5e5);
-    assert_eq!(world.tick("2026-03-25T00:30:00Z"), NOTHING, "what never fired ends in silence");
+    assert_eq!(world.tick("2026-03-25T00:30:00Z"), NOTHING, "an alert that never fired resolves without a notification");
     world.unlock("a", "2026-03-31", 5e6);
     assert_eq!(world.tick("2026-03-25T00:40:00Z"), NOTHING);
     assert_eq!(world.tick("2026-03-25T01:39:59Z"), NOTHING);
@@ -83,8 +83,8 @@ fn keep_firing_for_bridges_a_gap() {
     world.tick("2026-03-24T23:00:00Z");
     world.unlock("a", "2026-03-31", 5e5);
     assert_eq!(world.tick("2026-03-24T23:30:00Z"), NOTHING);
-    assert_eq!(world.only().recheck_at, Some(time("2026-03-25")), "the next lead time comes before the gap counts as the end");
-    assert_eq!(world.tick("2026-03-25T00:00:00Z"), NOTHING, "no reminder of what does not hold now");
+    assert_eq!(world.only().recheck_at, Some(time("2026-03-25")), "the next lead time comes before `keep_firing_for` ends");
+    assert_eq!(world.tick("2026-03-25T00:00:00Z"), NOTHING, "no reminder while the condition is false");
     world.unlock("a", "2026-03-31", 5e6);
     assert_eq!(world.tick("2026-03-25T00:10:00Z"), ["reminder lead 6d → ops"]);
     world.unlock("a", "2026-03-31", 5e5);
@@ -94,7 +94,7 @@ fn keep_firing_for_bridges_a_gap() {
 }
 
 #[test]
-fn clear_when_keeps_an_alert_until_it_is_well_below() {
+fn clear_when_keeps_the_alert_firing_until_it_is_true() {
     let clears: fn(&Scope<'_>) -> bool = |scope| value(scope).is_some_and(|value| value < 5e5);
     let mut world = World::new(vec![Fake { holds: |scope| at_least(scope, 1e6), clears: Some(clears), ..ahead("Big", &["7d"]) }]);
     world.unlock("a", "2026-03-31", 2e6);
@@ -108,27 +108,27 @@ fn clear_when_keeps_an_alert_until_it_is_well_below() {
 }
 
 #[test]
-fn a_higher_level_is_told_and_a_lower_one_is_not() {
+fn only_a_higher_level_notifies() {
     let level: fn(&Scope<'_>) -> Option<u32> = |scope| value(scope).filter(|value| *value >= 1e7).map(|_| 0);
     let mut world = World::new(vec![Fake { level, ..ahead("Big", &["7d"]) }]);
     world.unlock("a", "2026-03-31", 5e6);
     assert_eq!(world.tick("2026-03-25"), ["firing lead 7d → ops"]);
     world.unlock("a", "2026-03-31", 2e7);
     assert_eq!(world.tick("2026-03-26"), ["reminder level 1 → ops+desk"]);
-    let called_before =
+    let former_severities =
         |world: &World| -> Vec<String> { world.only().former_labels.iter().map(|labels| labels["severity"].clone()).collect() };
-    assert_eq!(called_before(&world), ["warning"], "whoever knows it by its labels has to hear of the old ones too");
+    assert_eq!(former_severities(&world), ["warning"], "receivers that know the alert by its old labels need them");
     world.unlock("a", "2026-03-31", 5e6);
     assert_eq!(world.tick("2026-03-27"), NOTHING);
     assert_eq!(world.only().labels["severity"], "warning");
-    assert_eq!(called_before(&world), ["critical"]);
+    assert_eq!(former_severities(&world), ["critical"]);
     world.unlock("a", "2026-03-31", 2e7);
-    assert_eq!(world.tick("2026-03-28"), NOTHING, "it was told of this level in this episode");
-    assert_eq!(world.tick("2026-03-31"), ["resolved passed → ops+desk"], "the end goes to all who heard of it");
+    assert_eq!(world.tick("2026-03-28"), NOTHING, "this level was already sent in this episode");
+    assert_eq!(world.tick("2026-03-31"), ["resolved passed → ops+desk"], "the resolution goes to all notified receivers");
 }
 
 #[test]
-fn the_end_is_not_told_to_receivers_that_do_not_want_it() {
+fn resolution_is_not_sent_to_receivers_that_disable_it() {
     let receivers = vec!["quiet".into(), "ops".into(), "gone".into()];
     let mut world = World::new(vec![Fake { receivers, ..ahead("Big", &["7d"]) }]);
     world.unlock("a", "2026-03-31", 5e6);
@@ -137,7 +137,7 @@ fn the_end_is_not_told_to_receivers_that_do_not_want_it() {
 }
 
 #[test]
-fn an_alert_that_nobody_hears_is_recorded() {
+fn alert_without_receivers_is_recorded() {
     let mut world = World::new(vec![ahead("Big", &["7d"])]);
     world.routes = RouteTree::default();
     world.unlock("a", "2026-03-31", 5e6);
@@ -148,7 +148,7 @@ fn an_alert_that_nobody_hears_is_recorded() {
 }
 
 #[test]
-fn a_clock_set_back_tells_nothing_twice() {
+fn clock_that_is_set_back_does_not_repeat_notifications() {
     let mut world = World::new(vec![ahead("Big", &["7d"])]);
     world.unlock("a", "2026-03-31", 5e6);
     assert_eq!(world.tick("2026-03-24"), ["firing lead 7d → ops"]);
@@ -157,7 +157,7 @@ fn a_clock_set_back_tells_nothing_twice() {
 }
 
 #[test]
-fn the_same_lead_time_in_other_words_is_not_told_again() {
+fn lead_time_with_another_spelling_does_not_notify_again() {
     let mut world = World::new(vec![ahead("Big", &["7d"])]);
     world.unlock("a", "2026-03-31", 5e6);
     assert_eq!(world.tick("2026-03-25"), ["firing lead 7d → ops"]);
@@ -166,7 +166,7 @@ fn the_same_lead_time_in_other_words_is_not_told_again() {
 }
 
 #[test]
-fn a_narrower_window_clears_what_lies_outside() {
+fn shorter_lead_time_resolves_alerts_beyond_it() {
     let mut world = World::new(vec![ahead("Big", &["30d"])]);
     world.unlock("a", "2026-03-31", 5e6);
     world.tick("2026-03-10");

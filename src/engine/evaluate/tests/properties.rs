@@ -1,13 +1,13 @@
-//! Whatever happens: schedules at random.
+//! Properties of evaluation, with random schedules.
 
 use super::*;
 
-/// An hour of a history: days since the start, as hours.
+/// Returns the instant `hour` hours after the start of the year.
 fn at_hour(hour: i64) -> Timestamp {
     time("2026-01-01") + TimeDelta::hours(hour)
 }
 
-/// What a strategy makes of a schedule: key, hour it is due, value.
+/// Generates schedules: the key, the hour of the unlock, and its value.
 fn schedule() -> impl Strategy<Value = Vec<(u8, i64, Option<f64>)>> {
     prop::collection::vec((0_u8..6, 0_i64..2_000, prop::option::of(0.0..2e6_f64)), 0..8)
 }
@@ -37,7 +37,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn the_same_facts_twice_tell_nothing_new(steps in prop::collection::vec((schedule(), 0_i64..400), 1..6)) {
+    fn evaluating_the_same_facts_twice_changes_nothing(steps in prop::collection::vec((schedule(), 0_i64..400), 1..6)) {
         let mut world = world_of_rules();
         let mut hour = 0;
         for (schedule, wait) in steps {
@@ -45,14 +45,14 @@ proptest! {
             fill(&mut world, &schedule);
             world.tick(&iso(at_hour(hour)));
             let again = world.evaluate(at_hour(hour));
-            // The clock did not move and nothing was told: nothing is written either.
+            // The clock did not move, so nothing is written either.
             prop_assert_eq!(again.notifications, vec![]);
             prop_assert_eq!(again.alerts, vec![]);
         }
     }
 
     #[test]
-    fn the_order_of_rules_and_records_changes_nothing(steps in prop::collection::vec((schedule(), 0_i64..400), 1..5), turn in 0_usize..3) {
+    fn result_does_not_depend_on_the_order_of_rules_and_records(steps in prop::collection::vec((schedule(), 0_i64..400), 1..5), turn in 0_usize..3) {
         let mut straight = world_of_rules();
         let mut turned = world_of_rules();
         turned.rules.rotate_left(turn);
@@ -70,31 +70,31 @@ proptest! {
     }
 
     #[test]
-    fn every_lead_time_is_told_at_most_once_and_the_last_one_is_never_missed(due in 0_i64..2_000, mut hours in prop::collection::vec(0_i64..2_000, 1..60)) {
+    fn each_lead_time_notifies_at_most_once_and_the_current_one_is_never_missed(due in 0_i64..2_000, mut hours in prop::collection::vec(0_i64..2_000, 1..60)) {
         let leads = [("30d", 720), ("7d", 168), ("1d", 24)];
         let mut world = World::new(vec![ahead("Big", &["30d", "7d", "1d"])]);
         world.unlock("a", &iso(at_hour(due)), 5e6);
         hours.sort_unstable();
-        let mut told = BTreeSet::new();
+        let mut notified = BTreeSet::new();
         for hour in hours {
             let new = world.tick(&iso(at_hour(hour)));
-            prop_assert!(new.len() <= 1, "one message for one look: {:?}", new);
+            prop_assert!(new.len() <= 1, "one message per evaluation: {:?}", new);
             let smallest = leads.iter().rev().find(|(_, ahead)| hour < due && due - ahead <= hour);
             for text in new.iter().filter(|text| !text.starts_with("resolved")) {
-                let (name, _) = smallest.expect("only what holds is told");
+                let (name, _) = smallest.expect("a lead time applies");
                 let expected = format!("lead {name} ");
                 prop_assert!(text.contains(&expected));
-                prop_assert!(told.insert(*name), "{} told twice", name);
+                prop_assert!(notified.insert(*name), "{} sent twice", name);
             }
             if let Some((name, _)) = smallest {
-                prop_assert!(told.contains(name), "at hour {} of {} lead {} holds and was not told", hour, due, name);
+                prop_assert!(notified.contains(name), "at hour {} of {}, lead {} applies and was not sent", hour, due, name);
             }
         }
     }
 
     #[test]
-    fn windows_and_wake_up_times_miss_nothing(schedule in schedule(), mut hours in prop::collection::vec(0_i64..2_500, 2..40)) {
-        // One world is looked at in full at each tick, the other only where windows and wake-up times say so.
+    fn windows_and_recheck_times_miss_nothing(schedule in schedule(), mut hours in prop::collection::vec(0_i64..2_500, 2..40)) {
+        // One world is evaluated in each cycle, the other only if windows or `recheck_at` require it.
         hours.sort_unstable();
         let mut full = world_of_rules();
         let mut lazy = world_of_rules();
@@ -109,9 +109,9 @@ proptest! {
             });
             let is_due = windows.iter().any(|(from, to)| begins(*from, *to))
                 || lazy.alerts.values().any(|alert| alert.recheck_at.is_some_and(|at| at <= now));
-            let told = full.tick(&iso(now));
+            let notified = full.tick(&iso(now));
             let seen = if is_due { lazy.tick(&iso(now)) } else { Vec::new() };
-            prop_assert_eq!(told, seen, "at {}", now);
+            prop_assert_eq!(notified, seen, "at {}", now);
             until = Some(now);
         }
     }

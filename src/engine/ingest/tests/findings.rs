@@ -1,53 +1,53 @@
-//! What is counted of a read: what it found, and who had told.
+//! Findings: which polls found changes, and whether a list had reported them.
 
 use super::*;
 
-fn ask(mark: &str, listed_at: &str) -> PlannedPoll {
+fn poll(mark: &str, listed_at: &str) -> PlannedPoll {
     PlannedPoll { mark: Some(time(mark)), listed_at: Some(time(listed_at)), ..PlannedPoll::of(PollRequest::TokenList) }
 }
 
-/// A feed whose correction was found on 3 March, when the list had last been asked on the first.
+/// A feed with a correction found on 3 March, after the list was last polled on 1 March.
 fn found_by_reading() -> FeedState {
     let known = FeedState { baseline_at: Some(time("2026-01-01")), mark: Some(time("2026-02-01")), ..FeedState::default() };
-    let findings = findings(&known, &ask("2026-02-01", "2026-03-01"), true, time("2026-03-03"));
+    let findings = findings(&known, &poll("2026-02-01", "2026-03-01"), true, time("2026-03-03"));
     FeedState { findings, ..known }
 }
 
 #[test]
-fn a_find_counts_for_or_against_the_list_once_the_list_was_asked_after_it() {
+fn find_is_decided_once_the_list_is_polled_after_it() {
     let known = found_by_reading();
-    assert_eq!((known.findings.found(), known.findings.undecided, known.findings.untold), (1, 1, 0));
+    assert_eq!((known.findings.found(), known.findings.undecided, known.findings.unreported), (1, 1, 0));
     let read = |mark: &str, listed_at: &str, has_found: bool| {
-        let of = findings(&known, &ask(mark, listed_at), has_found, time("2026-03-09"));
-        (of.by_mark, of.untold, of.undecided, of.idle_marks)
+        let of = findings(&known, &poll(mark, listed_at), has_found, time("2026-03-09"));
+        (of.by_mark, of.unreported, of.undecided, of.idle_marks)
     };
-    // (told, untold, undecided, told for nothing)
-    assert_eq!(read("2026-02-01", "2026-03-01", false), (0, 0, 1, 0), "it was not asked since");
-    assert_eq!(read("2026-02-01", "2026-03-05", false), (0, 1, 0, 0), "it was asked and is silent");
-    assert_eq!(read("2026-03-02", "2026-03-05", false), (1, 0, 0, 0), "it told late, and not for nothing");
-    assert_eq!(read("2026-03-08", "2026-03-08", true), (2, 0, 0, 0), "and again");
-    assert_eq!(read("2026-02-01", "2026-03-05", true), (0, 1, 1, 0), "a find of its own waits again");
+    // (reported, unreported, undecided, reported for nothing)
+    assert_eq!(read("2026-02-01", "2026-03-01", false), (0, 0, 1, 0), "the list was not polled since");
+    assert_eq!(read("2026-02-01", "2026-03-05", false), (0, 1, 0, 0), "the list was polled and reports nothing");
+    assert_eq!(read("2026-03-02", "2026-03-05", false), (1, 0, 0, 0), "the list reported late, but correctly");
+    assert_eq!(read("2026-03-08", "2026-03-08", true), (2, 0, 0, 0), "the list reported another find");
+    assert_eq!(read("2026-02-01", "2026-03-05", true), (0, 1, 1, 0), "a new find is undecided");
 }
 
 #[test]
-fn so_does_a_find_that_upcoming_told() {
+fn find_reported_by_upcoming_is_decided_likewise() {
     let known = FeedState { stale: true, findings: Findings::default(), ..found_by_reading() };
-    let findings = findings(&known, &ask("2026-02-01", "2026-03-01"), true, time("2026-03-03"));
-    assert_eq!((findings.undecided_upcoming, findings.untold_at), (1, None), "it is of no batch that nothing tells");
-    let settled = [ListWord::NotAsked, ListWord::Silent, ListWord::Told].map(|word| findings.settled(word));
+    let findings = findings(&known, &poll("2026-02-01", "2026-03-01"), true, time("2026-03-03"));
+    assert_eq!((findings.undecided_upcoming, findings.unreported_at), (1, None), "it does not belong to an unreported batch");
+    let settled = [ListReport::NotPolled, ListReport::Silent, ListReport::Reported].map(|word| findings.settled(word));
     let counts = settled.map(|of| (of.by_mark, of.by_upcoming, of.undecided_upcoming));
     assert_eq!(counts, [(0, 0, 1), (0, 1, 0), (1, 0, 0)]);
 }
 
 #[test]
-fn the_proof_of_a_removal_counts_nothing_anew_but_what_the_list_says_of_it_is_heard() {
+fn removal_proof_counts_no_find_but_decides_an_open_one() {
     let known = FeedState { missing: vec![("2026-12-01".into(), 1)], ..found_by_reading() };
-    let of = findings(&known, &ask("2026-03-02", "2026-03-05"), true, time("2026-03-06"));
+    let of = findings(&known, &poll("2026-03-02", "2026-03-05"), true, time("2026-03-06"));
     assert_eq!((of.by_mark, of.undecided, of.found()), (1, 0, 1));
 }
 
 #[test]
-fn what_waits_for_its_segments_is_counted_once_and_not_as_told_by_upcoming() {
+fn find_awaiting_segments_counts_once_and_not_for_upcoming() {
     let now = time("2026-03-09");
     let (old, new) = (monthly("2026-04-16", 12), monthly("2026-04-19", 12));
     let mut feed = Feed { may_add_segments: true, ..Feed::new() };
@@ -57,11 +57,11 @@ fn what_waits_for_its_segments_is_counted_once_and_not_as_told_by_upcoming() {
     let moved = feed.poll(&new, Some(5), now + TimeDelta::hours(6));
     assert!(moved.lacks_segments);
     let again = feed.poll(&new, Some(5), now + TimeDelta::hours(7));
-    assert!(again.lacks_segments, "the second one could not be paid");
+    assert!(again.lacks_segments, "no credits were left for the second request");
     feed.with_segments = true;
-    let told = feed.poll(&new, Some(5), now + TimeDelta::hours(12));
-    assert_eq!(kinds(&told.changes), [ChangeKind::SeriesShifted], "{:?}", said(&told.changes));
-    let of = told.update.state.findings;
+    let notified = feed.poll(&new, Some(5), now + TimeDelta::hours(12));
+    assert_eq!(kinds(&notified.changes), [ChangeKind::SeriesShifted], "{:?}", summaries(&notified.changes));
+    let of = notified.update.state.findings;
     assert_eq!((of.undecided, of.by_upcoming, of.found(), of.awaits_segments), (1, 0, 1, false), "{of:?}");
-    assert_eq!(of.untold_at, Some(now + TimeDelta::hours(6)));
+    assert_eq!(of.unreported_at, Some(now + TimeDelta::hours(6)));
 }

@@ -1,7 +1,7 @@
-//! A source that drops, nulls, garbles and restores parts of burns, buybacks, emissions, allocations and rounds for a thousand polls,
-//! with true corrections among that: in the end the true ones were told, each once, and what is kept is the truth.
+//! A source that drops, nulls, garbles, and restores parts of burns, buybacks, emissions, allocations, and rounds for a thousand polls,
+//! with some true corrections. In the end, each true correction was reported once, and the stored records are correct.
 //!
-//! Rows are JSON, and the list of what was corrected is made here: nothing of the comparison is used to say what is true.
+//! Rows are JSON, and the test itself lists the corrections, so that the expected result does not depend on the diff.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,16 +22,16 @@ impl Dice {
     }
 }
 
-/// An endpoint with the shape of its rows.
+/// An endpoint and the shape of its rows.
 struct Rows {
     endpoint: Endpoint,
-    /// The list in the payload; empty where the payload is the list.
+    /// The name of the list in the payload. Empty if the payload is the list.
     list: &'static str,
-    /// What no row is told from another without; a row that lacks it cannot be read.
+    /// The field that identifies a row. A row without it is unreadable.
     date: &'static str,
     label: &'static str,
     amount: &'static str,
-    /// Another fact that is told when it changes.
+    /// Another field whose changes are reported.
     text: &'static str,
     make: fn(usize) -> Value,
 }
@@ -123,13 +123,13 @@ const ALL: [Rows; 6] = [
 /// A token whose rows are polled.
 struct Polled {
     feed: Feed,
-    told: Vec<Change>,
+    notified: Vec<Change>,
     polls: u32,
 }
 
 impl Polled {
     fn new() -> Self {
-        Self { feed: Feed::new(), told: Vec::new(), polls: 0 }
+        Self { feed: Feed::new(), notified: Vec::new(), polls: 0 }
     }
 
     fn poll(&mut self, of: &Rows, rows: &[Value]) {
@@ -146,17 +146,17 @@ impl Polled {
         let request = PollRequest::Token {
             endpoint: of.endpoint,
             token: "arbitrum".into(),
-            start: self.feed.asked.0,
-            end: self.feed.asked.1,
+            start: self.feed.requested.0,
+            end: self.feed.requested.1,
         };
-        let answer = PollAnswer { dropped, ..PollAnswer::clean(payload, ContentHash(0)) };
-        let fetched = FetchedAnswer::of_page(request.clone(), PollOutcome::Fresh(answer), None);
+        let response = PollResponse { dropped, ..PollResponse::clean(payload, ContentHash(0)) };
+        let fetched = FetchedResponse::of_page(request.clone(), PollOutcome::Fresh(response), None);
         let snapshot = &mut self.feed.snapshot;
         let result = ingest(snapshot, &PlannedPoll::of(request), &fetched, &Settings::default(), now);
         snapshot.records = result.after;
         snapshot.feeds = vec![(of.endpoint, result.update.state)];
         snapshot.headers = result.update.header.map(|header| (of.endpoint, header)).into_iter().collect();
-        self.told.extend(result.changes);
+        self.notified.extend(result.changes);
     }
 
     fn rounds(&mut self, rounds: &[wire::FundingRound], now: Timestamp) {
@@ -164,15 +164,15 @@ impl Polled {
             Watch::build(&model::config::WatchSettings { tokens: vec!["*".into()], groups: BTreeMap::new() }).expect("a watch");
         let ingest = Ingest { watch: &watch, settings: Settings::default(), now };
         let (known, mut work) = (self.feed.snapshot.clone(), Work::default());
-        let page = RoundsPage { rounds, speaks_of: &|_| true, is_news: &|_| true };
+        let page = RoundsPage { rounds, covers: &|_| true, is_news: &|_| true };
         ingest.rounds(&mut work, &known, &page);
         self.feed.snapshot.records = work.tokens[0].records.to_vec();
         if self.polls > 1 {
-            self.told.extend(work.commit.changes);
+            self.notified.extend(work.commit.changes);
         }
     }
 
-    /// What is kept, without the names that a row has in the database.
+    /// The stored records, without their keys.
     fn kept(&self) -> Vec<Value> {
         self.feed.snapshot.records.iter().map(|tracked| serde_json::to_value(&tracked.record).expect("JSON")).collect()
     }
@@ -191,7 +191,7 @@ fn payload(endpoint: Endpoint, json: &str) -> Payload {
     }
 }
 
-/// Makes a gap of a field, or garbles it.
+/// Clears a field or makes it unreadable.
 fn garble(value: &mut Value, dice: &mut Dice) {
     let garbage = [json!(null), json!(null), json!({"a": 1}), json!([[]]), json!(true)];
     *value = match value {
@@ -202,8 +202,8 @@ fn garble(value: &mut Value, dice: &mut Dice) {
     };
 }
 
-/// What a bad day of the source makes of the truth. A row of which nothing was seen before is whole: what was never known cannot be held.
-fn answer(of: &Rows, truth: &[Value], seen: &BTreeSet<String>, dice: &mut Dice) -> Vec<Value> {
+/// The truth with random defects. A row that was never seen before is complete, because no known fact could fill its gaps.
+fn response(of: &Rows, truth: &[Value], seen: &BTreeSet<String>, dice: &mut Dice) -> Vec<Value> {
     let mut rows = truth.to_vec();
     for row in rows.iter_mut().filter(|row| seen.contains(&row.to_string())) {
         if dice.throw(4) > 0 {
@@ -212,7 +212,7 @@ fn answer(of: &Rows, truth: &[Value], seen: &BTreeSet<String>, dice: &mut Dice) 
         let fields: Vec<String> = row.as_object().expect("a row").keys().cloned().collect();
         for _ in 0..=dice.throw(2) {
             let field = &fields[dice.throw(fields.len())];
-            // What is told apart by its label and its date alone cannot lose both.
+            // A row that is identified by label and date cannot lose both.
             if *field == of.date && !of.label.is_empty() && row[of.label].is_null()
                 || *field == of.label && row[of.date].is_null()
             {
@@ -245,17 +245,17 @@ fn answer(of: &Rows, truth: &[Value], seen: &BTreeSet<String>, dice: &mut Dice) 
     rows
 }
 
-/// One true correction, as what is to be told of it: what happened, and what there is now.
-type ChangeTold = (String, String);
+/// Makes one true correction. Returns the expected change: its kind and the new value.
+type ReportedChange = (String, String);
 
-fn correct(of: &Rows, truth: &mut Vec<Value>, number: usize, dice: &mut Dice) -> ChangeTold {
+fn correct(of: &Rows, truth: &mut Vec<Value>, number: usize, dice: &mut Dice) -> ReportedChange {
     let row = dice.throw(truth.len());
     match dice.throw(4) {
         0 => {
             truth.push((of.make)(number));
             ("added".to_owned(), truth.last().expect("one")[of.amount].to_string())
         }
-        // Of rounds no page proves an absence.
+        // No page proves that a round was removed.
         1 if truth.len() > 8 && of.endpoint != Endpoint::Investors => {
             let gone = truth.remove(row);
             ("removed".to_owned(), gone[of.amount].to_string())
@@ -271,8 +271,8 @@ fn correct(of: &Rows, truth: &mut Vec<Value>, number: usize, dice: &mut Dice) ->
     }
 }
 
-/// What was told, as [`correct`] says it.
-fn told(changes: &[Change]) -> Vec<ChangeTold> {
+/// The reported changes, in the form of [`correct`].
+fn notified(changes: &[Change]) -> Vec<ReportedChange> {
     let text = |fact: &Option<model::change::Fact>| match fact {
         Some(model::change::Fact::Amount(amount)) => amount.to_string(),
         other => format!("{other:?}"),
@@ -289,9 +289,9 @@ fn told(changes: &[Change]) -> Vec<ChangeTold> {
     all
 }
 
-fn counted(told: Vec<ChangeTold>) -> BTreeMap<ChangeTold, usize> {
+fn counted(notified: Vec<ReportedChange>) -> BTreeMap<ReportedChange, usize> {
     let mut counts = BTreeMap::new();
-    for (what, value) in told {
+    for (what, value) in notified {
         let value = value.parse::<f64>().map_or(value, |number| number.to_string());
         *counts.entry((what, value)).or_default() += 1;
     }
@@ -299,7 +299,7 @@ fn counted(told: Vec<ChangeTold>) -> BTreeMap<ChangeTold, usize> {
 }
 
 #[test]
-fn rows_of_a_source_that_loses_parts_at_random_are_told_as_what_happened() {
+fn random_gaps_in_rows_do_not_affect_reported_changes() {
     for (place, of) in ALL.iter().enumerate() {
         let mut dice = Dice(u64::try_from(place).expect("few") + 7);
         let mut truth: Vec<Value> = (0..24).map(of.make).collect();
@@ -307,8 +307,8 @@ fn rows_of_a_source_that_loses_parts_at_random_are_told_as_what_happened() {
         let mut seen: BTreeSet<String> = truth.iter().map(Value::to_string).collect();
         polled.poll(of, &truth);
         for poll in 1..=POLLS {
-            let before = polled.told.len();
-            // Removals need whole answers, and a row that is left out without a word must be back in time.
+            let before = polled.notified.len();
+            // Removals need complete responses, and a row that was left out must return in time.
             match poll % 5 {
                 0 | 4 => polled.poll(of, &truth),
                 1 => {
@@ -316,7 +316,7 @@ fn rows_of_a_source_that_loses_parts_at_random_are_told_as_what_happened() {
                     rows.remove(dice.throw(truth.len()));
                     polled.poll(of, &rows);
                 }
-                _ => polled.poll(of, &answer(of, &truth, &seen, &mut dice)),
+                _ => polled.poll(of, &response(of, &truth, &seen, &mut dice)),
             }
             if poll % 5 == 0 {
                 seen = truth.iter().map(Value::to_string).collect();
@@ -325,7 +325,7 @@ fn rows_of_a_source_that_loses_parts_at_random_are_told_as_what_happened() {
                 corrected.push(correct(of, &mut truth, poll + 100, &mut dice));
             }
             if std::env::var_os("RANDOM_SHOWS").is_some() {
-                for change in &polled.told[before..] {
+                for change in &polled.notified[before..] {
                     println!("{} poll {poll}: {} {:?}", of.endpoint, change.summary, change.fields);
                 }
             }
@@ -333,11 +333,11 @@ fn rows_of_a_source_that_loses_parts_at_random_are_told_as_what_happened() {
         for _ in 0..4 {
             polled.poll(of, &truth);
         }
-        let (was_told, is_true) = (counted(told(&polled.told)), counted(corrected));
-        let wrong = was_told.iter().filter(|(what, count)| is_true.get(what) != Some(count));
-        let missed = is_true.iter().filter(|(what, _)| !was_told.contains_key(what));
+        let (was_notified, is_true) = (counted(notified(&polled.notified)), counted(corrected));
+        let wrong = was_notified.iter().filter(|(what, count)| is_true.get(what) != Some(count));
+        let missed = is_true.iter().filter(|(what, _)| !was_notified.contains_key(what));
         let wrong: Vec<String> =
-            wrong.map(|one| format!("told {one:?}")).chain(missed.map(|one| format!("missed {one:?}"))).collect();
+            wrong.map(|one| format!("reported {one:?}")).chain(missed.map(|one| format!("missed {one:?}"))).collect();
         assert!(wrong.is_empty(), "{}: {} of {}\n{}", of.endpoint, wrong.len(), is_true.len(), wrong.join("\n"));
         let sorted = |mut rows: Vec<Value>| {
             rows.sort_by_key(Value::to_string);

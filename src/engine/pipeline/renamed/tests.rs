@@ -1,4 +1,4 @@
-//! Identity by evidence alone, and everything that goes on: reminders, records, ends.
+//! Renames need evidence, and reminders, records, and resolutions survive them.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ fn pairs(gone: &[wire::TokenItem], new: &[wire::TokenItem]) -> Vec<(String, Stri
 }
 
 #[test]
-fn a_token_is_the_same_where_words_and_figures_agree_and_nobody_else_is_meant() {
+fn rename_needs_equal_texts_equal_figures_and_a_unique_match() {
     let old = item("alpha", json!({}));
     let is = |new: wire::TokenItem| !pairs(std::slice::from_ref(&old), &[new]).is_empty();
     assert!(is(item("alpha-new", json!({}))));
@@ -40,16 +40,16 @@ fn a_token_is_the_same_where_words_and_figures_agree_and_nobody_else_is_meant() 
         json!({"name": "Alpha Two"}),
         json!({"symbol": "ALP2"}),
         json!({"symbol": null}),
-        // Nothing but words.
+        // Texts alone are not enough.
         json!({"maxSupply": null, "circulatingSupply": null}),
         json!({"maxSupply": 0.0, "circulatingSupply": 0.0}),
     ] {
         assert!(!is(item("alpha-new", other.clone())), "{other}");
     }
-    // A website stands for a name that changed.
-    let at_home = |id: &str, symbol: &str| item(id, json!({"symbol": symbol, "websiteUrl": "https://alpha.example"}));
-    assert_eq!(pairs(&[at_home("alpha", "ALP")], &[at_home("omega", "OMG")]).len(), 1);
-    // Two of one name: it may be either.
+    // An equal website compensates for a changed name.
+    let with_website = |id: &str, symbol: &str| item(id, json!({"symbol": symbol, "websiteUrl": "https://alpha.example"}));
+    assert_eq!(pairs(&[with_website("alpha", "ALP")], &[with_website("omega", "OMG")]).len(), 1);
+    // Two tokens with the same name: it may be either.
     assert_eq!(pairs(std::slice::from_ref(&old), &[item("one", json!({})), item("two", json!({}))]), []);
     assert_eq!(pairs(&[old.clone(), item("beta", json!({}))], &[item("one", json!({}))]), []);
     assert_eq!(pairs(&[old], &[item("one", json!({})), item("two", json!({"maxSupply": 3.0}))]), []);
@@ -57,10 +57,10 @@ fn a_token_is_the_same_where_words_and_figures_agree_and_nobody_else_is_meant() 
 
 proptest! {
     #[test]
-    fn each_token_of_a_list_that_was_renamed_is_found_and_no_other(
+    fn every_renamed_token_of_a_list_is_found(
         tokens in prop::collection::btree_map("[a-z]{4,9}", (1..900_u32, 0..3_u8), 1..40),
     ) {
-        // Each has a name of its own: some get another slug, some another slug and other figures, some leave.
+        // Each token has a unique name. Some get another slug, some another slug and other figures, some leave.
         let row = |id: &str, name: &str, supply: f64| item(id, json!({"name": name, "symbol": name, "maxSupply": supply}));
         let gone: Vec<_> = tokens.iter().map(|(name, (supply, _))| row(name, name, f64::from(*supply))).collect();
         let of = |what: u8| tokens.iter().filter(move |(_, (_, of))| *of == what);
@@ -75,7 +75,7 @@ proptest! {
     }
 
     #[test]
-    fn no_reminder_is_lost_or_repeated_whenever_a_token_gets_another_slug(
+    fn rename_neither_loses_nor_repeats_reminders(
         days in prop::collection::btree_set(1..80_i64, 1..6), at in 0..80_i64, back in prop::option::of(1..40_i64),
     ) {
         let mut stays = World::of(&days);
@@ -90,15 +90,15 @@ proptest! {
             stays.tick(day);
             moves.tick(day);
         }
-        let (mut ended, mut told): (Vec<String>, Vec<String>) = moves.told.iter().cloned().partition(|line| line.contains("renamed"));
-        prop_assert_eq!(&told, &stays.told);
-        // The sentence once for each time, and an end for each alert that was open.
-        let sentences = ended.iter().filter(|line| line.starts_with("change ")).count();
-        prop_assert_eq!(sentences, 1 + usize::from(back.is_some_and(|later| at + later < 82)));
+        let (mut ended, mut notified): (Vec<String>, Vec<String>) = moves.notified.iter().cloned().partition(|line| line.contains("renamed"));
+        prop_assert_eq!(&notified, &stays.notified);
+        // Each rename is notified once, and each open alert is resolved.
+        let rename_changes = ended.iter().filter(|line| line.starts_with("change ")).count();
+        prop_assert_eq!(rename_changes, 1 + usize::from(back.is_some_and(|later| at + later < 82)));
         ended.retain(|line| line.starts_with("resolved "));
         prop_assert_eq!(ended.len(), moves.open_at_renaming);
-        told.clear();
-        prop_assert!(moves.tokens.values().all(|known| known.alerts.is_empty()), "all is over in the end");
+        notified.clear();
+        prop_assert!(moves.tokens.values().all(|known| known.alerts.is_empty()), "every alert is resolved");
     }
 }
 
@@ -106,13 +106,13 @@ fn begin() -> Timestamp {
     wire::parse_timestamp("2026-03-01T00:00:00Z").expect("a time")
 }
 
-/// Tokens that are evaluated once a day, as a database would keep them.
+/// Tokens that are evaluated once a day, with their stored state.
 struct World {
     rules: ActiveRules,
     watch: Watch,
     tokens: BTreeMap<TokenId, TokenSnapshot>,
     episodes: BTreeMap<(RuleId, String), u32>,
-    told: Vec<String>,
+    notified: Vec<String>,
     open_at_renaming: usize,
 }
 
@@ -124,9 +124,8 @@ impl World {
         let around = Surroundings { receivers: &["ops".to_owned()], groups: &BTreeMap::new(), now: begin() };
         let rules = rules::load(&[source], &around);
         assert!(rules.is_usable(), "{:?}", rules.diagnostics);
-        let text =
-            format!("{}[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"http://127.0.0.1:1/\"\n", config::DEFAULTS);
-        let config = toml::from_str::<config::Config>(&text).expect("a config");
+        let text = "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"http://127.0.0.1:1/\"\n";
+        let config = toml::from_str::<config::Config>(text).expect("a config");
         let routes = RouteTree::of(&Sections::from(&config)).expect("routes");
         let record = |day: &i64| {
             let date = (begin() + TimeDelta::days(*day) + TimeDelta::hours(12)).to_rfc3339();
@@ -145,7 +144,7 @@ impl World {
             watch: Watch::build(&config.watch).expect("a watch"),
             tokens: BTreeMap::from([("alpha".into(), known)]),
             episodes: BTreeMap::new(),
-            told: Vec::new(),
+            notified: Vec::new(),
             open_at_renaming: 0,
         }
     }
@@ -203,8 +202,8 @@ impl World {
                 model::NotificationKind::Event => "change",
                 _ => "told",
             };
-            // The first telling and a reminder differ in words alone.
-            self.told.push(format!("{word} {} {record} on day {day}", note.body.reason));
+            // The first notification and a reminder have different text.
+            self.notified.push(format!("{word} {} {record} on day {day}", note.body.reason));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A month of the planner, played forward over answers that tell nothing new. Pure.
+//! A simulation of one month of polling, in which no response contains a change. Pure.
 
 use chrono::TimeDelta;
 
@@ -8,59 +8,63 @@ use crate::slot::Slots;
 use model::{CreditState, Endpoint, FeedState, PlanToken, SegmentsRead, Timestamp, config};
 
 use super::DAYS;
-use super::looks::{LookSummary, TokenPace};
+use super::polls::{PollSummary, TokenPace};
 
-/// Slots that come closer than this are played as one: their credits are paced by the hour anyway.
+/// The minimum distance of simulated slots. Closer slots are merged, because credits are paced by the hour anyway.
 const STEP: TimeDelta = TimeDelta::hours(1);
-/// What the planner will do in a month.
+
+/// The simulated polls of a month.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Forecast {
-    /// Credits by endpoint, without first reads.
+    /// Credits of each poll, without first reads.
     spent: Vec<(Endpoint, u64)>,
-    /// How late corrections will be noticed, and whose schedule is read how often.
-    pub looks: LookSummary,
+    pub polls: PollSummary,
 }
 
-/// The quota at the beginning of a whole month of which nothing is spent.
+/// Returns the quota at the start of a month in which no credits were used yet.
 pub(super) fn whole_month(credit: &CreditState, now: Timestamp) -> CreditState {
     let reset_at = Some(now + TimeDelta::days(DAYS.into()));
     CreditState { limit: credit.limit, used: Some(0), reset_at, ..CreditState::default() }
 }
 
 impl Forecast {
-    /// Plays the month that begins now.
-    pub fn of(
+    /// Simulates the month that begins at `now`.
+    pub fn simulate(
         feeds: Vec<EndpointFeeds>,
         slots: &[(Endpoint, Slots)],
         credit: &CreditState,
         (source, budget): (&config::SourceSettings, &config::BudgetSettings),
         now: Timestamp,
     ) -> Self {
-        let mut play = Play { credit: whole_month(credit, now), feeds, spent: Vec::new(), looks: Vec::new() };
-        for (slot, endpoint, next_slot) in in_order(slots, now) {
+        let mut simulation = Simulation { credit: whole_month(credit, now), feeds, spent: Vec::new(), polls: Vec::new() };
+        for (slot, endpoint, next_slot) in slots_in_order(slots, now) {
             let basis = PlanBasis {
-                allowance: Allowance::at(&play.credit, budget, slot),
-                spent_today: budget::rolled(play.credit.clone(), budget, slot).spent_today,
+                allowance: Allowance::at(&simulation.credit, budget, slot),
+                spent_today: budget::rolled(simulation.credit.clone(), budget, slot).spent_today,
                 next_slot,
                 source,
                 near: budget.near.delta(),
                 now: slot,
             };
-            for ask in plan::plan(endpoint, &play.feeds, &basis).asks {
-                play.answer(endpoint, &ask, slot);
+            for poll in plan::plan(endpoint, &simulation.feeds, &basis).polls {
+                simulation.apply_poll(endpoint, &poll, slot);
             }
         }
-        play.forecast(budget.near.delta(), now + TimeDelta::days(DAYS.into()))
+        simulation.forecast(budget.near.delta(), now + TimeDelta::days(DAYS.into()))
     }
 
-    /// Credits that an endpoint will spend, without first reads.
+    /// Returns the credits that an endpoint uses, without first reads.
     pub fn granted(&self, endpoint: Endpoint) -> u64 {
-        self.spent.iter().filter(|(of, _)| *of == endpoint).map(|(_, credits)| credits).sum()
+        credits_of(&self.spent, endpoint)
     }
 }
 
-/// The slots of the month, each with the one that is played after it.
-fn in_order(slots: &[(Endpoint, Slots)], now: Timestamp) -> Vec<(Timestamp, Endpoint, Timestamp)> {
+fn credits_of(spent: &[(Endpoint, u64)], endpoint: Endpoint) -> u64 {
+    spent.iter().filter(|(of, _)| *of == endpoint).map(|(_, credits)| credits).sum()
+}
+
+/// Returns the slots of all endpoints in chronological order, each with the endpoint's next slot.
+fn slots_in_order(slots: &[(Endpoint, Slots)], now: Timestamp) -> Vec<(Timestamp, Endpoint, Timestamp)> {
     let end = now + TimeDelta::days(DAYS.into());
     let mut all = Vec::new();
     for (endpoint, slots) in slots {
@@ -74,41 +78,41 @@ fn in_order(slots: &[(Endpoint, Slots)], now: Timestamp) -> Vec<(Timestamp, Endp
     all
 }
 
-struct Play {
+struct Simulation {
     credit: CreditState,
     feeds: Vec<EndpointFeeds>,
     spent: Vec<(Endpoint, u64)>,
-    /// Of schedules: the token's place, once for each read.
-    looks: Vec<usize>,
+    /// The token index of each poll of a schedule.
+    polls: Vec<usize>,
 }
 
-impl Play {
-    /// An answer that tells nothing new.
-    fn answer(&mut self, endpoint: Endpoint, ask: &PlannedPoll, now: Timestamp) {
-        let credits = u32::try_from(ask.cost).unwrap_or(u32::MAX);
+impl Simulation {
+    /// Applies a poll whose response contains no change.
+    fn apply_poll(&mut self, endpoint: Endpoint, poll: &PlannedPoll, now: Timestamp) {
+        let credits = u32::try_from(poll.cost).unwrap_or(u32::MAX);
         self.credit = budget::settle(self.credit.clone(), credits, None, now);
-        if ask.why != PollReason::First {
-            self.spent.push((endpoint, ask.cost));
+        if poll.why != PollReason::First {
+            self.spent.push((endpoint, poll.cost));
         }
-        if endpoint == Endpoint::TokenList && ask.why == PollReason::First {
-            // The first list gives every token its mark.
+        if endpoint == Endpoint::TokenList && poll.why == PollReason::First {
+            // The first token list contains a mark for every token.
             let unmarked = self.feeds.iter_mut().flat_map(|feeds| &mut feeds.tokens);
             unmarked.for_each(|token| token.last_updated = token.last_updated.or(Some(now)));
         }
         let Some(feeds) = self.feeds.iter_mut().find(|feeds| feeds.endpoint == endpoint) else { return };
-        let Some(id) = ask.request.token() else {
-            feeds.whole = read(&feeds.whole, ask, now);
+        let Some(id) = poll.request.token() else {
+            feeds.whole = read(&feeds.whole, poll, now);
             return;
         };
-        let Some(place) = feeds.tokens.iter().position(|token| token.id == *id) else { return };
-        if let Some(token) = feeds.tokens.get_mut(place) {
-            token.feed = Some(read(&token.feed.take().unwrap_or_default(), ask, now));
-            if ask.with_segments {
-                token.segments = Some(SegmentsRead { at: now, mark: ask.mark });
+        let Some(index) = feeds.tokens.iter().position(|token| token.id == *id) else { return };
+        if let Some(token) = feeds.tokens.get_mut(index) {
+            token.feed = Some(read(&token.feed.take().unwrap_or_default(), poll, now));
+            if poll.with_segments {
+                token.segments = Some(SegmentsRead { at: now, mark: poll.mark });
             }
         }
         if endpoint == Endpoint::UnlockEvents {
-            self.looks.push(place);
+            self.polls.push(index);
         }
     }
 
@@ -117,8 +121,8 @@ impl Play {
             return Forecast { spent: self.spent, ..Forecast::default() };
         };
         let mut counts = vec![0_u32; schedules.tokens.len()];
-        for place in self.looks {
-            if let Some(count) = counts.get_mut(place) {
+        for index in self.polls {
+            if let Some(count) = counts.get_mut(index) {
                 *count += 1;
             }
         }
@@ -126,22 +130,22 @@ impl Play {
         let gap_of_list = |endpoint| {
             let list = self.feeds.iter().find(|feeds| feeds.endpoint == endpoint);
             let cost = list.map_or(1, |list| list.whole.cost.max(1));
-            let credits: u64 = self.spent.iter().filter(|(of, _)| *of == endpoint).map(|(_, credits)| credits).sum();
-            month / plan::real(credits.max(1)) * f64::from(cost)
+            month / plan::real(credits_of(&self.spent, endpoint).max(1)) * f64::from(cost)
         };
         let lists = [gap_of_list(Endpoint::TokenList), gap_of_list(Endpoint::Upcoming)];
-        let pace = |(token, looks): (&PlanToken, &u32)| TokenPace::evenly(*looks, month, token, end);
+        let pace = |(token, polls): (&PlanToken, &u32)| TokenPace::even(*polls, month, token, end);
         let paces: Vec<TokenPace> = schedules.tokens.iter().zip(&counts).map(pace).collect();
-        Forecast { looks: LookSummary::of(&self.feeds, &paces, lists, near, end), spent: self.spent }
+        Forecast { polls: PollSummary::from_paces(&self.feeds, &paces, lists, near, end), spent: self.spent }
     }
 }
 
-fn read(known: &FeedState, ask: &PlannedPoll, now: Timestamp) -> FeedState {
+/// Returns the state of a feed after a poll without a change.
+fn read(known: &FeedState, poll: &PlannedPoll, now: Timestamp) -> FeedState {
     FeedState {
         baseline_at: known.baseline_at.or(Some(now)),
         read_at: Some(now),
-        mark: ask.mark,
-        cost: u32::try_from(ask.cost >> u32::from(ask.with_segments)).unwrap_or(u32::MAX),
+        mark: poll.mark,
+        cost: u32::try_from(poll.cost >> u32::from(poll.with_segments)).unwrap_or(u32::MAX),
         findings: known.findings,
         ..FeedState::default()
     }

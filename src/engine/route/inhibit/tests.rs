@@ -18,7 +18,7 @@ fn rule(source: &str, target: &str, equal: &[&str]) -> CheckedInhibitRule {
 }
 
 #[test]
-fn a_warning_is_inhibited_by_a_critical_alert_of_the_same_token_alone() {
+fn critical_alert_inhibits_warnings_of_the_same_token_only() {
     let rules = [rule("severity=critical", "severity=warning", &["token"])];
     let all = [firing("c", &[("severity", "critical"), ("token", "arb")])];
     let inhibitor = Inhibitor::new(&rules, &all);
@@ -26,11 +26,11 @@ fn a_warning_is_inhibited_by_a_critical_alert_of_the_same_token_alone() {
     assert_eq!(by(&[("severity", "warning"), ("token", "arb")]), Some("c"));
     assert_eq!(by(&[("severity", "warning"), ("token", "apt")]), None);
     assert_eq!(by(&[("severity", "info"), ("token", "arb")]), None);
-    assert_eq!(by(&[("severity", "warning")]), None, "a missing label is empty, and the other's is not");
+    assert_eq!(by(&[("severity", "warning")]), None, "a missing label is empty, which differs from the source's value");
 }
 
 #[test]
-fn an_alert_inhibits_neither_itself_nor_one_that_both_sides_take() {
+fn alerts_that_match_both_sides_do_not_inhibit_each_other() {
     let rules = [rule("team=desk", "team=desk", &[])];
     let all = [firing("a", &[("team", "desk")]), firing("b", &[("team", "desk")])];
     let inhibitor = Inhibitor::new(&rules, &all);

@@ -14,12 +14,12 @@ fn owned(texts: &[&str]) -> Vec<String> {
 }
 
 #[track_caller]
-fn check(interval: &NamedInterval, at: &str, lasts: bool) {
-    assert_eq!(interval.lasts(parse_timestamp(at).expect("a time")), lasts, "{at}");
+fn check(interval: &NamedInterval, at: &str, expected: bool) {
+    assert_eq!(interval.contains(parse_timestamp(at).expect("a time")), expected, "{at}");
 }
 
 #[test]
-fn nights_of_a_zone_follow_its_daylight_saving() {
+fn times_follow_daylight_saving_of_the_zone() {
     let nights = interval(&[config::TimeInterval {
         times: times(&[("22:00", "24:00"), ("00:00", "07:00")]),
         location: Some("Europe/Paris".into()),
@@ -29,14 +29,14 @@ fn nights_of_a_zone_follow_its_daylight_saving() {
     check(&nights, "2026-03-27T21:00:00Z", true);
     check(&nights, "2026-03-28T05:59:59Z", true);
     check(&nights, "2026-03-28T06:00:00Z", false);
-    // Summer time since 29 March.
+    // Daylight saving time starts on 29 March.
     check(&nights, "2026-03-29T04:59:59Z", true);
     check(&nights, "2026-03-29T05:00:00Z", false);
     check(&nights, "2026-03-29T20:00:00Z", true);
 }
 
 #[test]
-fn all_keys_of_a_part_must_fit_and_any_part_will_do() {
+fn all_keys_of_any_part_must_match() {
     let either = interval(&[
         config::TimeInterval {
             weekdays: owned(&["mon:fri"]),
@@ -50,14 +50,14 @@ fn all_keys_of_a_part_must_fit_and_any_part_will_do() {
     check(&either, "2026-03-08T12:00:00Z", false); // a Sunday
     check(&either, "2026-04-09T12:00:00Z", false);
     check(&either, "2027-03-09T12:00:00Z", false);
-    check(&either, "2026-02-27T12:00:00Z", true); // last but one
+    check(&either, "2026-02-27T12:00:00Z", true); // the second-last day
     check(&either, "2026-02-26T12:00:00Z", false);
     check(&either, "2028-02-28T12:00:00Z", true); // a leap year
     check(&either, "2026-05-01T12:00:00Z", true);
 }
 
 #[test]
-fn what_cannot_be_read_is_told_with_its_place() {
+fn reports_each_invalid_range_with_its_path() {
     let bad = config::TimeIntervals {
         name: "bad".into(),
         time_intervals: vec![config::TimeInterval {
@@ -69,9 +69,9 @@ fn what_cannot_be_read_is_told_with_its_place() {
             location: None,
         }],
     };
-    let places: Vec<String> = NamedInterval::build(&bad).expect_err("wrong").into_iter().map(|(path, ..)| path).collect();
+    let paths: Vec<String> = NamedInterval::build(&bad).expect_err("wrong").into_iter().map(|(path, ..)| path).collect();
     assert_eq!(
-        places,
+        paths,
         [
             ".time_intervals[0].times[0]",
             ".time_intervals[0].times[1].start_time",
@@ -87,8 +87,8 @@ fn what_cannot_be_read_is_told_with_its_place() {
 }
 
 #[test]
-fn a_turn_is_looked_for_at_the_next_minute() {
+fn next_minute_is_the_following_full_minute() {
     let at = |text| parse_timestamp(text).expect("a time");
-    assert_eq!(next_turn(at("2026-03-09T12:00:00Z")), at("2026-03-09T12:01:00Z"));
-    assert_eq!(next_turn(at("2026-03-09T12:00:59Z")), at("2026-03-09T12:01:00Z"));
+    assert_eq!(next_minute(at("2026-03-09T12:00:00Z")), at("2026-03-09T12:01:00Z"));
+    assert_eq!(next_minute(at("2026-03-09T12:00:59Z")), at("2026-03-09T12:01:00Z"));
 }

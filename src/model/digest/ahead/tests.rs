@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn the_first_of_many_are_kept_and_the_others_given_back() {
+fn keeps_first_items_and_returns_the_others() {
     let mut first = FirstOf::new(3);
     let sizes = [Some(5.0), None, Some(9.0), Some(1.0), Some(7.0), None, Some(8.0)];
     let back: Vec<Option<f64>> =

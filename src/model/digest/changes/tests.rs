@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Change, Resource, TokenId, wire};
+use crate::{Change, ChangeKind, Resource, TokenId, wire};
 
 fn row(token: &str, kind: ChangeKind, shift_days: Option<f64>, value: f64) -> ChangeRow {
     let id = TokenId::from(token);
@@ -18,17 +18,17 @@ fn check(rows: &[ChangeRow], expected: &[&str]) {
 }
 
 #[test]
-fn what_happened_to_many_tokens_alike_is_one_line_and_the_most_valuable_stands_first() {
+fn same_change_of_many_tokens_is_one_line() {
     let mut rows: Vec<ChangeRow> =
         (0..32_u8).map(|n| row(&format!("t{n:02}"), ChangeKind::Rescheduled, Some(3.0), f64::from(n))).collect();
     rows.push(row("arb", ChangeKind::Rescheduled, Some(4.0), 10.0));
     rows.push(row("sui", ChangeKind::Added, None, 9e9));
-    let alike = "32 tokens: moved by +3 days: T31, T30, T29, T28, T27, T26, T25, T24 and 24 more";
+    let alike = "32 tokens: moved by +3 days: T31, T30, T29, T28, T27, T26, T25, T24, and 24 more";
     check(&rows, &["SUI: what happened to sui", alike, "ARB: what happened to arb"]);
 }
 
 #[test]
-fn two_alike_are_told_each_by_itself_and_so_are_several_of_one_token() {
+fn fewer_than_three_tokens_have_separate_lines() {
     let moved = |token| row(token, ChangeKind::SeriesShifted, Some(1.0), 1.0);
     check(&[moved("arb"), moved("op")], &["ARB: what happened to arb", "OP: what happened to op"]);
     check(&[moved("arb"), moved("arb"), moved("arb")], &["ARB: what happened to arb"; 3]);

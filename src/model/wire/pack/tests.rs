@@ -32,7 +32,7 @@ fn event() -> Value {
 }
 
 #[test]
-fn what_is_packed_comes_back_as_it_was() {
+fn packed_record_round_trips() {
     let events: Vec<UnlockEvent> = serde_json::from_value(json!([event(), event(), {}, {"cliffUnlocks": {}}])).unwrap();
     assert_eq!(unpacked::<Vec<UnlockEvent>>(&packed(&events)), Some(events));
     let days: Vec<Emission> =
@@ -44,7 +44,7 @@ fn what_is_packed_comes_back_as_it_was() {
 }
 
 #[test]
-fn every_bundled_schedule_comes_back_in_a_tenth_of_its_text() {
+fn bundled_schedules_pack_to_a_tenth_of_json() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/unlock-events");
     let (mut texts, mut packs) = (0, 0);
     for file in std::fs::read_dir(folder).unwrap() {
@@ -62,14 +62,14 @@ fn every_bundled_schedule_comes_back_in_a_tenth_of_its_text() {
 /// These bytes lie in databases. Where this fails, a field changed its place or its name, or the format is another one: what was written
 /// before must still be read.
 #[test]
-fn what_was_packed_by_a_released_version_is_read() {
+fn reads_pack_of_earlier_version() {
     let event: UnlockEvent = serde_json::from_value(event()).unwrap();
     let hex: String = packed(&event).iter().map(|byte| format!("{byte:02x}")).collect();
     insta::assert_snapshot!(hex);
 }
 
 #[test]
-fn a_field_that_nobody_knew_when_it_was_packed_is_read_as_what_it_is() {
+fn reads_field_that_was_unknown_when_packed() {
     let mut part = CliffAllocation::default();
     part.extra.insert("cliffAmount".into(), json!(12.5));
     part.extra.insert("other".into(), json!("kept"));
@@ -78,7 +78,7 @@ fn a_field_that_nobody_knew_when_it_was_packed_is_read_as_what_it_is() {
 }
 
 #[test]
-fn a_field_that_this_program_does_not_know_is_no_damage_that_passes_unseen() {
+fn rejects_pack_with_unknown_field() {
     let part = CliffAllocation { cliff_amount: 1.0.into(), ..CliffAllocation::default() };
     let mut bytes = packed(&part);
     // Another name in the place of the field's.
@@ -87,7 +87,7 @@ fn a_field_that_this_program_does_not_know_is_no_damage_that_passes_unseen() {
 }
 
 #[test]
-fn every_field_of_a_schedule_is_named_by_one_byte() {
+fn schedule_fields_have_one_byte_names() {
     use crate::wire::{CliffUnlocks, CommittedClaim, LinearAllocation, LinearUnlocks};
     let all = [
         UnlockEvent::FIELDS,
@@ -105,7 +105,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn any_number_time_and_text_comes_back(
+    fn any_number_time_and_text_round_trips(
         numbers in prop::collection::vec(prop_oneof![any::<f64>(), (0_u64..1 << 52).prop_map(|n| n as f64 / 100.0), Just(-0.0)], 0..400),
         seconds in prop::collection::vec((-60_000_000_000_i64..60_000_000_000, prop_oneof![Just(0_u32), 0_u32..1_999_999_999]), 0..400),
         texts in prop::collection::vec(".{0,20}|[ab]{0,3}", 0..600),
@@ -118,7 +118,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_bytes_are_refused_or_read_as_something_and_never_a_panic(at in 0_usize..600, to in any::<u8>(), cut in 0_usize..600) {
+    fn damaged_bytes_never_panic(at in 0_usize..600, to in any::<u8>(), cut in 0_usize..600) {
         let events: Vec<UnlockEvent> = serde_json::from_value(json!([event(), event()])).unwrap();
         let mut bytes = packed(&events);
         if let Some(byte) = bytes.get_mut(at) {
@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_of_any_sort_are_no_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = unpacked::<Vec<UnlockEvent>>(&bytes);
     }
 }

@@ -7,7 +7,7 @@ fn names(event: &UnlockEvent) -> Vec<&Text> {
 }
 
 #[test]
-fn equal_texts_of_one_answer_are_one_in_memory() {
+fn equal_texts_of_one_response_share_memory() {
     let json = r#"{"cliffUnlocks": {"allocationBreakdown": [{"allocationName": "Team"}, {"allocationName": "Investors"}, {"allocationName": "Team"}]}}"#;
     let (event, _) = gather(|| serde_json::from_str::<UnlockEvent>(json).expect("an event"));
     let names = names(&event);
@@ -17,14 +17,14 @@ fn equal_texts_of_one_answer_are_one_in_memory() {
 }
 
 #[test]
-fn a_copy_of_a_record_shares_its_texts() {
+fn cloned_record_shares_texts() {
     let event: UnlockEvent = serde_json::from_str(r#"{"tokenName": "Arbitrum"}"#).expect("an event");
     let copy = event.clone();
     assert!(Arc::ptr_eq(&event.token_name.get().expect("a name").0, &copy.token_name.get().expect("a name").0));
 }
 
 #[test]
-fn nothing_is_remembered_beyond_what_is_read() {
+fn text_cache_is_cleared_after_reading() {
     sharing(|| {
         let first = shared("Team");
         sharing(|| assert!(!Arc::ptr_eq(&first.0, &shared("Team").0)));
@@ -35,7 +35,7 @@ fn nothing_is_remembered_beyond_what_is_read() {
 }
 
 #[test]
-fn texts_that_share_a_slot_stay_what_they_are() {
+fn texts_with_equal_cache_slot_stay_distinct() {
     let texts: Vec<String> = (0..500).map(|number| format!("{number} of many")).collect();
     sharing(|| assert!(texts.iter().chain(&texts).all(|text| shared(text).as_str() == text)));
 }

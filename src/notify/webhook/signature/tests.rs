@@ -1,14 +1,14 @@
 use super::*;
 
 #[test]
-fn the_signature_is_that_of_the_published_vector() {
+fn signature_matches_the_published_test_vector() {
     let keys = signing_keys("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("a secret");
     let signature = signatures(&keys, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#);
     assert_eq!(signature.as_deref(), Some("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="));
 }
 
 #[test]
-fn each_secret_signs_and_no_secret_signs_nothing() {
+fn each_secret_adds_a_signature() {
     let keys = signing_keys("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n\n  plain text \n").expect("secrets");
     let both = signatures(&keys, "msg_1", 1, b"{}").expect("signatures");
     let parts: Vec<&str> = both.split(' ').collect();

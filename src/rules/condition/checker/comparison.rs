@@ -1,4 +1,4 @@
-//! Comparisons in a condition: which types can be compared, and at which distance in time one turns.
+//! Checks comparisons: which types can be compared, and at which distance in time a comparison changes.
 
 use cel::IdedExpr;
 use cel::common::ast::{Expr, LiteralValue};
@@ -22,14 +22,15 @@ impl Checker<'_> {
         let (left, right) = (self.check(left_expr), self.check(right_expr));
         let (left, right) = (left?, right?);
         if let Some(edge) = edge_of(&left, &right) {
-            // Its truth turns at instants that can be known beforehand, so nobody needs to look at every tick.
+            // The instants at which the comparison changes are known in advance, so no regular evaluation is needed.
             self.dependencies.clock = clock_before;
             if !self.dependencies.edges.contains(&edge) {
                 self.dependencies.edges.push(edge);
             }
         }
         if let (Checked::Number(left), Checked::Number(right)) = (&left, &right)
-            && let Some((message, help)) = units::doubt(left, right).or_else(|| units::doubt_equal(op, left, right))
+            && let Some((message, help)) =
+                units::unlikely_constant(left, right).or_else(|| units::exact_comparison(op, left, right))
         {
             self.findings.push(Finding::warning(self.span(expr), message).help(help));
         }
@@ -59,10 +60,10 @@ impl Checker<'_> {
                 BoolExpr::Facts(equality == Some(true), left, right)
             }
             (Checked::Fact(_), Checked::Fact(_)) => {
-                return self.refuse(
+                return self.reject(
                     self.span(expr),
-                    "these may be numbers, times or texts, so which is greater cannot be told",
-                    "listen to one kind of change, such as `unlock.rescheduled`, or compare `change.shiftDays` or `change.ratio`",
+                    "these can be numbers, times, or strings, which have no common order",
+                    "subscribe to one change kind, such as `unlock.rescheduled`, or compare `change.shiftDays` or `change.ratio`",
                 );
             }
             (Checked::Null, other) | (other, Checked::Null) => {
@@ -72,17 +73,17 @@ impl Checker<'_> {
                     self.quote(if self.quote(left_expr) == "null" { right_expr } else { left_expr })
                 };
                 let help = format!("write `{}has({field})`", if op == Compare::NotEqual { "" } else { "!" });
-                return self.refuse(
+                return self.reject(
                     self.span(expr),
-                    "nothing is equal to null here: a missing field is neither true nor false",
+                    "a comparison with null is never true: a missing field makes it neither true nor false",
                     help,
                 );
             }
-            (left, right) => return self.clash(expr, left_expr, &left, right_expr, &right),
+            (left, right) => return self.type_mismatch(expr, left_expr, &left, right_expr, &right),
         }))
     }
 
-    fn clash<T>(
+    fn type_mismatch<T>(
         &mut self,
         expr: &IdedExpr,
         left_expr: &IdedExpr,
@@ -100,17 +101,13 @@ impl Checker<'_> {
                 (Some(text), _) if text.parse::<f64>().is_ok() => format!("write the number without quotes: `{text}`"),
                 (Some(_), _) => format!("compare `{}` with a number", self.quote(expr)),
                 (None, NumberExpr::Const(_)) => {
-                    format!("`{}` is a text: write the other in quotes, \"{}\"", self.quote(other_expr), self.quote(expr))
+                    format!("`{}` is a string: put the other side in quotes, \"{}\"", self.quote(other_expr), self.quote(expr))
                 }
-                (None, _) => format!(
-                    "compare `{}` with a number, and `{}` with a text in quotes",
-                    self.quote(expr),
-                    self.quote(other_expr)
-                ),
+                (None, _) => {
+                    format!("compare `{}` with a number, and `{}` with a quoted string", self.quote(expr), self.quote(other_expr))
+                }
             }),
-            Checked::Span(_) => {
-                Some("write the duration as `duration(\"7d\")`, or compare `daysUntil` with a number of days".into())
-            }
+            Checked::Span(_) => Some("use `duration(\"7d\")`, or compare `daysUntil` with a number of days".into()),
             Checked::Texts(_) => Some(format!("write `{} in {}`", self.quote(expr), self.quote(other_expr))),
             Checked::Items(..) => Some("use `exists`: `allocations.exists(a, a.cliffAmount > 1000000)`".into()),
             _ => None,
@@ -152,17 +149,17 @@ impl Checker<'_> {
             (Checked::Fact(value), Checked::TextList(items)) => BoolExpr::TextIn(TextExpr::Fact(value), items),
             (left, right) => {
                 let span = self.span(left_expr).start..self.span(right_expr).end;
-                let message = format!("`in` needs a list of the same type: here stand {} and {}", left.name(), right.name());
+                let message = format!("`in` requires a list of the same type, but got {} and {}", left.name(), right.name());
                 let help = match right {
                     Checked::Text(_) => format!("write `{}.contains({})`", self.quote(right_expr), self.quote(left_expr)),
                     _ => "write `tokenSymbol in [\"ARB\", \"APT\"]`, or use `exists` on allocations".into(),
                 };
-                return self.refuse(span, message, help);
+                return self.reject(span, message, help);
             }
         }))
     }
 
-    /// A kind of change that does not exist, or that this rule never hears.
+    /// Reports a change kind that does not exist or that the rule never matches.
     fn check_kind(&mut self, expr: &IdedExpr, field: &TextExpr, word: &TextExpr) {
         let (TextExpr::Field(get), TextExpr::Const(word), On::Change(resource, _)) = (field, word, self.on) else { return };
         if get.name() != "change.kind" {
@@ -174,12 +171,12 @@ impl Checker<'_> {
             return;
         }
         let help = closest(word, kinds.iter().copied())
-            .map_or_else(|| format!("kinds are {}", kinds.join(", ")), |near| format!("did you mean \"{near}\"?"));
-        self.refuse::<()>(self.span(expr), format!("no change has the kind \"{word}\" here"), help);
+            .map_or_else(|| format!("expected one of {}", kinds.join(", ")), |near| format!("did you mean \"{near}\"?"));
+        self.reject::<()>(self.span(expr), format!("unknown change kind \"{word}\" for this record type"), help);
     }
 }
 
-/// The edge of a comparison between a distance in time and a constant.
+/// Returns the edge of a comparison between a distance in time and a constant.
 fn edge_of(left: &Checked, right: &Checked) -> Option<Edge> {
     let (Checked::Number(left), Checked::Number(right)) = (left, right) else { return None };
     let constant = |number: &NumberExpr| match number {

@@ -1,5 +1,4 @@
-//! Functions in a condition, which stand before what they are asked of: `has(cliffValue)`, `max(cliffValue, linearValue)`,
-//! `timestamp("2026-01-31")`.
+//! Checks function calls: `has(cliffValue)`, `max(cliffValue, linearValue)`, `timestamp("2026-01-31")`.
 
 use cel::IdedExpr;
 
@@ -10,15 +9,15 @@ use crate::{
 };
 use model::{closest, wire};
 
-/// The functions that every condition may call, each with how it is written and what it answers.
+/// The functions of conditions, each with an example and a description.
 pub(super) const FUNCTIONS: [(&str, &str, &str); 7] = [
-    ("has", "has(cliffValue)", "whether a field is there"),
-    ("size", "size(allocations)", "items of a list, characters of a text"),
-    ("min", "min(cliffValue, linearValue)", "the smallest of several numbers"),
-    ("max", "max(cliffValue, linearValue)", "the largest of several numbers"),
-    ("abs", "abs(change.shiftDays)", "a number without its sign"),
-    ("timestamp", "timestamp(\"2026-01-31\")", "a time that is written out, UTC"),
-    ("duration", "duration(\"7d\")", "a length of time: `unlockDate - now <= duration(\"7d\")`"),
+    ("has", "has(cliffValue)", "true if a field has a value"),
+    ("size", "size(allocations)", "number of list items, or of characters of a string"),
+    ("min", "min(cliffValue, linearValue)", "smallest of several numbers"),
+    ("max", "max(cliffValue, linearValue)", "largest of several numbers"),
+    ("abs", "abs(change.shiftDays)", "absolute value of a number"),
+    ("timestamp", "timestamp(\"2026-01-31\")", "a fixed time, UTC"),
+    ("duration", "duration(\"7d\")", "a duration: `unlockDate - now <= duration(\"7d\")`"),
 ];
 
 impl Checker<'_> {
@@ -38,10 +37,10 @@ impl Checker<'_> {
             ("timestamp", [argument]) => self.timestamp(argument),
             ("duration", [argument]) => self.duration(argument),
             _ => match FUNCTIONS.iter().find(|(known, ..)| *known == name) {
-                Some((_, usage, _)) => self.refuse(
+                Some((_, usage, _)) => self.reject(
                     self.span(expr),
                     format!("`{name}` has the wrong number of arguments"),
-                    format!("write it like `{usage}`"),
+                    format!("example: `{usage}`"),
                 ),
                 None => self.unsupported(expr, name),
             },
@@ -50,46 +49,46 @@ impl Checker<'_> {
 
     fn timestamp(&mut self, argument: &IdedExpr) -> Option<Checked> {
         let Some(text) = self.constant(argument) else {
-            return self.refuse(
+            return self.reject(
                 self.span(argument),
-                "`timestamp` takes a text in quotes",
-                "fields such as `unlockDate` are times already; constants are written `timestamp(\"2026-01-31\")`",
+                "`timestamp` requires a quoted string",
+                "example: `timestamp(\"2026-01-31\")`; fields such as `unlockDate` need no conversion",
             );
         };
         match wire::parse_timestamp(&text) {
             Some(at) => Some(Checked::Time(TimeExpr::Const(at))),
-            None => self.refuse(
+            None => self.reject(
                 self.span(argument),
-                format!("\"{text}\" is no time"),
-                "write it like \"2026-01-31\" or \"2026-01-31T09:00:00Z\"",
+                format!("\"{text}\" is not a valid time"),
+                "examples: \"2026-01-31\", \"2026-01-31T09:00:00Z\"",
             ),
         }
     }
 
     fn duration(&mut self, argument: &IdedExpr) -> Option<Checked> {
         let Some(text) = self.constant(argument) else {
-            return self.refuse(
+            return self.reject(
                 self.span(argument),
-                "`duration` takes a text in quotes",
-                "write it like `duration(\"7d\")` or `duration(\"36h\")`",
+                "`duration` requires a quoted string",
+                "examples: `duration(\"7d\")`, `duration(\"36h\")`",
             );
         };
         match span_of(&text) {
             Ok(span) => Some(Checked::Span(SpanExpr::Const(span))),
-            Err(problem) => self.refuse(self.span(argument), format!("\"{text}\" is no length of time"), problem),
+            Err(problem) => self.reject(self.span(argument), format!("\"{text}\" is not a valid duration"), problem),
         }
     }
 
     fn share(&mut self, expr: &IdedExpr, argument: &IdedExpr) -> Option<Checked> {
         if self.on != On::Token {
-            return self.refuse(
+            return self.reject(
                 self.span(expr),
-                "`share` is of one token in a group",
-                "ask each of them: `tokens.exists(t, t.share > 25)`",
+                "`share` works only in rules on `token`",
+                "check each token instead: `tokens.exists(t, t.share > 25)`",
             );
         }
         let Some(group) = self.constant(argument) else {
-            return self.refuse(self.span(argument), "`share` takes the name of a group", "write `share(\"portfolio\")`");
+            return self.reject(self.span(argument), "`share` requires the name of a group", "example: `share(\"portfolio\")`");
         };
         if !self.dependencies.groups.contains(&group) {
             self.dependencies.groups.push(group.clone());
@@ -122,13 +121,13 @@ impl Checker<'_> {
             Checked::Texts(get) => Presence::Texts(get),
             Checked::Items(items, _) if items.filters.is_empty() => Presence::List(items.list),
             _ => {
-                return self.refuse(self.span(argument), "`has` asks whether one field is there", "write `has(cliffValue)`");
+                return self.reject(self.span(argument), "`has` requires a field name", "example: `has(cliffValue)`");
             }
         };
         Some(Checked::Bool(BoolExpr::Has(presence)))
     }
 
-    /// `has(lastBurn)`, `has(t.lastBuyback)`: whether there is any.
+    /// Parses `has(lastBurn)` and `has(t.lastBuyback)`, which check whether there is any entry.
     fn has_latest(&self, argument: &IdedExpr) -> Option<Presence> {
         let path = Self::path(argument)?;
         let (variable, word) = match path.as_slice() {
@@ -139,7 +138,7 @@ impl Checker<'_> {
             }
             _ => return None,
         };
-        let flow = Flow::ALL.into_iter().find(|flow| flow.latest_word() == Some(word))?;
+        let flow = Flow::ALL.into_iter().find(|flow| flow.latest_name() == Some(word))?;
         Some(Presence::Latest(variable, flow))
     }
 
@@ -150,7 +149,7 @@ impl Checker<'_> {
             Checked::Items(items, _) => NumberExpr::Count(items),
             other => {
                 let message = format!("`{}` is {} and has no size", self.quote(argument), other.name());
-                return self.refuse(self.span(expr), message, "texts and lists have a size");
+                return self.reject(self.span(expr), message, "only strings and lists have a size");
             }
         }))
     }
@@ -158,26 +157,25 @@ impl Checker<'_> {
     pub(super) fn unsupported<T>(&mut self, expr: &IdedExpr, name: &str) -> Option<T> {
         if Flow::parse(name).is_some() || name == SHARE {
             let help = match self.vocabulary.has_windows() {
-                true => format!("ask for its `amount`, `value` or `count`: `{name}(\"30d\").value`"),
-                false => "listen to a token or to a group of them: `on = \"token\"`, `on = \"portfolio\"`".to_owned(),
+                true => format!("use its `amount`, `value`, or `count`: `{name}(\"30d\").value`"),
+                false => "windows work only in rules with `on = \"token\"` or `on = \"portfolio\"`".to_owned(),
             };
-            let message = if self.vocabulary.has_windows() { "is a window, not a number" } else { "is not known here" };
-            return self.refuse(self.span(expr), format!("`{name}` {message}"), help);
+            let message = if self.vocabulary.has_windows() { "is a window, not a number" } else { "is not available here" };
+            return self.reject(self.span(expr), format!("`{name}` {message}"), help);
         }
         let help = match name {
-            "int" | "uint" | "dyn" => "there is nothing to convert: all numbers are doubles".to_owned(),
-            "string" | "bool" | "bytes" => "there is nothing to convert: compare a field with what it is".to_owned(),
-            "type" => "types are checked when the rule is loaded; whether a field is there, `has(cliffValue)` asks".to_owned(),
-            "getMilliseconds" => "seconds are the finest part of a time: `getSeconds`".to_owned(),
+            "int" | "uint" | "dyn" => "no conversion is needed: all numbers are doubles".to_owned(),
+            "string" | "bool" | "bytes" => "no conversion is needed: compare the field with a value of its type".to_owned(),
+            "type" => "types are checked when the rule is loaded; use `has(cliffValue)` to check for a missing field".to_owned(),
+            "getMilliseconds" => "the smallest part of a time is `getSeconds`".to_owned(),
             "lowerAscii" | "upperAscii" | "trim" | "replace" | "split" | "join" | "substring" | "charAt" | "indexOf"
             | "lastIndexOf" | "format" => {
-                "texts are tested as they are: `matches(\"(?i)^arb\")` with both cases written out, `contains`, `startsWith`"
-                    .to_owned()
+                "strings cannot be transformed: use `matches`, `contains`, or `startsWith` on the original".to_owned()
             }
-            // As a function, `matches` is known.
-            _ if name == "existsOne" || (METHODS.iter().any(|(known, ..)| *known == name) && name != "matches") => format!(
-                "it stands behind what it is asked of: `tokenSymbol.startsWith(\"A\")`, `allocations.exists(a, …)`; {SUPPORTED}"
-            ),
+            // `matches` also exists as a function.
+            _ if name == "existsOne" || (METHODS.iter().any(|(known, ..)| *known == name) && name != "matches") => {
+                format!("call it as a method: `tokenSymbol.startsWith(\"A\")`, `allocations.exists(a, …)`; {SUPPORTED}")
+            }
             _ => {
                 let functions = FUNCTIONS.iter().chain(&METHODS).map(|(known, ..)| *known);
                 let known = functions.chain(TimePart::ALL.iter().map(|(known, _)| *known)).chain(self.vocabulary.functions());
@@ -187,6 +185,6 @@ impl Checker<'_> {
                 }
             }
         };
-        self.refuse(self.span(expr), format!("`{name}` is not supported"), help)
+        self.reject(self.span(expr), format!("`{name}` is not supported"), help)
     }
 }

@@ -1,5 +1,4 @@
-//! Methods in a condition, which stand behind what they are asked of: `tokenSymbol.matches("^W")`, `allocations.exists(a, …)`,
-//! `unlockDate.getHours()`.
+//! Checks method calls: `tokenSymbol.matches("^W")`, `allocations.exists(a, …)`, `unlockDate.getHours()`.
 
 use cel::{IdedExpr, common::ast::Expr};
 use regex::RegexBuilder;
@@ -9,20 +8,20 @@ use crate::condition::expr::{BoolExpr, Compare, FilteredList, NumberExpr, TextTe
 use crate::env::MAX_MACRO_NESTING;
 use crate::getter::ItemList;
 
-/// Compiled size of one pattern of `matches`, bytes.
+/// The maximum compiled size of a pattern of `matches`, in bytes.
 const MAX_PATTERN_SIZE: usize = 1 << 20;
 
-/// Their names, each with how it is written and what it answers, without those of the parts of a time.
+/// The methods of conditions except the parts of a time, each with an example and a description.
 pub(super) const METHODS: [(&str, &str, &str); 10] = [
-    ("startsWith", "tokenSymbol.startsWith(\"W\")", "whether a text begins so"),
-    ("endsWith", "tokenName.endsWith(\" Network\")", "whether a text ends so"),
-    ("contains", "tokenName.contains(\"Protocol\")", "whether a text has this in it"),
-    ("matches", "tokenSymbol.matches(\"^(ARB|APT)$\")", "whether a regular expression finds something in a text"),
-    ("exists", "allocations.exists(a, a.cliffAmount > 1000000)", "whether it is so of at least one item"),
-    ("exists_one", "allocations.exists_one(a, a.cliffAmount > 1000000)", "whether it is so of exactly one item"),
-    ("all", "allocations.all(a, a.cliffAmount > 1000000)", "whether it is so of every item"),
-    ("filter", "size(allocations.filter(a, a.cliffAmount > 1000000)) > 3", "the items of which it is so"),
-    ("map", "allocations.map(a, a.cliffAmount).sum() > 1000000", "a number of each item, to add up"),
+    ("startsWith", "tokenSymbol.startsWith(\"W\")", "true if a string starts with another"),
+    ("endsWith", "tokenName.endsWith(\" Network\")", "true if a string ends with another"),
+    ("contains", "tokenName.contains(\"Protocol\")", "true if a string contains another"),
+    ("matches", "tokenSymbol.matches(\"^(ARB|APT)$\")", "true if a regular expression matches a part of a string"),
+    ("exists", "allocations.exists(a, a.cliffAmount > 1000000)", "true if the condition is true for at least one item"),
+    ("exists_one", "allocations.exists_one(a, a.cliffAmount > 1000000)", "true if the condition is true for exactly one item"),
+    ("all", "allocations.all(a, a.cliffAmount > 1000000)", "true if the condition is true for every item"),
+    ("filter", "size(allocations.filter(a, a.cliffAmount > 1000000)) > 3", "the items for which the condition is true"),
+    ("map", "allocations.map(a, a.cliffAmount).sum() > 1000000", "a number for each item, for `sum`"),
     ("sum", "allocations.map(a, a.cliffAmount).sum() > 1000000", "the sum of mapped numbers"),
 ];
 
@@ -42,31 +41,31 @@ impl Checker<'_> {
             ("size", []) => self.size(expr, target),
             (name, []) if TimePart::parse(name).is_some() => self.part_of_time(expr, name, target),
             (name, [_]) if TimePart::parse(name).is_some() => {
-                self.refuse(self.span(expr), "times are read in UTC here", format!("leave the zone out: `{name}()`"))
+                self.reject(self.span(expr), "times are always in UTC", format!("remove the time zone: `{name}()`"))
             }
             ("exists" | "exists_one" | "existsOne" | "all" | "filter" | "map", [variable, body]) => {
-                self.over_items(expr, name, target, variable, body)
+                self.list_macro(expr, name, target, variable, body)
             }
             ("map", [variable, test, body]) => {
-                let filtered = self.over_items(expr, "filter", target, variable, test)?;
-                self.over_these(expr, name, filtered, variable, body)
+                let filtered = self.list_macro(expr, "filter", target, variable, test)?;
+                self.checked_list_macro(expr, name, filtered, variable, body)
             }
             ("sum", []) => match self.check(target)? {
                 Checked::Mapped(items, variable, value) => {
                     Some(Checked::Number(NumberExpr::Sum(items, variable, Box::new(value))))
                 }
                 other => {
-                    let message = format!("`{}` is {}; `sum` adds up mapped numbers", self.quote(target), other.name());
-                    self.refuse(self.span(expr), message, "write `allocations.map(a, a.cliffAmount).sum()`")
+                    let message = format!("`{}` is {}; `sum` requires the result of `map`", self.quote(target), other.name());
+                    self.reject(self.span(expr), message, "example: `allocations.map(a, a.cliffAmount).sum()`")
                 }
             },
-            ("exists" | "exists_one" | "existsOne" | "all" | "filter" | "map", _) => self.refuse(
+            ("exists" | "exists_one" | "existsOne" | "all" | "filter" | "map", _) => self.reject(
                 self.span(expr),
-                format!("`{name}` takes a name and a condition"),
-                "write it like `allocations.exists(a, a.cliffAmount > 1000000)`",
+                format!("`{name}` requires a variable and an expression"),
+                "example: `allocations.exists(a, a.cliffAmount > 1000000)`",
             ),
             ("startsWith" | "endsWith" | "contains" | "matches" | "size" | "sum", _) => {
-                self.refuse(self.span(expr), format!("`{name}` has the wrong number of arguments"), SUPPORTED)
+                self.reject(self.span(expr), format!("`{name}` has the wrong number of arguments"), SUPPORTED)
             }
             _ => self.unsupported(expr, name),
         }
@@ -76,10 +75,10 @@ impl Checker<'_> {
     fn matches(&mut self, target: &IdedExpr, argument: &IdedExpr) -> Option<Checked> {
         let text = self.text_of(target);
         let Some(pattern) = self.constant(argument) else {
-            return self.refuse(
+            return self.reject(
                 self.span(argument),
-                "`matches` takes a pattern in quotes",
-                "write `tokenSymbol.matches(\"^W.*\")`",
+                "`matches` requires a quoted pattern",
+                "example: `tokenSymbol.matches(\"^W.*\")`",
             );
         };
         let built =
@@ -88,13 +87,13 @@ impl Checker<'_> {
             Ok(pattern) => Some(Checked::Bool(BoolExpr::Matches(text?, pattern))),
             Err(error) => {
                 let reason = error.to_string();
-                let reason = reason.lines().last().unwrap_or("not understood").trim_start_matches("error: ");
+                let reason = reason.lines().last().unwrap_or("syntax error").trim_start_matches("error: ");
                 let help = if reason.contains("case insensitiv") {
-                    "write both letters instead: [aA]"
+                    "list both letters instead: [aA]"
                 } else {
-                    "patterns are regular expressions such as \"^(ARB|APT)$\""
+                    "patterns are regular expressions, for example \"^(ARB|APT)$\""
                 };
-                self.refuse(self.span(argument), format!("this pattern cannot be used: {reason}"), help)
+                self.reject(self.span(argument), format!("invalid pattern: {reason}"), help)
             }
         }
     }
@@ -105,15 +104,19 @@ impl Checker<'_> {
         match self.check(target)? {
             Checked::Time(at) => Some(Checked::Number(NumberExpr::OfTime(part, Box::new(at)))),
             Checked::Fact(get) => Some(Checked::Number(NumberExpr::OfTime(part, Box::new(TimeExpr::Fact(get))))),
-            Checked::Span(span) if part.is_of_span() => Some(Checked::Number(NumberExpr::OfSpan(part, Box::new(span)))),
+            Checked::Span(span) if part.is_duration_part() => Some(Checked::Number(NumberExpr::OfSpan(part, Box::new(span)))),
             other => {
                 let message = format!("`{}` is {}, which has no `{name}`", self.quote(target), other.name());
-                self.refuse(self.span(expr), message, "times have it: `unlockDate.getDayOfWeek() == 0` is true on Sundays (UTC)")
+                self.reject(
+                    self.span(expr),
+                    message,
+                    "use it on a time: `unlockDate.getDayOfWeek() == 0` is true on Sundays (UTC)",
+                )
             }
         }
     }
 
-    fn over_items(
+    fn list_macro(
         &mut self,
         expr: &IdedExpr,
         name: &str,
@@ -123,13 +126,13 @@ impl Checker<'_> {
     ) -> Option<Checked> {
         let list = self.check(target)?;
         if !matches!(list, Checked::Items(..) | Checked::Texts(_)) {
-            let message = format!("`{}` is {}; `{name}` goes through a list", self.quote(target), list.name());
-            return self.refuse(self.span(target), message, "lists are `allocations`, `token.groups` and the like");
+            let message = format!("`{}` is {}; `{name}` requires a list", self.quote(target), list.name());
+            return self.reject(self.span(target), message, "lists are, for example, `allocations` and `token.groups`");
         }
-        self.over_these(expr, name, list, variable, body)
+        self.checked_list_macro(expr, name, list, variable, body)
     }
 
-    fn over_these(
+    fn checked_list_macro(
         &mut self,
         expr: &IdedExpr,
         name: &str,
@@ -143,16 +146,16 @@ impl Checker<'_> {
             _ => return None,
         };
         let Expr::Ident(name_of_item) = &variable.expr else {
-            return self.refuse(
+            return self.reject(
                 self.span(variable),
-                "a plain name for the item is needed here",
-                "write it like `allocations.exists(a, a.cliffAmount > 1000000)`",
+                "the first argument must be a variable name",
+                "example: `allocations.exists(a, a.cliffAmount > 1000000)`",
             );
         };
         if self.variables.len() >= MAX_MACRO_NESTING {
-            return self.refuse(
+            return self.reject(
                 self.span(expr),
-                format!("lists may be nested {MAX_MACRO_NESTING} deep at most"),
+                format!("list macros can be nested at most {MAX_MACRO_NESTING} levels deep"),
                 "split the rule",
             );
         }

@@ -1,4 +1,4 @@
-//! Names in a condition: fields, variables of lists, windows.
+//! Checks names: fields, variables of list macros, and windows.
 
 use std::ops::Range;
 
@@ -15,11 +15,11 @@ use crate::vocabulary::{Computed, FactType, KnownName, OF_TOTALS, unknown_name};
 use crate::wording::span_of;
 use model::closest;
 
-/// Longest window that means anything.
+/// The maximum length of a window: 100 years.
 const MAX_WINDOW: TimeDelta = TimeDelta::days(36_500);
 
 impl Checker<'_> {
-    /// The dotted name that an expression spells.
+    /// Returns the segments of a dotted name. `None` if the expression is not a name.
     pub(super) fn path(expr: &IdedExpr) -> Option<Vec<&str>> {
         let mut segments = Vec::new();
         let mut expr = expr;
@@ -47,11 +47,11 @@ impl Checker<'_> {
             return self.window(expr, flow, call, &select.field);
         }
         let Some(segments) = Self::path(expr) else {
-            // What stands before the dot may be wrong itself, and says so better.
+            // An error in the expression before the dot is more specific.
             if let Expr::Select(select) = &expr.expr {
                 self.check(&select.operand)?;
             }
-            return self.refuse(self.span(expr), "only names can be looked into with a dot", SUPPORTED);
+            return self.reject(self.span(expr), "only names can be followed by a dot", SUPPORTED);
         };
         let span = self.span(expr);
         if let Some((&variable, fields)) = segments.split_first()
@@ -91,7 +91,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A name that no field stands behind, of the scope or of the token that a variable stands for.
+    /// Lowers a computed name, of the scope or of the token in `variable`.
     fn computed(&mut self, computed: Computed, variable: Option<u8>) -> Checked {
         self.dependencies.clock |= computed != Computed::Lead;
         match computed {
@@ -103,7 +103,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Notes a field that the token list may change, under its name there.
+    /// Records a dependency on a field that the token list can change.
     fn depends_on(&mut self, name: &'static str) {
         if (name.starts_with("token.") || self.vocabulary.has_windows()) && !self.dependencies.token_fields.contains(&name) {
             self.dependencies.token_fields.push(name);
@@ -114,20 +114,20 @@ impl Checker<'_> {
         let below = self.vocabulary.below(path);
         if !below.is_empty() && crate::synonyms::name(path, &self.vocabulary.all()).is_none() {
             let shown: Vec<&str> = below.iter().copied().take(8).collect();
-            return self.refuse(
+            return self.reject(
                 span,
-                format!("`{path}` is an object"),
-                format!("ask for one of its fields: {}", shown.join(", ")),
+                format!("`{path}` is an object, not a value"),
+                format!("use one of its fields: {}", shown.join(", ")),
             );
         }
         let (message, help) = unknown_name(path, &self.vocabulary.all());
         if crate::synonyms::name(path, &self.vocabulary.all()).is_some() {
-            return self.refuse(span, message, help);
+            return self.reject(span, message, help);
         }
-        if let Some(help) = self.vocabulary.misplaced(path) {
-            return self.refuse(span, format!("`{path}` is not known here"), help);
+        if let Some(help) = self.vocabulary.other_rules_hint(path) {
+            return self.reject(span, format!("`{path}` is not available here"), help);
         }
-        self.refuse(span, message, help)
+        self.reject(span, message, help)
     }
 
     fn variable(&mut self, slot: usize, variable: &str, path: &[&str], span: Range<usize>) -> Option<Checked> {
@@ -135,9 +135,9 @@ impl Checker<'_> {
             Some((_, ItemType::Of(kind))) => *kind,
             _ if path.is_empty() => return Some(Checked::Text(TextExpr::Item(u8::try_from(slot).ok()?))),
             _ => {
-                return self.refuse(
+                return self.reject(
                     span,
-                    format!("`{variable}` is a text and has no fields"),
+                    format!("`{variable}` is a string and has no fields"),
                     format!("compare it: `{variable} == \"…\"`"),
                 );
             }
@@ -147,10 +147,10 @@ impl Checker<'_> {
         let names = fields::of_item(kind).map(|field| field.name).chain(computed.iter().map(|(name, _)| *name));
         let names: Vec<&str> = names.collect();
         if path.is_empty() {
-            return self.refuse(
+            return self.reject(
                 span,
                 format!("`{variable}` is {}", if is_member { "a token" } else { "an allocation" }),
-                format!("ask for one of its fields: {}", names.join(", ")),
+                format!("use one of its fields: {}", names.join(", ")),
             );
         }
         let path = path.join(".");
@@ -164,9 +164,9 @@ impl Checker<'_> {
         let Some(field) = fields::of_item(kind).find(|field| field.name == path) else {
             let help = match closest(&path, names.iter().copied()) {
                 Some(near) => format!("did you mean `{variable}.{near}`?"),
-                None => format!("known are {}", names.join(", ")),
+                None => format!("expected one of {}", names.join(", ")),
             };
-            return self.refuse(span, format!("`{variable}` has no field `{path}`"), help);
+            return self.reject(span, format!("`{variable}` has no field `{path}`"), help);
         };
         if is_member {
             self.depends_on(field.name);
@@ -179,14 +179,14 @@ impl Checker<'_> {
         })
     }
 
-    /// `burned("30d").value`, of the scope or of the token that a variable stands for.
+    /// Lowers `burned("30d").value`, of the scope or of the token in a variable.
     fn window(&mut self, expr: &IdedExpr, flow: Flow, call: &CallExpr, field: &str) -> Option<Checked> {
         let word = flow.as_str();
         let variable = match &call.target {
             None if self.vocabulary.has_windows() => None,
             None => {
-                let help = "listen to a token or to a group of them: `on = \"token\"`, `on = \"portfolio\"`";
-                return self.refuse(self.span(expr), format!("`{word}` is not known here"), help);
+                let help = "windows work only in rules with `on = \"token\"` or `on = \"portfolio\"`";
+                return self.reject(self.span(expr), format!("`{word}` is not available here"), help);
             }
             Some(target) => {
                 let slot = match &target.expr {
@@ -196,8 +196,8 @@ impl Checker<'_> {
                 match slot.and_then(|slot| Some((u8::try_from(slot).ok()?, self.variables.get(slot)?.1))) {
                     Some((slot, ItemType::Of(ItemKind::Member))) => Some(slot),
                     _ => {
-                        let help = "write `tokens.exists(t, t.ahead(\"7d\").value > 5000000)`";
-                        return self.refuse(self.span(target), format!("`{}` has no windows", self.quote(target)), help);
+                        let help = "example: `tokens.exists(t, t.ahead(\"7d\").value > 5000000)`";
+                        return self.reject(self.span(target), format!("`{}` has no windows", self.quote(target)), help);
                     }
                 }
             }
@@ -206,13 +206,13 @@ impl Checker<'_> {
         let Some(field) = WindowField::ALL.into_iter().find(|known| known.as_str() == field) else {
             let help = match closest(field, WindowField::ALL.map(WindowField::as_str)) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => "ask for `amount` (tokens), `value` (USD) or `count`; of `ahead` also for `possible` (USD)".into(),
+                None => "expected `amount` (tokens), `value` (USD), or `count`; `ahead` also has `possible` (USD)".into(),
             };
-            return self.refuse(self.span(expr), format!("a window has no field `{field}`"), help);
+            return self.reject(self.span(expr), format!("a window has no field `{field}`"), help);
         };
         if field == WindowField::Possible && flow != Flow::Ahead {
-            let help = "only what lies ahead may still come; ask for `amount`, `value` or `count`";
-            return self.refuse(self.span(expr), format!("`{word}(…)` has no field `possible`"), help);
+            let help = "only `ahead` has it; use `amount`, `value`, or `count`";
+            return self.reject(self.span(expr), format!("`{word}(…)` has no field `possible`"), help);
         }
         self.dependencies.add_window(window);
         Some(Checked::Number(NumberExpr::Window(WindowRef { variable, window, field })))
@@ -220,17 +220,17 @@ impl Checker<'_> {
 
     fn span_argument(&mut self, expr: &IdedExpr, flow: Flow, arguments: &[IdedExpr]) -> Option<Window> {
         let word = flow.as_str();
-        let usage = format!("write the window in quotes: `{word}(\"30d\")`");
+        let usage = format!("example: `{word}(\"30d\")`");
         let [argument] = arguments else {
-            return self.refuse(self.span(expr), format!("`{word}` has the wrong number of arguments"), usage);
+            return self.reject(self.span(expr), format!("`{word}` has the wrong number of arguments"), usage);
         };
         let Some(text) = self.constant(argument) else {
-            return self.refuse(self.span(argument), format!("`{word}` takes a length of time"), usage);
+            return self.reject(self.span(argument), format!("`{word}` requires a duration"), usage);
         };
         match span_of(&text) {
             Ok(span) if span > TimeDelta::zero() && span <= MAX_WINDOW => Some(Window { flow, span }),
-            Ok(_) => self.refuse(self.span(argument), "a window is longer than nothing and shorter than a hundred years", usage),
-            Err(problem) => self.refuse(self.span(argument), format!("\"{text}\" is no length of time"), problem),
+            Ok(_) => self.reject(self.span(argument), "a window must be positive and at most 100 years", usage),
+            Err(problem) => self.reject(self.span(argument), format!("\"{text}\" is not a valid duration"), problem),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where a part of a condition stands in its text, so that carets point at what the operator wrote.
+//! Maps an expression to its range in the text of the condition, so that carets point at the right text.
 
 use std::ops::Range;
 
@@ -8,14 +8,14 @@ use cel::common::ast::{Expr, operators};
 use super::Checker;
 
 impl Checker<'_> {
-    /// The bytes that an expression covers, as far as its parts tell.
+    /// Returns the byte range of an expression, or of the whole text if its position is unknown.
     pub fn span(&self, expr: &IdedExpr) -> Range<usize> {
         let mut range = Range { start: usize::MAX, end: 0 };
-        self.cover(expr, &mut range);
+        self.extend_over(expr, &mut range);
         if range.is_empty() { 0..self.text.len() } else { range }
     }
 
-    fn cover(&self, expr: &IdedExpr, range: &mut Range<usize>) {
+    fn extend_over(&self, expr: &IdedExpr, range: &mut Range<usize>) {
         if let Some((start, stop)) = self.info.offset_for(expr.id) {
             let (start, stop) = (start as usize, stop as usize + 1);
             if stop <= self.text.len() && start < stop {
@@ -26,11 +26,11 @@ impl Checker<'_> {
         match &expr.expr {
             Expr::Call(call) => {
                 for part in call.target.iter().map(AsRef::as_ref).chain(&call.args) {
-                    self.cover(part, range);
+                    self.extend_over(part, range);
                 }
                 if call.func_name == operators::INDEX || call.func_name.starts_with(char::is_alphabetic) {
                     self.extend_over_bracket(range);
-                    // A call is placed at its opening bracket: its name stands before.
+                    // The parser gives the position of the opening parenthesis. The name is before it.
                     let before = self.text.get(..range.start).unwrap_or_default().trim_end();
                     if call.target.is_none() && before.ends_with(&call.func_name) {
                         range.start = before.len() - call.func_name.len();
@@ -38,12 +38,12 @@ impl Checker<'_> {
                 }
             }
             Expr::Select(select) => {
-                self.cover(&select.operand, range);
+                self.extend_over(&select.operand, range);
                 self.extend_over_name(range, &select.field);
             }
             Expr::List(list) => {
                 for part in &list.elements {
-                    self.cover(part, range);
+                    self.extend_over(part, range);
                 }
                 self.extend_over_bracket(range);
             }
@@ -51,7 +51,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A selection is placed at its dot: the name follows.
+    /// Extends a selection, which the parser places at its dot, over the name that follows.
     fn extend_over_name(&self, range: &mut Range<usize>, name: &str) {
         let tail = self.text.get(range.end..).unwrap_or_default();
         if let Some(offset) = tail.find(name)
@@ -61,7 +61,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A call is placed at its opening bracket: the closing one follows its arguments.
+    /// Extends a call or list over its closing bracket.
     fn extend_over_bracket(&self, range: &mut Range<usize>) {
         let tail = self.text.get(range.end..).unwrap_or_default();
         let trimmed = tail.trim_start();

@@ -1,23 +1,23 @@
-//! Thresholds that were probably meant in another unit: `valueToMarketCap >= 0.02` means 0.02 percent, not two.
+//! Warns about thresholds that are probably in the wrong unit: `valueToMarketCap >= 0.02` means 0.02 percent, not two.
 
 use crate::fields::NumberUnit;
 
 use crate::condition::expr::{Compare, NumberExpr, WindowField, WindowRef};
 
-/// Below this a bare threshold of `valueToMarketCap` was probably meant as a fraction.
+/// A threshold in percent below this was probably meant as a fraction.
 const SUSPICIOUS_PERCENT: f64 = 0.5;
 
-/// Above this a threshold in percent was probably meant as an amount.
+/// A threshold in percent above this was probably meant as an amount.
 const MOST_PERCENT: f64 = 10_000.0;
 
-/// Below this a threshold in USD was probably meant in millions.
+/// A threshold in USD below this was probably meant in millions.
 const SUSPICIOUS_USD: f64 = 1_000.0;
 
-/// Above this a threshold in days was probably meant in hours or seconds: about ten years.
+/// A threshold in days above this (about ten years) was probably meant in hours or seconds.
 const MOST_DAYS: f64 = 3_660.0;
 
-/// What to warn of, and what to write instead, where one side is a number in a known unit and the other a suspicious constant.
-pub(super) fn doubt(left: &NumberExpr, right: &NumberExpr) -> Option<(String, String)> {
+/// Returns a warning and a suggestion if one side has a known unit and the other is a suspicious constant.
+pub(super) fn unlikely_constant(left: &NumberExpr, right: &NumberExpr) -> Option<(String, String)> {
     let (number, threshold) = match (left, right) {
         (NumberExpr::Const(threshold), number) | (number, NumberExpr::Const(threshold)) => (number, *threshold),
         _ => return None,
@@ -39,9 +39,9 @@ pub(super) fn doubt(left: &NumberExpr, right: &NumberExpr) -> Option<(String, St
         )),
         NumberUnit::Percent if threshold > MOST_PERCENT => Some((
             format!("`{name}` is in percent: {threshold} means {threshold} %"),
-            "values in USD are `cliffValue`, `value`, `marketCap`".to_owned(),
+            "fields in USD are `cliffValue`, `value`, and `marketCap`".to_owned(),
         )),
-        // One and less ask whether there is anything at all.
+        // Thresholds up to one check whether there is any value.
         NumberUnit::Usd if threshold > 1.0 && threshold < SUSPICIOUS_USD => Some((
             format!("`{name}` is in USD: {threshold} means ${threshold}"),
             format!("for ${threshold}M write {}", round(threshold * 1e6)),
@@ -58,8 +58,8 @@ pub(super) fn doubt(left: &NumberExpr, right: &NumberExpr) -> Option<(String, St
     }
 }
 
-/// What to warn of where an amount must be exactly a number: amounts are measured, and are never quite that.
-pub(super) fn doubt_equal(op: Compare, left: &NumberExpr, right: &NumberExpr) -> Option<(String, String)> {
+/// Returns a warning if a measured value is compared for equality with a number.
+pub(super) fn exact_comparison(op: Compare, left: &NumberExpr, right: &NumberExpr) -> Option<(String, String)> {
     let (NumberExpr::Field(get, unit), NumberExpr::Const(limit)) = (match (left, right) {
         (NumberExpr::Const(_), _) => (right, left),
         _ => (left, right),
@@ -67,13 +67,13 @@ pub(super) fn doubt_equal(op: Compare, left: &NumberExpr, right: &NumberExpr) ->
         return None;
     };
     let is_measured = !matches!(unit, NumberUnit::Count | NumberUnit::Days | NumberUnit::Plain);
-    // Zero is a fact, and so is a ratio of one.
+    // Comparing with zero, or a ratio with one, is meaningful.
     let is_exact = *limit == 0.0 || (*unit == NumberUnit::Ratio && (limit - 1.0).abs() < f64::EPSILON);
     (op == Compare::Equal && is_measured && !is_exact).then(|| {
         let name = get.name();
         (
-            format!("`{name} == {limit}` holds only where it is exactly that"),
-            format!("write `{name} >= {limit}`, or both bounds: `{name} >= … && {name} <= …`"),
+            format!("`{name} == {limit}` is only true for exactly this value"),
+            format!("use `{name} >= {limit}`, or both bounds: `{name} >= … && {name} <= …`"),
         )
     })
 }

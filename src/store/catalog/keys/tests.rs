@@ -3,8 +3,9 @@ use tempfile::TempDir;
 use super::*;
 use crate::tests::support::server_place;
 use crate::{Place, facts::SupplyFacts as _};
+use testkit::time;
 
-/// A database of its own: on the server that the environment names, else in a file.
+/// A new database: on the server named by the environment, else in a file.
 fn place(directory: &TempDir) -> Place {
     server_place(directory.path()).map_or_else(|| Place::File(directory.path().join("service.db")), Place::Server)
 }
@@ -13,17 +14,13 @@ fn opened(directory: &TempDir) -> Catalog {
     Catalog::open_in(&place(directory)).unwrap()
 }
 
-fn time(text: &str) -> Timestamp {
-    model::wire::parse_timestamp(text).unwrap()
-}
-
 fn used(usages: &[Option<KeyUsage>]) -> Vec<Option<u64>> {
     usages.iter().map(|usage| usage.map(|usage| usage.used)).collect()
 }
 
 #[test]
-fn a_crowd_is_counted_in_its_order_and_each_key_by_itself() {
-    let (one, other, nobody, revoked) = ([1; 32], [2; 32], [3; 32], [4; 32]);
+fn batch_is_charged_in_order_and_per_key() {
+    let (one, other, no_one, revoked) = ([1; 32], [2; 32], [3; 32], [4; 32]);
     let now = time("2026-01-31T23:59:59Z");
     let directory = TempDir::new().unwrap();
     let catalog = opened(&directory);
@@ -31,14 +28,14 @@ fn a_crowd_is_counted_in_its_order_and_each_key_by_itself() {
         catalog.add_key(name, &hash, limit, now).unwrap();
     }
     assert!(catalog.revoke_key("revoked", now).unwrap());
-    let crowd = [one, other, nobody, one, other, revoked, one, one];
-    let usages = catalog.charge(&crowd, now).unwrap();
+    let batch = [one, other, no_one, one, other, revoked, one, one];
+    let usages = catalog.charge(&batch, now).unwrap();
     assert_eq!(used(&usages), [Some(1), Some(1), None, Some(2), None, None, Some(3), None]);
-    assert_eq!(used(&catalog.charge(&crowd, now).unwrap()), [None; 8], "all is spent");
+    assert_eq!(used(&catalog.charge(&batch, now).unwrap()), [None; 8], "all credits are used");
     let kept: Vec<(u64, Option<Timestamp>)> = catalog.keys().unwrap().iter().map(|key| (key.used, key.last_used_at)).collect();
     assert_eq!(kept, [(3, Some(now)), (1, Some(now)), (0, None)]);
 
-    // The first instant of the next month begins anew, and so does every month that was left out.
+    // Usage resets at the start of the next month, also after skipped months.
     for (at, resets) in [("2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z"), ("2026-12-31T12:00:00Z", "2027-01-01T00:00:00Z")] {
         let usages = catalog.charge(&[one, one], time(at)).unwrap();
         assert_eq!(used(&usages), [Some(1), Some(2)], "{at}");
@@ -47,7 +44,7 @@ fn a_crowd_is_counted_in_its_order_and_each_key_by_itself() {
 }
 
 #[test]
-fn what_begins_like_a_key_is_none() {
+fn key_with_same_prefix_is_rejected() {
     let now = time("2026-01-01T00:00:00Z");
     let directory = TempDir::new().unwrap();
     let catalog = opened(&directory);
@@ -60,9 +57,9 @@ fn what_begins_like_a_key_is_none() {
     assert_eq!(catalog.key(&[1; 32], now).unwrap().unwrap().used, 0);
 }
 
-/// A file that is written to while it is brought to disk stays whole, also for whoever opens it next.
+/// Syncing a file during writes must not corrupt it or break its locks.
 #[test]
-fn bringing_counts_to_disk_disturbs_nobody_who_counts() {
+fn sync_does_not_disturb_concurrent_charges() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("service.db");
     let now = time("2026-01-01T00:00:00Z");
@@ -75,17 +72,16 @@ fn bringing_counts_to_disk_disturbs_nobody_who_counts() {
     let other = Catalog::open(&path).unwrap();
     assert_eq!(other.keys().unwrap()[0].used, 200);
     assert_eq!(used(&other.charge(&[[1; 32]], now).unwrap()), [Some(201)]);
-    assert_eq!(used(&catalog.charge(&[[1; 32]], now).unwrap()), [Some(202)], "the locks of both still hold");
+    assert_eq!(used(&catalog.charge(&[[1; 32]], now).unwrap()), [Some(202)], "both handles still lock correctly");
     drop((catalog, other));
-    // The last to close leaves no log behind.
+    // The last handle to close removes the WAL.
     Catalog::in_memory().unwrap().sync().unwrap();
     assert!(!folder.path().join("service.db-wal").exists());
 }
 
-/// Instances of the service that share a database, and keys of which each request names some: nobody gets more than there was, and
-/// nothing is left while anybody asks.
+/// Instances that share a database and charge overlapping keys use exactly the limit, not more or less.
 #[test]
-fn several_instances_spend_exactly_what_there_is() {
+fn concurrent_instances_use_exactly_the_limit() {
     const EACH: usize = 60;
     let directory = TempDir::new().unwrap();
     let now = time("2026-01-01T00:00:00Z");
@@ -100,21 +96,21 @@ fn several_instances_spend_exactly_what_there_is() {
             let hashes = &hashes;
             move || {
                 let catalog: &Catalog = catalog;
-                // In an order of its own, many at once.
-                let crowd: Vec<[u8; 32]> = (0..hashes.len() * 2).map(|step| hashes[(step * 3 + at) % hashes.len()]).collect();
-                (0..EACH).map(|_| catalog.charge(&crowd, now).unwrap().iter().flatten().count()).sum::<usize>()
+                // Each instance uses a different order.
+                let batch: Vec<[u8; 32]> = (0..hashes.len() * 2).map(|step| hashes[(step * 3 + at) % hashes.len()]).collect();
+                (0..EACH).map(|_| catalog.charge(&batch, now).unwrap().iter().flatten().count()).sum::<usize>()
             }
         };
-        let asking: Vec<_> = instances.iter().enumerate().map(|instance| scope.spawn(spend(instance))).collect();
-        asking.into_iter().map(|asking| asking.join().unwrap()).collect()
+        let threads: Vec<_> = instances.iter().enumerate().map(|instance| scope.spawn(spend(instance))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert_eq!(granted.iter().sum::<usize>(), 400, "{granted:?}");
     assert!(first.keys().unwrap().iter().all(|key| key.used == 100), "{:?}", first.keys());
 }
 
-/// Of two changes at once none is lost, and whoever reads sees all of a change or nothing.
+/// Concurrent changes are not lost, and readers see all of a change or nothing.
 #[test]
-fn changes_of_two_instances_wait_for_each_other() {
+fn concurrent_changes_are_serialized() {
     let directory = TempDir::new().unwrap();
     let one = opened(&directory);
     let other = opened(&directory);
@@ -141,5 +137,5 @@ fn changes_of_two_instances_wait_for_each_other() {
     let refused = one.write(|change| change.clear().and(Err::<(), _>(CatalogError::NameTaken("x".into()))));
     assert!(refused.is_err());
     let tokens = other.read(|view| view.tokens()).unwrap();
-    assert_eq!(serde_json::to_value(tokens).unwrap(), serde_json::to_value([item]).unwrap(), "as it was");
+    assert_eq!(serde_json::to_value(tokens).unwrap(), serde_json::to_value([item]).unwrap(), "unchanged");
 }

@@ -1,6 +1,5 @@
-//! The thread that moves bytes to the server and back, and how others wait for it.
-//!
-//! It is a runtime of its own, so that a session works in a command, in a test and on a thread of another runtime alike.
+//! The runtime that does the I/O for all sessions, and blocking waits for it. A separate runtime lets a session work in
+//! commands, in tests, and on threads of another runtime.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
@@ -13,17 +12,17 @@ use tokio_postgres::Client;
 use super::PgFault;
 use super::place::PostgresPlace;
 
-/// How long a connection may take to come about, by one address and by each of several.
-const CONNECT: Duration = Duration::from_secs(5);
-const CONNECT_EACH: Duration = Duration::from_millis(2_500);
+/// The timeout of a connection attempt: to a single server, and to each of several.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const CONNECT_EACH_TIMEOUT: Duration = Duration::from_millis(2_500);
 
 static DRIVER: OnceLock<Runtime> = OnceLock::new();
 
-/// Held while it is made: of two, one would have to end at once, which a thread of another runtime may not let it.
-static MAKING: Mutex<()> = Mutex::new(());
+/// Held while the runtime is created. Dropping a second runtime would panic on a thread of another runtime.
+static INIT: Mutex<()> = Mutex::new(());
 
 fn driver() -> Result<&'static Runtime, PgFault> {
-    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _init = INIT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(runtime) = DRIVER.get() {
         return Ok(runtime);
     }
@@ -33,64 +32,63 @@ fn driver() -> Result<&'static Runtime, PgFault> {
     Ok(DRIVER.get_or_init(|| runtime))
 }
 
-/// Connects to the first of the place's servers that lets us in, beginning with the one that did so last; their answers are read from
-/// then on, until the client is dropped. Says which it is.
+/// Connects to the first server that accepts us, starting with the last one that did. Returns the index of the server.
 pub(super) fn connect(place: &Arc<PostgresPlace>) -> Result<(Client, usize), PgFault> {
     let runtime = driver()?;
     let servers = place.servers().len();
-    let each = if servers > 1 { CONNECT_EACH } else { CONNECT };
+    let each = if servers > 1 { CONNECT_EACH_TIMEOUT } else { CONNECT_TIMEOUT };
     let limit = each * u32::try_from(servers).unwrap_or(1) + Duration::from_secs(1);
     let place = place.clone();
-    let connecting = runtime.spawn(async move { connect_in_turn(&place, each).await });
+    let connecting = runtime.spawn(async move { connect_to_any(&place, each).await });
     match wait(connecting, limit) {
         Some(Ok(connected)) => connected,
         Some(Err(error)) => Err(PgFault::Unreachable(Box::new(error))),
-        None => Err(PgFault::Silent),
+        None => Err(PgFault::Timeout),
     }
 }
 
-async fn connect_in_turn(place: &PostgresPlace, each: Duration) -> Result<(Client, usize), PgFault> {
+async fn connect_to_any(place: &PostgresPlace, each: Duration) -> Result<(Client, usize), PgFault> {
     let mut failed = None;
-    for at in place.in_turn() {
+    for at in place.connection_order() {
         match connect_to(place, at, each).await {
             Ok(client) => {
-                place.enter(at);
+                place.mark_accepted(at);
                 return Ok((client, at));
             }
-            Err(fault) => failed = Some(more_telling(failed, fault)),
+            Err(fault) => failed = Some(more_specific(failed, fault)),
         }
     }
-    Err(failed.unwrap_or(PgFault::Silent))
+    Err(failed.unwrap_or(PgFault::Timeout))
 }
 
-/// Finds out, beside whoever waits for an answer, which of several servers lets us in now.
-pub(super) fn look_around(place: &Arc<PostgresPlace>) {
+/// Checks in the background which of several servers accepts us now.
+pub(super) fn probe_servers(place: &Arc<PostgresPlace>) {
     let place = place.clone();
     if let Ok(runtime) = driver() {
-        runtime.spawn(async move { connect_in_turn(&place, CONNECT_EACH).await.map(drop) });
+        runtime.spawn(async move { connect_to_any(&place, CONNECT_EACH_TIMEOUT).await.map(drop) });
     }
 }
 
-/// Connects to one server; whatever came about is given up at the limit, since one that is frozen takes connections and says nothing.
+/// Connects to one server, with a timeout, because a frozen server accepts connections without responding.
 async fn connect_to(place: &PostgresPlace, at: usize, limit: Duration) -> Result<Client, PgFault> {
-    let Some(server) = place.servers().get(at) else { return Err(PgFault::Silent) };
+    let Some(server) = place.servers().get(at) else { return Err(PgFault::Timeout) };
     let connecting = server.connect(place.tls()?);
-    let connected = tokio::time::timeout(limit, connecting).await.map_err(|_| PgFault::Silent)?;
-    let (client, connection) = connected.map_err(|error| place.explained(error))?;
-    // How it ended is told to whoever asks next.
+    let connected = tokio::time::timeout(limit, connecting).await.map_err(|_| PgFault::Timeout)?;
+    let (client, connection) = connected.map_err(|error| place.classify(error))?;
+    // The next query reports how the connection ended.
     tokio::spawn(async move { drop(connection.await) });
     Ok(client)
 }
 
-/// Of two servers' answers the one that somebody has to do something about.
-fn more_telling(former: Option<PgFault>, fault: PgFault) -> PgFault {
+/// Returns the first fault that is not a lost connection, else the latest fault.
+fn more_specific(former: Option<PgFault>, fault: PgFault) -> PgFault {
     match former {
         Some(former) if !former.is_lost() => former,
         _ => fault,
     }
 }
 
-/// Wakes a thread that waits.
+/// Unparks a waiting thread.
 struct WaitingThread(Thread);
 
 impl Wake for WaitingThread {
@@ -99,17 +97,17 @@ impl Wake for WaitingThread {
     }
 }
 
-/// How often it is asked whether waiting still makes sense.
-const LOOK_UP: Duration = Duration::from_millis(250);
+/// The interval of checking `makes_sense`.
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Waits on this thread for a future that another one drives; none where it takes longer than the limit. What is waited for must not
-/// need this thread's own runtime.
+/// Blocks until a future that another thread drives is ready. Returns `None` after the timeout. The future must not
+/// need this thread's runtime.
 pub(crate) fn wait<T>(future: impl Future<Output = T>, limit: Duration) -> Option<T> {
     wait_while(future, limit, || true)
 }
 
-/// As [`wait`], for as long as `makes_sense` says so.
-pub(super) fn wait_while<T>(future: impl Future<Output = T>, limit: Duration, makes_sense: impl Fn() -> bool) -> Option<T> {
+/// Like [`wait`], but also stops once `makes_sense` returns `false`.
+pub(super) fn wait_while<T>(future: impl Future<Output = T>, limit: Duration, should_wait: impl Fn() -> bool) -> Option<T> {
     let waker = Waker::from(Arc::new(WaitingThread(thread::current())));
     let mut context = Context::from_waker(&waker);
     let mut future = std::pin::pin!(future);
@@ -118,7 +116,7 @@ pub(super) fn wait_while<T>(future: impl Future<Output = T>, limit: Duration, ma
         if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
             return Some(value);
         }
-        let left = limit.checked_sub(begun.elapsed()).filter(|left| !left.is_zero() && makes_sense())?;
-        thread::park_timeout(left.min(LOOK_UP));
+        let left = limit.checked_sub(begun.elapsed()).filter(|left| !left.is_zero() && should_wait())?;
+        thread::park_timeout(left.min(CHECK_INTERVAL));
     }
 }

@@ -1,10 +1,12 @@
-//! The lease by which one of several instances on one database is the active one.
+//! The lease that makes one of several instances on a database active.
 //!
-//! It is a row with a number, which grows by one with each holder. A transaction that only the active instance may make reads the
-//! number under a lock that a renewal passes (it changes no key) and a take-over waits for (the number is the key). So whoever takes
-//! over begins after the last commit of the one before, and a stale holder finds another number and can commit nothing more.
-//! Times are those of the server's clock alone. It may be set, so what they say counts for little: `model::lease` goes by whether
-//! they change.
+//! The lease is a row with a fencing number, which grows with each holder. A transaction reserved for the active
+//! instance reads the number under a lock that allows renewals (they change no key) but blocks a takeover (the number
+//! is the key). A new holder therefore starts after the last commit of the previous one, and a stale holder can commit
+//! nothing more.
+//!
+//! Times are from the server's clock only. That clock can be changed, so `model::lease` relies on whether the times
+//! change, not on their values.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -12,16 +14,16 @@ use model::lease::LeaseState;
 
 use super::{PgFault, PgSession};
 
-/// When it was renewed, in microseconds; 0 where it was given back.
-const MARK: &str = "coalesce((extract(epoch FROM nullif(renewed_at, '-infinity')) * 1000000)::bigint, 0)";
+/// The renewal time in microseconds, 0 if the lease was released.
+const RENEWED_MICROS: &str = "coalesce((extract(epoch FROM nullif(renewed_at, '-infinity')) * 1000000)::bigint, 0)";
 
-/// The number as it stands, held until the transaction ends.
-pub(super) const LOOK: &str = "SELECT number FROM lease FOR KEY SHARE";
+/// Selects the fencing number and blocks a takeover until the transaction ends.
+pub(super) const LOCK_NUMBER: &str = "SELECT number FROM lease FOR KEY SHARE";
 
-/// The number as it stands, for whoever writes nothing: a take-over need not wait, since what is read is of the moment before it.
-pub(super) const GLANCE: &str = "SELECT number FROM lease";
+/// Selects the fencing number without blocking a takeover. Sufficient for reads, whose snapshot precedes the takeover.
+pub(super) const READ_NUMBER: &str = "SELECT number FROM lease";
 
-/// The number under which this process may write what only the active instance does; none while it stands by.
+/// The fencing number of this instance, 0 while it is a standby.
 #[derive(Debug, Default)]
 pub(crate) struct Fence(AtomicI64);
 
@@ -34,23 +36,22 @@ impl Fence {
         self.0.store(number, Ordering::SeqCst);
     }
 
-    /// Gives a number up, unless a newer one is held meanwhile.
+    /// Gives up `number`, unless a newer one is held.
     pub(super) fn lost(&self, number: i64) {
         let _ = self.0.compare_exchange(number, 0, Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    /// Gives up whatever is held.
+    /// Gives up any number.
     pub(crate) fn step_down(&self) {
         self.0.store(0, Ordering::SeqCst);
     }
 }
 
 impl PgSession {
-    /// The lease as it stands.
     pub(crate) fn lease(&self) -> Result<LeaseState, PgFault> {
         self.connect()?;
         let row = self.simple(&format!(
-            "SELECT number || ' ' || {MARK} || ' ' || coalesce(round(extract(epoch FROM clock_timestamp() - aged_from) * 1000)::bigint::text, '-')
+            "SELECT number || ' ' || {RENEWED_MICROS} || ' ' || coalesce(round(extract(epoch FROM clock_timestamp() - aged_from) * 1000)::bigint::text, '-')
              || ' ' || holder FROM (SELECT number, renewed_at, nullif(renewed_at, '-infinity') AS aged_from, holder FROM lease) l"
         ))?;
         let row = row.unwrap_or_default();
@@ -61,13 +62,14 @@ impl PgSession {
         Ok(LeaseState { number, mark, holder: words.next().unwrap_or_default().to_owned(), age_ms })
     }
 
-    /// Takes the lease where it stands as it was `seen`: nobody renewed or took it meanwhile. Answers whether it is ours now.
-    pub(crate) fn take_lease(&self, holder: &str, seen: &LeaseState) -> Result<bool, PgFault> {
+    /// Takes the lease, unless another instance has changed it since it was `seen`. Returns whether this instance holds
+    /// it now.
+    pub(crate) fn take_lease(&self, instance: &str, seen: &LeaseState) -> Result<bool, PgFault> {
         self.connect()?;
-        let holder: String = holder.chars().filter(|c| c.is_ascii_graphic() && !"'\\".contains(*c)).take(200).collect();
+        let instance: String = instance.chars().filter(|c| c.is_ascii_graphic() && !"'\\".contains(*c)).take(200).collect();
         let taken = self.simple(&format!(
-            "UPDATE lease SET number = number + 1, holder = '{holder}', renewed_at = clock_timestamp()
-             WHERE number = {} AND {MARK} = {} RETURNING number",
+            "UPDATE lease SET number = number + 1, holder = '{instance}', renewed_at = clock_timestamp()
+             WHERE number = {} AND {RENEWED_MICROS} = {} RETURNING number",
             seen.number, seen.mark
         ))?;
         match taken.and_then(|number| number.parse().ok()) {
@@ -79,7 +81,7 @@ impl PgSession {
         }
     }
 
-    /// Renews the lease; answers whether it was still ours.
+    /// Renews the lease. Returns whether this instance still held it.
     pub(crate) fn renew_lease(&self) -> Result<bool, PgFault> {
         let Some(number) = self.fence.number() else { return Ok(false) };
         self.connect()?;
@@ -91,7 +93,7 @@ impl PgSession {
         Ok(renewed.is_some())
     }
 
-    /// Gives the lease back, so that another takes over at once.
+    /// Releases the lease, so that another instance can take it at once.
     pub(crate) fn release_lease(&self) -> Result<(), PgFault> {
         let Some(number) = self.fence.number() else { return Ok(()) };
         self.fence.lost(number);

@@ -1,10 +1,10 @@
-//! Statements on their way to the server.
+//! Pipelined statements.
 //!
-//! Whoever writes much would wait for the way there and back once a statement. So a statement is sent behind those before it, and waited
-//! for is only where its answer is needed: then the answers of all before it are taken too, in their order. The server runs statements one
-//! after the other, and in a transaction none after one that failed; so the first failure that is found is what went wrong.
+//! Waiting for each statement would cost a network round trip per statement. Statements are therefore sent without
+//! waiting; a response is awaited only when it is needed, after the responses of all earlier statements. The server
+//! runs statements in order and, within a transaction, none after a failed one, so the first error found is the cause.
 //!
-//! How much may be under way is bounded: beyond that the oldest are waited for.
+//! The number of outstanding statements is bounded. Beyond the limit, the oldest responses are awaited.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
@@ -14,97 +14,98 @@ use tokio_postgres::{Error, Row};
 
 use super::PgFault;
 
-/// Statements that are gathered before they are handed to the driver: each hand-over wakes its thread.
+/// The number of statements, and the bytes of their values, that are queued before they are sent. Each send wakes the
+/// driver's thread.
 const BURST: usize = 32;
 const BURST_BYTES: usize = 64 << 10;
 
-/// Statements, and bytes of their values, that are under way at most.
-pub(super) const MOST_UNDER_WAY: usize = 1024;
-const MOST_BYTES: usize = 4 << 20;
+/// The most outstanding statements, and bytes of their values.
+pub(super) const MAX_OUTSTANDING: usize = 1024;
+const MAX_OUTSTANDING_BYTES: usize = 4 << 20;
 
-/// What a statement comes to.
+/// The response to a statement.
 #[derive(Default)]
 pub(super) struct Reply {
     pub(super) rows: Vec<Row>,
-    /// Rows that it changed.
+    /// The number of changed rows.
     pub(super) changed: u64,
 }
 
-/// An answer that will come. The statement is sent when it is first polled.
-pub(super) type Replying = Pin<Box<dyn Future<Output = Result<Reply, Error>> + Send>>;
+/// A future response. Polling it the first time sends the statement.
+pub(super) type ReplyFuture = Pin<Box<dyn Future<Output = Result<Reply, Error>> + Send>>;
 
-/// A statement whose answer nobody took yet.
+/// A statement whose response was not taken yet.
 struct Outstanding {
-    answer: Replying,
+    response: ReplyFuture,
     bytes: usize,
-    /// Somebody will ask for the answer.
+    /// Whether the response will be read.
     is_kept: bool,
-    /// The answer, where it was there when the statement was sent.
-    came: Option<Reply>,
+    /// The response, if it was ready when the statement was sent.
+    early_reply: Option<Reply>,
 }
 
-/// The statements of one connection that are on their way, in order. Each has a number, one more than the one before it.
+/// The outstanding statements of one connection, numbered consecutively.
 #[derive(Default)]
 pub(super) struct Pipeline {
     outstanding: VecDeque<Outstanding>,
-    /// Number of the first of them.
+    /// The number of the first outstanding statement.
     first: u64,
-    /// Number of the first that was not sent yet, and the bytes of those from there on.
+    /// The number of the first unsent statement, and the bytes of all unsent ones.
     unsent: u64,
     unsent_bytes: usize,
     bytes: usize,
-    /// Answers that were taken on the way to a later one.
+    /// Responses that were taken while waiting for a later one.
     kept: HashMap<u64, Reply>,
-    /// Statements before this number have been waited for, or were on their way together with one that was.
+    /// The number up to which waiting costs no further round trip.
     #[cfg(test)]
     waited_for: u64,
 }
 
 impl Pipeline {
-    /// Puts a statement at the end; answers its number. It is not sent by that.
-    pub(super) fn push(&mut self, answer: Replying, bytes: usize, is_kept: bool) -> u64 {
-        self.outstanding.push_back(Outstanding { answer, bytes, is_kept, came: None });
+    /// Queues a statement without sending it. Returns its number.
+    pub(super) fn push(&mut self, response: ReplyFuture, bytes: usize, is_kept: bool) -> u64 {
+        self.outstanding.push_back(Outstanding { response, bytes, is_kept, early_reply: None });
         self.bytes += bytes;
         self.unsent_bytes += bytes;
         self.end() - 1
     }
 
-    /// The number that the next statement gets.
+    /// Returns the number of the next statement.
     pub(super) fn end(&self) -> u64 {
         self.first + self.outstanding.len() as u64
     }
 
-    /// As many wait to be sent as are sent together.
+    /// Returns whether enough statements are queued to send them.
     pub(super) fn is_burst(&self) -> bool {
         self.end() - self.unsent >= BURST as u64 || self.unsent_bytes >= BURST_BYTES
     }
 
-    /// The number up to which answers are to be taken before another statement is sent; none where there is room.
-    pub(super) fn is_full(&self) -> Option<u64> {
-        let is_full = self.outstanding.len() >= MOST_UNDER_WAY || self.bytes >= MOST_BYTES;
+    /// If the pipeline is full, returns the number up to which responses must be taken first.
+    pub(super) fn drain_target(&self) -> Option<u64> {
+        let is_full = self.outstanding.len() >= MAX_OUTSTANDING || self.bytes >= MAX_OUTSTANDING_BYTES;
         is_full.then(|| self.first + self.outstanding.len() as u64 / 2)
     }
 
-    /// Sends what was not sent yet. Fails where one cannot be sent: a value does not fit, or the connection is gone.
+    /// Sends queued statements. Fails if a value does not fit, or if the connection is closed.
     pub(super) fn send(&mut self) -> Result<(), PgFault> {
         let sent = usize::try_from(self.unsent - self.first).unwrap_or(usize::MAX);
-        // Whoever waits polls again, with a waker of its own.
+        // A later wait polls again with its own waker.
         let mut context = Context::from_waker(Waker::noop());
         for statement in self.outstanding.iter_mut().skip(sent) {
             self.unsent += 1;
-            if let Poll::Ready(answer) = statement.answer.as_mut().poll(&mut context) {
-                statement.came = Some(answer?);
+            if let Poll::Ready(response) = statement.response.as_mut().poll(&mut context) {
+                statement.early_reply = Some(response?);
             }
         }
         self.unsent_bytes = 0;
         Ok(())
     }
 
-    /// Takes the answers of all statements before this number, each by `wait` where it did not come yet.
+    /// Takes the responses of all statements before `number`, with `wait` for responses that are not ready.
     pub(super) fn take_before(
         &mut self,
         number: u64,
-        mut wait: impl FnMut(Replying) -> Result<Reply, PgFault>,
+        mut wait: impl FnMut(ReplyFuture) -> Result<Reply, PgFault>,
     ) -> Result<(), PgFault> {
         self.send()?;
         while self.first < number
@@ -113,24 +114,24 @@ impl Pipeline {
             let at = self.first;
             self.first += 1;
             self.bytes -= statement.bytes;
-            let answer = match statement.came {
-                Some(answer) => answer,
-                None => wait(statement.answer)?,
+            let response = match statement.early_reply {
+                Some(response) => response,
+                None => wait(statement.response)?,
             };
             if statement.is_kept {
-                self.kept.insert(at, answer);
+                self.kept.insert(at, response);
             }
         }
         Ok(())
     }
 
-    /// The answer of a statement, which was taken; none where it was given out before, or all were given up.
-    pub(super) fn kept(&mut self, number: u64) -> Option<Reply> {
+    /// Removes and returns the response of a statement, or `None` if it was removed before or discarded.
+    pub(super) fn take_kept(&mut self, number: u64) -> Option<Reply> {
         self.kept.remove(&number)
     }
 
-    /// Gives up all answers. What was sent runs all the same.
-    pub(super) fn give_up(&mut self) {
+    /// Discards all responses. Statements that were sent still run.
+    pub(super) fn discard(&mut self) {
         self.first = self.end();
         self.unsent = self.first;
         self.outstanding.clear();
@@ -138,8 +139,8 @@ impl Pipeline {
         (self.bytes, self.unsent_bytes) = (0, 0);
     }
 
-    /// Whether waiting for what is before this number is another way to the server and back: not where it was on its way already while
-    /// something else was waited for.
+    /// Returns whether waiting for statements before `number` costs another round trip. It does not if they were
+    /// already sent during an earlier wait.
     #[cfg(test)]
     pub(super) fn is_round_trip(&mut self, number: u64) -> bool {
         let is_one = number > self.waited_for.max(self.first);

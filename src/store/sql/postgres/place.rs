@@ -1,4 +1,4 @@
-//! Where a PostgreSQL database is, as its URL says it.
+//! The location of a PostgreSQL database, parsed from its URL.
 
 use std::fmt;
 use std::os::unix::ffi::OsStringExt;
@@ -13,30 +13,31 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::error::SqlState;
 
 use super::PgFault;
-use super::tls::{NoTlsOr, TlsProblem, client_config};
+use super::tls::{OptionalTls, TlsProblem, client_config};
 
-/// A server, or several of which one is the primary, a database there, and how to get in. Shows no password.
+/// A PostgreSQL database: one or several servers (of which one is the primary), the database name, and the login.
+/// `Debug` shows no password.
 #[derive(Clone)]
 pub struct PostgresPlace {
     config: Config,
-    /// The same for each server alone, in their order.
+    /// The configuration of each server, in the order of the URL.
     servers: Vec<Config>,
-    /// The server that is asked first, and the one that let us in last.
+    /// The server to try first, and the server that last accepted a connection.
     first: Arc<AtomicUsize>,
-    entered: Arc<AtomicUsize>,
-    /// How messages call it.
+    accepted: Arc<AtomicUsize>,
+    /// The name for messages, without the password.
     name: PathBuf,
     ca_file: Option<PathBuf>,
 }
 
-/// How long one address of a server may take to be reached: of a name that has several, another one may be reached at once.
-const ADDRESS: Duration = Duration::from_secs(2);
+/// The connection timeout per IP address of a server.
+const ADDRESS_TIMEOUT: Duration = Duration::from_secs(2);
 
 const ROOT_CERTIFICATE: &str = "sslrootcert=";
 
-/// A URL that cannot be used. Holds no part of it: there is a password in it.
+/// A URL that is not valid. Contains no part of it, because it can contain a password.
 #[derive(Debug, thiserror::Error)]
-#[error("it is no address of a PostgreSQL database: write it like postgres://user:password@host:5432/database")]
+#[error("it is not a valid PostgreSQL URL; example: postgres://user:password@host:5432/database")]
 pub struct PlaceError;
 
 impl fmt::Debug for PostgresPlace {
@@ -46,82 +47,86 @@ impl fmt::Debug for PostgresPlace {
 }
 
 impl PostgresPlace {
-    /// Reads `postgres://user:password@host:5432/database`, with the parameters of libpq that the driver knows, `sslrootcert` and every
-    /// `sslmode`. `ca_file`, or `sslrootcert` before it, has the certificates to trust in the place of the system's. Connections to
-    /// another machine are encrypted and the server's certificate checked, unless `sslmode=disable` says otherwise. Fails where it is
-    /// no such URL.
+    /// Parses `postgres://user:password@host:5432/database`. Supports the libpq parameters of the driver,
+    /// `sslrootcert`, and every `sslmode`. The certificates in `sslrootcert`, or else `ca_file`, replace the
+    /// certificates that the system trusts. Connections to other machines are encrypted and verified, unless
+    /// `sslmode=disable` is set.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the URL is not valid.
     pub fn from_url(url: &str, ca_file: Option<&Path>) -> Result<Self, PlaceError> {
         let url = url.trim();
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             return Err(PlaceError);
         }
-        let (url, named) = without_root_certificate(url);
-        // Whatever is encrypted is checked whole, which is what these ask for.
+        let (url, named) = split_root_certificate(url);
+        // Encryption always includes full verification.
         let url = url.replace("sslmode=verify-full", "sslmode=require").replace("sslmode=verify-ca", "sslmode=require");
         let mut config = Config::from_str(&url).map_err(|_| PlaceError)?;
-        let is_here = config.get_hosts().iter().all(is_here);
-        let asks_for_mode = url.contains("sslmode=");
-        if asks_for_mode && config.get_ssl_mode() == SslMode::Disable || is_here && !asks_for_mode {
+        let is_local = config.get_hosts().iter().all(is_local);
+        let has_ssl_mode = url.contains("sslmode=");
+        if has_ssl_mode && config.get_ssl_mode() == SslMode::Disable || is_local && !has_ssl_mode {
             config.ssl_mode(SslMode::Disable);
         } else {
-            // "Prefer" would send the password in the clear to whoever stands in between.
+            // `prefer` would send the password unencrypted to an attacker in the middle.
             config.ssl_mode(SslMode::Require);
         }
-        config.application_name("cliffwatch").connect_timeout(ADDRESS).keepalives_idle(Duration::from_secs(5));
+        config.application_name("cliffwatch").connect_timeout(ADDRESS_TIMEOUT).keepalives_idle(Duration::from_secs(5));
         config.tcp_user_timeout(Duration::from_secs(10));
         let name = PathBuf::from(name(&config));
         let servers = (0..config.get_hosts().len().max(config.get_hostaddrs().len())).map(|at| server(&config, at)).collect();
         let ca_file = named.or_else(|| ca_file.map(Path::to_owned));
-        Ok(Self { config, servers, first: Arc::default(), entered: Arc::default(), name, ca_file })
+        Ok(Self { config, servers, first: Arc::default(), accepted: Arc::default(), name, ca_file })
     }
 
-    /// Each server alone.
+    /// Returns the configuration of each server.
     pub(super) fn servers(&self) -> &[Config] {
         &self.servers
     }
 
-    /// Every server once, by its place, beginning with the one that let us in last, unless it said nothing any more.
-    pub(super) fn in_turn(&self) -> impl Iterator<Item = usize> + use<> {
+    /// Returns the indexes of all servers, in the order in which to try them.
+    pub(super) fn connection_order(&self) -> impl Iterator<Item = usize> + use<> {
         let (first, count) = (self.first.load(Ordering::Relaxed), self.servers.len());
         (0..count).map(move |step| (first + step) % count)
     }
 
-    /// This one let us in.
-    pub(super) fn enter(&self, server: usize) {
+    /// Records that a server accepted a connection.
+    pub(super) fn mark_accepted(&self, server: usize) {
         self.first.store(server, Ordering::Relaxed);
-        self.entered.store(server, Ordering::Relaxed);
+        self.accepted.store(server, Ordering::Relaxed);
     }
 
-    /// Whether another one let us in since. Then nobody waits for an answer of this one any more: where a primary is gone without a
-    /// word and its replica took its place, nothing would ever come.
-    pub(super) fn was_left(&self, server: usize) -> bool {
-        self.entered.load(Ordering::Relaxed) != server
+    /// Returns whether another server has accepted a connection since. Callers then stop waiting for `server`: a
+    /// primary that vanished would never respond.
+    pub(super) fn is_superseded(&self, server: usize) -> bool {
+        self.accepted.load(Ordering::Relaxed) != server
     }
 
-    /// This one says nothing any more: the others are asked before it.
+    /// Records that a server does not respond. The others are tried before it.
     pub(super) fn avoid(&self, server: usize) {
         let next = (server + 1) % self.servers.len().max(1);
         let _ = self.first.compare_exchange(server, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Why one of them did not let us in.
-    pub(super) fn explained(&self, error: tokio_postgres::Error) -> PgFault {
+    /// Converts a connection error.
+    pub(super) fn classify(&self, error: tokio_postgres::Error) -> PgFault {
         if let Some(problem) = TlsProblem::of(&error) {
             return problem.into();
         }
         let is_plain = self.config.get_ssl_mode() == SslMode::Disable;
         if is_plain && error.code() == Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION) {
-            return PgFault::NotAdmitted(error);
+            return PgFault::LoginRejected(error);
         }
         error.into()
     }
 
-    /// How messages call it: without its password.
+    /// Returns the name for messages, without the password.
     pub fn name(&self) -> &Path {
         &self.name
     }
 
-    /// Its address for other programs: with the user, without the password.
+    /// Returns the URL for other programs: with the user, without the password.
     pub fn without_password(&self) -> String {
         let name = self.name.display().to_string();
         match (self.config.get_user(), name.strip_prefix("postgres://")) {
@@ -132,26 +137,26 @@ impl PostgresPlace {
         }
     }
 
-    pub(super) fn tls(&self) -> Result<NoTlsOr, PgFault> {
+    pub(super) fn tls(&self) -> Result<OptionalTls, PgFault> {
         if self.config.get_ssl_mode() == SslMode::Disable {
-            return Ok(NoTlsOr::plain());
+            return Ok(OptionalTls::plain());
         }
-        client_config(self.ca_file.as_deref()).map(NoTlsOr::tls)
+        client_config(self.ca_file.as_deref()).map(OptionalTls::tls)
     }
 }
 
-/// What `sslrootcert` of an address names, and the address without it: the driver does not know it.
-fn without_root_certificate(url: &str) -> (String, Option<PathBuf>) {
+/// Splits `sslrootcert`, which the driver does not support, from a URL.
+fn split_root_certificate(url: &str) -> (String, Option<PathBuf>) {
     let Some((address, query)) = url.split_once('?') else { return (url.to_owned(), None) };
     let (named, others): (Vec<&str>, Vec<&str>) = query.split('&').partition(|parameter| parameter.starts_with(ROOT_CERTIFICATE));
-    let path = named.last().and_then(|named| named.strip_prefix(ROOT_CERTIFICATE)).map(decoded);
-    // libpq's word for the authorities of the system.
+    let path = named.last().and_then(|named| named.strip_prefix(ROOT_CERTIFICATE)).map(percent_decoded);
+    // `system` is libpq's name for the certificates that the system trusts.
     let path = path.filter(|path| !path.as_os_str().is_empty() && path != Path::new("system"));
     (format!("{address}?{}", others.join("&")), path)
 }
 
-/// A path of a query, with its `%2F` read.
-fn decoded(text: &str) -> PathBuf {
+/// Decodes percent-encoding in a path.
+fn percent_decoded(text: &str) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, others)) = rest.split_first() {
@@ -170,7 +175,8 @@ fn decoded(text: &str) -> PathBuf {
     PathBuf::from(std::ffi::OsString::from_vec(bytes))
 }
 
-/// One of several servers by itself: it is asked in a time of its own, so that one which is gone does not use up that of the others.
+/// Returns the configuration of one server. Each has its own timeout, so that an unreachable server does not use up the
+/// time of the others.
 fn server(of: &Config, at: usize) -> Config {
     let mut config = Config::new();
     match of.get_hosts().get(at) {
@@ -211,7 +217,7 @@ fn server(of: &Config, at: usize) -> Config {
     config
 }
 
-fn is_here(host: &Host) -> bool {
+fn is_local(host: &Host) -> bool {
     match host {
         Host::Unix(_) => true,
         Host::Tcp(name) => name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback()),

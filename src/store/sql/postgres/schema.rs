@@ -1,63 +1,54 @@
-//! The schema on a server: how far it is, and the steps that bring it up to date. The number of the last step is a row of `meta`;
-//! whoever takes steps holds a lock, so that of two daemons that start at once the second finds them taken.
+//! The schema on a server and its migrations. A row of `meta` contains the version. Migrations take a lock, so that a
+//! second daemon that starts at the same time finds them done.
 
 use tokio_postgres::error::SqlState;
 
 use super::{PgFault, PgSession};
-use crate::error::{StoreError, StoreFault};
+use crate::error::{ErrorKind, OPENING, StoreError, StoreFault};
 use crate::sql::SqlError;
 
 /// The tables of the daemon.
-pub(crate) const DAEMON: ServerSchema = ServerSchema {
-    meta: "meta",
-    migrations: &[
-        include_str!("../../../../migrations/postgres/0001_start.sql"),
-        include_str!("../../../../migrations/postgres/0002_face.sql"),
-        include_str!("../../../../migrations/postgres/0003_lean.sql"),
-        include_str!("../../../../migrations/postgres/0004_days.sql"),
-        include_str!("../../../../migrations/postgres/0005_told.sql"),
-    ],
-};
+pub(crate) const DAEMON: ServerSchema =
+    ServerSchema { meta: "meta", migrations: &[include_str!("../../../../migrations/postgres/0001_start.sql")] };
 
 /// The tables of the data service.
 pub(crate) const CATALOG: ServerSchema =
     ServerSchema { meta: "served_meta", migrations: &[include_str!("../../../../migrations/postgres/catalog/0001_start.sql")] };
 
-/// Tables that belong together, and are brought up to date together.
+/// A set of tables with a common version.
 #[derive(Clone, Copy)]
 pub(crate) struct ServerSchema {
-    /// The table that says how far they are.
+    /// The table that contains the version.
     meta: &'static str,
-    /// Steps from nothing to the present schema, in order. Append only: what was released never changes.
+    /// The migrations from nothing to the current schema. Append only: a released migration never changes.
     migrations: &'static [&'static str],
 }
 
-/// A server, and which of its schemas is ours.
+/// The major version of a server, and the schema that we use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatabaseServer {
-    /// Its major version.
     pub version: u32,
-    /// The schema in which our tables are, or would be made.
+    /// The schema of our tables, which may not exist yet.
     pub schema: String,
 }
 
-/// The oldest server that is known to do.
+/// The oldest supported version, as in `server_version_num`.
 const OLDEST_SERVER: u32 = 140_000;
 
 const LOCK: &str = "BEGIN; SELECT pg_advisory_xact_lock(1668048504, hashtext(current_schema()))";
 
 impl ServerSchema {
-    /// The version that this program reads and writes.
+    /// Returns the schema version of this program.
     const fn version(&self) -> i64 {
         self.migrations.len() as i64
     }
 }
 
 impl PgSession {
-    /// Finds out whether the tables can be used, and brings them up to date where `is_owner`. Fails where the server is too old, the
-    /// schema newer, older for one who may not change it, or not ours.
+    /// Checks that the tables are usable, and migrates them if `is_owner` is set. Fails if the server is too old, the
+    /// schema is newer or not ours, or a non-owner finds an older schema.
     pub(crate) fn prepare_schema(&self, schema: ServerSchema, is_owner: bool, program: &str) -> Result<(), StoreError> {
-        let failed = |fault: PgFault| StoreFault::from(SqlError::from(fault)).during("open the database", self.place.name());
+        let failed = |fault: PgFault| StoreFault::from(SqlError::from(fault)).during(OPENING, self.place.name());
         self.check_server()?;
         let mut found = self.schema_version(schema)?;
         if is_owner && found < schema.version() {
@@ -73,22 +64,20 @@ impl PgSession {
             self.simple("COMMIT").map_err(failed)?;
             found = schema.version();
         }
-        let path = self.place.name().to_owned();
+        let path = self.place.name();
         match found {
             found if found > schema.version() => {
                 let written_by =
                     self.simple(&format!("SELECT value FROM {} WHERE key = 'program'", schema.meta)).map_err(failed)?;
-                let written_by = written_by.unwrap_or_else(|| "of a newer version".into());
-                let written_by = written_by.chars().filter(|c| c.is_ascii_graphic()).take(32).collect();
-                Err(StoreError::Newer { path, found, known: schema.version(), written_by })
+                Err(StoreError::newer(path, found, schema.version(), written_by))
             }
-            found if found == 0 && !is_owner => Err(StoreError::Missing { path }),
-            found if found < schema.version() => Err(StoreError::Older { path, found, known: schema.version() }),
+            found if found == 0 && !is_owner => Err(StoreError::missing(path)),
+            found if found < schema.version() => Err(StoreError::older(path, found, schema.version())),
             _ => Ok(()),
         }
     }
 
-    /// What a server says of itself.
+    /// Returns the version and schema of the server.
     pub(crate) fn server(&self) -> Result<DatabaseServer, PgFault> {
         let number: u32 = self.simple("SHOW server_version_num")?.and_then(|text| text.parse().ok()).unwrap_or(0);
         let schema = self.simple("SELECT current_schema()")?.unwrap_or_default();
@@ -97,24 +86,21 @@ impl PgSession {
 
     fn check_server(&self) -> Result<(), StoreError> {
         let path = self.place.name();
-        let failed = |fault: PgFault| StoreFault::from(SqlError::from(fault)).during("open the database", path);
+        let failed = |fault: PgFault| StoreFault::from(SqlError::from(fault)).during(OPENING, path);
         let number = self.simple("SHOW server_version_num").map_err(failed)?;
         let number: u32 = number.and_then(|text| text.parse().ok()).unwrap_or(0);
         if number < OLDEST_SERVER {
-            return Err(StoreError::ServerTooOld {
-                path: path.to_owned(),
-                found: number / 10_000,
-                needed: OLDEST_SERVER / 10_000,
-            });
+            let (found, needed) = (number / 10_000, OLDEST_SERVER / 10_000);
+            let reason = format!("the server is PostgreSQL {found}, but {needed} or newer is required; upgrade the server");
+            return Err(StoreError::new(ErrorKind::Rejected, OPENING, path, reason));
         }
         if self.simple("SELECT current_schema()").map_err(failed)?.is_none() {
-            let found = "the first schema of its search_path does not exist".to_owned();
-            return Err(StoreError::NotOurs { path: path.to_owned(), found });
+            return Err(StoreError::foreign(path, "no schema of its search_path exists"));
         }
         Ok(())
     }
 
-    /// The version of the schema; zero where there is nothing of ours.
+    /// Returns the schema version, 0 if our tables do not exist.
     fn schema_version(&self, schema: ServerSchema) -> Result<i64, StoreError> {
         let path = self.place.name();
         let failed = |fault: PgFault| StoreFault::from(SqlError::from(fault)).during("read the schema", path);
@@ -124,13 +110,10 @@ impl PgSession {
         if is_there.is_none() {
             return Ok(0);
         }
-        let not_ours = || {
-            let found = format!("it has a table `{}` of another program", schema.meta);
-            StoreError::NotOurs { path: path.to_owned(), found }
-        };
+        let foreign = || StoreError::foreign(path, &format!("its table `{}` belongs to another program", schema.meta));
         match self.simple(&format!("SELECT value FROM {} WHERE key = 'schema'", schema.meta)) {
-            Ok(text) => text.and_then(|text| text.parse().ok()).ok_or_else(not_ours),
-            Err(fault) if fault.state().is_some_and(|state| *state == SqlState::UNDEFINED_COLUMN) => Err(not_ours()),
+            Ok(text) => text.and_then(|text| text.parse().ok()).ok_or_else(foreign),
+            Err(fault) if fault.state().is_some_and(|state| *state == SqlState::UNDEFINED_COLUMN) => Err(foreign()),
             Err(fault) => Err(failed(fault)),
         }
     }
@@ -145,9 +128,9 @@ impl PgSession {
             );
             self.batch(&format!("{step}{note}")).map_err(|fault| match fault.state() {
                 Some(state) if *state == SqlState::INSUFFICIENT_PRIVILEGE => {
-                    StoreFault::from(SqlError::from(fault)).during("bring the schema up to date", path)
+                    StoreFault::from(SqlError::from(fault)).during("migrate the database", path)
                 }
-                _ => StoreError::Migration { path: path.to_owned(), to, source: Box::new(fault) },
+                _ => StoreError::migration(path, to, fault),
             })?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Encrypted connections to the server, by the TLS that the rest of the program uses, and what is wrong where none comes about.
+//! TLS connections to the server, with the TLS library of the rest of the program, and explanations of failures.
 
 use std::error::Error;
 use std::io;
@@ -19,44 +19,44 @@ use tokio_rustls::TlsConnector;
 
 use super::PgFault;
 
-type Failed = Box<dyn Error + Send + Sync>;
+type Cause = Box<dyn Error + Send + Sync>;
 
-/// Names of a certificate that a message repeats, and how much of each.
+/// The most certificate names shown in a message, and the most characters of each.
 const NAMES_SHOWN: usize = 5;
 const MAX_NAME: usize = 80;
 
-/// Why no encrypted connection comes about, and what helps.
+/// The reason why a TLS connection failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TlsProblem {
-    #[error("the certificates to trust cannot be read from {}: correct `tls_ca_file`", path.display())]
-    CaFile { path: PathBuf, source: Failed },
-    #[error("{} holds no certificate in PEM form: correct `tls_ca_file`", path.display())]
+    #[error("cannot read the trusted certificates from {}: correct `tls_ca_file`", path.display())]
+    CaFile { path: PathBuf, source: Cause },
+    #[error("{} contains no certificate in PEM format: correct `tls_ca_file`", path.display())]
     EmptyCaFile { path: PathBuf },
     #[error(
-        "this system trusts no authority: install its certificates (Debian: ca-certificates), or name some by `tls_ca_file` of [store] (or `sslrootcert` in the address)"
+        "this system has no trusted certificates: install them (Debian: ca-certificates), or set `tls_ca_file` in [store] (or `sslrootcert` in the URL)"
     )]
-    NoAuthorities(#[source] Failed),
+    NoAuthorities(#[source] Cause),
     #[error(
-        "its certificate is signed by nobody who is trusted here: name the certificate of its authority, or its own, by `tls_ca_file` of [store] (or `sslrootcert` in the address)"
+        "its certificate is not signed by a trusted authority: set `tls_ca_file` in [store] (or `sslrootcert` in the URL) to the certificate of the authority or of the server"
     )]
     UnknownIssuer,
     #[error(
-        "its certificate is one that signs others, and is not named as trusted: name that very certificate by `tls_ca_file` of [store] (or `sslrootcert` in the address)"
+        "its certificate is a CA certificate, and not trusted itself: set `tls_ca_file` in [store] (or `sslrootcert` in the URL) to this certificate"
     )]
-    SignsOthers,
+    CaCertificate,
     #[error(
-        "its certificate is not for the name in the address{}: write one of those it is for, or give the server one for this name",
+        "its certificate is not valid for the host in the URL{}: use a name of the certificate, or give the server a certificate for this host",
         names(_0)
     )]
-    OtherName(Vec<String>),
-    #[error("its certificate has ended: give the server a new one; if it has not, this machine's clock is wrong")]
-    Ended,
-    #[error("its certificate is not valid yet: see whether this machine's clock is right")]
-    NotYet,
+    NameMismatch(Vec<String>),
+    #[error("its certificate has expired: renew it, or correct the clock of this machine")]
+    Expired,
+    #[error("its certificate is not valid yet: correct the clock of this machine")]
+    NotYetValid,
     #[error(
-        "it does not encrypt: set `ssl = on` there, or, where nobody can listen in between, say `?sslmode=disable` in the address"
+        "it does not support encryption: set `ssl = on` on the server, or add `?sslmode=disable` to the URL if the network is trusted"
     )]
-    NotOffered,
+    NotSupported,
     #[error("its certificate cannot be used: {0:?}")]
     Certificate(CertificateError),
 }
@@ -64,18 +64,18 @@ pub(crate) enum TlsProblem {
 fn names(presented: &[String]) -> String {
     let shown: Vec<String> = presented.iter().take(NAMES_SHOWN).map(|name| model::text::replaced(name, '?', MAX_NAME)).collect();
     match shown.is_empty() {
-        true => ", for it has no subjectAltName (its CN counts for nothing)".to_owned(),
-        false => format!(", but for {}", shown.join(", ")),
+        true => ": it has no subjectAltName (the CN is ignored)".to_owned(),
+        false => format!(", only for {}", shown.join(", ")),
     }
 }
 
 impl TlsProblem {
-    /// It may be over without anybody changing anything here.
-    pub(crate) fn passes(&self) -> bool {
-        matches!(self, Self::Ended | Self::NotYet)
+    /// Returns whether the problem can end without a change of our configuration.
+    pub(crate) fn is_temporary(&self) -> bool {
+        matches!(self, Self::Expired | Self::NotYetValid)
     }
 
-    /// What an attempt to connect failed of, where it is this.
+    /// Returns the TLS problem behind a connection error.
     pub(super) fn of(error: &tokio_postgres::Error) -> Option<Self> {
         let cause = error.source()?;
         if let Some(error) = cause.downcast_ref::<io::Error>() {
@@ -84,24 +84,25 @@ impl TlsProblem {
                 _ => None,
             };
         }
-        // The driver says in words alone that the server answered no.
-        (cause.to_string() == "server does not support TLS").then_some(Self::NotOffered)
+        // The driver reports an unencrypted server only as text.
+        (cause.to_string() == "server does not support TLS").then_some(Self::NotSupported)
     }
 
     fn of_certificate(problem: &CertificateError) -> Self {
         match problem {
             CertificateError::UnknownIssuer => Self::UnknownIssuer,
-            CertificateError::NotValidForName => Self::OtherName(Vec::new()),
-            CertificateError::NotValidForNameContext { presented, .. } => Self::OtherName(presented.clone()),
-            CertificateError::Expired | CertificateError::ExpiredContext { .. } => Self::Ended,
-            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => Self::NotYet,
-            CertificateError::Other(other) if other.0.to_string().contains("CaUsedAsEndEntity") => Self::SignsOthers,
+            CertificateError::NotValidForName => Self::NameMismatch(Vec::new()),
+            CertificateError::NotValidForNameContext { presented, .. } => Self::NameMismatch(presented.clone()),
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => Self::Expired,
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => Self::NotYetValid,
+            CertificateError::Other(other) if other.0.to_string().contains("CaUsedAsEndEntity") => Self::CaCertificate,
             other => Self::Certificate(other.clone()),
         }
     }
 }
 
-/// How certificates are checked: by those of the file, else by those that the system trusts. Reads files.
+/// Returns the TLS configuration: with the certificates of the file, or else the certificates that the system trusts. Reads
+/// files.
 pub(super) fn client_config(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, PgFault> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
@@ -111,7 +112,7 @@ pub(super) fn client_config(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>,
         let builder = builder.with_platform_verifier().map_err(|error| TlsProblem::NoAuthorities(Box::new(error)))?;
         return Ok(Arc::new(builder.with_no_client_auth()));
     };
-    let unread = |source: Failed| TlsProblem::CaFile { path: path.to_owned(), source };
+    let unread = |source: Cause| TlsProblem::CaFile { path: path.to_owned(), source };
     let named = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let named = named.map_err(|error| unread(Box::new(error)))?;
     if named.is_empty() {
@@ -127,9 +128,9 @@ pub(super) fn client_config(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>,
     Ok(Arc::new(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth()))
 }
 
-/// Believes those for whom an authority of the file vouches; and a server whose very certificate is in it, such as one that it made and
-/// signed itself, as PostgreSQL's own instructions do. An authority's check takes that for one that signs others, and refuses it. Who
-/// presents it has its key, as the handshake shows; that it was named is the trust.
+/// Accepts certificates signed by an authority of the file, and certificates that are in the file themselves. The
+/// latter allows the self-signed certificates of PostgreSQL's documentation, which the usual verification rejects as CA
+/// certificates. The handshake proves that the server has the key.
 #[derive(Debug)]
 struct NamedCertificates {
     named: Vec<CertificateDer<'static>>,
@@ -174,11 +175,11 @@ impl ServerCertVerifier for NamedCertificates {
     }
 }
 
-/// Makes connections encrypted; without a configuration it refuses to.
+/// A TLS connector, or none if the connection is unencrypted.
 #[derive(Clone)]
-pub(super) struct NoTlsOr(Option<Arc<ClientConfig>>);
+pub(super) struct OptionalTls(Option<Arc<ClientConfig>>);
 
-impl NoTlsOr {
+impl OptionalTls {
     pub(super) fn plain() -> Self {
         Self(None)
     }
@@ -188,7 +189,7 @@ impl NoTlsOr {
     }
 }
 
-impl MakeTlsConnect<Socket> for NoTlsOr {
+impl MakeTlsConnect<Socket> for OptionalTls {
     type Stream = Encrypted;
     type TlsConnect = Handshake;
     type Error = io::Error;
@@ -200,7 +201,7 @@ impl MakeTlsConnect<Socket> for NoTlsOr {
     }
 }
 
-/// One handshake that is to come.
+/// A TLS handshake to be made.
 pub(super) struct Handshake(Option<(TlsConnector, ServerName<'static>)>);
 
 impl TlsConnect<Socket> for Handshake {
@@ -210,18 +211,17 @@ impl TlsConnect<Socket> for Handshake {
 
     fn connect(self, stream: Socket) -> Self::Future {
         Box::pin(async move {
-            let Some((connector, name)) = self.0 else { return Err(io::Error::other("encryption was not asked for")) };
+            let Some((connector, name)) = self.0 else { return Err(io::Error::other("encryption is disabled")) };
             Ok(Encrypted(Box::new(connector.connect(name, stream).await?)))
         })
     }
 }
 
-/// An encrypted connection.
 pub(super) struct Encrypted(Box<tokio_rustls::client::TlsStream<Socket>>);
 
 impl TlsStream for Encrypted {
     fn channel_binding(&self) -> ChannelBinding {
-        // The certificate was checked already; a binding would need a second library of hashes.
+        // The certificate is verified already, and channel binding would need another hash library.
         ChannelBinding::none()
     }
 }

@@ -1,4 +1,4 @@
-//! Histories from files: a data folder, or a folder of dated versions.
+//! Loads a history from a data folder, or from a folder of dated versions.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -14,14 +14,14 @@ use model::file_kind::open_regular;
 use model::wire::{self, PriceRow, ReadJson};
 use model::{Endpoint, Payload, Timestamp, TokenId};
 
-/// Largest file that is read, bytes.
+/// The maximum size of a file, in bytes.
 const MAX_FILE: u64 = 256 << 20;
-/// Longest line of a file of versions, bytes.
+/// The maximum length of a line in a file of versions, in bytes.
 const MAX_LINE: usize = 64 << 20;
-/// How much of what happened before the start is known at the start. Older burns and buybacks tell nothing any more.
-const PREHISTORY: TimeDelta = TimeDelta::days(370);
-/// Things that happened are told by the source this often: as the daemon polls.
-const POLL: TimeDelta = TimeDelta::hours(6);
+/// The time before the start for which records are loaded. Older burns and buybacks have no effect.
+const HISTORY_BEFORE_START: TimeDelta = TimeDelta::days(370);
+/// The interval between polls.
+const POLL_INTERVAL: TimeDelta = TimeDelta::hours(6);
 
 /// A line of a file of versions.
 #[derive(Deserialize)]
@@ -32,9 +32,12 @@ struct ScheduleVersion<'a> {
 }
 
 impl History {
-    /// Reads a data folder, or a folder of dated versions. A data folder says what is known now: schedules and allocation tables are
-    /// taken for known at `from`; burns, buybacks, rounds and daily emission come one by one, as they happened.
-    /// Fails where it is neither, or a file of it cannot be read.
+    /// Reads a data folder or a folder of dated versions. A data folder contains only current data: schedules and allocations are
+    /// treated as known at `from`, while burns, buybacks, rounds, and daily emissions arrive at their dates.
+    ///
+    /// # Errors
+    ///
+    /// If `folder` is neither, or if a file cannot be read.
     pub fn read(folder: &Path, from: Option<Timestamp>, to: Timestamp) -> Result<Self, HistoryError> {
         if folder.join("tokens.json").exists() {
             return Self::data_folder(folder, from.unwrap_or(to - TimeDelta::days(365)), to);
@@ -48,30 +51,35 @@ impl History {
         history.add_prices(folder)?;
         for path in files(&folder.join("unlock-events"), "json")? {
             let events: Vec<wire::UnlockEvent> = json(&path)?;
-            history.say(from, &path, HistoryContent::Answer(Endpoint::UnlockEvents, Payload::UnlockEvents(events)));
+            history.add_content(from, &path, HistoryContent::Response(Endpoint::UnlockEvents, Payload::UnlockEvents(events)));
         }
         for path in files(&folder.join("allocations"), "json")? {
             let data: wire::AllocationsData = json(&path)?;
-            history.say(from, &path, HistoryContent::Answer(Endpoint::Allocations, Payload::Allocations(data)));
+            history.add_content(from, &path, HistoryContent::Response(Endpoint::Allocations, Payload::Allocations(data)));
         }
-        let since = from - PREHISTORY;
+        let since = from - HISTORY_BEFORE_START;
         let is_recent = |at: Option<Timestamp>| at.is_some_and(|at| since <= at && at <= to);
         for path in files(&folder.join("burn"), "json")? {
             let mut data: wire::BurnData = json(&path)?;
-            let rows = keep(&mut data.burns, |burn| burn.burn_date.copied(), is_recent);
-            history.happen(from, &path, Endpoint::Burn, rows);
+            let rows = retain_rows(&mut data.burns, |burn| burn.burn_date.copied(), is_recent);
+            history.add_polls_of_file(from, &path, Endpoint::Burn, rows);
             history.burns.insert(token_of(&path), data);
         }
         for path in files(&folder.join("buyback"), "json")? {
             let mut data: wire::BuybackData = json(&path)?;
-            let rows = keep(&mut data.buybacks, |buyback| buyback.buyback_date.copied(), is_recent);
-            history.happen(from, &path, Endpoint::Buyback, rows);
+            let rows = retain_rows(&mut data.buybacks, |buyback| buyback.buyback_date.copied(), is_recent);
+            history.add_polls_of_file(from, &path, Endpoint::Buyback, rows);
             history.buybacks.insert(token_of(&path), data);
         }
         for path in files(&folder.join("daily-emission"), "json")? {
             let mut days: Vec<wire::Emission> = json(&path)?;
             days.retain(|day| is_recent(day.end_date.copied()));
-            history.happen(from, &path, Endpoint::DailyEmission, days.iter().filter_map(|day| day.end_date.copied()).collect());
+            history.add_polls_of_file(
+                from,
+                &path,
+                Endpoint::DailyEmission,
+                days.iter().filter_map(|day| day.end_date.copied()).collect(),
+            );
             history.emissions.insert(token_of(&path), days);
         }
         history.read_rounds(folder, from, is_recent)?;
@@ -79,14 +87,14 @@ impl History {
         Ok(history)
     }
 
-    /// Market cap and circulating supply from `prices.json`, where the token list does not say them.
+    /// Fills in market cap and circulating supply from `prices.json` if the token list lacks them.
     fn add_prices(&mut self, folder: &Path) -> Result<(), HistoryError> {
         let mut prices: HashMap<String, PriceRow> = HashMap::new();
         if let Some(list) = json_if_there::<Vec<PriceRow>>(&folder.join("prices.json"))? {
             prices.extend(list.into_iter().map(|price| (price.token_id.clone(), price)));
         }
         for item in &mut self.tokens {
-            // In a folder the slug is called `tokenId`, as everywhere but in the token list.
+            // Data folders call the slug `tokenId`, also in the token list.
             if let (true, Some(id)) = (item.id.is_absent(), item.extra.get("tokenId").and_then(Value::as_str)) {
                 item.id = id.to_owned().into();
             }
@@ -103,7 +111,7 @@ impl History {
         Ok(())
     }
 
-    /// The rounds of listed tokens from `investors.json`, as each became public.
+    /// Reads the funding rounds of listed tokens from `investors.json`, each public at its date.
     fn read_rounds(
         &mut self,
         folder: &Path,
@@ -135,7 +143,7 @@ impl History {
             })
             .collect();
         for (token, dates) in dates {
-            self.happen_to(from, token, Endpoint::Investors, dates);
+            self.add_polls(from, token, Endpoint::Investors, dates);
         }
         Ok(())
     }
@@ -157,39 +165,39 @@ impl History {
                     break;
                 }
                 if length > MAX_LINE {
-                    return Err(invalid(format!("the line is longer than {MAX_LINE} bytes")));
+                    return Err(invalid(format!("the line exceeds {MAX_LINE} bytes")));
                 }
                 if line.iter().all(u8::is_ascii_whitespace) {
                     continue;
                 }
                 let version: ScheduleVersion<'_> = serde_json::from_slice(&line).map_err(|error| invalid(error.to_string()))?;
                 let events = Vec::read_json(version.data.get()).map_err(|error| invalid(error.to_string()))?;
-                let answer = HistoryContent::Answer(Endpoint::UnlockEvents, Payload::UnlockEvents(events));
-                // Of what was published before the start only the last version counts: it is what was known then.
+                let response = HistoryContent::Response(Endpoint::UnlockEvents, Payload::UnlockEvents(events));
+                // The last version before the start is the one that was known at the start.
                 if from.is_some_and(|from| version.at <= from) {
-                    last_before = Some(answer);
+                    last_before = Some(response);
                 } else {
-                    history.say(version.at, &path, answer);
+                    history.add_content(version.at, &path, response);
                 }
             }
-            if let (Some(answer), Some(from)) = (last_before, from) {
-                history.say(from, &path, answer);
+            if let (Some(response), Some(from)) = (last_before, from) {
+                history.add_content(from, &path, response);
             }
         }
         history.sort();
         Ok(history)
     }
 
-    fn say(&mut self, at: Timestamp, path: &Path, said: HistoryContent) {
-        self.inputs.push(HistoryEvent { at, token: token_of(path), said });
+    fn add_content(&mut self, at: Timestamp, path: &Path, content: HistoryContent) {
+        self.inputs.push(HistoryEvent { at, token: token_of(path), content });
     }
 
-    fn happen(&mut self, from: Timestamp, path: &Path, endpoint: Endpoint, at: Vec<Timestamp>) {
-        self.happen_to(from, token_of(path), endpoint, at);
+    fn add_polls_of_file(&mut self, from: Timestamp, path: &Path, endpoint: Endpoint, at: Vec<Timestamp>) {
+        self.add_polls(from, token_of(path), endpoint, at);
     }
 
-    /// The state at the start, and each poll by which something more had happened.
-    fn happen_to(&mut self, from: Timestamp, token: TokenId, endpoint: Endpoint, at: Vec<Timestamp>) {
+    /// Adds the state at the start, and each poll that finds new records.
+    fn add_polls(&mut self, from: Timestamp, token: TokenId, endpoint: Endpoint, at: Vec<Timestamp>) {
         let mut polls: Vec<Timestamp> = at.into_iter().filter(|at| *at > from).map(|at| poll_after(at, from)).collect();
         polls.push(from);
         polls.sort_unstable();
@@ -197,19 +205,19 @@ impl History {
         self.inputs.extend(polls.into_iter().map(|at| HistoryEvent {
             at,
             token: token.clone(),
-            said: HistoryContent::SoFar(endpoint),
+            content: HistoryContent::StateAt(endpoint),
         }));
     }
 }
 
-/// The first poll at or after an instant, where polls begin at `from`.
+/// Returns the time of the first poll at or after `at`, with polls starting at `from`.
 fn poll_after(at: Timestamp, from: Timestamp) -> Timestamp {
-    let over = (at - from).num_seconds().rem_euclid(POLL.num_seconds());
-    if over == 0 { at } else { at + POLL - TimeDelta::seconds(over) }
+    let over = (at - from).num_seconds().rem_euclid(POLL_INTERVAL.num_seconds());
+    if over == 0 { at } else { at + POLL_INTERVAL - TimeDelta::seconds(over) }
 }
 
-/// Keeps the rows of a list that fit, and gives their times.
-fn keep<T>(
+/// Retains the rows for which `fits` returns `true`, and returns their times.
+fn retain_rows<T>(
     rows: &mut wire::Maybe<Vec<T>>,
     at: impl Fn(&T) -> Option<Timestamp>,
     fits: impl Fn(Option<Timestamp>) -> bool,
@@ -219,7 +227,7 @@ fn keep<T>(
     rows.iter().filter_map(at).collect()
 }
 
-/// The slug that a file is named by.
+/// Returns the slug in a file name.
 fn token_of(path: &Path) -> TokenId {
     TokenId::from(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default())
 }
@@ -228,7 +236,7 @@ fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, HistoryError> {
     let failed = |source| HistoryError::Read { path: folder.to_owned(), source };
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        // A folder that is not there means that there are no such records.
+        // A missing folder means that there are no such records.
         Err(error) if error.kind() == io::ErrorKind::NotFound && extension == "json" => return Ok(Vec::new()),
         Err(error) => return Err(failed(error)),
     };
@@ -249,7 +257,7 @@ fn json<T: ReadJson>(path: &Path) -> Result<T, HistoryError> {
     open_regular(path).map_err(failed)?.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
     let invalid = |problem| HistoryError::Invalid { path: path.to_owned(), line: None, problem };
     if bytes.len() as u64 > MAX_FILE {
-        return Err(invalid(format!("it is larger than {MAX_FILE} bytes")));
+        return Err(invalid(format!("the file exceeds {MAX_FILE} bytes")));
     }
     T::read_json(&model::text::utf8(bytes).map_err(invalid)?).map_err(|error| invalid(error.to_string()))
 }

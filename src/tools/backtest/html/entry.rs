@@ -1,25 +1,25 @@
-//! The list of messages of a report: what was sent, and what was not told.
+//! The list of sent messages and undelivered notifications in a report.
 
 use serde::Serialize;
 
 use super::super::{BacktestMessage, BacktestNotification, BacktestRun, UndeliveredNotification, joint_messages};
-use super::MAX_ALERTS;
-use model::{BatchKind, Timestamp, format};
+use super::MAX_LISTED_ALERTS;
+use model::{BatchKind, Timestamp, phrase};
 
-/// Messages that are listed; all are in the counts, and in the JSON and CSV of the command.
+/// The maximum number of entries in the list. Counts, JSON, and CSV include all of them.
 const MAX_LISTED: usize = 2_000;
-/// Classes of severity, the gravest first.
+/// The CSS classes of severities, the most severe first.
 pub(super) const CLASSES: [&str; 4] = ["critical", "warning", "info", "other"];
 
-/// One thing that the list shows.
+/// An entry of the list.
 pub(super) enum ReportEntry<'a> {
-    /// A message, with all who would have got it.
+    /// A message with all its receivers.
     Sent(&'a BacktestMessage, Vec<&'a str>),
     Undelivered(&'a UndeliveredNotification),
 }
 
 impl<'a> ReportEntry<'a> {
-    /// All of a run, in the order of time.
+    /// Returns all entries of a run, sorted by time.
     pub fn all(run: &'a BacktestRun) -> Vec<Self> {
         let sent = joint_messages(&run.messages).map(|(message, receivers)| ReportEntry::Sent(message, receivers));
         let mut entries: Vec<Self> = sent.chain(run.undelivered.iter().map(ReportEntry::Undelivered)).collect();
@@ -34,16 +34,16 @@ impl<'a> ReportEntry<'a> {
         }
     }
 
-    /// What it tells, or would have told.
+    /// Returns the notifications that the entry shows.
     pub fn notifications(&self) -> Vec<&'a BacktestNotification> {
         match self {
-            ReportEntry::Sent(message, _) => message.told.iter().chain(&message.counted).map(|one| &**one).collect(),
+            ReportEntry::Sent(message, _) => message.notified.iter().chain(&message.counted).map(|one| &**one).collect(),
             ReportEntry::Undelivered(undelivered) => vec![&undelivered.notification],
         }
     }
 }
 
-/// The class of a notification by its severity.
+/// Returns the CSS class of a notification's severity.
 pub(super) fn severity(notification: &BacktestNotification) -> &'static str {
     match notification.labels.get("severity").map(String::as_str) {
         Some("critical" | "page" | "error") => "critical",
@@ -56,22 +56,22 @@ pub(super) fn severity(notification: &BacktestNotification) -> &'static str {
 #[derive(Serialize)]
 pub(super) struct EntryRow {
     index: usize,
-    /// One on each line.
+    /// Separated by line breaks.
     rules: String,
     day: String,
     time: String,
     class: String,
     title: String,
-    /// Where it tells several.
+    /// Empty if the message is about one alert.
     alerts: Vec<AlertRow>,
     more_alerts: usize,
     is_digest: bool,
     description: Option<String>,
-    /// To whom it went, or why it did not.
+    /// The receivers, or the reason why it was not sent.
     status: String,
 }
 
-/// An alert among several of one message.
+/// An alert in a message about several alerts.
 #[derive(Serialize)]
 struct AlertRow {
     class: String,
@@ -110,28 +110,28 @@ impl EntryRow {
             status,
         };
         Some(match entry {
-            ReportEntry::Sent(message, _) if notifications.len() > 1 => row.of_several(message),
+            ReportEntry::Sent(message, _) if notifications.len() > 1 => row.with_alerts(message),
             _ if row.is_digest => row,
             _ => Self { status: format!("{} · {} · {}", first.rule, first.reason, row.status), ..row },
         })
     }
 
-    /// A message about several alerts.
-    fn of_several(self, message: &BacktestMessage) -> Self {
-        let all = message.told.len() + message.counted.len();
+    /// Returns the row of a message about several alerts.
+    fn with_alerts(self, message: &BacktestMessage) -> Self {
+        let all = message.notified.len() + message.counted.len();
         let why = match (&message.note, &message.group_key) {
             (Some(note), _) => format!("{note} · "),
             (None, Some(key)) => format!("group {key} · "),
             (None, None) => String::new(),
         };
-        let before = match message.told_before {
+        let before = match message.notified_before {
             0 => String::new(),
-            before => format!("{} told before, still firing · ", format::count(before as usize, "alert")),
+            before => format!("{} already sent, still firing · ", phrase::count(before as usize, "alert")),
         };
         Self {
-            title: format::count(all, "alert"),
-            alerts: message.told.iter().take(MAX_ALERTS).map(|notification| AlertRow::of(notification)).collect(),
-            more_alerts: all.saturating_sub(message.told.len().min(MAX_ALERTS)),
+            title: phrase::count(all, "alert"),
+            alerts: message.notified.iter().take(MAX_LISTED_ALERTS).map(|notification| AlertRow::of(notification)).collect(),
+            more_alerts: all.saturating_sub(message.notified.len().min(MAX_LISTED_ALERTS)),
             status: format!("{why}{before}{}", self.status),
             ..self
         }
@@ -149,15 +149,15 @@ impl AlertRow {
     }
 }
 
-/// What became of what was not told, in words.
+/// Describes why a notification was not delivered.
 fn why_undelivered(undelivered: &UndeliveredNotification) -> String {
-    let to = undelivered.receiver.as_deref().map(|name| format!(", for {name}")).unwrap_or_default();
-    match (undelivered.state, &undelivered.holder) {
-        ("nobody", _) => "not told: no route takes it".to_owned(),
-        ("limited", _) => "not told: left out by the rule's `limit`, counted in its summary".to_owned(),
-        ("waiting", _) => format!("not told yet: it still waited at the end{to}"),
-        ("silenced", Some(id)) => format!("not told: silenced by {id}{to}"),
-        ("inhibited", Some(id)) => format!("not told: inhibited by {id}{to}"),
-        (state, _) => format!("not told: {state}{to}"),
+    let to = undelivered.receiver.as_deref().map(|name| format!(" to {name}")).unwrap_or_default();
+    match (undelivered.state, &undelivered.suppressor) {
+        ("nobody", _) => "not sent: no route matches".to_owned(),
+        ("limited", _) => "not sent: above the rule's `limit`, counted in its summary".to_owned(),
+        ("waiting", _) => format!("not sent{to}: pending at the end"),
+        ("silenced", Some(id)) => format!("not sent{to}: silenced by {id}"),
+        ("inhibited", Some(id)) => format!("not sent{to}: inhibited by {id}"),
+        (state, _) => format!("not sent{to}: {state}"),
     }
 }

@@ -16,7 +16,7 @@
       if (fits) { count += 1; on.add(row.id); }
     }
     const some = rule || words.length;
-    shown.textContent = some ? count + ' of ' + rows.length + (rule ? ' · only ' + rule + ' (click it again for all)' : '') : rows.length + ' entries';
+    shown.textContent = some ? count + ' of ' + rows.length + (rule ? ' · only ' + rule + ' (click again to clear)' : '') : rows.length + ' entries';
     if (svg) svg.classList.toggle('only', Boolean(some));
     for (const circle of circles) circle.classList.toggle('on', on.has('m' + circle.dataset.i));
     for (const lane of lanes) lane.classList.toggle('on', lane.dataset.rule === rule);

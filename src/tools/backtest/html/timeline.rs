@@ -1,152 +1,88 @@
-//! The timeline of a report: bars of messages a week, and a lane of dots for each rule.
+//! The timeline of a report: a bar chart of messages per week, and a lane of dots for each rule.
 
 use std::collections::HashMap;
 
-use chrono::{Datelike, Days, Months, NaiveDate, NaiveTime, TimeDelta};
-use serde::Serialize;
+use chrono::TimeDelta;
 
 use super::super::summary::monday;
-use super::super::{BacktestNotification, BacktestRun, BacktestSummary, TallyRow, seconds};
+use super::super::{BacktestNotification, BacktestRun, BacktestSummary, TallyRow};
 use super::entry::{CLASSES, ReportEntry, severity};
-use model::{Timestamp, format};
+use chart::scale::{TimeScale, midnight};
+use chart::svg::{Anchor, Svg, shortened};
+use model::{Timestamp, phrase};
 
-/// Dots that are drawn.
+/// The maximum number of dots.
 const MAX_DOTS: usize = 20_000;
 
-/// Of the drawing, in its own units.
+/// Dimensions of the drawing, in SVG units.
 const WIDTH: f64 = 1160.0;
 const GUTTER: f64 = 190.0;
 const RIGHT: f64 = 12.0;
+const TOP: f64 = 20.0;
 const HISTOGRAM: f64 = 84.0;
+/// The y coordinate of the floor of the histogram.
+const FLOOR: f64 = TOP + HISTOGRAM;
 const DOT: f64 = 3.0;
 const COLUMN: f64 = 7.0;
-const LANE_MOST: f64 = 110.0;
-/// Longest name of a lane, characters.
-const NAME: usize = 21;
+const MAX_LANE_HEIGHT: f64 = 110.0;
+/// The maximum length of a lane's name, in characters.
+const MAX_NAME: usize = 21;
 
-/// The drawing. Places are texts, rounded as they are written.
-#[derive(Serialize)]
-pub(super) struct Timeline {
-    width: String,
-    gutter: String,
-    dot: String,
-    height: String,
-    number_x: String,
-    ticks: Vec<TimelineTick>,
-    bars: Vec<WeekBar>,
-    bars_floor: String,
-    bars_name_y: String,
-    bars_most_y: String,
-    bars_most: u32,
-    lanes: Vec<TimelineLane>,
-    dots: Vec<TimelineDot>,
-}
-
-/// A vertical line, with its name where there is room for one.
-#[derive(Serialize)]
-struct TimelineTick {
-    x: String,
-    name_x: String,
-    name: Option<String>,
-}
-
-/// The messages of a week, by their gravest severity.
-#[derive(Serialize)]
-struct WeekBar {
-    title: String,
-    x: String,
-    width: String,
-    parts: Vec<WeekBarPart>,
-}
-
-#[derive(Serialize)]
-struct WeekBarPart {
-    class: &'static str,
-    y: String,
-    height: String,
-}
-
-#[derive(Serialize)]
-struct TimelineLane {
-    rule: String,
-    /// As far as there is room for it.
-    name: String,
-    messages: u32,
-    top: String,
-    floor: String,
-    height: String,
-    text_y: String,
-}
-
-#[derive(Serialize)]
-struct TimelineDot {
-    class: String,
-    x: String,
-    y: String,
-    /// Which entry of the list it stands for.
-    entry: usize,
-}
-
-impl Timeline {
-    /// None where nothing was sent.
-    pub fn of(run: &BacktestRun, summary: &BacktestSummary, entries: &[ReportEntry<'_>]) -> Option<Self> {
-        let axis = TimeAxis { from: run.from, length: seconds(run.to - run.from).max(1.0) };
-        let busy: Vec<&TallyRow> = summary.rules.iter().filter(|row| row.messages > 0 || row.undelivered > 0).collect();
-        if busy.is_empty() {
-            return None;
-        }
-        let stacks = DotStacks::of(&axis, &busy, entries);
-        let (lanes, dots, end) = stacks.drawn(&busy);
-        let (bars, bars_most) = bars(&axis, run, summary);
-        let floor = 20.0 + HISTOGRAM;
-        Some(Self {
-            width: WIDTH.to_string(),
-            gutter: GUTTER.to_string(),
-            dot: DOT.to_string(),
-            height: format!("{:.0}", end + 8.0),
-            number_x: format!("{:.0}", GUTTER - 12.0),
-            ticks: ticks(&axis, run),
-            bars,
-            bars_floor: floor.to_string(),
-            bars_name_y: format!("{:.0}", floor - 6.0),
-            bars_most_y: format!("{:.0}", floor - HISTOGRAM + 18.0),
-            bars_most,
-            lanes,
-            dots,
-        })
+/// Draws the timeline of a run. `None` if no rule matched.
+pub(super) fn draw(run: &BacktestRun, summary: &BacktestSummary, entries: &[ReportEntry<'_>]) -> Option<String> {
+    let busy: Vec<&TallyRow> = summary.rules.iter().filter(|row| row.messages > 0 || row.undelivered > 0).collect();
+    if busy.is_empty() {
+        return None;
     }
-}
-
-/// From instants to places.
-struct TimeAxis {
-    from: Timestamp,
-    length: f64,
-}
-
-impl TimeAxis {
-    fn x(&self, at: Timestamp) -> f64 {
-        GUTTER + (seconds(at - self.from) / self.length).clamp(0.0, 1.0) * (WIDTH - GUTTER - RIGHT)
+    let time = TimeScale { from: run.from, until: run.to, left: GUTTER, width: WIDTH - GUTTER - RIGHT };
+    let stacks = DotStacks::of(&time, &busy, entries);
+    let lanes = stacks.lanes();
+    let height = lanes.last().map_or(FLOOR, |lane| lane.floor) + 8.0;
+    let mut svg = Svg::new(WIDTH, height, "report", "Messages over time, one lane per rule");
+    ticks(&mut svg, &time, height);
+    histogram(&mut svg, &time, run, summary);
+    for (row, lane) in busy.iter().zip(&lanes) {
+        let attributes = [("class", "lane"), ("data-rule", row.name.as_str()), ("tabindex", "0")];
+        svg.line("floor", (0.0, lane.floor), (WIDTH, lane.floor));
+        svg.group("g", &attributes, |svg| {
+            svg.rect("area", 0.0, lane.floor - lane.height, GUTTER, lane.height, 0.0);
+            svg.text("", 4.0, lane.floor - 8.0, Anchor::Start, &shortened(&row.name, MAX_NAME));
+            svg.text("n", GUTTER - 12.0, lane.floor - 8.0, Anchor::End, &row.messages.to_string());
+        });
     }
+    for dot in &stacks.dots {
+        let Some(lane) = lanes.get(dot.lane) else { continue };
+        svg.circle(&dot.class, (dot.x, lane.floor - 6.0 - f64::from(dot.level) * lane.step), DOT, Some(dot.entry));
+    }
+    Some(svg.finish())
 }
 
-/// Dots of one lane and column, stacked. The tallest stack makes the lane as high as it is.
+struct Lane {
+    /// The y coordinate of its lower edge.
+    floor: f64,
+    height: f64,
+    /// The distance between stacked dots.
+    step: f64,
+}
+
+/// Dots stacked by lane and column. The tallest stack determines the height of the lane.
 struct DotStacks {
     dots: Vec<StackedDot>,
-    /// Of each lane.
+    /// The height of the tallest stack in each lane, in dots.
     tallest: Vec<u32>,
 }
 
 struct StackedDot {
     lane: usize,
     x: f64,
-    /// Dots below it.
+    /// The number of dots below it.
     level: u32,
     class: String,
     entry: usize,
 }
 
 impl DotStacks {
-    fn of(axis: &TimeAxis, busy: &[&TallyRow], entries: &[ReportEntry<'_>]) -> Self {
+    fn of(time: &TimeScale, busy: &[&TallyRow], entries: &[ReportEntry<'_>]) -> Self {
         let lane_of: HashMap<&str, usize> = busy.iter().enumerate().map(|(lane, row)| (row.name.as_str(), lane)).collect();
         let mut order: Vec<(usize, bool, &BacktestNotification, Timestamp)> = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
@@ -154,7 +90,7 @@ impl DotStacks {
             order.extend(entry.notifications().into_iter().map(|notification| (index, is_undelivered, notification, entry.at())));
         }
         order.truncate(MAX_DOTS);
-        // Within a stack the gravest lie at the bottom, and what ended or was not told on top.
+        // Severe alerts are at the bottom of a stack; resolved and undelivered ones are at the top.
         order.sort_by_key(|(_, is_undelivered, notification, _)| {
             (*is_undelivered, notification.is_end(), CLASSES.iter().position(|class| *class == severity(notification)))
         });
@@ -163,7 +99,7 @@ impl DotStacks {
         let mut dots = Vec::new();
         for (entry, is_undelivered, notification, at) in order {
             let Some(lane) = lane_of.get(notification.rule.as_str()).copied() else { continue };
-            let column = column_of(axis.x(at));
+            let column = column_of(time.x(at));
             let stack = stacks.entry((lane, column)).or_default();
             let end = if notification.is_end() { " end" } else { "" };
             let class = format!("{}{end}{}", severity(notification), if is_undelivered { " not" } else { "" });
@@ -176,33 +112,15 @@ impl DotStacks {
         Self { dots, tallest }
     }
 
-    /// The lanes below each other, with their dots, and where the last lane ends.
-    fn drawn(self, busy: &[&TallyRow]) -> (Vec<TimelineLane>, Vec<TimelineDot>, f64) {
-        let mut lanes = Vec::new();
-        // Floor and distance of the dots of each lane.
-        let mut places: Vec<(f64, f64)> = Vec::new();
-        let mut floor = 26.0 + HISTOGRAM;
-        for (row, most) in busy.iter().zip(&self.tallest) {
-            let step = (LANE_MOST / f64::from(*most)).min(COLUMN);
-            let height = f64::from(*most).mul_add(step, 14.0).max(26.0);
+    fn lanes(&self) -> Vec<Lane> {
+        let mut floor = FLOOR + 6.0;
+        let lane = |tallest: &u32| {
+            let step = (MAX_LANE_HEIGHT / f64::from(*tallest)).min(COLUMN);
+            let height = f64::from(*tallest).mul_add(step, 14.0).max(26.0);
             floor += height;
-            places.push((floor, step));
-            lanes.push(TimelineLane {
-                rule: row.name.clone(),
-                name: cut(&row.name),
-                messages: row.messages,
-                top: format!("{:.1}", floor - height),
-                floor: format!("{floor:.1}"),
-                height: format!("{height:.1}"),
-                text_y: format!("{:.1}", floor - 8.0),
-            });
-        }
-        let place = |dot: StackedDot| {
-            let (floor, step) = places.get(dot.lane)?;
-            let y = floor - 6.0 - f64::from(dot.level) * step;
-            Some(TimelineDot { class: dot.class, x: format!("{:.1}", dot.x), y: format!("{y:.1}"), entry: dot.entry })
+            Lane { floor, height, step }
         };
-        (lanes, self.dots.into_iter().filter_map(place).collect(), floor)
+        self.tallest.iter().map(lane).collect()
     }
 }
 
@@ -211,62 +129,23 @@ fn column_of(x: f64) -> i64 {
     (x / COLUMN).floor() as i64
 }
 
-fn cut(name: &str) -> String {
-    if name.chars().count() <= NAME { name.to_owned() } else { format!("{}…", name.chars().take(NAME - 1).collect::<String>()) }
-}
-
-fn midnight(day: NaiveDate) -> Timestamp {
-    day.and_time(NaiveTime::MIN).and_utc()
-}
-
-/// Months, or weeks where there are few months. About a dozen names fit.
-fn ticks(axis: &TimeAxis, run: &BacktestRun) -> Vec<TimelineTick> {
-    let (first, last) = (run.from.date_naive(), run.to.date_naive());
-    let months =
-        (last.year() - first.year()) * 12 + i32::try_from(last.month()).unwrap_or(0) - i32::try_from(first.month()).unwrap_or(0);
-    let every = match months {
-        ..=1 => return weeks(axis, run),
-        2..=14 => 1,
-        15..=40 => 3,
-        41..=80 => 6,
-        _ => 12,
-    };
-    let mut ticks = Vec::new();
-    let mut month = first.with_day(1).unwrap_or(first);
-    while month <= last {
-        if midnight(month) >= run.from && month.month0() % every == 0 {
-            let name = if month.month() == 1 || every == 12 { month.format("%b %Y") } else { month.format("%b") };
-            ticks.push(TimelineTick::at(axis.x(midnight(month)), name.to_string()));
+/// Draws a tick per month, or per week for a short period. About a dozen labels fit.
+fn ticks(svg: &mut Svg, time: &TimeScale, height: f64) {
+    let months = time.months(14);
+    let (days, format) = if months.len() < 2 { (time.mondays(), "%-d %b") } else { (months, "%b") };
+    for day in days {
+        let x = time.x(midnight(day));
+        let format = if format == "%b" && day.format("%m").to_string() == "01" { "%b %Y" } else { format };
+        svg.line("grid", (x, TOP), (x, height));
+        if x < WIDTH - 40.0 {
+            svg.text("tick", x + 3.0, 14.0, Anchor::Start, &day.format(format).to_string());
         }
-        let Some(next) = month.checked_add_months(Months::new(1)) else { break };
-        month = next;
-    }
-    ticks
-}
-
-fn weeks(axis: &TimeAxis, run: &BacktestRun) -> Vec<TimelineTick> {
-    let mut ticks = Vec::new();
-    let mut day = monday(run.from.date_naive());
-    while day <= run.to.date_naive() {
-        if midnight(day) >= run.from {
-            ticks.push(TimelineTick::at(axis.x(midnight(day)), day.format("%-d %b").to_string()));
-        }
-        let Some(next) = day.checked_add_days(Days::new(7)) else { break };
-        day = next;
-    }
-    ticks
-}
-
-impl TimelineTick {
-    fn at(x: f64, name: String) -> Self {
-        let has_room = x < WIDTH - 40.0;
-        Self { x: format!("{x:.1}"), name_x: format!("{:.1}", x + 3.0), name: has_room.then_some(name) }
     }
 }
 
-/// A bar for each week, and how many messages the highest stands for.
-fn bars(axis: &TimeAxis, run: &BacktestRun, summary: &BacktestSummary) -> (Vec<WeekBar>, u32) {
-    let mut weeks = vec![[0_u32; 4]; summary.weeks.len()];
+/// Draws a bar for each week with a part for each severity. A message counts for its most severe alert.
+fn histogram(svg: &mut Svg, time: &TimeScale, run: &BacktestRun, summary: &BacktestSummary) {
+    let mut weeks = vec![[0_u32; CLASSES.len()]; summary.weeks.len()];
     for message in &run.messages {
         let week = summary.weeks.binary_search(&monday(message.at.date_naive())).ok();
         let class_of = |one: &BacktestNotification| CLASSES.iter().position(|class| *class == severity(one));
@@ -275,23 +154,25 @@ fn bars(axis: &TimeAxis, run: &BacktestRun, summary: &BacktestSummary) -> (Vec<W
             *count += 1;
         }
     }
-    let most = weeks.iter().map(|counts| counts.iter().sum::<u32>()).max().unwrap_or(0).max(1);
-    let mut bars = Vec::new();
-    for (monday, counts) in summary.weeks.iter().zip(&weeks).filter(|(_, counts)| counts.iter().any(|count| *count > 0)) {
+    let largest = weeks.iter().map(|counts| counts.iter().sum::<u32>()).max().unwrap_or(0).max(1);
+    for (monday, counts) in summary.weeks.iter().zip(&weeks) {
+        let total: u32 = counts.iter().sum();
+        if total == 0 {
+            continue;
+        }
         let start = midnight(*monday);
-        let x = axis.x(start.max(run.from));
-        let width = (axis.x(start + TimeDelta::days(7)) - x - 1.0).max(0.6);
-        let mut y = 20.0 + HISTOGRAM;
-        let busy = CLASSES.iter().zip(counts).rev().filter(|(_, count)| **count > 0);
-        let parts = busy.map(|(class, count)| {
-            let height = f64::from(*count) / f64::from(most) * (HISTOGRAM - 12.0);
-            y -= height;
-            WeekBarPart { class, y: format!("{y:.1}"), height: format!("{height:.1}") }
+        let x = time.x(start.max(run.from));
+        let width = (time.x(start + TimeDelta::days(7)) - x - 1.0).max(0.6);
+        svg.mark(None, &format!("week of {}: {}", phrase::day(start), phrase::count(total, "message")), |svg| {
+            let mut y = FLOOR;
+            for (class, count) in CLASSES.iter().zip(counts).rev().filter(|(_, count)| **count > 0) {
+                let height = f64::from(*count) / f64::from(largest) * (HISTOGRAM - 12.0);
+                y -= height;
+                svg.rect(class, x, y, width, height, 0.0);
+            }
         });
-        let parts = parts.collect();
-        let total = counts.iter().sum::<u32>() as usize;
-        let title = format!("week of {}: {}", monday.format("%-d %b %Y"), format::count(total, "message"));
-        bars.push(WeekBar { title, x: format!("{x:.1}"), width: format!("{width:.1}"), parts });
     }
-    (bars, most)
+    svg.line("floor", (GUTTER, FLOOR), (WIDTH, FLOOR));
+    svg.text("tick", 4.0, FLOOR - 6.0, Anchor::Start, "messages per week");
+    svg.text("n tick", GUTTER - 12.0, TOP + 18.0, Anchor::End, &largest.to_string());
 }

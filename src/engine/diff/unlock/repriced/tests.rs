@@ -1,8 +1,11 @@
 use super::*;
-use crate::diff::{Settings, UnlockPoll, apply, baseline_unlocks, diff_unlocks};
+use crate::{
+    diff::{UnlockPoll, apply, baseline_unlocks, diff_unlocks},
+    removal::{ProofPolicy, RemovalProof, ResponseQuality},
+};
 use model::supply::TokenId;
 
-/// Real schedules, each with what is known of it after its first answer.
+/// Real schedules, each with the known records after its first response.
 fn schedules() -> Vec<(Vec<Tracked>, Vec<UnlockEvent>)> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/unlock-events");
     let read = |file: Result<std::fs::DirEntry, std::io::Error>| {
@@ -16,6 +19,10 @@ fn schedules() -> Vec<(Vec<Tracked>, Vec<UnlockEvent>)> {
 
 fn now() -> Timestamp {
     "2026-03-09T00:00:00Z".parse().unwrap()
+}
+
+fn unproven() -> RemovalProof<'static> {
+    RemovalProof::new(ProofPolicy::default(), ResponseQuality::Complete, &[], None, now())
 }
 
 fn reprice(events: &mut [UnlockEvent], by: f64) {
@@ -43,16 +50,16 @@ fn reprice(events: &mut [UnlockEvent], by: f64) {
     }
 }
 
-/// What an answer may be, whether prices are all that it is, and how it becomes so.
+/// The name of an alteration, whether it changes only prices, and the function that makes it.
 type Alteration = (&'static str, bool, fn(&mut Vec<UnlockEvent>));
 
 fn alterations() -> Vec<Alteration> {
     vec![
         ("nothing", true, |_| {}),
         ("backwards", true, |events| events.reverse()),
-        ("one gone", false, |events| drop(events.remove(events.len() / 2))),
-        ("one twice", false, |events| events.push(events[0].clone())),
-        ("one more", false, |events| {
+        ("one removed", false, |events| drop(events.remove(events.len() / 2))),
+        ("one duplicated", false, |events| events.push(events[0].clone())),
+        ("one added", false, |events| {
             let mut event = events[0].clone();
             event.unlock_date = now().into();
             events.push(event);
@@ -62,7 +69,7 @@ fn alterations() -> Vec<Alteration> {
             let at = events[0].unlock_date.copied().unwrap();
             events[0].unlock_date = (at + chrono::TimeDelta::days(1)).into();
         }),
-        ("a price that is not told", false, |events| {
+        ("a missing price", false, |events| {
             for event in events {
                 event.latest_update_date = Maybe::Absent;
             }
@@ -81,9 +88,9 @@ fn alterations() -> Vec<Alteration> {
 }
 
 #[test]
-fn it_says_the_same_as_the_whole_comparison_or_nothing() {
-    let (token, settings) = (TokenId::from("arbitrum"), Settings::default());
-    let mut told = 0;
+fn repriced_equals_the_whole_comparison_or_returns_none() {
+    let token = TokenId::from("arbitrum");
+    let mut notified = 0;
     for (before, events) in schedules() {
         for (what, is_prices_alone, alter) in alterations() {
             for by in [1.0, 1.01] {
@@ -92,15 +99,15 @@ fn it_says_the_same_as_the_whole_comparison_or_nothing() {
                 alter(&mut after);
                 let shows_linear = Some(true);
                 let Some(diff) = repriced(&before, &after, &DateWindow::ALL, shows_linear) else {
-                    // Two events at one time are no plain case.
+                    // Two events at one instant need the whole comparison.
                     let dates: std::collections::HashSet<_> = events.iter().map(|event| event.unlock_date.copied()).collect();
                     assert!(!is_prices_alone || dates.len() < events.len(), "{what}");
                     continue;
                 };
-                told += 1;
+                notified += 1;
                 assert!(is_prices_alone, "{what}");
-                let poll = UnlockPoll { shows_linear, knew_linear: Some(true), ..UnlockPoll::of(&token, &settings, now()) };
-                let whole = diff_unlocks(&poll, &before, &[], &after);
+                let poll = UnlockPoll { shows_linear, knew_linear: Some(true), ..UnlockPoll::of(&token, now()) };
+                let whole = diff_unlocks(&poll, &before, &unproven(), &after);
                 let sorted = |mut put: Vec<Put>| {
                     put.sort_by(|a, b| a.key.cmp(&b.key));
                     put
@@ -111,12 +118,12 @@ fn it_says_the_same_as_the_whole_comparison_or_nothing() {
             }
         }
     }
-    assert!(told > 200, "{told}");
+    assert!(notified > 200, "{notified}");
 }
 
 #[test]
-fn a_version_that_shows_no_segments_leaves_those_that_are_known() {
-    let (token, settings) = (TokenId::from("arbitrum"), Settings::default());
+fn version_without_segments_keeps_known_segments() {
+    let token = TokenId::from("arbitrum");
     let mut with_segments = 0;
     for (before, events) in schedules() {
         let mut after: Vec<UnlockEvent> = events.into_iter().filter(|event| event.cliff_unlocks.get().is_some()).collect();
@@ -124,8 +131,8 @@ fn a_version_that_shows_no_segments_leaves_those_that_are_known() {
         after.iter_mut().for_each(|event| event.linear_unlocks = Maybe::Absent);
         reprice(&mut after, 1.01);
         let Some(diff) = repriced(&before, &after, &DateWindow::ALL, Some(false)) else { continue };
-        let poll = UnlockPoll { shows_linear: Some(false), knew_linear: Some(true), ..UnlockPoll::of(&token, &settings, now()) };
-        let whole = diff_unlocks(&poll, &before, &[], &after);
+        let poll = UnlockPoll { shows_linear: Some(false), knew_linear: Some(true), ..UnlockPoll::of(&token, now()) };
+        let whole = diff_unlocks(&poll, &before, &unproven(), &after);
         assert_eq!((whole.changes, whole.removed, whole.missing, whole.held), Default::default());
         assert_eq!(apply(&before, &diff), apply(&before, &Diff { put: whole.put, ..Diff::default() }));
     }
@@ -133,7 +140,7 @@ fn a_version_that_shows_no_segments_leaves_those_that_are_known() {
 }
 
 #[test]
-fn what_lies_outside_of_the_days_that_are_asked_is_not_missed() {
+fn events_outside_the_requested_days_are_not_missing() {
     let (before, events) = schedules().into_iter().find(|(_, events)| events.len() > 4).unwrap();
     let first = events[2].unlock_date.copied().unwrap().date_naive();
     let window = DateWindow { first: Some(first), last: None };

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_place_is_named_without_its_password() {
+fn name_has_no_password() {
     let place = PostgresPlace::from_url("postgres://me:hunter2@db.example:6432/watch", None).expect("a place");
     assert_eq!(place.name(), Path::new("postgres://db.example:6432/watch"));
     assert!(!format!("{place:?}").contains("hunter2"));
@@ -9,7 +9,7 @@ fn a_place_is_named_without_its_password() {
 }
 
 #[test]
-fn each_of_several_machines_is_named_with_its_port() {
+fn name_lists_each_server_with_its_port() {
     let name = |url: &str| PostgresPlace::from_url(url, None).expect("a place").name().display().to_string();
     let two = "postgres://me@one.example:5432,two.example:6432/watch?target_session_attrs=read-write";
     assert_eq!(name(two), "postgres://one.example:5432,two.example:6432/watch");
@@ -17,7 +17,7 @@ fn each_of_several_machines_is_named_with_its_port() {
 }
 
 #[test]
-fn another_machine_is_spoken_to_in_secret() {
+fn remote_connections_are_encrypted() {
     let mode = |url: &str| PostgresPlace::from_url(url, None).expect("a place").config.get_ssl_mode();
     assert_eq!(mode("postgres://me@db.example/watch"), SslMode::Require);
     assert_eq!(mode("postgres://me@db.example/watch?sslmode=prefer"), SslMode::Require);
@@ -28,7 +28,7 @@ fn another_machine_is_spoken_to_in_secret() {
 }
 
 #[test]
-fn the_words_of_libpq_for_a_checked_certificate_are_understood() {
+fn libpq_certificate_parameters_are_supported() {
     let of = |url: &str| PostgresPlace::from_url(url, Some(Path::new("/config.pem"))).expect("a place");
     for (url, mode, file) in [
         ("postgres://me@db.example/watch?sslmode=verify-full", SslMode::Require, "/config.pem"),
@@ -42,7 +42,7 @@ fn the_words_of_libpq_for_a_checked_certificate_are_understood() {
 }
 
 #[test]
-fn each_of_several_servers_is_asked_alone_and_the_one_that_let_us_in_first() {
+fn servers_are_tried_separately_and_last_accepting_one_first() {
     let url =
         "postgres://me:secret@one.example:5432,two.example:6432/watch?target_session_attrs=read-write&options=-csearch_path%3Dx";
     let place = PostgresPlace::from_url(url, None).expect("a place");
@@ -58,20 +58,20 @@ fn each_of_several_servers_is_asked_alone_and_the_one_that_let_us_in_first() {
         assert_eq!((alone.get_options(), alone.get_target_session_attrs()), (all.get_options(), all.get_target_session_attrs()));
         assert_eq!((alone.get_ssl_mode(), alone.get_connect_timeout()), (all.get_ssl_mode(), all.get_connect_timeout()));
     }
-    let turns = || place.in_turn().collect::<Vec<_>>();
+    let turns = || place.connection_order().collect::<Vec<_>>();
     assert_eq!(turns(), [0, 1]);
-    place.enter(1);
+    place.mark_accepted(1);
     assert_eq!(turns(), [1, 0]);
-    assert!(place.was_left(0) && !place.was_left(1));
+    assert!(place.is_superseded(0) && !place.is_superseded(1));
     place.avoid(0);
-    assert_eq!(turns(), [1, 0], "it is another one that is silent");
+    assert_eq!(turns(), [1, 0], "server 0 was not first anyway");
     place.avoid(1);
     assert_eq!(turns(), [0, 1]);
-    assert!(!place.was_left(1), "nobody was let in elsewhere");
+    assert!(!place.is_superseded(1), "no other server accepted a connection");
 }
 
 #[test]
-fn nonsense_is_refused_without_being_repeated() {
+fn invalid_url_is_rejected_without_repeating_it() {
     for url in ["", "watch", "mysql://me:hunter2@db/x", "postgres://me:hunter2@db/x?port=many"] {
         let error = PostgresPlace::from_url(url, None).expect_err("refused");
         assert!(!error.to_string().contains("hunter2"), "{error}");

@@ -1,0 +1,207 @@
+//! A vesting schedule as curves: the tokens of each allocation unlocked at any time.
+
+use std::collections::BTreeMap;
+
+use crate::recipient::Recipient;
+use model::{Interval, Precision, Timestamp, time::days, wire::UnlockEvent};
+
+/// The maximum number of allocations with a separate curve. All smaller ones share one.
+pub const MAX_CURVES: usize = 11;
+/// The maximum number of intervals between samples.
+const MAX_SAMPLES: usize = 160;
+
+/// The unlocked tokens of one allocation over time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// The name of the allocation; empty if the source gives none.
+    pub name: String,
+    pub recipient: Recipient,
+    /// Sorted by start.
+    ramps: Vec<Ramp>,
+}
+
+/// Tokens that unlock linearly between two instants, or at once if both are equal. A cliff with month precision is spread over the
+/// month.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Ramp {
+    start: Timestamp,
+    end: Timestamp,
+    amount: f64,
+}
+
+impl Ramp {
+    fn at(&self, at: Timestamp) -> f64 {
+        if at >= self.end {
+            return self.amount;
+        }
+        if at <= self.start {
+            return 0.0;
+        }
+        self.amount * (days(at - self.start) / days(self.end - self.start))
+    }
+}
+
+impl Curve {
+    /// Returns the tokens unlocked at an instant.
+    pub fn at(&self, at: Timestamp) -> f64 {
+        self.ramps.iter().map(|ramp| ramp.at(at)).sum()
+    }
+
+    pub fn total(&self) -> f64 {
+        self.ramps.iter().map(|ramp| ramp.amount).sum()
+    }
+
+    pub fn begin(&self) -> Option<Timestamp> {
+        self.ramps.iter().map(|ramp| ramp.start).min()
+    }
+
+    pub fn end(&self) -> Option<Timestamp> {
+        self.ramps.iter().map(|ramp| ramp.end).max()
+    }
+}
+
+/// Returns the curves of a schedule, largest first. Omits unlocks without a date or an amount.
+pub fn curves<'a>(events: impl IntoIterator<Item = &'a UnlockEvent>) -> Vec<Curve> {
+    let mut by_name: BTreeMap<&'a str, Curve> = BTreeMap::new();
+    let mut add = |name: &'a str, standard: Option<&str>, ramp: Option<Ramp>| {
+        let Some(ramp) = ramp.filter(|ramp| ramp.amount.is_finite() && ramp.amount > 0.0) else { return };
+        let recipient = Recipient::parse(standard);
+        by_name.entry(name).or_insert_with(|| Curve { name: name.to_owned(), recipient, ramps: Vec::new() }).ramps.push(ramp);
+    };
+    for event in events {
+        let date = event.unlock_date.copied();
+        if let Some(cliffs) = event.cliff_unlocks.get() {
+            let parts = cliffs.allocation_breakdown.items();
+            for part in parts {
+                let at = part.unlock_date.copied().or(date);
+                let ramp = cliff(at, Precision::of(part.unlock_precision.as_str()), part.cliff_amount.copied());
+                add(part.allocation_name.as_str().unwrap_or_default(), part.standard_allocation_name.as_str(), ramp);
+            }
+            if parts.is_empty() {
+                add("", None, cliff(date, event.precision(), event.cliff_amount()));
+            }
+        }
+        if let Some(linears) = event.linear_unlocks.get() {
+            for part in linears.allocation_breakdown.items() {
+                let start = part.begin_date.copied().or(date);
+                let ramp = start.zip(part.linear_amount.copied()).map(|(start, amount)| {
+                    let end = part.end_date.copied().filter(|end| *end > start).unwrap_or(start);
+                    Ramp { start, end, amount }
+                });
+                add(part.allocation_name.as_str().unwrap_or_default(), part.standard_allocation_name.as_str(), ramp);
+            }
+        }
+    }
+    let mut curves: Vec<Curve> = by_name.into_values().collect();
+    for curve in &mut curves {
+        curve.ramps.sort_by_key(|ramp| ramp.start);
+    }
+    curves.sort_by(|a, b| b.total().total_cmp(&a.total()).then_with(|| a.name.cmp(&b.name)));
+    bounded(curves)
+}
+
+fn cliff(at: Option<Timestamp>, precision: Precision, amount: Option<f64>) -> Option<Ramp> {
+    let Interval { start, end, precision } = Interval::of(at?, precision)?;
+    // On a chart of several years, a day is an instant.
+    let end = if precision <= Precision::Day { start } else { end };
+    Some(Ramp { start, end, amount: amount? })
+}
+
+fn bounded(mut curves: Vec<Curve>) -> Vec<Curve> {
+    if curves.len() > MAX_CURVES {
+        let rest = curves.split_off(MAX_CURVES);
+        let name = format!("{} others", rest.len());
+        let mut ramps: Vec<Ramp> = rest.into_iter().flat_map(|curve| curve.ramps).collect();
+        ramps.sort_by_key(|ramp| ramp.start);
+        curves.push(Curve { name, recipient: Recipient::Other, ramps });
+    }
+    curves
+}
+
+/// The unlocked tokens of each curve just before and at an instant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    pub at: Timestamp,
+    pub before: Vec<f64>,
+    pub after: Vec<f64>,
+}
+
+/// Samples the curves at each of their corners, or at even intervals if there are too many corners.
+pub fn sampled(curves: &[Curve], from: Timestamp, until: Timestamp) -> Vec<Sample> {
+    let mut corners: Vec<Timestamp> = curves
+        .iter()
+        .flat_map(|curve| curve.ramps.iter().flat_map(|ramp| [ramp.start, ramp.end]))
+        .filter(|at| (from..=until).contains(at))
+        .chain([from, until])
+        .collect();
+    corners.sort_unstable();
+    corners.dedup();
+    if corners.len() > MAX_SAMPLES {
+        let step = (until - from) / i32::try_from(MAX_SAMPLES).unwrap_or(160);
+        corners = (0..=MAX_SAMPLES).map(|index| from + step * i32::try_from(index).unwrap_or(0)).collect();
+    }
+    let by_curve: Vec<Vec<(f64, f64)>> = curves.iter().map(|curve| measured(curve, &corners)).collect();
+    let value = |index: usize, side: fn(&(f64, f64)) -> f64| {
+        by_curve.iter().map(|values| values.get(index).map_or(0.0, side)).collect::<Vec<f64>>()
+    };
+    let sample =
+        |(index, at): (usize, &Timestamp)| Sample { at: *at, before: value(index, |v| v.0), after: value(index, |v| v.1) };
+    corners.iter().enumerate().map(sample).collect()
+}
+
+/// Returns `true` if two schedules differ visibly: by more than 1/500 of the total at some instant. An empty former schedule does not
+/// count as a difference.
+pub fn differs(is: &[Curve], was: &[Curve]) -> bool {
+    if was.is_empty() {
+        return false;
+    }
+    let whole: f64 = is.iter().map(Curve::total).sum::<f64>().max(was.iter().map(Curve::total).sum());
+    let corners = is.iter().chain(was).flat_map(|curve| curve.ramps.iter().flat_map(|ramp| [ramp.start, ramp.end]));
+    let mut corners: Vec<Timestamp> = corners.collect();
+    corners.sort_unstable();
+    corners.dedup();
+    let sums = |curves: &[Curve]| {
+        let mut sums = vec![0.0; corners.len()];
+        for curve in curves {
+            for (sum, (_, after)) in sums.iter_mut().zip(measured(curve, &corners)) {
+                *sum += after;
+            }
+        }
+        sums
+    };
+    let (is, was) = (sums(is), sums(was));
+    is.iter().zip(&was).any(|(is, was)| (is - was).abs() > whole / 500.0)
+}
+
+/// Returns the value of a curve just before and at each of the sorted times, in one pass.
+fn measured(curve: &Curve, times: &[Timestamp]) -> Vec<(f64, f64)> {
+    let mut upcoming = curve.ramps.iter().peekable();
+    let mut active: Vec<Ramp> = Vec::new();
+    let mut ended = 0.0;
+    let mut values = Vec::with_capacity(times.len());
+    for at in times {
+        // Ramps that start at this instant are added between the two values, so that cliffs form a step.
+        while let Some(ramp) = upcoming.next_if(|ramp| ramp.start < *at) {
+            active.push(*ramp);
+        }
+        let total_at = |active: &mut Vec<Ramp>, ended: &mut f64| {
+            active.retain(|ramp| {
+                let has_ended = ramp.end <= *at;
+                if has_ended {
+                    *ended += ramp.amount;
+                }
+                !has_ended
+            });
+            *ended + active.iter().map(|ramp| ramp.at(*at)).sum::<f64>()
+        };
+        let before = total_at(&mut active, &mut ended);
+        while let Some(ramp) = upcoming.next_if(|ramp| ramp.start <= *at) {
+            active.push(*ramp);
+        }
+        values.push((before, total_at(&mut active, &mut ended)));
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests;

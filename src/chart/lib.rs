@@ -1,0 +1,46 @@
+//! Charts as SVG, drawn from values without I/O. Pages and the report of a backtest share them.
+//!
+//! [`svg`] writes elements and escapes their text. [`scale`] maps values to coordinates, [`bars`] lays out bars, and [`curve`] computes the
+//! unlocked tokens of a vesting schedule. [`timeline`] draws the upcoming unlocks of all tokens, [`weeks`] weekly sums of one token,
+//! [`schedule`](mod@schedule) a vesting schedule, and [`past_polls`] the polls of an endpoint. Colors are defined in the stylesheets, so
+//! that they follow dark mode.
+//!
+//! A chart has a bounded number of marks, contains only finite numbers, and shows an unlock with month precision as a month.
+
+pub mod bars;
+pub mod curve;
+pub mod past_polls;
+pub mod recipient;
+pub mod scale;
+pub mod schedule;
+pub mod svg;
+pub mod timeline;
+pub mod weeks;
+
+use serde::Serialize;
+
+/// The size of a drawing in SVG units. Text is not scaled, so phones need a separate drawing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Canvas {
+    pub width: f64,
+    pub height: f64,
+    /// The space to the left of the marks, for the labels of the axis.
+    pub left: f64,
+    /// The maximum number of marks.
+    pub max_marks: usize,
+    /// The maximum number of marks with a label.
+    pub max_labels: usize,
+}
+
+/// A chart for wide screens and for phones.
+#[derive(Clone, Debug, Serialize)]
+pub struct Chart {
+    pub wide: String,
+    pub narrow: String,
+}
+
+impl Chart {
+    pub fn new(wide: Canvas, narrow: Canvas, draw: impl Fn(Canvas) -> String) -> Self {
+        Self { wide: draw(wide), narrow: draw(narrow) }
+    }
+}

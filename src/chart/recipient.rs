@@ -1,0 +1,103 @@
+//! Recipients of unlocks, from the standard allocation names of the source.
+
+use model::wire::UnlockEvent;
+
+/// A recipient of tokens. Each has a color in the stylesheet, such as `k-team`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Recipient {
+    Team,
+    Private,
+    Public,
+    Community,
+    Reserve,
+    Liquidity,
+    /// An unknown standard name, or none.
+    Other,
+}
+
+impl Recipient {
+    /// All recipients, in the order of the legend.
+    pub const ALL: [Recipient; 7] = [
+        Recipient::Team,
+        Recipient::Private,
+        Recipient::Public,
+        Recipient::Community,
+        Recipient::Reserve,
+        Recipient::Liquidity,
+        Recipient::Other,
+    ];
+
+    /// Parses a `standardAllocationName`.
+    pub fn parse(standard: Option<&str>) -> Self {
+        match standard.map(|name| name.trim().to_ascii_lowercase()).as_deref() {
+            Some("founder / team" | "founder/team" | "team") => Recipient::Team,
+            Some("private investors") => Recipient::Private,
+            Some("public investors") => Recipient::Public,
+            Some("community") => Recipient::Community,
+            Some("reserve") => Recipient::Reserve,
+            Some("liquidity") => Recipient::Liquidity,
+            _ => Recipient::Other,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Recipient::Team => "Team",
+            Recipient::Private => "Private investors",
+            Recipient::Public => "Public investors",
+            Recipient::Community => "Community",
+            Recipient::Reserve => "Reserve",
+            Recipient::Liquidity => "Liquidity",
+            Recipient::Other => "Other",
+        }
+    }
+
+    pub fn class(self) -> &'static str {
+        match self {
+            Recipient::Team => "k-team",
+            Recipient::Private => "k-private",
+            Recipient::Public => "k-public",
+            Recipient::Community => "k-community",
+            Recipient::Reserve => "k-reserve",
+            Recipient::Liquidity => "k-liquidity",
+            Recipient::Other => "k-other",
+        }
+    }
+}
+
+/// Returns the recipients of the cliff unlocks of an event with their fractions of the total, largest first. Ignores allocations
+/// without an amount.
+pub fn shares(event: &UnlockEvent) -> Vec<(Recipient, f64)> {
+    let allocations = event.cliff_unlocks.get().map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items());
+    let mut sums = [0.0; Recipient::ALL.len()];
+    for allocation in allocations {
+        let amount = allocation.cliff_amount.copied().filter(|amount| amount.is_finite() && *amount > 0.0).unwrap_or_default();
+        let of = Recipient::parse(allocation.standard_allocation_name.as_str());
+        for (sum, _) in sums.iter_mut().zip(Recipient::ALL).filter(|(_, recipient)| *recipient == of) {
+            *sum += amount;
+        }
+    }
+    let total: f64 = sums.iter().sum();
+    if total <= 0.0 || !total.is_finite() {
+        return Vec::new();
+    }
+    let mut shares: Vec<(Recipient, f64)> = Recipient::ALL.into_iter().zip(sums).filter(|(_, sum)| *sum > 0.0).collect();
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+    shares.into_iter().map(|(recipient, sum)| (recipient, sum / total)).collect()
+}
+
+/// Returns the largest recipient of some shares.
+pub fn largest(shares: &[(Recipient, f64)]) -> Recipient {
+    shares.first().map_or(Recipient::Other, |(recipient, _)| *recipient)
+}
+
+/// The shares as text: `Team 60%, Reserve 40%`.
+pub fn label(shares: &[(Recipient, f64)]) -> String {
+    match shares {
+        [(only, _)] => only.name().to_owned(),
+        several => {
+            let part = |(recipient, share): &(Recipient, f64)| format!("{} {:.0}%", recipient.name(), share * 100.0);
+            several.iter().map(part).collect::<Vec<_>>().join(", ")
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Makes the texts of a rule and its test. Pure.
+
+use std::fmt::Write as _;
+
+use clap::ValueEnum;
+
+use model::phrase;
+
+/// The kind of alert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum About {
+    /// Upcoming cliffs above a value
+    Cliffs,
+    /// Significant schedule corrections
+    Corrections,
+    /// Burns above a value
+    Burns,
+    /// No buyback for a number of days
+    NoBuyback,
+    /// Unlocks of a group in a window, above a value
+    Pressure,
+    /// Emissions of a token in a window, above a value
+    Emissions,
+}
+
+/// The values of all prompts or options.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct RuleRequest {
+    pub about: About,
+    pub name: String,
+    /// Slugs, globs, or `@groups`. Empty for all watched tokens.
+    pub tokens: Vec<String>,
+    /// The minimum value, in USD.
+    pub above: Option<f64>,
+    /// Lead times, such as `7d`.
+    pub within: Vec<String>,
+    pub days: u32,
+    /// The window length, such as `7d`.
+    pub window: String,
+    pub severity: String,
+    /// A slug that the rule selects, for its test.
+    pub sample: String,
+}
+
+/// The texts of a rule and its test.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct GeneratedRule {
+    pub rule: String,
+    pub test: String,
+}
+
+impl About {
+    pub fn name(self) -> &'static str {
+        match self {
+            About::Cliffs => "CliffAhead",
+            About::Corrections => "ScheduleCorrected",
+            About::Burns => "LargeBurn",
+            About::NoBuyback => "NoBuyback",
+            About::Pressure => "UnlockPressure",
+            About::Emissions => "LargeEmission",
+        }
+    }
+
+    /// Returns the default minimum value in USD. `None` if the kind has no minimum value.
+    pub fn default_value(self) -> Option<f64> {
+        match self {
+            About::Cliffs => Some(5e6),
+            About::Burns | About::Emissions => Some(1e6),
+            About::Pressure => Some(25e6),
+            About::Corrections | About::NoBuyback => None,
+        }
+    }
+}
+
+/// Makes the rule and its test. `rules_file` is the path of the rule file relative to the test.
+pub(super) fn generate(request: &RuleRequest, rules_file: &str) -> GeneratedRule {
+    let above = request.above.or(request.about.default_value()).unwrap_or_default();
+    let parts = match request.about {
+        About::Cliffs => cliffs(request, above),
+        About::Corrections => corrections(request),
+        About::Burns => burns(above),
+        About::NoBuyback => no_buyback(request),
+        About::Pressure => pressure(request, above),
+        About::Emissions => emissions(request, above),
+    };
+    let mut rule = format!("# {}\n[[rule]]\nalert  = {}\non     = {}\n", parts.comment, quoted(&request.name), quoted(parts.on));
+    if request.about == About::Cliffs && !request.within.is_empty() {
+        let _ = writeln!(rule, "within = {}", list(&request.within));
+    }
+    let _ = writeln!(rule, "when   = '{}'", parts.when);
+    if !request.tokens.is_empty() {
+        let _ = writeln!(rule, "tokens = {}", list(&request.tokens));
+    }
+    let _ = writeln!(rule, "labels = {{ severity = {} }}", quoted(&request.severity));
+    let _ = write!(rule, "\n[rule.annotations]\nsummary = '{}'\n", parts.summary);
+    let expected =
+        format!("alert = [{{ rule = {}, labels = {{ severity = {} }} }}]", quoted(&request.name), quoted(&request.severity));
+    let token = quoted(&request.sample);
+    let mut test = format!(
+        "# The test of {}. Run it with `cliffwatch test`.\nrules = [{}]\n\n[route]\nreceivers = [\"desk\"]\n\n\
+         [[test]]\nname  = {}\nstart = 2026-03-01T00:00:00Z\n",
+        request.name,
+        quoted(rules_file),
+        quoted(parts.test)
+    );
+    for step in parts.steps {
+        match step {
+            TestStep::Input { at, what } => _ = write!(test, "\n[[test.input]]\nat    = \"{at}\"\ntoken = {token}\n{what}\n"),
+            TestStep::ExpectSilence { at } => {
+                _ = write!(test, "\n[[test.expect]]\nat = \"{at}\"\nrule = {}\nsilence = true\n", quoted(&request.name));
+            }
+            TestStep::ExpectAlert { at } => {
+                _ = write!(test, "\n[[test.expect]]\nat = \"{at}\"\nrule = {}\n{expected}\n", quoted(&request.name));
+            }
+        }
+    }
+    GeneratedRule { rule, test }
+}
+
+struct RuleParts {
+    comment: String,
+    on: &'static str,
+    when: String,
+    summary: String,
+    /// The name of the test.
+    test: &'static str,
+    steps: Vec<TestStep>,
+}
+
+/// A step of a test. Times are durations after its start.
+enum TestStep {
+    Input { at: String, what: String },
+    ExpectSilence { at: String },
+    ExpectAlert { at: String },
+}
+
+fn input(at: &str, what: String) -> TestStep {
+    TestStep::Input { at: at.to_owned(), what }
+}
+
+fn expect_silence(at: &str) -> TestStep {
+    TestStep::ExpectSilence { at: at.to_owned() }
+}
+
+fn expect_alert(at: &str) -> TestStep {
+    TestStep::ExpectAlert { at: at.to_owned() }
+}
+
+/// Returns an unlock three hours after the start, which is within every common lead time and window.
+fn unlock(value: f64) -> String {
+    format!(
+        "unlock = [{{ unlockDate = \"2026-03-01T03:00:00Z\", cliffAmount = 1e6, cliffValue = {value}, valueToMarketCap = 1.0 }}]"
+    )
+}
+
+fn cliffs(request: &RuleRequest, above: f64) -> RuleParts {
+    let when = if request.within.is_empty() { String::new() } else { format!(" at lead times {}", request.within.join(", ")) };
+    RuleParts {
+        comment: format!("Cliffs with a value of {} or more{when}.", phrase::usd(above)),
+        on: "unlock",
+        when: format!("cliffValue >= {above}"),
+        summary:
+            "{{ token.symbol }}: {{ cliffValue | usd }} ({{ valueToMarketCap | percent }} of market cap) to unlock {{ when }}"
+                .to_owned(),
+        test: "fires for a large cliff, not for a smaller one",
+        steps: vec![input("0h", unlock(below(above))), expect_silence("1h"), input("2h", unlock(above)), expect_alert("150m")],
+    }
+}
+
+fn corrections(request: &RuleRequest) -> RuleParts {
+    let size = request.above.map(|above| format!(" && (!has(cliffValue) || cliffValue >= {above})")).unwrap_or_default();
+    let comment =
+        request.above.map(|above| format!(" of unlocks with a value of {} or more", phrase::usd(above))).unwrap_or_default();
+    let value = request.above.unwrap_or(1e6);
+    let unlock =
+        format!("{{ unlockDate = \"2026-05-16T13:00:00Z\", cliffAmount = 1e6, cliffValue = {value}, dataSource = \"docs\" }}");
+    RuleParts {
+        comment: format!("Schedule corrections{comment}, except renames, revisions, and moves by less than a day."),
+        on: "unlock.*",
+        when: format!(
+            "!(change.kind in [\"revised\", \"renamed\"]) && (!has(change.shiftDays) || abs(change.shiftDays) >= 1){size}"
+        ),
+        summary: "{{ token.symbol }}: {{ change.summary }}".to_owned(),
+        test: "fires for a move by several days, not for another data source",
+        steps: vec![
+            input("0h", format!("unlock = [{unlock}]")),
+            input("1h", "change = [{ unlock = \"2026-05-16\", dataSource = \"forum\" }]".to_owned()),
+            expect_silence("90m"),
+            input("2h", "change = [{ unlock = \"2026-05-16\", unlockDate = \"2026-05-26T13:00:00Z\" }]".to_owned()),
+            expect_alert("3h"),
+        ],
+    }
+}
+
+fn burns(above: f64) -> RuleParts {
+    RuleParts {
+        comment: format!("Burns with a value of {} or more.", phrase::usd(above)),
+        on: "burn",
+        when: format!("value >= {above}"),
+        summary: "{{ token.symbol }}: {{ amount | amount }} tokens ({{ value | usd }}) burned on {{ burnDate | date }}"
+            .to_owned(),
+        test: "fires for a large burn, not for a smaller one",
+        steps: vec![
+            input("0h", "burn  = []".to_owned()),
+            input("1d", format!("add   = [{{ burn = \"2026-03-02\", amount = 1000, value = {} }}]", below(above))),
+            expect_silence("36h"),
+            input("2d", format!("add   = [{{ burn = \"2026-03-03\", amount = 1000, value = {above} }}]")),
+            expect_alert("3d"),
+        ],
+    }
+}
+
+fn no_buyback(request: &RuleRequest) -> RuleParts {
+    let days = request.days;
+    RuleParts {
+        comment: format!("Tokens whose last buyback is more than {days} days ago."),
+        on: "token",
+        when: format!("lastBuyback.daysSince > {days}"),
+        summary: "{{ token.symbol }}: no buyback since {{ lastBuyback.date | date }}".to_owned(),
+        test: "fires after the days without a buyback, not before",
+        steps: vec![
+            input("0h", "facts = { hasBuyback = true }\nbuyback = [{ buybackDate = \"2026-03-01\", tokenAmount = 1000, value = 500_000 }]".to_owned()),
+            TestStep::ExpectSilence { at: format!("{days}d") },
+            TestStep::ExpectAlert { at: format!("{}d", days.saturating_add(2)) },
+        ],
+    }
+}
+
+fn pressure(request: &RuleRequest, above: f64) -> RuleParts {
+    let window = &request.window;
+    RuleParts {
+        comment: format!("Groups with unlocks of {} or more in the next {window}.", phrase::usd(above)),
+        on: "portfolio",
+        when: format!("ahead(\"{window}\").value >= {above}"),
+        summary:
+            "{{ group | default(\"all watched tokens\") }}: {{ ahead(\"WINDOW\").value | usd }} to unlock in the next WINDOW"
+                .replace("WINDOW", window),
+        test: "fires for a large sum in the window, not for a smaller one",
+        steps: vec![input("0h", unlock(below(above))), expect_silence("1h"), input("2h", unlock(above)), expect_alert("150m")],
+    }
+}
+
+fn emissions(request: &RuleRequest, above: f64) -> RuleParts {
+    let window = &request.window;
+    let emission = |value: f64| {
+        format!(
+            "emission = [{{ startDate = \"2026-02-28T00:00:00Z\", endDate = \"2026-02-28T23:59:59Z\", unlockAmount = 1000, unlockValue = {value} }}]"
+        )
+    };
+    RuleParts {
+        comment: format!("Tokens with emissions of {} or more in the last {window}.", phrase::usd(above)),
+        on: "token",
+        when: format!("emitted(\"{window}\").value >= {above}"),
+        summary: "{{ token.symbol }}: {{ emitted(\"WINDOW\").value | usd }} emitted in the last WINDOW".replace("WINDOW", window),
+        test: "fires for a large sum in the window, not for a smaller one",
+        steps: vec![
+            input("0h", emission(below(above))),
+            expect_silence("1h"),
+            input("2h", emission(above)),
+            expect_alert("150m"),
+        ],
+    }
+}
+
+/// Returns a value slightly below the threshold.
+fn below(above: f64) -> f64 {
+    (above * 0.9).round()
+}
+
+/// Quotes a string. JSON escapes are valid in TOML.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn list(texts: &[String]) -> String {
+    format!("[{}]", texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+use super::*;
+use model::SourceText;
+use tools::ruletest::{TestOutcome, TestSetup, report, run_against};
+
+fn request(about: About) -> RuleRequest {
+    RuleRequest {
+        about,
+        name: about.name().to_owned(),
+        tokens: Vec::new(),
+        above: None,
+        within: vec!["30d".to_owned(), "1d".to_owned()],
+        days: 35,
+        window: "7d".to_owned(),
+        severity: "critical".to_owned(),
+        sample: "example".to_owned(),
+    }
+}
+
+/// Checks that the rule has no problems and that its test passes.
+fn check(request: &RuleRequest) {
+    let GeneratedRule { rule, test } = generate(request, "../mine.toml");
+    let file = SourceText { file: "rules/mine.toml".into(), text: rule.clone() };
+    let config = daemon::config::load_text(None, "", &daemon::config::Environment::default()).config.expect("the defaults");
+    let around = rules::Surroundings { receivers: &[], groups: &config.watch.groups, now: model::Timestamp::default() };
+    let loaded = rules::load(std::slice::from_ref(&file), &around);
+    assert!(loaded.diagnostics.is_empty(), "{rule}\n{:#?}", loaded.diagnostics);
+    let setup = TestSetup { config: &config, base_dir: std::path::Path::new("."), only: None };
+    let outcomes = run_against(SourceText { file: "rules/tests/mine.toml".into(), text: test.clone() }, &setup, Some(&[file]));
+    let shown: String = outcomes.iter().map(report::plain).collect();
+    assert!(!outcomes.is_empty() && outcomes.iter().all(TestOutcome::is_passed), "{rule}\n{test}\n{shown}");
+}
+
+#[test]
+fn every_kind_of_rule_passes_check_and_test() {
+    for about in About::value_variants() {
+        check(&request(*about));
+        check(&RuleRequest { tokens: vec!["example".to_owned()], above: Some(1_500_000.0), ..request(*about) });
+    }
+}
+
+#[test]
+fn formats_a_rule() {
+    let request = RuleRequest { tokens: vec!["arbitrum".to_owned()], ..request(About::Cliffs) };
+    let expected = r#"# Cliffs with a value of $5.00M or more at lead times 30d, 1d.
+[[rule]]
+alert  = "CliffAhead"
+on     = "unlock"
+within = ["30d", "1d"]
+when   = 'cliffValue >= 5000000'
+tokens = ["arbitrum"]
+labels = { severity = "critical" }
+
+[rule.annotations]
+summary = '{{ token.symbol }}: {{ cliffValue | usd }} ({{ valueToMarketCap | percent }} of market cap) to unlock {{ when }}'
+"#;
+    assert_eq!(generate(&request, "../mine.toml").rule, expected);
+}

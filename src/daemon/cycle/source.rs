@@ -1,0 +1,65 @@
+//! The sources of batches, one for each kind of job.
+
+use super::{Cycle, CycleError, due::DueTokens, input::Input, investors::InvestorPages, lists::ListResponse, polls::Responses};
+use crate::schedule::Job;
+use model::Endpoint;
+
+/// The inputs that are processed under one lock.
+pub(super) enum Batch {
+    One(Input),
+    /// A list, which is split into inputs under the lock.
+    List(Box<ListResponse>),
+}
+
+/// Yields the batches of a job.
+pub(super) enum Source {
+    /// The responses of a per-token endpoint.
+    Tokens(Endpoint, Responses),
+    /// The token list or `upcoming`. `None` after its response.
+    List(Option<Endpoint>),
+    Investors(InvestorPages),
+    Due(DueTokens),
+}
+
+impl Source {
+    pub(super) async fn new(cycle: &mut Cycle<'_>, job: Job, is_forced: bool) -> Result<Self, CycleError> {
+        Ok(match job {
+            Job::Evaluate => Self::Due(DueTokens::read(cycle, is_forced).await?),
+            Job::Poll(endpoint @ (Endpoint::TokenList | Endpoint::Upcoming)) => Self::List(Some(endpoint)),
+            Job::Poll(Endpoint::Investors) => Self::Investors(InvestorPages::List),
+            Job::Poll(endpoint) => Self::Tokens(endpoint, cycle.poll_endpoint(endpoint).await?),
+        })
+    }
+
+    /// Waits for the next batch. Returns `None` at the end.
+    pub(super) async fn next(&mut self, cycle: &mut Cycle<'_>) -> Result<Option<Batch>, CycleError> {
+        Ok(match self {
+            Self::Tokens(endpoint, responses) => next_responses(*endpoint, responses, cycle).await?.map(Batch::One),
+            Self::List(endpoint) => match endpoint.take() {
+                Some(endpoint) => cycle.poll_list(endpoint).await?.map(|list| Batch::List(Box::new(list))),
+                None => None,
+            },
+            Self::Investors(pages) => pages.next(cycle).await?.map(Batch::One),
+            Self::Due(tokens) => tokens.next(cycle).map(Batch::One),
+        })
+    }
+}
+
+/// Gathers the next responses. After the last one, polls schedules again that changed where only their cliff unlocks were requested, so
+/// that changes are only reported together with the linear segments.
+async fn next_responses(
+    endpoint: Endpoint,
+    responses: &mut Responses,
+    cycle: &mut Cycle<'_>,
+) -> Result<Option<Input>, CycleError> {
+    let mut batch = Vec::new();
+    while !responses.gather(&mut batch).await {
+        let repeats = std::mem::take(&mut cycle.repeats);
+        if repeats.is_empty() {
+            return Ok(None);
+        }
+        *responses = cycle.repeat_polls(endpoint, repeats).await?;
+    }
+    cycle.follow_clock().await;
+    Ok(Some(Input::Responses(endpoint, batch)))
+}

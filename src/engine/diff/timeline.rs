@@ -1,0 +1,104 @@
+//! The timeline of a token: its schedule before and after a response, tranche by tranche.
+
+use std::collections::BTreeMap;
+
+use super::{
+    index::{New, NewTranche, Old, OldTranche},
+    rename::find_renames,
+    tranche::{Events, Tranches, take_apart},
+};
+
+/// The old and the new schedule of a token: events, and the tranches that they consist of.
+#[derive(Debug)]
+pub(super) struct Timeline<'a> {
+    pub(super) old_events: Events<'a, Old>,
+    pub(super) new_events: Events<'a, New>,
+    pub(super) old: Tranches<'a, Old>,
+    pub(super) new: Tranches<'a, New>,
+    /// The new name of each renamed allocation.
+    pub(super) renames: BTreeMap<&'a str, &'a str>,
+}
+
+impl<'a> Timeline<'a> {
+    /// Takes both schedules apart, and gives the old tranches the new names of their allocations.
+    pub(super) fn new(old_events: Events<'a, Old>, new_events: Events<'a, New>, with_linear: bool, tolerance: f64) -> Self {
+        let mut old = take_apart(&old_events, with_linear);
+        let new = take_apart(&new_events, with_linear);
+        let renames = find_renames(&old, &new, tolerance);
+        for tranche in old.iter_mut() {
+            if let Some(to) = renames.get(tranche.name) {
+                tranche.series = to;
+            }
+        }
+        Self { old_events, new_events, old, new, renames }
+    }
+}
+
+/// An old item and the new one that it became.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Pair<I, J> {
+    pub(super) old: I,
+    pub(super) new: J,
+}
+
+/// The same tranche before and after.
+pub(super) type TranchePair = Pair<OldTranche, NewTranche>;
+
+/// Old items that became new ones with the same sum: one was cut, several were joined, or the timing changed.
+#[derive(Clone, Debug)]
+pub(super) struct Group<I, J> {
+    pub(super) old: Vec<I>,
+    pub(super) new: Vec<J>,
+}
+
+impl<I, J> Default for Group<I, J> {
+    fn default() -> Self {
+        Self { old: Vec::new(), new: Vec::new() }
+    }
+}
+
+pub(super) type TrancheGroup = Group<OldTranche, NewTranche>;
+
+/// Tranches that a change is about.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TrancheSet {
+    pub(super) pairs: Vec<TranchePair>,
+    pub(super) unpaired_old: Vec<OldTranche>,
+    pub(super) unpaired_new: Vec<NewTranche>,
+}
+
+impl TrancheSet {
+    pub(super) fn of_pairs(pairs: &[TranchePair]) -> Self {
+        Self { pairs: pairs.to_vec(), ..Self::default() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.pairs.len() + self.unpaired_old.len() + self.unpaired_new.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the old tranches, paired ones first.
+    pub(super) fn all_old(&self) -> Vec<OldTranche> {
+        self.pairs.iter().map(|pair| pair.old).chain(self.unpaired_old.iter().copied()).collect()
+    }
+
+    /// Returns the new tranches, paired ones first.
+    pub(super) fn all_new(&self) -> Vec<NewTranche> {
+        self.pairs.iter().map(|pair| pair.new).chain(self.unpaired_new.iter().copied()).collect()
+    }
+
+    pub(super) fn append(&mut self, mut other: Self) {
+        self.pairs.append(&mut other.pairs);
+        self.unpaired_old.append(&mut other.unpaired_old);
+        self.unpaired_new.append(&mut other.unpaired_new);
+    }
+}
+
+impl From<TrancheGroup> for TrancheSet {
+    fn from(group: TrancheGroup) -> Self {
+        Self { pairs: Vec::new(), unpaired_old: group.old, unpaired_new: group.new }
+    }
+}

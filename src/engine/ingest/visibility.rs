@@ -1,0 +1,251 @@
+//! Learns the visibility window: the range of dates that the server shows to this plan. Pure.
+//!
+//! A plan may show a year to either side of today without saying so. Then a tranche slides out of the window each day and another slides
+//! in, and neither was removed or added. A single response cannot distinguish the edge of a window from the end of a schedule, but time can: an
+//! edge moves with today, a schedule does not. So each [`Edge`] keeps two distances from today: the greatest at which the server listed
+//! anything, and the least at which it left something out. The edge always lies between them.
+//!
+//! An edge is confirmed only with evidence, because nothing beyond it is compared any more:
+//!
+//! - The events that left or entered are the outermost ones, and so close together that one edge, moving since the last response,
+//!   explains them.
+//! - The distance is a whole number of years, as plans are sold; or another event left or entered at the same distance before.
+//! - If a server cuts both sides at whole years at once, the plan changed.
+//!
+//! A confirmed edge is dropped as soon as the server lists anything beyond it. Events that left behind at an odd distance stay known
+//! instead of being reported as removed. They are long past, and the first event that grows older than the edge refutes it.
+
+use chrono::TimeDelta;
+use serde::{Deserialize, Serialize};
+
+use crate::diff::DateWindow;
+use model::supply::Timestamp;
+
+const DAY: i64 = 86_400;
+
+/// The difference, in seconds, below which two distances are equal. Servers cut at whole days, in their time zone or ours.
+const SLACK: i64 = DAY;
+
+/// The maximum difference, in seconds, between the distances that enclose an edge. After a longer pause they prove nothing.
+const MAX_RANGE: i64 = 10 * DAY;
+
+/// The same maximum if both sides are cut at once.
+const MAX_RANGE_OF_BOTH: i64 = 100 * DAY;
+
+/// The minimum age, in seconds, of events that leave behind at an odd distance and stay known.
+const MIN_AGE_OF_LEFT: i64 = 180 * DAY;
+
+/// The maximum reach of a plan.
+const MAX_YEARS: i64 = 10;
+
+/// One edge of the visibility window. Distances are in seconds from now, outward.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Edge {
+    /// The greatest distance at which the server listed an event.
+    farthest_seen: Option<i64>,
+    /// The least distance at which an event was left out that is known, or that entered later.
+    nearest_unseen: Option<i64>,
+    /// Whether there is an edge between the two.
+    is_confirmed: bool,
+}
+
+/// The range of distances, in seconds, in which one response shows an edge.
+#[derive(Clone, Copy, Debug)]
+struct EdgeRange {
+    least: i64,
+    most: i64,
+}
+
+impl EdgeRange {
+    /// Returns whether one edge that moves with today explains the range.
+    fn is_one_edge(self, max_range: i64) -> bool {
+        self.least <= self.most + SLACK && self.most - self.least <= max_range
+    }
+
+    fn contains_whole_years(self) -> bool {
+        (1..=MAX_YEARS).any(|years| self.least <= years * 366 * DAY + SLACK && years * 365 * DAY - SLACK <= self.most)
+    }
+
+    fn agrees_with(self, edge: Edge) -> bool {
+        let (Some(seen), Some(unseen)) = (edge.farthest_seen, edge.nearest_unseen) else { return false };
+        self.least.max(seen) <= self.most.min(unseen) + SLACK
+    }
+}
+
+/// The dates that a response lists of one form of unlock, or of all, and the known ones.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Observation<'a> {
+    /// Known dates of the form that the response could list.
+    pub known: &'a [Timestamp],
+    /// All dates that the response lists.
+    pub listed: &'a [Timestamp],
+    /// The listed dates of the form. Others may have entered at another time.
+    pub listed_of_form: &'a [Timestamp],
+    /// The time of the previous response with this form.
+    pub previous_at: Timestamp,
+    /// Whether the form is polled so rarely that a long pause does not speak against an edge.
+    pub is_rare: bool,
+}
+
+/// The visibility window of a feed, as far as its responses have shown it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Visibility {
+    back: Edge,
+    ahead: Edge,
+}
+
+impl Visibility {
+    /// Returns the window that a first response shows.
+    pub(super) fn of_first(listed: &[Timestamp], now: Timestamp) -> Self {
+        let edge = |at: Option<&Timestamp>, outward: i64| Edge {
+            farthest_seen: at.map(|at| (*at - now).num_seconds() * outward),
+            ..Edge::default()
+        };
+        Self { back: edge(listed.iter().min(), -1), ahead: edge(listed.iter().max(), 1) }
+    }
+
+    /// Returns the window of segments, which are polled less often, with what the window of cliffs has shown since. One edge cuts both.
+    pub(super) fn informed_by(self, cliffs: Self) -> Self {
+        let edge = |own: Edge, other: Edge| match other.farthest_seen {
+            Some(seen) if !other.is_confirmed => own.with_seen(seen),
+            Some(_) => other,
+            None => own,
+        };
+        Self { back: edge(self.back, cliffs.back), ahead: edge(self.ahead, cliffs.ahead) }
+    }
+
+    /// Returns the window after one more response.
+    pub(super) fn learn(self, observation: &Observation<'_>, now: Timestamp) -> Self {
+        let Observation { known, listed, listed_of_form, previous_at, is_rare } = *observation;
+        let is_dated = |at: &&Timestamp| at.timestamp() > 365 * DAY; // Undated parts have the epoch.
+        let known: Vec<Timestamp> = known.iter().filter(is_dated).copied().collect();
+        let seconds = |delta: TimeDelta| delta.num_seconds();
+        let previous_at = previous_at.min(now);
+        // During a pause, a rare form may have crossed an edge at any time. For the oldest known events, any pause will do; for new
+        // events far ahead, a season at most, because they may as well have been added.
+        let (max_range_back, max_range_ahead) = match is_rare {
+            true => (i64::MAX, (seconds(now - previous_at) + MAX_RANGE).min(MAX_RANGE_OF_BOTH)),
+            false => (MAX_RANGE, MAX_RANGE),
+        };
+        let (first, last) = (listed.iter().filter(is_dated).min(), listed.iter().filter(is_dated).max());
+        let (Some(first), Some(last)) = (first, last) else {
+            // The whole schedule may have left at last.
+            let (Some(oldest), Some(youngest)) = (known.iter().min(), known.iter().max()) else { return self };
+            let least = seconds(previous_at - *oldest).max(self.back.farthest_seen.unwrap_or(i64::MIN));
+            let left = EdgeRange { least, most: seconds(now - *youngest) };
+            let back =
+                if self.back.is_confirmed { self.back } else { self.back.after_leaving(Some(left), least, max_range_back) };
+            return Self { back, ..self };
+        };
+        let (back, ahead) = (seconds(now - *first), seconds(*last - now));
+
+        // With time, events only leave at the back and only enter ahead. If the first listed event is new, or the last known one is not
+        // listed, that event moved.
+        let moved_back = listed_of_form.contains(first) && !known.contains(first);
+        let moved_ahead = known.iter().max().is_some_and(|latest| !listed.contains(latest));
+        let left = known.iter().filter(|at| *at < first && !moved_back);
+        let left = left.clone().min().zip(left.max()).map(|(oldest, youngest)| {
+            // Before there was an edge, all of these were listed in the previous response.
+            let was_seen = if self.back.is_confirmed { i64::MIN } else { seconds(previous_at - *oldest) };
+            let least = back.max(was_seen).max(self.back.farthest_seen.unwrap_or(i64::MIN));
+            EdgeRange { least, most: seconds(now - *youngest) }
+        });
+        let cut: Option<EdgeRange> =
+            known.iter().filter(|at| *at > last).min().map(|next| EdgeRange { least: ahead, most: seconds(*next - now) });
+        let latest = known.iter().max();
+        let new = listed_of_form.iter().filter(is_dated).filter(|at| !moved_ahead && latest.is_none_or(|latest| *at > latest));
+        let entered = new
+            .clone()
+            .max()
+            .zip(new.min())
+            .map(|(farthest, nearest)| EdgeRange { least: seconds(*farthest - now), most: seconds(*nearest - previous_at) });
+
+        if let Some(smaller) = self.smaller_plan(left.map(|left| EdgeRange { least: back, ..left }), cut) {
+            return smaller;
+        }
+        // The oldest event grows older by itself. Only a jump by more shows a wider window.
+        let aged = seconds(now - previous_at);
+        let back_edge = self.back.widened(back - aged, back, left);
+        let back_edge = back_edge.unwrap_or_else(|| self.back.after_leaving(left, back, max_range_back));
+        // A plan with an edge at the back has one ahead.
+        let max_range_ahead = if is_rare && back_edge.is_confirmed { i64::MAX } else { max_range_ahead };
+        let ahead_edge = self.ahead.widened(ahead, ahead, cut);
+        let ahead_edge = ahead_edge.unwrap_or_else(|| self.ahead.after_entering(entered, ahead, max_range_ahead));
+        Self { back: back_edge, ahead: ahead_edge }
+    }
+
+    /// Returns the window of a plan that shows less than before: both sides were cut at whole years. One side alone would prove nothing.
+    fn smaller_plan(self, left: Option<EdgeRange>, cut: Option<EdgeRange>) -> Option<Self> {
+        let edge = |range: EdgeRange, was: Edge| {
+            let was_seen = was.farthest_seen.is_some_and(|seen| range.most + SLACK < seen);
+            let is_cut = was_seen && range.is_one_edge(MAX_RANGE_OF_BOTH) && range.contains_whole_years();
+            is_cut.then_some(Edge { farthest_seen: Some(range.least), nearest_unseen: Some(range.most), is_confirmed: true })
+        };
+        Some(Self { back: edge(left?, self.back)?, ahead: edge(cut?, self.ahead)? })
+    }
+
+    /// Returns the days that a response at `at` surely covers.
+    pub(super) fn window(self, at: Timestamp) -> DateWindow {
+        let day = |seconds: i64| Some(at.checked_add_signed(TimeDelta::try_seconds(seconds)?)?.date_naive());
+        DateWindow { first: self.back.reach().and_then(|reach| day(-reach)), last: self.ahead.reach().and_then(day) }
+    }
+}
+
+impl Edge {
+    /// Returns the distance up to which the server surely lists everything. `None` without an edge.
+    fn reach(self) -> Option<i64> {
+        // One slack for the edge, and one because windows have whole days.
+        Some(self.farthest_seen.filter(|_| self.is_confirmed)? - 2 * SLACK)
+    }
+
+    /// Returns the edge after the server listed an event at the distance `seen`. Beyond an edge, that refutes it.
+    fn with_seen(self, seen: i64) -> Self {
+        let is_beyond = self.nearest_unseen.is_some_and(|unseen| seen > unseen + SLACK);
+        let farthest_seen = Some(self.farthest_seen.map_or(seen, |before| before.max(seen)));
+        if is_beyond { Self { farthest_seen, ..Self::default() } } else { Self { farthest_seen, ..self } }
+    }
+
+    /// Returns the edge of a plan that shows more than before, or `None` if it does not: events from beyond the edge are listed at once.
+    /// If known events are still left out, there is another edge farther out.
+    fn widened(self, from: i64, seen: i64, left_out: Option<EdgeRange>) -> Option<Self> {
+        let is_wider = self.is_confirmed && self.nearest_unseen.is_some_and(|unseen| from > unseen + SLACK);
+        let next = left_out.filter(|out| out.most > seen && out.most - seen <= MAX_RANGE_OF_BOTH);
+        is_wider.then(|| Self {
+            farthest_seen: Some(seen),
+            nearest_unseen: next.map(|out| out.most),
+            is_confirmed: next.is_some(),
+        })
+    }
+
+    /// Returns the back edge after a response that leaves out the events of `left`.
+    fn after_leaving(self, left: Option<EdgeRange>, seen: i64, max_range: i64) -> Self {
+        let after = self.with_seen(seen);
+        let Some(left) = left else { return after };
+        if self.is_confirmed {
+            // Events left out within the window say nothing about its edge.
+            let nearer = |unseen: i64| if left.most + SLACK >= left.least { unseen.min(left.most) } else { unseen };
+            let nearest_unseen = after.nearest_unseen.map(nearer);
+            return if after.is_confirmed { Self { nearest_unseen, ..after } } else { after };
+        }
+        if !left.is_one_edge(max_range) {
+            return after;
+        }
+        let is_confirmed = left.contains_whole_years() || left.agrees_with(self) || left.most >= MIN_AGE_OF_LEFT;
+        Self { farthest_seen: Some(left.least), nearest_unseen: Some(left.most), is_confirmed }
+    }
+
+    /// Returns the edge ahead after a response with new events in `entered`.
+    fn after_entering(self, entered: Option<EdgeRange>, seen: i64, max_range: i64) -> Self {
+        let after = self.with_seen(seen);
+        let Some(entered) = entered.filter(|_| !self.is_confirmed) else { return after };
+        let least = self.farthest_seen.map_or(entered.least, |seen| seen.max(entered.least));
+        let entered = EdgeRange { least, ..entered };
+        if !entered.is_one_edge(max_range) {
+            return Self { nearest_unseen: None, ..after };
+        }
+        let is_confirmed = entered.contains_whole_years() || entered.agrees_with(self);
+        Self { farthest_seen: Some(entered.least), nearest_unseen: Some(entered.most), is_confirmed }
+    }
+}

@@ -1,0 +1,28 @@
+//! Text for people: everything that mail, chat, pages, and commands say about amounts, times, changes, incidents, and digests.
+//!
+//! Other modules pass facts; the sentences are written here. All functions return plain text, and names from outside are cut and freed
+//! of hostile characters. The caller escapes the text for the place that shows it. Machine formats (JSON, CSV, config) are written
+//! elsewhere.
+
+pub mod changes;
+pub mod digest;
+mod incident;
+mod list;
+mod number;
+mod poll;
+mod record;
+mod time;
+mod unlock;
+
+pub use {
+    incident::{DaemonIncident, FeedRecovery, IncidentText, dead_letters, quote},
+    list::*,
+    number::*,
+    poll::{past_poll, past_polls},
+    record::{date, record},
+    time::*,
+    unlock::*,
+};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,399 @@
+//! Sentences about changes. The diff returns facts as [`ChangeClause`]s; [`summary`] writes the text that is stored with a change.
+
+mod tranches;
+
+use serde_json::Value;
+
+pub use tranches::{DateChange, ScheduleUnit, TrancheFacts, TranchesChange};
+
+use super::{UNKNOWN_AMOUNT, amount, count, day, name, names, one_line, plural, ratio, shift, shifts};
+use crate::{Change, ChangeKind, ChangeRow, FieldChange, Resource, ScheduleBrief, Timestamp};
+
+/// The number of fields that a sentence names. More are only stored.
+const MAX_FIELDS: usize = 3;
+
+/// The number of renamed allocations that a sentence names before it only counts them.
+const MAX_RENAMED: usize = 3;
+
+/// The facts of one clause of a change's summary.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ChangeClause {
+    Added {
+        tranches: Vec<TrancheFacts>,
+    },
+    Removed {
+        tranches: Vec<TrancheFacts>,
+        /// The last visible day. The tranches may have moved beyond it instead. `None` if all days are visible.
+        last_visible_day: Option<Timestamp>,
+    },
+    /// An event without tranches was removed.
+    EventRemoved {
+        date: Option<Timestamp>,
+    },
+    /// The tranches of one event moved.
+    EventMoved {
+        tranches: Vec<TrancheFacts>,
+        dates: DateChange,
+        /// The smallest and the largest shift. `None` if a tranche is undated.
+        shift_days: Option<(f64, f64)>,
+    },
+    /// Tranches of several events moved together.
+    SeriesMoved {
+        tranches: Vec<TrancheFacts>,
+        is_whole_schedule: bool,
+        /// The smallest and the largest shift. `None` if a tranche is undated.
+        shift_days: Option<(f64, f64)>,
+        /// The dates of one tranche.
+        example: DateChange,
+        /// Whether the example is the next tranche. If not, it is the first one.
+        is_next: bool,
+    },
+    /// The starts of linear unlocks moved, but not their ends.
+    StartMoved {
+        tranches: TranchesChange,
+        from: Timestamp,
+        to: Timestamp,
+        shift_days: (f64, f64),
+    },
+    /// The ends of linear unlocks moved, but not their starts.
+    EndMoved {
+        tranches: TranchesChange,
+        from: Timestamp,
+        to: Timestamp,
+        shift_days: f64,
+    },
+    /// The ends of some linear unlocks moved otherwise than the rest of their series.
+    SomeEndsMoved {
+        segments: usize,
+        dates: DateChange,
+    },
+    /// The amounts of a series changed by one ratio.
+    Rescaled {
+        allocations: Vec<String>,
+        tranches: usize,
+        ratio: f64,
+        from: f64,
+        to: f64,
+    },
+    Resized {
+        tranches: TranchesChange,
+        ratio: Option<f64>,
+        /// The amount of the same unlocks that did not change. `None` if there is no such amount.
+        rest: Option<f64>,
+    },
+    Reallocated {
+        amount: f64,
+        from: Vec<String>,
+        to: Vec<String>,
+        /// The tranches, if their dates may have changed as well.
+        tranches: Option<TranchesChange>,
+    },
+    SplitOrMerged(TranchesChange),
+    Restructured(TranchesChange),
+    Renamed {
+        /// The old and the new name of each renamed allocation.
+        names: Vec<(String, String)>,
+        categories: Vec<CategoryChange>,
+        tranches: usize,
+    },
+    Rewritten {
+        before: ScheduleBrief,
+        after: ScheduleBrief,
+    },
+    /// A committed claim appeared or changed.
+    Committed {
+        allocations: Vec<String>,
+        from: Option<f64>,
+        to: Option<f64>,
+        at: Option<Timestamp>,
+    },
+    /// Other fields of events changed.
+    FieldsRevised {
+        fields: Vec<FieldChange>,
+        events: usize,
+    },
+    SupplyChanged {
+        of: SupplyTotal,
+        from: f64,
+        to: f64,
+        ratio: Option<f64>,
+    },
+    /// Rows of a simpler resource, such as burns, changed.
+    Rows {
+        rows: RowSubject,
+        change: RowChange,
+    },
+    /// The token is listed under a new slug.
+    Relisted {
+        name: String,
+        from: String,
+        to: String,
+    },
+}
+
+/// Allocations that moved from one category to another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CategoryChange {
+    pub allocations: Vec<String>,
+    pub from: String,
+    pub to: String,
+}
+
+/// A total of a token's supply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SupplyTotal {
+    MaxSupply,
+    Allocations,
+}
+
+/// The rows that a clause is about, such as burns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowSubject {
+    /// The noun for one row: `burn`.
+    pub noun: &'static str,
+    pub count: usize,
+    /// The date of the first row.
+    pub date: Option<Timestamp>,
+    /// The key of the first row.
+    pub key: String,
+}
+
+/// A change of some rows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RowChange {
+    Added {
+        amount: Option<f64>,
+    },
+    Removed {
+        amount: Option<f64>,
+    },
+    Resized {
+        from: f64,
+        to: f64,
+        ratio: Option<f64>,
+    },
+    /// Amounts of past events changed.
+    Restated {
+        from: f64,
+        to: f64,
+        ratio: Option<f64>,
+    },
+    /// The first field that changed.
+    Field(FieldChange),
+    /// Rows changed in no listed field.
+    Other,
+}
+
+/// Writes the summary of a change.
+pub fn summary(clauses: &[ChangeClause], unit: &ScheduleUnit<'_>) -> String {
+    clauses.iter().map(|clause| clause.text(unit)).collect::<Vec<_>>().join("; ")
+}
+
+/// Returns a change on one line, without its token. Names the resource unless it is an unlock: `burn moved from 1 Mar 2026 to 4 Mar 2026`.
+pub fn headline(row: &ChangeRow) -> String {
+    let summary = one_line(&row.change.summary);
+    match (row.resource, row.change.kind) {
+        (Resource::Unlock, _) | (_, ChangeKind::Added | ChangeKind::Removed) => summary,
+        (resource, _) => format!("{resource} {summary}"),
+    }
+}
+
+/// The sentence that several tokens with the same change can share: `moved by +3 days`. `None` for all other changes.
+pub fn shared_change(change: &Change) -> Option<String> {
+    match change.kind {
+        ChangeKind::Rescheduled | ChangeKind::SeriesShifted => {
+            let by = match (change.shift_days_min.zip(change.shift_days_max), change.shift_days) {
+                (Some((least, most)), _) => shifts(least, most),
+                (None, days) => shift(days?),
+            };
+            Some(format!("moved by {by}"))
+        }
+        ChangeKind::SeriesRescaled | ChangeKind::Resized => Some(format!("amounts changed by {}", ratio(change.ratio?))),
+        ChangeKind::Revised => Some(format!("other facts of {} revised", plural(change.resource?.as_str()))),
+        _ => None,
+    }
+}
+
+impl ChangeClause {
+    fn text(&self, unit: &ScheduleUnit<'_>) -> String {
+        match self {
+            Self::Added { tranches } => format!("added: {}", unit.holding_when_due(tranches)),
+            Self::Removed { tranches, last_visible_day } => {
+                let beyond = last_visible_day.map(|last| format!(", or moved beyond {}, where nothing is seen", day(last)));
+                format!("removed: {}{}", unit.holding_when_due(tranches), beyond.unwrap_or_default())
+            }
+            Self::EventRemoved { date: Some(at) } => format!("removed: the event of {}", day(*at)),
+            Self::EventRemoved { date: None } => "removed: an event without a date".to_owned(),
+            Self::EventMoved { tranches, dates, shift_days } => {
+                format!("{} moved {}{}", unit.holding(tranches), dates.text(), in_parentheses(*shift_days))
+            }
+            Self::SeriesMoved { tranches, is_whole_schedule, shift_days, example, is_next } => {
+                let subject = unit.series(tranches, *is_whole_schedule);
+                let by = shift_days.map(|(least, most)| format!(" by {}", shifts(least, most))).unwrap_or_default();
+                let which = if *is_next { "next" } else { "first" };
+                format!("{subject} moved{by}; the {which} {}", example.text())
+            }
+            Self::StartMoved { tranches, from, to, shift_days } => {
+                let (holding, pace) = (unit.holding(&tranches.after), tranches.pace_change());
+                format!("{holding}: from {} on instead of {}{}{pace}", day(*to), day(*from), in_parentheses(Some(*shift_days)))
+            }
+            Self::EndMoved { tranches, from, to, shift_days } => {
+                let (holding, pace) = (unit.holding(&tranches.after), tranches.pace_change());
+                format!("{holding}: until {} instead of {} ({}){pace}", day(*to), day(*from), shift(*shift_days))
+            }
+            Self::SomeEndsMoved { segments, dates } => {
+                format!("the end of {} moved {}", count(*segments, "linear segment"), dates.text())
+            }
+            Self::Rescaled { allocations, tranches, ratio: by, from, to } => format!(
+                "{} of {} rescaled {} (from {} to {} in all)",
+                count(*tranches, "tranche"),
+                names_of(allocations),
+                ratio(*by),
+                amount(*from),
+                amount(*to)
+            ),
+            Self::Resized { tranches, ratio, rest } => tranches.resized(*ratio, *rest),
+            Self::Reallocated { amount, from, to, tranches } => {
+                let dates = tranches.as_ref().map(TranchesChange::span_change).unwrap_or_default();
+                format!("{}{dates}", unit.transfer(*amount, &names_of(from), &names_of(to)))
+            }
+            Self::SplitOrMerged(tranches) => unit.split_or_merged(tranches),
+            Self::Restructured(tranches) => unit.restructured(tranches),
+            Self::Renamed { names, categories, tranches } => {
+                format!("{} ({})", renamed(names, categories), count(*tranches, "tranche"))
+            }
+            Self::Rewritten { before, after } => rewritten(before, after),
+            Self::Committed { allocations, from, to, at } => committed(allocations, *from, *to, *at),
+            Self::FieldsRevised { fields, events } => {
+                let clauses: Vec<String> = fields.iter().take(MAX_FIELDS).map(field_change).collect();
+                let events = if *events > 1 { format!(" ({})", count(*events, "event")) } else { String::new() };
+                format!("{}{events}", clauses.join("; "))
+            }
+            Self::SupplyChanged { of, from, to, ratio } => {
+                let what = match of {
+                    SupplyTotal::MaxSupply => "maximum supply",
+                    SupplyTotal::Allocations => "total of the allocations",
+                };
+                format!("{what} changed from {} to {}{}", amount(*from), amount(*to), times(*ratio))
+            }
+            Self::Rows { rows, change } => row_change(rows, change),
+            Self::Relisted { name, from, to } => format!("the source lists {name} as {to} now, no longer as {from}"),
+        }
+    }
+}
+
+/// A range of shifts in parentheses: ` (+4 days)`. Empty if the shifts are unknown.
+fn in_parentheses(shift_days: Option<(f64, f64)>) -> String {
+    shift_days.map(|(least, most)| format!(" ({})", shifts(least, most))).unwrap_or_default()
+}
+
+/// A ratio in parentheses: ` (×2)`. Empty if it is unknown.
+fn times(by: Option<f64>) -> String {
+    by.map(|by| format!(" ({})", ratio(by))).unwrap_or_default()
+}
+
+fn names_of(all: &[String]) -> String {
+    names(all.iter().map(String::as_str))
+}
+
+fn amount_or_unknown(value: Option<f64>) -> String {
+    value.map_or_else(|| UNKNOWN_AMOUNT.to_owned(), amount)
+}
+
+/// `Team renamed Core Team; Farm filed under Community instead of Treasury`.
+fn renamed(names: &[(String, String)], categories: &[CategoryChange]) -> String {
+    let mut clauses: Vec<String> = Vec::new();
+    match names {
+        [] => {}
+        [(a, b), (c, d)] if a == d && b == c => clauses.push(format!("{} and {} changed names", name(a), name(b))),
+        [(from, to)] => clauses.push(format!("{} renamed {}", name(from), name(to))),
+        several => {
+            let pairs: Vec<String> =
+                several.iter().take(MAX_RENAMED).map(|(from, to)| format!("{} → {}", name(from), name(to))).collect();
+            let others = several.len().saturating_sub(MAX_RENAMED);
+            let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+            clauses.push(format!("{} renamed: {}{more}", count(several.len(), "allocation"), pairs.join("; ")));
+        }
+    }
+    clauses.extend(categories.iter().map(|CategoryChange { allocations, from, to }| {
+        format!("{} filed under {} instead of {}", names_of(allocations), name(to), name(from))
+    }));
+    clauses.join("; ")
+}
+
+/// `schedule rewritten: 30 to 10 events, 420 tokens in all as before, end 1 Jan 2028 to 1 Jan 2030`.
+fn rewritten(before: &ScheduleBrief, after: &ScheduleBrief) -> String {
+    let end = |brief: &ScheduleBrief| brief.end.map_or_else(|| "no date".to_owned(), day);
+    let step = |from: String, to: String, what: &str| {
+        if from == to { format!("{to}{what} as before") } else { format!("{from} to {to}{what}") }
+    };
+    format!(
+        "schedule rewritten: {}, {}, end {}",
+        step(before.events.to_string(), after.events.to_string(), if after.events == 1 { " event" } else { " events" }),
+        step(amount(before.total), amount(after.total), " tokens in all"),
+        step(end(before), end(after), "")
+    )
+}
+
+fn committed(allocations: &[String], from: Option<f64>, to: Option<f64>, at: Option<Timestamp>) -> String {
+    let names = names_of(allocations);
+    let when = at.map(|at| format!(" on {}", day(at))).unwrap_or_default();
+    let to = amount_or_unknown(to);
+    match from {
+        Some(from) => format!("committed claim of {names} changed from {} to {to}{when}", amount(from)),
+        None => format!("{names} committed to claim {to}{when}"),
+    }
+}
+
+fn row_change(rows: &RowSubject, change: &RowChange) -> String {
+    let subject = row_subject(rows);
+    let with_amount = |verb: &str, of: Option<f64>| {
+        let of = of.map(|of| format!(", {}", amount(of))).unwrap_or_default();
+        format!("{verb}: {}{of}", subject.trim_end_matches(','))
+    };
+    let from_to = |verb: &str, from: f64, to: f64, by: Option<f64>| {
+        format!("{subject} {verb} from {} to {}{}", amount(from), amount(to), times(by))
+    };
+    match change {
+        RowChange::Added { amount } => with_amount("added", *amount),
+        RowChange::Removed { amount } => with_amount("removed", *amount),
+        RowChange::Resized { from, to, ratio } => from_to("resized", *from, *to, *ratio),
+        RowChange::Restated { from, to, ratio } => from_to("restated", *from, *to, *ratio),
+        RowChange::Field(FieldChange { field, from, .. }) if field == "allocationName" => {
+            format!("{subject} renamed from {}", field_value(from))
+        }
+        RowChange::Field(field) => format!("{subject} {}", field_change(field)),
+        RowChange::Other => format!("{subject} revised"),
+    }
+}
+
+/// `burn of 1 Feb 2026`, `3 burns from 1 Feb 2026 on`, `allocation Team`, `3 allocations, Team among them,`.
+fn row_subject(RowSubject { noun, count: rows, date, key }: &RowSubject) -> String {
+    match (*rows, date) {
+        (1, Some(at)) => format!("{noun} of {}", day(*at)),
+        (1, None) => format!("{noun} {}", name(key)),
+        (rows, Some(at)) => format!("{} from {} on", count(rows, noun), day(*at)),
+        (rows, None) => format!("{}, {} among them,", count(rows, noun), name(key)),
+    }
+}
+
+/// `cliffAmount is now 30`, `dataSource changed from a to b`.
+fn field_change(FieldChange { field, from, to }: &FieldChange) -> String {
+    match from {
+        Value::Null => format!("{field} is now {}", field_value(to)),
+        from => format!("{field} changed from {} to {}", field_value(from), field_value(to)),
+    }
+}
+
+/// The value of a field, short and on one line.
+fn field_value(value: &Value) -> String {
+    match value {
+        Value::Null => "nothing".to_owned(),
+        Value::String(text) => name(text),
+        Value::Number(number) => number.as_f64().map_or_else(|| number.to_string(), amount),
+        other => name(&other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+use serde_json::json;
+
+use super::*;
+use crate::{Precision, wire::parse_timestamp};
+
+fn time(text: &str) -> Timestamp {
+    parse_timestamp(text).expect("a timestamp")
+}
+
+fn cliff(allocation: &str, amount: f64, at: &str) -> TrancheFacts {
+    TrancheFacts {
+        allocation: allocation.to_owned(),
+        amount: Some(amount),
+        at: Some(time(at)),
+        end: None,
+        precision: Precision::Day,
+        is_linear: false,
+    }
+}
+
+fn linear(allocation: &str, amount: f64, at: &str, end: &str) -> TrancheFacts {
+    TrancheFacts { end: Some(time(end)), is_linear: true, ..cliff(allocation, amount, at) }
+}
+
+fn dates(from: &str, to: &str) -> DateChange {
+    DateChange { from: (Some(time(from)), Precision::Day), to: (Some(time(to)), Precision::Day) }
+}
+
+fn field(field: &str, from: Value, to: Value) -> FieldChange {
+    FieldChange { field: field.to_owned(), from, to }
+}
+
+fn texts(all: &[&str]) -> Vec<String> {
+    all.iter().map(|text| (*text).to_owned()).collect()
+}
+
+#[track_caller]
+fn assert_summary(clause: ChangeClause, expected: &str) {
+    let unit = ScheduleUnit { symbol: Some("ARB"), max_supply: Some(1_000.0) };
+    assert_eq!(summary(&[clause], &unit), expected);
+}
+
+#[test]
+fn added_and_removed_tranches_state_amount_and_dates() {
+    let tranches = vec![cliff("Team", 20.0, "2026-03-16"), cliff("Team", 10.0, "2026-04-16")];
+    assert_summary(
+        ChangeClause::Added { tranches: tranches.clone() },
+        "added: 30 ARB of Team (3.00% of max supply), 2 tranches, from 16 Mar 2026 to 16 Apr 2026",
+    );
+    assert_summary(
+        ChangeClause::Removed { tranches: tranches[..1].to_vec(), last_visible_day: None },
+        "removed: 20 ARB of Team (2.00% of max supply), on 16 Mar 2026",
+    );
+    assert_summary(
+        ChangeClause::Removed { tranches: tranches[..1].to_vec(), last_visible_day: Some(time("2027-03-01")) },
+        "removed: 20 ARB of Team (2.00% of max supply), on 16 Mar 2026, or moved beyond 1 Mar 2027, where nothing is seen",
+    );
+    assert_summary(ChangeClause::EventRemoved { date: Some(time("2026-03-16")) }, "removed: the event of 16 Mar 2026");
+    assert_summary(ChangeClause::EventRemoved { date: None }, "removed: an event without a date");
+}
+
+#[test]
+fn moves_state_dates_and_shift() {
+    let tranches = vec![cliff("Team", 20.0, "2026-03-20")];
+    let moved = |shift_days| ChangeClause::EventMoved {
+        tranches: tranches.clone(),
+        dates: dates("2026-03-16", "2026-03-20"),
+        shift_days,
+    };
+    assert_summary(moved(Some((4.0, 4.0))), "20 ARB of Team (2.00% of max supply) moved from 16 to 20 Mar 2026 (+4 days)");
+    assert_summary(moved(None), "20 ARB of Team (2.00% of max supply) moved from 16 to 20 Mar 2026");
+    let series = |is_whole_schedule, is_next| ChangeClause::SeriesMoved {
+        tranches: vec![cliff("Team", 20.0, "2026-03-20"), cliff("Farm", 5.0, "2026-04-20")],
+        is_whole_schedule,
+        shift_days: Some((30.0, 33.0)),
+        example: dates("2026-02-18", "2026-03-20"),
+        is_next,
+    };
+    assert_summary(
+        series(true, true),
+        "the whole schedule (25) moved by +30 to +33 days; the next from 18 Feb 2026 to 20 Mar 2026",
+    );
+    assert_summary(
+        series(false, false),
+        "25 ARB of Team and Farm (2.50% of max supply), 2 tranches, moved by +30 to +33 days; the first from 18 Feb 2026 to 20 Mar 2026",
+    );
+    let tranches = TranchesChange {
+        before: vec![linear("Team", 30.0, "2026-04-16", "2027-04-16")],
+        after: vec![linear("Team", 30.0, "2026-04-16", "2028-04-16")],
+    };
+    assert_summary(
+        ChangeClause::EndMoved { tranches, from: time("2027-04-16"), to: time("2028-04-16"), shift_days: 366.0 },
+        "30 ARB of Team (3.00% of max supply): until 16 Apr 2028 instead of 16 Apr 2027 (+366 days), 1.25 per month instead of \
+         2.50 per month",
+    );
+    let tranches = TranchesChange {
+        before: vec![linear("Team", 30.0, "2026-04-16", "2028-04-16")],
+        after: vec![linear("Team", 30.0, "2027-04-16", "2028-04-16")],
+    };
+    assert_summary(
+        ChangeClause::StartMoved { tranches, from: time("2026-04-16"), to: time("2027-04-16"), shift_days: (365.0, 365.0) },
+        "30 ARB of Team (3.00% of max supply): from 16 Apr 2027 on instead of 16 Apr 2026 (+365 days), 2.49 per month instead of \
+         1.25 per month",
+    );
+}
+
+#[test]
+fn amount_changes_state_both_amounts() {
+    let tranches = |from, to| TranchesChange {
+        before: vec![cliff("Team", from, "2026-03-16")],
+        after: vec![cliff("Team", to, "2026-03-16")],
+    };
+    assert_summary(
+        ChangeClause::Resized { tranches: tranches(10.0, 5.0), ratio: Some(0.5), rest: Some(7.0) },
+        "Team resized from 10 to 5 (×0.5), on 16 Mar 2026; the other 7 of that unlock stay",
+    );
+    let removed = TranchesChange { after: Vec::new(), ..tranches(10.0, 5.0) };
+    assert_summary(
+        ChangeClause::Resized { tranches: removed, ratio: None, rest: None },
+        "Team (10) taken out of the unlock on 16 Mar 2026",
+    );
+    let added = TranchesChange { before: Vec::new(), ..tranches(10.0, 5.0) };
+    assert_summary(
+        ChangeClause::Resized { tranches: added, ratio: None, rest: None },
+        "Team (5) added to the unlock on 16 Mar 2026",
+    );
+    assert_summary(
+        ChangeClause::Rescaled { allocations: texts(&["Farm", "Team"]), tranches: 48, ratio: 20.0, from: 5.0, to: 100.0 },
+        "48 tranches of Farm and Team rescaled ×20 (from 5 to 100 in all)",
+    );
+    assert_summary(
+        ChangeClause::Reallocated { amount: 15.0, from: texts(&["Team"]), to: texts(&["Farm"]), tranches: None },
+        "15 ARB of Team (1.50% of max supply) go to Farm",
+    );
+    for (of, expected) in [
+        (SupplyTotal::MaxSupply, "maximum supply changed from 100 to 120 (×1.2)"),
+        (SupplyTotal::Allocations, "total of the allocations changed from 100 to 120 (×1.2)"),
+    ] {
+        assert_summary(ChangeClause::SupplyChanged { of, from: 100.0, to: 120.0, ratio: Some(1.2) }, expected);
+    }
+}
+
+#[test]
+fn new_timing_states_that_the_total_is_unchanged() {
+    let one = vec![cliff("Team", 30.0, "2026-03-16")];
+    let two = vec![cliff("Team", 10.0, "2026-03-16"), cliff("Team", 20.0, "2026-04-16")];
+    assert_summary(
+        ChangeClause::SplitOrMerged(TranchesChange { before: one.clone(), after: two }),
+        "Team: 30 ARB on 16 Mar 2026 were split into 10 ARB on 16 Mar 2026 and 20 ARB on 16 Apr 2026",
+    );
+    let after = vec![linear("Team", 30.0, "2026-03-16", "2027-03-16")];
+    assert_summary(
+        ChangeClause::Restructured(TranchesChange { before: one, after }),
+        "Team: ends on 16 Mar 2027 instead of 16 Mar 2026, linearly at 2.50 per month instead of in one cliff; the total of \
+         30 ARB (3.00% of max supply) is unchanged",
+    );
+    let brief = |events, end: &str| ScheduleBrief { total: 420.0, events, end: Some(time(end)), ..ScheduleBrief::default() };
+    assert_summary(
+        ChangeClause::Rewritten { before: brief(30, "2028-01-01"), after: brief(1, "2030-01-01") },
+        "schedule rewritten: 30 to 1 event, 420 tokens in all as before, end 1 Jan 2028 to 1 Jan 2030",
+    );
+}
+
+#[test]
+fn renames_state_both_names() {
+    let renamed = |names: &[(&str, &str)], categories: &[(&str, &str)]| ChangeClause::Renamed {
+        names: names.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect(),
+        categories: categories
+            .iter()
+            .map(|(from, to)| CategoryChange { allocations: texts(&["Farm"]), from: (*from).to_owned(), to: (*to).to_owned() })
+            .collect(),
+        tranches: 12,
+    };
+    assert_summary(renamed(&[("Team", "Core")], &[]), "Team renamed Core (12 tranches)");
+    assert_summary(renamed(&[("Team", "Core"), ("Core", "Team")], &[]), "Team and Core changed names (12 tranches)");
+    assert_summary(
+        renamed(&[("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")], &[]),
+        "4 allocations renamed: a → b; c → d; e → f and 1 more (12 tranches)",
+    );
+    assert_summary(renamed(&[], &[("Treasury", "Community")]), "Farm filed under Community instead of Treasury (12 tranches)");
+    assert_summary(
+        ChangeClause::Relisted { name: "Alpha".into(), from: "alpha".into(), to: "omega".into() },
+        "the source lists Alpha as omega now, no longer as alpha",
+    );
+}
+
+#[test]
+fn fields_and_claims_state_the_new_value() {
+    let fields = ["a", "b", "c", "d"].map(|name| field(name, Value::Null, json!(30.0))).to_vec();
+    assert_summary(ChangeClause::FieldsRevised { fields, events: 2 }, "a is now 30; b is now 30; c is now 30 (2 events)");
+    let fields = vec![field("dataSource", json!("x"), json!("y"))];
+    assert_summary(ChangeClause::FieldsRevised { fields, events: 1 }, "dataSource changed from x to y");
+    let claim = |from, at| ChangeClause::Committed { allocations: texts(&["Team"]), from, to: Some(20.0), at };
+    assert_summary(claim(None, Some(time("2026-04-16"))), "Team committed to claim 20 on 16 Apr 2026");
+    assert_summary(claim(Some(5.0), None), "committed claim of Team changed from 5 to 20");
+}
+
+#[test]
+fn rows_are_named_by_date_or_key() {
+    let rows = |count, date: Option<&str>| RowSubject { noun: "burn", count, date: date.map(time), key: "Q1".to_owned() };
+    for (rows, change, expected) in [
+        (
+            rows(1, Some("2026-02-01")),
+            RowChange::Restated { from: 7.0, to: 14.0, ratio: Some(2.0) },
+            "burn of 1 Feb 2026 restated from 7 to 14 (×2)",
+        ),
+        (rows(1, None), RowChange::Resized { from: 40.0, to: 60.0, ratio: None }, "burn Q1 resized from 40 to 60"),
+        (rows(3, Some("2026-02-01")), RowChange::Added { amount: Some(9.0) }, "added: 3 burns from 1 Feb 2026 on, 9"),
+        (rows(3, None), RowChange::Removed { amount: None }, "removed: 3 burns, Q1 among them"),
+        (rows(3, None), RowChange::Other, "3 burns, Q1 among them, revised"),
+        (
+            rows(1, None),
+            RowChange::Field(field("allocationName", json!("Comunity"), json!("Community"))),
+            "burn Q1 renamed from Comunity",
+        ),
+        (rows(1, None), RowChange::Field(field("type", Value::Null, json!("x"))), "burn Q1 type is now x"),
+    ] {
+        assert_summary(ChangeClause::Rows { rows, change }, expected);
+    }
+}
+
+#[test]
+fn clauses_are_joined_in_order() {
+    let clauses = [
+        ChangeClause::EventRemoved { date: None },
+        ChangeClause::SomeEndsMoved { segments: 2, dates: dates("2026-03-16", "2026-05-20") },
+    ];
+    assert_eq!(
+        summary(&clauses, &ScheduleUnit::default()),
+        "removed: an event without a date; the end of 2 linear segments moved from 16 Mar 2026 to 20 May 2026"
+    );
+    assert_eq!(summary(&[], &ScheduleUnit::default()), "");
+}

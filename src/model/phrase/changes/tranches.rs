@@ -1,0 +1,349 @@
+//! Sentences about tranches of a vesting schedule: the recipients, amounts, and dates before and after a change.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::TimeDelta;
+
+use super::{amount_or_unknown, times};
+use crate::phrase::{
+    MAX_SUPPLY, TO_BE_DETERMINED, UNKNOWN_AMOUNT, amount, count, day, instant, list, month, names, share, tokens,
+};
+use crate::{Precision, Timestamp};
+
+/// An average calendar month in days, for monthly rates.
+const MONTH_DAYS: f64 = 30.436_875;
+
+/// Split and merged events that a sentence lists before it only counts them.
+const MAX_DATES: usize = 4;
+
+/// The facts of one tranche that sentences need.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrancheFacts {
+    /// The allocation name as the source writes it. Empty if it gives none.
+    pub allocation: String,
+    /// Tokens. `None` if unknown.
+    pub amount: Option<f64>,
+    /// The instant of a cliff unlock or the start of a linear one. `None` if the source gives no date.
+    pub at: Option<Timestamp>,
+    /// The end of a linear unlock.
+    pub end: Option<Timestamp>,
+    pub precision: Precision,
+    pub is_linear: bool,
+}
+
+/// The tranches that a change is about, before and after it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TranchesChange {
+    pub before: Vec<TrancheFacts>,
+    pub after: Vec<TrancheFacts>,
+}
+
+/// A date before and after a change. `None` if there is no date.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DateChange {
+    pub from: (Option<Timestamp>, Precision),
+    pub to: (Option<Timestamp>, Precision),
+}
+
+/// The unit of a token's amounts, with the base of shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ScheduleUnit<'a> {
+    pub symbol: Option<&'a str>,
+    /// Tokens. `None` if unknown.
+    pub max_supply: Option<f64>,
+}
+
+impl ScheduleUnit<'_> {
+    /// An amount in tokens: `11.31M ARB`.
+    fn tokens(&self, value: f64) -> String {
+        tokens(value, self.symbol)
+    }
+
+    /// The share of an amount in parentheses: ` (2.00% of max supply)`. Empty if the supply is unknown.
+    fn share(&self, value: f64) -> String {
+        self.percent(value).map_or_else(String::new, |share| format!(" ({share})"))
+    }
+
+    fn percent(&self, value: f64) -> Option<String> {
+        let supply = self.max_supply.filter(|supply| *supply > 0.0)?;
+        let percent = value / supply * 100.0;
+        percent.is_finite().then(|| share(percent, MAX_SUPPLY))
+    }
+
+    /// The tokens of some tranches: `20.00M ARB of Team (2.00% of max supply)`.
+    pub(super) fn holding(&self, tranches: &[TrancheFacts]) -> String {
+        let names = names(by_allocation(tranches).into_iter().map(|(name, _)| name).filter(|name| !name.is_empty()));
+        match (total(tranches), names.is_empty()) {
+            (Some(total), false) => format!("{} of {names}{}", self.tokens(total), self.share(total)),
+            (Some(total), true) => format!("{}{}", self.tokens(total), self.share(total)),
+            (None, false) => names,
+            (None, true) => UNKNOWN_AMOUNT.to_owned(),
+        }
+    }
+
+    /// Tranches with their dates: `20.00M ARB of Team, 2 tranches, from 1 Mar 2026 to 1 Apr 2026`.
+    pub(super) fn holding_when_due(&self, tranches: &[TrancheFacts]) -> String {
+        let of_several = if tranches.len() > 1 { format!(", {}", count(tranches.len(), "tranche")) } else { String::new() };
+        format!("{}{of_several}, {}", self.holding(tranches), due(tranches))
+    }
+
+    /// The subject of a sentence about a series: `20.00M ARB of Team, 2 tranches,`, `the whole schedule (480.00M)`.
+    pub(super) fn series(&self, tranches: &[TrancheFacts], is_whole_schedule: bool) -> String {
+        if is_whole_schedule {
+            return format!("the whole schedule ({})", amount(total(tranches).unwrap_or(0.0)));
+        }
+        let holding = self.holding(tranches);
+        if tranches.len() > 1 { format!("{holding}, {},", count(tranches.len(), "tranche")) } else { holding }
+    }
+
+    /// Cliff unlocks that were split or merged: `Team: 30.00M ARB on 1 Mar 2026 were split into 10.00M ARB on 1 Mar 2026 and 20.00M ARB on
+    /// 1 Apr 2026`.
+    pub(super) fn split_or_merged(&self, TranchesChange { before, after }: &TranchesChange) -> String {
+        let side = |tranches: &[TrancheFacts]| {
+            let mut by_date: BTreeMap<Option<Timestamp>, (f64, &TrancheFacts)> = BTreeMap::new();
+            for tranche in tranches {
+                by_date.entry(tranche.at).or_insert((0.0, tranche)).0 += tranche.amount.unwrap_or(0.0);
+            }
+            if by_date.len() > MAX_DATES {
+                return count(by_date.len(), "unlock");
+            }
+            list(&by_date.values().map(|(sum, tranche)| format!("{} {}", self.tokens(*sum), on(tranche))).collect::<Vec<_>>())
+        };
+        let verb = if before.len() <= after.len() { "split" } else { "merged" };
+        format!("{}: {} were {verb} into {}", allocation_names(after), side(before), side(after))
+    }
+
+    /// The same tokens on other dates: `Team: ends on 1 Jun 2031 instead of 1 Jun 2027, 10.00M per month instead of 25.00M per month; the
+    /// total of 480.00M ARB (4.80% of max supply) is unchanged`.
+    pub(super) fn restructured(&self, tranches: &TranchesChange) -> String {
+        let TranchesChange { before, after } = tranches;
+        let names = allocation_names(after);
+        let (Some(old), Some(new)) = (Span::of(before), Span::of(after)) else { return format!("{names}: other dates") };
+        let dates = match old.changes(&new, TimeDelta::zero()) {
+            dates if dates.is_empty() => format!("other dates until {}", day_or_none(new.end)),
+            dates => dates.join(", "),
+        };
+        let (was, is) = (total(before).unwrap_or(0.0), total(after).unwrap_or(0.0));
+        let total = if is_close(was, is, 1e-6) {
+            format!("the total of {}{} is unchanged", self.tokens(is), self.share(is))
+        } else {
+            // The changed amount is a change of its own.
+            format!("{} in total", self.tokens(is))
+        };
+        format!("{names}: {dates}{}; {total}", tranches.pace_change())
+    }
+
+    /// Tokens that go to other allocations: `1.50M ARB of New Order Treasury (0.15% of max supply) go to Treasury`.
+    pub(super) fn transfer(&self, value: f64, from: &str, to: &str) -> String {
+        format!("{} of {from}{} go to {to}", self.tokens(value), self.share(value))
+    }
+}
+
+/// The names of the tranches' allocations, the largest first, or `the unlock` if none has a name.
+fn allocation_names(tranches: &[TrancheFacts]) -> String {
+    let names = names(by_allocation(tranches).into_iter().map(|(name, _)| name).filter(|name| !name.is_empty()));
+    if names.is_empty() { "the unlock".to_owned() } else { names }
+}
+
+impl TranchesChange {
+    /// `, ends on 19 Sep 2034 instead of 29 Nov 2027`. Empty if the tranches start and end on the same days as before.
+    pub(super) fn span_change(&self) -> String {
+        let (Some(old), Some(new)) = (Span::of(&self.before), Span::of(&self.after)) else { return String::new() };
+        old.changes(&new, TimeDelta::days(1)).into_iter().map(|change| format!(", {change}")).collect()
+    }
+
+    /// `, 10.00M per month instead of 25.00M per month`. Empty if the pace is unchanged.
+    pub(super) fn pace_change(&self) -> String {
+        let (was, is) = (pace(&self.before), pace(&self.after));
+        if was == is {
+            return String::new();
+        }
+        // If both are linear, the word adds nothing.
+        let (was, is) = was.strip_prefix(LINEAR).zip(is.strip_prefix(LINEAR)).unwrap_or((&was, &is));
+        format!(", {is} instead of {was}")
+    }
+
+    /// `Team resized from 10.00M to 5.00M (×0.5), on 1 Mar 2026; the other 10.00M of that unlock stay`.
+    pub(super) fn resized(&self, ratio: Option<f64>, rest: Option<f64>) -> String {
+        let Self { before, after } = self;
+        let shown = if after.is_empty() { before } else { after };
+        let (names, due) = (allocation_names(shown), due(shown));
+        let rest = rest.map(|rest| format!("; the other {} of that unlock stay", amount(rest))).unwrap_or_default();
+        match (total(before), total(after)) {
+            (Some(from), None) => format!("{names} ({}) taken out of the unlock {due}{rest}", amount(from)),
+            (None, Some(to)) => format!("{names} ({}) added to the unlock {due}{rest}", amount(to)),
+            (from, to) => {
+                let dates = if before.is_empty() || after.is_empty() { String::new() } else { self.span_change() };
+                let dates = if dates.is_empty() { format!(", {due}") } else { dates };
+                let (from, to) = (amount_or_unknown(from), amount_or_unknown(to));
+                format!("{names} resized from {from} to {to}{}{dates}{rest}", times(ratio))
+            }
+        }
+    }
+}
+
+/// The date of one tranche: `on 5 Sep 2022`, `in March 2026`, `without a date`.
+fn on(tranche: &TrancheFacts) -> String {
+    match (tranche.at, tranche.precision) {
+        (None, _) => "without a date".to_owned(),
+        (_, Precision::ToBeDetermined) => TO_BE_DETERMINED.to_owned(),
+        (Some(at), Precision::Month) => format!("in {}", month(at)),
+        (Some(at), _) => format!("on {}", day(at)),
+    }
+}
+
+/// The dates of several tranches: `on 5 Sep 2022`, `from 16 Jun 2021 to 1 Jul 2025`.
+fn due(tranches: &[TrancheFacts]) -> String {
+    match (tranches.iter().min_by_key(|tranche| tranche.at), Span::of(tranches)) {
+        (Some(first), Some(span)) if span.begin == span.end => on(first),
+        (_, Some(span)) => format!("from {} to {}", day_or_none(span.begin), day_or_none(span.end)),
+        _ => String::new(),
+    }
+}
+
+impl DateChange {
+    /// Returns both dates, no more exact than the change needs: `from 12 to 16 Mar 2026`, `from March 2026 to May 2026`; with the time of day if
+    /// both are on one day.
+    pub(super) fn text(&self) -> String {
+        const UNDECIDED: Precision = Precision::ToBeDetermined;
+        let Self { from, to } = *self;
+        let one = |(at, precision): (Option<Timestamp>, Precision), is_month_enough: bool| match (at, precision) {
+            (_, UNDECIDED) => "a date to be determined".to_owned(),
+            (Some(at), Precision::Month) if is_month_enough => month(at),
+            (at, _) => day_or_none(at),
+        };
+        if let (Some(a), Some(b)) = (from.0, to.0) {
+            if a.date_naive() == b.date_naive() {
+                return format!("from {} to {}", instant(a), instant(b));
+            }
+            let is_one_month = month(a) == month(b);
+            if a < b && is_one_month && from.1 != UNDECIDED && to.1 != UNDECIDED {
+                return format!("from {} to {}", a.format("%-d"), day(b));
+            }
+            return format!("from {} to {}", one(from, !is_one_month), one(to, !is_one_month));
+        }
+        format!("from {} to {}", one(from, true), one(to, true))
+    }
+}
+
+fn day_or_none(at: Option<Timestamp>) -> String {
+    at.map_or_else(|| "no date".to_owned(), day)
+}
+
+/// The first and the last instant of tranches, ends of linear unlocks included.
+struct Span {
+    begin: Option<Timestamp>,
+    end: Option<Timestamp>,
+}
+
+impl Span {
+    /// `None` without tranches.
+    fn of(tranches: &[TrancheFacts]) -> Option<Self> {
+        let begin = tranches.iter().map(|tranche| tranche.at).min()?;
+        let end = tranches.iter().map(|tranche| tranche.end.or(tranche.at)).max()?;
+        Some(Self { begin, end })
+    }
+
+    /// The dates that moved by at least `least` and to another day: `starts on 1 Apr 2026 instead of 1 Mar 2026`.
+    fn changes(&self, new: &Self, least: TimeDelta) -> Vec<String> {
+        let moved = |from: Option<Timestamp>, to: Option<Timestamp>| match (from, to) {
+            (Some(from), Some(to)) => (to - from).abs() >= least && day(from) != day(to),
+            (from, to) => from != to,
+        };
+        let change = |verb: &str, from, to| {
+            moved(from, to).then(|| match to {
+                Some(to) => format!("{verb} on {} instead of {}", day(to), day_or_none(from)),
+                None => format!("{verb} without a date instead of {}", day_or_none(from)),
+            })
+        };
+        [change("starts", self.begin, new.begin), change("ends", self.end, new.end)].into_iter().flatten().collect()
+    }
+}
+
+/// Tokens by allocation, the largest first.
+fn by_allocation(tranches: &[TrancheFacts]) -> Vec<(&str, f64)> {
+    let mut by_name: BTreeMap<&str, f64> = BTreeMap::new();
+    for tranche in tranches {
+        *by_name.entry(&tranche.allocation).or_default() += tranche.amount.unwrap_or(0.0);
+    }
+    let mut all: Vec<(&str, f64)> = by_name.into_iter().collect();
+    all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
+    all
+}
+
+/// The sum of the known amounts, or `None` if all are unknown.
+fn total(tranches: &[TrancheFacts]) -> Option<f64> {
+    let known: Vec<f64> = tranches.iter().filter_map(|tranche| tranche.amount).collect();
+    (!known.is_empty()).then(|| known.iter().sum())
+}
+
+const LINEAR: &str = "linearly at ";
+
+/// The pace of unlocks: `in one cliff`, `25.00M per month`, `linearly at 25.00M per month`, `2.50M in one cliff and the rest linearly`, `in 12
+/// cliffs`.
+fn pace(tranches: &[TrancheFacts]) -> String {
+    let linears: Vec<&TrancheFacts> = tranches.iter().filter(|tranche| tranche.is_linear).collect();
+    let mut cliffs: BTreeMap<Option<Timestamp>, f64> = BTreeMap::new();
+    for cliff in tranches.iter().filter(|tranche| !tranche.is_linear) {
+        *cliffs.entry(cliff.at).or_default() += cliff.amount.unwrap_or(0.0);
+    }
+    let segments: BTreeSet<(Option<Timestamp>, Option<Timestamp>)> =
+        linears.iter().map(|linear| (linear.at, linear.end)).collect();
+    match (cliffs.len(), segments.len()) {
+        (0, 1) => match segments.first() {
+            Some((Some(from), Some(to))) => linear_pace(linears.iter().filter_map(|linear| linear.amount).sum(), *to - *from),
+            _ => format!("in {}", count(1, "linear segment")),
+        },
+        (0, n) => format!("in {}", count(n, "linear segment")),
+        (1, 0) => "in one cliff".to_owned(),
+        (n, 0) => cliff_pace(n, &cliffs),
+        (1, _) => format!("{} in one cliff and the rest linearly", amount(cliffs.values().sum())),
+        (n, segments) => format!("in {n} cliffs and {}", count(segments, "linear segment")),
+    }
+}
+
+fn cliff_pace(n: usize, cliffs: &BTreeMap<Option<Timestamp>, f64>) -> String {
+    let interval = cliffs.keys().copied().collect::<Option<Vec<_>>>().and_then(|dates| regular_interval(&dates));
+    let first = cliffs.values().next().copied().unwrap_or(0.0);
+    let are_equal = cliffs.values().all(|amount| is_close(*amount, first, 0.02));
+    match interval {
+        Some((per, _)) if are_equal => format!("{} {per}", amount(first)),
+        Some((_, every)) => format!("in {n} unequal {every} cliffs"),
+        None if are_equal => format!("in {n} cliffs of {}", amount(first)),
+        None => format!("in {n} cliffs"),
+    }
+}
+
+/// Tokens over a time: `linearly at 10.00M per month`; per day below two months.
+fn linear_pace(tokens: f64, over: TimeDelta) -> String {
+    let days = crate::days(over);
+    if days <= 0.0 {
+        "in one cliff".to_owned()
+    } else if days <= 1.0 {
+        "within a day".to_owned()
+    } else if days < 2.0 * MONTH_DAYS {
+        format!("{LINEAR}{} per day", amount(tokens / days))
+    } else {
+        format!("{LINEAR}{} per month", amount(tokens / days * MONTH_DAYS))
+    }
+}
+
+/// The regular interval of dates, as a rate and as an adjective: `per month`, `monthly`. `None` if the dates are irregular.
+fn regular_interval(dates: &[Timestamp]) -> Option<(&'static str, &'static str)> {
+    const INTERVALS: [(&str, &str, i64, i64); 6] = [
+        ("per day", "daily", 1, 0),
+        ("per week", "weekly", 7, 1),
+        ("per month", "monthly", 30, 3),
+        ("per quarter", "quarterly", 91, 4),
+        ("per half-year", "half-yearly", 182, 5),
+        ("per year", "yearly", 365, 3),
+    ];
+    let gaps: Vec<TimeDelta> = dates.windows(2).map(|two| two[1] - two[0]).collect();
+    let is_about = |days: i64, slack: i64| gaps.iter().all(|gap| (*gap - TimeDelta::days(days)).abs() <= TimeDelta::days(slack));
+    let found = INTERVALS.into_iter().find(|(_, _, days, slack)| !gaps.is_empty() && is_about(*days, *slack))?;
+    Some((found.0, found.1))
+}
+
+fn is_close(a: f64, b: f64, tolerance: f64) -> bool {
+    (a - b).abs() <= tolerance * a.abs().max(b.abs())
+}

@@ -1,0 +1,72 @@
+//! One record in a sentence: how much, what happens, when.
+
+use super::{MARKET_CAP, UNKNOWN_AMOUNT, amount, day, share, size, time_until, tokens, usd, when};
+use crate::{Interval, Precision, Record, Timestamp, wire::UnlockEvent};
+
+/// A record in a sentence without its token: `$33.15M (2.77% of market cap) unlocks on 16 Mar 2026 (in 7 days)`.
+pub fn record(record: &Record, symbol: Option<&str>, now: Timestamp) -> String {
+    let interval = record.interval();
+    let date = date(interval.as_ref());
+    match record {
+        Record::Unlock(event) => unlock(event, interval.as_ref(), symbol, now),
+        Record::Burn(burn) => {
+            let size = size(burn.value.copied(), burn.amount.copied(), symbol);
+            format!("{size} burned {date}{}", label(burn.burn_event_label.as_str()))
+        }
+        Record::Buyback(buyback) => {
+            let size = size(buyback.value.copied(), buyback.token_amount.copied(), symbol);
+            format!("{size} bought back {date}{}", label(buyback.buyback_event_label.as_str()))
+        }
+        Record::Emission(emission) => {
+            let size = size(emission.unlock_value.copied(), emission.unlock_amount.copied(), symbol);
+            let day = emission.start_date.copied().map_or_else(|| "an unknown day".to_owned(), day);
+            format!("{size} emitted on {day}")
+        }
+        Record::Allocation(row) => {
+            let name = row.allocation_name.as_str().unwrap_or("unnamed");
+            let total = row.allocation_amount.copied().map_or_else(|| UNKNOWN_AMOUNT.to_owned(), |total| tokens(total, symbol));
+            let locked = row.allocation_locked_amount.copied().map_or_else(|| UNKNOWN_AMOUNT.to_owned(), amount);
+            format!("allocation {name}: {total}, {locked} locked")
+        }
+        Record::Funding(round) => {
+            let name = round.round_name.as_str().unwrap_or("funding round");
+            let raised = round.total_amount_raised.copied().map_or_else(|| UNKNOWN_AMOUNT.to_owned(), usd);
+            let investor = round.investor_name.as_str().map(|name| format!(", with {name}")).unwrap_or_default();
+            format!("{name}: {raised} raised {date}{investor}")
+        }
+    }
+}
+
+fn unlock(event: &UnlockEvent, interval: Option<&Interval>, symbol: Option<&str>, now: Timestamp) -> String {
+    let linear = event.linear_unlocks.get().filter(|_| event.cliff_amount().is_none());
+    let (value, amount) = match linear {
+        Some(linear) => (linear.linear_value.copied(), linear.linear_amount.copied()),
+        None => (event.cliff_value(), event.cliff_amount()),
+    };
+    let of_market_cap =
+        event.value_to_market_cap().map(|percent| format!(" ({})", share(percent, MARKET_CAP))).unwrap_or_default();
+    let is_plural = value.is_none() && amount.is_some();
+    let verb = match (interval.is_some_and(|interval| interval.has_passed(now)), linear.is_some(), is_plural) {
+        (true, true, _) => "began to unlock",
+        (true, false, _) => "unlocked",
+        (false, true, true) => "begin to unlock",
+        (false, true, false) => "begins to unlock",
+        (false, false, true) => "unlock",
+        (false, false, false) => "unlocks",
+    };
+    // The text of a month or week says as much as is known.
+    let is_exact = |interval: &&Interval| !matches!(interval.precision, Precision::Month | Precision::Week);
+    let ahead = interval.filter(is_exact).map(|interval| (interval.days_until(now), interval.precision));
+    let distance = ahead.filter(|(days, _)| *days > 0.0).and_then(|(days, precision)| time_until(days, precision));
+    let distance = distance.map(|distance| format!(" ({distance})")).unwrap_or_default();
+    format!("{}{of_market_cap} {verb} {}{distance}", size(value, amount, symbol), date(interval))
+}
+
+/// The date of a record: `on 12 Mar 2026`, `in March 2026`, `on a date to be determined`.
+pub fn date(interval: Option<&Interval>) -> String {
+    interval.map_or_else(|| super::TO_BE_DETERMINED.to_owned(), when)
+}
+
+fn label(text: Option<&str>) -> String {
+    text.filter(|text| !text.trim().is_empty()).map(|text| format!(" ({})", text.trim())).unwrap_or_default()
+}

@@ -1,0 +1,178 @@
+use chrono::TimeDelta;
+
+use super::*;
+use crate::{AheadSum, Interval, PastPoll, PollProblem, Precision, Timestamp, wire::parse_timestamp};
+
+fn time(text: &str) -> Timestamp {
+    parse_timestamp(text).expect("a timestamp")
+}
+
+#[test]
+fn numbers_are_short() {
+    for (value, text) in [
+        (5_250_000.0, "$5.25M"),
+        (999.0, "$999"),
+        (999_999.0, "$1.00M"),
+        (1_000.0, "$1.00K"),
+        (0.0, "$0"),
+        (-0.0, "$0"),
+        (0.034_56, "$0.0346"),
+        (12.5, "$12.50"),
+        (-5_250_000.0, "-$5.25M"),
+    ] {
+        assert_eq!(usd(value), text);
+    }
+    assert_eq!(amount(1.0e9), "1.00B");
+    assert_eq!(amount(9.0e13), "90.00T");
+    assert_eq!(amount(1.0e60), "1.00e48T");
+    assert_eq!(amount(f64::NAN), "unknown");
+    assert_eq!(tokens(36_790_000.0, Some("ARB")), "36.79M ARB");
+    assert_eq!(tokens(1.0, None), "1 token");
+    assert_eq!(share(1.9, MARKET_CAP), "1.90% of market cap");
+    assert_eq!(grouped(5_250_000.5), "5,250,000.5");
+    assert_eq!(grouped(-999), "-999");
+    assert_eq!(bytes(12_897_485), "12.3 MiB");
+    assert_eq!(percent(2.77), "2.77%");
+    assert_eq!(percent(0.000_12), "0.00012%");
+    assert_eq!(ratio(20.0), "×20");
+    assert_eq!(ratio(100.0), "×100");
+    assert_eq!(ratio(0.1), "×0.1");
+    assert_eq!(ratio(0.5), "×0.5");
+    assert_eq!(ratio(0.37), "×0.37");
+    assert_eq!(ratio(1.2), "×1.2");
+    assert_eq!(ratio(1.25), "×1.25");
+    assert_eq!(ratio(300.0), "×300");
+    assert_eq!(ratio(1.0), "×1");
+    assert_eq!(ratio(0.0), "×0");
+    assert_eq!(ratio(1.002_182), "+0.22%");
+    assert_eq!(ratio(0.97), "-3%");
+    assert_eq!(ratio(1.000_02), "+0.002%");
+    assert_eq!(ratio(1.0 + 1e-12), "×1");
+    assert_eq!(ratio(f64::NAN), "unknown");
+    assert_eq!(ratio(1.0e-7), "×0.0000001");
+}
+
+#[test]
+fn shift_has_the_unit_that_fits() {
+    for (days, text) in
+        [(4.0, "+4 days"), (-0.125, "-3 h"), (1.0, "+1 day"), (364.04, "+364 days"), (1.5, "+1.5 days"), (1.0 / 48.0, "+30 min")]
+    {
+        assert_eq!(shift(days), text);
+    }
+    assert_eq!(shifts(30.0, 33.0), "+30 to +33 days");
+    assert_eq!(shifts(-0.125, 2.0), "-3 h to +2 days");
+    assert_eq!(shifts(31.0, 31.02), "+31 days");
+}
+
+#[test]
+fn date_is_as_exact_as_its_precision() {
+    let at = time("2026-03-12T09:00:00Z");
+    let said = |precision| when(&Interval::of(at, precision).expect("dated"));
+    assert_eq!(said(Precision::Month), "in March 2026");
+    assert_eq!(said(Precision::Day), "on 12 Mar 2026");
+    assert_eq!(said(Precision::Second), "on 12 Mar 2026, 09:00 UTC");
+}
+
+#[test]
+fn hostile_name_stays_on_one_line() {
+    assert_eq!(name("Team\r\nBcc: x"), "Team  Bcc: x");
+    assert_eq!(name("\u{202e}evil"), " evil");
+    assert_eq!(name(" \u{200b} "), "(unnamed)");
+    assert_eq!(name(&"x".repeat(500)).chars().count(), MAX_NAME_CHARS + 1);
+    assert_eq!(names(["a", "b", "c", "d", "e"]), "a, b, c, and 2 more");
+}
+
+#[test]
+fn time_until_is_no_more_exact_than_the_date() {
+    for (days, precision, words) in [
+        (9.4, Precision::Month, Some("the month begins in 9 days")),
+        (0.3, Precision::Month, Some("the month begins in less than a day")),
+        (0.0, Precision::Month, Some("some time this month")),
+        (1.0, Precision::Week, Some("the week begins in 1 day")),
+        (0.0, Precision::Week, Some("some time this week")),
+        (0.5, Precision::Day, Some("in less than a day")),
+        (0.5, Precision::Second, Some("in 12 h")),
+        (0.0, Precision::Second, Some("now")),
+        (-1.0, Precision::Month, None),
+        (f64::NAN, Precision::Day, None),
+    ] {
+        assert_eq!(time_until(days, precision).as_deref(), words, "{days} {precision:?}");
+    }
+    let of = |date, precision| when(&Interval::of(time(date), precision).expect("dated"));
+    for (date, precision) in
+        [("2026-03-16T13:00:00Z", Precision::Second), ("2026-03-16", Precision::Day), ("2026-03-16", Precision::Week)]
+    {
+        assert_eq!(stated_precision(&of(date, precision)), precision);
+    }
+    assert_eq!(stated_precision(&of("2026-03-16", Precision::Month)), Precision::Month);
+}
+
+#[test]
+fn constant_becomes_words() {
+    assert_eq!(constant("TREASURY_BUYBACK"), "treasury buyback");
+    assert_eq!(constant("PROGRAMMATIC"), "programmatic");
+    for same in ["BNB", "Quarterly burn", "Auto-BURN", "", "Über"] {
+        assert_eq!(constant(same), same);
+    }
+}
+
+#[test]
+fn duration_has_the_largest_unit_that_fits() {
+    for (seconds, text) in [
+        (0, "0 s"),
+        (5, "5 s"),
+        (60, "1 min"),
+        (61, "61 s"),
+        (12 * 60, "12 min"),
+        (90 * 60, "90 min"),
+        (3_600, "1 h"),
+        (-3 * 3_600, "3 h"),
+        (86_400, "1 day"),
+        (36 * 3_600, "36 h"),
+        (47 * 3_600 + 3_599, "2 days"),
+        (6 * 86_400 + 75_000, "7 days"),
+    ] {
+        assert_eq!(duration(TimeDelta::seconds(seconds)), text);
+    }
+}
+
+#[test]
+fn counts_and_lists_are_english() {
+    assert_eq!(count(1_u8, "unlock"), "1 unlock");
+    assert_eq!(count(0_usize, "unlock"), "0 unlocks");
+    assert_eq!(count(2_i64, "delivery"), "2 deliveries");
+    assert_eq!(count(3_u32, "day"), "3 days");
+    assert_eq!(list(&["a"]), "a");
+    assert_eq!(list(&["a", "b"]), "a and b");
+    assert_eq!(list(&["a", "b", "c"]), "a, b, and c");
+    assert_eq!(list_some(&["a", "b", "c"], 1, 2), "a and 4 more");
+    assert_eq!(names(["a", "b", "c", "d"]), "a, b, c, and d");
+}
+
+#[test]
+fn past_poll_has_counts_and_the_first_failure() {
+    let failure = |message: &str| Some(PollProblem { token: Some("A<b>".to_owned()), message: message.to_owned() });
+    let cycle = |polls, failed| PastPoll {
+        at: time("2026-03-09T12:00:00Z"),
+        polls,
+        failed,
+        deferred: 0,
+        is_empty: false,
+        failure: failure("503").filter(|_| failed > 0),
+    };
+    assert_eq!(past_poll(&cycle(1, 0)), "succeeded");
+    assert_eq!(past_poll(&cycle(60, 2)), "60 polls, 2 failed: A<b>: 503");
+    assert_eq!(past_poll(&cycle(1, 1)), "failed: A<b>: 503");
+    assert_eq!(past_poll(&PastPoll { is_empty: true, ..cycle(3, 0) }), "3 polls, all responses empty");
+    assert_eq!(past_poll(&PastPoll { deferred: 1, ..cycle(1, 0) }), "deferred: the cost exceeds the plan");
+    assert!(past_poll(&PastPoll { failure: failure(&"x".repeat(400)), ..cycle(1, 1) }).chars().count() < 180);
+}
+
+#[test]
+fn unlock_sums_name_their_value_if_known() {
+    assert_eq!(unlock_sum(AheadSum { count: 12, value: 2e8 }), "12 unlocks ($200.00M)");
+    assert_eq!(unlock_sum(AheadSum { count: 1, value: 0.0 }), "1 unlock");
+    assert_eq!(possible_unlocks(AheadSum::default()), None);
+    let possible = possible_unlocks(AheadSum { count: 2, value: 5e6 });
+    assert_eq!(possible.as_deref(), Some("plus up to 2 unlocks ($5.00M) with an inexact date"));
+}

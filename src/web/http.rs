@@ -1,0 +1,124 @@
+//! The HTTP server of the daemon: pages, JSON API, health, metrics, feeds, and reload.
+//!
+//! `authorization` checks each request first. On loopback the `Host` header must name this server; on other addresses the request needs
+//! the token or a session. Requests that change state need one of them on every address. The handlers then query the store: `pages`
+//! returns HTML, `api` returns JSON, `feeds` returns calendars and Atom. Secret links of `feeds` and `unsubscribe` need no login, because
+//! the link itself is the proof. `updates` notifies open pages of new data.
+
+mod access;
+mod alert_detail;
+mod api;
+mod assets;
+mod authorization;
+mod error;
+mod etag;
+mod feeds;
+mod list_page;
+mod pages;
+mod parameters;
+mod query;
+mod rule_view;
+mod sanitize;
+mod status;
+mod time_range;
+mod unsubscribe;
+mod updates;
+
+use std::{io, sync::Arc, time::Duration};
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::routing::{get, post};
+use axum::{Router, middleware};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tower_http::{
+    catch_panic::CatchPanicLayer, compression::CompressionLayer, limit::RequestBodyLimitLayer,
+    set_header::SetResponseHeaderLayer, timeout::TimeoutLayer,
+};
+
+use access::AccessState;
+pub use access::random_secret as fresh_token;
+use daemon::app::AppHandle;
+use daemon::playground::{self, Playground};
+use model::BoxFuture;
+use pages::overview::OverviewCache;
+use updates::Updates;
+
+/// The time limit of a request, except for trials in the playground.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// The number of open connections. Further clients wait in the listen queue.
+const MAX_CONNECTIONS: usize = 128;
+/// The time that open requests get to finish on shutdown. Without it, a client that never completes its request would block the exit.
+const STOP_DEADLINE: Duration = Duration::from_secs(5);
+/// The `Content-Security-Policy` of pages: only files, events, and forms of this server, and no inline scripts or styles.
+const CONTENT_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
+     form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+/// The size limit of a request body. The largest is a URL-encoded rule for the playground.
+const MAX_REQUEST_BYTES: usize = 128 * 1024;
+
+/// The shared state of the handlers.
+#[derive(Clone)]
+pub(crate) struct HttpDeps {
+    pub app: AppHandle,
+    pub access: Arc<AccessState>,
+    /// Allows one trial at a time.
+    pub playground: Playground,
+    pub updates: Updates,
+    pub overview: OverviewCache,
+}
+
+/// Serves requests until `stop`, then finishes the open ones within `STOP_DEADLINE`.
+///
+/// # Errors
+///
+/// Fails if the listener fails permanently.
+pub fn serve(app: AppHandle, listener: TcpListener, stop: CancellationToken) -> BoxFuture<'static, io::Result<()>> {
+    let deps = HttpDeps {
+        updates: Updates::start(app.store.clone(), stop.clone()),
+        overview: OverviewCache::default(),
+        access: Arc::default(),
+        playground: Playground::default(),
+        app,
+    };
+    Box::pin(service::serve_few(listener, router(deps), MAX_CONNECTIONS, STOP_DEADLINE, stop.cancelled_owned()))
+}
+
+fn router(deps: HttpDeps) -> Router {
+    let timeout = |time| TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, time);
+    let routes = Router::new()
+        .route("/events", get(updates::events))
+        .route("/-/ready", get(status::ready))
+        .route("/-/reload", post(status::reload))
+        .route("/metrics", get(status::metrics))
+        .route(&format!("/{}", feeds::CALENDAR), get(feeds::calendar))
+        .route(&format!("/{}", feeds::ATOM), get(feeds::atom))
+        .merge(api::routes())
+        .merge(pages::routes())
+        .route("/login", get(access::login::form).post(access::login::log_in))
+        .route("/logout", post(access::login::log_out))
+        .layer(timeout(REQUEST_TIMEOUT));
+    routes
+        .merge(pages::slow_routes())
+        .layer(middleware::from_fn_with_state(deps.clone(), authorization::authorize))
+        // Load balancers probe this path without a token. It reveals only that the daemon runs.
+        .route("/-/healthy", get(async || "healthy\n"))
+        .route("/assets/{name}", get(assets::asset))
+        .route(&format!("/{}/{{tag}}", unsubscribe::PATH), get(unsubscribe::form).post(unsubscribe::unsubscribe))
+        .route(&format!("/{}/{{tag}}/{}", feeds::PATH, feeds::CALENDAR), get(feeds::calendar_by_link))
+        .route(&format!("/{}/{{tag}}/{}", feeds::PATH, feeds::ATOM), get(feeds::atom_by_link))
+        .fallback(error::no_route)
+        .layer(RequestBodyLimitLayer::new(MAX_REQUEST_BYTES))
+        .layer(timeout(playground::REQUEST_TIMEOUT))
+        .layer(middleware::from_fn(error::format_errors))
+        .layer(middleware::map_response(sanitize::sanitize))
+        .layer(CompressionLayer::new())
+        .layer(SetResponseHeaderLayer::if_not_present(header::CACHE_CONTROL, HeaderValue::from_static("no-store")))
+        .layer(SetResponseHeaderLayer::overriding(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")))
+        .layer(SetResponseHeaderLayer::if_not_present(header::REFERRER_POLICY, HeaderValue::from_static("same-origin")))
+        .layer(SetResponseHeaderLayer::if_not_present(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_POLICY)))
+        .layer(CatchPanicLayer::new())
+        .with_state(deps)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! The pages to log in and out, and the response to a rejected form.
+
+use axum::Extension;
+use axum::extract::{Query, Request, State, rejection::QueryRejection};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+
+use super::forms::{FormError, FormFields, local_path};
+use super::{SESSION_COOKIE, Visitor, peer_of, random_secret, session_cookie, sessions, token_fingerprint};
+use crate::http::{HttpDeps, authorization, error::WebError};
+use crate::ui::page::{PageFrame, render};
+use daemon::live;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(in crate::http) struct LoginQuery {
+    /// The path to redirect to after the login.
+    next: String,
+}
+
+/// `GET /login`.
+pub(in crate::http) async fn form(
+    Extension(visitor): Extension<Visitor>,
+    query: Result<Query<LoginQuery>, QueryRejection>,
+) -> Response {
+    let next = query.map(|Query(query)| query.next).unwrap_or_default();
+    if visitor.is_logged_in {
+        return redirect(local_path(&next));
+    }
+    page(&visitor, &next, None, StatusCode::OK)
+}
+
+/// `POST /login`: begins a session if the token is valid.
+pub(in crate::http) async fn log_in(State(deps): State<HttpDeps>, request: Request) -> Response {
+    let fields = request.extensions().get::<FormFields>().cloned().unwrap_or_default();
+    let visitor = request.extensions().get::<Visitor>().cloned().unwrap_or_default();
+    let (peer, now) = (peer_of(&request), deps.app.clock.now());
+    let next = local_path(fields.text("next")).to_owned();
+    if let Some(wait) = deps.access.failed_logins(|logins| logins.retry_after(peer, now)) {
+        let seconds = wait.num_seconds().max(1);
+        let problem = format!("Too many failed logins from your address. Try again in {seconds} s.");
+        let mut response = page(&visitor, &next, Some(&problem), StatusCode::TOO_MANY_REQUESTS);
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        return response;
+    }
+    let Ok(Some(token)) = live::resolve(deps.app.bearer.clone()).await else {
+        return page(&visitor, &next, None, StatusCode::FORBIDDEN);
+    };
+    // `text` trims the spaces and line ends of a pasted token.
+    if !authorization::is_token(fields.text("token"), Some(&token)) {
+        deps.access.failed_logins(|logins| logins.record_failure(peer, now));
+        tracing::warn!(%peer, "login failed: wrong token");
+        return page(&visitor, &next, Some("Wrong token."), StatusCode::FORBIDDEN);
+    }
+    let (Some(id), Some(csrf_token)) = (random_secret(), random_secret()) else {
+        return (StatusCode::INTERNAL_SERVER_ERROR, "cannot get random bytes from the system\n").into_response();
+    };
+    deps.access.failed_logins(|logins| logins.record_success(peer));
+    deps.access.sessions(|sessions| sessions.begin(&id, csrf_token, token_fingerprint(&token), now));
+    tracing::info!(%peer, "login succeeded");
+    with_cookie(redirect(&next), &cookie(&deps, &id, sessions::MAX_AGE.num_seconds()))
+}
+
+/// `POST /logout`: deletes the session on the server and the cookie in the browser.
+pub(in crate::http) async fn log_out(State(deps): State<HttpDeps>, headers: HeaderMap) -> Response {
+    if let Some(id) = session_cookie(&headers) {
+        deps.access.sessions(|sessions| sessions.end(id));
+    }
+    with_cookie(redirect("/login"), &cookie(&deps, "", 0))
+}
+
+fn cookie(deps: &HttpDeps, id: &str, seconds: i64) -> String {
+    let is_https = deps.app.external_url.as_ref().is_some_and(|url| url.scheme() == "https");
+    let secure = if is_https { "; Secure" } else { "" };
+    format!("{SESSION_COOKIE}={id}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}")
+}
+
+fn with_cookie(mut response: Response, cookie: &str) -> Response {
+    if let Ok(cookie) = HeaderValue::try_from(cookie) {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+/// Redirects to another page after a form, so that reloading it does not repeat the action.
+pub(in crate::http) fn redirect(path: &str) -> Response {
+    (StatusCode::SEE_OTHER, [(header::LOCATION, path.to_owned())]).into_response()
+}
+
+/// Returns a page that loads `path` again. The browser then sends the session cookie, because the request comes from this site.
+pub(in crate::http) fn reload_from_same_site(path: &str) -> Response {
+    let path = minijinja::HtmlEscape(local_path(path)).to_string();
+    Html(format!("<!doctype html><title>Cliffwatch</title><meta http-equiv=\"refresh\" content=\"0; url={path}\"><a href=\"{path}\">Continue</a>"))
+        .into_response()
+}
+
+/// The response to a rejected form.
+pub(in crate::http) fn form_rejection(error: FormError, visitor: &Visitor) -> Response {
+    let (status, text) = match error {
+        FormError::CrossSite => (StatusCode::FORBIDDEN, "this form was not sent from a page of Cliffwatch"),
+        FormError::NotLoggedIn if visitor.has_login => (StatusCode::UNAUTHORIZED, "log in to make changes"),
+        FormError::NotLoggedIn => {
+            (StatusCode::UNAUTHORIZED, "changes need a token, and none is set. The login page explains how to set one")
+        }
+        FormError::Expired => (StatusCode::FORBIDDEN, "the form has expired. Reload the page and try again"),
+    };
+    WebError::new(status, "Action rejected", text).into_response()
+}
+
+#[derive(Serialize)]
+struct LoginPage<'a> {
+    next: &'a str,
+    problem: Option<&'a str>,
+    has_login: bool,
+}
+
+fn page(visitor: &Visitor, next: &str, problem: Option<&str>, status: StatusCode) -> Response {
+    // No navigation: visitors without a session must not learn which pages exist.
+    let frame = PageFrame { nav: Vec::new(), ..PageFrame::still(None) };
+    let page = LoginPage { next: local_path(next), problem, has_login: visitor.has_login };
+    (status, Html(render("login.html", &frame, &page))).into_response()
+}

@@ -1,0 +1,62 @@
+//! Rate limit of logins. After ten failures, an address must wait before each further attempt, twice as long each time.
+
+use std::{collections::HashMap, net::IpAddr};
+
+use chrono::TimeDelta;
+
+use model::Timestamp;
+
+/// The number of failures without a wait, to allow for typing errors and clients with an old token.
+const FREE_FAILURES: u32 = 10;
+/// The wait after the first failure above `FREE_FAILURES`. It doubles with each further failure.
+const FIRST_WAIT: TimeDelta = TimeDelta::seconds(1);
+const MAX_WAIT: TimeDelta = TimeDelta::minutes(15);
+/// The time after the last failure until the failures of an address are deleted.
+const RETENTION: TimeDelta = TimeDelta::hours(1);
+/// The number of addresses. Beyond it, the one with the oldest failure is deleted.
+const MAX_ADDRESSES: usize = 1024;
+
+#[derive(Debug, Default)]
+pub(in crate::http) struct FailedLogins(HashMap<IpAddr, Failures>);
+
+#[derive(Clone, Copy, Debug)]
+struct Failures {
+    count: u32,
+    last_at: Timestamp,
+    blocked_until: Timestamp,
+}
+
+impl FailedLogins {
+    /// Returns the time until the next attempt of an address is allowed. `None` if it is allowed now.
+    pub fn retry_after(&self, peer: IpAddr, now: Timestamp) -> Option<TimeDelta> {
+        let wait = self.0.get(&peer)?.blocked_until - now;
+        // If the clock was set back, the wait must not exceed the maximum.
+        (wait > TimeDelta::zero()).then(|| wait.min(MAX_WAIT))
+    }
+
+    pub fn record_failure(&mut self, peer: IpAddr, now: Timestamp) {
+        self.0.retain(|_, failures| now - failures.last_at < RETENTION);
+        if !self.0.contains_key(&peer) && self.0.len() >= MAX_ADDRESSES {
+            let oldest = self.0.iter().min_by_key(|(_, failures)| failures.last_at).map(|(peer, _)| *peer);
+            oldest.map(|peer| self.0.remove(&peer));
+        }
+        let failures = self.0.entry(peer).or_insert(Failures { count: 0, last_at: now, blocked_until: now });
+        failures.count = failures.count.saturating_add(1);
+        failures.last_at = now;
+        failures.blocked_until = now + wait_after(failures.count);
+    }
+
+    pub fn record_success(&mut self, peer: IpAddr) {
+        self.0.remove(&peer);
+    }
+}
+
+fn wait_after(count: u32) -> TimeDelta {
+    match count.checked_sub(FREE_FAILURES + 1) {
+        None => TimeDelta::zero(),
+        Some(doublings) => FIRST_WAIT.checked_mul(1 << doublings.min(20)).map_or(MAX_WAIT, |wait| wait.min(MAX_WAIT)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! The details of one alert: its history, its notifications and deliveries, and the explanation of its rule.
+//!
+//! The engine makes the explanation ([`ExplainReader`]). Messages without an alert, such as digests and tests, have details too: their
+//! notifications and deliveries.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::HttpDeps;
+use super::error::WebError;
+use crate::ui::history::{self, FormerEpisode, HistoryStep};
+use daemon::explain::{ExplainReader, target_of};
+use daemon::live::LiveConfig;
+use daemon::view::AlertView;
+use engine::explain::{Explanation, status};
+use model::{
+    Ack, Alert, AlertId, AlertState, ChangeFilter, ChangeRow, Notification, NotificationStatus, OutboxDetail, Resource,
+    SOURCE_TROUBLE, TokenId,
+};
+use rules::{On, Rule};
+
+/// The number of deliveries that are shown with their attempts, newest first.
+const MAX_DELIVERIES: usize = 50;
+/// The number of changes at one instant that are searched for the change of an alert.
+const MAX_CHANGES: u32 = 50;
+/// The number of former episodes that are shown.
+const MAX_EPISODES: u32 = 20;
+
+pub(super) struct AlertDetail {
+    /// `None` for a message without an alert.
+    pub alert: Option<Alert>,
+    pub view: Option<AlertView>,
+    pub ack: Option<Ack>,
+    /// In the order of time, oldest first.
+    pub history: Vec<HistoryStep>,
+    /// Earlier episodes of the same subject.
+    pub former: Vec<FormerEpisode>,
+    /// In the order of time, oldest first.
+    pub notifications: Vec<Notification>,
+    /// The status of each notification for each receiver.
+    pub notified: Vec<NotificationView>,
+    pub deliveries: Vec<OutboxDetail>,
+    /// The change that an alert of a change rule reports.
+    pub change: Option<ChangeRow>,
+    /// `None` if the explanation is not available. `unexplained` then contains the reason.
+    pub explanation: Option<Explanation>,
+    pub unexplained: Option<String>,
+    /// Whether the rule of the alert is active.
+    pub has_rule: bool,
+}
+
+/// The status of a notification, with a text.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct NotificationView {
+    #[serde(flatten)]
+    pub status: NotificationStatus,
+    /// For example `delivered to ops at …`.
+    pub text: String,
+}
+
+impl AlertDetail {
+    /// Loads the details of an alert. `None` if the id is unknown or the alert was deleted.
+    pub async fn load(deps: &HttpDeps, id: AlertId) -> Result<Option<Self>, WebError> {
+        let (store, now, live) = (&deps.app.store, deps.app.clock.now(), deps.app.live.load_full());
+        let alert = store.alert(id.clone()).await?;
+        let notifications = store.notifications_of(id.clone()).await?;
+        if alert.is_none() && notifications.is_empty() {
+            return Ok(None);
+        }
+        let reader = ExplainReader::read(store.clone(), live.watch.clone(), live.active.clone(), &live.policy, now).await?;
+        let statuses = reader.statuses.of_alert(store, &id).await?;
+        let read = reader.statuses.records_of(store, &statuses).await?;
+        let evidence = reader.statuses.records(&read);
+        let notified = statuses
+            .into_iter()
+            .map(|of| NotificationView { text: status::describe(&of, &evidence, now).text, status: of })
+            .collect();
+        let mut deliveries = Vec::new();
+        for row in store.deliveries_of(vec![id.clone()]).await?.into_iter().rev().take(MAX_DELIVERIES) {
+            deliveries.extend(store.outbox_one(row.id).await?);
+        }
+        let mut detail = Self {
+            view: None,
+            ack: store.ack_of(id.clone()).await?,
+            history: Vec::new(),
+            former: Vec::new(),
+            notifications,
+            notified,
+            deliveries,
+            change: None,
+            explanation: None,
+            unexplained: None,
+            has_rule: false,
+            alert,
+        };
+        if let Some(alert) = detail.alert.clone() {
+            detail.history = history::history(&alert, detail.ack.as_ref(), now);
+            detail.former = history::former(&alert, &store.episodes_of(&alert, MAX_EPISODES).await?);
+            // An acknowledgement ends with the alert.
+            detail.ack = detail.ack.filter(|_| matches!(alert.state, AlertState::Pending | AlertState::Firing));
+            detail.view = super::api::lists::alert_views(deps, std::slice::from_ref(&alert)).await?.pop();
+            detail.change = change_of(deps, &alert).await?;
+            detail.explain(&reader, &live, &alert).await;
+        }
+        Ok(Some(detail))
+    }
+
+    async fn explain(&mut self, reader: &ExplainReader, live: &LiveConfig, alert: &Alert) {
+        let Some(rule) = rule_of(live, alert) else {
+            self.unexplained = Some(match alert.rule.as_str() {
+                SOURCE_TROUBLE => "Incidents of the source, a receiver, or the daemon need no rule.".to_owned(),
+                _ => format!("The rule {} is no longer active.", model::text::harmless(&alert.name)),
+            });
+            return;
+        };
+        self.has_rule = true;
+        match reader.explanations(rule, &target_of(alert)).await {
+            Ok(explanations) => self.explanation = explanations.into_iter().next(),
+            Err(error) => self.unexplained = Some(format!("The explanation failed: {error}.")),
+        }
+    }
+
+    /// Returns the record of the alert from the latest notification that has one.
+    pub fn record(&self) -> Option<&Value> {
+        self.notifications.iter().rev().find_map(|notification| notification.body.record.as_ref())
+    }
+
+    /// Returns the response of `/api/alerts/{id}`.
+    pub fn json(&self) -> Value {
+        let mut value = json!(self.view);
+        if !value.is_object() {
+            value = json!({});
+        }
+        value["acknowledgement"] = json!(self.ack);
+        value["history"] = json!(self.history);
+        value["former"] = json!(self.former);
+        value["record"] = json!(self.record());
+        value["change"] = json!(self.change);
+        value["messages"] = json!(self.notified);
+        value["deliveries"] = self.deliveries.iter().map(OutboxDetail::json).collect();
+        value["explanation"] = json!(self.explanation);
+        value["unexplained"] = json!(self.unexplained);
+        value
+    }
+}
+
+/// Returns the active rule of an alert. For an incident, this is the rule that customizes its text.
+fn rule_of<'a>(live: &'a LiveConfig, alert: &Alert) -> Option<&'a Rule> {
+    let rules = &live.active.rules.rules;
+    if alert.rule.as_str() == SOURCE_TROUBLE {
+        return rules.iter().find(|rule| rule.on == On::Source && rule.name == alert.name);
+    }
+    rules.iter().find(|rule| rule.id == alert.rule)
+}
+
+/// Returns the change that an alert of a change rule reports. The alert starts at the time of the change.
+async fn change_of(deps: &HttpDeps, alert: &Alert) -> Result<Option<ChangeRow>, WebError> {
+    let (Some(token), Some(at)) = (&alert.token, alert.starts_at) else { return Ok(None) };
+    let live = deps.app.live.load_full();
+    let is_change_rule = |rule: &Rule| matches!(rule.on, On::Change(..));
+    if !rule_of(&live, alert).map_or(alert.state == AlertState::Event, is_change_rule) {
+        return Ok(None);
+    }
+    let filter = ChangeFilter {
+        token: Some(TokenId::from(token.as_str())),
+        resource: alert.resource.filter(|resource| *resource != Resource::Emission),
+        since: Some(at),
+        until: Some(at + chrono::TimeDelta::milliseconds(1)),
+        limit: MAX_CHANGES,
+        ..ChangeFilter::default()
+    };
+    let changes = deps.app.store.changes(filter).await?;
+    let own = changes.iter().position(|row| row.key == alert.key).or_else(|| (changes.len() == 1).then_some(0));
+    Ok(own.and_then(|own| changes.into_iter().nth(own)))
+}

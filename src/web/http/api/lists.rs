@@ -1,0 +1,125 @@
+//! The API lists of changes, alerts, deliveries, polls, and rules.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::Uri;
+use axum::response::{IntoResponse, Response};
+
+use super::operations::{ALERTS, CHANGES, DELIVERIES, RULE_LIST};
+use crate::http::HttpDeps;
+use crate::http::alert_detail::AlertDetail;
+use crate::http::error::WebError;
+use crate::http::list_page::ListPage;
+use crate::http::parameters::{ACKNOWLEDGED, DELIVERY_STATE, KIND, RECEIVER, RESOURCE, RULE, SEVERITY, STATE, TOKEN};
+use crate::http::query::ListQuery;
+use crate::http::rule_view::rule_views;
+use chart::past_polls;
+use daemon::view::{AlertView, PastPollsView};
+use model::{
+    Alert, AlertFilter, AlertId, AlertPlace, AlertState, ChangeFilter, ChangeKind, ChangeRow, DeliveryId, DeliveryState, Listed,
+    OutboxFilter, OutboxRow, ReceiverName, Resource, RuleId, TokenId,
+};
+use store::StoreError;
+
+pub(super) async fn changes(State(deps): State<HttpDeps>, uri: Uri) -> Result<Response, WebError> {
+    let query = CHANGES.query(&uri)?;
+    let range = query.time_range(deps.app.clock.now())?;
+    let filter = ChangeFilter {
+        token: query.get(TOKEN).map(TokenId::from),
+        kind: query.items(KIND, ChangeKind::parse)?.into_iter().next(),
+        resource: query.items(RESOURCE, Resource::parse)?.into_iter().next(),
+        since: range.since,
+        until: range.until,
+        limit: query.limit() + 1,
+        after: query.cursor(|text| text.parse().ok())?,
+        offset: 0,
+    };
+    let total = deps.app.store.count_changes(filter.clone()).await?;
+    let listed = Listed { rows: deps.app.store.changes(filter).await?, total };
+    Ok(ListPage::of(listed, query.limit(), |row: &ChangeRow| row.id.to_string()).response(&query, &uri))
+}
+
+/// Loads a page of alerts with the status of each receiver.
+pub(in crate::http) async fn alert_page(deps: &HttpDeps, query: &ListQuery, limit: u32) -> Result<ListPage<AlertView>, WebError> {
+    let range = query.time_range(deps.app.clock.now())?;
+    let filter = AlertFilter {
+        states: query.items(STATE, AlertState::parse)?,
+        rule: query.text(RULE).map(RuleId::from),
+        token: query.text(TOKEN).map(TokenId::from),
+        severity: query.text(SEVERITY).map(str::to_owned),
+        acknowledged: query.boolean(ACKNOWLEDGED),
+        receiver: query.text(RECEIVER).map(ReceiverName::from),
+        since: range.since,
+        until: range.until,
+        after: query.cursor(AlertPlace::parse)?,
+        limit: limit + 1,
+        ids: Vec::new(),
+    };
+    let page = ListPage::of(deps.app.store.alerts_listed(filter).await?, limit, |alert| AlertPlace::of(alert).to_string());
+    let views = alert_views(deps, &page.rows).await?;
+    Ok(ListPage { rows: views, total: page.total, next: page.next })
+}
+
+pub(super) async fn alerts(State(deps): State<HttpDeps>, uri: Uri) -> Result<Response, WebError> {
+    let query = ALERTS.query(&uri)?;
+    Ok(alert_page(&deps, &query, query.limit()).await?.response(&query, &uri))
+}
+
+pub(in crate::http) async fn alert_views(deps: &HttpDeps, alerts: &[Alert]) -> Result<Vec<AlertView>, StoreError> {
+    let receiver_states = deps.app.store.receiver_statuses(alerts.iter().map(|alert| alert.id.clone()).collect()).await?;
+    let tickers = deps.app.store.tickers(alerts.iter().filter_map(|alert| alert.token.clone()).collect()).await?;
+    Ok(AlertView::all(alerts, &receiver_states, &tickers))
+}
+
+pub(super) async fn alert(State(deps): State<HttpDeps>, Path(id): Path<String>) -> Result<Response, WebError> {
+    let detail = AlertDetail::load(&deps, AlertId::from(id)).await?;
+    let unknown = || WebError::not_found("No such alert", "no alert has this id, or it was deleted after `[store] retention`");
+    Ok(Json(detail.ok_or_else(unknown)?.json()).into_response())
+}
+
+/// Loads a page of deliveries.
+pub(in crate::http) async fn delivery_page(
+    deps: &HttpDeps,
+    query: &ListQuery,
+    limit: u32,
+) -> Result<ListPage<OutboxRow>, WebError> {
+    let range = query.time_range(deps.app.clock.now())?;
+    let filter = OutboxFilter {
+        receiver: query.text(RECEIVER).map(ReceiverName::from),
+        states: query.items(DELIVERY_STATE, DeliveryState::parse)?,
+        since: range.since,
+        until: range.until,
+        after: query.cursor(|text| text.parse().ok().map(DeliveryId))?,
+        limit: limit + 1,
+    };
+    Ok(ListPage::of(deps.app.store.outbox_listed(filter).await?, limit, |row| row.id.to_string()))
+}
+
+pub(super) async fn outbox(State(deps): State<HttpDeps>, uri: Uri) -> Result<Response, WebError> {
+    let query = DELIVERIES.query(&uri)?;
+    Ok(delivery_page(&deps, &query, query.limit()).await?.response(&query, &uri))
+}
+
+pub(super) async fn delivery(State(deps): State<HttpDeps>, Path(id): Path<i64>) -> Result<Response, WebError> {
+    let detail = deps.app.store.outbox_one(DeliveryId(id)).await?;
+    Ok(Json(detail.ok_or_else(unknown_delivery)?.json()).into_response())
+}
+
+/// Returns the latest polls of each endpoint, newest first.
+pub(super) async fn polls(State(deps): State<HttpDeps>) -> Result<Response, WebError> {
+    let polls = deps.app.store.past_polls(past_polls::MARKS).await?;
+    let views: Vec<PastPollsView> = polls.into_iter().map(PastPollsView::of).collect();
+    Ok(Json(views).into_response())
+}
+
+pub(super) async fn rules(State(deps): State<HttpDeps>, uri: Uri) -> Result<Response, WebError> {
+    let query = RULE_LIST.query(&uri)?;
+    let mut views = rule_views(&deps).await?;
+    views.retain(|view| query.get(RULE).is_none_or(|rule| view.name == rule || view.id == rule));
+    let offset = query.cursor(|text| text.parse().ok())?.unwrap_or(0);
+    Ok(ListPage::from_all(views, offset, query.limit()).response(&query, &uri))
+}
+
+pub(in crate::http) fn unknown_delivery() -> WebError {
+    WebError::not_found("No such delivery", "no delivery has this id, or it was deleted after `[store] retention`")
+}

@@ -1,0 +1,131 @@
+use super::*;
+use crate::http::pages::tests::run_with_data;
+use crate::http::parameters::MATCHER;
+use crate::http::tests::LOCAL;
+
+/// Parses paths and methods of the routes from the source.
+fn routes() -> Vec<(String, Vec<&'static str>)> {
+    let source = include_str!("../../api.rs");
+    let calls = source.split(".route(\"").skip(1).filter(|call| call.starts_with("/api/"));
+    calls
+        .map(|call| {
+            let (path, rest) = call.split_once('"').expect("a path");
+            let line = rest.lines().next().unwrap_or_default();
+            let methods = ["get", "post", "delete", "put"].into_iter().filter(|method| line.contains(&format!("{method}(")));
+            (path.to_owned(), methods.collect())
+        })
+        .collect()
+}
+
+#[test]
+fn operations_match_the_routes() {
+    let mut real: Vec<(String, &str)> =
+        routes().into_iter().flat_map(|(path, methods)| methods.into_iter().map(move |method| (path.clone(), method))).collect();
+    let mut described: Vec<(String, &str)> =
+        OPERATIONS.iter().map(|operation| (operation.path.to_owned(), operation.method)).collect();
+    real.sort();
+    described.sort();
+    assert!(real.len() > 10);
+    assert_eq!(real, described);
+}
+
+#[test]
+fn document_is_valid() {
+    let document = openapi_json();
+    let text = document.to_string();
+    // All references resolve, no schema is a boolean, and operation ids are unique.
+    for part in text.split("\"$ref\":\"#").skip(1) {
+        let path = part.split('"').next().expect("a reference");
+        assert!(document.pointer(path).is_some(), "{path}");
+    }
+    fn walk(value: &Value, place: &str) {
+        match value {
+            Value::Object(object) => {
+                for (name, inner) in object {
+                    let is_schema =
+                        name == "items" || name == "additionalProperties" || name == "schema" || place.ends_with("/properties");
+                    assert!(!is_schema || !inner.is_boolean(), "{place}/{name} is a boolean schema");
+                    walk(inner, &format!("{place}/{name}"));
+                }
+            }
+            Value::Array(list) => list.iter().for_each(|inner| walk(inner, place)),
+            _ => {}
+        }
+    }
+    walk(&document, "");
+    let mut ids: Vec<&str> = OPERATIONS.iter().map(|operation| operation.id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), OPERATIONS.len());
+}
+
+/// Checks types, required fields, and that the schema describes all fields.
+fn check(value: &Value, schema: &Value, document: &Value, place: &str) {
+    if let Some(path) = schema["$ref"].as_str() {
+        return check(value, document.pointer(path.trim_start_matches('#')).expect("a valid reference"), document, place);
+    }
+    if value.is_null() && schema["nullable"] == true {
+        return;
+    }
+    if let Some(all) = schema["allOf"].as_array() {
+        return all.iter().for_each(|part| check(value, part, document, place));
+    }
+    match schema["type"].as_str() {
+        None => {}
+        Some("object") => {
+            let object = value.as_object().unwrap_or_else(|| panic!("{place} is not an object: {value}"));
+            for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                assert!(object.contains_key(name), "{place} has no {name}: {value}");
+            }
+            let Some(properties) = schema["properties"].as_object() else { return };
+            for (name, inner) in object {
+                let of = properties.get(name).unwrap_or_else(|| panic!("{place}.{name} is not in the schema"));
+                check(inner, of, document, &format!("{place}.{name}"));
+            }
+        }
+        Some("array") => {
+            let list = value.as_array().unwrap_or_else(|| panic!("{place} is not an array: {value}"));
+            list.iter().for_each(|inner| check(inner, &schema["items"], document, &format!("{place}[]")));
+        }
+        Some("string") => assert!(value.is_string(), "{place}: {value}"),
+        Some("number") => assert!(value.is_number(), "{place}: {value}"),
+        Some("integer") => assert!(value.is_i64() || value.is_u64(), "{place}: {value}"),
+        Some("boolean") => assert!(value.is_boolean(), "{place}: {value}"),
+        Some(other) => panic!("{place}: unknown type {other}"),
+    }
+}
+
+#[tokio::test]
+async fn responses_match_the_schemas() {
+    let (app, alert, delivery) = run_with_data().await;
+    let document = openapi_json();
+    for operation in OPERATIONS.iter().filter(|operation| operation.method == "get") {
+        let id = match operation.path {
+            "/api/tokens/{id}" => "arbitrum".to_owned(),
+            "/api/alerts/{id}" => alert.clone(),
+            _ => delivery.to_string(),
+        };
+        let mut path = operation.path.replace("{id}", &id);
+        if operation.parameters.contains(&MATCHER) {
+            path.push_str("?matcher=token%3D%22arbitrum%22&matcher=severity!%3D%22x%22");
+        }
+        let bodies = match operation.response {
+            ResponseBody::List(_) => vec![path.clone(), format!("{path}?paged=true")],
+            _ => vec![path],
+        };
+        for path in bodies {
+            let (status, response) = app.request(&format!("GET {path}"), LOCAL).await;
+            let body = response.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+            let value: Value = serde_json::from_str(body).unwrap_or_else(|error| panic!("{path}: {error}: {response}"));
+            assert_eq!(status, 200, "{path}: {response}");
+            let mut schema =
+                document["paths"][operation.path]["get"]["responses"]["200"]["content"]["application/json"]["schema"].clone();
+            if let Some(of) = schema["oneOf"].as_array() {
+                schema = of[usize::from(value.is_object())].clone();
+                let rows = value.get("items").unwrap_or(&value).as_array().map(Vec::len);
+                assert!(rows > Some(0), "{path} has no rows to check");
+            }
+            check(&value, &schema, &document, &path);
+        }
+    }
+}

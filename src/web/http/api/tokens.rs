@@ -1,0 +1,157 @@
+//! `/api/tokens`: the list of tokens, and one token with all its records.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::Uri;
+use axum::response::{IntoResponse, Response};
+use chrono::TimeDelta;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::operations::TOKEN_LIST;
+use crate::http::HttpDeps;
+use crate::http::error::WebError;
+use crate::http::list_page::ListPage;
+use crate::http::parameters::{SEARCH, SORT};
+use crate::ui::overview::AHEAD_DAYS;
+use model::{
+    Endpoint, Record, Resource, SumWindow, Timestamp, Token, TokenFilter, TokenId, TokenSnapshot, TokenSort, TokenSummary,
+};
+
+/// The length limit of a search text. Longer texts are truncated.
+const MAX_TEXT: usize = 200;
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TokenView {
+    id: String,
+    name: String,
+    symbol: String,
+    /// USD, from the token list of the source.
+    market_cap: Option<f64>,
+    /// The groups of `[watch.groups]` that contain the token.
+    groups: Vec<String>,
+    /// Whether the config watches the token.
+    watched: bool,
+    /// Whether the last complete token list contains the token.
+    listed: bool,
+    /// The nominal date, also if the unlock is imprecise.
+    next_unlock_date: Option<Timestamp>,
+    /// USD.
+    next_unlock_value: Option<f64>,
+    /// The unlocks with a nominal date in the next 90 days.
+    ahead_count: u64,
+    /// USD. Unlocks without a known value do not count.
+    ahead_value: f64,
+    /// Further unlocks that may occur in these days, because their date is inexact. They are not part of `ahead_count`.
+    possible_count: u64,
+    possible_value: f64,
+    /// The value of the unlocks in each of the next 12 weeks, USD.
+    weeks: Vec<f64>,
+}
+
+impl TokenView {
+    fn of(deps: &HttpDeps, summary: TokenSummary) -> Self {
+        let live = deps.app.live.load();
+        let TokenSummary { token, listed, next, ahead, weeks } = summary;
+        let next = next.as_ref().and_then(|next| next.record.unlock());
+        let (watched, token) = (live.watch.covers(&token.id), live.watch.placed(token));
+        Self {
+            id: token.id.to_string(),
+            name: token.name().to_owned(),
+            symbol: token.symbol().to_owned(),
+            market_cap: token.item.market_cap.copied(),
+            groups: token.groups.to_vec(),
+            watched,
+            listed,
+            next_unlock_date: next.and_then(|event| event.unlock_date.copied()),
+            next_unlock_value: next.and_then(model::wire::UnlockEvent::cliff_value),
+            ahead_count: ahead.counted.count,
+            ahead_value: ahead.counted.value,
+            possible_count: ahead.possible.count,
+            possible_value: ahead.possible.value,
+            weeks: weeks.iter().map(|week| week.value).collect(),
+        }
+    }
+}
+
+/// `GET /api/tokens`.
+pub(super) async fn list(State(deps): State<HttpDeps>, uri: Uri) -> Result<Response, WebError> {
+    let query = TOKEN_LIST.query(&uri)?;
+    let now = deps.app.clock.now();
+    let offset: u32 = query.cursor(|text| text.parse().ok())?.unwrap_or(0);
+    let sort = query.text(SORT).map(|word| TokenSort::parse(word).ok_or_else(|| unknown_sort(word)));
+    let filter = TokenFilter {
+        text: query.value_or_empty(SEARCH).trim().chars().take(MAX_TEXT).collect(),
+        sort: sort.transpose()?.unwrap_or_default(),
+        window: SumWindow::of(now, TimeDelta::days(AHEAD_DAYS)),
+        offset,
+        limit: query.limit(),
+    };
+    let list = deps.app.store.token_list(filter).await?;
+    let end = u64::from(offset).saturating_add(list.rows.len() as u64);
+    let next = (end < list.total && !list.rows.is_empty()).then(|| end.to_string());
+    let rows = list.rows.into_iter().map(|summary| TokenView::of(&deps, summary)).collect();
+    Ok(ListPage { rows, total: list.total, next }.response(&query, &uri))
+}
+
+fn unknown_sort(word: &str) -> WebError {
+    WebError::bad_request(format!("sort: {word:?} is not valid: expected value, share, next, market_cap, or name"))
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FeedView {
+    endpoint: Endpoint,
+    /// The time of the last complete, valid response.
+    read_at: Option<Timestamp>,
+    tried_at: Option<Timestamp>,
+    failing_since: Option<Timestamp>,
+    /// The time since which a response is held because most records are missing.
+    held_since: Option<Timestamp>,
+}
+
+/// `GET /api/tokens/{id}`: one token with all its records in the format of the source. The id is the slug.
+pub(super) async fn one(State(deps): State<HttpDeps>, Path(id): Path<String>) -> Result<Response, WebError> {
+    let id = TokenId::from(id);
+    let is_known = deps.app.store.find_token(id.as_str()).await?.iter().any(|token| token.id == id);
+    let snapshot = if is_known { deps.app.store.tokens(vec![id.clone()], Resource::ALL.to_vec()).await?.pop() } else { None };
+    let Some(snapshot) = snapshot else { return Err(WebError::not_found("No such token", "no token has this slug")) };
+    let live = deps.app.live.load();
+    let watched = live.watch.covers(&id);
+    let token = live.watch.placed(snapshot.token.clone());
+    Ok(Json(token_json(&token, watched, &snapshot)).into_response())
+}
+
+fn token_json(token: &Token, watched: bool, snapshot: &TokenSnapshot) -> Value {
+    let feeds: Vec<FeedView> = snapshot
+        .feeds
+        .iter()
+        .map(|(endpoint, feed)| FeedView {
+            endpoint: *endpoint,
+            read_at: feed.read_at,
+            tried_at: feed.tried_at,
+            failing_since: feed.failing_since,
+            held_since: feed.hold.map(|hold| hold.since),
+        })
+        .collect();
+    let mut records = Map::new();
+    for resource in Resource::ALL {
+        let values = snapshot.records_of(resource).map(|tracked| record_json(&tracked.record)).collect();
+        records.insert(resource.as_str().to_owned(), Value::Array(values));
+    }
+    json!({
+        "id": token.id.as_str(),
+        "name": token.name(),
+        "symbol": token.symbol(),
+        "groups": &*token.groups,
+        "watched": watched,
+        "item": token.item,
+        "feeds": feeds,
+        "records": records,
+    })
+}
+
+fn record_json(record: &Record) -> Value {
+    serde_json::to_value(record).unwrap_or_default()
+}

@@ -1,0 +1,46 @@
+use super::*;
+
+#[test]
+fn compares_the_whole_token() {
+    let token: SecretText = "abc".to_owned().into();
+    for (given, is_good) in [
+        ("Bearer abc", true),
+        ("bearer abc", true),
+        ("Bearer ab", false),
+        ("Bearer abcd", false),
+        ("abc", false),
+        ("Basic abc", false),
+        ("Bearer ", false),
+    ] {
+        let given = Scheme::Bearer.token(given).unwrap_or_default();
+        assert_eq!(is_token(&given, Some(&token)), is_good, "{given}");
+    }
+    assert!(!is_token("", None) && !is_token("abc", None));
+    assert!(!is_token("", Some(&String::new().into())));
+}
+
+#[test]
+fn state_changing_requests_are_never_reads() {
+    for (method, path, kind) in [
+        ("GET", "/", RequestKind::Read),
+        ("HEAD", "/alerts", RequestKind::Read),
+        ("GET", "/-/reload", RequestKind::Api),
+        ("POST", "/-/reload", RequestKind::Api),
+        ("POST", "/api/silences", RequestKind::Api),
+        ("DELETE", "/api/silences/si_1", RequestKind::Api),
+        ("PUT", "/api/none", RequestKind::Api),
+        ("POST", "/alerts/al_1/acknowledge", RequestKind::Form(FormKind::Change)),
+        ("POST", "/", RequestKind::Form(FormKind::Change)),
+        ("DELETE", "/alerts", RequestKind::Form(FormKind::Change)),
+        ("POST", "/logout", RequestKind::Form(FormKind::Change)),
+        ("POST", "/rules/playground", RequestKind::Form(FormKind::Trial)),
+        ("GET", "/rules/playground", RequestKind::Read),
+        ("POST", "/silences/preview", RequestKind::Form(FormKind::Trial)),
+        ("POST", "/silences", RequestKind::Form(FormKind::Change)),
+        ("POST", "/login", RequestKind::Form(FormKind::Login)),
+        ("GET", "/login", RequestKind::LoginPage),
+        ("POST", "/login/", RequestKind::Form(FormKind::Change)),
+    ] {
+        assert_eq!(RequestKind::of(&method.parse().expect("a method"), path), kind, "{method} {path}");
+    }
+}

@@ -1,0 +1,42 @@
+//! The list of changes.
+
+use axum::extract::{Extension, State};
+use axum::http::Uri;
+use axum::response::Html;
+
+use crate::http::HttpDeps;
+use crate::http::access::Visitor;
+use crate::http::api::operations::CHANGES;
+use crate::http::error::{PageResult, WebError};
+use crate::http::parameters::{KIND, OFFSET, TOKEN};
+use crate::http::query::ListQuery;
+use crate::http::time_range::TimeRange;
+use crate::ui::changes;
+use crate::ui::page::{PAGE_ROWS, PageFrame, Section};
+use model::{ChangeFilter, ChangeKind, TokenId, closest};
+
+/// `GET /changes`. Accepts the slug, ticker, or name of a token.
+pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): Extension<Visitor>, uri: Uri) -> PageResult {
+    let now = deps.app.clock.now();
+    let query = ListQuery::from_page(&[CHANGES.parameters, &[OFFSET]].concat(), &uri);
+    let kind = query.text(KIND).map(|word| ChangeKind::parse(word).ok_or_else(|| unknown_kind(word))).transpose()?;
+    let token = match query.text(TOKEN) {
+        None => None,
+        Some(text) => {
+            let found = deps.app.store.find_token(text).await?;
+            Some(found.first().map_or_else(|| TokenId::from(text), |token| token.id.clone()))
+        }
+    };
+    let TimeRange { since, until } = query.time_range(now)?;
+    let offset = query.integer(OFFSET)?.unwrap_or(0);
+    let filter = ChangeFilter { token, kind, since, until, offset, limit: PAGE_ROWS, ..ChangeFilter::default() };
+    let rows = deps.app.store.changes(filter.clone()).await?;
+    let total = deps.app.store.count_changes(filter.clone()).await?;
+    Ok(Html(changes::page(&rows, &filter, &query.range(), total, &PageFrame::of(Section::Changes, now).for_visitor(&visitor))))
+}
+
+fn unknown_kind(word: &str) -> WebError {
+    let near =
+        closest(word, ChangeKind::ALL.map(ChangeKind::as_str)).map(|near| format!(". Did you mean {near}?")).unwrap_or_default();
+    WebError::bad_request(format!("{word:?} is not a kind of change{near}"))
+}

@@ -1,0 +1,114 @@
+//! Digests: recipients, schedules, and a preview of the next one.
+
+use axum::extract::{Extension, Path, Query, State};
+use axum::http::{HeaderValue, header};
+use axum::response::{Html, IntoResponse, Response};
+use serde::Serialize;
+
+use super::alerts::DoneQuery;
+use super::{ActionResult, RequestVisitor, render_page, static_frame};
+use crate::http::access::login::redirect;
+use crate::http::error::WebError;
+use crate::http::{CONTENT_POLICY, HttpDeps};
+use crate::ui::page::Section;
+use crate::ui::template::segment;
+use daemon::dispatch::{digest_now, digest_test};
+use daemon::live::LiveConfig;
+use daemon::view::DigestView;
+use engine::digest_schedule::DigestPlan;
+use model::{Batch, BatchKind, Commit, DeliveryId, DueDelivery, ReceiverName, Timestamp, digest};
+use notify::{Brief, Mail, compose};
+use store::StoreError;
+
+#[derive(Serialize)]
+struct DigestsPage {
+    now: Timestamp,
+    digests: Vec<NextDigest>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NextDigest {
+    view: DigestView,
+    subject: String,
+    text: String,
+    /// The path of the HTML preview. `None` if the mail has no HTML.
+    frame: Option<String>,
+    /// The path of the form that sends a test.
+    test: String,
+}
+
+pub(super) async fn list(
+    State(deps): State<HttpDeps>,
+    Extension(visitor): RequestVisitor,
+    Query(DoneQuery { done }): Query<DoneQuery>,
+) -> ActionResult {
+    let now = deps.app.clock.now();
+    let live = deps.app.live.load_full();
+    let overview = deps.app.store.notification_overview(now, now - digest::SUPPRESSED_WINDOW).await?;
+    let mut digests = Vec::new();
+    for (plan, view) in live.policy.digests.iter().zip(DigestView::all(&live.policy.digests, &live.subscribers, &overview, now)) {
+        let mail = compose_now(&deps, plan, now).await?;
+        let frame = format!("/digests/{}/preview", segment(plan.receiver.as_str()));
+        let (subject, text, has_html) = mail.map(|mail| (mail.subject, mail.text, mail.html.is_some())).unwrap_or_default();
+        let test = format!("/digests/{}/test", segment(plan.receiver.as_str()));
+        digests.push(NextDigest { test, view, subject, text, frame: has_html.then_some(frame) });
+    }
+    let mut response =
+        render_page("digests.html", &static_frame(Section::Digests, &visitor, now, &done), &DigestsPage { now, digests });
+    // Only this page contains a frame, for the preview of the mail.
+    if let Ok(policy) = HeaderValue::try_from(format!("{CONTENT_POLICY}; frame-src 'self'")) {
+        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
+    Ok(response)
+}
+
+/// `GET /digests/{receiver}/preview`: the HTML of the mail for a sandboxed frame.
+pub(super) async fn preview(State(deps): State<HttpDeps>, Path(receiver): Path<String>) -> ActionResult {
+    let now = deps.app.clock.now();
+    let live = deps.app.live.load_full();
+    let mail = compose_now(&deps, plan_of(&live, &receiver)?, now).await?;
+    Ok(sandboxed(mail.and_then(|mail| mail.html).unwrap_or_default()))
+}
+
+/// `POST /digests/{receiver}/test`: sends the current digest to its receiver, marked as a test.
+pub(super) async fn test(State(deps): State<HttpDeps>, Path(receiver): Path<String>) -> ActionResult {
+    let (now, live) = (deps.app.clock.now(), deps.app.live.load_full());
+    let notice = digest_test(&deps.app.store, &live.watch, plan_of(&live, &receiver)?, now).await?;
+    deps.app.store.commit(Commit { at: now, notifications: vec![notice], ..Commit::default() }).await?;
+    (deps.app.wake)();
+    tracing::info!(receiver, "test digest requested");
+    Ok(redirect("/digests?done=digest-tested"))
+}
+
+fn plan_of<'l>(live: &'l LiveConfig, receiver: &str) -> Result<&'l DigestPlan, WebError> {
+    let plan = live.policy.digests.iter().find(|plan| plan.receiver.as_str() == receiver);
+    plan.ok_or_else(|| WebError::not_found("No such digest", "no receiver with this name gets a digest"))
+}
+
+fn sandboxed(html: String) -> Response {
+    let policy = HeaderValue::from_static(
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; base-uri 'none'; form-action 'none'; sandbox",
+    );
+    ([(header::CONTENT_SECURITY_POLICY, policy)], Html(html)).into_response()
+}
+
+/// Composes the digest as it would be sent now.
+async fn compose_now(deps: &HttpDeps, plan: &DigestPlan, now: Timestamp) -> Result<Option<Mail>, StoreError> {
+    let digest = digest_now(&deps.app.store, &deps.app.live.load_full().watch, plan, now).await?;
+    let notification = digest.notice(&plan.receiver, now);
+    let delivery = DueDelivery {
+        id: DeliveryId(0),
+        webhook_id: String::new(),
+        receiver: ReceiverName::from(plan.receiver.as_str()),
+        attempts: 0,
+        tries: 0,
+        created_at: now,
+        due_at: now,
+        notifications: vec![notification],
+        batch: Batch { shape: BatchKind::Digest, ..Batch::default() },
+        over: Vec::new(),
+    };
+    let external = deps.app.external_url.as_ref().map(url::Url::as_str);
+    Ok(compose(&Brief { delivery: &delivery, external_url: external, now }, None))
+}

@@ -1,0 +1,90 @@
+//! The list of tokens, and the page of one token.
+
+use axum::extract::{Extension, Path, State};
+use axum::http::Uri;
+use axum::response::Html;
+use chrono::TimeDelta;
+
+use crate::http::access::Visitor;
+use crate::http::api::operations::TOKEN_LIST;
+use crate::http::error::{PageResult, WebError};
+use crate::http::parameters::{OFFSET, SEARCH, SORT};
+use crate::http::query::ListQuery;
+use crate::http::{HttpDeps, api::lists::alert_views};
+use crate::ui::overview::AHEAD_DAYS;
+use crate::ui::page::{PAGE_ROWS, PageFrame, Section};
+use crate::ui::{token, tokens};
+use model::{
+    AlertFilter, ChangeFilter, ChangeRow, Resource, SumWindow, Timestamp, TokenFilter, TokenId, TokenSnapshot, TokenSort,
+    VersionRow, phrase,
+};
+
+/// The length limit of a search text. Longer texts are truncated.
+const MAX_TEXT: usize = 200;
+/// The resources on the page of a token.
+const RESOURCES: [Resource; 3] = [Resource::Unlock, Resource::Burn, Resource::Buyback];
+
+/// `GET /tokens`. Invalid sort orders mean the default.
+pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): Extension<Visitor>, uri: Uri) -> PageResult {
+    let now = deps.app.clock.now();
+    let query = ListQuery::from_page(&[TOKEN_LIST.parameters, &[OFFSET]].concat(), &uri);
+    let filter = TokenFilter {
+        text: query.value_or_empty(SEARCH).chars().take(MAX_TEXT).collect(),
+        sort: TokenSort::parse(query.value_or_empty(SORT)).unwrap_or_default(),
+        window: SumWindow::of(now, TimeDelta::days(AHEAD_DAYS)),
+        offset: query.integer(OFFSET)?.unwrap_or(0),
+        limit: PAGE_ROWS,
+    };
+    let list = deps.app.store.token_list(filter.clone()).await?;
+    Ok(Html(tokens::page(&list, &filter, &PageFrame::of(Section::Tokens, now).for_visitor(&visitor))))
+}
+
+/// `GET /tokens/{id}`. The id is the slug.
+pub(super) async fn one(
+    State(deps): State<HttpDeps>,
+    Extension(visitor): Extension<Visitor>,
+    Path(id): Path<String>,
+) -> PageResult {
+    let now = deps.app.clock.now();
+    let id = TokenId::from(id);
+    let is_known = deps.app.store.find_token(id.as_str()).await?.iter().any(|token| token.id == id);
+    let snapshot = if is_known { deps.app.store.tokens(vec![id.clone()], RESOURCES.to_vec()).await?.pop() } else { None };
+    let Some(snapshot) = snapshot else {
+        let message = format!("no token has the slug {}. Search for its name or ticker", phrase::name(id.as_str()));
+        let search: String = id.as_str().chars().take(MAX_TEXT).collect();
+        return Err(WebError::not_found("No such token", message).with_search(search));
+    };
+    token_page(&deps, snapshot, PageFrame::of(Section::Tokens, now).for_visitor(&visitor), now).await
+}
+
+async fn token_page(deps: &HttpDeps, snapshot: TokenSnapshot, frame: PageFrame, now: Timestamp) -> PageResult {
+    let id = snapshot.token.id.clone();
+    let filter = ChangeFilter { token: Some(id.clone()), limit: token::CHANGE_ROWS, ..ChangeFilter::default() };
+    let changes = deps.app.store.changes(filter.clone()).await?;
+    let changes_total = deps.app.store.count_changes(filter).await?;
+    let alerts = AlertFilter { token: Some(id.clone()), limit: token::ALERT_ROWS, ..AlertFilter::default() };
+    let alerts = deps.app.store.alerts(alerts).await?;
+    let alerts = alert_views(deps, &alerts).await?;
+    let versions = versions(deps, &id, &changes).await?;
+    let live = deps.app.live.load_full();
+    let with_groups = live.watch.placed(snapshot.token.clone());
+    let parts = token::TokenParts {
+        now,
+        snapshot: &snapshot,
+        changes: &changes,
+        changes_total,
+        versions: &versions,
+        alerts,
+        is_watched: live.watch.covers(&id),
+        groups: with_groups.groups.iter().cloned().collect(),
+    };
+    Ok(Html(token::page(parts, frame)))
+}
+
+/// Returns the stored versions of the records. Empty without a change of the schedule, because the page then does not show them.
+async fn versions(deps: &HttpDeps, id: &TokenId, changes: &[ChangeRow]) -> Result<Vec<VersionRow>, WebError> {
+    if changes.iter().all(|row| row.resource != Resource::Unlock) {
+        return Ok(Vec::new());
+    }
+    Ok(deps.app.store.versions(id.clone()).await?)
+}

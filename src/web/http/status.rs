@@ -1,0 +1,66 @@
+//! Status, readiness, metrics, and the reload request.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::HttpDeps;
+use super::error::WebError;
+use daemon::view::{StatusParts, StatusView};
+use model::digest;
+use store::StoreError;
+
+pub(super) async fn ready(State(deps): State<HttpDeps>) -> Response {
+    match deps.app.readiness.not_ready() {
+        None => match deps.app.readiness.source() {
+            None => "ready\n".into_response(),
+            Some(state) => format!("ready; source: {}\n", state.as_str()).into_response(),
+        },
+        Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}\n")).into_response(),
+    }
+}
+
+pub(super) async fn reload(State(deps): State<HttpDeps>) -> Response {
+    match (deps.app.reload)().await {
+        Ok(text) => format!("{text}\n").into_response(),
+        Err(problems) => (StatusCode::UNPROCESSABLE_ENTITY, format!("{problems}\n")).into_response(),
+    }
+}
+
+pub(super) async fn metrics(State(deps): State<HttpDeps>, headers: HeaderMap) -> impl IntoResponse {
+    let accept = headers.get_all(header::ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
+    let (kind, page) = service::exposition::negotiated(accept, deps.app.metrics.encode());
+    ([(header::CONTENT_TYPE, kind), (header::VARY, "accept")], page)
+}
+
+pub(super) async fn status_view(deps: &HttpDeps) -> Result<StatusView, StoreError> {
+    let now = deps.app.clock.now();
+    let (counts, endpoints, credit, incidents, notifications) = tokio::try_join!(
+        deps.app.store.counts(),
+        deps.app.store.poll_stats(),
+        deps.app.store.credit(),
+        deps.app.store.source_alerts(),
+        deps.app.store.notification_overview(now, now - digest::SUPPRESSED_WINDOW),
+    )?;
+    let live = deps.app.live.load();
+    Ok(StatusView::of(StatusParts {
+        now,
+        counts: &counts,
+        endpoints: &endpoints,
+        credit: &credit,
+        reads: None,
+        incidents: &incidents,
+        receivers: live.config.receivers.iter().map(|receiver| receiver.name.clone()).collect(),
+        notifications: &notifications,
+        digests: &live.policy.digests,
+        subscribers: &live.subscribers,
+        database: deps.app.store.path().to_owned(),
+        rules: deps.app.readiness.rules(),
+        daemon: Some(deps.app.readiness.view()),
+    }))
+}
+
+pub(super) async fn status(State(deps): State<HttpDeps>) -> Result<Json<StatusView>, WebError> {
+    Ok(Json(status_view(&deps).await?))
+}

@@ -1,0 +1,21 @@
+//! Pages, calendars, and feeds, rendered from values without I/O.
+//!
+//! [`page`] contains the frame of every page and the elements that lists share. [`template`] contains the templates, which sanitize and
+//! escape every value. [`asset`] contains the stylesheet and the script. Each page has a file here, a template in `html/`, and a handler
+//! in `crate::http`. [`calendar`] and [`atom`] render the subscriptions.
+//!
+//! A page works without its script, loads nothing from other hosts, and supports phones and dark mode.
+
+pub mod asset;
+pub mod atom;
+pub mod calendar;
+pub mod change;
+pub mod changes;
+pub mod history;
+pub mod overview;
+pub mod page;
+pub mod range;
+pub mod template;
+pub mod token;
+pub mod tokens;
+pub mod trial;

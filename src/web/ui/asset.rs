@@ -1,0 +1,38 @@
+//! The static files of pages: a stylesheet, a script, and an icon, all embedded in the binary.
+//!
+//! Each file name contains a hash of the bytes, so that browsers can cache the file indefinitely.
+
+use std::sync::LazyLock;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+#[derive(Debug)]
+pub struct Asset {
+    /// The path with the hash: `/assets/style.0123456789abcdef.css`.
+    pub href: String,
+    pub content_type: &'static str,
+    pub text: &'static str,
+}
+
+impl Asset {
+    fn new(stem: &str, extension: &str, content_type: &'static str, text: &'static str) -> Self {
+        Self { href: format!("/assets/{stem}.{:016x}.{extension}", xxh3_64(text.as_bytes())), content_type, text }
+    }
+}
+
+pub static STYLE: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("style", "css", "text/css; charset=utf-8", include_str!("assets/style.css")));
+
+pub static SCRIPT: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("live", "js", "text/javascript; charset=utf-8", include_str!("assets/live.js")));
+
+pub static ICON: LazyLock<Asset> = LazyLock::new(|| Asset::new("icon", "svg", "image/svg+xml", include_str!("assets/icon.svg")));
+
+/// Returns the asset with this file name, such as `style.0123456789abcdef.css`. `None` if the name or the hash does not match.
+pub fn find(name: &str) -> Option<&'static Asset> {
+    let all: [&'static LazyLock<Asset>; 3] = [&STYLE, &SCRIPT, &ICON];
+    all.into_iter().map(|asset| &**asset).find(|asset| asset.href.strip_prefix("/assets/") == Some(name))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+//! The iCalendar feed of upcoming unlocks (RFC 5545).
+//!
+//! An event keeps its UID when its unlock changes, and its SEQUENCE rises, so that subscribers update it. A removed unlock is shown as
+//! cancelled for some time. Events are as exact as the source: an unlock at midnight has no hour, and one with month precision is
+//! tentative. The text depends only on the schedule, not on the time of the request, the last poll, or prices. Therefore amounts are in
+//! tokens, and each event links to a page with their value.
+
+use chrono::{NaiveDate, TimeDelta};
+use icalendar::{Alarm, Calendar, Component, Event, EventLike, EventStatus, Property, Trigger};
+
+use daemon::view::UnlockView;
+use model::{Interval, Precision, Timestamp, phrase};
+
+/// The refresh interval suggested to subscribers. The source changes a few times a day.
+const REFRESH: &str = "PT1H";
+
+/// 2020-01-01T00:00:00Z in Unix seconds. SEQUENCE counts the minutes since then.
+const SEQUENCE_EPOCH: i64 = 1_577_836_800;
+
+/// The options of a calendar.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CalendarStyle<'a> {
+    /// The base URL of the pages.
+    pub external_url: Option<&'a str>,
+    pub spans: MonthSpan,
+    /// The time of a reminder before each event.
+    pub alarm: Option<TimeDelta>,
+}
+
+/// The length of an event whose date has month or week precision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MonthSpan {
+    /// One day, the nominal date.
+    #[default]
+    Day,
+    /// The whole month or week.
+    Month,
+}
+
+/// An unlock with its permanent key.
+#[derive(Clone, Debug)]
+pub struct CalendarEntry {
+    /// The record key, unique within the token.
+    pub key: String,
+    pub interval: Interval,
+    pub view: UnlockView,
+    /// The time of the last change of its schedule.
+    pub modified_at: Timestamp,
+    /// Whether its schedule ever changed.
+    pub was_modified: bool,
+    pub is_removed: bool,
+}
+
+pub fn render(entries: &[CalendarEntry], style: &CalendarStyle<'_>) -> String {
+    // `Calendar::new` would write the name of the library as PRODID.
+    let mut calendar = Calendar::empty();
+    for (name, value) in [
+        ("VERSION", "2.0"),
+        ("PRODID", concat!("-//Cliffwatch//Cliffwatch ", env!("CARGO_PKG_VERSION"), "//EN")),
+        ("CALSCALE", "GREGORIAN"),
+        ("METHOD", "PUBLISH"),
+        ("X-PUBLISHED-TTL", REFRESH),
+    ] {
+        calendar.append_property((name, value));
+    }
+    calendar.append_property(Property::new("REFRESH-INTERVAL", REFRESH).add_parameter("VALUE", "DURATION"));
+    calendar.name("Token unlocks");
+    for entry in entries {
+        calendar.push(event(entry, style));
+    }
+    calendar.to_string()
+}
+
+fn event(entry: &CalendarEntry, style: &CalendarStyle<'_>) -> Event {
+    let CalendarEntry { key, interval, view, modified_at, is_removed, .. } = entry;
+    let summary = summary(entry);
+    let uid = one_line(&format!("unlock/{}/{key}@cliffwatch", view.token_id));
+    let page = |url: &str| one_line(&format!("{}/tokens/{}", url.trim_end_matches('/'), path_segment(&view.token_id)));
+    let page = style.external_url.map(page);
+    let mut event = Event::new();
+    event
+        .uid(&uid)
+        .timestamp(*modified_at)
+        .last_modified(*modified_at)
+        .sequence(sequence(entry))
+        .summary(&summary)
+        .description(&description(view, page.as_deref()))
+        .categories([phrase::name(&view.symbol)])
+        // An unlock does not make the subscriber busy.
+        .add_property("TRANSP", "TRANSPARENT");
+    if let Some(page) = &page {
+        event.url(page);
+    }
+    let is_exact = !matches!(interval.precision, Precision::Week | Precision::Month);
+    set_dates(&mut event, interval, view.unlock_date, style.spans);
+    event.status(match (is_removed, is_exact) {
+        (true, _) => EventStatus::Cancelled,
+        (false, true) => EventStatus::Confirmed,
+        (false, false) => EventStatus::Tentative,
+    });
+    if let Some(before) = style.alarm.filter(|_| !is_removed) {
+        // By default, the library generates a new UID each time.
+        event.alarm(Alarm::display(&summary, Trigger::before_start(before)).uid(&format!("alarm/{uid}")).done());
+    }
+    event.done()
+}
+
+/// Sets the start and end of an event.
+fn set_dates(event: &mut Event, interval: &Interval, nominal: Option<Timestamp>, spans: MonthSpan) {
+    let (start, end) = (interval.start, interval.end);
+    let mut days = |first: NaiveDate, after: NaiveDate| _ = event.starts(first).ends(after); // an all-day event ends before its DTEND
+    match interval.precision {
+        Precision::Week | Precision::Month if spans == MonthSpan::Day => {
+            let day = interval.nominal(nominal);
+            days(day.start.date_naive(), day.end.date_naive());
+        }
+        Precision::Day | Precision::Week | Precision::Month => days(start.date_naive(), end.date_naive()),
+        Precision::Second if start.time() != chrono::NaiveTime::MIN => _ = event.starts(start),
+        Precision::Hour => _ = event.starts(start).ends(end),
+        Precision::Second | Precision::ToBeDetermined => _ = event.starts(start.date_naive()),
+    }
+}
+
+/// Returns a number that rises with each change of the schedule. It is derived from the time of the change, because the number of
+/// changes falls when old history is deleted.
+fn sequence(entry: &CalendarEntry) -> u32 {
+    if !entry.was_modified {
+        return 0;
+    }
+    let minutes = entry.modified_at.timestamp().saturating_sub(SEQUENCE_EPOCH) / 60;
+    u32::try_from(minutes.clamp(1, i64::from(i32::MAX))).unwrap_or(1)
+}
+
+/// Returns a title: `ARB unlock: 92.65M ARB to Team and Investors`. Includes inexact dates, which a calendar cannot show.
+fn summary(entry: &CalendarEntry) -> String {
+    let view = &entry.view;
+    let symbol = phrase::name(&view.symbol);
+    let to = match recipients(view) {
+        Some(names) => format!(" to {names}"),
+        None => String::new(),
+    };
+    let what = match view.cliff_amount {
+        Some(amount) => format!("{symbol} unlock: {}{to}", phrase::tokens(amount, Some(&view.symbol))),
+        None => format!("{symbol}: a linear unlock begins"),
+    };
+    let when = match entry.interval.precision {
+        Precision::Week | Precision::Month => format!(", some time {}", view.when),
+        _ => String::new(),
+    };
+    if entry.is_removed { format!("Cancelled: {what}{when}") } else { format!("{what}{when}") }
+}
+
+/// Returns the names of the allocations, largest first. `None` if no allocation is named.
+fn recipients(view: &UnlockView) -> Option<String> {
+    (!view.allocations.is_empty()).then(|| phrase::names(view.allocations.iter().map(String::as_str)))
+}
+
+fn description(view: &UnlockView, page: Option<&str>) -> String {
+    let mut lines =
+        vec![format!("{} ({})", phrase::name(&view.name), phrase::name(&view.token_id)), format!("When: {}", view.when)];
+    lines.extend(view.cliff_amount.map(|amount| format!("Amount: {}", phrase::tokens(amount, Some(&view.symbol)))));
+    lines.extend(recipients(view).map(|names| format!("To: {names}")));
+    lines.extend(page.map(|page| format!("Value: {page}")));
+    lines.join("\n")
+}
+
+/// Removes line breaks and other hostile characters. The library does not escape URLs.
+fn one_line(text: &str) -> String {
+    text.chars().filter(|c| !model::text::is_hostile(*c)).collect()
+}
+
+/// Encodes a slug as a path segment.
+pub(super) fn path_segment(slug: &str) -> String {
+    url::form_urlencoded::byte_serialize(slug.as_bytes()).collect::<String>().replace('+', "%20")
+}
+
+#[cfg(test)]
+mod tests;

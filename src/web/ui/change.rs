@@ -1,0 +1,53 @@
+//! A change in a list, with its fields before and after.
+
+use serde::Serialize;
+
+use super::overview::severity;
+use model::{ChangeKind, ChangeRow, Timestamp, phrase};
+
+/// The maximum number of fields shown for a change.
+const MAX_FIELDS: usize = 24;
+
+#[derive(Debug, Serialize)]
+pub struct ChangeItem {
+    at: Timestamp,
+    token: String,
+    symbol: String,
+    kind: ChangeKind,
+    /// The kind as text: `series shifted`.
+    kind_label: String,
+    severity: &'static str,
+    text: String,
+    sides: Vec<ChangeSides>,
+    /// The number of fields left out.
+    more: usize,
+}
+
+/// A field before and after the change.
+#[derive(Debug, Serialize)]
+struct ChangeSides {
+    field: String,
+    was: String,
+    is: String,
+}
+
+pub fn items(changes: &[ChangeRow]) -> Vec<ChangeItem> {
+    let item = |row: &ChangeRow| {
+        let mut sides: Vec<ChangeSides> =
+            notify::change_rows(&row.change).into_iter().map(|(field, was, is)| ChangeSides { field, was, is }).collect();
+        let more = sides.len().saturating_sub(MAX_FIELDS);
+        sides.truncate(MAX_FIELDS);
+        ChangeItem {
+            at: row.at,
+            token: row.token.as_str().to_owned(),
+            symbol: row.symbol.clone().filter(|symbol| !symbol.is_empty()).unwrap_or_else(|| row.token.as_str().to_owned()),
+            kind: row.change.kind,
+            kind_label: phrase::words(row.change.kind.as_str()),
+            severity: severity(row.change.kind),
+            text: phrase::changes::headline(row),
+            sides,
+            more,
+        }
+    };
+    changes.iter().map(item).collect()
+}

@@ -1,0 +1,188 @@
+use super::*;
+use crate::ui::page::tests::page_filters;
+use daemon::view::{RulesView, StatusParts};
+use model::{
+    AheadSum, Alert, Change, ChangeKind, Endpoint, EndpointStat, Findings, NotificationOverview, NotificationState, PastPoll,
+    PollProblem, ReceiverCounts, ReceiverStatus, Resource, StoreCounts, SuppressedCount, Token, TokenId, Tracked,
+};
+use testkit::{rows::firing, time};
+
+const NOW: &str = "2026-03-09T12:00:00Z";
+const HOSTILE: &str = "<script>alert(1)</script>\u{202e}&\"'";
+
+fn row(name: &str, date: &str, precision: &str, value: f64) -> UpcomingRow {
+    let part = |who: &str, standard: &str, amount: f64| serde_json::json!({"allocationName": who, "standardAllocationName": standard, "cliffAmount": amount, "unlockPrecision": precision});
+    let event = serde_json::json!({"unlockDate": date, "cliffUnlocks": {"cliffAmount": 3e6, "cliffValue": value, "valueToMarketCap": 2.77,
+        "allocationBreakdown": [part("Investors", "Private Investors", 1e6), part(name, "Founder / Team", 2e6)]}});
+    let mut token = Token::unknown(TokenId::from(name));
+    token.item.symbol = name.to_owned().into();
+    let record = Record::Unlock(serde_json::from_value(event).expect("an event"));
+    UpcomingRow { token, tracked: Tracked { key: date.into(), record }, read_at: Some(time("2026-03-09T06:00:00Z")) }
+}
+
+fn alert(id: &str, severity: &str, summary: &str) -> Alert {
+    Alert {
+        subject: format!("unlock/{id}"),
+        labels: [("severity".to_owned(), severity.to_owned())].into(),
+        annotations: [("summary".to_owned(), summary.to_owned())].into(),
+        ..firing(id, time("2026-03-09T06:00:00Z"))
+    }
+}
+
+fn status(name: &str, incidents: &[Alert]) -> StatusView {
+    let stat = EndpointStat {
+        endpoint: Endpoint::UnlockEvents,
+        feeds: 2,
+        failing: 1,
+        failing_since: Some(time("2026-03-09T06:00:00Z")),
+        last_success: Some(time("2026-03-09T11:00:00Z")),
+        last_try: Some(time(NOW)),
+        last_error: Some((time(NOW), format!("404 {name}"))),
+        parse_warnings: 3,
+        polls: 310,
+        credits: 420,
+        findings: Findings::default(),
+    };
+    let dead = ReceiverCounts {
+        receiver: "ops".into(),
+        states: vec![(model::DeliveryState::Dead, 3), (model::DeliveryState::Delivered, 40)],
+        oldest_pending: None,
+    };
+    let counts =
+        StoreCounts { tokens: 303, removals_held: 1, outbox: vec![dead], database_bytes: 5 << 20, ..StoreCounts::default() };
+    let held = SuppressedCount { receiver: "ops".into(), waiting: 2, silenced: 1, inhibited: 0, lately: 5 };
+    StatusView::of(StatusParts {
+        now: time(NOW),
+        counts: &counts,
+        endpoints: &[stat],
+        credit: &CreditState::default(),
+        reads: None,
+        incidents,
+        receivers: vec!["ops".to_owned()],
+        notifications: &NotificationOverview { held: vec![held], ..NotificationOverview::default() },
+        digests: &[],
+        subscribers: &[],
+        database: "cliffwatch.db".into(),
+        rules: RulesView { count: Some(4), problem: None },
+        daemon: None,
+    })
+}
+
+/// Three cycles. One token failed in the second.
+fn past_polls(name: &str) -> PastPolls {
+    let cycle = |hour: u32, failed: u64| PastPoll {
+        at: time(&format!("2026-03-09T{hour:02}:00:00Z")),
+        polls: 3,
+        failed,
+        deferred: 0,
+        is_empty: false,
+        failure: (failed > 0).then(|| PollProblem { token: Some(name.to_owned()), message: format!("404 {name}") }),
+    };
+    PastPolls { endpoint: Endpoint::UnlockEvents, cycles: vec![cycle(11, 0), cycle(10, 1), cycle(9, 0)] }
+}
+
+fn shown(name: &str) -> String {
+    let ahead = Ahead {
+        rows: vec![row(name, "2026-04-15T00:00:00Z", "month", 90e6), row("JUP", "2026-03-16T13:00:00Z", "second", 33e6)],
+        sums: AheadSums { counted: AheadSum { count: 12, value: 200e6 }, possible: AheadSum { count: 2, value: 5e6 } },
+    };
+    let weeks = HashMap::from([(TokenId::from("JUP"), [AheadSum { count: 1, value: 33e6 }; model::WEEKS])]);
+    let firing = FiringAlerts {
+        alerts: vec![alert("al_1", "critical", name), alert("al_2", "warning", "small")],
+        critical: 1,
+        warning: 40,
+        other: 0,
+    };
+    let notified_about =
+        ReceiverStatus { receiver: name.into(), was_notified: false, state: NotificationState::parse("dead").expect("a state") };
+    let alerts = firing.alerts.iter().map(|alert| AlertView::of(alert, std::slice::from_ref(&notified_about))).collect();
+    let mut change = Change::of(ChangeKind::Rescheduled, Resource::Unlock, &TokenId::from(name));
+    change.summary = format!("moved by {name}");
+    let changes = [ChangeRow {
+        id: 1,
+        at: time("2026-03-09T09:00:00Z"),
+        token: TokenId::from(name),
+        symbol: Some(name.to_owned()),
+        resource: Resource::Unlock,
+        key: None,
+        change,
+    }];
+    let mut incident = alert("al_3", "warning", name);
+    incident.subject = "source".to_owned();
+    let parts = OverviewParts {
+        now: time(NOW),
+        status: status(name, &[incident]),
+        ahead: &ahead,
+        until: time("2026-06-07T12:00:00Z"),
+        measure: Measure::Value,
+        weeks: &weeks,
+        firing: &firing,
+        alerts,
+        changes: &changes,
+        credit: &CreditState { used: Some(12), limit: Some(1000), ..CreditState::default() },
+        held: &[Token::unknown(TokenId::from(name))],
+        polls: &[past_polls(name)],
+        cap: None,
+    };
+    page(parts, PageFrame::of(Section::Overview, time(NOW)))
+}
+
+#[test]
+fn overview_matches_snapshot() {
+    let html = shown("ARB");
+    insta::with_settings!({filters => page_filters()}, { insta::assert_snapshot!(html) });
+}
+
+#[test]
+fn truncated_lists_show_the_total() {
+    let html = shown("ARB");
+    assert!(html.contains("2 of 41") && html.contains("1 of 40"), "{html}");
+    assert!(
+        html.contains("Dead letters.")
+            && html.contains("3 to ops")
+            && html.contains("Held responses.")
+            && html.contains("1 held response of ARB"),
+        "{html}"
+    );
+}
+
+#[test]
+fn event_of_several_rules_is_listed_once() {
+    let of = |id: &str, severity: &str, rule: &str, subject: &str| {
+        let alert = Alert { name: rule.to_owned(), subject: subject.to_owned(), ..alert(id, severity, id) };
+        AlertView::of(&Alert { token: Some(TokenId::from("arb")), ..alert }, &[])
+    };
+    let alerts = vec![
+        of("al_1", "critical", "Huge", "unlock/arb/1"),
+        of("al_2", "warning", "Big", "unlock/arb/2"),
+        of("al_3", "warning", "Ahead", "unlock/arb/1"),
+    ];
+    let firing = FiringAlerts { alerts: Vec::new(), critical: 1, warning: 9, other: 0 };
+    let card = FiringCard::of(&firing, alerts);
+    let notified: Vec<_> = card.groups.iter().map(|group| (group.name, group.listed, group.count, group.alerts.len())).collect();
+    assert_eq!(notified, [("Critical", 1, 1, 1), ("Warning", 2, 9, 1)]);
+    assert_eq!((card.shown, card.groups[0].alerts[0].also.as_slice()), (3, &["Ahead".to_owned()][..]));
+}
+
+#[test]
+fn past_polls_are_shown_as_strip_and_table() {
+    let html = shown("ARB");
+    assert!(html.contains("aria-label=\"Last 3 cycles: 2 succeeded, 1 partly failed;"), "{html}");
+    assert!(html.contains("<title>2026-03-09 10:00 UTC: 3 polls, 1 failed: ARB: 404 ARB</title>"), "{html}");
+    assert!(html.contains("<td class=\"wide bad\">3 polls, 1 failed: ARB: 404 ARB</td>"), "{html}");
+}
+
+#[test]
+fn chart_is_not_escaped() {
+    let html = shown("ARB");
+    assert!(html.contains("<svg class=\"chart on-wide\"") && html.contains("<svg class=\"chart on-phone\""), "{html}");
+}
+
+#[test]
+fn text_from_the_source_is_escaped() {
+    let html = shown(HOSTILE);
+    assert!(!html.contains("<script>") && !html.contains('\u{202e}'), "{html}");
+    assert!(html.contains("&lt;script&gt;"));
+    let long = shown(&"x".repeat(10_000));
+    assert!(long.len() < 200_000, "long names are cut: {}", long.len());
+}

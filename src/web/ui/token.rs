@@ -1,0 +1,261 @@
+//! The page of a token: its schedule, upcoming unlocks, corrections, alerts, and provenance.
+
+mod former;
+mod provenance;
+
+use chrono::TimeDelta;
+use serde::Serialize;
+
+use super::change::{ChangeItem, items};
+use super::overview::AHEAD_DAYS;
+use super::page::{PageFrame, render};
+use chart::Chart;
+use chart::curve::{Curve, curves, differs};
+use chart::recipient;
+use chart::schedule::{EventLane, NextCliff, ScheduleDrawing, draw};
+use daemon::view::{AlertView, UnlockView};
+use model::{
+    AheadSums, ChangeRow, Interval, Precision, Record, Resource, SumWindow, Timestamp, TokenSnapshot, Tracked, UpcomingRow,
+    VersionRow, phrase, wire::UnlockEvent,
+};
+use provenance::Provenance;
+
+const MAX_UPCOMING: usize = 40;
+/// The number of upcoming unlocks that are not collapsed.
+const FIRST_UPCOMING: usize = 8;
+pub const CHANGE_ROWS: u32 = 20;
+pub const ALERT_ROWS: u32 = 12;
+/// The maximum length of a link, in characters.
+const MAX_LINK: usize = 300;
+
+/// The data of a token's page.
+#[derive(Debug)]
+pub struct TokenParts<'a> {
+    pub now: Timestamp,
+    pub snapshot: &'a TokenSnapshot,
+    /// Latest first.
+    pub changes: &'a [ChangeRow],
+    pub changes_total: u64,
+    /// All retained versions of its records if a correction is shown, else empty.
+    pub versions: &'a [VersionRow],
+    /// Most recently updated first.
+    pub alerts: Vec<AlertView>,
+    pub is_watched: bool,
+    /// The config groups that contain the token.
+    pub groups: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct TokenPage {
+    id: String,
+    name: String,
+    symbol: String,
+    is_watched: bool,
+    groups: Vec<String>,
+    /// Reasons why the data may be incomplete or outdated.
+    incidents: Vec<String>,
+    next: Option<UpcomingUnlock>,
+    unlocked: Unlocked,
+    market_cap: Option<f64>,
+    max_supply: Option<f64>,
+    /// The length of the period of `ahead`, in days.
+    days: i64,
+    ahead: AheadSums,
+    /// The unlocks that may fall into the period, not included in the sum. `None` if no unlock qualifies.
+    possible: Option<String>,
+    chart: Option<Chart>,
+    legend: Vec<AllocationRow>,
+    /// The time of the correction that replaced the former schedule. `None` if the chart shows none.
+    former_until: Option<Timestamp>,
+    upcoming: Vec<UpcomingUnlock>,
+    later: Vec<UpcomingUnlock>,
+    upcoming_total: usize,
+    burned: f64,
+    burns: usize,
+    bought_back: f64,
+    buybacks: usize,
+    changes: Vec<ChangeItem>,
+    changes_total: u64,
+    alerts: Vec<AlertView>,
+    provenance: Provenance,
+}
+
+#[derive(Debug, Serialize)]
+struct Unlocked {
+    amount: f64,
+    total: f64,
+    /// Percent of the schedule. `None` without a schedule.
+    percent: Option<f64>,
+}
+
+/// An allocation in the legend and the table.
+#[derive(Debug, Serialize)]
+struct AllocationRow {
+    class: String,
+    name: String,
+    recipient: &'static str,
+    unlocked: f64,
+    total: f64,
+    begin: Option<String>,
+    end: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct UpcomingUnlock {
+    recipients: String,
+    class: &'static str,
+    unlock: UnlockView,
+    /// The time until the unlock, no more exact than its date. Empty for dates with month precision.
+    time_until: String,
+    /// The allocation shares as text.
+    allocations: String,
+}
+
+pub fn page(parts: TokenParts<'_>, frame: PageFrame) -> String {
+    render("token.html", &PageFrame { refreshes: true, ..frame }, &TokenPage::of(parts))
+}
+
+impl TokenPage {
+    fn of(parts: TokenParts<'_>) -> Self {
+        let TokenParts { now, snapshot, changes, changes_total, versions, alerts, is_watched, groups } = parts;
+        let token = &snapshot.token;
+        let events: Vec<&UnlockEvent> =
+            snapshot.records_of(Resource::Unlock).filter_map(|tracked| tracked.record.unlock()).collect();
+        let curves = curves(events.iter().copied());
+        let former = former::schedule(versions, changes);
+        let former_curves = former.as_ref().map(|former| self::curves(former.events.iter())).unwrap_or_default();
+        let has_ghost = differs(&curves, &former_curves);
+        let burns = sizes(snapshot, Resource::Burn);
+        let buybacks = sizes(snapshot, Resource::Buyback);
+        let mut upcoming = upcoming(snapshot, now);
+        let upcoming_total = upcoming.len();
+        let cliffs: Vec<Interval> = events
+            .iter()
+            .filter(|event| event.cliff_amount().is_some_and(|amount| amount > 0.0))
+            .filter_map(|event| event.interval())
+            .collect();
+        let next = upcoming.first().cloned();
+        let drawing = ScheduleDrawing {
+            curves: &curves,
+            former: has_ghost.then_some(former_curves.as_slice()),
+            cliffs: &cliffs,
+            next: next_cliff(snapshot, now),
+            lanes: [
+                EventLane { name: "Burned", class: "burn", sizes: &burns, format: |size| phrase::tokens(size, None) },
+                EventLane { name: "Bought back", class: "buyback", sizes: &buybacks, format: phrase::usd },
+            ],
+            max_supply: token.item.max_supply.copied(),
+            now,
+        };
+        let ahead = sums_ahead(snapshot, SumWindow::of(now, TimeDelta::days(AHEAD_DAYS)));
+        let total: f64 = curves.iter().map(Curve::total).sum();
+        let amount: f64 = curves.iter().map(|curve| curve.at(now)).sum();
+        Self {
+            id: token.id.as_str().to_owned(),
+            name: token.name().to_owned(),
+            symbol: token.symbol().to_owned(),
+            is_watched,
+            groups,
+            incidents: provenance::incidents(snapshot, now),
+            next,
+            unlocked: Unlocked { amount, total, percent: (total > 0.0).then(|| amount / total * 100.0) },
+            market_cap: token.market_cap(),
+            max_supply: token.item.max_supply.copied(),
+            days: AHEAD_DAYS,
+            ahead,
+            possible: phrase::possible_unlocks(ahead.possible),
+            chart: draw(&drawing),
+            legend: curves.iter().enumerate().map(|(index, curve)| AllocationRow::of(index, curve, now)).collect(),
+            former_until: former.map(|former| former.until).filter(|_| has_ghost),
+            burned: burns.iter().map(|(_, size)| size).sum(),
+            burns: burns.len(),
+            bought_back: buybacks.iter().map(|(_, size)| size).sum(),
+            buybacks: buybacks.len(),
+            later: {
+                upcoming.truncate(MAX_UPCOMING);
+                upcoming.split_off(FIRST_UPCOMING.min(upcoming.len()))
+            },
+            upcoming,
+            upcoming_total,
+            changes: items(changes),
+            changes_total,
+            alerts,
+            provenance: Provenance::of(snapshot, &events),
+        }
+    }
+}
+
+impl AllocationRow {
+    fn of(index: usize, curve: &Curve, now: Timestamp) -> Self {
+        Self {
+            class: format!("c{}", index.min(11)),
+            name: if curve.name.is_empty() { "unnamed".to_owned() } else { curve.name.clone() },
+            recipient: curve.recipient.name(),
+            unlocked: curve.at(now),
+            total: curve.total(),
+            begin: curve.begin().map(phrase::day),
+            end: curve.end().map(phrase::day),
+        }
+    }
+}
+
+/// Returns the upcoming unlocks, soonest first.
+fn upcoming(snapshot: &TokenSnapshot, now: Timestamp) -> Vec<UpcomingUnlock> {
+    let read_at = snapshot.feed(model::Endpoint::UnlockEvents).and_then(|feed| feed.read_at);
+    let is_ahead = |tracked: &&Tracked| tracked.record.interval().is_some_and(|interval| !interval.has_passed(now));
+    let row = |tracked: &Tracked| {
+        let row = UpcomingRow { token: snapshot.token.clone(), tracked: tracked.clone(), read_at };
+        let unlock = UnlockView { record: serde_json::Value::Null, ..UnlockView::of(&row, now)? };
+        let event = tracked.record.unlock()?;
+        let shares = recipient::shares(event);
+        let class = recipient::largest(&shares).class();
+        let (time_until, allocations) = (time_until(&unlock), phrase::allocation_shares(event));
+        Some(UpcomingUnlock { recipients: recipient::label(&shares), class, unlock, time_until, allocations })
+    };
+    snapshot.records_of(Resource::Unlock).filter(is_ahead).filter_map(row).collect()
+}
+
+/// Returns the sums of the unlocks in a period, like the list of tokens.
+fn sums_ahead(snapshot: &TokenSnapshot, window: SumWindow) -> AheadSums {
+    let mut sums = AheadSums::default();
+    for event in snapshot.records_of(Resource::Unlock).filter_map(|tracked| tracked.record.unlock()) {
+        let Some(interval) = event.interval().filter(|interval| !interval.has_passed(window.at)) else { continue };
+        if let Some(is_counted) = window.place(&interval, event.unlock_date.copied()) {
+            sums.add(is_counted, event.cliff_value());
+        }
+    }
+    sums
+}
+
+/// Returns the time until an unlock. Empty for dates with month precision.
+fn time_until(unlock: &UnlockView) -> String {
+    match (unlock.precision, unlock.days_until) {
+        (Precision::Month | Precision::ToBeDetermined, _) | (_, None) => String::new(),
+        (precision, Some(days)) => phrase::time_until(days.max(0.0), precision).unwrap_or_default(),
+    }
+}
+
+fn next_cliff(snapshot: &TokenSnapshot, now: Timestamp) -> Option<NextCliff> {
+    let next = snapshot.records_of(Resource::Unlock).find_map(|tracked| {
+        let event = tracked.record.unlock()?;
+        let interval = event.interval().filter(|interval| !interval.has_passed(now))?;
+        event.cliff_amount().filter(|amount| *amount > 0.0).map(|amount| (interval, amount, event.cliff_value()))
+    });
+    let (interval, amount, value) = next?;
+    let (label, short) = (phrase::next_cliff(amount, value, &interval), phrase::next_cliff_short(amount, &interval));
+    Some(NextCliff { interval, label, short })
+}
+
+/// Returns the sizes of burns in tokens or of buybacks in USD, the units that the source usually gives.
+fn sizes(snapshot: &TokenSnapshot, resource: Resource) -> Vec<(Timestamp, f64)> {
+    let size = |tracked: &Tracked| match &tracked.record {
+        Record::Burn(burn) => burn.burn_date.copied().zip(burn.amount.copied()),
+        Record::Buyback(buyback) => buyback.buyback_date.copied().zip(buyback.value.copied()),
+        _ => None,
+    };
+    let is_size = |(_, size): &(Timestamp, f64)| size.is_finite() && *size > 0.0;
+    snapshot.records_of(resource).filter_map(size).filter(is_size).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! Outages of the source and of receivers, and the demo.
+
+use super::*;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn failed_poll_is_distinct_from_an_empty_response() {
+    let fixture = Fixture::new(Time::System, AccessPolicy::Open).await;
+    // All polls fail: an empty list is printed with the reason.
+    fixture.faults.set("", Fault::status(500));
+    let daemon = fixture.workdir.start("run", &[]);
+    let address = daemon.address();
+    fixture.until_notified("source SourceTrouble", &daemon);
+    let ran = fixture.workdir.run("upcoming");
+    assert!(ran.err.contains("all polls of the source failed"), "{}", ran.err);
+    let up = async || {
+        get(&address, "/metrics").await.lines().find_map(|line| line.strip_prefix("cliffwatch_source_up ").map(str::to_owned))
+    };
+    until_async("the metric says so", async || up().await.as_deref() == Some("0")).await;
+    assert!(get(&address, "/metrics").await.contains("cliffwatch_polls_total{endpoint=\"token_list\",outcome=\"server_error\"}"));
+    let status = fixture.workdir.run("status").ok();
+    assert!(status.contains("source    DOWN") && status.contains("incident"), "{status}");
+    let status: Value = serde_json::from_str(&get(&address, "/api/status").await).expect("JSON");
+    assert_eq!(status["sourceUp"], false, "{status:#}");
+    assert!(get(&address, "/").await.contains("The source responds with server errors"), "the page describes the incident");
+
+    // The source recovers with an empty response, which is printed differently.
+    fixture.faults.clear();
+    fixture.service.edit(|edit| edit.put_events("alpha", Vec::new())).expect("edited");
+    until(
+        "the recovery",
+        || fixture.hook.accepted().iter().any(|(_, body)| body["type"] == "source" && body["data"]["status"] == "resolved"),
+        || daemon.log(),
+    );
+    let ran = fixture.workdir.run("upcoming");
+    assert_eq!(ran.code(), 0);
+    assert!(ran.err.contains("no matches in the data of the source"), "{}", ran.err);
+    assert_eq!(daemon.stop().code(), 0);
+}
+
+async fn until_async(what: &str, is_so: impl AsyncFn() -> bool) {
+    let deadline = Instant::now() + WAIT_TIMEOUT;
+    while !is_so().await {
+        assert!(Instant::now() < deadline, "{what}: not in {WAIT_TIMEOUT:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hung_and_rate_limiting_receivers_delay_no_other_receiver() {
+    let fixture = Fixture::new(Time::System, AccessPolicy::Open).await;
+    let ending = CancellationToken::new();
+    // Accepts connections and never responds.
+    let hung = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let hung_address = hung.local_addr().expect("bound");
+    let (storm, storm_address) = Hook::start(ending.clone()).await;
+    storm.respond_always(Some(429));
+    fixture.configure(&format!(
+        r#"
+[[receiver]]
+name = "hung"
+type = "webhook"
+url = "http://{hung_address}/hook"
+[[receiver]]
+name = "storm"
+type = "webhook"
+url = "http://{storm_address}/hook"
+[[route.routes]]
+matchers = ['alertname=~".+"']
+receivers = ["hung", "storm", "ops"]
+[delivery]
+max_per_hour = 10000 # one message per alert, including the first
+"#
+    ));
+    fixture
+        .service
+        .edit(|edit| {
+            for n in 0..20 {
+                let id = format!("token-{n:02}");
+                edit.put_token(&item(&id, &id))?;
+                edit.put_events(&id, vec![cliff(&wire(from_now(5)), "Team", 2e6, "second")])?;
+            }
+            Ok(())
+        })
+        .expect("edited");
+    let daemon = fixture.workdir.start("run", &[]);
+    let notified = || lines(&fixture.hook.accepted().into_iter().map(|(_, body)| body).collect::<Vec<_>>());
+    let ahead = || notified().iter().filter(|line| line.contains("BigCliffAhead")).count();
+    until("all notifications", || ahead() == 21, || format!("{:#?}\n{}", notified(), daemon.log()));
+    let rows = |state: &str, name: &str| {
+        fixture
+            .workdir
+            .run(&format!("outbox list --limit 100 --receiver {name} --state {state} --format json"))
+            .json()
+            .as_array()
+            .map_or(0, Vec::len)
+    };
+    // A delivery is recorded shortly after the receiver accepts it.
+    until("all deliveries are recorded", || rows("delivered", "ops") == 21, || daemon.log());
+    // An attempt to the hung receiver takes 15 s. The other deliveries did not wait for it.
+    assert_eq!(rows("due", "hung"), 21, "{}", daemon.log());
+    assert!(rows("retrying", "storm") > 0 && rows("dead", "storm") == 0, "a 429 is retried");
+    drop(daemon);
+    drop(hung);
+    ending.cancel();
+}
+
+#[test]
+fn demo_notifies_unlocks_and_corrections_and_removes_its_folder() {
+    let workdir = Workdir::new();
+    workdir.write("none", "");
+    let temporary = workdir.path("tmp");
+    fs::create_dir(&temporary).expect("a folder");
+    let mut demo = workdir.start("demo", &[("TMPDIR", temporary.to_str().expect("UTF-8"))]);
+    let out = demo.base.with_extension("out");
+    let said = || fs::read_to_string(&out).unwrap_or_default();
+    let parts =
+        ["web pages", "CliffAhead", " mail ", "source corrects its data", "ScheduleMoved", "UnlockResized", "BigBurn", "Buyback"];
+    until("the demo", || parts.iter().all(|part| said().contains(part)), || format!("{}\n{}", said(), demo.log()));
+    demo.signal("INT");
+    assert_eq!(wait(&mut demo.child).code(), Some(0), "{}", demo.log());
+    assert_eq!(fs::read_dir(&temporary).expect("listed").count(), 0, "the demo removes its folder");
+    let said = said();
+    let mails = said.lines().filter(|line| line.contains("s  mail  ")).count();
+    let last = said.lines().last().unwrap_or_default();
+    assert!(
+        last.starts_with("The demo has ended: ") && last.ends_with(&format!(", {mails} messages by mail.")),
+        "{mails} mails: {last}"
+    );
+}
