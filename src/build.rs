@@ -41,7 +41,7 @@ fn main() {
     pack_relocations();
 }
 
-/// Packs the relative relocations. Unpacked they take three of fifty megabytes and stay in memory. glibc 2.36 (Debian 12) and
+/// Packs the relative relocations. Unpacked they take about 3 MB and stay in memory. glibc 2.36 (Debian 12) and
 /// later can load packed ones. A linker without the option prints a warning and continues.
 fn pack_relocations() {
     let is = |name: &str, wanted: &str| env::var(name).is_ok_and(|value| value == wanted);

@@ -1,5 +1,5 @@
 //! Measures speed, memory, and disk use: `cargo bench --bench speed [-- SECTION…]`. The sections are `parse`, `diff`, `evaluate`,
-//! `commit`, `deliver`, `cycle`, `backtest`, `scale`, `space`, and `engines`.
+//! `commit`, `deliver`, `cycle`, `backtest`, `scale`, `shipped`, `space`, and `engines`.
 //!
 //! Where possible, a section compares the work with the bare minimum, because a ratio depends less on the machine than a time. The best of
 //! several rounds counts, because other load only adds time. The data are the bundled schedules, and copies of them shifted in time and
@@ -17,6 +17,7 @@ mod measure;
 mod parse;
 mod process;
 mod scale;
+mod shipped;
 mod space;
 mod through;
 mod upstream;
@@ -29,7 +30,7 @@ fn main() -> anyhow::Result<()> {
         return upstream::serve(&wanted.split_off(1));
     }
     wanted.retain(|arg| !arg.starts_with("--"));
-    let sections: [Section; 10] = [
+    let sections: [Section; 11] = [
         ("parse", parse::run),
         ("diff", diff::run),
         ("evaluate", evaluate::run),
@@ -38,6 +39,7 @@ fn main() -> anyhow::Result<()> {
         ("cycle", cycle::run),
         ("backtest", backtest::run),
         ("scale", scale::run),
+        ("shipped", shipped::run),
         ("space", space::run),
         ("engines", engines::run),
     ];

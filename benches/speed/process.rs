@@ -70,7 +70,7 @@ fn mib(kib: u64) -> String {
 }
 
 /// The processor_time time of all threads of a process so far.
-fn processor_time(id: u32) -> Duration {
+pub fn processor_time(id: u32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
     // Skip the process name in parentheses. The 12th and 13th fields after it are user and system time.
     let times = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
@@ -206,6 +206,11 @@ impl Daemon {
                 return Ok(daemon);
             }
         }
+    }
+
+    /// The process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Waits for a log line that contains this text.

@@ -21,8 +21,8 @@ use crate::{
     upstream::Upstream,
 };
 
-/// The allowed peak memory in KiB: the last measurement plus some margin.
-const MAX_PEAK_KIB: u64 = 72 * 1024;
+/// The allowed peak memory in KiB.
+const MAX_PEAK_KIB: u64 = 64 * 1024;
 /// The duration of the phase with only an evaluation each second.
 const IDLE_TIME: Duration = Duration::from_secs(8);
 /// The number of concurrent readers of pages.
@@ -196,7 +196,7 @@ fn age(database: &Path) -> anyhow::Result<()> {
 }
 
 /// Waits until all tokens got a response of this kind.
-fn wait_for_responses(daemon: &mut Daemon, tokens: usize, kind: &str) -> anyhow::Result<()> {
+pub fn wait_for_responses(daemon: &mut Daemon, tokens: usize, kind: &str) -> anyhow::Result<()> {
     let mut seen = 0;
     while seen < tokens {
         // Skip progress lines.
@@ -213,7 +213,7 @@ fn wait_for_evaluation(daemon: &mut Daemon) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The number number_before a word in a log line.
+/// Returns the number before a word in a log line.
 fn number_before(line: &str, word: &str) -> Option<usize> {
     let words: Vec<&str> = line.split(|c: char| !c.is_ascii_alphanumeric()).collect();
     let at = words.iter().position(|of| *of == word)?;

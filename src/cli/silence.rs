@@ -144,7 +144,7 @@ async fn expire(ids: &[String], store: &Store, invocation: &Invocation) -> anyho
     let mut exit = Exit::Done;
     for id in ids {
         if store.expire_silence(id.clone(), now).await? {
-            anstream::eprintln!("{} ended; alerts that still fire are sent now", harmless(id));
+            anstream::eprintln!("{} expired; suppressed alerts that still fire are sent now", harmless(id));
             continue;
         }
         let is_known = store
@@ -152,7 +152,7 @@ async fn expire(ids: &[String], store: &Store, invocation: &Invocation) -> anyho
             .await?
             .into_iter()
             .any(|silence| silence.id == *id && silence.state(now) == SilenceState::Expired);
-        let why = if is_known { "has already ended" } else { "is not a silence; run `cliffwatch silence list` to list ids" };
+        let why = if is_known { "has already expired" } else { "is not a silence; run `cliffwatch silence list` to list ids" };
         anstream::eprintln!("error: {} {why}", harmless(id));
         exit = Exit::Failed;
     }

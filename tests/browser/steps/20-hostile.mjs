@@ -1,15 +1,15 @@
-// Names with markup, of ten thousand letters, from right to left: nothing is run, nothing breaks out.
+// Opens tokens whose names contain markup, ten thousand letters, or right-to-left text. No markup takes effect.
 export default async function (t) {
   for (const size of ["wide", "phone"]) {
     const page = await t.page({ size });
     for (let place = 0; place < 6; place++) {
       await t.open(page, `/tokens/hostile-${place}`);
       await t.look(page, `hostile-${place}.${size}`);
-      t.check((await page.locator('main a[href^="javascript:"]').count()) === 0, `hostile-${place}: a link that runs something`);
+      t.check((await page.locator('main a[href^="javascript:"]').count()) === 0, `hostile-${place}: a link runs a script`);
     }
     await t.open(page, "/tokens?q=hostile");
     await t.look(page, `hostile-list.${size}`);
-    t.check((await page.locator("main img, main script, main iframe").count()) === 0, "markup of a name became an element");
+    t.check((await page.locator("main img, main script, main iframe").count()) === 0, "the markup in a name became an element");
     await page.close();
   }
   const page = await t.page({ expects: ["404", "400", "414", "431"] });

@@ -1,4 +1,4 @@
-// What is new comes by itself; without scripts a page is whole.
+// Checks updates of open pages, pages without JavaScript, and the keyboard.
 export default async function (t) {
   const page = await t.page();
   await t.open(page, "/");
@@ -7,7 +7,7 @@ export default async function (t) {
   await page.evaluate(() => { window.isTheSame = true; });
   await t.trigger("correct");
   await page.waitForFunction((text) => document.querySelector("#changes").innerText !== text, before, { timeout: 60000 });
-  t.check(await page.evaluate(() => window.isTheSame), "the page was loaded anew");
+  t.check(await page.evaluate(() => window.isTheSame), "the page was reloaded");
   await t.look(page);
   await page.close();
 
@@ -16,14 +16,13 @@ export default async function (t) {
     await t.open(plain, path);
     t.check((await plain.locator("main").innerText()).includes(text), `${path} without scripts lacks ${text}`);
   }
-  // By keyboard: the first stop skips the navigation.
-  await plain.close();
+    await plain.close();
   const keyboard = await t.page();
   await t.open(keyboard, "/");
   await keyboard.keyboard.press("Tab");
-  t.check((await keyboard.evaluate(() => document.activeElement.textContent)) === "Skip to content", "the first stop of the keyboard is another");
+  t.check((await keyboard.evaluate(() => document.activeElement.textContent)) === "Skip to content", "the first focused element does not skip the navigation");
   await keyboard.keyboard.press("?");
-  t.check(await keyboard.locator("#keys").isVisible(), "the help of the keyboard does not open");
+  t.check(await keyboard.locator("#keys").isVisible(), "the keyboard help does not open");
   await t.look(keyboard, "keyboard.wide.light");
   await keyboard.keyboard.press("Escape");
   await keyboard.keyboard.press("g");
@@ -32,11 +31,11 @@ export default async function (t) {
   await keyboard.keyboard.press("j");
   await keyboard.keyboard.press("j");
   const second = await keyboard.locator("#tokens tbody tr").nth(1).locator("a").first().getAttribute("href");
-  t.check((await keyboard.evaluate(() => document.activeElement.getAttribute("href"))) === second, "j does not lead to the second row");
+  t.check((await keyboard.evaluate(() => document.activeElement.getAttribute("href"))) === second, "j does not focus the second row");
   await keyboard.keyboard.press("/");
-  t.check(await keyboard.evaluate(() => document.activeElement.type === "search"), "/ does not lead to the search");
+  t.check(await keyboard.evaluate(() => document.activeElement.type === "search"), "/ does not focus the search");
   await keyboard.keyboard.type("ga?");
-  t.check(keyboard.url() === `${t.base}/tokens`, "letters that are typed lead elsewhere");
+  t.check(keyboard.url() === `${t.base}/tokens`, "typed letters open another page");
   // The tooltip of a time has the local time.
   await t.open(keyboard, "/alerts");
   const time = keyboard.locator("#alerts time").first();

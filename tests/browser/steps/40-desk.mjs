@@ -1,4 +1,4 @@
-// Where one acts: a login and a refused one, an alert acknowledged, a silence previewed, made and ended, a dead letter sent again, a rule tried.
+// Checks all actions: login, acknowledgements, silences, bulk actions, test digests, retries of dead letters, and the playground.
 const text = (page) => page.locator("main").innerText();
 
 async function logIn(t, page, path) {
@@ -6,23 +6,23 @@ async function logIn(t, page, path) {
   if (page.url() === t.base + path) return;
   await page.getByLabel(/token/i).fill(t.token);
   await page.getByRole("button", { name: "Log in" }).click();
-  t.check(page.url() === t.base + path, `after the login one is at ${page.url()}`);
+  t.check(page.url() === t.base + path, `the login leads to ${page.url()}`);
 }
 
 async function refusedLogin(t) {
   const page = await t.page({ expects: ["403", "401"], locale: "en-GB" });
   await t.open(page, "/alerts?state=firing");
   await page.locator("#alerts tbody a[href^='/alerts/']").first().click();
-  t.check((await page.getByRole("button", { name: "Acknowledge" }).count()) === 0, "a stranger is offered to acknowledge");
+  t.check((await page.getByRole("button", { name: "Acknowledge" }).count()) === 0, "a logged-out reader can acknowledge");
   await page.locator("main").getByRole("link", { name: "log in" }).click();
   await t.look(page, "login.wide.light");
   await page.getByLabel(/token/i).fill("not the token");
   await page.getByRole("button", { name: "Log in" }).click();
-  t.check((await text(page)).includes("Wrong token."), "a wrong token is not refused");
+  t.check((await text(page)).includes("Wrong token."), "a wrong token is accepted");
   await t.look(page, "login-refused.wide.light");
-  // A form that a page elsewhere would post: the browser says where it was.
+  // A form of another site: the browser sends its origin.
   const forged = await page.request.post(`${t.base}/silences`, { form: { matchers: "token=x", duration: "1h", author: "x", comment: "x" }, headers: { origin: "https://evil.example" } });
-  t.check(forged.status() === 403, `a forged form: ${forged.status()}`);
+  t.check(forged.status() === 403, `the status of a forged form is ${forged.status()}`);
   await page.close();
 }
 
@@ -34,10 +34,10 @@ async function acknowledge(t, page) {
   await page.locator("#acknowledge").getByLabel("Comment").fill("hedged <b>already</b>");
   await page.getByRole("button", { name: "Acknowledge" }).click();
   t.check((await text(page)).includes("Acknowledged by ann"), "the alert is not acknowledged");
-  t.check((await text(page)).includes("hedged <b>already</b>"), "the comment is not shown as it was written");
+  t.check((await text(page)).includes("hedged <b>already</b>"), "the comment is not shown verbatim");
   await t.look(page, "alert-acknowledged.wide.light");
   await t.open(page, "/alerts?acknowledged=yes");
-  t.check((await page.locator(`#alerts a[href='${path}']`).count()) === 1, "the list of what is acknowledged lacks it");
+  t.check((await page.locator(`#alerts a[href='${path}']`).count()) === 1, "the list of acknowledged alerts lacks the alert");
   await t.open(page, path);
   await page.getByRole("button", { name: "Withdraw acknowledgement" }).click();
   t.check((await page.getByRole("button", { name: "Acknowledge" }).count()) === 1, "the acknowledgement is not withdrawn");
@@ -50,67 +50,67 @@ async function silence(t, page) {
   await form.getByLabel("Reason").fill("known");
   await form.getByRole("button", { name: "Preview" }).click();
   const preview = await page.locator("#preview").innerText();
-  t.check(/it suppresses [1-9]\d* of \d+ open alerts/.test(preview), `the preview says ${preview}`);
-  t.check((await page.locator("#silence").getByLabel("Reason").inputValue()) === "known", "what was written is gone after the preview");
+  t.check(/it suppresses [1-9]\d* of \d+ open alerts/.test(preview), `unexpected preview: ${preview}`);
+  t.check((await page.locator("#silence").getByLabel("Reason").inputValue()) === "known", "the preview discards the entered reason");
   await t.look(page, "silence-preview.wide.light");
   await page.locator("#silence").getByLabel("Your name").fill("ann");
   await page.getByRole("button", { name: "Silence", exact: true }).click();
-  t.check((await text(page)).includes("Silence created."), "the silence is not made");
+  t.check((await text(page)).includes("Silence created."), "the silence is not created");
   await t.look(page, "silences.wide.light");
   await page.getByRole("button", { name: /^Expire/ }).first().click();
-  t.check((await text(page)).includes("The silence is ended."), "the silence is not ended");
+  t.check((await text(page)).includes("Silence expired."), "the silence is not expired");
   const refused = await t.page({ expects: ["400"] });
   await t.open(refused, "/silences");
   await refused.locator("#silence").getByLabel(/^Matchers/).fill('token!="x"');
   await refused.locator("#silence").getByLabel("Your name").fill("ann");
   await refused.locator("#silence").getByLabel("Reason").fill("all");
   await refused.getByRole("button", { name: "Silence", exact: true }).click();
-  t.check((await text(refused)).includes("the silence would suppress everything"), "a silence of everything is not refused with the reason");
+  t.check((await text(refused)).includes("the silence would suppress everything"), "a silence of everything is not rejected with a reason");
   await refused.close();
 }
 
-// Several alerts at once: chosen in the list, previewed, acknowledged and silenced.
+// Selects several alerts, and acknowledges and silences them together.
 async function several(t, page) {
   await t.open(page, "/alerts?state=firing&acknowledged=no&since=30d");
   const boxes = page.locator("#alerts input[type=checkbox]");
-  t.check((await boxes.count()) >= 2, "no alerts can be chosen");
+  t.check((await boxes.count()) >= 2, "no alerts can be selected");
   await boxes.nth(0).check();
   await boxes.nth(1).check();
   await t.look(page, "alerts-choosing.wide.light");
   await page.getByRole("button", { name: "Acknowledge…" }).click();
-  t.check((await page.locator("#chosen tbody tr").count()) === 2, "not the two that were chosen are shown");
+  t.check((await page.locator("#chosen tbody tr").count()) === 2, "the selected alerts are not shown");
   await t.look(page, "chosen-acknowledge.wide.light");
   await page.getByLabel("Your name").fill("ann");
   await page.getByRole("button", { name: "Acknowledge 2 alerts" }).click();
-  t.check((await text(page)).includes("All selected alerts are acknowledged."), "the chosen alerts are not acknowledged");
-  t.check(page.url().includes("since=30d"), `one is not back in the same list: ${page.url()}`);
+  t.check((await text(page)).includes("All selected alerts are acknowledged."), "the selected alerts are not acknowledged");
+  t.check(page.url().includes("since=30d"), `the action does not return to the same list: ${page.url()}`);
   await t.open(page, "/alerts?acknowledged=yes");
-  t.check((await page.locator("#alerts tbody tr").count()) === 2, "the list of what is acknowledged lacks them");
+  t.check((await page.locator("#alerts tbody tr").count()) === 2, "the list of acknowledged alerts lacks them");
   await page.getByRole("link", { name: "Select all on this page" }).click();
-  t.check((await page.locator("#alerts input[type=checkbox]:checked").count()) === 2, "not all of the page are chosen");
+  t.check((await page.locator("#alerts input[type=checkbox]:checked").count()) === 2, "not all alerts of the page are selected");
   await page.getByRole("button", { name: "Silence…" }).click();
-  t.check(/it suppresses [1-9]\d* of \d+ open alerts/.test(await text(page)), "no preview of what the silences hide");
+  t.check(/it suppresses [1-9]\d* of \d+ open alerts/.test(await text(page)), "there is no preview of the suppressed alerts");
   await t.look(page, "chosen-silence.wide.light");
   await page.getByLabel("Your name").fill("ann");
   await page.getByLabel("Reason").fill("known");
   await page.getByRole("button", { name: /^Silence [12] alert/ }).click();
-  t.check((await text(page)).includes("All selected alerts and similar ones are silenced"), "the chosen alerts are not silenced");
+  t.check((await text(page)).includes("All selected alerts and similar ones are silenced"), "the selected alerts are not silenced");
   await t.open(page, "/silences");
   while ((await page.getByRole("button", { name: /^Expire/ }).count()) > 0) await page.getByRole("button", { name: /^Expire/ }).first().click();
-  for (const alert of await page.request.get(`${t.base}/api/acks`).then((answer) => answer.json())) {
+  for (const alert of await page.request.get(`${t.base}/api/acks`).then((response) => response.json())) {
     await t.open(page, `/alerts/${alert.alert}`);
     await page.getByRole("button", { name: "Withdraw acknowledgement" }).click();
   }
 }
 
-// The digest as it is now, marked as a test: the page of deliveries has it.
+// Sends the current digest, marked as a test.
 async function testedDigest(t, page) {
   await t.open(page, "/digests");
   await page.getByRole("button", { name: /^Send a test now/ }).first().click();
-  t.check((await text(page)).includes("A test is in the outbox"), "the digest is not sent as a test");
+  t.check((await text(page)).includes("A test digest is in the outbox"), "no test digest is sent");
 }
 
-// On a phone the mail of the digest is read once one scrolls to it, and filters unfold once they are asked for.
+// On a phone, the mail of the digest loads when it scrolls into view, and filters are folded.
 async function onPhone(t) {
   const page = await t.page({ size: "phone" });
   await logIn(t, page, "/digests");
@@ -123,7 +123,7 @@ async function onPhone(t) {
   for (const path of ["/alerts", "/changes", "/deliveries"]) {
     await t.open(page, path);
     const filter = page.getByRole("button", { name: "Filter", exact: true });
-    t.check(!(await filter.isVisible()), `${path}: the filters take the room of the list`);
+    t.check(!(await filter.isVisible()), `${path}: the filters are not folded`);
     await page.getByText("Filters", { exact: true }).click();
     t.check(await filter.isVisible(), `${path}: the filters do not unfold`);
   }
@@ -136,11 +136,11 @@ async function deadLetter(t, page) {
   const row = page.locator("#list tbody tr").first();
   const number = (await row.locator("td").first().innerText()).trim();
   await row.getByRole("button", { name: "Retry now" }).click();
-  t.check((await text(page)).includes("It is due now"), "the dead letter is not sent again");
+  t.check((await text(page)).includes("The delivery is due now"), "the dead letter is not retried");
   await t.open(page, `/deliveries/${number}`);
   for (let wait = 0; wait < 60 && (await page.locator("main tbody tr").count()) < 2; wait++) { await page.waitForTimeout(500); await page.reload(); }
   t.check((await page.locator("main tbody tr").count()) >= 2, "there is no second attempt");
-  t.check((await text(page)).includes("<b>here</b>"), "the answer of the receiver is not shown as it came");
+  t.check((await text(page)).includes("<b>here</b>"), "the response of the receiver is not shown verbatim");
   await t.look(page, "delivery.wide.light");
   await page.getByRole("button", { name: "Drop" }).click();
   t.check((await text(page)).includes("The delivery is dropped"), "the delivery is not dropped");
@@ -153,21 +153,21 @@ async function playground(t, page) {
   t.check((await page.locator("#text").inputValue()).startsWith("[[rule]]"), "there is no copy of the rule");
   await page.locator("#text").fill('[[rule]]\nalert = "Big"\non = "unlock"\nwithin = ["7d", "1d"]\nwhen = "cliffVallue >= 1000000"\n');
   await page.getByRole("button", { name: "Try it" }).click();
-  t.check((await page.locator("#results").innerText()).includes("did you mean `cliffValue`?"), "the mistake is not named in its place");
+  t.check((await page.locator("#results").innerText()).includes("did you mean `cliffValue`?"), "the mistake is not reported");
   await t.look(page, "playground-mistake.wide.light");
   await page.locator("#text").fill('[[rule]]\nalert = "Big"\non = "unlock"\nwithin = ["7d", "1d"]\nwhen = "cliffValue >= 1000000"\nlabels = { severity = "warning" }\n');
   const begun = Date.now();
   await page.getByRole("button", { name: "Try it" }).click();
   await page.locator("#results").getByRole("heading", { name: "Backtest" }).waitFor({ timeout: 30000 });
-  console.log(`  a rule was tried in ${((Date.now() - begun) / 1000).toFixed(1)} s`);
+  console.log(`  the trial of a rule took ${((Date.now() - begun) / 1000).toFixed(1)} s`);
   const results = await page.locator("#results").innerText();
-  t.check(/Messages\s+[1-9]/.test(results), `it would have sent nothing: ${results.slice(0, 400)}`);
-  t.check((await page.locator("#text").inputValue()).includes("cliffValue >= 1000000"), "the text is gone after the trial");
+  t.check(/Messages\s+[1-9]/.test(results), `the backtest sends no messages: ${results.slice(0, 400)}`);
+  t.check((await page.locator("#text").inputValue()).includes("cliffValue >= 1000000"), "the trial discards the text");
   await t.look(page, "playground.wide.light");
-  t.check((await (await page.request.get(`${t.base}/api/rules?rule=Big`)).json()).length === 0, "something was saved");
+  t.check((await (await page.request.get(`${t.base}/api/rules?rule=Big`)).json()).length === 0, "the rule was saved");
 }
 
-async function everyLook(t) {
+async function everyPage(t) {
   const first = async (page) => { await t.open(page, "/alerts"); return page.locator("#alerts tbody a[href^='/alerts/']").first().getAttribute("href"); };
   for (const size of ["wide", "phone"]) for (const scheme of ["light", "dark"]) {
     const page = await t.page({ size, scheme });
@@ -198,17 +198,17 @@ export default async function (t) {
   await deadLetter(t, page);
   await playground(t, page);
   await onPhone(t);
-  await everyLook(t);
-  // The session is over here, whatever the browser keeps.
+  await everyPage(t);
+  // The logout ends the session on the server.
   await t.open(page, "/alerts");
   await page.getByRole("button", { name: "Log out" }).click();
-  t.check(page.url().startsWith(`${t.base}/login`), `after signing out one is at ${page.url()}`);
+  t.check(page.url().startsWith(`${t.base}/login`), `the logout leads to ${page.url()}`);
   await t.open(page, "/silences");
-  t.check((await page.getByRole("button", { name: "Silence", exact: true }).count()) === 0, "whoever signed out can still silence");
-  // Trying changes nothing, and needs no login on this machine.
+  t.check((await page.getByRole("button", { name: "Silence", exact: true }).count()) === 0, "a logged-out reader can create silences");
+  // A preview changes nothing, and needs no login on this machine.
   await page.locator("#silence").getByLabel(/^Matchers/).fill('severity="warning"');
   await page.getByRole("button", { name: "Preview" }).click();
-  t.check(/it suppresses [1-9]\d* of \d+ open alerts/.test(await page.locator("#preview").innerText()), "a reader who is logged out cannot preview a silence");
-  t.check((await page.locator("main").getByRole("link", { name: "log in" }).count()) === 1, "a stranger is not told how to act");
+  t.check(/it suppresses [1-9]\d* of \d+ open alerts/.test(await page.locator("#preview").innerText()), "a logged-out reader cannot preview a silence");
+  t.check((await page.locator("main").getByRole("link", { name: "log in" }).count()) === 1, "a logged-out reader sees no link to the login");
   await page.close();
 }
