@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::{Exit, Invocation, dump, shown};
 use daemon::database_url::database_of;
-use store::{Access, Place};
+use store::{Access, Location};
 
 /// Back up the database while it is in use
 #[derive(Debug, Args)]
@@ -21,7 +21,7 @@ pub(super) struct BackupArgs {
 
 pub(super) async fn run(backup: &BackupArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load()?;
-    if let Place::Server(place) = database_of(&config.store)? {
+    if let Location::Server(place) = database_of(&config.store)? {
         return Err(dump::backup(&place, &backup.file)?.into());
     }
     let store = invocation.open(&config, Access::Read).await?;

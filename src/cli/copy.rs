@@ -6,10 +6,10 @@ use clap::{Args, Subcommand};
 
 use super::print::{Cell, Listing};
 use super::terminal::ProgressBar;
-use super::{Exit, Invocation, UsageError, parse_place, shown};
+use super::{Exit, Invocation, UsageError, parse_location, shown};
 use daemon::database_url::instance_name;
 use model::phrase;
-use store::{Place, Store};
+use store::{Location, Store};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum StoreCommand {
@@ -36,9 +36,9 @@ pub(super) struct CopyArgs {
 
 pub(super) fn run(command: &StoreCommand, invocation: &Invocation) -> anyhow::Result<Exit> {
     let StoreCommand::Copy(args) = command;
-    let place = |text: &str| parse_place(text, args.tls_ca_file.as_deref());
+    let place = |text: &str| parse_location(text, args.tls_ca_file.as_deref());
     let (from, to) = (place(&args.from)?, place(&args.to)?);
-    if let (Place::File(from), Place::File(to)) = (&from, &to)
+    if let (Location::File(from), Location::File(to)) = (&from, &to)
         && from == to
     {
         return Err(UsageError("FROM and TO are the same file".to_owned()).into());

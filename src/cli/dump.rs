@@ -10,13 +10,13 @@ use anyhow::Context as _;
 use super::exit::ErrorWithHint;
 use super::shown;
 use model::phrase;
-use store::{PostgresPlace, Store};
+use store::{PostgresUrl, Store};
 
 /// The first bytes of archives of `pg_dump --format=custom`.
 const MAGIC: &[u8; 5] = b"PGDMP";
 
 /// Returns the command that copies the database to `file`, with a warning if the local `pg_dump` is missing or too old.
-pub(super) fn backup(place: &PostgresPlace, file: &Path) -> anyhow::Result<ErrorWithHint> {
+pub(super) fn backup(place: &PostgresUrl, file: &Path) -> anyhow::Result<ErrorWithHint> {
     let server = Store::server(place)?;
     let mut hint = vec![
         format!(
@@ -35,7 +35,7 @@ pub(super) fn backup(place: &PostgresPlace, file: &Path) -> anyhow::Result<Error
 }
 
 /// Returns the command that restores the archive. Fails if the archive lacks any of our tables.
-pub(super) fn restore(place: &PostgresPlace, file: &Path) -> anyhow::Result<ErrorWithHint> {
+pub(super) fn restore(place: &PostgresUrl, file: &Path) -> anyhow::Result<ErrorWithHint> {
     let name = shown(file);
     let mut head = [0; MAGIC.len()];
     let read = std::fs::File::open(file).and_then(|mut file| file.read_exact(&mut head));

@@ -68,7 +68,7 @@ use args::{Cli, ColorWhen, Command, OutputFormat};
 use exit::{Exit, UsageError, print_error};
 use invocation::Invocation;
 use model::Clock;
-use parse::{parse_address, parse_money, parse_place, parse_span, parse_time};
+use parse::{parse_address, parse_location, parse_money, parse_span, parse_time};
 use terminal::{shown, width};
 
 /// Runs the command line of this process.

@@ -7,13 +7,13 @@ use clap::{Args, Subcommand};
 
 use super::print::{self, Cell, Listing};
 use super::terminal::ProgressBar;
-use super::{Exit, Invocation, OutputFormat, UsageError, parse_address, parse_place, run, shown};
+use super::{Exit, Invocation, OutputFormat, UsageError, parse_address, parse_location, run, shown};
 use daemon::app;
 use daemon::database_url::{database_of, key_database_of};
 use model::config::{LogFormat, LogSettings};
 use model::phrase;
 use service::{DataFolder, Listening, MirrorScope, Options, Service, ServiceError, Tls};
-use store::{Place, catalog::CatalogError};
+use store::{Location, catalog::CatalogError};
 
 /// The default database of the service.
 const DATABASE: &str = "service.db";
@@ -26,8 +26,8 @@ pub(super) struct DatabaseArgs {
 }
 
 impl DatabaseArgs {
-    fn place(&self) -> anyhow::Result<Place> {
-        parse_place(&self.db, None)
+    fn place(&self) -> anyhow::Result<Location> {
+        parse_location(&self.db, None)
     }
 }
 
@@ -122,15 +122,15 @@ pub(super) fn serve(serve: &ServeArgs, invocation: &Invocation) -> anyhow::Resul
         // Use the settings of the daemon's own mirror by default.
         let (config, _) = invocation.load()?;
         let own = database_of(&config.store)?;
-        let place = serve.db.as_deref().map_or_else(|| Ok(own.clone()), |db| parse_place(db, None))?;
+        let place = serve.db.as_deref().map_or_else(|| Ok(own.clone()), |db| parse_location(db, None))?;
         if place.name() == own.name() {
             scope = scope.reaching_back(config.source.history);
         }
-        let keys = serve.keys.as_deref().map(|keys| parse_place(keys, None)).transpose()?;
+        let keys = serve.keys.as_deref().map(|keys| parse_location(keys, None)).transpose()?;
         let keys = keys.map_or_else(|| key_database_of(&config), |keys| Ok(Some(keys)))?;
         (place, keys, serve.requests_per_minute.or(config.mirror.requests_per_minute))
     } else {
-        (parse_place(serve.db.as_deref().unwrap_or(DATABASE), None)?, None, serve.requests_per_minute)
+        (parse_location(serve.db.as_deref().unwrap_or(DATABASE), None)?, None, serve.requests_per_minute)
     };
     let db = place.name().to_owned();
     let is_open_to_others = [Some(address), legacy].into_iter().flatten().any(|address| !address.ip().is_loopback());
@@ -154,7 +154,7 @@ pub(super) fn serve(serve: &ServeArgs, invocation: &Invocation) -> anyhow::Resul
         let data = match serve.mirror {
             true => Service::mirror_in(&place, scope, keys.as_ref(), options)?,
             false => {
-                if matches!(place, Place::File(_)) && !db.exists() {
+                if matches!(place, Location::File(_)) && !db.exists() {
                     anyhow::bail!(
                         "the database {} does not exist: run `cliffwatch import PATH --db {}` to create it",
                         shown(&db),
@@ -213,10 +213,10 @@ impl StepBar {
 
 pub(super) fn import(import: &ImportArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     // Check the source first, so that a wrong path does not create an empty database.
-    let from = parse_place(&import.path, None)?;
+    let from = parse_location(&import.path, None)?;
     let folder = match &from {
-        Place::File(path) if !path.is_file() => Some(DataFolder::open(path)?),
-        Place::File(_) | Place::Server(_) => None,
+        Location::File(path) if !path.is_file() => Some(DataFolder::open(path)?),
+        Location::File(_) | Location::Server(_) => None,
     };
     let db = import.database.place()?;
     let data = open(&db, invocation)?;
@@ -254,7 +254,7 @@ pub(super) fn import(import: &ImportArgs, invocation: &Invocation) -> anyhow::Re
 }
 
 pub(super) fn export(export: &ExportArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
-    let data = open_existing(&parse_place(&export.db, None)?, invocation)?;
+    let data = open_existing(&parse_location(&export.db, None)?, invocation)?;
     let total = data.token_count()?;
     let mut progress = StepBar::new();
     let exported = data.export(&export.folder, &mut |file| {
@@ -284,13 +284,13 @@ fn options(invocation: &Invocation) -> Options {
 }
 
 /// Opens the database of the service, and creates it if needed.
-fn open(db: &Place, invocation: &Invocation) -> anyhow::Result<Service> {
+fn open(db: &Location, invocation: &Invocation) -> anyhow::Result<Service> {
     Ok(Service::open_in(db, options(invocation))?)
 }
 
 /// Opens an existing database: of the service, or of a daemon in a file.
-fn open_existing(db: &Place, invocation: &Invocation) -> anyhow::Result<Service> {
-    let Place::File(path) = db else { return open(db, invocation) };
+fn open_existing(db: &Location, invocation: &Invocation) -> anyhow::Result<Service> {
+    let Location::File(path) = db else { return open(db, invocation) };
     std::fs::metadata(path).with_context(|| {
         let shown = shown(path);
         format!("cannot read {shown}: pass a database with `--db FILE`, or create one with `cliffwatch import PATH --db FILE`")
@@ -309,7 +309,7 @@ pub(super) fn keys(keys: &KeysCommand, invocation: &Invocation) -> anyhow::Resul
     match keys {
         KeysCommand::Add { name, monthly_limit, database } => {
             let db = database.place()?;
-            if let Place::File(path) = &db
+            if let Location::File(path) = &db
                 && !path.exists()
             {
                 anstream::eprintln!("created {} with this key and no data", shown(path));

@@ -46,7 +46,7 @@ pub enum AppError {
     #[error("the config cannot be used: {0}")]
     Config(String),
     #[error(transparent)]
-    Place(#[from] DatabaseUrlError),
+    DatabaseUrl(#[from] DatabaseUrlError),
     /// Another instance is, or may be, active by now. This process must restart as a standby.
     #[error("this instance is no longer the active one: it restarts as a standby")]
     LeaseLost,

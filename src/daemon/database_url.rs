@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::config::{Config, Secret, SecretError, StoreSettings};
-use store::{Place, PlaceError, PostgresPlace};
+use store::{Location, PostgresUrl, PostgresUrlError};
 
 /// An error in the location of a database.
 #[derive(Debug, thiserror::Error)]
@@ -12,46 +12,45 @@ pub enum DatabaseUrlError {
     #[error("cannot read the database URL")]
     Unreadable(#[from] SecretError),
     #[error("the `url` of [store] is not valid")]
-    Unfit(#[from] PlaceError),
+    Unfit(#[from] PostgresUrlError),
     #[error("the `keys_url` of [mirror] is not valid")]
-    UnfitKeys(#[source] PlaceError),
+    UnfitKeys(#[source] PostgresUrlError),
     #[error("the database URL in {} is not valid", path.display())]
-    UnfitFile { path: PathBuf, source: PlaceError },
+    UnfitFile { path: PathBuf, source: PostgresUrlError },
     #[error("the database URL is not valid")]
-    UnfitText(#[source] PlaceError),
+    UnfitText(#[source] PostgresUrlError),
 }
 
 /// Returns the database of the config: a server if a URL is set, in a file, or as a systemd credential; else the database file.
-pub fn database_of(store: &StoreSettings) -> Result<Place, DatabaseUrlError> {
+pub fn database_of(store: &StoreSettings) -> Result<Location, DatabaseUrlError> {
     match store.url().resolve()? {
-        Some(url) => Ok(Place::Server(Arc::new(PostgresPlace::from_url(url.expose(), store.tls_ca_file.as_deref())?))),
-        None => Ok(Place::File(store.path.clone())),
+        Some(url) => Ok(Location::Server(Arc::new(PostgresUrl::from_url(url.expose(), store.tls_ca_file.as_deref())?))),
+        None => Ok(Location::File(store.path.clone())),
     }
 }
 
 /// Returns the database with the API keys of the mirror. `None` if the config has none.
-pub fn key_database_of(config: &Config) -> Result<Option<Place>, DatabaseUrlError> {
-    let Some(url) = config.mirror.keys_url().resolve()? else { return Ok(config.mirror.keys.clone().map(Place::File)) };
-    let place =
-        PostgresPlace::from_url(url.expose(), config.store.tls_ca_file.as_deref()).map_err(DatabaseUrlError::UnfitKeys)?;
-    Ok(Some(Place::Server(Arc::new(place))))
+pub fn key_database_of(config: &Config) -> Result<Option<Location>, DatabaseUrlError> {
+    let Some(url) = config.mirror.keys_url().resolve()? else { return Ok(config.mirror.keys.clone().map(Location::File)) };
+    let place = PostgresUrl::from_url(url.expose(), config.store.tls_ca_file.as_deref()).map_err(DatabaseUrlError::UnfitKeys)?;
+    Ok(Some(Location::Server(Arc::new(place))))
 }
 
 /// Parses a database on a command line: `postgres://…` is a URL, `@FILE` is a file that contains a URL, anything else is a database
 /// file. `tls_ca_file` replaces the system's trusted certificates.
-pub fn parse_database(text: &str, tls_ca_file: Option<&Path>) -> Result<Place, DatabaseUrlError> {
+pub fn parse_database(text: &str, tls_ca_file: Option<&Path>) -> Result<Location, DatabaseUrlError> {
     if let Some(path) = text.strip_prefix('@').map(PathBuf::from) {
         let secret = Secret { key: "database".into(), inline: None, file: Some(path.clone()), credentials: Vec::new() };
         let url = secret.resolve()?;
         let url = url.as_ref().map_or("", |url| url.expose());
-        let place = PostgresPlace::from_url(url, tls_ca_file).map_err(|source| DatabaseUrlError::UnfitFile { path, source })?;
-        return Ok(Place::Server(Arc::new(place)));
+        let place = PostgresUrl::from_url(url, tls_ca_file).map_err(|source| DatabaseUrlError::UnfitFile { path, source })?;
+        return Ok(Location::Server(Arc::new(place)));
     }
     if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-        let place = PostgresPlace::from_url(text, tls_ca_file).map_err(DatabaseUrlError::UnfitText)?;
-        return Ok(Place::Server(Arc::new(place)));
+        let place = PostgresUrl::from_url(text, tls_ca_file).map_err(DatabaseUrlError::UnfitText)?;
+        return Ok(Location::Server(Arc::new(place)));
     }
-    Ok(Place::File(text.into()))
+    Ok(Location::File(text.into()))
 }
 
 /// The name of this process for other instances on the same database: host name and process id.
@@ -63,8 +62,8 @@ pub fn instance_name() -> String {
 /// Returns whether the database may exist: its file exists, or it is on a server.
 pub fn may_exist(store: &StoreSettings) -> bool {
     match database_of(store) {
-        Ok(Place::File(path)) => path.exists(),
-        Ok(Place::Server(_)) | Err(_) => true,
+        Ok(Location::File(path)) => path.exists(),
+        Ok(Location::Server(_)) | Err(_) => true,
     }
 }
 
@@ -74,7 +73,7 @@ mod tests {
 
     #[test]
     fn parses_file_or_url_and_never_shows_password() {
-        assert!(matches!(parse_database("some/where.db", None), Ok(Place::File(path)) if path == Path::new("some/where.db")));
+        assert!(matches!(parse_database("some/where.db", None), Ok(Location::File(path)) if path == Path::new("some/where.db")));
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("url");
         let named = format!("@{}", file.display());
@@ -83,7 +82,7 @@ mod tests {
             std::fs::write(&file, url).expect("written");
             for text in [&named, url.trim()] {
                 match parse_database(text, None) {
-                    Ok(place) => assert_eq!(matches!(place, Place::Server(_)), is_valid, "{}", place.name().display()),
+                    Ok(place) => assert_eq!(matches!(place, Location::Server(_)), is_valid, "{}", place.name().display()),
                     Err(problem) => {
                         let text = model::text::error_chain(&problem);
                         assert!(!is_valid && !text.contains("hunter2") && text.contains("example: postgres://"), "{text}");

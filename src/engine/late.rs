@@ -40,7 +40,7 @@ pub struct LateArrival {
 pub struct IncompleteRecords(BTreeMap<RecordKey, Timestamp>);
 
 impl IncompleteRecords {
-    /// Reads the incomplete records from a header and drops records older than [`MAX_AGE`].
+    /// Reads the incomplete records from a header and drops records older than `MAX_AGE`.
     #[must_use]
     pub fn read(header: Option<&Value>, now: Timestamp) -> Self {
         let list = header.and_then(|header| header.get(FIELD)).and_then(Value::as_object);

@@ -83,7 +83,7 @@ impl RouteTree {
     }
 
     /// Returns the first full minute after `now` at which a muted route is no longer muted, or an earlier minute at which to check again if
-    /// that is more than [`MUTE_SEARCH_WINDOW`] away.
+    /// that is more than `MUTE_SEARCH_WINDOW` away.
     pub fn unmuted_at(&self, grouping: &Grouping, now: Timestamp) -> Timestamp {
         let mut at = interval::next_minute(now);
         while self.muted(grouping, at).is_some() && at - now < MUTE_SEARCH_WINDOW {

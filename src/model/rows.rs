@@ -29,7 +29,7 @@ pub use self::pages::{
 };
 pub use self::past_poll::{PastPoll, PastPollState, PastPolls, PollProblem};
 pub use self::query::{
-    AlertFilter, AlertPlace, ChangeFilter, DigestAheadFilter, Listed, NotificationFilter, OutboxFilter, UpcomingFilter,
+    AlertCursor, AlertFilter, ChangeFilter, DigestAheadFilter, Listed, NotificationFilter, OutboxFilter, UpcomingFilter,
 };
 pub use self::snapshot::{
     CalendarRow, ChangeRow, PlanToken, RecordRange, SegmentsRead, TokenSnapshot, UpcomingRow, VersionRow, WindowRecords,

@@ -15,7 +15,7 @@ use crate::refusal::Refusal;
 use crate::response_cache::ResponseCache;
 use crate::{AccessPolicy, MirrorScope, Options, ServiceError};
 use model::Timestamp;
-use store::{Place, catalog::Catalog, snapshot::Snapshot};
+use store::{Location, catalog::Catalog, snapshot::Snapshot};
 
 /// The interval between checks whether another process changed data or keys.
 pub(crate) const GENERATION_CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -60,7 +60,7 @@ impl Service {
     }
 
     /// Like [`Self::open`], for a file or a database server, which several services can share.
-    pub fn open_in(place: &Place, options: Options) -> Result<Self, ServiceError> {
+    pub fn open_in(place: &Location, options: Options) -> Result<Self, ServiceError> {
         Ok(Self::over(Catalog::open_in(place)?, options))
     }
 
@@ -72,12 +72,17 @@ impl Service {
     /// Opens a mirror, which serves the snapshot of the daemon whose database is `path`. `keys` is the key database; without one, no key
     /// is required.
     pub fn mirror(path: &Path, scope: MirrorScope, keys: Option<&Path>, options: Options) -> Result<Self, ServiceError> {
-        let keys = keys.map(|keys| Place::File(keys.to_owned()));
-        Self::mirror_in(&Place::File(path.to_owned()), scope, keys.as_ref(), options)
+        let keys = keys.map(|keys| Location::File(keys.to_owned()));
+        Self::mirror_in(&Location::File(path.to_owned()), scope, keys.as_ref(), options)
     }
 
     /// Like [`Self::mirror`], for files or database servers.
-    pub fn mirror_in(place: &Place, scope: MirrorScope, keys: Option<&Place>, options: Options) -> Result<Self, ServiceError> {
+    pub fn mirror_in(
+        place: &Location,
+        scope: MirrorScope,
+        keys: Option<&Location>,
+        options: Options,
+    ) -> Result<Self, ServiceError> {
         let snapshot = Snapshot::open_in(place)?;
         let keys = keys.map(Catalog::open_in).transpose()?.map(Arc::new);
         // With a key database, keys are required even before the first one exists.

@@ -20,7 +20,7 @@ use self::ends::{Source, Target};
 use super::error::{ErrorKind, StoreError, StoreFault};
 use super::sql::postgres::PgSession;
 use super::sql::{Engine, SqlError, Transaction, quoted, row_bytes};
-use super::{DatabaseServer, Place, PostgresPlace, Store, failpoint};
+use super::{DatabaseServer, Location, PostgresUrl, Store, failpoint};
 use model::Timestamp;
 
 /// The tables, each after the tables that it references. The lease is not copied: each server database has its own.
@@ -99,7 +99,7 @@ impl Store {
     }
 
     /// Returns the server's name and version. Blocks.
-    pub fn server(place: &PostgresPlace) -> Result<DatabaseServer, StoreError> {
+    pub fn server(place: &PostgresUrl) -> Result<DatabaseServer, StoreError> {
         let query = || PgSession::open(&Arc::new(place.clone()), &Arc::default())?.server().map_err(SqlError::from);
         query().map_err(|error| StoreFault::from(error).during("query the server", place.name()))
     }
@@ -112,8 +112,8 @@ impl Store {
     /// Fails, and leaves the target empty, if either database is in use or cannot be reached, the source is missing or
     /// has another schema, the target is not empty, or a copied table differs.
     pub fn copy(
-        from: &Place,
-        to: &Place,
+        from: &Location,
+        to: &Location,
         instance: &str,
         now: Timestamp,
         on_progress: &mut dyn FnMut(CopyProgress<'_>),

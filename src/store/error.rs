@@ -8,6 +8,7 @@ use rusqlite::ErrorCode;
 use tokio_postgres::error::SqlState;
 
 use super::sql::{PgFault, SqlError};
+use model::text::harmless;
 
 type Cause = Box<dyn error::Error + Send + Sync>;
 
@@ -135,7 +136,7 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot {}", self.doing)?;
         if !self.place.as_os_str().is_empty() {
-            write!(f, " ({})", self.place.display())?;
+            write!(f, " ({})", harmless(&self.place.display().to_string()))?;
         }
         if self.reason.is_empty() { Ok(()) } else { write!(f, ": {}", self.reason) }
     }

@@ -7,7 +7,7 @@ use super::error::StoreFault;
 use super::sql::SqlResult;
 use super::sql::postgres::PgSession;
 use super::sql::postgres::lease::Fence;
-use super::sql::postgres::place::PostgresPlace;
+use super::sql::postgres::url::PostgresUrl;
 use super::{Store, StoreError};
 use model::lease::{LeaseAct, LeaseState, LeaseWatch, TERM, decide};
 
@@ -26,7 +26,7 @@ pub enum LeaseStatus {
 /// Takes, renews, and releases the lease of one database.
 #[derive(Clone)]
 pub(super) struct LeaseKeeper {
-    place: Arc<PostgresPlace>,
+    place: Arc<PostgresUrl>,
     fence: Arc<Fence>,
     /// When the lease was last taken or renewed, measured before the request. A separate lock, because `kept` is locked
     /// during requests.
@@ -46,7 +46,7 @@ struct LeaseConnection {
 }
 
 impl LeaseKeeper {
-    pub(super) fn new(place: Arc<PostgresPlace>, fence: Arc<Fence>) -> Self {
+    pub(super) fn new(place: Arc<PostgresUrl>, fence: Arc<Fence>) -> Self {
         Self { place, fence, renewed: Arc::default(), kept: Arc::default(), origin: Instant::now() }
     }
 
@@ -108,7 +108,7 @@ impl LeaseKeeper {
 
 impl LeaseConnection {
     /// Reads the lease over a cached connection.
-    fn read_lease(&mut self, place: &Arc<PostgresPlace>, fence: &Arc<Fence>) -> SqlResult<LeaseState> {
+    fn read_lease(&mut self, place: &Arc<PostgresUrl>, fence: &Arc<Fence>) -> SqlResult<LeaseState> {
         let session = match self.session.take() {
             Some(session) => session,
             None => PgSession::open_for_lease(place, fence)?,

@@ -15,7 +15,7 @@ use super::restore::check_restore_finished;
 use super::schema::{self, FileState, MigrationFailed};
 use super::sql::postgres::PgSession;
 use super::sql::postgres::lease::Fence;
-use super::sql::postgres::place::PostgresPlace;
+use super::sql::postgres::url::PostgresUrl;
 use super::sql::{self, SqlError};
 use super::{Access, Opening};
 
@@ -29,29 +29,29 @@ const WAL_CHECKPOINT_PAGES: i64 = 1000;
 const WAL_KEPT_BYTES: i64 = 64 * 1024 * 1024;
 
 /// The number of read connections in a process that also writes.
-const READERS_BESIDE_WRITER: usize = 2;
+const WRITING_PROCESS_READERS: usize = 2;
 
 /// The location of a database.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum Location {
     File(PathBuf),
-    Server(Arc<PostgresPlace>),
+    Server(Arc<PostgresUrl>),
 }
 
-impl Place {
+impl Location {
     /// Returns the name for messages: the file, or the server and database.
     pub fn name(&self) -> &Path {
         match self {
-            Place::File(path) => path,
-            Place::Server(place) => place.name(),
+            Location::File(path) => path,
+            Location::Server(place) => place.name(),
         }
     }
 
     /// Fails unless there is a database of the current schema.
     pub(super) fn check_current(&self) -> Result<(), StoreError> {
         match self {
-            Place::File(path) => check_current(path),
-            Place::Server(place) => {
+            Location::File(path) => check_current(path),
+            Location::Server(place) => {
                 let session = PgSession::open(place, &Arc::default()).map_err(|error| opening_failed(error, place.name()))?;
                 session.prepare_schema(sql::postgres::schema::DAEMON, false, env!("CARGO_PKG_VERSION"))
             }
@@ -60,10 +60,10 @@ impl Place {
 }
 
 /// Returns a function that opens read connections. `fence` is the lease for reads as the active instance.
-pub(super) fn reader_of(place: &Place, fence: &Arc<Fence>) -> OpenReader {
+pub(super) fn reader_of(place: &Location, fence: &Arc<Fence>) -> OpenReader {
     match place {
-        Place::File(_) => Box::new(|path| Ok(sql::Connection::Sqlite(open_daemon_reader(path)?))),
-        Place::Server(place) => {
+        Location::File(_) => Box::new(|path| Ok(sql::Connection::Sqlite(open_daemon_reader(path)?))),
+        Location::Server(place) => {
             let (place, fence) = (place.clone(), fence.clone());
             Box::new(move |_| Ok(sql::Connection::Postgres(Box::new(PgSession::open(&place, &fence)?))))
         }
@@ -78,14 +78,14 @@ pub(super) struct Opened {
 }
 
 /// Opens a database on a server. `fence` is the lease of this instance.
-pub(super) fn open_server(place: &Arc<PostgresPlace>, access: Access, fence: &Arc<Fence>) -> Result<Opened, StoreError> {
+pub(super) fn open_server(place: &Arc<PostgresUrl>, access: Access, fence: &Arc<Fence>) -> Result<Opened, StoreError> {
     let path = place.name();
     let failed = |error: SqlError| opening_failed(error, path);
     let writer = PgSession::open(place, fence).map_err(failed)?;
     writer.prepare_schema(sql::postgres::schema::DAEMON, access == Access::Own, env!("CARGO_PKG_VERSION"))?;
     let writer = (access != Access::Read).then(|| sql::Connection::Postgres(Box::new(writer)));
-    let readers = if writer.is_some() { READERS_BESIDE_WRITER } else { 1 };
-    let readers = ReaderPool::filled(path, reader_of(&Place::Server(place.clone()), fence), readers).map_err(failed)?;
+    let readers = if writer.is_some() { WRITING_PROCESS_READERS } else { 1 };
+    let readers = ReaderPool::filled(path, reader_of(&Location::Server(place.clone()), fence), readers).map_err(failed)?;
     Ok(Opened { path: path.to_owned(), writer, lock: None, readers })
 }
 
@@ -114,8 +114,8 @@ pub(super) fn open(opening: &Opening) -> Result<Opened, StoreError> {
         }
     };
     // A read-only command runs one query at a time.
-    let readers = if writer.is_some() { READERS_BESIDE_WRITER } else { 1 };
-    let readers = ReaderPool::filled(&path, reader_of(&Place::File(path.clone()), &Arc::default()), readers)
+    let readers = if writer.is_some() { WRITING_PROCESS_READERS } else { 1 };
+    let readers = ReaderPool::filled(&path, reader_of(&Location::File(path.clone()), &Arc::default()), readers)
         .map_err(|error| opening_failed(error, &path))?;
     Ok(Opened { path, writer, lock, readers })
 }

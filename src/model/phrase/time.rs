@@ -145,8 +145,3 @@ pub fn shifts(least: f64, most: f64) -> String {
     let from = from.strip_suffix(" days").filter(|_| to.ends_with(" days")).unwrap_or(&from);
     format!("{from} to {to}")
 }
-
-/// The days between two instants, signed, for [`shift`].
-pub fn days_between(from: Timestamp, to: Timestamp) -> f64 {
-    days(to - from)
-}

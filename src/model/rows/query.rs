@@ -79,20 +79,20 @@ pub struct AlertFilter {
     /// Updated before this time.
     pub until: Option<Timestamp>,
     /// Alerts after this position.
-    pub after: Option<AlertPlace>,
+    pub after: Option<AlertCursor>,
     /// The maximum number of rows.
     pub limit: u32,
 }
 
 /// A position in the list of alerts: the last alert before it, with its update time. Updates of other alerts do not shift it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AlertPlace {
+pub struct AlertCursor {
     /// Milliseconds since 1970.
     pub updated_ms: i64,
     pub id: AlertId,
 }
 
-impl AlertPlace {
+impl AlertCursor {
     pub fn of(alert: &Alert) -> Self {
         Self { updated_ms: alert.updated_at.timestamp_millis(), id: alert.id.clone() }
     }
@@ -104,7 +104,7 @@ impl AlertPlace {
     }
 }
 
-impl fmt::Display for AlertPlace {
+impl fmt::Display for AlertCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.updated_ms, self.id)
     }

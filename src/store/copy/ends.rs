@@ -13,12 +13,12 @@ use crate::connection::sibling_path;
 use crate::error::{ErrorKind, OPENING, StoreError, StoreFault};
 use crate::lease::LeaseKeeper;
 use crate::lock::{resolve, take_lock};
-use crate::open::{self, Place};
+use crate::open::{self, Location};
 use crate::restore::check_restore_finished;
 use crate::sql::postgres::PgSession;
 use crate::sql::postgres::lease::Fence;
-use crate::sql::postgres::place::PostgresPlace;
 use crate::sql::postgres::schema::DAEMON;
+use crate::sql::postgres::url::PostgresUrl;
 use crate::sql::{Connection, Transaction};
 use crate::{LeaseStatus, Opening, lease};
 use model::Timestamp;
@@ -41,16 +41,16 @@ pub(super) struct Source {
 
 impl Source {
     /// Opens a database of the current schema. Fails if it is missing, has another schema, or is in use.
-    pub(super) fn open(place: &Place, instance: &str) -> Result<Self, StoreError> {
+    pub(super) fn open(place: &Location, instance: &str) -> Result<Self, StoreError> {
         match place {
-            Place::File(path) => {
+            Location::File(path) => {
                 let path = resolve(path)?;
                 open::check_current(&path)?;
                 check_restore_finished(&path)?;
                 let lock = take_lock(&path)?;
                 Ok(Self { connection: open::open_unmigrated(&path)?, path, _hold: EndLock::File(lock) })
             }
-            Place::Server(place) => {
+            Location::Server(place) => {
                 let (session, fence) = open_session(place)?;
                 session.prepare_schema(DAEMON, false, env!("CARGO_PKG_VERSION"))?;
                 let lease = HeldLease::take(place, fence, instance)?;
@@ -77,10 +77,10 @@ pub(super) struct Target {
 
 impl Target {
     /// Opens an empty database, or creates one. Fails if the database is not ours, has another schema, or is in use.
-    pub(super) fn open(place: &Place, instance: &str, now: Timestamp) -> Result<Self, StoreError> {
+    pub(super) fn open(place: &Location, instance: &str, now: Timestamp) -> Result<Self, StoreError> {
         match place {
-            Place::File(path) => Self::open_file(path, now),
-            Place::Server(place) => {
+            Location::File(path) => Self::open_file(path, now),
+            Location::Server(place) => {
                 let (session, fence) = open_session(place)?;
                 let program = env!("CARGO_PKG_VERSION");
                 match session.prepare_schema(DAEMON, false, program) {
@@ -148,7 +148,7 @@ fn in_transaction<T>(
     ran.map_err(|fault| fault.during(doing, path))
 }
 
-fn open_session(place: &Arc<PostgresPlace>) -> Result<(PgSession, Arc<Fence>), StoreError> {
+fn open_session(place: &Arc<PostgresUrl>) -> Result<(PgSession, Arc<Fence>), StoreError> {
     let fence = Arc::default();
     let session = PgSession::open(place, &fence);
     Ok((session.map_err(|error| StoreFault::from(error).during(OPENING, place.name()))?, fence))
@@ -182,7 +182,7 @@ struct HeldLease {
 }
 
 impl HeldLease {
-    fn take(place: &Arc<PostgresPlace>, fence: Arc<Fence>, instance: &str) -> Result<Self, StoreError> {
+    fn take(place: &Arc<PostgresUrl>, fence: Arc<Fence>, instance: &str) -> Result<Self, StoreError> {
         let path = place.name();
         let doing = "take the lease";
         let keeper = lease::LeaseKeeper::new(place.clone(), fence);

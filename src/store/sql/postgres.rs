@@ -13,11 +13,11 @@ pub(crate) mod driver;
 pub(crate) mod lease;
 mod live;
 mod pipeline;
-pub(crate) mod place;
 pub(crate) mod schema;
 mod statement;
 mod tables;
 mod tls;
+pub(crate) mod url;
 mod value;
 
 use std::cell::{Cell, RefCell};
@@ -30,9 +30,9 @@ use tokio_postgres::{SimpleQueryMessage, error::SqlState};
 use self::lease::Fence;
 use self::live::LiveSession;
 use self::pipeline::Reply;
-use self::place::PostgresPlace;
 pub(super) use self::statement::{PgQuery, PgStatement};
 use self::tls::TlsProblem;
+use self::url::PostgresUrl;
 use super::{SqlError, SqlResult, Transaction};
 use crate::error::StoreFault;
 
@@ -125,7 +125,7 @@ fn is_lost_state(state: &SqlState) -> bool {
 
 /// One connection to the server.
 pub(crate) struct PgSession {
-    place: Arc<PostgresPlace>,
+    place: Arc<PostgresUrl>,
     fence: Arc<Fence>,
     live: RefCell<Option<LiveSession>>,
     pause: Cell<Option<(Instant, Duration)>>,
@@ -143,16 +143,16 @@ impl std::fmt::Debug for PgSession {
 
 impl PgSession {
     /// Connects. Fails if the server cannot be reached, rejects the login, or is too old.
-    pub(crate) fn open(place: &Arc<PostgresPlace>, fence: &Arc<Fence>) -> SqlResult<Self> {
+    pub(crate) fn open(place: &Arc<PostgresUrl>, fence: &Arc<Fence>) -> SqlResult<Self> {
         Self::open_with(place, fence, SHORT_RESPONSE_TIMEOUT)
     }
 
     /// Like [`Self::open`], with a short timeout for lease statements.
-    pub(crate) fn open_for_lease(place: &Arc<PostgresPlace>, fence: &Arc<Fence>) -> SqlResult<Self> {
+    pub(crate) fn open_for_lease(place: &Arc<PostgresUrl>, fence: &Arc<Fence>) -> SqlResult<Self> {
         Self::open_with(place, fence, LEASE_RESPONSE_TIMEOUT)
     }
 
-    fn open_with(place: &Arc<PostgresPlace>, fence: &Arc<Fence>, patience: Duration) -> SqlResult<Self> {
+    fn open_with(place: &Arc<PostgresUrl>, fence: &Arc<Fence>, patience: Duration) -> SqlResult<Self> {
         let session = Self {
             place: place.clone(),
             fence: fence.clone(),

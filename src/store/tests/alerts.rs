@@ -72,8 +72,8 @@ async fn alerts_are_filtered_counted_and_paged() {
         assert_eq!(part.total, 5, "the total covers all pages");
         seen.extend(ids(&part));
         let Some(last) = part.rows.last() else { break };
-        let place = AlertPlace::of(last);
-        assert_eq!(AlertPlace::parse(&place.to_string()), Some(place.clone()));
+        let place = AlertCursor::of(last);
+        assert_eq!(AlertCursor::parse(&place.to_string()), Some(place.clone()));
         after = Some(place);
     }
     assert_eq!(seen, expect(&[5, 4, 3, 2, 1]));

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::sql::Row;
 use crate::sql::postgres::{PgSession, driver::wait};
-use crate::{Access, LeaseStatus, Opening, Place, PostgresPlace, Store};
+use crate::{Access, LeaseStatus, Location, Opening, PostgresUrl, Store};
 use model::wire::{self, ParseWarning};
 use model::{
     Alert, AlertBody, AlertState, DeliveryId, Endpoint, FeedId, FeedState, Interval, Notification, NotificationKind, Precision,
@@ -236,16 +236,16 @@ pub(crate) fn applies_to_files(what: &str) -> bool {
 }
 
 /// Returns a database with a separate schema for a test directory. `None` without a test server.
-pub(crate) fn server_place(directory: &Path) -> Option<Arc<PostgresPlace>> {
+pub(crate) fn server_place(directory: &Path) -> Option<Arc<PostgresUrl>> {
     let url = server()?;
     let name = directory.file_name().expect("a name").to_string_lossy().to_lowercase();
     let schema: String = format!("t{name}").chars().filter(char::is_ascii_alphanumeric).collect();
-    let all = Arc::new(PostgresPlace::from_url(&url, None).expect("a place"));
+    let all = Arc::new(PostgresUrl::from_url(&url, None).expect("a place"));
     let session = PgSession::open(&all, &Arc::default()).expect("the server of the tests");
     session.simple(&format!("CREATE SCHEMA IF NOT EXISTS {schema}")).expect("a schema");
     let between = if url.contains('?') { '&' } else { '?' };
     let url = format!("{url}{between}options=-csearch_path%3D{schema}");
-    Some(Arc::new(PostgresPlace::from_url(&url, None).expect("a place")))
+    Some(Arc::new(PostgresUrl::from_url(&url, None).expect("a place")))
 }
 
 /// Opens a test database as its active owner. Expires the lease of an earlier instance.
@@ -258,7 +258,7 @@ pub(crate) async fn owned_at(directory: &Path) -> Store {
     let Some(place) = server_place(directory) else {
         return Store::open(opening(&directory.join("cliffwatch.db"), Access::Own)).await.expect("the store opens");
     };
-    let store = Store::open_in(Place::Server(place), Access::Own, now()).await.expect("the store opens");
+    let store = Store::open_in(Location::Server(place), Access::Own, now()).await.expect("the store opens");
     change(&store, "UPDATE lease SET renewed_at = '-infinity'");
     assert_eq!(store.maintain_lease("a test").await.expect("maintained"), LeaseStatus::Active);
     store

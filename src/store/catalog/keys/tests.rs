@@ -2,12 +2,12 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::tests::support::server_place;
-use crate::{Place, facts::SupplyFacts as _};
+use crate::{Location, facts::SupplyFacts as _};
 use testkit::time;
 
 /// A new database: on the server named by the environment, else in a file.
-fn place(directory: &TempDir) -> Place {
-    server_place(directory.path()).map_or_else(|| Place::File(directory.path().join("service.db")), Place::Server)
+fn place(directory: &TempDir) -> Location {
+    server_place(directory.path()).map_or_else(|| Location::File(directory.path().join("service.db")), Location::Server)
 }
 
 fn opened(directory: &TempDir) -> Catalog {

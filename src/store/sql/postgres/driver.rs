@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 use tokio_postgres::Client;
 
 use super::PgFault;
-use super::place::PostgresPlace;
+use super::url::PostgresUrl;
 
 /// The timeout of a connection attempt: to a single server, and to each of several.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -33,7 +33,7 @@ fn driver() -> Result<&'static Runtime, PgFault> {
 }
 
 /// Connects to the first server that accepts us, starting with the last one that did. Returns the index of the server.
-pub(super) fn connect(place: &Arc<PostgresPlace>) -> Result<(Client, usize), PgFault> {
+pub(super) fn connect(place: &Arc<PostgresUrl>) -> Result<(Client, usize), PgFault> {
     let runtime = driver()?;
     let servers = place.servers().len();
     let each = if servers > 1 { CONNECT_EACH_TIMEOUT } else { CONNECT_TIMEOUT };
@@ -47,7 +47,7 @@ pub(super) fn connect(place: &Arc<PostgresPlace>) -> Result<(Client, usize), PgF
     }
 }
 
-async fn connect_to_any(place: &PostgresPlace, each: Duration) -> Result<(Client, usize), PgFault> {
+async fn connect_to_any(place: &PostgresUrl, each: Duration) -> Result<(Client, usize), PgFault> {
     let mut failed = None;
     for at in place.connection_order() {
         match connect_to(place, at, each).await {
@@ -62,7 +62,7 @@ async fn connect_to_any(place: &PostgresPlace, each: Duration) -> Result<(Client
 }
 
 /// Checks in the background which of several servers accepts us now.
-pub(super) fn probe_servers(place: &Arc<PostgresPlace>) {
+pub(super) fn probe_servers(place: &Arc<PostgresUrl>) {
     let place = place.clone();
     if let Ok(runtime) = driver() {
         runtime.spawn(async move { connect_to_any(&place, CONNECT_EACH_TIMEOUT).await.map(drop) });
@@ -70,7 +70,7 @@ pub(super) fn probe_servers(place: &Arc<PostgresPlace>) {
 }
 
 /// Connects to one server, with a timeout, because a frozen server accepts connections without responding.
-async fn connect_to(place: &PostgresPlace, at: usize, limit: Duration) -> Result<Client, PgFault> {
+async fn connect_to(place: &PostgresUrl, at: usize, limit: Duration) -> Result<Client, PgFault> {
     let Some(server) = place.servers().get(at) else { return Err(PgFault::Timeout) };
     let connecting = server.connect(place.tls()?);
     let connected = tokio::time::timeout(limit, connecting).await.map_err(|_| PgFault::Timeout)?;

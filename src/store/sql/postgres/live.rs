@@ -9,7 +9,7 @@ use tokio_postgres::{Client, Statement};
 
 use super::driver::{self, wait_while};
 use super::pipeline::{Pipeline, Reply, ReplyFuture};
-use super::place::PostgresPlace;
+use super::url::PostgresUrl;
 use super::{PgFault, RESPONSE_TIMEOUT};
 
 /// With several servers, the wait after which we check whether another one is now the primary.
@@ -24,7 +24,7 @@ const MAX_PLAN_AGE: Duration = Duration::from_secs(600);
 
 pub(super) struct LiveSession {
     pub(super) client: Arc<Client>,
-    place: Arc<PostgresPlace>,
+    place: Arc<PostgresUrl>,
     /// The index of the server.
     pub(super) server: usize,
     statements: RefCell<HashMap<String, Statement>>,
@@ -36,7 +36,7 @@ pub(super) struct LiveSession {
 }
 
 impl LiveSession {
-    pub(super) fn new(client: Client, place: Arc<PostgresPlace>, server: usize) -> Self {
+    pub(super) fn new(client: Client, place: Arc<PostgresUrl>, server: usize) -> Self {
         Self {
             client: Arc::new(client),
             place,

@@ -16,7 +16,7 @@ use crate::http::rule_view::rule_views;
 use chart::past_polls;
 use daemon::view::{AlertView, PastPollsView};
 use model::{
-    Alert, AlertFilter, AlertId, AlertPlace, AlertState, ChangeFilter, ChangeKind, ChangeRow, DeliveryId, DeliveryState, Listed,
+    Alert, AlertCursor, AlertFilter, AlertId, AlertState, ChangeFilter, ChangeKind, ChangeRow, DeliveryId, DeliveryState, Listed,
     OutboxFilter, OutboxRow, ReceiverName, Resource, RuleId, TokenId,
 };
 use store::StoreError;
@@ -51,11 +51,11 @@ pub(in crate::http) async fn alert_page(deps: &HttpDeps, query: &ListQuery, limi
         receiver: query.text(RECEIVER).map(ReceiverName::from),
         since: range.since,
         until: range.until,
-        after: query.cursor(AlertPlace::parse)?,
+        after: query.cursor(AlertCursor::parse)?,
         limit: limit + 1,
         ids: Vec::new(),
     };
-    let page = ListPage::of(deps.app.store.alerts_listed(filter).await?, limit, |alert| AlertPlace::of(alert).to_string());
+    let page = ListPage::of(deps.app.store.alerts_listed(filter).await?, limit, |alert| AlertCursor::of(alert).to_string());
     let views = alert_views(deps, &page.rows).await?;
     Ok(ListPage { rows: views, total: page.total, next: page.next })
 }

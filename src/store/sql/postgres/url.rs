@@ -18,7 +18,7 @@ use super::tls::{OptionalTls, TlsProblem, client_config};
 /// A PostgreSQL database: one or several servers (of which one is the primary), the database name, and the login.
 /// `Debug` shows no password.
 #[derive(Clone)]
-pub struct PostgresPlace {
+pub struct PostgresUrl {
     config: Config,
     /// The configuration of each server, in the order of the URL.
     servers: Vec<Config>,
@@ -38,15 +38,15 @@ const ROOT_CERTIFICATE: &str = "sslrootcert=";
 /// A URL that is not valid. Contains no part of it, because it can contain a password.
 #[derive(Debug, thiserror::Error)]
 #[error("it is not a valid PostgreSQL URL; example: postgres://user:password@host:5432/database")]
-pub struct PlaceError;
+pub struct PostgresUrlError;
 
-impl fmt::Debug for PostgresPlace {
+impl fmt::Debug for PostgresUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PostgresPlace").field(&self.name).finish()
+        f.debug_tuple("PostgresUrl").field(&self.name).finish()
     }
 }
 
-impl PostgresPlace {
+impl PostgresUrl {
     /// Parses `postgres://user:password@host:5432/database`. Supports the libpq parameters of the driver,
     /// `sslrootcert`, and every `sslmode`. The certificates in `sslrootcert`, or else `ca_file`, replace the
     /// certificates that the system trusts. Connections to other machines are encrypted and verified, unless
@@ -55,15 +55,15 @@ impl PostgresPlace {
     /// # Errors
     ///
     /// Fails if the URL is not valid.
-    pub fn from_url(url: &str, ca_file: Option<&Path>) -> Result<Self, PlaceError> {
+    pub fn from_url(url: &str, ca_file: Option<&Path>) -> Result<Self, PostgresUrlError> {
         let url = url.trim();
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-            return Err(PlaceError);
+            return Err(PostgresUrlError);
         }
         let (url, named) = split_root_certificate(url);
         // Encryption always includes full verification.
         let url = url.replace("sslmode=verify-full", "sslmode=require").replace("sslmode=verify-ca", "sslmode=require");
-        let mut config = Config::from_str(&url).map_err(|_| PlaceError)?;
+        let mut config = Config::from_str(&url).map_err(|_| PostgresUrlError)?;
         let is_local = config.get_hosts().iter().all(is_local);
         let has_ssl_mode = url.contains("sslmode=");
         if has_ssl_mode && config.get_ssl_mode() == SslMode::Disable || is_local && !has_ssl_mode {

@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn name_has_no_password() {
-    let place = PostgresPlace::from_url("postgres://me:hunter2@db.example:6432/watch", None).expect("a place");
+    let place = PostgresUrl::from_url("postgres://me:hunter2@db.example:6432/watch", None).expect("a place");
     assert_eq!(place.name(), Path::new("postgres://db.example:6432/watch"));
     assert!(!format!("{place:?}").contains("hunter2"));
     assert_eq!(place.without_password(), "postgres://me@db.example:6432/watch");
@@ -10,7 +10,7 @@ fn name_has_no_password() {
 
 #[test]
 fn name_lists_each_server_with_its_port() {
-    let name = |url: &str| PostgresPlace::from_url(url, None).expect("a place").name().display().to_string();
+    let name = |url: &str| PostgresUrl::from_url(url, None).expect("a place").name().display().to_string();
     let two = "postgres://me@one.example:5432,two.example:6432/watch?target_session_attrs=read-write";
     assert_eq!(name(two), "postgres://one.example:5432,two.example:6432/watch");
     assert_eq!(name("postgres://me@one.example,two.example/watch"), "postgres://one.example:5432,two.example:5432/watch");
@@ -18,7 +18,7 @@ fn name_lists_each_server_with_its_port() {
 
 #[test]
 fn remote_connections_are_encrypted() {
-    let mode = |url: &str| PostgresPlace::from_url(url, None).expect("a place").config.get_ssl_mode();
+    let mode = |url: &str| PostgresUrl::from_url(url, None).expect("a place").config.get_ssl_mode();
     assert_eq!(mode("postgres://me@db.example/watch"), SslMode::Require);
     assert_eq!(mode("postgres://me@db.example/watch?sslmode=prefer"), SslMode::Require);
     assert_eq!(mode("postgres://me@db.example/watch?sslmode=disable"), SslMode::Disable);
@@ -29,7 +29,7 @@ fn remote_connections_are_encrypted() {
 
 #[test]
 fn libpq_certificate_parameters_are_supported() {
-    let of = |url: &str| PostgresPlace::from_url(url, Some(Path::new("/config.pem"))).expect("a place");
+    let of = |url: &str| PostgresUrl::from_url(url, Some(Path::new("/config.pem"))).expect("a place");
     for (url, mode, file) in [
         ("postgres://me@db.example/watch?sslmode=verify-full", SslMode::Require, "/config.pem"),
         ("postgres://me@db.example/watch?sslmode=verify-ca&sslrootcert=%2Fetc%2Fca.pem", SslMode::Require, "/etc/ca.pem"),
@@ -45,7 +45,7 @@ fn libpq_certificate_parameters_are_supported() {
 fn servers_are_tried_separately_and_last_accepting_one_first() {
     let url =
         "postgres://me:secret@one.example:5432,two.example:6432/watch?target_session_attrs=read-write&options=-csearch_path%3Dx";
-    let place = PostgresPlace::from_url(url, None).expect("a place");
+    let place = PostgresUrl::from_url(url, None).expect("a place");
     let both: Vec<_> = place.servers().iter().map(|server| (server.get_hosts().to_vec(), server.get_ports().to_vec())).collect();
     let host = |name: &str| vec![Host::Tcp(name.to_owned())];
     assert_eq!(both, [(host("one.example"), vec![5432]), (host("two.example"), vec![6432])]);
@@ -73,7 +73,7 @@ fn servers_are_tried_separately_and_last_accepting_one_first() {
 #[test]
 fn invalid_url_is_rejected_without_repeating_it() {
     for url in ["", "watch", "mysql://me:hunter2@db/x", "postgres://me:hunter2@db/x?port=many"] {
-        let error = PostgresPlace::from_url(url, None).expect_err("refused");
+        let error = PostgresUrl::from_url(url, None).expect_err("refused");
         assert!(!error.to_string().contains("hunter2"), "{error}");
     }
 }
