@@ -72,7 +72,7 @@ async fn mail_session(stream: TcpStream, print: &mpsc::UnboundedSender<DemoLine>
             let mail = read_mail(&mut reading).await?;
             let subject = subject_of(&mail);
             print.send(DemoLine::Mail { to: std::mem::take(&mut to), subject, bytes: mail.len() }).ok();
-            b"250 taken\r\n"
+            b"250 OK\r\n"
         } else if upper.starts_with("EHLO") || upper.starts_with("HELO") {
             b"250-demo\r\n250 8BITMIME\r\n"
         } else if upper.starts_with("RCPT TO:") {
