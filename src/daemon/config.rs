@@ -7,7 +7,7 @@
 //! with it contain a secret (`mask`).
 
 mod check;
-mod keys;
+mod key_lookup;
 mod mask;
 #[cfg(test)]
 mod reference;
@@ -231,7 +231,7 @@ fn merge_layers(text: &str, variables: &[(String, String)]) -> Value {
     let mut from_environment = tree::from_environment(variables);
     if let tree::ConfigValue::Table(entries) = &mut from_environment.value {
         // The check already warned about variables that name no section.
-        entries.retain(|entry| keys::section(&entry.key).is_some());
+        entries.retain(|entry| key_lookup::section(&entry.key).is_some());
     }
     let figment = Figment::from(Serialized::defaults(Config::default())).merge(Toml::string(text));
     // Values of any kind can be merged. If that failed, the config would be null, which is rejected.

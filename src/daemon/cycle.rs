@@ -12,9 +12,9 @@ mod input;
 mod investors;
 mod lists;
 mod polling;
-mod polls;
 mod progress;
 mod report;
+mod response_batches;
 mod source;
 
 use std::{

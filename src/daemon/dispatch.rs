@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::live::{Live, LiveConfig};
+use engine::digest_schedule::DigestTurn;
 use engine::digest_schedule::{DigestPlan, MAX_SLOT_INTERVAL};
 use engine::group::MuteTimes;
-use engine::pipeline::{self, DigestReads, DigestRows, DigestTurn};
+use engine::pipeline::{self, DigestReads, DigestRows};
 use model::{
     BoxFuture, Commit, DeliveryState, Digest, DispatchResult, Notification, PendingState, ReceiverName, RepeatGroup, Resource,
     Timestamp, TokenId, TokenSnapshot, Watch, digest,
@@ -57,7 +58,7 @@ impl Dispatcher {
         };
         for plan in &live.policy.digests {
             let name = digest::job_name(&plan.receiver);
-            let Some(turn) = pipeline::digest_turn(&plan.schedule, slots.get(&name).copied(), now) else { continue };
+            let Some(turn) = plan.schedule.turn(slots.get(&name).copied(), now) else { continue };
             let mut commit = Commit { at: now, jobs: vec![(name.clone(), turn.slot())], ..Commit::default() };
             if let DigestTurn::Due { since, slot } = turn
                 && self.has_recipients(live, &plan.receiver).await?

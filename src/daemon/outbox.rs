@@ -17,9 +17,9 @@
 
 mod announcement;
 mod dispatch_loop;
-mod health;
 mod orphans;
 mod ports;
+mod receiver_health;
 mod sender;
 mod shared;
 mod worker;

@@ -4,7 +4,7 @@
 //!
 //! 1. `timeline` takes the old and the new events apart into tranches, under the new names of their allocations (`rename`).
 //! 2. `link` decides what happened to every tranche. `align` pairs the tranches of each series by the cheapest explanation of the whole
-//!    series, and `conserve` finds allocations that keep their total.
+//!    series, and `conserved_totals` finds allocations that keep their total.
 //! 3. `changes` explains the links as few changes, each correction once.
 //!
 //! `unlock` rolls the tranches up to events that keep their keys, and withholds changes that need removal proof. Burns, buybacks,
@@ -46,13 +46,13 @@
 //! ```
 
 mod align;
+mod allocation_renames;
 mod changes;
 mod complete;
-mod conserve;
+mod conserved_totals;
 mod index;
 mod link;
 mod records;
-mod rename;
 #[cfg(test)]
 mod tests;
 mod timeline;

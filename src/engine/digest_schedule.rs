@@ -1,4 +1,4 @@
-//! The schedule of a digest: a local time of day, on every day or some weekdays. Pure.
+//! When a digest is due: at a local time of day, on every day or some weekdays. Pure.
 
 use chrono::TimeDelta;
 use jiff::{ToSpan, civil::Weekday, tz::TimeZone};
@@ -71,6 +71,16 @@ impl Schedule {
         (-1..=SEARCH_DAYS).find_map(|ahead| self.slot(now, ahead).filter(|slot| *slot > now))
     }
 
+    /// Returns the action if a slot has come since `last`, the one that was last sent or recorded.
+    pub fn turn(&self, last: Option<Timestamp>, now: Timestamp) -> Option<DigestTurn> {
+        let slot = self.last(now)?;
+        match last {
+            Some(since) if since >= slot => None,
+            Some(since) => Some(DigestTurn::Due { since, slot }),
+            None => Some(DigestTurn::Begin(slot)),
+        }
+    }
+
     /// Returns the slot on the day `days` after the day of `now`; `None` if no digest is scheduled on that day.
     fn slot(&self, now: Timestamp, days: i64) -> Option<Timestamp> {
         let local = jiff::Timestamp::from_millisecond(now.timestamp_millis()).ok()?.to_zoned(self.zone.clone());
@@ -81,6 +91,27 @@ impl Schedule {
         let (hour, minute) = (i8::try_from(self.minute / 60).ok()?, i8::try_from(self.minute % 60).ok()?);
         let slot = date.at(hour, minute, 0, 0).to_zoned(self.zone.clone()).ok()?;
         Timestamp::from_timestamp_millis(slot.timestamp().as_millisecond())
+    }
+}
+
+/// The action for a digest whose slot has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DigestTurn {
+    /// A new digest starts with its next slot. This slot is only recorded.
+    Begin(Timestamp),
+    /// A slot has come. If several were missed, one digest covers the changes since the last one.
+    Due {
+        /// The slot that was last sent or recorded.
+        since: Timestamp,
+        slot: Timestamp,
+    },
+}
+
+impl DigestTurn {
+    pub fn slot(self) -> Timestamp {
+        match self {
+            DigestTurn::Begin(slot) | DigestTurn::Due { slot, .. } => slot,
+        }
     }
 }
 

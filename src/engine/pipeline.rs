@@ -15,8 +15,8 @@
 mod digests;
 mod dispatch;
 mod ingest;
-mod renamed;
 mod repeats;
+mod token_renames;
 mod totals;
 
 use std::borrow::Cow;
@@ -35,11 +35,11 @@ use model::{
 };
 use rules::{RuleSet, aggregate::ComputedTotals};
 
-pub use digests::{DigestReads, DigestRows, DigestTurn, digest, digest_turn};
+pub use digests::{DigestReads, DigestRows, digest};
 pub use dispatch::{HourLimits, dispatch, prospects};
 pub use ingest::{CompleteResponse, Ingest, Ingested, RoundsPage, Work, complete_response, feed_news};
-pub use renamed::{RESOURCES, Renaming, is_renamed, is_unread, renamed_tokens};
 pub use repeats::{about, repeats};
+pub use token_renames::{RESOURCES, Renaming, is_renamed, is_unread, renamed_tokens};
 pub use totals::{compute_totals, flow_entries, groups, keep_totals, moved_feeds, reaches};
 
 /// Resources whose records can match a rule merely because time passes.

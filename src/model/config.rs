@@ -3,10 +3,10 @@
 
 mod delivery;
 mod http;
+mod keys;
 mod receiver;
 mod route;
 mod secret;
-mod settings;
 mod source;
 mod store;
 mod watch;
@@ -18,10 +18,10 @@ use serde_json::Value;
 
 pub use self::delivery::{DeliverySettings, LogFormat, LogSettings};
 pub use self::http::{HttpSettings, MirrorSettings};
+pub use self::keys::{ConfigKey, ValueKind, one_line};
 pub use self::receiver::{DigestSettings, ReceiverKind, ReceiverSettings};
 pub use self::route::{InhibitRule, Route, TimeInterval, TimeIntervals, TimeRange};
 pub use self::secret::{Secret, SecretError, SecretText};
-pub use self::settings::{ConfigKey, ValueKind, one_line};
 pub use self::source::{EndpointVersion, Reach, SourceSettings};
 pub use self::store::{RulesSettings, StoreSettings};
 pub use self::watch::{BudgetSettings, ScheduleSettings, WatchSettings};

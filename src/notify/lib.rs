@@ -26,6 +26,7 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
+mod allowed_addresses;
 mod card;
 mod credentials;
 mod email;
@@ -34,7 +35,6 @@ pub mod feed_link;
 pub mod format;
 mod mail;
 pub mod message;
-mod network;
 mod pace;
 mod picture;
 mod problem;
@@ -47,10 +47,10 @@ mod webhook;
 
 use std::{collections::BTreeMap, io::Read, time::Duration};
 
+pub use allowed_addresses::Network;
 pub use card::{Brief, change_rows};
 pub use credentials::{MissingSecret, missing_secrets};
 pub use mail::{Mail, compose};
-pub use network::Network;
 pub use problem::{KeyProblem, ReceiverProblem};
 pub use retry::{NextStep, Outcome};
 pub use webhook::webhook_schema;

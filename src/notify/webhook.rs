@@ -20,10 +20,10 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::SendResult;
+use super::allowed_addresses::{Forbidden, Guard};
 use super::card::Brief;
 use super::credentials::{Credentials, ReadError};
 use super::format::{Credential, FormatInput, FormatKeyValue, FormatSpec, RequestError, WebhookFormat, WebhookRequest};
-use super::network::{Forbidden, Guard};
 use super::pace::RequestPace;
 use super::progress::AcceptedParts;
 use super::retry::{Outcome, parse_retry_after};

@@ -7,9 +7,9 @@
 //! Files use WAL with `synchronous=NORMAL`: a process crash loses nothing; a power failure can lose commits since the
 //! last [`Catalog::sync`] but never corrupts the file. On a server, commits are durable.
 
+mod api_keys;
 mod change;
 mod error;
-mod keys;
 mod view;
 
 use std::path::Path;
@@ -17,9 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Connection as SqliteConnection;
 
+pub use self::api_keys::{KeyRow, KeyUsage};
 pub use self::change::{CatalogChange, CatalogRecord};
 pub use self::error::CatalogError;
-pub use self::keys::{KeyRow, KeyUsage};
 pub use self::view::CatalogView;
 use super::StoreError;
 use super::connection::{self, open_catalog_reader, open_writer};

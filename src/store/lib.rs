@@ -39,6 +39,7 @@
 mod ahead;
 mod alerts;
 mod backup;
+mod calendar_rows;
 pub mod catalog;
 mod clock;
 mod codec;
@@ -52,9 +53,8 @@ mod digest;
 mod error;
 pub mod facts;
 pub mod failpoint;
-mod feed_rows;
 mod gauges;
-mod lease;
+mod lease_keeper;
 mod lock;
 mod open;
 mod opt_out;
@@ -89,13 +89,13 @@ use rusqlite::InterruptHandle;
 pub use copy::{CopiedTable, CopyProgress};
 use error::StoreFault;
 pub use error::{ErrorKind, StoreError};
-pub use lease::LeaseStatus;
+pub use lease_keeper::LeaseStatus;
 pub use open::Location;
 use readers::Readers;
 pub use restore::Restored;
 use sql::Transaction;
-pub use sql::postgres::place::{PostgresUrl, PostgresUrlError};
 pub use sql::postgres::schema::DatabaseServer;
+pub use sql::postgres::url::{PostgresUrl, PostgresUrlError};
 use writer::Writer;
 
 use model::Timestamp;
@@ -134,7 +134,7 @@ struct StoreHandle {
     readers: Readers,
     is_on_server: bool,
     /// The lease of a database on a server. `None` for a file, where the lock decides who owns it.
-    lease: Option<lease::LeaseKeeper>,
+    lease: Option<lease_keeper::LeaseKeeper>,
     /// Whether a dispatcher groups notifications. If not, each notification becomes its own delivery.
     is_dispatched: AtomicBool,
     /// Interrupts a running integrity check when the store closes.
@@ -170,7 +170,7 @@ impl Store {
             };
             let is_on_server = matches!(place, Location::Server(_));
             let lease = match place {
-                Location::Server(place) if access == Access::Own => Some(lease::LeaseKeeper::new(place, fence)),
+                Location::Server(place) if access == Access::Own => Some(lease_keeper::LeaseKeeper::new(place, fence)),
                 _ => None,
             };
             let path: Arc<Path> = opened.path.into();

@@ -14,7 +14,7 @@ use super::readers::{OpenReader, ReaderPool};
 use super::restore::check_restore_finished;
 use super::schema::{self, FileState, MigrationFailed};
 use super::sql::postgres::PgSession;
-use super::sql::postgres::lease::Fence;
+use super::sql::postgres::fence::Fence;
 use super::sql::postgres::url::PostgresUrl;
 use super::sql::{self, SqlError};
 use super::{Access, Opening};

@@ -105,7 +105,7 @@ const GUARANTEES: [(u8, &str, &[Tests]); 22] = [
     (
         15,
         "private addresses are recognized in every notation",
-        &[("src/notify/network/tests.rs", &["private_addresses_are_recognized_in_every_form"])],
+        &[("src/notify/allowed_addresses/tests.rs", &["private_addresses_are_recognized_in_every_form"])],
     ),
     (
         16,

@@ -8,7 +8,7 @@ mod values;
 
 use std::{ops::Range, path::Path};
 
-use super::keys;
+use super::key_lookup;
 use super::tree::{ConfigEntry, ConfigNode, ConfigValue, Location};
 use model::{Diagnostic, DiagnosticLevel, closest, config::ConfigKey};
 
@@ -70,10 +70,10 @@ impl ConfigCheck<'_> {
                 "receiver" => {}
                 "route" => self.route(&entry.node, "[route]", 0, true),
                 name @ ("inhibit_rules" | "time_intervals") => {
-                    let keys = keys::section(name).unwrap_or_default();
+                    let keys = key_lookup::section(name).unwrap_or_default();
                     self.tables(name, &format!("[[{name}]]"), &entry.node, keys);
                 }
-                name => match keys::section(name) {
+                name => match key_lookup::section(name) {
                     Some(keys) => {
                         let title = format!("[{name}]");
                         if self.is_table(entry) {
@@ -111,13 +111,13 @@ impl ConfigCheck<'_> {
     fn unknown_section(&mut self, entry: &ConfigEntry) {
         let key = entry.key.as_str();
         let is_section = matches!(entry.node.value, ConfigValue::Table(_) | ConfigValue::List(_));
-        let near = closest(key, keys::section_names());
+        let near = closest(key, key_lookup::section_names());
         let owner = section_with(key, "");
         let help = match (near, owner) {
             (_, Some(owner)) if !is_section => format!("`{key}` belongs in {}", title_of(owner)),
             (Some(near), _) => format!("did you mean `{near}`?"),
             (None, Some(owner)) => format!("`{key}` belongs in {}", title_of(owner)),
-            (None, None) => format!("the sections are {}", keys::section_names().collect::<Vec<_>>().join(", ")),
+            (None, None) => format!("the sections are {}", key_lookup::section_names().collect::<Vec<_>>().join(", ")),
         };
         let noun = if is_section { "section" } else { "key" };
         let message = format!("unknown {noun} `{key}`");
@@ -158,7 +158,7 @@ impl ConfigCheck<'_> {
         let key = entry.key.as_str();
         let here = title.trim_matches(['[', ']']);
         let help = match (closest(key, keys.iter().map(|key| key.name)), section_with(key, here)) {
-            (_, Some(owner)) if keys::find(owner, key).is_some() => format!("`{key}` belongs in {}", title_of(owner)),
+            (_, Some(owner)) if key_lookup::find(owner, key).is_some() => format!("`{key}` belongs in {}", title_of(owner)),
             (Some(near), _) => format!("did you mean `{near}`?"),
             (None, _) => format!("its keys are {}", keys.iter().map(|key| key.name).collect::<Vec<_>>().join(", ")),
         };
@@ -168,7 +168,7 @@ impl ConfigCheck<'_> {
 
 /// The section other than `here` that has a key of this name.
 fn section_with(key: &str, here: &str) -> Option<&'static str> {
-    keys::section_names().find(|section| *section != here && keys::find(section, key).is_some())
+    key_lookup::section_names().find(|section| *section != here && key_lookup::find(section, key).is_some())
 }
 
 fn title_of(section: &str) -> String {

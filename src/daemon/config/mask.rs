@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::keys::{self, SECRET_WORDS};
+use super::key_lookup::{self, SECRET_WORDS};
 use super::tree::{ConfigEntry, ConfigNode, ConfigValue, Location};
 use model::config::{ConfigKey, ValueKind};
 
@@ -17,10 +17,12 @@ pub(super) fn mask(text: &str, tree: &ConfigNode, is_broken: bool) -> String {
     let mut hidden: Vec<Range<usize>> = Vec::new();
     for entry in tree.table() {
         match (entry.key.as_str(), &entry.node.value) {
-            ("receiver", ConfigValue::List(items)) => items.iter().for_each(|item| hide_in(item, keys::receiver(), &mut hidden)),
-            ("receiver", ConfigValue::Table(_)) => hide_in(&entry.node, keys::receiver(), &mut hidden),
+            ("receiver", ConfigValue::List(items)) => {
+                items.iter().for_each(|item| hide_in(item, key_lookup::receiver(), &mut hidden))
+            }
+            ("receiver", ConfigValue::Table(_)) => hide_in(&entry.node, key_lookup::receiver(), &mut hidden),
             ("route", _) => hide_in_route(&entry.node, &mut hidden),
-            (name, ConfigValue::Table(_)) => match keys::section(name) {
+            (name, ConfigValue::Table(_)) => match key_lookup::section(name) {
                 Some(keys) => hide_in(&entry.node, keys, &mut hidden),
                 None => hide_leaves(&entry.node, &mut hidden),
             },
@@ -46,7 +48,7 @@ fn hide_in_route(node: &ConfigNode, hidden: &mut Vec<Range<usize>>) {
     for entry in node.table() {
         match (&entry.node.value, entry.key.as_str()) {
             (ConfigValue::List(items), "routes") => items.iter().for_each(|item| hide_in_route(item, hidden)),
-            _ if keys::find("route", &entry.key).is_some() => {}
+            _ if key_lookup::find("route", &entry.key).is_some() => {}
             _ => hide_leaves(&entry.node, hidden),
         }
     }
@@ -91,7 +93,7 @@ fn hide_lines(text: &str, is_broken: bool, hidden: &mut Vec<Range<usize>>) {
         if is_broken && !trimmed.starts_with('#') && !trimmed.is_empty() && !is_header(trimmed) {
             let key_end = body.find('=');
             let key = body.get(..key_end.unwrap_or(0)).unwrap_or_default().trim().trim_matches(['"', '\'']);
-            if !keys::is_public(key) {
+            if !key_lookup::is_public(key) {
                 hidden.push(start + key_end.map_or(0, |at| at + 1)..start + body.len());
             }
         }
@@ -104,7 +106,7 @@ fn is_header(line: &str) -> bool {
     line.starts_with('[')
         && line.trim_end_matches(|c: char| c == ']' || c.is_whitespace()).trim_start_matches('[').split('.').all(|word| {
             let word = word.trim();
-            keys::section(word).is_some() || matches!(word, "routes" | "groups")
+            key_lookup::section(word).is_some() || matches!(word, "routes" | "groups")
         })
 }
 

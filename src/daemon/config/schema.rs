@@ -3,7 +3,7 @@
 use rules::schema::{closed, span};
 use serde_json::{Map, Value, json};
 
-use super::keys;
+use super::key_lookup;
 use model::config::{Config, ConfigKey, InhibitRule, Route, SECTIONS, TimeIntervals, ValueKind, one_line};
 use notify::format::FORMAT_NAMES;
 
@@ -14,7 +14,7 @@ pub fn config() -> Value {
         (section.name.to_owned(), table(section.keys, &default_of))
     });
     let mut properties: Map<String, Value> = sections.collect();
-    properties.insert("receiver".to_owned(), list_of(table(keys::receiver(), &no_default)));
+    properties.insert("receiver".to_owned(), list_of(table(key_lookup::receiver(), &no_default)));
     properties.insert("route".to_owned(), json!({ "$ref": "#/$defs/route" }));
     properties.insert("inhibit_rules".to_owned(), list_of(table(InhibitRule::KEYS, &no_default)));
     properties.insert("time_intervals".to_owned(), list_of(table(TimeIntervals::KEYS, &no_default)));

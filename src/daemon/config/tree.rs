@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::keys;
+use super::key_lookup;
 use model::config::ValueKind;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -222,9 +222,9 @@ fn read_variable(path: &[String], name: &str, text: &str) -> ConfigValue {
     let parts: Vec<&str> = path.iter().map(String::as_str).collect();
     match parts.as_slice() {
         ["receiver" | "route"] => toml(),
-        [section] if keys::section(section).is_some() => toml(),
+        [section] if key_lookup::section(section).is_some() => toml(),
         ["watch", "groups", _] => list(),
-        [section, key] => match keys::find(section, key).map(|key| key.kind) {
+        [section, key] => match key_lookup::find(section, key).map(|key| key.kind) {
             Some(kind) if kind.is_list() => list(),
             Some(ValueKind::Count(..) | ValueKind::Number(..) | ValueKind::Bool | ValueKind::Groups | ValueKind::Routes) => {
                 toml()

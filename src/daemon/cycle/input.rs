@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Cycle, CycleError, Deps, by_token, polls::is_fresh, stored};
+use super::{Cycle, CycleError, Deps, by_token, response_batches::is_fresh, stored};
 use crate::{live::LiveConfig, schedule::Job};
 use engine::{
     ingest,

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use chrono::TimeDelta;
 
 use super::{
-    Cycle, CycleError, input::Input, input::InvestorPage, input::payload, lists::ListResponse, polls::Responses, stored,
+    Cycle, CycleError, input::Input, input::InvestorPage, input::payload, lists::ListResponse, response_batches::Responses,
+    stored,
 };
 use engine::{pipeline::CompleteResponse, plan};
 use model::poll::{Payload, PollRequest};

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::lists::ListResponse;
-use super::polls::{self, Responses};
+use super::response_batches::{self, Responses};
 use super::{Cycle, CycleError, Deps, stored};
 use crate::schedule::Job;
 use engine::{
@@ -46,7 +46,7 @@ impl Cycle<'_> {
     /// Polls the feeds of an endpoint that are planned for this slot.
     pub(super) async fn poll_endpoint(&mut self, endpoint: Endpoint) -> Result<Responses, CycleError> {
         if let Some(responses) = self.given.take() {
-            return Ok(polls::given(responses));
+            return Ok(response_batches::given(responses));
         }
         let _planning = self.deps.ledger.planning.lock().await;
         let plan = plan_of(self.deps, endpoint, self.now).await?;
@@ -109,7 +109,7 @@ impl Cycle<'_> {
         let claim = self.deps.ledger.claim(plan.cost());
         self.report.deferred.extend(plan.deferred);
         let concurrency = usize::try_from(self.deps.source.concurrency.max(1)).unwrap_or(1);
-        polls::poll(&self.deps.api, plan.polls, claim, concurrency, self.deps.stopping.clone())
+        response_batches::poll(&self.deps.api, plan.polls, claim, concurrency, self.deps.stopping.clone())
     }
 
     pub(super) async fn basis(&self, endpoint: Endpoint) -> Result<PlanBasis<'_>, CycleError> {

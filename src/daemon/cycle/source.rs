@@ -1,6 +1,8 @@
 //! The sources of batches, one for each kind of job.
 
-use super::{Cycle, CycleError, due::DueTokens, input::Input, investors::InvestorPages, lists::ListResponse, polls::Responses};
+use super::{
+    Cycle, CycleError, due::DueTokens, input::Input, investors::InvestorPages, lists::ListResponse, response_batches::Responses,
+};
 use crate::schedule::Job;
 use model::Endpoint;
 

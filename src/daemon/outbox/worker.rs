@@ -10,9 +10,9 @@ use std::time::Duration;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 
-use super::health::ReceiverHealth;
 use super::orphans::dead_letter_orphans;
 use super::ports::{DeliveryStoreError, ReceiverIncident};
+use super::receiver_health::ReceiverHealth;
 use super::shared::Shared;
 use super::{BATCH, DeliveryReport, MAX_SLEEP, MIN_SLEEP, STORE_PAUSE};
 use engine::self_monitor;

@@ -10,9 +10,9 @@
 //! Not every missing part is a gap. A version without linear segments leaves all of them out, and the diff keeps those. A cliff or a
 //! segment whose amount appears elsewhere in the response, at another date, in the other form, or for another recipient, has changed.
 
-mod conserved;
 mod gaps;
 mod learned;
+mod listed_elsewhere;
 mod parts;
 
 use std::sync::Arc;
@@ -22,9 +22,9 @@ use std::{
 };
 
 use self::{
-    conserved::{ConservedAmounts, abandoned_allocations},
     gaps::{Arrivals, EventGaps},
     learned::{has_content, learned},
+    listed_elsewhere::{ConservedAmounts, abandoned_allocations},
     parts::{Part, without_linear},
 };
 use super::{

@@ -7,7 +7,7 @@ use model::supply::Timestamp;
 use super::{
     DateWindow,
     align::{Alignment, Series, align},
-    conserve::conserve,
+    conserved_totals::conserve,
     index::{List, New, NewTranche, Old, OldTranche, Side, TrancheIndex},
     timeline::{Group, Pair, Timeline, TrancheGroup, TranchePair, TrancheSet},
     tolerances::{MIN_SERIES, SCATTER_MS, close_or_none},

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
+    allocation_renames::find_renames,
     index::{New, NewTranche, Old, OldTranche},
-    rename::find_renames,
     tranche::{Events, Tranches, take_apart},
 };
 

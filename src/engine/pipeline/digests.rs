@@ -1,6 +1,6 @@
-//! Digests: when they are due, which rows are read for them, and their content.
+//! The rows that are read for a digest, and the digest that is made of them.
 
-use crate::digest_schedule::{DigestPlan, Schedule};
+use crate::digest_schedule::DigestPlan;
 use model::{
     Alert, AlertState, ChangeFilter, ChangeRow, Digest, DigestAhead, DigestAheadFilter, DigestMaterial, NotificationFilter,
     NotificationStatus, ReceiverName, Silence, SumWindow, Timestamp, ValuedAlert, phrase,
@@ -8,37 +8,6 @@ use model::{
 
 /// The number of rows of each kind that are read for a digest. A digest lists fewer but counts all.
 const DIGEST_ROWS: u32 = 1_000;
-
-/// The action for a digest whose slot has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DigestTurn {
-    /// A new digest starts with its next slot. This slot is only recorded.
-    Begin(Timestamp),
-    /// A slot has come. If several were missed, one digest covers the changes since the last one.
-    Due {
-        /// The slot that was last sent or recorded.
-        since: Timestamp,
-        slot: Timestamp,
-    },
-}
-
-impl DigestTurn {
-    pub fn slot(self) -> Timestamp {
-        match self {
-            DigestTurn::Begin(slot) | DigestTurn::Due { slot, .. } => slot,
-        }
-    }
-}
-
-/// Returns the action if a slot of the digest has come since `last`, the one that was last sent or recorded.
-pub fn digest_turn(schedule: &Schedule, last: Option<Timestamp>, now: Timestamp) -> Option<DigestTurn> {
-    let slot = schedule.last(now)?;
-    match last {
-        Some(since) if since >= slot => None,
-        Some(since) => Some(DigestTurn::Due { since, slot }),
-        None => Some(DigestTurn::Begin(slot)),
-    }
-}
 
 /// The filters of the rows for the digest of a receiver.
 #[derive(Clone, Debug)]
@@ -87,6 +56,7 @@ pub struct DigestRows<'a> {
     pub dead: &'a [(ReceiverName, u64)],
 }
 
+/// Returns the digest of a slot, with everything since the slot `since`.
 pub fn digest(plan: &DigestPlan, since: Timestamp, slot: Timestamp, rows: &DigestRows<'_>) -> Digest {
     let DigestRows { unlocks, changes, statuses, silences, firing, fires, incidents, dead } = *rows;
     // Incidents are listed separately.

@@ -1,6 +1,6 @@
 //! Delivery attempts, and the log.
 
-use super::settings::{DAY, HOUR, MINUTE, settings};
+use super::keys::{DAY, HOUR, MINUTE, settings};
 use super::{Percent, Span};
 
 settings! {

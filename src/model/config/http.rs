@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::settings::settings;
+use super::keys::settings;
 use super::{Secret, SecretText};
 
 settings! {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use super::settings::{HOUR, YEAR, settings};
+use super::keys::{HOUR, YEAR, settings};
 use super::{Secret, SecretText, Span};
 
 settings! {

@@ -1,7 +1,7 @@
 //! Routes, inhibitions, and time intervals.
 
 use super::Span;
-use super::settings::{DAY, MINUTE, YEAR, settings};
+use super::keys::{DAY, MINUTE, YEAR, settings};
 
 settings! {
     /// The routes from alerts to receivers. `[route]` matches every alert, and each of its `routes` the alerts that its matchers select.

@@ -4,7 +4,7 @@ use std::{fmt, path::PathBuf};
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::settings::{DAY, HOUR, YEAR, settings};
+use super::keys::{DAY, HOUR, YEAR, settings};
 use super::{ByteSize, Secret, SecretText, Span};
 use crate::Endpoint;
 

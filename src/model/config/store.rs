@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::settings::{DAY, HOUR, YEAR, settings};
+use super::keys::{DAY, HOUR, YEAR, settings};
 use super::{Secret, SecretText, Span};
 
 settings! {

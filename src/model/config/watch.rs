@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::settings::{DAY, YEAR, settings};
+use super::keys::{DAY, YEAR, settings};
 use super::{Percent, Span};
 
 settings! {

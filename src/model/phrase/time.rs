@@ -2,7 +2,7 @@
 
 use chrono::{SecondsFormat, TimeDelta};
 
-use crate::{Interval, Precision, Timestamp, days, span_of_days};
+use crate::{Interval, Precision, Timestamp, span_of_days};
 
 /// An instant in a message or on a page: `12 Mar 2026, 09:00 UTC`.
 pub fn instant(at: Timestamp) -> String {

@@ -11,7 +11,7 @@ use url::{Host, Url};
 
 use super::pool::quit;
 use super::session::step;
-use crate::{KeyProblem, SendResult, network};
+use crate::{KeyProblem, SendResult, allowed_addresses};
 use model::text::error_chain;
 
 // Default ports of mail submission.
@@ -96,7 +96,7 @@ impl MailServer {
         let name = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| wrong("the mail server URL has no host"))?;
         // The URL parser does not validate the host of a scheme that it does not know.
         let host = Host::parse(name).map_err(|_| wrong("the host of the mail server is not a valid host name"))?;
-        let is_loopback = network::is_loopback_host(&match &host {
+        let is_loopback = allowed_addresses::is_loopback_host(&match &host {
             Host::Domain(name) => Host::Domain(name.as_str()),
             Host::Ipv4(v4) => Host::Ipv4(*v4),
             Host::Ipv6(v6) => Host::Ipv6(*v6),

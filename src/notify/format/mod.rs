@@ -22,6 +22,7 @@ mod matrix;
 mod mattermost;
 mod ntfy;
 mod opsgenie;
+mod pager_incident;
 mod pagerduty;
 mod pushover;
 mod request;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::fit::fit_counted;
 use super::marked::chars;
-use super::request::{PagerIncident, incidents};
+use super::pager_incident::{PagerIncident, incidents};
 use super::{FormatInput, FormatKey, FormatKeyValue, FormatSpec, WebhookFormat, WebhookRequest, WrittenRequests};
 use crate::card::{Brief, Severity, ShareStyle};
 use crate::text;

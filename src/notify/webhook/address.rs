@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use url::{Host, Url};
 
+use crate::allowed_addresses::{self, Guard};
 use crate::format::WebhookRequest;
-use crate::network::{self, Guard};
 
 /// An invalid URL. The text does not contain the URL, which may be secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,7 +25,7 @@ pub enum AddressError {
 pub(super) fn check_address(text: &str, guard: &Guard) -> Result<Url, AddressError> {
     let url = Url::parse(text.trim()).map_err(|_| AddressError::NotUrl)?;
     let host = url.host().ok_or(AddressError::NotUrl)?;
-    let is_loopback = network::is_loopback_host(&host);
+    let is_loopback = allowed_addresses::is_loopback_host(&host);
     match url.scheme() {
         "https" => {}
         "http" if is_loopback => {}

@@ -4,8 +4,8 @@ use std::sync::atomic::AtomicU64;
 
 use super::{WebhookReceiver, address::check_address, signature::signing_keys};
 use crate::KeyProblem;
+use crate::allowed_addresses::Guard;
 use crate::format::{Credential, DEFAULT_FORMAT, FORMAT_NAMES, FormatKey, FormatKeyValue, FormatSpec, WebhookFormat};
-use crate::network::Guard;
 use crate::pace::RequestPace;
 use crate::progress::AcceptedParts;
 use model::{config, diagnostic, text::error_chain};

@@ -11,16 +11,16 @@ use super::Side;
 use crate::backup::sync_directory;
 use crate::connection::sibling_path;
 use crate::error::{ErrorKind, OPENING, StoreError, StoreFault};
-use crate::lease::LeaseKeeper;
+use crate::lease_keeper::LeaseKeeper;
 use crate::lock::{resolve, take_lock};
 use crate::open::{self, Location};
 use crate::restore::check_restore_finished;
 use crate::sql::postgres::PgSession;
-use crate::sql::postgres::lease::Fence;
+use crate::sql::postgres::fence::Fence;
 use crate::sql::postgres::schema::DAEMON;
 use crate::sql::postgres::url::PostgresUrl;
 use crate::sql::{Connection, Transaction};
-use crate::{LeaseStatus, Opening, lease};
+use crate::{LeaseStatus, Opening};
 use model::Timestamp;
 use model::lease::{RENEWAL, TERM};
 
@@ -185,7 +185,7 @@ impl HeldLease {
     fn take(place: &Arc<PostgresUrl>, fence: Arc<Fence>, instance: &str) -> Result<Self, StoreError> {
         let path = place.name();
         let doing = "take the lease";
-        let keeper = lease::LeaseKeeper::new(place.clone(), fence);
+        let keeper = LeaseKeeper::new(place.clone(), fence);
         match keeper.maintain(instance).map_err(|error| StoreFault::from(error).during(doing, path))? {
             LeaseStatus::Active => {}
             LeaseStatus::Standby { holder } => {

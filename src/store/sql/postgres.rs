@@ -10,7 +10,7 @@
 //! mode that allows renewals and blocks a takeover (`lease`).
 
 pub(crate) mod driver;
-pub(crate) mod lease;
+pub(crate) mod fence;
 mod live;
 mod pipeline;
 pub(crate) mod schema;
@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 
 use tokio_postgres::{SimpleQueryMessage, error::SqlState};
 
-use self::lease::Fence;
+use self::fence::Fence;
 use self::live::LiveSession;
 use self::pipeline::Reply;
 pub(super) use self::statement::{PgQuery, PgStatement};
@@ -246,7 +246,7 @@ impl PgSession {
 
     /// Starts a read transaction. If it is fenced, it fails unless this instance holds the lease in its snapshot.
     pub(super) fn begin_read(&self, is_fenced: bool) -> SqlResult<()> {
-        self.begin_as(BEGIN_READ, is_fenced.then_some(lease::READ_NUMBER))
+        self.begin_as(BEGIN_READ, is_fenced.then_some(fence::READ_NUMBER))
     }
 
     /// Starts a write transaction that does not exclude other writers.
@@ -257,7 +257,7 @@ impl PgSession {
 
     /// Starts a write transaction. If it is fenced, it fails unless this instance holds the lease.
     pub(super) fn begin_write(&self, is_fenced: bool) -> SqlResult<()> {
-        self.begin_as(BEGIN_WRITE, is_fenced.then_some(lease::LOCK_NUMBER))
+        self.begin_as(BEGIN_WRITE, is_fenced.then_some(fence::LOCK_NUMBER))
     }
 
     /// Starts a transaction and, with `fence_query`, fails unless the lease has our fencing number. Uses one round trip.

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::Simulation;
+use engine::digest_schedule::DigestTurn;
 use engine::digest_schedule::{self, DigestPlan};
-use engine::pipeline::{self, DigestReads, DigestRows, DigestTurn, DispatchPolicy};
+use engine::pipeline::{self, DigestReads, DigestRows, DispatchPolicy};
 use model::{
     Ack, AlertId, Batch, Commit, Digest, Notification, NotificationId, PendingState, ReceiverName, Resource, Silence,
     Suppression, Timestamp, TokenId, digest,
@@ -106,7 +107,7 @@ impl Simulation<'_> {
         self.memory.forget_changes(now - digest_schedule::MAX_SLOT_INTERVAL);
         for plan in &plans {
             let name = digest::job_name(&plan.receiver);
-            let Some(turn) = pipeline::digest_turn(&plan.schedule, self.memory.last_run(&name), now) else { continue };
+            let Some(turn) = plan.schedule.turn(self.memory.last_run(&name), now) else { continue };
             let mut commit = Commit { at: now, jobs: vec![(name, turn.slot())], ..Commit::default() };
             if let DigestTurn::Due { since, slot } = turn {
                 commit.notifications = vec![self.digest(plan, since, slot).notice(&plan.receiver, now)];

@@ -1,7 +1,7 @@
 //! Checks the receivers: their names, and the keys that the type and the format of each one require and accept.
 
 use super::{ConfigCheck, MAX_ITEMS};
-use crate::config::keys;
+use crate::config::key_lookup;
 use crate::config::tree::{ConfigEntry, ConfigNode, ConfigValue, Location};
 use model::{DiagnosticLevel, config::ReceiverKind};
 use notify::format::{DEFAULT_FORMAT, FORMATS, FormatKey, FormatSpec, format_keys};
@@ -44,11 +44,11 @@ impl ConfigCheck<'_> {
     }
 
     fn receiver(&mut self, node: &ConfigNode) {
-        self.section(node, "[[receiver]]", keys::receiver());
+        self.section(node, "[[receiver]]", key_lookup::receiver());
         let name = self.receiver_name(node);
         let Some(kind) = self.receiver_kind(node) else { return };
         for entry in node.table() {
-            if let Some(other) = keys::receiver_kind(&entry.key)
+            if let Some(other) = key_lookup::receiver_kind(&entry.key)
                 && other != kind
             {
                 let (mine, theirs) = (kind.as_str(), other.as_str());

@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn every_section_is_listed_and_unknown_keys_are_rejected() {
     let schema = config();
-    for name in super::super::keys::section_names() {
+    for name in super::super::key_lookup::section_names() {
         assert!(schema["properties"].get(name).is_some(), "{name}");
     }
     assert_eq!(schema["properties"]["source"]["additionalProperties"], closed());

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::error::StoreFault;
 use super::sql::SqlResult;
 use super::sql::postgres::PgSession;
-use super::sql::postgres::lease::Fence;
+use super::sql::postgres::fence::Fence;
 use super::sql::postgres::url::PostgresUrl;
 use super::{Store, StoreError};
 use model::lease::{LeaseAct, LeaseState, LeaseWatch, TERM, decide};

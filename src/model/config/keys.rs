@@ -200,7 +200,7 @@ macro_rules! settings {
             /// The keys in the order of their fields.
             pub const KEYS: &'static [$crate::config::ConfigKey] = {
                 #[allow(unused_imports, reason = "not every section has each kind")]
-                use $crate::config::settings::{ConfigKey, ValueKind::*};
+                use $crate::config::keys::{ConfigKey, ValueKind::*};
                 &[$(ConfigKey::new(settings!(@name $field $($name)?), $kind, &[$($description),*])$(.$flag())*),*]
             };
 
@@ -208,7 +208,7 @@ macro_rules! settings {
             pub fn files_mut(&mut self) -> impl Iterator<Item = (&'static $crate::config::ConfigKey, &mut std::path::PathBuf)> {
                 let values: [&mut dyn std::any::Any; Self::KEYS.len()] = [$(&mut self.$field),*];
                 let files = Self::KEYS.iter().zip(values).filter(|(key, _)| key.kind.is_file());
-                files.filter_map(|(key, value)| Some((key, $crate::config::settings::path_mut(value)?)))
+                files.filter_map(|(key, value)| Some((key, $crate::config::keys::path_mut(value)?)))
             }
 
             /// Puts back each value of `current` that only a restart replaces, or every value if `is_whole`. Returns the names of the
