@@ -203,8 +203,11 @@ pub fn is_label(text: &str) -> bool {
         && !text.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Parses the value of a matcher: a plain word, or a text in double quotes with the escapes `\"`, `\\`, and `\n`. Other escapes are
-/// kept, so that a pattern can contain `\d`.
+/// Parses the value of a matcher: a plain word, which can be empty, or a text in double quotes with the escapes `\"`, `\\`, and `\n`. Other
+/// escapes are kept with their backslash, so that a pattern can contain `\d`.
+///
+/// # Errors
+/// If a plain word contains whitespace, a quote, a comma, or a brace, if the closing quote is missing, or if text follows it.
 fn value_of(text: &str) -> Result<String, MatcherError> {
     let Some(quoted) = text.strip_prefix('"') else {
         return match text.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | '{' | '}')) {

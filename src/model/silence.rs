@@ -249,7 +249,8 @@ impl SilencePreview {
     /// The maximum number of notifications of the last week that are checked, latest first.
     pub const MAX_MESSAGES: u32 = 10_000;
 
-    /// The effect as text: `it suppresses 1 of 2 open alerts and would have suppressed 3 of the last seven days' 40 messages`.
+    /// The effect as text: `it suppresses 1 of 2 open alerts and would have suppressed 3 of the last seven days' 40 messages`. From
+    /// [`Self::MAX_MESSAGES`] on, older messages were not checked, so the text says `latest 10000 messages`.
     pub fn sentence(&self) -> String {
         let latest = if self.last_week_all < Self::MAX_MESSAGES as usize { "" } else { "latest " };
         format!(

@@ -259,7 +259,8 @@ fn expected_text(wanted: &ExpectedAlert) -> String {
     harmless(&text)
 }
 
-/// Formats an alert as TOML that can be copied into a test file.
+/// Formats a notification as an entry of `[[test.expect.alert]]` that can be copied into a test file. Omits the labels `alertname` and
+/// `token`, which repeat the rule and the token.
 pub(super) fn as_toml(notification: &Notification) -> String {
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
     let mut text = "[[test.expect.alert]]\n".to_owned();
