@@ -81,7 +81,7 @@ impl Cycle<'_> {
         checked
     }
 
-    /// Runs the planned polls in parallel. The responses arrive in any order.
+    /// Starts the planned polls in parallel. Returns their responses, which arrive in any order.
     pub(super) fn poll(&mut self, mut plan: PollPlan) -> Responses {
         // Both vectors live as long as the polls, which may take many minutes.
         plan.polls.shrink_to_fit();

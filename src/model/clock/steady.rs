@@ -26,7 +26,7 @@ pub struct ClockReading {
 }
 
 impl ClockReading {
-    /// Returns the reading at another time since boot, provided that the wall clock is not set in between.
+    /// Returns the wall clock at another time since boot, in milliseconds since 1970, provided that it is not set in between.
     fn after(self, uptime: i64) -> i64 {
         self.system.saturating_add(uptime.saturating_sub(self.uptime))
     }

@@ -8,7 +8,7 @@ use model::{Notification, Timestamp, phrase, text::harmless};
 
 use super::file::{ExpectedAlert, ExpectedMessage, instant, short};
 
-/// The number of differences from which an expected alert is reported as missing, not as different.
+/// The maximum number of differences with which an expected alert is reported as different. With more, it is reported as missing.
 const MAX_DIFFERENCES: usize = 4;
 
 /// The differences between expected and actual alerts.

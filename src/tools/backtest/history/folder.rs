@@ -32,8 +32,8 @@ struct ScheduleVersion<'a> {
 }
 
 impl History {
-    /// Reads a data folder or a folder of dated versions. A data folder contains only current data: schedules and allocations are
-    /// treated as known at `from`, while burns, buybacks, rounds, and daily emissions arrive at their dates.
+    /// Reads a data folder or a folder of dated versions. A data folder contains only current data: schedules and allocations are treated
+    /// as known at `from` (default: 365 days before `to`), while burns, buybacks, rounds, and daily emissions arrive at their dates.
     ///
     /// # Errors
     ///
