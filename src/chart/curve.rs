@@ -20,8 +20,8 @@ pub struct Curve {
     ramps: Vec<Ramp>,
 }
 
-/// Tokens that unlock linearly between two instants, or at once if both are equal. A cliff with month precision is spread over the
-/// month.
+/// Tokens that unlock linearly between two instants, or at once if both are equal. A cliff with week or month precision is spread over its
+/// week or month.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Ramp {
     start: Timestamp,

@@ -117,7 +117,7 @@ pub fn number(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// Cuts a label to `max_chars`.
+/// Cuts a label to `max_chars`. The last character of a cut label is an ellipsis.
 pub fn shortened(label: &str, max_chars: usize) -> String {
     match label.chars().count() {
         length if length > max_chars => label.chars().take(max_chars - 1).chain(['…']).collect(),

@@ -76,8 +76,8 @@ pub fn jobs(schedule: &config::ScheduleSettings) -> Result<Vec<(Job, Slots)>, (&
     Ok(jobs)
 }
 
-/// Returns the last slot that a job missed while the daemon was down, or `now` if the job never ran. Earlier missed slots are
-/// skipped.
+/// Returns the last slot that a job missed while the daemon was down, or `now` if the job never ran. `None` if it missed no slot. Earlier
+/// missed slots are skipped.
 pub fn missed(slots: &Slots, last_run: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
     match (slots.last(now), last_run) {
         (_, None) => Some(now),
@@ -86,7 +86,7 @@ pub fn missed(slots: &Slots, last_run: Option<Timestamp>, now: Timestamp) -> Opt
     }
 }
 
-/// Runs a job for a slot.
+/// The function that runs a job for a slot.
 pub type RunJob = Arc<dyn Fn(Job, Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 pub struct Scheduler {
@@ -143,8 +143,8 @@ impl Scheduler {
         Ok(schedule)
     }
 
-    /// Replaces the jobs. Current runs end first. A job that was scheduled before waits for its next slot; a new one runs at once if it
-    /// missed a slot since `last_runs`.
+    /// Replaces the jobs. Runs in progress continue, and their jobs wait for a slot afterward. A job that was scheduled before waits for
+    /// its next slot; a new one runs at once if it missed a slot since `last_runs`.
     pub fn replace(&self, jobs: Vec<(Job, Slots)>, last_runs: &[(String, Timestamp)]) {
         let now = self.runner.clock.now();
         let mut missed_slots = Vec::new();

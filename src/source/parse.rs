@@ -1,7 +1,7 @@
 //! Parses the pages of a response into typed records. Pure.
 //!
-//! An invalid field or record is skipped with a parse warning. A response fails only if its list is missing or it is about another
-//! token.
+//! An invalid field or record is skipped with a parse warning. A response fails only if its JSON cannot be read, if its list is missing, or
+//! if it is about another token.
 
 mod decodable;
 mod record;
