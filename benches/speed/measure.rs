@@ -45,12 +45,12 @@ pub fn ratio(a: Duration, b: Duration) -> f64 {
     a.as_secs_f64() / b.as_secs_f64().max(1e-9)
 }
 
-/// Milliseconds.
+/// The duration in milliseconds.
 pub fn ms(took: Duration) -> f64 {
     took.as_secs_f64() * 1e3
 }
 
-/// A number that can be read: `1.23 M`.
+/// Formats a number in short: `1.23 M`, `12 k`, `1.5 k`, `0.3`.
 pub fn short(number: f64) -> String {
     match number {
         n if n >= 1e6 => format!("{:.2} M", n / 1e6),

@@ -1,4 +1,4 @@
-//! Runs the real binary with the settings of the systemd unit and measures its memory and processor_time time.
+//! Runs the real binary with the settings of the systemd unit and measures its memory and processor time.
 //!
 //! The peak of each phase comes from the kernel's high-water mark, reset at the start of the phase with `clear_refs`, so no peak is missed.
 //! The split into anonymous and file memory is sampled every [`SAMPLE_INTERVAL`].
@@ -69,7 +69,7 @@ fn mib(kib: u64) -> String {
     format!("{:.1} MiB", kib as f64 / 1024.0)
 }
 
-/// The processor_time time of all threads of a process so far.
+/// The processor time of all threads of a process so far.
 pub fn processor_time(id: u32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
     // Skip the process name in parentheses. The 12th and 13th fields after it are user and system time.

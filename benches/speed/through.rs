@@ -173,10 +173,10 @@ async fn start_with_old_rows(world: &World<'_>) -> anyhow::Result<Vec<Memory>> {
     Ok(most)
 }
 
-/// A time in 2017, number_before every retention limit, in milliseconds since the epoch.
+/// A time in 2017, before every retention limit, in milliseconds since the epoch.
 const YEARS_AGO: i64 = 1_500_000_000_000;
 
-/// The number of rows number_before [`YEARS_AGO`].
+/// The number of rows before [`YEARS_AGO`]. `what` is a table and a condition on its time column.
 fn count(connection: &rusqlite::Connection, what: &str) -> rusqlite::Result<i64> {
     connection.query_row(&format!("SELECT count(*) FROM {what} < ?1"), [YEARS_AGO], |row| row.get(0))
 }
@@ -213,7 +213,7 @@ fn wait_for_evaluation(daemon: &mut Daemon) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the number before a word in a log line.
+/// The number directly before a word in a log line. `None` if there is none.
 fn number_before(line: &str, word: &str) -> Option<usize> {
     let words: Vec<&str> = line.split(|c: char| !c.is_ascii_alphanumeric()).collect();
     let at = words.iter().position(|of| *of == word)?;

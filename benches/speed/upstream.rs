@@ -1,4 +1,4 @@
-//! A source of generated tokens in a separate process, so that its processor time is not included in the measurement.
+//! A source of made-up tokens in a separate process, so that its processor time is not included in the measurement.
 //!
 //! `speed --upstream COUNT` serves the token list and the unlock events (v5, paged) of COUNT tokens. `POST /reprice` changes all prices.
 //! `GET /paths` returns the requested paths since its last call.

@@ -9,7 +9,8 @@ pub struct Bar {
     pub height: f64,
 }
 
-/// Returns a bar for each value. Bars and the gaps after them fill `width`, and the largest value has the full `height`.
+/// Returns one bar for each value, in order. Each bar and the gap after it take an equal part of `width`, and the largest value has the
+/// full `height`. A value that is not positive has the height zero. A bar is at least 0.5 wide, even if `gap` leaves less.
 pub fn bars(values: &[f64], width: f64, height: f64, gap: f64) -> Vec<Bar> {
     #[expect(clippy::cast_precision_loss, reason = "a drawing has at most a few hundred bars")]
     let step = width / values.len().max(1) as f64;

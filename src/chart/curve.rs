@@ -20,8 +20,8 @@ pub struct Curve {
     ramps: Vec<Ramp>,
 }
 
-/// Tokens that unlock linearly between two instants, or at once if both are equal. A cliff with month precision is spread over the
-/// month.
+/// Tokens that unlock linearly between two instants, or at once if both are equal. A cliff with week or month precision is spread over its
+/// week or month.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Ramp {
     start: Timestamp,
@@ -60,7 +60,9 @@ impl Curve {
     }
 }
 
-/// Returns the curves of a schedule, largest first. Omits unlocks without a date or an amount.
+/// Returns one curve for each allocation name, largest total first. Omits unlocks without a date or a positive amount. Unlocks without an
+/// allocation name share a curve with an empty name. The smallest curves beyond [`MAX_CURVES`] are added up in one last curve, such as `5
+/// others`.
 pub fn curves<'a>(events: impl IntoIterator<Item = &'a UnlockEvent>) -> Vec<Curve> {
     let mut by_name: BTreeMap<&'a str, Curve> = BTreeMap::new();
     let mut add = |name: &'a str, standard: Option<&str>, ramp: Option<Ramp>| {

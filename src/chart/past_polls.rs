@@ -30,6 +30,8 @@ pub fn draw(cycles: &[PastPoll]) -> String {
     svg.finish()
 }
 
+/// Draws the mark of a cycle at the horizontal position `x`: an area of full height for the tooltip, and one or two bars whose color,
+/// height, and position show the outcome.
 fn mark(svg: &mut Svg, cycle: &PastPoll, x: f64) {
     // The tooltip appears for the whole column.
     svg.rect("aim", x, 0.0, WIDTH, HEIGHT, 0.0);

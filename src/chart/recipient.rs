@@ -27,7 +27,7 @@ impl Recipient {
         Recipient::Other,
     ];
 
-    /// Parses a `standardAllocationName`.
+    /// Parses a `standardAllocationName`, ignoring case.
     pub fn parse(standard: Option<&str>) -> Self {
         match standard.map(|name| name.trim().to_ascii_lowercase()).as_deref() {
             Some("founder / team" | "founder/team" | "team") => Recipient::Team,
@@ -86,12 +86,12 @@ pub fn shares(event: &UnlockEvent) -> Vec<(Recipient, f64)> {
     shares.into_iter().map(|(recipient, sum)| (recipient, sum / total)).collect()
 }
 
-/// Returns the largest recipient of some shares.
+/// Returns the first recipient of `shares`, which is the largest. [`Recipient::Other`] if there are none.
 pub fn largest(shares: &[(Recipient, f64)]) -> Recipient {
     shares.first().map_or(Recipient::Other, |(recipient, _)| *recipient)
 }
 
-/// The shares as text: `Team 60%, Reserve 40%`.
+/// The shares as text: `Team 60%, Reserve 40%`, or `Team` if there is only one.
 pub fn label(shares: &[(Recipient, f64)]) -> String {
     match shares {
         [(only, _)] => only.name().to_owned(),

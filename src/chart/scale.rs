@@ -72,7 +72,7 @@ impl LogScale {
     /// The maximum range in orders of magnitude. Smaller sizes are at the bottom.
     const MAX_ORDERS: f64 = 4.0;
 
-    /// Returns the scale for these sizes. Ignores sizes that are not positive and finite; `None` if no others are left.
+    /// Returns the scale for these sizes. Ignores sizes that are not positive and finite. `None` if no size is left.
     pub fn new(sizes: impl IntoIterator<Item = f64>, bottom: f64, height: f64) -> Option<Self> {
         let sizes = sizes.into_iter().filter(|size| size.is_finite() && *size > 0.0);
         let (min, max) = sizes.fold((f64::INFINITY, 0.0_f64), |(min, max), size| (min.min(size), max.max(size)));
@@ -113,7 +113,8 @@ pub fn tick(label: &str) -> String {
     format!("{whole}{}{unit}", digits.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Returns round values from zero to at least `max`, in about `count` steps of 1, 2, or 5 times a power of ten.
+/// Returns round values from zero to at least `max`, in about `count` steps of 1, 2, or 5 times a power of ten. Only zero if `max` is not
+/// positive and finite.
 pub fn round_steps(max: f64, count: usize) -> Vec<f64> {
     if !max.is_finite() || max <= 0.0 {
         return vec![0.0];

@@ -152,7 +152,8 @@ impl Plot<'_> {
         }
     }
 
-    /// Draws the sums of the first n allocations, for decreasing n. Each layer covers all but the last allocation of the one before.
+    /// Draws the sum of the first n allocations, for decreasing n. Each layer covers the one before except for its last allocation. Then
+    /// shades the time after now, and draws the parts of the former schedule that differ.
     fn layers(&self, svg: &mut Svg, frame: &Frame) {
         for layer in (0..self.drawing.curves.len()).rev() {
             let sum = |values: &[f64]| values.iter().take(layer + 1).sum::<f64>();
@@ -275,7 +276,7 @@ fn outline(d: &mut String, frame: &Frame, samples: &[Sample], sum: impl Fn(&[f64
     for (index, sample) in samples.iter().enumerate() {
         let (before, after) = (number(frame.y(sum(&sample.before))), number(frame.y(sum(&sample.after))));
         let x = number(frame.time.x(sample.at));
-        // Skips samples within a flat fraction.
+        // Skip samples inside a flat section of the line.
         let next = samples.get(index + 1).map(|next| number(frame.y(sum(&next.before))));
         if drawn.as_ref() == Some(&before) && before == after && next.as_ref() == Some(&before) {
             continue;

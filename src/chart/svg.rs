@@ -19,7 +19,8 @@ pub enum Anchor {
 }
 
 impl Svg {
-    /// Starts a chart. `label` is its accessible name.
+    /// Starts a chart with the coordinates 0 to `width` and 0 to `height`, and the CSS classes `chart` and `class`. `label` is its
+    /// accessible name. Its role is `group`, so that screen readers reach the links inside.
     pub fn new(width: f64, height: f64, class: &str, label: &str) -> Self {
         let mut out = String::with_capacity(16 * 1024);
         let _ = write!(
@@ -116,7 +117,7 @@ pub fn number(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// Cuts a label to `max_chars`.
+/// Cuts a label to `max_chars`. The last character of a cut label is an ellipsis.
 pub fn shortened(label: &str, max_chars: usize) -> String {
     match label.chars().count() {
         length if length > max_chars => label.chars().take(max_chars - 1).chain(['…']).collect(),

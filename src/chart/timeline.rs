@@ -140,6 +140,8 @@ impl Drawing {
         svg.finish()
     }
 
+    /// Draws a grid line for each size with a label in the unit of `measure`, a tick for each Monday, a vertical line for each of about
+    /// twelve months with its name, and the time axis.
     fn axes(&self, svg: &mut Svg, measure: Measure) {
         let Canvas { width, height, left, .. } = self.canvas;
         let floor = height - BOTTOM;
@@ -262,7 +264,8 @@ fn same(a: &LabelSpace, b: &LabelSpace) -> bool {
     (a.left - b.left).abs() < 1e-9 && (a.top - b.top).abs() < 1e-9 && (a.right - b.right).abs() < 1e-9
 }
 
-/// Returns the path of a pie slice between two fractions of the circle, clockwise from the top.
+/// Returns the path of a pie slice with its center at (`x`, `y`). `from` and `to` are fractions of the circle (0 to 1), clockwise from the
+/// top. A full circle has a gap of 1/10,000, because SVG draws no arc between identical points.
 fn wedge(x: f64, y: f64, radius: f64, from: f64, to: f64) -> String {
     let rim = |part: f64| {
         let (sin, cos) = (part * TAU).sin_cos();

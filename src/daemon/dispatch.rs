@@ -73,7 +73,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Returns whether a receiver has a recipient who did not opt out of digests.
+    /// Returns whether a receiver has a recipient who did not opt out of digests. Always `true` for receivers other than mail.
     async fn has_recipients(&self, live: &LiveConfig, receiver: &ReceiverName) -> Result<bool, StoreError> {
         let opt_outs = self.store.opt_outs(Some(receiver.clone())).await?;
         let mut recipients = live.subscribers.iter().filter(|subscriber| subscriber.receiver == *receiver).peekable();
@@ -124,7 +124,7 @@ pub async fn digest_test(store: &Store, watch: &Watch, plan: &DigestPlan, now: T
     Ok(digest_now(store, watch, plan, now).await?.test_notice(&plan.receiver, now))
 }
 
-/// Returns the digest of everything since the last one.
+/// Returns the digest of everything since the last one. If there was none, it covers the longest interval between two slots.
 pub async fn digest_now(store: &Store, watch: &Watch, plan: &DigestPlan, now: Timestamp) -> Result<Digest, StoreError> {
     let name = digest::job_name(&plan.receiver);
     let last = store.job_slots().await?.into_iter().find(|(of, _)| *of == name).map(|(_, slot)| slot);

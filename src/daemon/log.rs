@@ -51,7 +51,12 @@ pub fn check_filter(text: &str) -> Result<(), String> {
     EnvFilter::builder().parse(text).map(drop).map_err(|_| format!("{text:?} is not a valid log filter"))
 }
 
-/// Returns the filter: `RUST_LOG` if set, else `level` with more detail for each `-v`, without the targets in [`QUIET`].
+/// Returns the filter of the log. If `rust_log` has text, it is used without change. Otherwise `level` applies, one `-v` adds debug
+/// messages of this program, further ones add trace messages, and the targets in [`QUIET`] are off.
+///
+/// # Errors
+///
+/// Fails if the text is not a valid filter.
 fn filter(level: &str, verbose: u8, rust_log: Option<&str>) -> Result<EnvFilter, LogError> {
     let text = match (rust_log.map(str::trim).filter(|text| !text.is_empty()), verbose) {
         (Some(text), _) => {

@@ -193,13 +193,12 @@ impl Outbox {
         }
     }
 
-    /// The start of the last successful dispatch pass. Everything decided before it has its deliveries or waits.
+    /// The start of the last successful dispatch pass. Each notification decided before it is in a delivery, pending, or suppressed.
     pub fn dispatched_at(&self) -> Option<Timestamp> {
         *self.shared.dispatched_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the progress markers of workers and dispatcher. Each rises every few seconds while its task lives, even if a
-    /// receiver hangs.
+    /// Returns the progress markers of workers and dispatcher. Each rises every few seconds while its task runs, even if a receiver hangs.
     pub fn progress(&self) -> Vec<ProgressMarker> {
         let dispatcher = self.shared.deps.dispatcher.is_some().then(|| self.shared.dispatch_progress.clone());
         let handles = self.shared.handles.read().unwrap_or_else(PoisonError::into_inner);

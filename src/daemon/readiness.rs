@@ -140,7 +140,7 @@ impl Readiness {
         });
     }
 
-    /// Records that the files have errors. The rules before them stay active.
+    /// Records that the files have errors. The previous rules stay active.
     pub fn set_reload_failed(&self, at: Timestamp, problem: impl Into<String>) {
         self.with(|state| {
             state.rules_problem = Some(problem.into());

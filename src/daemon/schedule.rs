@@ -19,14 +19,14 @@ use model::{Clock, Endpoint, Timestamp, config};
 
 /// The pattern of the tick, in UTC: every second.
 const TICK: &str = "* * * * * *";
-/// The interval of a second, plain timer for the same tick: the cron scheduler goes by the wall clock and stops ticking for as long as
-/// that clock is set back.
+/// The interval of a plain timer that triggers the same tick. The cron scheduler follows the wall clock: after that clock is set back, it
+/// does not tick until the clock reaches the earlier time again.
 const FALLBACK_INTERVAL: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Job {
     Poll(Endpoint),
-    /// Evaluate what time alone changes.
+    /// The evaluation of rules that depend on the time. Makes no requests.
     Evaluate,
 }
 
@@ -76,8 +76,8 @@ pub fn jobs(schedule: &config::ScheduleSettings) -> Result<Vec<(Job, Slots)>, (&
     Ok(jobs)
 }
 
-/// Returns the last slot that a job missed while the daemon was down, or `now` if the job never ran. Earlier missed slots are
-/// skipped.
+/// Returns the last slot that a job missed while the daemon was down, or `now` if the job never ran. `None` if it missed no slot. Earlier
+/// missed slots are skipped.
 pub fn missed(slots: &Slots, last_run: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
     match (slots.last(now), last_run) {
         (_, None) => Some(now),
@@ -86,7 +86,7 @@ pub fn missed(slots: &Slots, last_run: Option<Timestamp>, now: Timestamp) -> Opt
     }
 }
 
-/// Runs a job for a slot.
+/// The function that runs a job for a slot.
 pub type RunJob = Arc<dyn Fn(Job, Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 pub struct Scheduler {
@@ -143,8 +143,8 @@ impl Scheduler {
         Ok(schedule)
     }
 
-    /// Replaces the jobs. Current runs end first. A job that was scheduled before waits for its next slot; a new one runs at once if it
-    /// missed a slot since `last_runs`.
+    /// Replaces the jobs. Runs in progress continue, and their jobs wait for a slot afterward. A job that was scheduled before waits for
+    /// its next slot; a new one runs at once if it missed a slot since `last_runs`.
     pub fn replace(&self, jobs: Vec<(Job, Slots)>, last_runs: &[(String, Timestamp)]) {
         let now = self.runner.clock.now();
         let mut missed_slots = Vec::new();
@@ -201,7 +201,8 @@ impl Scheduler {
 }
 
 impl JobStates {
-    /// Has an idle job wait for its first slot after `after`. A job that left the schedule waits for none.
+    /// Sets the next slot of an idle job: the first one after `after`. A job that left the schedule, or whose pattern has no later match,
+    /// has no next slot.
     fn wait_for_next(&mut self, job: Job, after: Timestamp) {
         let Some(slots) = self.slots.get(&job) else { return };
         match slots.next(after) {
@@ -250,7 +251,7 @@ impl JobRunner {
         }
     }
 
-    /// Runs a busy job for its slot; then it waits for its next one.
+    /// Runs a busy job for its slot. The job then waits for its next slot.
     async fn run(self: Arc<Self>, job: Job, slot: Timestamp) {
         if self.stop.is_cancelled() {
             return;

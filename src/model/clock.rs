@@ -143,7 +143,8 @@ impl Clock {
         }
     }
 
-    /// Returns by how much this clock was set since it started. Add the difference to instants from before.
+    /// Returns the sum of all corrections of this clock since it started. To correct an earlier instant, add the difference between the sum
+    /// now and the sum then.
     #[must_use]
     pub fn stepped(&self) -> TimeDelta {
         match &self.0 {

@@ -205,7 +205,8 @@ fn render_one(diagnostic: &Diagnostic, source: Option<&SourceText>, renderer: &R
     renderer.render(&[group]).lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the lines around `span` as a byte range, and the span within it. Rendering must not take longer for larger files.
+/// Returns the lines around `span` as a byte range, and the span within it, cut at its first line break. Rendering must not take longer for
+/// larger files.
 fn window(text: &str, span: &Range<usize>) -> ((usize, usize), Range<usize>) {
     let start = text.floor_char_boundary(span.start.min(text.len()));
     let end = text.ceil_char_boundary(span.end.clamp(start, text.len()));

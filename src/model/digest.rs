@@ -269,7 +269,7 @@ impl<'t> GroupSum<'t> {
 }
 
 impl AheadPart {
-    /// Returns the lines, largest value first, and the number of unlocks without one.
+    /// Returns the lines, largest value first, and the number of unlocks that have no line.
     fn lines(&self, window: SumWindow) -> (Vec<AheadLine>, u32) {
         let mut lines: Vec<AheadLine> =
             self.rows.iter().filter_map(|row| AheadLine::of(row, window)).map(|(line, _)| line).collect();

@@ -48,7 +48,7 @@ impl Matcher {
     /// are anchored at both ends.
     ///
     /// # Errors
-    /// If the text is not a valid matcher, with a valid form.
+    /// If the text is not a valid matcher. The error suggests a valid form.
     pub fn parse(text: &str) -> Result<Self, MatcherError> {
         const FORM: &str = "write it like severity=\"critical\", with =, !=, =~ or !~";
         if text.len() > MAX_MATCHER_BYTES {
@@ -93,7 +93,7 @@ impl Matcher {
         Ok(Self { label: label.to_owned(), test })
     }
 
-    /// Returns whether the condition is true for an alert with these labels.
+    /// Returns whether the condition is true for an alert with these labels. A missing label counts as empty.
     pub fn matches(&self, labels: &Labels) -> bool {
         let value = labels.get(&self.label).map_or("", String::as_str);
         match &self.test {
@@ -107,7 +107,7 @@ impl Matcher {
     /// Returns a matcher with these parts, as the API names them: `is_equal` with `is_regex` is `=~`, `is_equal` alone is `=`.
     ///
     /// # Errors
-    /// If the label or the pattern is invalid.
+    /// If the label or the pattern is invalid, or if both together exceed [`MAX_MATCHER_BYTES`].
     pub fn of(label: &str, value: &str, is_regex: bool, is_equal: bool) -> Result<Self, MatcherError> {
         if label.is_empty() || !is_label(label) || label.len() + value.len() > MAX_MATCHER_BYTES {
             return Err(wrong(format!("{label:?} cannot be the name of a label"), "names have letters, digits, _, - and ."));
@@ -203,8 +203,11 @@ pub fn is_label(text: &str) -> bool {
         && !text.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Parses the value of a matcher: a plain word, or a text in double quotes with the escapes `\"`, `\\`, and `\n`. Other escapes are
-/// kept, so that a pattern can contain `\d`.
+/// Parses the value of a matcher: a plain word, which can be empty, or a text in double quotes with the escapes `\"`, `\\`, and `\n`. Other
+/// escapes are kept with their backslash, so that a pattern can contain `\d`.
+///
+/// # Errors
+/// If a plain word contains whitespace, a quote, a comma, or a brace, if the closing quote is missing, or if text follows it.
 fn value_of(text: &str) -> Result<String, MatcherError> {
     let Some(quoted) = text.strip_prefix('"') else {
         return match text.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | '{' | '}')) {

@@ -112,10 +112,11 @@ impl SilenceRequest {
         begin.checked_add_signed(span.delta()).unwrap_or(begin)
     }
 
-    /// Returns the requested silence, created at `now`.
+    /// Returns the requested silence, created at `now`. A start in the past becomes `now`.
     ///
     /// # Errors
-    /// If it would match all alerts or none, or lacks an author or a comment.
+    /// If it has no matchers or too many, if it would also match alerts without labels, if it ends before `now` or before its start or
+    /// lasts longer than [`MAX_SPAN`], or if the author or the comment is missing or too long.
     pub fn grant(self, now: Timestamp) -> Result<Silence, SilenceError> {
         let SilenceRequest { matchers, author, comment, starts_at, ends_at } = self;
         let starts_at = starts_at.unwrap_or(now).max(now);
@@ -249,7 +250,8 @@ impl SilencePreview {
     /// The maximum number of notifications of the last week that are checked, latest first.
     pub const MAX_MESSAGES: u32 = 10_000;
 
-    /// The effect as text: `it suppresses 1 of 2 open alerts and would have suppressed 3 of the last seven days' 40 messages`.
+    /// The effect as text: `it suppresses 1 of 2 open alerts and would have suppressed 3 of the last seven days' 40 messages`. From
+    /// [`Self::MAX_MESSAGES`] on, older messages were not checked, so the text says `latest 10000 messages`.
     pub fn sentence(&self) -> String {
         let latest = if self.last_week_all < Self::MAX_MESSAGES as usize { "" } else { "latest " };
         format!(

@@ -82,7 +82,7 @@ pub fn harmless_json(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// Calls `instead` for each hostile character other than line breaks and tabs.
+/// Replaces each hostile character except line breaks and tabs. `instead` appends the replacement.
 fn gated(text: &str, instead: impl Fn(&mut String, char)) -> Cow<'_, str> {
     let makes_lines = |c: char, next: Option<char>| matches!(c, '\n' | '\t') || (c == '\r' && next == Some('\n'));
     let mut chars = text.char_indices().peekable();

@@ -92,7 +92,8 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Returns the interval of `date`; `None` if the date is to be determined.
+    /// Returns the interval that `date` stands for: the hour, day, week (from Sunday), or month around it, in UTC. For
+    /// [`Precision::Second`], start and end are both `date`. `None` if the date is to be determined.
     pub fn of(date: Timestamp, precision: Precision) -> Option<Self> {
         let day = date.date_naive();
         let midnight = |date: chrono::NaiveDate| date.and_time(NaiveTime::MIN).and_utc();
@@ -160,14 +161,15 @@ impl SumWindow {
         Self { at, until: at.checked_add_signed(ahead).unwrap_or(at) }
     }
 
-    /// Returns whether the period includes an interval, given in milliseconds since the epoch. An instant is included up to itself.
+    /// Returns whether the period includes a part of an interval, given in milliseconds since the epoch. An instant (`start` equals `end`)
+    /// is included from the start to the end of the period, both inclusive.
     pub fn counts(&self, start: i64, end: i64) -> bool {
         let (at, until) = (self.at.timestamp_millis(), self.until.timestamp_millis());
         let is_over = if start == end { end < at } else { end <= at };
         !is_over && start <= until
     }
 
-    /// Returns whether sums include an unlock that may happen in the period; `None` if it starts after the period.
+    /// Returns whether sums include an unlock with this interval and nominal date; `None` if its interval starts after the period.
     pub fn place(&self, interval: &Interval, date: Option<Timestamp>) -> Option<bool> {
         let counted = interval.nominal(date);
         let is_counted = || self.counts(counted.start.timestamp_millis(), counted.end.timestamp_millis());

@@ -6,11 +6,11 @@
 ///
 /// ```
 /// cliffwatch_model::words! {
-///     /// How it went.
+///     /// The weather of a day.
 ///     Weather {
-///         /// No cloud.
+///         /// A clear sky.
 ///         Fair = "fair",
-///         /// It falls.
+///         /// Rain for most of the day.
 ///         Rain = "heavy rain",
 ///     }
 /// }

@@ -1,14 +1,15 @@
-//! The text that stands for an alert where a rule has no `summary`, or where its template fails.
+//! The built-in summary of an alert, for rules without a `summary` and for templates that fail.
 
 use crate::aggregate::{Flow, Totals, Window};
 use model::{Resource, phrase, text::is_hostile};
 
 use super::scope::Scope;
 
-/// Longest piece of source text taken into a summary, characters.
+/// A third of the maximum length of a built-in summary, in characters.
 const MAX_PIECE: usize = 200;
 
-/// One plain sentence: whose, what, how much, when. `ARB: $33.15M (2.77% of market cap) unlocks on 16 Mar 2026 (in 7 days)`.
+/// Returns the built-in summary of an alert in one sentence: `ARB: $33.15M (2.77% of market cap) unlocks on 16 Mar 2026 (in 7 days)`. The
+/// sentence is the summary of a change, the message of an incident, or the sums of all windows, depending on the scope.
 pub fn built_in_summary(scope: &Scope<'_>) -> String {
     if let Some(source) = scope.source {
         let about = scope.token.map(|token| format!("{}: ", token.symbol())).unwrap_or_default();
@@ -31,11 +32,11 @@ pub fn built_in_summary(scope: &Scope<'_>) -> String {
     clean(&format!("{symbol}: {}", phrase::record(record, scope.token.map(|token| token.symbol()), scope.now)))
 }
 
-/// Windows that a summary names.
+/// The maximum number of windows in a summary.
 const MAX_WINDOWS: usize = 4;
 
-/// One plain sentence over the windows that a rule asks for: `ARB: $33.15M to unlock in the next 30 days, $1.20M burned in the last 30
-/// days`.
+/// Returns the built-in summary of an alert about a token or group in one sentence: `ARB: $33.15M to unlock in the next 30 days, $1.20M
+/// burned in the last 30 days`. Without windows, the summary has the latest burn and buyback, else the market cap.
 pub fn built_in_of_totals(scope: &Scope<'_>, totals: &Totals, windows: &[Window]) -> String {
     let who = match (scope.token, &totals.group) {
         (Some(token), _) => token.symbol().to_owned(),
@@ -70,7 +71,7 @@ pub fn built_in_of_totals(scope: &Scope<'_>, totals: &Totals, windows: &[Window]
     clean(&if parts.is_empty() { who } else { format!("{who}: {}", parts.join(", ")) })
 }
 
-/// One line without control characters, of bounded length.
+/// Returns the text on one line, without hostile characters, cut at three times [`MAX_PIECE`].
 fn clean(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).filter(|c| !is_hostile(*c)).collect();
     let limit = MAX_PIECE * 3;

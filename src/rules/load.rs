@@ -77,7 +77,7 @@ pub struct Surroundings<'a> {
 pub struct LoadedRules {
     /// Usable only if no diagnostic is an error.
     pub set: RuleSet,
-    /// The problems of all files, sorted by file and position.
+    /// The problems of all files, sorted by file and position, and then the warnings about duplicate rules.
     pub diagnostics: Vec<Diagnostic>,
     /// The texts of the files, to quote lines in diagnostics.
     pub sources: Vec<SourceText>,

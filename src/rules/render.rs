@@ -1,5 +1,5 @@
-//! Renders the labels and annotations of an alert from the templates of its rule. If a template fails, the built-in text is used
-//! and the alert reports the failure.
+//! Renders the labels and annotations of an alert from the templates of its rule. If the template of the summary fails, the built-in
+//! summary is used. The alert reports each failure.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,18 @@ use super::template;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rendered {
-    /// The labels of the rule and level, plus `alertname` and, if there is a token, `token` with its slug.
+    /// The labels of the rule and level, plus `alertname`, and, if the scope has them, `token` with its slug and `group`.
     pub labels: Labels,
-    /// Always contains `summary`: the built-in one if the rule has none or its template failed.
+    /// Always contains `summary`: the built-in one if the rule has none or its template failed. Contains `template_error` if a template
+    /// failed.
     pub annotations: BTreeMap<String, String>,
     /// The error of the first template that failed.
     pub error: Option<String>,
 }
 
 impl Rule {
-    /// Renders labels and annotations. Never fails: see [`Rendered::error`].
+    /// Renders labels and annotations, those of the level in place of those of the rule. Never fails: a label or annotation whose template
+    /// fails is left out, and [`Rendered::error`] has the error.
     pub fn render(&self, scope: &Scope<'_>, level: Option<u32>) -> Rendered {
         let level = level.and_then(|level| self.body.levels.get(usize::try_from(level).ok()?));
         let mut rendered = Rendered::default();

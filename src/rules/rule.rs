@@ -25,9 +25,9 @@ pub struct Rule {
     pub within: Vec<Lead>,
     /// The maximum age of a new burn, buyback, or funding round.
     pub since: TimeDelta,
-    /// `for`.
+    /// The time for which `when` must be true before the alert fires (`for`).
     pub hold: TimeDelta,
-    /// `keep_firing_for`.
+    /// The time for which the alert still fires after `when` became false (`keep_firing_for`).
     pub keep_firing_for: TimeDelta,
     /// The maximum number of alerts from one evaluation.
     pub limit: Option<u32>,
@@ -87,7 +87,8 @@ pub struct Level {
 }
 
 impl Rule {
-    /// Returns `true` if the filters (`tokens`, `listed_methods`, `allocations`) select this scope.
+    /// Returns `true` if the filters (`tokens`, `listed_methods`, `allocations`) select this scope. For a rule on `portfolio`, returns
+    /// whether the scope has the totals of one of its groups.
     pub fn covers(&self, scope: &Scope<'_>) -> bool {
         if self.on == On::Portfolio {
             let group = scope.totals.map(|totals| totals.group.as_deref());
@@ -133,7 +134,7 @@ impl Rule {
         }
     }
 
-    /// Returns the index of the last level, in the order of the file, whose condition is true.
+    /// Returns the index of the last level, in the order of the file, whose condition is true. `None` if there is no such level.
     pub fn level(&self, scope: &Scope<'_>) -> Option<u32> {
         let highest = self.body.levels.iter().rposition(|level| level.when.test(scope) == Truth::True)?;
         u32::try_from(highest).ok()

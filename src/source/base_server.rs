@@ -169,6 +169,7 @@ fn allows_http(host: &str, networks: &[IpNet]) -> bool {
 struct PrivateNames(std::sync::Arc<[IpNet]>);
 
 impl Resolve for PrivateNames {
+    /// Resolves a name to those of its addresses that are in the networks. Fails if it has none.
     fn resolve(&self, name: Name) -> Resolving {
         let networks = self.0.clone();
         Box::pin(async move {

@@ -72,7 +72,7 @@ struct OpenCircuit {
     until: Timestamp,
     /// The wait that the source requested, for `retry_at`.
     requested_until: Timestamp,
-    /// The key in use. A new key is tried at once.
+    /// The key in use when the breaker opened. If the cause depends on the key or its quota, a new key is tried at once.
     key: Option<SecretText>,
     is_probed: bool,
 }
@@ -204,7 +204,8 @@ impl Breaker {
         Ok(BreakerPermit { breaker: Arc::clone(self), is_probe })
     }
 
-    /// Checks whether a running fetch can send its next request.
+    /// Checks whether a running fetch can send its next request. Fails if the breaker opened in the meantime, unless the fetch is the
+    /// probe.
     pub fn check(&self, permit: &BreakerPermit, what: &str) -> Result<(), PollFailure> {
         match &self.lock().open {
             Some(open) if !permit.is_probe => Err(open.refusal(what)),
@@ -260,7 +261,8 @@ impl Breaker {
         drop(permit);
     }
 
-    /// Returns the time until the next probe, doubled each time that the breaker opens again for the same reason.
+    /// Returns the time until the next probe: `first`, doubled each time that the breaker opens again for the same reason, up to `most` and
+    /// [`MAX_OPEN`].
     fn span(
         &self,
         state: &mut BreakerCounts,

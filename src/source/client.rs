@@ -111,7 +111,7 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// Creates a client for `[source]`.
+    /// Creates a client for `[source]`. Does not read the key.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl Client {
         Self::with_tuning(source, clock, Tuning::default(), Arc::new(OpenGate))
     }
 
-    /// Like [`Client::new`], with a custom tuning and a gate that reserves the credits of each request.
+    /// Like [`Client::new`], with custom timeouts and limits, and a gate that reserves the credits of each request.
     ///
     /// # Errors
     ///
@@ -165,8 +165,9 @@ impl Client {
         self.fetch_version(request, None, known, credits_left).await
     }
 
-    /// Like [`Client::fetch`], for the schedule of a token with linear unlocks, which newer versions omit. Adds them from an older
-    /// version. If those cannot be read, the response has no linear unlocks.
+    /// Like [`Client::fetch`] without a known hash, for a schedule with linear unlocks. If the version of the response omits them, also
+    /// fetches [`LAST_WITH_SEGMENTS`] and adds its linear unlocks. If these cannot be read, the response has none and a parse warning.
+    /// `credits_left` limits the credits of both fetches; `None` sets no limit.
     pub async fn fetch_with_segments(&self, request: &PollRequest, credits_left: Option<u32>) -> FetchedResponse {
         let cliffs = self.fetch(request, None, credits_left).await;
         if !matches!(cliffs.outcome, PollOutcome::Fresh(_)) || cliffs.shows_linear() == Some(true) {

@@ -62,7 +62,7 @@ pub(super) enum EnvelopeError {
     Refused { code: Option<i64>, message: Option<String>, credit: Option<wire::Credit> },
     /// Not a complete envelope.
     Malformed {
-        /// A description of the body instead.
+        /// A description of the body that was received.
         problem: String,
         /// Whether the text is incomplete or not JSON, so that a retry may help.
         is_broken: bool,

@@ -172,7 +172,8 @@ impl ClientInner {
         .retried_at(until.unwrap_or(fallback))
     }
 
-    /// Parses `Retry-After`: seconds, or a date by the server's clock. At most an hour. `None` if it has passed.
+    /// Parses `Retry-After`: seconds, or a date by the server's clock. At most an hour. `None` if the header is missing or not valid, or if
+    /// its time has passed.
     pub(super) fn retry_after(&self, headers: &HeaderMap) -> Option<Duration> {
         let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
         let wait = match text.parse::<u64>() {

@@ -244,8 +244,10 @@ impl PageWalk {
         Ok(())
     }
 
-    /// Checks that the pages are the complete list. Repeated rows in excess of `total` are skipped. Repeated rows in place of others mean
-    /// that the list changed during the walk.
+    /// Checks after the last page that the rows are the complete list. With a `total`, the list is complete if it has that number of rows
+    /// and no row on two pages, or if the rows in excess of `total` are exactly the repeated ones, which are skipped. Otherwise the list
+    /// changed during the walk. Without a `total`, a row on two pages also means that the list changed, and a full page without a number of
+    /// pages is invalid, because more may follow. Objects are always complete.
     fn finish(&mut self, extent: ListExtent) -> WalkStep {
         let rows_here = self.rows_on_last;
         if !self.is_list {

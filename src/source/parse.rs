@@ -1,7 +1,7 @@
 //! Parses the pages of a response into typed records. Pure.
 //!
-//! An invalid field or record is skipped with a parse warning. A response fails only if its list is missing or it is about another
-//! token.
+//! An invalid field or record is skipped with a parse warning. A response fails only if its JSON cannot be read, if its list is missing, or
+//! if it is about another token.
 
 mod decodable;
 mod record;
@@ -159,7 +159,8 @@ fn drop_unusable<T: UsableRecord>(items: &mut Maybe<Vec<T>>, name: &'static str,
     Ok(())
 }
 
-/// Checks that a response is about the requested token or investor. A broken cache must not change a token's history.
+/// Checks that a response is about the requested token or investor, because a broken cache must not change a token's history. Ignores case.
+/// Accepts responses that do not name their subject, and responses about many tokens. Returns the problem as text.
 fn check_subject(request: &PollRequest, actual: Option<&str>) -> Result<(), String> {
     let expected = match request {
         PollRequest::Token { token, .. } => token.as_str(),

@@ -13,12 +13,12 @@ const MIN_KEY: usize = 4;
 
 const MAX_CAUSES: usize = 4;
 
-/// Returns the beginning of `text` on one line, with hostile characters escaped.
+/// Returns the first [`MAX_EXCERPT`] characters of `text` on one line, with hostile characters escaped.
 pub(super) fn excerpt(text: &str) -> String {
     clip(&printable(text), MAX_EXCERPT)
 }
 
-/// Returns `text` on one line, with hostile characters escaped.
+/// Returns the beginning of `text` on one line, longer than any message, with hostile characters escaped and whitespace joined.
 pub(super) fn printable(text: &str) -> String {
     // Everything beyond this length would be cut anyway.
     let head: String = text.chars().take(4 * MAX_MESSAGE).collect();

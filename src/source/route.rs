@@ -130,7 +130,8 @@ impl EndpointRoute {
         EndpointRoute::InvestorDetail,
     ];
 
-    /// Returns the path and parameters of a request in a version. Always sends both dates, since the defaults of the versions differ.
+    /// Returns the base URL, path, and parameters of a request in a version. If the endpoint accepts dates, always sends both, since the
+    /// defaults of the versions differ. Weekly emission uses the older base URL, with dates extended to whole weeks.
     pub fn target(self, request: &PollRequest, version: u8) -> RequestTarget {
         let newest = version >= 5;
         let mut path = vec![format!("v{version}")];

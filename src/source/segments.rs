@@ -12,7 +12,8 @@ use model::{
     wire::{Maybe, ParseWarning, UnlockEvent},
 };
 
-/// Adds the linear unlocks of the response `segments` to `cliffs`. If it failed, adds a parse warning.
+/// Adds the linear unlocks of `segments` (the older version) to `cliffs` (the newer version) if `cliffs` is a fresh response. If `segments`
+/// failed or cannot be used, adds a parse warning instead. The costs of both are summed in any case.
 pub(super) fn combined(mut cliffs: FetchedResponse, segments: FetchedResponse) -> FetchedResponse {
     cliffs.credits += segments.credits;
     cliffs.requests += segments.requests;

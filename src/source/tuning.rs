@@ -15,17 +15,17 @@ pub struct Tuning {
     pub short_wait: Duration,
     /// The wait after a 429 without `Retry-After`.
     pub limited_wait: Duration,
-    /// The first time that the breaker stays open after a 429 without `Retry-After`.
+    /// The initial time for which the breaker stays open after a 429 without `Retry-After`. Doubles each time.
     pub limited_first: Duration,
     /// The maximum of `limited_first` after doubling.
     pub limited_max: Duration,
     /// The number of failed fetches in a row that open the breaker.
     pub breaker_failures: u32,
-    /// The first time that the breaker stays open.
+    /// The initial time for which the breaker stays open. Doubles after each failed probe.
     pub breaker_first: Duration,
     /// The maximum of `breaker_first` after doubling.
     pub breaker_max: Duration,
-    /// The first time until a rejected key is tried again.
+    /// The initial time until a rejected key is tried again. Doubles after each rejection.
     pub refused_first: Duration,
     /// The maximum of `refused_first` after doubling.
     pub refused_max: Duration,

@@ -197,7 +197,7 @@ pub struct BacktestRun {
     pub tokens: usize,
     /// The number of changes that the diff reported.
     pub changes: u64,
-    /// In the order of evaluation. Digests and reminders are only in `messages`.
+    /// In the order of evaluation. Digests and repeats by `repeat_interval` are only in `messages`.
     pub notifications: Vec<Arc<BacktestNotification>>,
     pub messages: Vec<BacktestMessage>,
     /// In the order of evaluation.
@@ -302,7 +302,7 @@ pub fn run_within(
 fn message(sent: Sent, known: &mut HashMap<NotificationId, Arc<BacktestNotification>>) -> BacktestMessage {
     let mut of = |notifications: Vec<Arc<Notification>>| -> Vec<Arc<BacktestNotification>> {
         let notifications = notifications.iter().map(|notification| {
-            // Digests and reminders are created by the dispatcher, so they are not known yet.
+            // The dispatcher creates digests and repeats, so they are not known yet.
             known.entry(notification.id.clone()).or_insert_with(|| Arc::new(BacktestNotification::of(notification))).clone()
         });
         notifications.collect()

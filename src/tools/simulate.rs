@@ -3,7 +3,7 @@
 //! A [`Simulation`] stores tokens like the database. [`Simulation::response`] adds a response, and [`Simulation::advance`] moves
 //! the clock: lead times, `for` durations, and removal proofs take effect at the minute at which the daemon would evaluate them,
 //! without evaluating every minute between. [`engine::pipeline`] makes all decisions, as in the daemon; this module only stores
-//! their results and computes when the next evaluation is due. `cycle` evaluates and commits, `passing` moves the clock, and
+//! their results and computes when the next evaluation is due. `cycle` evaluates and commits, `advance` moves the clock, and
 //! `delivery` makes messages.
 //!
 //! A simulation [with delivery](Simulation::with_delivery) also makes the messages to receivers. One with

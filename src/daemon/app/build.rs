@@ -40,7 +40,8 @@ impl App {
         Self::open_tuned(config, base_dir, clock, Drive::Manual, Tuning::default(), Some(quota))
     }
 
-    /// Like both, with the waits of the client shortened for tests.
+    /// Opens the app like [`Self::open`], or like [`Self::open_copy`] if `quota` is given, with the waits of the client shortened for
+    /// tests.
     #[doc(hidden)]
     pub fn open_tuned(
         config: Config,

@@ -38,7 +38,8 @@ impl DeadMansSwitch {
         Ok(Some(Self { client, pinged_at: Mutex::default() }))
     }
 
-    /// Pings the switch if the work of the cycle that ended at `now` is complete.
+    /// Pings the switch if the work of the cycle that ended at `now` is complete and no incident is open. At most one ping per
+    /// [`PING_INTERVAL`].
     pub(super) async fn ping(&self, deps: &cycle::Deps, now: Timestamp) {
         {
             let mut pinged_at = self.pinged_at.lock().unwrap_or_else(PoisonError::into_inner);

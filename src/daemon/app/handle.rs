@@ -44,6 +44,8 @@ pub struct AppHandle {
 }
 
 impl App {
+    /// Returns the parts of the app for the web server, which listens on `address` and requires the token `bearer`. The handle does not
+    /// keep the app alive: once the app has stopped, a reload fails and a wake-up has no effect.
     pub(super) fn handle(self: &Arc<Self>, bearer: Secret, address: SocketAddr) -> AppHandle {
         // Weak: a request that is still open must not keep the app alive.
         let (app, outbox) = (Arc::downgrade(self), Arc::downgrade(&self.deps.outbox));

@@ -36,11 +36,12 @@ impl StartedOnce {
 }
 
 impl App {
-    /// Runs until `stop` completes, then shuts down. Calls `started` with the bound address once everything works.
+    /// Runs until `stop` completes, then shuts down. Calls `started` once with the bound address when everything works, or, if instances
+    /// share the database, before it waits for the lease.
     ///
     /// # Errors
     ///
-    /// Fails if an address cannot be bound, the schedule does not start, or the database cannot be closed.
+    /// Fails if an address cannot be bound, the schedule does not start, the lease is lost, or the database cannot be closed.
     pub fn run(
         self,
         serve_web: ServeWeb,
@@ -127,7 +128,7 @@ impl App {
         })
     }
 
-    /// Starts the schedule after the slots that jobs last ran for.
+    /// Starts the schedule. Each job continues after the slot for which it last ran.
     async fn start_schedule(self: &Arc<Self>) -> Result<Arc<Scheduler>, AppError> {
         let last_runs =
             self.deps.store.job_slots().await.map_err(|source| AppError::Store { doing: "read when jobs last ran", source })?;

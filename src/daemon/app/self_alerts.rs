@@ -50,7 +50,8 @@ impl SelfAlerts {
         }
     }
 
-    /// Opens an alert about `subject` unless one is open. `make` gets the number of the last episode.
+    /// Opens an alert about `subject` unless one is open, and stores its notification. `make` gets the number of the last episode, 0 if
+    /// there was none. If the database cannot be read, no alert counts as open and the number is 0.
     async fn begin(&self, subject: &str, make: impl FnOnce(u32, &EvaluationContext<'_>) -> (Alert, Notification)) {
         if self.open(subject).await.is_some() {
             return;

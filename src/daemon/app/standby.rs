@@ -70,6 +70,7 @@ fn hangups() -> Hangups {
 }
 
 impl Hangups {
+    /// Waits for the next SIGHUP. Never completes if signals cannot be received.
     async fn next(&mut self) {
         let received = match &mut self.0 {
             Some(hangups) => hangups.recv().await,
@@ -82,7 +83,12 @@ impl Hangups {
 }
 
 impl App {
-    /// Waits until this instance is the active one. Returns `false` if `stop` completes first.
+    /// Waits until this instance holds the lease, and then takes over. Returns `false` if `stop` completes first. A database that cannot be
+    /// read is recorded in the readiness, and the wait continues.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`AppError::LeaseLost`] on SIGHUP, so that a new process applies the reload, or if the takeover fails.
     pub(super) async fn wait_for_lease(&self, stop: &mut BoxFuture<'static, ()>) -> Result<bool, AppError> {
         let alive = ProgressMarker::default();
         let watchdog = {

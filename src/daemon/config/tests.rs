@@ -143,7 +143,7 @@ fn template_file_is_checked_at_load() {
     assert!(load().config.is_some(), "{}", page(&load()));
 }
 
-/// Each kind of mistake with its report. Each report in the golden must name the location and a fix.
+/// Reports of each kind of mistake. Each report in the snapshot must name the location and a fix.
 #[test]
 fn mistakes_are_reported_with_location_and_suggestion() {
     let table: &[(&str, &str)] = &[
@@ -268,7 +268,7 @@ fn programs_are_allowed_in_the_file_only() {
     assert_eq!(page(&loaded), "");
     let receiver = &loaded.config.expect("a config").receivers[0];
     assert_eq!((receiver.command.as_deref(), receiver.concurrency), (Some(Path::new("/usr/bin/true")), None));
-    // Variables that are set for such a program, which may call `cliffwatch`.
+    // The daemon sets these variables for the program of a receiver, which may call `cliffwatch`.
     let variables = [
         ("CLIFFWATCH_WEBHOOK_ID", "msg_1"),
         ("CLIFFWATCH_ATTEMPT", "1"),

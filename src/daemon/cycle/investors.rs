@@ -105,7 +105,8 @@ impl InvestorPages {
 }
 
 impl Cycle<'_> {
-    /// Polls the investors with changed rows, and those with recent incomplete rounds.
+    /// Polls the investors with changed rows, as far as the credits allow. Also polls the investors with an incomplete round in the last
+    /// [`INCOMPLETE_ROUND_WINDOW`], unless the poll of the list failed (`has_failed`).
     async fn poll_investors(&mut self, changes: &ListChanges, has_failed: bool) -> Result<Responses, CycleError> {
         let mut ids: Vec<String> = changes.rows.iter().filter_map(|item| item.investor_id.as_str().map(str::to_owned)).collect();
         if !has_failed {

@@ -53,7 +53,7 @@ impl Cycle<'_> {
         Ok(inputs)
     }
 
-    /// Returns the number of watched tokens that an empty response of `upcoming` should contain.
+    /// Returns the number of watched tokens that an empty response of `upcoming` should contain. Zero for all other responses.
     async fn expected_rows(&self, list: &ListResponse, setup: &LiveConfig) -> Result<usize, CycleError> {
         match (&list.poll.request, payload(&list.fetched)) {
             (PollRequest::Upcoming { start, end }, Some(Payload::Upcoming(rows))) if rows.is_empty() => {

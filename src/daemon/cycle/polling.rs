@@ -20,8 +20,8 @@ use model::{
 use rules::RuleSet;
 use store::{Store, StoreError};
 
-/// Returns the known feeds of an endpoint, or none without a store. If there are no rules, or if a mirror serves the data to others,
-/// every endpoint counts as subscribed.
+/// Returns the known feeds of an endpoint. Without a store, no feed is known. If there are no rules, or if a mirror serves the data to
+/// others, every endpoint counts as subscribed.
 pub async fn endpoint_feeds(
     store: Option<&Store>,
     (rules, mirror, watch): (&RuleSet, &config::MirrorSettings, &Watch),
@@ -81,7 +81,7 @@ impl Cycle<'_> {
         checked
     }
 
-    /// Runs the planned polls in parallel. The responses arrive in any order.
+    /// Starts the planned polls in parallel. Returns their responses, which arrive in any order.
     pub(super) fn poll(&mut self, mut plan: PollPlan) -> Responses {
         // Both vectors live as long as the polls, which may take many minutes.
         plan.polls.shrink_to_fit();

@@ -147,7 +147,7 @@ async fn send(
 }
 
 impl Responses {
-    /// Waits for the next response. The previous one must be processed by now.
+    /// Waits for the next response. `None` at the end of the stream. The previous response must be processed by now.
     pub(super) async fn next(&mut self) -> Option<(PlannedPoll, FetchedResponse)> {
         self.return_capacity();
         let response = self.channel.recv().await?;

@@ -24,6 +24,12 @@ pub(super) enum Source {
 }
 
 impl Source {
+    /// Returns the source of a job's batches. For a per-token endpoint, plans the polls and starts them. For a list, [`Self::next`] polls
+    /// it. If `is_forced` is set, an evaluation covers all tokens that rules may concern.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database fails.
     pub(super) async fn new(cycle: &mut Cycle<'_>, job: Job, is_forced: bool) -> Result<Self, CycleError> {
         Ok(match job {
             Job::Evaluate => Self::Due(DueTokens::read(cycle, is_forced).await?),
@@ -47,8 +53,8 @@ impl Source {
     }
 }
 
-/// Gathers the next responses. After the last one, polls schedules again that changed where only their cliff unlocks were requested, so
-/// that changes are only reported together with the linear segments.
+/// Gathers the next responses. After the last one, repeats the polls of changed schedules for which only cliff unlocks were requested. So
+/// changes are only reported together with the linear segments. Returns `None` at the end.
 async fn next_responses(
     endpoint: Endpoint,
     responses: &mut Responses,

@@ -184,7 +184,7 @@ impl World {
         routes.route(labels)
     }
 
-    /// Simulates one evaluation, in which some alerts fire, are reminded of, or resolve.
+    /// Simulates one evaluation, in which some alerts fire, send a reminder, or resolve.
     fn evaluate(&mut self, routes: &RouteTree, now: Timestamp, count: u32) -> Commit {
         let mut commit = Commit { at: now, ..Commit::default() };
         for _ in 0..count {

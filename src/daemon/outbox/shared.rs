@@ -109,7 +109,8 @@ impl Shared {
         is_removed
     }
 
-    /// Wakes the dispatcher, or else the workers, for new alerts about deliveries.
+    /// Wakes the dispatcher for new alerts about deliveries to `receivers`, if any. Without a dispatcher, wakes the workers of these
+    /// receivers.
     pub(super) fn wake_for_announcements(&self, receivers: &[ReceiverName]) {
         if receivers.is_empty() {
             return;

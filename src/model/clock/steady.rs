@@ -26,7 +26,7 @@ pub struct ClockReading {
 }
 
 impl ClockReading {
-    /// Returns the reading of this wall clock at another time since boot, if it is not set.
+    /// Returns the wall clock at another time since boot, in milliseconds since 1970, provided that it is not set in between.
     fn after(self, uptime: i64) -> i64 {
         self.system.saturating_add(uptime.saturating_sub(self.uptime))
     }
@@ -166,7 +166,8 @@ impl SteadyTime {
         self.state
     }
 
-    /// Returns by how much the time was set since the start, in milliseconds. Add the difference to instants from before.
+    /// Returns the sum of all corrections of the time since the start, in milliseconds. To correct an earlier instant, add the difference
+    /// between the sum now and the sum then.
     #[must_use]
     pub fn stepped(&self) -> i64 {
         self.stepped

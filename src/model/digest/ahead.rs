@@ -14,7 +14,7 @@ pub struct DigestAhead {
     pub counted: AheadPart,
     /// Unlocks that may happen in the period because their month or week has not ended.
     pub possible: AheadPart,
-    /// Sums by token of a group: counted unlocks that are not in [`AheadPart::rows`].
+    /// For each token in a group, the sum of its counted unlocks that are not in [`AheadPart::rows`].
     pub by_token: Vec<TokenAhead>,
 }
 
@@ -50,7 +50,8 @@ impl AheadPart {
 }
 
 impl DigestAhead {
-    /// Selects from all unlocks. Their tokens must have their groups.
+    /// Splits unlocks into the most valuable ones and sums of the others. Ignores unlocks that start after `window`. The groups of the
+    /// tokens must be filled in.
     pub fn of(rows: Vec<UpcomingRow>, window: SumWindow) -> Self {
         let lines =
             rows.into_iter().filter_map(|row| AheadLine::of(&row, window).map(|(line, is_counted)| (line, is_counted, row)));
@@ -106,7 +107,7 @@ impl<T: Ord> FirstOf<T> {
         Self { heap: BinaryHeap::new(), most }
     }
 
-    /// Adds an item. Returns the item that no longer fits.
+    /// Adds an item. Returns the item that no longer fits, which can be the new one; `None` if all fit.
     pub fn push(&mut self, item: T) -> Option<T> {
         if self.heap.len() < self.most {
             self.heap.push(item);

@@ -44,7 +44,7 @@ fn standby_distinguishes_renewing_from_silent_holder() {
     assert_eq!(watch.saw(&state(5, -9), secs(22), secs(23)), LifeSign::Renewed, "at a time before, by another clock");
     assert_eq!(watch.saw(&state(5, -9), secs(31), secs(31)), LifeSign::Renewed);
     assert_eq!(watch.saw(&state(6, -9), secs(32), secs(32)), LifeSign::Renewed, "there is another holder");
-    // Paused for an hour itself.
+    // This instance was paused for an hour.
     assert_eq!(watch.saw(&state(6, 4), secs(3_600), secs(3_601)), LifeSign::Renewed);
     assert_eq!(watch.saw(&state(6, 4), secs(3_610), secs(3_610)), LifeSign::Silent);
 }

@@ -89,8 +89,8 @@ pub fn time_until(days: f64, precision: Precision) -> Option<String> {
     Some(if days == 0.0 { format!("some time this {span}") } else { format!("the {span} begins {in_whole_days}") })
 }
 
-/// A length of time, in the largest unit that has at least two of it or exactly one: `5 s`, `90 min`, `3 h`, `7 days`. The sign is left
-/// out.
+/// A length of time without its sign: `5 s`, `90 min`, `3 h`, `7 days`. Uses the largest unit of which the time has at least two, or
+/// exactly one.
 pub fn duration(span: TimeDelta) -> String {
     #[expect(clippy::cast_precision_loss, reason = "milliseconds of a few thousand years fit a double")]
     let seconds = span.num_milliseconds().unsigned_abs() as f64 / 1_000.0;
@@ -135,7 +135,7 @@ pub fn shift(by_days: f64) -> String {
     format!("{sign}{}", duration_of_days(if size > 0.9 { (size * 10.0).round() / 10.0 } else { size }))
 }
 
-/// A range of shifts in days, signed: `+30 to +33 days`; one shift if both read alike.
+/// A range of shifts in days, signed: `+30 to +33 days`; one shift if both have the same text.
 pub fn shifts(least: f64, most: f64) -> String {
     let (from, to) = (shift(least), shift(most));
     if from == to {

@@ -123,7 +123,7 @@ impl wire::UnlockEvent {
         cliffs.cliff_value.copied().or(cliffs.total_cliff_value.copied())
     }
 
-    /// Returns the percentage of market cap.
+    /// Returns the value of the cliff unlock in percent of market cap.
     #[must_use]
     pub fn value_to_market_cap(&self) -> Option<f64> {
         self.cliff_unlocks.get()?.value_to_market_cap.copied()

@@ -175,7 +175,7 @@ impl<T: Lenient> Lenient for Vec<T> {
             let item = seq.next_element::<Maybe<T>>()?;
             match &item {
                 Some(Maybe::Null) => note_dropped(|| format!("expected {}, got null; the item is left out", T::EXPECTED)),
-                Some(Maybe::Absent) if !T::HOLDS_RECORDS => count_dropped(), // noted where it did not fit
+                Some(Maybe::Absent) if !T::HOLDS_RECORDS => count_dropped(), // its warning was added when it was parsed
                 Some(Maybe::Absent | Maybe::Value(_)) | None => {}
             }
             Ok(item)

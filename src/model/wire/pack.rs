@@ -372,6 +372,7 @@ impl<'b> Unpacker<'b> {
         std::str::from_utf8(self.bytes(length)?).ok()
     }
 
+    /// Reads a string: in full, which then counts as recent, or the code of a recent string. `None` if the bytes are invalid.
     fn text(&mut self) -> Option<&'b str> {
         match self.byte()? {
             TEXT => {
@@ -431,7 +432,8 @@ impl<'b> Unpacker<'b> {
         Some((zigzag >> 1).cast_signed() ^ -(zigzag & 1).cast_signed())
     }
 
-    /// Reads the shape of an object; `None` if a field is unknown or out of order.
+    /// Reads the shape of an object: the number of a shape that was read before, or a new shape with its field names. `None` if the bytes
+    /// are invalid, or if a field is not in `fields` or is out of order.
     pub(super) fn shape(&mut self, fields: &'static [&'static str]) -> Option<Shape> {
         let known = usize::try_from(self.count()?).ok()?;
         if let Some(known) = known.checked_sub(1) {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// Reads `json`, writes it, and compares: nothing lost, nothing odd, and once more the same.
+/// Parses `json`, writes it, and parses it again. Checks that there are no warnings, that both values are equal, and that nothing was lost.
 fn check_round_trip<T: Serialize + DeserializeOwned + PartialEq + fmt::Debug>(json: &str) -> T {
     let (value, gathered) = gather(|| serde_json::from_str::<T>(json).expect("JSON"));
     assert_eq!(gathered.parse_warnings, [], "{json}");
@@ -19,7 +19,7 @@ fn check_round_trip<T: Serialize + DeserializeOwned + PartialEq + fmt::Debug>(js
     value
 }
 
-/// All numbers as doubles: the source writes 5 where we write 5.0.
+/// Converts all numbers to doubles, because the source writes 5 where we write 5.0.
 fn doubles(value: Value) -> Value {
     match value {
         Value::Number(number) => number.as_f64().into(),

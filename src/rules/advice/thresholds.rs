@@ -23,7 +23,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Returns `true` if all values differ from `limit` by a factor of at least [`FAR`].
+    /// Returns `true` if the least and the greatest value differ from `limit` by a factor of at least [`FAR`].
     fn is_far_from(&self, limit: f64) -> bool {
         let is_far = |value: f64| value.abs() >= limit.abs() * FAR || value.abs() * FAR <= limit.abs();
         is_far(self.least) && is_far(self.most)

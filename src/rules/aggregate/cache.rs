@@ -216,7 +216,7 @@ pub enum Recheck {
     Until(Timestamp),
     /// Until a sum changes.
     UntilChange,
-    /// No rule reads the token's totals.
+    /// For [`LONGEST_REST`], because no rule reads the token's totals.
     Longest,
 }
 

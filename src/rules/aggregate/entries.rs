@@ -201,7 +201,7 @@ impl FlowEntries {
 struct FlowEntry {
     /// The first instant of the entry's date. For daily releases, the time of the first one.
     start: Timestamp,
-    /// The first instant after the entry's date. From then on the entry is in the past.
+    /// The first instant after the entry's date. From then on the entry is in the past. For daily releases, equal to `start`.
     end: Timestamp,
     /// The interval by which a sum counts the entry: the nominal day of a month or week, from its first instant to the first
     /// instant after it. For other precisions, `start` to `end`.
@@ -217,13 +217,13 @@ struct FlowEntry {
 }
 
 impl FlowEntry {
-    /// Returns `true` if the nominal date lies in the window from `now` to `to`.
+    /// Returns `true` if the nominal date, or the whole date of an exact entry, overlaps the window from `now` to `to`.
     fn is_counted(&self, now: Timestamp, to: Timestamp) -> bool {
         now < self.counted.1 && self.counted.0 <= to
     }
 }
 
-/// Adds one entry for each linear segment of an event.
+/// Adds one entry for each linear segment of an event that has a start and a duration.
 fn segments(event: &wire::UnlockEvent, into: &mut Vec<FlowEntry>) {
     let Some(linear) = event.linear_unlocks.get() else { return };
     for part in linear.allocation_breakdown.items() {

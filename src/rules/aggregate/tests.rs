@@ -234,7 +234,7 @@ proptest! {
                 let known = &cache.tokens[&token.id].totals;
                 prop_assert_eq!(known.sums().collect::<Vec<_>>(), totals.sums().collect::<Vec<_>>(), "at {}", now);
                 prop_assert_eq!(known.last_burn, totals.last_burn);
-                // The time since the latest burn has not passed a threshold either.
+                // The time since the latest burn has not reached a threshold in the meantime.
                 let is_old = |at: Timestamp| totals.last_burn.is_some_and(|last| last.days_since(at) >= 35.0);
                 prop_assert_eq!(is_old(now), is_old(cache.tokens[&token.id].at));
             }

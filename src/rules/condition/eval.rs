@@ -194,6 +194,7 @@ fn days_since_latest(variable: Option<u8>, flow: Flow, env: &Env<'_>) -> Option<
     days
 }
 
+/// Returns a fact that `of` converts to a type. `None` if it is missing or has another type; its name is then recorded as missing.
 fn typed_fact<'a, T>(get: GetFact, env: &Env<'a>, of: fn(&'a Fact) -> Option<T>) -> Option<T> {
     let value = get.get(env).and_then(of);
     if value.is_none() {
@@ -324,6 +325,8 @@ impl FilteredList {
         total.map(count)
     }
 
+    /// Returns the sum of `value`, evaluated with each item that passes the filters in `variable`. Zero without items. `None` if the list
+    /// is missing, or if a filter or a value is missing for one of the items.
     fn sum<'a>(&'a self, variable: u8, value: &'a NumberExpr, env: &Env<'a>) -> Option<f64> {
         let mut total = Some(0.0);
         self.visit(env, &mut |item, passes| {

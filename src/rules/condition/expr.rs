@@ -59,7 +59,7 @@ pub enum NumberExpr {
     Abs(Box<NumberExpr>),
     /// A part of a time, in UTC.
     OfTime(TimePart, Box<TimeExpr>),
-    /// A duration in whole units.
+    /// A duration in whole hours, minutes, or seconds.
     OfSpan(TimePart, Box<SpanExpr>),
     Length(Box<TextExpr>),
     Count(FilteredList),

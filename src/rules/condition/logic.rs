@@ -187,7 +187,7 @@ fn one(term: String, facts: TermFacts) -> Vec<Conjunction> {
     vec![Conjunction::from([(term, facts)])]
 }
 
-/// Returns the cases in which `expr` evaluates to `wanted`.
+/// Returns the cases in which `expr` evaluates to `wanted`. `None` if there are more than [`MAX_CASES`].
 fn cases(expr: &IdedExpr, wanted: bool) -> Option<Vec<Conjunction>> {
     if let Expr::Literal(LiteralValue::Boolean(value)) = &expr.expr {
         return Some(if *value.inner() == wanted { vec![Conjunction::new()] } else { Vec::new() });

@@ -26,7 +26,8 @@ const MAX_DEPTH: usize = 8;
 pub struct RuleFiles {
     /// The files, sorted by path.
     pub files: Vec<SourceText>,
-    /// A warning for each pattern that matches no file, and an error for each file that cannot be read.
+    /// A warning for each pattern that matches no file. An error for each invalid pattern, for each file that cannot be read, and if a
+    /// limit is exceeded.
     pub diagnostics: Vec<Diagnostic>,
 }
 

@@ -136,7 +136,7 @@ impl RuleReader<'_> {
     }
 }
 
-/// Compiles a case-insensitive pattern in which `*` matches every character.
+/// Compiles a case-insensitive pattern in which `*` matches any text, including `/`.
 fn glob(pattern: &str) -> Result<Glob, globset::Error> {
     GlobBuilder::new(pattern).case_insensitive(true).literal_separator(false).backslash_escape(true).build()
 }

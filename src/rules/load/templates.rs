@@ -58,7 +58,7 @@ impl RuleReader<'_> {
     }
 }
 
-/// Returns the names of the labels that a rule or one of its levels sets, and of the automatic labels.
+/// Returns the names of the labels that a rule or one of its levels sets, and of the automatic labels, sorted and without duplicates.
 pub(super) fn label_names(table: &DeTable<'_>, on: On) -> Vec<String> {
     let levels = table.get("level").and_then(|value| value.get_ref().as_array()).into_iter().flatten();
     let tables = levels.filter_map(|level| level.get_ref().as_table()).chain([table]);

@@ -169,7 +169,8 @@ impl Template {
     }
 }
 
-/// Returns the names that only templates know, not conditions.
+/// Returns the names in templates that are not fields: `when` and `record` for records and changes, `labels` in annotations, parts of
+/// `change` for changes, the window functions for tokens and groups, and `share` for tokens.
 pub fn extra_names(on: On, is_label: bool) -> Vec<&'static str> {
     let mut names = Vec::new();
     if on.resource().is_some() {

@@ -70,7 +70,7 @@ pub(super) fn add(environment: &mut Environment<'static>) {
     environment.add_filter("d", default_filter);
 }
 
-/// The words of an enumeration as they read in a sentence: `treasury buyback` for `TREASURY_BUYBACK`.
+/// Formats a constant of the source, or a list of them, for a sentence: `treasury buyback` for `TREASURY_BUYBACK`.
 fn words(value: &Value) -> String {
     match value.kind() {
         ValueKind::Seq | ValueKind::Iterable => match value.try_iter() {
@@ -81,7 +81,7 @@ fn words(value: &Value) -> String {
     }
 }
 
-/// A value as it reads in a sentence.
+/// Formats a value for a sentence. A missing value is `unknown`.
 pub(super) fn plain(value: &Value) -> String {
     match value.kind() {
         ValueKind::None => "unknown".into(),
@@ -130,7 +130,7 @@ fn default_filter(value: Value, other: Option<Value>) -> Value {
     if value.is_undefined() || value.is_none() { other.unwrap_or_else(|| Value::from("")) } else { value }
 }
 
-/// A number with its digits in groups of three, to two places: `5,250,000`.
+/// Formats a number in full with digit grouping, rounded to two decimals: `5,250,000`.
 fn number(value: f64) -> String {
     phrase::grouped((value * 100.0).round() / 100.0)
 }

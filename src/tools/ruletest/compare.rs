@@ -8,7 +8,7 @@ use model::{Notification, Timestamp, phrase, text::harmless};
 
 use super::file::{ExpectedAlert, ExpectedMessage, instant, short};
 
-/// The number of differences from which an expected alert is reported as missing, not as different.
+/// The maximum number of differences with which an expected alert is reported as different. With more, it is reported as missing.
 const MAX_DIFFERENCES: usize = 4;
 
 /// The differences between expected and actual alerts.
@@ -259,7 +259,8 @@ fn expected_text(wanted: &ExpectedAlert) -> String {
     harmless(&text)
 }
 
-/// Formats an alert as TOML that can be copied into a test file.
+/// Formats a notification as an entry of `[[test.expect.alert]]` that can be copied into a test file. Omits the labels `alertname` and
+/// `token`, which repeat the rule and the token.
 pub(super) fn as_toml(notification: &Notification) -> String {
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
     let mut text = "[[test.expect.alert]]\n".to_owned();

@@ -10,7 +10,7 @@ use model::{BatchKind, Diagnostic, NotificationKind, Silence, SourceText, Timest
 
 /// The maximum number of tests in a file.
 const MAX_TESTS: usize = 1_000;
-/// The maximum number of inputs, of expectations, and of expected alerts in a test.
+/// The maximum number of inputs, of silences, of expectations, of expected alerts, and of expected messages in a test.
 const MAX_ITEMS: usize = 2_000;
 /// The maximum simulated time of a test.
 const MAX_RUN: TimeDelta = TimeDelta::days(3_660);
@@ -308,7 +308,11 @@ fn check_order(at: &Spanned<toml::Value>, start: Timestamp, before: &mut Timesta
     }
 }
 
-/// Parses a date, or a duration after `start`.
+/// Parses an instant, a date, or durations after `start`, such as `7d 12h`.
+///
+/// # Errors
+///
+/// Fails if the text is neither, if it is empty, or if it is a duration and there is no `start`.
 pub(super) fn instant(value: &toml::Value, start: Option<Timestamp>) -> Result<Timestamp, String> {
     let text = match value {
         toml::Value::String(text) => text.trim().to_owned(),

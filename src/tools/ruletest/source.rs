@@ -118,6 +118,7 @@ impl TestSource {
         }
     }
 
+    /// Returns all records with this key, at least one. If there are none, fails with the known keys.
     fn find(&mut self, token: &TokenId, resource: Resource, key: &str) -> Result<Vec<&mut Map<String, Value>>, String> {
         let rows = self.lists.get_mut(&(token.clone(), resource)).map(|list| &mut list.rows[..]).unwrap_or_default();
         if rows.iter().any(|row| has_key(row, resource, key)) {
@@ -283,7 +284,12 @@ fn plain(value: &toml::Value) -> Value {
     }
 }
 
-/// Sets fields of a record at their places in the API.
+/// Sets fields of a record at their places in the API. A new cliff amount or value scales the allocation shares. Fills in the allocation
+/// breakdown of an unlock.
+///
+/// # Errors
+///
+/// Fails if a field is unknown, or if an unlock without a cliff gets a committed amount.
 fn write(row: &mut Map<String, Value>, resource: Resource, given: Map<String, Value>) -> Result<(), String> {
     let mut later: Vec<(&str, &str, Value)> = Vec::new();
     for (name, value) in given {

@@ -269,7 +269,8 @@ impl MemoryStore {
         Some(check(&state))
     }
 
-    /// Updates the rows with the current state of their alerts and receivers.
+    /// Updates the pending and suppressed notifications before a dispatch pass: whether their alert fires, whether their receiver got an
+    /// earlier or later notification of it, and whether it is acknowledged at `now`.
     fn refresh(&mut self, now: Timestamp) {
         let (mut waiting, mut suppressed) = (std::mem::take(&mut self.waiting), std::mem::take(&mut self.suppressed));
         for row in &mut waiting {

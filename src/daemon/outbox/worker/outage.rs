@@ -6,7 +6,7 @@ use engine::self_monitor;
 use model::{Alert, Timestamp};
 
 impl Worker {
-    /// Raises an alert if the receiver has been down for long or no longer exists, unless one is open.
+    /// Raises an alert if all attempts have failed for `REPORT_AFTER` or the receiver no longer exists, unless an alert is open.
     pub(super) async fn announce_outage(&mut self, now: Timestamp) -> Result<(), DeliveryStoreError> {
         let Some(ReceiverIncident { open: None, episodes: latest_episode }) = self.incident else { return Ok(()) };
         if !self.is_gone && !self.health.should_report(now) {

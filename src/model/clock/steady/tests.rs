@@ -82,7 +82,7 @@ fn first_source_time_corrects_wrong_clock_at_start() {
 fn paused_machine_follows_after_source_confirms() {
     let mut machine = Machine::that_is(0);
     machine.polls();
-    // The time since boot stood still, the wall clock was put right afterwards.
+    // The time since boot did not advance, and the wall clock was corrected afterward.
     machine.truth += 3 * HOUR;
     machine.reading.system += 3 * HOUR;
     assert_eq!(machine.error(), -3 * HOUR, "doubted at first");
@@ -116,8 +116,8 @@ fn wrong_source_clock_is_ignored() {
 }
 
 proptest! {
-    /// However often the wall clock is set: after each report of the source, the time is right to the tolerance, and between
-    /// two words of the source it runs as evenly as the time since boot, up to what a settled wall clock may be off.
+    /// Sets the wall clock at random. After each report of the source, the time is right within the tolerance. Between two reports it runs
+    /// as evenly as the time since boot, up to the error that a settled wall clock may have.
     #[test]
     fn time_is_right_after_each_source_time(
         ahead in -100 * HOUR..100 * HOUR,

@@ -244,7 +244,8 @@ impl Span {
         Some(Self { begin, end })
     }
 
-    /// The dates that moved by at least `least` and to another day: `starts on 1 Apr 2026 instead of 1 Mar 2026`.
+    /// Returns a phrase for the start and one for the end, if it moved by at least `least` and to another day: `starts on 1 Apr 2026
+    /// instead of 1 Mar 2026`. A date that was added or removed counts as moved.
     fn changes(&self, new: &Self, least: TimeDelta) -> Vec<String> {
         let moved = |from: Option<Timestamp>, to: Option<Timestamp>| match (from, to) {
             (Some(from), Some(to)) => (to - from).abs() >= least && day(from) != day(to),

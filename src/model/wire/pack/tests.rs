@@ -16,7 +16,7 @@ fn unpacked<T: Pack>(bytes: &[u8]) -> Option<T> {
     unpacker.is_done().then_some(value)
 }
 
-/// An event with everything that the store must keep apart: null and absent, unknown fields, numbers and times of all sorts.
+/// An event with everything that a pack must distinguish: null and absent fields, unknown fields, and all forms of numbers and times.
 fn event() -> Value {
     json!({
         "unlockDate": "2026-03-16T13:00:00Z", "tokenName": "Arbitrum", "tokenSymbol": "ARB", "linearUnlocks": null,
@@ -59,8 +59,8 @@ fn bundled_schedules_pack_to_a_tenth_of_json() {
     assert!(packs * 10 < texts, "{texts} bytes of JSON are {packs} packed");
 }
 
-/// These bytes lie in databases. Where this fails, a field changed its place or its name, or the format is another one: what was written
-/// before must still be read.
+/// Databases contain these bytes. If this test fails, a field was moved or renamed, or the format changed: packs that were written before
+/// must stay readable.
 #[test]
 fn reads_pack_of_earlier_version() {
     let event: UnlockEvent = serde_json::from_value(event()).unwrap();
@@ -81,7 +81,7 @@ fn reads_field_that_was_unknown_when_packed() {
 fn rejects_pack_with_unknown_field() {
     let part = CliffAllocation { cliff_amount: 1.0.into(), ..CliffAllocation::default() };
     let mut bytes = packed(&part);
-    // Another name in the place of the field's.
+    // Replace the field's name by another one.
     bytes[2] = u8::try_from(FIELD_NAMES.iter().position(|name| *name == "linearAmount").unwrap() + 1).unwrap();
     assert_eq!(unpacked::<CliffAllocation>(&bytes), None);
 }

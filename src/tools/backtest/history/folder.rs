@@ -32,8 +32,8 @@ struct ScheduleVersion<'a> {
 }
 
 impl History {
-    /// Reads a data folder or a folder of dated versions. A data folder contains only current data: schedules and allocations are
-    /// treated as known at `from`, while burns, buybacks, rounds, and daily emissions arrive at their dates.
+    /// Reads a data folder or a folder of dated versions. A data folder contains only current data: schedules and allocations are treated
+    /// as known at `from` (default: 365 days before `to`), while burns, buybacks, rounds, and daily emissions arrive at their dates.
     ///
     /// # Errors
     ///
@@ -232,6 +232,8 @@ fn token_of(path: &Path) -> TokenId {
     TokenId::from(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default())
 }
 
+/// Returns the paths of a folder's files with this extension, sorted, without subfolders. A missing folder has no `json` files; for other
+/// extensions it is an error.
 fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, HistoryError> {
     let failed = |source| HistoryError::Read { path: folder.to_owned(), source };
     let entries = match fs::read_dir(folder) {

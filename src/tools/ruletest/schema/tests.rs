@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::ruletest::file::{Expectation, ExpectedAlert, ExpectedMessage, TestCase, TestFile, TestInput, TestSilence};
 
-/// The keys that a table is read with, as its reader names them when it meets another.
+/// Returns the keys of a table, from the error message about an unknown key.
 fn read<T: serde::de::DeserializeOwned>() -> BTreeSet<String> {
     let error = toml::from_str::<T>("no_such_key = 1").err().map(|error| error.message().to_owned()).unwrap_or_default();
     let (_, known) = error.split_once("expected one of").unwrap_or_else(|| panic!("{error}"));
@@ -12,7 +12,7 @@ fn read<T: serde::de::DeserializeOwned>() -> BTreeSet<String> {
 
 #[test]
 fn the_schema_has_the_keys_that_are_read_and_no_others() {
-    // The last three stand for the config's schema, which is not made here.
+    // Placeholders for the parts of the config's schema that the test schema includes.
     let list = || json!({ "type": "array" });
     let route = json!({ "properties": { "receivers": {} } });
     let schema = super::tests(
