@@ -390,7 +390,7 @@ pub(super) fn changed_ratio(old: &Tranche<'_, Old>, new: &Tranche<'_, New>, tole
     (!close(from, to, tolerance)).then(|| if from == 0.0 { f64::INFINITY } else { to / from })
 }
 
-/// Returns whether the end of a linear segment moved otherwise than its begin.
+/// Returns whether the beginning and the end of a linear segment moved by different shifts.
 pub(super) fn end_moved_apart(old: &Tranche<'_, Old>, new: &Tranche<'_, New>) -> bool {
     let (Some(from), Some(to)) = (old.end, new.end) else {
         return false;

@@ -3,7 +3,8 @@
 //! Each step looks at the whole token, returns its explanations, and leaves the remaining tranches to the next step: `names` (and
 //! categories), `series` (moved begins and ends), `recipients`, `amounts` (resized, added, and removed tranches), and `forms` (the same
 //! total with other timing). `join` merges equal explanations, and `facts` adds claims and all other facts. An explanation holds facts
-//! alone; [`model::phrase::changes`] writes the sentences. If more than [`MAX_EXPLANATIONS`] changes are left, the schedule was `rewritten`, and that is the only change.
+//! alone; [`model::phrase::changes`] writes the sentences. If more than [`MAX_EXPLANATIONS`] changes are left, the schedule was
+//! `rewritten`, and that is the only change.
 
 mod amounts;
 mod facts;

@@ -190,6 +190,8 @@ struct Placement {
 type NewEvents = List<RowOf<New>, UnlockEvent>;
 
 impl Completion<'_> {
+    /// Matches the events of a response, `after`, to the known events, and adds from those the dates, parts, and amounts that the
+    /// response omits. Leaves out events that cannot be identified. Each addition and omission is a parse warning.
     fn run(&self, after: &[UnlockEvent]) -> Outcome {
         let mut events: NewEvents = after.to_vec().into();
         let mut warnings: Vec<ParseWarning> = events.iter_mut().filter_map(date_by_parts).collect();

@@ -114,7 +114,9 @@ fn sort_by_date<S: Side>(all: &Tranches<'_, S>, indices: &mut [TrancheIndex<S>])
     indices.sort_by(|a, b| (all[*a].at, all[*a].end).cmp(&(all[*b].at, all[*b].end)).then(amount(*a).total_cmp(&amount(*b))));
 }
 
-/// Takes the ends off a series that moved as a whole, if they moved out of the visibility window or into it. Returns them, and the rest.
+/// Separates the tranches at both ends of a series that crossed an edge of the visibility window when the whole series moved. Returns
+/// them, each with the shift of the nearest tranche that stayed visible, and the rest of the series. If nothing crossed an edge, the
+/// rest is the whole series.
 ///
 /// Otherwise the series would seem to have moved the other way by nearly a step, because a different tranche is the first visible one
 /// each time.

@@ -130,6 +130,7 @@ fn waiting(status: &NotificationStatus, records: &StatusEvidence<'_>, receiver: 
     }
 }
 
+/// Describes the delivery of a notification to a receiver by its state and its outbox row. Without a state, it is described as due.
 fn delivery(
     status: &NotificationStatus,
     state: Option<DeliveryState>,

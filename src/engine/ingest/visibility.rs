@@ -1,9 +1,9 @@
 //! Learns the visibility window: the range of dates that the server shows to this plan. Pure.
 //!
 //! A plan may show a year to either side of today without saying so. Then a tranche slides out of the window each day and another slides
-//! in, and neither was removed or added. A single response cannot distinguish the edge of a window from the end of a schedule, but time can: an
-//! edge moves with today, a schedule does not. So each [`Edge`] keeps two distances from today: the greatest at which the server listed
-//! anything, and the least at which it left something out. The edge always lies between them.
+//! in, and neither was removed or added. A single response cannot distinguish the edge of a window from the end of a schedule, but
+//! several can: an edge moves with today, a schedule does not. So each [`Edge`] stores two distances from today: the greatest at which
+//! the server listed anything, and the least at which it left something out. The edge always lies between them.
 //!
 //! An edge is confirmed only with evidence, because nothing beyond it is compared any more:
 //!
@@ -97,7 +97,8 @@ pub(super) struct Visibility {
 }
 
 impl Visibility {
-    /// Returns the window that a first response shows.
+    /// Returns the window after the first response. On each side, it contains the outermost listed date as the farthest date seen;
+    /// neither edge is confirmed. With an empty list, no date was seen.
     pub(super) fn of_first(listed: &[Timestamp], now: Timestamp) -> Self {
         let edge = |at: Option<&Timestamp>, outward: i64| Edge {
             farthest_seen: at.map(|at| (*at - now).num_seconds() * outward),

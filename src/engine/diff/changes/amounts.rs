@@ -242,7 +242,7 @@ impl Comparison<'_> {
     }
 }
 
-/// `total` is the total of the whole event or series.
+/// Returns the clause about changed amounts. `total` is the total of the whole event or series, before and after.
 fn resized_clause(compared: &Comparison<'_>, tranches: &TrancheSet, total: (Option<f64>, Option<f64>)) -> ChangeClause {
     let timeline = compared.timeline;
     let (old, new) = (tranches.all_old(), tranches.all_new());

@@ -129,8 +129,8 @@ fn moved_change(compared: &Comparison<'_>, kind: ChangeKind, pairs: &[TranchePai
     explanation
 }
 
-/// Explains ends of linear segments that moved otherwise than their begins. `is_explained` selects the pairs whose ends other changes
-/// explain.
+/// Explains ends of linear segments that moved by another shift than their beginnings. Skips pairs for which `is_explained` returns
+/// `true`, because other changes explain their ends.
 pub(super) fn explain_ends(
     compared: &Comparison<'_>,
     mut explanations: Vec<Explanation>,

@@ -178,8 +178,9 @@ pub(super) fn complete_breakdown<P: Part>(list: &mut Maybe<Vec<P>>, known: &[P],
     Filled { problems, total: sum(rows), overrules_total: false }
 }
 
-/// Returns whether parts are missing from a list, rather than removed from it. The total decides; without one, parts are missing if rows
-/// were lost.
+/// Returns whether absent parts are missing from a list, rather than removed from it. They are removed if one of them appears
+/// at another date now, or if the rows alone add up to the given total. They are missing if the rows add up to it only together with
+/// the absent parts. If neither sum fits, or no total is given, they are missing if rows were lost or are unnamed.
 fn is_gap<P: Part>(rows: &[P], absent: &[&P], has_unnamed: bool, gaps: &mut Gaps<'_, P>) -> bool {
     if absent.iter().any(|part| (gaps.has_arrived)(part)) {
         return false;
