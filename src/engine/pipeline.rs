@@ -85,7 +85,7 @@ impl DispatchPolicy {
     }
 }
 
-/// A token to evaluate, and what happened to it.
+/// A token to evaluate, with its changes and new records.
 #[derive(Clone, Debug)]
 pub struct TokenNews<'a> {
     /// The token, with its groups.

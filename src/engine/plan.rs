@@ -172,7 +172,8 @@ pub fn plan(endpoint: Endpoint, feeds: &[EndpointFeeds], basis: &PlanBasis<'_>) 
     let paced = candidates.split_off(candidates.partition_point(|candidate| candidate.why <= PollReason::Changed));
     let mut planner = SlotPlanner { plan, allowance: basis.allowance, own, estimates: &estimates, basis };
     for mut candidate in candidates {
-        // Polling only the cliffs is better than nothing, except for a correction: half of it would look like another correction.
+        // Polling only the cliffs is better than no poll, unless a correction was reported: its cliffs alone would be reported as a
+        // different correction.
         if candidate.with_segments
             && matches!(candidate.why, PollReason::First | PollReason::Retry)
             && planner.allowance.of(candidate.why).is_some_and(|max| max < candidate.cost)

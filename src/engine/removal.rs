@@ -1,6 +1,6 @@
 //! Removal proof: when a missing record counts as removed, and when a response is held.
 //!
-//! A missing record is removed once enough complete responses in a row lack it. If most of the coming records are missing at once, the
+//! A missing record is removed once enough complete responses in a row lack it. If most of the upcoming records are missing at once, the
 //! whole response is held: none of it is applied. A hold ends when the records are back, when an operator accepts the removals, or
 //! after [`MIN_HOLD`] and at least [`MIN_HELD_RESPONSES`] complete responses.
 //!

@@ -41,7 +41,7 @@ pub struct Brief<'a> {
     pub delivery: &'a DueDelivery,
     /// The base URL of the web interface, for links.
     pub external_url: Option<&'a str>,
-    /// The time of the attempt. A late message says so, and counts days from this time.
+    /// The time of the attempt. The days until the event are counted from this time, and a late message shows it.
     pub now: Timestamp,
 }
 

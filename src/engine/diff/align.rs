@@ -58,7 +58,7 @@ pub(super) fn align(old: &Series<'_, '_, Old>, new: &Series<'_, '_, New>, hints:
     if in_place.cost == 0.0 || old.is_empty() || new.is_empty() {
         return in_place;
     }
-    // If one side is a part of the other, nothing moved, however cheap a shift would be.
+    // If all tranches of one side are unchanged on the other side, nothing moved, even if a shift would cost less.
     let is_part = in_place.groups.is_empty()
         && in_place.pairs.len() == old.len().min(new.len())
         && in_place.pairs.iter().all(|pair| {
@@ -309,7 +309,7 @@ impl<'s, 'a> Attempt<'s, 'a> {
         }
     }
 
-    /// Returns the cost of a pair. From two on, a removal and an addition are cheaper.
+    /// Returns the cost of a pair. If it exceeds two, a removal and an addition cost less.
     fn pair_cost(&self, old: OldPlace, new: NewPlace) -> f64 {
         let (old, new) = (self.old[old], self.new[new]);
         let mut cost = 0.0;

@@ -36,7 +36,7 @@ struct ScheduleNotes {
     /// The requested days after today.
     #[serde(skip_serializing_if = "Option::is_none")]
     horizon_days: Option<i64>,
-    /// Whether the source returned days outside the requested ones. Then the request says nothing about the covered days.
+    /// Whether the source returned days outside the requested ones. Then the covered days cannot be derived from the request.
     returns_beyond: bool,
     /// Whether any response showed linear segments. `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,7 @@ impl<'a> ScheduleResponse<'a> {
         let learned = LearnedVisibility::of(&was, before, known, fetched, events, &requested, now);
         let requested_before = known.read_at.map_or(DateWindow::ALL, |read_at| was.requested(read_at));
         let visible = |edges: [Visibility; 2], at: Timestamp| edges[0].window(at).within(&edges[1].window(at));
-        // An edge that this response refutes existed until now.
+        // Applies to the previous response even an edge that this response disproves.
         let read_before = known.read_at.unwrap_or(now);
         let window_before = requested_before.within(&visible([learned.all, was.visibility], read_before));
         let segments_before = match was.segments_read.filter(|_| learned.is_joined) {
