@@ -51,7 +51,7 @@ impl<'a> Brief<'a> {
         &self.delivery.notifications
     }
 
-    /// Returns the notifications grouped by event, as people see them.
+    /// Returns the notifications grouped by event, with one entry for each event.
     pub fn entries(&self) -> Vec<MessageEntry<'a>> {
         message_entries(self.notifications())
     }

@@ -29,7 +29,7 @@ const RUN_COST: f64 = 0.1;
 /// A cost difference below this is a rounding error.
 const COST_ROUNDING: f64 = 1e-9;
 
-/// The tranches of one series and one side, sorted by begin, end, and amount.
+/// The tranches of one series and one side, sorted by start, end, and amount.
 pub(super) type Series<'s, 'a, S> = List<PlaceOf<S>, &'s Tranche<'a, S>>;
 type PlacePair = Pair<OldPlace, NewPlace>;
 type PlaceGroup = Group<OldPlace, NewPlace>;
@@ -390,7 +390,7 @@ pub(super) fn changed_ratio(old: &Tranche<'_, Old>, new: &Tranche<'_, New>, tole
     (!close(from, to, tolerance)).then(|| if from == 0.0 { f64::INFINITY } else { to / from })
 }
 
-/// Returns whether the beginning and the end of a linear segment moved by different shifts.
+/// Returns whether the end of a linear segment moved by another shift than the start. The start may have stayed.
 pub(super) fn end_moved_apart(old: &Tranche<'_, Old>, new: &Tranche<'_, New>) -> bool {
     let (Some(from), Some(to)) = (old.end, new.end) else {
         return false;
@@ -400,7 +400,7 @@ pub(super) fn end_moved_apart(old: &Tranche<'_, Old>, new: &Tranche<'_, New>) ->
     end != 0 && (end - begin).abs() > slack
 }
 
-/// Returns whether both the begin and the end of a linear segment moved, and not together.
+/// Returns whether the start and the end of a linear segment both moved, by different shifts.
 pub(super) fn is_stretched(old: &Tranche<'_, Old>, new: &Tranche<'_, New>) -> bool {
     let (Some(from), Some(to)) = (old.end, new.end) else { return false };
     let (begin, end) = (new.at - old.at, to - from);

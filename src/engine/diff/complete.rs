@@ -369,7 +369,7 @@ impl Completion<'_> {
     }
 }
 
-/// Returns the events that are known or have enough facts to stand alone, and a warning for each of the others.
+/// Returns the events that match a known one or have enough facts to be new, and a warning for each of the others.
 ///
 /// An event with nothing but a new date, or with a total and no date, may be one of the missing events. It waits until more is known.
 fn identified(events: NewEvents, matches: &Matches) -> (Vec<UnlockEvent>, Vec<ParseWarning>) {

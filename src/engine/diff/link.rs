@@ -93,7 +93,7 @@ pub(super) fn link(timeline: &Timeline<'_>, visible: &VisibleDays<'_>, tolerance
     links
 }
 
-/// Returns the tranches of each allocation and form, sorted by begin, end, and amount.
+/// Returns the tranches of each allocation and form, sorted by start, end, and amount.
 fn all_series(timeline: &Timeline<'_>) -> Vec<TrancheGroup> {
     let mut series: BTreeMap<(&str, TrancheForm), TrancheGroup> = BTreeMap::new();
     for (i, tranche) in timeline.old.indexed() {

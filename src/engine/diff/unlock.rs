@@ -233,8 +233,8 @@ impl Snapshot<'_> {
         self.known.iter().all(|known| known.key != key).then_some(key)
     }
 
-    /// Returns coming events beyond the visibility window whose series moved, with their new dates, so that they are recognized when
-    /// they enter it. Events before the window are history and stay.
+    /// Returns upcoming events after the visibility window whose series moved, with their new dates, so that they are recognized when
+    /// they enter the window. Past events before the window are not changed.
     fn moved_hidden(&self, window: &DateWindow) -> impl Iterator<Item = Put> {
         let moves = window.last.map(|last| (last, self.links.moves(self.timeline)));
         self.before.iter().filter_map(move |tracked| {
@@ -316,7 +316,7 @@ impl MissingEvents {
         Self { all, doubtful, deserted: deserted.into_iter().collect(), tranches, uncovered, left }
     }
 
-    /// Returns whether most coming events are missing without proof.
+    /// Returns whether most upcoming events are missing without proof of removal.
     fn must_be_held(&self, known: &KnownEvents<'_>, proof: &RemovalProof<'_>, now: Timestamp) -> bool {
         let is_coming = |row: &OldRow| known[*row].event.interval().is_none_or(|interval| !interval.has_passed(now));
         let coming = known.indices().filter(|row| is_coming(row) && !self.uncovered.contains(row)).count();

@@ -114,7 +114,7 @@ fn moved_change(compared: &Comparison<'_>, kind: ChangeKind, pairs: &[TranchePai
         })
         .collect();
     if is_of_several {
-        // Ends of linear segments move with their begins, or nearly so.
+        // The end of a linear segment moves by about the same shift as its start.
         let ends = pairs
             .iter()
             .map(|pair| (&old[pair.old], &new[pair.new]))
@@ -129,7 +129,7 @@ fn moved_change(compared: &Comparison<'_>, kind: ChangeKind, pairs: &[TranchePai
     explanation
 }
 
-/// Explains ends of linear segments that moved by another shift than their beginnings. Skips pairs for which `is_explained` returns
+/// Explains ends of linear segments that moved by another shift than their starts. Skips pairs for which `is_explained` returns
 /// `true`, because other changes explain their ends.
 pub(super) fn explain_ends(
     compared: &Comparison<'_>,

@@ -102,7 +102,7 @@ impl Part for LinearAllocation {
     }
 }
 
-/// Returns whether a list has other recipients in place of known ones, or of none.
+/// Returns whether a list has a recipient that is not known, and lacks a known one unless none are known.
 pub(super) fn has_other_recipients<P: Part>(parts: &[P], known: &[P]) -> bool {
     let lacks = |all: &[P], part: &P| all.iter().all(|other| other.name() != part.name());
     parts.iter().any(|part| lacks(known, part)) && (known.is_empty() || known.iter().any(|part| lacks(parts, part)))
