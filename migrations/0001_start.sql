@@ -73,7 +73,7 @@ CREATE TABLE record (
     first_seen   INTEGER NOT NULL,
     version_at   INTEGER NOT NULL,
     version_poll INTEGER,
-    -- The value of an upcoming unlock (USD) and its share of market cap (percent), each to be multiplied with the drift of its token.
+    -- The value of an upcoming unlock (USD) and its share of market cap (percent), each to be multiplied by the drift of its token.
     value        REAL,
     share        REAL,
     body         TEXT CHECK (body IS NULL OR json_valid(body)),
@@ -296,7 +296,7 @@ CREATE TABLE delivery (
     updated_at      INTEGER NOT NULL,
     last_response   TEXT,
     shape           TEXT NOT NULL DEFAULT 'single' CHECK (shape IN ('single', 'group', 'batch', 'summary', 'digest')),
-    -- What the delivery contains besides its notifications.
+    -- The content of the delivery in addition to its notifications.
     batch           TEXT CHECK (batch IS NULL OR json_valid(batch)),
     CHECK ((state IN ('due', 'retrying')) = (next_attempt_at IS NOT NULL)),
     CHECK ((state = 'delivered') = (delivered_at IS NOT NULL))

@@ -14,6 +14,8 @@ pub(super) struct AcceptArgs {
     token: String,
 }
 
+/// Accepts the held responses of a token: records that are missing from its next response count as removed. Returns
+/// [`Exit::Failed`] if no response of the token is held.
 pub(super) async fn run(accept: &AcceptArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load()?;
     let store = invocation.open(&config, Access::Write).await?;

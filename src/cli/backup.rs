@@ -19,6 +19,11 @@ pub(super) struct BackupArgs {
     overwrite: bool,
 }
 
+/// Copies the SQLite database to a file. Replaces an existing file only with `--overwrite`.
+///
+/// # Errors
+///
+/// Fails if the database is on a PostgreSQL server; the error names the `pg_dump` command to use instead.
 pub(super) async fn run(backup: &BackupArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load()?;
     if let Location::Server(place) = database_of(&config.store)? {

@@ -105,7 +105,7 @@ fn database(config: &Config, loaded: &loading::Loaded) -> Option<Diagnostic> {
     let file = loaded.path.clone().unwrap_or_else(|| "environment".into());
     let path = match database_of(&config.store) {
         Ok(Location::File(path)) => path,
-        // Whether this machine reaches the server says nothing about the daemon.
+        // The daemon may reach the server even if this machine does not, and the reverse.
         Ok(Location::Server(_)) | Err(DatabaseUrlError::Unreadable(_)) => return None,
         Err(problem) => return Some(Diagnostic::error(file, None, error_chain(&problem))),
     };

@@ -76,6 +76,11 @@ pub(super) async fn run(args: &ExplainArgs, invocation: &Invocation) -> anyhow::
 }
 
 impl ExplainCommand {
+    /// Returns the enabled rule with this name or id.
+    ///
+    /// # Errors
+    ///
+    /// Fails with a usage error that suggests a similar name, or lists all names.
     fn rule(&self, name: &str) -> anyhow::Result<&Rule> {
         let is_called = |rule: &&Rule| rule.name == name || rule.id.as_str() == name;
         if let Some(rule) = self.reader.active.rules.rules.iter().find(is_called) {

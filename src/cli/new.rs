@@ -29,7 +29,7 @@ use tools::backtest::{self, BacktestRun, BacktestSetup, BacktestSummary, History
 use tools::ruletest::{self, TestSetup, report};
 use tools::simulate::{DeliverySetup, Pace};
 
-/// The number of messages to print.
+/// The maximum number of messages to print.
 const MAX_MESSAGES: usize = 10;
 /// The time limits for reading the database and replaying the last year.
 const TRIAL_TIME: TrialTime = TrialTime { read: Duration::from_secs(10), replay: Duration::from_secs(30) };

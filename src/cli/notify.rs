@@ -28,7 +28,7 @@ use store::{Access, ErrorKind, LeaseStatus, Location, Store, StoreError};
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The interval between checks of the outbox.
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
-/// The number of newest deliveries among which the test is searched.
+/// The maximum number of newest deliveries among which the test is searched.
 const MAX_DELIVERIES_CHECKED: u32 = 200;
 
 #[derive(Debug, Args)]

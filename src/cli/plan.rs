@@ -93,7 +93,7 @@ async fn simulate_month(
     Ok((month, credit))
 }
 
-/// Returns the assumed number of tokens: first known ones, then unknown ones.
+/// Returns exactly `assumed` tokens: known ones first, then placeholders. Returns all known tokens if no number is assumed.
 fn counted(mut tokens: Vec<PlanToken>, assumed: Option<u64>) -> Vec<PlanToken> {
     let Some(assumed) = assumed.and_then(|assumed| usize::try_from(assumed).ok()) else { return tokens };
     tokens.truncate(assumed);
@@ -204,7 +204,8 @@ pub(super) fn tokens_read(polls: &[TokenPolls]) -> String {
     polls.iter().map(|of| format!("{} {}", phrase::name(of.token.as_str()), of.polls)).collect::<Vec<_>>().join(", ")
 }
 
-/// Describes whether the credits are sufficient, and what to change if not.
+/// Describes whether the credits of a month are sufficient for all polls. If not, names the polls that are skipped or delayed and
+/// the setting to change.
 fn credits_text(month: &Month) -> String {
     let mut text = String::new();
     match month.decision {

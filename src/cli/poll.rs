@@ -88,7 +88,11 @@ pub(super) fn run(args: &PollArgs, invocation: &Invocation) -> anyhow::Result<Ex
 }
 
 /// Opens the app with the configured database. For a dry run, opens it with a temporary copy of the database, and returns the
-/// folder of the copy.
+/// folder of the copy. The credits of a dry run are still reserved in the configured database, because its requests are real.
+///
+/// # Errors
+///
+/// Fails for a dry run if the database is on a server.
 async fn open(args: &PollArgs, mut config: Config, base_dir: &Path, clock: Clock) -> anyhow::Result<(App, Option<PathBuf>)> {
     if !args.dry_run {
         return Ok((App::open(config, base_dir, clock, Drive::Manual).await?, None));
@@ -140,7 +144,7 @@ async fn deliver(app: &App, is_table: bool) -> anyhow::Result<Vec<Value>> {
     Ok(delivered)
 }
 
-/// Returns the notifications since then.
+/// Returns the status of all notifications decided at or after `since`.
 async fn notifications(app: &App, since: Timestamp) -> anyhow::Result<Vec<NotificationStatus>> {
     let filter = NotificationFilter { since: Some(since), limit: MAX_LISTED_NOTIFICATIONS, ..NotificationFilter::default() };
     Ok(app.store().notification_statuses(filter).await?)
@@ -169,7 +173,7 @@ fn planned_json(read: &PlannedRead) -> Value {
     json!({"endpoint": read.endpoint, "asks": read.polls, "credits": read.credits})
 }
 
-/// Formats the notifications of a dry run.
+/// Lists the notifications that a dry run did not send, one per line, with the number of alerts at the end.
 fn would_notify(would: &[NotificationStatus]) -> String {
     let mut text = String::new();
     for status in would {

@@ -74,6 +74,11 @@ pub(super) async fn run(command: &SilenceCommand, invocation: &Invocation) -> an
     exit
 }
 
+/// Adds a silence, prints its id, and reports how many alerts it suppresses. A dry run stores nothing and lists these alerts.
+///
+/// # Errors
+///
+/// Fails with a usage error if a matcher, the author, or the time range is not valid.
 async fn add(add: &AddSilenceArgs, store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
     let now = invocation.clock.now();
     let usage = |error: model::silence::SilenceError| anyhow::Error::from(UsageError(error.to_string()));

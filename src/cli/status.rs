@@ -233,6 +233,7 @@ fn endpoints(status: &StatusView, width: Option<u16>) -> String {
     listing.table(width)
 }
 
+/// Formats a table of the deliveries of each receiver: pending, retrying, dead, delivered, and suppressed.
 fn receivers(status: &StatusView, width: Option<u16>) -> String {
     let listing = Listing::of(&status.outbox)
         .words("Receiver", "", |row| Cell::text(&row.receiver))

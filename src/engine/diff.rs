@@ -14,7 +14,7 @@
 //! - A different price, another order of rows, a duplicate, or a missing field is not a change.
 //! - A record is removed only after [proof](crate::removal). Changes that belong to an unproven removal wait with it; all others are
 //!   reported at once.
-//! - If most of a token's coming records are missing at once, the response is [held](Diff::held): nothing of it is applied.
+//! - If most of a token's upcoming records are missing at once, the response is [held](Diff::held): it is not applied.
 //! - A response without any linear unlocks, but with the known cliffs, comes from another endpoint version. Its linear segments stay.
 //!
 //! ```
@@ -92,7 +92,7 @@ impl Default for Settings {
     }
 }
 
-/// A range of days, both ends inclusive. `None` is unbounded. A record outside of it is not missing.
+/// A range of days, both ends inclusive. `None` is unbounded. A record outside the range does not count as missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DateWindow {
     pub first: Option<NaiveDate>,

@@ -41,7 +41,7 @@ pub const BATCH_INTERVAL: TimeDelta = TimeDelta::minutes(1);
 
 /// The maximum number of batch messages for one rule. The last one counts the rest. Critical alerts may need more messages.
 const MAX_CHUNKS: usize = 5;
-/// The number of batch messages that all rules share. Each rule gets at least one.
+/// The maximum number of batch messages that all rules share. Each rule gets at least one.
 const MAX_BATCHES: usize = 10;
 
 /// The maximum number of rules with separate batches. The other rules share one.

@@ -45,7 +45,7 @@ pub use totals::{compute_totals, flow_entries, groups, keep_totals, moved_feeds,
 /// Resources whose records can match a rule merely because time passes.
 pub const TIMED: [Resource; 3] = [Resource::Unlock, Resource::Allocation, Resource::Emission];
 
-/// The number of tokens whose names are read for alerts about the source.
+/// The maximum number of tokens whose names are read for alerts about the source.
 const MAX_NAMED_TOKENS: usize = 256;
 
 /// Rules with their routes, in force together.
@@ -85,7 +85,7 @@ impl DispatchPolicy {
     }
 }
 
-/// A token to evaluate, and what happened to it.
+/// A token to evaluate, with its changes and new records.
 #[derive(Clone, Debug)]
 pub struct TokenNews<'a> {
     /// The token, with its groups.

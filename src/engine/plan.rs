@@ -49,7 +49,8 @@ pub struct PlannedPoll {
 }
 
 impl PlannedPoll {
-    /// Returns a poll that is expected to cost one credit and whose response is always parsed.
+    /// Returns a poll with the reason `Changed` and without segments. It is expected to cost one credit, and its response is always
+    /// parsed.
     #[must_use]
     pub fn of(request: PollRequest) -> Self {
         Self {
@@ -149,9 +150,9 @@ pub struct EndpointFeeds {
 const MAX_LIST_AGE_PER_CREDIT: TimeDelta = TimeDelta::days(3);
 /// The maximum number of credits that extend the age limit of a list.
 const MAX_LIST_AGE_CREDITS: i32 = 4;
-/// The age limit of a list grows until the list costs at most one in this many of the remaining credits,
+/// The age limit of an expensive list grows until the list costs at most one in this many of the remaining credits.
 const LIST_SHARE: f64 = 200.0;
-/// but not above this many days.
+/// The maximum, in days, to which [`LIST_SHARE`] raises the age limit of a list.
 const MAX_LIST_AGE_DAYS: f64 = 14.0;
 
 /// The maximum lead over the even pace for polls of endpoints that no rule subscribes to.
@@ -171,7 +172,8 @@ pub fn plan(endpoint: Endpoint, feeds: &[EndpointFeeds], basis: &PlanBasis<'_>) 
     let paced = candidates.split_off(candidates.partition_point(|candidate| candidate.why <= PollReason::Changed));
     let mut planner = SlotPlanner { plan, allowance: basis.allowance, own, estimates: &estimates, basis };
     for mut candidate in candidates {
-        // Polling only the cliffs is better than nothing, except for a correction: half of it would look like another correction.
+        // Polling only the cliffs is better than no poll, unless a correction was reported: its cliffs alone would be reported as a
+        // different correction.
         if candidate.with_segments
             && matches!(candidate.why, PollReason::First | PollReason::Retry)
             && planner.allowance.of(candidate.why).is_some_and(|max| max < candidate.cost)

@@ -1,11 +1,11 @@
 //! Removal proof: when a missing record counts as removed, and when a response is held.
 //!
-//! A missing record is removed once enough complete responses in a row lack it. If most of the coming records are missing at once, the
+//! A missing record is removed once enough complete responses in a row lack it. If most of the upcoming records are missing at once, the
 //! whole response is held: none of it is applied. A hold ends when the records are back, when an operator accepts the removals, or
 //! after [`MIN_HOLD`] and at least [`MIN_HELD_RESPONSES`] complete responses.
 //!
-//! [`RemovalProof`] answers both questions for unlocks and for all other records. [`next_hold`] decides what happens to the hold of a
-//! feed, and [`Release`] says why it ended.
+//! [`RemovalProof`] decides both for unlocks and for all other records. [`next_hold`] decides what happens to the hold of a
+//! feed, and [`Release`] is the reason why it ended.
 
 #[cfg(test)]
 mod tests;
@@ -76,7 +76,8 @@ pub struct RemovalProof<'a> {
 }
 
 impl<'a> RemovalProof<'a> {
-    /// `earlier` counts the responses in a row that each record is missing from, without this one. `hold` is the hold of the feed.
+    /// Creates the proof of one response. `earlier` counts the responses in a row that lack each record, without this one. `hold` is the
+    /// hold of the feed before this response.
     #[must_use]
     pub fn new(
         policy: ProofPolicy,

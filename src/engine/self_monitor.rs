@@ -119,7 +119,7 @@ impl<'a> FeedsByResult<'a> {
             };
             let failing = FailingFeed { feed, kind, message };
             match feeds.failing.get_mut(feed) {
-                // A suspended poll says less than any response.
+                // Any other failure gives more information than a suspended poll.
                 Some(known) if known.kind == IncidentKind::SUSPENDED => *known = failing,
                 Some(_) => {}
                 None => drop(feeds.failing.insert(feed, failing)),

@@ -41,7 +41,7 @@ pub struct Brief<'a> {
     pub delivery: &'a DueDelivery,
     /// The base URL of the web interface, for links.
     pub external_url: Option<&'a str>,
-    /// The time of the attempt. A late message says so, and counts days from this time.
+    /// The time of the attempt. The days until the event are counted from this time, and a late message shows it.
     pub now: Timestamp,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Brief<'a> {
         &self.delivery.notifications
     }
 
-    /// Returns the notifications grouped by event, as people see them.
+    /// Returns the notifications grouped by event, with one entry for each event.
     pub fn entries(&self) -> Vec<MessageEntry<'a>> {
         message_entries(self.notifications())
     }
@@ -280,7 +280,8 @@ impl Card {
         if also.is_empty() { self.first_line.clone() } else { format!("{} · also {also}", self.first_line) }
     }
 
-    /// Returns label and value of all changes and facts and of the `max_shares` largest shares.
+    /// Returns label and value of all changes and facts and of the first `max_shares` shares, which are sorted by size. A last row
+    /// `Not shown` counts the other shares.
     pub fn rows(&self, max_shares: usize) -> Vec<(String, String)> {
         let changes = self.changes.iter().map(|(what, from, to)| (what.clone(), format!("{from} → {to}")));
         let facts = self.facts.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
@@ -297,7 +298,8 @@ impl Card {
         rows
     }
 
-    /// Returns rule, reason, and times in one line: `BigCliffAhead · due within 7 days · polled 9 Mar 2026, 12:10 UTC`.
+    /// Returns rule, reason, and times in one line: `BigCliffAhead · due within 7 days · polled 9 Mar 2026, 12:10 UTC`. Omits unknown
+    /// ones. The time of the evaluation is only shown if there is no rule.
     pub fn footer(&self) -> String {
         let of = |name: &str| self.origin.iter().find(|(label, _)| *label == name).map(|(_, value)| value.as_str());
         let parts = [
@@ -408,7 +410,8 @@ fn also(entry: &MessageEntry<'_>, headline: &str) -> Vec<String> {
     entry.also.iter().take(MAX_ROWS).map(words).collect()
 }
 
-/// Splits the source's list of origins; each may be a name or a URL.
+/// Splits the source's list of data sources, and returns each with its URL, if it is one. Commas, semicolons, and line breaks
+/// separate entries only if the text contains a URL; otherwise, the whole text is one title. Returns at most `MAX_ROWS`.
 fn data_sources(text: &str) -> Vec<(String, Option<String>)> {
     // A title can contain spaces and commas; a URL cannot.
     let is_list = text.split([',', ';', ' ', '\n']).any(|word| web_address(word).is_some());

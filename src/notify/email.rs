@@ -34,7 +34,7 @@ use pool::{ConnectionPool, SmtpLogin};
 use server::MailServer;
 use session::RejectedRecipients;
 
-/// The number of attempts in which a temporarily rejected recipient delays the mail for all: greylisting ends after minutes.
+/// The maximum number of attempts in which a temporarily rejected recipient delays the mail for all: greylisting ends after minutes.
 /// After that, the other recipients get the mail, and the result names the rejected one.
 const MAX_POSTPONING_TRIES: u32 = 4;
 

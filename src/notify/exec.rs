@@ -136,7 +136,7 @@ fn plain_word(label: &str) -> String {
     label.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).take(MAX_SEVERITY_CHARS).collect()
 }
 
-/// The number of bytes recorded of each of the two outputs. Both fit into the text of one result.
+/// The maximum number of bytes recorded of each of the two outputs. Both fit into the text of one result.
 const MAX_OUTPUT_BYTES: usize = MAX_RESPONSE_BYTES / 2 - 64;
 
 #[cfg(test)]

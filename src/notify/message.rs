@@ -76,7 +76,8 @@ pub fn webhook_body(delivery: &DueDelivery, external_url: Option<&str>) -> Resul
     }
 }
 
-/// Returns the notification that represents the message: the most severe, and among those the newest kind of news.
+/// Returns the notification that represents the message: the most severe, and of those a new alert before
+/// a reminder or a resolution.
 pub(super) fn strongest(notifications: &[Notification]) -> Option<&Notification> {
     notifications.iter().min_by(|a, b| strength(a, b))
 }

@@ -1,5 +1,5 @@
-//! Remembers the accepted requests or mails of a delivery, so that a retry sends only the rest. After a restart of the process, all of
-//! them are sent again under the same ids.
+//! Stores the accepted requests or mails of a delivery in memory, so that a retry sends only the rest. After a restart of the
+//! process, all of them are sent again under the same ids.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};

@@ -33,7 +33,7 @@ use model::{DueDelivery, Timestamp, config::SecretText, text::error_chain};
 pub use schema::webhook_schema;
 use signature::{signatures, signing_keys};
 
-/// The number of bytes read of a response: the stored part, and enough after it to find a secret that extends beyond it.
+/// The maximum number of bytes read of a response: the stored part, and enough after it to find a secret that extends beyond it.
 const MAX_READ_BYTES: usize = MAX_RESPONSE_BYTES + 2 * 1024;
 
 /// The timeout for the body of a response after its status arrived.

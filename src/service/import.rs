@@ -66,6 +66,8 @@ impl<'a> ImportRun<'a> {
         Self { draft, tokens: BTreeMap::new(), problems: ProblemList::default(), imported: ImportSummary::default() }
     }
 
+    /// Imports one file by its path: a list of the folder, or a token's file in a subfolder. An unknown file, or one of an unknown
+    /// token, is recorded as a problem and is not an error.
     fn import_file(&mut self, file: &SourceFile) -> Result<(), ServiceError> {
         match file.path.as_str() {
             TOKENS => self.token_list(file),

@@ -4,7 +4,7 @@
 //! [`Service`] is the data and its operations. A request passes these modules:
 //!
 //! ```text
-//! listener ─► http ─► key_gate ─► query ─► response_cache (answer, gzip) ─► credit_counter ─► response
+//! listener ─► http ─► key_gate ─► query ─► response_cache (payload, gzip) ─► credit_counter ─► response
 //! ```
 //!
 //! `payload` builds the data of a response from [`SupplyFacts`](store::facts::SupplyFacts), `version` decides which fields a version has, and

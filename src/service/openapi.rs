@@ -183,6 +183,8 @@ fn reference(kind: &str, name: &str) -> Value {
     json!({ "$ref": format!("#/components/{kind}/{name}") })
 }
 
+/// Returns the JSON schema of the metadata in a response. Without `is_legacy`, it includes the credits and, for a paged route, the
+/// page numbers and totals.
 fn metadata(route: &ApiRoute, is_legacy: bool) -> Value {
     let time = json!({"type": "string", "format": "date-time"});
     let mut properties = Map::from_iter([("queryDate".to_owned(), time)]);
@@ -242,7 +244,8 @@ fn parameter((name, kind, is_required): (&'static str, ParameterKind, bool)) -> 
     parameter
 }
 
-/// Describes a value in a version. List items are never null.
+/// Returns the JSON schema of a value in an API version. Adds the schemas of objects to `schemas` and refers to them. A nullable
+/// value also allows null; a list item never does.
 fn property(subject: DataSubject, version: u8, shape: JsonShape, schemas: &mut Map<String, Value>, nullable: bool) -> Value {
     let plain = |kind: &str| if nullable { json!({"type": [kind, "null"]}) } else { json!({"type": kind}) };
     match shape {

@@ -169,8 +169,9 @@ impl<F: SupplyFacts> Lookup<'_, F> {
         }
     }
 
-    /// Like [`polled_of_token`](Self::polled_of_token), but accepts a token without such records according to the token list, since no
-    /// daemon polls it.
+    /// Like [`polled_of_token`](Self::polled_of_token), but also accepts an endpoint that was never polled if `has_records` is
+    /// `Some(false)`: the token list reports that the token has no such records, so the daemon does not poll them. Returns the time of
+    /// the token list then.
     fn polled_unless_none(&self, endpoint: Endpoint, has_records: Option<bool>) -> Result<Option<Timestamp>, Refusal> {
         let own = self.polled_of_token(endpoint);
         if own.is_err() && has_records == Some(false) { self.polled(Endpoint::TokenList) } else { own }

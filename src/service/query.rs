@@ -1,6 +1,6 @@
 //! Parses the query of a request.
 //!
-//! Rejects unknown and repeated parameters and invalid values with an error that says what is valid. The result is equal for equivalent
+//! Rejects unknown and repeated parameters and invalid values with an error that lists the valid ones. The result is equal for equivalent
 //! queries, so it can be a cache key.
 
 mod value;

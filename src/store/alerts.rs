@@ -10,7 +10,7 @@ use super::sql::{Engine, Transaction};
 use super::{Store, StoreError};
 use model::{Alert, AlertFilter, AlertId, AlertState, FiringAlert, Listed, Notification, ReceiverName, RuleId};
 
-/// The most notifications read for one alert.
+/// The maximum number of notifications read for one alert.
 const MAX_NOTIFICATIONS: u32 = 200;
 
 impl Store {
@@ -57,7 +57,7 @@ impl Store {
     }
 }
 
-/// The most rows that are sorted. For more matches, scanning from the newest alert finds a page sooner.
+/// The maximum number of rows that are sorted. For more matches, scanning from the newest alert finds a page sooner.
 const MAX_SORTED: u64 = 2_000;
 
 /// Returns the conditions of a filter, without its cursor. `notified` contains the receiver sets that include the

@@ -32,7 +32,7 @@ use super::sql::postgres::{self, PgSession};
 use super::sql::{Connection, SqlError, Transaction};
 use error::doing;
 
-/// The number of idle readers kept open. Load can open more.
+/// The maximum number of idle readers kept open. Load can open more.
 const MAX_IDLE_READERS: usize = 4;
 
 /// The WAL size, in pages, at which a commit checkpoints. [`Catalog::sync`] normally checkpoints earlier, outside of

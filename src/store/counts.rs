@@ -17,7 +17,7 @@ use model::{
 const MAX_COUNTED_CREDITS: u64 = 100_000;
 
 impl Store {
-    /// Returns the totals of all tables.
+    /// Counts tokens, records, alerts, deliveries, and feeds with problems, and returns the size of the database in bytes.
     pub async fn counts(&self) -> Result<StoreCounts, StoreError> {
         let path = self.0.path.clone();
         let counting = move |from: &Transaction<'_>| {

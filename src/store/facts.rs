@@ -29,7 +29,7 @@ pub struct DateRange {
 /// Whether data is available, and how current it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coverage {
-    /// The data is our own: what it does not contain does not exist.
+    /// The data is complete: a record that it does not contain does not exist.
     Own,
     /// The time of the last poll.
     ReadAt(Timestamp),

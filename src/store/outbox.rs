@@ -120,7 +120,7 @@ fn due(from: &Transaction<'_>, receiver: &ReceiverName, now: Timestamp, limit: u
     Ok(deliveries)
 }
 
-/// The fewest alerts that make a delivery a storm batch.
+/// The minimum number of alerts in a storm batch.
 const MIN_STORM_ALERTS: i64 = 2;
 
 /// Returns the webhook ids of storm batches that contain an alert resolved by this delivery, and in which no alert

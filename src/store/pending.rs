@@ -20,10 +20,10 @@ use model::{
     SilenceFact, Suppression, Suppressor, Timestamp,
 };
 
-/// The most notifications considered in one pass. Later passes handle the rest.
+/// The maximum number of notifications considered in one pass. Later passes handle the rest.
 const MAX_PENDING: usize = 50_000;
 
-/// The most groups repeated in one pass.
+/// The maximum number of groups repeated in one pass.
 const MAX_REPEATS: i64 = 500;
 
 impl Store {

@@ -138,6 +138,8 @@ fn changes(from: &Transaction<'_>, filter: &ChangeFilter) -> Result<Vec<ChangeRo
     all(&mut from.prepare(&sql)?, values, change_row)
 }
 
+/// Reads a change from the columns `id, at, token, symbol, resource, kind, key, body, old, new`. A change without a resource is
+/// read as a change of the schedule.
 fn change_row(row: &Row<'_>) -> Result<ChangeRow, StoreFault> {
     let id: i64 = row.get(0)?;
     let of = id.to_string();

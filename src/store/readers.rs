@@ -21,7 +21,7 @@ pub(super) struct ReaderPool {
     checkouts: Mutex<Checkouts>,
     returned: Condvar,
     max_idle: usize,
-    /// The most connections in use at once. `None` if unlimited.
+    /// The maximum number of connections in use at once. `None` if unlimited.
     max_checked_out: Option<usize>,
 }
 

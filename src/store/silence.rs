@@ -10,7 +10,7 @@ use super::sql::{Engine, Row, Transaction};
 use super::{Store, StoreError, schedule};
 use model::{Ack, AckResult, Alert, AlertId, AlertState, Labels, Silence, SilenceFact, SilencePreview, SilencedAlert, Timestamp};
 
-/// The most alert ids returned for an ambiguous prefix.
+/// The maximum number of alert ids returned for an ambiguous prefix.
 const MAX_NAMED: usize = 5;
 
 impl Store {

@@ -20,10 +20,10 @@ use super::sql::{Engine, Row, SqlError, Transaction};
 use super::{StoreError, schedule};
 use model::{Endpoint, Record, Resource, Timestamp, Tracked, wire};
 
-/// The number of idle readers kept open. Load can open more.
+/// The maximum number of idle readers kept open. Load can open more.
 const MAX_IDLE_READERS: usize = 2;
 
-/// The most connections to a server.
+/// The maximum number of connections to a server.
 const MAX_SERVER_READERS: usize = 4;
 
 /// The daemon's database, read-only. Share it in an `Arc`. All calls block.

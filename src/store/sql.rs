@@ -98,8 +98,11 @@ impl Connection {
         }
     }
 
-    /// Runs `run` in one read transaction, on one snapshot. If `is_fenced` is set, it fails unless this instance holds
-    /// the lease in that snapshot.
+    /// Runs `run` in one read transaction, on one snapshot.
+    ///
+    /// # Errors
+    ///
+    /// On a server, a fenced read fails unless this instance holds the lease in that snapshot. SQLite ignores `is_fenced`.
     pub(super) fn read<T>(
         &mut self,
         is_fenced: bool,

@@ -16,7 +16,7 @@ use super::error::{ErrorKind, StoreError, StoreFault};
 use super::sql::{Connection, Transaction};
 use model::BoxFuture;
 
-/// The number of queued operations. Further callers wait.
+/// The maximum number of queued operations. Further callers wait.
 const WRITER_QUEUE: usize = 64;
 
 /// The type-erased result of an operation, so that the code below is compiled once.

@@ -46,7 +46,7 @@ use updates::Updates;
 
 /// The time limit of a request, except for trials in the playground.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// The number of open connections. Further clients wait in the listen queue.
+/// The maximum number of open connections. Further clients wait in the listen queue.
 const MAX_CONNECTIONS: usize = 128;
 /// The time that open requests get to finish on shutdown. Without it, a client that never completes its request would block the exit.
 const STOP_DEADLINE: Duration = Duration::from_secs(5);

@@ -534,7 +534,7 @@ async fn counts_are_pluralized_and_truncated_lists_are_reported() {
     assert!(workdir.run("check").err.contains("1 rule in 1 file"));
     assert_eq!(cliffwatch::model::phrase::tokens(1.0, None), "1 token");
     assert_eq!(cliffwatch::model::phrase::tokens(2.0, None), "2 tokens");
-    // Each truncated list says so.
+    // Each truncated list reports that it is truncated.
     let app = TestApp::with(with(LEVELLED, "", storm(20, false))).await;
     read(&app).await;
     deliver(&app).await;

@@ -153,6 +153,7 @@ fn unlock(value: f64) -> String {
     )
 }
 
+/// Returns the parts of a rule for cliff unlocks whose value is at least `above` USD, with a test of the rule.
 fn cliffs(request: &RuleRequest, above: f64) -> RuleParts {
     let when = if request.within.is_empty() { String::new() } else { format!(" at lead times {}", request.within.join(", ")) };
     RuleParts {

@@ -62,7 +62,7 @@ pub(super) fn prompts(known: &KnownNames<'_>) -> anyhow::Result<NewRuleArgs> {
     Ok(NewRuleArgs { about: Some(about), tokens, above, within, days, window, severity, name, file: None, dry_run: false })
 }
 
-/// Asks for confirmation to write the rule to `file`.
+/// Prompts for confirmation to write the rule to `file`.
 pub(super) fn confirm_write(file: &Path) -> anyhow::Result<bool> {
     prompt(&format!("Write the rule to {}?", shown(file)), "yes", |text| match text.to_ascii_lowercase().as_str() {
         "yes" | "y" => Ok(true),

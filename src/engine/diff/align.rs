@@ -29,7 +29,7 @@ const RUN_COST: f64 = 0.1;
 /// A cost difference below this is a rounding error.
 const COST_ROUNDING: f64 = 1e-9;
 
-/// The tranches of one series and one side, sorted by begin, end, and amount.
+/// The tranches of one series and one side, sorted by start, end, and amount.
 pub(super) type Series<'s, 'a, S> = List<PlaceOf<S>, &'s Tranche<'a, S>>;
 type PlacePair = Pair<OldPlace, NewPlace>;
 type PlaceGroup = Group<OldPlace, NewPlace>;
@@ -58,7 +58,7 @@ pub(super) fn align(old: &Series<'_, '_, Old>, new: &Series<'_, '_, New>, hints:
     if in_place.cost == 0.0 || old.is_empty() || new.is_empty() {
         return in_place;
     }
-    // If one side is a part of the other, nothing moved, however cheap a shift would be.
+    // If all tranches of one side are unchanged on the other side, nothing moved, even if a shift would cost less.
     let is_part = in_place.groups.is_empty()
         && in_place.pairs.len() == old.len().min(new.len())
         && in_place.pairs.iter().all(|pair| {
@@ -309,7 +309,7 @@ impl<'s, 'a> Attempt<'s, 'a> {
         }
     }
 
-    /// Returns the cost of a pair. From two on, a removal and an addition are cheaper.
+    /// Returns the cost of a pair. If it exceeds two, a removal and an addition cost less.
     fn pair_cost(&self, old: OldPlace, new: NewPlace) -> f64 {
         let (old, new) = (self.old[old], self.new[new]);
         let mut cost = 0.0;
@@ -390,7 +390,7 @@ pub(super) fn changed_ratio(old: &Tranche<'_, Old>, new: &Tranche<'_, New>, tole
     (!close(from, to, tolerance)).then(|| if from == 0.0 { f64::INFINITY } else { to / from })
 }
 
-/// Returns whether the end of a linear segment moved otherwise than its begin.
+/// Returns whether the end of a linear segment moved by another shift than the start. The start may have stayed.
 pub(super) fn end_moved_apart(old: &Tranche<'_, Old>, new: &Tranche<'_, New>) -> bool {
     let (Some(from), Some(to)) = (old.end, new.end) else {
         return false;
@@ -400,7 +400,7 @@ pub(super) fn end_moved_apart(old: &Tranche<'_, Old>, new: &Tranche<'_, New>) ->
     end != 0 && (end - begin).abs() > slack
 }
 
-/// Returns whether both the begin and the end of a linear segment moved, and not together.
+/// Returns whether the start and the end of a linear segment both moved, by different shifts.
 pub(super) fn is_stretched(old: &Tranche<'_, Old>, new: &Tranche<'_, New>) -> bool {
     let (Some(from), Some(to)) = (old.end, new.end) else { return false };
     let (begin, end) = (new.at - old.at, to - from);

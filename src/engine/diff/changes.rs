@@ -1,9 +1,10 @@
 //! Explains what happened to a token's schedule: from linked tranches to as few [`Explanation`]s as possible.
 //!
 //! Each step looks at the whole token, returns its explanations, and leaves the remaining tranches to the next step: `names` (and
-//! categories), `series` (moved begins and ends), `recipients`, `amounts` (resized, added, and removed tranches), and `forms` (the same
+//! categories), `series` (moved starts and ends), `recipients`, `amounts` (resized, added, and removed tranches), and `forms` (the same
 //! total with other timing). `join` merges equal explanations, and `facts` adds claims and all other facts. An explanation holds facts
-//! alone; [`model::phrase::changes`] writes the sentences. If more than [`MAX_EXPLANATIONS`] changes are left, the schedule was `rewritten`, and that is the only change.
+//! alone; [`model::phrase::changes`] writes the sentences. If more than [`MAX_EXPLANATIONS`] changes are left, the schedule was
+//! `rewritten`, and that is the only change.
 
 mod amounts;
 mod facts;

@@ -43,7 +43,7 @@ use model::{
 pub struct CompletedResponse<'a> {
     /// The events, each with the last known facts in its gaps.
     pub events: Cow<'a, [UnlockEvent]>,
-    /// The gaps, and what fills them.
+    /// A warning for each gap, with the fact that fills it.
     pub parse_warnings: Vec<ParseWarning>,
     /// Whether the response contains an event that may be any of the missing ones, so that it proves no removal.
     pub proves_no_absence: bool,
@@ -59,7 +59,7 @@ pub struct ResponseView<'a> {
     pub shows_linear: Option<bool>,
     /// Whether some rows could not be read. A missing event may be one of them.
     pub has_lost_rows: bool,
-    /// Instants at which there are surely no cliffs, even if their rows leave them out.
+    /// Instants that are certain to have no cliffs. A row at such an instant that omits its cliffs has no gap.
     pub without_cliffs: &'a [Timestamp],
 }
 
@@ -190,6 +190,8 @@ struct Placement {
 type NewEvents = List<RowOf<New>, UnlockEvent>;
 
 impl Completion<'_> {
+    /// Matches the events of a response, `after`, to the known events, and adds from those the dates, parts, and amounts that the
+    /// response omits. Leaves out events that cannot be identified. Each addition and omission is a parse warning.
     fn run(&self, after: &[UnlockEvent]) -> Outcome {
         let mut events: NewEvents = after.to_vec().into();
         let mut warnings: Vec<ParseWarning> = events.iter_mut().filter_map(date_by_parts).collect();
@@ -340,8 +342,9 @@ impl Completion<'_> {
         paths.into_iter().map(|path| warning(event, &path, "missing; the last known one stays")).collect()
     }
 
-    /// Restores the known parts of allocations that the response names nowhere, if one of their parts fills a gap. Such an allocation
-    /// may be removed everywhere or nowhere, which shows when the gap closes. Returns whether an event with one of them is missing.
+    /// If a known part that filled a gap belongs to an allocation that the response never names, restores all known parts of this
+    /// allocation: until a later response closes the gap, the allocation counts as present. Returns whether an event with a part of such
+    /// an allocation is missing.
     fn restore_unlisted(&self, events: &mut NewEvents, matches: &Matches) -> bool {
         let own = |event: &UnlockEvent| -> HashSet<String> { parts(event).map(|part| part.name.to_owned()).collect() };
         let unlisted: HashSet<String> = events.iter().flat_map(own).filter(|name| !self.listed.contains(name)).collect();
@@ -366,7 +369,7 @@ impl Completion<'_> {
     }
 }
 
-/// Returns the events that are known or have enough facts to stand alone, and a warning for each of the others.
+/// Returns the events that match a known one or have enough facts to be new, and a warning for each of the others.
 ///
 /// An event with nothing but a new date, or with a total and no date, may be one of the missing events. It waits until more is known.
 fn identified(events: NewEvents, matches: &Matches) -> (Vec<UnlockEvent>, Vec<ParseWarning>) {

@@ -113,7 +113,7 @@ impl<K, T> List<K, T> {
         self.items.into_iter().enumerate().map(|(position, item)| (Idx::at(position), item))
     }
 
-    /// Returns the items from the first one that does not match `is_before`, in a list that begins with all that match.
+    /// Returns the items from the first one that does not match `is_before`. The items that match must be at the start of the list.
     pub(super) fn suffix_from(&self, is_before: impl Fn(&T) -> bool) -> &[T] {
         &self.items[self.items.partition_point(is_before)..]
     }

@@ -93,7 +93,7 @@ pub(super) fn link(timeline: &Timeline<'_>, visible: &VisibleDays<'_>, tolerance
     links
 }
 
-/// Returns the tranches of each allocation and form, sorted by begin, end, and amount.
+/// Returns the tranches of each allocation and form, sorted by start, end, and amount.
 fn all_series(timeline: &Timeline<'_>) -> Vec<TrancheGroup> {
     let mut series: BTreeMap<(&str, TrancheForm), TrancheGroup> = BTreeMap::new();
     for (i, tranche) in timeline.old.indexed() {
@@ -114,7 +114,9 @@ fn sort_by_date<S: Side>(all: &Tranches<'_, S>, indices: &mut [TrancheIndex<S>])
     indices.sort_by(|a, b| (all[*a].at, all[*a].end).cmp(&(all[*b].at, all[*b].end)).then(amount(*a).total_cmp(&amount(*b))));
 }
 
-/// Takes the ends off a series that moved as a whole, if they moved out of the visibility window or into it. Returns them, and the rest.
+/// Separates the tranches at both ends of a series that crossed an edge of the visibility window when the whole series moved. Returns
+/// them, each with the shift of the nearest tranche that stayed visible, and the rest of the series. If nothing crossed an edge, the
+/// rest is the whole series.
 ///
 /// Otherwise the series would seem to have moved the other way by nearly a step, because a different tranche is the first visible one
 /// each time.
@@ -140,7 +142,8 @@ fn detach_crossings(
     (crossings, Group { old: from, new: to })
 }
 
-/// Returns how many of the first old and of the first new tranches of a series crossed an edge. `None` if the series crossed none.
+/// Returns how many tranches at the start of the old and of the new series crossed an edge of the visibility window. `None` if the
+/// series crossed no edge.
 fn hidden_at_begin(
     TrancheGroup { old: from, new: to }: &TrancheGroup,
     timeline: &Timeline<'_>,
@@ -151,7 +154,7 @@ fn hidden_at_begin(
     if visible.are_unbounded() || from.len().min(to.len()) < MIN_SERIES {
         return None;
     }
-    // If most of the series stayed, nothing moved. A series that moves by exactly one step looks the same.
+    // If at least half of the dates stayed, the series did not move. A series that moved by exactly one step has the same dates.
     let dates: HashSet<i64> = from.iter().map(|i| old[*i].at).collect();
     if to.iter().filter(|j| dates.contains(&new[**j].at)).count() * 2 >= to.len() {
         return None;
@@ -223,8 +226,8 @@ fn joined(series: &[TrancheGroup], alignments: Vec<Alignment>, crossings: Crossi
     Links { pairs, groups, transfers: Vec::new(), removed, added, crossings }
 }
 
-/// Takes tranches out of the removed and the added ones, if they crossed an edge with the rest of their series: by as much as their
-/// neighbors moved.
+/// Turns removed and added tranches into crossings if the shift of the nearest tranche of their series moves them across an edge of
+/// the visibility window.
 fn detach_single_crossings(links: Links, timeline: &Timeline<'_>, visible: &VisibleDays<'_>) -> Links {
     if visible.are_unbounded() {
         return links;
@@ -263,14 +266,16 @@ impl Links {
 }
 
 impl SeriesMoves<'_> {
-    /// Returns the shift of the nearest tranche of the series, or `None` if it stayed. `date` chooses between old and new dates.
+    /// Returns the shift, in milliseconds, of the paired tranche of the same series that is nearest by date. `None` if that tranche did
+    /// not move. `date` selects the old or the new date of a pair.
     fn next_to<S>(&self, tranche: &Tranche<'_, S>, date: fn(&(i64, i64)) -> i64) -> Option<i64> {
         let moves = self.moves.get(&(tranche.series, tranche.form))?;
         let (from, to) = moves.iter().min_by_key(|pair| (date(pair) - tranche.at).abs())?;
         Some(to - from).filter(|shift| *shift != 0)
     }
 
-    /// Returns the shift of an event outside the visibility window, or `None` unless all its tranches moved alike with their series.
+    /// Returns the shift, in milliseconds, of an event outside the visibility window. `None` unless the series of all its tranches
+    /// moved by the same shift.
     pub(super) fn of_hidden(&self, tranches: &Tranches<'_, Old>) -> Option<i64> {
         let mut shifts = tranches.iter().map(|tranche| self.next_to(tranche, |(from, _)| *from));
         let first = shifts.next()??;

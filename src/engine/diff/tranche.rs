@@ -26,7 +26,7 @@ pub(super) struct Tranche<'a, S> {
     pub(super) name: &'a str,
     /// The allocation under its new name, if it was renamed. Tranches of one series share it.
     pub(super) series: &'a str,
-    /// The Unix time, in milliseconds, of the unlock or of its begin. Like the source, an undated tranche has zero.
+    /// The Unix time, in milliseconds, of a cliff or of the start of a linear segment. Zero for an undated tranche, as at the source.
     pub(super) at: i64,
     pub(super) end: Option<i64>,
     pub(super) amount: Option<f64>,

@@ -96,7 +96,7 @@ pub fn diff_unlocks(poll: &UnlockPoll<'_>, before: &[Tracked], proof: &RemovalPr
     let known = known_events(before, after, window);
     let old_events: Events<'_, Old> = known.iter().map(|known| known.event).collect();
     if new_events.is_empty() {
-        // A version without linear segments shows nothing of a token that has only those.
+        // An endpoint version without linear segments returns an empty response for a token that has nothing else.
         let is_shown = |event: &UnlockEvent| poll.shows_linear != Some(false) || event.cliff_unlocks.get().is_some();
         let missing = known.iter().filter(|known| is_shown(known.event));
         let missing: Vec<(RecordKey, u32)> = missing.map(|known| proof.counted(known.key)).collect();
@@ -233,8 +233,8 @@ impl Snapshot<'_> {
         self.known.iter().all(|known| known.key != key).then_some(key)
     }
 
-    /// Returns coming events beyond the visibility window whose series moved, with their new dates, so that they are recognized when
-    /// they enter it. Events before the window are history and stay.
+    /// Returns upcoming events after the visibility window whose series moved, with their new dates, so that they are recognized when
+    /// they enter the window. Past events before the window are not changed.
     fn moved_hidden(&self, window: &DateWindow) -> impl Iterator<Item = Put> {
         let moves = window.last.map(|last| (last, self.links.moves(self.timeline)));
         self.before.iter().filter_map(move |tracked| {
@@ -271,7 +271,8 @@ struct MissingEvents {
     all: Vec<OldRow>,
     /// The events whose removal needs proof. The tranches of all others appear elsewhere in the same response.
     doubtful: Vec<OldRow>,
-    /// Events in the response that lost a tranche of an allocation that the response does not have at all. That needs proof too.
+    /// Events in the response that lost a tranche whose removal needs proof too: its allocation is not in the response at all, or the
+    /// event has no cliffs left.
     deserted: Vec<OldRow>,
     /// The number of tranches of every known event.
     tranches: List<RowOf<Old>, usize>,
@@ -315,7 +316,7 @@ impl MissingEvents {
         Self { all, doubtful, deserted: deserted.into_iter().collect(), tranches, uncovered, left }
     }
 
-    /// Returns whether most coming events are missing without proof.
+    /// Returns whether most upcoming events are missing without proof of removal.
     fn must_be_held(&self, known: &KnownEvents<'_>, proof: &RemovalProof<'_>, now: Timestamp) -> bool {
         let is_coming = |row: &OldRow| known[*row].event.interval().is_none_or(|interval| !interval.has_passed(now));
         let coming = known.indices().filter(|row| is_coming(row) && !self.uncovered.contains(row)).count();
@@ -361,8 +362,8 @@ fn removed_event(token: &TokenId, KnownEvent { key, event }: KnownEvent<'_>) -> 
 
 /// Returns the events of a token's first complete response, under new keys. They make no changes.
 ///
-/// `before` holds the token's next event, as another endpoint showed it until now. That event keeps its key, so that its alerts
-/// continue: it is the event at the same instant, else the first one that has not passed at `now`.
+/// `before` contains the next event of the token, which until now was known from another endpoint. This event keeps its key, so that
+/// its alerts continue. In the response, it is the event at the same instant, else the first one that has not passed at `now`.
 #[must_use]
 pub fn baseline_unlocks(before: &[Tracked], after: &[UnlockEvent], now: Timestamp) -> Vec<Put> {
     let (events, _) = tidy(after);

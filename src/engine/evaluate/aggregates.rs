@@ -160,7 +160,8 @@ impl AlertSubject for AggregateSubject<'_> {
         self
     }
 
-    /// The size is the sum of the rule's first window; zero for a resolution.
+    /// Returns the urgency of a notification. The distance is always zero. The size is the sum of the rule's first window, in USD or else
+    /// in tokens, and zero for a resolution.
     fn urgency(&self, kind: NotificationKind, _now: Timestamp) -> Urgency {
         let of = self.rule.zip(self.totals).filter(|_| kind != NotificationKind::Resolved);
         let size = of.and_then(|(rule, totals)| {

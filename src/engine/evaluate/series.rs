@@ -18,6 +18,8 @@ pub(super) fn around(own: &Tracked, records: &[Tracked]) -> Vec<SeriesPoint> {
     all.into_iter().skip(at - before).take(MAX_SERIES).collect()
 }
 
+/// Returns the point of an unlock event in a chart. Its amount is that of the cliff unlock, or 0 if unknown. `None` for other
+/// records and for dates to be determined.
 fn point(tracked: &Tracked) -> Option<SeriesPoint> {
     let Record::Unlock(event) = &tracked.record else { return None };
     let amount = event.cliff_amount().filter(|amount| amount.is_finite()).unwrap_or_default();

@@ -11,9 +11,9 @@ use model::{
 use rules::aggregate::{AggregateCache, Totals};
 use rules::{On, Pool, Rule, SourceFacts};
 
-/// The number of cases of one rule and token that are explained at once.
+/// The maximum number of cases of one rule and token that are explained at once.
 pub const MAX_CASES: usize = 20;
-/// The number of incidents that are explained: open ones first, then the latest resolved ones.
+/// The maximum number of incidents that are explained: open ones first, then the latest resolved ones.
 const MAX_EXPLAINED: usize = 5;
 
 /// The subject of an `explain` command. Each field that is set narrows the selection.
@@ -138,11 +138,11 @@ pub fn record_cases<'a>(
     target.records(snapshot, resource, now).into_iter().map(case).collect()
 }
 
-/// The number of records to suggest if the target's day or key has none.
+/// The maximum number of records to suggest if the target's day or key has none.
 const MAX_NEAREST: usize = 3;
 
-/// Returns an explanation that names the nearest records, if the target's day has no record or no record or alert ever had its key. An
-/// alert about an event that once was on that day does not count.
+/// Returns an explanation that names the nearest records. `None` if the target names an alert, neither a key nor a day, or a key that
+/// one of `alerts` once had. Call it only if no record matches the target.
 pub fn absent_record(
     rule: &Rule,
     snapshot: &TokenSnapshot,

@@ -36,7 +36,8 @@ impl<'a> Explainer<'a> {
         self.suppression(&rendered.labels);
     }
 
-    /// Describes how the alert reaches a receiver: the route, the group, and whether it is muted now.
+    /// Describes how an alert with these labels reaches a receiver: the route and its grouping. Adds a part if the route is muted
+    /// now, and one if the receiver has a digest.
     fn route_to(&self, labels: &Labels, receiver: &ReceiverName) -> ExplainStep {
         let ExplainContext { routes, digests, now, .. } = *self.query.world;
         let leaf = routes.leaf(labels, receiver);

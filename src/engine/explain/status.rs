@@ -28,9 +28,9 @@ pub struct StatusDescription {
     pub mark: Mark,
     /// One line: `suppressed for ops: silence si_… until …`.
     pub text: String,
-    /// The reason of the wait or suppression, or the receiver's response. `None` if the state says it all.
+    /// The reason of the wait or suppression, or the receiver's response. `None` if the state needs no reason.
     pub because: Option<String>,
-    /// For the conclusion: a verb, shared by all notifications that ended alike, and the rest of the phrase.
+    /// The phrase for the conclusion: its beginning, which is the same for all notifications with this outcome, and the rest.
     pub end: (&'static str, String),
 }
 
@@ -130,6 +130,7 @@ fn waiting(status: &NotificationStatus, records: &StatusEvidence<'_>, receiver: 
     }
 }
 
+/// Describes the delivery of a notification to a receiver by its state and its outbox row. Without a state, it is described as due.
 fn delivery(
     status: &NotificationStatus,
     state: Option<DeliveryState>,

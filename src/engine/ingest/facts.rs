@@ -38,7 +38,7 @@ pub(super) fn requested_window(request: &PollRequest) -> DateWindow {
     }
 }
 
-/// Returns the days that a response surely covers. The server decides whether the first and the last requested day are among them.
+/// Returns the days that a response is certain to cover: all but the first and the last requested day, which a server may cut.
 pub(super) fn within_first_and_last_day(window: &DateWindow) -> DateWindow {
     DateWindow { first: window.first.and_then(|day| day.succ_opt()), last: window.last.and_then(|day| day.pred_opt()) }
 }

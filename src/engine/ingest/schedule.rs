@@ -36,7 +36,7 @@ struct ScheduleNotes {
     /// The requested days after today.
     #[serde(skip_serializing_if = "Option::is_none")]
     horizon_days: Option<i64>,
-    /// Whether the source returned days outside the requested ones. Then the request says nothing about the covered days.
+    /// Whether the source returned days outside the requested ones. Then the covered days cannot be derived from the request.
     returns_beyond: bool,
     /// Whether any response showed linear segments. `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,7 +62,7 @@ pub(super) struct ScheduleResponse<'a> {
     knew_linear: Option<bool>,
     /// The days that this response covers.
     window: DateWindow,
-    /// The days that the previous response covered, as far as is known by now.
+    /// The days that the previous response covered, according to all responses so far.
     window_before: DateWindow,
     /// The days that the last response with segments covered. Equal to `window_before` if every response has segments.
     segments_before: DateWindow,
@@ -85,7 +85,7 @@ impl<'a> ScheduleResponse<'a> {
         let learned = LearnedVisibility::of(&was, before, known, fetched, events, &requested, now);
         let requested_before = known.read_at.map_or(DateWindow::ALL, |read_at| was.requested(read_at));
         let visible = |edges: [Visibility; 2], at: Timestamp| edges[0].window(at).within(&edges[1].window(at));
-        // An edge that this response refutes existed until now.
+        // An edge that this response disproves still applies to the days of the previous response.
         let read_before = known.read_at.unwrap_or(now);
         let window_before = requested_before.within(&visible([learned.all, was.visibility], read_before));
         let segments_before = match was.segments_read.filter(|_| learned.is_joined) {

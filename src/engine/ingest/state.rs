@@ -13,7 +13,7 @@ pub fn state_after_failure(known: FeedState, fetched: &FetchedResponse, kind: Fa
     let cost = if fetched.pages > 0 { fetched.pages } else { known.cost };
     match kind {
         FailureKind::Deferred => FeedState { tried_at: Some(now), cost, ..known },
-        // A failure of the whole source says nothing about this feed, which is polled again as soon as the source is back.
+        // A failure of the whole source is not a failure of this feed, which is polled again as soon as the source responds.
         kind if kind.is_source_wide() => {
             FeedState { tried_at: known.tried_at.or(Some(now)), failing_since: known.failing_since.or(Some(now)), ..known }
         }

@@ -1,9 +1,9 @@
 //! Learns the visibility window: the range of dates that the server shows to this plan. Pure.
 //!
 //! A plan may show a year to either side of today without saying so. Then a tranche slides out of the window each day and another slides
-//! in, and neither was removed or added. A single response cannot distinguish the edge of a window from the end of a schedule, but time can: an
-//! edge moves with today, a schedule does not. So each [`Edge`] keeps two distances from today: the greatest at which the server listed
-//! anything, and the least at which it left something out. The edge always lies between them.
+//! in, and neither was removed or added. A single response cannot distinguish the edge of a window from the end of a schedule, but
+//! several can: an edge moves with today, a schedule does not. So each [`Edge`] stores two distances from today: the greatest at which
+//! the server listed anything, and the least at which it left something out. The edge always lies between them.
 //!
 //! An edge is confirmed only with evidence, because nothing beyond it is compared any more:
 //!
@@ -84,7 +84,7 @@ pub(super) struct Observation<'a> {
     pub listed_of_form: &'a [Timestamp],
     /// The time of the previous response with this form.
     pub previous_at: Timestamp,
-    /// Whether the form is polled so rarely that a long pause does not speak against an edge.
+    /// Whether the form is polled so rarely that an edge can be confirmed after a long pause.
     pub is_rare: bool,
 }
 
@@ -97,7 +97,8 @@ pub(super) struct Visibility {
 }
 
 impl Visibility {
-    /// Returns the window that a first response shows.
+    /// Returns the window after the first response. On each side, it contains the outermost listed date as the farthest date seen;
+    /// neither edge is confirmed. With an empty list, no date was seen.
     pub(super) fn of_first(listed: &[Timestamp], now: Timestamp) -> Self {
         let edge = |at: Option<&Timestamp>, outward: i64| Edge {
             farthest_seen: at.map(|at| (*at - now).num_seconds() * outward),
@@ -106,7 +107,8 @@ impl Visibility {
         Self { back: edge(listed.iter().min(), -1), ahead: edge(listed.iter().max(), 1) }
     }
 
-    /// Returns the window of segments, which are polled less often, with what the window of cliffs has shown since. One edge cuts both.
+    /// Returns the window of segments, updated with the dates that cliffs have shown since segments were last polled. Both forms have
+    /// the same edges.
     pub(super) fn informed_by(self, cliffs: Self) -> Self {
         let edge = |own: Edge, other: Edge| match other.farthest_seen {
             Some(seen) if !other.is_confirmed => own.with_seen(seen),
@@ -123,15 +125,15 @@ impl Visibility {
         let known: Vec<Timestamp> = known.iter().filter(is_dated).copied().collect();
         let seconds = |delta: TimeDelta| delta.num_seconds();
         let previous_at = previous_at.min(now);
-        // During a pause, a rare form may have crossed an edge at any time. For the oldest known events, any pause will do; for new
-        // events far ahead, a season at most, because they may as well have been added.
+        // During a pause, events of a rare form may have crossed an edge at any time. The oldest known events confirm an edge after a
+        // pause of any length. New events far ahead confirm one only after a season at most, because they may have been added instead.
         let (max_range_back, max_range_ahead) = match is_rare {
             true => (i64::MAX, (seconds(now - previous_at) + MAX_RANGE).min(MAX_RANGE_OF_BOTH)),
             false => (MAX_RANGE, MAX_RANGE),
         };
         let (first, last) = (listed.iter().filter(is_dated).min(), listed.iter().filter(is_dated).max());
         let (Some(first), Some(last)) = (first, last) else {
-            // The whole schedule may have left at last.
+            // An empty list can mean that the last event of the schedule left the window.
             let (Some(oldest), Some(youngest)) = (known.iter().min(), known.iter().max()) else { return self };
             let least = seconds(previous_at - *oldest).max(self.back.farthest_seen.unwrap_or(i64::MIN));
             let left = EdgeRange { least, most: seconds(now - *youngest) };
@@ -141,8 +143,8 @@ impl Visibility {
         };
         let (back, ahead) = (seconds(now - *first), seconds(*last - now));
 
-        // With time, events only leave at the back and only enter ahead. If the first listed event is new, or the last known one is not
-        // listed, that event moved.
+        // As time passes, events can only leave at the back and enter ahead. If the first listed event is new, or the last known event
+        // is not listed, that event was rescheduled.
         let moved_back = listed_of_form.contains(first) && !known.contains(first);
         let moved_ahead = known.iter().max().is_some_and(|latest| !listed.contains(latest));
         let left = known.iter().filter(|at| *at < first && !moved_back);
@@ -165,11 +167,11 @@ impl Visibility {
         if let Some(smaller) = self.smaller_plan(left.map(|left| EdgeRange { least: back, ..left }), cut) {
             return smaller;
         }
-        // The oldest event grows older by itself. Only a jump by more shows a wider window.
+        // The distance of the oldest event grows with time. Only a larger increase means that the window became wider.
         let aged = seconds(now - previous_at);
         let back_edge = self.back.widened(back - aged, back, left);
         let back_edge = back_edge.unwrap_or_else(|| self.back.after_leaving(left, back, max_range_back));
-        // A plan with an edge at the back has one ahead.
+        // A plan that has an edge at the back also has one ahead.
         let max_range_ahead = if is_rare && back_edge.is_confirmed { i64::MAX } else { max_range_ahead };
         let ahead_edge = self.ahead.widened(ahead, ahead, cut);
         let ahead_edge = ahead_edge.unwrap_or_else(|| self.ahead.after_entering(entered, ahead, max_range_ahead));
@@ -186,7 +188,7 @@ impl Visibility {
         Some(Self { back: edge(left?, self.back)?, ahead: edge(cut?, self.ahead)? })
     }
 
-    /// Returns the days that a response at `at` surely covers.
+    /// Returns the days that a response at `at` is certain to cover. Unbounded on a side without a confirmed edge.
     pub(super) fn window(self, at: Timestamp) -> DateWindow {
         let day = |seconds: i64| Some(at.checked_add_signed(TimeDelta::try_seconds(seconds)?)?.date_naive());
         DateWindow { first: self.back.reach().and_then(|reach| day(-reach)), last: self.ahead.reach().and_then(day) }
@@ -194,21 +196,21 @@ impl Visibility {
 }
 
 impl Edge {
-    /// Returns the distance up to which the server surely lists everything. `None` without an edge.
+    /// Returns the distance, in seconds, up to which the server is certain to list all events. `None` if the edge is not confirmed.
     fn reach(self) -> Option<i64> {
         // One slack for the edge, and one because windows have whole days.
         Some(self.farthest_seen.filter(|_| self.is_confirmed)? - 2 * SLACK)
     }
 
-    /// Returns the edge after the server listed an event at the distance `seen`. Beyond an edge, that refutes it.
+    /// Returns the edge after the server listed an event at the distance `seen`. An event beyond the edge resets the edge to unknown.
     fn with_seen(self, seen: i64) -> Self {
         let is_beyond = self.nearest_unseen.is_some_and(|unseen| seen > unseen + SLACK);
         let farthest_seen = Some(self.farthest_seen.map_or(seen, |before| before.max(seen)));
         if is_beyond { Self { farthest_seen, ..Self::default() } } else { Self { farthest_seen, ..self } }
     }
 
-    /// Returns the edge of a plan that shows more than before, or `None` if it does not: events from beyond the edge are listed at once.
-    /// If known events are still left out, there is another edge farther out.
+    /// Returns the new edge if the plan shows more than before, which is certain once the server lists an event from beyond a confirmed
+    /// edge. `None` otherwise. If the server still leaves out known events, the new edge is confirmed farther out.
     fn widened(self, from: i64, seen: i64, left_out: Option<EdgeRange>) -> Option<Self> {
         let is_wider = self.is_confirmed && self.nearest_unseen.is_some_and(|unseen| from > unseen + SLACK);
         let next = left_out.filter(|out| out.most > seen && out.most - seen <= MAX_RANGE_OF_BOTH);
@@ -224,7 +226,7 @@ impl Edge {
         let after = self.with_seen(seen);
         let Some(left) = left else { return after };
         if self.is_confirmed {
-            // Events left out within the window say nothing about its edge.
+            // Events that are left out although they are within the window do not show where its edge is.
             let nearer = |unseen: i64| if left.most + SLACK >= left.least { unseen.min(left.most) } else { unseen };
             let nearest_unseen = after.nearest_unseen.map(nearer);
             return if after.is_confirmed { Self { nearest_unseen, ..after } } else { after };

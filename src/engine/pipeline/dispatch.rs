@@ -109,7 +109,7 @@ fn conclude(pass: &DispatchPass<'_>, state: &PendingState<'_>, now: Timestamp) -
     let in_groups: usize = sorted.groups.iter().map(|group| group.rows.len()).sum();
     dispatch.waiting = u32::try_from(in_groups.saturating_sub(notified)).unwrap_or(u32::MAX);
     if (dispatch.waiting > 0 || state.is_cut) && dispatch.next_at.is_none() {
-        // A wait without a known end would last forever, so look again.
+        // A wait without a known end would last forever, so check again in a minute.
         sooner(&mut dispatch.recheck_at, Some(now + TimeDelta::minutes(1)));
     }
     dispatch

@@ -16,7 +16,8 @@ use model::{
 
 use super::{TIMED, TokenNews, polled_at};
 
-/// The number of tokens with a coming unlock from which an empty `upcoming` list is a failure. It may leave out a few small unlocks.
+/// The minimum number of tokens with an upcoming unlock for which an empty `upcoming` list is a failure. A list may omit a few small
+/// unlocks.
 const FEW_EXPECTED: usize = 3;
 
 /// The settings of ingest.

@@ -88,7 +88,8 @@ pub fn is_unread(known: &TokenSnapshot) -> bool {
 pub struct Renaming(TokenSnapshot);
 
 impl Renaming {
-    /// `old` holds the known facts under the old slug, `to` those under the new slug, and `item` is the row of the new slug.
+    /// Moves the known facts of a token to its new slug. `old` holds the facts under the old slug, `to` those under the new slug, and
+    /// `item` is the row of the new slug in the token list.
     #[must_use]
     pub fn of(old: &TokenSnapshot, to: &TokenSnapshot, item: &wire::TokenItem) -> Self {
         let (from, id) = (&old.token.id, &to.token.id);

@@ -189,6 +189,9 @@ impl TreeBuilder<'_> {
         node
     }
 
+    /// Returns how a route groups its alerts. Options that it does not set are inherited from the route `above`; time intervals are not
+    /// inherited. If the route above does not group alerts and this one does, `wait` and `interval` are at least [`GROUP_WAIT`] and
+    /// [`GROUP_INTERVAL`] unless the route sets them. Problems are recorded under `path`.
     fn grouping(&mut self, route: &config::Route, path: &str, above: Option<&Grouping>) -> Grouping {
         let mut grouping = above.cloned().unwrap_or_default();
         // Intervals are not inherited.

@@ -95,7 +95,7 @@ impl Incident {
 pub(super) fn assign(incidents: &mut Vec<Incident>, failing: &FailingFeed<'_>, scope: &IncidentScope, now: Timestamp) {
     let name = failing.feed.to_string();
     let current = incidents.iter().position(|incident| incident.members.contains(&name));
-    // A rejected key and exhausted credits need their own alert. Else the wider alert keeps its feeds.
+    // A rejected key and exhausted credits need their own alert. Otherwise, a feed stays in the wider alert.
     let stays = current.and_then(|index| incidents.get(index)).is_some_and(|incident| match scope {
         IncidentScope::Quota | IncidentScope::Unauthorized => incident.scope == *scope,
         // The feed responded, so credits and key are fine.

@@ -7,7 +7,7 @@ use model::{Endpoint, FailureKind, FeedId, IncidentKind, TokenId};
 use super::FeedsByResult;
 use super::incident::{FEW_FEEDS, Incident};
 
-/// The number of tokens of an endpoint that get their own alerts in one cycle. More tokens share one alert.
+/// The maximum number of tokens of an endpoint that get their own alerts in one cycle. More tokens share one alert.
 const MAX_TOKEN_ALERTS: usize = 10;
 
 /// The scope of an alert about the source, narrowest first. A wider alert takes over the feeds of a narrower one.
@@ -65,7 +65,7 @@ impl IncidentScope {
         if let IncidentScope::Feed(feed) = self { feed.token.as_ref() } else { None }
     }
 
-    /// 0 for a feed, 1 for an endpoint, 2 for the source, 3 for a cause that needs its own action.
+    /// Returns 0 for a feed, 1 for an endpoint, 2 for the source, and 3 for a cause that needs its own action.
     pub(super) fn width(&self) -> u8 {
         match self {
             IncidentScope::Feed(_) => 0,

@@ -21,6 +21,12 @@ pub(super) struct MailAddresses<'a> {
     pub(super) unsubscribe: Option<&'a str>,
 }
 
+/// Writes a delivery as a MIME message: text, and HTML with inline charts if there is any, with headers for threads. A digest also
+/// gets the headers for unsubscribing.
+///
+/// # Errors
+///
+/// Fails with a description if the delivery has no notifications or a header is not valid.
 pub(super) fn write(addresses: &MailAddresses<'_>, brief: &Brief<'_>) -> Result<Vec<u8>, String> {
     let MailAddresses { receiver, from, to, unsubscribe } = *addresses;
     let delivery = brief.delivery;

@@ -33,6 +33,8 @@ fn read(receiver: &config::ReceiverSettings) -> Result<WebhookFormat, KeyProblem
     }))
 }
 
+/// Corrects the outcome of a request by the response body. The gateway reports an unknown key with status 204, so an empty
+/// body in a successful response is a rejection, which the text describes.
 fn outcome(by_status: Outcome, body: &str) -> (Outcome, Option<String>) {
     // The status code is not available here. Of all successful responses, only 204 has an empty body.
     match by_status {

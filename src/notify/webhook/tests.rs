@@ -25,7 +25,7 @@ impl Seen {
     }
 }
 
-/// Starts a server that sends `result` unchanged to each request, or no response if it is `None`.
+/// Starts a server that sends `response` unchanged to each request. If it is `None`, the server never responds.
 pub async fn server(response: Option<&str>) -> (String, Arc<Mutex<Vec<Seen>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");

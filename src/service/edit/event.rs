@@ -27,7 +27,8 @@ pub fn shift(event: &mut UnlockEvent, from: Timestamp, to: Timestamp) {
     }
 }
 
-/// Multiplies all amounts and values of an event.
+/// Multiplies all amounts, daily amounts, and values of an event and of its allocation shares, and the share of market cap. Unknown
+/// numbers stay unknown.
 pub fn scale(event: &mut UnlockEvent, factor: f64) {
     let scale = |amount: &mut Maybe<f64>| {
         if let Maybe::Value(amount) = amount {

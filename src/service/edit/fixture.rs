@@ -1,4 +1,4 @@
-//! Edits that only tests make. They stay in this room because they use the private transaction of [`Edit`]; the feature `test-edits`,
+//! Edits that only tests make. They are in this crate because they use the private transaction of [`Edit`]; the feature `test-edits`,
 //! which only dev-dependencies enable, compiles them.
 
 use super::{EDITED, Edit, EditError, find};

@@ -9,6 +9,7 @@ use model::wire::{
 };
 use store::facts::{DateRange, SupplyFacts};
 
+/// Returns all investors whose latest funding date is in the range of the query, newest first, then by id.
 pub(super) fn investors(facts: &impl SupplyFacts, query: &DataQuery) -> Result<Vec<InvestorItem>, Refusal> {
     let mut investors: Vec<InvestorItem> = facts.investors()?;
     investors.retain(|investor| query.includes(investor.latest_funding_date.copied()));

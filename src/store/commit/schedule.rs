@@ -136,7 +136,9 @@ impl Drift {
     const NONE: Self = Self { value: 1.0, share: 1.0 };
 }
 
-/// Returns the common factor by which sizes changed, or `None` if they differ.
+/// Returns the common factor of pairs of an old and a new size, measured on the pair with the largest old size. Deviations up to
+/// `DRIFT_TOLERANCE` of the new size, or `least`, are accepted. Returns 1 if no pair can be measured, and `None` if a pair deviates
+/// or only one of its sizes is known.
 fn factor(pairs: impl Iterator<Item = (Option<f64>, Option<f64>)> + Clone, least: f64) -> Option<f64> {
     let largest = pairs.clone().filter_map(|(was, is)| Some((was?, is?))).max_by(|a, b| a.0.total_cmp(&b.0));
     let factor = largest.filter(|(was, is)| *was > 0.0 && *is > 0.0).map_or(1.0, |(was, is)| is / was);

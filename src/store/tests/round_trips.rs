@@ -36,7 +36,7 @@ fn first_cycle(round: usize, tokens: usize, events: usize) -> Commit {
     commit
 }
 
-/// The most round trips of a commit. Each further 32 tokens add one, and so does each further thousand statements.
+/// The maximum number of round trips of a commit. Each further 32 tokens add one, and so does each further thousand statements.
 const MAX_ROUND_TRIPS: u64 = 12;
 
 #[tokio::test]

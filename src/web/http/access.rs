@@ -72,8 +72,9 @@ impl AccessState {
         run(&mut self.failed_logins.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Identifies the sender of a request by its headers. `token` is the configured token. `is_open` is `true` if reading needs no
-    /// login, as on loopback.
+    /// Identifies the visitor by the session cookie, and extends a valid session. `token` is the configured token, or `None` if logging
+    /// in is disabled. `is_open` is `true` if reading needs no login, as on loopback: then a visitor without a session gets the anonymous
+    /// CSRF token. Ignores the `Authorization` header.
     pub(super) fn visitor(&self, headers: &HeaderMap, token: Option<&SecretText>, is_open: bool, now: Timestamp) -> Visitor {
         let session = session_cookie(headers).zip(token);
         let session_token =
@@ -89,7 +90,7 @@ impl AccessState {
 /// The sender of an authorized request. It is a request extension.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Visitor {
-    /// The CSRF token that their forms must carry. `None` if they may not read pages.
+    /// The CSRF token that the visitor's forms must contain. `None` if the visitor may not read pages.
     pub csrf_token: Option<String>,
     /// Whether a session exists. Forms that change state need one, also on loopback.
     pub is_logged_in: bool,

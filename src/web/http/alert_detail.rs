@@ -19,11 +19,11 @@ use model::{
 };
 use rules::{On, Rule};
 
-/// The number of deliveries that are shown with their attempts, newest first.
+/// The maximum number of deliveries that are shown with their attempts, newest first.
 const MAX_DELIVERIES: usize = 50;
-/// The number of changes at one instant that are searched for the change of an alert.
+/// The maximum number of changes at one instant that are searched for the change of an alert.
 const MAX_CHANGES: u32 = 50;
-/// The number of former episodes that are shown.
+/// The maximum number of former episodes that are shown.
 const MAX_EPISODES: u32 = 20;
 
 pub(super) struct AlertDetail {

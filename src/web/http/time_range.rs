@@ -17,6 +17,8 @@ pub(super) struct TimeRange {
 }
 
 impl TimeRange {
+    /// Parses the time range of a query string, relative to `now`.
+    ///
     /// # Errors
     ///
     /// Fails if a time is not valid, if both `since` and `from` are set, or if the range is empty.

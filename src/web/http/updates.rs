@@ -20,7 +20,7 @@ use super::HttpDeps;
 use model::Pulse;
 use store::Store;
 
-/// The number of connected pages. Further pages work without updates.
+/// The maximum number of connected pages. Further pages work without updates.
 const MAX_CLIENTS: usize = 48;
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// The interval of comments that keep an idle connection open.

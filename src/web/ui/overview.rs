@@ -180,7 +180,8 @@ impl AheadRow {
     }
 }
 
-/// Returns the largest unlocks. Combines similar unlocks of one token into the nearest one, with a count.
+/// Combines similar unlocks of one token into the nearest one, with a count. Returns the first `MAX_LARGEST`. `rows` must be sorted
+/// by size, largest first.
 fn largest(rows: &[AheadRow]) -> Vec<AheadRow> {
     let mut found: Vec<AheadRow> = Vec::new();
     for row in rows {
@@ -276,7 +277,7 @@ fn timeline_event(row: &UpcomingRow, measure: Measure) -> Option<TimelineEvent> 
     })
 }
 
-/// Returns the index of an alert's group.
+/// Returns the index of the severity group that an alert belongs to, the most severe first.
 fn group_of(alert: &AlertView) -> usize {
     let severity = alert.labels.get("severity").map(|severity| severity.to_ascii_lowercase());
     match severity.as_deref() {

@@ -87,7 +87,7 @@ pub struct PageFrame {
     pub at: Option<Timestamp>,
     /// Empty if the reader must log in to see any page.
     pub nav: Vec<NavItem>,
-    /// The token against forged requests. `None` if the reader has no forms.
+    /// The CSRF token of the forms. `None` if the reader cannot post forms.
     pub csrf: Option<String>,
     /// Whether the reader is logged in and may change data.
     pub signed_in: bool,

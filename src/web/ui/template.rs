@@ -74,7 +74,7 @@ fn add_filters(pages: &mut Environment<'static>) {
     pages.add_filter("lines", |text: String| Value::from_safe_string(lines(&text)));
 }
 
-/// `2026-03-09T12:00:30Z` as `2026-03-09 12:00 UTC`; any other text is returned unchanged.
+/// Formats `2026-03-09T12:00:30Z` as `2026-03-09 12:00 UTC`. Returns any other text unchanged.
 fn minute(text: &str) -> String {
     parse_timestamp(text).map_or_else(|| text.to_owned(), phrase::instant_iso)
 }
@@ -83,7 +83,7 @@ fn day(text: &str) -> String {
     parse_timestamp(text).map_or_else(|| text.to_owned(), phrase::day)
 }
 
-/// The age of `at`: `3 h ago`, `in 5 days`; empty if either is unknown.
+/// Formats the time from `at` to `now`: `3 h ago`, or `in 5 days` for a future time. Empty if either is not a valid time.
 fn ago(at: Option<&str>, now: Option<&str>) -> String {
     let known = |text: Option<&str>| -> Option<Timestamp> { parse_timestamp(text?) };
     let (Some(at), Some(now)) = (known(at), known(now)) else { return String::new() };

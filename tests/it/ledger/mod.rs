@@ -1,4 +1,4 @@
-//! Credits never exceed the cap, and polling check_recovery after every rejection. The fake source counts requests independently
+//! Credits never exceed the cap, and polling recovers after every rejection. The fake source counts requests independently
 //! ([`source`]). Uses the PostgreSQL server of the environment (`tests/postgres/run`), else a file.
 
 mod disk;

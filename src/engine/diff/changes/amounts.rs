@@ -68,8 +68,8 @@ pub(super) fn explain(compared: &Comparison<'_>, tranches: TrancheSet) -> Amount
     found
 }
 
-/// Splits off the allocations in which tranches were resized as well as added or removed: each has another amount as a whole. Returns
-/// them, and the rest.
+/// Splits off the allocations with at least two of these: resized, added, and removed tranches. The amount of such an allocation
+/// changed as a whole. Returns their tranches, and the rest.
 fn split_restocked(compared: &Comparison<'_>, mut tranches: TrancheSet) -> (TrancheSet, TrancheSet) {
     let (old, new) = (&compared.timeline.old, &compared.timeline.new);
     let resized: BTreeSet<&str> = tranches.pairs.iter().map(|pair| new[pair.new].series).collect();
@@ -83,7 +83,7 @@ fn split_restocked(compared: &Comparison<'_>, mut tranches: TrancheSet) -> (Tran
         unpaired_old: tranches.unpaired_old.extract_if(.., |i| is_restocked(old[*i].series)).collect(),
         unpaired_new: tranches.unpaired_new.extract_if(.., |j| is_restocked(new[*j].series)).collect(),
     };
-    // Within one event, the event is resized.
+    // If all of them belong to one event, that event was resized instead.
     let paired = restocked.pairs.iter().map(|pair| compared.rows(*pair)).map(|(o, n)| (Some(o), Some(n)));
     let unpaired_old = restocked.unpaired_old.iter().map(|i| old[*i].row).map(|o| (Some(o), compared.new_of_old[o]));
     let unpaired_new = restocked.unpaired_new.iter().map(|j| new[*j].row).map(|n| (compared.old_of_new[n], Some(n)));
@@ -242,7 +242,7 @@ impl Comparison<'_> {
     }
 }
 
-/// `total` is the total of the whole event or series.
+/// Returns the clause about changed amounts. `total` is the total of the whole event or series, before and after.
 fn resized_clause(compared: &Comparison<'_>, tranches: &TrancheSet, total: (Option<f64>, Option<f64>)) -> ChangeClause {
     let timeline = compared.timeline;
     let (old, new) = (tranches.all_old(), tranches.all_new());

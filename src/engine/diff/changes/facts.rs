@@ -33,7 +33,7 @@ impl RevisedFact {
     }
 }
 
-/// A fact that changed alike in one or many events.
+/// The same change of a fact in one or several events.
 pub(super) struct FactRevision {
     pub(super) field: FieldChange,
     pub(super) is_of_token: bool,
@@ -84,7 +84,7 @@ pub(super) fn other_facts(compared: &Comparison<'_>, found: Vec<RevisedFact>) ->
     gather(all)
 }
 
-/// Joins facts that changed alike, in the order in which the first of each was found.
+/// Joins equal changes of facts, in the order in which the first of each was found.
 fn gather(all: Vec<RevisedFact>) -> Vec<FactRevision> {
     let mut revisions: Vec<FactRevision> = Vec::new();
     let mut known: BTreeMap<(String, String, String), usize> = BTreeMap::new();

@@ -114,7 +114,7 @@ fn moved_change(compared: &Comparison<'_>, kind: ChangeKind, pairs: &[TranchePai
         })
         .collect();
     if is_of_several {
-        // Ends of linear segments move with their begins, or nearly so.
+        // The end of a linear segment moves by about the same shift as its start.
         let ends = pairs
             .iter()
             .map(|pair| (&old[pair.old], &new[pair.new]))
@@ -129,8 +129,8 @@ fn moved_change(compared: &Comparison<'_>, kind: ChangeKind, pairs: &[TranchePai
     explanation
 }
 
-/// Explains ends of linear segments that moved otherwise than their begins. `is_explained` selects the pairs whose ends other changes
-/// explain.
+/// Explains ends of linear segments that moved by another shift than their starts. Skips pairs for which `is_explained` returns
+/// `true`, because other changes explain their ends.
 pub(super) fn explain_ends(
     compared: &Comparison<'_>,
     mut explanations: Vec<Explanation>,
@@ -240,15 +240,15 @@ fn moved_clause(
     }
 }
 
-/// Pairs that moved alike.
+/// Pairs that are explained as one move.
 struct AlikeMoves {
     pairs: Vec<TranchePair>,
-    /// Whether one shift explains all pairs. If not, they are a series whose tranches moved each by its own shift.
+    /// Whether one shift explains all pairs. If not, they are a series in which each tranche has a different shift.
     is_one_shift: bool,
 }
 
-/// Groups pairs by their shift: a series as a whole if its shifts scatter no more than months do, and several series if their shifts
-/// are alike.
+/// Groups pairs by their shift. A series stays in one group if its shifts scatter no more than the lengths of months do. Series with
+/// nearly equal shifts share a group.
 fn by_shift(compared: &Comparison<'_>, pairs: &[TranchePair], shift: impl Fn(TranchePair) -> i64) -> Vec<AlikeMoves> {
     let mut by_series: BTreeMap<(&str, TrancheForm), Vec<TranchePair>> = BTreeMap::new();
     for pair in pairs {

@@ -4,7 +4,8 @@ use super::{cliffs, linears, parts};
 use crate::diff::tolerances::same_total;
 use model::wire::UnlockEvent;
 
-/// Returns a known event with the parts that a response shows of it, if nothing but their total was known.
+/// Returns the known event with the parts in `event`, if only their total or only the date was known before. `None` if nothing was
+/// learned.
 pub(super) fn learned(known: &UnlockEvent, event: &UnlockEvent) -> Option<UnlockEvent> {
     let mut learned = known.clone();
     if !has_content(known) {

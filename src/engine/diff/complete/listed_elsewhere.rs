@@ -22,10 +22,10 @@ struct Totals {
 impl Totals {
     const ZERO: Self = Self { known: Some(0.0), known_in_span: Some(0.0), given: Some(0.0) };
 
-    /// Returns whether the response lists the whole total. A part of this amount could not be missing from it.
+    /// Returns whether the response lists the whole total, so that no part of this `amount` can be missing from it.
     fn are_conserved(self, amount: f64) -> bool {
         let Some(given) = self.given else { return false };
-        // A part smaller than the rounding of the others could.
+        // The difference must be smaller than the part, or rounding could hide that the part is missing.
         let is_equal = |known: f64| (known - given).abs() <= (known * tolerances::TOTAL).min(amount * SHARE_OF_PART);
         [self.known, self.known_in_span].into_iter().flatten().any(is_equal)
     }
@@ -88,8 +88,8 @@ fn is_within(date: Option<Timestamp>, (first, last): (Option<Timestamp>, Option<
     date.is_none() || (date >= first && date <= last)
 }
 
-/// Returns the allocations that the response names nowhere, and most of whose parts belonged to events that are missing as a whole. A
-/// null of such an allocation is a removal, like the rest of it.
+/// Returns the allocations that the response never names and most of whose parts belonged to events that are missing completely. A
+/// part of such an allocation that is null was removed together with these events.
 pub(super) fn abandoned_allocations(
     known: &Events<'_, Old>,
     after: &List<RowOf<New>, UnlockEvent>,

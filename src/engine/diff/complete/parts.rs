@@ -102,7 +102,7 @@ impl Part for LinearAllocation {
     }
 }
 
-/// Returns whether a list has other recipients in place of known ones, or of none.
+/// Returns whether a list has a recipient that is not known, and lacks a known one unless none are known.
 pub(super) fn has_other_recipients<P: Part>(parts: &[P], known: &[P]) -> bool {
     let lacks = |all: &[P], part: &P| all.iter().all(|other| other.name() != part.name());
     parts.iter().any(|part| lacks(known, part)) && (known.is_empty() || known.iter().any(|part| lacks(parts, part)))
@@ -178,8 +178,9 @@ pub(super) fn complete_breakdown<P: Part>(list: &mut Maybe<Vec<P>>, known: &[P],
     Filled { problems, total: sum(rows), overrules_total: false }
 }
 
-/// Returns whether parts are missing from a list, rather than removed from it. The total decides; without one, parts are missing if rows
-/// were lost.
+/// Returns whether absent parts are missing from a list, rather than removed from it. They are removed if one of them appears
+/// at another date now, or if the rows alone add up to the given total. They are missing if the rows add up to it only together with
+/// the absent parts. If neither sum fits, or no total is given, they are missing if rows were lost or are unnamed.
 fn is_gap<P: Part>(rows: &[P], absent: &[&P], has_unnamed: bool, gaps: &mut Gaps<'_, P>) -> bool {
     if absent.iter().any(|part| (gaps.has_arrived)(part)) {
         return false;

@@ -15,7 +15,7 @@ use model::{
     supply::{Record, RecordKey, Resource, Timestamp},
 };
 
-/// The maximum number of rows of one amount that are compared with one row. Others are alike in amount only.
+/// The maximum number of rows with the same amount that are compared with one row.
 const MAX_COMPARED: usize = 64;
 
 /// A known row, under its key.
@@ -149,8 +149,8 @@ impl<'a, T> RowPairing<'a, T> {
         near.take(MAX_COMPARED).position(is_equal).map(|k| k + from)
     }
 
-    /// Pairs rows of which one lacks its date or a text of its identity, if they agree in everything that both have. The most alike pair
-    /// first.
+    /// Pairs rows of which one lacks its date or a text of its identity, if they agree in all facts that both have. Pairs with the most
+    /// facts in common come first.
     fn pair_incomplete(&mut self) {
         let shape = self.shape;
         let lacks = |row: &T| {

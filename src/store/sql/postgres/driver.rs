@@ -97,7 +97,7 @@ impl Wake for WaitingThread {
     }
 }
 
-/// The interval of checking `makes_sense`.
+/// The interval of the checks whether to continue waiting.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Blocks until a future that another thread drives is ready. Returns `None` after the timeout. The future must not
@@ -106,7 +106,7 @@ pub(crate) fn wait<T>(future: impl Future<Output = T>, limit: Duration) -> Optio
     wait_while(future, limit, || true)
 }
 
-/// Like [`wait`], but also stops once `makes_sense` returns `false`.
+/// Like [`wait`], but also stops and returns `None` once `should_wait` returns `false`.
 pub(super) fn wait_while<T>(future: impl Future<Output = T>, limit: Duration, should_wait: impl Fn() -> bool) -> Option<T> {
     let waker = Waker::from(Arc::new(WaitingThread(thread::current())));
     let mut context = Context::from_waker(&waker);

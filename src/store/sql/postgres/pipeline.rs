@@ -19,7 +19,7 @@ use super::PgFault;
 const BURST: usize = 32;
 const BURST_BYTES: usize = 64 << 10;
 
-/// The most outstanding statements, and bytes of their values.
+/// The maximum number of outstanding statements, and of the bytes of their values.
 pub(super) const MAX_OUTSTANDING: usize = 1024;
 const MAX_OUTSTANDING_BYTES: usize = 4 << 20;
 

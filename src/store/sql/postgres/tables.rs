@@ -8,7 +8,7 @@ use super::value::Parameter;
 use crate::error::StoreFault;
 use crate::sql::{OwnedRow, SqlResult, insert_sql, quoted, row_bytes};
 
-/// The most rows, and bytes of their values, that one statement inserts.
+/// The maximum number of rows, and of the bytes of their values, that one statement inserts.
 const MAX_INSERT_ROWS: usize = 256;
 const MAX_INSERT_BYTES: usize = 128 << 10;
 

@@ -21,7 +21,7 @@ use super::PgFault;
 
 type Cause = Box<dyn Error + Send + Sync>;
 
-/// The most certificate names shown in a message, and the most characters of each.
+/// The maximum number of certificate names in a message, and of the characters of each.
 const NAMES_SHOWN: usize = 5;
 const MAX_NAME: usize = 80;
 

@@ -10,7 +10,7 @@ use super::Visitor;
 /// The form field of the CSRF token.
 pub(in crate::http) const CSRF_FIELD: &str = "csrf";
 
-/// Further fields of a form are ignored.
+/// The maximum number of fields of a form. Further fields are ignored.
 const MAX_FIELDS: usize = 200;
 
 /// The fields of a posted form, in their order. It is an extension of each authorized form request.

@@ -13,7 +13,7 @@ const FIRST_WAIT: TimeDelta = TimeDelta::seconds(1);
 const MAX_WAIT: TimeDelta = TimeDelta::minutes(15);
 /// The time after the last failure until the failures of an address are deleted.
 const RETENTION: TimeDelta = TimeDelta::hours(1);
-/// The number of addresses. Beyond it, the one with the oldest failure is deleted.
+/// The maximum number of addresses. Beyond it, the one with the oldest failure is deleted.
 const MAX_ADDRESSES: usize = 1024;
 
 #[derive(Debug, Default)]

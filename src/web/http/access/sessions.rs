@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use super::{Fingerprint, fingerprint};
 use model::Timestamp;
 
-/// The number of sessions. Beyond it, the least recently used session ends.
+/// The maximum number of sessions. Beyond it, the least recently used session ends.
 const MAX_SESSIONS: usize = 64;
 /// The time without a request after which a session ends.
 const MAX_IDLE: TimeDelta = TimeDelta::hours(12);

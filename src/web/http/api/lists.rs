@@ -112,6 +112,7 @@ pub(super) async fn polls(State(deps): State<HttpDeps>) -> Result<Response, WebE
     Ok(Json(views).into_response())
 }
 
+/// `GET /api/rules`: a page of the active rules, or only the rules whose name or id is the parameter `rule`.
 pub(super) async fn rules(State(deps): State<HttpDeps>, uri: Uri) -> Result<Response, WebError> {
     let query = RULE_LIST.query(&uri)?;
     let mut views = rule_views(&deps).await?;

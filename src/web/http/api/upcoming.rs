@@ -16,7 +16,7 @@ use daemon::view::UnlockView;
 use model::{Record, Resource, Timestamp, TokenId, UpcomingFilter, UpcomingRow, closest};
 use rules::{On, Rule, Scope, Truth};
 
-/// The number of tokens, groups, or rules in one request.
+/// The maximum number of tokens, groups, or rules in one request.
 const MAX_NAMES: usize = 1000;
 
 pub(in crate::http) async fn list(State(deps): State<HttpDeps>, uri: Uri) -> Result<Response, WebError> {
@@ -62,6 +62,8 @@ pub(in crate::http) struct UnlockFilter<'a> {
 }
 
 impl<'a> UnlockFilter<'a> {
+    /// Resolves the names of groups and rules in a query. `tokens` are already resolved.
+    ///
     /// # Errors
     ///
     /// Fails with status 404 if a group or rule is unknown.
@@ -95,7 +97,7 @@ impl<'a> UnlockFilter<'a> {
         }
     }
 
-    /// Returns `true` if an unlock matches. The token must contain its groups.
+    /// Returns `true` if an unlock matches all filters. `row.token` must include its groups.
     pub(in crate::http) fn matches(&self, row: &UpcomingRow, now: Timestamp) -> bool {
         let value = self.min_value.is_none_or(|min| cliff_value(row).is_some_and(|value| value >= min));
         let group = self.groups.is_empty() || row.token.groups.iter().any(|group| self.groups.contains(group));

@@ -19,7 +19,7 @@ use model::{
 };
 use store::StoreError;
 
-/// The number of alerts in one action. It is larger than a page of the list.
+/// The maximum number of alerts in one action. It is larger than a page of the list.
 const MAX_SELECTED: usize = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

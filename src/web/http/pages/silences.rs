@@ -14,7 +14,7 @@ use model::{
     Matcher, SilenceError, SilencePreview, SilenceRequest, SilenceState, SilenceView, Timestamp, config::Span, read_matchers,
 };
 
-/// The number of expired silences on the page.
+/// The maximum number of expired silences on the page.
 const MAX_EXPIRED: usize = 20;
 /// The choices for the duration of a silence: form value and label.
 pub(super) const DURATIONS: [(&str, &str); 7] = [
