@@ -13,7 +13,7 @@ pub(super) struct AckArgs {
     /// Id of the alert, or its beginning; `cliffwatch alerts` lists ids
     #[arg(required_unless_present = "list")]
     alert: Option<String>,
-    /// Comment for others
+    /// Comment for other operators
     #[arg(long, value_name = "TEXT", default_value = "")]
     comment: String,
     /// Name of the person who acknowledges

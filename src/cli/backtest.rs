@@ -35,10 +35,10 @@ pub(super) struct BacktestArgs {
     /// Data folder (with tokens.json), or folder of versions (*.jsonl); default: the history in the database of the config
     #[arg(value_name = "PATH")]
     path: Option<PathBuf>,
-    /// Start; default: 90 days ago for recorded history, a year ago for a data folder, the first version for versions
+    /// Start of the period; default: 90 days ago for recorded history, a year ago for a data folder, the first version for versions
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     from: Option<Timestamp>,
-    /// End; default: now, or 30 days after the last version
+    /// End of the period; default: now, or 30 days after the last version
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     to: Option<Timestamp>,
     /// Folder of other rules to compare with

@@ -50,7 +50,7 @@ pub(super) fn run(routes: &RoutesCommand, invocation: &Invocation) -> anyhow::Re
 fn test(test: &RouteTestArgs, tree: &RouteTree, invocation: &Invocation) -> anyhow::Result<Exit> {
     let labels: Labels = test.labels.iter().cloned().collect();
     if labels.len() < test.labels.len() {
-        return Err(UsageError("duplicate label".to_owned()).into());
+        return Err(UsageError("a label is given twice; pass each label once".to_owned()).into());
     }
     let now = invocation.clock.now();
     let receivers: Vec<RoutedReceiver> = tree

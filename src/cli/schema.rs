@@ -10,7 +10,7 @@ use tools::ruletest;
 #[derive(Debug, Args)]
 #[command(after_help = "An editor finds it by a first line such as\n  #:schema ./cliffwatch-rules.schema.json")]
 pub(super) struct SchemaArgs {
-    /// The file to describe
+    /// The kind of file or message to describe
     #[arg(value_enum, default_value_t)]
     of: Of,
     /// For `webhook`: only bodies of this type, such as alert.firing

@@ -46,10 +46,10 @@ pub(super) struct ServeArgs {
     /// Require an API key even if no key exists yet
     #[arg(long, conflicts_with = "mirror")]
     require_key: bool,
-    /// Maximum number of requests per key and minute
+    /// Maximum number of requests per minute for each key
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     requests_per_minute: Option<u32>,
-    /// Include tokens that were listed by a model in older API versions
+    /// Include tokens with the listed method AI in older API versions
     #[arg(long)]
     all_tokens: bool,
     /// Serve the data of a daemon directly from its database

@@ -30,16 +30,16 @@ pub(super) struct AddSilenceArgs {
     /// Matchers, such as token=arbitrum or 'severity!~"critical|page"'; all must match
     #[arg(required = true, value_name = "MATCHER")]
     matchers: Vec<String>,
-    /// Duration
+    /// Duration of the silence, such as 2h
     #[arg(long = "for", group = "end", value_name = "SPAN", value_parser = parse_span)]
     span: Option<Span>,
-    /// End
+    /// End of the silence, such as 2026-03-09T12:00:00Z
     #[arg(long, group = "end", value_name = "TIME", value_parser = parse_time)]
     until: Option<Timestamp>,
-    /// Start; default: now
+    /// Start of the silence; default: now
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     from: Option<Timestamp>,
-    /// Reason, for others
+    /// Reason, for other operators
     #[arg(long, value_name = "TEXT")]
     comment: String,
     /// Name of the author

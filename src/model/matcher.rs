@@ -43,6 +43,9 @@ fn wrong(message: impl Into<String>, help: impl Into<String>) -> MatcherError {
     MatcherError { message: message.into(), help: Some(help.into()) }
 }
 
+/// The form of label names.
+const LABEL_FORM: &str = "label names have letters, digits, _, - and . and do not begin with a digit";
+
 impl Matcher {
     /// Parses a matcher: a label, one of `=`, `!=`, `=~`, `!~`, and a value, in double quotes unless it is a plain word. Patterns
     /// are anchored at both ends.
@@ -57,12 +60,12 @@ impl Matcher {
         let text = text.trim();
         if text.starts_with('{') {
             return Err(wrong(
-                "a matcher stands without braces",
-                "write each condition as an item of its own: [\"a=\\\"b\\\"\", \"c=\\\"d\\\"\"]",
+                "write matchers without braces",
+                "write each condition as a separate item: [\"a=\\\"b\\\"\", \"c=\\\"d\\\"\"]",
             ));
         }
         let Some(at) = text.find(['=', '!']) else {
-            return Err(wrong("this matcher compares nothing", FORM));
+            return Err(wrong("this matcher has no operator", FORM));
         };
         let (label, rest) = text.split_at(at);
         let label = label.trim();
@@ -70,15 +73,12 @@ impl Matcher {
             return Err(wrong("this matcher names no label", FORM));
         }
         if !is_label(label) {
-            return Err(wrong(
-                format!("{label:?} cannot be the name of a label"),
-                "names have letters, digits, _, - and . and do not begin with a digit",
-            ));
+            return Err(wrong(format!("{label:?} is not a label name"), LABEL_FORM));
         }
         // Longer operators first, because `=~` starts with `=`.
         let Some((operator, value)) = ["=~", "!~", "!=", "="].into_iter().find_map(|op| Some((op, rest.strip_prefix(op)?)))
         else {
-            return Err(wrong("after ! comes = or ~", FORM));
+            return Err(wrong("`!` must be followed by `=` or `~`", FORM));
         };
         if value.starts_with('=') {
             return Err(wrong("matchers compare with a single =", FORM));
@@ -109,8 +109,11 @@ impl Matcher {
     /// # Errors
     /// If the label or the pattern is invalid, or if both together exceed [`MAX_MATCHER_BYTES`].
     pub fn of(label: &str, value: &str, is_regex: bool, is_equal: bool) -> Result<Self, MatcherError> {
-        if label.is_empty() || !is_label(label) || label.len() + value.len() > MAX_MATCHER_BYTES {
-            return Err(wrong(format!("{label:?} cannot be the name of a label"), "names have letters, digits, _, - and ."));
+        if label.len() + value.len() > MAX_MATCHER_BYTES {
+            return Err(wrong(format!("this matcher is longer than {MAX_MATCHER_BYTES} bytes"), "split it into several"));
+        }
+        if label.is_empty() || !is_label(label) {
+            return Err(wrong(format!("{label:?} is not a label name"), LABEL_FORM));
         }
         let value = value.to_owned();
         let test = match (is_regex, is_equal) {

@@ -81,7 +81,7 @@ pub enum SilenceError {
     EndsFirst { starts_at: Timestamp, ends_at: Timestamp },
     #[error("the silence would end in the past, at {0}")]
     Past(Timestamp),
-    #[error("a silence lasts at most {} days: make a new one when it ends, or a route without the receiver", MAX_SPAN.num_days())]
+    #[error("a silence lasts at most {} days: create a new one when it expires, or remove the receiver from the route", MAX_SPAN.num_days())]
     TooLong,
     #[error("a silence needs an author of at most {MAX_AUTHOR} characters")]
     Author,

@@ -224,7 +224,7 @@ fn failure(fetched: &FetchedResponse) -> &PollFailure {
 fn fresh(fetched: &FetchedResponse) -> &PollResponse {
     match &fetched.outcome {
         PollOutcome::Fresh(response) => response,
-        other => panic!("expected an answer, got {other:?}"),
+        other => panic!("expected a response, got {other:?}"),
     }
 }
 

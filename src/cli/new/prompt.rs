@@ -160,8 +160,10 @@ fn prompt<T>(prompt: &str, usual: &str, read: impl Fn(&str) -> Result<T, String>
             Err(problem) => anstream::eprintln!("  {}", harmless(&problem)),
         }
     }
-    Err(UsageError(format!("{MAX_TRIES} inputs were invalid, no files were written; each prompt also has an option, see --help"))
-        .into())
+    Err(UsageError(format!(
+        "{MAX_TRIES} inputs were not valid, so no files were written; pass the values as options instead, see --help"
+    ))
+    .into())
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ fn unlock_json_has_documented_field_names() {
 
 #[test]
 fn source_is_down_while_its_alert_fires() {
-    let mut incident = alert("the source does not answer");
+    let mut incident = alert("the source does not respond");
     incident.subject = "source".to_owned();
     let stat = EndpointStat {
         endpoint: Endpoint::Burn,
@@ -103,5 +103,5 @@ fn source_is_down_while_its_alert_fires() {
         daemon: None,
     });
     assert_eq!(status.source_up, Some(false));
-    assert_eq!(status.incidents, ["the source does not answer"]);
+    assert_eq!(status.incidents, ["the source does not respond"]);
 }

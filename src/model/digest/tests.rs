@@ -62,7 +62,7 @@ fn digest_text_keeps_hostile_names_on_their_lines() {
             summary: "ARB: $96.1M unlocks on 16 Mar 2026".into(),
         }],
         fires_left_out: 1,
-        incident_summaries: vec!["The source does not answer in time".into()],
+        incident_summaries: vec!["The source does not respond in time".into()],
     };
     insta::assert_snapshot!(format!("{}\n\n{}", phrase::digest::summary(&digest), phrase::digest::text(&digest)));
     let notice = digest.notice(&"desk".into(), digest.at);

@@ -39,9 +39,13 @@ fn standby_distinguishes_renewing_from_silent_holder() {
     let state = |number: i64, mark: i64| LeaseState { mark, ..held(number, 0) };
     let mut watch = LeaseWatch::default();
     assert_eq!(watch.saw(&state(5, 1), secs(10), secs(12)), LifeSign::Unseen);
-    assert_eq!(watch.saw(&state(5, 1), secs(20), secs(21)), LifeSign::Unseen, "the first answer came eight seconds ago");
+    assert_eq!(watch.saw(&state(5, 1), secs(20), secs(21)), LifeSign::Unseen, "the first response came eight seconds ago");
     assert_eq!(watch.saw(&state(5, 1), secs(21), secs(22)), LifeSign::Silent);
-    assert_eq!(watch.saw(&state(5, -9), secs(22), secs(23)), LifeSign::Renewed, "at a time before, by another clock");
+    assert_eq!(
+        watch.saw(&state(5, -9), secs(22), secs(23)),
+        LifeSign::Renewed,
+        "although the clock of the database was set back"
+    );
     assert_eq!(watch.saw(&state(5, -9), secs(31), secs(31)), LifeSign::Renewed);
     assert_eq!(watch.saw(&state(6, -9), secs(32), secs(32)), LifeSign::Renewed, "there is another holder");
     // This instance was paused for an hour.

@@ -137,7 +137,7 @@ pub fn count_item<E: serde::de::Error>() -> Result<(), E> {
             log.items <= MAX_ITEMS
         })
     });
-    if fits { Ok(()) } else { Err(E::custom(format_args!("more than {MAX_ITEMS} items in one answer"))) }
+    if fits { Ok(()) } else { Err(E::custom(format_args!("more than {MAX_ITEMS} items in one response"))) }
 }
 
 /// Runs `read` one step deeper in the path. The step is added only to warnings, on the way back.

@@ -3,7 +3,7 @@ use super::*;
 fn problem(body: &str) -> String {
     match read(body.as_bytes().to_vec(), Some("text/html"), true) {
         Err(EnvelopeError::Malformed { problem, .. }) => problem,
-        other => panic!("expected a malformed answer, got {other:?}"),
+        other => panic!("expected a malformed response, got {other:?}"),
     }
 }
 

@@ -73,13 +73,14 @@ impl BacktestSummary {
             (count > 0).then(|| format!("{} {reason}.", phrase::count(count, "alert")))
         };
         let suppressed = (!suppressed.is_empty()).then(|| format!("Suppressed: {}.", suppressed.join(", ")));
-        let omitted = (run.uncounted > 0)
-            .then(|| format!("{} not stored: the limit of a run was reached.", phrase::count(run.uncounted, "message")));
+        let omitted = (run.uncounted > 0).then(|| {
+            format!("{} or messages not stored: the limit of a run was reached.", phrase::count(run.uncounted, "notification"))
+        });
         let notes = [
             suppressed,
             alerts("nobody", "not delivered: no route matches"),
             alerts("limited", "not delivered: the `limit` of the rule was reached"),
-            alerts("waiting", "pending at the end: waiting for a group, a mute interval, or the hourly limit"),
+            alerts("waiting", "pending at the end of the run, because of a group, a mute interval, or the hourly limit"),
             omitted,
         ];
         notes.into_iter().flatten().collect()

@@ -294,7 +294,7 @@ async fn rejects_invalid_silences() {
     let app = run(Some("t0ken"), None).await;
     for (bad, expected) in [
         (r#"{"matchers": [], "author": "a", "comment": "c", "duration": "2h"}"#, "at least one matcher"),
-        (r#"{"matchers": ["token"], "author": "a", "comment": "c", "duration": "2h"}"#, "compares nothing"),
+        (r#"{"matchers": ["token"], "author": "a", "comment": "c", "duration": "2h"}"#, "has no operator"),
         (r#"{"matchers": ["token!=x"], "author": "a", "comment": "c", "duration": "2h"}"#, "suppress everything"),
         (r#"{"matchers": ["token=x"], "author": "a", "comment": "", "duration": "2h"}"#, "comment"),
         (r#"{"matchers": ["token=x"], "author": "a", "comment": "c"}"#, "endsAt"),

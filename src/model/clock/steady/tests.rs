@@ -85,7 +85,7 @@ fn paused_machine_follows_after_source_confirms() {
     // The time since boot did not advance, and the wall clock was corrected afterward.
     machine.truth += 3 * HOUR;
     machine.reading.system += 3 * HOUR;
-    assert_eq!(machine.error(), -3 * HOUR, "doubted at first");
+    assert_eq!(machine.error(), -3 * HOUR, "not trusted at first");
     machine.polls();
     assert_eq!((machine.error(), machine.time.state().ahead), (0, None));
 }

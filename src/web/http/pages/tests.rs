@@ -377,7 +377,7 @@ async fn previews_creates_and_expires_a_silence() {
     assert_valid_page("/silences/preview", &page);
     assert_eq!(app.store.silences(None).await.expect("read"), [], "a preview stores nothing");
     for (field, value, expected) in [
-        ("matchers", "token", "compares nothing"),
+        ("matchers", "token", "has no operator"),
         ("matchers", "", "at least one matcher"),
         ("duration", "soon", "duration"),
         ("comment", "", "comment"),
