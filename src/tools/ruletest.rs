@@ -103,7 +103,7 @@ pub fn files_beside(config: &Config, base_dir: &Path) -> Vec<PathBuf> {
     rules::read_files(&patterns, base_dir).files.into_iter().map(|source| source.file).collect()
 }
 
-/// Runs the tests of `files` in order, at most [`MAX_TEST_FILES`] files. `report` is called with each outcome.
+/// Runs the tests of `files` in order, at most `MAX_TEST_FILES` files. `report` is called with each outcome.
 pub fn run(files: &[PathBuf], setup: &TestSetup<'_>, mut report: impl FnMut(&TestOutcome)) -> Vec<TestOutcome> {
     let mut outcomes = Vec::new();
     for path in files.iter().take(MAX_TEST_FILES) {
