@@ -27,7 +27,7 @@ const MAX_TOKENS: u64 = 100_000;
 
 #[derive(Debug, Args)]
 pub(super) struct PlanArgs {
-    /// Number of watched tokens to assume, instead of the tokens in the list
+    /// Number of watched tokens to assume, instead of the actual number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=MAX_TOKENS))]
     tokens: Option<u64>,
 }
@@ -129,8 +129,8 @@ fn listing(month: &Month) -> Listing<'_, MonthLine> {
             let each = trimmed(line.credits_per_poll);
             Cell::both(format!("{each}{}", if line.is_measured { "" } else { "?" }), each)
         })
-        .numbers("Wanted", "wanted", move |line| number(line.wanted))
-        .numbers("Granted", "granted", move |line| number(line.granted))
+        .numbers("Credits wanted", "wanted", move |line| number(line.wanted))
+        .numbers("Credits granted", "granted", move |line| number(line.granted))
         .words("Poll interval", "hoursBetweenPolls", |line| match line.hours_between_polls {
             Some(hours) => Cell::both(format!("every {}", phrase::duration_of_days(hours / 24.0)), trimmed(hours)),
             None => Cell::both("never", ""),
@@ -171,7 +171,7 @@ fn sentences(month: &Month, credit: &CreditState, budget: &config::BudgetSetting
         );
     }
     if month.tokens_are_assumed {
-        text.push_str("The number of tokens is assumed, because the token list was never read or --tokens was given.\n");
+        text.push_str("The number of tokens is assumed, because the token list was never polled, or --tokens is set.\n");
     }
     if month.endpoints.iter().any(|line| !line.is_measured) {
         text.push_str("A cost with `?` is assumed, because the endpoint was never polled.\n");

@@ -134,8 +134,8 @@ fn polls_text(reads: &ReadsView) -> String {
         ));
     }
     if !reads.most_read.is_empty() {
-        lines.push(("polls", format!("most: {}", tokens_read(&reads.most_read))));
-        lines.push(("", format!("least: {}", tokens_read(&reads.least_read))));
+        lines.push(("polls", format!("most polled: {}", tokens_read(&reads.most_read))));
+        lines.push(("", format!("least polled: {}", tokens_read(&reads.least_read))));
     }
     lines.iter().map(|(name, line)| format!("{name:<10}{}\n", harmless(line))).collect()
 }

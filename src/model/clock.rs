@@ -3,7 +3,7 @@
 //! A cycle reads the time once and passes it on, so that all other code can be tested at any instant. `--now` and tests use a
 //! [`Clock::manual`]. The machine's clock is not trusted blindly: [`steady`] decides when it is right.
 
-pub mod steady;
+pub mod trusted_time;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,8 +12,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::Timestamp;
-pub use steady::{ClockAnchor, ClockState};
-use steady::{ClockReading, SteadyTime};
+pub use trusted_time::{ClockAnchor, ClockState};
+use trusted_time::{ClockReading, SteadyTime};
 
 /// The source of the time. Clones share the state of the machine's clock or the time of a manual one.
 #[derive(Clone, Debug)]

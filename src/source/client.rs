@@ -19,12 +19,12 @@ use super::{
     BreakerState, ClientError, Tuning,
     base_server::{BaseServer, install_crypto_provider},
     breaker::{Breaker, SourceHealth, same_key},
+    combined_unlocks,
     credit_gate::{CreditGate, HeldCredits, OpenGate},
     fetch::FetchContext,
     rate_limiter::RateLimiter,
     redact,
     route::EndpointRoute,
-    segments,
 };
 use model::poll::{FailureKind, FetchedResponse, LAST_WITH_SEGMENTS, PollFailure, PollOutcome, PollRequest};
 use model::{
@@ -175,7 +175,7 @@ impl Client {
         }
         let credits_left = credits_left.map(|left| left.saturating_sub(cliffs.credits));
         let segments = self.fetch_version(request, Some(LAST_WITH_SEGMENTS), None, credits_left).await;
-        segments::combined(cliffs, segments)
+        combined_unlocks::combined(cliffs, segments)
     }
 
     async fn fetch_version(

@@ -33,6 +33,7 @@
 mod base_server;
 mod breaker;
 mod client;
+mod combined_unlocks;
 mod credit_gate;
 mod envelope;
 mod failed_request;
@@ -43,7 +44,6 @@ mod parse;
 mod rate_limiter;
 mod redact;
 mod route;
-mod segments;
 #[cfg(test)]
 mod tests;
 mod tuning;

@@ -56,7 +56,7 @@ pub(super) fn reason_text(body: &AlertBody) -> String {
         return if ending.is_empty() { "the date has passed".to_owned() } else { ending };
     }
     match (reason, reason.strip_prefix("lead "), reason.strip_prefix("level ")) {
-        ("firing", ..) => "condition is true".to_owned(),
+        ("firing", ..) => "the condition became true".to_owned(),
         (_, Some(lead), _) => format!("due within {}", lead_time(lead)),
         (_, _, Some(level)) => format!("rose to level {}", text::line(level, 20)),
         _ => text::line(reason, 120),

@@ -102,8 +102,9 @@ impl ConfigCheck<'_> {
             self.error(&node.location, format!("`{name}` is empty")).help =
                 Some(format!("set it, or name a file with `{name}_file`, or remove both"));
         } else if text.starts_with("${") || text.starts_with("$(") {
-            self.error(&node.location, format!("`{name}` contains a shell variable, which is not expanded")).help =
-                Some(format!("name a file with `{name}_file`, or set the environment variable CLIFFWATCH_… of this key"));
+            self.error(&node.location, format!("`{name}` contains a shell variable, which is not expanded")).help = Some(
+                format!("name a file with `{name}_file`, or set the key as an environment variable: CLIFFWATCH_<SECTION>__<KEY>"),
+            );
         } else if key.kind == ValueKind::SecretUrl
             && let Err(problem) = check_url(text, true, true)
         {
