@@ -73,8 +73,8 @@ impl BacktestSummary {
             (count > 0).then(|| format!("{} {reason}.", phrase::count(count, "alert")))
         };
         let suppressed = (!suppressed.is_empty()).then(|| format!("Suppressed: {}.", suppressed.join(", ")));
-        let omitted = (run.uncounted > 0)
-            .then(|| format!("{} not stored: the limit of a run was reached.", phrase::count(run.uncounted, "message")));
+        let omitted = (run.not_stored > 0)
+            .then(|| format!("{} not stored: the limit of a run was reached.", phrase::count(run.not_stored, "message")));
         let notes = [
             suppressed,
             alerts("nobody", "not delivered: no route matches"),
