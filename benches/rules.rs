@@ -86,11 +86,11 @@ fn compare_with_interpreter(now: Timestamp) -> anyhow::Result<()> {
         let set = load(format!("[[rule]]\nalert = \"A\"\non = \"unlock\"\nwhen = '''{when}'''\n"), now)?;
         let Some(rule) = set.rules.first() else { anyhow::bail!("no rule") };
         let program = cel::Env::stdlib().compile(when).map_err(|error| anyhow::anyhow!("{error:?}"))?;
-        let ours = rule.holds(&scope) == Truth::True;
+        let ours = rule.evaluate(&scope) == Truth::True;
         let theirs = program.execute(&bound).map_err(|error| anyhow::anyhow!("{error}"))?;
         ensure!(theirs == cel::Value::Bool(ours), "{when}: {ours} natively, {theirs:?} in the interpreter");
         let (many, few) = (200_000_u32, 5_000_u32);
-        let native = best(|| (0..many).for_each(|_| drop(black_box(rule.holds(black_box(&scope)))))) / many;
+        let native = best(|| (0..many).for_each(|_| drop(black_box(rule.evaluate(black_box(&scope)))))) / many;
         let interpreted = best(|| (0..few).for_each(|_| drop(black_box(program.execute(black_box(&bound)))))) / few;
         let binding = best(|| {
             for _ in 0..few {

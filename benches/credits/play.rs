@@ -176,7 +176,7 @@ impl<'a> Player<'a> {
     fn slot(&mut self, endpoint: Endpoint, now: Timestamp, next: Timestamp) {
         let day = days(now - self.world.begin);
         if endpoint == Endpoint::UnlockEvents || endpoint == Endpoint::Allocations {
-            self.look_ahead(day);
+            self.update_next_events(day);
         }
         for poll in plan::plan(endpoint, &self.feeds, &self.basis(now, next)).polls {
             // Like the real ledger, send no request without a credit.
@@ -204,7 +204,7 @@ impl<'a> Player<'a> {
     }
 
     /// Updates the next event of each token, as the daemon does from its snapshot.
-    fn look_ahead(&mut self, day: f64) {
+    fn update_next_events(&mut self, day: f64) {
         let world = self.world;
         for feeds in &mut self.feeds {
             for (token, of) in feeds.tokens.iter_mut().zip(&world.tokens) {

@@ -74,7 +74,7 @@ pub fn run() -> anyhow::Result<()> {
             for record in records {
                 let scope =
                     Scope { token: Some(token), record: Some(record), change: None, source: None, totals: None, lead: None, now };
-                matches += quiet.rules.iter().filter(|rule| matches!(rule.holds(&scope), Truth::True)).count();
+                matches += quiet.rules.iter().filter(|rule| matches!(rule.evaluate(&scope), Truth::True)).count();
             }
         }
         matches

@@ -142,7 +142,7 @@ pub fn sampled(curves: &[Curve], from: Timestamp, until: Timestamp) -> Vec<Sampl
         let step = (until - from) / i32::try_from(MAX_SAMPLES).unwrap_or(160);
         corners = (0..=MAX_SAMPLES).map(|index| from + step * i32::try_from(index).unwrap_or(0)).collect();
     }
-    let by_curve: Vec<Vec<(f64, f64)>> = curves.iter().map(|curve| measured(curve, &corners)).collect();
+    let by_curve: Vec<Vec<(f64, f64)>> = curves.iter().map(|curve| values_at(curve, &corners)).collect();
     let value = |index: usize, side: fn(&(f64, f64)) -> f64| {
         by_curve.iter().map(|values| values.get(index).map_or(0.0, side)).collect::<Vec<f64>>()
     };
@@ -165,7 +165,7 @@ pub fn differs(is: &[Curve], was: &[Curve]) -> bool {
     let sums = |curves: &[Curve]| {
         let mut sums = vec![0.0; corners.len()];
         for curve in curves {
-            for (sum, (_, after)) in sums.iter_mut().zip(measured(curve, &corners)) {
+            for (sum, (_, after)) in sums.iter_mut().zip(values_at(curve, &corners)) {
                 *sum += after;
             }
         }
@@ -176,7 +176,7 @@ pub fn differs(is: &[Curve], was: &[Curve]) -> bool {
 }
 
 /// Returns the value of a curve just before and at each of the sorted times, in one pass.
-fn measured(curve: &Curve, times: &[Timestamp]) -> Vec<(f64, f64)> {
+fn values_at(curve: &Curve, times: &[Timestamp]) -> Vec<(f64, f64)> {
     let mut upcoming = curve.ramps.iter().peekable();
     let mut active: Vec<Ramp> = Vec::new();
     let mut ended = 0.0;

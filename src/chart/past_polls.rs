@@ -23,7 +23,7 @@ pub fn draw(cycles: &[PastPoll]) -> String {
         svg.rect("none", x(index), 8.0, WIDTH, 6.0, 1.5);
     }
     for (back, cycle) in shown.iter().enumerate() {
-        svg.mark(None, &format!("{}: {}", phrase::instant_iso(cycle.at), phrase::past_poll(cycle)), |svg| {
+        svg.marked_group(None, &format!("{}: {}", phrase::instant_iso(cycle.at), phrase::past_poll(cycle)), |svg| {
             mark(svg, cycle, x(marks - 1 - back))
         });
     }

@@ -162,13 +162,13 @@ impl Plot<'_> {
             d.push_str(&format!("V{}Z", number(frame.floor)));
             let name = self.drawing.curves.get(layer).map_or("", |curve| curve.name.as_str());
             let total = self.drawing.curves.get(layer).map_or(0.0, Curve::total);
-            svg.mark(None, &format!("{}: {}", phrase::name(name), phrase::tokens(total, None)), |svg| {
+            svg.marked_group(None, &format!("{}: {}", phrase::name(name), phrase::tokens(total, None)), |svg| {
                 svg.path(&format!("layer c{}", layer.min(11)), &d);
             });
         }
         let x = frame.time.x(self.drawing.now);
         svg.rect("future", x, TOP, frame.right() - x, frame.floor - TOP, 0.0);
-        for run in self.differing() {
+        for run in self.differing_runs() {
             let mut d = String::new();
             outline(&mut d, frame, run, |values| values.iter().sum());
             let d = format!("M{}", d.trim_start_matches('L'));
@@ -178,7 +178,7 @@ impl Plot<'_> {
     }
 
     /// Returns the parts of the former schedule that differ visibly, each with one more sample at both ends.
-    fn differing(&self) -> Vec<&[Sample]> {
+    fn differing_runs(&self) -> Vec<&[Sample]> {
         let now = |at: Timestamp| self.drawing.curves.iter().map(|curve| curve.at(at)).sum::<f64>();
         let whole: f64 = self.drawing.curves.iter().map(Curve::total).sum();
         let differs = |sample: &Sample| {
@@ -263,7 +263,7 @@ impl Plot<'_> {
             #[expect(clippy::cast_precision_loss, reason = "a drawing is about a thousand units wide")]
             let x = column as f64 * step;
             let bar_height = (size / max * (LANE - LANE_NAME - 4.0)).max(1.5);
-            svg.mark(None, &format!("{}: {}", lane.name, (lane.format)(size)), |svg| {
+            svg.marked_group(None, &format!("{}: {}", lane.name, (lane.format)(size)), |svg| {
                 svg.rect(lane.class, x, axis, step - 1.0, bar_height, 0.0)
             });
         }

@@ -79,7 +79,7 @@ impl Svg {
 
     /// Writes a group with a tooltip and an optional link. The link is not in the tab order, because the table of a chart has the same
     /// links.
-    pub fn mark(&mut self, href: Option<&str>, title: &str, inside: impl FnOnce(&mut Self)) {
+    pub fn marked_group(&mut self, href: Option<&str>, title: &str, inside: impl FnOnce(&mut Self)) {
         let (name, attributes) = match href {
             Some(href) => ("a", &[("href", href), ("tabindex", "-1")][..]),
             None => ("g", &[][..]),

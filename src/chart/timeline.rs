@@ -180,7 +180,7 @@ impl Drawing {
 
     fn dot(&self, svg: &mut Svg, event: &TimelineEvent, measure: Measure) {
         let (x, y, radius) = (self.time.x(event.interval.start), self.sizes.y(event.size), self.radius(event));
-        svg.mark(Some(&event.href), &Self::title(event, measure), |svg| {
+        svg.marked_group(Some(&event.href), &Self::title(event, measure), |svg| {
             if event.shares.len() < 2 || radius < 5.0 {
                 svg.circle(&format!("mark {}", recipient::largest(&event.shares).class()), (x, y), radius, None);
                 return;
@@ -198,7 +198,7 @@ impl Drawing {
         let (left, right) = (self.time.x(event.interval.start), self.time.x(event.interval.end));
         let height = (self.radius(event) * 0.9).max(4.0);
         let top = self.sizes.y(event.size) - height / 2.0;
-        svg.mark(Some(&event.href), &Self::title(event, measure), |svg| {
+        svg.marked_group(Some(&event.href), &Self::title(event, measure), |svg| {
             let stripes: &[(Recipient, f64)] =
                 if height < 8.0 || event.shares.is_empty() { &[(recipient::largest(&event.shares), 1.0)] } else { &event.shares };
             let mut y = top;

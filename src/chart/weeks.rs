@@ -13,7 +13,7 @@ const MIN_HEIGHT: f64 = 2.0;
 pub fn draw(weeks: &WeeksAhead, now: Timestamp) -> String {
     let label = phrase::weeks_ahead(weeks, now);
     let mut svg = Svg::stretched(WIDTH - GAP, HEIGHT, "spark", &label);
-    svg.mark(None, &label, |svg| {
+    svg.marked_group(None, &label, |svg| {
         svg.rect("aim", 0.0, 0.0, WIDTH, HEIGHT, 0.0);
         for (bar, week) in bars(&weeks.map(|week| week.value), WIDTH, HEIGHT, GAP).into_iter().zip(weeks) {
             let height = bar.height.max(MIN_HEIGHT);

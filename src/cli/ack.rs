@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::print::{self, Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, UsageError};
-use model::{Ack, AckResult, AlertId, ack_words, text::harmless};
+use model::{Ack, AckResult, AlertId, checked_ack_texts, text::harmless};
 use store::{Access, Store};
 
 /// Acknowledge an alert: no reminders until its date, amount, or level changes
@@ -40,7 +40,7 @@ pub(super) async fn run(ack: &AckArgs, invocation: &Invocation) -> anyhow::Resul
 }
 
 async fn acknowledge(alert: &str, ack: &AckArgs, store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
-    let (author, comment) = ack_words(&ack.author, &ack.comment)
+    let (author, comment) = checked_ack_texts(&ack.author, &ack.comment)
         .map_err(|_| UsageError("--author NAME is required, with at most 200 characters".to_owned()))?;
     match store.acknowledge(alert.trim().to_owned(), author, comment, invocation.clock.now()).await? {
         AckResult::Done(alert) => {
@@ -84,10 +84,10 @@ async fn list(store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     let listing = Listing::of(&acks)
-        .words("Alert", "alert", |ack| Cell::text(&ack.alert))
-        .words("Since", "at", |ack| Cell::time(Some(ack.at)))
-        .words("Author", "author", |ack| Cell::text(&ack.author))
-        .words("Comment", "comment", |ack| Cell::text(&ack.comment));
+        .left_column("Alert", "alert", |ack| Cell::text(&ack.alert))
+        .left_column("Since", "at", |ack| Cell::time(Some(ack.at)))
+        .left_column("Author", "author", |ack| Cell::text(&ack.author))
+        .left_column("Comment", "comment", |ack| Cell::text(&ack.comment));
     listing.print("no acknowledged alerts", invocation)?;
     Ok(Exit::Done)
 }

@@ -50,13 +50,13 @@ pub(super) async fn run(args: &AlertsArgs, invocation: &Invocation) -> anyhow::R
         None => alert.state.to_string(),
     };
     let listing = Listing::of(&alerts)
-        .words("Updated", "updatedAt", |alert| Cell::time(Some(alert.updated_at)))
-        .words("State", "state", |alert| Cell::both(state(alert), alert.state.as_str()))
-        .words("Severity", "severity", |alert| Cell::maybe(alert.labels.get("severity").map(String::as_str)))
-        .words("Alert", "rule", |alert| Cell::text(&alert.rule))
-        .words("Message", "summary", |alert| Cell::text(&alert.summary))
-        .words("Notified", "notified", |alert| Cell::both(alert.notified_text(), alert.notified.join("; ")))
-        .words("Id", "id", |alert| Cell::text(&alert.id));
+        .left_column("Updated", "updatedAt", |alert| Cell::time(Some(alert.updated_at)))
+        .left_column("State", "state", |alert| Cell::both(state(alert), alert.state.as_str()))
+        .left_column("Severity", "severity", |alert| Cell::maybe(alert.labels.get("severity").map(String::as_str)))
+        .left_column("Alert", "rule", |alert| Cell::text(&alert.rule))
+        .left_column("Message", "summary", |alert| Cell::text(&alert.summary))
+        .left_column("Notified", "notified", |alert| Cell::both(alert.notified_text(), alert.notified.join("; ")))
+        .left_column("Id", "id", |alert| Cell::text(&alert.id));
     listing.print(empty_reason(alerts.is_empty(), &store).await?, invocation)?;
     Ok(Exit::Done)
 }

@@ -153,7 +153,7 @@ fn print(
         OutputFormat::Csv => print::out(&csv::page(run, comparison))?,
         OutputFormat::Json => print::out(&print::json(&json!({
             "from": run.from, "to": run.to, "tokens": run.tokens, "changes": run.changes, "summary": summary,
-            "messages": run.messages, "undelivered": run.undelivered, "more": run.uncounted, "against": comparison,
+            "messages": run.messages, "undelivered": run.undelivered, "more": run.not_stored, "against": comparison,
             "templateErrors": run.template_errors.iter().cloned().collect::<BTreeMap<_, _>>(),
         }))?)?,
     }
@@ -164,7 +164,7 @@ fn print(
 fn silence(text: &str, from: Timestamp, to: Timestamp) -> anyhow::Result<Silence> {
     let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
     let matchers = read_matchers(texts).map_err(|error| UsageError(format!("--silence {text}: {error}")))?;
-    if matchers.iter().all(model::matcher::Matcher::takes_empty) {
+    if matchers.iter().all(model::matcher::Matcher::matches_missing_label) {
         return Err(UsageError(format!("--silence {text:?} matches everything: add a label, such as token=arbitrum")).into());
     }
     Ok(Silence {

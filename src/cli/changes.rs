@@ -46,11 +46,11 @@ pub(super) async fn run(args: &ChangesArgs, invocation: &Invocation) -> anyhow::
     let mut changes = store.changes(filter).await?;
     super::print::keep_first(&mut changes, args.limit, "changes");
     let listing = Listing::of(&changes)
-        .words("Seen", "at", |row| Cell::time(Some(row.at)))
-        .words("Token", "token", |row| Cell::both(row.symbol.as_deref().unwrap_or(row.token.as_str()), row.token.as_str()))
-        .words("Record", "resource", |row| Cell::text(row.resource))
-        .words("Kind", "kind", |row| Cell::text(row.change.kind))
-        .words("Summary", "summary", |row| Cell::text(&row.change.summary));
+        .left_column("Seen", "at", |row| Cell::time(Some(row.at)))
+        .left_column("Token", "token", |row| Cell::both(row.symbol.as_deref().unwrap_or(row.token.as_str()), row.token.as_str()))
+        .left_column("Record", "resource", |row| Cell::text(row.resource))
+        .left_column("Kind", "kind", |row| Cell::text(row.change.kind))
+        .left_column("Summary", "summary", |row| Cell::text(&row.change.summary));
     listing.print(empty_reason(changes.is_empty(), &store).await?, invocation)?;
     Ok(Exit::Done)
 }

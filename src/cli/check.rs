@@ -37,9 +37,9 @@ pub(super) fn run(check: &CheckArgs, invocation: &Invocation) -> anyhow::Result<
         let listed = known.as_ref().map(|known| known.listed.as_slice()).filter(|listed| !listed.is_empty());
         diagnostics.extend(rule_check::advise(&checked, config, invocation, listed));
         if let Some(known) = &known {
-            let doubts = known.check(&checked.set, config, &loaded, invocation.clock.now());
-            diagnostics.extend(doubts.diagnostics);
-            left_out = doubts.left_out;
+            let warnings = known.check(&checked.set, config, &loaded, invocation.clock.now());
+            diagnostics.extend(warnings.diagnostics);
+            left_out = warnings.left_out;
         }
         diagnostics.extend(checked.diagnostics);
         diagnostics.extend(receivers(config, &loaded));

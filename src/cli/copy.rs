@@ -53,9 +53,9 @@ pub(super) fn run(command: &StoreCommand, invocation: &Invocation) -> anyhow::Re
     let copied = copied?;
     let rows: u64 = copied.iter().map(|table| table.rows).sum();
     Listing::of(&copied)
-        .words("Table", "table", |table| Cell::text(&table.table))
-        .numbers("Rows", "rows", |table| Cell::text(table.rows))
-        .words("Hash (equal on both sides)", "hash", |table| Cell::text(&table.hash))
+        .left_column("Table", "table", |table| Cell::text(&table.table))
+        .right_column("Rows", "rows", |table| Cell::text(table.rows))
+        .left_column("Hash (equal on both sides)", "hash", |table| Cell::text(&table.hash))
         .print("", invocation)?;
     let rows = phrase::count(rows, "row");
     anstream::eprintln!("{rows}: {} is a copy of {}", shown(to.name()), shown(from.name()));

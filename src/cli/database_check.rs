@@ -66,20 +66,20 @@ impl KnownFacts {
 
     /// Returns the warnings about config and rules.
     pub fn check(&self, set: &RuleSet, config: &Config, loaded: &Loaded, now: Timestamp) -> DatabaseWarnings {
-        let mut doubts = DatabaseWarnings::default();
+        let mut warnings = DatabaseWarnings::default();
         if !self.listed.is_empty() {
-            doubts.diagnostics.extend(self.tokens(config, loaded));
+            warnings.diagnostics.extend(self.tokens(config, loaded));
             let labels = LabelFacts::of(set, &self.listed);
-            doubts.diagnostics.extend(routes(&labels, config, loaded));
-            doubts.diagnostics.extend(self.silences(&labels, config));
+            warnings.diagnostics.extend(routes(&labels, config, loaded));
+            warnings.diagnostics.extend(self.silences(&labels, config));
         }
-        doubts.diagnostics.extend(check_thresholds(set, &self.watched, now));
+        warnings.diagnostics.extend(check_thresholds(set, &self.watched, now));
         if self.unread > 0 {
             let unread = phrase::count(self.unread, "token");
-            doubts.left_out.push(format!("skipped the check of thresholds for {unread}: time limit reached"));
+            warnings.left_out.push(format!("skipped the check of thresholds for {unread}: time limit reached"));
         }
-        self.messages(set, config, now, &mut doubts);
-        doubts
+        self.messages(set, config, now, &mut warnings);
+        warnings
     }
 
     /// Warns about items of `[watch]` that match no token.
@@ -107,7 +107,7 @@ impl KnownFacts {
     }
 
     /// Warns about rules that would have sent too many messages over the last year.
-    fn messages(&self, set: &RuleSet, config: &Config, now: Timestamp, doubts: &mut DatabaseWarnings) {
+    fn messages(&self, set: &RuleSet, config: &Config, now: Timestamp, warnings: &mut DatabaseWarnings) {
         let mut config = config.clone();
         if config.receivers.is_empty() {
             config.receivers.push(config::ReceiverSettings { name: ANYONE.to_owned(), ..config::ReceiverSettings::default() });
@@ -120,13 +120,13 @@ impl KnownFacts {
         if !is_complete {
             let (unread, _) = left_out;
             let what = if unread > 0 { format!("{} and ", phrase::count(unread, "token")) } else { String::new() };
-            doubts.left_out.push(format!(
+            warnings.left_out.push(format!(
                 "the number of messages was only estimated: {what}all data after {} skipped because of the time limit; \
                 run `cliffwatch backtest` for all data",
                 phrase::day(run.to)
             ));
         }
-        doubts.diagnostics.extend(frequent_rules(set, &BacktestSummary::of(&run)));
+        warnings.diagnostics.extend(frequent_rules(set, &BacktestSummary::of(&run)));
     }
 }
 

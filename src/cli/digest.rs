@@ -36,14 +36,14 @@ pub(super) fn listing(digests: &[DigestView]) -> Listing<'_, DigestView> {
         digest.stopped.iter().map(|stopped| stopped.address.as_str()).collect::<Vec<_>>().join(by)
     };
     Listing::of(digests)
-        .words("Digest", "receiver", |digest| Cell::text(&digest.receiver))
-        .words("Schedule", "when", |digest| Cell::text(&digest.when))
-        .words("Last sent", "lastAt", |digest| Cell::time(digest.last_at))
-        .words("Next", "nextAt", |digest| Cell::time(digest.next_at))
-        .numbers("Recipients", "recipients", |digest| {
+        .left_column("Digest", "receiver", |digest| Cell::text(&digest.receiver))
+        .left_column("Schedule", "when", |digest| Cell::text(&digest.when))
+        .left_column("Last sent", "lastAt", |digest| Cell::time(digest.last_at))
+        .left_column("Next", "nextAt", |digest| Cell::time(digest.next_at))
+        .right_column("Recipients", "recipients", |digest| {
             Cell::text(if digest.recipients > 0 { digest.recipients.to_string() } else { String::new() })
         })
-        .words("Stopped by", "stopped", move |digest| Cell::both(stopped(digest, ", "), stopped(digest, "; ")))
+        .left_column("Stopped by", "stopped", move |digest| Cell::both(stopped(digest, ", "), stopped(digest, "; ")))
 }
 
 pub(super) async fn run(command: &DigestCommand, invocation: &Invocation) -> anyhow::Result<Exit> {
@@ -84,14 +84,14 @@ async fn stop(receiver: &str, address: &str, config: &Config, store: &Store, inv
             .map_or_else(|| format!("expected one of {}", known.join(", ")), |near| format!("did you mean {near}?"));
         return Err(UsageError(format!("{address} is not a recipient of {receiver:?}: {help}")).into());
     }
-    let wish = OptOut {
+    let opt_out = OptOut {
         receiver: ReceiverName::from(receiver),
         address: address.clone(),
         at: invocation.clock.now(),
         via: OptOutSource::Hand,
     };
     let result =
-        if store.opt_out(wish).await? { "no longer gets digests; alerts continue" } else { "has already stopped digests" };
+        if store.opt_out(opt_out).await? { "no longer gets digests; alerts continue" } else { "has already stopped digests" };
     anstream::eprintln!("{} {result}", harmless(&address));
     Ok(Exit::Done)
 }

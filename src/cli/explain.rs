@@ -64,12 +64,12 @@ pub(super) async fn run(args: &ExplainArgs, invocation: &Invocation) -> anyhow::
             print_lines(&command.explain_rules(&target).await?, invocation, "no rule subscribes to this")
         }
         (None, None, Some(about)) => {
-            let rule = command.rule(args.rule.as_deref().unwrap_or_default())?;
+            let rule = command.find_rule(args.rule.as_deref().unwrap_or_default())?;
             let target = command.target(about).await?;
             show(&command.explanations(rule, &target).await?, invocation)
         }
         (None, None, None) => {
-            let rule = command.rule(args.rule.as_deref().unwrap_or_default())?;
+            let rule = command.find_rule(args.rule.as_deref().unwrap_or_default())?;
             command.overview(rule, invocation).await
         }
     }
@@ -81,7 +81,7 @@ impl ExplainCommand {
     /// # Errors
     ///
     /// Fails with a usage error that suggests a similar name, or lists all names.
-    fn rule(&self, name: &str) -> anyhow::Result<&Rule> {
+    fn find_rule(&self, name: &str) -> anyhow::Result<&Rule> {
         let is_called = |rule: &&Rule| rule.name == name || rule.id.as_str() == name;
         if let Some(rule) = self.reader.active.rules.rules.iter().find(is_called) {
             return Ok(rule);
@@ -172,7 +172,7 @@ impl ExplainCommand {
                 On::Record(resource) => {
                     explain::record_cases(&snapshot, resource, &ExplainTarget::default(), &own, self.reader.now)
                 }
-                _ if rule.lets_in(&snapshot.token) => {
+                _ if rule.selects_token(&snapshot.token) => {
                     let computed = cache.compute(&snapshot.token, &entries(&snapshot), Recheck::Longest, self.reader.now);
                     let own = own.into_iter().filter(|alert| alert.key.is_none()).collect();
                     vec![explain::token_case(&snapshot, computed.totals(), own)]
@@ -209,10 +209,10 @@ impl ExplainCommand {
         let idle: Vec<IdleRule> = idle.collect();
         let days_ago = |rule: &IdleRule| rule.last_match.map(|at| model::days(self.reader.now - at));
         let listing = Listing::of(&idle)
-            .words("Rule", "rule", |rule| Cell::text(&rule.rule))
-            .words("Last match", "lastMatch", |rule| Cell::time(rule.last_match))
-            .numbers("Days ago", "daysAgo", |rule| Cell::number(days_ago(rule), |days| format!("{days:.0}")))
-            .words("Owner", "owner", |rule| Cell::maybe(rule.owner.as_deref()));
+            .left_column("Rule", "rule", |rule| Cell::text(&rule.rule))
+            .left_column("Last match", "lastMatch", |rule| Cell::time(rule.last_match))
+            .right_column("Days ago", "daysAgo", |rule| Cell::number(days_ago(rule), |days| format!("{days:.0}")))
+            .left_column("Owner", "owner", |rule| Cell::maybe(rule.owner.as_deref()));
         let empty_reason = format!("all rules matched within {span}");
         listing.print(&empty_reason, invocation)?;
         Ok(Exit::Done)

@@ -32,8 +32,8 @@ pub(super) async fn run(_: &FeedsArgs, invocation: &Invocation) -> anyhow::Resul
     };
     let links = [FeedLink { feed: "calendar", url: calendar }, FeedLink { feed: "changes", url: changes }];
     Listing::of(&links)
-        .words("Feed", "feed", |link| Cell::text(link.feed))
-        .words("Link", "url", |link| Cell::text(&link.url))
+        .left_column("Feed", "feed", |link| Cell::text(link.feed))
+        .left_column("Link", "url", |link| Cell::text(&link.url))
         .print("", invocation)?;
     Ok(Exit::Done)
 }

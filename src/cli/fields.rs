@@ -97,14 +97,14 @@ fn parse_on(word: &str) -> Result<On, UsageError> {
 fn listing(rows: &[FieldRow]) -> Listing<'_, FieldRow> {
     let paths = |row: &FieldRow| row.endpoints.iter().map(|endpoint| endpoint.path.as_str()).collect::<Vec<_>>().join(" ");
     Listing::of(rows)
-        .words("", "kind", |row| Cell::text(row.kind))
-        .words("", "on", |row| Cell::text(&row.on))
-        .words("", "name", |row| Cell::text(&row.name))
-        .words("", "unit", |row| Cell::text(row.unit))
-        .words("", "example", |row| Cell::text(&row.example))
-        .words("", "endpoints", |row| Cell::text(row.endpoint_names()))
-        .words("", "paths", move |row| Cell::text(paths(row)))
-        .words("", "about", |row| Cell::text(row.about))
+        .left_column("", "kind", |row| Cell::text(row.kind))
+        .left_column("", "on", |row| Cell::text(&row.on))
+        .left_column("", "name", |row| Cell::text(&row.name))
+        .left_column("", "unit", |row| Cell::text(row.unit))
+        .left_column("", "example", |row| Cell::text(&row.example))
+        .left_column("", "endpoints", |row| Cell::text(row.endpoint_names()))
+        .left_column("", "paths", move |row| Cell::text(paths(row)))
+        .left_column("", "about", |row| Cell::text(row.about))
 }
 
 /// Formats a table for each kind of entry.
@@ -117,19 +117,19 @@ fn tables(on: Option<On>, entries: Vec<ReferenceEntry>) -> String {
             continue;
         }
         let _ = write!(text, "\n{}\n", heading(kind));
-        let mut listing = Listing::of(&of_kind).words("Name", "", |row| Cell::text(&row.name));
+        let mut listing = Listing::of(&of_kind).left_column("Name", "", |row| Cell::text(&row.name));
         // With a target, all listed entries are known to it.
         if on.is_none() && !matches!(kind, ReferenceKind::Function | ReferenceKind::Filter) {
-            listing = listing.words("Rules on", "", |row| Cell::text(&row.on));
+            listing = listing.left_column("Rules on", "", |row| Cell::text(&row.on));
         }
         if matches!(kind, ReferenceKind::Field | ReferenceKind::Item | ReferenceKind::Window) {
-            listing = listing.words("Unit", "", |row| Cell::text(row.unit));
+            listing = listing.left_column("Unit", "", |row| Cell::text(row.unit));
         }
-        listing = listing.words("Example", "", |row| Cell::text(&row.example));
+        listing = listing.left_column("Example", "", |row| Cell::text(&row.example));
         if matches!(kind, ReferenceKind::Field | ReferenceKind::Item | ReferenceKind::Window) {
-            listing = listing.words("Endpoints", "", |row| Cell::text(row.endpoint_names()));
+            listing = listing.left_column("Endpoints", "", |row| Cell::text(row.endpoint_names()));
         }
-        text.push_str(&listing.words("Description", "", |row| Cell::text(row.about)).table(width()));
+        text.push_str(&listing.left_column("Description", "", |row| Cell::text(row.about)).table(width()));
     }
     text
 }

@@ -21,7 +21,7 @@ use model::{
     phrase,
     text::harmless,
 };
-use notify::{Receivers, message::test_notice, retry};
+use notify::{Receivers, message::test_notification, retry};
 use store::{Access, ErrorKind, LeaseStatus, Location, Store, StoreError};
 
 /// The time to wait for a running daemon. An attempt can take `[delivery] timeout`, and others can come first.
@@ -57,9 +57,9 @@ impl TestMessage {
         Ok(Self::Digest(Box::new((watch_of(&config.watch).map_err(UsageError)?, plan.ok_or_else(none)?))))
     }
 
-    async fn notice(&self, store: &Store, receiver: &ReceiverName, now: Timestamp) -> Result<Notification, StoreError> {
+    async fn notification(&self, store: &Store, receiver: &ReceiverName, now: Timestamp) -> Result<Notification, StoreError> {
         match self {
-            Self::Plain => Ok(test_notice(receiver, now)),
+            Self::Plain => Ok(test_notification(receiver, now)),
             Self::Digest(of) => digest_test(store, &of.0, &of.1, now).await,
         }
     }
@@ -129,7 +129,7 @@ async fn enqueue(
     invocation: &Invocation,
 ) -> anyhow::Result<NotificationId> {
     let now = invocation.clock.now();
-    let notice = message.notice(store, receiver, now).await?;
+    let notice = message.notification(store, receiver, now).await?;
     let id = notice.id.clone();
     store.commit(Commit { at: now, notifications: vec![notice], ..Commit::default() }).await?;
     Ok(id)

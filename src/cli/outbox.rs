@@ -85,15 +85,15 @@ async fn why(why: &WhyArgs, config: &Config, store: &Store, invocation: &Invocat
         _ => status.state.to_string(),
     };
     let listing = Listing::of(&rows)
-        .words("Created", "at", |row| Cell::time(Some(row.status.at)))
-        .words("Receiver", "receiver", |row| Cell::maybe(row.status.receiver.as_ref().map(ReceiverName::as_str)))
-        .words("Status", "state", |row| Cell::both(how(row.status), row.status.state.as_str()))
-        .words("Reason", "because", |row| {
+        .left_column("Created", "at", |row| Cell::time(Some(row.status.at)))
+        .left_column("Receiver", "receiver", |row| Cell::maybe(row.status.receiver.as_ref().map(ReceiverName::as_str)))
+        .left_column("Status", "state", |row| Cell::both(how(row.status), row.status.state.as_str()))
+        .left_column("Reason", "because", |row| {
             let raw = row.because.or(row.status.suppressor.as_deref()).unwrap_or_default();
             Cell::both(row.because.unwrap_or("–"), raw)
         })
-        .words("Type", "type", |row| Cell::text(row.status.kind))
-        .words("Message", "summary", |row| Cell::text(&row.status.summary));
+        .left_column("Type", "type", |row| Cell::text(row.status.kind))
+        .left_column("Message", "summary", |row| Cell::text(&row.status.summary));
     listing.print("no matching notifications", invocation)?;
     Ok(Exit::Done)
 }
@@ -191,14 +191,16 @@ async fn list_deliveries(list: &DeliveryListArgs, store: &Store, invocation: &In
     let mut deliveries = store.outbox(filter).await?;
     print::keep_first(&mut deliveries, list.limit, "deliveries");
     let listing = Listing::of(&deliveries)
-        .numbers("Id", "id", |row| Cell::text(row.id))
-        .words("Queued", "createdAt", |row| Cell::time(Some(row.created_at)))
-        .words("Receiver", "receiver", |row| Cell::text(&row.receiver))
-        .words("State", "state", |row| Cell::text(row.state))
-        .numbers("Attempts", "attempts", |row| Cell::text(row.attempts))
-        .words("Next attempt", "nextAttemptAt", |row| Cell::time(row.next_attempt_at))
-        .words("Message", "alerts", |row| Cell::text(message(row)))
-        .words("Last response", "lastAnswer", |row| Cell::text(first_line(row.last_response.as_deref().unwrap_or_default())));
+        .right_column("Id", "id", |row| Cell::text(row.id))
+        .left_column("Queued", "createdAt", |row| Cell::time(Some(row.created_at)))
+        .left_column("Receiver", "receiver", |row| Cell::text(&row.receiver))
+        .left_column("State", "state", |row| Cell::text(row.state))
+        .right_column("Attempts", "attempts", |row| Cell::text(row.attempts))
+        .left_column("Next attempt", "nextAttemptAt", |row| Cell::time(row.next_attempt_at))
+        .left_column("Message", "alerts", |row| Cell::text(message(row)))
+        .left_column("Last response", "lastAnswer", |row| {
+            Cell::text(first_line(row.last_response.as_deref().unwrap_or_default()))
+        });
     listing.print("no matching deliveries", invocation)?;
     Ok(Exit::Done)
 }

@@ -122,16 +122,16 @@ fn assumed_tokens(watch: &config::WatchSettings) -> u64 {
 fn listing(month: &Month) -> Listing<'_, MonthLine> {
     let number = |number: u64| Cell::both(phrase::grouped(number), number.to_string());
     Listing::of(&month.endpoints)
-        .words("Endpoint", "endpoint", |line| Cell::text(line.endpoint))
-        .numbers("Slots", "ticks", move |line| number(line.ticks))
-        .numbers("Polls", "asks", move |line| number(line.polls))
-        .numbers("Credits each", "creditsPerAsk", |line| {
+        .left_column("Endpoint", "endpoint", |line| Cell::text(line.endpoint))
+        .right_column("Slots", "ticks", move |line| number(line.ticks))
+        .right_column("Polls", "asks", move |line| number(line.polls))
+        .right_column("Credits each", "creditsPerAsk", |line| {
             let each = trimmed(line.credits_per_poll);
             Cell::both(format!("{each}{}", if line.is_measured { "" } else { "?" }), each)
         })
-        .numbers("Credits wanted", "wanted", move |line| number(line.wanted))
-        .numbers("Credits granted", "granted", move |line| number(line.granted))
-        .words("Poll interval", "hoursBetweenPolls", |line| match line.hours_between_polls {
+        .right_column("Credits wanted", "wanted", move |line| number(line.wanted))
+        .right_column("Credits granted", "granted", move |line| number(line.granted))
+        .left_column("Poll interval", "hoursBetweenPolls", |line| match line.hours_between_polls {
             Some(hours) => Cell::both(format!("every {}", phrase::duration_of_days(hours / 24.0)), trimmed(hours)),
             None => Cell::both("never", ""),
         })
@@ -208,7 +208,7 @@ pub(super) fn tokens_read(polls: &[TokenPolls]) -> String {
 /// the setting to change.
 fn credits_text(month: &Month) -> String {
     let mut text = String::new();
-    match month.decision {
+    match month.outlook {
         Outlook::Unknown => text.push_str(
             "Whether the credits are sufficient is unknown until the API reports its limit with the first response.\n\
             The daemon never exceeds that limit. To set your own, use [budget] `monthly_credits`.\n",

@@ -12,7 +12,7 @@ use super::secrets::{need_key_after_rejection, need_receivers, need_source_key};
 use super::terminal::ProgressBar;
 use super::{Exit, Invocation, OutputFormat, print, run::block_on_workers};
 use daemon::app::{App, Drive};
-use daemon::cycle::{CycleReport, PlannedPass, PlannedRead, planned_pass};
+use daemon::cycle::{CycleReport, PlannedPass, PlannedPolls, planned_pass};
 use daemon::database_url::database_of;
 use model::config::Config;
 use model::text::harmless;
@@ -63,10 +63,10 @@ pub(super) fn run(args: &PollArgs, invocation: &Invocation) -> anyhow::Result<Ex
             let mut would = notifications(&app, begun).await?;
             would.retain(|status| !notified_before.contains(&status.notice));
             if is_table {
-                print::out(&would_notify(&would))?;
+                print::out(&dry_run_text(&would))?;
             }
             page["plan"] =
-                json!({"reads": pass.reads.iter().map(planned_json).collect::<Vec<_>>(), "creditsLeft": pass.credits_left});
+                json!({"reads": pass.polls.iter().map(planned_json).collect::<Vec<_>>(), "creditsLeft": pass.credits_left});
             page["wouldTell"] = json!(would);
             page["deliveries"] = json!([]);
         } else {
@@ -152,29 +152,29 @@ async fn notifications(app: &App, since: Timestamp) -> anyhow::Result<Vec<Notifi
 
 /// Formats the expected cost of a cycle before it runs.
 fn cost_text(pass: &PlannedPass, needs_list: bool) -> String {
-    let reads = &pass.reads;
+    let planned = &pass.polls;
     let mut text = String::new();
-    for read in reads.iter().filter(|read| read.polls > 0) {
-        text.push_str(&format!("  poll    {}: {}\n", read.endpoint, polls(read)));
+    for poll in planned.iter().filter(|poll| poll.polls > 0) {
+        text.push_str(&format!("  poll    {}: {}\n", poll.endpoint, polls(poll)));
     }
-    let total = reads.iter().map(|read| read.credits).sum::<u64>();
+    let total = planned.iter().map(|poll| poll.credits).sum::<u64>();
     let left = pass.credits_left.map(|left| format!("; {left} remaining")).unwrap_or_default();
-    let is_list_unread = needs_list && reads.iter().any(|read| read.endpoint == Endpoint::TokenList && read.polls > 0);
+    let is_list_unread = needs_list && planned.iter().any(|poll| poll.endpoint == Endpoint::TokenList && poll.polls > 0);
     let more = if is_list_unread { ", plus polls for the tokens in the list" } else { "" };
     format!("{text}expected cost: about {}{more}{left}\n", phrase::count(usize::try_from(total).unwrap_or(usize::MAX), "credit"))
 }
 
-fn polls(read: &PlannedRead) -> String {
-    let credits = usize::try_from(read.credits).unwrap_or(usize::MAX);
-    format!("{}, about {}", phrase::count(read.polls, "request"), phrase::count(credits, "credit"))
+fn polls(poll: &PlannedPolls) -> String {
+    let credits = usize::try_from(poll.credits).unwrap_or(usize::MAX);
+    format!("{}, about {}", phrase::count(poll.polls, "request"), phrase::count(credits, "credit"))
 }
 
-fn planned_json(read: &PlannedRead) -> Value {
-    json!({"endpoint": read.endpoint, "asks": read.polls, "credits": read.credits})
+fn planned_json(poll: &PlannedPolls) -> Value {
+    json!({"endpoint": poll.endpoint, "asks": poll.polls, "credits": poll.credits})
 }
 
 /// Lists the notifications that a dry run did not send, one per line, with the number of alerts at the end.
-fn would_notify(would: &[NotificationStatus]) -> String {
+fn dry_run_text(would: &[NotificationStatus]) -> String {
     let mut text = String::new();
     for status in would {
         let receiver = status.receiver.as_ref().map_or("no receiver", ReceiverName::as_str);

@@ -72,12 +72,12 @@ impl<'a, T> Listing<'a, T> {
     }
 
     /// Adds a left-aligned column.
-    pub fn words(self, heading: &'static str, name: &'static str, cell: impl Fn(&T) -> Cell + 'a) -> Self {
+    pub fn left_column(self, heading: &'static str, name: &'static str, cell: impl Fn(&T) -> Cell + 'a) -> Self {
         self.column(Column { heading, name, is_numbers: false, cell: Box::new(cell) })
     }
 
     /// Adds a right-aligned column.
-    pub fn numbers(self, heading: &'static str, name: &'static str, cell: impl Fn(&T) -> Cell + 'a) -> Self {
+    pub fn right_column(self, heading: &'static str, name: &'static str, cell: impl Fn(&T) -> Cell + 'a) -> Self {
         self.column(Column { heading, name, is_numbers: true, cell: Box::new(cell) })
     }
 

@@ -71,15 +71,15 @@ fn test(test: &RouteTestArgs, tree: &RouteTree, invocation: &Invocation) -> anyh
         })
         .collect();
     let listing = Listing::of(&receivers)
-        .words("Receiver", "receiver", |row| Cell::text(&row.receiver))
-        .words("Route", "route", |row| Cell::text(&row.route))
-        .words("Grouped by", "group", |row| Cell::text(&row.group))
-        .words("Wait", "wait", |row| Cell::text(&row.wait))
-        .words("Interval", "interval", |row| Cell::text(&row.interval))
-        .words("Repeat", "repeat", |row| {
+        .left_column("Receiver", "receiver", |row| Cell::text(&row.receiver))
+        .left_column("Route", "route", |row| Cell::text(&row.route))
+        .left_column("Grouped by", "group", |row| Cell::text(&row.group))
+        .left_column("Wait", "wait", |row| Cell::text(&row.wait))
+        .left_column("Interval", "interval", |row| Cell::text(&row.interval))
+        .left_column("Repeat", "repeat", |row| {
             Cell::both(row.repeat.as_deref().unwrap_or("never"), row.repeat.as_deref().unwrap_or_default())
         })
-        .words("Muted now", "muted", |row| Cell::maybe(row.muted.as_deref()));
+        .left_column("Muted now", "muted", |row| Cell::maybe(row.muted.as_deref()));
     let empty_reason = "no receivers: no route matches these labels, and [route] has no `receivers`";
     listing.print(empty_reason, invocation)?;
     Ok(Exit::Done)
@@ -125,10 +125,10 @@ fn show(tree: &RouteTree, invocation: &Invocation) -> anyhow::Result<Exit> {
     }
     if invocation.format == OutputFormat::Csv {
         let listing = Listing::of(&lines)
-            .numbers("Depth", "depth", |line| Cell::text(line.depth))
-            .words("Matchers", "matchers", |line| Cell::text(line.matchers.join(", ")))
-            .words("Receivers", "receivers", |line| Cell::text(line.receivers.join("; ")))
-            .words("Grouped by", "group", |line| Cell::text(&line.group));
+            .right_column("Depth", "depth", |line| Cell::text(line.depth))
+            .left_column("Matchers", "matchers", |line| Cell::text(line.matchers.join(", ")))
+            .left_column("Receivers", "receivers", |line| Cell::text(line.receivers.join("; ")))
+            .left_column("Grouped by", "group", |line| Cell::text(&line.group));
         print::out(&listing.csv())?;
         return Ok(Exit::Done);
     }

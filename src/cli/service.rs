@@ -321,12 +321,12 @@ pub(super) fn keys(keys: &KeysCommand, invocation: &Invocation) -> anyhow::Resul
         KeysCommand::List { database } => {
             let keys = open_existing(&database.place()?, invocation)?.keys()?;
             let listing = Listing::of(&keys)
-                .words("Name", "name", |key| Cell::text(&key.name))
-                .numbers("Used", "used", |key| Cell::text(key.used))
-                .numbers("Limit", "limit", |key| Cell::text(key.monthly_limit))
-                .words("Resets", "resetAt", |key| Cell::time(Some(key.reset_at)))
-                .words("Last used", "lastUsedAt", |key| Cell::time(key.last_used_at))
-                .words("Revoked", "revokedAt", |key| Cell::time(key.revoked_at));
+                .left_column("Name", "name", |key| Cell::text(&key.name))
+                .right_column("Used", "used", |key| Cell::text(key.used))
+                .right_column("Limit", "limit", |key| Cell::text(key.monthly_limit))
+                .left_column("Resets", "resetAt", |key| Cell::time(Some(key.reset_at)))
+                .left_column("Last used", "lastUsedAt", |key| Cell::time(key.last_used_at))
+                .left_column("Revoked", "revokedAt", |key| Cell::time(key.revoked_at));
             let empty_reason = "no API keys; run `cliffwatch keys add NAME` to create one";
             listing.print(empty_reason, invocation)?;
         }

@@ -66,7 +66,7 @@ pub(super) async fn run(command: &SilenceCommand, invocation: &Invocation) -> an
     };
     let store = invocation.open(&config, if is_read_only { Access::Read } else { Access::Write }).await?;
     let exit = match command {
-        SilenceCommand::Add(wish) => add(wish, &store, invocation).await,
+        SilenceCommand::Add(request) => add(request, &store, invocation).await,
         SilenceCommand::List(list) => show(list, &store, invocation).await,
         SilenceCommand::Expire { ids } => expire(ids, &store, invocation).await,
     };
@@ -91,9 +91,9 @@ async fn add(add: &AddSilenceArgs, store: &Store, invocation: &Invocation) -> an
         (Some(until), _) => until,
         (None, span) => SilenceRequest::end_after(begin, span.unwrap_or_default()),
     };
-    let wish =
+    let request =
         SilenceRequest { matchers, author: add.author.clone(), comment: add.comment.clone(), starts_at: add.from, ends_at };
-    let silence = wish.grant(now).map_err(usage)?;
+    let silence = request.into_silence(now).map_err(usage)?;
     let preview = {
         let matchers = silence.matchers.clone();
         store.preview(move |labels| all_match(&matchers, labels), now).await?
@@ -120,10 +120,10 @@ async fn add(add: &AddSilenceArgs, store: &Store, invocation: &Invocation) -> an
 
 fn print_preview(preview: &SilencePreview, invocation: &Invocation) -> anyhow::Result<()> {
     let listing = Listing::of(&preview.alerts)
-        .words("State", "state", |alert| Cell::text(alert.state))
-        .words("Alert", "rule", |alert| Cell::text(&alert.rule))
-        .words("Message", "summary", |alert| Cell::text(&alert.summary))
-        .words("Id", "id", |alert| Cell::text(&alert.id));
+        .left_column("State", "state", |alert| Cell::text(alert.state))
+        .left_column("Alert", "rule", |alert| Cell::text(&alert.rule))
+        .left_column("Message", "summary", |alert| Cell::text(&alert.summary))
+        .left_column("Id", "id", |alert| Cell::text(&alert.id));
     listing.print("no open alerts match", invocation)
 }
 
@@ -132,13 +132,13 @@ async fn show(list: &SilenceListArgs, store: &Store, invocation: &Invocation) ->
     let silences = store.silences((!list.all).then_some(now)).await?;
     let silences: Vec<SilenceView> = silences.into_iter().map(|silence| SilenceView::of(silence, now)).collect();
     let listing = Listing::of(&silences)
-        .words("Id", "id", |view| Cell::text(&view.silence.id))
-        .words("State", "state", |view| Cell::text(view.state))
-        .words("Matchers", "matchers", |view| Cell::text(view.silence.matchers_line()))
-        .words("From", "startsAt", |view| Cell::time(Some(view.silence.starts_at)))
-        .words("Until", "endsAt", |view| Cell::time(Some(view.silence.ends_at)))
-        .words("Author", "author", |view| Cell::text(&view.silence.author))
-        .words("Comment", "comment", |view| Cell::text(&view.silence.comment));
+        .left_column("Id", "id", |view| Cell::text(&view.silence.id))
+        .left_column("State", "state", |view| Cell::text(view.state))
+        .left_column("Matchers", "matchers", |view| Cell::text(view.silence.matchers_line()))
+        .left_column("From", "startsAt", |view| Cell::time(Some(view.silence.starts_at)))
+        .left_column("Until", "endsAt", |view| Cell::time(Some(view.silence.ends_at)))
+        .left_column("Author", "author", |view| Cell::text(&view.silence.author))
+        .left_column("Comment", "comment", |view| Cell::text(&view.silence.comment));
     let empty_reason = "no active silences; use --all to include expired ones";
     listing.print(empty_reason, invocation)?;
     Ok(Exit::Done)

@@ -89,7 +89,7 @@ fn rules(checked: &rule_check::CheckedRules) -> RulesView {
 }
 
 /// Formats silences: `2 active, the last until 2026-03-09 14:00 UTC, 1 upcoming`.
-fn silences(silences: &[SilenceView]) -> String {
+fn silences_text(silences: &[SilenceView]) -> String {
     let (active, pending): (Vec<_>, Vec<_>) = silences.iter().partition(|view| view.state == SilenceState::Active);
     let Some(end) = active.iter().map(|view| view.silence.ends_at).max() else {
         return if pending.is_empty() { "none".to_owned() } else { format!("none active, {} upcoming", pending.len()) };
@@ -111,10 +111,10 @@ fn text(status: &StatusView, width: Option<u16>) -> String {
         let _ = writeln!(page, "{:<10}{}", "incident", harmless(incident));
     }
     if !status.endpoints.is_empty() {
-        let _ = write!(page, "\n{}", endpoints(status, width));
+        let _ = write!(page, "\n{}", endpoints_table(status, width));
     }
     if !status.outbox.is_empty() {
-        let _ = write!(page, "\n{}", receivers(status, width));
+        let _ = write!(page, "\n{}", receivers_table(status, width));
     }
     if !status.digests.is_empty() {
         let _ = write!(page, "\n{}", super::digest::listing(&status.digests).table(width));
@@ -178,7 +178,7 @@ fn lines(status: &StatusView) -> [(&'static str, String); 10] {
                 status.acknowledged
             ),
         ),
-        ("silences", silences(&status.silences)),
+        ("silences", silences_text(&status.silences)),
         (
             "held",
             format!(
@@ -219,30 +219,30 @@ fn counted(count: u64, noun: &str) -> String {
     phrase::count(count, noun)
 }
 
-fn endpoints(status: &StatusView, width: Option<u16>) -> String {
+fn endpoints_table(status: &StatusView, width: Option<u16>) -> String {
     let listing = Listing::of(&status.endpoints)
-        .words("Endpoint", "", |row| Cell::text(row.endpoint))
-        .words("Last success", "", |row| Cell::time(row.last_success))
-        .numbers("Age", "", |row| Cell::text(row.age_seconds.map_or_else(|| "never".to_owned(), phrase::duration_secs)))
-        .numbers("Feeds", "", |row| Cell::text(row.feeds))
-        .numbers("Failing", "", |row| Cell::text(row.failing))
-        .numbers("Warnings", "", |row| Cell::text(row.parse_warnings))
-        .numbers("Polls", "", |row| Cell::text(row.polls))
-        .numbers("Credits", "", |row| Cell::text(row.credits))
-        .words("Error", "", |row| Cell::text(row.last_error.as_deref().unwrap_or_default()));
+        .left_column("Endpoint", "", |row| Cell::text(row.endpoint))
+        .left_column("Last success", "", |row| Cell::time(row.last_success))
+        .right_column("Age", "", |row| Cell::text(row.age_seconds.map_or_else(|| "never".to_owned(), phrase::duration_secs)))
+        .right_column("Feeds", "", |row| Cell::text(row.feeds))
+        .right_column("Failing", "", |row| Cell::text(row.failing))
+        .right_column("Warnings", "", |row| Cell::text(row.parse_warnings))
+        .right_column("Polls", "", |row| Cell::text(row.polls))
+        .right_column("Credits", "", |row| Cell::text(row.credits))
+        .left_column("Error", "", |row| Cell::text(row.last_error.as_deref().unwrap_or_default()));
     listing.table(width)
 }
 
 /// Formats a table of the deliveries of each receiver: pending, retrying, dead, delivered, and suppressed.
-fn receivers(status: &StatusView, width: Option<u16>) -> String {
+fn receivers_table(status: &StatusView, width: Option<u16>) -> String {
     let listing = Listing::of(&status.outbox)
-        .words("Receiver", "", |row| Cell::text(&row.receiver))
-        .numbers("Pending", "", |row| Cell::text(row.pending))
-        .numbers("Retrying", "", |row| Cell::text(row.retrying))
-        .numbers("Oldest", "", |row| Cell::text(row.oldest_seconds.map(phrase::duration_secs).unwrap_or_default()))
-        .numbers("Dead", "", |row| Cell::text(row.dead))
-        .numbers("Delivered", "", |row| Cell::text(row.delivered))
-        .words("Suppressed", "", |row| Cell::text(row.undelivered_text()));
+        .left_column("Receiver", "", |row| Cell::text(&row.receiver))
+        .right_column("Pending", "", |row| Cell::text(row.pending))
+        .right_column("Retrying", "", |row| Cell::text(row.retrying))
+        .right_column("Oldest", "", |row| Cell::text(row.oldest_seconds.map(phrase::duration_secs).unwrap_or_default()))
+        .right_column("Dead", "", |row| Cell::text(row.dead))
+        .right_column("Delivered", "", |row| Cell::text(row.delivered))
+        .left_column("Suppressed", "", |row| Cell::text(row.undelivered_text()));
     listing.table(width)
 }
 

@@ -70,20 +70,21 @@ pub(super) async fn empty_reason(is_empty: bool, store: &Store) -> anyhow::Resul
 
 fn print(views: &[UnlockView], empty_reason: &str, invocation: &Invocation) -> anyhow::Result<Exit> {
     let mut listing = Listing::of(views)
-        .words("Token", "symbol", |view| Cell::text(&view.symbol))
-        .words("Date", "when", |view| Cell::text(&view.when))
-        .numbers("Days until", "daysUntil", |view| Cell::number(view.days_until, |days| in_days(days, view.precision)))
-        .numbers("Value", "cliffValue", |view| Cell::number(view.cliff_value, phrase::usd))
-        .numbers("Of market cap", "valueToMarketCap", |view| Cell::number(view.value_to_market_cap, phrase::percent))
-        .numbers("Amount", "cliffAmount", |view| Cell::number(view.cliff_amount, phrase::amount))
-        .words("Allocations", "allocations", |view| {
+        .left_column("Token", "symbol", |view| Cell::text(&view.symbol))
+        .left_column("Date", "when", |view| Cell::text(&view.when))
+        .right_column("Days until", "daysUntil", |view| Cell::number(view.days_until, |days| in_days(days, view.precision)))
+        .right_column("Value", "cliffValue", |view| Cell::number(view.cliff_value, phrase::usd))
+        .right_column("Of market cap", "valueToMarketCap", |view| Cell::number(view.value_to_market_cap, phrase::percent))
+        .right_column("Amount", "cliffAmount", |view| Cell::number(view.cliff_amount, phrase::amount))
+        .left_column("Allocations", "allocations", |view| {
             Cell::both(phrase::names(view.allocations.iter().map(String::as_str)), view.allocations.join("; "))
         });
     if invocation.format == OutputFormat::Csv {
-        listing =
-            listing
-                .words("Slug", "tokenId", |view| Cell::text(&view.token_id))
-                .words("Unlock date", "unlockDate", |view| Cell::time(view.unlock_date));
+        listing = listing.left_column("Slug", "tokenId", |view| Cell::text(&view.token_id)).left_column(
+            "Unlock date",
+            "unlockDate",
+            |view| Cell::time(view.unlock_date),
+        );
     }
     listing.print(empty_reason, invocation)?;
     Ok(Exit::Done)

@@ -54,7 +54,7 @@ use model::{
     rows::{Commit, TokenSnapshot},
     supply::{Endpoint, Resource, Timestamp, TokenId},
 };
-pub use polling::{PlannedPass, PlannedRead, endpoint_feeds, planned_pass};
+pub use polling::{PlannedPass, PlannedPolls, endpoint_feeds, planned_pass};
 pub use progress::{EndpointProgress, Progress};
 pub use report::CycleReport;
 use rules::{
@@ -151,7 +151,7 @@ struct Cycle<'a> {
     deps: &'a Deps,
     now: Timestamp,
     /// The total correction of the clock when `now` was read.
-    stepped: TimeDelta,
+    total_correction: TimeDelta,
     /// Responses to use instead of polls.
     given: Option<Vec<(PlannedPoll, FetchedResponse)>>,
     report: CycleReport,
@@ -169,7 +169,7 @@ impl<'a> Cycle<'a> {
     fn new(deps: &'a Deps, job: Job, now: Timestamp, given: Option<Vec<(PlannedPoll, FetchedResponse)>>) -> Self {
         let (report, limits) = (CycleReport::new(job, now), Limits::default());
         let (outcomes, repeats) = (Vec::new(), Vec::new());
-        Self { deps, now, stepped: deps.clock.stepped(), given, report, outcomes, limits, repeats, gaps: 0 }
+        Self { deps, now, total_correction: deps.clock.total_correction(), given, report, outcomes, limits, repeats, gaps: 0 }
     }
 
     async fn run(mut self, slot: Timestamp) -> Result<CycleReport, CycleError> {
@@ -220,9 +220,9 @@ impl<'a> Cycle<'a> {
     /// Applies corrections of the clock that responses caused, so that their evaluation uses the right time.
     async fn follow_clock(&mut self) {
         self.deps.saved_clock.save(&self.deps.clock, &self.deps.store).await;
-        let stepped = self.deps.clock.stepped();
-        self.now = self.now.checked_add_signed(stepped - self.stepped).unwrap_or(self.now);
-        self.stepped = stepped;
+        let total_correction = self.deps.clock.total_correction();
+        self.now = self.now.checked_add_signed(total_correction - self.total_correction).unwrap_or(self.now);
+        self.total_correction = total_correction;
         self.report.at = self.now;
     }
 
@@ -232,10 +232,10 @@ impl<'a> Cycle<'a> {
         let totals = self.compute_totals(&work, &active.rules).await?;
         let transitions = pipeline::step(&work.tokens, &totals, &active.context(self.now), &mut self.limits);
         self.report.evaluated += u32::try_from(work.tokens.len()).unwrap_or(u32::MAX);
-        let is_evaluated = |id: &TokenId| work.tokens.iter().any(|news| news.token.id == *id);
+        let is_evaluated = |id: &TokenId| work.tokens.iter().any(|update| update.token.id == *id);
         let moved = pipeline::moved_feeds(&deps.totals(), &work.commit.feeds, is_evaluated);
         let unwatched: Vec<TokenId> =
-            work.tokens.iter().filter(|news| !news.is_watched).map(|news| news.token.id.clone()).collect();
+            work.tokens.iter().filter(|update| !update.is_watched).map(|update| update.token.id.clone()).collect();
         self.commit(work.commit, transitions).await?;
         // The cache only keeps aggregates of committed facts.
         pipeline::keep_totals(&mut deps.totals(), totals, &moved, &unwatched, self.now);
@@ -247,14 +247,14 @@ impl<'a> Cycle<'a> {
         if !rules.has_aggregates() || work.tokens.is_empty() {
             return Ok(Vec::new());
         }
-        let has_records = |resource: Resource| work.tokens.iter().all(|news| news.resources.contains(&resource));
+        let has_records = |resource: Resource| work.tokens.iter().all(|update| update.resources.contains(&resource));
         let reaches = pipeline::reaches(rules, has_records, self.now);
-        let ids = work.tokens.iter().map(|news| news.token.id.clone()).collect();
+        let ids = work.tokens.iter().map(|update| update.token.id.clone()).collect();
         let known = stored("read the records of time windows", self.deps.store.window_records(ids, reaches)).await?;
         let cache = self.deps.totals();
-        let computed = work.tokens.iter().zip(known).map(|(news, known)| {
-            let entries = pipeline::flow_entries(news, &known.feeds, &known.records, &work.commit.feeds);
-            pipeline::compute_totals(&cache, rules, &news.token, &entries, self.now, self.now)
+        let computed = work.tokens.iter().zip(known).map(|(update, known)| {
+            let entries = pipeline::flow_entries(update, &known.feeds, &known.records, &work.commit.feeds);
+            pipeline::compute_totals(&cache, rules, &update.token, &entries, self.now, self.now)
         });
         Ok(computed.collect())
     }

@@ -32,8 +32,9 @@ pub fn database_of(store: &StoreSettings) -> Result<Location, DatabaseUrlError> 
 /// Returns the database with the API keys of the mirror. `None` if the config has none.
 pub fn key_database_of(config: &Config) -> Result<Option<Location>, DatabaseUrlError> {
     let Some(url) = config.mirror.keys_url().resolve()? else { return Ok(config.mirror.keys.clone().map(Location::File)) };
-    let place = PostgresUrl::from_url(url.expose(), config.store.tls_ca_file.as_deref()).map_err(DatabaseUrlError::UnfitKeys)?;
-    Ok(Some(Location::Server(Arc::new(place))))
+    let location =
+        PostgresUrl::from_url(url.expose(), config.store.tls_ca_file.as_deref()).map_err(DatabaseUrlError::UnfitKeys)?;
+    Ok(Some(Location::Server(Arc::new(location))))
 }
 
 /// Parses a database on a command line: `postgres://…` is a URL, `@FILE` is a file that contains a URL, anything else is a database
@@ -43,12 +44,12 @@ pub fn parse_database(text: &str, tls_ca_file: Option<&Path>) -> Result<Location
         let secret = Secret { key: "database".into(), inline: None, file: Some(path.clone()), credentials: Vec::new() };
         let url = secret.resolve()?;
         let url = url.as_ref().map_or("", |url| url.expose());
-        let place = PostgresUrl::from_url(url, tls_ca_file).map_err(|source| DatabaseUrlError::UnfitFile { path, source })?;
-        return Ok(Location::Server(Arc::new(place)));
+        let location = PostgresUrl::from_url(url, tls_ca_file).map_err(|source| DatabaseUrlError::UnfitFile { path, source })?;
+        return Ok(Location::Server(Arc::new(location)));
     }
     if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-        let place = PostgresUrl::from_url(text, tls_ca_file).map_err(DatabaseUrlError::UnfitText)?;
-        return Ok(Location::Server(Arc::new(place)));
+        let location = PostgresUrl::from_url(text, tls_ca_file).map_err(DatabaseUrlError::UnfitText)?;
+        return Ok(Location::Server(Arc::new(location)));
     }
     Ok(Location::File(text.into()))
 }
@@ -82,7 +83,9 @@ mod tests {
             std::fs::write(&file, url).expect("written");
             for text in [&named, url.trim()] {
                 match parse_database(text, None) {
-                    Ok(place) => assert_eq!(matches!(place, Location::Server(_)), is_valid, "{}", place.name().display()),
+                    Ok(location) => {
+                        assert_eq!(matches!(location, Location::Server(_)), is_valid, "{}", location.name().display())
+                    }
                     Err(problem) => {
                         let text = model::text::error_chain(&problem);
                         assert!(!is_valid && !text.contains("hunter2") && text.contains("example: postgres://"), "{text}");

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::live::{Live, LiveConfig};
-use engine::digest_schedule::DigestTurn;
+use engine::digest_schedule::DigestAction;
 use engine::digest_schedule::{DigestPlan, MAX_SLOT_INTERVAL};
 use engine::group::MuteTimes;
 use engine::pipeline::{self, DigestReads, DigestRows};
@@ -58,16 +58,16 @@ impl Dispatcher {
         };
         for plan in &live.policy.digests {
             let name = digest::job_name(&plan.receiver);
-            let Some(turn) = plan.schedule.turn(slots.get(&name).copied(), now) else { continue };
-            let mut commit = Commit { at: now, jobs: vec![(name.clone(), turn.slot())], ..Commit::default() };
-            if let DigestTurn::Due { since, slot } = turn
+            let Some(action) = plan.schedule.action(slots.get(&name).copied(), now) else { continue };
+            let mut commit = Commit { at: now, jobs: vec![(name.clone(), action.slot())], ..Commit::default() };
+            if let DigestAction::Due { since, slot } = action
                 && self.has_recipients(live, &plan.receiver).await?
             {
                 commit.notifications =
-                    vec![read_digest(&self.store, &live.watch, plan, since, slot, now).await?.notice(&plan.receiver, now)];
+                    vec![read_digest(&self.store, &live.watch, plan, since, slot, now).await?.notification(&plan.receiver, now)];
             }
             self.store.commit(commit).await?;
-            slots.insert(name, turn.slot());
+            slots.insert(name, action.slot());
         }
         *self.slots.lock().unwrap_or_else(PoisonError::into_inner) = Some(slots);
         Ok(())
@@ -121,7 +121,7 @@ impl Dispatcher {
 /// Returns a test notification with the current digest. The last slot does not change, so the next regular digest covers the same
 /// changes.
 pub async fn digest_test(store: &Store, watch: &Watch, plan: &DigestPlan, now: Timestamp) -> Result<Notification, StoreError> {
-    Ok(digest_now(store, watch, plan, now).await?.test_notice(&plan.receiver, now))
+    Ok(digest_now(store, watch, plan, now).await?.test_notification(&plan.receiver, now))
 }
 
 /// Returns the digest of everything since the last one. If there was none, it covers the longest interval between two slots.

@@ -205,7 +205,7 @@ async fn read(
         }
         let Some(snapshot) = store.tokens(vec![id.clone()], Vec::new()).await?.into_iter().next() else { continue };
         let token = world.watch.placed(snapshot.token);
-        if !set.rules.iter().any(|rule| is_wide(rule) || rule.lets_in(&token)) {
+        if !set.rules.iter().any(|rule| is_wide(rule) || rule.selects_token(&token)) {
             continue;
         }
         let mut versions = store.versions(id.clone()).await?;
@@ -228,7 +228,7 @@ fn replay(
     let is_in_time =
         |_: f64| if started.elapsed() < TrialTime::FOR_PAGE.replay { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
 
-    let hold = set.rules.iter().map(|rule| rule.hold).max().unwrap_or_default().clamp(TimeDelta::zero(), MAX_HOLD);
+    let hold = set.rules.iter().map(|rule| rule.pending_for).max().unwrap_or_default().clamp(TimeDelta::zero(), MAX_HOLD);
     let from = now - hold - TimeDelta::minutes(10);
     let present =
         backtest::run_within(&history(histories, Known::CurrentFacts, from, now), &setup, (from, now), MAX_KEPT, is_in_time);
@@ -287,7 +287,7 @@ pub async fn last_year(
     let started = Instant::now();
     let is_in_time = |_: f64| if started.elapsed() < time.replay { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
     let run = replay_year(&histories, &world.setup(set, &delivery), now, is_in_time);
-    let is_complete = run.to >= now && run.uncounted == 0 && left_out.0 == 0;
+    let is_complete = run.to >= now && run.not_stored == 0 && left_out.0 == 0;
     Ok(LastYear { run, left_out, is_complete })
 }
 

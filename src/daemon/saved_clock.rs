@@ -22,13 +22,13 @@ impl SavedClock {
     /// Saves the time if it is confirmed and the last save is outdated.
     pub async fn save(&self, clock: &Clock, store: &Store) {
         let Some(anchor) = clock.anchor() else { return };
-        let (now, stepped) = (clock.now(), clock.stepped());
-        let is_current = |(at, by): (Timestamp, TimeDelta)| by == stepped && at <= now && now - at < SAVE_INTERVAL;
+        let (now, total_correction) = (clock.now(), clock.total_correction());
+        let is_current = |(at, by): (Timestamp, TimeDelta)| by == total_correction && at <= now && now - at < SAVE_INTERVAL;
         if self.last().is_some_and(is_current) {
             return;
         }
         match store.save_clock(&anchor).await {
-            Ok(()) => *self.last() = Some((now, stepped)),
+            Ok(()) => *self.last() = Some((now, total_correction)),
             Err(error) => tracing::error!(error = error_chain(&error), "cannot save the time for the next start"),
         }
     }

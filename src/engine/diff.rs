@@ -149,7 +149,7 @@ pub struct Diff {
     pub missing: Vec<(RecordKey, u32)>,
     /// Whether the response is held. Then only `missing` is set.
     pub held: bool,
-    pub odd: RowAnomalies,
+    pub anomalies: RowAnomalies,
 }
 
 impl Diff {

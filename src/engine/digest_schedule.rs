@@ -72,12 +72,12 @@ impl Schedule {
     }
 
     /// Returns the action if a slot has come since `last`, the one that was last sent or recorded.
-    pub fn turn(&self, last: Option<Timestamp>, now: Timestamp) -> Option<DigestTurn> {
+    pub fn action(&self, last: Option<Timestamp>, now: Timestamp) -> Option<DigestAction> {
         let slot = self.last(now)?;
         match last {
             Some(since) if since >= slot => None,
-            Some(since) => Some(DigestTurn::Due { since, slot }),
-            None => Some(DigestTurn::Begin(slot)),
+            Some(since) => Some(DigestAction::Due { since, slot }),
+            None => Some(DigestAction::Begin(slot)),
         }
     }
 
@@ -96,7 +96,7 @@ impl Schedule {
 
 /// The action for a digest whose slot has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DigestTurn {
+pub enum DigestAction {
     /// A new digest starts with its next slot. This slot is only recorded.
     Begin(Timestamp),
     /// A slot has come. If several were missed, one digest covers the changes since the last one.
@@ -107,10 +107,10 @@ pub enum DigestTurn {
     },
 }
 
-impl DigestTurn {
+impl DigestAction {
     pub fn slot(self) -> Timestamp {
         match self {
-            DigestTurn::Begin(slot) | DigestTurn::Due { slot, .. } => slot,
+            DigestAction::Begin(slot) | DigestAction::Due { slot, .. } => slot,
         }
     }
 }

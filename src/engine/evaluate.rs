@@ -142,7 +142,7 @@ fn evaluate_by<R: RuleEval>(
             for rule in rules {
                 let is_open = || open.iter().any(|open| open.alert.rule == *rule.terms().id);
                 // The token filter is checked once, not per record. Open alerts of a token that it no longer admits must be resolved.
-                if rule.lets_in(facts.token) || (matches!(on, On::Record(_)) && is_open()) {
+                if rule.selects_token(facts.token) || (matches!(on, On::Record(_)) && is_open()) {
                     evaluate_token(&mut lifecycle, *rule, facts, &records, open);
                 }
             }

@@ -124,7 +124,7 @@ fn suppression_for(row: &PendingNotification, input: &SortInput<'_>, inhibitor: 
     if matches!(row.kind, NotificationKind::Test | NotificationKind::Digest) {
         return None;
     }
-    if let Some(silence) = input.silences.iter().find(|silence| silence.hides(&row.labels, input.now)) {
+    if let Some(silence) = input.silences.iter().find(|silence| silence.suppresses(&row.labels, input.now)) {
         return Some(Suppression { by: Suppressor::Silence, id: silence.id.clone() });
     }
     if is_about_delivery(row.kind, &row.labels) {

@@ -198,7 +198,7 @@ impl Ingestion<'_> {
         if poll.may_add_segments && fetched.segments.is_none() && !diff.changes.is_empty() {
             return self.await_segments();
         }
-        let defects = usize::try_from(diff.odd.duplicates.saturating_add(diff.odd.reordered)).unwrap_or(usize::MAX);
+        let defects = usize::try_from(diff.anomalies.duplicates.saturating_add(diff.anomalies.reordered)).unwrap_or(usize::MAX);
         let parse_warnings =
             ParseWarnings { total: completed.warnings.len().saturating_add(defects), named: completed.warnings.clone() };
         let header = schedule.as_ref().map_or_else(|| header_of(&response.payload), ScheduleResponse::header);
@@ -212,7 +212,7 @@ impl Ingestion<'_> {
         let is_plain = !self.is_baseline() && response.dropped == 0 && !known.awaits_proof();
         let schedule = is_plain.then(|| ScheduleResponse::of(before, known, (poll, fetched), events, window, *now))?;
         let diff = schedule.repriced(records)?;
-        let total = usize::try_from(diff.odd.reordered).unwrap_or(usize::MAX);
+        let total = usize::try_from(diff.anomalies.reordered).unwrap_or(usize::MAX);
         let result = self.applied(response, diff, schedule.header());
         Some(IngestResult { parse_warnings: ParseWarnings { named: Vec::new(), total }, ..result })
     }

@@ -2,7 +2,7 @@
 //!
 //! The daemon runs these steps against its database; rule tests and backtests run them in memory. In order of execution:
 //!
-//! 1. `ingest`: compares a response with the known facts. Returns the rows to write and the [`TokenNews`] to evaluate.
+//! 1. `ingest`: compares a response with the known facts. Returns the rows to write and the [`TokenUpdate`] to evaluate.
 //! 2. `totals`: computes the aggregates of tokens and groups.
 //! 3. [`step`]: evaluates the rules on each token. [`close`] ends a cycle: incidents of the source, rules on groups, and summaries of
 //!    rule limits. [`conclude`] numbers the episodes and returns one [`Step`], to be written in one transaction.
@@ -37,7 +37,7 @@ use rules::{RuleSet, aggregate::ComputedTotals};
 
 pub use digests::{DigestReads, DigestRows, digest};
 pub use dispatch::{HourLimits, dispatch, prospects};
-pub use ingest::{CompleteResponse, Ingest, Ingested, RoundsPage, Work, complete_response, feed_news};
+pub use ingest::{CompleteResponse, Ingest, Ingested, RoundsPage, Work, complete_response, feed_outcome};
 pub use repeats::{about, repeats};
 pub use token_renames::{RESOURCES, Renaming, is_renamed, is_unread, renamed_tokens};
 pub use totals::{compute_totals, flow_entries, groups, keep_totals, moved_feeds, reaches};
@@ -87,7 +87,7 @@ impl DispatchPolicy {
 
 /// A token to evaluate, with its changes and new records.
 #[derive(Clone, Debug)]
-pub struct TokenNews<'a> {
+pub struct TokenUpdate<'a> {
     /// The token, with its groups.
     pub token: Cow<'a, Token>,
     /// Whether the config still watches the token.
@@ -105,7 +105,7 @@ pub struct TokenNews<'a> {
     pub polled_at: Vec<(Resource, Timestamp)>,
 }
 
-impl TokenNews<'_> {
+impl TokenUpdate<'_> {
     fn facts(&self) -> TokenFacts<'_> {
         TokenFacts {
             token: &self.token,
@@ -123,22 +123,22 @@ impl TokenNews<'_> {
 
 /// Evaluates the rules on tokens and on their `totals`. `limits` is carried through all steps of a cycle.
 pub fn step(
-    tokens: &[TokenNews<'_>],
+    tokens: &[TokenUpdate<'_>],
     totals: &[ComputedTotals],
     context: &EvaluationContext<'_>,
     limits: &mut Limits,
 ) -> Transitions {
-    let facts: Vec<TokenFacts<'_>> = tokens.iter().map(TokenNews::facts).collect();
+    let facts: Vec<TokenFacts<'_>> = tokens.iter().map(TokenUpdate::facts).collect();
     let nothing = Default::default();
     let by_token: HashMap<&TokenId, &ComputedTotals> = totals.iter().map(|computed| (computed.token(), computed)).collect();
     let wholes: Vec<TokenTotals<'_>> = tokens
         .iter()
-        .map(|news| TokenTotals {
-            token: &news.token,
-            is_watched: news.is_watched,
-            totals: by_token.get(&news.token.id).map_or(&nothing, |computed| computed.totals()),
-            alerts: news.alerts,
-            polled_at: &news.polled_at,
+        .map(|update| TokenTotals {
+            token: &update.token,
+            is_watched: update.is_watched,
+            totals: by_token.get(&update.token.id).map_or(&nothing, |computed| computed.totals()),
+            alerts: update.alerts,
+            polled_at: &update.polled_at,
         })
         .collect();
     evaluate::evaluate(&facts, context, limits).join(evaluate::tokens(&wholes, context, limits))

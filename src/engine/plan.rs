@@ -52,7 +52,7 @@ impl PlannedPoll {
     /// Returns a poll with the reason `Changed` and without segments. It is expected to cost one credit, and its response is always
     /// parsed.
     #[must_use]
-    pub fn of(request: PollRequest) -> Self {
+    pub fn for_change(request: PollRequest) -> Self {
         Self {
             request,
             known: None,
@@ -460,7 +460,7 @@ pub fn plan_investors(ids: impl IntoIterator<Item = String>, basis: &PlanBasis<'
         let why = PollReason::Changed;
         if allowance.of(why).is_none_or(|max| max > 0) {
             allowance = allowance.after(1);
-            plan.polls.push(PlannedPoll::of(PollRequest::Investor { id }));
+            plan.polls.push(PlannedPoll::for_change(PollRequest::Investor { id }));
         } else if let Some((_, count)) = plan.deferred.first_mut() {
             *count += 1;
         } else {

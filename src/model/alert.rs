@@ -285,7 +285,7 @@ words! {
 
 impl Severity {
     /// Reads the label `severity` of a firing alert.
-    pub fn of_severity(severity: Option<&str>) -> Self {
+    pub fn from_label(severity: Option<&str>) -> Self {
         match severity.map(str::to_ascii_lowercase).as_deref() {
             Some("critical" | "page" | "error") => Severity::Critical,
             Some("warning") => Severity::Warning,
@@ -309,8 +309,8 @@ impl Precedence {
     pub fn order(&self, other: &Self) -> Ordering {
         let value = |of: &Self| of.value.unwrap_or(f64::NEG_INFINITY);
         let due = |of: &Self| of.due.unwrap_or(Timestamp::MAX_UTC);
-        let graver = other.severity.cmp(&self.severity);
-        graver.then_with(|| value(other).total_cmp(&value(self))).then_with(|| due(self).cmp(&due(other)))
+        let by_severity = other.severity.cmp(&self.severity);
+        by_severity.then_with(|| value(other).total_cmp(&value(self))).then_with(|| due(self).cmp(&due(other)))
     }
 }
 
@@ -319,7 +319,7 @@ impl AlertBody {
         if self.status == AlertStatus::Resolved {
             return Severity::Good;
         }
-        Severity::of_severity(self.labels.get("severity").map(String::as_str))
+        Severity::from_label(self.labels.get("severity").map(String::as_str))
     }
 
     /// Returns the precedence at `at`, the time of the decision.

@@ -146,9 +146,9 @@ impl Clock {
     /// Returns the sum of all corrections of this clock since it started. To correct an earlier instant, add the difference between the sum
     /// now and the sum then.
     #[must_use]
-    pub fn stepped(&self) -> TimeDelta {
+    pub fn total_correction(&self) -> TimeDelta {
         match &self.0 {
-            TimeSource::Machine(_, time) => TimeDelta::milliseconds(locked(time).stepped()),
+            TimeSource::Machine(_, time) => TimeDelta::milliseconds(locked(time).total_correction()),
             TimeSource::Manual(_) => TimeDelta::zero(),
         }
     }

@@ -1,7 +1,7 @@
 //! Digests: scheduled messages about upcoming unlocks, changes, firing alerts, silences, and incidents. The most valuable items
 //! come first, and the same change of many tokens is one line.
 //!
-//! `engine::digest_schedule` decides when a digest is due. [`Digest`] has the content, and [`Digest::notice`] returns its
+//! `engine::digest_schedule` decides when a digest is due. [`Digest`] has the content, and [`Digest::notification`] returns its
 //! notification. The store guarantees one digest for each slot, across restarts too: it writes the slot and the notification in one
 //! transaction.
 
@@ -155,10 +155,10 @@ impl Digest {
             since,
             at,
             until: window.until,
-            ahead_value: worth(&ahead, unlocks.counted.more_value),
+            ahead_value: total_value(&ahead, unlocks.counted.more_value),
             ahead_left_out: ahead_more,
             ahead,
-            possible_value: worth(&possible, unlocks.possible.more_value),
+            possible_value: total_value(&possible, unlocks.possible.more_value),
             possible_left_out: possible_more,
             possible,
             groups,
@@ -177,7 +177,7 @@ impl Digest {
     }
 
     /// Returns the notification for `receiver`. The same slot always gives the same id.
-    pub fn notice(&self, receiver: &ReceiverName, now: Timestamp) -> Notification {
+    pub fn notification(&self, receiver: &ReceiverName, now: Timestamp) -> Notification {
         let subject = format!("{}/{}", job_name(receiver), self.at.timestamp());
         let alert = alert_id(&RuleId::from(DIGEST), &subject, 1);
         Notification {
@@ -201,16 +201,16 @@ impl Digest {
 
 impl Digest {
     /// Returns a test of the digest for `receiver`. Each test has an id of its own and uses no slot.
-    pub fn test_notice(&self, receiver: &ReceiverName, now: Timestamp) -> Notification {
-        let mut notice = self.notice(receiver, now);
+    pub fn test_notification(&self, receiver: &ReceiverName, now: Timestamp) -> Notification {
+        let mut notification = self.notification(receiver, now);
         let subject = format!("test/{}/{}", job_name(receiver), now.timestamp_millis());
-        notice.alert = alert_id(&RuleId::from(DIGEST), &subject, 1);
-        notice.id = notification_id(&notice.alert, "test");
-        notice.kind = NotificationKind::Test;
-        notice.body.id = notice.alert.clone();
-        notice.body.reason = "test".to_owned();
-        notice.body.annotations.insert("description".to_owned(), phrase::digest::test_text(self));
-        notice
+        notification.alert = alert_id(&RuleId::from(DIGEST), &subject, 1);
+        notification.id = notification_id(&notification.alert, "test");
+        notification.kind = NotificationKind::Test;
+        notification.body.id = notification.alert.clone();
+        notification.body.reason = "test".to_owned();
+        notification.body.annotations.insert("description".to_owned(), phrase::digest::test_text(self));
+        notification
     }
 }
 
@@ -219,7 +219,7 @@ fn count(length: usize) -> u32 {
 }
 
 /// Returns the total value of listed and other unlocks, in USD; `None` if no value is known.
-fn worth(lines: &[AheadLine], more: Option<f64>) -> Option<f64> {
+fn total_value(lines: &[AheadLine], more: Option<f64>) -> Option<f64> {
     let known: Vec<f64> = lines.iter().filter_map(|line| line.value).filter(|value| value.is_finite()).chain(more).collect();
     (!known.is_empty()).then(|| known.iter().sum())
 }
@@ -281,7 +281,7 @@ impl AheadPart {
 
 /// Returns the lines of firing alerts by precedence. Alerts of several rules about one event share a line.
 fn firing_lines(fires: &[&ValuedAlert]) -> Vec<FiringLine> {
-    let severity = |alert: &Alert| Severity::of_severity(alert.labels.get("severity").map(String::as_str));
+    let severity = |alert: &Alert| Severity::from_label(alert.labels.get("severity").map(String::as_str));
     let precedence = |ValuedAlert { alert, value }: &ValuedAlert| Precedence {
         severity: severity(alert),
         value: *value,
@@ -316,7 +316,7 @@ impl AheadLine {
     fn of(row: &UpcomingRow, window: SumWindow) -> Option<(Self, bool)> {
         let event = row.tracked.record.unlock()?;
         let interval = row.tracked.record.interval()?;
-        let is_counted = window.place(&interval, event.unlock_date.copied())?;
+        let is_counted = window.inclusion(&interval, event.unlock_date.copied())?;
         let line = Self {
             token: row.token.id.as_str().to_owned(),
             symbol: row.token.symbol().to_owned(),

@@ -126,7 +126,7 @@ impl Matcher {
     }
 
     /// Returns whether the condition is true for an alert without the label.
-    pub fn takes_empty(&self) -> bool {
+    pub fn matches_missing_label(&self) -> bool {
         self.matches(&Labels::new())
     }
 

@@ -17,7 +17,7 @@ static COMMIT: OnceLock<ProgramCommit> = OnceLock::new();
 static LINE: OnceLock<String> = OnceLock::new();
 
 /// Sets the commit of the program. Called by the binary before anything else; an empty hash is ignored.
-pub fn made_of(commit: ProgramCommit) {
+pub fn set_commit(commit: ProgramCommit) {
     if !commit.hash.is_empty() {
         let _ = COMMIT.set(commit);
     }

@@ -106,7 +106,7 @@ pub fn read_matchers<'t>(texts: impl IntoIterator<Item = &'t str>) -> Result<Vec
 }
 
 impl SilenceRequest {
-    /// Returns the end of a silence of length `span`. If it is out of range, the start, which [`Self::grant`] rejects.
+    /// Returns the end of a silence of length `span`. If it is out of range, the start, which [`Self::into_silence`] rejects.
     #[must_use]
     pub fn end_after(begin: Timestamp, span: Span) -> Timestamp {
         begin.checked_add_signed(span.delta()).unwrap_or(begin)
@@ -117,7 +117,7 @@ impl SilenceRequest {
     /// # Errors
     /// If it has no matchers or too many, if it would also match alerts without labels, if it ends before `now` or before its start or
     /// lasts longer than [`MAX_SPAN`], or if the author or the comment is missing or too long.
-    pub fn grant(self, now: Timestamp) -> Result<Silence, SilenceError> {
+    pub fn into_silence(self, now: Timestamp) -> Result<Silence, SilenceError> {
         let SilenceRequest { matchers, author, comment, starts_at, ends_at } = self;
         let starts_at = starts_at.unwrap_or(now).max(now);
         let (author, comment) = (line(&author), line(&comment));
@@ -127,7 +127,7 @@ impl SilenceRequest {
         if matchers.len() > MAX_MATCHERS {
             return Err(SilenceError::TooManyMatchers);
         }
-        if matchers.iter().all(Matcher::takes_empty) {
+        if matchers.iter().all(Matcher::matches_missing_label) {
             return Err(SilenceError::Everything);
         }
         if ends_at <= now {
@@ -182,13 +182,13 @@ impl Silence {
     }
 
     /// Returns whether the matchers select an alert with these labels.
-    pub fn takes(&self, labels: &Labels) -> bool {
+    pub fn selects(&self, labels: &Labels) -> bool {
         all_match(&self.matchers, labels)
     }
 
     /// Returns whether the silence suppresses notifications of an alert with these labels now.
-    pub fn hides(&self, labels: &Labels, now: Timestamp) -> bool {
-        self.state(now) == SilenceState::Active && self.takes(labels)
+    pub fn suppresses(&self, labels: &Labels, now: Timestamp) -> bool {
+        self.state(now) == SilenceState::Active && self.selects(labels)
     }
 
     pub fn matchers_line(&self) -> String {
@@ -326,7 +326,7 @@ impl fmt::Display for Ack {
 ///
 /// # Errors
 /// If the author is missing, or if one of them is too long.
-pub fn ack_words(author: &str, comment: &str) -> Result<(String, String), SilenceError> {
+pub fn checked_ack_texts(author: &str, comment: &str) -> Result<(String, String), SilenceError> {
     let (author, comment) = (line(author), line(comment));
     if author.is_empty() || author.chars().count() > MAX_AUTHOR {
         return Err(SilenceError::Author);

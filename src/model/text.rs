@@ -57,7 +57,7 @@ pub fn harmless(text: &str) -> String {
 /// Returns lines that are safe for a terminal: line breaks and tabs stay, other hostile characters become their code. The last
 /// check of text whose parts were already sanitized.
 pub fn harmless_lines(text: &str) -> Cow<'_, str> {
-    gated(text, |safe, c| {
+    replace_hostile(text, |safe, c| {
         let _ = write!(safe, "{}", c.escape_unicode());
     })
 }
@@ -65,7 +65,7 @@ pub fn harmless_lines(text: &str) -> Cow<'_, str> {
 /// Returns lines that are safe for pages: line breaks and tabs stay, other control characters become spaces, hidden characters are
 /// removed.
 pub fn plain_lines(text: &str) -> Cow<'_, str> {
-    gated(text, |safe, c| {
+    replace_hostile(text, |safe, c| {
         if !is_hidden(c) {
             safe.push(' ');
         }
@@ -75,7 +75,7 @@ pub fn plain_lines(text: &str) -> Cow<'_, str> {
 /// Returns equivalent JSON with each hostile character as `\uXXXX`. Line breaks stay, because serializers write them only between
 /// values.
 pub fn harmless_json(text: &str) -> Cow<'_, str> {
-    gated(text, |safe, c| {
+    replace_hostile(text, |safe, c| {
         for unit in c.encode_utf16(&mut [0; 2]) {
             let _ = write!(safe, "\\u{unit:04x}");
         }
@@ -83,7 +83,7 @@ pub fn harmless_json(text: &str) -> Cow<'_, str> {
 }
 
 /// Replaces each hostile character except line breaks and tabs. `instead` appends the replacement.
-fn gated(text: &str, instead: impl Fn(&mut String, char)) -> Cow<'_, str> {
+fn replace_hostile(text: &str, instead: impl Fn(&mut String, char)) -> Cow<'_, str> {
     let makes_lines = |c: char, next: Option<char>| matches!(c, '\n' | '\t') || (c == '\r' && next == Some('\n'));
     let mut chars = text.char_indices().peekable();
     let mut safe = String::new();

@@ -170,7 +170,7 @@ impl SumWindow {
     }
 
     /// Returns whether sums include an unlock with this interval and nominal date; `None` if its interval starts after the period.
-    pub fn place(&self, interval: &Interval, date: Option<Timestamp>) -> Option<bool> {
+    pub fn inclusion(&self, interval: &Interval, date: Option<Timestamp>) -> Option<bool> {
         let counted = interval.nominal(date);
         let is_counted = || self.counts(counted.start.timestamp_millis(), counted.end.timestamp_millis());
         (interval.start <= self.until).then(is_counted)

@@ -403,9 +403,9 @@ fn also(entry: &MessageEntry<'_>, headline: &str) -> Vec<String> {
     let words = |notice: &&Notification| {
         let body = &notice.body;
         let severity = body.labels.get("severity").map(|severity| format!(" ({})", text::line(severity, 40))).unwrap_or_default();
-        let said = summary(body);
-        let said = if adds_words(&said, headline) { format!(": {said}") } else { String::new() };
-        format!("{}{severity}{said}", text::line(&body.rule, 120))
+        let summary_text = summary(body);
+        let summary_text = if adds_words(&summary_text, headline) { format!(": {summary_text}") } else { String::new() };
+        format!("{}{severity}{summary_text}", text::line(&body.rule, 120))
     };
     entry.also.iter().take(MAX_ROWS).map(words).collect()
 }

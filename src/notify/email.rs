@@ -36,7 +36,7 @@ use session::RejectedRecipients;
 
 /// The maximum number of attempts in which a temporarily rejected recipient delays the mail for all: greylisting ends after minutes.
 /// After that, the other recipients get the mail, and the result names the rejected one.
-const MAX_POSTPONING_TRIES: u32 = 4;
+const MAX_POSTPONING_ATTEMPTS: u32 = 4;
 
 /// A validated email receiver.
 #[derive(Debug)]
@@ -167,7 +167,7 @@ impl EmailReceiver {
                 let text = format!("accepted for: {}; then: {}", accepted_for(), failed.text);
                 return SendResult { outcome, text, ..failed };
             }
-            (None, _) if accepted.is_empty() || (rejected.is_temporary() && attempt.delivery.tries < MAX_POSTPONING_TRIES) => {
+            (None, _) if accepted.is_empty() || (rejected.is_temporary() && attempt.delivery.tries < MAX_POSTPONING_ATTEMPTS) => {
                 let before = if accepted.is_empty() { String::new() } else { format!("accepted for: {}; ", accepted_for()) };
                 return rejected.result(format!("{before}not delivered to: {rejected}"));
             }

@@ -132,7 +132,7 @@ pub fn group_key(delivery: &DueDelivery) -> String {
 
 /// Returns a delivery with a test message for [`Receivers::send`](super::Receivers::send). It is not stored in the outbox.
 pub fn test_delivery(receiver: &ReceiverName, now: Timestamp) -> DueDelivery {
-    let notice = test_notice(receiver, now);
+    let notice = test_notification(receiver, now);
     DueDelivery {
         id: DeliveryId(0),
         webhook_id: format!("msg_{}", notice.id.as_str().trim_start_matches("no_")),
@@ -148,7 +148,7 @@ pub fn test_delivery(receiver: &ReceiverName, now: Timestamp) -> DueDelivery {
 }
 
 /// Returns a test notification with a unique id.
-pub fn test_notice(receiver: &ReceiverName, now: Timestamp) -> Notification {
+pub fn test_notification(receiver: &ReceiverName, now: Timestamp) -> Notification {
     let rule = RuleId::from("Test");
     // The alert id is unique, so that the test does not wait for an earlier test that fails.
     let alert = alert_id(&rule, &format!("test/{receiver}/{}", now.timestamp_millis()), 1);

@@ -91,9 +91,9 @@ fn covers(rule: &Rule, token: &Token) -> bool {
     match rule.on {
         On::Portfolio => rule.pools.iter().any(|pool| match pool.group() {
             Some(group) => token.groups.iter().any(|known| known == group),
-            None => rule.lets_in(token),
+            None => rule.selects_token(token),
         }),
-        _ => rule.lets_in(token),
+        _ => rule.selects_token(token),
     }
 }
 

@@ -5,8 +5,8 @@ use model::{Resource, phrase, text::is_hostile};
 
 use super::scope::Scope;
 
-/// A third of the maximum length of a built-in summary, in characters.
-const MAX_PIECE: usize = 200;
+/// The maximum length of a built-in summary, in characters.
+const MAX_SUMMARY: usize = 600;
 
 /// Returns the built-in summary of an alert in one sentence: `ARB: $33.15M (2.77% of market cap) unlocks on 16 Mar 2026 (in 7 days)`. The
 /// sentence is the summary of a change, the message of an incident, or the sums of all windows, depending on the scope.
@@ -71,9 +71,8 @@ pub fn built_in_of_totals(scope: &Scope<'_>, totals: &Totals, windows: &[Window]
     clean(&if parts.is_empty() { who } else { format!("{who}: {}", parts.join(", ")) })
 }
 
-/// Returns the text on one line, without hostile characters, cut at three times [`MAX_PIECE`].
+/// Returns the text on one line, without hostile characters, cut at [`MAX_SUMMARY`].
 fn clean(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).filter(|c| !is_hostile(*c)).collect();
-    let limit = MAX_PIECE * 3;
-    if text.chars().count() > limit { text.chars().take(limit - 1).chain(['…']).collect() } else { text }
+    if text.chars().count() > MAX_SUMMARY { text.chars().take(MAX_SUMMARY - 1).chain(['…']).collect() } else { text }
 }

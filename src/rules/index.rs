@@ -73,7 +73,7 @@ impl Index {
     }
 
     /// Returns `true` if a new row of the token list changes a field that a rule on states reads.
-    pub fn is_moved(&self, before: &TokenItem, after: &TokenItem) -> bool {
+    pub fn changes_read_field(&self, before: &TokenItem, after: &TokenItem) -> bool {
         if self.token_fields.is_empty() {
             return false;
         }

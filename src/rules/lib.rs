@@ -34,7 +34,7 @@
 //! let cliff = Tracked { key: RecordKey::from("cliff"), record: Record::from_json(Resource::Unlock, json)? };
 //! let scope = Scope { token: None, record: Some(&cliff), change: None, source: None, totals: None, lead: None, now };
 //! let rule = loaded.set.on(On::Record(Resource::Unlock)).next().ok_or("no rule")?;
-//! assert_eq!(rule.holds(&scope), Truth::True);
+//! assert_eq!(rule.evaluate(&scope), Truth::True);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

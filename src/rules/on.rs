@@ -21,19 +21,19 @@ pub enum On {
 
 impl On {
     /// The targets that are not a resource.
-    const WHOLES: [On; 3] = [On::Token, On::Portfolio, On::Source];
+    const OTHER_TARGETS: [On; 3] = [On::Token, On::Portfolio, On::Source];
 
     /// Returns the words that can begin an `on`: the resources, then the other targets.
     pub(crate) fn first_words() -> impl Iterator<Item = &'static str> {
-        Resource::ALL.into_iter().map(Resource::as_str).chain(Self::WHOLES.into_iter().filter_map(Self::whole_word))
+        Resource::ALL.into_iter().map(Resource::as_str).chain(Self::OTHER_TARGETS.into_iter().filter_map(Self::other_word))
     }
 
     /// Parses a target that is not a resource: `token`, `portfolio`, or `source`.
-    pub(crate) fn parse_whole(word: &str) -> Option<Self> {
-        Self::WHOLES.into_iter().find(|on| on.whole_word() == Some(word))
+    pub(crate) fn parse_other(word: &str) -> Option<Self> {
+        Self::OTHER_TARGETS.into_iter().find(|on| on.other_word() == Some(word))
     }
 
-    fn whole_word(self) -> Option<&'static str> {
+    fn other_word(self) -> Option<&'static str> {
         match self {
             On::Token => Some("token"),
             On::Portfolio => Some("portfolio"),
@@ -50,7 +50,7 @@ impl On {
                 .into_iter()
                 .chain(kinds.map(move |kind| On::Change(resource, Some(kind))))
         };
-        Resource::ALL.into_iter().flat_map(of_resource).chain(Self::WHOLES)
+        Resource::ALL.into_iter().flat_map(of_resource).chain(Self::OTHER_TARGETS)
     }
 
     /// Parses a target. `None` if it is unknown.
@@ -77,7 +77,7 @@ impl fmt::Display for On {
             On::Record(resource) => write!(f, "{resource}"),
             On::Change(resource, Some(kind)) => write!(f, "{resource}.{kind}"),
             On::Change(resource, None) => write!(f, "{resource}.*"),
-            On::Token | On::Portfolio | On::Source => f.write_str(self.whole_word().unwrap_or_default()),
+            On::Token | On::Portfolio | On::Source => f.write_str(self.other_word().unwrap_or_default()),
         }
     }
 }

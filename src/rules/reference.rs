@@ -80,7 +80,7 @@ pub enum KnownBy {
     Token,
     Portfolio,
     /// Rules on `token` and on `portfolio`.
-    Wholes,
+    TokenAndPortfolio,
     /// All rules except those on `portfolio`.
     OfOneToken,
     Source,
@@ -103,7 +103,7 @@ impl KnownBy {
             },
             KnownBy::Token => on == On::Token,
             KnownBy::Portfolio => on == On::Portfolio,
-            KnownBy::Wholes => on.has_windows(),
+            KnownBy::TokenAndPortfolio => on.has_windows(),
             KnownBy::OfOneToken => on != On::Portfolio,
             KnownBy::Source => on == On::Source,
             KnownBy::Items(ItemKind::Unlock) => on.resource() == Some(Resource::Unlock),
@@ -128,7 +128,7 @@ impl fmt::Display for KnownBy {
             }
             KnownBy::Token => f.write_str("token"),
             KnownBy::Portfolio => f.write_str("portfolio"),
-            KnownBy::Wholes => f.write_str("token, portfolio"),
+            KnownBy::TokenAndPortfolio => f.write_str("token, portfolio"),
             KnownBy::OfOneToken => f.write_str("all except portfolio"),
             KnownBy::Source => f.write_str("source"),
             KnownBy::Items(ItemKind::Unlock) => f.write_str("allocations of unlock"),
@@ -223,15 +223,17 @@ fn fields_beside_records() -> Vec<ReferenceEntry> {
     let flows = [Endpoint::TokenList, Endpoint::Burn, Endpoint::Buyback];
     let mut entries: Vec<_> = OF_RECORDS.into_iter().map(|of| computed(of, KnownBy::Records, &unlock)).collect();
     entries.extend(table_entries(fields::TOKEN, KnownBy::OfOneToken, &list, unlock.token));
-    entries.extend(table_entries(fields::TOTALS, KnownBy::Wholes, &flows, token.totals).into_iter().map(|mut entry| {
-        entry.endpoints.retain(|endpoint| match entry.name.split('.').next() {
-            Some("lastBurn") => *endpoint == Endpoint::Burn,
-            Some("lastBuyback") => *endpoint == Endpoint::Buyback,
-            _ => *endpoint == Endpoint::TokenList,
-        });
-        entry
-    }));
-    entries.extend(OF_TOTALS.into_iter().map(|of| computed(of, KnownBy::Wholes, &token)));
+    entries.extend(table_entries(fields::TOTALS, KnownBy::TokenAndPortfolio, &flows, token.totals).into_iter().map(
+        |mut entry| {
+            entry.endpoints.retain(|endpoint| match entry.name.split('.').next() {
+                Some("lastBurn") => *endpoint == Endpoint::Burn,
+                Some("lastBuyback") => *endpoint == Endpoint::Buyback,
+                _ => *endpoint == Endpoint::TokenList,
+            });
+            entry
+        },
+    ));
+    entries.extend(OF_TOTALS.into_iter().map(|of| computed(of, KnownBy::TokenAndPortfolio, &token)));
     entries.extend(table_entries(fields::TOTALS_OF_TOKEN, KnownBy::Token, &list, token.totals));
     entries.extend(table_entries(fields::TOTALS_OF_GROUP, KnownBy::Portfolio, &[], group.totals));
     entries.extend(table_entries(fields::CHANGE, KnownBy::Changes, &[], change.change));
@@ -352,7 +354,7 @@ fn changes() -> Vec<ReferenceEntry> {
 fn windows() -> Vec<ReferenceEntry> {
     let entry = |flow: Flow| ReferenceEntry {
         kind: ReferenceKind::Window,
-        known_by: KnownBy::Wholes,
+        known_by: KnownBy::TokenAndPortfolio,
         name: flow.as_str().to_owned(),
         unit: "window",
         example: format!("{}(\"30d\").value >= 1000000", flow.as_str()),
@@ -375,7 +377,7 @@ fn windows() -> Vec<ReferenceEntry> {
         };
         ReferenceEntry {
             kind: ReferenceKind::Window,
-            known_by: KnownBy::Wholes,
+            known_by: KnownBy::TokenAndPortfolio,
             name: format!(".{}", field.as_str()),
             unit: unit.as_str(),
             example: format!("ahead(\"7d\").{} > 0", field.as_str()),

@@ -26,7 +26,7 @@ pub struct Rule {
     /// The maximum age of a new burn, buyback, or funding round.
     pub since: TimeDelta,
     /// The time for which `when` must be true before the alert fires (`for`).
-    pub hold: TimeDelta,
+    pub pending_for: TimeDelta,
     /// The time for which the alert still fires after `when` became false (`keep_firing_for`).
     pub keep_firing_for: TimeDelta,
     /// The maximum number of alerts from one evaluation.
@@ -99,12 +99,12 @@ impl Rule {
 
     /// Returns `true` if the filters can select records of this token. For a rule on `portfolio` without groups, returns whether
     /// the token belongs to the selection.
-    pub fn lets_in(&self, token: &Token) -> bool {
+    pub fn selects_token(&self, token: &Token) -> bool {
         self.body.filters.selects_token(&token.id, &token.groups)
     }
 
-    /// Like [`Self::lets_in`], for a token of which only the id and the groups are known.
-    pub fn lets_in_named(&self, token: &TokenId, groups: &[String]) -> bool {
+    /// Like [`Self::selects_token`], for a token of which only the id and the groups are known.
+    pub fn selects_token_named(&self, token: &TokenId, groups: &[String]) -> bool {
         self.body.filters.selects_token(token, groups)
     }
 
@@ -118,7 +118,7 @@ impl Rule {
     }
 
     /// Evaluates `when`. `True` if the rule has no `when`, or if fields are missing and the rule has `missing = "fire"`.
-    pub fn holds(&self, scope: &Scope<'_>) -> Truth {
+    pub fn evaluate(&self, scope: &Scope<'_>) -> Truth {
         match self.body.when.as_ref().map(|when| when.test(scope)) {
             None => Truth::True,
             Some(Truth::Missing(_)) if self.body.fires_on_missing => Truth::True,
@@ -130,7 +130,7 @@ impl Rule {
     pub fn clears(&self, scope: &Scope<'_>) -> bool {
         match &self.body.clear_when {
             Some(clear) => clear.test(scope) == Truth::True,
-            None => self.holds(scope) == Truth::False,
+            None => self.evaluate(scope) == Truth::False,
         }
     }
 

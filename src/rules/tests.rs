@@ -94,7 +94,7 @@ fn scope<'a>(token: &'a Token, record: &'a Tracked) -> Scope<'a> {
 
 fn truth(when: &str, json: &str) -> Truth {
     let (token, record) = (arb(), record(Resource::Unlock, json));
-    rule_when("unlock", when).holds(&scope(&token, &record))
+    rule_when("unlock", when).evaluate(&scope(&token, &record))
 }
 
 fn holds(when: &str) -> bool {
@@ -127,7 +127,7 @@ fn starter_rule_renders_a_big_cliff() {
     let (token, record) = (arb(), record(Resource::Unlock, CLIFF));
     let scope = scope(&token, &record);
     assert_eq!(big.within.iter().map(|lead| lead.text.as_str()).collect::<Vec<_>>(), ["7d"]);
-    assert_eq!(big.holds(&scope), Truth::True);
+    assert_eq!(big.evaluate(&scope), Truth::True);
     assert_eq!(big.level(&scope), None);
     let rendered = big.render(&scope, big.level(&scope));
     assert_eq!(rendered.error, None);
@@ -135,5 +135,5 @@ fn starter_rule_renders_a_big_cliff() {
     assert_eq!(rendered.annotations["summary"], "ARB: $33.15M (2.77% of market cap) to unlock on 16 Mar 2026");
     assert_eq!(rendered.annotations["description"], "92.65M ARB for Team + Advisors (56.13M), Investors (36.52M).");
     let insiders = loaded.set.rules.iter().find(|rule| rule.name == "InsiderUnlockAhead").expect("the rule");
-    assert_eq!(insiders.holds(&scope), Truth::False, "another rule covers the big cliff");
+    assert_eq!(insiders.evaluate(&scope), Truth::False, "another rule covers the big cliff");
 }

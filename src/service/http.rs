@@ -73,7 +73,7 @@ impl Service {
     fn layered(&self, router: Router) -> Router {
         let service = self.clone();
         let other_paths = Router::new()
-            .route("/openapi.json", get(|headers: HeaderMap| async move { document(&headers) }))
+            .route("/openapi.json", get(|headers: HeaderMap| async move { openapi_response(&headers) }))
             .route("/-/healthy", get(|| async { "healthy\n" }))
             .route(
                 "/metrics",
@@ -249,7 +249,7 @@ fn key_of(headers: &HeaderMap) -> Option<&HeaderValue> {
 }
 
 /// Serves the OpenAPI description with its `ETag`.
-fn document(headers: &HeaderMap) -> Response {
+fn openapi_response(headers: &HeaderMap) -> Response {
     let (text, tag) = openapi::document();
     let quoted = format!("\"{tag}\"");
     let mut response = if matches_tag(headers, tag) {

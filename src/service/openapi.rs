@@ -76,7 +76,7 @@ fn describe_error(schemas: &mut Map<String, Value>) {
     if let Some(required) = error["required"].as_array_mut() {
         required.retain(|name| name != "metadata");
     }
-    // The metadata of responses is described for each path by `metadata`.
+    // The metadata of responses is described for each path by `metadata_schema`.
     schemas.retain(|name, _| name != "Metadata" && name != "Credit");
 }
 
@@ -125,7 +125,7 @@ fn subject_of(subject: DataSubject) -> (&'static str, &'static str, bool, JsonSh
 
 fn operation(route: &ApiRoute, is_legacy: bool, schemas: &mut Map<String, Value>) -> Value {
     let (name, summary, is_list, shape) = subject_of(route.subject);
-    let item = property(route.subject, route.version, shape, schemas, false);
+    let item = property_schema(route.subject, route.version, shape, schemas, false);
     let data = if is_list { json!({"type": "array", "items": item}) } else { item };
     let mut parameters: Vec<Value> = Vec::new();
     if route.path.ends_with("{id}") {
@@ -164,7 +164,7 @@ fn operation(route: &ApiRoute, is_legacy: bool, schemas: &mut Map<String, Value>
                 "content": {"application/json": {"schema": {
                     "type": "object",
                     "required": ["metadata", "status", "data"],
-                    "properties": {"metadata": metadata(route, is_legacy), "status": {"const": true}, "data": data},
+                    "properties": {"metadata": metadata_schema(route, is_legacy), "status": {"const": true}, "data": data},
                 }}},
             },
             "304": reference("responses", "NotModified"),
@@ -185,7 +185,7 @@ fn reference(kind: &str, name: &str) -> Value {
 
 /// Returns the JSON schema of the metadata in a response. Without `is_legacy`, it includes the credits and, for a paged route, the
 /// page numbers and totals.
-fn metadata(route: &ApiRoute, is_legacy: bool) -> Value {
+fn metadata_schema(route: &ApiRoute, is_legacy: bool) -> Value {
     let time = json!({"type": "string", "format": "date-time"});
     let mut properties = Map::from_iter([("queryDate".to_owned(), time)]);
     let mut required = vec!["queryDate"];
@@ -246,7 +246,13 @@ fn parameter((name, kind, is_required): (&'static str, ParameterKind, bool)) -> 
 
 /// Returns the JSON schema of a value in an API version. Adds the schemas of objects to `schemas` and refers to them. A nullable
 /// value also allows null; a list item never does.
-fn property(subject: DataSubject, version: u8, shape: JsonShape, schemas: &mut Map<String, Value>, nullable: bool) -> Value {
+fn property_schema(
+    subject: DataSubject,
+    version: u8,
+    shape: JsonShape,
+    schemas: &mut Map<String, Value>,
+    nullable: bool,
+) -> Value {
     let plain = |kind: &str| if nullable { json!({"type": [kind, "null"]}) } else { json!({"type": kind}) };
     match shape {
         JsonShape::Number => plain("number"),
@@ -260,12 +266,12 @@ fn property(subject: DataSubject, version: u8, shape: JsonShape, schemas: &mut M
         }
         JsonShape::List(item) => {
             let mut list = plain("array");
-            list["items"] = property(subject, version, *item, schemas, false);
+            list["items"] = property_schema(subject, version, *item, schemas, false);
             list
         }
         JsonShape::NameOr(item) => match (subject, version) {
             (DataSubject::WeeklyEmission, 1) => json!({"type": "string"}),
-            _ => property(subject, version, *item, schemas, false),
+            _ => property_schema(subject, version, *item, schemas, false),
         },
         JsonShape::Object(object) => {
             let reference = schema(subject, version, object, schemas);
@@ -282,7 +288,7 @@ fn schema(subject: DataSubject, version: u8, object: &'static ObjectShape, schem
         if !shows(subject, version, object.name, field.name) {
             continue;
         }
-        let mut property = property(subject, version, field.shape, schemas, true);
+        let mut property = property_schema(subject, version, field.shape, schemas, true);
         let doc = field.doc.trim();
         if !doc.is_empty()
             && let Some(property) = property.as_object_mut()

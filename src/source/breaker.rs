@@ -57,11 +57,11 @@ pub(super) enum SourceHealth {
     /// Unreachable, or a server error.
     Down(FailureKind, String),
     /// The key is missing or was rejected.
-    KeyRefused(FailureKind, String),
+    KeyRejected(FailureKind, String),
     /// With the requested end of the wait, if the source named one.
     RateLimited(Option<Timestamp>, String),
     /// With the time when the quota resets.
-    QuotaSpent(Timestamp, String),
+    QuotaExhausted(Timestamp, String),
 }
 
 #[derive(Debug)]
@@ -233,7 +233,7 @@ impl Breaker {
                     open(&mut state, kind, cause, now, now + span, now + span, key);
                 }
             }
-            SourceHealth::KeyRefused(kind, cause) => {
+            SourceHealth::KeyRejected(kind, cause) => {
                 if is_probe || state.open.as_ref().is_none_or(|open| open.kind != kind) {
                     let span = self.span(&mut state, kind, self.tuning.refused_first, self.tuning.refused_max);
                     open(&mut state, kind, cause, now, now + span, now + span, key);
@@ -249,7 +249,7 @@ impl Breaker {
                 }
             }
             // Rejected requests are free, and the operator may extend the plan at any time, so a probe is sent every hour.
-            SourceHealth::QuotaSpent(requested_until, cause) => {
+            SourceHealth::QuotaExhausted(requested_until, cause) => {
                 let until = requested_until.min(now + MAX_OPEN);
                 if is_probe || state.open.as_ref().is_none_or(|open| open.kind != FailureKind::QuotaExhausted) {
                     open(&mut state, FailureKind::QuotaExhausted, cause, now, until, requested_until, key);

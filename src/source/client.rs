@@ -20,7 +20,7 @@ use super::{
     base_server::{BaseServer, install_crypto_provider},
     breaker::{Breaker, SourceHealth, same_key},
     combined_unlocks,
-    credit_gate::{CreditGate, HeldCredits, OpenGate},
+    credit_gate::{CreditGate, OpenGate, ReservedCredits},
     fetch::FetchContext,
     rate_limiter::RateLimiter,
     redact,
@@ -73,7 +73,7 @@ pub(super) struct LearnedState {
 /// The cost and the results of a fetch so far.
 pub(super) struct FetchCost {
     /// The credits reserved for further requests.
-    pub held: HeldCredits,
+    pub reserved: ReservedCredits,
     /// The quota reported for the current request.
     pub reported: Option<Credit>,
     /// The API's time of that response.
@@ -90,7 +90,7 @@ pub(super) struct FetchCost {
 impl FetchCost {
     fn new(gate: Arc<dyn CreditGate>) -> Self {
         Self {
-            held: HeldCredits::none(gate),
+            reserved: ReservedCredits::none(gate),
             reported: None,
             query_date: None,
             credits: 0,

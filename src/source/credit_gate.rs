@@ -37,17 +37,17 @@ impl CreditGate for OpenGate {
 }
 
 /// The credits that a fetch has reserved for further requests. Released on drop.
-pub(super) struct HeldCredits {
+pub(super) struct ReservedCredits {
     gate: Arc<dyn CreditGate>,
     credits: u64,
 }
 
-impl HeldCredits {
+impl ReservedCredits {
     pub fn none(gate: Arc<dyn CreditGate>) -> Self {
         Self { gate, credits: 0 }
     }
 
-    /// Reserves more credits until `credits` are held.
+    /// Reserves more credits until `credits` are reserved.
     pub async fn reserve(&mut self, credits: u64) -> Result<(), PollFailure> {
         let missing = credits.saturating_sub(self.credits);
         if missing > 0 {
@@ -57,14 +57,14 @@ impl HeldCredits {
         Ok(())
     }
 
-    /// Uses a held credit for a request that is sent now.
+    /// Uses a reserved credit for a request that is sent now.
     pub fn spend(&mut self) -> RequestCredit {
         self.credits = self.credits.saturating_sub(1);
         RequestCredit { gate: self.gate.clone(), request: self.gate.sent() }
     }
 }
 
-impl Drop for HeldCredits {
+impl Drop for ReservedCredits {
     fn drop(&mut self) {
         if self.credits > 0 {
             self.gate.release(self.credits);

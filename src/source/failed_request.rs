@@ -48,12 +48,12 @@ impl FailedRequest {
     }
 
     pub fn key_refused(kind: FailureKind, message: String) -> Self {
-        let health = SourceHealth::KeyRefused(kind, message.clone());
+        let health = SourceHealth::KeyRejected(kind, message.clone());
         Self { health, ..Self::of(kind, message) }
     }
 
     fn quota_spent(until: Timestamp, message: String) -> Self {
-        let health = SourceHealth::QuotaSpent(until, message.clone());
+        let health = SourceHealth::QuotaExhausted(until, message.clone());
         Self { health, ..Self::of(FailureKind::QuotaExhausted, message) }.retried_at(until)
     }
 

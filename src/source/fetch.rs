@@ -147,7 +147,7 @@ impl ClientInner {
         let spent = cost.credits;
         let why = match fetch.credits_left {
             Some(most) if u64::from(spent) + pages > u64::from(most) => format!("only {most} were planned"),
-            _ => match cost.held.reserve(pages).await {
+            _ => match cost.reserved.reserve(pages).await {
                 Ok(()) => return Ok(()),
                 Err(failure) if failure.kind == FailureKind::QuotaExhausted => "not enough are left".to_owned(),
                 Err(failure) => return Err(FailedRequest::not_sent(failure)),

@@ -46,7 +46,7 @@ impl ClientInner {
         let mut tried = 0;
         loop {
             self.rate_limiter.acquire(|| self.breaker.check(permit, what)).await.map_err(FailedRequest::not_sent)?;
-            cost.held.reserve(1).await.map_err(FailedRequest::not_sent)?;
+            cost.reserved.reserve(1).await.map_err(FailedRequest::not_sent)?;
             let mut failed = match self.send(fetch, target, what, number, size, cost).await {
                 Ok(page) => return Ok(page),
                 Err(failed) => failed,
@@ -97,7 +97,7 @@ impl ClientInner {
         if let Some(key) = &fetch.key {
             request = request.header(KEY_HEADER, self.key_header(key, what)?);
         }
-        let mut credit = cost.held.spend();
+        let mut credit = cost.reserved.spend();
         (cost.reported, cost.query_date) = (None, None);
         let response = self.exchange(fetch, server, request, what, target.is_list, cost, &mut credit.request.charge).await;
         (credit.request.reported, credit.request.api_time) = (cost.reported.take(), cost.query_date.take());

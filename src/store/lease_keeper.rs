@@ -28,10 +28,10 @@ pub enum LeaseStatus {
 pub(super) struct LeaseKeeper {
     place: Arc<PostgresUrl>,
     fence: Arc<Fence>,
-    /// When the lease was last taken or renewed, measured before the request. A separate lock, because `kept` is locked
+    /// When the lease was last taken or renewed, measured before the request. A separate lock, because `connection` is locked
     /// during requests.
     renewed: Arc<Mutex<Option<Instant>>>,
-    kept: Arc<Mutex<LeaseConnection>>,
+    connection: Arc<Mutex<LeaseConnection>>,
     /// The zero point of this process's monotonic clock.
     origin: Instant,
 }
@@ -47,23 +47,23 @@ struct LeaseConnection {
 
 impl LeaseKeeper {
     pub(super) fn new(place: Arc<PostgresUrl>, fence: Arc<Fence>) -> Self {
-        Self { place, fence, renewed: Arc::default(), kept: Arc::default(), origin: Instant::now() }
+        Self { place, fence, renewed: Arc::default(), connection: Arc::default(), origin: Instant::now() }
     }
 
     /// Reads the lease and takes, renews, or gives it up as needed. Blocks.
     pub(super) fn maintain(&self, instance: &str) -> SqlResult<LeaseStatus> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.is_over {
+        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        if connection.is_over {
             return Ok(LeaseStatus::Standby { holder: String::new() });
         }
         let started = Instant::now();
-        let checked = kept.read_lease(&self.place, &self.fence);
+        let checked = connection.read_lease(&self.place, &self.fence);
         let seen = checked.as_ref().ok().map(|state| {
-            let sign = kept.watch.saw(state, started - self.origin, self.origin.elapsed());
+            let sign = connection.watch.saw(state, started - self.origin, self.origin.elapsed());
             (state, sign)
         });
         let act = decide(seen, self.fence.number(), self.since_renewal());
-        match (act, &kept.session, &checked) {
+        match (act, &connection.session, &checked) {
             (LeaseAct::StepDown, ..) => self.fence.step_down(),
             (LeaseAct::TakeOver, Some(session), Ok(seen)) if session.take_lease(instance, seen)? => self.renewed_at(started),
             (LeaseAct::Renew, Some(session), Ok(_)) if session.renew_lease()? => self.renewed_at(started),
@@ -96,9 +96,9 @@ impl LeaseKeeper {
 
     /// Like [`Self::release`]. Blocks.
     pub(super) fn release_now(&self) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.is_over = true;
-        if let Some(session) = &kept.session
+        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        connection.is_over = true;
+        if let Some(session) = &connection.session
             && let Err(error) = session.release_lease()
         {
             tracing::warn!(%error, "cannot release the lease; another instance takes over after its term");

@@ -10,7 +10,7 @@ use super::connection::sibling_path;
 use super::error::{ErrorKind, OPENING, StoreError};
 
 /// The number of attempts and the pause between them, together well below one second.
-const LOCK_TRIES: u32 = 10;
+const LOCK_ATTEMPTS: u32 = 10;
 const LOCK_PAUSE: Duration = Duration::from_millis(30);
 
 /// Locks `<db>.lock` for the lifetime of the returned handle, and writes the process id into it for error messages.
@@ -19,7 +19,7 @@ pub(super) fn take_lock(path: &Path) -> Result<File, StoreError> {
     let failed = |source: io::Error| StoreError::io("lock the database", &lock_path, source);
     let mut file =
         File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(&lock_path).map_err(failed)?;
-    let mut tries_left = LOCK_TRIES;
+    let mut tries_left = LOCK_ATTEMPTS;
     loop {
         tries_left -= 1;
         match file.try_lock() {

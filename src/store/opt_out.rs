@@ -15,8 +15,8 @@ impl Store {
     }
 
     /// Stores an opt-out. Returns whether it is new.
-    pub async fn opt_out(&self, wish: OptOut) -> Result<bool, StoreError> {
-        self.act("store an opt-out", move |to| opt_out(to, &wish)).await
+    pub async fn opt_out(&self, request: OptOut) -> Result<bool, StoreError> {
+        self.act("store an opt-out", move |to| opt_out(to, &request)).await
     }
 
     /// Removes an opt-out. Returns whether there was one.
@@ -54,8 +54,8 @@ pub(super) fn opt_outs(from: &Transaction<'_>, receiver: Option<&ReceiverName>) 
     })
 }
 
-fn opt_out(to: &Transaction<'_>, wish: &OptOut) -> Result<bool, StoreFault> {
-    let OptOut { receiver, address, at, via } = wish;
+fn opt_out(to: &Transaction<'_>, request: &OptOut) -> Result<bool, StoreFault> {
+    let OptOut { receiver, address, at, via } = request;
     let mut statement =
         to.prepare_cached("INSERT INTO opt_out (receiver, address, at, via) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING")?;
     Ok(statement.execute_counted(params![receiver.as_str(), address, Millis(*at), via.as_str()])? > 0)

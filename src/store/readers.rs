@@ -168,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
     #[test]
     fn bounded_pool_never_exceeds_its_limit_and_serves_every_reader() {
@@ -179,7 +179,7 @@ mod tests {
         let read = |_: &mut Connection| {
             most.fetch_max(reading.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             // Hold the connection until the limit is reached.
-            while most.load(Ordering::SeqCst) < 3 && began.elapsed() < PATIENCE {
+            while most.load(Ordering::SeqCst) < 3 && began.elapsed() < WAIT_TIMEOUT {
                 std::thread::yield_now();
             }
             reads.fetch_add(1, Ordering::SeqCst);

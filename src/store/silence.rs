@@ -62,14 +62,14 @@ impl Store {
         self.read("read the labels of open alerts", open_labels).await
     }
 
-    /// Returns which open alerts a silence would hide, and how many notifications of the week before `now`. `hides`
+    /// Returns which open alerts a silence would hide, and how many notifications of the week before `now`. `suppresses`
     /// matches labels.
     pub async fn preview(
         &self,
-        hides: impl Fn(&Labels) -> bool + Send + 'static,
+        suppresses: impl Fn(&Labels) -> bool + Send + 'static,
         now: Timestamp,
     ) -> Result<SilencePreview, StoreError> {
-        self.read("preview a silence", move |from| preview(from, hides, now)).await
+        self.read("preview a silence", move |from| preview(from, suppresses, now)).await
     }
 }
 
@@ -202,7 +202,7 @@ pub(super) fn ack(row: &Row<'_>) -> Result<Ack, StoreFault> {
 }
 
 /// Previews a silence. Reads only the labels of alerts that it does not hide.
-fn preview(from: &Transaction<'_>, hides: impl Fn(&Labels) -> bool, now: Timestamp) -> Result<SilencePreview, StoreFault> {
+fn preview(from: &Transaction<'_>, suppresses: impl Fn(&Labels) -> bool, now: Timestamp) -> Result<SilencePreview, StoreFault> {
     let mut preview = SilencePreview::default();
     let mut statement = from.prepare_cached(&format!(
         "SELECT body ->> '$.labels', id, name, state, body ->> '$.annotations.summary', subject FROM alert WHERE {OPEN}
@@ -211,7 +211,7 @@ fn preview(from: &Transaction<'_>, hides: impl Fn(&Labels) -> bool, now: Timesta
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         preview.open += 1;
-        if hides(&labels(&row, "the labels of an alert")?) {
+        if suppresses(&labels(&row, "the labels of an alert")?) {
             let (id, rule, state, subject): (String, String, String, String) =
                 (row.get(1)?, row.get(2)?, row.get(3)?, row.get(5)?);
             let state = word("the state of the alert", &id, &state, AlertState::parse)?;
@@ -223,7 +223,7 @@ fn preview(from: &Transaction<'_>, hides: impl Fn(&Labels) -> bool, now: Timesta
     let mut rows = statement.query(params![Millis(now - TimeDelta::days(7)), SilencePreview::MAX_MESSAGES])?;
     while let Some(row) = rows.next()? {
         preview.last_week_all += 1;
-        preview.last_week += usize::from(hides(&labels(&row, "the labels of a notification")?));
+        preview.last_week += usize::from(suppresses(&labels(&row, "the labels of a notification")?));
     }
     Ok(preview)
 }

@@ -147,11 +147,11 @@ impl BacktestMessage {
 
     /// Returns `true` if both messages have the same time and content, to any receiver.
     pub fn has_same_content(&self, other: &Self) -> bool {
-        let words = |message: &Self| (message.at, message.shape, message.group_key.clone(), message.counted.len());
+        let shape_of = |message: &Self| (message.at, message.shape, message.group_key.clone(), message.counted.len());
         let alike = |a: &Arc<BacktestNotification>, b: &Arc<BacktestNotification>| {
             Arc::ptr_eq(a, b) || (&a.id, &a.summary, &a.description, &a.labels) == (&b.id, &b.summary, &b.description, &b.labels)
         };
-        words(self) == words(other)
+        shape_of(self) == shape_of(other)
             && self.notified.len() == other.notified.len()
             && self.notified.iter().zip(&other.notified).all(|(a, b)| alike(a, b))
     }
@@ -164,7 +164,7 @@ pub fn joint_messages(messages: &[BacktestMessage]) -> impl Iterator<Item = (&Ba
         let mut joint_messages: Vec<(&BacktestMessage, Vec<&str>)> = Vec::new();
         for message in instant {
             // A burst consists of few messages, so it is enough to search a limited number.
-            match joint_messages.iter_mut().rev().take(64).find(|(letter, _)| letter.has_same_content(message)) {
+            match joint_messages.iter_mut().rev().take(64).find(|(joint, _)| joint.has_same_content(message)) {
                 Some((_, receivers)) => receivers.push(&message.receiver),
                 None => joint_messages.push((message, vec![&message.receiver])),
             }
@@ -203,35 +203,35 @@ pub struct BacktestRun {
     /// In the order of evaluation.
     pub undelivered: Vec<UndeliveredNotification>,
     /// The number of notifications and messages above the limit, which are not stored.
-    pub uncounted: u64,
+    pub not_stored: u64,
     /// The `alert` names of all rules, in the order of the files.
     pub rules: Vec<String>,
     /// The rules whose templates failed, each with its first error.
     pub template_errors: Vec<(String, String)>,
 }
 
-/// Replays `history` from `from` to `to`. `received` is called regularly with the progress, from 0 to 1.
+/// Replays `history` from `from` to `to`. `on_progress` is called regularly with the progress, from 0 to 1.
 pub fn run(
     history: &History,
     setup: &BacktestSetup<'_>,
     from: Timestamp,
     to: Timestamp,
-    mut received: impl FnMut(f64),
+    mut on_progress: impl FnMut(f64),
 ) -> BacktestRun {
     run_within(history, setup, (from, to), MAX_MESSAGES, |done| {
-        received(done);
+        on_progress(done);
         ControlFlow::Continue(())
     })
 }
 
-/// Like [`run`], but stores at most `most` notifications and messages, and stops if `received` breaks. [`BacktestRun::to`] is then
+/// Like [`run`], but stores at most `max_stored` notifications and messages, and stops if `on_progress` breaks. [`BacktestRun::to`] is then
 /// the time of the stop.
 pub fn run_within(
     history: &History,
     setup: &BacktestSetup<'_>,
     (from, to): (Timestamp, Timestamp),
-    most: usize,
-    mut received: impl FnMut(f64) -> ControlFlow<()>,
+    max_stored: usize,
+    mut on_progress: impl FnMut(f64) -> ControlFlow<()>,
 ) -> BacktestRun {
     let mut simulation =
         Simulation::new(setup.rules, setup.routes, setup.watch, setup.pace, from).with_delivery(setup.delivery.clone());
@@ -243,7 +243,7 @@ pub fn run_within(
         notifications: Vec::new(),
         messages: Vec::new(),
         undelivered: Vec::new(),
-        uncounted: 0,
+        not_stored: 0,
         rules: setup.rules.rules.iter().map(|rule| rule.name.clone()).collect(),
         template_errors: Vec::new(),
     };
@@ -252,8 +252,8 @@ pub fn run_within(
     history.replay(&mut simulation, to, |simulation| {
         run.changes += simulation.take_changes().len() as u64;
         for notification in simulation.take_notified() {
-            if run.notifications.len() >= most {
-                run.uncounted += 1;
+            if run.notifications.len() >= max_stored {
+                run.not_stored += 1;
                 continue;
             }
             let notification = Arc::new(BacktestNotification::of(&notification));
@@ -269,21 +269,21 @@ pub fn run_within(
             run.notifications.push(notification);
         }
         for notification in simulation.take_omitted() {
-            if run.undelivered.len() >= most {
-                run.uncounted += 1;
+            if run.undelivered.len() >= max_stored {
+                run.not_stored += 1;
                 continue;
             }
             let notification = Arc::new(BacktestNotification::of(&notification));
             run.undelivered.push(UndeliveredNotification { notification, receiver: None, state: "limited", suppressor: None });
         }
         for sent in simulation.take_sent() {
-            if run.messages.len() >= most {
-                run.uncounted += 1;
+            if run.messages.len() >= max_stored {
+                run.not_stored += 1;
                 continue;
             }
             run.messages.push(message(sent, &mut known));
         }
-        received((seconds(simulation.now() - from) / whole).clamp(0.0, 1.0))
+        on_progress((seconds(simulation.now() - from) / whole).clamp(0.0, 1.0))
     });
     run.to = simulation.now().min(to);
     run.undelivered.extend(simulation.undelivered().into_iter().filter_map(|undelivered| {

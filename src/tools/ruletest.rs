@@ -134,12 +134,12 @@ pub fn run_against(source: SourceText, setup: &TestSetup<'_>, rules: Option<&[So
         Ok(file) => file,
         Err(problems) => return failed_file(path, problem_lines(&problems, std::slice::from_ref(&source))),
     };
-    let bench = match TestContext::of(&file, path, setup, rules) {
-        Ok(bench) => bench,
+    let context = match TestContext::of(&file, path, setup, rules) {
+        Ok(context) => context,
         Err(lines) => return failed_file(path, lines),
     };
     let is_wanted = |test: &&toml::Spanned<TestCase>| setup.only.is_none_or(|only| test.get_ref().name.contains(only));
-    file.test.iter().filter(is_wanted).map(|test| bench.run(test.get_ref(), test.span(), &source, &file)).collect()
+    file.test.iter().filter(is_wanted).map(|test| context.run(test.get_ref(), test.span(), &source, &file)).collect()
 }
 
 /// Returns the outcome of a file with a problem that prevents all of its tests.
@@ -267,8 +267,8 @@ impl TestContext {
             let notified = notified_by(&mut simulation);
             let sent = simulation.take_sent();
             let line = at(&expect.span());
-            let notified = ActualResults { notified: &notified, sent: &sent, simulation: &simulation };
-            failures.extend(check_expectation(expect.get_ref(), line, &notified, until, start));
+            let actual = ActualResults { notified: &notified, sent: &sent, simulation: &simulation };
+            failures.extend(check_expectation(expect.get_ref(), line, &actual, until, start));
         }
         // Notifications after the last expectation are unexpected.
         let notified = notified_by(&mut simulation);

@@ -27,7 +27,7 @@ use chrono::TimeDelta;
 
 use clock::EvaluationTimes;
 use cycle::IngestedData;
-pub use delivery::{DeliverySetup, Sent, UndeliveredNotice};
+pub use delivery::{DeliverySetup, Sent, UndeliveredSimulated};
 use engine::diff;
 use engine::evaluate::Limits;
 use engine::group::MuteTimes;
@@ -81,7 +81,7 @@ pub struct Simulation<'a> {
     /// The dated entries of tokens, removed when a token's records change.
     flow_entries: HashMap<TokenId, FlowEntries>,
     /// The time at which group alerts are evaluated without new data.
-    next_of_groups: Option<Timestamp>,
+    next_group_evaluation: Option<Timestamp>,
     /// Whether a token's totals were computed since the last evaluation of groups.
     is_recomputed: bool,
     /// The number of notifications per rule in this cycle, for `limit`.
@@ -117,7 +117,7 @@ impl<'a> Simulation<'a> {
             repeats_due: BTreeMap::new(),
             totals: AggregateCache::default(),
             flow_entries: HashMap::new(),
-            next_of_groups: None,
+            next_group_evaluation: None,
             is_recomputed: true,
             limits: Limits::default(),
             monitors: false,
@@ -167,7 +167,7 @@ impl<'a> Simulation<'a> {
     }
 
     /// Returns the suppressed and pending notifications.
-    pub fn undelivered(&self) -> Vec<UndeliveredNotice> {
+    pub fn undelivered(&self) -> Vec<UndeliveredSimulated> {
         self.memory.undelivered()
     }
 
@@ -202,7 +202,7 @@ impl<'a> Simulation<'a> {
             let is_new = new.contains(&id);
             by.token_row(&mut work, known, item, is_new);
             // A new market cap or supply can change the result of a rule without a change of the schedule.
-            if !is_new && self.rules.index.is_moved(&known.token.item, item) {
+            if !is_new && self.rules.index.changes_read_field(&known.token.item, item) {
                 moved.insert(id, true);
             }
         }
@@ -231,7 +231,7 @@ impl<'a> Simulation<'a> {
             let ingested = by.response(&mut work, known, poll, fetched);
             let misses = work.commit.feeds.last().is_some_and(|update| !update.state.missing.is_empty());
             unproven.push((fetched.request.feed(), misses || ingested.is_held));
-            self.seen.push(pipeline::feed_news(fetched.request.feed(), &ingested));
+            self.seen.push(pipeline::feed_outcome(fetched.request.feed(), &ingested));
         }
         let evaluated = self.evaluate(&work);
         self.commit(IngestedData::of(work), evaluated);
@@ -261,7 +261,7 @@ impl<'a> Simulation<'a> {
         self.memory.token(token, self.watch);
         let Some(known) = self.memory.tokens.get(token) else { return };
         let is_baseline = known.feed(Endpoint::Investors).is_none();
-        let page = RoundsPage { rounds, covers: &|_| true, is_news: &|_| !is_baseline };
+        let page = RoundsPage { rounds, covers: &|_| true, is_new: &|_| !is_baseline };
         let mut work = Work::default();
         self.ingestor().rounds(&mut work, known, &page);
         let evaluated = self.evaluate(&work);
@@ -297,7 +297,7 @@ impl<'a> Simulation<'a> {
 fn poll_response(token: &TokenId, endpoint: Endpoint, payload: Payload, now: Timestamp) -> (PlannedPoll, FetchedResponse) {
     let request =
         PollRequest::Token { endpoint, token: token.clone(), start: chrono::NaiveDate::MIN, end: chrono::NaiveDate::MAX };
-    let poll = PlannedPoll { mark: Some(now), ..PlannedPoll::of(request.clone()) };
+    let poll = PlannedPoll { mark: Some(now), ..PlannedPoll::for_change(request.clone()) };
     // A schedule with explicit nulls reports segments; any other does not.
     let version = match &payload {
         Payload::UnlockEvents(events) if events.iter().any(|event| !event.linear_unlocks.is_absent()) => Some(3),

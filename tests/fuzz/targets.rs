@@ -85,8 +85,8 @@ pub fn conditions(data: &[u8]) {
 fn evaluate(rule: &Rule, set: &RuleSet) {
     for scope in SAMPLES.scopes(rule.on, set) {
         let scope = scope.scope();
-        let truth = rule.holds(&scope);
-        assert_eq!(truth, rule.holds(&scope), "evaluation is deterministic");
+        let truth = rule.evaluate(&scope);
+        assert_eq!(truth, rule.evaluate(&scope), "evaluation is deterministic");
         let (_, _) = (rule.covers(&scope), rule.clears(&scope));
         let _ = rule.clauses(&scope);
         let level = rule.level(&scope);

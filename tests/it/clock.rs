@@ -127,7 +127,7 @@ async fn silence_outlives_a_clock_change_before_a_restart() {
         starts_at: None,
         ends_at: time(BEGIN) + TimeDelta::days(365),
     };
-    app.app().store().put_silence(silence.grant(time(BEGIN)).expect("granted")).await.expect("written");
+    app.app().store().put_silence(silence.into_silence(time(BEGIN)).expect("granted")).await.expect("written");
     step(&app, &mut watch).await;
     for ahead in [TimeDelta::days(3_600), TimeDelta::days(-3_600)] {
         app.machine.pass(TimeDelta::minutes(1));

@@ -195,7 +195,7 @@ group_interval = "1s"
     }
 
     /// Runs a command and checks both of its streams. The colors of our own diagnostics are allowed.
-    fn run(&self, arguments: &[&str], way: OutputKind) -> String {
+    fn run(&self, arguments: &[&str], kind: OutputKind) -> String {
         let what = arguments.join(" ").escape_debug().to_string();
         let mut child = self.command(arguments, "ran").spawn().expect("starts");
         let begun = Instant::now();
@@ -215,7 +215,7 @@ group_interval = "1s"
         assert!(status.code().is_some_and(|code| code != 101), "{what}: {status}\n{err}");
         check(&format!("{what} (stderr)"), OutputKind::Terminal, &without_colors(&err));
         if status.code() != Some(2) {
-            check(&what, way, &out);
+            check(&what, kind, &out);
         }
         out
     }
@@ -298,16 +298,16 @@ async fn commands_never_print_hostile_text() {
         &["notify", "refuse"],
     ];
     for list in lists {
-        for (format, way) in [("table", OutputKind::Terminal), ("json", OutputKind::Json), ("csv", OutputKind::Csv)] {
+        for (format, kind) in [("table", OutputKind::Terminal), ("json", OutputKind::Json), ("csv", OutputKind::Csv)] {
             let arguments = [list, &["--format", format]].concat();
-            let out = fixture.run(&arguments, if way == OutputKind::Json { OutputKind::Terminal } else { way });
-            if way == OutputKind::Json && !out.is_empty() {
-                check(&arguments.join(" "), way, &out);
+            let out = fixture.run(&arguments, if kind == OutputKind::Json { OutputKind::Terminal } else { kind });
+            if kind == OutputKind::Json && !out.is_empty() {
+                check(&arguments.join(" "), kind, &out);
             }
         }
     }
-    for (format, way) in [("table", OutputKind::Terminal), ("json", OutputKind::Json), ("csv", OutputKind::Csv)] {
-        fixture.run(&["backtest", "--html", "report.html", "--messages", "100", "--format", format], way);
+    for (format, kind) in [("table", OutputKind::Terminal), ("json", OutputKind::Json), ("csv", OutputKind::Csv)] {
+        fixture.run(&["backtest", "--html", "report.html", "--messages", "100", "--format", format], kind);
         check("the report of a backtest", OutputKind::Html, &fixture.text("report.html"));
     }
     fixture.run(&["routes", "show"], OutputKind::Terminal);
@@ -367,7 +367,7 @@ fn check_received(fixture: &Fixture) {
 async fn logs_and_pages_never_contain_hostile_text() {
     cliffwatch::source::install_crypto_provider();
     let fixture = Fixture::new().await;
-    for (format, way) in [("human", OutputKind::Terminal), ("json", OutputKind::JsonLines)] {
+    for (format, kind) in [("human", OutputKind::Terminal), ("json", OutputKind::JsonLines)] {
         let mut command = fixture.command(&["run"], "daemon");
         command.env("CLIFFWATCH_LOG__FORMAT", format).env("RUST_LOG", "debug,hyper=info,h2=info,reqwest=info");
         let running = KillOnDrop(command.spawn().expect("starts"));
@@ -387,7 +387,7 @@ async fn logs_and_pages_never_contain_hostile_text() {
         until("all feeds were polled", &|log| log.matches("buyback: ").count() > 1).await;
         fixture.world.change();
         until("a change was logged", &|log| log.contains("change")).await;
-        for (path, way) in [
+        for (path, kind) in [
             ("/", OutputKind::Html),
             ("/metrics", OutputKind::Metrics),
             ("/calendar.ics", OutputKind::Calendar),
@@ -407,12 +407,12 @@ async fn logs_and_pages_never_contain_hostile_text() {
             for (name, value) in response.headers() {
                 assert!(value.to_str().is_ok(), "{path}: {name}: {value:?}");
             }
-            check(path, way, &response.text().await.expect("a text"));
+            check(path, kind, &response.text().await.expect("a text"));
         }
         drop(running);
         // Ignore a last line that the kill truncated.
         let text = log();
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
-        check(&format!("the {format} log"), way, &without_colors(whole));
+        check(&format!("the {format} log"), kind, &without_colors(whole));
     }
 }

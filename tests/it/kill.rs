@@ -39,7 +39,7 @@ struct Stage {
 }
 
 impl Stage {
-    async fn set() -> Self {
+    async fn new() -> Self {
         let ending = CancellationToken::new();
         let service = Service::in_memory(Options { access: AccessPolicy::Open, ..Options::default() }).expect("a service");
         let soon = Clock::system().now() + TimeDelta::days(5);
@@ -244,7 +244,7 @@ async fn wait(child: &mut Child) -> ExitStatus {
 /// Crashes the daemon at `point`, restarts it, and asserts that everything is delivered with at most `most` repeats.
 async fn check(point: &str, most: usize) {
     assert!(failpoint::POINTS.iter().any(|known| point.starts_with(known)), "{point} is not a failpoint");
-    let mut stage = Stage::set().await;
+    let mut stage = Stage::new().await;
     let mut child = stage.start(Some(point));
     let status = wait(&mut child).await;
     assert_eq!(status.signal(), Some(6), "{point}: not killed by the failpoint but ended by {status}\n{}", stage.log());
@@ -296,7 +296,7 @@ async fn every_alert_arrives_despite_random_kills() {
     // Shown if the test fails.
     println!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut stage = Stage::set().await;
+    let mut stage = Stage::new().await;
     let mut moved = BTreeSet::new();
     for round in 0..ROUNDS {
         stage.database.end_term();

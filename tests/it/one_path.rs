@@ -257,7 +257,7 @@ impl Polled {
 
 /// A poll and its outcome.
 fn responded(request: PollRequest, outcome: PollOutcome) -> (PlannedPoll, FetchedResponse) {
-    let planned = PlannedPoll::of(request.clone());
+    let planned = PlannedPoll::for_change(request.clone());
     let fetched = FetchedResponse { credits: 0, ..FetchedResponse::of_page(request, outcome, Some(3)) };
     (planned, fetched)
 }
@@ -303,13 +303,13 @@ impl World<'_> {
     }
 
     /// Polls one endpoint for all tokens.
-    async fn poll_tokens(&mut self, polled: Polled, said: [Reply; 3], hour: i64) {
+    async fn poll_tokens(&mut self, polled: Polled, replies: [Reply; 3], hour: i64) {
         let mut responses = Vec::new();
-        for ((facts, said), (id, _)) in self.facts.iter_mut().zip(said).zip(TOKENS) {
+        for ((facts, reply), (id, _)) in self.facts.iter_mut().zip(replies).zip(TOKENS) {
             let token = TokenId::from(id);
             let (start, end) = (chrono::NaiveDate::MIN, chrono::NaiveDate::MAX);
             let request = PollRequest::Token { endpoint: polled.endpoint(), token, start, end };
-            let outcome = match said {
+            let outcome = match reply {
                 Reply::New(how) => {
                     facts.mutate(polled, how, hour);
                     fresh(facts.payload(polled))
@@ -365,7 +365,7 @@ impl World<'_> {
     async fn apply(&mut self, event: Event, hour: i64) {
         let now = self.app.clock.now();
         match event {
-            Event::Poll(polled, said) => self.poll_tokens(polled, said, hour).await,
+            Event::Poll(polled, replies) => self.poll_tokens(polled, replies, hour).await,
             Event::List(caps) => self.list(caps).await,
             Event::Silence(token, hours) => {
                 let (id, _) = TOKENS[token];
@@ -376,7 +376,7 @@ impl World<'_> {
                     starts_at: None,
                     ends_at: now + TimeDelta::hours(hours),
                 };
-                let silence = request.grant(now).expect("granted");
+                let silence = request.into_silence(now).expect("granted");
                 self.app.app().store().put_silence(silence.clone()).await.expect("written");
                 self.simulation.put_silence(silence);
             }

@@ -78,19 +78,19 @@ const CA: &str = "[ca]\ndefault_ca = here\n[here]\ndatabase = index.txt\nnew_cer
                   copy_extensions = copy\ndefault_days = 30\nrand_serial = yes\n[any]\ncommonName = supplied\n";
 
 /// Opens a database as this role. `query` is appended to the URL.
-async fn open(cluster: &Cluster, who: &str, query: &str, ca_file: Option<&Path>) -> Result<(), StoreError> {
-    let url = format!("postgres://{who}:{}/postgres?options=-csearch_path%3D{}{query}", cluster.port, role(who));
+async fn open(cluster: &Cluster, login: &str, query: &str, ca_file: Option<&Path>) -> Result<(), StoreError> {
+    let url = format!("postgres://{login}:{}/postgres?options=-csearch_path%3D{}{query}", cluster.port, role(login));
     let place = parse_database(&url, ca_file).expect("a place");
     Store::open_in(place, Access::Own, time(BEGIN)).await?.close().await
 }
 
-fn role(who: &str) -> &str {
-    who.split('@').next().unwrap_or(who)
+fn role(login: &str) -> &str {
+    login.split('@').next().unwrap_or(login)
 }
 
 /// Returns the error of an attempt that must fail, and whether it counts as a lost connection, which is retried.
-async fn failure(cluster: &Cluster, who: &str, query: &str, ca_file: Option<&Path>) -> (String, bool) {
-    let error = open(cluster, who, query, ca_file).await.expect_err("the connection must fail");
+async fn failure(cluster: &Cluster, login: &str, query: &str, ca_file: Option<&Path>) -> (String, bool) {
+    let error = open(cluster, login, query, ca_file).await.expect_err("the connection must fail");
     (error_chain(&error), error.kind() == ErrorKind::ServerLost)
 }
 
@@ -99,11 +99,11 @@ async fn wait_for_failure(cluster: &Cluster, query: &str, ca_file: &Path, words:
     let begun = Instant::now();
     loop {
         let result = open(cluster, "secure@localhost", query, Some(ca_file)).await;
-        let said = result.as_ref().err().map(|error| error_chain(error)).unwrap_or_default();
-        if said.contains(words) {
+        let error_text = result.as_ref().err().map(|error| error_chain(error)).unwrap_or_default();
+        if error_text.contains(words) {
             return result.is_err_and(|error| error.kind() == ErrorKind::ServerLost);
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "{words}: {said}");
+        assert!(begun.elapsed() < Duration::from_secs(60), "{words}: {error_text}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
@@ -149,7 +149,7 @@ async fn server_certificate_is_verified_and_each_error_says_what_to_do() {
     let named = format!("&sslmode=verify-full&sslrootcert={}", ca.display().to_string().replace('/', "%2F"));
     open(&cluster, "secure@localhost", &named, None).await.expect("the same authority");
 
-    for (who, query, ca_file, words) in [
+    for (login, query, ca_file, words) in [
         ("secure@localhost", require, &other, ["not signed by a trusted authority", "tls_ca_file"]),
         ("secure@127.0.0.1", require, &ca, ["not valid for the host in the URL, only for", "localhost"]),
         ("secure@localhost", "&sslmode=disable", &ca, ["the server rejected the login", "sslmode=require"]),
@@ -157,13 +157,13 @@ async fn server_certificate_is_verified_and_each_error_says_what_to_do() {
         ("secure@localhost", require, &authority.path("ca.key"), ["no certificate in PEM form", "tls_ca_file"]),
         ("secure@localhost", require, &authority.path("nowhere.pem"), ["nowhere.pem", "tls_ca_file"]),
     ] {
-        let (said, is_lost) = failure(&cluster, who, query, Some(ca_file)).await;
-        assert!(words.iter().all(|word| said.contains(word)), "{who} {query} {}: {said}", ca_file.display());
-        assert!(!is_lost, "a retry cannot help: {said}");
+        let (error_text, is_lost) = failure(&cluster, login, query, Some(ca_file)).await;
+        assert!(words.iter().all(|word| error_text.contains(word)), "{login} {query} {}: {error_text}", ca_file.display());
+        assert!(!is_lost, "a retry cannot help: {error_text}");
     }
     // The system does not trust the test authority.
-    let (said, _) = failure(&cluster, "secure@localhost", require, None).await;
-    assert!(said.contains("trust") && said.contains("tls_ca_file"), "{said}");
+    let (error_text, _) = failure(&cluster, "secure@localhost", require, None).await;
+    assert!(error_text.contains("trust") && error_text.contains("tls_ca_file"), "{error_text}");
 
     // An expired certificate may be renewed at any time, so the failure is retried.
     authority.certify("ended", "DNS:localhost", "-startdate 20200101000000Z -enddate 20200201000000Z");
@@ -189,9 +189,9 @@ async fn required_encryption_sends_nothing_to_a_server_without_tls() {
     cluster.query("CREATE ROLE either LOGIN PASSWORD 'hunter2'");
     cluster.query("CREATE SCHEMA AUTHORIZATION either");
     cluster.reload();
-    let (said, is_lost) = failure(&cluster, "either@localhost", "&sslmode=require&password=hunter2", None).await;
-    assert!(said.contains("it does not encrypt") && said.contains("sslmode=disable") && !is_lost, "{said}");
-    assert!(!said.contains("hunter2"), "{said}");
+    let (error_text, is_lost) = failure(&cluster, "either@localhost", "&sslmode=require&password=hunter2", None).await;
+    assert!(error_text.contains("it does not encrypt") && error_text.contains("sslmode=disable") && !is_lost, "{error_text}");
+    assert!(!error_text.contains("hunter2"), "{error_text}");
     // The program prints the error and exits.
     let workdir = Workdir::new();
     let url = format!(

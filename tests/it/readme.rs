@@ -14,7 +14,7 @@ fn pages() -> Vec<(PathBuf, String)> {
     for entry in fs::read_dir(root.join("docs")).expect("docs") {
         let page = Path::new("docs").join(entry.expect("an entry").file_name());
         // The folder also contains images.
-        pages.extend(Some(page).filter(|page| page.extension().is_some_and(|ending| ending == "md")));
+        pages.extend(Some(page).filter(|page| page.extension().is_some_and(|extension| extension == "md")));
     }
     pages.sort();
     pages.into_iter().map(|page| (page.clone(), fs::read_to_string(root.join(&page)).expect("read"))).collect()
@@ -160,10 +160,10 @@ fn mentioned_files_exist() {
     assert!(seen >= 30, "{seen} paths were found");
 }
 
-/// The code words in the first column of the table whose first line starts with `head`.
-fn column(page: &str, head: &str) -> std::collections::BTreeSet<String> {
+/// The code words in the first column of the table whose first line starts with `first_line`.
+fn column(page: &str, first_line: &str) -> std::collections::BTreeSet<String> {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(page)).expect("read");
-    let rows = text.lines().skip_while(|line| !line.starts_with(head)).skip(2).take_while(|line| line.starts_with('|'));
+    let rows = text.lines().skip_while(|line| !line.starts_with(first_line)).skip(2).take_while(|line| line.starts_with('|'));
     let cells = rows.filter_map(|line| line.split('|').nth(1).map(str::to_owned)).collect::<Vec<_>>();
     cells.iter().flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
 }
@@ -178,8 +178,8 @@ fn rule_and_receiver_keys_are_documented() {
     };
     assert_eq!(column("docs/rules.md", "| Key | Description |"), keys(&schema("rules"), "/properties/rule/items/properties"));
     let receiver = keys(&schema("config"), "/properties/receiver/items/properties");
-    for (head, least) in [("| Key of every receiver |", 6), ("| Key of a webhook |", 8)] {
-        let named = column("docs/receivers.md", head);
+    for (first_line, least) in [("| Key of every receiver |", 6), ("| Key of a webhook |", 8)] {
+        let named = column("docs/receivers.md", first_line);
         assert!(named.len() >= least && named.is_subset(&receiver), "{named:?} of {receiver:?}");
     }
 }
@@ -217,7 +217,7 @@ fn log_fields_match_the_documented_table() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut written = std::collections::BTreeSet::new();
     for path in sources(&root.join("src")) {
-        let is_code = path.extension().is_some_and(|ending| ending == "rs");
+        let is_code = path.extension().is_some_and(|extension| extension == "rs");
         if !is_code || path.components().any(|part| part.as_os_str() == "tests") || path.ends_with("tests.rs") {
             continue;
         }

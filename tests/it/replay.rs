@@ -163,7 +163,7 @@ async fn history() -> TestApp {
         ends_at: time("2026-03-14T10:00:00Z"),
     };
     app.at("2026-03-12T10:00:00Z");
-    app.app().store().put_silence(request.grant(app.clock.now()).expect("granted")).await.expect("written");
+    app.app().store().put_silence(request.into_silence(app.clock.now()).expect("granted")).await.expect("written");
     evaluate_at(&app, "2026-03-13T12:00:00Z").await;
     app.at("2026-03-14T10:00:00Z");
     settle(&app).await;
@@ -279,7 +279,7 @@ async fn explanation_covers_the_whole_path() {
         ends_at: time("2026-03-14T10:00:00Z"),
     };
     app.at("2026-03-12T10:00:00Z");
-    let silence = request.grant(app.clock.now()).expect("granted");
+    let silence = request.into_silence(app.clock.now()).expect("granted");
     app.app().store().put_silence(silence.clone()).await.expect("written");
     evaluate_at(&app, "2026-03-13T12:00:00Z").await;
     let text = explain(&app, "BigCliffAhead alpha");

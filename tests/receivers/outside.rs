@@ -174,7 +174,7 @@ pub fn unlock(token: &str, days: i64) -> Notification {
     let alert = alert_id(&rule, &format!("unlock/{token}"), 1);
     let at = now();
     let date = at + TimeDelta::days(days);
-    let template = message::test_notice(&ReceiverName::from("ops"), at);
+    let template = message::test_notification(&ReceiverName::from("ops"), at);
     let month = |n: i64| SeriesPoint { at: date + TimeDelta::days(30 * n), precision: Precision::Second, amount: 92_650_000.0 };
     Notification {
         id: notification_id(&alert, "firing"),

@@ -60,8 +60,8 @@ fn bodies() -> Vec<(NotificationKind, Value)> {
         incident_summaries: &[],
     };
     let receiver = "ops".into();
-    let digest = Digest::of(&nothing).notice(&receiver, now());
-    let source = Notification { kind: NotificationKind::Source, ..message::test_notice(&receiver, now()) };
+    let digest = Digest::of(&nothing).notification(&receiver, now());
+    let source = Notification { kind: NotificationKind::Source, ..message::test_notification(&receiver, now()) };
     vec![
         (NotificationKind::Firing, body(vec![firing.clone(), group])),
         (NotificationKind::Reminder, body(vec![reminder])),
@@ -69,7 +69,7 @@ fn bodies() -> Vec<(NotificationKind, Value)> {
         (NotificationKind::Event, body(vec![moved])),
         (NotificationKind::Digest, body(vec![digest])),
         (NotificationKind::Source, body(vec![source])),
-        (NotificationKind::Test, body(vec![message::test_notice(&receiver, now())])),
+        (NotificationKind::Test, body(vec![message::test_notification(&receiver, now())])),
     ]
 }
 

@@ -8,7 +8,7 @@ fn numbers_are_rounded_and_finite() {
 #[test]
 fn text_from_the_source_is_escaped() {
     let mut svg = Svg::new(10.0, 10.0, "wide", "a \"b\"");
-    svg.mark(Some("/tokens/x\"y"), "<script>", |svg| svg.text("name", 1.0, 2.0, Anchor::End, "\u{202e}&'"));
+    svg.marked_group(Some("/tokens/x\"y"), "<script>", |svg| svg.text("name", 1.0, 2.0, Anchor::End, "\u{202e}&'"));
     let text = svg.finish();
     assert!(!text.contains("<script") && !text.contains('\u{202e}') && !text.contains("x\"y"), "{text}");
     assert!(text.contains("&lt;script&gt;") && text.contains("&amp;&#x27;") && text.ends_with("</a></svg>"), "{text}");

@@ -17,20 +17,20 @@ struct CsvRow<'a> {
 pub(super) fn page(run: &BacktestRun, comparison: Option<&BacktestComparison>) -> String {
     let rows = rows(run, comparison);
     let listing = Listing::of(&rows)
-        .words("", "side", |row| Cell::text(row.side))
-        .words("", "at", |row| Cell::time(row.message.map(|(_, message)| message.at)))
-        .words("", "message", |row| Cell::text(row.message.map(|(number, _)| number.to_string()).unwrap_or_default()))
-        .words("", "shape", |row| Cell::text(row.message.map(|(_, message)| message.shape.as_str()).unwrap_or_default()))
-        .words("", "receiver", |row| Cell::maybe(row.receiver))
-        .words("", "state", |row| Cell::text(row.state))
-        .words("", "suppressedBy", |row| Cell::maybe(row.suppressor))
-        .words("", "rule", |row| Cell::text(&row.notification.rule))
-        .words("", "token", |row| Cell::maybe(row.notification.token.as_deref()))
-        .words("", "type", |row| Cell::text(row.notification.kind))
-        .words("", "reason", |row| Cell::text(&row.notification.reason))
-        .words("", "severity", |row| Cell::maybe(row.notification.labels.get("severity").map(String::as_str)))
-        .words("", "decidedAt", |row| Cell::time(Some(row.notification.at)))
-        .words("", "summary", |row| Cell::text(&row.notification.summary));
+        .left_column("", "side", |row| Cell::text(row.side))
+        .left_column("", "at", |row| Cell::time(row.message.map(|(_, message)| message.at)))
+        .left_column("", "message", |row| Cell::text(row.message.map(|(number, _)| number.to_string()).unwrap_or_default()))
+        .left_column("", "shape", |row| Cell::text(row.message.map(|(_, message)| message.shape.as_str()).unwrap_or_default()))
+        .left_column("", "receiver", |row| Cell::maybe(row.receiver))
+        .left_column("", "state", |row| Cell::text(row.state))
+        .left_column("", "suppressedBy", |row| Cell::maybe(row.suppressor))
+        .left_column("", "rule", |row| Cell::text(&row.notification.rule))
+        .left_column("", "token", |row| Cell::maybe(row.notification.token.as_deref()))
+        .left_column("", "type", |row| Cell::text(row.notification.kind))
+        .left_column("", "reason", |row| Cell::text(&row.notification.reason))
+        .left_column("", "severity", |row| Cell::maybe(row.notification.labels.get("severity").map(String::as_str)))
+        .left_column("", "decidedAt", |row| Cell::time(Some(row.notification.at)))
+        .left_column("", "summary", |row| Cell::text(&row.notification.summary));
     listing.csv()
 }
 

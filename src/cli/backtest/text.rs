@@ -145,20 +145,20 @@ fn listing<'a>(first: &'static str, rows: &'a [TallyRow], summary: &'a BacktestS
     let weeks = u32::try_from(summary.weeks.len().max(1)).unwrap_or(u32::MAX);
     let busiest = |row: &TallyRow| row.busiest().and_then(|(week, count)| Some((*summary.weeks.get(week)?, count)));
     Listing::of(rows)
-        .words(first, "", |row| Cell::text(&row.name))
-        .numbers("Alerts", "", |row| Cell::text(row.alerts))
-        .numbers("Messages", "", |row| Cell::text(row.messages))
-        .numbers("Undelivered", "", |row| {
+        .left_column(first, "", |row| Cell::text(&row.name))
+        .right_column("Alerts", "", |row| Cell::text(row.alerts))
+        .right_column("Messages", "", |row| Cell::text(row.messages))
+        .right_column("Undelivered", "", |row| {
             Cell::text(if row.undelivered > 0 { row.undelivered.to_string() } else { String::new() })
         })
-        .numbers("Tokens", "", |row| Cell::text(row.tokens))
-        .numbers("Per week", "", move |row| Cell::text(format!("{:.1}", f64::from(row.messages) / f64::from(weeks))))
-        .words("Busiest week", "", move |row| {
+        .right_column("Tokens", "", |row| Cell::text(row.tokens))
+        .right_column("Per week", "", move |row| Cell::text(format!("{:.1}", f64::from(row.messages) / f64::from(weeks))))
+        .left_column("Busiest week", "", move |row| {
             Cell::text(
                 busiest(row).map_or_else(String::new, |(week, count)| format!("{count} from {}", week.format("%-d %b %Y"))),
             )
         })
-        .words("Over time", "", |row| Cell::text(spark(&row.by_week)))
+        .left_column("Over time", "", |row| Cell::text(spark(&row.by_week)))
 }
 
 /// The maximum width of the bar chart in a row, in characters.

@@ -76,7 +76,7 @@ impl About {
 pub(super) fn generate(request: &RuleRequest, rules_file: &str) -> GeneratedRule {
     let above = request.above.or(request.about.default_value()).unwrap_or_default();
     let parts = match request.about {
-        About::Cliffs => cliffs(request, above),
+        About::Cliffs => cliff_rule(request, above),
         About::Corrections => corrections(request),
         About::Burns => burns(above),
         About::NoBuyback => no_buyback(request),
@@ -154,7 +154,7 @@ fn unlock(value: f64) -> String {
 }
 
 /// Returns the parts of a rule for cliff unlocks whose value is at least `above` USD, with a test of the rule.
-fn cliffs(request: &RuleRequest, above: f64) -> RuleParts {
+fn cliff_rule(request: &RuleRequest, above: f64) -> RuleParts {
     let when = if request.within.is_empty() { String::new() } else { format!(" at lead times {}", request.within.join(", ")) };
     RuleParts {
         comment: format!("Cliffs with a value of {} or more{when}.", phrase::usd(above)),

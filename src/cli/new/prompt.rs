@@ -14,7 +14,7 @@ pub(super) const USAGE: &str = "--about is required: cliffs, corrections, burns,
 optional are --tokens, --above, --within, --days, --window, --severity, --name, --file, and --dry-run";
 
 /// The maximum number of attempts to enter a value.
-const MAX_TRIES: usize = 5;
+const MAX_ATTEMPTS: usize = 5;
 
 const CHOICES: [(About, &str); 6] = [
     (About::Cliffs, "upcoming cliffs"),
@@ -136,7 +136,7 @@ fn read_name(text: &str, rules: &[SourceText]) -> Result<String, String> {
 
 /// Prompts until `read` accepts the input. Enter selects `usual`.
 fn prompt<T>(prompt: &str, usual: &str, read: impl Fn(&str) -> Result<T, String>) -> anyhow::Result<T> {
-    for _ in 0..MAX_TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         anstream::eprint!("{prompt} [{usual}] ");
         std::io::stderr().flush()?;
         let mut line = Vec::new();
@@ -161,7 +161,7 @@ fn prompt<T>(prompt: &str, usual: &str, read: impl Fn(&str) -> Result<T, String>
         }
     }
     Err(UsageError(format!(
-        "{MAX_TRIES} inputs were not valid, so no files were written; pass the values as options instead, see --help"
+        "{MAX_ATTEMPTS} inputs were not valid, so no files were written; pass the values as options instead, see --help"
     ))
     .into())
 }

@@ -2,7 +2,7 @@ use super::*;
 use model::Clock;
 
 /// Creates a folder with a config, and an invocation that uses it.
-fn desk() -> (tempfile::TempDir, Invocation) {
+fn workdir() -> (tempfile::TempDir, Invocation) {
     let folder = tempfile::tempdir().expect("a folder");
     let config = "[watch]\ntokens = [\"*\"]\ngroups = { portfolio = [\"arbitrum\", \"aptos\"] }\n[store]\npath = \"none.db\"\n";
     fs::write(folder.path().join("cliffwatch.toml"), config).expect("written");
@@ -33,7 +33,7 @@ fn args(about: About) -> NewRuleArgs {
 
 #[test]
 fn writes_rule_and_test_without_overwriting() {
-    let (folder, invocation) = desk();
+    let (folder, invocation) = workdir();
     let path = |name: &str| folder.path().join(name);
     for about in [About::Cliffs, About::Burns, About::Cliffs] {
         run(&NewCommand::Rule(args(about)), &invocation).expect("made");
@@ -52,14 +52,14 @@ fn writes_rule_and_test_without_overwriting() {
 
 #[test]
 fn dry_run_writes_nothing() {
-    let (folder, invocation) = desk();
+    let (folder, invocation) = workdir();
     run(&NewCommand::Rule(NewRuleArgs { dry_run: true, ..args(About::Pressure) }), &invocation).expect("shown");
     assert!(!folder.path().join("rules").exists());
 }
 
 #[test]
 fn unknown_group_is_reported() {
-    let (_folder, invocation) = desk();
+    let (_folder, invocation) = workdir();
     let wrong = NewRuleArgs { tokens: vec!["@book".to_owned()], ..args(About::Cliffs) };
     let error = run(&NewCommand::Rule(wrong), &invocation).expect_err("no such group");
     assert_eq!(error.to_string(), "unknown group @book: expected one of @portfolio");
@@ -67,7 +67,7 @@ fn unknown_group_is_reported() {
 
 #[test]
 fn replays_the_bundled_data_over_the_last_year() {
-    let (_folder, invocation) = desk();
+    let (_folder, invocation) = workdir();
     let (config, _) = invocation.load().expect("a config");
     let request = RuleRequest { tokens: Vec::new(), ..request(&args(About::Cliffs), &config, &[]).expect("a request") };
     let made = generate::generate(&request, "../mine.toml");

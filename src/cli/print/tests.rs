@@ -6,8 +6,8 @@ const ROWS: [Row; 2] = [("ARB", Some(-1.5)), ("=HYPERLINK(\"x\")\u{1b}[31m\n\u{2
 
 fn listing() -> Listing<'static, Row> {
     Listing::of(&ROWS)
-        .words("Token", "symbol", |row| Cell::text(row.0))
-        .numbers("Value", "cliffValue", |row| Cell::number(row.1, |value| format!("${value}")))
+        .left_column("Token", "symbol", |row| Cell::text(row.0))
+        .right_column("Value", "cliffValue", |row| Cell::number(row.1, |value| format!("${value}")))
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn describes_source_credits_and_outbox() {
         ..Default::default()
     };
     let plans = digest_schedule::plans(std::slice::from_ref(&desk)).unwrap();
-    let wish = SilenceRequest {
+    let request = SilenceRequest {
         matchers: read_matchers(["token=arbitrum"]).unwrap(),
         author: "ann".into(),
         comment: "known".into(),
@@ -59,7 +59,7 @@ fn describes_source_credits_and_outbox() {
     let held = SuppressedCount { receiver: "ops".into(), waiting: 2, silenced: 1, inhibited: 0, lately: 5 };
     let address = "risk@example.com".to_owned();
     let notifications = NotificationOverview {
-        silences: vec![wish.grant(now).unwrap()],
+        silences: vec![request.into_silence(now).unwrap()],
         held: vec![held],
         opt_outs: vec![OptOut { receiver: "desk".into(), address, at: now, via: OptOutSource::Link }],
         digests: vec![("digest/desk".to_owned(), time("2026-03-09T07:00:00Z"))],

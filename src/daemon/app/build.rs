@@ -107,10 +107,10 @@ impl App {
 
 /// Opens the database. A daemon waits for a server that is not reachable yet. A command takes the lease at once or fails.
 async fn open_store(config: &Config, clock: &Clock, drive: Drive) -> Result<Store, AppError> {
-    let place = database_of(&config.store)?;
+    let location = database_of(&config.store)?;
     let store = match drive {
-        Drive::Schedule => standby::open_when_reachable(place, clock).await,
-        Drive::Manual => Store::open_in(place, Access::Own, clock.now()).await,
+        Drive::Schedule => standby::open_when_reachable(location, clock).await,
+        Drive::Manual => Store::open_in(location, Access::Own, clock.now()).await,
     };
     let store = store.map_err(|source| AppError::Store { doing: "open the database", source })?;
     if drive == Drive::Manual {

@@ -58,7 +58,7 @@ impl App {
         started: Started,
     ) -> BoxFuture<'static, Result<(), AppError>> {
         Box::pin(async move {
-            let mut started_by = StartedOnce(Some(started));
+            let mut started_once = StartedOnce(Some(started));
             let app = Arc::new(self);
             let tasks = TaskTracker::new();
             let ending = CancellationToken::new();
@@ -66,7 +66,7 @@ impl App {
             app.open_mirror(&tasks, &ending)?;
             let mut stop = stop;
             if app.store().is_shared() {
-                started_by.started(address);
+                started_once.started(address);
                 if !app.wait_for_lease(&mut stop).await? {
                     systemd::stopping("standby stopped");
                     ending.cancel();
@@ -78,7 +78,7 @@ impl App {
             app.readiness.set_phase(Phase::Running);
             let rules = app.deps.active().rules.rules.len();
             systemd::ready(&format!("watching; {}", count(rules, "active rule")));
-            started_by.started(address);
+            started_once.started(address);
 
             let reloads = app.clone();
             let mut is_lost = false;

@@ -19,10 +19,10 @@ use model::{BoxFuture, Clock, lease, text::error_chain};
 use store::{Access, ErrorKind, LeaseStatus, Location, Store, StoreError};
 
 /// Opens the database, and waits for a server that cannot be reached: it may be starting as well.
-pub(super) async fn open_when_reachable(place: Location, clock: &Clock) -> Result<Store, StoreError> {
+pub(super) async fn open_when_reachable(location: Location, clock: &Clock) -> Result<Store, StoreError> {
     let mut is_failing = false;
     loop {
-        match Store::open_in(place.clone(), Access::Own, clock.now()).await {
+        match Store::open_in(location.clone(), Access::Own, clock.now()).await {
             Err(error) if error.kind() == ErrorKind::ServerLost => {
                 if !std::mem::replace(&mut is_failing, true) {
                     let text = error_chain(&error);

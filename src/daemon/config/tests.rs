@@ -331,7 +331,7 @@ fn unreadable_config_is_reported_with_help() {
 }
 
 /// Configs with a placeholder for a secret: valid, invalid, broken, misspelled, and commented out.
-const HOLES: &[&str] = &[
+const SECRET_PLACEHOLDERS: &[&str] = &[
     "[source]\napi_key = \"@\"\nbase_url = 3\ntimeout = 3\n",
     "[source]\napi_keyy = \"@\"\n",
     "[source]\napikey = '@'\ntimeout = 3\n",
@@ -362,9 +362,10 @@ const HOLES: &[&str] = &[
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
     #[test]
-    fn no_secret_of_the_file_is_shown(secret in "[A-Za-z0-9_-]{12,40}", hole in 0..HOLES.len()) {
+    fn no_secret_of_the_file_is_shown(secret in "[A-Za-z0-9_-]{12,40}", placeholder in 0..SECRET_PLACEHOLDERS.len()) {
         let secret = format!("zq{secret}");
-        let loaded = load_plain(&HOLES[hole].replace('@', &secret).replace(&format!("{secret}{secret}"), &format!("{secret}@")));
+        let text = SECRET_PLACEHOLDERS[placeholder].replace('@', &secret);
+        let loaded = load_plain(&text.replace(&format!("{secret}{secret}"), &format!("{secret}@")));
         let shown = [
             page(&loaded),
             diagnostic::render(&loaded.diagnostics, &loaded.sources, true),

@@ -83,7 +83,7 @@ impl Input {
                 // A market cap or a supply that a rule uses can change its result without a change of the schedule.
                 let is_moved = |(id, item): &&(TokenId, wire::TokenItem)| {
                     let index = &setup.active.rules.index;
-                    let is_moved = |known: &TokenSnapshot| index.is_moved(&known.token.item, item);
+                    let is_moved = |known: &TokenSnapshot| index.changes_read_field(&known.token.item, item);
                     setup.watch.covers(id) && known.tokens.get(id).is_some_and(is_moved)
                 };
                 let moved: Vec<TokenId> = rows.iter().filter(is_moved).map(|(id, _)| id.clone()).collect();
@@ -176,7 +176,7 @@ impl Cycle<'_> {
                 let page = RoundsPage {
                     rounds,
                     covers: &|round| round.investor_id == detail.investor_id,
-                    is_news: &|record| since.is_none_or(|since| record.interval().is_some_and(|at| at.start > since)),
+                    is_new: &|record| since.is_none_or(|since| record.interval().is_some_and(|at| at.start > since)),
                 };
                 ingest.rounds(&mut work, known, &page);
             }

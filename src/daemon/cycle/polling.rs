@@ -8,7 +8,7 @@ use super::{Cycle, CycleError, Deps, stored};
 use crate::schedule::Job;
 use engine::{
     ingest,
-    pipeline::{CompleteResponse, Ingested, complete_response, feed_news},
+    pipeline::{CompleteResponse, Ingested, complete_response, feed_outcome},
     plan::{self, EndpointFeeds, PlanBasis, PlannedPoll, PollPlan},
     self_monitor::{FeedOutcome, FeedResult},
 };
@@ -125,7 +125,7 @@ impl Cycle<'_> {
         let outcome = ingest::entry_outcome(fetched, ingested.failure.as_ref());
         self.deps.metrics.poll(fetched.request.endpoint(), outcome, self.now);
         self.deps.metrics.parse_warnings(fetched.request.endpoint(), ingested.parse_warnings);
-        let outcome = feed_news(feed.clone(), ingested);
+        let outcome = feed_outcome(feed.clone(), ingested);
         match (&ingested.failure, &fetched.outcome) {
             // A later slot polls it with its full cost. This is not a problem of the source.
             (Some(failure), _) if failure.kind == FailureKind::Deferred => {
@@ -175,7 +175,7 @@ async fn basis_of(deps: &Deps, endpoint: Endpoint, now: Timestamp) -> Result<Pla
 
 /// The planned polls of one endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlannedRead {
+pub struct PlannedPolls {
     pub endpoint: Endpoint,
     pub polls: usize,
     /// The cost in credits, if every response has as many pages as the last one.
@@ -186,7 +186,7 @@ pub struct PlannedRead {
 #[derive(Clone, Debug)]
 pub struct PlannedPass {
     /// One entry for each scheduled endpoint.
-    pub reads: Vec<PlannedRead>,
+    pub polls: Vec<PlannedPolls>,
     /// The remaining credits. `None` if no limit is known.
     pub credits_left: Option<u64>,
 }
@@ -194,12 +194,12 @@ pub struct PlannedPass {
 /// Plans the polls of all scheduled endpoints for now, without sending a request.
 pub fn planned_pass(deps: &Deps, now: Timestamp) -> BoxFuture<'_, Result<PlannedPass, CycleError>> {
     Box::pin(async move {
-        let mut reads = Vec::new();
+        let mut polls = Vec::new();
         for endpoint in deps.setup().endpoints() {
             let plan = plan_of(deps, endpoint, now).await?;
-            reads.push(PlannedRead { endpoint, polls: plan.polls.len(), credits: plan.cost() });
+            polls.push(PlannedPolls { endpoint, polls: plan.polls.len(), credits: plan.cost() });
         }
         let (allowance, _) = stored("read the credits", deps.ledger.allowance()).await?;
-        Ok(PlannedPass { reads, credits_left: allowance.left })
+        Ok(PlannedPass { polls, credits_left: allowance.left })
     })
 }

@@ -294,7 +294,7 @@ async fn every_notification_of_a_week_ends() {
                 starts_at: None,
                 ends_at: now + TimeDelta::hours(8),
             };
-            let silence = request.grant(now).expect("granted");
+            let silence = request.into_silence(now).expect("granted");
             running.store.put_silence(silence.clone()).await.expect("written");
             world.silences.push(silence);
         }
@@ -403,7 +403,7 @@ fn check_deliveries(
         let key = (status.notice.clone(), status.receiver.clone().expect("a receiver"));
         let Some((_, labels, _)) = world.decided.get(&key) else { continue };
         let (at, ..) = deliveries[&status.delivery.expect("a delivery").0];
-        let violated = world.silences.iter().find(|silence| silence.hides(labels, at));
+        let violated = world.silences.iter().find(|silence| silence.suppresses(labels, at));
         assert!(violated.is_none(), "{status:?} was sent at {at} during {violated:?}");
     }
     let ops: Vec<Timestamp> =
@@ -430,7 +430,7 @@ fn check_digests(fakes: &Fakes) {
 }
 
 /// Returns the dispatcher and the store of a mail receiver with two recipients and a daily digest.
-async fn morning(directory: &std::path::Path, begin: Timestamp) -> (Store, Dispatcher) {
+async fn mail_digest_setup(directory: &std::path::Path, begin: Timestamp) -> (Store, Dispatcher) {
     let path = directory.join("morning.db");
     let store = Store::open(Opening { path, access: Access::Own, now: begin }).await.expect("opens");
     let desk = config::ReceiverSettings {
@@ -451,7 +451,7 @@ async fn morning(directory: &std::path::Path, begin: Timestamp) -> (Store, Dispa
 async fn digest_is_created_while_a_recipient_is_subscribed() {
     let directory = tempfile::tempdir().expect("a directory");
     let day = |n: i64| time("2026-03-09T07:00:00Z") + TimeDelta::days(n);
-    let (store, dispatcher) = morning(directory.path(), day(0)).await;
+    let (store, dispatcher) = mail_digest_setup(directory.path(), day(0)).await;
     let after_eight = TimeDelta::hours(2);
     dispatcher.dispatch(day(0)).await.expect("a dispatch");
     let opt_out = |address: &str| model::rows::OptOut {
@@ -534,7 +534,7 @@ fn unlocking(token: &str, date: Timestamp, precision: &str, value: f64) -> model
 async fn digest_ranks_all_unlocks_of_its_period() {
     let directory = tempfile::tempdir().expect("a directory");
     let begin = time("2026-03-09T07:00:00Z");
-    let (store, dispatcher) = morning(directory.path(), begin).await;
+    let (store, dispatcher) = mail_digest_setup(directory.path(), begin).await;
     // The largest unlocks come after more than a thousand small ones: one with an exact day, one with a month whose nominal date is in
     // the period, and one with a month whose nominal date is not.
     let mut feeds: Vec<_> =

@@ -104,7 +104,7 @@ impl NotificationMetric {
             let kind = notification.kind.as_str();
             Self {
                 rule: rules.get(&notification.alert).map_or_else(|| RuleId::from(body.rule.as_str()), |rule| (*rule).clone()),
-                severity: Severity::of_severity(body.labels.get("severity").map(String::as_str)),
+                severity: Severity::from_label(body.labels.get("severity").map(String::as_str)),
                 kind: kind.strip_prefix("alert.").unwrap_or(kind),
             }
         });

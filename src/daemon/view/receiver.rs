@@ -117,8 +117,9 @@ impl DigestView {
     ) -> Vec<Self> {
         let of = |plan: &DigestPlan| {
             let job = digest::job_name(&plan.receiver);
-            let stopped = notifications.opt_outs.iter().filter(|wish| wish.receiver == plan.receiver);
-            let stopped = stopped.map(|wish| StoppedView { address: wish.address.clone(), at: wish.at, via: wish.via });
+            let stopped = notifications.opt_outs.iter().filter(|opt_out| opt_out.receiver == plan.receiver);
+            let stopped =
+                stopped.map(|opt_out| StoppedView { address: opt_out.address.clone(), at: opt_out.at, via: opt_out.via });
             Self {
                 receiver: plan.receiver.as_str().to_owned(),
                 when: plan.words.clone(),

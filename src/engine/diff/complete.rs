@@ -87,7 +87,7 @@ pub fn complete<'a>(before: &[Tracked], after: &'a [UnlockEvent], view: &Respons
         known: known.into(),
         view: *view,
     };
-    let Outcome { events, warnings, proves_no_absence, learned } = completion.run(after);
+    let Outcome { events, warnings, proves_no_absence, learned } = completion.complete_events(after);
     let keys: List<RowOf<Old>, &RecordKey> = keys.into();
     let learned = learned
         .into_iter()
@@ -192,7 +192,7 @@ type NewEvents = List<RowOf<New>, UnlockEvent>;
 impl Completion<'_> {
     /// Matches the events of a response, `after`, to the known events, and adds from those the dates, parts, and amounts that the
     /// response omits. Leaves out events that cannot be identified. Each addition and omission is a parse warning.
-    fn run(&self, after: &[UnlockEvent]) -> Outcome {
+    fn complete_events(&self, after: &[UnlockEvent]) -> Outcome {
         let mut events: NewEvents = after.to_vec().into();
         let mut warnings: Vec<ParseWarning> = events.iter_mut().filter_map(date_by_parts).collect();
         let by_instant = self.match_by_instant(&events);

@@ -216,7 +216,7 @@ fn diff_rows<T: Clone>(
         return held(&known.iter().map(|(key, ..)| *key).collect::<Vec<_>>(), Diff::default());
     }
     let mut diff = Diff::default();
-    diff.odd.reordered = count_reordered(shape, after);
+    diff.anomalies.reordered = count_reordered(shape, after);
     let with_facts = |(key, row, record)| KnownRecord { key, row, record, facts: RecordFacts::of(shape, row) };
     let given = ordered(shape, after).into_iter().map(|row| GivenRecord { row, facts: RecordFacts::of(shape, row) });
     let pairing = RowPairing::new(shape, known.into_iter().map(with_facts).collect(), given.collect(), tolerance);

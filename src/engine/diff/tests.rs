@@ -109,7 +109,7 @@ fn confirmed_by(missing: &[(RecordKey, u32)]) -> RemovalProof<'_> {
 }
 
 /// A hold that ends as soon as enough responses confirm the removals.
-fn lasted() -> Option<Hold> {
+fn accepted_by_time() -> Option<Hold> {
     Some(Hold { since: now() - MIN_HOLD, is_accepted: false })
 }
 
@@ -118,7 +118,7 @@ fn settle(mut snapshot: Vec<Tracked>, after: &[UnlockEvent], policy: ProofPolicy
     let mut missing = Vec::new();
     let mut notified = Vec::new();
     for _ in 0..8 {
-        let proof = RemovalProof::new(policy, ResponseQuality::Complete, &missing, lasted(), now());
+        let proof = RemovalProof::new(policy, ResponseQuality::Complete, &missing, accepted_by_time(), now());
         let diff = diff_unlocks(&UnlockPoll::of(&token(), now()), &snapshot, &proof, after);
         snapshot = apply(&snapshot, &diff);
         notified.extend(diff.changes);
@@ -132,7 +132,7 @@ fn settle(mut snapshot: Vec<Tracked>, after: &[UnlockEvent], policy: ProofPolicy
 
 /// Returns the changes of a correction, and asserts that the snapshot then has the facts of the response.
 #[track_caller]
-fn notified(before: &[UnlockEvent], after: &[UnlockEvent]) -> Vec<Change> {
+fn changes_of(before: &[UnlockEvent], after: &[UnlockEvent]) -> Vec<Change> {
     let (snapshot, changes) = settle(known(before), after, ProofPolicy::default());
     assert_same_facts(&snapshot, after);
     let again = diff(&snapshot, after);

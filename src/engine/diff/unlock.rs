@@ -92,7 +92,7 @@ type KnownEvents<'a> = List<RowOf<Old>, KnownEvent<'a>>;
 #[must_use]
 pub fn diff_unlocks(poll: &UnlockPoll<'_>, before: &[Tracked], proof: &RemovalProof<'_>, after: &[UnlockEvent]) -> Diff {
     let UnlockPoll { token, window, tolerance, now, .. } = *poll;
-    let (new_events, odd) = tidy(after);
+    let (new_events, anomalies) = tidy(after);
     let known = known_events(before, after, window);
     let old_events: Events<'_, Old> = known.iter().map(|known| known.event).collect();
     if new_events.is_empty() {
@@ -100,7 +100,7 @@ pub fn diff_unlocks(poll: &UnlockPoll<'_>, before: &[Tracked], proof: &RemovalPr
         let is_shown = |event: &UnlockEvent| poll.shows_linear != Some(false) || event.cliff_unlocks.get().is_some();
         let missing = known.iter().filter(|known| is_shown(known.event));
         let missing: Vec<(RecordKey, u32)> = missing.map(|known| proof.counted(known.key)).collect();
-        return Diff { held: !missing.is_empty(), missing, odd, ..Diff::default() };
+        return Diff { held: !missing.is_empty(), missing, anomalies, ..Diff::default() };
     }
 
     let coverage = Coverage::of(poll, &old_events, &new_events);
@@ -110,7 +110,7 @@ pub fn diff_unlocks(poll: &UnlockPoll<'_>, before: &[Tracked], proof: &RemovalPr
     let missing = MissingEvents::of(&timeline, &links, &matches, coverage);
     if missing.must_be_held(&known, proof, now) {
         let missing = missing.doubtful.iter().map(|row| proof.counted(known[*row].key)).collect();
-        return Diff { held: true, missing, odd, ..Diff::default() };
+        return Diff { held: true, missing, anomalies, ..Diff::default() };
     }
 
     let doubtful = missing.doubtful.iter().chain(&missing.deserted).copied();
@@ -134,7 +134,7 @@ pub fn diff_unlocks(poll: &UnlockPoll<'_>, before: &[Tracked], proof: &RemovalPr
     let snapshot = Snapshot { before, known: &known, timeline: &timeline, links: &links };
     let (mut put, new_keys) = snapshot.visible_puts(&matches, &waiting, coverage, tolerance);
     put.extend(snapshot.hidden_puts(&missing, window, &put));
-    let mut diff = Diff { put, odd, ..Diff::default() };
+    let mut diff = Diff { put, anomalies, ..Diff::default() };
     missing.settle(&mut diff, &known, proof, &unproven, &waiting, coverage);
     let covered: HashSet<&RecordKey> =
         known.indexed().filter(|(row, _)| !missing.uncovered.contains(row)).map(|(_, known)| known.key).collect();
@@ -411,12 +411,12 @@ fn new_put(key: RecordKey, event: &UnlockEvent) -> Put {
 
 /// Returns the events without duplicates, sorted by date. Events of one instant have an order that does not depend on the response.
 fn tidy(after: &[UnlockEvent]) -> (Events<'_, New>, RowAnomalies) {
-    let mut odd = RowAnomalies::default();
+    let mut anomalies = RowAnomalies::default();
     for two in after.windows(2) {
         if let (Some(a), Some(b)) = (two[0].unlock_date.copied(), two[1].unlock_date.copied())
             && a > b
         {
-            odd.reordered += 1;
+            anomalies.reordered += 1;
         }
     }
     let mut sorted: Vec<&UnlockEvent> = after.iter().collect();
@@ -432,13 +432,13 @@ fn tidy(after: &[UnlockEvent]) -> (Events<'_, New>, RowAnomalies) {
         texts.sort_by(|a, b| a.0.cmp(&b.0));
         for (k, (text, event)) in texts.iter().enumerate() {
             if k > 0 && texts[k - 1].0 == *text {
-                odd.duplicates += 1;
+                anomalies.duplicates += 1;
             } else {
                 tidy.push(event);
             }
         }
     }
-    (tidy.into(), odd)
+    (tidy.into(), anomalies)
 }
 
 /// Returns the key of a new event that is alone on its date.

@@ -54,7 +54,7 @@ pub fn tokens(facts: &[TokenTotals<'_>], context: &EvaluationContext<'_>, limits
         let open = facts.alerts.iter().filter(|alert| is_open_aggregate(alert, TOKEN));
         let open: HashMap<&RuleId, &Alert> = open.map(|alert| (&alert.rule, alert)).collect();
         let resolution = if facts.is_watched { Resolution::RuleGone } else { Resolution::Unwatched };
-        evaluation.all_rules(subject, &name, open, |rule| facts.is_watched && rule.lets_in(facts.token), resolution);
+        evaluation.all_rules(subject, &name, open, |rule| facts.is_watched && rule.selects_token(facts.token), resolution);
     }
     evaluation.finish(limits)
 }
@@ -193,10 +193,10 @@ impl<'a> AggregateEvaluation<'a> {
         subject: AggregateSubject<'_>,
         name: &str,
         mut open: HashMap<&RuleId, &Alert>,
-        lets_in: impl Fn(&Rule) -> bool,
+        selects_token: impl Fn(&Rule) -> bool,
         resolution: Resolution,
     ) {
-        for rule in self.rules.clone().into_iter().filter(|rule| lets_in(rule)) {
+        for rule in self.rules.clone().into_iter().filter(|rule| selects_token(rule)) {
             self.one_rule(rule, subject, name, open.remove(&rule.id));
         }
         let mut left: Vec<_> = open.into_values().collect();
@@ -216,7 +216,7 @@ impl<'a> AggregateEvaluation<'a> {
             }
             return;
         }
-        let truth = rule.holds(&scope);
+        let truth = rule.evaluate(&scope);
         if truth == Truth::True {
             self.lifecycle.transitions.matched(&rule.id, now);
         }
@@ -224,7 +224,7 @@ impl<'a> AggregateEvaluation<'a> {
         match before {
             Some(before) => {
                 let alert = Alert { name: rule.name.clone(), ..before.clone() };
-                self.lifecycle.follow(rule, subject, &truth, before, alert);
+                self.lifecycle.update(rule, subject, &truth, before, alert);
             }
             None if truth == Truth::True => {
                 let alert = Alert {

@@ -29,7 +29,7 @@ impl AlertLifecycle<'_> {
             if self.now.signed_duration_since(late.seen_at) > since
                 || late.tracked.record.interval().is_some_and(|interval| is_old(interval.start))
                 // A condition that was known before was evaluated then.
-                || !matches!(rule.holds(&RecordSubject::of(facts, Some(&before)).scope(self.now)), Truth::Missing(_))
+                || !matches!(rule.evaluate(&RecordSubject::of(facts, Some(&before)).scope(self.now)), Truth::Missing(_))
             {
                 continue;
             }
@@ -77,7 +77,7 @@ impl AlertLifecycle<'_> {
     ) {
         let terms = rule.terms();
         let scope = subject.scope(self.now);
-        if !rule.covers(&scope) || rule.holds(&scope) != Truth::True {
+        if !rule.covers(&scope) || rule.evaluate(&scope) != Truth::True {
             return;
         }
         self.transitions.matched(terms.id, self.now);

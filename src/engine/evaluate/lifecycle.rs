@@ -38,7 +38,7 @@ impl<'a> AlertLifecycle<'a> {
     /// Opens an alert whose condition became true. `alert` contains only its identity and its time.
     pub fn open<R: RuleEval>(&mut self, rule: &R, subject: impl AlertSubject, mut alert: Alert) {
         let terms = rule.terms();
-        if terms.hold <= TimeDelta::zero() {
+        if terms.pending_for <= TimeDelta::zero() {
             return self.fire(rule, subject, alert, true);
         }
         alert.level = rule.level(&subject.scope(self.now));
@@ -48,21 +48,21 @@ impl<'a> AlertLifecycle<'a> {
     }
 
     /// Updates an open alert. `alert` equals `before` with the current name and time.
-    pub fn follow<R: RuleEval>(&mut self, rule: &R, subject: impl AlertSubject, truth: &Truth, before: &Alert, alert: Alert) {
+    pub fn update<R: RuleEval>(&mut self, rule: &R, subject: impl AlertSubject, truth: &Truth, before: &Alert, alert: Alert) {
         let terms = rule.terms();
         if alert.state != AlertState::Pending {
-            return self.follow_firing(rule, subject, truth, before, alert);
+            return self.update_firing(rule, subject, truth, before, alert);
         }
         match truth {
             Truth::False => self.resolve(with_due_of(before, &alert), Resolution::Cleared, subject, Some(rule)),
-            Truth::True if self.now.signed_duration_since(alert.active_at) >= terms.hold => {
+            Truth::True if self.now.signed_duration_since(alert.active_at) >= terms.pending_for => {
                 self.fire(rule, subject, alert, false);
             }
             _ => self.update_silently(&terms, before, alert),
         }
     }
 
-    fn follow_firing<R: RuleEval>(
+    fn update_firing<R: RuleEval>(
         &mut self,
         rule: &R,
         subject: impl AlertSubject,

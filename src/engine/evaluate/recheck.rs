@@ -79,7 +79,7 @@ pub(super) fn recheck(terms: &RuleTerms<'_>, alert: &Alert, now: Timestamp) -> O
         return Some(alert.active_at);
     }
     let end = alert.due.map(|due| end_of(terms, due, alert.resource));
-    let fires = (alert.state == AlertState::Pending).then(|| alert.active_at.checked_add_signed(terms.hold)).flatten();
+    let fires = (alert.state == AlertState::Pending).then(|| alert.active_at.checked_add_signed(terms.pending_for)).flatten();
     let clears = alert.false_since.and_then(|since| since.checked_add_signed(terms.keep_firing_for));
     let next_lead = alert.due.filter(|_| alert.state == AlertState::Firing).and_then(|due| {
         let undelivered = terms.within.iter().filter(|lead| !is_notified(&alert.leads, lead));

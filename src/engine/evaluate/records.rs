@@ -95,7 +95,7 @@ impl AlertLifecycle<'_> {
             match own.get_mut(record.tracked.key.as_str()) {
                 Some(open) => {
                     open.is_accounted_for = true;
-                    self.follow_record(rule, facts, record, open.alert);
+                    self.update_record(rule, facts, record, open.alert);
                 }
                 None => self.evaluate_record(rule, facts, record),
             }
@@ -109,7 +109,7 @@ impl AlertLifecycle<'_> {
         let DatedRecord { tracked, resource, interval } = *record;
         let subject = RecordSubject { lead, ..RecordSubject::of(facts, Some(tracked)) };
         let scope = subject.scope(self.now);
-        if !rule.covers(&scope) || rule.holds(&scope) != Truth::True {
+        if !rule.covers(&scope) || rule.evaluate(&scope) != Truth::True {
             return;
         }
         self.transitions.matched(terms.id, self.now);
@@ -125,7 +125,7 @@ impl AlertLifecycle<'_> {
     }
 
     /// Updates or resolves the open alert of a record.
-    fn follow_record<R: RuleEval>(&mut self, rule: &R, facts: &TokenFacts<'_>, record: &DatedRecord<'_>, before: &Alert) {
+    fn update_record<R: RuleEval>(&mut self, rule: &R, facts: &TokenFacts<'_>, record: &DatedRecord<'_>, before: &Alert) {
         let terms = rule.terms();
         let DatedRecord { tracked, interval, .. } = *record;
         let mut subject = RecordSubject::of(facts, Some(tracked));
@@ -140,11 +140,11 @@ impl AlertLifecycle<'_> {
                 subject.lead = lead;
                 let scope = subject.scope(self.now);
                 if rule.covers(&scope) {
-                    let truth = rule.holds(&scope);
+                    let truth = rule.evaluate(&scope);
                     if truth == Truth::True {
                         self.transitions.matched(terms.id, self.now);
                     }
-                    return self.follow(rule, subject, &truth, before, moved(&terms, before, interval, self.now));
+                    return self.update(rule, subject, &truth, before, moved(&terms, before, interval, self.now));
                 }
                 Resolution::RuleGone
             }

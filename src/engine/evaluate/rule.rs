@@ -10,12 +10,12 @@ use rules::{Lead, On, Rendered, Rule, Scope, Truth};
 pub trait RuleEval {
     fn terms(&self) -> RuleTerms<'_>;
     fn covers(&self, scope: &Scope<'_>) -> bool;
-    fn holds(&self, scope: &Scope<'_>) -> Truth;
+    fn evaluate(&self, scope: &Scope<'_>) -> Truth;
     fn clears(&self, scope: &Scope<'_>) -> bool;
     fn level(&self, scope: &Scope<'_>) -> Option<u32>;
     fn render(&self, scope: &Scope<'_>, level: Option<u32>) -> Rendered;
     /// Returns `false` if the token filter excludes the token.
-    fn lets_in(&self, _token: &Token) -> bool {
+    fn selects_token(&self, _token: &Token) -> bool {
         true
     }
 }
@@ -28,7 +28,7 @@ pub struct RuleTerms<'a> {
     pub on: On,
     pub within: &'a [Lead],
     pub since: TimeDelta,
-    pub hold: TimeDelta,
+    pub pending_for: TimeDelta,
     pub keep_firing_for: TimeDelta,
     pub limit: Option<u32>,
     pub receivers: &'a [ReceiverName],
@@ -70,7 +70,7 @@ impl RuleEval for Rule {
             on: self.on,
             within: &self.within,
             since: self.since,
-            hold: self.hold,
+            pending_for: self.pending_for,
             keep_firing_for: self.keep_firing_for,
             limit: self.limit,
             receivers: &self.receivers,
@@ -79,14 +79,14 @@ impl RuleEval for Rule {
             edges: &self.edges,
         }
     }
-    fn lets_in(&self, token: &Token) -> bool {
-        Rule::lets_in(self, token)
+    fn selects_token(&self, token: &Token) -> bool {
+        Rule::selects_token(self, token)
     }
     fn covers(&self, scope: &Scope<'_>) -> bool {
         Rule::covers(self, scope)
     }
-    fn holds(&self, scope: &Scope<'_>) -> Truth {
-        Rule::holds(self, scope)
+    fn evaluate(&self, scope: &Scope<'_>) -> Truth {
+        Rule::evaluate(self, scope)
     }
     fn clears(&self, scope: &Scope<'_>) -> bool {
         Rule::clears(self, scope)

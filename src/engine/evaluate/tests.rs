@@ -24,7 +24,7 @@ struct Fake {
     on: On,
     within: Vec<Lead>,
     since: TimeDelta,
-    hold: TimeDelta,
+    pending_for: TimeDelta,
     keep: TimeDelta,
     limit: Option<u32>,
     receivers: Vec<ReceiverName>,
@@ -44,7 +44,7 @@ fn rule(name: &str, on: On) -> Fake {
         on,
         within: Vec::new(),
         since: TimeDelta::days(7),
-        hold: TimeDelta::zero(),
+        pending_for: TimeDelta::zero(),
         keep: TimeDelta::zero(),
         limit: None,
         receivers: Vec::new(),
@@ -91,7 +91,7 @@ impl RuleEval for Fake {
             on: self.on,
             within: &self.within,
             since: self.since,
-            hold: self.hold,
+            pending_for: self.pending_for,
             keep_firing_for: self.keep,
             limit: self.limit,
             receivers: &self.receivers,
@@ -103,7 +103,7 @@ impl RuleEval for Fake {
     fn covers(&self, scope: &Scope<'_>) -> bool {
         (self.covers)(scope)
     }
-    fn holds(&self, scope: &Scope<'_>) -> Truth {
+    fn evaluate(&self, scope: &Scope<'_>) -> Truth {
         (self.holds)(scope)
     }
     fn clears(&self, scope: &Scope<'_>) -> bool {

@@ -12,8 +12,8 @@ impl Explainer<'_> {
         let mut alerts = self.query.case.alerts.clone();
         alerts.sort_by_key(|alert| (alert.active_at, alert.episode));
         let Some(last) = alerts.last().copied() else {
-            if rule.hold > TimeDelta::zero() && self.because.is_none() {
-                self.note(format!("`for`: it must match for {} before it fires", phrase::duration(rule.hold)));
+            if rule.pending_for > TimeDelta::zero() && self.because.is_none() {
+                self.note(format!("`for`: it must match for {} before it fires", phrase::duration(rule.pending_for)));
             }
             return None;
         };
@@ -38,12 +38,12 @@ impl Explainer<'_> {
         }
         match (last.state, last.starts_at) {
             (AlertState::Pending, _) => {
-                let due = last.active_at + rule.hold;
+                let due = last.active_at + rule.pending_for;
                 self.because.get_or_insert_with(|| {
                     format!(
                         "it matches since {} and `for` is {}: it fires {}",
                         phrase::instant(last.active_at),
-                        phrase::duration(rule.hold),
+                        phrase::duration(rule.pending_for),
                         when_due(due, now)
                     )
                 });

@@ -229,14 +229,14 @@ pub fn group_cases<'a>(
     let is_selected = |pool: &Pool| match (&target.group, token, pool) {
         (Some(wanted), ..) => pool.group().unwrap_or("*") == wanted,
         (None, Some(token), Pool::Group(name)) => token.groups.contains(name),
-        (None, Some(token), Pool::Watched) => rule.lets_in(token),
+        (None, Some(token), Pool::Watched) => rule.selects_token(token),
         (None, None, _) => true,
     };
     let mut cases = Vec::new();
     for pool in rule.pools.iter().filter(|pool| is_selected(pool)) {
         let totals = match pool {
             Pool::Group(name) => cache.group(&format!("@{name}"), Some(name), |_, _| false),
-            Pool::Watched => cache.group(rule.id.as_str(), None, |id, groups| rule.lets_in_named(id, groups)),
+            Pool::Watched => cache.group(rule.id.as_str(), None, |id, groups| rule.selects_token_named(id, groups)),
         };
         let Some(totals) = totals else {
             let name = pool.group().map_or_else(|| "all watched tokens".to_owned(), |name| format!("the group {name}"));

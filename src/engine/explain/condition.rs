@@ -12,7 +12,7 @@ impl Explainer<'_> {
             self.yes("the rule has no condition (`when`)");
             return;
         };
-        let truth = rule.holds(scope);
+        let truth = rule.evaluate(scope);
         let mut step = step_of(&clause);
         step.text = format!("when: {}", step.text);
         if let (Truth::True, Truth::Missing(names)) = (&truth, &clause.truth) {

@@ -30,7 +30,7 @@ impl<'a> Explainer<'a> {
             step.parts.push(ExplainStep::new(Mark::Note, format!("at most {limit} per evaluation (`limit`)")));
         }
         for receiver in &receivers {
-            step.parts.push(self.route_to(&rendered.labels, receiver));
+            step.parts.push(self.describe_route(&rendered.labels, receiver));
         }
         self.steps.push(step);
         self.suppression(&rendered.labels);
@@ -38,7 +38,7 @@ impl<'a> Explainer<'a> {
 
     /// Describes how an alert with these labels reaches a receiver: the route and its grouping. Adds a part if the route is muted
     /// now, and one if the receiver has a digest.
-    fn route_to(&self, labels: &Labels, receiver: &ReceiverName) -> ExplainStep {
+    fn describe_route(&self, labels: &Labels, receiver: &ReceiverName) -> ExplainStep {
         let ExplainContext { routes, digests, now, .. } = *self.query.world;
         let leaf = routes.leaf(labels, receiver);
         let grouping = leaf.grouping();
@@ -65,7 +65,7 @@ impl<'a> Explainer<'a> {
     fn suppression(&mut self, labels: &Labels) {
         let ExplainQuery { records, case, world, .. } = *self.query;
         let ExplainContext { routes, firing, now, .. } = *world;
-        let silence = records.silences.iter().find(|silence| silence.hides(labels, now));
+        let silence = records.silences.iter().find(|silence| silence.suppresses(labels, now));
         if let Some(silence) = silence {
             self.steps.push(ExplainStep::new(
                 Mark::No,

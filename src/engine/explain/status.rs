@@ -61,7 +61,7 @@ pub fn describe(status: &NotificationStatus, records: &StatusEvidence<'_>, now: 
         NotificationState::Inhibited => suppressed(inhibited(status, records)),
         NotificationState::Acknowledged => suppressed(acknowledged(status, records)),
         NotificationState::Waiting => waiting(status, records, receiver),
-        state => delivery(status, state.delivery(), row, receiver),
+        state => describe_delivery(status, state.delivery(), row, receiver),
     }
 }
 
@@ -131,7 +131,7 @@ fn waiting(status: &NotificationStatus, records: &StatusEvidence<'_>, receiver: 
 }
 
 /// Describes the delivery of a notification to a receiver by its state and its outbox row. Without a state, it is described as due.
-fn delivery(
+fn describe_delivery(
     status: &NotificationStatus,
     state: Option<DeliveryState>,
     row: Option<&OutboxRow>,

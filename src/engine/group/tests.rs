@@ -317,7 +317,7 @@ fn silence(matcher: &str) -> Silence {
         starts_at: None,
         ends_at: time(3_600),
     };
-    Silence { id: "si_1".into(), ..request.grant(time(-60)).expect("granted") }
+    Silence { id: "si_1".into(), ..request.into_silence(time(-60)).expect("granted") }
 }
 
 #[test]

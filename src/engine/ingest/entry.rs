@@ -25,16 +25,22 @@ pub fn poll_entry(fetched: &FetchedResponse, failure: Option<&PollFailure>, now:
 
 /// Like [`poll_entry`], with the parse warnings of ingest.
 #[must_use]
-pub fn entry_with(fetched: &FetchedResponse, failure: Option<&PollFailure>, odd: &ParseWarnings, now: Timestamp) -> PollEntry {
+pub fn entry_with(
+    fetched: &FetchedResponse,
+    failure: Option<&PollFailure>,
+    parse_warnings: &ParseWarnings,
+    now: Timestamp,
+) -> PollEntry {
     let (records, response) = match (&fetched.outcome, failure) {
         (PollOutcome::Fresh(response), None) => (record_count(&response.payload), Some(response)),
         _ => (0, None),
     };
     let warnings = |response: &PollResponse| {
-        response.parse_warnings.iter().chain(&odd.named).take(model::wire::MAX_PARSE_WARNINGS).cloned().collect()
+        response.parse_warnings.iter().chain(&parse_warnings.named).take(model::wire::MAX_PARSE_WARNINGS).cloned().collect()
     };
-    let total =
-        |response: &PollResponse| u32::try_from(response.parse_warnings_total.saturating_add(odd.total)).unwrap_or(u32::MAX);
+    let total = |response: &PollResponse| {
+        u32::try_from(response.parse_warnings_total.saturating_add(parse_warnings.total)).unwrap_or(u32::MAX)
+    };
     PollEntry {
         endpoint: fetched.request.endpoint(),
         token: fetched.request.token().cloned(),

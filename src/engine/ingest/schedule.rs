@@ -217,7 +217,7 @@ impl LearnedVisibility {
         let learn =
             |was: Visibility, previous_at: Option<Timestamp>, is_rare: bool, is_of_form: &dyn Fn(&UnlockEvent) -> bool| {
                 let listed_of_form = dates(is_of_form);
-                let Some(previous_at) = previous_at else { return Visibility::of_first(&listed_of_form, now) };
+                let Some(previous_at) = previous_at else { return Visibility::from_first_response(&listed_of_form, now) };
                 let missing: HashSet<_> = known.missing.iter().map(|(key, _)| key).collect();
                 let listable = before.records.iter().filter(|tracked| !missing.contains(&tracked.key));
                 let known: Vec<Timestamp> =

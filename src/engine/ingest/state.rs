@@ -43,7 +43,7 @@ pub fn findings(known: &FeedState, poll: &PlannedPoll, has_found: bool, now: Tim
     let before = Findings { awaits_segments: false, ..known.findings.settled(report) };
     let is_known = known.findings.awaits_segments || known.awaits_proof();
     // A mark that reports an earlier find is not idle if there is nothing new.
-    let is_of_earlier_find = report == ListReport::Reported && known.findings.open() > 0 && !has_found;
+    let is_of_earlier_find = report == ListReport::Reported && known.findings.undecided_count() > 0 && !has_found;
     if known.baseline_at.is_none() || is_known || is_of_earlier_find {
         return before;
     }

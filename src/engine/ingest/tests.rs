@@ -82,7 +82,7 @@ impl Feed {
         let request = PollRequest::Token { endpoint: Endpoint::UnlockEvents, token: TokenId::from("arbitrum"), start, end };
         let payload = Payload::UnlockEvents(events.to_vec());
         let response = PollResponse::clean(payload, ContentHash(0));
-        let poll = PlannedPoll { may_add_segments: self.may_add_segments, ..PlannedPoll::of(request.clone()) };
+        let poll = PlannedPoll { may_add_segments: self.may_add_segments, ..PlannedPoll::for_change(request.clone()) };
         let fetched = FetchedResponse {
             without_cliffs: self.without_cliffs.clone(),
             segments: self.with_segments.then_some(SegmentsFetch { is_read: true, is_absent: false, credits: 1 }),
@@ -98,7 +98,7 @@ impl Feed {
     }
 
     /// Returns the changes after polling the same response `times` times, six hours apart.
-    fn notified(&mut self, events: &[UnlockEvent], version: Option<u8>, now: Timestamp, times: i32) -> Vec<Change> {
+    fn poll_times(&mut self, events: &[UnlockEvent], version: Option<u8>, now: Timestamp, times: i32) -> Vec<Change> {
         (0..times).flat_map(|k| self.poll(events, version, now + TimeDelta::hours(6) * k).changes).collect()
     }
 
@@ -124,8 +124,8 @@ fn removed_segment_is_reported_by_a_version_with_segments() {
     let mut whole = cliffs.clone();
     whole.push(segment("2026-02-01", "2028-02-01", 100.0));
     let mut feed = Feed::new();
-    assert_eq!(feed.notified(&whole, Some(3), now, 2).len(), 0);
-    let notified = feed.notified(&cliffs, Some(3), now + Days::new(1), 4);
+    assert_eq!(feed.poll_times(&whole, Some(3), now, 2).len(), 0);
+    let notified = feed.poll_times(&cliffs, Some(3), now + Days::new(1), 4);
     assert_eq!(kinds(&notified), [ChangeKind::Removed], "{:?}", summaries(&notified));
     assert!(!feed.has_linear(), "the reported segment is removed from the records");
 }
@@ -139,10 +139,10 @@ fn version_without_segments_never_proves_their_removal() {
     whole[4].linear_unlocks = segment("2026-05-16", "2028-02-01", 50.0).linear_unlocks;
     let mut feed = Feed::new();
     feed.poll(&whole, Some(3), now);
-    assert_eq!(summaries(&feed.notified(&cliffs_only(&whole), Some(5), now + Days::new(1), 4)), [""; 0]);
+    assert_eq!(summaries(&feed.poll_times(&cliffs_only(&whole), Some(5), now + Days::new(1), 4)), [""; 0]);
     // That cliff is removed; the version does not show its segment.
     cliffs.remove(4);
-    let notified = feed.notified(&cliffs_only(&cliffs), Some(5), now + Days::new(3), 4);
+    let notified = feed.poll_times(&cliffs_only(&cliffs), Some(5), now + Days::new(3), 4);
     assert_eq!(kinds(&notified), [ChangeKind::Removed], "{:?}", summaries(&notified));
     assert!(feed.has_linear());
     let linear = feed
@@ -153,10 +153,10 @@ fn version_without_segments_never_proves_their_removal() {
     assert_eq!(linear.count(), 2);
     // Nothing is added when segments are shown again.
     whole[4].cliff_unlocks = wire::Maybe::Null;
-    assert_eq!(summaries(&feed.notified(&whole, Some(3), now + Days::new(5), 4)), [""; 0]);
+    assert_eq!(summaries(&feed.poll_times(&whole, Some(3), now + Days::new(5), 4)), [""; 0]);
     // Every cliff changed. The response still counts as one without segments.
     let other: Vec<UnlockEvent> = cliffs_only(&monthly("2026-01-26", 11));
-    feed.notified(&other, Some(5), now + Days::new(9), 6);
+    feed.poll_times(&other, Some(5), now + Days::new(9), 6);
     assert!(feed.has_linear());
 }
 
@@ -170,10 +170,10 @@ fn parts_hidden_by_another_version_are_not_removed() {
     whole.push(segment("2028-02-01", "2029-02-01", 25.0));
     let mut feed = Feed::new();
     feed.poll(&whole, Some(1), now);
-    assert_eq!(summaries(&feed.notified(&part, Some(3), now + Days::new(1), 4)), [""; 0]);
-    assert_eq!(summaries(&feed.notified(&whole, Some(1), now + Days::new(3), 4)), [""; 0]);
+    assert_eq!(summaries(&feed.poll_times(&part, Some(3), now + Days::new(1), 4)), [""; 0]);
+    assert_eq!(summaries(&feed.poll_times(&whole, Some(1), now + Days::new(3), 4)), [""; 0]);
     // Within one version, the removal is proven.
-    let notified = feed.notified(&part, Some(1), now + Days::new(5), 4);
+    let notified = feed.poll_times(&part, Some(1), now + Days::new(5), 4);
     assert_eq!(kinds(&notified), [ChangeKind::Removed], "{:?}", summaries(&notified));
 }
 
@@ -197,10 +197,10 @@ fn first_response_with_segments_adds_none() {
     let mut feed = Feed::new();
     // Some servers print `"linearUnlocks": null` where they show none at all.
     feed.poll(&cliffs, Some(4), now);
-    assert_eq!(summaries(&feed.notified(&whole, Some(3), now + Days::new(1), 2)), [""; 0]);
+    assert_eq!(summaries(&feed.poll_times(&whole, Some(3), now + Days::new(1), 2)), [""; 0]);
     assert!(feed.has_linear());
     whole.push(segment("2026-06-01", "2027-06-01", 70.0));
-    let notified = feed.notified(&whole, Some(3), now + Days::new(2), 2);
+    let notified = feed.poll_times(&whole, Some(3), now + Days::new(2), 2);
     assert_eq!(kinds(&notified), [ChangeKind::Added], "{:?}", summaries(&notified));
 }
 
@@ -221,7 +221,7 @@ fn cliff_missing_from_the_list_is_removed_after_proof_while_its_segment_stays() 
     let mut after = whole.clone();
     after[4].cliff_unlocks = wire::Maybe::Null;
     // A gap in the list of cliffs proves nothing, however often it occurs.
-    assert_eq!(summaries(&feed.notified(&after, Some(5), now, 6)), [""; 0]);
+    assert_eq!(summaries(&feed.poll_times(&after, Some(5), now, 6)), [""; 0]);
     assert_eq!(feed.snapshot.feeds[0].1.missing, []);
     // A missing row does, with or without reading segments.
     let mut without = cliffs_only(&whole);
@@ -252,7 +252,7 @@ fn correction_first_seen_in_cliffs_waits_for_segments() {
     let (mut feed, whole) = with_segment_beside();
     (feed.with_segments, feed.may_add_segments) = (false, true);
     let now = time("2026-03-10");
-    assert_eq!(summaries(&feed.notified(&cliffs_only(&whole), Some(5), now, 2)), [""; 0]);
+    assert_eq!(summaries(&feed.poll_times(&cliffs_only(&whole), Some(5), now, 2)), [""; 0]);
     // Most of a cliff becomes a segment that begins with it.
     let mut after = whole.clone();
     let smaller = monthly("2026-07-16", 1).swap_remove(0).cliff_unlocks.get().cloned().map(|mut cliffs| {
@@ -271,7 +271,7 @@ fn correction_first_seen_in_cliffs_waits_for_segments() {
     assert_eq!(feed.snapshot.records, before);
     assert!(result.update.state.stale, "it is polled again");
     feed.with_segments = true;
-    let notified = feed.notified(&after, Some(5), now + Days::new(1), 3);
+    let notified = feed.poll_times(&after, Some(5), now + Days::new(1), 3);
     assert_eq!(kinds(&notified), [ChangeKind::Restructured], "{:?}", summaries(&notified));
 }
 
@@ -300,11 +300,11 @@ fn removed_last_tranche_of_an_unclipped_schedule_is_reported() {
         let now = time("2026-03-09") + Days::new(day);
         let mut feed = Feed::new();
         feed.poll(&all, Some(3), now);
-        let notified = feed.notified(&all[..29], Some(3), now + TimeDelta::hours(6), 4);
+        let notified = feed.poll_times(&all[..29], Some(3), now + TimeDelta::hours(6), 4);
         assert_eq!(kinds(&notified), [ChangeKind::Removed], "{:?}", summaries(&notified));
         assert_eq!(feed.snapshot.records.len(), 29);
         // It is reported as added when it returns.
-        let notified = feed.notified(&all, Some(3), now + Days::new(3), 2);
+        let notified = feed.poll_times(&all, Some(3), now + Days::new(3), 2);
         assert_eq!(kinds(&notified), [ChangeKind::Added], "{:?}", summaries(&notified));
     }
 }
@@ -326,7 +326,7 @@ fn outermost_event_is_reported_on_each_move() {
                     let date = &mut all[outermost].unlock_date;
                     *date = date.copied().map_or(wire::Maybe::Null, |at| (at + TimeDelta::days(by)).into());
                     let now = begin + TimeDelta::hours(hours * turn);
-                    let notified = feed.notified(&all, Some(3), now, 2);
+                    let notified = feed.poll_times(&all, Some(3), now, 2);
                     let expected: &[ChangeKind] = if by == 0 { &[] } else { &[ChangeKind::Rescheduled] };
                     let what = format!("{from}, event {outermost}, {by} days after {hours} h, turn {turn}");
                     assert_eq!(kinds(&notified), expected, "{what}: {:?}", summaries(&notified));
@@ -588,7 +588,7 @@ fn burns_before_the_requested_days_do_not_make_an_empty_response_a_failure() {
     let emptied = |start: &str| {
         let payload = Payload::Burns(serde_json::from_value(json!({"burns": []})).expect("burns"));
         let response = PollResponse::clean(payload, ContentHash(0));
-        let poll = PlannedPoll::of(request(start));
+        let poll = PlannedPoll::for_change(request(start));
         let fetched = FetchedResponse::of_page(request(start), PollOutcome::Fresh(response), None);
         ingest(&snapshot, &poll, &fetched, &Settings::default(), time("2026-03-09")).failure.is_some()
     };

@@ -99,7 +99,7 @@ pub(super) struct Visibility {
 impl Visibility {
     /// Returns the window after the first response. On each side, it contains the outermost listed date as the farthest date seen;
     /// neither edge is confirmed. With an empty list, no date was seen.
-    pub(super) fn of_first(listed: &[Timestamp], now: Timestamp) -> Self {
+    pub(super) fn from_first_response(listed: &[Timestamp], now: Timestamp) -> Self {
         let edge = |at: Option<&Timestamp>, outward: i64| Edge {
             farthest_seen: at.map(|at| (*at - now).num_seconds() * outward),
             ..Edge::default()

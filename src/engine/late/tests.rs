@@ -73,7 +73,7 @@ impl Daemon {
             }),
             None,
         );
-        let poll = PlannedPoll::of(request);
+        let poll = PlannedPoll::for_change(request);
         let mut work = Work::default();
         let ingest = Ingest { watch: &self.watch, settings: Settings::default(), now };
         let known = self.snapshot.clone();
@@ -106,12 +106,12 @@ fn poll_rounds(daemon: &mut Daemon, now: Timestamp, rounds: &str) -> Vec<String>
     let ingest = Ingest { watch: &daemon.watch, settings: Settings::default(), now };
     let (known, mut work) = (daemon.snapshot.clone(), Work::default());
     // Rounds before this date are part of the baseline.
-    let is_news = |record: &Record| record.interval().is_some_and(|round| round.start >= at(4, 0));
-    let page = RoundsPage { rounds: &rounds, covers: &|_| true, is_news: &is_news };
+    let is_new = |record: &Record| record.interval().is_some_and(|round| round.start >= at(4, 0));
+    let page = RoundsPage { rounds: &rounds, covers: &|_| true, is_new: &is_new };
     ingest.rounds(&mut work, &known, &page);
     let transitions = pipeline::step(&work.tokens, &[], &daemon.rules.context(now), &mut Limits::default());
     let step = pipeline::conclude(work.commit, transitions, &[], now);
-    daemon.snapshot.records = work.tokens.iter().flat_map(|news| news.records.to_vec()).collect();
+    daemon.snapshot.records = work.tokens.iter().flat_map(|update| update.records.to_vec()).collect();
     for update in step.commit.feeds {
         daemon.snapshot.feeds = vec![(Endpoint::Investors, update.state)];
         daemon.snapshot.headers = update.header.map(|header| (Endpoint::Investors, header)).into_iter().collect();

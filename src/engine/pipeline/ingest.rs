@@ -14,7 +14,7 @@ use model::{
     RecordKey, Resource, Timestamp, Token, TokenSnapshot, Tracked, Watch, wire,
 };
 
-use super::{TIMED, TokenNews, polled_at};
+use super::{TIMED, TokenUpdate, polled_at};
 
 /// The minimum number of tokens with an upcoming unlock for which an empty `upcoming` list is a failure. A list may omit a few small
 /// unlocks.
@@ -35,7 +35,7 @@ pub struct Ingest<'a> {
 pub struct Work<'a> {
     pub commit: Commit,
     /// The tokens to evaluate.
-    pub tokens: Vec<TokenNews<'a>>,
+    pub tokens: Vec<TokenUpdate<'a>>,
 }
 
 /// The outcome of one poll.
@@ -60,7 +60,7 @@ pub struct RoundsPage<'a> {
     /// Returns whether a known round would be on the page.
     pub covers: &'a dyn Fn(&wire::FundingRound) -> bool,
     /// Returns whether a round is reported as new. All others are history.
-    pub is_news: &'a dyn Fn(&Record) -> bool,
+    pub is_new: &'a dyn Fn(&Record) -> bool,
 }
 
 impl Ingest<'_> {
@@ -86,7 +86,7 @@ impl Ingest<'_> {
                 work.commit.tokens.push(token.item.clone());
             }
             let feed = &taken.update.id;
-            work.tokens.push(TokenNews {
+            work.tokens.push(TokenUpdate {
                 // A reload may have removed the token from the watched ones since the request.
                 is_watched: watch.covers(&token.id),
                 token: Cow::Owned(token),
@@ -123,10 +123,10 @@ impl Ingest<'_> {
         if let Some(change) = change.filter(|_| reported != to) {
             work.commit.changes.push(change.clone());
             let token = self.watch.placed(Token { item: item.clone(), ..known.token.clone() });
-            work.tokens.push(TokenNews {
+            work.tokens.push(TokenUpdate {
                 changes: vec![change],
                 polled_at: vec![(Resource::Allocation, self.now)],
-                ..news(token, &known.alerts, Vec::new(), None)
+                ..token_update(token, &known.alerts, Vec::new(), None)
             });
         }
         gaps
@@ -135,16 +135,16 @@ impl Ingest<'_> {
     /// Applies a row of the token list with a new fact that rules use: the token is evaluated with the facts of the row. `known` holds
     /// the records that depend on the time.
     pub fn moved_row<'k>(&self, work: &mut Work<'k>, known: &'k TokenSnapshot, item: &wire::TokenItem) {
-        let mut news = self.as_known(known);
-        let token = news.token.to_mut();
+        let mut update = self.as_known(known);
+        let token = update.token.to_mut();
         token.item = item.clone();
         keep_facts(&mut token.item, &known.token.item);
         if let Some(at) = work.tokens.iter().position(|other| other.token.id == known.token.id) {
             let of_row = work.tokens.remove(at);
-            news.polled_at.splice(0..0, of_row.polled_at);
-            news.changes = of_row.changes;
+            update.polled_at.splice(0..0, of_row.polled_at);
+            update.changes = of_row.changes;
         }
-        work.tokens.push(news);
+        work.tokens.push(update);
     }
 
     /// Applies a row of `upcoming`: it has fresh valuations, and may show that the schedule must be polled again.
@@ -166,9 +166,9 @@ impl Ingest<'_> {
         let diff = diff::Diff { put: reconciled.put, ..Default::default() };
         if !diff.put.is_empty() {
             let records = diff::apply(&known.records, &diff);
-            work.tokens.push(TokenNews {
+            work.tokens.push(TokenUpdate {
                 polled_at: vec![(Resource::Unlock, self.now)],
-                ..news(token, &known.alerts, records, Some(Resource::Unlock))
+                ..token_update(token, &known.alerts, records, Some(Resource::Unlock))
             });
         }
         work.commit.feeds.push(FeedUpdate { id, state, put: diff.put, removed: Vec::new(), header: None });
@@ -186,8 +186,8 @@ impl Ingest<'_> {
         let header = known.headers.iter().find(|(endpoint, _)| *endpoint == Endpoint::Investors).map(|(_, header)| header);
         let incomplete = IncompleteRecords::read(header, self.now);
         let is_incomplete = |key: &Option<RecordKey>| key.as_ref().is_some_and(|key| incomplete.contains(key));
-        diff.changes.retain(|change| is_incomplete(&change.key) || change.new.as_ref().is_none_or(page.is_news));
-        let is_new = |put: &&model::rows::Put| before.iter().all(|tracked| tracked.key != put.key) && (page.is_news)(&put.record);
+        diff.changes.retain(|change| is_incomplete(&change.key) || change.new.as_ref().is_none_or(page.is_new));
+        let is_new = |put: &&model::rows::Put| before.iter().all(|tracked| tracked.key != put.key) && (page.is_new)(&put.record);
         let added: Vec<Tracked> =
             diff.put.iter().filter(is_new).map(|put| Tracked { key: put.key.clone(), record: put.record.clone() }).collect();
         let rounds: Vec<Tracked> = known.records_of(Resource::Funding).cloned().collect();
@@ -201,24 +201,24 @@ impl Ingest<'_> {
         state.baseline_at.get_or_insert(self.now);
         (state.read_at, state.tried_at) = (Some(self.now), Some(self.now));
         work.commit.feeds.push(FeedUpdate { id, state, put: diff.put, removed: Vec::new(), header: Some(header) });
-        work.tokens.push(TokenNews {
+        work.tokens.push(TokenUpdate {
             changes: diff.changes,
             added,
             late,
             polled_at: vec![(Resource::Funding, self.now)],
-            ..news(token, &known.alerts, records, Some(Resource::Funding))
+            ..token_update(token, &known.alerts, records, Some(Resource::Funding))
         });
     }
 
     /// Returns a known token for another evaluation, because time passed or because its groups or the rules changed.
-    pub fn as_known<'k>(&self, known: &'k TokenSnapshot) -> TokenNews<'k> {
+    pub fn as_known<'k>(&self, known: &'k TokenSnapshot) -> TokenUpdate<'k> {
         let token = self.watch.placed(known.token.clone());
-        TokenNews {
+        TokenUpdate {
             is_watched: self.watch.covers(&token.id),
             records: Cow::Borrowed(&known.records),
             resources: Cow::Borrowed(&TIMED),
             polled_at: polled_at(&known.feeds),
-            ..news(token, &known.alerts, Vec::new(), None)
+            ..token_update(token, &known.alerts, Vec::new(), None)
         }
     }
 }
@@ -239,8 +239,8 @@ fn keep_facts(item: &mut wire::TokenItem, known: &wire::TokenItem) -> u32 {
         + keep(&mut item.symbol, &known.symbol)
 }
 
-fn news(token: Token, alerts: &[Alert], records: Vec<Tracked>, resource: Option<Resource>) -> TokenNews<'_> {
-    TokenNews {
+fn token_update(token: Token, alerts: &[Alert], records: Vec<Tracked>, resource: Option<Resource>) -> TokenUpdate<'_> {
+    TokenUpdate {
         token: Cow::Owned(token),
         is_watched: true,
         records: Cow::Owned(records),
@@ -312,7 +312,7 @@ pub fn complete_response(
 }
 
 /// Returns the result of a poll for incidents of the source.
-pub fn feed_news(feed: FeedId, ingested: &Ingested) -> FeedOutcome {
+pub fn feed_outcome(feed: FeedId, ingested: &Ingested) -> FeedOutcome {
     let result = match ingested {
         Ingested { failure: Some(failure), .. } => FeedResult::Failed(failure.clone()),
         Ingested { is_held: true, .. } => FeedResult::Held(removal::describe_hold()),

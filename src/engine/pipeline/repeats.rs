@@ -26,7 +26,7 @@ pub fn repeats<'k>(
             let leaf = context.routes.leaf(&last.body.labels, &receiver);
             let interval = leaf.grouping().repeat;
             next = next.or_else(|| context.now.checked_add_signed(interval?));
-            let is_silenced = silences.iter().any(|silence| silence.hides(&last.body.labels, context.now));
+            let is_silenced = silences.iter().any(|silence| silence.suppresses(&last.body.labels, context.now));
             if is_silenced || interval.is_none() || !context.routes.has_receiver(&receiver) {
                 continue;
             }

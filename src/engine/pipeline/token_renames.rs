@@ -13,7 +13,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{Ingest, TokenNews, Work, polled_at};
+use super::{Ingest, TokenUpdate, Work, polled_at};
 use model::{
     Alert, AlertState, Change, ChangeKind, Endpoint, Fact, FeedId, FeedState, FeedUpdate, Put, Record, RecordKey, Resource,
     RuleId, SOURCE_TROUBLE, Token, TokenId, TokenSnapshot, Tracked, alert_id,
@@ -137,7 +137,7 @@ impl Ingest<'_> {
         work.commit.alerts.extend(new.alerts.iter().cloned());
         work.commit.feeds.extend(new_feeds(to, new));
         work.commit.feeds.extend(old_feeds(old, &new.token.id));
-        let news = |known: &'k TokenSnapshot, is_watched: bool, records: &'k [Tracked], changes: Vec<Change>| TokenNews {
+        let update = |known: &'k TokenSnapshot, is_watched: bool, records: &'k [Tracked], changes: Vec<Change>| TokenUpdate {
             token: Cow::Owned(self.watch.placed(known.token.clone())),
             is_watched,
             records: Cow::Borrowed(records),
@@ -149,8 +149,8 @@ impl Ingest<'_> {
             polled_at: polled_at(&known.feeds),
         };
         // The old slug is no longer watched, so its alerts are resolved.
-        work.tokens.push(news(old, false, &[], vec![change.clone()]));
-        work.tokens.push(news(new, true, &new.records, vec![change]));
+        work.tokens.push(update(old, false, &[], vec![change.clone()]));
+        work.tokens.push(update(new, true, &new.records, vec![change]));
     }
 
     /// Resets a renamed token whose old slug is listed again: it is read as if for the first time.

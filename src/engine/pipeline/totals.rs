@@ -7,7 +7,7 @@ use model::{Alert, Endpoint, FeedState, FeedUpdate, RecordRange, Resource, Times
 use rules::aggregate::{self, AggregateCache, ComputedTotals, Flow, FlowEntries, LONGEST_REST, Recheck};
 use rules::{On, Pool, Rule, RuleSet};
 
-use super::TokenNews;
+use super::TokenUpdate;
 
 /// Returns the ranges of records to read for the aggregates of tokens. Resources that are already loaded are left out.
 pub fn reaches(rules: &RuleSet, is_loaded: impl Fn(Resource) -> bool, now: Timestamp) -> Vec<RecordRange> {
@@ -28,22 +28,22 @@ pub fn reaches(rules: &RuleSet, is_loaded: impl Fn(Resource) -> bool, now: Times
     Flow::ALL.into_iter().filter(|flow| !is_loaded(flow.resource())).filter_map(reach).collect()
 }
 
-/// Returns the dated entries of a token: its new records, the known records of other resources, and the state of its feeds after `updates`.
+/// Returns the dated entries of a token: its new records, the known records of other resources, and the state of its feeds after `feed_updates`.
 pub fn flow_entries(
-    news: &TokenNews<'_>,
+    update: &TokenUpdate<'_>,
     feeds: &[(Endpoint, FeedState)],
     records: &[Tracked],
-    updates: &[FeedUpdate],
+    feed_updates: &[FeedUpdate],
 ) -> FlowEntries {
     let mut feeds = feeds.to_vec();
-    for update in updates.iter().filter(|update| update.id.token.as_ref() == Some(&news.token.id)) {
-        feeds.retain(|(endpoint, _)| *endpoint != update.id.endpoint);
-        feeds.push((update.id.endpoint, update.state.clone()));
+    for feed in feed_updates.iter().filter(|feed| feed.id.token.as_ref() == Some(&update.token.id)) {
+        feeds.retain(|(endpoint, _)| *endpoint != feed.id.endpoint);
+        feeds.push((feed.id.endpoint, feed.state.clone()));
     }
     // A simulation passes all known records. Replace those of the resources that were read.
-    let is_news = |tracked: &&Tracked| news.resources.contains(&tracked.record.resource());
-    let records = records.iter().filter(|tracked| !is_news(tracked)).chain(news.records.iter().filter(is_news));
-    FlowEntries::of(records, |resource| aggregate::is_known(resource, &feeds, &news.token.item))
+    let is_updated = |tracked: &&Tracked| update.resources.contains(&tracked.record.resource());
+    let records = records.iter().filter(|tracked| !is_updated(tracked)).chain(update.records.iter().filter(is_updated));
+    FlowEntries::of(records, |resource| aggregate::is_known(resource, &feeds, &update.token.item))
 }
 
 /// Computes the aggregates of a token at `now`. If a rule depends on the clock, they are computed again at `check_at`.
@@ -55,7 +55,7 @@ pub fn compute_totals(
     check_at: Timestamp,
     now: Timestamp,
 ) -> ComputedTotals {
-    let mut affected = rules.on(On::Token).chain(rules.on(On::Portfolio)).filter(|rule| rule.lets_in(token)).peekable();
+    let mut affected = rules.on(On::Token).chain(rules.on(On::Portfolio)).filter(|rule| rule.selects_token(token)).peekable();
     let recheck = match (affected.peek().is_some(), affected.any(|rule| rule.is_clock_dependent)) {
         (false, _) => Recheck::Longest,
         (true, false) => Recheck::UntilChange,
@@ -93,7 +93,7 @@ pub fn keep_totals(
 pub fn groups(cache: &mut AggregateCache, open: &[Alert], context: &EvaluationContext<'_>, limits: &mut Limits) -> Transitions {
     let mut totals_of = |rule: &Rule, pool: &Pool| match pool {
         Pool::Group(name) => cache.group(&format!("@{name}"), Some(name), |_, _| false),
-        Pool::Watched => cache.group(rule.id.as_str(), None, |id, groups| rule.lets_in_named(id, groups)),
+        Pool::Watched => cache.group(rule.id.as_str(), None, |id, groups| rule.selects_token_named(id, groups)),
     };
     evaluate::portfolios(&mut totals_of, open, &[], context, limits)
 }

@@ -95,7 +95,8 @@ pub struct Month {
     /// Credits for first reads.
     pub first_reads: u64,
     /// Whether the allowance lasts.
-    pub decision: Outlook,
+    #[serde(rename = "decision")]
+    pub outlook: Outlook,
     /// The mean time until a correction of a schedule is noticed, in hours; null if no schedules are polled.
     pub noticed_hours_mean: Option<f64>,
     /// The maximum time between two polls of one schedule, in hours.
@@ -179,7 +180,7 @@ fn month(
     let endpoints: Vec<MonthLine> = demands.iter().map(|demand| line(demand, granted_to(demand))).collect();
     let lists = demands.iter().filter(|demand| !demand.endpoint.is_per_token());
     let first_granted = whole.left.map_or(first_reads, |left| first_reads.min(left));
-    let decision = match whole.left {
+    let outlook = match whole.left {
         None => Outlook::Unknown,
         Some(left) if first_reads > left => Outlook::FirstReadsTooDear,
         Some(_) if is_in_full => Outlook::InFull,
@@ -201,7 +202,7 @@ fn month(
         allowance: whole.left,
         reserve,
         first_reads,
-        decision,
+        outlook,
         noticed_hours_mean: forecast.polls.noticed_hours.map(|(mean, _)| mean),
         noticed_hours_worst: forecast.polls.noticed_hours.map(|(_, worst)| worst),
         most_read: forecast.polls.most_read,

@@ -163,7 +163,7 @@ impl CorrectionModel {
         let of = settled(feed, token.last_updated, self.listed_at);
         let found = f64::from(of.found());
         // Undecided corrections do not show which list reports corrections.
-        let decided = found - f64::from(of.open());
+        let decided = found - f64::from(of.undecided_count());
         let rate = self.rate_of(found, observed_days(feed)).min(MAX_RATE);
         let own = |all: f64, reported: u32| (OWN_WEIGHT * all + f64::from(reported)) / (OWN_WEIGHT + decided);
         let right_share = |all: f64, right: u32, wrong: u32| {

@@ -24,7 +24,7 @@ impl RuleEval for Fake {
             on: On::Source,
             within: &[],
             since: TimeDelta::zero(),
-            hold: TimeDelta::zero(),
+            pending_for: TimeDelta::zero(),
             keep_firing_for: TimeDelta::zero(),
             limit: None,
             receivers: &self.receivers,
@@ -36,7 +36,7 @@ impl RuleEval for Fake {
     fn covers(&self, _: &Scope<'_>) -> bool {
         true
     }
-    fn holds(&self, scope: &Scope<'_>) -> Truth {
+    fn evaluate(&self, scope: &Scope<'_>) -> Truth {
         if scope.source.is_some_and(self.holds) { Truth::True } else { Truth::False }
     }
     fn clears(&self, _: &Scope<'_>) -> bool {

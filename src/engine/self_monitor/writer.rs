@@ -173,7 +173,7 @@ impl<R: RuleEval> IncidentWriter<'_, R> {
         let scope = Scope { token, record: None, change: None, source: Some(&facts), totals: None, lead: None, now: self.now };
         let rule = self.rules.iter().find(|rule| {
             let terms = rule.terms();
-            terms.on == On::Source && terms.is_active(self.now) && rule.covers(&scope) && rule.holds(&scope) == Truth::True
+            terms.on == On::Source && terms.is_active(self.now) && rule.covers(&scope) && rule.evaluate(&scope) == Truth::True
         });
         let mut receivers = match rule {
             None => self.routes.route(&alert.labels),

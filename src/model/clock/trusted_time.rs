@@ -27,7 +27,7 @@ pub struct ClockReading {
 
 impl ClockReading {
     /// Returns the wall clock at another time since boot, in milliseconds since 1970, provided that it is not set in between.
-    fn after(self, uptime: i64) -> i64 {
+    fn system_at(self, uptime: i64) -> i64 {
         self.system.saturating_add(uptime.saturating_sub(self.uptime))
     }
 }
@@ -76,7 +76,7 @@ pub struct SteadyTime {
     agreed: Option<ClockReading>,
     state: ClockState,
     /// The sum of all steps of the trusted time, in milliseconds.
-    stepped: i64,
+    total_correction: i64,
 }
 
 impl SteadyTime {
@@ -89,7 +89,7 @@ impl SteadyTime {
             doubted_since: None,
             agreed: None,
             state: ClockState::default(),
-            stepped: 0,
+            total_correction: 0,
         }
     }
 
@@ -98,7 +98,7 @@ impl SteadyTime {
     pub fn resume(&mut self, kept: &ClockAnchor, reading: ClockReading) {
         self.anchor = ClockReading { system: kept.system, uptime: kept.uptime };
         self.agreed = kept.is_agreed.then_some(self.anchor);
-        let ahead = reading.system.saturating_sub(self.anchor.after(reading.uptime));
+        let ahead = reading.system.saturating_sub(self.anchor.system_at(reading.uptime));
         let ahead = (!is_near(ahead, 0)).then(|| TimeDelta::milliseconds(ahead));
         self.state = ClockState { ahead, is_by_source: false, is_settled: true };
     }
@@ -123,7 +123,7 @@ impl SteadyTime {
     /// Returns the trusted time in milliseconds since 1970.
     pub fn now(&mut self, reading: ClockReading) -> i64 {
         self.state.is_settled |= reading.uptime.saturating_sub(self.began) > PATIENCE.num_milliseconds();
-        let expected = self.anchor.after(reading.uptime);
+        let expected = self.anchor.system_at(reading.uptime);
         if is_near(reading.system, expected) {
             // The wall clock agrees again with the source's time, which was trusted until now.
             if std::mem::take(&mut self.state.is_by_source) {
@@ -135,7 +135,7 @@ impl SteadyTime {
         }
         let since = *self.doubted_since.get_or_insert(reading.uptime);
         if !self.state.is_by_source && reading.uptime.saturating_sub(since) > PATIENCE.num_milliseconds() {
-            self.go_by(reading.system, reading);
+            self.follow(reading.system, reading);
             return reading.system;
         }
         expected
@@ -148,14 +148,14 @@ impl SteadyTime {
         }
         let is_ours_right = is_near(reading.system, date);
         // If both agreed before, the time since boot shows which of them was set since.
-        let projected = self.agreed.map(|agreed| agreed.after(reading.uptime));
+        let projected = self.agreed.map(|agreed| agreed.system_at(reading.uptime));
         let is_theirs_wrong = projected.is_some_and(|projected| is_near(reading.system, projected) && !is_near(date, projected));
         self.state = ClockState {
             ahead: (!is_ours_right).then(|| TimeDelta::milliseconds(reading.system.saturating_sub(date))),
             is_by_source: !is_ours_right && !is_theirs_wrong,
             is_settled: true,
         };
-        self.go_by(if self.state.is_by_source { date } else { reading.system }, reading);
+        self.follow(if self.state.is_by_source { date } else { reading.system }, reading);
         if !is_theirs_wrong {
             self.agreed = Some(self.anchor);
         }
@@ -169,14 +169,14 @@ impl SteadyTime {
     /// Returns the sum of all corrections of the time since the start, in milliseconds. To correct an earlier instant, add the difference
     /// between the sum now and the sum then.
     #[must_use]
-    pub fn stepped(&self) -> i64 {
-        self.stepped
+    pub fn total_correction(&self) -> i64 {
+        self.total_correction
     }
 
-    fn go_by(&mut self, time: i64, reading: ClockReading) {
-        let expected = self.anchor.after(reading.uptime);
+    fn follow(&mut self, time: i64, reading: ClockReading) {
+        let expected = self.anchor.system_at(reading.uptime);
         if !is_near(time, expected) {
-            self.stepped = self.stepped.saturating_add(time.saturating_sub(expected));
+            self.total_correction = self.total_correction.saturating_add(time.saturating_sub(expected));
         }
         self.doubted_since = None;
         self.anchor = ClockReading { system: time, uptime: reading.uptime };

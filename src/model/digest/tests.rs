@@ -65,13 +65,14 @@ fn digest_text_keeps_hostile_names_on_their_lines() {
         incident_summaries: vec!["The source does not respond in time".into()],
     };
     insta::assert_snapshot!(format!("{}\n\n{}", phrase::digest::summary(&digest), phrase::digest::text(&digest)));
-    let notice = digest.notice(&"desk".into(), digest.at);
-    assert_eq!(notice.id, digest.notice(&"desk".into(), digest.until).id, "the same slot is the same message");
-    let (test, later) = (digest.test_notice(&"desk".into(), digest.at), digest.test_notice(&"desk".into(), digest.until));
-    assert!(test.id != notice.id && test.alert != notice.alert && test.id != later.id, "a test takes no slot");
-    assert!(test.is_digest() && notice.is_digest() && test.kind == NotificationKind::Test);
+    let notification = digest.notification(&"desk".into(), digest.at);
+    assert_eq!(notification.id, digest.notification(&"desk".into(), digest.until).id, "the same slot is the same message");
+    let (test, later) =
+        (digest.test_notification(&"desk".into(), digest.at), digest.test_notification(&"desk".into(), digest.until));
+    assert!(test.id != notification.id && test.alert != notification.alert && test.id != later.id, "a test takes no slot");
+    assert!(test.is_digest() && notification.is_digest() && test.kind == NotificationKind::Test);
     assert!(test.body.annotations["description"].starts_with("This is a test"));
-    assert_eq!(serde_json::from_value::<Digest>(notice.body.record.expect("a record")).expect("reads"), digest);
+    assert_eq!(serde_json::from_value::<Digest>(notification.body.record.expect("a record")).expect("reads"), digest);
 }
 
 fn upcoming(token: &str, date: &str, precision: &str, value: f64) -> UpcomingRow {

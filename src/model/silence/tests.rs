@@ -8,7 +8,7 @@ fn time(text: &str) -> Timestamp {
 
 const NOW: &str = "2026-03-09T12:00:00Z";
 
-fn wish(matchers: &[&str]) -> SilenceRequest {
+fn request(matchers: &[&str]) -> SilenceRequest {
     SilenceRequest {
         matchers: read_matchers(matchers.iter().copied()).expect("matchers"),
         author: "ann".into(),
@@ -20,34 +20,34 @@ fn wish(matchers: &[&str]) -> SilenceRequest {
 
 #[test]
 fn silence_matches_all_matchers_between_start_and_end() {
-    let silence = wish(&["token=arbitrum", "severity!=critical"]).grant(time(NOW)).expect("granted");
+    let silence = request(&["token=arbitrum", "severity!=critical"]).into_silence(time(NOW)).expect("granted");
     let labels = |token: &str, severity: &str| {
         Labels::from([("token".to_owned(), token.to_owned()), ("severity".to_owned(), severity.to_owned())])
     };
-    assert!(silence.hides(&labels("arbitrum", "warning"), time(NOW)));
-    assert!(!silence.hides(&labels("arbitrum", "critical"), time(NOW)));
-    assert!(!silence.hides(&labels("aptos", "warning"), time(NOW)));
-    assert!(silence.hides(&labels("arbitrum", "warning"), time("2026-03-09T13:59:59Z")));
-    assert!(!silence.hides(&labels("arbitrum", "warning"), time("2026-03-09T14:00:00Z")));
+    assert!(silence.suppresses(&labels("arbitrum", "warning"), time(NOW)));
+    assert!(!silence.suppresses(&labels("arbitrum", "critical"), time(NOW)));
+    assert!(!silence.suppresses(&labels("aptos", "warning"), time(NOW)));
+    assert!(silence.suppresses(&labels("arbitrum", "warning"), time("2026-03-09T13:59:59Z")));
+    assert!(!silence.suppresses(&labels("arbitrum", "warning"), time("2026-03-09T14:00:00Z")));
     assert_eq!(silence.comment, "the exchange  is informed");
 }
 
 #[test]
 fn rejects_silence_of_everything_or_nothing() {
     let at = time(NOW);
-    assert_eq!(wish(&[]).grant(at), Err(SilenceError::NoMatchers));
-    assert_eq!(wish(&["token=~\".*\"", "a!=b"]).grant(at), Err(SilenceError::Everything));
-    let one = || wish(&["token=arbitrum"]);
-    assert_eq!(SilenceRequest { ends_at: at, ..one() }.grant(at), Err(SilenceError::Past(at)));
+    assert_eq!(request(&[]).into_silence(at), Err(SilenceError::NoMatchers));
+    assert_eq!(request(&["token=~\".*\"", "a!=b"]).into_silence(at), Err(SilenceError::Everything));
+    let one = || request(&["token=arbitrum"]);
+    assert_eq!(SilenceRequest { ends_at: at, ..one() }.into_silence(at), Err(SilenceError::Past(at)));
     let later = time("2026-03-09T15:00:00Z");
     let ends_at = time("2026-03-09T14:00:00Z");
     assert_eq!(
-        SilenceRequest { starts_at: Some(later), ..one() }.grant(at),
+        SilenceRequest { starts_at: Some(later), ..one() }.into_silence(at),
         Err(SilenceError::EndsFirst { starts_at: later, ends_at })
     );
-    assert_eq!(SilenceRequest { ends_at: at + TimeDelta::days(400), ..one() }.grant(at), Err(SilenceError::TooLong));
-    assert_eq!(SilenceRequest { author: " ".into(), ..one() }.grant(at), Err(SilenceError::Author));
-    assert_eq!(SilenceRequest { comment: String::new(), ..one() }.grant(at), Err(SilenceError::Comment));
+    assert_eq!(SilenceRequest { ends_at: at + TimeDelta::days(400), ..one() }.into_silence(at), Err(SilenceError::TooLong));
+    assert_eq!(SilenceRequest { author: " ".into(), ..one() }.into_silence(at), Err(SilenceError::Author));
+    assert_eq!(SilenceRequest { comment: String::new(), ..one() }.into_silence(at), Err(SilenceError::Comment));
     assert!(matches!(read_matchers(["token"]), Err(SilenceError::Matcher { .. })));
 }
 

@@ -137,25 +137,25 @@ impl Findings {
     #[must_use]
     pub fn found(&self) -> u32 {
         let decided = self.by_mark.saturating_add(self.by_upcoming).saturating_add(self.unreported);
-        decided.saturating_add(self.open())
+        decided.saturating_add(self.undecided_count())
     }
 
     /// Returns the number of undecided corrections.
     #[must_use]
-    pub fn open(&self) -> u32 {
+    pub fn undecided_count(&self) -> u32 {
         self.undecided.saturating_add(self.undecided_upcoming)
     }
 
     /// Decides the undecided corrections by the next poll of the token list.
     #[must_use]
-    pub fn settled(mut self, word: ListReport) -> Self {
-        match word {
+    pub fn settled(mut self, report: ListReport) -> Self {
+        match report {
             ListReport::NotPolled => return self,
             ListReport::Silent => {
                 self.unreported = self.unreported.saturating_add(self.undecided);
                 self.by_upcoming = self.by_upcoming.saturating_add(self.undecided_upcoming);
             }
-            ListReport::Reported => self.by_mark = self.by_mark.saturating_add(self.open()),
+            ListReport::Reported => self.by_mark = self.by_mark.saturating_add(self.undecided_count()),
         }
         (self.undecided, self.undecided_upcoming, self.undecided_at) = (0, 0, None);
         self

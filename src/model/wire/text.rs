@@ -96,7 +96,7 @@ impl Lenient for Text {
 }
 
 /// The number of strings that are cached while a response is parsed.
-const REMEMBERED: usize = 64;
+const CACHED_TEXTS: usize = 64;
 
 thread_local! {
     // Serde passes no context to nested values, and parsing stays on one thread.
@@ -105,7 +105,7 @@ thread_local! {
 
 /// Runs `read` with a cache of recent strings, which is cleared at the end.
 pub(super) fn sharing<T>(read: impl FnOnce() -> T) -> T {
-    let outer = RECENT.with_borrow_mut(|recent| recent.replace(vec![None; REMEMBERED]));
+    let outer = RECENT.with_borrow_mut(|recent| recent.replace(vec![None; CACHED_TEXTS]));
     let result = read();
     RECENT.with_borrow_mut(|recent| *recent = outer);
     result
@@ -127,7 +127,7 @@ fn place(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mix = |hash: usize, byte: &u8| (hash ^ usize::from(*byte)).wrapping_mul(0x0100_0193);
     let begin = bytes.iter().take(4).fold(bytes.len(), mix);
-    bytes.iter().rev().take(4).fold(begin, mix) % REMEMBERED
+    bytes.iter().rev().take(4).fold(begin, mix) % CACHED_TEXTS
 }
 
 #[cfg(test)]

@@ -237,7 +237,7 @@ async fn temporarily_rejected_recipient_delays_the_mail_only_for_some_attempts()
     let (result, seen) = send(script.clone(), 0).await;
     assert_eq!(result.outcome, Outcome::LATER, "{}", result.text);
     assert!(seen.mails.is_empty(), "no recipient has it yet, so none gets it twice");
-    let (result, seen) = send(script, MAX_POSTPONING_TRIES).await;
+    let (result, seen) = send(script, MAX_POSTPONING_ATTEMPTS).await;
     assert_eq!(result.outcome, Outcome::Accepted);
     assert!(result.text.contains("risk@example.com"), "{}", result.text);
     assert_eq!(seen.mails.len(), 1);
@@ -437,7 +437,7 @@ async fn retry_of_a_digest_skips_recipients_that_have_it() {
     let result = email.send(&digest, time(NOW), Some(&consent(&[]))).await;
     assert_eq!(result.outcome, Outcome::LATER, "{}", result.text);
     assert!(result.text.contains("accepted for: desk@example.com") && result.text.contains("mailbox full"), "{}", result.text);
-    let patient = DueDelivery { tries: MAX_POSTPONING_TRIES, ..digest };
+    let patient = DueDelivery { tries: MAX_POSTPONING_ATTEMPTS, ..digest };
     let result = email.send(&patient, time(NOW), Some(&consent(&[]))).await;
     assert_eq!(result.outcome, Outcome::Accepted, "{}", result.text);
     assert!(result.text.contains("not delivered to: risk@example.com"), "{}", result.text);

@@ -26,7 +26,7 @@ const KILL_GRACE: Duration = Duration::from_secs(2);
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 // A program file that is open for writing cannot be executed ("text file busy").
-const BUSY_TRIES: u32 = 10;
+const BUSY_ATTEMPTS: u32 = 10;
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +147,7 @@ pub(super) async fn run(mut command: Command, input: Vec<u8>, deadline: Instant)
 
 /// Starts the command, and retries for a moment while the file is being written.
 async fn start(command: &mut Command) -> io::Result<Child> {
-    for _ in 0..BUSY_TRIES {
+    for _ in 0..BUSY_ATTEMPTS {
         match command.spawn() {
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => sleep(BUSY_PAUSE).await,
             other => return other,

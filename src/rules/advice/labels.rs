@@ -36,7 +36,7 @@ impl LabelValues {
 
     fn can_match(&self, matcher: &Matcher) -> bool {
         let holds = |value: &String| matcher.matches(&Labels::from([(matcher.label().to_owned(), value.clone())]));
-        (self.may_lack && matcher.takes_empty()) || self.values.as_ref().is_none_or(|values| values.iter().any(holds))
+        (self.may_lack && matcher.matches_missing_label()) || self.values.as_ref().is_none_or(|values| values.iter().any(holds))
     }
 }
 
@@ -75,7 +75,7 @@ impl<'a> LabelFacts<'a> {
     pub fn problem(&self, matchers: &[Matcher]) -> Option<LabelProblem> {
         let can_match = |labels: &AlertLabels, matcher: &Matcher| match labels.get(matcher.label()) {
             Some(values) => values.can_match(matcher),
-            None => matcher.takes_empty(),
+            None => matcher.matches_missing_label(),
         };
         if self.alerts.iter().any(|labels| matchers.iter().all(|matcher| can_match(labels, matcher))) {
             return None;
@@ -139,7 +139,7 @@ fn rule_labels(rule: &Rule, listed: &[Token]) -> AlertLabels {
         On::Source => {}
         _ if listed.is_empty() => _ = labels.insert("token".to_owned(), LabelValues::default()),
         _ => {
-            let tokens = listed.iter().filter(|token| rule.lets_in(token)).map(|token| token.id.as_str().to_owned());
+            let tokens = listed.iter().filter(|token| rule.selects_token(token)).map(|token| token.id.as_str().to_owned());
             labels.insert("token".to_owned(), LabelValues::of(tokens));
         }
     }

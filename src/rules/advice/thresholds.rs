@@ -71,7 +71,7 @@ pub fn check_thresholds(set: &RuleSet, snapshots: &[TokenSnapshot], now: Timesta
 fn tally(rule: &Rule, threshold: &Threshold<'_>, snapshots: &[TokenSnapshot], now: Timestamp) -> Option<Tally> {
     let mut tally: Option<Tally> = None;
     let resource = rule.on.resource()?;
-    for snapshot in snapshots.iter().filter(|snapshot| rule.lets_in(&snapshot.token)) {
+    for snapshot in snapshots.iter().filter(|snapshot| rule.selects_token(&snapshot.token)) {
         for record in snapshot.records_of(resource) {
             let scope = Scope {
                 token: Some(&snapshot.token),

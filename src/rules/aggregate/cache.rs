@@ -160,13 +160,13 @@ impl AggregateCache {
         shares
     }
 
-    /// Returns the totals of a group, or of all tokens for which `lets_in` returns `true`. `key` identifies the selection. `None`
+    /// Returns the totals of a group, or of all tokens for which `selects_token` returns `true`. `key` identifies the selection. `None`
     /// if no token is selected, or if not all watched tokens were computed yet.
     pub fn group(
         &mut self,
         key: &str,
         group: Option<&str>,
-        lets_in: impl Fn(&TokenId, &[String]) -> bool,
+        selects_token: impl Fn(&TokenId, &[String]) -> bool,
     ) -> Option<Arc<Totals>> {
         if !self.is_complete {
             return None;
@@ -176,7 +176,7 @@ impl AggregateCache {
         }
         let is_in = |id: &TokenId, groups: &[String]| match group {
             Some(group) => groups.iter().any(|of| of == group),
-            None => lets_in(id, groups),
+            None => selects_token(id, groups),
         };
         let mut members: Vec<Member> = self
             .tokens

@@ -33,7 +33,7 @@ struct TermFacts {
     is: Option<String>,
     is_not: Vec<String>,
     /// The truth value of an expression that is not analyzed further.
-    holds: Option<bool>,
+    truth: Option<bool>,
     is_impossible: bool,
 }
 
@@ -83,17 +83,17 @@ impl TermFacts {
         not_numbers: Vec::new(),
         is: None,
         is_not: Vec::new(),
-        holds: None,
+        truth: None,
         is_impossible: false,
     };
 
     fn and(mut self, other: TermFacts) -> TermFacts {
         self.is_impossible |= other.is_impossible;
         self.is_impossible |= matches!((&self.is, &other.is), (Some(a), Some(b)) if a != b);
-        self.is_impossible |= matches!((self.holds, other.holds), (Some(a), Some(b)) if a != b);
+        self.is_impossible |= matches!((self.truth, other.truth), (Some(a), Some(b)) if a != b);
         self.range = self.range.and(other.range);
         self.is = self.is.or(other.is);
-        self.holds = self.holds.or(other.holds);
+        self.truth = self.truth.or(other.truth);
         self.not_numbers.extend(other.not_numbers);
         self.is_not.extend(other.is_not);
         self.is_impossible |= self.range.is_empty() || self.is.as_ref().is_some_and(|is| self.is_not.contains(is));
@@ -108,7 +108,7 @@ impl TermFacts {
             && other.not_numbers.iter().all(|number| !self.range.holds(*number) || self.not_numbers.contains(number))
             && other.is.as_ref().is_none_or(|is| self.is.as_ref() == Some(is))
             && other.is_not.iter().all(|not| self.is_not.contains(not) || self.is.as_ref().is_some_and(|is| is != not))
-            && other.holds.is_none_or(|holds| self.holds == Some(holds))
+            && other.truth.is_none_or(|truth| self.truth == Some(truth))
     }
 }
 
@@ -216,7 +216,7 @@ fn cases(expr: &IdedExpr, wanted: bool) -> Option<Vec<Conjunction>> {
             _ => {}
         }
     }
-    Some(one(normalize(expr), TermFacts { holds: Some(wanted), ..TermFacts::NONE }))
+    Some(one(normalize(expr), TermFacts { truth: Some(wanted), ..TermFacts::NONE }))
 }
 
 fn membership(value: &IdedExpr, list: &IdedExpr, wanted: bool) -> Option<Vec<Conjunction>> {

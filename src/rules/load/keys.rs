@@ -10,8 +10,8 @@ use super::{MAX_ITEMS, RuleReader, values::LocatedText};
 impl RuleReader<'_> {
     pub fn on(&mut self, text: &LocatedText) -> Option<On> {
         let word = text.value.as_str();
-        if let Some(whole) = On::parse_whole(word) {
-            return Some(whole);
+        if let Some(other) = On::parse_other(word) {
+            return Some(other);
         }
         let (first, second) = word.split_once('.').map_or((word, None), |(first, second)| (first, Some(second)));
         let Some(resource) = Resource::parse(first) else {

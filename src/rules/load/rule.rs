@@ -25,7 +25,7 @@ impl RuleReader<'_> {
 
         let within = self.within(table);
         let since = self.length(table, "since").unwrap_or(DEFAULT_SINCE);
-        let hold = self.length(table, "for").unwrap_or_default();
+        let pending_for = self.length(table, "for").unwrap_or_default();
         let keep_firing_for = self.length(table, "keep_firing_for").unwrap_or_default();
         let label_names = label_names(table, on);
         let mut body = RuleBody {
@@ -56,7 +56,7 @@ impl RuleReader<'_> {
             on,
             within,
             since,
-            hold,
+            pending_for,
             keep_firing_for,
             limit: self.limit(table),
             receivers: self.receivers(table),

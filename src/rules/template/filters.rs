@@ -6,19 +6,19 @@ use model::{Timestamp, phrase, wire};
 
 /// The formatter of one of our filters.
 #[derive(Clone, Copy)]
-enum Shows {
+enum FilterFormatter {
     Number(fn(f64) -> String),
     Time(fn(Timestamp) -> String),
 }
 
-const OWN: [(&str, Shows); 7] = [
-    ("usd", Shows::Number(phrase::usd)),
-    ("amount", Shows::Number(phrase::amount)),
-    ("percent", Shows::Number(phrase::percent)),
-    ("number", Shows::Number(number)),
-    ("date", Shows::Time(phrase::day)),
-    ("datetime", Shows::Time(phrase::instant)),
-    ("days", Shows::Number(phrase::duration_of_days)),
+const OWN: [(&str, FilterFormatter); 7] = [
+    ("usd", FilterFormatter::Number(phrase::usd)),
+    ("amount", FilterFormatter::Number(phrase::amount)),
+    ("percent", FilterFormatter::Number(phrase::percent)),
+    ("number", FilterFormatter::Number(number)),
+    ("date", FilterFormatter::Time(phrase::day)),
+    ("datetime", FilterFormatter::Time(phrase::instant)),
+    ("days", FilterFormatter::Number(phrase::duration_of_days)),
 ];
 
 /// The filter that formats enumeration values, and lists of them, as words.
@@ -55,10 +55,10 @@ pub(super) fn known() -> Vec<&'static str> {
 }
 
 pub(super) fn add(environment: &mut Environment<'static>) {
-    for (name, shows) in OWN {
-        match shows {
-            Shows::Number(show) => environment.add_filter(name, move |value: Value| number_filter(&value, show)),
-            Shows::Time(show) => environment.add_filter(name, move |value: Value| time_filter(&value, show)),
+    for (name, formatter) in OWN {
+        match formatter {
+            FilterFormatter::Number(show) => environment.add_filter(name, move |value: Value| number_filter(&value, show)),
+            FilterFormatter::Time(show) => environment.add_filter(name, move |value: Value| time_filter(&value, show)),
         }
     }
     environment.add_filter("json", |value: Value| {

@@ -8,7 +8,7 @@ fn member_field_of_a_portfolio_rule_triggers_evaluation() {
     for when in ["tokens.exists(t, t.circulatingSupply > 5.0)", "tokens.filter(t, t.circulatingSupply > 5.0).size() > 0"] {
         let loaded = load_text(&format!("[[rule]]\nalert = \"A\"\non = \"portfolio\"\nwhen = \'\'\'{when}\'\'\'\n"));
         assert!(loaded.is_usable(), "{when}: {:#?}", loaded.diagnostics);
-        assert!(loaded.set.index.is_moved(&item(1.0), &item(10.0)), "{when}");
+        assert!(loaded.set.index.changes_read_field(&item(1.0), &item(10.0)), "{when}");
     }
 }
 
@@ -51,7 +51,7 @@ fn missing_field_is_neither_true_nor_false_and_is_named() {
     assert_eq!(truth("allocations.exists(a, a.cliffAmount > 1)", bare), Truth::Missing(vec!["allocations"]));
     let fires = rule("[[rule]]\nalert = \"A\"\non = \"unlock\"\nmissing = \"fire\"\nwhen = \"cliffValue >= 1\"\n");
     let (token, record) = (arb(), record(Resource::Unlock, bare));
-    assert_eq!(fires.holds(&scope(&token, &record)), Truth::True);
+    assert_eq!(fires.evaluate(&scope(&token, &record)), Truth::True);
 }
 
 #[test]
@@ -221,12 +221,12 @@ fn change_rules_read_old_and_new_records() {
         "old.unlockDate > new.unlockDate && unlockDate == new.unlockDate && cliffValue > 1",
         "change.kind == 'rescheduled' && change.count == 1",
     ] {
-        assert_eq!(rule_when("unlock.rescheduled", when).holds(&scope), Truth::True, "{when}");
+        assert_eq!(rule_when("unlock.rescheduled", when).evaluate(&scope), Truth::True, "{when}");
     }
-    assert_eq!(rule_when("unlock.*", "change.from > 5").holds(&scope), Truth::Missing(vec!["change.from"]));
-    assert_eq!(rule_when("unlock.*", "change.from > timestamp('2026-01-01')").holds(&scope), Truth::True);
-    assert_eq!(rule_when("unlock.*", "change.kind in ['rescheduled', 'resized']").holds(&scope), Truth::True);
-    assert_eq!(rule_when("unlock.rescheduled", "old.cliffValue > 5").holds(&scope), Truth::Missing(vec!["old.cliffValue"]));
+    assert_eq!(rule_when("unlock.*", "change.from > 5").evaluate(&scope), Truth::Missing(vec!["change.from"]));
+    assert_eq!(rule_when("unlock.*", "change.from > timestamp('2026-01-01')").evaluate(&scope), Truth::True);
+    assert_eq!(rule_when("unlock.*", "change.kind in ['rescheduled', 'resized']").evaluate(&scope), Truth::True);
+    assert_eq!(rule_when("unlock.rescheduled", "old.cliffValue > 5").evaluate(&scope), Truth::Missing(vec!["old.cliffValue"]));
     let (_, message, _) = condition_problem("unlock.rescheduled", "change.from > 5");
     assert_eq!(message, "a time cannot be compared with a number");
     let (_, _, help) = condition_problem("unlock.*", "change.kind == 'reschedued'");

@@ -97,7 +97,7 @@ fn reads_durations_dates_and_flags() {
          expires = 2026-12-31\nreceivers = [\"ops\"]\nlimit = 5\nwhen = \"daysUntil < 3\"\n",
     );
     assert_eq!(rule.within.iter().map(|lead| lead.text.as_str()).collect::<Vec<_>>(), ["2w", "1d", "90m"]);
-    assert_eq!((rule.hold, rule.keep_firing_for), (TimeDelta::hours(1), TimeDelta::hours(2)));
+    assert_eq!((rule.pending_for, rule.keep_firing_for), (TimeDelta::hours(1), TimeDelta::hours(2)));
     assert_eq!((rule.expires, rule.limit, rule.owner.as_deref()), (Some(at("2026-12-31")), Some(5), Some("desk")));
     assert_eq!(rule.receivers, [ReceiverName::from("ops")]);
     assert_eq!((rule.is_clock_dependent, rule.edges.as_slice()), (false, &[3.0][..]));

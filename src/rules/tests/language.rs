@@ -26,7 +26,7 @@ fn truth_of_totals(when: &str) -> Truth {
     let rule = rule_when("token", when);
     let windows: Vec<(Flow, i64)> = rule.windows().iter().map(|window| (window.flow, window.span.num_days())).collect();
     let (token, totals) = (arb(), totals(&windows));
-    rule.holds(&scope_of(Some(&token), &totals))
+    rule.evaluate(&scope_of(Some(&token), &totals))
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn portfolio_rule_evaluates_each_group() {
     let totals = Totals::of_group(Some("portfolio"), vec![member("arb"), member("op")], &windows.into());
     let scope = scope_of(None, &totals);
     assert!(rule.covers(&scope));
-    assert_eq!(rule.holds(&scope), Truth::True);
+    assert_eq!(rule.evaluate(&scope), Truth::True);
     let rendered = rule.render(&scope, None);
     assert_eq!(rendered.labels.get("group").map(String::as_str), Some("portfolio"));
     assert_eq!(rendered.labels.get("token"), None);
@@ -281,8 +281,8 @@ fn index_returns_affected_rules() {
     assert_eq!(index.subscribes_to(Resource::Burn, ChangeKind::Added), [0_usize; 0]);
     let item = |json: &str| serde_json::from_str::<wire::TokenItem>(json).expect("an item");
     let before = item(r#"{"id":"a","circulatingSupply":100,"maxSupply":10,"marketCap":5}"#);
-    assert!(index.is_moved(&before, &item(r#"{"id":"a","circulatingSupply":101,"maxSupply":10,"marketCap":5}"#)));
-    assert!(!index.is_moved(&before, &item(r#"{"id":"a","circulatingSupply":100,"maxSupply":99,"marketCap":6}"#)));
+    assert!(index.changes_read_field(&before, &item(r#"{"id":"a","circulatingSupply":101,"maxSupply":10,"marketCap":5}"#)));
+    assert!(!index.changes_read_field(&before, &item(r#"{"id":"a","circulatingSupply":100,"maxSupply":99,"marketCap":6}"#)));
 }
 
 #[test]

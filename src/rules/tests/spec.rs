@@ -4,7 +4,7 @@
 use super::*;
 
 /// The expected result of a feature.
-enum Is {
+enum Expected {
     /// True for [`CLIFF`].
     True,
     False,
@@ -14,9 +14,9 @@ enum Is {
     Refused(&'static str, &'static str),
 }
 
-use Is::{False, Neither, Refused, True};
+use Expected::{False, Neither, Refused, True};
 
-fn is(section: &str, table: &[(&str, Is)]) {
+fn is(section: &str, table: &[(&str, Expected)]) {
     for (when, expected) in table {
         let quoted = serde_json::to_string(when).expect("JSON");
         let loaded = load_text(&format!("[[rule]]\nalert = \"A\"\non = \"unlock\"\nwhen = {quoted}\n"));
@@ -32,7 +32,7 @@ fn is(section: &str, table: &[(&str, Is)]) {
             _ => {
                 assert!(loaded.is_usable(), "{section}: {when}: {:#?}", loaded.diagnostics);
                 let (token, record) = (arb(), record(Resource::Unlock, CLIFF));
-                let truth = loaded.set.rules[0].holds(&scope(&token, &record));
+                let truth = loaded.set.rules[0].evaluate(&scope(&token, &record));
                 let fits = match expected {
                     True => truth == Truth::True,
                     False => truth == Truth::False,

@@ -17,7 +17,7 @@ fn down() -> SourceHealth {
     SourceHealth::Down(FailureKind::Unreachable, "connection refused".into())
 }
 
-fn meet(breaker: &Arc<Breaker>, seconds: i64, health: SourceHealth) {
+fn conclude_at(breaker: &Arc<Breaker>, seconds: i64, health: SourceHealth) {
     let permit = breaker.admit("GET /x", None, after(seconds)).expect("a permit");
     breaker.conclude(permit, health, None, after(seconds));
 }
@@ -30,14 +30,14 @@ fn refused(breaker: &Arc<Breaker>, seconds: i64) -> Option<FailureKind> {
 fn five_failures_open_the_breaker_and_a_probe_closes_it() {
     let breaker = breaker();
     for _ in 0..4 {
-        meet(&breaker, 0, down());
+        conclude_at(&breaker, 0, down());
     }
-    meet(&breaker, 0, SourceHealth::Responded);
+    conclude_at(&breaker, 0, SourceHealth::Responded);
     for _ in 0..4 {
-        meet(&breaker, 0, down());
+        conclude_at(&breaker, 0, down());
     }
     assert!(breaker.state().is_closed(), "a success resets the count");
-    meet(&breaker, 0, down());
+    conclude_at(&breaker, 0, down());
     assert_eq!(refused(&breaker, 29), Some(FailureKind::Suspended));
     let probe = breaker.admit("GET /x", None, after(30)).expect("a probe");
     assert_eq!(refused(&breaker, 30), Some(FailureKind::Suspended), "one probe at a time");
@@ -49,13 +49,13 @@ fn five_failures_open_the_breaker_and_a_probe_closes_it() {
 fn failed_probes_double_the_wait_up_to_ten_minutes() {
     let breaker = breaker();
     for _ in 0..5 {
-        meet(&breaker, 0, down());
+        conclude_at(&breaker, 0, down());
     }
     let mut at = 0;
     for wait in [30, 60, 120, 240, 480, 600, 600] {
         assert_eq!(refused(&breaker, at + wait - 1), Some(FailureKind::Suspended));
         at += wait;
-        meet(&breaker, at, down());
+        conclude_at(&breaker, at, down());
     }
 }
 
@@ -63,7 +63,7 @@ fn failed_probes_double_the_wait_up_to_ten_minutes() {
 fn dropped_probe_allows_the_next() {
     let breaker = breaker();
     for _ in 0..5 {
-        meet(&breaker, 0, down());
+        conclude_at(&breaker, 0, down());
     }
     drop(breaker.admit("GET /x", None, after(30)).expect("a probe"));
     assert!(breaker.admit("GET /x", None, after(30)).is_ok());
@@ -72,18 +72,18 @@ fn dropped_probe_allows_the_next() {
 #[test]
 fn rejected_key_is_retried_after_growing_waits() {
     let breaker = breaker();
-    meet(&breaker, 0, SourceHealth::KeyRefused(FailureKind::Unauthorized, "401".into()));
+    conclude_at(&breaker, 0, SourceHealth::KeyRejected(FailureKind::Unauthorized, "401".into()));
     assert_eq!(refused(&breaker, 299), Some(FailureKind::Unauthorized));
-    meet(&breaker, 300, SourceHealth::KeyRefused(FailureKind::Unauthorized, "401".into()));
+    conclude_at(&breaker, 300, SourceHealth::KeyRejected(FailureKind::Unauthorized, "401".into()));
     assert_eq!(refused(&breaker, 899), Some(FailureKind::Unauthorized));
-    meet(&breaker, 900, SourceHealth::Responded);
+    conclude_at(&breaker, 900, SourceHealth::Responded);
     assert!(breaker.state().is_closed());
 }
 
 #[test]
 fn new_key_is_tried_at_once() {
     let breaker = breaker();
-    meet(&breaker, 0, SourceHealth::KeyRefused(FailureKind::Unauthorized, "401".into()));
+    conclude_at(&breaker, 0, SourceHealth::KeyRejected(FailureKind::Unauthorized, "401".into()));
     let key = SecretText::from("new".to_owned());
     assert!(breaker.admit("GET /x", Some(&key), after(1)).is_ok());
     assert!(breaker.state().is_closed());
@@ -93,7 +93,7 @@ fn new_key_is_tried_at_once() {
 fn new_key_does_not_close_the_breaker_of_an_unreachable_source() {
     let breaker = breaker();
     for _ in 0..5 {
-        meet(&breaker, 0, down());
+        conclude_at(&breaker, 0, down());
     }
     let key = SecretText::from("new".to_owned());
     assert!(breaker.admit("GET /x", Some(&key), after(1)).is_err());
@@ -103,7 +103,7 @@ fn new_key_does_not_close_the_breaker_of_an_unreachable_source() {
 fn exhausted_quota_has_its_reset_and_an_hourly_probe() {
     let breaker = breaker();
     let reset = after(86_400);
-    meet(&breaker, 0, SourceHealth::QuotaSpent(reset, "used up".into()));
+    conclude_at(&breaker, 0, SourceHealth::QuotaExhausted(reset, "used up".into()));
     let failure = breaker.admit("GET /x", None, after(3_599)).expect_err("open");
     assert_eq!((failure.kind, failure.retry_at), (FailureKind::QuotaExhausted, Some(reset)));
     assert!(breaker.admit("GET /x", None, after(3_600)).is_ok());
@@ -113,7 +113,7 @@ fn exhausted_quota_has_its_reset_and_an_hourly_probe() {
 fn earlier_fetch_does_not_end_a_rate_limit() {
     let breaker = breaker();
     let early = breaker.admit("GET /x", None, after(0)).expect("a permit");
-    meet(&breaker, 0, SourceHealth::RateLimited(Some(after(60)), "429".into()));
+    conclude_at(&breaker, 0, SourceHealth::RateLimited(Some(after(60)), "429".into()));
     assert!(breaker.check(&early, "GET /x").is_err(), "running fetches stop too");
     breaker.conclude(early, SourceHealth::Responded, None, after(1));
     assert_eq!(refused(&breaker, 59), Some(FailureKind::RateLimited));
@@ -123,7 +123,7 @@ fn earlier_fetch_does_not_end_a_rate_limit() {
 #[test]
 fn clock_set_back_does_not_keep_the_breaker_open() {
     let breaker = breaker();
-    meet(&breaker, 0, SourceHealth::KeyRefused(FailureKind::Unauthorized, "401".into()));
+    conclude_at(&breaker, 0, SourceHealth::KeyRejected(FailureKind::Unauthorized, "401".into()));
     assert!(breaker.admit("GET /x", None, after(-86_400)).is_ok());
 }
 
@@ -132,7 +132,7 @@ async fn fetches_wait_for_the_result_of_a_probe() {
     for (health, is_let_in) in [(SourceHealth::Responded, true), (down(), false), (SourceHealth::Unknown, true)] {
         let breaker = breaker();
         for _ in 0..5 {
-            meet(&breaker, 0, down());
+            conclude_at(&breaker, 0, down());
         }
         let clock = Clock::manual(after(30));
         let probe = breaker.enter("GET /x", None, &clock).await.expect("a probe");

@@ -137,13 +137,13 @@ impl Drift {
 }
 
 /// Returns the common factor of pairs of an old and a new size, measured on the pair with the largest old size. Deviations up to
-/// `DRIFT_TOLERANCE` of the new size, or `least`, are accepted. Returns 1 if no pair can be measured, and `None` if a pair deviates
+/// `DRIFT_TOLERANCE` of the new size, or `min_tolerance`, are accepted. Returns 1 if no pair can be measured, and `None` if a pair deviates
 /// or only one of its sizes is known.
-fn factor(pairs: impl Iterator<Item = (Option<f64>, Option<f64>)> + Clone, least: f64) -> Option<f64> {
+fn common_factor(pairs: impl Iterator<Item = (Option<f64>, Option<f64>)> + Clone, min_tolerance: f64) -> Option<f64> {
     let largest = pairs.clone().filter_map(|(was, is)| Some((was?, is?))).max_by(|a, b| a.0.total_cmp(&b.0));
     let factor = largest.filter(|(was, is)| *was > 0.0 && *is > 0.0).map_or(1.0, |(was, is)| is / was);
     let fits = |(was, is): (Option<f64>, Option<f64>)| match (was, is) {
-        (Some(was), Some(is)) => (was * factor - is).abs() <= (is * DRIFT_TOLERANCE).max(least),
+        (Some(was), Some(is)) => (was * factor - is).abs() <= (is * DRIFT_TOLERANCE).max(min_tolerance),
         (None, None) => true,
         _ => false,
     };
@@ -312,8 +312,8 @@ impl CommitWriter<'_> {
         let begin = (self.at - SIZED_FOR).timestamp_millis();
         let ahead = sizes.iter().filter(|(row, _)| row.place.ends_at.is_none_or(|end| end > begin));
         let pairs = ahead.map(|(row, is)| (row.size, *is)).filter(|(_, is)| *is != Size::default());
-        let value = factor(pairs.clone().map(|(was, is)| (was.value, is.value)), 0.01);
-        let share = factor(pairs.clone().map(|(was, is)| (was.share, is.share)), 1e-6);
+        let value = common_factor(pairs.clone().map(|(was, is)| (was.value, is.value)), 0.01);
+        let share = common_factor(pairs.clone().map(|(was, is)| (was.share, is.share)), 1e-6);
         let drift = match (value, share, token) {
             (Some(value), Some(share), Some(_)) => Drift { value, share },
             _ => Drift::NONE,

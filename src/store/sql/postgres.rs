@@ -132,7 +132,7 @@ pub(crate) struct PgSession {
     /// Whether a statement of this transaction failed, so that it cannot be committed.
     has_failed: Cell<bool>,
     /// The timeout of short responses.
-    patience: Duration,
+    response_timeout: Duration,
 }
 
 impl std::fmt::Debug for PgSession {
@@ -152,14 +152,14 @@ impl PgSession {
         Self::open_with(place, fence, LEASE_RESPONSE_TIMEOUT)
     }
 
-    fn open_with(place: &Arc<PostgresUrl>, fence: &Arc<Fence>, patience: Duration) -> SqlResult<Self> {
+    fn open_with(place: &Arc<PostgresUrl>, fence: &Arc<Fence>, response_timeout: Duration) -> SqlResult<Self> {
         let session = Self {
             place: place.clone(),
             fence: fence.clone(),
             live: RefCell::default(),
             pause: Cell::default(),
             has_failed: Cell::default(),
-            patience,
+            response_timeout,
         };
         session.connect()?;
         Ok(session)
@@ -183,7 +183,7 @@ impl PgSession {
         let connect = || -> Result<LiveSession, PgFault> {
             let (client, server) = driver::connect(&self.place)?;
             let live = LiveSession::new(client, self.place.clone(), server);
-            let settings = live.request(live.client.batch_execute(SETTINGS), self.patience);
+            let settings = live.request(live.client.batch_execute(SETTINGS), self.response_timeout);
             settings.inspect_err(|_| self.place.avoid(server))?;
             Ok(live)
         };
@@ -203,7 +203,7 @@ impl PgSession {
 
     /// Runs statements without parameters. Returns the first column of the last row, if any.
     pub(crate) fn simple(&self, sql: &str) -> Result<Option<String>, PgFault> {
-        let rows = self.with_live(|live| live.request(live.client.simple_query(sql), self.patience))?;
+        let rows = self.with_live(|live| live.request(live.client.simple_query(sql), self.response_timeout))?;
         Ok(rows.iter().rev().find_map(|message| match message {
             SimpleQueryMessage::Row(row) => row.try_get(0).ok().flatten().map(str::to_owned),
             _ => None,
@@ -232,7 +232,7 @@ impl PgSession {
     fn begin(&self, sql: &str) -> Result<Option<String>, PgFault> {
         self.connect()?;
         self.has_failed.set(false);
-        let begun = match self.with_live(|live| live.discard_plans(self.patience)).and_then(|()| self.simple(sql)) {
+        let begun = match self.with_live(|live| live.discard_plans(self.response_timeout)).and_then(|()| self.simple(sql)) {
             Err(fault) if fault.is_lost() => {
                 self.live.take();
                 self.connect()?;

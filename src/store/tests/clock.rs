@@ -84,7 +84,7 @@ async fn future_times_are_repaired_after_clock_correction() {
         author: "ana".to_owned(),
         comment: "a long night".to_owned(),
     };
-    store.put_silence(silence.grant(wrong).expect("granted")).await.expect("added");
+    store.put_silence(silence.into_silence(wrong).expect("granted")).await.expect("added");
 
     assert!(store.repair_future_times(now()).await.expect("pulled") > 5);
     assert_eq!(store.repair_future_times(now()).await.expect("pulled"), 0, "the second repair changes nothing");

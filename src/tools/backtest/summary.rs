@@ -73,8 +73,8 @@ impl BacktestSummary {
             (count > 0).then(|| format!("{} {reason}.", phrase::count(count, "alert")))
         };
         let suppressed = (!suppressed.is_empty()).then(|| format!("Suppressed: {}.", suppressed.join(", ")));
-        let omitted = (run.uncounted > 0).then(|| {
-            format!("{} or messages not stored: the limit of a run was reached.", phrase::count(run.uncounted, "notification"))
+        let omitted = (run.not_stored > 0).then(|| {
+            format!("{} or messages not stored: the limit of a run was reached.", phrase::count(run.not_stored, "notification"))
         });
         let notes = [
             suppressed,

@@ -20,8 +20,8 @@ pub(super) struct AlertDifferences {
     pub about: Vec<(String, Option<String>)>,
 }
 
-pub(super) fn differences(expected: &[&ExpectedAlert], notified: &[Notification], start: Timestamp) -> AlertDifferences {
-    let mut open: Vec<&Notification> = notified.iter().collect();
+pub(super) fn differences(expected: &[&ExpectedAlert], actual: &[Notification], start: Timestamp) -> AlertDifferences {
+    let mut open: Vec<&Notification> = actual.iter().collect();
     let mut unmet: Vec<&ExpectedAlert> = Vec::new();
     // Remove exact matches first, so that only the rest is paired by similarity.
     for wanted in expected {
@@ -44,13 +44,13 @@ pub(super) fn differences(expected: &[&ExpectedAlert], notified: &[Notification]
             .enumerate()
             .filter(|(_, notification)| notification.body.rule == wanted.rule && has_token(wanted, notification))
             .map(|(at, notification)| (differing_fields(wanted, notification, start), at))
-            .min_by_key(|(ways, _)| ways.len())
-            .filter(|(ways, _)| ways.len() <= MAX_DIFFERENCES);
+            .min_by_key(|(differences, _)| differences.len())
+            .filter(|(differences, _)| differences.len() <= MAX_DIFFERENCES);
         match nearest {
-            Some((ways, at)) => {
+            Some((differences, at)) => {
                 let notification = open.remove(at);
                 lines.push(format!("  different: {}", head(notification)));
-                lines.extend(ways.into_iter().flat_map(|way| way.lines()));
+                lines.extend(differences.into_iter().flat_map(|difference| difference.lines()));
             }
             None => {
                 lines.push(format!("- missing: {}", expected_text(wanted)));
@@ -72,8 +72,8 @@ const MAX_EXPLAINED: usize = 3;
 /// Explains step by step why rules notified or did not.
 pub(super) fn explanations(about: &[(String, Option<String>)], simulation: &Simulation<'_>) -> Vec<String> {
     let mut lines = Vec::new();
-    let notified = about.iter().take(MAX_EXPLAINED).flat_map(|(rule, token)| simulation.explain(rule, token.as_deref()));
-    for explanation in notified {
+    let explanations = about.iter().take(MAX_EXPLAINED).flat_map(|(rule, token)| simulation.explain(rule, token.as_deref()));
+    for explanation in explanations {
         lines.push(format!("  explanation: {}", harmless(&explanation.about)));
         explanation.steps.iter().for_each(|step| step_lines(&mut lines, step, 4));
         lines.push(format!("    result: {}", harmless(&explanation.so)));
@@ -115,10 +115,10 @@ pub(super) fn message_differences(expected: &[&ExpectedMessage], sent: &[&Sent],
 }
 
 fn differing_message_fields(wanted: &ExpectedMessage, sent: &Sent, start: Timestamp) -> Vec<Difference> {
-    let mut ways = Vec::new();
-    let mut differ = |what: &str, expected: String, notified: String| {
-        if expected != notified {
-            ways.push(Difference { what: what.to_owned(), expected, notified });
+    let mut differences = Vec::new();
+    let mut differ = |what: &str, expected: String, actual: String| {
+        if expected != actual {
+            differences.push(Difference { what: what.to_owned(), expected, actual });
         }
     };
     differ("receiver", wanted.receiver.clone(), sent.receiver.to_string());
@@ -134,7 +134,7 @@ fn differing_message_fields(wanted: &ExpectedMessage, sent: &Sent, start: Timest
     if let Some(count) = wanted.count {
         differ("count", count.to_string(), (sent.notified.len() + sent.counted.len()).to_string());
     }
-    ways
+    differences
 }
 
 fn rules_of(sent: &Sent) -> Vec<&str> {
@@ -168,15 +168,15 @@ fn message_as_toml(sent: &Sent) -> String {
 struct Difference {
     what: String,
     expected: String,
-    notified: String,
+    actual: String,
 }
 
 impl Difference {
     fn lines(self) -> Vec<String> {
-        let Difference { what, expected, notified } = self;
+        let Difference { what, expected, actual } = self;
         let mut lines = vec![format!("      {what}")];
         // For texts with several lines, show only the lines from the first difference.
-        let (wanted, got): (Vec<&str>, Vec<&str>) = (expected.lines().collect(), notified.lines().collect());
+        let (wanted, got): (Vec<&str>, Vec<&str>) = (expected.lines().collect(), actual.lines().collect());
         let same = wanted.iter().zip(&got).take_while(|(a, b)| a == b).count();
         if same > 0 {
             lines.push(format!("          … {same} equal line{}", if same == 1 { "" } else { "s" }));
@@ -199,16 +199,16 @@ fn has_token(wanted: &ExpectedAlert, notification: &Notification) -> bool {
 }
 
 fn differing_fields(wanted: &ExpectedAlert, notification: &Notification, start: Timestamp) -> Vec<Difference> {
-    let mut ways = Vec::new();
-    let mut differ = |what: &str, expected: String, notified: String| {
-        if expected != notified {
-            ways.push(Difference { what: what.to_owned(), expected, notified });
+    let mut differences = Vec::new();
+    let mut differ = |what: &str, expected: String, actual: String| {
+        if expected != actual {
+            differences.push(Difference { what: what.to_owned(), expected, actual });
         }
     };
     differ("rule", wanted.rule.clone(), notification.body.rule.clone());
     if !has_token(wanted, notification) {
-        let notified = notification.body.token.as_ref().map_or_else(|| "(none)".to_owned(), |token| token.id.clone());
-        differ("token", wanted.token.clone().unwrap_or_default(), notified);
+        let actual = notification.body.token.as_ref().map_or_else(|| "(none)".to_owned(), |token| token.id.clone());
+        differ("token", wanted.token.clone().unwrap_or_default(), actual);
     }
     if let Some(kind) = wanted.notification_kind() {
         differ("type", short(kind).to_owned(), short(notification.kind).to_owned());
@@ -220,23 +220,23 @@ fn differing_fields(wanted: &ExpectedAlert, notification: &Notification, start: 
         differ("at", at.to_rfc3339(), notification.at.to_rfc3339());
     }
     for (name, value) in &wanted.labels {
-        let notified =
-            notification.body.labels.get(name).map_or_else(|| "(no such label)".to_owned(), |notified| format!("{notified:?}"));
-        differ(&format!("label {name}"), format!("{value:?}"), notified);
+        let actual =
+            notification.body.labels.get(name).map_or_else(|| "(no such label)".to_owned(), |actual| format!("{actual:?}"));
+        differ(&format!("label {name}"), format!("{value:?}"), actual);
     }
     for (name, text) in wanted.texts() {
-        let notified = notification.body.annotations.get(name).map_or("(no such annotation)", String::as_str);
-        differ(name, text.trim().to_owned(), notified.trim().to_owned());
+        let actual = notification.body.annotations.get(name).map_or("(no such annotation)", String::as_str);
+        differ(name, text.trim().to_owned(), actual.trim().to_owned());
     }
     if let Some(receivers) = &wanted.receivers {
         let list = |mut names: Vec<String>| {
             names.sort();
             if names.is_empty() { "(none)".to_owned() } else { names.join(", ") }
         };
-        let notified = notification.receivers.iter().map(ToString::to_string).collect();
-        differ("receivers", list(receivers.clone()), list(notified));
+        let actual = notification.receivers.iter().map(ToString::to_string).collect();
+        differ("receivers", list(receivers.clone()), list(actual));
     }
-    ways
+    differences
 }
 
 fn head(notification: &Notification) -> String {

@@ -68,7 +68,7 @@ pub(super) struct TestSilence {
 impl TestSilence {
     pub fn silence(&self, start: Timestamp, number: usize) -> Result<Silence, String> {
         let matchers = read_matchers(self.matchers.iter().map(String::as_str)).map_err(|error| error.to_string())?;
-        if matchers.iter().all(model::matcher::Matcher::takes_empty) {
+        if matchers.iter().all(model::matcher::Matcher::matches_missing_label) {
             return Err("the matchers match everything: add a label, such as `token=arbitrum`".to_owned());
         }
         let starts_at = self.from.as_ref().map_or(Ok(start), |from| instant(from, Some(start)))?;

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{Simulation, clock::minute, cycle::IngestedData};
-use engine::pipeline::{TokenNews, Work};
+use engine::pipeline::{TokenUpdate, Work};
 use model::{Commit, Timestamp, TokenId};
 
 impl Simulation<'_> {
@@ -27,7 +27,7 @@ impl Simulation<'_> {
             let tick = self.next_tick().filter(is_in);
             let repeats_due = self.repeats_due.first_key_value().map(|((at, ..), _)| *at).filter(is_in);
             let delivery = self.next_delivery().filter(is_in);
-            let groups = self.next_of_groups.filter(is_in);
+            let groups = self.next_group_evaluation.filter(is_in);
             let Some(next) = [tick, repeats_due, delivery, groups].into_iter().flatten().min() else { break };
             self.now = self.now.max(next);
             if repeats_due == Some(next) {
@@ -69,12 +69,12 @@ impl Simulation<'_> {
     /// Evaluates tokens in their current state, including their records if the value is `true`.
     pub(super) fn check_at(&mut self, due: BTreeMap<TokenId, bool>) {
         let by = self.ingestor();
-        let news = due.iter().filter_map(|(id, is_due)| {
+        let updates = due.iter().filter_map(|(id, is_due)| {
             let known = by.as_known(self.memory.tokens.get(id)?);
             let (records, resources) = (Cow::Borrowed(&[][..]), Cow::Borrowed(&[][..]));
-            Some(if *is_due { known } else { TokenNews { records, resources, ..known } })
+            Some(if *is_due { known } else { TokenUpdate { records, resources, ..known } })
         });
-        let work = Work { commit: Commit::default(), tokens: news.collect() };
+        let work = Work { commit: Commit::default(), tokens: updates.collect() };
         let evaluated = self.evaluate(&work);
         let checked: Vec<TokenId> = due.iter().filter(|(_, is_due)| **is_due).map(|(id, _)| id.clone()).collect();
         self.commit(IngestedData::unchanged(work), evaluated);

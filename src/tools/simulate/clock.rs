@@ -64,8 +64,8 @@ impl EvaluationTimes {
         let mut due = Vec::new();
         while self.wakes.first().is_some_and(|(at, _)| *at <= now) {
             let Some((_, id)) = self.wakes.pop_first() else { break };
-            if let Some(turn) = self.tokens.get_mut(&id) {
-                turn.wake = None;
+            if let Some(evaluation) = self.tokens.get_mut(&id) {
+                evaluation.wake = None;
             }
             due.push(id);
         }
@@ -74,13 +74,13 @@ impl EvaluationTimes {
 
     /// Returns `true` if the records of a token are due.
     pub fn is_due(&self, id: &TokenId, now: Timestamp) -> bool {
-        self.tokens.get(id).and_then(|turn| turn.records?).is_some_and(|at| at <= now)
+        self.tokens.get(id).and_then(|evaluation| evaluation.records?).is_some_and(|at| at <= now)
     }
 
     /// Marks the next evaluation of a token's records as unknown, after they were evaluated or changed.
     pub fn forget(&mut self, id: &TokenId) {
-        if let Some(turn) = self.tokens.get_mut(id) {
-            turn.records = None;
+        if let Some(evaluation) = self.tokens.get_mut(id) {
+            evaluation.records = None;
         }
     }
 
@@ -102,11 +102,11 @@ impl EvaluationTimes {
     }
 
     fn set_wake(&mut self, id: &TokenId, next: Option<Timestamp>) {
-        let turn = self.tokens.entry(id.clone()).or_default();
-        if turn.wake == next {
+        let evaluation = self.tokens.entry(id.clone()).or_default();
+        if evaluation.wake == next {
             return;
         }
-        if let Some(before) = std::mem::replace(&mut turn.wake, next) {
+        if let Some(before) = std::mem::replace(&mut evaluation.wake, next) {
             self.wakes.remove(&(before, id.clone()));
         }
         if let Some(next) = next {
@@ -135,9 +135,9 @@ impl EvaluationTimes {
             }
             for days in &self.edges {
                 let from = if *days > 0.0 { interval.start } else { interval.end };
-                let turn = span_of_days(*days).and_then(|span| from.checked_sub_signed(span));
+                let edge_at = span_of_days(*days).and_then(|span| from.checked_sub_signed(span));
                 // `<` changes just after `<=`.
-                for at in turn.into_iter().flat_map(|at| [Some(at), at.checked_add_signed(TimeDelta::seconds(1))]).flatten() {
+                for at in edge_at.into_iter().flat_map(|at| [Some(at), at.checked_add_signed(TimeDelta::seconds(1))]).flatten() {
                     consider(at);
                 }
             }

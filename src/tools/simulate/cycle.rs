@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{MINUTE, Simulation, clock::minute, memory::TokenRecords};
 use engine::evaluate::{EvaluationContext, Limits, Transitions};
-use engine::pipeline::{self, Ingest, TokenNews, Work};
+use engine::pipeline::{self, Ingest, TokenUpdate, Work};
 use engine::self_monitor;
 use model::{Commit, Resource, Timestamp, Token, TokenId, TokenSnapshot};
 use rules::On;
@@ -24,21 +24,21 @@ impl<'a> Simulation<'a> {
         let mut evaluated = Evaluated { limits: self.limits.clone(), ..Evaluated::default() };
         if self.rules.has_aggregates() {
             let check_at = self.now + self.pace.evaluate_every.max(MINUTE);
-            for news in &work.tokens {
-                let id = &news.token.id;
+            for update in &work.tokens {
+                let id = &update.token.id;
                 let is_same = work.commit.feeds.is_empty() && work.commit.tokens.is_empty();
                 let entries = match self.flow_entries.get(id).filter(|_| is_same) {
                     Some(entries) => Cow::Borrowed(entries),
                     None => {
                         let nothing = TokenSnapshot::of(Token::unknown(id.clone()));
                         let known = self.memory.tokens.get(id).unwrap_or(&nothing);
-                        Cow::Owned(pipeline::flow_entries(news, &known.feeds, &known.records, &work.commit.feeds))
+                        Cow::Owned(pipeline::flow_entries(update, &known.feeds, &known.records, &work.commit.feeds))
                     }
                 };
                 evaluated.computed.push(pipeline::compute_totals(
                     &self.totals,
                     self.rules,
-                    &news.token,
+                    &update.token,
                     &entries,
                     check_at,
                     self.now,
@@ -48,7 +48,7 @@ impl<'a> Simulation<'a> {
                 }
             }
         }
-        let is_evaluated = |id: &TokenId| work.tokens.iter().any(|news| news.token.id == *id);
+        let is_evaluated = |id: &TokenId| work.tokens.iter().any(|update| update.token.id == *id);
         evaluated.moved = pipeline::moved_feeds(&self.totals, &work.commit.feeds, is_evaluated);
         evaluated.draft = pipeline::step(&work.tokens, &evaluated.computed, &self.context(), &mut evaluated.limits);
         evaluated
@@ -125,7 +125,7 @@ impl<'a> Simulation<'a> {
 
     fn are_groups_due(&self) -> bool {
         let concerns = self.rules.on(On::Portfolio).next().is_some() || !self.memory.global_alerts.is_empty();
-        concerns && (self.is_recomputed || self.next_of_groups.is_some_and(|at| at <= self.now))
+        concerns && (self.is_recomputed || self.next_group_evaluation.is_some_and(|at| at <= self.now))
     }
 
     fn set_groups_wake(&mut self) {
@@ -133,7 +133,7 @@ impl<'a> Simulation<'a> {
         let later = |at: Timestamp| minute(if at > self.now { at } else { check });
         let reads_clock = self.rules.on(On::Portfolio).any(|rule| rule.is_clock_dependent).then_some(check);
         let alerts = self.memory.global_alerts.iter().filter_map(|alert| alert.recheck_at);
-        self.next_of_groups = alerts.chain(reads_clock).map(later).min();
+        self.next_group_evaluation = alerts.chain(reads_clock).map(later).min();
     }
 }
 
@@ -155,7 +155,8 @@ pub(super) struct IngestedData {
 
 impl IngestedData {
     pub(super) fn of(work: Work<'_>) -> Self {
-        let own = |news: TokenNews<'_>| (news.token.into_owned().id, news.resources.into_owned(), news.records.into_owned());
+        let own =
+            |update: TokenUpdate<'_>| (update.token.into_owned().id, update.resources.into_owned(), update.records.into_owned());
         Self { commit: work.commit, records: work.tokens.into_iter().map(own).collect() }
     }
 

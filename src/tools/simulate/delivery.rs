@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Simulation;
-use engine::digest_schedule::DigestTurn;
+use engine::digest_schedule::DigestAction;
 use engine::digest_schedule::{self, DigestPlan};
 use engine::pipeline::{self, DigestReads, DigestRows, DispatchPolicy};
 use model::{
@@ -45,7 +45,7 @@ pub struct Sent {
 
 /// A notification that is suppressed, or still pending at the end of the simulation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct UndeliveredNotice {
+pub struct UndeliveredSimulated {
     pub notice: NotificationId,
     pub alert: AlertId,
     pub receiver: ReceiverName,
@@ -107,10 +107,10 @@ impl Simulation<'_> {
         self.memory.forget_changes(now - digest_schedule::MAX_SLOT_INTERVAL);
         for plan in &plans {
             let name = digest::job_name(&plan.receiver);
-            let Some(turn) = plan.schedule.turn(self.memory.last_run(&name), now) else { continue };
-            let mut commit = Commit { at: now, jobs: vec![(name, turn.slot())], ..Commit::default() };
-            if let DigestTurn::Due { since, slot } = turn {
-                commit.notifications = vec![self.digest(plan, since, slot).notice(&plan.receiver, now)];
+            let Some(action) = plan.schedule.action(self.memory.last_run(&name), now) else { continue };
+            let mut commit = Commit { at: now, jobs: vec![(name, action.slot())], ..Commit::default() };
+            if let DigestAction::Due { since, slot } = action {
+                commit.notifications = vec![self.digest(plan, since, slot).notification(&plan.receiver, now)];
             }
             self.memory.commit(commit, Vec::new(), self.watch);
         }

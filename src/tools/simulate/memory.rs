@@ -16,7 +16,7 @@ use model::{
     ValuedAlert, Watch, cut_summary,
 };
 
-use super::{Sent, UndeliveredNotice};
+use super::{Sent, UndeliveredSimulated};
 
 /// An alert and a receiver of its notifications.
 type About = (AlertId, ReceiverName);
@@ -142,7 +142,7 @@ impl MemoryStore {
         for (name, slot) in commit.jobs {
             self.jobs.insert(name, slot);
         }
-        commit.notifications.into_iter().filter_map(|notice| self.notice(notice, commit.at)).collect()
+        commit.notifications.into_iter().filter_map(|notification| self.add_notification(notification, commit.at)).collect()
     }
 
     fn alert(&mut self, alert: Alert) {
@@ -174,34 +174,34 @@ impl MemoryStore {
     }
 
     /// Adds a notification for each of its receivers. Ignores one whose id is known.
-    fn notice(&mut self, notice: Notification, at: Timestamp) -> Option<Arc<Notification>> {
-        if !self.notifications.insert(notice.id.clone()) {
+    fn add_notification(&mut self, notification: Notification, at: Timestamp) -> Option<Arc<Notification>> {
+        if !self.notifications.insert(notification.id.clone()) {
             return None;
         }
-        let notice = Arc::new(notice);
+        let notification = Arc::new(notification);
         if !self.delivers {
-            return Some(notice);
+            return Some(notification);
         }
-        if self.firing.contains_key(&notice.alert) {
-            let is_later = |last: &Arc<Notification>| (notice.at, &last.id) > (last.at, &notice.id);
-            if self.last.get(&notice.alert).is_none_or(is_later) {
-                self.last.insert(notice.alert.clone(), notice.clone());
+        if self.firing.contains_key(&notification.alert) {
+            let is_later = |last: &Arc<Notification>| (notification.at, &last.id) > (last.at, &notification.id);
+            if self.last.get(&notification.alert).is_none_or(is_later) {
+                self.last.insert(notification.alert.clone(), notification.clone());
             }
         }
-        for (index, receiver) in notice.receivers.iter().enumerate() {
-            if notice.receivers.iter().take(index).any(|earlier| earlier == receiver) {
+        for (index, receiver) in notification.receivers.iter().enumerate() {
+            if notification.receivers.iter().take(index).any(|earlier| earlier == receiver) {
                 continue;
             }
             self.rows += 1;
             let row = PendingNotification {
                 no: self.rows,
-                notice: notice.id.clone(),
-                alert: notice.alert.clone(),
+                notice: notification.id.clone(),
+                alert: notification.alert.clone(),
                 receiver: receiver.clone(),
-                kind: notice.kind,
-                is_end: notice.body.status == AlertStatus::Resolved,
-                labels: notice.body.labels.clone(),
-                precedence: notice.body.precedence(notice.at),
+                kind: notification.kind,
+                is_end: notification.body.status == AlertStatus::Resolved,
+                labels: notification.body.labels.clone(),
+                precedence: notification.body.precedence(notification.at),
                 since: at,
                 is_firing: false,
                 suppression: None,
@@ -211,12 +211,12 @@ impl MemoryStore {
                 acknowledged: None,
             };
             self.latest.insert((row.alert.clone(), row.receiver.clone()), row.no);
-            let text = Undelivered { receiver: receiver.clone(), suppression: None, notice: notice.clone() };
+            let text = Undelivered { receiver: receiver.clone(), suppression: None, notice: notification.clone() };
             self.texts.insert(row.no, text);
             self.waiting.push(row);
             self.has_changed = true;
         }
-        Some(notice)
+        Some(notification)
     }
 
     pub fn last_run(&self, name: &str) -> Option<Timestamp> {
@@ -414,8 +414,8 @@ impl MemoryStore {
     }
 
     pub fn commit_repeats(&mut self, repeats: Repeats, now: Timestamp) {
-        for notice in repeats.notifications {
-            self.notice(notice, now);
+        for notification in repeats.notifications {
+            self.add_notification(notification, now);
         }
         for (receiver, key, next) in repeats.groups {
             let key = (receiver, key);
@@ -507,8 +507,8 @@ impl MemoryStore {
     }
 
     /// Returns the undelivered notifications in the order of evaluation.
-    pub fn undelivered(&self) -> Vec<UndeliveredNotice> {
-        let undelivered = |Undelivered { receiver, suppression, notice }: &Undelivered| UndeliveredNotice {
+    pub fn undelivered(&self) -> Vec<UndeliveredSimulated> {
+        let undelivered = |Undelivered { receiver, suppression, notice }: &Undelivered| UndeliveredSimulated {
             notice: notice.id.clone(),
             alert: notice.alert.clone(),
             receiver: receiver.clone(),

@@ -73,15 +73,21 @@ impl AccessState {
     }
 
     /// Identifies the visitor by the session cookie, and extends a valid session. `token` is the configured token, or `None` if logging
-    /// in is disabled. `is_open` is `true` if reading needs no login, as on loopback: then a visitor without a session gets the anonymous
+    /// in is disabled. `is_reading_open` is `true` if reading needs no login, as on loopback: then a visitor without a session gets the anonymous
     /// CSRF token. Ignores the `Authorization` header.
-    pub(super) fn visitor(&self, headers: &HeaderMap, token: Option<&SecretText>, is_open: bool, now: Timestamp) -> Visitor {
+    pub(super) fn identify(
+        &self,
+        headers: &HeaderMap,
+        token: Option<&SecretText>,
+        is_reading_open: bool,
+        now: Timestamp,
+    ) -> Visitor {
         let session = session_cookie(headers).zip(token);
         let session_token =
             session.and_then(|(id, token)| self.sessions(|sessions| sessions.touch(id, token_fingerprint(token), now)));
         Visitor {
             is_logged_in: session_token.is_some(),
-            csrf_token: session_token.or_else(|| self.anonymous_csrf_token.clone().filter(|_| is_open)),
+            csrf_token: session_token.or_else(|| self.anonymous_csrf_token.clone().filter(|_| is_reading_open)),
             has_login: token.is_some(),
         }
     }

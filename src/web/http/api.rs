@@ -19,7 +19,7 @@ pub(super) fn routes() -> Router<HttpDeps> {
         .route("/api/status", get(status::status))
         .route("/api/upcoming", get(upcoming::list))
         .route("/api/tokens", get(tokens::list))
-        .route("/api/tokens/{id}", get(tokens::one))
+        .route("/api/tokens/{id}", get(tokens::show))
         .route("/api/changes", get(lists::changes))
         .route("/api/alerts", get(lists::alerts))
         .route("/api/alerts/{id}", get(lists::alert))

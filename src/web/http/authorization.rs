@@ -95,7 +95,7 @@ pub(super) async fn authorize(State(deps): State<HttpDeps>, mut request: Request
             return (StatusCode::INTERNAL_SERVER_ERROR, "cannot read the token; see the log\n").into_response();
         }
     };
-    let visitor = deps.access.visitor(request.headers(), token.as_ref(), is_loopback, deps.app.clock.now());
+    let visitor = deps.access.identify(request.headers(), token.as_ref(), is_loopback, deps.app.clock.now());
     let kind = RequestKind::of(request.method(), request.uri().path());
     let rejection = match kind {
         RequestKind::Read if is_loopback || visitor.is_logged_in => None,

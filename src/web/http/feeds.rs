@@ -145,7 +145,7 @@ fn rule_matches(rule: &Rule, token: Option<&model::Token>, row: &ChangeRow, now:
     resource == row.resource
         && kind.is_none_or(|kind| kind == row.change.kind)
         && rule.covers(&scope)
-        && rule.holds(&scope) == Truth::True
+        && rule.evaluate(&scope) == Truth::True
 }
 
 /// `GET /feeds/{tag}/calendar.ics`: the calendar by its secret link.

@@ -182,7 +182,7 @@ impl AheadRow {
 
 /// Combines similar unlocks of one token into the nearest one, with a count. Returns the first `MAX_LARGEST`. `rows` must be sorted
 /// by size, largest first.
-fn largest(rows: &[AheadRow]) -> Vec<AheadRow> {
+fn combine_similar(rows: &[AheadRow]) -> Vec<AheadRow> {
     let mut found: Vec<AheadRow> = Vec::new();
     for row in rows {
         match found.iter_mut().find(|known| known.is_similar(row)) {
@@ -236,7 +236,7 @@ impl TimelineCard {
             choices: vec![choice(Measure::Value, "USD"), choice(Measure::Share, "% of market cap")],
             by: measure.as_str(),
             legend: drawn.into_iter().map(|recipient| LegendItem { class: recipient.class(), name: recipient.name() }).collect(),
-            largest: with_weeks(largest(&rows), parts.weeks, now),
+            largest: with_weeks(combine_similar(&rows), parts.weeks, now),
             table,
             counted: phrase::unlock_sum(counted),
             possible: phrase::possible_unlocks(possible),
@@ -278,7 +278,7 @@ fn timeline_event(row: &UpcomingRow, measure: Measure) -> Option<TimelineEvent> 
 }
 
 /// Returns the index of the severity group that an alert belongs to, the most severe first.
-fn group_of(alert: &AlertView) -> usize {
+fn severity_group(alert: &AlertView) -> usize {
     let severity = alert.labels.get("severity").map(|severity| severity.to_ascii_lowercase());
     match severity.as_deref() {
         Some("critical" | "page" | "error") => 0,
@@ -297,7 +297,7 @@ impl FiringCard {
         ];
         let (mut shown, mut lines) = (0, 0);
         for alert in alerts {
-            let index = group_of(&alert);
+            let index = severity_group(&alert);
             // If several rules fire for one event, the first alert is the most severe.
             let is_same = |line: &&mut FiringEvent| line.view.token_id.is_some() && line.view.subject == alert.subject;
             let is_listed = match groups.iter_mut().flat_map(|group| &mut group.alerts).find(is_same) {

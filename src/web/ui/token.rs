@@ -220,7 +220,7 @@ fn sums_ahead(snapshot: &TokenSnapshot, window: SumWindow) -> AheadSums {
     let mut sums = AheadSums::default();
     for event in snapshot.records_of(Resource::Unlock).filter_map(|tracked| tracked.record.unlock()) {
         let Some(interval) = event.interval().filter(|interval| !interval.has_passed(window.at)) else { continue };
-        if let Some(is_counted) = window.place(&interval, event.unlock_date.copied()) {
+        if let Some(is_counted) = window.inclusion(&interval, event.unlock_date.copied()) {
             sums.add(is_counted, event.cliff_value());
         }
     }

@@ -171,7 +171,7 @@ fn week_chart(weeks: &[(NaiveDate, u32)]) -> Option<Value> {
     svg.line("axis", (0.0, HEIGHT + 1.0), (1000.0, HEIGHT + 1.0));
     for (bar, (week, count)) in bars(&counts, 1000.0, HEIGHT, 3.0).into_iter().zip(weeks).filter(|(bar, _)| bar.height > 0.0) {
         let height = bar.height.max(3.0);
-        svg.mark(None, &format!("{week}: {count}"), |svg| svg.rect("c0", bar.x, HEIGHT - height, bar.width, height, 0.0));
+        svg.marked_group(None, &format!("{week}: {count}"), |svg| svg.rect("c0", bar.x, HEIGHT - height, bar.width, height, 0.0));
     }
     weeks.iter().any(|(_, count)| *count > 0).then(|| Value::from_safe_string(svg.finish()))
 }

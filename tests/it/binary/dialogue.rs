@@ -44,9 +44,9 @@ fn dialogue_with_invalid_input_ends_with_a_valid_rule() {
     ] {
         assert!(said.contains(problem), "{problem:?} is not in\n{said}");
     }
-    let (shown, query) = (said.find("alert  = \"NoBuyback2\""), said.find("Write the rule to rules/mine.toml? [yes] "));
+    let (shown, prompt) = (said.find("alert  = \"NoBuyback2\""), said.find("Write the rule to rules/mine.toml? [yes] "));
     assert!(
-        shown.is_some() && shown < said.find("Messages over the last year") && said.find("Messages over the last year") < query,
+        shown.is_some() && shown < said.find("Messages over the last year") && said.find("Messages over the last year") < prompt,
         "{said}"
     );
     let rule = fs::read_to_string(workdir.path("rules/mine.toml")).expect("written");
@@ -57,10 +57,10 @@ fn dialogue_with_invalid_input_ends_with_a_valid_rule() {
 
 #[test]
 fn every_choice_writes_a_rule_on_a_narrow_terminal() {
-    for (choice, queries) in [("1", 7), ("2", 5), ("3", 6), ("4", 6), ("5", 7), ("6", 7)] {
+    for (choice, prompts) in [("1", 7), ("2", 5), ("3", 6), ("4", 6), ("5", 7), ("6", 7)] {
         let workdir = workdir();
         // Empty input accepts the default. A token selection makes the command write a rule test too.
-        let responses: Vec<&str> = std::iter::once(choice).chain(["@portfolio"]).chain(vec![""; queries - 2]).collect();
+        let responses: Vec<&str> = std::iter::once(choice).chain(["@portfolio"]).chain(vec![""; prompts - 2]).collect();
         let (said, code) = run_dialogue(&workdir, 30, &responses);
         assert!(code == 0 && workdir.path("rules/mine.toml").exists(), "{choice}: {code}\n{said}");
         workdir.run("check").ok();

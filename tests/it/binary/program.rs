@@ -3,7 +3,7 @@
 use super::*;
 
 /// A folder with an unreachable source and the shell script `script` as receiver `run`.
-fn desk_with(script: &str) -> Workdir {
+fn workdir_with(script: &str) -> Workdir {
     let workdir = Workdir::new();
     workdir.write("rules/r.toml", "[[rule]]\nalert = \"Any\"\non = \"unlock\"\nwithin = [\"7d\"]\n");
     program(&workdir, "tell", &format!("#!/bin/sh\n{script}\n"));
@@ -35,7 +35,7 @@ fn configure(workdir: &Workdir, name: &str, args: &str) {
 
 #[test]
 fn only_deliveries_run_the_program() {
-    let workdir = desk_with(
+    let workdir = workdir_with(
         r#"d=$(dirname "$0"); cat >"$d/body"; echo "$1 $CLIFFWATCH_STATUS $CLIFFWATCH_SEVERITY" >"$d/said"; echo thanks"#,
     );
     fs::create_dir(workdir.path("rules/tests")).expect("a folder");
@@ -55,7 +55,7 @@ fn only_deliveries_run_the_program() {
 
 #[test]
 fn check_reports_an_unusable_program_and_notify_a_failing_one() {
-    let workdir = desk_with("echo 'no such \u{1b}[31mtopic' >&2; exit 65");
+    let workdir = workdir_with("echo 'no such \u{1b}[31mtopic' >&2; exit 65");
     let ran = workdir.run("notify run");
     assert_eq!(ran.code(), 1, "{}", ran.err);
     let said = "run: not delivered: a real alert would be a dead letter\n  65, ";
@@ -75,7 +75,7 @@ fn check_reports_an_unusable_program_and_notify_a_failing_one() {
 #[test]
 fn delivery_survives_a_kill_under_the_same_id() {
     // The first run hangs, later runs succeed.
-    let workdir = desk_with(
+    let workdir = workdir_with(
         r#"d=$(dirname "$0"); echo "$CLIFFWATCH_WEBHOOK_ID $CLIFFWATCH_ATTEMPT" >>"$d/ids"; [ -e "$d/second" ] || sleep 300"#,
     );
     let ids =
@@ -101,7 +101,7 @@ fn delivery_survives_a_kill_under_the_same_id() {
 
 #[test]
 fn stopping_the_daemon_kills_running_programs() {
-    let workdir = desk_with(r#"d=$(dirname "$0"); sleep 300 & echo $! >"$d/pid"; wait"#);
+    let workdir = workdir_with(r#"d=$(dirname "$0"); sleep 300 & echo $! >"$d/pid"; wait"#);
     let daemon = workdir.start("run", &[]);
     daemon.until_log(" started");
     let _asker = workdir.start("notify run", &[]);
@@ -121,7 +121,7 @@ fn example(name: &str) -> String {
 
 #[test]
 fn logbook_example_records_each_message_once() {
-    let workdir = desk_with("exit 1");
+    let workdir = workdir_with("exit 1");
     program(&workdir, "logbook.py", &example("logbook.py"));
     let book = workdir.path("book.jsonl");
     configure(&workdir, "logbook.py", &format!("[{:?}]", book.display().to_string()));
@@ -141,7 +141,7 @@ fn logbook_example_records_each_message_once() {
 
 #[test]
 fn sns_example_passes_texts_only_as_data() {
-    let workdir = desk_with("exit 1");
+    let workdir = workdir_with("exit 1");
     program(&workdir, "sns.py", &example("sns.py"));
     // A fake awscli that stores its arguments and prints a configured response.
     program(

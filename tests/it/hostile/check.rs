@@ -29,12 +29,12 @@ pub enum OutputKind {
 
 /// Panics if `text` contains something that must not appear in this kind of output.
 #[track_caller]
-pub fn check(what: &str, way: OutputKind, text: &str) {
+pub fn check(what: &str, kind: OutputKind, text: &str) {
     let show = |at: usize| {
         let from = text[..at].char_indices().rev().nth(80).map_or(0, |(from, _)| from);
         format!("…{}", text[from..].chars().take(160).collect::<String>().escape_debug())
     };
-    if !matches!(way, OutputKind::Chat | OutputKind::Data) {
+    if !matches!(kind, OutputKind::Chat | OutputKind::Data) {
         let mut chars = text.char_indices().peekable();
         while let Some((at, c)) = chars.next() {
             let breaks = c == '\n' || (c == '\r' && chars.peek().is_some_and(|(_, next)| *next == '\n'));
@@ -43,10 +43,10 @@ pub fn check(what: &str, way: OutputKind, text: &str) {
     }
     // A receiver's response is printed line by line, each after a bar.
     let is_forged = |line: &str| line.trim_start_matches([' ', '<', '>', '6']).starts_with(FORGED);
-    match way {
+    match kind {
         OutputKind::Terminal | OutputKind::Metrics | OutputKind::Calendar => {
             // A calendar folds long lines: a line that begins with a space continues the one before.
-            let text = if way == OutputKind::Calendar { text.replace("\r\n ", "") } else { text.to_owned() };
+            let text = if kind == OutputKind::Calendar { text.replace("\r\n ", "") } else { text.to_owned() };
             assert!(!text.lines().any(is_forged), "{what}: a forged line:\n{text}");
         }
         OutputKind::Csv => {
@@ -78,11 +78,11 @@ pub fn check(what: &str, way: OutputKind, text: &str) {
         }
         OutputKind::Mail => mail(what, text),
     }
-    if way == OutputKind::Metrics {
+    if kind == OutputKind::Metrics {
         let is_ours = |line: &str| ["#", "cliffwatch_", "process_"].iter().any(|begin| line.starts_with(begin));
         assert!(text.lines().all(is_ours), "{what}: {text}");
     }
-    if way == OutputKind::Calendar {
+    if kind == OutputKind::Calendar {
         let is_property = |line: &str| {
             line.starts_with(' ')
                 || line.split([':', ';']).next().is_some_and(|name| name.chars().all(|c| c.is_ascii_uppercase() || c == '-'))

@@ -35,13 +35,13 @@ struct Stage {
 }
 
 impl Stage {
-    fn set(world: World, monthly_credits: Option<u64>) -> Self {
+    fn new(world: World, monthly_credits: Option<u64>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let database = Database::new(folder.path().join("l.db"));
-        Self::set_in(folder, &database, world, monthly_credits)
+        Self::new_in(folder, &database, world, monthly_credits)
     }
 
-    fn set_in(folder: tempfile::TempDir, database: &Database, world: World, monthly_credits: Option<u64>) -> Self {
+    fn new_in(folder: tempfile::TempDir, database: &Database, world: World, monthly_credits: Option<u64>) -> Self {
         let servers = Runtime::new().expect("a runtime");
         let clock = Clock::manual(world.clock.now());
         let source = servers.block_on(Source::start(world));
@@ -232,7 +232,7 @@ fn world(seed: u64) -> World {
 
 #[test]
 fn first_start_spends_at_most_the_cap() {
-    let stage = Stage::set(World { tokens: 60, cap: 100, ..world(1) }, Some(100));
+    let stage = Stage::new(World { tokens: 60, cap: 100, ..world(1) }, Some(100));
     stage.run_all_jobs();
     let world = stage.source.world();
     assert!(world.overspent.is_empty(), "{} charged, cap 100", world.charged_now());
@@ -242,7 +242,7 @@ fn first_start_spends_at_most_the_cap() {
 
 #[test]
 fn pages_count_toward_the_cap() {
-    let stage = Stage::set(World { tokens: 8, events: 60, cap: 20, ..world(2) }, Some(20));
+    let stage = Stage::new(World { tokens: 8, events: 60, cap: 20, ..world(2) }, Some(20));
     for _ in 0..8 {
         stage.run_all_jobs();
         stage.pass(TimeDelta::hours(6));
@@ -254,7 +254,7 @@ fn pages_count_toward_the_cap() {
 #[test]
 fn unreadable_responses_count_toward_the_cap() {
     for reply in [Reply::Garbage, Reply::Cut, Reply::Silence] {
-        let stage = Stage::set(World { tokens: 8, cap: 20, faults: vec![(reply, 100)], ..world(3) }, Some(20));
+        let stage = Stage::new(World { tokens: 8, cap: 20, faults: vec![(reply, 100)], ..world(3) }, Some(20));
         for _ in 0..8 {
             stage.run_all_jobs();
             stage.pass(TimeDelta::hours(6));
@@ -275,7 +275,7 @@ fn run_random_steps(seed: u64) {
         // If the API does not report the end of its period, the app assumes calendar months.
         world.anchor = time(BEGIN);
     }
-    let mut stage = Stage::set(world, Some(cap));
+    let mut stage = Stage::new(world, Some(cap));
     for step in 0..10 {
         let before = stage.credit();
         random_step(&mut stage, &mut random);
@@ -358,7 +358,7 @@ fn credits_never_exceed_the_cap_in_random_runs() {
 #[test]
 fn polling_resumes_after_the_quota_renews() {
     for is_restarted in [false, true] {
-        let mut stage = Stage::set(World { tokens: 60, limit: Some(30), ..world(4) }, None);
+        let mut stage = Stage::new(World { tokens: 60, limit: Some(30), ..world(4) }, None);
         for _ in 0..3 {
             stage.run_all_jobs();
             stage.pass(TimeDelta::hours(6));
@@ -382,7 +382,7 @@ fn polling_resumes_after_the_quota_renews() {
 #[test]
 fn failed_reservation_sends_nothing_and_polling_recovers() {
     // Too few credits to reserve any in advance.
-    let stage = Stage::set(World { tokens: 12, cap: 60, ..world(10) }, Some(60));
+    let stage = Stage::new(World { tokens: 12, cap: 60, ..world(10) }, Some(60));
     stage.run_jobs(&[Job::Poll(Endpoint::TokenList)], WAIT_TIMEOUT);
     let requested = stage.source.world().requests;
     stage.database().sabotage("credit");
@@ -401,7 +401,7 @@ fn failed_reservation_sends_nothing_and_polling_recovers() {
 
 #[test]
 fn poll_more_expensive_than_planned_continues_in_the_next_slot() {
-    let stage = Stage::set(World { tokens: 60, events: 100, ..world(5) }, None);
+    let stage = Stage::new(World { tokens: 60, events: 100, ..world(5) }, None);
     stage.run_all_jobs();
     assert_eq!(stage.schedule("t0"), (false, 20), "the first page shows the total cost");
     assert_eq!(stage.incidents(), [""; 0]);
@@ -413,7 +413,7 @@ fn poll_more_expensive_than_planned_continues_in_the_next_slot() {
 
 /// Runs half a day after `wrong`, then applies `right`: within one slot, all feeds are polled and the incident is resolved.
 fn check_recovery(name: &str, wrong: impl Fn(&mut Stage), right: impl Fn(&mut Stage)) {
-    let mut stage = Stage::set(World { tokens: 12, ..world(6) }, None);
+    let mut stage = Stage::new(World { tokens: 12, ..world(6) }, None);
     stage.run_all_jobs();
     wrong(&mut stage);
     for _ in 0..4 {
@@ -470,7 +470,7 @@ fn corrected_api_key_is_used_at_once() {
 
 #[test]
 fn empty_upcoming_list_is_an_incident_if_events_are_known() {
-    let stage = Stage::set(World { tokens: 12, ..world(7) }, None);
+    let stage = Stage::new(World { tokens: 12, ..world(7) }, None);
     stage.run_all_jobs();
     stage.source.world().has_empty_upcoming = true;
     stage.pass(TimeDelta::hours(6));
@@ -484,7 +484,7 @@ fn empty_upcoming_list_is_an_incident_if_events_are_known() {
 
 #[test]
 fn incident_of_an_unpolled_endpoint_resolves() {
-    let mut stage = Stage::set(World { tokens: 12, broken: Some("/v5/burn"), ..world(8) }, None);
+    let mut stage = Stage::new(World { tokens: 12, broken: Some("/v5/burn"), ..world(8) }, None);
     stage.run_all_jobs();
     assert_eq!(stage.incidents().len(), 1, "{:?}", stage.incidents());
     stage.restart_with(|config| config.schedule.burn = "off".into());
@@ -496,7 +496,7 @@ fn incident_of_an_unpolled_endpoint_resolves() {
 /// Runs polls of the real binary, each concurrently with two dry runs.
 #[test]
 fn polls_and_concurrent_dry_runs_share_one_cap() {
-    let stage = Stage::set(World { tokens: 10, events: 8, cap: 25, ..world(9) }, Some(25));
+    let stage = Stage::new(World { tokens: 10, events: 8, cap: 25, ..world(9) }, Some(25));
     let folder = tempfile::tempdir().expect("a folder");
     let text = format!(
         "[source]\nbase_url = {address:?}\nlegacy_base_url = {address:?}\nrequests_per_minute = 60000\n[budget]\nmonthly_credits = 25\n\

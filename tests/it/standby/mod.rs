@@ -59,7 +59,7 @@ struct Stage {
 
 impl Stage {
     /// Starts servers and instances. `None` without PostgreSQL.
-    async fn set() -> Option<Self> {
+    async fn start() -> Option<Self> {
         let primary = Cluster::start("")?;
         let replica = primary.replica();
         let ending = CancellationToken::new();
@@ -254,7 +254,7 @@ group_interval = "1s"
 async fn takeover_loses_nothing_and_keeps_webhook_ids() {
     let rounds = std::env::var("CLIFFWATCH_TAKEOVERS").ok().and_then(|text| text.parse().ok()).unwrap_or(FAILURES.len());
     let mut random = fastrand::Rng::with_seed(7);
-    let Some(mut stage) = Stage::set().await else { return };
+    let Some(mut stage) = Stage::start().await else { return };
     stage.wait_for_baselines().await;
     let mut times: BTreeMap<Failure, Vec<Duration>> = BTreeMap::new();
     // One failover in the middle.

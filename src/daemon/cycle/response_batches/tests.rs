@@ -26,7 +26,7 @@ fn fresh() -> (PlannedPoll, FetchedResponse) {
 }
 
 /// Longer than any test may take, so that a test fails if it waits for this long.
-const FOREVER: Duration = Duration::from_secs(3_600);
+const TEST_TIMEOUT: Duration = Duration::from_secs(3_600);
 
 /// Returns the number of responses that are gathered while the channel stays open.
 async fn gathered(timeout: Duration, sent: impl IntoIterator<Item = (PlannedPoll, FetchedResponse)>) -> usize {
@@ -50,10 +50,10 @@ async fn gathering_ends_at_timeout() {
 
 #[tokio::test]
 async fn batch_size_is_limited() {
-    assert_eq!(gathered(FOREVER, (0..100).map(|_| fresh())).await, MAX_FRESH);
-    assert_eq!(gathered(FOREVER, (0..999).map(|_| response(PollOutcome::Unchanged))).await, MAX_BATCH);
+    assert_eq!(gathered(TEST_TIMEOUT, (0..100).map(|_| fresh())).await, MAX_FRESH);
+    assert_eq!(gathered(TEST_TIMEOUT, (0..999).map(|_| response(PollOutcome::Unchanged))).await, MAX_BATCH);
     let mixed = (0..300).map(|number| if number % 4 == 0 { fresh() } else { response(PollOutcome::Unchanged) });
-    let count = gathered(FOREVER, mixed).await;
+    let count = gathered(TEST_TIMEOUT, mixed).await;
     assert!((MAX_FRESH..=4 * MAX_FRESH).contains(&count), "{count}");
 }
 
@@ -64,7 +64,7 @@ async fn gathering_ends_after_last_response() {
     sender.send(fresh()).await.expect("room");
     drop(sender);
     let mut batch = Vec::new();
-    let gathering = responses.gather_for(FOREVER, &mut batch);
+    let gathering = responses.gather_for(TEST_TIMEOUT, &mut batch);
     assert!(tokio::time::timeout(Duration::from_secs(30), gathering).await.expect("in time"));
     assert_eq!(batch.len(), 1);
     assert!(!responses.gather(&mut batch).await);
@@ -94,7 +94,7 @@ async fn size_of_uncommitted_responses_is_limited() {
     }
     drop(sender);
     let (mut batch, mut received) = (Vec::new(), 0);
-    while tokio::time::timeout(Duration::from_secs(30), responses.gather_for(FOREVER, &mut batch)).await.expect("in time") {
+    while tokio::time::timeout(Duration::from_secs(30), responses.gather_for(TEST_TIMEOUT, &mut batch)).await.expect("in time") {
         let total: u32 = batch.iter().map(size_kib).sum();
         // The last response of a batch may have the size of a full batch.
         assert!(total <= MAX_UNCOMMITTED_KIB && batch.len() <= MAX_FRESH, "{} of {total} KiB", batch.len());

@@ -37,7 +37,7 @@ fn upcoming_values_are_summed_once_per_group_and_watched_token() {
 #[test]
 fn custom_severity_maps_to_fixed_label() {
     let words = ["critical", "Page", "warning", "custom", ""];
-    let labels = words.map(|word| severity_label(Severity::of_severity(Some(word))));
+    let labels = words.map(|word| severity_label(Severity::from_label(Some(word))));
     assert_eq!(labels, ["critical", "critical", "warning", "info", "info"]);
 }
 

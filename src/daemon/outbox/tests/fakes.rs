@@ -45,10 +45,10 @@ impl Row {
 
 impl State {
     /// Adds a delivery for each receiver of a notification, as the store does.
-    pub(super) fn queue(&mut self, notice: &Notification) {
-        for receiver in &notice.receivers {
+    pub(super) fn queue(&mut self, notification: &Notification) {
+        for receiver in &notification.receivers {
             let id = i64::try_from(self.rows.len()).expect("few rows") + 1;
-            let delivery = due(id, receiver.as_str(), vec![notice.clone()]);
+            let delivery = due(id, receiver.as_str(), vec![notification.clone()]);
             self.rows.push(Row { next: delivery.due_at, delivery, state: DeliveryState::Due, attempts: Vec::new() });
         }
     }

@@ -169,7 +169,7 @@ pub(super) fn complete_breakdown<P: Part>(list: &mut Maybe<Vec<P>>, known: &[P],
     }
     *rows = named.into_vec();
     let absent: Vec<&P> = matches.absent_parts(known);
-    if !absent.is_empty() && (!was_full || lost > 0) && is_gap(rows, &absent, lost > 0, &mut gaps) {
+    if !absent.is_empty() && (!was_full || lost > 0) && are_parts_missing(rows, &absent, lost > 0, &mut gaps) {
         for part in absent {
             problems.push((part.place(), "missing; the last known one stays".to_owned()));
             rows.push(part.clone());
@@ -181,7 +181,7 @@ pub(super) fn complete_breakdown<P: Part>(list: &mut Maybe<Vec<P>>, known: &[P],
 /// Returns whether absent parts are missing from a list, rather than removed from it. They are removed if one of them appears
 /// at another date now, or if the rows alone add up to the given total. They are missing if the rows add up to it only together with
 /// the absent parts. If neither sum fits, or no total is given, they are missing if rows were lost or are unnamed.
-fn is_gap<P: Part>(rows: &[P], absent: &[&P], has_unnamed: bool, gaps: &mut Gaps<'_, P>) -> bool {
+fn are_parts_missing<P: Part>(rows: &[P], absent: &[&P], has_unnamed: bool, gaps: &mut Gaps<'_, P>) -> bool {
     if absent.iter().any(|part| (gaps.has_arrived)(part)) {
         return false;
     }

@@ -7,7 +7,7 @@ fn moved_event_is_rescheduled_and_keeps_its_key() {
     let before = monthly("2026-01-16", 12, &[("Team", 10.0), ("Investors", 5.0)]);
     let mut after = before.clone();
     after[2].unlock_date = time("2026-03-20").into();
-    let change = only(notified(&before, &after), ChangeKind::Rescheduled);
+    let change = only(changes_of(&before, &after), ChangeKind::Rescheduled);
     assert_eq!(change.key, Some("2026-03-16".into()));
     assert_eq!(change.from, Some(Fact::Time(time("2026-03-16"))));
     assert_eq!(change.to, Some(Fact::Time(time("2026-03-20"))));
@@ -22,7 +22,7 @@ fn event_that_jumps_over_others_is_one_move() {
     let before = monthly("2026-01-16", 12, &[("Team", 10.0)]);
     let mut after = before.clone();
     after[2].unlock_date = time("2026-06-30").into();
-    let change = only(notified(&before, &after), ChangeKind::Rescheduled);
+    let change = only(changes_of(&before, &after), ChangeKind::Rescheduled);
     assert_eq!(change.key, Some("2026-03-16".into()));
     assert_eq!(change.to, Some(Fact::Time(time("2026-06-30"))));
 }
@@ -31,7 +31,7 @@ fn event_that_jumps_over_others_is_one_move() {
 fn shift_of_hours_is_reported_in_hours() {
     let before = [event("2026-03-16T12:00:00Z", &[("Team", 10.0)])];
     let after = [event("2026-03-16T09:00:00Z", &[("Team", 10.0)])];
-    let change = only(notified(&before, &after), ChangeKind::Rescheduled);
+    let change = only(changes_of(&before, &after), ChangeKind::Rescheduled);
     assert!((days(&change) + 0.125).abs() < 1e-9);
     assert_eq!(change.summary, "10 tokens of Team moved from 16 Mar 2026, 12:00 UTC to 16 Mar 2026, 09:00 UTC (-3 h)");
 }
@@ -44,7 +44,7 @@ fn month_precision_move_is_reported_in_months() {
             "month".to_owned().into();
         event
     };
-    let change = only(notified(&[month("2026-03-16")], &[month("2026-05-02")]), ChangeKind::Rescheduled);
+    let change = only(changes_of(&[month("2026-03-16")], &[month("2026-05-02")]), ChangeKind::Rescheduled);
     assert_eq!(change.summary, "10 tokens of Team moved from March 2026 to May 2026 (+47 days)");
     assert_eq!(month("2026-03-16").precision(), Precision::Month);
 }
@@ -54,7 +54,7 @@ fn past_event_is_corrected_like_any_other() {
     let before = monthly("2023-01-16", 12, &[("Team", 10.0)]);
     let mut after = before.clone();
     after[5] = event("2023-06-16", &[("Team", 12.0)]);
-    let change = only(notified(&before, &after), ChangeKind::Resized);
+    let change = only(changes_of(&before, &after), ChangeKind::Resized);
     assert_eq!(change.key, Some("2023-06-16".into()));
     assert_eq!((change.from, change.to), (Some(Fact::Amount(10.0)), Some(Fact::Amount(12.0))));
     assert_eq!(change.summary, "Team resized from 10 to 12 (×1.2), on 16 Jun 2023");
@@ -64,7 +64,7 @@ fn past_event_is_corrected_like_any_other() {
 fn resized_share_is_reported_with_the_whole_event() {
     let before = [event("2026-04-16", &[("Team", 30.0), ("Investors", 10.0)])];
     let after = [event("2026-04-16", &[("Team", 30.0), ("Investors", 20.0)])];
-    let change = only(notified(&before, &after), ChangeKind::Resized);
+    let change = only(changes_of(&before, &after), ChangeKind::Resized);
     assert_eq!((change.from, change.to, change.ratio), (Some(Fact::Amount(40.0)), Some(Fact::Amount(50.0)), Some(1.25)));
     assert_eq!(change.allocations.len(), 1);
     assert_eq!(change.allocations[0].ratio, Some(2.0));
@@ -74,11 +74,11 @@ fn resized_share_is_reported_with_the_whole_event() {
 fn same_total_to_other_recipients_is_reallocated() {
     let before = [event("2026-04-16", &[("Team", 30.0), ("Investors", 10.0)]), event("2026-05-16", &[("Team", 1.0)])];
     let after = [event("2026-04-16", &[("Team", 25.0), ("Investors", 15.0)]), event("2026-05-16", &[("Team", 1.0)])];
-    let change = only(notified(&before, &after), ChangeKind::Reallocated);
+    let change = only(changes_of(&before, &after), ChangeKind::Reallocated);
     assert_eq!(change.key, Some("2026-04-16".into()));
     let after =
         [event("2026-04-16", &[("Team", 30.0), ("Advisors", 4.0), ("Partners", 6.0)]), event("2026-05-16", &[("Team", 1.0)])];
-    let change = only(notified(&before, &after), ChangeKind::Reallocated);
+    let change = only(changes_of(&before, &after), ChangeKind::Reallocated);
     assert_eq!(change.ratio, Some(1.0));
 }
 
@@ -87,34 +87,34 @@ fn split_event_is_split_and_the_reverse_is_merged() {
     let whole = [event("2026-04-16", &[("Team", 30.0)]), event("2027-04-16", &[("Team", 30.0)])];
     let parts =
         [event("2026-04-16", &[("Team", 10.0)]), event("2026-05-16", &[("Team", 20.0)]), event("2027-04-16", &[("Team", 30.0)])];
-    let change = only(notified(&whole, &parts), ChangeKind::Split);
+    let change = only(changes_of(&whole, &parts), ChangeKind::Split);
     assert_eq!(change.key, Some("2026-04-16".into()));
     let diff = diff(&known(&parts), &whole);
     assert_eq!(diff.removed, [RecordKey::from("2026-05-16")], "a merged event needs no proof");
-    only(notified(&parts, &whole), ChangeKind::Merged);
+    only(changes_of(&parts, &whole), ChangeKind::Merged);
 }
 
 #[test]
 fn cliff_that_becomes_linear_is_restructured() {
     let before = [event("2026-04-16", &[("Team", 30.0)]), segment("Farm", "2026-01-01", "2028-01-01", 9.0)];
     let after = [segment("Team", "2026-04-16", "2027-04-16", 30.0), segment("Farm", "2026-01-01", "2028-01-01", 9.0)];
-    let change = only(notified(&before, &after), ChangeKind::Restructured);
-    let said = "Team: ends on 16 Apr 2027 instead of 16 Apr 2026, linearly at 2.50 per month instead of in one cliff; the total of 30 tokens is unchanged";
-    assert_eq!(change.summary, said);
+    let change = only(changes_of(&before, &after), ChangeKind::Restructured);
+    let summary = "Team: ends on 16 Apr 2027 instead of 16 Apr 2026, linearly at 2.50 per month instead of in one cliff; the total of 30 tokens is unchanged";
+    assert_eq!(change.summary, summary);
 }
 
 #[test]
 fn moved_segment_end_is_rescheduled() {
     let before = [segment("Team", "2026-04-16", "2027-04-16", 30.0)];
     let after = [segment("Team", "2026-04-16", "2028-04-16", 30.0)];
-    let change = only(notified(&before, &after), ChangeKind::Rescheduled);
+    let change = only(changes_of(&before, &after), ChangeKind::Rescheduled);
     assert_eq!(
         change.summary,
         "30 tokens of Team: until 16 Apr 2028 instead of 16 Apr 2027 (+366 days), 1.25 per month instead of 2.50 per month"
     );
     assert_eq!(change.key, Some("2026-04-16".into()));
     let moved = [segment("Team", "2026-05-16", "2027-05-16", 30.0)];
-    only(notified(&before, &moved), ChangeKind::Rescheduled);
+    only(changes_of(&before, &moved), ChangeKind::Rescheduled);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn added_event_is_reported_once_with_its_own_key() {
     let before = monthly("2026-01-16", 6, &[("Team", 10.0)]);
     let mut after = before.clone();
     after.push(event("2026-02-01", &[("Airdrop", 7.0)]));
-    let change = only(notified(&before, &after), ChangeKind::Added);
+    let change = only(changes_of(&before, &after), ChangeKind::Added);
     assert_eq!((change.key, change.to), (Some("2026-02-01".into()), Some(Fact::Amount(7.0))));
     assert!(change.new.is_some() && change.old.is_none());
 }
@@ -139,10 +139,10 @@ fn committed_claim_is_reported_if_new_or_changed_but_not_if_missing() {
             }));
         [event]
     };
-    let change = only(notified(&with(None), &with(Some(20.0))), ChangeKind::Committed);
+    let change = only(changes_of(&with(None), &with(Some(20.0))), ChangeKind::Committed);
     assert_eq!(change.summary, "Team committed to claim 20 on 16 Apr 2026");
-    only(notified(&with(Some(20.0)), &with(Some(25.0))), ChangeKind::Committed);
-    assert!(notified(&with(Some(20.0)), &with(None)).is_empty());
+    only(changes_of(&with(Some(20.0)), &with(Some(25.0))), ChangeKind::Committed);
+    assert!(changes_of(&with(Some(20.0)), &with(None)).is_empty());
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn three_corrections_of_three_events_are_three_changes() {
     after[0].unlock_date = time("2026-04-10").into();
     after[1] = event("2026-05-01", &[("Airdrop", 20.0)]);
     after[2].unlock_date = time("2026-05-20").into();
-    let kinds: Vec<ChangeKind> = notified(&before, &after).iter().map(|change| change.kind).collect();
+    let kinds: Vec<ChangeKind> = changes_of(&before, &after).iter().map(|change| change.kind).collect();
     assert_eq!(kinds, [ChangeKind::Rescheduled, ChangeKind::Rescheduled, ChangeKind::Resized]);
 }
 

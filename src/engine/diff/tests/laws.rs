@@ -339,11 +339,11 @@ fn totals(flat: &[Flat]) -> BTreeMap<String, f64> {
 }
 
 /// The difference in tokens per allocation according to the changes, by new name.
-fn reported_differences(notified: &[Change]) -> BTreeMap<String, f64> {
+fn reported_differences(changes: &[Change]) -> BTreeMap<String, f64> {
     use ChangeKind::*;
     let mut differences: BTreeMap<String, f64> = BTreeMap::new();
     let amount = |fact: &Option<Fact>| fact.as_ref().and_then(Fact::amount).unwrap_or(0.0);
-    for change in notified {
+    for change in changes {
         if matches!(
             change.kind,
             Added | Removed | Resized | SeriesRescaled | Reallocated | Restructured | Split | Merged | Rewritten
@@ -357,9 +357,9 @@ fn reported_differences(notified: &[Change]) -> BTreeMap<String, f64> {
 }
 
 /// The new name of each renamed allocation.
-fn renames(notified: &[Change]) -> BTreeMap<String, String> {
+fn renames(changes: &[Change]) -> BTreeMap<String, String> {
     let mut renames = BTreeMap::new();
-    for change in notified {
+    for change in changes {
         for part in change.allocations.iter().filter(|_| change.kind == ChangeKind::Renamed) {
             if let (Some(Fact::Text(from)), Some(Fact::Text(to))) = (&part.from, &part.to)
                 && *to == part.name
@@ -372,58 +372,58 @@ fn renames(notified: &[Change]) -> BTreeMap<String, String> {
 }
 
 /// Returns the changes from an endpoint version with linear segments, after polling until no removal awaits proof.
-fn notified_about(before: &[UnlockEvent], after: &[UnlockEvent]) -> Vec<Change> {
-    let (mut snapshot, mut missing, mut notified) = (known(before), Vec::new(), Vec::new());
+fn changes_from(before: &[UnlockEvent], after: &[UnlockEvent]) -> Vec<Change> {
+    let (mut snapshot, mut missing, mut changes) = (known(before), Vec::new(), Vec::new());
     let token = token();
     let poll = UnlockPoll { shows_linear: Some(true), ..UnlockPoll::of(&token, now()) };
     for _ in 0..8 {
-        let proof = RemovalProof::new(ProofPolicy::default(), ResponseQuality::Complete, &missing, lasted(), now());
+        let proof = RemovalProof::new(ProofPolicy::default(), ResponseQuality::Complete, &missing, accepted_by_time(), now());
         let diff = diff_unlocks(&poll, &snapshot, &proof, after);
         snapshot = apply(&snapshot, &diff);
-        notified.extend(diff.changes);
+        changes.extend(diff.changes);
         missing = diff.missing;
         if missing.is_empty() {
             break;
         }
     }
     assert_same_facts(&snapshot, after);
-    notified
+    changes
 }
 
 /// Describes each law that the changes break.
-fn broken(before: &[Flat], after: &[Flat], notified: &[Change]) -> Vec<String> {
+fn broken(before: &[Flat], after: &[Flat], changes: &[Change]) -> Vec<String> {
     let mut broken = Vec::new();
-    let renamed = renames(notified);
+    let renamed = renames(changes);
     let (old, new) = (totals(before), totals(after));
     let new_name = |name: &String| renamed.get(name).cloned().unwrap_or_else(|| name.clone());
     // A removal that awaited proof may be reported under the old name of the allocation.
-    let mut said: BTreeMap<String, f64> = BTreeMap::new();
-    for (name, difference) in reported_differences(notified) {
-        *said.entry(new_name(&name)).or_default() += difference;
+    let mut reported: BTreeMap<String, f64> = BTreeMap::new();
+    for (name, difference) in reported_differences(changes) {
+        *reported.entry(new_name(&name)).or_default() += difference;
     }
     let mut real: BTreeMap<String, f64> = new.clone();
     for (name, total) in &old {
         *real.entry(new_name(name)).or_default() -= total;
     }
     let scale: f64 = old.values().chain(new.values()).copied().fold(0.0, f64::max);
-    let names: BTreeSet<&String> = real.keys().chain(said.keys()).collect();
+    let names: BTreeSet<&String> = real.keys().chain(reported.keys()).collect();
     for name in names {
-        let (real, said) = (real.get(name).copied().unwrap_or(0.0), said.get(name).copied().unwrap_or(0.0));
-        if (real - said).abs() > scale * 1e-9 {
-            broken.push(format!("totals: {name} really differs by {real}, reported is {said}"));
+        let (real, reported) = (real.get(name).copied().unwrap_or(0.0), reported.get(name).copied().unwrap_or(0.0));
+        if (real - reported).abs() > scale * 1e-9 {
+            broken.push(format!("totals: {name} really differs by {real}, reported is {reported}"));
         }
     }
     let least = before.iter().chain(after).map(|tranche| tranche.amount).fold(f64::INFINITY, f64::min);
     let is_kept = real.values().all(|difference| difference.abs() <= least * 1e-6);
-    for change in notified {
+    for change in changes {
         use ChangeKind::*;
         if is_kept && matches!(change.kind, Added | Removed | Resized | SeriesRescaled) {
             broken.push(format!("conserved, but reported as {}: {}", change.kind, change.summary));
         }
     }
     let is_single = |change: &Change| change.count == 1 || change.key.is_some();
-    if notified.len() > 2 && !(notified.len() <= 4 && notified.iter().all(is_single)) {
-        broken.push(format!("{} changes for one correction", notified.len()));
+    if changes.len() > 2 && !(changes.len() <= 4 && changes.iter().all(is_single)) {
+        broken.push(format!("{} changes for one correction", changes.len()));
     }
     broken
 }
@@ -449,15 +449,15 @@ fn corrections_of_real_schedules_keep_the_laws() {
         let way = Way::ALL[round % Way::ALL.len()];
         let (token, before) = &SCHEDULES[random.below(SCHEDULES.len())];
         let Some(after) = way.correct(before, &mut random) else { continue };
-        let notified = notified_about(&rebuild(before), &rebuild(&after));
-        let said: Vec<String> = notified.iter().map(|change| format!("{}: {}", change.kind, change.summary)).collect();
-        let mut wrong = broken(before, &after, &notified);
-        if notified.is_empty() || !notified.iter().all(|change| way.kinds().contains(&change.kind)) {
+        let changes = changes_from(&rebuild(before), &rebuild(&after));
+        let reported: Vec<String> = changes.iter().map(|change| format!("{}: {}", change.kind, change.summary)).collect();
+        let mut wrong = broken(before, &after, &changes);
+        if changes.is_empty() || !changes.iter().all(|change| way.kinds().contains(&change.kind)) {
             wrong.push("the kind".to_owned());
         }
-        let back = notified_about(&rebuild(&after), &rebuild(before));
-        let kinds = |notified: &[Change]| notified.iter().map(|change| change.kind).collect::<BTreeSet<_>>();
-        if kinds(&back).into_iter().map(opposite).collect::<BTreeSet<_>>() != kinds(&notified) {
+        let back = changes_from(&rebuild(&after), &rebuild(before));
+        let kinds = |changes: &[Change]| changes.iter().map(|change| change.kind).collect::<BTreeSet<_>>();
+        if kinds(&back).into_iter().map(opposite).collect::<BTreeSet<_>>() != kinds(&changes) {
             wrong.push(format!("the reverse is {:?}", back.iter().map(|change| &change.summary).collect::<Vec<_>>()));
         }
         let count = counts.entry(way).or_default();
@@ -465,7 +465,10 @@ fn corrections_of_real_schedules_keep_the_laws() {
         if wrong.is_empty() {
             count.1 += 1;
         } else {
-            faults.entry(format!("{way:?}")).or_default().push(format!("{round} {token}: {wrong:?}\n      reported {said:?}"));
+            faults
+                .entry(format!("{way:?}"))
+                .or_default()
+                .push(format!("{round} {token}: {wrong:?}\n      reported {reported:?}"));
         }
     }
     let mut table = String::new();
@@ -491,13 +494,13 @@ fn two_corrections_at_once_keep_the_laws() {
         let Some(after) = ways[0].correct(before, &mut random).and_then(|flat| ways[1].correct(&flat, &mut random)) else {
             continue;
         };
-        let notified = notified_about(&rebuild(before), &rebuild(&after));
+        let changes = changes_from(&rebuild(before), &rebuild(&after));
         all += 1;
-        rewritten += usize::from(notified.iter().any(|change| change.kind == ChangeKind::Rewritten));
-        let wrong = broken(before, &after, &notified);
+        rewritten += usize::from(changes.iter().any(|change| change.kind == ChangeKind::Rewritten));
+        let wrong = broken(before, &after, &changes);
         if !wrong.is_empty() {
-            let said: Vec<String> = notified.iter().map(|change| format!("{}: {}", change.kind, change.summary)).collect();
-            faults.push(format!("{round} {token} {ways:?}: {wrong:?}\n      reported {said:?}"));
+            let reported: Vec<String> = changes.iter().map(|change| format!("{}: {}", change.kind, change.summary)).collect();
+            faults.push(format!("{round} {token} {ways:?}: {wrong:?}\n      reported {reported:?}"));
         }
     }
     assert!(

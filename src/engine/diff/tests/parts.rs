@@ -106,7 +106,7 @@ impl Polled {
             start: time("1970-01-01").date_naive(),
             end: time("2126-01-01").date_naive(),
         };
-        let poll = PlannedPoll { may_add_segments: self.view == View::Auto, ..PlannedPoll::of(request.clone()) };
+        let poll = PlannedPoll { may_add_segments: self.view == View::Auto, ..PlannedPoll::for_change(request.clone()) };
         let version = match self.view {
             View::Unknown => None,
             View::Whole => Some(3),
@@ -423,15 +423,15 @@ fn resize_to_zero_has_a_ratio_and_from_zero_has_none() {
     let one = |from: f64, to: f64| {
         let mut after = with(from);
         after[1] = with(to).swap_remove(1);
-        only(notified(&with(from), &after), ChangeKind::Resized)
+        only(changes_of(&with(from), &after), ChangeKind::Resized)
     };
     let change = one(7.0, 0.0);
     assert_eq!(change.allocations[0].ratio, Some(0.0), "{}", change.summary);
     let change = one(0.0, 7.0);
     assert_eq!(change.allocations[0].ratio, None, "{}", change.summary);
     let alone = |amount: f64| [event("2026-04-16", &[("Team", amount)]), event("2026-05-16", &[("Farm", 1.0)])];
-    assert_eq!(only(notified(&alone(7.0), &alone(0.0)), ChangeKind::Resized).ratio, Some(0.0));
-    assert_eq!(only(notified(&alone(0.0), &alone(7.0)), ChangeKind::Resized).ratio, None);
+    assert_eq!(only(changes_of(&alone(7.0), &alone(0.0)), ChangeKind::Resized).ratio, Some(0.0));
+    assert_eq!(only(changes_of(&alone(0.0), &alone(7.0)), ChangeKind::Resized).ratio, None);
 }
 
 #[test]
@@ -488,7 +488,7 @@ fn real_corrections_have_no_gaps() {
 
 /// Returns the changes after polling a response three times whose nulls stand for removed parts.
 #[track_caller]
-fn applied_nulls(known: &[UnlockEvent], after: &[UnlockEvent]) -> Vec<Change> {
+fn changes_after_nulls(known: &[UnlockEvent], after: &[UnlockEvent]) -> Vec<Change> {
     let mut polled = Polled::of(known);
     (0..3).for_each(|_| polled.poll(after));
     assert_same_facts(&polled.snapshot.records, after);
@@ -504,10 +504,10 @@ fn null_is_applied_if_its_amount_appears_elsewhere() {
     let mut known = merged.clone();
     known[1].cliff_unlocks = schedule()[1].cliff_unlocks.clone();
     merged[2] = event("2026-03-16", &[("Team", 20.0), ("Investors", 10.0)]);
-    let notified = applied_nulls(&known, &merged);
+    let changes = changes_after_nulls(&known, &merged);
     assert!(
-        notified.iter().all(|change| matches!(change.kind, ChangeKind::Merged | ChangeKind::Restructured)) && notified.len() == 1,
-        "{notified:?}"
+        changes.iter().all(|change| matches!(change.kind, ChangeKind::Merged | ChangeKind::Restructured)) && changes.len() == 1,
+        "{changes:?}"
     );
     // A cliff became part of a segment of the same allocation, in its event or in another one.
     for (to, whole) in [(3, 19.0), (6, 110.0)] {
@@ -520,23 +520,23 @@ fn null_is_applied_if_its_amount_appears_elsewhere() {
         linear_parts(&mut linear[to]).iter_mut().filter(|part| part.allocation_name.as_str() == Some("Farm")).for_each(|part| {
             part.linear_amount = whole.into();
         });
-        let notified = applied_nulls(&known, &linear);
-        assert!(notified.iter().all(|change| change.kind == ChangeKind::Restructured) && notified.len() == 1, "{notified:?}");
+        let changes = changes_after_nulls(&known, &linear);
+        assert!(changes.iter().all(|change| change.kind == ChangeKind::Restructured) && changes.len() == 1, "{changes:?}");
         // The reverse.
-        let notified = applied_nulls(&linear, &known);
-        assert!(notified.iter().all(|change| change.kind == ChangeKind::Restructured) && notified.len() == 1, "{notified:?}");
+        let changes = changes_after_nulls(&linear, &known);
+        assert!(changes.iter().all(|change| change.kind == ChangeKind::Restructured) && changes.len() == 1, "{changes:?}");
     }
     // Segments became part of an existing cliff.
     let mut cliffs_alone = schedule();
     cliffs_alone[3].linear_unlocks = Maybe::Null;
     cliffs_alone[3].cliff_unlocks =
         event("2026-04-16", &[("Team", 10.0), ("Investors", 5.0), ("Ops", 7.0), ("Farm", 9.0)]).cliff_unlocks;
-    assert!(applied_nulls(&schedule(), &cliffs_alone).iter().all(|change| change.kind == ChangeKind::Restructured));
+    assert!(changes_after_nulls(&schedule(), &cliffs_alone).iter().all(|change| change.kind == ChangeKind::Restructured));
     // Reallocated to other recipients.
     let mut given = schedule();
     given[3].linear_unlocks = Maybe::Null;
     given[4] = event("2026-05-16", &[("Team", 26.0), ("Investors", 5.0)]);
-    assert!(applied_nulls(&schedule(), &given).iter().all(|change| change.kind == ChangeKind::Reallocated));
+    assert!(changes_after_nulls(&schedule(), &given).iter().all(|change| change.kind == ChangeKind::Reallocated));
 }
 
 #[test]

@@ -11,7 +11,7 @@ fn nulls_duplicates_order_and_update_dates_are_not_changes() {
     after.push(before[3].clone());
     let seen = diff(&snapshot, &after);
     assert!(seen.is_empty(), "{:?}", seen.changes);
-    assert_eq!((seen.odd.duplicates, seen.odd.reordered), (1, 11));
+    assert_eq!((seen.anomalies.duplicates, seen.anomalies.reordered), (1, 11));
 
     let mut touched = before.clone();
     for event in &mut touched {
@@ -35,7 +35,7 @@ fn new_amount_of_a_known_event_is_revised() {
     let cliffs = before[0].cliff_unlocks.get_mut().expect("cliffs");
     cliffs.cliff_amount = Maybe::Null;
     cliffs.allocation_breakdown.get_mut().expect("parts")[0].cliff_amount = Maybe::Null;
-    let change = only(notified(&before, &after), ChangeKind::Revised);
+    let change = only(changes_of(&before, &after), ChangeKind::Revised);
     assert_eq!(change.summary, "cliffAmount is now 30");
 }
 
@@ -128,7 +128,7 @@ fn allocation_removed_from_several_events_is_reported_once() {
     let after = monthly("2026-01-16", 12, &[("Team", 10.0)]);
     let first = diff(&known(&before), &after);
     assert!(first.changes.is_empty(), "the whole removal awaits proof: {:?}", first.changes);
-    let change = only(notified(&before, &after), ChangeKind::Removed);
+    let change = only(changes_of(&before, &after), ChangeKind::Removed);
     assert_eq!((change.count, change.from), (16, Some(Fact::Amount(48.0))));
 }
 

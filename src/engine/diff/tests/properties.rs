@@ -9,7 +9,7 @@ fn ten_thousand_tranches_make_few_changes() {
         (0..10_000).map(|k| event_at(at(k + offset), vec![cliff("Farm", amount)], Vec::new())).collect()
     };
     let before = make(0, 10.0);
-    only(notified(&before, &make(90, 10.0)), ChangeKind::SeriesShifted);
+    only(changes_of(&before, &make(90, 10.0)), ChangeKind::SeriesShifted);
     // Neither dates nor amounts nor counts match.
     let other: Vec<UnlockEvent> = (0..7_000_u32)
         .map(|k| {
@@ -20,7 +20,7 @@ fn ten_thousand_tranches_make_few_changes() {
             )
         })
         .collect();
-    assert!(notified(&before, &other).len() <= 2);
+    assert!(changes_of(&before, &other).len() <= 2);
 }
 
 // Properties.
@@ -99,7 +99,7 @@ proptest! {
             shuffled.swap(k, usize::try_from(state >> 33).unwrap() % (k + 1));
         }
         let mut seen = diff(&snapshot, &shuffled);
-        seen.odd = RowAnomalies::default();
+        seen.anomalies = RowAnomalies::default();
         prop_assert!(seen.is_empty());
     }
 
@@ -147,8 +147,8 @@ proptest! {
         let mut reversed = after.clone();
         reversed.reverse();
         let (mut one, mut other) = (diff(&snapshot, &after), diff(&snapshot, &reversed));
-        one.odd = RowAnomalies::default();
-        other.odd = RowAnomalies::default();
+        one.anomalies = RowAnomalies::default();
+        other.anomalies = RowAnomalies::default();
         prop_assert_eq!(one, other);
     }
 
@@ -194,9 +194,9 @@ fn each_real_correction_makes_one_or_two_changes() {
         let text = std::fs::read_to_string(&path).expect("text");
         let versions: Vec<Version> = text.lines().map(|line| serde_json::from_str(line).expect("a version")).collect();
         for two in versions.windows(2) {
-            let changes = notified(&two[0].data, &two[1].data);
-            let said: Vec<&str> = changes.iter().map(|change| change.summary.as_str()).collect();
-            assert!((1..=2).contains(&changes.len()), "{}: {said:?}", path.display());
+            let changes = changes_of(&two[0].data, &two[1].data);
+            let summaries: Vec<&str> = changes.iter().map(|change| change.summary.as_str()).collect();
+            assert!((1..=2).contains(&changes.len()), "{}: {summaries:?}", path.display());
             corrections += 1;
         }
     }

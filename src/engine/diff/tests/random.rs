@@ -231,10 +231,10 @@ fn response(truth: &[UnlockEvent], new: Option<Timestamp>, dice: &mut Dice) -> S
 }
 
 fn sorted_summaries(changes: &[Change]) -> Vec<String> {
-    let mut said: Vec<String> =
+    let mut summaries: Vec<String> =
         changes.iter().map(|change| format!("{}: {:?} to {:?}", change.kind, change.from, change.to)).collect();
-    said.sort();
-    said
+    summaries.sort();
+    summaries
 }
 
 fn runs() -> u32 {

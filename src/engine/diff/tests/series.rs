@@ -6,7 +6,7 @@ use super::*;
 fn monthly_series_with_uneven_shifts_is_one_shift() {
     let before = monthly("2026-04-01", 24, &[("Team", 10.0), ("Investors", 5.0)]);
     let after = monthly("2026-05-03", 24, &[("Team", 10.0), ("Investors", 5.0)]);
-    let change = only(notified(&before, &after), ChangeKind::SeriesShifted);
+    let change = only(changes_of(&before, &after), ChangeKind::SeriesShifted);
     assert_eq!(change.count, 48);
     assert_eq!((change.shift_days_min, change.shift_days_max), (Some(30.0), Some(33.0)));
     assert_eq!((change.from, change.to), (Some(Fact::Time(time("2026-04-01"))), Some(Fact::Time(time("2026-05-03")))));
@@ -36,14 +36,14 @@ fn shift_may_spare_tranches_and_allocations() {
         events.extend(monthly("2026-01-20", 12, &[("Farm", 2.0)]));
         events
     };
-    let change = only(notified(&with("2026-04-01"), &with("2026-07-01")), ChangeKind::SeriesShifted);
+    let change = only(changes_of(&with("2026-04-01"), &with("2026-07-01")), ChangeKind::SeriesShifted);
     assert_eq!((change.count, change.allocations.len()), (12, 1));
 }
 
 #[test]
 fn placeholder_date_that_becomes_real_is_one_shift() {
     let at = |from: &str| monthly(from, 12, &[("Team", 10.0)]);
-    let change = only(notified(&at("1970-01-01"), &at("2026-06-01")), ChangeKind::SeriesShifted);
+    let change = only(changes_of(&at("1970-01-01"), &at("2026-06-01")), ChangeKind::SeriesShifted);
     assert!(change.summary.contains("the next from no date to 1 Jun 2026"), "{}", change.summary);
 }
 
@@ -66,7 +66,7 @@ fn redenomination_is_one_change() {
         events.push(event("2025-01-15", &[("Airdrop", 3.1 * factor)]));
         events
     };
-    let change = only(notified(&by(1.0), &by(20.0)), ChangeKind::SeriesRescaled);
+    let change = only(changes_of(&by(1.0), &by(20.0)), ChangeKind::SeriesRescaled);
     assert_eq!(change.count, 49);
     assert!((change.ratio.expect("a ratio") - 20.0).abs() < 1e-9);
 }
@@ -75,7 +75,7 @@ fn redenomination_is_one_change() {
 fn simultaneous_shift_and_rescale_are_two_changes() {
     let before = monthly("2026-04-01", 24, &[("Team", 10.0)]);
     let after = monthly("2026-09-01", 24, &[("Team", 5.0)]);
-    let kinds: Vec<ChangeKind> = notified(&before, &after).iter().map(|change| change.kind).collect();
+    let kinds: Vec<ChangeKind> = changes_of(&before, &after).iter().map(|change| change.kind).collect();
     assert_eq!(kinds, [ChangeKind::SeriesShifted, ChangeKind::SeriesRescaled]);
 }
 
@@ -84,7 +84,7 @@ fn new_allocation_of_many_tranches_is_added_once() {
     let before = monthly("2026-01-16", 24, &[("Team", 10.0)]);
     let mut after = monthly("2026-01-16", 24, &[("Team", 10.0), ("Advisors", 1.0)]);
     after.extend(monthly("2028-01-16", 24, &[("Advisors", 1.0)]));
-    let change = only(notified(&before, &after), ChangeKind::Added);
+    let change = only(changes_of(&before, &after), ChangeKind::Added);
     assert_eq!((change.count, change.to), (48, Some(Fact::Amount(48.0))));
     assert_eq!(change.allocations.len(), 1);
 }
@@ -93,21 +93,21 @@ fn new_allocation_of_many_tranches_is_added_once() {
 fn same_tranches_under_another_name_or_category_are_renamed() {
     let before = monthly("2026-01-16", 12, &[("Team", 10.0), ("Alladin DAO", 4.0)]);
     let after = monthly("2026-01-16", 12, &[("Team", 10.0), ("Aladdin DAO", 4.0)]);
-    let change = only(notified(&before, &after), ChangeKind::Renamed);
+    let change = only(changes_of(&before, &after), ChangeKind::Renamed);
     assert_eq!((change.from, change.to), (Some(Fact::Text("Alladin DAO".into())), Some(Fact::Text("Aladdin DAO".into()))));
     let mut filed = before.clone();
     for event in &mut filed {
         let parts = event.cliff_unlocks.get_mut().expect("cliffs").allocation_breakdown.get_mut().expect("parts");
         parts[1].standard_allocation_name = "Community".to_owned().into();
     }
-    let change = only(notified(&before, &filed), ChangeKind::Renamed);
+    let change = only(changes_of(&before, &filed), ChangeKind::Renamed);
     assert_eq!(change.summary, "Alladin DAO filed under Community instead of Founder / Team (12 tranches)");
 }
 
 #[test]
 fn swapped_names_are_renamed() {
     let with = |a: &str, b: &str| monthly("2026-01-16", 12, &[(a, 10.0), (b, 4.0)]);
-    let change = only(notified(&with("Team", "Farm"), &with("Farm", "Team")), ChangeKind::Renamed);
+    let change = only(changes_of(&with("Team", "Farm"), &with("Farm", "Team")), ChangeKind::Renamed);
     assert!(change.summary.contains("changed names"), "{}", change.summary);
 }
 
@@ -116,7 +116,7 @@ fn unrelated_schedule_is_one_rewrite() {
     let before = monthly("2025-01-16", 30, &[("Team", 10.0), ("Investors", 4.0)]);
     let mut after = vec![event("2026-04-02", &[("Public", 500.0)])];
     after.extend((0..9).map(|k| event_at(time("2026-08-02") + Days::new(91 * k), vec![cliff("Core", 77.0)], Vec::new())));
-    let change = only(notified(&before, &after), ChangeKind::Rewritten);
+    let change = only(changes_of(&before, &after), ChangeKind::Rewritten);
     let (before, after) = (change.before.expect("before"), change.after.expect("after"));
     assert_eq!((before.events, after.events), (30, 10));
     assert_eq!(after.next.len(), 3);
@@ -130,7 +130,7 @@ fn equal_revisions_of_many_events_are_one_change() {
     for event in &mut after {
         event.data_source = "https://docs.example.com/v2".to_owned().into();
     }
-    let change = only(notified(&before, &after), ChangeKind::Revised);
+    let change = only(changes_of(&before, &after), ChangeKind::Revised);
     assert_eq!((change.count, change.fields.len()), (12, 1));
     assert_eq!(change.fields[0].field, "dataSource");
 }
@@ -142,7 +142,7 @@ fn new_data_source_with_a_correction_is_part_of_it() {
     for event in &mut after {
         event.data_source = "https://docs.example.com/v2".to_owned().into();
     }
-    let change = only(notified(&before, &after), ChangeKind::SeriesShifted);
+    let change = only(changes_of(&before, &after), ChangeKind::SeriesShifted);
     assert_eq!(change.fields[0].field, "dataSource");
 }
 

@@ -27,10 +27,10 @@ pub fn repriced(before: &[Tracked], after: &[UnlockEvent], window: &DateWindow, 
             return None;
         }
     }
-    let (mut put, mut odd, mut last) = (Vec::with_capacity(after.len()), RowAnomalies::default(), None);
+    let (mut put, mut anomalies, mut last) = (Vec::with_capacity(after.len()), RowAnomalies::default(), None);
     for event in after {
         let date = event.unlock_date.copied()?;
-        odd.reordered += u32::from(last.is_some_and(|last| last > date));
+        anomalies.reordered += u32::from(last.is_some_and(|last| last > date));
         last = Some(date);
         let (tracked, was) = known.remove(&date)?;
         let keeps_segments = shows_linear == Some(false) && event.linear_unlocks.get().is_none();
@@ -56,7 +56,7 @@ pub fn repriced(before: &[Tracked], after: &[UnlockEvent], window: &DateWindow, 
         shows_linear == Some(false) && event.cliff_unlocks.get().is_none() && has_linear(event)
             || !window.contains(event.unlock_date.copied())
     };
-    known.values().all(|(_, event)| is_hidden(event)).then(|| Diff { put, odd, ..Diff::default() })
+    known.values().all(|(_, event)| is_hidden(event)).then(|| Diff { put, anomalies, ..Diff::default() })
 }
 
 /// Returns whether both prices are given, null, or absent.

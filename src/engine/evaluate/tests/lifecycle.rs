@@ -60,8 +60,8 @@ fn expired_rule_does_not_fire() {
 
 #[test]
 fn for_delays_firing_until_the_condition_lasted() {
-    let hold = TimeDelta::hours(1);
-    let mut world = World::new(vec![Fake { hold, holds: |scope| at_least(scope, 1e6), ..ahead("Big", &["7d"]) }]);
+    let pending_for = TimeDelta::hours(1);
+    let mut world = World::new(vec![Fake { pending_for, holds: |scope| at_least(scope, 1e6), ..ahead("Big", &["7d"]) }]);
     world.unlock("a", "2026-03-31", 5e6);
     assert_eq!(world.tick("2026-03-25T00:00:00Z"), NOTHING);
     assert_eq!((world.only().state, world.only().recheck_at), (AlertState::Pending, Some(time("2026-03-25T01:00:00Z"))));

@@ -24,7 +24,7 @@ fn world_of_rules() -> World {
     World::new(vec![
         Fake { holds: |scope| at_least(scope, 1e6), level, ..ahead("A", &["30d", "7d", "1d"]) },
         Fake {
-            hold: TimeDelta::hours(5),
+            pending_for: TimeDelta::hours(5),
             keep: TimeDelta::hours(9),
             holds: |scope| at_least(scope, 5e5),
             ..ahead("B", &["14d", "2d"])

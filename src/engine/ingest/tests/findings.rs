@@ -3,7 +3,7 @@
 use super::*;
 
 fn poll(mark: &str, listed_at: &str) -> PlannedPoll {
-    PlannedPoll { mark: Some(time(mark)), listed_at: Some(time(listed_at)), ..PlannedPoll::of(PollRequest::TokenList) }
+    PlannedPoll { mark: Some(time(mark)), listed_at: Some(time(listed_at)), ..PlannedPoll::for_change(PollRequest::TokenList) }
 }
 
 /// A feed with a correction found on 3 March, after the list was last polled on 1 March.

@@ -152,7 +152,7 @@ impl Polled {
         let response = PollResponse { dropped, ..PollResponse::clean(payload, ContentHash(0)) };
         let fetched = FetchedResponse::of_page(request.clone(), PollOutcome::Fresh(response), None);
         let snapshot = &mut self.feed.snapshot;
-        let result = ingest(snapshot, &PlannedPoll::of(request), &fetched, &Settings::default(), now);
+        let result = ingest(snapshot, &PlannedPoll::for_change(request), &fetched, &Settings::default(), now);
         snapshot.records = result.after;
         snapshot.feeds = vec![(of.endpoint, result.update.state)];
         snapshot.headers = result.update.header.map(|header| (of.endpoint, header)).into_iter().collect();
@@ -164,7 +164,7 @@ impl Polled {
             Watch::build(&model::config::WatchSettings { tokens: vec!["*".into()], groups: BTreeMap::new() }).expect("a watch");
         let ingest = Ingest { watch: &watch, settings: Settings::default(), now };
         let (known, mut work) = (self.feed.snapshot.clone(), Work::default());
-        let page = RoundsPage { rounds, covers: &|_| true, is_news: &|_| true };
+        let page = RoundsPage { rounds, covers: &|_| true, is_new: &|_| true };
         ingest.rounds(&mut work, &known, &page);
         self.feed.snapshot.records = work.tokens[0].records.to_vec();
         if self.polls > 1 {
@@ -173,7 +173,7 @@ impl Polled {
     }
 
     /// The stored records, without their keys.
-    fn kept(&self) -> Vec<Value> {
+    fn stored_records(&self) -> Vec<Value> {
         self.feed.snapshot.records.iter().map(|tracked| serde_json::to_value(&tracked.record).expect("JSON")).collect()
     }
 }
@@ -272,7 +272,7 @@ fn correct(of: &Rows, truth: &mut Vec<Value>, number: usize, dice: &mut Dice) ->
 }
 
 /// The reported changes, in the form of [`correct`].
-fn notified(changes: &[Change]) -> Vec<ReportedChange> {
+fn reported_changes(changes: &[Change]) -> Vec<ReportedChange> {
     let text = |fact: &Option<model::change::Fact>| match fact {
         Some(model::change::Fact::Amount(amount)) => amount.to_string(),
         other => format!("{other:?}"),
@@ -289,9 +289,9 @@ fn notified(changes: &[Change]) -> Vec<ReportedChange> {
     all
 }
 
-fn counted(notified: Vec<ReportedChange>) -> BTreeMap<ReportedChange, usize> {
+fn counted(reported: Vec<ReportedChange>) -> BTreeMap<ReportedChange, usize> {
     let mut counts = BTreeMap::new();
-    for (what, value) in notified {
+    for (what, value) in reported {
         let value = value.parse::<f64>().map_or(value, |number| number.to_string());
         *counts.entry((what, value)).or_default() += 1;
     }
@@ -333,7 +333,7 @@ fn random_gaps_in_rows_do_not_affect_reported_changes() {
         for _ in 0..4 {
             polled.poll(of, &truth);
         }
-        let (was_notified, is_true) = (counted(notified(&polled.notified)), counted(corrected));
+        let (was_notified, is_true) = (counted(reported_changes(&polled.notified)), counted(corrected));
         let wrong = was_notified.iter().filter(|(what, count)| is_true.get(what) != Some(count));
         let missed = is_true.iter().filter(|(what, _)| !was_notified.contains_key(what));
         let wrong: Vec<String> =
@@ -343,6 +343,6 @@ fn random_gaps_in_rows_do_not_affect_reported_changes() {
             rows.sort_by_key(Value::to_string);
             rows
         };
-        assert_eq!(sorted(polled.kept()), sorted(truth), "{}", of.endpoint);
+        assert_eq!(sorted(polled.stored_records()), sorted(truth), "{}", of.endpoint);
     }
 }

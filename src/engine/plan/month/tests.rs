@@ -54,7 +54,7 @@ const LIST_AND_SCHEDULES: [(Endpoint, u32); 2] = [(Endpoint::TokenList, 6), (End
 #[test]
 fn small_config_is_polled_in_full() {
     let month = known_month(&LIST_AND_SCHEDULES, 4, Some(1_000));
-    assert_eq!((month.wanted, month.granted, month.decision), (600, 600, Outlook::InFull));
+    assert_eq!((month.wanted, month.granted, month.outlook), (600, 600, Outlook::InFull));
     let hours: Vec<_> = month.endpoints.iter().map(|line| line.hours_between_polls).collect();
     assert_eq!(hours, [Some(6.0), Some(6.0)]);
 }
@@ -62,7 +62,7 @@ fn small_config_is_polled_in_full() {
 #[test]
 fn stretched_month_uses_nearly_all_credits_and_reports_the_delay() {
     let month = known_month(&LIST_AND_SCHEDULES, 40, Some(1_000));
-    assert_eq!(month.decision, Outlook::Stretched);
+    assert_eq!(month.outlook, Outlook::Stretched);
     assert!((950..=1_000).contains(&month.granted), "{month:?}");
     let (mean, worst) = (month.noticed_hours_mean.expect("known"), month.noticed_hours_worst.expect("known"));
     assert!(mean > 1.0 && mean < worst && worst < 720.0, "{mean} {worst}");
@@ -74,21 +74,21 @@ fn stretched_month_uses_nearly_all_credits_and_reports_the_delay() {
 #[test]
 fn first_reads_come_first_and_may_use_the_reserve() {
     let month = |tokens| month(&LIST_AND_SCHEDULES, tokens, true, &CreditState::default(), Some(100));
-    assert_eq!((month(99).first_reads, month(99).decision), (100, Outlook::ListsTooDear));
-    assert_eq!(month(150).decision, Outlook::FirstReadsTooDear);
+    assert_eq!((month(99).first_reads, month(99).outlook), (100, Outlook::ListsTooDear));
+    assert_eq!(month(150).outlook, Outlook::FirstReadsTooDear);
 }
 
 #[test]
 fn month_without_known_limit_grants_everything() {
     let month = known_month(&[(Endpoint::UnlockEvents, 6)], 10, None);
-    assert_eq!((month.granted, month.allowance, month.decision), (1_200, None, Outlook::Unknown));
+    assert_eq!((month.granted, month.allowance, month.outlook), (1_200, None, Outlook::Unknown));
 }
 
 #[test]
 fn reported_limit_counts_in_full_even_if_credits_are_used() {
     let credit = CreditState { used: Some(990), limit: Some(1_000), spent: 990, ..CreditState::default() };
     let month = month(&[(Endpoint::UnlockEvents, 6)], 4, false, &credit, None);
-    assert_eq!((month.allowance, month.decision), (Some(1_000), Outlook::InFull));
+    assert_eq!((month.allowance, month.outlook), (Some(1_000), Outlook::InFull));
 }
 
 proptest! {

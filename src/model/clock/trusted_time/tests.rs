@@ -13,7 +13,7 @@ struct Machine {
 }
 
 impl Machine {
-    fn that_is(ahead: i64) -> Self {
+    fn ahead_by(ahead: i64) -> Self {
         let reading = ClockReading { system: NOON + ahead, uptime: 7 };
         Self { truth: NOON, reading, time: SteadyTime::new(reading) }
     }
@@ -40,7 +40,7 @@ impl Machine {
 
 #[test]
 fn clock_set_back_eight_hours_is_reported_and_ignored() {
-    let mut machine = Machine::that_is(0);
+    let mut machine = Machine::ahead_by(0);
     machine.polls();
     machine.pass(HOUR);
     machine.set(-8 * HOUR);
@@ -60,27 +60,27 @@ fn clock_set_back_eight_hours_is_reported_and_ignored() {
 
 #[test]
 fn single_reading_ten_years_ahead_is_ignored() {
-    let mut machine = Machine::that_is(0);
+    let mut machine = Machine::ahead_by(0);
     machine.set(10 * 365 * 24 * HOUR);
     assert_eq!(machine.error(), 0);
     machine.set(0);
     machine.pass(HOUR);
-    assert_eq!((machine.error(), machine.time.stepped()), (0, 0));
+    assert_eq!((machine.error(), machine.time.total_correction()), (0, 0));
 }
 
 #[test]
 fn first_source_time_corrects_wrong_clock_at_start() {
-    let mut machine = Machine::that_is(-5 * HOUR);
+    let mut machine = Machine::ahead_by(-5 * HOUR);
     assert_eq!(machine.error(), -5 * HOUR, "it cannot know");
     assert!(!machine.time.state().is_settled);
     machine.polls();
-    assert_eq!((machine.error(), machine.time.stepped()), (0, 5 * HOUR));
+    assert_eq!((machine.error(), machine.time.total_correction()), (0, 5 * HOUR));
     assert!(machine.time.state().is_settled);
 }
 
 #[test]
 fn paused_machine_follows_after_source_confirms() {
-    let mut machine = Machine::that_is(0);
+    let mut machine = Machine::ahead_by(0);
     machine.polls();
     // The time since boot did not advance, and the wall clock was corrected afterward.
     machine.truth += 3 * HOUR;
@@ -92,7 +92,7 @@ fn paused_machine_follows_after_source_confirms() {
 
 #[test]
 fn wall_clock_is_trusted_after_an_hour_without_source() {
-    let mut machine = Machine::that_is(0);
+    let mut machine = Machine::ahead_by(0);
     machine.set(2 * HOUR);
     assert_eq!(machine.error(), 0);
     machine.pass(HOUR + 1);
@@ -102,7 +102,7 @@ fn wall_clock_is_trusted_after_an_hour_without_source() {
 
 #[test]
 fn wrong_source_clock_is_ignored() {
-    let mut machine = Machine::that_is(0);
+    let mut machine = Machine::ahead_by(0);
     machine.polls();
     machine.pass(HOUR);
     machine.time.record_source_time(machine.truth + 24 * HOUR, machine.reading);
@@ -123,7 +123,7 @@ proptest! {
         ahead in -100 * HOUR..100 * HOUR,
         steps in proptest::collection::vec((0..4u8, 1..2 * HOUR, -90_000 * HOUR..90_000 * HOUR), 1..60),
     ) {
-        let mut machine = Machine::that_is(ahead);
+        let mut machine = Machine::ahead_by(ahead);
         let mut received_at = None;
         let mut held = None;
         for (what, span, offset) in steps {
@@ -140,9 +140,9 @@ proptest! {
             if received_at.is_some_and(|at| machine.truth - at < HOUR) {
                 prop_assert!(error.abs() <= 2 * TOLERANCE.num_milliseconds(), "off by {error} ms");
             }
-            let stepped = machine.time.stepped();
-            if let Some((before, error_before)) = held.replace((stepped, error)) {
-                let crept = error - error_before - (stepped - before);
+            let total_correction = machine.time.total_correction();
+            if let Some((before, error_before)) = held.replace((total_correction, error)) {
+                let crept = error - error_before - (total_correction - before);
                 prop_assert!(crept.abs() <= 2 * TOLERANCE.num_milliseconds(), "moved by {crept} ms without a step");
             }
         }
@@ -151,7 +151,7 @@ proptest! {
 
 #[test]
 fn restart_continues_with_saved_time() {
-    let mut machine = Machine::that_is(0);
+    let mut machine = Machine::ahead_by(0);
     assert_eq!(machine.time.anchor(), None, "not confirmed yet");
     machine.polls();
     machine.pass(HOUR);

@@ -163,7 +163,7 @@ fn histogram(svg: &mut Svg, time: &TimeScale, run: &BacktestRun, summary: &Backt
         let start = midnight(*monday);
         let x = time.x(start.max(run.from));
         let width = (time.x(start + TimeDelta::days(7)) - x - 1.0).max(0.6);
-        svg.mark(None, &format!("week of {}: {}", phrase::day(start), phrase::count(total, "message")), |svg| {
+        svg.marked_group(None, &format!("week of {}: {}", phrase::day(start), phrase::count(total, "message")), |svg| {
             let mut y = FLOOR;
             for (class, count) in CLASSES.iter().zip(counts).rev().filter(|(_, count)| **count > 0) {
                 let height = f64::from(*count) / f64::from(largest) * (HISTOGRAM - 12.0);

@@ -13,7 +13,7 @@ use crate::http::error::WebError;
 use crate::http::parameters::MATCHER;
 use model::{
     Ack, AckResult, AlertId, Matcher, MatcherError, SilenceError, SilencePreview, SilenceRequest, SilenceView, Timestamp,
-    ack_words, all_match, config::Span, read_matchers,
+    all_match, checked_ack_texts, config::Span, read_matchers,
 };
 use store::StoreError;
 
@@ -131,7 +131,7 @@ pub(super) async fn create(State(deps): State<HttpDeps>, posted: JsonBody<NewSil
     };
     let request =
         SilenceRequest { matchers, author: posted.author, comment: posted.comment, starts_at: posted.starts_at, ends_at };
-    let silence = request.grant(now).map_err(|error| bad_request(&error))?;
+    let silence = request.into_silence(now).map_err(|error| bad_request(&error))?;
     let hides = preview_matchers(&deps, &silence.matchers).await?;
     if posted.dry_run {
         return Ok(Json(json!({ "silence": SilenceView::of(silence, now), "hides": hides })).into_response());
@@ -169,7 +169,7 @@ pub(super) struct NewAck {
 /// `POST /api/acks`.
 pub(super) async fn acknowledge(State(deps): State<HttpDeps>, posted: JsonBody<NewAck>) -> Result<Response, WebError> {
     let NewAck { alert, author, comment } = body(posted)?;
-    let (author, comment) = ack_words(&author, &comment).map_err(|error| bad_request(&error))?;
+    let (author, comment) = checked_ack_texts(&author, &comment).map_err(|error| bad_request(&error))?;
     match deps.app.store.acknowledge(alert, author, comment, deps.app.clock.now()).await? {
         AckResult::Done(alert) => Ok((StatusCode::CREATED, Json(json!({ "alert": alert.id }))).into_response()),
         AckResult::Unknown => Err(WebError::not_found("No such alert", "no pending or firing alert has this id")),

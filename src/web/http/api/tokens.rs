@@ -112,7 +112,7 @@ struct FeedView {
 }
 
 /// `GET /api/tokens/{id}`: one token with all its records in the format of the source. The id is the slug.
-pub(super) async fn one(State(deps): State<HttpDeps>, Path(id): Path<String>) -> Result<Response, WebError> {
+pub(super) async fn show(State(deps): State<HttpDeps>, Path(id): Path<String>) -> Result<Response, WebError> {
     let id = TokenId::from(id);
     let is_known = deps.app.store.find_token(id.as_str()).await?.iter().any(|token| token.id == id);
     let snapshot = if is_known { deps.app.store.tokens(vec![id.clone()], Resource::ALL.to_vec()).await?.pop() } else { None };

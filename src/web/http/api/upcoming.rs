@@ -158,5 +158,5 @@ pub(in crate::http) fn rules_named<'a>(active: &'a ActiveRules, name: &str) -> R
 fn rule_matches(rule: &Rule, row: &UpcomingRow, now: Timestamp) -> bool {
     let scope =
         Scope { token: Some(&row.token), record: Some(&row.tracked), change: None, source: None, totals: None, lead: None, now };
-    rule.covers(&scope) && rule.holds(&scope) == Truth::True
+    rule.covers(&scope) && rule.evaluate(&scope) == Truth::True
 }

@@ -20,7 +20,9 @@ use crate::ui::range::RangeView;
 use crate::ui::template::segment;
 use daemon::view::AlertView;
 use engine::explain::Explanation;
-use model::{Ack, AckResult, Alert, AlertId, AlertState, Attempt, Matcher, OutboxRow, SilencePreview, Timestamp, ack_words};
+use model::{
+    Ack, AckResult, Alert, AlertId, AlertState, Attempt, Matcher, OutboxRow, SilencePreview, Timestamp, checked_ack_texts,
+};
 
 /// The number of alerts on a page.
 const ROWS: u32 = 50;
@@ -146,7 +148,7 @@ struct AlertPage<'a> {
     path: String,
 }
 
-pub(super) async fn one(
+pub(super) async fn show(
     State(deps): State<HttpDeps>,
     Extension(visitor): RequestVisitor,
     Path(id): Path<String>,
@@ -218,7 +220,7 @@ pub(super) async fn acknowledge(
     Path(id): Path<String>,
     Extension(fields): Extension<FormFields>,
 ) -> ActionResult {
-    let Ok((author, comment)) = ack_words(fields.text("author"), fields.text("comment")) else {
+    let Ok((author, comment)) = checked_ack_texts(fields.text("author"), fields.text("comment")) else {
         return Ok(redirect_to_alert(&id, "author"));
     };
     let done = match deps.app.store.acknowledge(id.clone(), author.clone(), comment, deps.app.clock.now()).await? {

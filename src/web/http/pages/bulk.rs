@@ -14,8 +14,8 @@ use crate::http::{HttpDeps, api::lists};
 use crate::ui::page::Section;
 use daemon::view::AlertView;
 use model::{
-    AckResult, Alert, AlertFilter, AlertId, AlertState, Matcher, Silence, SilencePreview, SilenceRequest, Timestamp, ack_words,
-    all_match, config::Span,
+    AckResult, Alert, AlertFilter, AlertId, AlertState, Matcher, Silence, SilencePreview, SilenceRequest, Timestamp, all_match,
+    checked_ack_texts, config::Span,
 };
 use store::StoreError;
 
@@ -110,7 +110,7 @@ impl BulkDraft {
         let (author, comment) = (&self.author, &self.comment);
         let request =
             |matchers| SilenceRequest { matchers, author: author.clone(), comment: comment.clone(), starts_at: None, ends_at };
-        sets.into_iter().map(|matchers| request(matchers).grant(now).map_err(|error| error.to_string())).collect()
+        sets.into_iter().map(|matchers| request(matchers).into_silence(now).map_err(|error| error.to_string())).collect()
     }
 }
 
@@ -136,7 +136,7 @@ pub(super) async fn acknowledge(
     Extension(fields): Extension<FormFields>,
 ) -> ActionResult {
     let selection = Selection::load(&deps, &fields).await?;
-    let (author, comment) = match ack_words(fields.text("author"), fields.text("comment")) {
+    let (author, comment) = match checked_ack_texts(fields.text("author"), fields.text("comment")) {
         Ok(valid) => valid,
         Err(error) => {
             let draft = BulkDraft::of(&fields);

@@ -74,7 +74,7 @@ struct DeliveryPage<'a> {
     login: String,
 }
 
-pub(super) async fn one(
+pub(super) async fn show(
     State(deps): State<HttpDeps>,
     Extension(visitor): RequestVisitor,
     Path(id): Path<String>,

@@ -96,7 +96,7 @@ fn sandboxed(html: String) -> Response {
 /// Composes the digest as it would be sent now.
 async fn compose_now(deps: &HttpDeps, plan: &DigestPlan, now: Timestamp) -> Result<Option<Mail>, StoreError> {
     let digest = digest_now(&deps.app.store, &deps.app.live.load_full().watch, plan, now).await?;
-    let notification = digest.notice(&plan.receiver, now);
+    let notification = digest.notification(&plan.receiver, now);
     let delivery = DueDelivery {
         id: DeliveryId(0),
         webhook_id: String::new(),

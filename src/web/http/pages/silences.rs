@@ -118,7 +118,7 @@ pub(super) async fn create(
     Extension(fields): Extension<FormFields>,
 ) -> ActionResult {
     let (draft, now) = (SilenceDraft::of(&fields), deps.app.clock.now());
-    let granted = draft.request(now).and_then(|request| request.grant(now).map_err(|error| error.to_string()));
+    let granted = draft.request(now).and_then(|request| request.into_silence(now).map_err(|error| error.to_string()));
     match granted {
         Ok(silence) => {
             deps.app.store.put_silence(silence.clone()).await?;
@@ -165,7 +165,7 @@ async fn page(
         false => Vec::new(),
     };
     let row = |silence: model::Silence| {
-        let hides = open.iter().filter(|labels| silence.hides(labels, now)).count();
+        let hides = open.iter().filter(|labels| silence.suppresses(labels, now)).count();
         SilenceRow { hides, view: SilenceView::of(silence, now) }
     };
     let all: Vec<SilenceRow> = silences.into_iter().map(row).collect();

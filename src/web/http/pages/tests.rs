@@ -94,7 +94,7 @@ pub(in crate::http) async fn run_with_data() -> (TestServer, String, i64) {
         starts_at: None,
         ends_at: now() + chrono::TimeDelta::hours(1),
     };
-    app.store.put_silence(request.grant(now()).expect("granted")).await.expect("made");
+    app.store.put_silence(request.into_silence(now()).expect("granted")).await.expect("made");
     (app, id, number)
 }
 

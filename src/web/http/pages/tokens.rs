@@ -40,7 +40,7 @@ pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): Exten
 }
 
 /// `GET /tokens/{id}`. The id is the slug.
-pub(super) async fn one(
+pub(super) async fn show(
     State(deps): State<HttpDeps>,
     Extension(visitor): Extension<Visitor>,
     Path(id): Path<String>,

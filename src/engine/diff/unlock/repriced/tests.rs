@@ -114,7 +114,7 @@ fn repriced_equals_the_whole_comparison_or_returns_none() {
                 };
                 assert_eq!((whole.changes, whole.removed, whole.missing, whole.held), Default::default(), "{what}");
                 assert_eq!(sorted(diff.put), sorted(whole.put), "{what}");
-                assert_eq!(diff.odd, whole.odd, "{what}");
+                assert_eq!(diff.anomalies, whole.anomalies, "{what}");
             }
         }
     }
