@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::{Exit, Invocation, dump, shown};
 use daemon::database_url::database_of;
-use store::{Access, Location};
+use store::{Access, DatabaseLocation};
 
 /// Back up the database while it is in use
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ pub(super) struct BackupArgs {
 /// Fails if the database is on a PostgreSQL server; the error names the `pg_dump` command to use instead.
 pub(super) async fn run(backup: &BackupArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load()?;
-    if let Location::Server(place) = database_of(&config.store)? {
+    if let DatabaseLocation::Server(place) = database_of(&config.store)? {
         return Err(dump::backup(&place, &backup.file)?.into());
     }
     let store = invocation.open(&config, Access::Read).await?;

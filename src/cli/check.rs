@@ -7,7 +7,7 @@ use daemon::config::{self as loading, Environment};
 use daemon::database_url::{DatabaseUrlError, database_of};
 use model::{Diagnostic, DiagnosticLevel, config::Config, diagnostic, phrase, text::error_chain, text::harmless};
 use notify::{ReceiverProblem, Receivers};
-use store::{ErrorKind, Location, Store};
+use store::{DatabaseLocation, ErrorKind, Store};
 
 /// Check config and rules, and report all problems
 #[derive(Debug, Args)]
@@ -104,9 +104,9 @@ fn receivers(config: &Config, loaded: &loading::Loaded) -> Vec<Diagnostic> {
 fn database(config: &Config, loaded: &loading::Loaded) -> Option<Diagnostic> {
     let file = loaded.path.clone().unwrap_or_else(|| "environment".into());
     let path = match database_of(&config.store) {
-        Ok(Location::File(path)) => path,
+        Ok(DatabaseLocation::File(path)) => path,
         // The daemon may reach the server even if this machine does not, and the reverse.
-        Ok(Location::Server(_)) | Err(DatabaseUrlError::Unreadable(_)) => return None,
+        Ok(DatabaseLocation::Server(_)) | Err(DatabaseUrlError::Unreadable(_)) => return None,
         Err(problem) => return Some(Diagnostic::error(file, None, error_chain(&problem))),
     };
     let error = Store::check_file(&path).err()?;

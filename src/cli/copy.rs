@@ -9,7 +9,7 @@ use super::terminal::ProgressBar;
 use super::{Exit, Invocation, UsageError, parse_location, shown};
 use daemon::database_url::instance_name;
 use model::phrase;
-use store::{Location, Store};
+use store::{DatabaseLocation, Store};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum StoreCommand {
@@ -38,7 +38,7 @@ pub(super) fn run(command: &StoreCommand, invocation: &Invocation) -> anyhow::Re
     let StoreCommand::Copy(args) = command;
     let place = |text: &str| parse_location(text, args.tls_ca_file.as_deref());
     let (from, to) = (place(&args.from)?, place(&args.to)?);
-    if let (Location::File(from), Location::File(to)) = (&from, &to)
+    if let (DatabaseLocation::File(from), DatabaseLocation::File(to)) = (&from, &to)
         && from == to
     {
         return Err(UsageError("FROM and TO are the same file".to_owned()).into());

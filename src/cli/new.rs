@@ -20,7 +20,7 @@ use super::{Exit, Invocation, UsageError, parse_money, parse_span, print, shown}
 use daemon::config::Loaded;
 use daemon::playground::{TrialTime, TrialWorld, last_year};
 use engine::pipeline::DispatchPolicy;
-use generate::{About, GeneratedRule, RuleRequest};
+use generate::{GeneratedRule, RuleRequest, RuleTopic};
 use model::config::{self, Config, Span};
 use model::{DiagnosticLevel, SourceText, Watch, diagnostic};
 use rules::RuleSet;
@@ -48,7 +48,7 @@ pub(super) enum NewCommand {
 pub(super) struct NewRuleArgs {
     /// Kind of alert; prompts for all values if omitted
     #[arg(long, value_enum)]
-    about: Option<About>,
+    about: Option<RuleTopic>,
     /// Slugs, globs, or @groups, separated by commas; default: all watched tokens
     #[arg(long, value_name = "TOKENS", value_delimiter = ',')]
     tokens: Vec<String>,
@@ -139,7 +139,7 @@ fn request(args: &NewRuleArgs, config: &Config, others: &[SourceText]) -> anyhow
         return Err(UsageError(format!("--name {name:?} is not a valid name: use letters, digits, `-`, and `_`")).into());
     }
     let within: Vec<String> = args.within.iter().map(ToString::to_string).collect();
-    let is_cliffs = about == About::Cliffs;
+    let is_cliffs = about == RuleTopic::Cliffs;
     let default = || ["30d", "7d", "1d"].map(str::to_owned).to_vec();
     Ok(RuleRequest {
         about,

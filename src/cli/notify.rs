@@ -22,7 +22,7 @@ use model::{
     text::harmless,
 };
 use notify::{Receivers, message::test_notification, retry};
-use store::{Access, ErrorKind, LeaseStatus, Location, Store, StoreError};
+use store::{Access, DatabaseLocation, ErrorKind, LeaseStatus, Store, StoreError};
 
 /// The time to wait for a running daemon. An attempt can take `[delivery] timeout`, and others can come first.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -66,7 +66,7 @@ impl TestMessage {
 }
 
 /// Opens the database as its active instance. Returns `None` if another process is active.
-async fn open_active(place: Location, invocation: &Invocation) -> Result<Option<Store>, StoreError> {
+async fn open_active(place: DatabaseLocation, invocation: &Invocation) -> Result<Option<Store>, StoreError> {
     let store = match Store::open_in(place, Access::Own, invocation.clock.now()).await {
         Err(error) if error.kind() == ErrorKind::InUse => return Ok(None),
         opened => opened?,

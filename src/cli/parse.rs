@@ -5,10 +5,10 @@ use std::{net::SocketAddr, path::Path};
 use super::exit::UsageError;
 use daemon::database_url::{DatabaseUrlError, parse_database};
 use model::{Timestamp, config::Span, wire};
-use store::Location;
+use store::DatabaseLocation;
 
 /// Parses a database: a file, `postgres://user@host:port/database`, or `@FILE` with such a URL in it.
-pub(super) fn parse_location(text: &str, tls_ca_file: Option<&Path>) -> anyhow::Result<Location> {
+pub(super) fn parse_location(text: &str, tls_ca_file: Option<&Path>) -> anyhow::Result<DatabaseLocation> {
     match parse_database(text, tls_ca_file) {
         Err(DatabaseUrlError::UnfitText(problem)) => Err(UsageError(problem.to_string()).into()),
         place => Ok(place?),

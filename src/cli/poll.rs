@@ -17,7 +17,7 @@ use daemon::database_url::database_of;
 use model::config::Config;
 use model::text::harmless;
 use model::{Clock, Endpoint, FailureKind, NotificationFilter, NotificationStatus, ReceiverName, Timestamp, phrase};
-use store::{Access, Location, Opening, Store};
+use store::{Access, DatabaseLocation, Opening, Store};
 
 /// The interval between updates of the progress bar.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
@@ -98,7 +98,7 @@ async fn open(args: &PollArgs, mut config: Config, base_dir: &Path, clock: Clock
         return Ok((App::open(config, base_dir, clock, Drive::Manual).await?, None));
     }
     let folder = scratch_folder()?;
-    if let Location::Server(_) = database_of(&config.store)? {
+    if let DatabaseLocation::Server(_) = database_of(&config.store)? {
         anyhow::bail!(
             "cannot copy the database for the dry run, because it is on a server: copy it to a file with `cliffwatch store copy`"
         );

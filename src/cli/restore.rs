@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::{Exit, Invocation, dump, shown};
 use daemon::database_url::database_of;
-use store::{Access, Location, Opening, Store};
+use store::{Access, DatabaseLocation, Opening, Store};
 
 /// Restore the database from a backup; stop the daemon first
 #[derive(Debug, Args)]
@@ -18,7 +18,7 @@ pub(super) struct RestoreArgs {
 
 pub(super) fn run(restore: &RestoreArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load()?;
-    if let Location::Server(place) = database_of(&config.store)? {
+    if let DatabaseLocation::Server(place) = database_of(&config.store)? {
         return Err(dump::restore(&place, &restore.file)?.into());
     }
     let opening = Opening { path: config.store.path.clone(), access: Access::Own, now: invocation.clock.now() };

@@ -13,7 +13,7 @@ use daemon::database_url::{database_of, key_database_of};
 use model::config::{LogFormat, LogSettings};
 use model::phrase;
 use service::{DataFolder, Listening, MirrorScope, Options, Service, ServiceError, Tls};
-use store::{Location, catalog::CatalogError};
+use store::{DatabaseLocation, catalog::CatalogError};
 
 /// The default database of the service.
 const DATABASE: &str = "service.db";
@@ -26,7 +26,7 @@ pub(super) struct DatabaseArgs {
 }
 
 impl DatabaseArgs {
-    fn place(&self) -> anyhow::Result<Location> {
+    fn place(&self) -> anyhow::Result<DatabaseLocation> {
         parse_location(&self.db, None)
     }
 }
@@ -154,7 +154,7 @@ pub(super) fn serve(serve: &ServeArgs, invocation: &Invocation) -> anyhow::Resul
         let data = match serve.mirror {
             true => Service::mirror_in(&place, scope, keys.as_ref(), options)?,
             false => {
-                if matches!(place, Location::File(_)) && !db.exists() {
+                if matches!(place, DatabaseLocation::File(_)) && !db.exists() {
                     anyhow::bail!(
                         "the database {} does not exist: run `cliffwatch import PATH --db {}` to create it",
                         shown(&db),
@@ -215,8 +215,8 @@ pub(super) fn import(import: &ImportArgs, invocation: &Invocation) -> anyhow::Re
     // Check the source first, so that a wrong path does not create an empty database.
     let from = parse_location(&import.path, None)?;
     let folder = match &from {
-        Location::File(path) if !path.is_file() => Some(DataFolder::open(path)?),
-        Location::File(_) | Location::Server(_) => None,
+        DatabaseLocation::File(path) if !path.is_file() => Some(DataFolder::open(path)?),
+        DatabaseLocation::File(_) | DatabaseLocation::Server(_) => None,
     };
     let db = import.database.place()?;
     let data = open(&db, invocation)?;
@@ -284,13 +284,13 @@ fn options(invocation: &Invocation) -> Options {
 }
 
 /// Opens the database of the service, and creates it if needed.
-fn open(db: &Location, invocation: &Invocation) -> anyhow::Result<Service> {
+fn open(db: &DatabaseLocation, invocation: &Invocation) -> anyhow::Result<Service> {
     Ok(Service::open_in(db, options(invocation))?)
 }
 
 /// Opens an existing database: of the service, or of a daemon in a file.
-fn open_existing(db: &Location, invocation: &Invocation) -> anyhow::Result<Service> {
-    let Location::File(path) = db else { return open(db, invocation) };
+fn open_existing(db: &DatabaseLocation, invocation: &Invocation) -> anyhow::Result<Service> {
+    let DatabaseLocation::File(path) = db else { return open(db, invocation) };
     std::fs::metadata(path).with_context(|| {
         let shown = shown(path);
         format!("cannot read {shown}: pass a database with `--db FILE`, or create one with `cliffwatch import PATH --db FILE`")
@@ -309,7 +309,7 @@ pub(super) fn keys(keys: &KeysCommand, invocation: &Invocation) -> anyhow::Resul
     match keys {
         KeysCommand::Add { name, monthly_limit, database } => {
             let db = database.place()?;
-            if let Location::File(path) = &db
+            if let DatabaseLocation::File(path) = &db
                 && !path.exists()
             {
                 anstream::eprintln!("created {} with this key and no data", shown(path));

@@ -230,8 +230,13 @@ fn replay(
 
     let hold = set.rules.iter().map(|rule| rule.pending_for).max().unwrap_or_default().clamp(TimeDelta::zero(), MAX_HOLD);
     let from = now - hold - TimeDelta::minutes(10);
-    let present =
-        backtest::run_within(&history(histories, Known::CurrentFacts, from, now), &setup, (from, now), MAX_KEPT, is_in_time);
+    let present = backtest::run_within(
+        &history(histories, InitialFacts::CurrentFacts, from, now),
+        &setup,
+        (from, now),
+        MAX_KEPT,
+        is_in_time,
+    );
     let ended: HashSet<&str> =
         present.notifications.iter().filter(|notified| notified.is_end()).map(|notified| notified.alert.as_str()).collect();
     let mut seen = HashSet::new();
@@ -259,7 +264,13 @@ fn replay_year(
     is_in_time: impl FnMut(f64) -> ControlFlow<()>,
 ) -> BacktestRun {
     let from = now - SPAN;
-    backtest::run_within(&history(histories, Known::BaselinesFromStart, from, now), setup, (from, now), MAX_KEPT, is_in_time)
+    backtest::run_within(
+        &history(histories, InitialFacts::BaselinesFromStart, from, now),
+        setup,
+        (from, now),
+        MAX_KEPT,
+        is_in_time,
+    )
 }
 
 /// The result of replaying rules over the last year.
@@ -298,14 +309,14 @@ fn is_once(on: On) -> bool {
 
 /// The facts that a replay treats as known from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Known {
+enum InitialFacts {
     /// All current facts count as known from the start.
     CurrentFacts,
     /// Facts count from when they were recorded, except baselines of schedules, which count from the start.
     BaselinesFromStart,
 }
 
-fn history(histories: &[TokenHistory], known: Known, from: Timestamp, to: Timestamp) -> History {
+fn history(histories: &[TokenHistory], known: InitialFacts, from: Timestamp, to: Timestamp) -> History {
     let mut history = History::default();
     for TokenHistory { token, feeds, versions } in histories {
         let (feeds, rows) = shift_times(feeds, versions, known, from);
@@ -319,12 +330,12 @@ fn history(histories: &[TokenHistory], known: Known, from: Timestamp, to: Timest
 fn shift_times(
     feeds: &[(Endpoint, FeedState)],
     versions: &[VersionRow],
-    known: Known,
+    known: InitialFacts,
     from: Timestamp,
 ) -> (Vec<(Endpoint, FeedState)>, Vec<VersionRow>) {
     let is_moved = |resource: Option<Resource>| match known {
-        Known::CurrentFacts => true,
-        Known::BaselinesFromStart => matches!(resource, Some(Resource::Unlock | Resource::Allocation)),
+        InitialFacts::CurrentFacts => true,
+        InitialFacts::BaselinesFromStart => matches!(resource, Some(Resource::Unlock | Resource::Allocation)),
     };
     let baseline = |resource: Resource| {
         let own = feeds.iter().filter(|(endpoint, _)| endpoint.is_per_token() && endpoint.resource() == Some(resource));
@@ -338,7 +349,7 @@ fn shift_times(
         (*endpoint, feed)
     });
     let rows = versions.iter().cloned().map(|mut row| {
-        let is_first = known == Known::CurrentFacts || baseline(row.resource).is_some_and(|at| row.at <= at);
+        let is_first = known == InitialFacts::CurrentFacts || baseline(row.resource).is_some_and(|at| row.at <= at);
         if is_moved(Some(row.resource)) && is_first {
             row.at = row.at.min(from);
         }

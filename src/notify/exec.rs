@@ -23,7 +23,7 @@ use super::message::{status, strongest, webhook_body};
 use super::scrub::{MAX_RESPONSE_BYTES, Scrubber};
 use super::{KeyProblem, Outcome, SendResult};
 use model::{DueDelivery, config, text::error_chain};
-use process::{Run, RunEnd};
+use process::{ProgramRun, RunEnd};
 pub use program::ProgramProblem;
 
 /// The variable `PATH` of the program.
@@ -113,7 +113,7 @@ impl ExecReceiver {
         command
     }
 
-    fn result_of(&self, run: &Run) -> SendResult {
+    fn result_of(&self, run: &ProgramRun) -> SendResult {
         let (outcome, status, what) = match run.ended {
             RunEnd::Exited(0) => (Outcome::Accepted, Some(0), "exit status 0".to_owned()),
             RunEnd::Exited(code) => {

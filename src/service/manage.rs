@@ -8,7 +8,7 @@ use crate::key_gate::hash_of;
 use crate::refusal::redact;
 use crate::service::{ServedData, whole_seconds};
 use crate::{Edit, EditError, ExportSummary, ImportSummary, Service, ServiceError, SourceFile, export, import};
-use store::{Location, catalog::KeyRow, facts::SupplyFacts as _, snapshot::Snapshot};
+use store::{DatabaseLocation, catalog::KeyRow, facts::SupplyFacts as _, snapshot::Snapshot};
 
 impl Service {
     /// Replaces the data by a data folder or by [`bundled`](crate::bundled), in one transaction. Keys stay. Importing the same files again
@@ -39,7 +39,11 @@ impl Service {
 
     /// Like [`Self::import`], for the snapshot of a daemon, whose database is at `place`. Calls `progress` with each token and the
     /// number of tokens.
-    pub fn import_daemon(&self, place: &Location, progress: &mut dyn FnMut(&str, usize)) -> Result<ImportSummary, ServiceError> {
+    pub fn import_daemon(
+        &self,
+        place: &DatabaseLocation,
+        progress: &mut dyn FnMut(&str, usize),
+    ) -> Result<ImportSummary, ServiceError> {
         let now = whole_seconds(self.0.options.clock.now());
         let snapshot = Snapshot::open_in(place)?;
         let imported = import::import_daemon(self.own()?, &snapshot, now, progress)?;

@@ -12,12 +12,12 @@ use prometheus_client::{
 const TIME_BUCKETS: [f64; 11] = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.0, 10.0];
 const MAX_LOGGED_PATH: usize = 200;
 
-type Labels = [(&'static str, &'static str); 2];
+type ServiceLabels = [(&'static str, &'static str); 2];
 
 #[derive(Debug)]
 pub struct ServiceMetrics {
     registry: Registry,
-    requests: Family<Labels, Counter>,
+    requests: Family<ServiceLabels, Counter>,
     seconds: Histogram,
     bytes: Counter,
     credits: Counter,

@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::http::KEY_HEADER;
 use crate::query::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, MAX_SLUG, StandardAllocation};
-use crate::route::{ApiRoute, DataSubject, LEGACY_ROUTES, ParameterKind, ROUTES};
+use crate::route::{ApiRoute, DataSubject, LEGACY_ROUTES, ROUTES, RouteParameterKind};
 use crate::version::{covers_ai_since, shows};
 use model::wire::{
     AllocationsData, BurnData, BuybackData, Described, Emission, ErrorBody, InvestorDetail, InvestorItem, JsonShape, ObjectShape,
@@ -206,38 +206,38 @@ fn slug() -> Value {
     json!({"type": "string", "minLength": 1, "maxLength": MAX_SLUG, "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]+$"})
 }
 
-fn parameter((name, kind, is_required): (&'static str, ParameterKind, bool)) -> Value {
+fn parameter((name, kind, is_required): (&'static str, RouteParameterKind, bool)) -> Value {
     let list = |items: Value| json!({"type": "array", "minItems": 1, "items": items});
     let (schema, description) = match kind {
-        ParameterKind::Slug => (slug(), "Token id from the list.".to_owned()),
-        ParameterKind::Slugs => {
+        RouteParameterKind::Slug => (slug(), "Token id from the list.".to_owned()),
+        RouteParameterKind::Slugs => {
             let mut slug = slug();
             slug["pattern"] = json!("^[^\\u0000-\\u001f\\u007f-\\u009f,\\s]+$");
             (list(slug), "Token ids. All tokens by default.".to_owned())
         }
-        ParameterKind::FirstDay => (json!({"type": "string", "format": "date"}), "First day in UTC.".to_owned()),
-        ParameterKind::LastDay => {
+        RouteParameterKind::FirstDay => (json!({"type": "string", "format": "date"}), "First day in UTC.".to_owned()),
+        RouteParameterKind::LastDay => {
             (json!({"type": "string", "format": "date"}), "Last day in UTC, inclusive. Not before the first day.".to_owned())
         }
-        ParameterKind::Page => {
+        RouteParameterKind::Page => {
             (json!({"type": "integer", "minimum": 1, "maximum": 999_999_999, "default": 1}), "Page number, from 1.".to_owned())
         }
-        ParameterKind::PageSize => (
+        RouteParameterKind::PageSize => (
             json!({"type": "integer", "minimum": 1, "maximum": 999_999_999, "default": DEFAULT_PAGE_SIZE}),
             format!("Items per page. A larger value is reduced to {MAX_PAGE_SIZE}, as `pageSize` in the response shows."),
         ),
-        ParameterKind::Standards => {
+        RouteParameterKind::Standards => {
             let words: Vec<&str> = StandardAllocation::WORDS.iter().map(|(word, _)| *word).collect();
             (list(json!({"type": "string", "enum": words})), "Allocation categories. All categories by default.".to_owned())
         }
-        ParameterKind::Number => (json!({"type": "number"}), String::new()),
-        ParameterKind::Truth => {
+        RouteParameterKind::Number => (json!({"type": "number"}), String::new()),
+        RouteParameterKind::Truth => {
             (json!({"type": "boolean"}), "Only funding rounds that the investor led, or only the others.".to_owned())
         }
     };
     let mut parameter =
         json!({"name": name, "in": "query", "required": is_required, "schema": schema, "description": description});
-    if matches!(kind, ParameterKind::Slugs | ParameterKind::Standards) {
+    if matches!(kind, RouteParameterKind::Slugs | RouteParameterKind::Standards) {
         parameter["style"] = json!("form");
         parameter["explode"] = json!(false);
     }

@@ -20,7 +20,7 @@ use crate::route::DataSubject;
 use crate::version::{covers_ai_since, shows};
 use emissions::{daily_emission, weekly_emission};
 use funding::{investor, investors, token_funding};
-pub use json::{Payload, ResponseBody};
+pub use json::{ResponseBody, ResponseData};
 use model::wire::{Described, TokenItem, UnlockEvent};
 use model::{Endpoint, Resource, Timestamp};
 use store::facts::{Coverage, DateRange, SupplyFacts};
@@ -49,7 +49,7 @@ struct Lookup<'a, F> {
 /// # Errors
 ///
 /// Fails if the token or investor is unknown, if the data was not polled yet, or if it cannot be read.
-pub fn build(facts: &impl SupplyFacts, query: &DataQuery, context: ResponseContext<'_>) -> Result<Payload, Refusal> {
+pub fn build(facts: &impl SupplyFacts, query: &DataQuery, context: ResponseContext<'_>) -> Result<ResponseData, Refusal> {
     let lookup = Lookup { facts, query, context };
     match query.subject {
         DataSubject::TokenList => {
@@ -129,14 +129,14 @@ pub fn build(facts: &impl SupplyFacts, query: &DataQuery, context: ResponseConte
 }
 
 impl<F: SupplyFacts> Lookup<'_, F> {
-    fn object<T: Described + Serialize>(&self, mut data: T, read_at: Option<Timestamp>) -> Result<Payload, Refusal> {
+    fn object<T: Described + Serialize>(&self, mut data: T, read_at: Option<Timestamp>) -> Result<ResponseData, Refusal> {
         self.keep_shown(&mut data);
-        Payload::object(&data, read_at).map_err(|_| Refusal::internal("cannot write the response as JSON"))
+        ResponseData::object(&data, read_at).map_err(|_| Refusal::internal("cannot write the response as JSON"))
     }
 
-    fn list<T: Described + Serialize>(&self, mut items: Vec<T>, read_at: Option<Timestamp>) -> Result<Payload, Refusal> {
+    fn list<T: Described + Serialize>(&self, mut items: Vec<T>, read_at: Option<Timestamp>) -> Result<ResponseData, Refusal> {
         self.keep_shown(&mut items);
-        Payload::list(items, read_at).map_err(|_| Refusal::internal("cannot write the response as JSON"))
+        ResponseData::list(items, read_at).map_err(|_| Refusal::internal("cannot write the response as JSON"))
     }
 
     /// Removes the fields that the version does not have.

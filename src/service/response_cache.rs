@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 
 use crate::gzip::{MIN_PACKED, Packed};
 use crate::http::blocking;
-use crate::payload::{Payload, ResponseBody};
+use crate::payload::{ResponseBody, ResponseData};
 use crate::query::DataQuery;
 use crate::refusal::Refusal;
 
@@ -50,7 +50,7 @@ pub struct CachedResponse {
 #[derive(Clone, Debug)]
 enum CacheEntry {
     Ready(CachedResponse),
-    List(Arc<Payload>),
+    List(Arc<ResponseData>),
 }
 
 #[derive(Clone, Debug)]
@@ -105,7 +105,7 @@ impl ResponseCache {
     /// Its errors are not cached.
     pub async fn get<M>(&self, cache_key: CacheKey, wants_packed: bool, make: M) -> Result<CachedResponse, Refusal>
     where
-        M: FnOnce(&DataQuery) -> Result<Payload, Refusal> + Send + 'static,
+        M: FnOnce(&DataQuery) -> Result<ResponseData, Refusal> + Send + 'static,
     {
         if !wants_packed {
             return self.plain(cache_key, make).await;
@@ -125,7 +125,7 @@ impl ResponseCache {
 
     async fn plain<M>(&self, cache_key: CacheKey, make: M) -> Result<CachedResponse, Refusal>
     where
-        M: FnOnce(&DataQuery) -> Result<Payload, Refusal> + Send + 'static,
+        M: FnOnce(&DataQuery) -> Result<ResponseData, Refusal> + Send + 'static,
     {
         let key = (cache_key, CachedForm::Plain);
         let making = async {
@@ -140,9 +140,9 @@ impl ResponseCache {
         ready(self.cached.get_or_insert_async(&key, making).await?)
     }
 
-    async fn list<M>(&self, cache_key: CacheKey, make: M) -> Result<Arc<Payload>, Refusal>
+    async fn list<M>(&self, cache_key: CacheKey, make: M) -> Result<Arc<ResponseData>, Refusal>
     where
-        M: FnOnce(&DataQuery) -> Result<Payload, Refusal> + Send + 'static,
+        M: FnOnce(&DataQuery) -> Result<ResponseData, Refusal> + Send + 'static,
     {
         // All pages share this key.
         let key =

@@ -76,7 +76,7 @@ pub enum QueryField {
 
 /// The type of a parameter, for the OpenAPI description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ParameterKind {
+pub enum RouteParameterKind {
     Slug,
     /// Several slugs, separated by commas.
     Slugs,
@@ -91,22 +91,22 @@ pub enum ParameterKind {
 }
 
 impl QueryField {
-    fn kind(self) -> ParameterKind {
+    fn kind(self) -> RouteParameterKind {
         match self {
-            QueryField::TokenId => ParameterKind::Slug,
-            QueryField::TokenIds => ParameterKind::Slugs,
-            QueryField::Start => ParameterKind::FirstDay,
-            QueryField::End => ParameterKind::LastDay,
-            QueryField::Page => ParameterKind::Page,
-            QueryField::PageSize => ParameterKind::PageSize,
-            QueryField::Standards => ParameterKind::Standards,
-            QueryField::LeadOnly => ParameterKind::Truth,
+            QueryField::TokenId => RouteParameterKind::Slug,
+            QueryField::TokenIds => RouteParameterKind::Slugs,
+            QueryField::Start => RouteParameterKind::FirstDay,
+            QueryField::End => RouteParameterKind::LastDay,
+            QueryField::Page => RouteParameterKind::Page,
+            QueryField::PageSize => RouteParameterKind::PageSize,
+            QueryField::Standards => RouteParameterKind::Standards,
+            QueryField::LeadOnly => RouteParameterKind::Truth,
             QueryField::MinMarketCap
             | QueryField::MinReleased
             | QueryField::MinAmount
             | QueryField::MinValueToCap
             | QueryField::MinRaised
-            | QueryField::MaxRaised => ParameterKind::Number,
+            | QueryField::MaxRaised => RouteParameterKind::Number,
         }
     }
 }
@@ -124,7 +124,7 @@ pub struct ApiRoute {
 
 impl ApiRoute {
     /// Returns name, kind, and whether it is required, for each parameter.
-    pub fn parameters(&self) -> impl Iterator<Item = (&'static str, ParameterKind, bool)> {
+    pub fn parameters(&self) -> impl Iterator<Item = (&'static str, RouteParameterKind, bool)> {
         self.params.iter().map(|(name, field)| (*name, field.kind(), *field == QueryField::TokenId))
     }
 

@@ -9,13 +9,13 @@ use chrono::DateTime;
 use crate::http::blocking;
 use crate::key_gate::KeyGate;
 use crate::metrics::ServiceMetrics;
-use crate::payload::{self, Payload, ResponseContext};
+use crate::payload::{self, ResponseContext, ResponseData};
 use crate::query::DataQuery;
 use crate::refusal::Refusal;
 use crate::response_cache::ResponseCache;
 use crate::{AccessPolicy, MirrorScope, Options, ServiceError};
 use model::Timestamp;
-use store::{Location, catalog::Catalog, snapshot::Snapshot};
+use store::{DatabaseLocation, catalog::Catalog, snapshot::Snapshot};
 
 /// The interval between checks whether another process changed data or keys.
 pub(crate) const GENERATION_CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -60,7 +60,7 @@ impl Service {
     }
 
     /// Like [`Self::open`], for a file or a database server, which several services can share.
-    pub fn open_in(place: &Location, options: Options) -> Result<Self, ServiceError> {
+    pub fn open_in(place: &DatabaseLocation, options: Options) -> Result<Self, ServiceError> {
         Ok(Self::over(Catalog::open_in(place)?, options))
     }
 
@@ -72,15 +72,15 @@ impl Service {
     /// Opens a mirror, which serves the snapshot of the daemon whose database is `path`. `keys` is the key database; without one, no key
     /// is required.
     pub fn mirror(path: &Path, scope: MirrorScope, keys: Option<&Path>, options: Options) -> Result<Self, ServiceError> {
-        let keys = keys.map(|keys| Location::File(keys.to_owned()));
-        Self::mirror_in(&Location::File(path.to_owned()), scope, keys.as_ref(), options)
+        let keys = keys.map(|keys| DatabaseLocation::File(keys.to_owned()));
+        Self::mirror_in(&DatabaseLocation::File(path.to_owned()), scope, keys.as_ref(), options)
     }
 
     /// Like [`Self::mirror`], for files or database servers.
     pub fn mirror_in(
-        place: &Location,
+        place: &DatabaseLocation,
         scope: MirrorScope,
-        keys: Option<&Location>,
+        keys: Option<&DatabaseLocation>,
         options: Options,
     ) -> Result<Self, ServiceError> {
         let snapshot = Snapshot::open_in(place)?;
@@ -157,7 +157,7 @@ impl Service {
     }
 
     /// Builds the payload of a response from the current data. Blocks.
-    pub(crate) fn build_payload(&self, query: &DataQuery, now: Timestamp) -> Result<Payload, Refusal> {
+    pub(crate) fn build_payload(&self, query: &DataQuery, now: Timestamp) -> Result<ResponseData, Refusal> {
         let context = |scope| ResponseContext { now, all_tokens: self.0.options.all_tokens, scope };
         match &self.0.data {
             ServedData::Own(catalog) => catalog.read(|view| payload::build(view, query, context(None))),

@@ -24,7 +24,7 @@ pub use self::view::CatalogView;
 use super::StoreError;
 use super::connection::{self, open_catalog_reader, open_writer};
 use super::error::StoreFault;
-use super::open::{Location, reader_of};
+use super::open::{DatabaseLocation, reader_of};
 use super::readers::ReaderPool;
 use super::schema::{self, FileState, MigrationFailed};
 use super::sql::postgres::url::PostgresUrl;
@@ -71,14 +71,14 @@ impl Catalog {
     }
 
     /// Opens a database file or the tables on a server.
-    pub fn open_in(place: &Location) -> Result<Self, CatalogError> {
+    pub fn open_in(place: &DatabaseLocation) -> Result<Self, CatalogError> {
         match place {
-            Location::File(path) => Self::open(path),
-            Location::Server(server) => Self::open_on(server, place),
+            DatabaseLocation::File(path) => Self::open(path),
+            DatabaseLocation::Server(server) => Self::open_on(server, place),
         }
     }
 
-    fn open_on(server: &Arc<PostgresUrl>, place: &Location) -> Result<Self, CatalogError> {
+    fn open_on(server: &Arc<PostgresUrl>, place: &DatabaseLocation) -> Result<Self, CatalogError> {
         let session = PgSession::open(server, &Arc::default());
         let session =
             session.map_err(|error| StoreFault::from(error).during("open the data service's database", server.name()))?;

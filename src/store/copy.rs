@@ -16,11 +16,11 @@ use rusqlite::types::Value;
 use serde::Serialize;
 
 use self::digest::{TableDigest, values_of};
-use self::ends::{Source, Target};
+use self::ends::{CopySource, Target};
 use super::error::{ErrorKind, StoreError, StoreFault};
 use super::sql::postgres::PgSession;
 use super::sql::{Engine, SqlError, Transaction, quoted, row_bytes};
-use super::{DatabaseServer, Location, PostgresUrl, Store, failpoint};
+use super::{DatabaseLocation, DatabaseServer, PostgresUrl, Store, failpoint};
 use model::Timestamp;
 
 /// The tables, each after the tables that it references. The lease is not copied: each server database has its own.
@@ -112,13 +112,13 @@ impl Store {
     /// Fails, and leaves the target empty, if either database is in use or cannot be reached, the source is missing or
     /// has another schema, the target is not empty, or a copied table differs.
     pub fn copy(
-        from: &Location,
-        to: &Location,
+        from: &DatabaseLocation,
+        to: &DatabaseLocation,
         instance: &str,
         now: Timestamp,
         on_progress: &mut dyn FnMut(CopyProgress<'_>),
     ) -> Result<Vec<CopiedTable>, StoreError> {
-        let mut source = Source::open(from, instance)?;
+        let mut source = CopySource::open(from, instance)?;
         let mut target = Target::open(to, instance, now)?;
         let copied =
             source.hold(|from| target.fill(|to| copy_all(from, to, &mut CopyMeter { on_progress, done: 0, total: 0 })))?;
@@ -129,12 +129,12 @@ impl Store {
 
 /// One of the two databases, within a transaction.
 #[derive(Clone, Copy)]
-struct Side<'a> {
+struct CopySide<'a> {
     at: &'a Transaction<'a>,
     path: &'a Path,
 }
 
-impl Side<'_> {
+impl CopySide<'_> {
     fn during(self, doing: &'static str, table: &str, fault: impl Into<StoreFault>) -> StoreError {
         let source = fault.into().during(doing, self.path);
         let reason = format!("the table {table} failed; the target is unchanged");
@@ -195,7 +195,7 @@ impl CopyMeter<'_> {
 }
 
 /// Copies every table and its last row number, then verifies the copy.
-fn copy_all(from: Side<'_>, to: Side<'_>, meter: &mut CopyMeter<'_>) -> Result<Vec<CopiedTable>, StoreError> {
+fn copy_all(from: CopySide<'_>, to: CopySide<'_>, meter: &mut CopyMeter<'_>) -> Result<Vec<CopiedTable>, StoreError> {
     check_empty(to)?;
     let mut layout = Vec::with_capacity(TABLES.len());
     for table in TABLES {
@@ -221,7 +221,7 @@ fn copy_all(from: Side<'_>, to: Side<'_>, meter: &mut CopyMeter<'_>) -> Result<V
 }
 
 /// Fails if any table has rows.
-fn check_empty(to: Side<'_>) -> Result<(), StoreError> {
+fn check_empty(to: CopySide<'_>) -> Result<(), StoreError> {
     for table in TABLES {
         let rows = to.count(table)?;
         if rows > 0 {
@@ -241,8 +241,8 @@ fn check_equal(table: &str, from: &str, to: &str) -> Result<(), StoreError> {
 }
 
 fn copy_table(
-    from: Side<'_>,
-    to: Side<'_>,
+    from: CopySide<'_>,
+    to: CopySide<'_>,
     table: &str,
     columns: &[String],
     meter: &mut CopyMeter<'_>,
@@ -269,9 +269,10 @@ fn copy_table(
 }
 
 /// Continues the row numbers of the copy where the source stopped.
-fn copy_numbers(from: Side<'_>, to: Side<'_>) -> Result<(), StoreError> {
+fn copy_numbers(from: CopySide<'_>, to: CopySide<'_>) -> Result<(), StoreError> {
     for table in PERMANENT_NUMBERS.into_iter().chain(INTERNAL_NUMBERS) {
-        let read = |side: Side<'_>| side.at.last_number(table).map_err(|error| side.during("read the last number", table, error));
+        let read =
+            |side: CopySide<'_>| side.at.last_number(table).map_err(|error| side.during("read the last number", table, error));
         // SQLite derives the next number of these tables from their rows.
         if to.at.engine() == Engine::Sqlite && INTERNAL_NUMBERS.contains(&table) {
             continue;

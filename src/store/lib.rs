@@ -90,7 +90,7 @@ pub use copy::{CopiedTable, CopyProgress};
 use error::StoreFault;
 pub use error::{ErrorKind, StoreError};
 pub use lease_keeper::LeaseStatus;
-pub use open::Location;
+pub use open::DatabaseLocation;
 use readers::Readers;
 pub use restore::Restored;
 use sql::Transaction;
@@ -155,22 +155,22 @@ impl Store {
     /// Fails if the file is missing, is not a Cliffwatch database, has another schema, has another owner, or cannot be
     /// reached.
     pub async fn open(opening: Opening) -> Result<Store, StoreError> {
-        Self::open_in(Location::File(opening.path), opening.access, opening.now).await
+        Self::open_in(DatabaseLocation::File(opening.path), opening.access, opening.now).await
     }
 
     /// Opens a database file or a database on a server. A server database can have several owners, of which only the
     /// active instance may write. [`Self::maintain_lease`] makes an instance active.
-    pub async fn open_in(place: Location, access: Access, now: Timestamp) -> Result<Store, StoreError> {
+    pub async fn open_in(place: DatabaseLocation, access: Access, now: Timestamp) -> Result<Store, StoreError> {
         let doing = error::OPENING;
         let task = tokio::task::spawn_blocking(move || {
             let fence = Arc::default();
             let opened = match &place {
-                Location::File(path) => open::open(&Opening { path: path.clone(), access, now })?,
-                Location::Server(place) => open::open_server(place, access, &fence)?,
+                DatabaseLocation::File(path) => open::open(&Opening { path: path.clone(), access, now })?,
+                DatabaseLocation::Server(place) => open::open_server(place, access, &fence)?,
             };
-            let is_on_server = matches!(place, Location::Server(_));
+            let is_on_server = matches!(place, DatabaseLocation::Server(_));
             let lease = match place {
-                Location::Server(place) if access == Access::Own => Some(lease_keeper::LeaseKeeper::new(place, fence)),
+                DatabaseLocation::Server(place) if access == Access::Own => Some(lease_keeper::LeaseKeeper::new(place, fence)),
                 _ => None,
             };
             let path: Arc<Path> = opened.path.into();

@@ -33,25 +33,25 @@ const WRITING_PROCESS_READERS: usize = 2;
 
 /// The location of a database.
 #[derive(Clone, Debug)]
-pub enum Location {
+pub enum DatabaseLocation {
     File(PathBuf),
     Server(Arc<PostgresUrl>),
 }
 
-impl Location {
+impl DatabaseLocation {
     /// Returns the name for messages: the file, or the server and database.
     pub fn name(&self) -> &Path {
         match self {
-            Location::File(path) => path,
-            Location::Server(place) => place.name(),
+            DatabaseLocation::File(path) => path,
+            DatabaseLocation::Server(place) => place.name(),
         }
     }
 
     /// Fails unless there is a database of the current schema.
     pub(super) fn check_current(&self) -> Result<(), StoreError> {
         match self {
-            Location::File(path) => check_current(path),
-            Location::Server(place) => {
+            DatabaseLocation::File(path) => check_current(path),
+            DatabaseLocation::Server(place) => {
                 let session = PgSession::open(place, &Arc::default()).map_err(|error| opening_failed(error, place.name()))?;
                 session.prepare_schema(sql::postgres::schema::DAEMON, false, env!("CARGO_PKG_VERSION"))
             }
@@ -60,10 +60,10 @@ impl Location {
 }
 
 /// Returns a function that opens read connections. `fence` is the lease for reads as the active instance.
-pub(super) fn reader_of(place: &Location, fence: &Arc<Fence>) -> OpenReader {
+pub(super) fn reader_of(place: &DatabaseLocation, fence: &Arc<Fence>) -> OpenReader {
     match place {
-        Location::File(_) => Box::new(|path| Ok(sql::Connection::Sqlite(open_daemon_reader(path)?))),
-        Location::Server(place) => {
+        DatabaseLocation::File(_) => Box::new(|path| Ok(sql::Connection::Sqlite(open_daemon_reader(path)?))),
+        DatabaseLocation::Server(place) => {
             let (place, fence) = (place.clone(), fence.clone());
             Box::new(move |_| Ok(sql::Connection::Postgres(Box::new(PgSession::open(&place, &fence)?))))
         }
@@ -85,7 +85,8 @@ pub(super) fn open_server(place: &Arc<PostgresUrl>, access: Access, fence: &Arc<
     writer.prepare_schema(sql::postgres::schema::DAEMON, access == Access::Own, env!("CARGO_PKG_VERSION"))?;
     let writer = (access != Access::Read).then(|| sql::Connection::Postgres(Box::new(writer)));
     let readers = if writer.is_some() { WRITING_PROCESS_READERS } else { 1 };
-    let readers = ReaderPool::filled(path, reader_of(&Location::Server(place.clone()), fence), readers).map_err(failed)?;
+    let readers =
+        ReaderPool::filled(path, reader_of(&DatabaseLocation::Server(place.clone()), fence), readers).map_err(failed)?;
     Ok(Opened { path: path.to_owned(), writer, lock: None, readers })
 }
 
@@ -115,7 +116,7 @@ pub(super) fn open(opening: &Opening) -> Result<Opened, StoreError> {
     };
     // A read-only command runs one query at a time.
     let readers = if writer.is_some() { WRITING_PROCESS_READERS } else { 1 };
-    let readers = ReaderPool::filled(&path, reader_of(&Location::File(path.clone()), &Arc::default()), readers)
+    let readers = ReaderPool::filled(&path, reader_of(&DatabaseLocation::File(path.clone()), &Arc::default()), readers)
         .map_err(|error| opening_failed(error, &path))?;
     Ok(Opened { path, writer, lock, readers })
 }

@@ -13,7 +13,7 @@ use super::codec::{Millis, all, from_json, json, millis, one};
 use super::cycle::investors;
 use super::error::StoreFault;
 use super::facts::{Coverage, DateRange, FactsError, SupplyFacts};
-use super::open::{Location, reader_of};
+use super::open::{DatabaseLocation, reader_of};
 use super::readers::ReaderPool;
 use super::rows::token;
 use super::sql::{Engine, Row, SqlError, Transaction};
@@ -37,16 +37,16 @@ impl Snapshot {
     ///
     /// Fails if the file is missing, is not a daemon database, or has another schema.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        Self::open_in(&Location::File(path.to_owned()))
+        Self::open_in(&DatabaseLocation::File(path.to_owned()))
     }
 
     /// Opens a database file or a database on a server.
-    pub fn open_in(place: &Location) -> Result<Self, StoreError> {
+    pub fn open_in(place: &DatabaseLocation) -> Result<Self, StoreError> {
         place.check_current()?;
         let path = place.name();
         let pool = match place {
-            Location::File(_) => ReaderPool::new(path, reader_of(place, &Arc::default()), MAX_IDLE_READERS),
-            Location::Server(_) => ReaderPool::new(path, reader_of(place, &Arc::default()), MAX_SERVER_READERS).bounded(),
+            DatabaseLocation::File(_) => ReaderPool::new(path, reader_of(place, &Arc::default()), MAX_IDLE_READERS),
+            DatabaseLocation::Server(_) => ReaderPool::new(path, reader_of(place, &Arc::default()), MAX_SERVER_READERS).bounded(),
         };
         // Connect now, so that an unreadable file fails at once.
         pool.with(|_| ()).map_err(|error| cannot_open(error, path))?;

@@ -48,14 +48,14 @@ pub struct Label {
 }
 
 #[derive(serde::Deserialize)]
-struct Labels {
+struct CorrectionLabels {
     correction: Vec<Correction>,
 }
 
 /// All labels of a folder of revisions.
 pub fn labels(folder: &Path) -> Vec<Correction> {
     let text = std::fs::read_to_string(folder.join("truth.toml")).expect("a readable file");
-    toml::from_str::<Labels>(&text).expect("valid labels").correction
+    toml::from_str::<CorrectionLabels>(&text).expect("valid labels").correction
 }
 
 /// Compares the reported changes with a label. Returns the differences.

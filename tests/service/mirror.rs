@@ -4,7 +4,7 @@ use cliffwatch::{
     daemon::schedule::Job,
     model::{config, supply::Endpoint, watch::Watch},
     service::{DataFolder, MirrorScope, Options, Service},
-    store::Location,
+    store::DatabaseLocation,
 };
 use serde_json::json;
 use testkit::free_port;
@@ -117,9 +117,9 @@ async fn schedule_polled_without_linear_unlocks_is_not_served_as_complete() {
     let key = Service::open(&keys, options()).unwrap().add_key("desk", 3).unwrap();
     let mirror = Service::mirror(&database, MirrorScope::unknown(), Some(&keys), options()).unwrap();
     let imported = Service::open(&folder.path().join("service.db"), options()).unwrap();
-    imported.import_daemon(&Location::File(database.clone()), &mut |_, _| {}).unwrap();
+    imported.import_daemon(&DatabaseLocation::File(database.clone()), &mut |_, _| {}).unwrap();
     assert_eq!(
-        imported.import_daemon(&Location::File(database.clone()), &mut |_, _| {}).unwrap().changed,
+        imported.import_daemon(&DatabaseLocation::File(database.clone()), &mut |_, _| {}).unwrap().changed,
         0,
         "a second import changes nothing"
     );
@@ -151,7 +151,7 @@ async fn feeds_never_polled_are_errors_in_a_copy() {
     }
     app.close().await.unwrap();
     let imported = Service::open(&folder.path().join("one.db"), options()).unwrap();
-    imported.import_daemon(&Location::File(folder.path().join("daemon.db")), &mut |_, _| {}).unwrap();
+    imported.import_daemon(&DatabaseLocation::File(folder.path().join("daemon.db")), &mut |_, _| {}).unwrap();
     let out = folder.path().join("out");
     imported.export(&out, &mut |_| {}).unwrap();
     let again = Service::open(&folder.path().join("two.db"), options()).unwrap();

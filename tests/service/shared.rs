@@ -14,7 +14,7 @@ use cliffwatch::{
     model::Endpoint,
     service as serve,
     service::{MirrorScope, Options, Service},
-    store::{Location, Store},
+    store::{DatabaseLocation, Store},
 };
 use testkit::Cluster;
 use tokio::task::JoinSet;
@@ -98,9 +98,9 @@ async fn two_mirrors_share_keys_and_data() {
     let shared = database(folder.path(), "keys.db");
     let keys = parse_database(&shared, None).unwrap();
     let read = match &keys {
-        Location::File(_) => Location::File(read),
-        Location::Server(_) => {
-            Store::copy(&Location::File(read), &keys, "test:1", time("2026-04-10T12:00:00Z"), &mut |_| {}).unwrap();
+        DatabaseLocation::File(_) => DatabaseLocation::File(read),
+        DatabaseLocation::Server(_) => {
+            Store::copy(&DatabaseLocation::File(read), &keys, "test:1", time("2026-04-10T12:00:00Z"), &mut |_| {}).unwrap();
             keys.clone()
         }
     };

@@ -34,7 +34,7 @@ pub(super) async fn run_corrections(service: Service, print: mpsc::UnboundedSend
 }
 
 /// An event that can be corrected.
-struct Candidate {
+struct CorrectionCandidate {
     at: Timestamp,
     value: f64,
     token: String,
@@ -44,7 +44,7 @@ struct Candidate {
 }
 
 /// Returns upcoming events with at least day precision, largest value first.
-fn candidates(edit: &Edit<'_>, now: Timestamp) -> Result<Vec<Candidate>, EditError> {
+fn candidates(edit: &Edit<'_>, now: Timestamp) -> Result<Vec<CorrectionCandidate>, EditError> {
     let mut ahead = Vec::new();
     for token in edit.tokens()? {
         let (Some(id), symbol) = (token.id.as_str(), token.symbol.as_str().unwrap_or_default()) else { continue };
@@ -56,7 +56,7 @@ fn candidates(edit: &Edit<'_>, now: Timestamp) -> Result<Vec<Candidate>, EditErr
             let is_exact = event.interval().is_some_and(|interval| interval.precision <= Precision::Day);
             if is_exact && at > now + TimeDelta::days(1) && at < now + CORRECTION_WINDOW {
                 let share = token.max_supply.copied().map_or(1.0, |supply| amount / supply);
-                ahead.push(Candidate { at, value, token: id.to_owned(), symbol: symbol.to_owned(), share });
+                ahead.push(CorrectionCandidate { at, value, token: id.to_owned(), symbol: symbol.to_owned(), share });
             }
         }
     }

@@ -8,7 +8,7 @@ use model::phrase;
 
 /// The kind of alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum About {
+pub(super) enum RuleTopic {
     /// Upcoming cliffs above a value
     Cliffs,
     /// Significant schedule corrections
@@ -26,7 +26,7 @@ pub(super) enum About {
 /// The values of all prompts or options.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct RuleRequest {
-    pub about: About,
+    pub about: RuleTopic,
     pub name: String,
     /// Slugs, globs, or `@groups`. Empty for all watched tokens.
     pub tokens: Vec<String>,
@@ -49,25 +49,25 @@ pub(super) struct GeneratedRule {
     pub test: String,
 }
 
-impl About {
+impl RuleTopic {
     pub fn name(self) -> &'static str {
         match self {
-            About::Cliffs => "CliffAhead",
-            About::Corrections => "ScheduleCorrected",
-            About::Burns => "LargeBurn",
-            About::NoBuyback => "NoBuyback",
-            About::Pressure => "UnlockPressure",
-            About::Emissions => "LargeEmission",
+            RuleTopic::Cliffs => "CliffAhead",
+            RuleTopic::Corrections => "ScheduleCorrected",
+            RuleTopic::Burns => "LargeBurn",
+            RuleTopic::NoBuyback => "NoBuyback",
+            RuleTopic::Pressure => "UnlockPressure",
+            RuleTopic::Emissions => "LargeEmission",
         }
     }
 
     /// Returns the default minimum value in USD. `None` if the kind has no minimum value.
     pub fn default_value(self) -> Option<f64> {
         match self {
-            About::Cliffs => Some(5e6),
-            About::Burns | About::Emissions => Some(1e6),
-            About::Pressure => Some(25e6),
-            About::Corrections | About::NoBuyback => None,
+            RuleTopic::Cliffs => Some(5e6),
+            RuleTopic::Burns | RuleTopic::Emissions => Some(1e6),
+            RuleTopic::Pressure => Some(25e6),
+            RuleTopic::Corrections | RuleTopic::NoBuyback => None,
         }
     }
 }
@@ -76,15 +76,15 @@ impl About {
 pub(super) fn generate(request: &RuleRequest, rules_file: &str) -> GeneratedRule {
     let above = request.above.or(request.about.default_value()).unwrap_or_default();
     let parts = match request.about {
-        About::Cliffs => cliff_rule(request, above),
-        About::Corrections => corrections(request),
-        About::Burns => burns(above),
-        About::NoBuyback => no_buyback(request),
-        About::Pressure => pressure(request, above),
-        About::Emissions => emissions(request, above),
+        RuleTopic::Cliffs => cliff_rule(request, above),
+        RuleTopic::Corrections => corrections(request),
+        RuleTopic::Burns => burns(above),
+        RuleTopic::NoBuyback => no_buyback(request),
+        RuleTopic::Pressure => pressure(request, above),
+        RuleTopic::Emissions => emissions(request, above),
     };
     let mut rule = format!("# {}\n[[rule]]\nalert  = {}\non     = {}\n", parts.comment, quoted(&request.name), quoted(parts.on));
-    if request.about == About::Cliffs && !request.within.is_empty() {
+    if request.about == RuleTopic::Cliffs && !request.within.is_empty() {
         let _ = writeln!(rule, "within = {}", list(&request.within));
     }
     let _ = writeln!(rule, "when   = '{}'", parts.when);

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, Write as _};
 use std::path::Path;
 
-use super::{About, DAYS, NewRuleArgs};
+use super::{DAYS, NewRuleArgs, RuleTopic};
 use crate::{UsageError, parse_money, parse_span, shown};
 use model::config::{Config, Span};
 use model::text::harmless;
@@ -16,13 +16,13 @@ optional are --tokens, --above, --within, --days, --window, --severity, --name, 
 /// The maximum number of attempts to enter a value.
 const MAX_ATTEMPTS: usize = 5;
 
-const CHOICES: [(About, &str); 6] = [
-    (About::Cliffs, "upcoming cliffs"),
-    (About::Corrections, "significant schedule corrections"),
-    (About::Burns, "burns above a value"),
-    (About::NoBuyback, "no buyback for a number of days"),
-    (About::Pressure, "unlocks of a group in a window, above a value"),
-    (About::Emissions, "emissions of a token in a window, above a value"),
+const CHOICES: [(RuleTopic, &str); 6] = [
+    (RuleTopic::Cliffs, "upcoming cliffs"),
+    (RuleTopic::Corrections, "significant schedule corrections"),
+    (RuleTopic::Burns, "burns above a value"),
+    (RuleTopic::NoBuyback, "no buyback for a number of days"),
+    (RuleTopic::Pressure, "unlocks of a group in a window, above a value"),
+    (RuleTopic::Emissions, "emissions of a token in a window, above a value"),
 ];
 
 /// The names that inputs are checked against.
@@ -46,14 +46,14 @@ pub(super) fn prompts(known: &KnownNames<'_>) -> anyhow::Result<NewRuleArgs> {
         None => None,
     };
     let within = match about {
-        About::Cliffs => {
+        RuleTopic::Cliffs => {
             prompt("Lead times", "30d,7d,1d", |text| text.split(',').map(parse_span).collect::<Result<Vec<Span>, _>>())?
         }
         _ => Vec::new(),
     };
-    let days = if about == About::NoBuyback { Some(prompt("Days without a buyback", "35", read_days)?) } else { None };
+    let days = if about == RuleTopic::NoBuyback { Some(prompt("Days without a buyback", "35", read_days)?) } else { None };
     let window = match about {
-        About::Pressure | About::Emissions => Some(prompt("Window length", "7d", parse_span)?),
+        RuleTopic::Pressure | RuleTopic::Emissions => Some(prompt("Window length", "7d", parse_span)?),
         _ => None,
     };
     let severity = prompt("Severity: info, warning, or critical", "warning", read_severity)?;
@@ -72,7 +72,7 @@ pub(super) fn confirm_write(file: &Path) -> anyhow::Result<bool> {
 }
 
 /// Returns the default name of a rule, with a number if the name is taken.
-pub(super) fn free_name(about: About, rules: &[SourceText]) -> String {
+pub(super) fn free_name(about: RuleTopic, rules: &[SourceText]) -> String {
     let first = std::iter::once(about.name().to_owned());
     let mut names = first.chain((2..1_000).map(|number| format!("{}{number}", about.name())));
     names.find(|name| !is_taken(name, rules)).unwrap_or_else(|| about.name().to_owned())
@@ -82,7 +82,7 @@ fn is_taken(name: &str, rules: &[SourceText]) -> bool {
     rules.iter().any(|file| file.text.contains(&format!("{name:?}")))
 }
 
-fn read_choice(text: &str) -> Result<About, String> {
+fn read_choice(text: &str) -> Result<RuleTopic, String> {
     let number = text.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     let choice = number.and_then(|at| CHOICES.get(at)).map(|(about, _)| *about);
     choice.ok_or_else(|| format!("enter a number from 1 to {}", CHOICES.len()))

@@ -16,7 +16,7 @@ fn workdir() -> (tempfile::TempDir, Invocation) {
     (folder, invocation)
 }
 
-fn args(about: About) -> NewRuleArgs {
+fn args(about: RuleTopic) -> NewRuleArgs {
     NewRuleArgs {
         about: Some(about),
         tokens: vec!["@portfolio".to_owned()],
@@ -35,7 +35,7 @@ fn args(about: About) -> NewRuleArgs {
 fn writes_rule_and_test_without_overwriting() {
     let (folder, invocation) = workdir();
     let path = |name: &str| folder.path().join(name);
-    for about in [About::Cliffs, About::Burns, About::Cliffs] {
+    for about in [RuleTopic::Cliffs, RuleTopic::Burns, RuleTopic::Cliffs] {
         run(&NewCommand::Rule(args(about)), &invocation).expect("made");
     }
     let text = fs::read_to_string(path("rules/mine.toml")).expect("written");
@@ -44,7 +44,7 @@ fn writes_rule_and_test_without_overwriting() {
     for test in ["cliffahead", "cliffahead2", "largeburn"] {
         assert!(path(&format!("rules/tests/{test}.toml")).exists(), "{test}");
     }
-    let named = NewRuleArgs { name: Some("LargeBurn".to_owned()), ..args(About::Burns) };
+    let named = NewRuleArgs { name: Some("LargeBurn".to_owned()), ..args(RuleTopic::Burns) };
     let error = run(&NewCommand::Rule(named), &invocation).expect_err("exists");
     assert!(error.to_string().contains("already exists"), "{error}");
     assert_eq!(fs::read_to_string(path("rules/mine.toml")).expect("read"), text, "nothing was written");
@@ -53,14 +53,14 @@ fn writes_rule_and_test_without_overwriting() {
 #[test]
 fn dry_run_writes_nothing() {
     let (folder, invocation) = workdir();
-    run(&NewCommand::Rule(NewRuleArgs { dry_run: true, ..args(About::Pressure) }), &invocation).expect("shown");
+    run(&NewCommand::Rule(NewRuleArgs { dry_run: true, ..args(RuleTopic::Pressure) }), &invocation).expect("shown");
     assert!(!folder.path().join("rules").exists());
 }
 
 #[test]
 fn unknown_group_is_reported() {
     let (_folder, invocation) = workdir();
-    let wrong = NewRuleArgs { tokens: vec!["@book".to_owned()], ..args(About::Cliffs) };
+    let wrong = NewRuleArgs { tokens: vec!["@book".to_owned()], ..args(RuleTopic::Cliffs) };
     let error = run(&NewCommand::Rule(wrong), &invocation).expect_err("no such group");
     assert_eq!(error.to_string(), "unknown group @book: expected one of @portfolio");
 }
@@ -69,7 +69,7 @@ fn unknown_group_is_reported() {
 fn replays_the_bundled_data_over_the_last_year() {
     let (_folder, invocation) = workdir();
     let (config, _) = invocation.load().expect("a config");
-    let request = RuleRequest { tokens: Vec::new(), ..request(&args(About::Cliffs), &config, &[]).expect("a request") };
+    let request = RuleRequest { tokens: Vec::new(), ..request(&args(RuleTopic::Cliffs), &config, &[]).expect("a request") };
     let made = generate::generate(&request, "../mine.toml");
     let file = SourceText { file: "mine.toml".into(), text: made.rule };
     let around = rules::Surroundings { receivers: &[], groups: &config.watch.groups, now: invocation.clock.now() };

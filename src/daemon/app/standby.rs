@@ -16,10 +16,10 @@ use crate::database_url::instance_name;
 use crate::readiness::Phase;
 use crate::systemd::{self, ProgressMarker};
 use model::{BoxFuture, Clock, lease, text::error_chain};
-use store::{Access, ErrorKind, LeaseStatus, Location, Store, StoreError};
+use store::{Access, DatabaseLocation, ErrorKind, LeaseStatus, Store, StoreError};
 
 /// Opens the database, and waits for a server that cannot be reached: it may be starting as well.
-pub(super) async fn open_when_reachable(location: Location, clock: &Clock) -> Result<Store, StoreError> {
+pub(super) async fn open_when_reachable(location: DatabaseLocation, clock: &Clock) -> Result<Store, StoreError> {
     let mut is_failing = false;
     loop {
         match Store::open_in(location.clone(), Access::Own, clock.now()).await {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use chrono::NaiveTime;
 
-use super::{Cycle, CycleError, TOKENS_PER_INPUT, input::Input, input::payload, source::Batch, stored};
+use super::{Cycle, CycleError, TOKENS_PER_INPUT, input::Input, input::payload, source::InputBatch, stored};
 use crate::live::LiveConfig;
 use engine::{pipeline, plan::PlannedPoll};
 use model::{
@@ -23,10 +23,10 @@ pub(super) struct ListResponse {
 impl Cycle<'_> {
     /// Returns the inputs of a batch. The last input of a list writes the state of its feed, so that a list that was not processed
     /// completely is polled again.
-    pub(super) async fn inputs(&mut self, batch: Batch, setup: &LiveConfig) -> Result<Vec<Input>, CycleError> {
+    pub(super) async fn inputs(&mut self, batch: InputBatch, setup: &LiveConfig) -> Result<Vec<Input>, CycleError> {
         let list = match batch {
-            Batch::One(input) => return Ok(vec![input]),
-            Batch::List(list) => *list,
+            InputBatch::One(input) => return Ok(vec![input]),
+            InputBatch::List(list) => *list,
         };
         let expected = self.expected_rows(&list, setup).await?;
         let checked = self.check_list(&list.poll, &list.fetched, list.known, expected);

@@ -14,10 +14,10 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The progress of all endpoints that are being polled.
 #[derive(Debug, Default)]
-pub struct Progress(Mutex<BTreeMap<Endpoint, Run>>);
+pub struct Progress(Mutex<BTreeMap<Endpoint, EndpointRun>>);
 
 #[derive(Debug)]
-struct Run {
+struct EndpointRun {
     progress: EndpointProgress,
     started: Instant,
     reported: Instant,
@@ -66,13 +66,13 @@ impl EndpointProgress {
 }
 
 impl Progress {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<Endpoint, Run>> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<Endpoint, EndpointRun>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn plan(&self, endpoint: Endpoint, polls: usize, now: Instant) {
         let progress = EndpointProgress { endpoint, planned: 0, responded: 0, failed: 0, elapsed: Duration::ZERO };
-        self.all().entry(endpoint).or_insert(Run { progress, started: now, reported: now }).progress.planned += polls;
+        self.all().entry(endpoint).or_insert(EndpointRun { progress, started: now, reported: now }).progress.planned += polls;
     }
 
     /// Counts an ended poll.
@@ -105,7 +105,7 @@ impl Progress {
     }
 }
 
-impl Run {
+impl EndpointRun {
     fn at(&self, now: Instant) -> EndpointProgress {
         EndpointProgress { elapsed: now.saturating_duration_since(self.started), ..self.progress.clone() }
     }

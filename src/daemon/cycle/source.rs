@@ -7,7 +7,7 @@ use crate::schedule::Job;
 use model::Endpoint;
 
 /// The inputs that are processed under one lock.
-pub(super) enum Batch {
+pub(super) enum InputBatch {
     One(Input),
     /// A list, which is split into inputs under the lock.
     List(Box<ListResponse>),
@@ -40,15 +40,15 @@ impl Source {
     }
 
     /// Waits for the next batch. Returns `None` at the end.
-    pub(super) async fn next(&mut self, cycle: &mut Cycle<'_>) -> Result<Option<Batch>, CycleError> {
+    pub(super) async fn next(&mut self, cycle: &mut Cycle<'_>) -> Result<Option<InputBatch>, CycleError> {
         Ok(match self {
-            Self::Tokens(endpoint, responses) => next_responses(*endpoint, responses, cycle).await?.map(Batch::One),
+            Self::Tokens(endpoint, responses) => next_responses(*endpoint, responses, cycle).await?.map(InputBatch::One),
             Self::List(endpoint) => match endpoint.take() {
-                Some(endpoint) => cycle.poll_list(endpoint).await?.map(|list| Batch::List(Box::new(list))),
+                Some(endpoint) => cycle.poll_list(endpoint).await?.map(|list| InputBatch::List(Box::new(list))),
                 None => None,
             },
-            Self::Investors(pages) => pages.next(cycle).await?.map(Batch::One),
-            Self::Due(tokens) => tokens.next(cycle).map(Batch::One),
+            Self::Investors(pages) => pages.next(cycle).await?.map(InputBatch::One),
+            Self::Due(tokens) => tokens.next(cycle).map(InputBatch::One),
         })
     }
 }

@@ -10,7 +10,7 @@
 
 use super::{
     index::{List, New, NewPlace, Old, OldPlace, PlaceOf, Side},
-    timeline::{Group, Pair},
+    timeline::{IndexGroup, Pair},
     tolerances::{self, DAY_MS, SCATTER_MS, close},
     tranche::Tranche,
 };
@@ -32,7 +32,7 @@ const COST_ROUNDING: f64 = 1e-9;
 /// The tranches of one series and one side, sorted by start, end, and amount.
 pub(super) type Series<'s, 'a, S> = List<PlaceOf<S>, &'s Tranche<'a, S>>;
 type PlacePair = Pair<OldPlace, NewPlace>;
-type PlaceGroup = Group<OldPlace, NewPlace>;
+type PlaceGroup = IndexGroup<OldPlace, NewPlace>;
 
 /// An explanation of one series. Tranches in no pair and no group were removed or added.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +54,7 @@ struct Candidate {
 
 /// Aligns two sides of a series. `hints` are shifts of other series of the token.
 pub(super) fn align(old: &Series<'_, '_, Old>, new: &Series<'_, '_, New>, hints: &[i64], tolerance: f64) -> Alignment {
-    let in_place = Attempt::new(old, new, tolerance).in_place();
+    let in_place = AlignAttempt::new(old, new, tolerance).in_place();
     if in_place.cost == 0.0 || old.is_empty() || new.is_empty() {
         return in_place;
     }
@@ -70,7 +70,7 @@ pub(super) fn align(old: &Series<'_, '_, Old>, new: &Series<'_, '_, New>, hints:
     }
     let mut best = in_place;
     for candidate in candidates(old, new, &best, hints) {
-        let moved = Attempt::new(old, new, tolerance).moved(candidate);
+        let moved = AlignAttempt::new(old, new, tolerance).moved(candidate);
         // Of equal explanations, the one without a shift is better.
         if moved.cost < best.cost - COST_ROUNDING {
             best = moved;
@@ -121,7 +121,7 @@ fn obvious_shifts(old: &[&Tranche<'_, Old>], new: &[&Tranche<'_, New>]) -> Vec<i
 }
 
 /// An attempt to explain a series.
-struct Attempt<'s, 'a> {
+struct AlignAttempt<'s, 'a> {
     old: &'s Series<'s, 'a, Old>,
     new: &'s Series<'s, 'a, New>,
     tolerance: f64,
@@ -130,7 +130,7 @@ struct Attempt<'s, 'a> {
     alignment: Alignment,
 }
 
-impl<'s, 'a> Attempt<'s, 'a> {
+impl<'s, 'a> AlignAttempt<'s, 'a> {
     fn new(old: &'s Series<'s, 'a, Old>, new: &'s Series<'s, 'a, New>, tolerance: f64) -> Self {
         let alignment = Alignment { pairs: Vec::with_capacity(old.len().min(new.len())), ..Alignment::default() };
         let (old_used, new_used) = (List::filled(false, old.len()), List::filled(false, new.len()));
@@ -416,7 +416,7 @@ fn regroup<I: Copy, J: Copy>(
     old_amount: impl Fn(I) -> Option<f64>,
     new_amount: impl Fn(J) -> Option<f64>,
     tolerance: f64,
-) -> Option<Vec<Group<I, J>>> {
+) -> Option<Vec<IndexGroup<I, J>>> {
     if old.is_empty() || new.is_empty() || old.len() + new.len() < 3 {
         return None;
     }
@@ -429,7 +429,7 @@ fn regroup<I: Copy, J: Copy>(
             (None, None) => break,
             _ => return None,
         };
-        let mut group = Group { old: vec![i], new: vec![j] };
+        let mut group = IndexGroup { old: vec![i], new: vec![j] };
         let (mut old_sum, mut new_sum) = (old_amount(i)?, new_amount(j)?);
         while !close(old_sum, new_sum, tolerance) {
             if old_sum < new_sum {

@@ -16,13 +16,13 @@ const MIN_SIMILARITY: f64 = 0.8;
 
 /// The facts of a tranche that stay under another name.
 #[derive(Clone, Copy)]
-struct Mark {
+struct TrancheMark {
     place: (TrancheForm, i64, Option<i64>),
     amount: Option<f64>,
 }
 
 /// The marks of each allocation, sorted by date and amount.
-type MarksByName<'a> = BTreeMap<&'a str, Vec<Mark>>;
+type MarksByName<'a> = BTreeMap<&'a str, Vec<TrancheMark>>;
 
 /// Returns the new name of each renamed allocation.
 ///
@@ -64,7 +64,7 @@ fn swapped_names<'a>(before: &MarksByName<'a>, after: &MarksByName<'a>, toleranc
     if both.len() > MAX_RENAME_CANDIDATES {
         return swapped;
     }
-    let same = |a: &[Mark], b: &[Mark]| same_dates(a, b) && same_amounts(a, b, tolerance);
+    let same = |a: &[TrancheMark], b: &[TrancheMark]| same_dates(a, b) && same_amounts(a, b, tolerance);
     for (k, one) in both.iter().enumerate() {
         if same(&before[one], &after[one]) {
             continue;
@@ -80,7 +80,7 @@ fn swapped_names<'a>(before: &MarksByName<'a>, after: &MarksByName<'a>, toleranc
 }
 
 /// Returns how likely a rename is, or `None` if it is unlikely.
-fn rename_score(from: &str, to: &str, before: &[Mark], after: &[Mark], tolerance: f64) -> Option<f64> {
+fn rename_score(from: &str, to: &str, before: &[TrancheMark], after: &[TrancheMark], tolerance: f64) -> Option<f64> {
     let (plain_from, plain_to) = (plain(from), plain(to));
     let similarity = strsim::jaro_winkler(&plain_from, &plain_to);
     let (dates, amounts) = (same_dates(before, after), same_amounts(before, after, tolerance));
@@ -98,7 +98,7 @@ fn rename_score(from: &str, to: &str, before: &[Mark], after: &[Mark], tolerance
 }
 
 /// Counts the marks that two sorted lists share.
-fn common_count(a: &[Mark], b: &[Mark], tolerance: f64) -> usize {
+fn common_count(a: &[TrancheMark], b: &[TrancheMark], tolerance: f64) -> usize {
     let (mut i, mut j, mut found) = (0, 0, 0);
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
         match x.place.cmp(&y.place) {
@@ -114,8 +114,8 @@ fn common_count(a: &[Mark], b: &[Mark], tolerance: f64) -> usize {
     found
 }
 
-fn same_total(before: &[Mark], after: &[Mark]) -> bool {
-    let total = |marks: &[Mark]| marks.iter().map(|mark| mark.amount).sum::<Option<f64>>();
+fn same_total(before: &[TrancheMark], after: &[TrancheMark]) -> bool {
+    let total = |marks: &[TrancheMark]| marks.iter().map(|mark| mark.amount).sum::<Option<f64>>();
     matches!((total(before), total(after)), (Some(a), Some(b)) if a > 0.0 && close(a, b, tolerances::TOTAL))
 }
 
@@ -128,20 +128,20 @@ fn marks_by_name<'a, S>(all: &Tranches<'a, S>) -> MarksByName<'a> {
     let mut by_name = MarksByName::new();
     for tranche in all.iter() {
         let place = (tranche.form, tranche.at, tranche.end);
-        by_name.entry(tranche.name).or_default().push(Mark { place, amount: tranche.amount });
+        by_name.entry(tranche.name).or_default().push(TrancheMark { place, amount: tranche.amount });
     }
-    let amount = |mark: &Mark| mark.amount.unwrap_or(f64::NEG_INFINITY);
+    let amount = |mark: &TrancheMark| mark.amount.unwrap_or(f64::NEG_INFINITY);
     for marks in by_name.values_mut() {
         marks.sort_by(|a, b| a.place.cmp(&b.place).then(amount(a).total_cmp(&amount(b))));
     }
     by_name
 }
 
-fn same_dates(a: &[Mark], b: &[Mark]) -> bool {
+fn same_dates(a: &[TrancheMark], b: &[TrancheMark]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.place == b.place)
 }
 
-fn same_amounts(a: &[Mark], b: &[Mark], tolerance: f64) -> bool {
+fn same_amounts(a: &[TrancheMark], b: &[TrancheMark], tolerance: f64) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.place.0 == b.place.0 && close_or_none(a.amount, b.amount, tolerance))
 }
 

@@ -1,4 +1,4 @@
-//! Explains what happened to a token's schedule: from linked tranches to as few [`Explanation`]s as possible.
+//! Explains what happened to a token's schedule: from linked tranches to as few [`ChangeExplanation`]s as possible.
 //!
 //! Each step looks at the whole token, returns its explanations, and leaves the remaining tranches to the next step: `names` (and
 //! categories), `series` (moved starts and ends), `recipients`, `amounts` (resized, added, and removed tranches), and `forms` (the same
@@ -69,7 +69,7 @@ pub(super) enum ChangeSubject {
 
 /// A change with the events that it touches. Its summary is not written yet.
 #[derive(Debug)]
-pub(super) struct Explanation {
+pub(super) struct ChangeExplanation {
     pub(super) change: Change,
     /// The facts of the summary.
     pub(super) clauses: Vec<ChangeClause>,
@@ -80,14 +80,14 @@ pub(super) struct Explanation {
 }
 
 /// Returns all changes of a token's schedule.
-pub(super) fn explain(compared: &Comparison<'_>) -> Vec<Explanation> {
+pub(super) fn explain(compared: &Comparison<'_>) -> Vec<ChangeExplanation> {
     let names = names::explain(compared);
     let moves = series::explain_moves(compared);
     let transfers = recipients::explain_transfers(compared);
     let recipients = recipients::explain(compared);
     let amounts = amounts::explain(compared, recipients.remaining);
 
-    let mut explanations: Vec<Explanation> = names.explanation.into_iter().collect();
+    let mut explanations: Vec<ChangeExplanation> = names.explanation.into_iter().collect();
     explanations.extend(moves.explanations);
     explanations.extend(transfers);
     explanations.extend(recipients.explanation);
@@ -113,7 +113,7 @@ pub(super) fn explain(compared: &Comparison<'_>) -> Vec<Explanation> {
 }
 
 /// Returns whether each change is about one event, and no two are about the same.
-fn are_independent(explanations: &[Explanation]) -> bool {
+fn are_independent(explanations: &[ChangeExplanation]) -> bool {
     let (mut old, mut new) = (BTreeSet::new(), BTreeSet::new());
     explanations.iter().all(|explanation| {
         explanation.old.len() <= 1
@@ -132,12 +132,12 @@ impl Comparison<'_> {
     }
 
     /// Returns whether a change waits for removal proof. It is then reported later.
-    fn is_waiting(&self, explanation: &Explanation) -> bool {
+    fn is_waiting(&self, explanation: &ChangeExplanation) -> bool {
         !explanation.old.is_disjoint(self.unproven)
     }
 
     /// Returns whether so much changed that only the whole schedule explains it.
-    fn is_rewritten(&self, explanations: &[Explanation]) -> bool {
+    fn is_rewritten(&self, explanations: &[ChangeExplanation]) -> bool {
         let (removed, added) = (&self.links.removed, &self.links.added);
         let ready = explanations.iter().filter(|explanation| !self.is_waiting(explanation)).count();
         let is_short = ready <= MAX_EXPLANATIONS || (ready <= MAX_SINGLE_EVENTS && are_independent(explanations));
@@ -152,12 +152,12 @@ impl Comparison<'_> {
     /// the changes, and the facts that belong to none of them.
     fn attach_facts(
         &self,
-        mut explanations: Vec<Explanation>,
+        mut explanations: Vec<ChangeExplanation>,
         facts: Vec<FactRevision>,
-    ) -> (Vec<Explanation>, Vec<FactRevision>) {
+    ) -> (Vec<ChangeExplanation>, Vec<FactRevision>) {
         let is_full = explanations.len() >= MAX_EXPLANATIONS;
         let touches =
-            |explanation: &Explanation, fact: &FactRevision| fact.is_of_token || !explanation.new.is_disjoint(&fact.new);
+            |explanation: &ChangeExplanation, fact: &FactRevision| fact.is_of_token || !explanation.new.is_disjoint(&fact.new);
         let mut separate = Vec::new();
         for fact in facts {
             let change = explanations.iter_mut().find(|explanation| {
@@ -177,18 +177,18 @@ impl Comparison<'_> {
     }
 
     /// Returns a change of these tranches, with their first events before and after.
-    fn explanation(&self, kind: ChangeKind, tranches: &TrancheSet) -> Explanation {
+    fn explanation(&self, kind: ChangeKind, tranches: &TrancheSet) -> ChangeExplanation {
         let old: BTreeSet<OldRow> = tranches.all_old().into_iter().map(|i| self.timeline.old[i].row).collect();
         let new: BTreeSet<NewRow> = tranches.all_new().into_iter().map(|j| self.timeline.new[j].row).collect();
         let mut change = Change::of(kind, Resource::Unlock, self.token);
         change.count = count_of(tranches.len());
         change.old = old.first().map(|row| record(self.timeline.old_events[*row]));
         change.new = new.first().map(|row| record(self.timeline.new_events[*row]));
-        Explanation { change, clauses: Vec::new(), subject: None, old, new }
+        ChangeExplanation { change, clauses: Vec::new(), subject: None, old, new }
     }
 
     /// Returns the event that a change is about, if it is about one event before and after.
-    fn single_event(&self, explanation: &Explanation) -> Option<ChangeSubject> {
+    fn single_event(&self, explanation: &ChangeExplanation) -> Option<ChangeSubject> {
         let (o, n) = (*explanation.old.first()?, *explanation.new.first()?);
         let is_one = explanation.old.len() == 1 && explanation.new.len() == 1 && self.new_of_old[o] == Some(n);
         is_one.then_some(ChangeSubject::New(n))

@@ -87,7 +87,7 @@ pub fn complete<'a>(before: &[Tracked], after: &'a [UnlockEvent], view: &Respons
         known: known.into(),
         view: *view,
     };
-    let Outcome { events, warnings, proves_no_absence, learned } = completion.complete_events(after);
+    let CompletionOutcome { events, warnings, proves_no_absence, learned } = completion.complete_events(after);
     let keys: List<RowOf<Old>, &RecordKey> = keys.into();
     let learned = learned
         .into_iter()
@@ -157,7 +157,7 @@ struct Completion<'k> {
 }
 
 /// The result of completing a response.
-struct Outcome {
+struct CompletionOutcome {
     events: Vec<UnlockEvent>,
     warnings: Vec<ParseWarning>,
     proves_no_absence: bool,
@@ -192,7 +192,7 @@ type NewEvents = List<RowOf<New>, UnlockEvent>;
 impl Completion<'_> {
     /// Matches the events of a response, `after`, to the known events, and adds from those the dates, parts, and amounts that the
     /// response omits. Leaves out events that cannot be identified. Each addition and omission is a parse warning.
-    fn complete_events(&self, after: &[UnlockEvent]) -> Outcome {
+    fn complete_events(&self, after: &[UnlockEvent]) -> CompletionOutcome {
         let mut events: NewEvents = after.to_vec().into();
         let mut warnings: Vec<ParseWarning> = events.iter_mut().filter_map(date_by_parts).collect();
         let by_instant = self.match_by_instant(&events);
@@ -223,7 +223,7 @@ impl Completion<'_> {
         let (events, left_out) = identified(events, &matches);
         let is_one_missing = !left_out.is_empty() && !matches.missing.is_empty();
         warnings.extend(left_out);
-        Outcome {
+        CompletionOutcome {
             events,
             warnings,
             proves_no_absence: placement.is_ambiguous || is_unlisted_missing || is_one_missing,

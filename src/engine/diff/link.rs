@@ -9,7 +9,7 @@ use super::{
     align::{Alignment, Series, align},
     conserved_totals::conserve,
     index::{List, New, NewTranche, Old, OldTranche, Side, TrancheIndex},
-    timeline::{Group, Pair, Timeline, TrancheGroup, TranchePair, TrancheSet},
+    timeline::{IndexGroup, Pair, Timeline, TrancheGroup, TranchePair, TrancheSet},
     tolerances::{MIN_SERIES, SCATTER_MS, close_or_none},
     tranche::{Tranche, TrancheForm, Tranches},
 };
@@ -139,7 +139,7 @@ fn detach_crossings(
     crossings.entered.extend(to.drain(skip_new + count..).map(|j| (j, last)));
     crossings.left.extend(from.drain(..skip_old).map(|i| (i, first)));
     crossings.entered.extend(to.drain(..skip_new).map(|j| (j, first)));
-    (crossings, Group { old: from, new: to })
+    (crossings, IndexGroup { old: from, new: to })
 }
 
 /// Returns how many tranches at the start of the old and of the new series crossed an edge of the visibility window. `None` if the
@@ -211,7 +211,7 @@ fn joined(series: &[TrancheGroup], alignments: Vec<Alignment>, crossings: Crossi
     for (TrancheGroup { old, new }, alignment) in series.iter().zip(alignments) {
         let (old, new): (List<_, OldTranche>, List<_, NewTranche>) = (old.clone().into(), new.clone().into());
         pairs.extend(alignment.pairs.iter().map(|pair| Pair { old: old[pair.old], new: new[pair.new] }));
-        groups.extend(alignment.groups.iter().map(|group| Group {
+        groups.extend(alignment.groups.iter().map(|group| IndexGroup {
             old: group.old.iter().map(|place| old[*place]).collect(),
             new: group.new.iter().map(|place| new[*place]).collect(),
         }));

@@ -46,18 +46,18 @@ pub(super) type TranchePair = Pair<OldTranche, NewTranche>;
 
 /// Old items that became new ones with the same sum: one was cut, several were joined, or the timing changed.
 #[derive(Clone, Debug)]
-pub(super) struct Group<I, J> {
+pub(super) struct IndexGroup<I, J> {
     pub(super) old: Vec<I>,
     pub(super) new: Vec<J>,
 }
 
-impl<I, J> Default for Group<I, J> {
+impl<I, J> Default for IndexGroup<I, J> {
     fn default() -> Self {
         Self { old: Vec::new(), new: Vec::new() }
     }
 }
 
-pub(super) type TrancheGroup = Group<OldTranche, NewTranche>;
+pub(super) type TrancheGroup = IndexGroup<OldTranche, NewTranche>;
 
 /// Tranches that a change is about.
 #[derive(Clone, Debug, Default)]

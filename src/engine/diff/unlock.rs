@@ -103,7 +103,7 @@ pub fn diff_unlocks(poll: &UnlockPoll<'_>, before: &[Tracked], proof: &RemovalPr
         return Diff { held: !missing.is_empty(), missing, anomalies, ..Diff::default() };
     }
 
-    let coverage = Coverage::of(poll, &old_events, &new_events);
+    let coverage = SegmentCoverage::of(poll, &old_events, &new_events);
     let timeline = Timeline::new(old_events, new_events, coverage.compares_linear, tolerance);
     let links = link(&timeline, &VisibleDays { old: poll.window, new: poll.window_before }, tolerance);
     let matches = match_events(&timeline, &links);
@@ -131,7 +131,7 @@ pub fn diff_unlocks(poll: &UnlockPoll<'_>, before: &[Tracked], proof: &RemovalPr
     let explanations = explain(&comparison);
     let waiting = waiting_events(&explanations, &unproven, &matches);
 
-    let snapshot = Snapshot { before, known: &known, timeline: &timeline, links: &links };
+    let snapshot = LinkedSnapshot { before, known: &known, timeline: &timeline, links: &links };
     let (mut put, new_keys) = snapshot.visible_puts(&matches, &waiting, coverage, tolerance);
     put.extend(snapshot.hidden_puts(&missing, window, &put));
     let mut diff = Diff { put, anomalies, ..Diff::default() };
@@ -157,14 +157,14 @@ pub fn diff_unlocks(poll: &UnlockPoll<'_>, before: &[Tracked], proof: &RemovalPr
 
 /// The role of linear segments in a comparison.
 #[derive(Clone, Copy)]
-struct Coverage {
+struct SegmentCoverage {
     /// Whether segments are compared.
     compares_linear: bool,
     /// Whether the response shows segments. If it is the first one that does, they are not compared.
     shows_linear: bool,
 }
 
-impl Coverage {
+impl SegmentCoverage {
     fn of(poll: &UnlockPoll<'_>, old: &Events<'_, Old>, new: &Events<'_, New>) -> Self {
         let shows_linear = poll.shows_linear.unwrap_or_else(|| covers_linear(old, new, poll.tolerance));
         let knew_linear = poll.knew_linear.unwrap_or_else(|| old.iter().any(|event| !event.linear_unlocks.is_absent()));
@@ -174,20 +174,20 @@ impl Coverage {
 }
 
 /// A token's snapshot, linked with a response.
-struct Snapshot<'a> {
+struct LinkedSnapshot<'a> {
     before: &'a [Tracked],
     known: &'a KnownEvents<'a>,
     timeline: &'a Timeline<'a>,
     links: &'a Links,
 }
 
-impl Snapshot<'_> {
+impl LinkedSnapshot<'_> {
     /// Returns the events to write, and the key of each event of the response. Events that wait for a removal proof are left out.
     fn visible_puts(
         &self,
         matches: &EventMatches,
         waiting: &WaitingEvents,
-        coverage: Coverage,
+        coverage: SegmentCoverage,
         tolerance: f64,
     ) -> (Vec<Put>, BTreeMap<NewRow, RecordKey>) {
         let (mut puts, mut new_keys) = (Vec::new(), BTreeMap::new());
@@ -283,7 +283,7 @@ struct MissingEvents {
 }
 
 impl MissingEvents {
-    fn of(timeline: &Timeline<'_>, links: &Links, matches: &EventMatches, coverage: Coverage) -> Self {
+    fn of(timeline: &Timeline<'_>, links: &Links, matches: &EventMatches, coverage: SegmentCoverage) -> Self {
         let Timeline { old_events, new_events, old, new, .. } = timeline;
         let mut tranches = List::filled(0_usize, old_events.len());
         old.iter().for_each(|tranche| tranches[tranche.row] += 1);
@@ -332,7 +332,7 @@ impl MissingEvents {
         proof: &RemovalProof<'_>,
         unproven: &BTreeSet<OldRow>,
         waiting: &WaitingEvents,
-        coverage: Coverage,
+        coverage: SegmentCoverage,
     ) {
         diff.missing.extend(self.deserted.iter().filter(|row| unproven.contains(row)).map(|row| proof.counted(known[*row].key)));
         for row in &self.all {

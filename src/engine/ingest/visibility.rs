@@ -2,7 +2,7 @@
 //!
 //! A plan may show a year to either side of today without saying so. Then a tranche slides out of the window each day and another slides
 //! in, and neither was removed or added. A single response cannot distinguish the edge of a window from the end of a schedule, but
-//! several can: an edge moves with today, a schedule does not. So each [`Edge`] stores two distances from today: the greatest at which
+//! several can: an edge moves with today, a schedule does not. So each [`WindowEdge`] stores two distances from today: the greatest at which
 //! the server listed anything, and the least at which it left something out. The edge always lies between them.
 //!
 //! An edge is confirmed only with evidence, because nothing beyond it is compared any more:
@@ -41,7 +41,7 @@ const MAX_YEARS: i64 = 10;
 /// One edge of the visibility window. Distances are in seconds from now, outward.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Edge {
+struct WindowEdge {
     /// The greatest distance at which the server listed an event.
     farthest_seen: Option<i64>,
     /// The least distance at which an event was left out that is known, or that entered later.
@@ -67,7 +67,7 @@ impl EdgeRange {
         (1..=MAX_YEARS).any(|years| self.least <= years * 366 * DAY + SLACK && years * 365 * DAY - SLACK <= self.most)
     }
 
-    fn agrees_with(self, edge: Edge) -> bool {
+    fn agrees_with(self, edge: WindowEdge) -> bool {
         let (Some(seen), Some(unseen)) = (edge.farthest_seen, edge.nearest_unseen) else { return false };
         self.least.max(seen) <= self.most.min(unseen) + SLACK
     }
@@ -92,17 +92,17 @@ pub(super) struct Observation<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Visibility {
-    back: Edge,
-    ahead: Edge,
+    back: WindowEdge,
+    ahead: WindowEdge,
 }
 
 impl Visibility {
     /// Returns the window after the first response. On each side, it contains the outermost listed date as the farthest date seen;
     /// neither edge is confirmed. With an empty list, no date was seen.
     pub(super) fn from_first_response(listed: &[Timestamp], now: Timestamp) -> Self {
-        let edge = |at: Option<&Timestamp>, outward: i64| Edge {
+        let edge = |at: Option<&Timestamp>, outward: i64| WindowEdge {
             farthest_seen: at.map(|at| (*at - now).num_seconds() * outward),
-            ..Edge::default()
+            ..WindowEdge::default()
         };
         Self { back: edge(listed.iter().min(), -1), ahead: edge(listed.iter().max(), 1) }
     }
@@ -110,7 +110,7 @@ impl Visibility {
     /// Returns the window of segments, updated with the dates that cliffs have shown since segments were last polled. Both forms have
     /// the same edges.
     pub(super) fn informed_by(self, cliffs: Self) -> Self {
-        let edge = |own: Edge, other: Edge| match other.farthest_seen {
+        let edge = |own: WindowEdge, other: WindowEdge| match other.farthest_seen {
             Some(seen) if !other.is_confirmed => own.with_seen(seen),
             Some(_) => other,
             None => own,
@@ -180,10 +180,14 @@ impl Visibility {
 
     /// Returns the window of a plan that shows less than before: both sides were cut at whole years. One side alone would prove nothing.
     fn smaller_plan(self, left: Option<EdgeRange>, cut: Option<EdgeRange>) -> Option<Self> {
-        let edge = |range: EdgeRange, was: Edge| {
+        let edge = |range: EdgeRange, was: WindowEdge| {
             let was_seen = was.farthest_seen.is_some_and(|seen| range.most + SLACK < seen);
             let is_cut = was_seen && range.is_one_edge(MAX_RANGE_OF_BOTH) && range.contains_whole_years();
-            is_cut.then_some(Edge { farthest_seen: Some(range.least), nearest_unseen: Some(range.most), is_confirmed: true })
+            is_cut.then_some(WindowEdge {
+                farthest_seen: Some(range.least),
+                nearest_unseen: Some(range.most),
+                is_confirmed: true,
+            })
         };
         Some(Self { back: edge(left?, self.back)?, ahead: edge(cut?, self.ahead)? })
     }
@@ -195,7 +199,7 @@ impl Visibility {
     }
 }
 
-impl Edge {
+impl WindowEdge {
     /// Returns the distance, in seconds, up to which the server is certain to list all events. `None` if the edge is not confirmed.
     fn reach(self) -> Option<i64> {
         // One slack for the edge, and one because windows have whole days.

@@ -37,7 +37,7 @@ pub(super) enum RunEnd {
 }
 
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct ProgramRun {
     pub ended: RunEnd,
     pub stdout: Tail,
     pub stderr: Tail,
@@ -113,7 +113,7 @@ impl Drop for KillOnDrop {
 /// # Errors
 ///
 /// Fails if the command does not start.
-pub(super) async fn run(mut command: Command, input: Vec<u8>, deadline: Instant) -> io::Result<Run> {
+pub(super) async fn run(mut command: Command, input: Vec<u8>, deadline: Instant) -> io::Result<ProgramRun> {
     let mut child = start(&mut command).await?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let group = ProcessGroup(Arc::new(Mutex::new(Some(Pid::from_child(&child)))));
@@ -142,7 +142,7 @@ pub(super) async fn run(mut command: Command, input: Vec<u8>, deadline: Instant)
         ended
     };
     let (ended, ()) = tokio::join!(exit, pipes);
-    Ok(Run { ended: ended?, stdout: out, stderr: err })
+    Ok(ProgramRun { ended: ended?, stdout: out, stderr: err })
 }
 
 /// Starts the command, and retries for a moment while the file is being written.

@@ -1,6 +1,6 @@
 //! Daily and weekly emission, stored or computed from the schedule.
 
-use super::{Lookup, Payload, totals::add};
+use super::{Lookup, ResponseData, totals::add};
 use crate::emission;
 use crate::query::DataQuery;
 use crate::refusal::{Refusal, redact};
@@ -38,7 +38,7 @@ pub(super) fn daily_emission(facts: &impl SupplyFacts, query: &DataQuery, now: T
 }
 
 /// Returns whole weeks, from the week of the start to the week of the end: as stored, else computed from daily emission.
-pub(super) fn weekly_emission<F: SupplyFacts>(lookup: &Lookup<'_, F>) -> Result<Payload, Refusal> {
+pub(super) fn weekly_emission<F: SupplyFacts>(lookup: &Lookup<'_, F>) -> Result<ResponseData, Refusal> {
     let Lookup { facts, query, context } = *lookup;
     let start = query.start.map(emission::sunday_of);
     let last = emission::sunday_of(query.end.unwrap_or(context.now.date_naive()));

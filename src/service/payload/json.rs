@@ -32,14 +32,14 @@ pub struct Paging {
 
 /// The data of a response, before it is split into pages.
 #[derive(Debug)]
-pub struct Payload {
+pub struct ResponseData {
     json: String,
     /// The end of each item in `json`, if it is a list.
     item_ends: Vec<usize>,
     read_at: Option<Timestamp>,
 }
 
-impl Payload {
+impl ResponseData {
     pub fn object(data: &impl Serialize, read_at: Option<Timestamp>) -> serde_json::Result<Self> {
         Ok(Self { json: serde_json::to_string(data)?, item_ends: Vec::new(), read_at })
     }

@@ -15,8 +15,8 @@ fn cache_key(path: &str, query: &str) -> CacheKey {
     CacheKey { generation: 1, day: NaiveDate::default(), query }
 }
 
-fn list(items: &[String]) -> Payload {
-    Payload::list(items, None).unwrap()
+fn list(items: &[String]) -> ResponseData {
+    ResponseData::list(items, None).unwrap()
 }
 
 fn tail_of(item: &str) -> Bytes {

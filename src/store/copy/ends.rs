@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 
-use super::Side;
+use super::CopySide;
 use crate::backup::sync_directory;
 use crate::connection::sibling_path;
 use crate::error::{ErrorKind, OPENING, StoreError, StoreFault};
 use crate::lease_keeper::LeaseKeeper;
 use crate::lock::{resolve, take_lock};
-use crate::open::{self, Location};
+use crate::open::{self, DatabaseLocation};
 use crate::restore::check_restore_finished;
 use crate::sql::postgres::PgSession;
 use crate::sql::postgres::fence::Fence;
@@ -32,25 +32,25 @@ enum EndLock {
 }
 
 /// The database to copy from.
-pub(super) struct Source {
+pub(super) struct CopySource {
     // Declared before the lock, so that it closes first.
     connection: Connection,
     path: PathBuf,
     _hold: EndLock,
 }
 
-impl Source {
+impl CopySource {
     /// Opens a database of the current schema. Fails if it is missing, has another schema, or is in use.
-    pub(super) fn open(place: &Location, instance: &str) -> Result<Self, StoreError> {
+    pub(super) fn open(place: &DatabaseLocation, instance: &str) -> Result<Self, StoreError> {
         match place {
-            Location::File(path) => {
+            DatabaseLocation::File(path) => {
                 let path = resolve(path)?;
                 open::check_current(&path)?;
                 check_restore_finished(&path)?;
                 let lock = take_lock(&path)?;
                 Ok(Self { connection: open::open_unmigrated(&path)?, path, _hold: EndLock::File(lock) })
             }
-            Location::Server(place) => {
+            DatabaseLocation::Server(place) => {
                 let (session, fence) = open_session(place)?;
                 session.prepare_schema(DAEMON, false, env!("CARGO_PKG_VERSION"))?;
                 let lease = HeldLease::take(place, fence, instance)?;
@@ -61,7 +61,7 @@ impl Source {
     }
 
     /// Runs `run` in one transaction that blocks other writers.
-    pub(super) fn hold<T>(&mut self, run: impl FnOnce(Side<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    pub(super) fn hold<T>(&mut self, run: impl FnOnce(CopySide<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
         in_transaction(&mut self.connection, &self.path, "read the database", run)
     }
 }
@@ -77,10 +77,10 @@ pub(super) struct Target {
 
 impl Target {
     /// Opens an empty database, or creates one. Fails if the database is not ours, has another schema, or is in use.
-    pub(super) fn open(place: &Location, instance: &str, now: Timestamp) -> Result<Self, StoreError> {
+    pub(super) fn open(place: &DatabaseLocation, instance: &str, now: Timestamp) -> Result<Self, StoreError> {
         match place {
-            Location::File(path) => Self::open_file(path, now),
-            Location::Server(place) => {
+            DatabaseLocation::File(path) => Self::open_file(path, now),
+            DatabaseLocation::Server(place) => {
                 let (session, fence) = open_session(place)?;
                 let program = env!("CARGO_PKG_VERSION");
                 match session.prepare_schema(DAEMON, false, program) {
@@ -111,7 +111,7 @@ impl Target {
     }
 
     /// Runs `run` in one transaction, which is rolled back if it fails.
-    pub(super) fn fill<T>(&mut self, run: impl FnOnce(Side<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    pub(super) fn fill<T>(&mut self, run: impl FnOnce(CopySide<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let filled = in_transaction(&mut self.connection, &self.path, "write the database", run);
         if let (Err(_), Some(unfinished)) = (&filled, &self.unfinished) {
             // Nothing reads a leftover file, and the next copy removes it.
@@ -139,11 +139,11 @@ fn in_transaction<T>(
     connection: &mut Connection,
     path: &Path,
     doing: &'static str,
-    run: impl FnOnce(Side<'_>) -> Result<T, StoreError>,
+    run: impl FnOnce(CopySide<'_>) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     let ran = connection.write(true, |transaction: &Transaction<'_>| {
         transaction.allow_long()?;
-        Ok(run(Side { at: transaction, path })?)
+        Ok(run(CopySide { at: transaction, path })?)
     });
     ran.map_err(|fault| fault.during(doing, path))
 }

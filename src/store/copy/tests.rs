@@ -15,34 +15,34 @@ use model::*;
 /// The number of random databases to copy out and back.
 const CASES: u64 = 12;
 
-fn file(directory: &TempDir, name: &str) -> Location {
-    Location::File(directory.path().join(name))
+fn file(directory: &TempDir, name: &str) -> DatabaseLocation {
+    DatabaseLocation::File(directory.path().join(name))
 }
 
 /// A target on the other engine: a schema on the server named by the environment, else another file.
-fn other_engine(directory: &TempDir) -> Location {
-    server_place(directory.path()).map_or_else(|| file(directory, "elsewhere.db"), Location::Server)
+fn other_engine(directory: &TempDir) -> DatabaseLocation {
+    server_place(directory.path()).map_or_else(|| file(directory, "elsewhere.db"), DatabaseLocation::Server)
 }
 
-fn copy(from: &Location, to: &Location) -> Result<Vec<CopiedTable>, StoreError> {
+fn copy(from: &DatabaseLocation, to: &DatabaseLocation) -> Result<Vec<CopiedTable>, StoreError> {
     Store::copy(from, to, "test:1", now(), &mut |_| {})
 }
 
-async fn open(place: &Location) -> Store {
+async fn open(place: &DatabaseLocation) -> Store {
     let store = Store::open_in(place.clone(), Access::Own, now()).await.expect("opens");
     assert_eq!(store.maintain_lease("test:2").await.expect("maintained"), crate::LeaseStatus::Active);
     store
 }
 
 /// Returns all rows, without the rows that describe the database itself, and the last row numbers.
-fn contents(place: &Location) -> BTreeMap<String, Vec<String>> {
+fn contents(place: &DatabaseLocation) -> BTreeMap<String, Vec<String>> {
     let connection = rusqlite::Connection::open(place.name()).expect("opens");
     let at = Transaction::Sqlite(&connection);
     let mut contents = BTreeMap::new();
     for table in TABLES {
         let columns = at.columns(table).expect("read");
         let mut rows = Vec::new();
-        let side = Side { at: &at, path: place.name() };
+        let side = CopySide { at: &at, path: place.name() };
         side.scan(table, &columns, |row| {
             rows.push(format!("{row:?}"));
             Ok(())
@@ -57,7 +57,7 @@ fn contents(place: &Location) -> BTreeMap<String, Vec<String>> {
 }
 
 /// Runs `change` directly on the database file, bypassing the store.
-fn edit_file(place: &Location, change: impl FnOnce(&Transaction<'_>)) {
+fn edit_file(place: &DatabaseLocation, change: impl FnOnce(&Transaction<'_>)) {
     let mut connection = rusqlite::Connection::open(place.name()).expect("opens");
     let transaction = connection.transaction().expect("begins");
     change(&Transaction::Sqlite(&transaction));
@@ -198,7 +198,7 @@ impl Random {
     }
 }
 
-async fn create(place: &Location) {
+async fn create(place: &DatabaseLocation) {
     Store::open_in(place.clone(), Access::Own, now()).await.expect("made").close().await.expect("closed");
 }
 
@@ -245,7 +245,7 @@ async fn every_table_of_both_schemas_is_listed() {
         let found = all(&mut at.prepare(sql).expect("queried"), [], |row| Ok(row.get(0)?)).expect("read");
         assert_eq!(sorted(found), sorted(PERMANENT_NUMBERS.map(str::to_owned).to_vec()));
     });
-    if let Location::Server(place) = &there {
+    if let DatabaseLocation::Server(place) = &there {
         let session = PgSession::open(place, &Arc::default()).expect("connects");
         let names = "SELECT string_agg(tablename, ' ' ORDER BY tablename COLLATE \"C\") FROM pg_tables
              WHERE schemaname = current_schema() AND tablename <> 'lease'";
@@ -366,8 +366,8 @@ const CRASH_FROM: &str = "CLIFFWATCH_TEST_COPY_FROM";
 async fn copy_in_child_process() {
     let Some(path) = std::env::var_os(CRASH_FROM) else { return };
     let path = Path::new(&path);
-    let to = server_place(path).map_or_else(|| Location::File(path.join("elsewhere.db")), Location::Server);
-    copy(&Location::File(path.join("here.db")), &to).expect("the process dies first");
+    let to = server_place(path).map_or_else(|| DatabaseLocation::File(path.join("elsewhere.db")), DatabaseLocation::Server);
+    copy(&DatabaseLocation::File(path.join("here.db")), &to).expect("the process dies first");
 }
 
 #[tokio::test]
@@ -386,8 +386,8 @@ async fn killed_copy_leaves_target_empty() {
             .expect("it runs");
         assert_eq!(died.status.signal(), Some(libc::SIGABRT), "{point}: {died:?}");
         match &there {
-            Location::File(path) => assert!(!path.exists(), "{point}: the file was not renamed"),
-            Location::Server(place) => {
+            DatabaseLocation::File(path) => assert!(!path.exists(), "{point}: the file was not renamed"),
+            DatabaseLocation::Server(place) => {
                 let session = PgSession::open(place, &Arc::default()).expect("connects");
                 assert_eq!(session.simple("SELECT count(*) FROM token").expect("queried").as_deref(), Some("0"), "{point}");
                 // The killed process did not release its lease, so expire it.

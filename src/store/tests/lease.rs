@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::support::*;
-use crate::{Access, ErrorKind, LeaseStatus, Location, Store};
+use crate::{Access, DatabaseLocation, ErrorKind, LeaseStatus, Store};
 use model::*;
 
 /// Opens two instances on one database, or returns `None` without a server.
@@ -12,7 +12,7 @@ async fn two(directory: &TempDir) -> Option<(Store, Store)> {
         println!("skipped without PostgreSQL: the lease of a database");
         return None;
     };
-    let open = || Store::open_in(Location::Server(place.clone()), Access::Own, now());
+    let open = || Store::open_in(DatabaseLocation::Server(place.clone()), Access::Own, now());
     Some((open().await.expect("opens"), open().await.expect("opens")))
 }
 

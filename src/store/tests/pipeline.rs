@@ -206,7 +206,7 @@ async fn cancelled_lock_wait_does_not_break_the_writer() {
     let (held, is_held) = tokio::sync::oneshot::channel();
     // A second process holds the write lock.
     let place = server_place(directory.path()).expect("a server");
-    let other = Store::open_in(crate::Location::Server(place), crate::Access::Write, now()).await.expect("opened");
+    let other = Store::open_in(crate::DatabaseLocation::Server(place), crate::Access::Write, now()).await.expect("opened");
     let slow = tokio::spawn(async move {
         let hold = other.act("hold the lock", move |_| {
             let _ = held.send(());

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::sql::Row;
 use crate::sql::postgres::{PgSession, driver::wait};
-use crate::{Access, LeaseStatus, Location, Opening, PostgresUrl, Store};
+use crate::{Access, DatabaseLocation, LeaseStatus, Opening, PostgresUrl, Store};
 use model::wire::{self, ParseWarning};
 use model::{
     Alert, AlertBody, AlertState, DeliveryId, Endpoint, FeedId, FeedState, Interval, Notification, NotificationKind, Precision,
@@ -258,7 +258,7 @@ pub(crate) async fn owned_at(directory: &Path) -> Store {
     let Some(place) = server_place(directory) else {
         return Store::open(opening(&directory.join("cliffwatch.db"), Access::Own)).await.expect("the store opens");
     };
-    let store = Store::open_in(Location::Server(place), Access::Own, now()).await.expect("the store opens");
+    let store = Store::open_in(DatabaseLocation::Server(place), Access::Own, now()).await.expect("the store opens");
     change(&store, "UPDATE lease SET renewed_at = '-infinity'");
     assert_eq!(store.maintain_lease("a test").await.expect("maintained"), LeaseStatus::Active);
     store

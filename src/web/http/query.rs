@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 
 use super::error::WebError;
 use super::parameters::{AFTER, CHOSEN, FROM, LIMIT, PAGED, Parameter, ParameterKind, SINCE, TO};
-use super::time_range::TimeRange;
+use super::time_range::PeriodFilter;
 use crate::ui::page::href;
 use crate::ui::range::RangeQuery;
 use model::{Timestamp, closest, config::Span};
@@ -112,8 +112,8 @@ impl ListQuery {
         self.get(parameter).map(|text| parse_duration(parameter.name, text)).transpose()
     }
 
-    pub fn time_range(&self, now: Timestamp) -> Result<TimeRange, WebError> {
-        TimeRange::parse(&self.range(), now)
+    pub fn time_range(&self, now: Timestamp) -> Result<PeriodFilter, WebError> {
+        PeriodFilter::parse(&self.range(), now)
     }
 
     pub fn range(&self) -> RangeQuery {

@@ -9,14 +9,14 @@ use model::{Timestamp, parse_timestamp};
 
 /// A time range. `None` is unbounded on that side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct TimeRange {
+pub(super) struct PeriodFilter {
     /// The start, inclusive.
     pub(super) since: Option<Timestamp>,
     /// The end, exclusive.
     pub(super) until: Option<Timestamp>,
 }
 
-impl TimeRange {
+impl PeriodFilter {
     /// Parses the time range of a query string, relative to `now`.
     ///
     /// # Errors

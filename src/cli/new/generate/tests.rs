@@ -2,7 +2,7 @@ use super::*;
 use model::SourceText;
 use tools::ruletest::{TestOutcome, TestSetup, report, run_against};
 
-fn request(about: About) -> RuleRequest {
+fn request(about: RuleTopic) -> RuleRequest {
     RuleRequest {
         about,
         name: about.name().to_owned(),
@@ -32,7 +32,7 @@ fn check(request: &RuleRequest) {
 
 #[test]
 fn every_kind_of_rule_passes_check_and_test() {
-    for about in About::value_variants() {
+    for about in RuleTopic::value_variants() {
         check(&request(*about));
         check(&RuleRequest { tokens: vec!["example".to_owned()], above: Some(1_500_000.0), ..request(*about) });
     }
@@ -40,7 +40,7 @@ fn every_kind_of_rule_passes_check_and_test() {
 
 #[test]
 fn formats_a_rule() {
-    let request = RuleRequest { tokens: vec!["arbitrum".to_owned()], ..request(About::Cliffs) };
+    let request = RuleRequest { tokens: vec!["arbitrum".to_owned()], ..request(RuleTopic::Cliffs) };
     let expected = r#"# Cliffs with a value of $5.00M or more at lead times 30d, 1d.
 [[rule]]
 alert  = "CliffAhead"

@@ -24,7 +24,7 @@ fn invalid_input_gets_a_suggestion() {
         (shown(read_name("My-Rule_2", &rules)), "My-Rule_2"),
         (shown(read_name("My Rule", &rules)), "? a name cannot contain ' ': use letters, digits, `-`, and `_`"),
         (shown(read_name("CliffAhead", &rules)), "? a rule with the name CliffAhead already exists"),
-        (free_name(About::Cliffs, &rules), "CliffAhead2"),
+        (free_name(RuleTopic::Cliffs, &rules), "CliffAhead2"),
     ];
     for (result, expected) in cases {
         assert_eq!(result, expected);

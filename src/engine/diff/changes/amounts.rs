@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    ChangeSubject, Comparison, Explanation, MAX_EXPLANATIONS, known_sum, record,
+    ChangeExplanation, ChangeSubject, Comparison, MAX_EXPLANATIONS, known_sum, record,
     tranche_facts::{tranche_facts, tranches_change},
 };
 use crate::diff::{
@@ -23,13 +23,13 @@ use model::{
 /// The outcome of this step.
 #[derive(Default)]
 pub(super) struct Amounts {
-    pub(super) explanations: Vec<Explanation>,
+    pub(super) explanations: Vec<ChangeExplanation>,
     /// Pairs whose change of amount is explained together with their dates.
     pub(super) resized: BTreeSet<TranchePair>,
 }
 
 impl Amounts {
-    fn add_resized(&mut self, tranches: &TrancheSet, explanation: Explanation) {
+    fn add_resized(&mut self, tranches: &TrancheSet, explanation: ChangeExplanation) {
         self.resized.extend(&tranches.pairs);
         self.explanations.push(explanation);
     }
@@ -138,7 +138,7 @@ fn split_events(compared: &Comparison<'_>, mut tranches: TrancheSet) -> (Vec<(Ev
     (events.into_iter().map(|event| (event, of_event(event))).collect(), tranches)
 }
 
-fn rescaled(compared: &Comparison<'_>, pairs: &[TranchePair], ratio: f64) -> Explanation {
+fn rescaled(compared: &Comparison<'_>, pairs: &[TranchePair], ratio: f64) -> ChangeExplanation {
     let (old, new) = (&compared.timeline.old, &compared.timeline.new);
     let tranches = TrancheSet::of_pairs(pairs);
     let mut explanation = compared.explanation(ChangeKind::SeriesRescaled, &tranches);
@@ -156,7 +156,7 @@ fn rescaled(compared: &Comparison<'_>, pairs: &[TranchePair], ratio: f64) -> Exp
     explanation
 }
 
-fn resized_event(compared: &Comparison<'_>, (o, n): Event, tranches: &TrancheSet) -> Explanation {
+fn resized_event(compared: &Comparison<'_>, (o, n): Event, tranches: &TrancheSet) -> ChangeExplanation {
     let timeline = compared.timeline;
     let mut explanation = compared.explanation(ChangeKind::Resized, tranches);
     explanation.old.insert(o);
@@ -174,7 +174,7 @@ fn resized_event(compared: &Comparison<'_>, (o, n): Event, tranches: &TrancheSet
     explanation
 }
 
-fn resized_series(compared: &Comparison<'_>, tranches: &TrancheSet) -> Explanation {
+fn resized_series(compared: &Comparison<'_>, tranches: &TrancheSet) -> ChangeExplanation {
     let timeline = compared.timeline;
     let mut explanation = compared.explanation(ChangeKind::Resized, tranches);
     let from: f64 = tranches.all_old().into_iter().filter_map(|i| timeline.old[i].amount).sum();
@@ -187,7 +187,7 @@ fn resized_series(compared: &Comparison<'_>, tranches: &TrancheSet) -> Explanati
 /// Fills in the facts of a resize. `from` and `to` are the totals of the whole event or series.
 fn resize(
     compared: &Comparison<'_>,
-    explanation: &mut Explanation,
+    explanation: &mut ChangeExplanation,
     tranches: &TrancheSet,
     (from, to): (Option<f64>, Option<f64>),
 ) {
@@ -200,7 +200,7 @@ fn resize(
     explanation.clauses = vec![resized_clause(compared, tranches, (from, to))];
 }
 
-fn added(compared: &Comparison<'_>, tranches: Vec<NewTranche>) -> Option<Explanation> {
+fn added(compared: &Comparison<'_>, tranches: Vec<NewTranche>) -> Option<ChangeExplanation> {
     let new = &compared.timeline.new;
     let set = TrancheSet { unpaired_new: tranches, ..TrancheSet::default() };
     let tranches = &set.unpaired_new;
@@ -214,7 +214,7 @@ fn added(compared: &Comparison<'_>, tranches: Vec<NewTranche>) -> Option<Explana
     Some(explanation)
 }
 
-fn removed(compared: &Comparison<'_>, tranches: Vec<OldTranche>) -> Option<Explanation> {
+fn removed(compared: &Comparison<'_>, tranches: Vec<OldTranche>) -> Option<ChangeExplanation> {
     let old = &compared.timeline.old;
     let set = TrancheSet { unpaired_old: tranches, ..TrancheSet::default() };
     let tranches = &set.unpaired_old;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{Comparison, Explanation, distinct, known_sum, record};
+use super::{ChangeExplanation, Comparison, distinct, known_sum, record};
 use crate::diff::{
     index::{NewRow, OldRow},
     ratio_of,
@@ -104,7 +104,7 @@ fn gather(all: Vec<RevisedFact>) -> Vec<FactRevision> {
 }
 
 /// Explains facts that belong to no other change: one change for all of them.
-pub(super) fn revised(compared: &Comparison<'_>, facts: Vec<FactRevision>) -> Option<Explanation> {
+pub(super) fn revised(compared: &Comparison<'_>, facts: Vec<FactRevision>) -> Option<ChangeExplanation> {
     let old: BTreeSet<OldRow> = facts.iter().flat_map(|fact| fact.old.iter().copied()).collect();
     let new: BTreeSet<NewRow> = facts.iter().flat_map(|fact| fact.new.iter().copied()).collect();
     let (o, n) = (*old.first()?, *new.first()?);
@@ -129,7 +129,7 @@ pub(super) fn revised(compared: &Comparison<'_>, facts: Vec<FactRevision>) -> Op
 
 /// Explains committed claims that appeared or changed: one change for all of one response. A claim that is missing is not a change,
 /// because not every endpoint version shows claims.
-pub(super) fn claims(compared: &Comparison<'_>) -> Option<Explanation> {
+pub(super) fn claims(compared: &Comparison<'_>) -> Option<ChangeExplanation> {
     fn amount<S>(tranche: &Tranche<'_, S>) -> Option<f64> {
         tranche.claim.and_then(|claim| claim.amount.copied())
     }

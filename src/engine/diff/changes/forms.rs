@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    ChangeSubject, Comparison, Explanation, amounts::allocation_changes, in_days, rewritten::brief,
+    ChangeExplanation, ChangeSubject, Comparison, amounts::allocation_changes, in_days, rewritten::brief,
     tranche_facts::tranches_change,
 };
 use crate::diff::{
@@ -21,7 +21,7 @@ use model::{
 const MAX_CUT: usize = 4;
 
 /// Explains groups of tranches that keep their sum, and series that vest with other timing.
-pub(super) fn explain(compared: &Comparison<'_>, retimed: &BTreeSet<TranchePair>) -> Vec<Explanation> {
+pub(super) fn explain(compared: &Comparison<'_>, retimed: &BTreeSet<TranchePair>) -> Vec<ChangeExplanation> {
     let mut by_kind: BTreeMap<ChangeKind, Vec<TrancheGroup>> = BTreeMap::new();
     let series = |group: &TrancheGroup| group.old.first().map(|i| compared.timeline.old[*i].series);
     for group in &compared.links.groups {
@@ -37,7 +37,7 @@ pub(super) fn explain(compared: &Comparison<'_>, retimed: &BTreeSet<TranchePair>
     by_kind.into_iter().map(|(kind, groups)| regrouped(compared, kind, &groups)).collect()
 }
 
-fn regrouped(compared: &Comparison<'_>, kind: ChangeKind, groups: &[TrancheGroup]) -> Explanation {
+fn regrouped(compared: &Comparison<'_>, kind: ChangeKind, groups: &[TrancheGroup]) -> ChangeExplanation {
     let timeline = compared.timeline;
     let set = TrancheSet::from(TrancheGroup {
         old: groups.iter().flat_map(|group| group.old.iter().copied()).collect(),

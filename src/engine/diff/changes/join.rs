@@ -1,18 +1,18 @@
 //! Joins equal explanations of different tranches, so that a correction takes as few changes as possible.
 
-use super::{Explanation, MAX_EXPLANATIONS, MAX_SINGLE_EVENTS, are_independent, facts::RevisedFact};
+use super::{ChangeExplanation, MAX_EXPLANATIONS, MAX_SINGLE_EVENTS, are_independent, facts::RevisedFact};
 use crate::diff::ratio_of;
 use model::change::{Change, ChangeKind, Fact, FieldChange};
 
 /// The outcome of this step.
 pub(super) struct Joined {
-    pub(super) explanations: Vec<Explanation>,
+    pub(super) explanations: Vec<ChangeExplanation>,
     /// New names of allocations that are part of another change.
     pub(super) facts: Vec<RevisedFact>,
 }
 
 /// Joins changes of one kind if there are too many, then makes new names a part of the other changes.
-pub(super) fn join(explanations: Vec<Explanation>) -> Joined {
+pub(super) fn join(explanations: Vec<ChangeExplanation>) -> Joined {
     let are_single = explanations.len() <= MAX_SINGLE_EVENTS && are_independent(&explanations);
     if explanations.len() <= MAX_EXPLANATIONS || are_single {
         return Joined { explanations, facts: Vec::new() };
@@ -21,8 +21,8 @@ pub(super) fn join(explanations: Vec<Explanation>) -> Joined {
     if joined.len() <= MAX_EXPLANATIONS { Joined { explanations: joined, facts: Vec::new() } } else { join_names(joined) }
 }
 
-fn join_kinds(explanations: Vec<Explanation>) -> Vec<Explanation> {
-    let mut joined: Vec<Explanation> = Vec::with_capacity(explanations.len());
+fn join_kinds(explanations: Vec<ChangeExplanation>) -> Vec<ChangeExplanation> {
+    let mut joined: Vec<ChangeExplanation> = Vec::with_capacity(explanations.len());
     for explanation in explanations {
         let kind = explanation.change.kind;
         let can_join = matches!(kind, ChangeKind::Rescheduled | ChangeKind::Resized | ChangeKind::Restructured);
@@ -35,14 +35,15 @@ fn join_kinds(explanations: Vec<Explanation>) -> Vec<Explanation> {
 }
 
 /// Turns a rename into facts, if other changes name all its allocations by their new names.
-fn join_names(mut explanations: Vec<Explanation>) -> Joined {
-    let is_rename = |explanation: &Explanation| explanation.change.kind == ChangeKind::Renamed;
+fn join_names(mut explanations: Vec<ChangeExplanation>) -> Joined {
+    let is_rename = |explanation: &ChangeExplanation| explanation.change.kind == ChangeKind::Renamed;
     let is_named_elsewhere = |name: &str| {
         let others = explanations.iter().filter(|explanation| !is_rename(explanation));
         others.flat_map(|explanation| &explanation.change.allocations).any(|allocation| allocation.name == name)
     };
-    let is_part =
-        |explanation: &Explanation| explanation.change.allocations.iter().all(|allocation| is_named_elsewhere(&allocation.name));
+    let is_part = |explanation: &ChangeExplanation| {
+        explanation.change.allocations.iter().all(|allocation| is_named_elsewhere(&allocation.name))
+    };
     let rename = explanations.iter().position(is_rename).filter(|k| explanations.get(*k).is_some_and(is_part));
     let Some(rename) = rename.map(|k| explanations.remove(k)) else {
         return Joined { explanations, facts: Vec::new() };
@@ -59,7 +60,7 @@ fn join_names(mut explanations: Vec<Explanation>) -> Joined {
 }
 
 /// Adds a change of the same kind.
-fn append(explanation: &mut Explanation, other: Explanation) {
+fn append(explanation: &mut ChangeExplanation, other: ChangeExplanation) {
     let (into, from): (&mut Change, Change) = (&mut explanation.change, other.change);
     explanation.subject = None;
     explanation.old.extend(other.old);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Comparison, Explanation, distinct, facts::RevisedFact};
+use super::{ChangeExplanation, Comparison, distinct, facts::RevisedFact};
 use crate::diff::{
     count_of,
     index::NewTranche,
@@ -17,7 +17,7 @@ use model::{
 #[derive(Default)]
 pub(super) struct Names {
     /// One change for all names and categories.
-    pub(super) explanation: Option<Explanation>,
+    pub(super) explanation: Option<ChangeExplanation>,
     /// Categories that changed in single events.
     pub(super) facts: Vec<RevisedFact>,
 }
@@ -99,7 +99,7 @@ fn allocation_change(name: &str, from: &str, to: &str, count: usize) -> Allocati
 }
 
 impl NameChanges<'_> {
-    fn explanation(self, compared: &Comparison<'_>) -> Option<Explanation> {
+    fn explanation(self, compared: &Comparison<'_>) -> Option<ChangeExplanation> {
         if self.tranches.is_empty() {
             return None;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Comparison, Explanation, amounts::allocation_changes, tranche_facts::tranches_change};
+use super::{ChangeExplanation, Comparison, amounts::allocation_changes, tranche_facts::tranches_change};
 use crate::diff::{
     index::{NewTranche, OldRow, OldTranche},
     ratio_of,
@@ -17,13 +17,13 @@ use model::{
 
 /// The outcome of this step.
 pub(super) struct Recipients {
-    pub(super) explanation: Option<Explanation>,
+    pub(super) explanation: Option<ChangeExplanation>,
     /// Resized, removed, and added tranches that have another explanation.
     pub(super) remaining: TrancheSet,
 }
 
 /// Explains tokens that went from one allocation to another.
-pub(super) fn explain_transfers(compared: &Comparison<'_>) -> Option<Explanation> {
+pub(super) fn explain_transfers(compared: &Comparison<'_>) -> Option<ChangeExplanation> {
     let mut all = TrancheSet::default();
     compared.links.transfers.iter().for_each(|transfer| all.append(transfer.clone()));
     (!compared.links.transfers.is_empty()).then(|| reallocated(compared, &all))
@@ -74,7 +74,7 @@ fn keeps_total(compared: &Comparison<'_>, tranches: &TrancheSet) -> bool {
     matches!((before, after), (Some(a), Some(b)) if a > 0.0 && close(a, b, tolerances::of_totals(compared.tolerance)))
 }
 
-fn reallocated(compared: &Comparison<'_>, tranches: &TrancheSet) -> Explanation {
+fn reallocated(compared: &Comparison<'_>, tranches: &TrancheSet) -> ChangeExplanation {
     let mut explanation = compared.explanation(ChangeKind::Reallocated, tranches);
     let from: f64 = explanation.old.iter().filter_map(|row| compared.old_total(*row, None)).sum();
     let to: f64 = explanation.new.iter().filter_map(|row| compared.new_total(*row, None)).sum();

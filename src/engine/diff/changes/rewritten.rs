@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Comparison, Explanation};
+use super::{ChangeExplanation, Comparison};
 use crate::diff::{
     count_of,
     index::{RowIndex, Side, TrancheIndex},
@@ -17,7 +17,7 @@ use model::{
 };
 
 /// Replaces all explanations by one: the schedule was rewritten.
-pub(super) fn rewritten(compared: &Comparison<'_>, explanations: Vec<Explanation>) -> Explanation {
+pub(super) fn rewritten(compared: &Comparison<'_>, explanations: Vec<ChangeExplanation>) -> ChangeExplanation {
     let timeline = compared.timeline;
     let mut whole = compared.explanation(ChangeKind::Rewritten, &TrancheSet::default());
     let old: Vec<_> = timeline.old.indices().collect();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    ChangeSubject, Comparison, Explanation, in_days, known_sum, mode,
+    ChangeExplanation, ChangeSubject, Comparison, in_days, known_sum, mode,
     tranche_facts::{date_change, tranche_facts, tranches_change},
 };
 use crate::diff::{
@@ -22,7 +22,7 @@ use model::{
 /// The outcome of this step.
 #[derive(Default)]
 pub(super) struct Moves {
-    pub(super) explanations: Vec<Explanation>,
+    pub(super) explanations: Vec<ChangeExplanation>,
     /// Pairs of series that moved, but not by one shift: these vest with other timing.
     pub(super) retimed: BTreeSet<TranchePair>,
 }
@@ -76,12 +76,12 @@ fn explain_alike(compared: &Comparison<'_>, alike: AlikeMoves, mut moves: Moves)
             continue;
         };
         let explanation = moved_change(compared, ChangeKind::Rescheduled, &pairs);
-        moves.explanations.push(Explanation { subject: Some(ChangeSubject::New(n)), ..explanation });
+        moves.explanations.push(ChangeExplanation { subject: Some(ChangeSubject::New(n)), ..explanation });
     }
     moves
 }
 
-fn moved_change(compared: &Comparison<'_>, kind: ChangeKind, pairs: &[TranchePair]) -> Explanation {
+fn moved_change(compared: &Comparison<'_>, kind: ChangeKind, pairs: &[TranchePair]) -> ChangeExplanation {
     let (old, new) = (&compared.timeline.old, &compared.timeline.new);
     let mut explanation = compared.explanation(kind, &TrancheSet::of_pairs(pairs));
     let Some(first) = pairs.first() else { return explanation };
@@ -133,9 +133,9 @@ fn moved_change(compared: &Comparison<'_>, kind: ChangeKind, pairs: &[TranchePai
 /// `true`, because other changes explain their ends.
 pub(super) fn explain_ends(
     compared: &Comparison<'_>,
-    mut explanations: Vec<Explanation>,
+    mut explanations: Vec<ChangeExplanation>,
     is_explained: impl Fn(&TranchePair) -> bool,
-) -> Vec<Explanation> {
+) -> Vec<ChangeExplanation> {
     let (old, new) = (&compared.timeline.old, &compared.timeline.new);
     let end_shift = |pair: TranchePair| {
         let (old, new) = (&old[pair.old], &new[pair.new]);
@@ -164,7 +164,7 @@ pub(super) fn explain_ends(
         }
         let mut explanation = compared.explanation(ChangeKind::Rescheduled, &TrancheSet::of_pairs(&pairs));
         // If the series moved too, the ends belong to that move: a segment ends where the next one begins.
-        let is_move_of_series = |explanation: &&mut Explanation| {
+        let is_move_of_series = |explanation: &&mut ChangeExplanation| {
             let change = &explanation.change;
             matches!(change.kind, ChangeKind::Rescheduled | ChangeKind::SeriesShifted)
                 && by_name.keys().all(|name| change.allocations.iter().any(|allocation| allocation.name == *name))

@@ -82,7 +82,7 @@ impl EventGaps<'_, '_> {
     }
 
     fn fill_cliffs(&mut self, cliffs: &mut CliffUnlocks, was: &CliffUnlocks, event: &UnlockEvent) -> Vec<ParseWarning> {
-        let totals = Totals { given: cliff_total(cliffs), known: cliff_total(was) };
+        let totals = GapTotals { given: cliff_total(cliffs), known: cliff_total(was) };
         let parts = was.allocation_breakdown.items();
         let (total, warnings) = self.fill_list(TrancheForm::Cliff, &mut cliffs.allocation_breakdown, parts, totals, event);
         if let Some(total) = total {
@@ -99,7 +99,7 @@ impl EventGaps<'_, '_> {
     }
 
     fn fill_linears(&mut self, linears: &mut LinearUnlocks, was: &LinearUnlocks, event: &UnlockEvent) -> Vec<ParseWarning> {
-        let totals = Totals { given: linears.linear_amount.copied(), known: was.linear_amount.copied() };
+        let totals = GapTotals { given: linears.linear_amount.copied(), known: was.linear_amount.copied() };
         let parts = was.allocation_breakdown.items();
         let (total, warnings) = self.fill_list(TrancheForm::Linear, &mut linears.allocation_breakdown, parts, totals, event);
         if let Some(total) = total {
@@ -119,7 +119,7 @@ impl EventGaps<'_, '_> {
         form: TrancheForm,
         list: &mut Maybe<Vec<P>>,
         known: &[P],
-        totals: Totals,
+        totals: GapTotals,
         event: &UnlockEvent,
     ) -> (Option<f64>, Vec<ParseWarning>) {
         let mut has_arrived = |part: &P| self.arrivals.take_part(form, part);
@@ -158,7 +158,7 @@ impl EventGaps<'_, '_> {
 
 /// The totals of a list of parts.
 #[derive(Clone, Copy)]
-pub(super) struct Totals {
+pub(super) struct GapTotals {
     /// The total in the response.
     pub(super) given: Option<f64>,
     pub(super) known: Option<f64>,

@@ -12,14 +12,14 @@ use model::{supply::Timestamp, wire::UnlockEvent};
 
 /// The total of an allocation, or of the whole schedule. `None` if a part has no amount.
 #[derive(Clone, Copy)]
-struct Totals {
+struct ListedTotals {
     known: Option<f64>,
     /// The known total between the first and the last date of the response.
     known_in_span: Option<f64>,
     given: Option<f64>,
 }
 
-impl Totals {
+impl ListedTotals {
     const ZERO: Self = Self { known: Some(0.0), known_in_span: Some(0.0), given: Some(0.0) };
 
     /// Returns whether the response lists the whole total, so that no part of this `amount` can be missing from it.
@@ -33,8 +33,8 @@ impl Totals {
 
 /// The totals of a schedule, before and after a response.
 pub(super) struct ConservedAmounts {
-    of_allocations: HashMap<String, Totals>,
-    of_all: Totals,
+    of_allocations: HashMap<String, ListedTotals>,
+    of_all: ListedTotals,
 }
 
 impl ConservedAmounts {
@@ -44,7 +44,7 @@ impl ConservedAmounts {
         }
         let dates = || after.iter().filter_map(|event| event.unlock_date.copied());
         let span = (dates().min(), dates().max());
-        let mut amounts = Self { of_allocations: HashMap::new(), of_all: Totals::ZERO };
+        let mut amounts = Self { of_allocations: HashMap::new(), of_all: ListedTotals::ZERO };
         for event in known {
             let is_in_span = is_within(event.unlock_date.copied(), span);
             amounts.add(event, with_linear, |totals, amount| {
@@ -60,7 +60,7 @@ impl ConservedAmounts {
         amounts
     }
 
-    fn add(&mut self, event: &UnlockEvent, with_linear: bool, add: impl Fn(&mut Totals, Option<f64>)) {
+    fn add(&mut self, event: &UnlockEvent, with_linear: bool, add: impl Fn(&mut ListedTotals, Option<f64>)) {
         let linear = event.linear_unlocks.get().filter(|_| with_linear);
         let cliff_parts = cliffs(event).iter().map(|part| (part.name().unwrap_or_default(), part.amount()));
         let linear_parts = linears(event).iter().filter(|_| with_linear);
@@ -70,7 +70,7 @@ impl ConservedAmounts {
         let linear_total = linear.filter(|_| linears(event).is_empty()).map(|linear| linear.linear_amount.copied());
         let totals = cliff_total.into_iter().chain(linear_total).map(|total| ("", total));
         for (name, amount) in cliff_parts.chain(linear_parts).chain(totals) {
-            add(self.of_allocations.entry(name.to_owned()).or_insert(Totals::ZERO), amount);
+            add(self.of_allocations.entry(name.to_owned()).or_insert(ListedTotals::ZERO), amount);
             add(&mut self.of_all, amount);
         }
     }

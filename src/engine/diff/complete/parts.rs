@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use super::gaps::Totals;
+use super::gaps::GapTotals;
 use crate::diff::{
     index::{List, New, NewPart, Old, OldPart, PartOf},
     tolerances::same_total,
@@ -110,7 +110,7 @@ pub(super) fn has_other_recipients<P: Part>(parts: &[P], known: &[P]) -> bool {
 
 /// The facts around a list of parts that distinguish its gaps from changes.
 pub(super) struct Gaps<'a, P> {
-    pub(super) totals: Totals,
+    pub(super) totals: GapTotals,
     /// Whether some rows of the response could not be read.
     pub(super) has_lost_rows: bool,
     /// Returns whether a part appears at another date now. Each appearance accounts for one part.
@@ -130,7 +130,7 @@ pub(super) struct Filled {
 
 /// Fills the gaps of a list with the known parts.
 pub(super) fn complete_breakdown<P: Part>(list: &mut Maybe<Vec<P>>, known: &[P], mut gaps: Gaps<'_, P>) -> Filled {
-    let Totals { given: total, known: known_total } = gaps.totals;
+    let GapTotals { given: total, known: known_total } = gaps.totals;
     if known.is_empty() {
         // An absent list in place of an empty one, with totals of zero, is empty.
         if list.get().is_none() && known_total == Some(0.0) && total.is_none_or(|total| total == 0.0) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::diff::{
-    changes::Explanation,
+    changes::ChangeExplanation,
     index::{List, New, NewRow, Old, OldRow, RowOf},
     link::Links,
     timeline::Timeline,
@@ -72,17 +72,21 @@ pub(super) struct WaitingEvents {
 }
 
 impl WaitingEvents {
-    pub(super) fn touches(&self, explanation: &Explanation) -> bool {
+    pub(super) fn touches(&self, explanation: &ChangeExplanation) -> bool {
         !explanation.old.is_disjoint(&self.old) || !explanation.new.is_disjoint(&self.new)
     }
 }
 
 /// Returns the events of changes that touch an unproven removal, and of changes that share an event with those.
-pub(super) fn waiting_events(explanations: &[Explanation], unproven: &BTreeSet<OldRow>, matches: &EventMatches) -> WaitingEvents {
+pub(super) fn waiting_events(
+    explanations: &[ChangeExplanation],
+    unproven: &BTreeSet<OldRow>,
+    matches: &EventMatches,
+) -> WaitingEvents {
     let mut waiting = WaitingEvents { old: unproven.clone(), new: BTreeSet::new() };
-    let mut others: Vec<&Explanation> = explanations.iter().collect();
+    let mut others: Vec<&ChangeExplanation> = explanations.iter().collect();
     loop {
-        let touched: Vec<&Explanation> = others.extract_if(.., |explanation| waiting.touches(explanation)).collect();
+        let touched: Vec<&ChangeExplanation> = others.extract_if(.., |explanation| waiting.touches(explanation)).collect();
         if touched.is_empty() {
             return waiting;
         }

@@ -36,7 +36,7 @@ impl Forecast {
         (source, budget): (&config::SourceSettings, &config::BudgetSettings),
         now: Timestamp,
     ) -> Self {
-        let mut simulation = Simulation { credit: whole_month(credit, now), feeds, spent: Vec::new(), polls: Vec::new() };
+        let mut simulation = MonthSimulation { credit: whole_month(credit, now), feeds, spent: Vec::new(), polls: Vec::new() };
         for (slot, endpoint, next_slot) in slots_in_order(slots, now) {
             let basis = PlanBasis {
                 allowance: Allowance::at(&simulation.credit, budget, slot),
@@ -78,7 +78,7 @@ fn slots_in_order(slots: &[(Endpoint, Slots)], now: Timestamp) -> Vec<(Timestamp
     all
 }
 
-struct Simulation {
+struct MonthSimulation {
     credit: CreditState,
     feeds: Vec<EndpointFeeds>,
     spent: Vec<(Endpoint, u64)>,
@@ -86,7 +86,7 @@ struct Simulation {
     polls: Vec<usize>,
 }
 
-impl Simulation {
+impl MonthSimulation {
     /// Applies a poll whose response contains no change.
     fn apply_poll(&mut self, endpoint: Endpoint, poll: &PlannedPoll, now: Timestamp) {
         let credits = u32::try_from(poll.cost).unwrap_or(u32::MAX);

@@ -118,7 +118,7 @@ impl ScheduleUnit<'_> {
     pub(super) fn restructured(&self, tranches: &TranchesChange) -> String {
         let TranchesChange { before, after } = tranches;
         let names = allocation_names(after);
-        let (Some(old), Some(new)) = (Span::of(before), Span::of(after)) else { return format!("{names}: other dates") };
+        let (Some(old), Some(new)) = (DateSpan::of(before), DateSpan::of(after)) else { return format!("{names}: other dates") };
         let dates = match old.changes(&new, TimeDelta::zero()) {
             dates if dates.is_empty() => format!("other dates until {}", day_or_none(new.end)),
             dates => dates.join(", "),
@@ -148,7 +148,7 @@ fn allocation_names(tranches: &[TrancheFacts]) -> String {
 impl TranchesChange {
     /// `, ends on 19 Sep 2034 instead of 29 Nov 2027`. Empty if the tranches start and end on the same days as before.
     pub(super) fn span_change(&self) -> String {
-        let (Some(old), Some(new)) = (Span::of(&self.before), Span::of(&self.after)) else { return String::new() };
+        let (Some(old), Some(new)) = (DateSpan::of(&self.before), DateSpan::of(&self.after)) else { return String::new() };
         old.changes(&new, TimeDelta::days(1)).into_iter().map(|change| format!(", {change}")).collect()
     }
 
@@ -194,7 +194,7 @@ fn on(tranche: &TrancheFacts) -> String {
 
 /// The dates of several tranches: `on 5 Sep 2022`, `from 16 Jun 2021 to 1 Jul 2025`.
 fn due(tranches: &[TrancheFacts]) -> String {
-    match (tranches.iter().min_by_key(|tranche| tranche.at), Span::of(tranches)) {
+    match (tranches.iter().min_by_key(|tranche| tranche.at), DateSpan::of(tranches)) {
         (Some(first), Some(span)) if span.begin == span.end => on(first),
         (_, Some(span)) => format!("from {} to {}", day_or_none(span.begin), day_or_none(span.end)),
         _ => String::new(),
@@ -231,12 +231,12 @@ fn day_or_none(at: Option<Timestamp>) -> String {
 }
 
 /// The first and the last instant of tranches, ends of linear unlocks included.
-struct Span {
+struct DateSpan {
     begin: Option<Timestamp>,
     end: Option<Timestamp>,
 }
 
-impl Span {
+impl DateSpan {
     /// `None` without tranches.
     fn of(tranches: &[TrancheFacts]) -> Option<Self> {
         let begin = tranches.iter().map(|tranche| tranche.at).min()?;

@@ -2,12 +2,13 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::tests::support::server_place;
-use crate::{Location, facts::SupplyFacts as _};
+use crate::{DatabaseLocation, facts::SupplyFacts as _};
 use testkit::time;
 
 /// A new database: on the server named by the environment, else in a file.
-fn place(directory: &TempDir) -> Location {
-    server_place(directory.path()).map_or_else(|| Location::File(directory.path().join("service.db")), Location::Server)
+fn place(directory: &TempDir) -> DatabaseLocation {
+    server_place(directory.path())
+        .map_or_else(|| DatabaseLocation::File(directory.path().join("service.db")), DatabaseLocation::Server)
 }
 
 fn opened(directory: &TempDir) -> Catalog {

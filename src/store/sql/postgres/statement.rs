@@ -3,7 +3,7 @@
 use rusqlite::ToSql;
 
 use super::pipeline::Reply;
-use super::value::{ColumnValue, Parameter};
+use super::value::{ColumnValue, SqlParameter};
 use super::{PgFault, PgSession};
 use crate::sql::{OwnedRow, SqlResult, row_bytes, row_of};
 
@@ -69,10 +69,10 @@ impl PgQuery<'_> {
     }
 }
 
-fn parameters(values: &[&dyn ToSql]) -> SqlResult<(Vec<Parameter>, usize)> {
+fn parameters(values: &[&dyn ToSql]) -> SqlResult<(Vec<SqlParameter>, usize)> {
     let values = row_of(values)?;
     let bytes = row_bytes(&values);
-    Ok((values.into_iter().map(Parameter::from).collect(), bytes))
+    Ok((values.into_iter().map(SqlParameter::from).collect(), bytes))
 }
 
 /// Converts a row to engine-independent values.

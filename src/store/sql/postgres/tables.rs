@@ -4,7 +4,7 @@ use rusqlite::types::Value;
 use tokio_postgres::types::Type;
 
 use super::PgSession;
-use super::value::Parameter;
+use super::value::SqlParameter;
 use crate::error::StoreFault;
 use crate::sql::{OwnedRow, SqlResult, insert_sql, quoted, row_bytes};
 
@@ -67,7 +67,7 @@ impl PgSession {
                 batch.push(row);
             }
             if batch.len() == 1 {
-                let values = batch.into_iter().flatten().map(Parameter::from).collect();
+                let values = batch.into_iter().flatten().map(SqlParameter::from).collect();
                 self.with_live(|live| live.send(live.execution(single.clone(), values), bytes, false))?;
             } else {
                 let many = self.prepare(&many_sql, true)?.prepared;
@@ -84,8 +84,8 @@ fn insert_arrays_sql(table: &str, columns: &[impl AsRef<str>], types: &[Type]) -
     format!(r#"INSERT INTO "{table}" ({}) SELECT * FROM unnest({})"#, quoted(columns), arrays.join(", "))
 }
 
-fn into_columns(rows: Vec<Vec<Value>>) -> Vec<Vec<Parameter>> {
-    let mut columns: Vec<Vec<Parameter>> = Vec::new();
+fn into_columns(rows: Vec<Vec<Value>>) -> Vec<Vec<SqlParameter>> {
+    let mut columns: Vec<Vec<SqlParameter>> = Vec::new();
     for row in rows {
         columns.resize_with(row.len(), Vec::new);
         for (column, value) in columns.iter_mut().zip(row) {

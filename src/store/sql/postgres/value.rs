@@ -22,15 +22,15 @@ const ESCAPE: char = '\u{fdd1}';
 
 /// A parameter of a statement.
 #[derive(Debug)]
-pub(super) struct Parameter(Value);
+pub(super) struct SqlParameter(Value);
 
-impl From<Value> for Parameter {
+impl From<Value> for SqlParameter {
     fn from(value: Value) -> Self {
         Self(value)
     }
 }
 
-impl ToSql for Parameter {
+impl ToSql for SqlParameter {
     fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Conversion<IsNull> {
         let unfit = || -> Box<dyn Error + Sync + Send> {
             Box::new(PgFault::TypeMismatch {

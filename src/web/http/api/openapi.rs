@@ -8,7 +8,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-use super::operations::{OPERATIONS, Operation, ResponseBody};
+use super::operations::{DocumentedBody, OPERATIONS, Operation};
 use crate::http::parameters::{Parameter, ParameterKind};
 use schemas::SCHEMAS;
 
@@ -112,12 +112,12 @@ fn parameter_json(parameter: &Parameter) -> Value {
     json
 }
 
-fn success_response(response: ResponseBody) -> Value {
+fn success_response(response: DocumentedBody) -> Value {
     let schema = match response {
-        ResponseBody::Empty => return json!({"description": "No content."}),
-        ResponseBody::One(name) => reference(name),
-        ResponseBody::All(name) => json!({"type": "array", "items": reference(name)}),
-        ResponseBody::List(name) => {
+        DocumentedBody::Empty => return json!({"description": "No content."}),
+        DocumentedBody::One(name) => reference(name),
+        DocumentedBody::All(name) => json!({"type": "array", "items": reference(name)}),
+        DocumentedBody::List(name) => {
             let items = json!({"type": "array", "items": reference(name)});
             let page = json!({
                 "type": "object", "required": ["total", "next", "items"],

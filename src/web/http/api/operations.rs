@@ -21,12 +21,12 @@ pub(in crate::http) struct Operation {
     /// The schema of the request body.
     pub body: Option<&'static str>,
     pub status: &'static str,
-    pub response: ResponseBody,
+    pub response: DocumentedBody,
 }
 
 /// The response body of an operation. The texts are names of schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::http) enum ResponseBody {
+pub(in crate::http) enum DocumentedBody {
     One(&'static str),
     /// A list with pages.
     List(&'static str),
@@ -38,7 +38,7 @@ pub(in crate::http) enum ResponseBody {
 impl Operation {
     /// Returns the parameters of the query string, including [`PAGING`].
     pub fn query_parameters(&self) -> Vec<Parameter> {
-        let paging = matches!(self.response, ResponseBody::List(_)).then_some(PAGING);
+        let paging = matches!(self.response, DocumentedBody::List(_)).then_some(PAGING);
         self.parameters.iter().copied().chain(paging.into_iter().flatten()).collect()
     }
 
@@ -48,7 +48,7 @@ impl Operation {
     }
 }
 
-const fn get(path: &'static str, id: &'static str, summary: &'static str, response: ResponseBody) -> Operation {
+const fn get(path: &'static str, id: &'static str, summary: &'static str, response: DocumentedBody) -> Operation {
     Operation { method: "get", path, id, summary, parameters: &[], body: None, status: "200", response }
 }
 
@@ -60,7 +60,7 @@ const fn list(
     row: &'static str,
     parameters: &'static [Parameter],
 ) -> Operation {
-    Operation { parameters, ..get(path, id, summary, ResponseBody::List(row)) }
+    Operation { parameters, ..get(path, id, summary, DocumentedBody::List(row)) }
 }
 
 const fn post(
@@ -70,7 +70,7 @@ const fn post(
     body: &'static str,
     response: &'static str,
 ) -> Operation {
-    Operation { method: "post", body: Some(body), status: "201", ..get(path, id, summary, ResponseBody::One(response)) }
+    Operation { method: "post", body: Some(body), status: "201", ..get(path, id, summary, DocumentedBody::One(response)) }
 }
 
 pub(super) const UPCOMING: Operation = list(
@@ -104,41 +104,41 @@ pub(super) const SILENCE_PREVIEW: Operation = Operation {
         "/api/silences/preview",
         "previewSilence",
         "Preview the alerts that a silence would suppress",
-        ResponseBody::One("SilencePreview"),
+        DocumentedBody::One("SilencePreview"),
     )
 };
 
 pub(in crate::http) const OPERATIONS: &[Operation] = &[
-    get("/api/status", "getStatus", "Get the status of the daemon", ResponseBody::One("Status")),
+    get("/api/status", "getStatus", "Get the status of the daemon", DocumentedBody::One("Status")),
     UPCOMING,
     TOKEN_LIST,
-    get("/api/tokens/{id}", "getToken", "Get a token with all its records", ResponseBody::One("TokenDetail")),
+    get("/api/tokens/{id}", "getToken", "Get a token with all its records", DocumentedBody::One("TokenDetail")),
     CHANGES,
     ALERTS,
     get(
         "/api/alerts/{id}",
         "getAlert",
         "Get an alert with its history, notifications, and explanation",
-        ResponseBody::One("AlertStory"),
+        DocumentedBody::One("AlertStory"),
     ),
-    get("/api/polls", "listPolls", "List the latest polls of each endpoint", ResponseBody::All("PastPolls")),
+    get("/api/polls", "listPolls", "List the latest polls of each endpoint", DocumentedBody::All("PastPolls")),
     RULE_LIST,
     DELIVERIES,
     get(
         "/api/outbox/{id}",
         "getDelivery",
         "Get a delivery with its attempts and notifications",
-        ResponseBody::One("DeliveryDetail"),
+        DocumentedBody::One("DeliveryDetail"),
     ),
-    get("/api/silences", "listSilences", "List pending and active silences", ResponseBody::All("Silence")),
+    get("/api/silences", "listSilences", "List pending and active silences", DocumentedBody::All("Silence")),
     post("/api/silences", "makeSilence", "Create a silence, or preview it with `dryRun`", "NewSilence", "SilenceMade"),
     SILENCE_PREVIEW,
     Operation {
         method: "delete",
         status: "204",
-        ..get("/api/silences/{id}", "expireSilence", "Expire a silence", ResponseBody::Empty)
+        ..get("/api/silences/{id}", "expireSilence", "Expire a silence", DocumentedBody::Empty)
     },
-    get("/api/acks", "listAcknowledgements", "List acknowledgements", ResponseBody::All("Acknowledgement")),
+    get("/api/acks", "listAcknowledgements", "List acknowledgements", DocumentedBody::All("Acknowledgement")),
     post("/api/acks", "acknowledge", "Acknowledge an alert", "NewAcknowledgement", "AcknowledgementMade"),
-    get("/api/openapi.json", "getDescription", "Get this document", ResponseBody::One("Description")),
+    get("/api/openapi.json", "getDescription", "Get this document", DocumentedBody::One("Description")),
 ];

@@ -10,7 +10,7 @@ use crate::http::api::operations::CHANGES;
 use crate::http::error::{PageResult, WebError};
 use crate::http::parameters::{KIND, OFFSET, TOKEN};
 use crate::http::query::ListQuery;
-use crate::http::time_range::TimeRange;
+use crate::http::time_range::PeriodFilter;
 use crate::ui::changes;
 use crate::ui::page::{PAGE_ROWS, PageFrame, Section};
 use model::{ChangeFilter, ChangeKind, TokenId, closest};
@@ -27,7 +27,7 @@ pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): Exten
             Some(found.first().map_or_else(|| TokenId::from(text), |token| token.id.clone()))
         }
     };
-    let TimeRange { since, until } = query.time_range(now)?;
+    let PeriodFilter { since, until } = query.time_range(now)?;
     let offset = query.integer(OFFSET)?.unwrap_or(0);
     let filter = ChangeFilter { token, kind, since, until, offset, limit: PAGE_ROWS, ..ChangeFilter::default() };
     let rows = deps.app.store.changes(filter.clone()).await?;

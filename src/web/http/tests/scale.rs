@@ -13,7 +13,7 @@ use model::{
     FailureKind, Findings, Labels, Notification, NotificationKind, PollEntry, PollEntryOutcome, Resource, TokenId,
     notification_id,
 };
-use store::Location;
+use store::DatabaseLocation;
 use testkit::rows::firing;
 
 const TOKENS: usize = 10_000;
@@ -298,7 +298,8 @@ async fn pages_of_ten_thousand_tokens() {
 async fn on_server(app: TestServer, file: &std::path::Path, url: &str) -> TestServer {
     app.store.close().await.expect("closed");
     drop(app);
-    let (from, to) = (Location::File(file.to_owned()), daemon::database_url::parse_database(url, None).expect("an address"));
+    let (from, to) =
+        (DatabaseLocation::File(file.to_owned()), daemon::database_url::parse_database(url, None).expect("an address"));
     let (started, target) = (Instant::now(), to.clone());
     let copied = tokio::task::spawn_blocking(move || Store::copy(&from, &target, "a benchmark", now(), &mut |_| {}));
     let rows: u64 = copied.await.expect("done").expect("copied").iter().map(|table| table.rows).sum();

@@ -7,7 +7,7 @@ fn at(text: &str) -> Option<Timestamp> {
 fn parse(since: &str, from: &str, to: &str) -> Result<(Option<Timestamp>, Option<Timestamp>), String> {
     let now = at("2026-03-09T07:00:00Z").expect("a time");
     let words = RangeQuery { since: since.into(), from: from.into(), to: to.into() };
-    TimeRange::parse(&words, now).map(|range| (range.since, range.until)).map_err(|error| error.message().to_owned())
+    PeriodFilter::parse(&words, now).map(|range| (range.since, range.until)).map_err(|error| error.message().to_owned())
 }
 
 #[test]

@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn nul_round_trips() {
     let mut out = BytesMut::new();
-    let parameter = Parameter(Value::Text("a\0b".into()));
+    let parameter = SqlParameter(Value::Text("a\0b".into()));
     parameter.to_sql(&Type::TEXT, &mut out).expect("encoded");
     assert!(!out.contains(&0), "PostgreSQL rejects NUL");
     assert_eq!(ColumnValue::from_sql(&Type::TEXT, &out).expect("decoded").0, Value::Text("a\0b".into()));
@@ -25,7 +25,7 @@ fn every_text_round_trips() {
 fn number_is_converted_to_column_type() {
     let encode = |value: Value, ty: Type| {
         let mut out = BytesMut::new();
-        Parameter(value).to_sql(&ty, &mut out).ok().map(|_| ColumnValue::from_sql(&ty, &out).expect("decoded").0)
+        SqlParameter(value).to_sql(&ty, &mut out).ok().map(|_| ColumnValue::from_sql(&ty, &out).expect("decoded").0)
     };
     for ty in [Type::INT2, Type::INT4, Type::INT8] {
         assert_eq!(encode(Value::Integer(-7), ty), Some(Value::Integer(-7)));

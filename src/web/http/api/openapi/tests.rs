@@ -110,7 +110,7 @@ async fn responses_match_the_schemas() {
             path.push_str("?matcher=token%3D%22arbitrum%22&matcher=severity!%3D%22x%22");
         }
         let bodies = match operation.response {
-            ResponseBody::List(_) => vec![path.clone(), format!("{path}?paged=true")],
+            DocumentedBody::List(_) => vec![path.clone(), format!("{path}?paged=true")],
             _ => vec![path],
         };
         for path in bodies {
