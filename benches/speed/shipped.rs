@@ -27,6 +27,7 @@ const CYCLES: u32 = 5;
 const PARALLEL: &str = "4";
 
 pub fn run() -> anyhow::Result<()> {
+    cliffwatch::source::install_crypto_provider();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(compared())
 }
@@ -79,6 +80,7 @@ fn curl(address: &str, paths: &[String], folder: &Path) -> anyhow::Result<Durati
             .args(["--parallel", "--parallel-max", PARALLEL, "--silent", "--fail", "--config"])
             .arg(&urls)
             .stdout(Stdio::null())
+            .stderr(Stdio::null())
             .spawn()
             .context("cannot start curl")?;
         // The times of an ended process stay readable until it is waited for.

@@ -1,7 +1,7 @@
 //! The only module that reads the system clock.
 //!
 //! A cycle reads the time once and passes it on, so that all other code can be tested at any instant. `--now` and tests use a
-//! [`Clock::manual`]. The machine's clock is not trusted blindly: [`steady`] decides when it is right.
+//! [`Clock::manual`]. The machine's clock is not trusted blindly: [`trusted_time`] decides when it is right.
 
 pub mod trusted_time;
 
