@@ -1,5 +1,5 @@
-//! The release binary next to `curl --parallel` over the same URLs: the processor time of a cycle in which every response is new, and
-//! of one in which none changed. Then the time of a backtest over the bundled data.
+//! Compares the release binary with `curl --parallel` over the same URLs: the processor time of a cycle in which every response is new,
+//! and of one in which none changed. Then measures the time of a backtest over the bundled data.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use testkit::Database;
 
 use crate::{
@@ -29,10 +29,10 @@ const PARALLEL: &str = "4";
 pub fn run() -> anyhow::Result<()> {
     cliffwatch::source::install_crypto_provider();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(compared())
+    runtime.block_on(compare())
 }
 
-async fn compared() -> anyhow::Result<()> {
+async fn compare() -> anyhow::Result<()> {
     let upstream = Upstream::start(TOKENS)?;
     let folder = tempfile::tempdir()?;
     let config = folder.path().join("shipped.toml");
@@ -83,11 +83,8 @@ fn curl(address: &str, paths: &[String], folder: &Path) -> anyhow::Result<Durati
             .stderr(Stdio::null())
             .spawn()
             .context("cannot start curl")?;
-        // The times of an ended process stay readable until it is waited for.
-        let stat = format!("/proc/{}/stat", child.id());
-        while !fs::read_to_string(&stat)?.contains(") Z ") {
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        // NOWAIT keeps the ended process, whose times stay readable until `wait`.
+        waitid(WaitId::Pid(Pid::from_child(&child)), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
         spent += processor_time(child.id());
         ensure!(child.wait()?.success(), "curl failed");
     }

@@ -219,11 +219,11 @@ fn credits_text(month: &Month) -> String {
             each unchanged schedule is polled. First polls, near events, and reported changes come before all others and are not\n\
             skipped.\n",
         ),
-        Outlook::ListsTooDear => text.push_str(
+        Outlook::ListsTooExpensive => text.push_str(
             "The credits are sufficient, but not for polling the lists, which report changes, in every slot. Other schedules are only polled\n\
             if they are new or near. Poll `token_list` and `upcoming` less often in [schedule].\n",
         ),
-        Outlook::FirstReadsTooDear => text.push_str(
+        Outlook::FirstReadsTooExpensive => text.push_str(
             "The credits are not sufficient: polling every token once costs more than the limit of a month. The last tokens are first polled\n\
             next month or later, and no token is polled twice until then. Watch fewer tokens in [watch], or set endpoints to\n\
             \"off\" in [schedule].\n",

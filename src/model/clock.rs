@@ -13,7 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::Timestamp;
 pub use trusted_time::{ClockAnchor, ClockState};
-use trusted_time::{ClockReading, SteadyTime};
+use trusted_time::{ClockReading, TrustedTime};
 
 /// The source of the time. Clones share the state of the machine's clock or the time of a manual one.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub struct Clock(TimeSource);
 
 #[derive(Clone, Debug)]
 enum TimeSource {
-    Machine(MachineClocks, Arc<Mutex<SteadyTime>>),
+    Machine(MachineClocks, Arc<Mutex<TrustedTime>>),
     /// Milliseconds since 1970.
     Manual(Arc<AtomicI64>),
 }
@@ -49,8 +49,8 @@ impl MachineClocks {
         }
     }
 
-    fn steady(self) -> Clock {
-        let time = SteadyTime::new(self.read());
+    fn into_clock(self) -> Clock {
+        let time = TrustedTime::new(self.read());
         Clock(TimeSource::Machine(self, Arc::new(Mutex::new(time))))
     }
 }
@@ -65,7 +65,7 @@ impl Clock {
     /// Returns the clock of this machine.
     #[must_use]
     pub fn system() -> Self {
-        MachineClocks::This.steady()
+        MachineClocks::This.into_clock()
     }
 
     /// Returns a clock that stays at `at` until it is [set](Self::set).
@@ -79,7 +79,7 @@ impl Clock {
     #[must_use]
     pub fn simulated(at: Timestamp) -> Self {
         let reading = ClockReading { system: at.timestamp_millis(), uptime: 0 };
-        MachineClocks::Simulated(Arc::new(Mutex::new(reading))).steady()
+        MachineClocks::Simulated(Arc::new(Mutex::new(reading))).into_clock()
     }
 
     /// Returns a confirmed time to store for [`resume`](Self::resume); `None` if the time is not confirmed, and for a manual clock.
@@ -108,7 +108,7 @@ impl Clock {
     #[must_use]
     pub fn restarted(&self) -> Self {
         match &self.0 {
-            TimeSource::Machine(clocks, _) => clocks.clone().steady(),
+            TimeSource::Machine(clocks, _) => clocks.clone().into_clock(),
             TimeSource::Manual(_) => self.clone(),
         }
     }

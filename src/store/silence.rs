@@ -62,7 +62,7 @@ impl Store {
         self.read("read the labels of open alerts", open_labels).await
     }
 
-    /// Returns which open alerts a silence would hide, and how many notifications of the week before `now`. `suppresses`
+    /// Returns the open alerts that a silence would suppress, and the number of notifications of the week before `now`. `suppresses`
     /// matches labels.
     pub async fn preview(
         &self,

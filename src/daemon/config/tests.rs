@@ -330,8 +330,8 @@ fn unreadable_config_is_reported_with_help() {
     assert!(page(&load(Some(&path), &Environment::default())).contains("not UTF-8 text: line 2"));
 }
 
-/// Configs with a placeholder for a secret: valid, invalid, broken, misspelled, and commented out.
-const SECRET_PLACEHOLDERS: &[&str] = &[
+/// Configs in which `@` stands for a secret: valid, invalid, broken, misspelled, and commented out.
+const CONFIGS_WITH_SECRETS: &[&str] = &[
     "[source]\napi_key = \"@\"\nbase_url = 3\ntimeout = 3\n",
     "[source]\napi_keyy = \"@\"\n",
     "[source]\napikey = '@'\ntimeout = 3\n",
@@ -362,9 +362,9 @@ const SECRET_PLACEHOLDERS: &[&str] = &[
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
     #[test]
-    fn no_secret_of_the_file_is_shown(secret in "[A-Za-z0-9_-]{12,40}", placeholder in 0..SECRET_PLACEHOLDERS.len()) {
+    fn no_secret_of_the_file_is_shown(secret in "[A-Za-z0-9_-]{12,40}", config in 0..CONFIGS_WITH_SECRETS.len()) {
         let secret = format!("zq{secret}");
-        let text = SECRET_PLACEHOLDERS[placeholder].replace('@', &secret);
+        let text = CONFIGS_WITH_SECRETS[config].replace('@', &secret);
         let loaded = load_plain(&text.replace(&format!("{secret}{secret}"), &format!("{secret}@")));
         let shown = [
             page(&loaded),

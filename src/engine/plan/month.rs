@@ -139,9 +139,11 @@ pub enum Outlook {
     /// The allowance lasts because some polls are skipped.
     Stretched,
     /// The allowance does not cover the lists, which report what to poll.
-    ListsTooDear,
+    #[serde(rename = "listsTooDear")]
+    ListsTooExpensive,
     /// The allowance does not cover the first read of all feeds.
-    FirstReadsTooDear,
+    #[serde(rename = "firstReadsTooDear")]
+    FirstReadsTooExpensive,
 }
 
 /// Plans the month that begins at `now`, with the given schedule of each polled endpoint.
@@ -182,9 +184,9 @@ fn month(
     let first_granted = whole.left.map_or(first_reads, |left| first_reads.min(left));
     let outlook = match whole.left {
         None => Outlook::Unknown,
-        Some(left) if first_reads > left => Outlook::FirstReadsTooDear,
+        Some(left) if first_reads > left => Outlook::FirstReadsTooExpensive,
         Some(_) if is_in_full => Outlook::InFull,
-        Some(_) if lists.clone().count() > 0 && lists.map(granted_to).sum::<u64>() == 0 => Outlook::ListsTooDear,
+        Some(_) if lists.clone().count() > 0 && lists.map(granted_to).sum::<u64>() == 0 => Outlook::ListsTooExpensive,
         Some(_) => Outlook::Stretched,
     };
     Month {

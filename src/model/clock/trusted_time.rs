@@ -66,7 +66,7 @@ pub struct ClockState {
 }
 
 #[derive(Clone, Debug)]
-pub struct SteadyTime {
+pub struct TrustedTime {
     /// The last instant at which the time was known to be right.
     anchor: ClockReading,
     began: i64,
@@ -79,7 +79,7 @@ pub struct SteadyTime {
     total_correction: i64,
 }
 
-impl SteadyTime {
+impl TrustedTime {
     /// Starts with the current wall clock.
     #[must_use]
     pub fn new(reading: ClockReading) -> Self {

@@ -306,6 +306,14 @@ async fn rejects_invalid_silences() {
         let error = response["error"].as_str().unwrap_or_default();
         assert!(status == 400 && (error.contains(expected) || expected == "matchers"), "{bad}: {status} {response}");
     }
+    for (name, value, expected) in
+        [("token", "x".repeat(5_000), "longer than"), ("1token", "x".to_owned(), "is not a label name")]
+    {
+        let matcher = serde_json::json!({ "name": name, "value": value, "isRegex": false });
+        let silence = serde_json::json!({ "matchers": [matcher], "author": "a", "comment": "c", "duration": "2h" });
+        let (status, response) = app.post("POST /api/silences", "t0ken", &silence.to_string()).await;
+        assert!(status == 400 && response["error"].as_str().is_some_and(|error| error.contains(expected)), "{name}: {response}");
+    }
     let (status, _) = app.post("POST /api/acks", "t0ken", r#"{"alert": "al_nothing", "author": "ann"}"#).await;
     assert_eq!(status, 404);
 }

@@ -74,8 +74,8 @@ fn stretched_month_uses_nearly_all_credits_and_reports_the_delay() {
 #[test]
 fn first_reads_come_first_and_may_use_the_reserve() {
     let month = |tokens| month(&LIST_AND_SCHEDULES, tokens, true, &CreditState::default(), Some(100));
-    assert_eq!((month(99).first_reads, month(99).outlook), (100, Outlook::ListsTooDear));
-    assert_eq!(month(150).outlook, Outlook::FirstReadsTooDear);
+    assert_eq!((month(99).first_reads, month(99).outlook), (100, Outlook::ListsTooExpensive));
+    assert_eq!(month(150).outlook, Outlook::FirstReadsTooExpensive);
 }
 
 #[test]

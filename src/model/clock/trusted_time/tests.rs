@@ -9,13 +9,13 @@ const NOON: i64 = 1_795_000_000_000;
 struct Machine {
     truth: i64,
     reading: ClockReading,
-    time: SteadyTime,
+    time: TrustedTime,
 }
 
 impl Machine {
     fn ahead_by(ahead: i64) -> Self {
         let reading = ClockReading { system: NOON + ahead, uptime: 7 };
-        Self { truth: NOON, reading, time: SteadyTime::new(reading) }
+        Self { truth: NOON, reading, time: TrustedTime::new(reading) }
     }
 
     fn pass(&mut self, millis: i64) {
@@ -158,7 +158,7 @@ fn restart_continues_with_saved_time() {
     let kept = machine.time.anchor().expect("a confirmed time");
     machine.pass(HOUR);
     machine.set(87_600 * HOUR);
-    machine.time = SteadyTime::new(machine.reading);
+    machine.time = TrustedTime::new(machine.reading);
     machine.time.resume(&kept, machine.reading);
     assert_eq!(machine.error(), 0);
     assert_eq!(machine.time.state().ahead, Some(TimeDelta::hours(87_600)), "the incident goes on");
@@ -182,7 +182,7 @@ fn time_after_boot_is_not_before_saved_time() {
     let kept = ClockAnchor { boot: None, system: NOON, uptime: 50 * HOUR, is_agreed: true };
     for (shown, expected) in [(NOON + 9_000 * HOUR, NOON + 9_000 * HOUR), (NOON - 9_000 * HOUR, NOON)] {
         let reading = ClockReading { system: shown, uptime: 7 };
-        let mut time = SteadyTime::new(reading);
+        let mut time = TrustedTime::new(reading);
         assert!(!kept.is_of(None, reading));
         time.resume_after_boot(&kept, reading);
         assert_eq!(time.now(reading), expected, "a battery that is empty sets a clock back");
