@@ -12,11 +12,11 @@ use super::print::{self, Cell, Listing};
 use super::upcoming::find;
 use super::{Exit, Invocation, OutputFormat, UsageError, parse_span, width};
 use daemon::cycle::ActiveRules;
-use daemon::explain::{ExplainError, ExplainReader, entries, target_of};
+use daemon::explain::{ExplainError, ExplainReader, target_of};
 use engine::explain::{self, ExplainLine, ExplainStep, ExplainTarget, Explanation, MAX_CASES, Overview};
 use engine::pipeline::DispatchPolicy;
 use model::{Alert, AlertId, ChangeKind, Resource, Timestamp, closest, config::Span, text::harmless, wire};
-use rules::aggregate::{AggregateCache, Recheck};
+use rules::aggregate::{AggregateCache, FlowEntries, Recheck};
 use rules::{On, Rule};
 use store::Access;
 
@@ -173,7 +173,7 @@ impl ExplainCommand {
                     explain::record_cases(&snapshot, resource, &ExplainTarget::default(), &own, self.reader.now)
                 }
                 _ if rule.selects_token(&snapshot.token) => {
-                    let computed = cache.compute(&snapshot.token, &entries(&snapshot), Recheck::Longest, self.reader.now);
+                    let computed = cache.compute(&snapshot.token, &FlowEntries::of_snapshot(&snapshot), Recheck::Longest, self.reader.now);
                     let own = own.into_iter().filter(|alert| alert.key.is_none()).collect();
                     vec![explain::token_case(&snapshot, computed.totals(), own)]
                 }

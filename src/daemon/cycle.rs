@@ -253,7 +253,7 @@ impl<'a> Cycle<'a> {
         let known = stored("read the records of time windows", self.deps.store.window_records(ids, reaches)).await?;
         let cache = self.deps.totals();
         let computed = work.tokens.iter().zip(known).map(|(update, known)| {
-            let entries = pipeline::flow_entries(update, &known.feeds, &known.records, &work.commit.feeds);
+            let entries = pipeline::flow_entries(update, (&known).into(), &work.commit.feeds);
             pipeline::compute_totals(&cache, rules, &update.token, &entries, self.now, self.now)
         });
         Ok(computed.collect())

@@ -15,7 +15,7 @@ use model::{
     Alert, AlertFilter, ChangeFilter, ChangeKind, ChangeRow, FiringAlert, Resource, RuleId, SOURCE_TROUBLE, Timestamp, TokenId,
     TokenSnapshot, Watch,
 };
-use rules::aggregate::{self, AggregateCache, FlowEntries, Recheck};
+use rules::aggregate::{AggregateCache, FlowEntries, Recheck};
 use rules::{On, Rule};
 pub use status::{StatusReader, StatusRecords};
 use store::{Store, StoreError};
@@ -113,7 +113,7 @@ impl ExplainReader {
                 let has_shares = self.has_shares() && !snapshot.token.groups.is_empty();
                 let ids = if has_shares { self.store.token_ids(false).await? } else { vec![token.clone()] };
                 let cache = self.cache(ids).await?;
-                let computed = cache.compute(&snapshot.token, &entries(&snapshot), Recheck::Longest, self.now);
+                let computed = cache.compute(&snapshot.token, &FlowEntries::of_snapshot(&snapshot), Recheck::Longest, self.now);
                 vec![explain::token_case(&snapshot, computed.totals(), own)]
             }
         };
@@ -218,17 +218,11 @@ impl ExplainReader {
         for ids in watched.chunks(BATCH) {
             for mut snapshot in self.store.tokens(ids.to_vec(), summed.clone()).await? {
                 snapshot.token = self.watch.placed(snapshot.token);
-                let computed = cache.compute(&snapshot.token, &entries(&snapshot), Recheck::Longest, self.now);
+                let computed = cache.compute(&snapshot.token, &FlowEntries::of_snapshot(&snapshot), Recheck::Longest, self.now);
                 cache.keep(computed);
             }
         }
         cache.complete(self.now);
         Ok(cache)
     }
-}
-
-/// Returns the dated entries of a token.
-pub fn entries(snapshot: &TokenSnapshot) -> FlowEntries {
-    let TokenSnapshot { token, feeds, records, .. } = snapshot;
-    FlowEntries::of(records, |resource| aggregate::is_known(resource, feeds, &token.item))
 }

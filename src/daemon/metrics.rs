@@ -18,11 +18,11 @@ use prometheus_client::{
 };
 
 use domain::DomainMetrics;
-pub use domain::{MAX_WINDOW, NotificationMetric};
+pub use domain::{NotificationMetric, windows};
 use engine::self_monitor::SourceState;
 use model::{
     Alert, AlertState, ChangeKind, CreditState, DomainGauges, Endpoint, NotificationOverview, PollEntryOutcome, ReceiverName,
-    RuleId, SilenceState, SuppressedCount, Timestamp, Watch,
+    RuleId, SilenceState, SuppressedCount, Timestamp,
 };
 use notify::Outcome;
 use process::ProcessMetrics;
@@ -228,8 +228,8 @@ impl Metrics {
     }
 
     /// Sets the gauges of firing alerts and upcoming unlocks as of `now`.
-    pub fn set_domain(&self, gauges: &DomainGauges, watch: &Watch, now: Timestamp) {
-        self.domain.set(gauges, watch, now);
+    pub fn set_domain(&self, gauges: &DomainGauges, now: Timestamp) {
+        self.domain.set(gauges, now);
     }
 
     /// Sets the number of open incidents by kind.

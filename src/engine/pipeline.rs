@@ -40,7 +40,7 @@ pub use dispatch::{HourLimits, dispatch, prospects};
 pub use ingest::{CompleteResponse, Ingest, Ingested, RoundsPage, Work, complete_response, feed_outcome};
 pub use repeats::{about, repeats};
 pub use token_renames::{RESOURCES, Renaming, is_renamed, is_unread, renamed_tokens};
-pub use totals::{compute_totals, flow_entries, groups, keep_totals, moved_feeds, reaches};
+pub use totals::{KnownFlows, compute_totals, flow_entries, groups, keep_totals, moved_feeds, reaches};
 
 /// Resources whose records can match a rule merely because time passes.
 pub const TIMED: [Resource; 3] = [Resource::Unlock, Resource::Allocation, Resource::Emission];

@@ -16,7 +16,7 @@ use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Alert, AlertBody, ChangeRow, DIGEST, Labels, Notification, NotificationKind, NotificationState, NotificationStatus,
+    Alert, AlertBody, ChangeRow, CliffPiece, DIGEST, Inclusion, Labels, Notification, NotificationKind, NotificationState, NotificationStatus,
     Precedence, ReceiverName, RecordKey, Resource, RuleId, Severity, Silence, SilenceState, SumWindow, Timestamp, Token, TokenId,
     UpcomingRow, alert_id, notification_id, phrase,
 };
@@ -316,7 +316,7 @@ impl AheadLine {
     fn of(row: &UpcomingRow, window: SumWindow) -> Option<(Self, bool)> {
         let event = row.tracked.record.unlock()?;
         let interval = row.tracked.record.interval()?;
-        let is_counted = window.inclusion(&interval, event.unlock_date.copied())?;
+        let is_counted = CliffPiece::of(event)?.inclusion(window)? == Inclusion::Counted;
         let line = Self {
             token: row.token.id.as_str().to_owned(),
             symbol: row.token.symbol().to_owned(),

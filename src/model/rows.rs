@@ -10,9 +10,10 @@ mod pages;
 mod past_poll;
 mod query;
 mod snapshot;
+mod supply;
 
 pub use self::commit::{Commit, CommitResult, FeedUpdate, PollEntry, PollEntryOutcome, PruneResult, Put};
-pub use self::counts::{DomainGauges, EndpointStat, PeriodReads, ReceiverCounts, StoreCounts, StoreGauges, ValueAhead};
+pub use self::counts::{DomainGauges, EndpointStat, PeriodReads, ReceiverCounts, StoreCounts, StoreGauges};
 pub use self::credit::{Charge, CreditState, PastPeriod, Reservation, SettledRequest};
 pub use self::notification::{
     AckResult, DispatchResult, NotificationOverview, NotificationRole, NotificationState, NotificationStatus, ReceiverStatus,
@@ -31,6 +32,7 @@ pub use self::past_poll::{PastPoll, PastPollState, PastPolls, PollProblem};
 pub use self::query::{
     AlertCursor, AlertFilter, ChangeFilter, DigestAheadFilter, Listed, NotificationFilter, OutboxFilter, UpcomingFilter,
 };
+pub use self::supply::{SUPPLY_WINDOWS, SupplyCoverage, SupplyTotals, TokenSupply, supply_weeks, supply_windows};
 pub use self::snapshot::{
     CalendarRow, ChangeRow, PlanToken, RecordRange, SegmentsRead, TokenSnapshot, UpcomingRow, VersionRow, WindowRecords,
 };

@@ -2,16 +2,20 @@
 //!
 //! Amounts are in tokens, values in USD, ratios in percent, and times in UTC. Nothing here reads a clock, a file, or a socket.
 
+mod ahead;
 mod endpoint;
 mod feed;
 mod id;
+mod linear_known;
 mod record;
 mod token;
 
 pub use self::{
+    ahead::{CliffPiece, Inclusion, LinearPiece, LinearRate, ReferencePrice, SupplyAhead, TokenPieces, UnlockSum},
     endpoint::{Endpoint, Resource},
     feed::{ContentHash, FeedId, FeedState, Findings, Hold, ListReport},
     id::{AlertId, DeliveryId, NotificationId, ReceiverName, RecordKey, RuleId, TokenId},
+    linear_known::{LinearSupply, SupplyKnown, linear_known},
     record::{Record, Tracked},
     token::Token,
 };

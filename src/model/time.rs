@@ -5,6 +5,8 @@ use std::{fmt, time::Duration};
 use chrono::{DateTime, Datelike, Days, Months, NaiveDate, NaiveTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::supply::Inclusion;
+
 /// The longest interval that an imprecise date can cover, a month. An unlock that started this long ago may not have passed yet.
 pub const LONGEST_INTERVAL: TimeDelta = TimeDelta::days(31);
 
@@ -117,7 +119,7 @@ impl Interval {
         Some(Self { start, end, precision })
     }
 
-    /// Returns the part of the interval that sums use: the nominal date of a month or week, else the whole interval.
+    /// Returns the nominal date of a month or week, else the whole interval.
     pub fn nominal(&self, date: Option<Timestamp>) -> Self {
         let of_day = date.filter(|_| matches!(self.precision, Precision::Month | Precision::Week));
         of_day.and_then(|date| Self::of(date, Precision::Day)).unwrap_or(*self)
@@ -145,11 +147,10 @@ impl Interval {
     }
 }
 
-/// A period whose unlocks are summed. Each unlock is counted once, by the part of its interval that [`Interval::nominal`] returns.
-/// Unlocks that may happen in the period because their month or week has not ended are not added.
+/// A period whose unlocks are summed. See [`crate::supply::SupplyAhead`] for what it includes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SumWindow {
-    /// The start, inclusive.
+    /// The start, exclusive: an unlock at this instant has happened.
     pub at: Timestamp,
     /// The end, inclusive.
     pub until: Timestamp,
@@ -161,19 +162,19 @@ impl SumWindow {
         Self { at, until: at.checked_add_signed(ahead).unwrap_or(at) }
     }
 
-    /// Returns whether the period includes a part of an interval, given in milliseconds since the epoch. An instant (`start` equals `end`)
-    /// is included from the start to the end of the period, both inclusive.
-    pub fn counts(&self, start: i64, end: i64) -> bool {
+    /// Returns how the period includes an unlock that can happen from `starts_at` to `ends_at` (exclusive, unless both are equal), and
+    /// whose nominal date is `nominal_at`. All are in milliseconds since the epoch. `None` if it cannot happen in the period.
+    pub fn inclusion(&self, starts_at: i64, ends_at: i64, nominal_at: i64) -> Option<Inclusion> {
         let (at, until) = (self.at.timestamp_millis(), self.until.timestamp_millis());
-        let is_over = if start == end { end < at } else { end <= at };
-        !is_over && start <= until
+        if at < nominal_at && nominal_at <= until {
+            return Some(Inclusion::Counted);
+        }
+        (ends_at > at && starts_at <= until && starts_at < ends_at).then_some(Inclusion::Inexact)
     }
 
-    /// Returns whether sums include an unlock with this interval and nominal date; `None` if its interval starts after the period.
-    pub fn inclusion(&self, interval: &Interval, date: Option<Timestamp>) -> Option<bool> {
-        let counted = interval.nominal(date);
-        let is_counted = || self.counts(counted.start.timestamp_millis(), counted.end.timestamp_millis());
-        (interval.start <= self.until).then(is_counted)
+    /// Returns the length in days, with fractions. `None` if it is not positive.
+    pub fn days(&self) -> Option<f64> {
+        Some(days(self.until - self.at)).filter(|days| *days > 0.0)
     }
 }
 

@@ -17,7 +17,7 @@ pub use cache::{AggregateCache, ComputedTotals, LONGEST_REST, Recheck};
 pub use entries::{EDGE_SLACK, FlowEntries};
 pub use known::{has_none, is_known};
 pub use totals::{Member, Totals};
-pub use window::{Flow, LatestEntry, Sum, Window};
+pub use window::{Flow, LatestEntry, PartSum, Sum, Window};
 
 #[cfg(test)]
 mod tests;

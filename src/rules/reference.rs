@@ -360,26 +360,29 @@ fn windows() -> Vec<ReferenceEntry> {
         example: format!("{}(\"30d\").value >= 1000000", flow.as_str()),
         endpoints: endpoints_of(flow.resource()),
         about: match flow {
-            Flow::Ahead => "unlocks in a window that starts now: cliffs and daily releases",
+            Flow::Ahead => "unlocks in a window that starts now, cliff and linear",
             Flow::Emitted => "tokens released in a window that ends now",
             Flow::Burned => "tokens burned in a window that ends now",
             Flow::BoughtBack => "tokens bought back in a window that ends now",
         },
     };
     let field = |field: WindowField| {
-        let (unit, about) = match field {
-            WindowField::Amount => (NumberUnit::Tokens, "tokens in the window; missing for a group"),
-            WindowField::Value => (NumberUnit::Usd, "value of these tokens"),
-            WindowField::Count => (NumberUnit::Count, "number of events"),
-            WindowField::Possible => {
-                (NumberUnit::Usd, "only of `ahead`: value of imprecise unlocks that may still happen in the window")
-            }
+        let about = match field {
+            WindowField::Amount => "tokens in the window; missing for a group",
+            WindowField::Value => "value of these tokens",
+            WindowField::Count => "number of events",
+            WindowField::Possible => "only of `ahead`: value of imprecise unlocks that may still happen in the window",
+            WindowField::CliffAmount => "only of `ahead`: tokens of the cliff unlocks",
+            WindowField::CliffValue => "only of `ahead`: value of the cliff unlocks",
+            WindowField::CliffCount => "only of `ahead`: number of cliff unlocks",
+            WindowField::LinearAmount => "only of `ahead`: tokens that unlock linearly; missing if only cliff unlocks are known",
+            WindowField::LinearValue => "only of `ahead`: value of the tokens that unlock linearly",
         };
         ReferenceEntry {
             kind: ReferenceKind::Window,
             known_by: KnownBy::TokenAndPortfolio,
             name: format!(".{}", field.as_str()),
-            unit: unit.as_str(),
+            unit: field.unit().as_str(),
             example: format!("ahead(\"7d\").{} > 0", field.as_str()),
             endpoints: Vec::new(),
             about,

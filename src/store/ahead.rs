@@ -1,7 +1,6 @@
 //! Upcoming unlocks, read from an index in one pass: times and sizes without unpacking schedules, and whether a time
 //! window counts each unlock. `whole` reads complete unlocks by row number.
 
-use chrono::TimeDelta;
 use rusqlite::params;
 
 use super::codec::{Millis, all, one, time};
@@ -10,9 +9,7 @@ use super::rows::token;
 use super::schedule;
 use super::sql::Transaction;
 use model::time::LONGEST_INTERVAL;
-use model::{SumWindow, Timestamp, UpcomingRow};
-
-const DAY: i64 = TimeDelta::days(1).num_milliseconds();
+use model::{CliffPiece, Inclusion, SumWindow, Timestamp, UpcomingRow};
 
 /// The size columns to read for each unlock. Reading fewer columns is measurably faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +25,10 @@ pub(super) struct IndexedUnlock {
     pub(super) token_no: Option<i64>,
     pub(super) starts_at: i64,
     pub(super) ends_at: i64,
-    /// The start of the nominal date; `None` if the precision is finer than a week.
-    pub(super) nominal_at: Option<i64>,
+    /// The source's date.
+    pub(super) nominal_at: i64,
+    /// Tokens.
+    pub(super) amount: Option<f64>,
     /// USD, at current prices.
     pub(super) value: Option<f64>,
     /// Percent of market cap; `None` if not read ([`Sizes::Value`]).
@@ -37,23 +36,30 @@ pub(super) struct IndexedUnlock {
 }
 
 impl IndexedUnlock {
-    /// Returns the start and end of the interval in which windows count the unlock.
-    pub(super) fn counted(&self) -> (i64, i64) {
-        self.nominal_at.map_or((self.starts_at, self.ends_at), |day| (day, day + DAY))
+    /// Returns whether the event has a cliff unlock whose amount or value is known. Others only begin linear unlocks.
+    pub(super) fn is_cliff(&self) -> bool {
+        self.amount.is_some() || self.value.is_some()
+    }
+
+    /// Returns the unlock as part of a sum.
+    pub(super) fn piece(&self) -> CliffPiece {
+        let Self { starts_at, ends_at, nominal_at, amount, value, .. } = *self;
+        CliffPiece { starts_at, ends_at, nominal_at, amount, value }
     }
 }
 
-/// Like [`each_ahead`] for one window. Also passes whether the window counts the unlock.
+/// Like [`each_ahead`] for one window. Also passes how the window includes the unlock.
 pub(super) fn each_in_window(
     from: &Transaction<'_>,
     begin: Timestamp,
     window: SumWindow,
     sizes: Sizes,
-    mut visit: impl FnMut(IndexedUnlock, bool),
+    mut visit: impl FnMut(IndexedUnlock, Inclusion),
 ) -> Result<(), StoreFault> {
     each_ahead(from, begin, window.until, sizes, |unlock| {
-        let (start, end) = unlock.counted();
-        visit(unlock, window.counts(start, end));
+        if let Some(inclusion) = unlock.piece().inclusion(window) {
+            visit(unlock, inclusion);
+        }
     })
 }
 
@@ -69,7 +75,7 @@ pub(super) fn each_ahead(
     let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
     let share = if sizes == Sizes::Both { "share" } else { "NULL" };
     let sql = format!(
-        "SELECT no, token_no, starts_at, ends_at, nominal_at, value, {share} FROM record {}
+        "SELECT no, token_no, starts_at, ends_at, coalesce(nominal_at, starts_at), value, amount, {share} FROM record {}
          WHERE resource = 'unlock' AND starts_at > CAST(?1 AS BIGINT) - ?3 AND starts_at <= ?2 AND ends_at > ?1",
         from.engine().indexed_by("record_window")
     );
@@ -85,7 +91,8 @@ pub(super) fn each_ahead(
             ends_at: row.get(3)?,
             nominal_at: row.get(4)?,
             value: row.get::<Option<f64>>(5)?.map(|of| of * value),
-            share: row.get::<Option<f64>>(6)?.map(|of| of * share),
+            amount: row.get(6)?,
+            share: row.get::<Option<f64>>(7)?.map(|of| of * share),
         });
     }
     Ok(())
@@ -98,7 +105,7 @@ pub(super) fn ahead_of(from: &Transaction<'_>, token: i64, begin: i64, last: i64
     let drift: f64 = one(&mut drift, [token], |row| Ok(row.get(0)?))?.unwrap_or(1.0);
     let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
     let mut statement = from.prepare_cached(
-        "SELECT no, starts_at, ends_at, nominal_at, value FROM record WHERE token_no = ?1 AND resource = 'unlock'
+        "SELECT no, starts_at, ends_at, coalesce(nominal_at, starts_at), value, amount FROM record WHERE token_no = ?1 AND resource = 'unlock'
          AND starts_at > CAST(?2 AS BIGINT) - ?3 AND starts_at <= ?4 AND ends_at > ?2",
     )?;
     all(&mut statement, params![token, begin, longest, last], |row| {
@@ -109,6 +116,7 @@ pub(super) fn ahead_of(from: &Transaction<'_>, token: i64, begin: i64, last: i64
             ends_at: row.get(2)?,
             nominal_at: row.get(3)?,
             value: row.get::<Option<f64>>(4)?.map(|value| value * drift),
+            amount: row.get(5)?,
             share: None,
         })
     })

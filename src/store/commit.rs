@@ -7,6 +7,7 @@
 mod alerts;
 mod records;
 mod schedule;
+mod supply;
 mod tokens;
 
 use std::collections::{BTreeMap, HashMap};
@@ -17,7 +18,9 @@ use chrono::TimeDelta;
 use rusqlite::params;
 
 pub(super) use self::alerts::{AlertColumns, DELIVERY_NOTIFICATION_COLUMNS, webhook_id};
+pub(super) use self::schedule::EventIndex;
 use self::schedule::{Drift, ScheduleQueries};
+pub(super) use self::supply::SupplyRow;
 use self::tokens::TokenRow;
 use super::codec::{Millis, count, json};
 use super::cycle::READ_TOGETHER;
@@ -73,13 +76,15 @@ pub(super) struct CommitWriter<'a> {
     queried: HashMap<i64, ScheduleQueries<'a>>,
     /// The size drift of tokens whose schedules are written.
     drifts: HashMap<Option<i64>, Drift>,
+    /// The rows of `token_supply` of these tokens. `None` if there is none.
+    supplies: HashMap<i64, Option<SupplyRow>>,
     /// Records added minus records removed, by resource.
     tally: BTreeMap<Resource, i64>,
 }
 
 impl<'a> CommitWriter<'a> {
     pub(super) fn new(to: &'a Transaction<'a>, at: Timestamp, target: NotificationTarget) -> Self {
-        Self { to, at, target, tokens: HashMap::new(), queried: HashMap::new(), drifts: HashMap::new(), tally: BTreeMap::new() }
+        Self { to, at, target, tokens: HashMap::new(), queried: HashMap::new(), drifts: HashMap::new(), supplies: HashMap::new(), tally: BTreeMap::new() }
     }
 
     fn write(&mut self, commit: &Commit) -> Result<CommitResult, StoreFault> {

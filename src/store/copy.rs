@@ -24,7 +24,7 @@ use super::{DatabaseLocation, DatabaseServer, PostgresUrl, Store, failpoint};
 use model::Timestamp;
 
 /// The tables, each after the tables that it references. The lease is not copied: each server database has its own.
-const TABLES: [&str; 26] = [
+const TABLES: [&str; 27] = [
     META,
     "token",
     "feed",
@@ -32,6 +32,7 @@ const TABLES: [&str; 26] = [
     "schedule",
     "schedule_version",
     "drift",
+    "token_supply",
     "record_version",
     "change",
     "poll",

@@ -9,7 +9,7 @@ use super::rows::{ALERT_COLUMNS, alert};
 use super::sql::Transaction;
 use super::{Store, StoreError, schedule};
 use model::{
-    Alert, AlertId, DigestAhead, DigestAheadFilter, FirstOf, LargestFirst, RecordKey, Resource, Token, TokenAhead, TokenId,
+    Alert, AlertId, DigestAhead, DigestAheadFilter, FirstOf, Inclusion, LargestFirst, RecordKey, Resource, Token, TokenAhead, TokenId,
     Tracked, ValuedAlert, Watch,
     alert::SOURCE_TROUBLE,
     digest::MAX_LINES,
@@ -110,7 +110,9 @@ fn digest_ahead(from: &Transaction<'_>, filter: &DigestAheadFilter, watch: &Watc
         ahead: DigestAhead::default(),
         by_token: BTreeMap::new(),
     };
-    each_in_window(from, filter.from, filter.window, Sizes::Value, |row, is_counted| tally.add(row, is_counted))?;
+    each_in_window(from, filter.from, filter.window, Sizes::Value, |row, inclusion| {
+        tally.add(row, inclusion == Inclusion::Counted);
+    })?;
     let AheadTally { known, counted, possible, mut ahead, by_token } = tally;
     for (part, first) in [(&mut ahead.counted, counted), (&mut ahead.possible, possible)] {
         let rows = upcoming_rows(from, first.into_sorted().into_iter().map(|of| of.no))?;

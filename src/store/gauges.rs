@@ -1,21 +1,23 @@
-//! Metrics of the watched tokens: firing alerts and the value of upcoming unlocks.
+//! Metrics of the watched tokens: firing alerts and coming supply.
 
-use std::collections::HashMap;
-
-use chrono::DateTime;
-
-use super::ahead::{Sizes, each_ahead};
 use super::codec::{all, counted, from_json};
 use super::error::StoreFault;
 use super::sql::Transaction;
+use super::supply::supply_totals;
 use super::{Store, StoreError};
-use model::{DomainGauges, Interval, RuleId, Severity, Timestamp, TokenId, ValueAhead};
+use model::{DomainGauges, Interval, RuleId, Severity, SumWindow, Timestamp, Watch};
 
 impl Store {
-    /// Returns the metrics of the watched tokens. Includes unlocks up to `until`.
-    pub async fn domain_gauges(&self, now: Timestamp, until: Timestamp) -> Result<DomainGauges, StoreError> {
+    /// Returns the metrics of the watched tokens, with the coming supply in `windows` from `now`.
+    pub async fn domain_gauges(
+        &self,
+        now: Timestamp,
+        windows: Vec<SumWindow>,
+        watch: Watch,
+    ) -> Result<DomainGauges, StoreError> {
         let read = move |from: &Transaction<'_>| {
-            Ok(DomainGauges { firing: firing(from)?, next_critical: next_critical(from, now)?, ahead: ahead(from, now, until)? })
+            let (watched, groups) = supply_totals(from, now, &windows, &watch, Timestamp::MIN_UTC)?;
+            Ok(DomainGauges { firing: firing(from)?, next_critical: next_critical(from, now)?, watched, groups })
         };
         self.read("read the gauges of watched tokens", read).await
     }
@@ -53,25 +55,4 @@ fn next_critical(from: &Transaction<'_>, now: Timestamp) -> Result<Vec<(RuleId, 
         }
     }
     Ok(next)
-}
-
-/// Returns upcoming unlocks that have a value, with the interval in which windows count them.
-fn ahead(from: &Transaction<'_>, now: Timestamp, until: Timestamp) -> Result<Vec<ValueAhead>, StoreFault> {
-    let mut unlocks = Vec::new();
-    each_ahead(from, now, until, Sizes::Value, |unlock| {
-        if unlock.value.is_some_and(|value| value > 0.0) {
-            unlocks.push(unlock);
-        }
-    })?;
-    let slugs = all(&mut *from.prepare_cached("SELECT no, id FROM token")?, [], |row| {
-        Ok((row.get::<i64>(0)?, TokenId::from(row.get::<String>(1)?)))
-    })?;
-    let slugs: HashMap<i64, TokenId> = slugs.into_iter().collect();
-    let worth = unlocks.iter().filter_map(|unlock| {
-        let token = slugs.get(&unlock.token_no?)?.clone();
-        let (begins, ends) = unlock.counted();
-        let [begins, ends] = [begins, ends].map(DateTime::from_timestamp_millis);
-        Some(ValueAhead { token, begins: begins?, ends: ends?, value: unlock.value? })
-    });
-    Ok(worth.collect())
 }

@@ -74,6 +74,9 @@ mod silence;
 pub mod snapshot;
 mod sql;
 mod status;
+mod supply;
+mod supply_index;
+mod supply_pieces;
 mod windows;
 mod writer;
 

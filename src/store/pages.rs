@@ -13,7 +13,7 @@ use super::sql::Transaction;
 use super::{Store, StoreError, schedule};
 use model::time::LONGEST_INTERVAL;
 use model::{
-    Ahead, AheadFilter, AheadSums, FiringAlerts, FirstOf, LargestFirst, Pulse, SumWindow, Timestamp, Token, TokenFilter, TokenId,
+    Ahead, AheadFilter, AheadSums, FiringAlerts, FirstOf, Inclusion, LargestFirst, Pulse, SumWindow, Timestamp, Token, TokenFilter, TokenId,
     TokenList, TokenSort, TokenSummary, WEEKS, WeeksAhead,
 };
 
@@ -55,7 +55,8 @@ fn largest_ahead(from: &Transaction<'_>, filter: &AheadFilter) -> Result<Ahead, 
     // Ordered by size (largest first), then start, then row number.
     let mut largest: FirstOf<(LargestFirst, i64, i64)> = FirstOf::new(limit as usize);
     let sizes = if by_share { Sizes::Both } else { Sizes::Value };
-    each_in_window(from, window.at, window, sizes, |row, is_counted| {
+    each_in_window(from, window.at, window, sizes, |row, inclusion| {
+        let is_counted = inclusion == Inclusion::Counted;
         if row.value.is_some_and(|value| value > 0.0) {
             sums.add(is_counted, row.value);
         }
@@ -143,7 +144,8 @@ impl AheadList {
 fn ahead_by_token(from: &Transaction<'_>, filter: &TokenFilter) -> Result<AheadList, StoreFault> {
     let most: i64 = from.prepare_cached("SELECT coalesce(max(no), 0) FROM token")?.query_row([], |row| row.get(0))?;
     let mut ahead = AheadList(vec![AheadOf::default(); usize::try_from(most).unwrap_or(0) + 1]);
-    each_in_window(from, filter.window.at, filter.window, Sizes::Both, |row, is_counted| {
+    each_in_window(from, filter.window.at, filter.window, Sizes::Both, |row, inclusion| {
+        let is_counted = inclusion == Inclusion::Counted;
         let of = row.token_no.and_then(|no| ahead.0.get_mut(usize::try_from(no).ok()?));
         let Some(of) = of else { return };
         of.next = Some(of.next.map_or(row.starts_at, |next| next.min(row.starts_at)));
@@ -218,12 +220,11 @@ fn sums_ahead(from: &Transaction<'_>, no: i64, window: SumWindow) -> Result<(Ahe
     let last = window.until.timestamp_millis().max(begin + WEEK * WEEKS as i64);
     let (mut sums, mut weeks) = (AheadSums::default(), WeeksAhead::default());
     for unlock in ahead_of(from, no, begin, last)? {
-        let (start, end) = unlock.counted();
-        if unlock.starts_at <= window.until.timestamp_millis() {
-            sums.add(window.counts(start, end), unlock.value);
+        if let Some(inclusion) = unlock.piece().inclusion(window) {
+            sums.add(inclusion == Inclusion::Counted, unlock.value);
         }
         // An inexact unlock whose nominal date has passed can come any time, so it counts in the first week.
-        let week = usize::try_from((start - begin).max(0) / WEEK).unwrap_or(WEEKS);
+        let week = usize::try_from((unlock.nominal_at - begin).max(0) / WEEK).unwrap_or(WEEKS);
         weeks.get_mut(week).into_iter().for_each(|sum| sum.add(unlock.value));
     }
     Ok((sums, weeks))

@@ -2,13 +2,13 @@
 
 use rusqlite::params;
 
-use super::codec::{Millis, all_of, one_of, word};
+use super::codec::{Millis, all_of, from_json, one_of, word};
 use super::cycle::READ_TOGETHER;
 use super::error::StoreFault;
 use super::rows::{FEED_COLUMNS, feed_state, tracked};
 use super::sql::{PendingQuery, Transaction};
 use super::{Store, StoreError, schedule};
-use model::{Endpoint, RecordRange, Resource, Timestamp, TokenId, Tracked, WindowRecords};
+use model::{Endpoint, RecordRange, ReferencePrice, Resource, Timestamp, TokenId, Tracked, WindowRecords};
 
 impl Store {
     /// Returns the records for the windows of each token, in the order of `ids`. Reads only what `ranges` needs.
@@ -39,7 +39,7 @@ fn window_records(from: &Transaction<'_>, ids: &[TokenId], ranges: &[RecordRange
         let numbers: Vec<Option<i64>> = numbers.collect::<Result<_, StoreFault>>()?;
         let queried = numbers.into_iter().map(|no| no.map(|no| query_token(from, no, ranges)).transpose());
         for (id, queried) in ids.iter().zip(queried.collect::<Result<Vec<_>, _>>()?) {
-            let nothing = WindowRecords { feeds: Vec::new(), records: Vec::new() };
+            let nothing = WindowRecords { feeds: Vec::new(), records: Vec::new(), schedule_header: None, price: None };
             found.push(queried.map_or(Ok(nothing), |(feeds, records)| read_token(id, feeds, records, ranges))?);
         }
     }
@@ -52,7 +52,10 @@ fn query_token<'a>(
     no: i64,
     ranges: &[RecordRange],
 ) -> Result<(PendingQuery<'a>, Vec<PendingQuery<'a>>), StoreFault> {
-    let sql = format!("SELECT f.endpoint, {FEED_COLUMNS} FROM feed f WHERE f.token_no = ?1 ORDER BY f.no");
+    let sql = format!(
+        "SELECT f.endpoint, CASE WHEN f.endpoint = 'unlock_events' THEN f.header END, {FEED_COLUMNS} FROM feed f
+         WHERE f.token_no = ?1 ORDER BY f.no"
+    );
     let feeds = from.prepare_cached(&sql)?.send_query([no])?;
     let records = ranges.iter().map(|RecordRange { resource, since, until }| match resource {
         Resource::Unlock => from.prepare_cached(schedule::OF_TOKEN)?.send_query([no]),
@@ -69,12 +72,16 @@ fn read_token(
 ) -> Result<WindowRecords, StoreFault> {
     let feeds = all_of(feeds.rows()?, |row| {
         let endpoint = word("the endpoint of a feed", id.as_str(), &row.get::<String>(0)?, Endpoint::parse)?;
-        Ok((endpoint, feed_state(row, 1, id.as_str())?))
+        Ok((endpoint, feed_state(row, 2, id.as_str())?, row.get::<Option<String>>(1)?))
     })?;
-    let mut found = WindowRecords { feeds, records: Vec::new() };
+    let header = feeds.iter().find_map(|(_, _, header)| header.as_deref());
+    let schedule_header = header.map(|text| from_json("the header of a feed", id.as_str(), text)).transpose()?;
+    let feeds = feeds.into_iter().map(|(endpoint, state, _)| (endpoint, state)).collect();
+    let mut found = WindowRecords { feeds, records: Vec::new(), schedule_header, price: None };
     for (RecordRange { resource, since, until }, queried) in ranges.iter().zip(records) {
         if *resource == Resource::Unlock {
             let schedule = one_of(queried.rows()?, |row| schedule::read(row, id.as_str()))?.unwrap_or_default();
+            found.price = ReferencePrice::latest(schedule.iter().filter_map(|tracked| tracked.record.unlock()));
             found.records.extend(unlocks(schedule, *since, *until));
             continue;
         }

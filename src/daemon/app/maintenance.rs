@@ -147,9 +147,8 @@ impl App {
         if seen.as_ref().is_some_and(|(last, at)| *last == pulse && (now - *at).abs() < DOMAIN_REFRESH_INTERVAL) {
             return Ok(());
         }
-        let until = now.checked_add_signed(metrics::MAX_WINDOW).unwrap_or(now);
-        let gauges = store.domain_gauges(now, until).await?;
-        self.deps.metrics.set_domain(&gauges, &self.deps.setup().watch, now);
+        let gauges = store.domain_gauges(now, metrics::windows(now), self.deps.setup().watch.clone()).await?;
+        self.deps.metrics.set_domain(&gauges, now);
         *seen = Some((pulse, now));
         Ok(())
     }

@@ -11,12 +11,16 @@ use prometheus_client::{
 
 use super::{FloatGauge, MetricLabels, family, whole};
 use engine::self_monitor;
-use model::{Alert, AlertId, Commit, DomainGauges, RuleId, Severity, SumWindow, Timestamp, ValueAhead, Watch};
+use model::{Alert, AlertId, Commit, DomainGauges, RuleId, Severity, SumWindow, SupplyTotals, Timestamp};
 
 /// The time windows of sums, with the label `within`.
 const WINDOWS: [(&str, TimeDelta); 2] = [("7d", TimeDelta::days(7)), ("30d", TimeDelta::days(30))];
 
-pub const MAX_WINDOW: TimeDelta = WINDOWS[1].1;
+/// Returns the time windows of sums from `now`.
+#[must_use]
+pub fn windows(now: Timestamp) -> Vec<SumWindow> {
+    WINDOWS.iter().map(|(_, span)| SumWindow::of(now, *span)).collect()
+}
 
 #[derive(Debug)]
 pub(super) struct DomainMetrics {
@@ -31,8 +35,8 @@ impl DomainMetrics {
     pub(super) fn registered(r: &mut Registry) -> Self {
         let metrics = Self {
             firing: family(r, "alerts_firing", "Firing alerts by rule and severity"),
-            ahead: family(r, "value_ahead_usd", "Value of unlocks of watched tokens within this time"),
-            group_ahead: family(r, "group_value_ahead_usd", "Value of unlocks of a group's tokens within this time"),
+            ahead: family(r, "value_ahead_usd", "Value of cliff and linear unlocks of watched tokens within this time"),
+            group_ahead: family(r, "group_value_ahead_usd", "Value of cliff and linear unlocks of a group's tokens within this time"),
             next_critical: family(
                 r,
                 "next_critical_unlock_seconds",
@@ -48,21 +52,16 @@ impl DomainMetrics {
     }
 
     /// Sets all gauges as of `now`. Removed rules and groups disappear.
-    pub(super) fn set(&self, gauges: &DomainGauges, watch: &Watch, now: Timestamp) {
+    pub(super) fn set(&self, gauges: &DomainGauges, now: Timestamp) {
         self.firing.clear();
         for (rule, severity, count) in &gauges.firing {
             let labels = vec![("rule", rule.as_str().to_owned()), ("severity", severity_label(*severity).to_owned())];
             self.firing.get_or_create(&labels).set(whole(*count));
         }
-        let sums = WindowSums::of(&gauges.ahead, watch, now);
+        set_ahead(&self.ahead, &gauges.watched, None);
         self.group_ahead.clear();
-        for (at, (within, _)) in WINDOWS.iter().enumerate() {
-            let label = ("within", (*within).to_owned());
-            let value = |sums: &[f64; WINDOWS.len()]| sums.get(at).copied().unwrap_or_default();
-            self.ahead.get_or_create(&vec![label.clone()]).set(value(&sums.watched));
-            for (group, group_sums) in &sums.groups {
-                self.group_ahead.get_or_create(&vec![("group", group.clone()), label.clone()]).set(value(group_sums));
-            }
+        for (group, totals) in &gauges.groups {
+            set_ahead(&self.group_ahead, totals, Some(group));
         }
         self.next_critical.clear();
         for (rule, at) in &gauges.next_critical {
@@ -121,35 +120,14 @@ pub(super) fn severity_label(severity: Severity) -> &'static str {
     }
 }
 
-/// The value of upcoming unlocks in USD, for each of [`WINDOWS`].
-#[derive(Debug, PartialEq)]
-struct WindowSums {
-    watched: [f64; WINDOWS.len()],
-    /// All groups of the config, including those without upcoming unlocks.
-    groups: BTreeMap<String, [f64; WINDOWS.len()]>,
-}
-
-impl WindowSums {
-    fn of(ahead: &[ValueAhead], watch: &Watch, now: Timestamp) -> Self {
-        let groups = watch.groups().map(|name| (name.to_owned(), <[f64; WINDOWS.len()]>::default())).collect();
-        let mut sums = Self { watched: Default::default(), groups };
-        for entry in ahead.iter().filter(|entry| watch.covers(&entry.token)) {
-            let groups = watch.groups_of(&entry.token);
-            for (at, (_, span)) in WINDOWS.iter().enumerate() {
-                if !SumWindow::of(now, *span).counts(entry.begins.timestamp_millis(), entry.ends.timestamp_millis()) {
-                    continue;
-                }
-                for group in groups.iter() {
-                    if let Some(sum) = sums.groups.get_mut(group).and_then(|sums| sums.get_mut(at)) {
-                        *sum += entry.value;
-                    }
-                }
-                if let Some(sum) = sums.watched.get_mut(at) {
-                    *sum += entry.value;
-                }
-            }
+/// Sets the value of the coming cliff and linear unlocks in each of [`WINDOWS`].
+fn set_ahead(to: &Family<MetricLabels, FloatGauge>, totals: &SupplyTotals, group: Option<&str>) {
+    for ((within, _), sum) in WINDOWS.iter().zip(&totals.windows) {
+        for (kind, value) in [("cliff", sum.cliff.value), ("linear", sum.linear.value)] {
+            let mut labels: MetricLabels = group.map(|group| ("group", group.to_owned())).into_iter().collect();
+            labels.extend([("kind", kind.to_owned()), ("within", (*within).to_owned())]);
+            to.get_or_create(&labels).set(value);
         }
-        sums
     }
 }
 

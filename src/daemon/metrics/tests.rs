@@ -2,7 +2,7 @@ use super::*;
 use std::collections::BTreeMap;
 
 use model::digest::JOB_PREFIX;
-use model::{FailureKind, OptOut, OptOutSource, Severity, ValueAhead, config::WatchSettings};
+use model::{FailureKind, OptOut, OptOutSource, Severity, SupplyAhead, SupplyTotals};
 
 fn at() -> Timestamp {
     chrono::DateTime::from_timestamp(1_790_000_000, 0).unwrap()
@@ -37,15 +37,17 @@ fn full() -> Metrics {
     metrics.template_fallback();
     let notified = NotificationMetric { rule: RuleId::from("Big"), severity: Severity::Critical, kind: "firing" };
     metrics.committed([ChangeKind::SeriesShifted], &[notified], &[(RuleId::from("Big"), at())]);
-    let groups = [("desk".to_owned(), vec!["arbitrum".to_owned()])].into();
-    let watch = Watch::build(&WatchSettings { tokens: vec!["*".into()], groups }).expect("patterns");
-    let ahead = ValueAhead { token: "arbitrum".into(), begins: at(), ends: at(), value: 2.5e6 };
+    let mut sum = SupplyAhead::default();
+    sum.cliff.add(Some(1.0), Some(2.5e6));
+    sum.linear.add(Some(1.0), Some(0.5e6));
+    let totals = SupplyTotals { windows: vec![sum, sum], ..SupplyTotals::default() };
     let gauges = DomainGauges {
         firing: vec![(RuleId::from("Big"), Severity::Critical, 3)],
         next_critical: vec![(RuleId::from("Big"), at() + chrono::TimeDelta::hours(1))],
-        ahead: vec![ahead],
+        groups: [("desk".to_owned(), totals.clone())].into(),
+        watched: totals,
     };
-    metrics.set_domain(&gauges, &watch, at());
+    metrics.set_domain(&gauges, at());
     metrics.set_incidents(&[]);
     metrics.set_started(at());
     metrics

@@ -3,7 +3,10 @@
 use chrono::TimeDelta;
 
 use crate::evaluate::{self, EvaluationContext, Limits, Transitions};
-use model::{Alert, Endpoint, FeedState, FeedUpdate, RecordRange, Resource, Timestamp, Token, TokenId, Tracked};
+use model::{
+    Alert, Endpoint, FeedState, FeedUpdate, RecordRange, ReferencePrice, Resource, Timestamp, Token, TokenId, TokenSnapshot,
+    Tracked, WindowRecords,
+};
 use rules::aggregate::{self, AggregateCache, ComputedTotals, Flow, FlowEntries, LONGEST_REST, Recheck};
 use rules::{On, Pool, Rule, RuleSet};
 
@@ -28,22 +31,50 @@ pub fn reaches(rules: &RuleSet, is_loaded: impl Fn(Resource) -> bool, now: Times
     Flow::ALL.into_iter().filter(|flow| !is_loaded(flow.resource())).filter_map(reach).collect()
 }
 
-/// Returns the dated entries of a token: its new records, the known records of other resources, and the state of its feeds after `feed_updates`.
-pub fn flow_entries(
-    update: &TokenUpdate<'_>,
-    feeds: &[(Endpoint, FeedState)],
-    records: &[Tracked],
-    feed_updates: &[FeedUpdate],
-) -> FlowEntries {
-    let mut feeds = feeds.to_vec();
+/// The known facts about a token's unlocks, emission, burns, and buybacks.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownFlows<'a> {
+    pub feeds: &'a [(Endpoint, FeedState)],
+    /// The header of the feed of unlock events.
+    pub schedule_header: Option<&'a serde_json::Value>,
+    pub records: &'a [Tracked],
+    /// The latest price in the whole schedule. `None` if `records` contain it.
+    pub price: Option<ReferencePrice>,
+}
+
+impl<'a> From<&'a TokenSnapshot> for KnownFlows<'a> {
+    fn from(known: &'a TokenSnapshot) -> Self {
+        let (feeds, records) = (&known.feeds, &known.records);
+        Self { feeds, schedule_header: known.schedule_header(), records, price: None }
+    }
+}
+
+impl<'a> From<&'a WindowRecords> for KnownFlows<'a> {
+    fn from(known: &'a WindowRecords) -> Self {
+        let WindowRecords { feeds, records, schedule_header, price } = known;
+        Self { feeds, schedule_header: schedule_header.as_ref(), records, price: *price }
+    }
+}
+
+/// Returns the dated entries of a token: its new records, the known records of other resources, and the state of its feeds after
+/// `feed_updates`.
+pub fn flow_entries(update: &TokenUpdate<'_>, known: KnownFlows<'_>, feed_updates: &[FeedUpdate]) -> FlowEntries {
+    let mut feeds = known.feeds.to_vec();
+    let mut header = known.schedule_header;
     for feed in feed_updates.iter().filter(|feed| feed.id.token.as_ref() == Some(&update.token.id)) {
         feeds.retain(|(endpoint, _)| *endpoint != feed.id.endpoint);
         feeds.push((feed.id.endpoint, feed.state.clone()));
+        if feed.id.endpoint == Endpoint::UnlockEvents {
+            header = feed.header.as_ref().or(header);
+        }
     }
     // A simulation passes all known records. Replace those of the resources that were read.
     let is_updated = |tracked: &&Tracked| update.resources.contains(&tracked.record.resource());
-    let records = records.iter().filter(|tracked| !is_updated(tracked)).chain(update.records.iter().filter(is_updated));
-    FlowEntries::of(records, |resource| aggregate::is_known(resource, &feeds, &update.token.item))
+    let records = known.records.iter().filter(|tracked| !is_updated(tracked)).chain(update.records.iter().filter(is_updated));
+    let of_schedule = |(endpoint, state): &(Endpoint, FeedState)| *endpoint == Endpoint::UnlockEvents && state.baseline_at.is_some();
+    let linear = model::linear_known(feeds.iter().any(of_schedule), header);
+    let price = known.price.filter(|_| !update.resources.contains(&Resource::Unlock));
+    FlowEntries::of(records, |resource| aggregate::is_known(resource, &feeds, &update.token.item)).with_supply(&linear, price)
 }
 
 /// Computes the aggregates of a token at `now`. If a rule depends on the clock, they are computed again at `check_at`.

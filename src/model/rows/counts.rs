@@ -1,6 +1,8 @@
 //! Counts of rows, for `status` and metrics.
 
-use super::outbox::DeliveryState;
+use std::collections::BTreeMap;
+
+use super::{outbox::DeliveryState, supply::SupplyTotals};
 use crate::{AlertState, Endpoint, Findings, ReceiverName, Resource, RuleId, Severity, Timestamp, TokenId};
 
 /// Counts of all rows, for `status`.
@@ -44,19 +46,10 @@ pub struct DomainGauges {
     pub firing: Vec<(RuleId, Severity, u64)>,
     /// For each rule with a firing critical alert about an unlock: the start of the next of these unlocks.
     pub next_critical: Vec<(RuleId, Timestamp)>,
-    /// Upcoming unlocks whose value is known.
-    pub ahead: Vec<ValueAhead>,
-}
-
-/// The value of an upcoming unlock, and the interval in which sums include it: for a month or week, the nominal date.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ValueAhead {
-    pub token: TokenId,
-    pub begins: Timestamp,
-    /// The first instant after the interval; equal to `begins` for an instant.
-    pub ends: Timestamp,
-    /// In USD.
-    pub value: f64,
+    /// The coming supply of all watched tokens, in the windows of the metrics.
+    pub watched: SupplyTotals,
+    /// The coming supply of each group of the config, including those without unlocks.
+    pub groups: BTreeMap<String, SupplyTotals>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

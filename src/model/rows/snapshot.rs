@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Alert, Change, Endpoint, FeedState, Record, RecordKey, Resource, Timestamp, Token, TokenId, Tracked};
+use crate::{
+    Alert, Change, Endpoint, FeedState, Record, RecordKey, ReferencePrice, Resource, Timestamp, Token, TokenId, Tracked,
+};
 
 /// The known facts about a token: the input of the diff and of rules.
 #[derive(Clone, Debug)]
@@ -28,6 +30,11 @@ impl TokenSnapshot {
         self.feeds.iter().find(|(of, _)| *of == endpoint).map(|(_, state)| state)
     }
 
+    /// Returns the header of the feed of unlock events.
+    pub fn schedule_header(&self) -> Option<&serde_json::Value> {
+        self.headers.iter().find(|(endpoint, _)| *endpoint == Endpoint::UnlockEvents).map(|(_, header)| header)
+    }
+
     pub fn records_of(&self, resource: Resource) -> impl Iterator<Item = &Tracked> {
         self.records.iter().filter(move |tracked| tracked.record.resource() == resource)
     }
@@ -48,6 +55,10 @@ pub struct RecordRange {
 pub struct WindowRecords {
     pub feeds: Vec<(Endpoint, FeedState)>,
     pub records: Vec<Tracked>,
+    /// The header of the feed of unlock events.
+    pub schedule_header: Option<serde_json::Value>,
+    /// The latest price in the whole schedule.
+    pub price: Option<ReferencePrice>,
 }
 
 /// The facts about a token that the planner needs. Kept small, because there can be ten thousand.

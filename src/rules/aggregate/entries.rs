@@ -2,30 +2,40 @@
 
 use chrono::TimeDelta;
 
-use model::{Interval, Precision, Record, Resource, Timestamp, Tracked, days, wire};
+use model::{
+    CliffPiece, Endpoint, Inclusion, Interval, LinearPiece, LinearRate, LinearSupply, Record, ReferencePrice, Resource, SumWindow, SupplyKnown,
+    Timestamp, TokenSnapshot, Tracked, linear_known,
+};
 
-use super::window::{Flow, LatestEntry, Sum, Window};
+use super::known::is_known;
 
-/// The maximum number of daily releases of a segment: 100 years. Longer segments are cut.
-const MAX_STEPS: i64 = 36_525;
+use super::window::{Flow, LatestEntry, PartSum, Sum, Window};
+
+/// The interval at which a sum is computed again while linear unlocks enter or leave its window, so that it changes all the time.
+const LINEAR_STEP: TimeDelta = TimeDelta::hours(1);
 
 /// The tolerance around an instant at which a condition may change: fractions of days are rounded, and `daysSince > 35` changes just
 /// after `daysSince >= 35`.
 pub const EDGE_SLACK: TimeDelta = TimeDelta::seconds(1);
 
-const DAY: TimeDelta = TimeDelta::days(1);
-
 /// The dated entries of one token. A flow is `None` if its feed was never read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowEntries {
     flows: [Option<Vec<FlowEntry>>; 4],
+    /// Coming and past linear unlocks.
+    linear: Vec<LinearPiece>,
+    /// Whether only cliff unlocks are known.
+    is_cliffs_only: bool,
+    price: Option<ReferencePrice>,
 }
 
 impl FlowEntries {
     /// Builds the entries of `records`. `is_known` returns whether a complete response for a resource was read, or the source
-    /// reports that there is nothing to read. Flows of other resources stay unknown.
+    /// reports that there is nothing to read. Flows of other resources stay unknown. Linear unlocks are valued at the latest price of
+    /// the records, unless [`Self::with_supply`] gives one.
     pub fn of<'r>(records: impl IntoIterator<Item = &'r Tracked>, is_known: impl Fn(Resource) -> bool) -> Self {
-        let mut entries = Self { flows: Flow::ALL.map(|flow| is_known(flow.resource()).then(Vec::new)) };
+        let flows = Flow::ALL.map(|flow| is_known(flow.resource()).then(Vec::new));
+        let mut entries = Self { flows, ..Self::default() };
         for tracked in records {
             entries.add(&tracked.record);
         }
@@ -38,6 +48,24 @@ impl FlowEntries {
         entries
     }
 
+    /// Builds the entries of a token with all its records.
+    #[must_use]
+    pub fn of_snapshot(snapshot: &TokenSnapshot) -> Self {
+        let TokenSnapshot { token, feeds, records, .. } = snapshot;
+        let is_read = snapshot.feed(Endpoint::UnlockEvents).is_some_and(|feed| feed.baseline_at.is_some());
+        let linear = linear_known(is_read, snapshot.schedule_header());
+        Self::of(records, |resource| is_known(resource, feeds, &token.item)).with_supply(&linear, None)
+    }
+
+    /// Adds what is known about linear unlocks besides the records. `price` is the latest of the whole schedule.
+    #[must_use]
+    pub fn with_supply(mut self, linear: &LinearSupply, price: Option<ReferencePrice>) -> Self {
+        self.is_cliffs_only = linear.known == SupplyKnown::Cliffs;
+        self.linear.extend(&linear.emission);
+        self.price = price.or(self.price);
+        self
+    }
+
     fn flow(&self, flow: Flow) -> Option<&[FlowEntry]> {
         self.flows.get(flow as usize)?.as_deref()
     }
@@ -47,32 +75,31 @@ impl FlowEntries {
     }
 
     fn add(&mut self, record: &Record) {
-        let nominal = record.unlock().and_then(|event| event.unlock_date.copied());
         let once = |interval: Interval, amount, value| FlowEntry {
             start: interval.start,
             end: interval.end,
-            counted: (interval.nominal(nominal).start, interval.nominal(nominal).end),
-            steps: 1,
+            nominal: interval.start,
+            kind: EntryKind::Happened,
             amount,
             value,
-            count: 1.0,
         };
         // A record without a date belongs to no window.
         let Some(interval) = record.interval() else { return };
         match record {
             Record::Unlock(event) => {
                 let Some(ahead) = self.flow_mut(Flow::Ahead) else { return };
-                let has_cliff = event.cliff_unlocks.get().is_some();
-                if has_cliff {
-                    ahead.push(once(interval, event.cliff_amount(), event.cliff_value()));
+                let nominal = event.unlock_date.copied().unwrap_or(interval.start);
+                match CliffPiece::of(event) {
+                    Some(CliffPiece { amount, value, .. }) => {
+                        ahead.push(FlowEntry { nominal, kind: EntryKind::Cliff, ..once(interval, amount, value) });
+                    }
+                    None => {
+                        ahead.push(FlowEntry { nominal, kind: EntryKind::LinearStart, ..once(interval, Some(0.0), Some(0.0)) });
+                    }
                 }
-                let first = ahead.len();
-                segments(event, ahead);
-                if !has_cliff && let Some(entry) = ahead.get(first).copied() {
-                    // The start of a segment is an event of its own, with no cliff amount.
-                    ahead.push(FlowEntry { count: 1.0, ..once(interval, Some(0.0), Some(0.0)) });
-                    debug_assert!(entry.count == 0.0, "segments count by their event");
-                }
+                self.linear.extend(LinearPiece::of(event));
+                let latest = [self.price, ReferencePrice::latest([&**event])];
+                self.price = latest.into_iter().flatten().max_by_key(|price| price.at);
             }
             Record::Burn(burn) => {
                 let amount = burn.amount.copied();
@@ -106,32 +133,48 @@ impl FlowEntries {
 
     pub fn sum(&self, window: Window, now: Timestamp) -> Sum {
         let Some(entries) = self.flow(window.flow) else { return Sum::default() };
-        let (from, to) = match window.flow {
-            Flow::Ahead => (now, later(now, window.span)),
-            _ => (earlier(now, window.span), now),
-        };
-        let mut sum = Sum::ZERO;
-        // Entries are sorted by start: skip those before the window, and stop at the first one after it.
-        let first = if window.flow == Flow::Ahead { 0 } else { entries.partition_point(|entry| entry.start <= from) };
-        for entry in entries.iter().skip(first).take_while(|entry| entry.start <= to) {
-            if window.flow == Flow::Ahead && entry.steps == 1 && !entry.is_counted(now, to) {
-                if now < entry.end {
-                    sum = sum.plus(Sum { possible: entry.value, ..Sum::ZERO });
-                }
-                continue;
-            }
-            let times = match (window.flow, entry.steps) {
-                (Flow::Ahead, 1) => 1.0,
-                (_, 1) => f64::from(u8::from(entry.start > from)),
-                _ => releases(entry, from, to),
-            };
-            if times > 0.0 {
-                let part = |each: Option<f64>| each.map(|each| each * times);
-                let count = if entry.steps == 1 { entry.count } else { 0.0 };
-                sum = sum.plus(Sum { amount: part(entry.amount), value: part(entry.value), count: Some(count), ..Sum::ZERO });
-            }
+        if window.flow == Flow::Ahead {
+            return self.sum_ahead(entries, SumWindow { at: now, until: later(now, window.span) });
         }
-        sum
+        let from = earlier(now, window.span);
+        // Entries are sorted by start: skip those before the window, and stop at the first one after it.
+        let first = entries.partition_point(|entry| entry.start <= from);
+        let happened = entries.iter().skip(first).take_while(|entry| entry.start <= now);
+        happened.fold(Sum::ZERO, |sum, entry| {
+            sum.plus(Sum { amount: entry.amount, value: entry.value, count: Some(1.0), ..Sum::ZERO })
+        })
+    }
+
+    fn sum_ahead(&self, entries: &[FlowEntry], window: SumWindow) -> Sum {
+        let mut sum = Sum::ZERO;
+        for entry in entries.iter().take_while(|entry| entry.start <= window.until) {
+            let cliff = PartSum { amount: entry.amount, value: entry.value, count: Some(1.0) };
+            let part = match (entry.inclusion(window), entry.kind) {
+                (Some(Inclusion::Counted), EntryKind::LinearStart) => Sum { count: Some(1.0), ..Sum::ZERO },
+                (Some(Inclusion::Counted), _) => Sum { cliff, ..Sum::ZERO }.with_part(cliff),
+                (Some(Inclusion::Inexact), EntryKind::Cliff) => Sum { possible: entry.value, ..Sum::ZERO },
+                _ => continue,
+            };
+            sum = sum.plus(part);
+        }
+        let price = self.price.map(|price| price.usd);
+        for piece in &self.linear {
+            let Some(share) = piece.share_in(window) else { continue };
+            let amount = piece.amount.map(|amount| amount * share);
+            let value = amount.zip(price).map(|(amount, price)| amount * price);
+            let linear = PartSum { amount, value, count: Some(0.0) };
+            sum = sum.plus(Sum { linear, ..Sum::ZERO }.with_part(linear));
+        }
+        if self.is_cliffs_only { Sum { linear: PartSum::default(), ..sum } } else { sum }
+    }
+
+    /// Returns the linear release at an instant. `None` if linear unlocks are not known.
+    pub fn linear_rate(&self, now: Timestamp) -> Option<LinearRate> {
+        (self.flow(Flow::Ahead).is_some() && !self.is_cliffs_only).then(|| LinearRate::at(&self.linear, now))
+    }
+
+    pub fn price(&self) -> Option<ReferencePrice> {
+        self.price
     }
 
     /// Returns the latest entry of a flow that starts at or before `now`.
@@ -167,25 +210,19 @@ impl FlowEntries {
             }
             let far = later(now, window.span);
             for entry in self.flow(window.flow).unwrap_or_default() {
-                if entry.steps == 1 {
-                    if entry.end > now {
-                        consider(entry.end);
-                        // The nominal date of a month enters and leaves the window on its own.
-                        consider(earlier(entry.counted.0, window.span));
-                        consider(entry.counted.1);
-                    }
-                } else {
-                    for edge in [now, far] {
-                        if let Some(release) = release_after(entry, entry.steps, edge) {
-                            consider(later(now, release - edge));
-                        }
-                    }
+                if entry.end >= now {
+                    consider(entry.end);
+                    consider(entry.nominal);
+                    consider(earlier(entry.nominal, window.span));
                 }
                 if entry.start > far {
                     // All further entries enter and leave the window later than this one.
                     consider(earlier(entry.start, window.span));
                     break;
                 }
+            }
+            if self.flow(window.flow).is_some() {
+                self.next_linear_change(now, far).into_iter().for_each(&mut consider);
             }
         }
         for (flow, span) in since {
@@ -197,76 +234,55 @@ impl FlowEntries {
     }
 }
 
+impl FlowEntries {
+    /// Returns the next instant after `now` at which the linear part of a sum from `now` to `far` changes by a step that matters.
+    fn next_linear_change(&self, now: Timestamp, far: Timestamp) -> Option<Timestamp> {
+        let rate = |at: Timestamp| {
+            let at = at.timestamp_millis();
+            self.linear.iter().filter(|piece| piece.runs_at(at)).filter_map(LinearPiece::per_day).sum::<f64>()
+        };
+        let (leaving, entering) = (rate(now), rate(far));
+        // While as much enters the window as leaves it, the sum stays the same.
+        let is_steady = (leaving - entering).abs() <= 1e-9 * leaving.max(entering);
+        let step = (!is_steady).then(|| later(now, LINEAR_STEP));
+        let edges = self.linear.iter().flat_map(|piece| [piece.starts_at, piece.ends_at]);
+        let after = |edge: i64, at: Timestamp| {
+            let distance = edge.checked_sub(at.timestamp_millis()).filter(|distance| *distance > 0)?;
+            Some(later(now, TimeDelta::try_milliseconds(distance)?))
+        };
+        edges.flat_map(|edge| [after(edge, now), after(edge, far)]).flatten().chain(step).min()
+    }
+}
+
+/// What an entry stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EntryKind {
+    Cliff,
+    /// The start of linear unlocks without a cliff unlock: an event without an amount.
+    LinearStart,
+    /// A burn, a buyback, or the emission of a day or a week.
+    Happened,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct FlowEntry {
-    /// The first instant of the entry's date. For daily releases, the time of the first one.
+    /// The first instant of the entry's date.
     start: Timestamp,
-    /// The first instant after the entry's date. From then on the entry is in the past. For daily releases, equal to `start`.
+    /// The first instant after the entry's date. From then on the entry is in the past.
     end: Timestamp,
-    /// The interval by which a sum counts the entry: the nominal day of a month or week, from its first instant to the first
-    /// instant after it. For other precisions, `start` to `end`.
-    counted: (Timestamp, Timestamp),
-    /// The number of daily releases, the first at `start`. 1 for everything else.
-    steps: i64,
-    /// Tokens per release.
+    /// The source's date, by which sums count an unlock.
+    nominal: Timestamp,
+    kind: EntryKind,
+    /// Tokens.
     amount: Option<f64>,
-    /// USD per release.
+    /// USD.
     value: Option<f64>,
-    /// The number of events that the entry stands for. An event with several parts counts once.
-    count: f64,
 }
 
 impl FlowEntry {
-    /// Returns `true` if the nominal date, or the whole date of an exact entry, overlaps the window from `now` to `to`.
-    fn is_counted(&self, now: Timestamp, to: Timestamp) -> bool {
-        now < self.counted.1 && self.counted.0 <= to
+    fn inclusion(&self, window: SumWindow) -> Option<Inclusion> {
+        window.inclusion(self.start.timestamp_millis(), self.end.timestamp_millis(), self.nominal.timestamp_millis())
     }
-}
-
-/// Adds one entry for each linear segment of an event that has a start and a duration.
-fn segments(event: &wire::UnlockEvent, into: &mut Vec<FlowEntry>) {
-    let Some(linear) = event.linear_unlocks.get() else { return };
-    for part in linear.allocation_breakdown.items() {
-        if Precision::of(part.unlock_precision.as_str()) == Precision::ToBeDetermined {
-            continue;
-        }
-        let Some(begin) = part.begin_date.copied().or(event.unlock_date.copied()) else { continue };
-        let whole_days = |days: f64| if days.is_finite() { days.ceil().clamp(0.0, 36_525.0) as i64 } else { 0 };
-        let steps = match (part.end_date.copied(), part.duration_of_rate.copied()) {
-            (Some(end), _) if end > begin => whole_days(days(end - begin)),
-            (_, Some(duration)) => whole_days(duration),
-            _ => 0,
-        };
-        let steps = steps.clamp(0, MAX_STEPS);
-        if steps == 0 {
-            continue;
-        }
-        #[expect(clippy::cast_precision_loss, reason = "a century has few days")]
-        let each = |total: Option<f64>| total.map(|total| total / steps as f64);
-        let amount = each(part.linear_amount.copied()).or(part.daily_amount.copied());
-        let priced = || Some(amount? * part.reference_price.copied()?);
-        let value = each(part.linear_value.copied()).or(part.daily_value.copied()).or_else(priced);
-        // The tokens of a day are released when the day is over.
-        let start = later(begin, DAY);
-        into.push(FlowEntry { start, end: start, counted: (start, start), steps, amount, value, count: 0.0 });
-    }
-}
-
-/// Returns the number of releases in `(from, to]`.
-#[expect(clippy::cast_precision_loss, reason = "a century has few days")]
-fn releases(entry: &FlowEntry, from: Timestamp, to: Timestamp) -> f64 {
-    let until = |at: Timestamp| {
-        let passed = at - entry.start;
-        if passed < TimeDelta::zero() { 0 } else { (passed.num_milliseconds() / DAY.num_milliseconds() + 1).min(entry.steps) }
-    };
-    (until(to) - until(from)) as f64
-}
-
-/// Returns the time of the first release after `edge`. `None` if the segment ends before that.
-fn release_after(entry: &FlowEntry, steps: i64, edge: Timestamp) -> Option<Timestamp> {
-    let passed = edge - entry.start;
-    let index = if passed < TimeDelta::zero() { 0 } else { passed.num_milliseconds().checked_div(DAY.num_milliseconds())? + 1 };
-    (index < steps).then(|| entry.start.checked_add_signed(TimeDelta::try_days(index)?)).flatten()
 }
 
 /// Removes weekly emission if there is daily emission, because both report the same tokens.

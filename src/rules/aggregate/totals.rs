@@ -7,28 +7,32 @@ use chrono::TimeDelta;
 use model::{Timestamp, Token, TokenId};
 
 use super::entries::{FlowEntries, earlier};
-use super::window::{Flow, LatestEntry, Sum, Window};
+use super::window::{Flow, LatestEntry, PartSum, Sum, Window};
 
 /// A [`Sum`] in half the memory, because every token has several. NaN stands for an unknown value.
 #[derive(Clone, Copy, Debug)]
-struct PackedSum {
-    amount: f64,
-    value: f64,
-    count: f64,
-    possible: f64,
-}
+struct PackedSum([f64; 9]);
 
 impl From<Sum> for PackedSum {
-    fn from(Sum { amount, value, count, possible }: Sum) -> Self {
-        let packed = |of: Option<f64>| of.unwrap_or(f64::NAN);
-        Self { amount: packed(amount), value: packed(value), count: packed(count), possible: packed(possible) }
+    fn from(Sum { amount, value, count, possible, cliff, linear }: Sum) -> Self {
+        let parts = [amount, value, count, possible, cliff.amount, cliff.value, cliff.count, linear.amount, linear.value];
+        Self(parts.map(|of| of.unwrap_or(f64::NAN)))
     }
 }
 
 impl From<PackedSum> for Sum {
-    fn from(PackedSum { amount, value, count, possible }: PackedSum) -> Self {
-        let known = |of: f64| Some(of).filter(|of| !of.is_nan());
-        Self { amount: known(amount), value: known(value), count: known(count), possible: known(possible) }
+    fn from(PackedSum(parts): PackedSum) -> Self {
+        let parts = parts.map(|of| Some(of).filter(|of| !of.is_nan()));
+        let [amount, value, count, possible, cliff_amount, cliff_value, cliff_count, linear_amount, linear_value] = parts;
+        let linear_count = linear_amount.or(linear_value).map(|_| 0.0);
+        Self {
+            amount,
+            value,
+            count,
+            possible,
+            cliff: PartSum { amount: cliff_amount, value: cliff_value, count: cliff_count },
+            linear: PartSum { amount: linear_amount, value: linear_value, count: linear_count },
+        }
     }
 }
 
@@ -104,7 +108,15 @@ impl Totals {
         let mut windows = windows.to_vec();
         windows.sort_unstable();
         let known = |value: f64| is_known.then_some(value);
-        let sum = Sum { amount: known(1_000_000.0), value: known(500_000.0), count: known(3.0), possible: known(250_000.0) };
+        let part = |amount: f64, value: f64| PartSum { amount: known(amount), value: known(value), count: known(3.0) };
+        let sum = Sum {
+            amount: known(1_000_000.0),
+            value: known(500_000.0),
+            count: known(3.0),
+            possible: known(250_000.0),
+            cliff: part(600_000.0, 300_000.0),
+            linear: part(400_000.0, 200_000.0),
+        };
         let last =
             is_known.then(|| LatestEntry { at: earlier(now, TimeDelta::days(35)), amount: Some(1_000.0), value: Some(500.0) });
         Self {

@@ -7,7 +7,7 @@ use model::{Resource, Timestamp, days};
 /// A kind of token movement that windows sum up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Flow {
-    /// Future unlocks: cliffs, and the daily releases of linear segments.
+    /// Future unlocks, cliff and linear.
     Ahead,
     /// Emission, as the source reports it for past days or weeks.
     Emitted,
@@ -72,21 +72,67 @@ pub struct Sum {
     /// USD of imprecise unlocks that may happen in the window, because their month or week is not over, although their nominal
     /// date is outside it. Not included in the other fields.
     pub possible: Option<f64>,
+    /// The cliff unlocks in the sum. Only for [`Flow::Ahead`].
+    pub cliff: PartSum,
+    /// The linear unlocks in the sum, without a count. Only for [`Flow::Ahead`]. Unknown if only cliff unlocks are known; the total
+    /// is then that of the cliff unlocks.
+    pub linear: PartSum,
+}
+
+/// A part of a [`Sum`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PartSum {
+    /// Tokens.
+    pub amount: Option<f64>,
+    /// USD.
+    pub value: Option<f64>,
+    pub count: Option<f64>,
+}
+
+impl PartSum {
+    pub(super) const ZERO: PartSum = PartSum { amount: Some(0.0), value: Some(0.0), count: Some(0.0) };
+
+    /// Adds two sums. A field is unknown if it is unknown in either one.
+    #[must_use]
+    pub fn plus(self, other: PartSum) -> PartSum {
+        PartSum {
+            amount: added(self.amount, other.amount),
+            value: added(self.value, other.value),
+            count: added(self.count, other.count),
+        }
+    }
+}
+
+fn added(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    Some(a? + b?)
 }
 
 impl Sum {
     /// The sum over a window that is known to be empty.
-    pub(super) const ZERO: Sum = Sum { amount: Some(0.0), value: Some(0.0), count: Some(0.0), possible: Some(0.0) };
+    pub(super) const ZERO: Sum = Sum {
+        amount: Some(0.0),
+        value: Some(0.0),
+        count: Some(0.0),
+        possible: Some(0.0),
+        cliff: PartSum::ZERO,
+        linear: PartSum::ZERO,
+    };
 
     /// Adds two sums. A field is unknown if it is unknown in either one.
     pub fn plus(self, other: Sum) -> Sum {
-        let add = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
         Sum {
-            amount: add(self.amount, other.amount),
-            value: add(self.value, other.value),
-            count: add(self.count, other.count),
-            possible: add(self.possible, other.possible),
+            amount: added(self.amount, other.amount),
+            value: added(self.value, other.value),
+            count: added(self.count, other.count),
+            possible: added(self.possible, other.possible),
+            cliff: self.cliff.plus(other.cliff),
+            linear: self.linear.plus(other.linear),
         }
+    }
+
+    /// Returns the sum with the total of one part.
+    pub(super) fn with_part(self, part: PartSum) -> Sum {
+        Sum { amount: part.amount, value: part.value, count: part.count, ..self }
     }
 }
 

@@ -381,6 +381,11 @@ impl WindowRef {
                     WindowField::Value => concat!($flow, "(…).value"),
                     WindowField::Count => concat!($flow, "(…).count"),
                     WindowField::Possible => concat!($flow, "(…).possible"),
+                    WindowField::CliffAmount => concat!($flow, "(…).cliff.amount"),
+                    WindowField::CliffValue => concat!($flow, "(…).cliff.value"),
+                    WindowField::CliffCount => concat!($flow, "(…).cliff.count"),
+                    WindowField::LinearAmount => concat!($flow, "(…).linear.amount"),
+                    WindowField::LinearValue => concat!($flow, "(…).linear.value"),
                 }
             };
         }

@@ -182,10 +182,41 @@ pub enum WindowField {
     Count,
     /// USD of imprecise unlocks that may still happen in the window. Only for [`Flow::Ahead`].
     Possible,
+    /// A field of the cliff unlocks in the window. Only for [`Flow::Ahead`].
+    CliffAmount,
+    CliffValue,
+    CliffCount,
+    /// A field of the linear unlocks in the window. Only for [`Flow::Ahead`].
+    LinearAmount,
+    LinearValue,
 }
 
 impl WindowField {
-    pub const ALL: [WindowField; 4] = [WindowField::Amount, WindowField::Value, WindowField::Count, WindowField::Possible];
+    pub const ALL: [WindowField; 9] = [
+        WindowField::Amount,
+        WindowField::Value,
+        WindowField::Count,
+        WindowField::Possible,
+        WindowField::CliffAmount,
+        WindowField::CliffValue,
+        WindowField::CliffCount,
+        WindowField::LinearAmount,
+        WindowField::LinearValue,
+    ];
+
+    /// Returns whether only `ahead` has the field.
+    pub fn is_of_ahead(self) -> bool {
+        !matches!(self, WindowField::Amount | WindowField::Value | WindowField::Count)
+    }
+
+    /// Returns the unit of the field.
+    pub fn unit(self) -> NumberUnit {
+        match self {
+            WindowField::Amount | WindowField::CliffAmount | WindowField::LinearAmount => NumberUnit::Tokens,
+            WindowField::Count | WindowField::CliffCount => NumberUnit::Count,
+            WindowField::Value | WindowField::Possible | WindowField::CliffValue | WindowField::LinearValue => NumberUnit::Usd,
+        }
+    }
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -193,6 +224,11 @@ impl WindowField {
             WindowField::Value => "value",
             WindowField::Count => "count",
             WindowField::Possible => "possible",
+            WindowField::CliffAmount => "cliff.amount",
+            WindowField::CliffValue => "cliff.value",
+            WindowField::CliffCount => "cliff.count",
+            WindowField::LinearAmount => "linear.amount",
+            WindowField::LinearValue => "linear.value",
         }
     }
 
@@ -202,6 +238,11 @@ impl WindowField {
             WindowField::Value => sum.value,
             WindowField::Count => sum.count,
             WindowField::Possible => sum.possible,
+            WindowField::CliffAmount => sum.cliff.amount,
+            WindowField::CliffValue => sum.cliff.value,
+            WindowField::CliffCount => sum.cliff.count,
+            WindowField::LinearAmount => sum.linear.amount,
+            WindowField::LinearValue => sum.linear.value,
         }
     }
 }

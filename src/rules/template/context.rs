@@ -150,7 +150,9 @@ impl ContextTree {
                 let window = window_of(flow, &span).map_err(refuse)?;
                 match sums.iter().find(|(known, _)| *known == window) {
                     Some((_, sum)) => {
-                        Ok(Value::from_pairs(WindowField::ALL.map(|field| (field.as_str(), option(field.of(*sum))))))
+                        let mut tree = ContextTree::default();
+                        WindowField::ALL.into_iter().for_each(|field| tree.put(field.as_str(), option(field.of(*sum))));
+                        Ok(tree.into_value())
                     }
                     None => Err(refuse(format!("the window {}({span:?}) was not computed", flow.as_str()))),
                 }

@@ -50,7 +50,7 @@ impl<'a> CommitWriter<'a> {
         let resource = update.id.endpoint.resource();
         let of_schedule = if resource == Some(Resource::Unlock) { update.removed.as_slice() } else { &[] };
         let token = owner.map(|owner| owner.no);
-        self.schedule(&ScheduleUpdate { scope, token, put: unlocks, removed: of_schedule, poll })?;
+        self.schedule(&ScheduleUpdate { scope, token, put: unlocks, removed: of_schedule, poll }, update)?;
         // First, so that a key that is removed and reused in one response ends with its new record.
         if let Some(resource) = resource.filter(|resource| *resource != Resource::Unlock) {
             for key in &update.removed {

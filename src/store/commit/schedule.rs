@@ -15,15 +15,15 @@ use crate::codec::{Millis, json};
 use crate::error::StoreFault;
 use crate::schedule::{self, Entry, Replaced};
 use crate::sql::{SqlResult, row_of};
-use model::{Interval, Put, Record, RecordKey, Resource, Timestamp, Tracked, wire::UnlockEvent};
+use model::{CliffPiece, FeedUpdate, Interval, Put, Record, RecordKey, Resource, Timestamp, Tracked, wire::UnlockEvent};
 
 /// The age up to which a past unlock keeps its size. Longer than a month, the longest imprecise date.
 const SIZED_FOR: TimeDelta = TimeDelta::days(32);
 
-/// The relative error up to which sizes count as moved by the same factor. Smaller than what pages show.
-const DRIFT_TOLERANCE: f64 = 1e-4;
+/// The relative error up to which sizes count as moved by the same factor. Sums are exact to the cent.
+const DRIFT_TOLERANCE: f64 = 1e-9;
 
-const UNLOCK_COLUMNS: [&str; 12] = [
+const UNLOCK_COLUMNS: [&str; 13] = [
     "scope_no",
     "token_no",
     "resource",
@@ -36,6 +36,7 @@ const UNLOCK_COLUMNS: [&str; 12] = [
     "version_poll",
     "value",
     "share",
+    "amount",
 ];
 
 /// The changes of one token's schedule.
@@ -73,30 +74,39 @@ impl<'u> PutEvent<'u> {
 struct EventRow {
     no: i64,
     token: Option<i64>,
-    place: EventTimes,
+    index: EventIndex,
     version_at: Timestamp,
     size: Size,
 }
 
-/// The times of an event, in milliseconds since the epoch.
+/// What the index has of an event besides its sizes. Times are in milliseconds since the epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct EventTimes {
-    starts_at: Option<i64>,
-    ends_at: Option<i64>,
-    /// The start of the nominal date, by which windows count an event of month or week precision.
-    nominal_at: Option<i64>,
+pub(crate) struct EventIndex {
+    pub(crate) starts_at: Option<i64>,
+    pub(crate) ends_at: Option<i64>,
+    /// The source's date, by which windows count the event. `None` if it is `starts_at`.
+    pub(crate) nominal_at: Option<i64>,
+    /// Tokens of the cliff unlock. `None` for past events.
+    pub(crate) amount: Option<f64>,
 }
 
-impl EventTimes {
-    fn of(event: &UnlockEvent, interval: Option<Interval>) -> Self {
+impl EventIndex {
+    pub(crate) fn of(event: &UnlockEvent, interval: Option<Interval>, now: Timestamp) -> Self {
         let Some(interval) = interval else { return Self::default() };
-        let counted = interval.nominal(event.unlock_date.copied());
+        let starts_at = interval.start.timestamp_millis();
+        let nominal_at = event.unlock_date.copied().map(|date| date.timestamp_millis());
         Self {
-            starts_at: Some(interval.start.timestamp_millis()),
+            starts_at: Some(starts_at),
             ends_at: Some(interval.end.timestamp_millis()),
-            nominal_at: (counted != interval).then(|| counted.start.timestamp_millis()),
+            nominal_at: nominal_at.filter(|nominal| *nominal != starts_at),
+            amount: CliffPiece::of(event).and_then(|piece| piece.amount).filter(|_| is_sized(Some(interval), now)),
         }
     }
+}
+
+/// Returns whether the index has the sizes of an event.
+fn is_sized(interval: Option<Interval>, now: Timestamp) -> bool {
+    interval.is_some_and(|interval| interval.end > now - SIZED_FOR)
 }
 
 /// The value (USD) and the share of market cap (percent) of an event.
@@ -109,9 +119,11 @@ pub(crate) struct Size {
 impl Size {
     fn within(event: &UnlockEvent, interval: Option<Interval>, now: Timestamp) -> Self {
         let finite = |number: Option<f64>| number.filter(|number| number.is_finite());
-        let is_sized = interval.is_some_and(|interval| interval.end > now - SIZED_FOR);
-        match is_sized {
-            true => Self { value: finite(event.cliff_value()), share: finite(event.value_to_market_cap()) },
+        match is_sized(interval, now) {
+            true => Self {
+                value: CliffPiece::of(event).and_then(|piece| piece.value),
+                share: finite(event.value_to_market_cap()),
+            },
             false => Self::default(),
         }
     }
@@ -152,9 +164,10 @@ fn common_factor(pairs: impl Iterator<Item = (Option<f64>, Option<f64>)> + Clone
 }
 
 impl CommitWriter<'_> {
-    pub(super) fn schedule(&mut self, update: &ScheduleUpdate<'_>) -> Result<(), StoreFault> {
+    /// Writes the changed events of a schedule, then the supply that follows from it and from `feed`.
+    pub(super) fn schedule(&mut self, update: &ScheduleUpdate<'_>, feed: &FeedUpdate) -> Result<(), StoreFault> {
         if update.put.is_empty() && update.removed.is_empty() {
-            return Ok(());
+            return update.token.map_or(Ok(()), |token| self.supply(feed, token, None));
         }
         let scope = update.scope;
         let (body, mut rows) = self.known_schedule(update)?;
@@ -187,7 +200,8 @@ impl CommitWriter<'_> {
         let kept = kept.filter_map(|tracked| Some(Entry::of(tracked.key.as_str(), tracked.record.unlock()?)));
         let mut entries: Vec<Entry<'_>> = kept.chain(update.put.iter().map(PutEvent::entry)).collect();
         entries.sort_by(|a, b| a.order().cmp(&b.order()));
-        self.write_schedule(scope, &entries, body.as_deref())
+        self.write_schedule(scope, &entries, body.as_deref())?;
+        update.token.map_or(Ok(()), |token| self.supply(feed, token, Some(&entries)))
     }
 
     fn write_schedule(&self, scope: i64, entries: &[Entry<'_>], before: Option<&[u8]>) -> Result<(), StoreFault> {
@@ -252,21 +266,22 @@ impl CommitWriter<'_> {
 
     /// Returns the row of a new event.
     fn new_row(&self, update: &ScheduleUpdate<'_>, PutEvent { put, event, interval }: &PutEvent<'_>) -> SqlResult<Vec<Value>> {
-        let place = EventTimes::of(event, *interval);
+        let index = EventIndex::of(event, *interval, self.at);
         let size = Size::within(event, *interval, self.at).over(self.drift(update.token));
         row_of(params![
             update.scope,
             update.token,
             Resource::Unlock.as_str(),
             put.key.as_str(),
-            place.starts_at,
-            place.ends_at,
-            place.nominal_at,
+            index.starts_at,
+            index.ends_at,
+            index.nominal_at,
             Millis(self.at),
             Millis(self.at),
             update.poll,
             size.value,
             size.share,
+            index.amount,
         ])
     }
 
@@ -278,7 +293,7 @@ impl CommitWriter<'_> {
         row: &EventRow,
         last: Option<&Tracked>,
     ) -> Result<(), StoreFault> {
-        let place = EventTimes::of(event, *interval);
+        let index = EventIndex::of(event, *interval, self.at);
         if put.is_new_version && last.is_none_or(|last| last.record.unlock() != Some(*event)) {
             self.to.prepare_cached("UPDATE record SET version_at = ?2, version_poll = ?3 WHERE no = ?1")?.execute(params![
                 row.no,
@@ -286,10 +301,12 @@ impl CommitWriter<'_> {
                 update.poll
             ])?;
         }
-        if (row.token, row.place) != (update.token, place) {
+        if (row.token, row.index) != (update.token, index) {
             self.to
-                .prepare_cached("UPDATE record SET token_no = ?2, starts_at = ?3, ends_at = ?4, nominal_at = ?5 WHERE no = ?1")?
-                .execute(params![row.no, update.token, place.starts_at, place.ends_at, place.nominal_at])?;
+                .prepare_cached(
+                    "UPDATE record SET token_no = ?2, starts_at = ?3, ends_at = ?4, nominal_at = ?5, amount = ?6 WHERE no = ?1",
+                )?
+                .execute(params![row.no, update.token, index.starts_at, index.ends_at, index.nominal_at, index.amount])?;
         }
         Ok(())
     }
@@ -310,7 +327,7 @@ impl CommitWriter<'_> {
         let sizes: Vec<(&EventRow, Size)> = rows.iter().map(|(key, row)| (row, size_of((key, row)))).collect();
         // Past events are ignored, because no query reads their sizes.
         let begin = (self.at - SIZED_FOR).timestamp_millis();
-        let ahead = sizes.iter().filter(|(row, _)| row.place.ends_at.is_none_or(|end| end > begin));
+        let ahead = sizes.iter().filter(|(row, _)| row.index.ends_at.is_none_or(|end| end > begin));
         let pairs = ahead.map(|(row, is)| (row.size, *is)).filter(|(_, is)| *is != Size::default());
         let value = common_factor(pairs.clone().map(|(was, is)| (was.value, is.value)), 0.01);
         let share = common_factor(pairs.clone().map(|(was, is)| (was.share, is.share)), 1e-6);

@@ -124,14 +124,13 @@ async fn domain_gauges_group_alerts_by_rule_and_use_nominal_dates() {
         schedule("sui", vec![put("a", month("2026-03-20")), put("b", month("2026-05-20"))]),
     ];
     store.commit(at(Commit { alerts, feeds, ..Commit::default() })).await.expect("committed");
-    let gauges = store.domain_gauges(now(), now() + chrono::TimeDelta::days(30)).await.expect("read");
+    let gauges = store.domain_gauges(now(), supply_windows(now()), all_tokens()).await.expect("read");
     assert_eq!(gauges.firing, [(rule.clone(), Severity::Warning, 1), (rule.clone(), Severity::Critical, 3)]);
     assert_eq!(gauges.next_critical, [(rule, now() + chrono::TimeDelta::hours(20))]);
-    let mut ahead: Vec<_> = gauges.ahead.iter().map(|of| (of.token.as_str(), of.begins, of.ends, of.value)).collect();
-    ahead.sort_by_key(|of| of.1);
-    let day = time("2026-03-20T00:00:00Z");
-    let exact = time("2026-03-16T12:00:00Z");
-    assert_eq!(ahead, [("aptos", exact, exact, 2.0), ("sui", day, day + chrono::TimeDelta::days(1), 5.0)]);
+    let cliffs = |sum: &SupplyAhead| (sum.cliff.count, sum.cliff.value);
+    assert_eq!(gauges.watched.windows.iter().map(cliffs).collect::<Vec<_>>(), [(0, 0.0), (2, 7.0), (3, 12.0)]);
+    assert_eq!(gauges.groups.keys().collect::<Vec<_>>(), ["desk"]);
+    assert_eq!(gauges.groups["desk"].windows.iter().map(cliffs).collect::<Vec<_>>(), [(0, 0.0), (1, 5.0), (2, 10.0)]);
 }
 
 #[tokio::test]
@@ -146,6 +145,6 @@ async fn domain_gauges_do_not_read_packed_schedules() {
     let feeds = vec![schedule("sui", vec![put("a", event)])];
     store.commit(at(Commit { feeds, ..Commit::default() })).await.expect("committed");
     change(&store, "DELETE FROM schedule");
-    let gauges = store.domain_gauges(now(), now() + chrono::TimeDelta::days(30)).await.expect("read");
-    assert_eq!(gauges.ahead.len(), 1);
+    let gauges = store.domain_gauges(now(), supply_windows(now()), all_tokens()).await.expect("read");
+    assert_eq!(gauges.watched.windows[1].cliff.count, 1);
 }

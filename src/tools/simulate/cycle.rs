@@ -32,7 +32,7 @@ impl<'a> Simulation<'a> {
                     None => {
                         let nothing = TokenSnapshot::of(Token::unknown(id.clone()));
                         let known = self.memory.tokens.get(id).unwrap_or(&nothing);
-                        Cow::Owned(pipeline::flow_entries(update, &known.feeds, &known.records, &work.commit.feeds))
+                        Cow::Owned(pipeline::flow_entries(update, known.into(), &work.commit.feeds))
                     }
                 };
                 evaluated.computed.push(pipeline::compute_totals(

@@ -5,7 +5,7 @@ use engine::explain::{
     self, CaseOrNothing, ExplainCase, ExplainContext, ExplainQuery, ExplainTarget, Explanation, StatusEvidence,
 };
 use model::{Alert, ChangeKind, ChangeRow, Resource, SOURCE_TROUBLE, TokenSnapshot};
-use rules::aggregate::{AggregateCache, FlowEntries, Recheck, is_known};
+use rules::aggregate::{AggregateCache, FlowEntries, Recheck};
 use rules::{On, Rule};
 
 /// The maximum number of explained tokens if none is named, and of explained records for a token.
@@ -50,7 +50,7 @@ impl Simulation<'_> {
                 cases.iter().map(|case| self.explain_case(rule, case)).collect()
             }
             _ => {
-                let computed = self.totals_of_all().compute(&snapshot.token, &entries(snapshot), Recheck::Longest, self.now);
+                let computed = self.totals_of_all().compute(&snapshot.token, &FlowEntries::of_snapshot(snapshot), Recheck::Longest, self.now);
                 vec![self.explain_case(rule, &explain::token_case(snapshot, computed.totals(), own))]
             }
         }
@@ -101,15 +101,10 @@ impl Simulation<'_> {
         let has_shares = self.rules.rules.iter().any(|rule| !rule.shares().is_empty());
         cache.reset(self.rules.windows.clone(), self.rules.since.clone(), has_shares);
         for snapshot in self.memory.tokens.values() {
-            let computed = cache.compute(&snapshot.token, &entries(snapshot), Recheck::Longest, self.now);
+            let computed = cache.compute(&snapshot.token, &FlowEntries::of_snapshot(snapshot), Recheck::Longest, self.now);
             cache.keep(computed);
         }
         cache.complete(self.now);
         cache
     }
-}
-
-fn entries(snapshot: &TokenSnapshot) -> FlowEntries {
-    let TokenSnapshot { token, feeds, records, .. } = snapshot;
-    FlowEntries::of(records, |resource| is_known(resource, feeds, &token.item))
 }

@@ -15,7 +15,7 @@ use chart::recipient;
 use chart::schedule::{EventLane, NextCliff, ScheduleDrawing, draw};
 use daemon::view::{AlertView, UnlockView};
 use model::{
-    AheadSums, ChangeRow, Interval, Precision, Record, Resource, SumWindow, Timestamp, TokenSnapshot, Tracked, UpcomingRow,
+    AheadSums, ChangeRow, CliffPiece, Inclusion, Interval, Precision, Record, Resource, SumWindow, Timestamp, TokenSnapshot, Tracked, UpcomingRow,
     VersionRow, phrase, wire::UnlockEvent,
 };
 use provenance::Provenance;
@@ -219,9 +219,9 @@ fn upcoming(snapshot: &TokenSnapshot, now: Timestamp) -> Vec<UpcomingUnlock> {
 fn sums_ahead(snapshot: &TokenSnapshot, window: SumWindow) -> AheadSums {
     let mut sums = AheadSums::default();
     for event in snapshot.records_of(Resource::Unlock).filter_map(|tracked| tracked.record.unlock()) {
-        let Some(interval) = event.interval().filter(|interval| !interval.has_passed(window.at)) else { continue };
-        if let Some(is_counted) = window.inclusion(&interval, event.unlock_date.copied()) {
-            sums.add(is_counted, event.cliff_value());
+        let Some(piece) = CliffPiece::of(event) else { continue };
+        if let Some(inclusion) = piece.inclusion(window) {
+            sums.add(inclusion == Inclusion::Counted, piece.value);
         }
     }
     sums

@@ -40,11 +40,8 @@ impl Checker<'_> {
     }
 
     pub(super) fn name(&mut self, expr: &IdedExpr) -> Option<Checked> {
-        if let Expr::Select(select) = &expr.expr
-            && let Expr::Call(call) = &select.operand.expr
-            && let Some(flow) = Flow::parse(&call.func_name)
-        {
-            return self.window(expr, flow, call, &select.field);
+        if let Some((flow, call, field)) = window_call(expr) {
+            return self.window(expr, flow, call, &field);
         }
         let Some(segments) = Self::path(expr) else {
             // An error in the expression before the dot is more specific.
@@ -206,13 +203,15 @@ impl Checker<'_> {
         let Some(field) = WindowField::ALL.into_iter().find(|known| known.as_str() == field) else {
             let help = match closest(field, WindowField::ALL.map(WindowField::as_str)) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => "expected `amount` (tokens), `value` (USD), or `count`; `ahead` also has `possible` (USD)".into(),
+                None => "expected `amount` (tokens), `value` (USD), or `count`; `ahead` also has `possible` (USD), and these for its \
+                         parts: `cliff.value`, `linear.value`"
+                    .into(),
             };
             return self.reject(self.span(expr), format!("a window has no field `{field}`"), help);
         };
-        if field == WindowField::Possible && flow != Flow::Ahead {
+        if field.is_of_ahead() && flow != Flow::Ahead {
             let help = "only `ahead` has it; use `amount`, `value`, or `count`";
-            return self.reject(self.span(expr), format!("`{word}(…)` has no field `possible`"), help);
+            return self.reject(self.span(expr), format!("`{word}(…)` has no field `{}`", field.as_str()), help);
         }
         self.dependencies.add_window(window);
         Some(Checked::Number(NumberExpr::Window(WindowRef { variable, window, field })))
@@ -232,6 +231,19 @@ impl Checker<'_> {
             Ok(_) => self.reject(self.span(argument), "a window must be positive and at most 100 years", usage),
             Err(problem) => self.reject(self.span(argument), format!("\"{text}\" is not a valid duration"), problem),
         }
+    }
+}
+
+/// Returns the call and the dotted field of `ahead("30d").value` or `ahead("30d").cliff.value`. `None` for other expressions.
+fn window_call(expr: &IdedExpr) -> Option<(Flow, &CallExpr, String)> {
+    let Expr::Select(select) = &expr.expr else { return None };
+    match &select.operand.expr {
+        Expr::Call(call) => Some((Flow::parse(&call.func_name)?, call, select.field.clone())),
+        Expr::Select(part) => {
+            let Expr::Call(call) = &part.operand.expr else { return None };
+            Some((Flow::parse(&call.func_name)?, call, format!("{}.{}", part.field, select.field)))
+        }
+        _ => None,
     }
 }
 

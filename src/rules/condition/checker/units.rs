@@ -2,7 +2,7 @@
 
 use crate::fields::NumberUnit;
 
-use crate::condition::expr::{Compare, NumberExpr, WindowField, WindowRef};
+use crate::condition::expr::{Compare, NumberExpr, WindowRef};
 
 /// A threshold in percent below this was probably meant as a fraction.
 const SUSPICIOUS_PERCENT: f64 = 0.5;
@@ -24,8 +24,7 @@ pub(super) fn unlikely_constant(left: &NumberExpr, right: &NumberExpr) -> Option
     };
     let (name, unit) = match number {
         NumberExpr::Field(get, unit) => (get.name(), *unit),
-        NumberExpr::Window(WindowRef { field: WindowField::Value, .. }) => ("value", NumberUnit::Usd),
-        NumberExpr::Window(WindowRef { field: WindowField::Possible, .. }) => ("possible", NumberUnit::Usd),
+        NumberExpr::Window(WindowRef { field, .. }) => (field.as_str(), field.unit()),
         NumberExpr::Share(_) => ("share", NumberUnit::Percent),
         NumberExpr::DaysUntil => ("daysUntil", NumberUnit::Days),
         NumberExpr::DaysSince | NumberExpr::SinceLatest(..) => ("daysSince", NumberUnit::Days),

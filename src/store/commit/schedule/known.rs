@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use rusqlite::params;
 
-use super::{CommitWriter, Drift, EventRow, EventTimes, ScheduleUpdate, Size};
+use super::{CommitWriter, Drift, EventIndex, EventRow, ScheduleUpdate, Size};
+use crate::commit::SupplyRow;
 use crate::codec::{Millis, all_of, one_of};
 use crate::error::StoreFault;
 use crate::sql::PendingQuery;
@@ -16,6 +17,7 @@ pub(crate) struct ScheduleQueries<'a> {
     body: PendingQuery<'a>,
     rows: PendingQuery<'a>,
     drift: PendingQuery<'a>,
+    supply: PendingQuery<'a>,
 }
 
 /// Event rows by key.
@@ -39,19 +41,35 @@ impl<'a> CommitWriter<'a> {
     }
 
     fn query_schedule(&self, scope: i64, token: Option<i64>) -> Result<ScheduleQueries<'a>, StoreFault> {
-        let rows = "SELECT key, no, token_no, starts_at, ends_at, version_at, value, share, nominal_at FROM record
+        let rows = "SELECT key, no, token_no, starts_at, ends_at, version_at, value, share, nominal_at, amount FROM record
              WHERE token_no = ?1 AND resource = 'unlock' AND scope_no = ?2";
         Ok(ScheduleQueries {
             body: self.to.prepare_cached(crate::schedule::OF_TOKEN)?.send_query([scope])?,
             // The scope of a schedule is its token, whose index finds the rows.
             rows: self.to.prepare_cached(rows)?.send_query(params![token, scope])?,
             drift: self.to.prepare_cached("SELECT value, share FROM drift WHERE token_no = ?1")?.send_query([token])?,
+            supply: self.query_supply(token)?,
         })
+    }
+
+    fn query_supply(&self, token: Option<i64>) -> Result<PendingQuery<'a>, StoreFault> {
+        let sql = format!("SELECT {} FROM token_supply s WHERE s.token_no = ?1", SupplyRow::COLUMNS);
+        Ok(self.to.prepare_cached(&sql)?.send_query([token])?)
+    }
+
+    /// Returns the supply row of a token. `None` if there is none.
+    pub(in crate::commit) fn known_supply(&mut self, token: i64) -> Result<Option<SupplyRow>, StoreFault> {
+        if let Some(known) = self.supplies.get(&token) {
+            return Ok(known.clone());
+        }
+        let known = one_of(self.query_supply(Some(token))?.rows()?, |row| SupplyRow::read(row, 0, &token.to_string()))?;
+        self.supplies.insert(token, known.clone());
+        Ok(known)
     }
 
     /// Returns the packed schedule and the rows of its events.
     pub(super) fn known_schedule(&mut self, update: &ScheduleUpdate<'_>) -> Result<(Option<Vec<u8>>, EventRows), StoreFault> {
-        let ScheduleQueries { body, rows, drift } = match self.queried.remove(&update.scope) {
+        let ScheduleQueries { body, rows, drift, supply } = match self.queried.remove(&update.scope) {
             Some(queried) => queried,
             None => self.query_schedule(update.scope, update.token)?,
         };
@@ -63,7 +81,12 @@ impl<'a> CommitWriter<'a> {
                 EventRow {
                     no: row.get(1)?,
                     token: row.get(2)?,
-                    place: EventTimes { starts_at: row.get(3)?, ends_at: row.get(4)?, nominal_at: row.get(8)? },
+                    index: EventIndex {
+                        starts_at: row.get(3)?,
+                        ends_at: row.get(4)?,
+                        nominal_at: row.get(8)?,
+                        amount: row.get(9)?,
+                    },
                     version_at: version_at.0,
                     size: Size { value: row.get(6)?, share: row.get(7)? },
                 },
@@ -71,6 +94,12 @@ impl<'a> CommitWriter<'a> {
         })?;
         let drift = one_of(drift.rows()?, |row| Ok(Drift { value: row.get(0)?, share: row.get(1)? }))?;
         self.drifts.insert(update.token, drift.unwrap_or(Drift::NONE));
+        if let Some(token) = update.token
+            && !self.supplies.contains_key(&token)
+        {
+            let supply = one_of(supply.rows()?, |row| SupplyRow::read(row, 0, &token.to_string()))?;
+            self.supplies.insert(token, supply);
+        }
         Ok((body, rows.into_iter().collect()))
     }
 }

@@ -1,0 +1,20 @@
+-- Coming supply without unpacking schedules: the amounts of upcoming cliff unlocks, and the linear unlocks and price of each token.
+-- The next start of the daemon fills them from the stored schedules; see src/store/supply_index.rs.
+
+-- Tokens of an upcoming cliff unlock.
+ALTER TABLE record ADD COLUMN amount DOUBLE PRECISION;
+DROP INDEX record_window;
+CREATE INDEX record_window ON record (starts_at, ends_at, token_no, value, share, nominal_at, amount) WHERE resource = 'unlock';
+
+CREATE TABLE token_supply (
+    token_no     BIGINT PRIMARY KEY,
+    -- The latest reference price in the schedule (USD), and its time.
+    price        DOUBLE PRECISION,
+    price_at     BIGINT,
+    -- How much of the coming supply is known, and until when linear unlocks are, if they end early.
+    known        TEXT NOT NULL CHECK (known IN ('all', 'cliffs', 'none')),
+    linear_until BIGINT,
+    -- Linear unlocks that have not ended, packed: from the schedule, and from daily emission ahead.
+    linear       BYTEA NOT NULL,
+    emission     BYTEA NOT NULL
+);

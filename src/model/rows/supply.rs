@@ -1,0 +1,78 @@
+//! Queries of coming supply, and their results.
+
+use chrono::TimeDelta;
+use serde::Serialize;
+
+use crate::{LinearRate, ReferencePrice, SumWindow, SupplyAhead, SupplyKnown, Timestamp};
+
+/// The windows of coming supply on pages and in the API: their names and lengths in days.
+pub const SUPPLY_WINDOWS: [(&str, i64); 3] = [("7d", 7), ("30d", 30), ("90d", 90)];
+
+/// Returns the windows of [`SUPPLY_WINDOWS`] from `at`.
+#[must_use]
+pub fn supply_windows(at: Timestamp) -> Vec<SumWindow> {
+    SUPPLY_WINDOWS.iter().map(|(_, days)| SumWindow::of(at, TimeDelta::days(*days))).collect()
+}
+
+/// Returns windows of one week each, one after the other from `at`.
+#[must_use]
+pub fn supply_weeks(at: Timestamp, weeks: usize) -> Vec<SumWindow> {
+    let mut at = at;
+    let next = |_| {
+        let window = SumWindow::of(at, TimeDelta::weeks(1));
+        at = window.until;
+        window
+    };
+    (0..weeks).map(next).collect()
+}
+
+/// The coming supply of one token.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TokenSupply {
+    pub known: SupplyKnown,
+    /// The end of the known linear supply. `None` if no end is known.
+    pub linear_until: Option<Timestamp>,
+    pub price: Option<ReferencePrice>,
+    /// One sum for each requested window, in the same order.
+    pub windows: Vec<SupplyAhead>,
+    /// The linear release at the time of the request.
+    pub rate: LinearRate,
+}
+
+/// The coming supply of several tokens.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SupplyTotals {
+    /// One sum for each requested window, in the same order. Amounts of different tokens are not comparable, so only values and counts
+    /// have a meaning.
+    pub windows: Vec<SupplyAhead>,
+    /// USD per day that unlock linearly at the time of the request, of the tokens with a price.
+    pub linear_per_day_value: f64,
+    pub coverage: SupplyCoverage,
+}
+
+/// How completely the coming supply of several tokens is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SupplyCoverage {
+    pub tokens: u64,
+    /// Tokens whose schedule was never read.
+    pub unread: u64,
+    /// Tokens whose linear unlocks were not read.
+    pub cliffs_only: u64,
+    /// Tokens with a price that is older than the limit.
+    pub stale_prices: u64,
+    /// Tokens with unlocks and without a price.
+    pub without_price: u64,
+    /// The earliest end of known linear supply. `None` if no end is known.
+    pub linear_until: Option<Timestamp>,
+    /// The time of the oldest price. `None` if no price has a time.
+    pub oldest_price: Option<Timestamp>,
+}
+
+impl SupplyTotals {
+    /// Returns totals of no tokens, with a sum of zero for each window.
+    #[must_use]
+    pub fn empty(windows: usize) -> Self {
+        Self { windows: vec![SupplyAhead::default(); windows], ..Self::default() }
+    }
+}
