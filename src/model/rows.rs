@@ -32,5 +32,5 @@ pub use self::query::{
     AlertCursor, AlertFilter, ChangeFilter, DigestAheadFilter, Listed, NotificationFilter, OutboxFilter, UpcomingFilter,
 };
 pub use self::snapshot::{
-    CalendarRow, ChangeRow, PlanToken, RecordRange, SegmentsRead, TokenSnapshot, UpcomingRow, VersionRow, WindowRecords,
+    CalendarRow, ChangeRow, LinearReads, PlanToken, RecordRange, TokenSnapshot, UpcomingRow, VersionRow, WindowRecords,
 };

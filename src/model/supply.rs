@@ -5,6 +5,7 @@
 mod endpoint;
 mod feed;
 mod id;
+mod known;
 mod record;
 mod token;
 
@@ -12,6 +13,10 @@ pub use self::{
     endpoint::{Endpoint, Resource},
     feed::{ContentHash, FeedId, FeedState, Findings, Hold, ListReport},
     id::{AlertId, DeliveryId, NotificationId, ReceiverName, RecordKey, RuleId, TokenId},
+    known::{
+        KnownSupply, LinearAhead, LinearNotes, LinearRun, ListedMethod, MAX_LINEAR_RUNS, SegmentsRead, SupplyCoverage,
+        VersionAbsence, supply_coverage,
+    },
     record::{Record, Tracked},
     token::Token,
 };
