@@ -275,7 +275,7 @@ impl<'a> Player<'a> {
         state.hash = Some(ContentHash(1));
         feeds.tokens[number].feed = Some(state);
         if poll.with_segments {
-            feeds.tokens[number].segments = Some(SegmentsRead { at: now, mark: poll.mark });
+            feeds.tokens[number].segments = Some(SegmentsRead { at: now, mark: poll.mark, version: None });
         }
         if is_schedule {
             self.reads[number].push(day);

@@ -173,7 +173,8 @@ impl ExplainCommand {
                     explain::record_cases(&snapshot, resource, &ExplainTarget::default(), &own, self.reader.now)
                 }
                 _ if rule.selects_token(&snapshot.token) => {
-                    let computed = cache.compute(&snapshot.token, &FlowEntries::of_snapshot(&snapshot), Recheck::Longest, self.reader.now);
+                    let computed =
+                        cache.compute(&snapshot.token, &FlowEntries::of_snapshot(&snapshot), Recheck::Longest, self.reader.now);
                     let own = own.into_iter().filter(|alert| alert.key.is_none()).collect();
                     vec![explain::token_case(&snapshot, computed.totals(), own)]
                 }

@@ -16,9 +16,9 @@ use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Alert, AlertBody, ChangeRow, CliffPiece, DIGEST, Inclusion, Labels, Notification, NotificationKind, NotificationState, NotificationStatus,
-    Precedence, ReceiverName, RecordKey, Resource, RuleId, Severity, Silence, SilenceState, SumWindow, Timestamp, Token, TokenId,
-    UpcomingRow, alert_id, notification_id, phrase,
+    Alert, AlertBody, ChangeRow, CliffPiece, DIGEST, Inclusion, Labels, Notification, NotificationKind, NotificationState,
+    NotificationStatus, Precedence, ReceiverName, RecordKey, Resource, RuleId, Severity, Silence, SilenceState, SumWindow,
+    Timestamp, Token, TokenId, UpcomingRow, alert_id, notification_id, phrase,
 };
 
 /// The window in which pages count suppressed notifications.

@@ -32,7 +32,7 @@ pub use self::past_poll::{PastPoll, PastPollState, PastPolls, PollProblem};
 pub use self::query::{
     AlertCursor, AlertFilter, ChangeFilter, DigestAheadFilter, Listed, NotificationFilter, OutboxFilter, UpcomingFilter,
 };
-pub use self::supply::{SUPPLY_WINDOWS, SupplyCoverage, SupplyTotals, TokenSupply, supply_weeks, supply_windows};
 pub use self::snapshot::{
-    CalendarRow, ChangeRow, PlanToken, RecordRange, SegmentsRead, TokenSnapshot, UpcomingRow, VersionRow, WindowRecords,
+    CalendarRow, ChangeRow, LinearReads, PlanToken, RecordRange, TokenSnapshot, UpcomingRow, VersionRow, WindowRecords,
 };
+pub use self::supply::{SUPPLY_WINDOWS, SupplyTotals, TokenSupply, TotalsCoverage, supply_weeks, supply_windows};

@@ -6,16 +6,19 @@ mod ahead;
 mod endpoint;
 mod feed;
 mod id;
-mod linear_known;
+mod known;
 mod record;
 mod token;
 
 pub use self::{
-    ahead::{CliffPiece, Inclusion, LinearPiece, LinearRate, ReferencePrice, SupplyAhead, TokenPieces, UnlockSum},
+    ahead::{CliffPiece, Inclusion, LinearPiece, LinearRate, LinearSupply, ReferencePrice, SupplyAhead, TokenPieces, UnlockSum},
     endpoint::{Endpoint, Resource},
     feed::{ContentHash, FeedId, FeedState, Findings, Hold, ListReport},
     id::{AlertId, DeliveryId, NotificationId, ReceiverName, RecordKey, RuleId, TokenId},
-    linear_known::{LinearSupply, SupplyKnown, linear_known},
+    known::{
+        KnownSupply, LinearAhead, LinearNotes, LinearRun, ListedMethod, MAX_LINEAR_RUNS, SegmentsRead, SupplyCoverage,
+        VersionAbsence, supply_coverage,
+    },
     record::{Record, Tracked},
     token::Token,
 };

@@ -84,7 +84,16 @@ pub(super) struct CommitWriter<'a> {
 
 impl<'a> CommitWriter<'a> {
     pub(super) fn new(to: &'a Transaction<'a>, at: Timestamp, target: NotificationTarget) -> Self {
-        Self { to, at, target, tokens: HashMap::new(), queried: HashMap::new(), drifts: HashMap::new(), supplies: HashMap::new(), tally: BTreeMap::new() }
+        Self {
+            to,
+            at,
+            target,
+            tokens: HashMap::new(),
+            queried: HashMap::new(),
+            drifts: HashMap::new(),
+            supplies: HashMap::new(),
+            tally: BTreeMap::new(),
+        }
     }
 
     fn write(&mut self, commit: &Commit) -> Result<CommitResult, StoreFault> {

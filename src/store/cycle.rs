@@ -9,8 +9,8 @@ use super::rows::{ALERT_COLUMNS, FEED_COLUMNS, alert, feed_state, token, tracked
 use super::sql::{Engine, PendingQuery, Row, Transaction};
 use super::{Store, StoreError, schedule};
 use model::{
-    Alert, Endpoint, FeedId, FeedState, PlanToken, Resource, RuleId, Timestamp, Token, TokenId, TokenSnapshot, Tracked,
-    wire::InvestorItem,
+    Alert, Endpoint, FeedId, FeedState, LinearReads, ListedMethod, PlanToken, Resource, RuleId, Timestamp, Token, TokenId,
+    TokenSnapshot, Tracked, wire::InvestorItem,
 };
 
 impl Store {
@@ -118,7 +118,9 @@ fn plan_tokens(from: &Transaction<'_>, endpoint: Endpoint, now: Timestamp) -> Re
          (SELECT min(r.starts_at) FROM record r WHERE r.token_no = t.no AND r.resource = 'unlock' AND r.starts_at > ?2),
          (SELECT r.share FROM record r
           WHERE r.token_no = t.no AND r.resource = 'unlock' AND r.starts_at > ?2 ORDER BY r.starts_at LIMIT 1),
-         coalesce(f.header ->> '$.segmentsAbsent', f.header ->> '$.segmentsRead'), f.no, {FEED_COLUMNS} FROM token t LEFT JOIN feed f ON f.token_no = t.no AND f.endpoint = ?1
+         coalesce(f.header ->> '$.segmentsAbsent', f.header ->> '$.segmentsRead'), f.no, t.item ->> '$.listedMethod',
+         f.header ->> '$.rateChangesAbsent', CAST(f.header ->> '$.needsAhead' AS TEXT), f.header ->> '$.linearAhead.readAt',
+         f.header ->> '$.aheadAbsent', {FEED_COLUMNS} FROM token t LEFT JOIN feed f ON f.token_no = t.no AND f.endpoint = ?1
          WHERE t.unlisted_at IS NULL OR NOT EXISTS
          (SELECT 1 FROM feed m WHERE m.token_no = t.no AND m.header ->> '$.cliffwatchRenamedTo' IS NOT NULL) ORDER BY t.id"
     );
@@ -129,8 +131,9 @@ fn plan_tokens(from: &Transaction<'_>, endpoint: Endpoint, now: Timestamp) -> Re
     let mut rows = statement.query(params![endpoint.as_str(), Millis(now)])?;
     while let Some(row) = rows.next()? {
         let id: String = row.get(0)?;
-        let feed = row.get::<Option<i64>>(8)?.map(|_| feed_state(&row, 9, &id)).transpose()?;
+        let feed = row.get::<Option<i64>>(8)?.map(|_| feed_state(&row, 14, &id)).transpose()?;
         let segments: Option<String> = row.get(7)?;
+        let method: Option<String> = row.get(9)?;
         tokens.push(PlanToken {
             listed: row.get(1)?,
             last_updated: time(row.get(2)?),
@@ -141,10 +144,27 @@ fn plan_tokens(from: &Transaction<'_>, endpoint: Endpoint, now: Timestamp) -> Re
             feed,
             // Segments that cannot be parsed are fetched again.
             segments: segments.and_then(|text| serde_json::from_str(&text).ok()),
+            linear: linear_reads(&row)?,
+            listed_method: method.as_deref().map(ListedMethod::of),
             id: TokenId::from(id),
         });
     }
     Ok(tokens)
+}
+
+/// Returns the reads that completed the linear unlocks of a schedule. `None` if nothing is stored. What cannot be parsed is read again.
+fn linear_reads(row: &Row<'_>) -> Result<Option<Box<LinearReads>>, StoreFault> {
+    let at = |column| Ok::<_, StoreFault>(row.get::<Option<String>>(column)?.and_then(|text| text.parse().ok()));
+    let absence: Option<String> = row.get(10)?;
+    // SQLite returns a JSON boolean as a number, PostgreSQL as text.
+    let needs_ahead: Option<String> = row.get(11)?;
+    let reads = LinearReads {
+        rate_changes_absent: absence.and_then(|text| serde_json::from_str(&text).ok()),
+        needs_ahead: needs_ahead.map(|flag| flag == "1" || flag == "true"),
+        ahead_at: at(12)?,
+        ahead_absent: at(13)?,
+    };
+    Ok((reads != LinearReads::default()).then(|| Box::new(reads)))
 }
 
 fn feed(from: &Transaction<'_>, id: &FeedId) -> Result<FeedState, StoreFault> {

@@ -9,8 +9,8 @@ use super::rows::{ALERT_COLUMNS, alert};
 use super::sql::Transaction;
 use super::{Store, StoreError, schedule};
 use model::{
-    Alert, AlertId, DigestAhead, DigestAheadFilter, FirstOf, Inclusion, LargestFirst, RecordKey, Resource, Token, TokenAhead, TokenId,
-    Tracked, ValuedAlert, Watch,
+    Alert, AlertId, DigestAhead, DigestAheadFilter, FirstOf, Inclusion, LargestFirst, RecordKey, Resource, Token, TokenAhead,
+    TokenId, Tracked, ValuedAlert, Watch,
     alert::SOURCE_TROUBLE,
     digest::MAX_LINES,
     wire::{Maybe, Text},

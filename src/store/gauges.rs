@@ -9,12 +9,7 @@ use model::{DomainGauges, Interval, RuleId, Severity, SumWindow, Timestamp, Watc
 
 impl Store {
     /// Returns the metrics of the watched tokens, with the coming supply in `windows` from `now`.
-    pub async fn domain_gauges(
-        &self,
-        now: Timestamp,
-        windows: Vec<SumWindow>,
-        watch: Watch,
-    ) -> Result<DomainGauges, StoreError> {
+    pub async fn domain_gauges(&self, now: Timestamp, windows: Vec<SumWindow>, watch: Watch) -> Result<DomainGauges, StoreError> {
         let read = move |from: &Transaction<'_>| {
             let (watched, groups) = supply_totals(from, now, &windows, &watch, Timestamp::MIN_UTC)?;
             Ok(DomainGauges { firing: firing(from)?, next_critical: next_critical(from, now)?, watched, groups })

@@ -13,8 +13,8 @@ use super::sql::Transaction;
 use super::{Store, StoreError, schedule};
 use model::time::LONGEST_INTERVAL;
 use model::{
-    Ahead, AheadFilter, AheadSums, FiringAlerts, FirstOf, Inclusion, LargestFirst, Pulse, SumWindow, Timestamp, Token, TokenFilter, TokenId,
-    TokenList, TokenSort, TokenSummary, WEEKS, WeeksAhead,
+    Ahead, AheadFilter, AheadSums, FiringAlerts, FirstOf, Inclusion, LargestFirst, Pulse, SumWindow, Timestamp, Token,
+    TokenFilter, TokenId, TokenList, TokenSort, TokenSummary, WEEKS, WeeksAhead,
 };
 
 impl Store {

@@ -10,7 +10,7 @@ use super::error::StoreFault;
 use super::sql::Transaction;
 use super::{Store, StoreError};
 use model::{
-    LinearPiece, LinearRate, SumWindow, SupplyAhead, SupplyCoverage, SupplyKnown, SupplyTotals, Timestamp, TokenId, TokenSupply,
+    KnownSupply, LinearPiece, LinearRate, SumWindow, SupplyAhead, SupplyTotals, Timestamp, TokenId, TokenSupply, TotalsCoverage,
     Watch,
 };
 
@@ -150,13 +150,13 @@ fn running_per_day(pieces: &[LinearPiece], at: Timestamp) -> f64 {
     pieces.iter().filter(|piece| piece.runs_at(at)).filter_map(LinearPiece::per_day).sum()
 }
 
-fn add_coverage(coverage: &mut SupplyCoverage, supply: &SupplyRow, stale_before: Timestamp) {
+fn add_coverage(coverage: &mut TotalsCoverage, supply: &SupplyRow, stale_before: Timestamp) {
     coverage.tokens += 1;
-    coverage.unread += u64::from(supply.known == SupplyKnown::None);
-    coverage.cliffs_only += u64::from(supply.known == SupplyKnown::Cliffs);
+    coverage.unread += u64::from(supply.known == KnownSupply::None);
+    coverage.cliffs_only += u64::from(supply.known == KnownSupply::Cliffs);
     let price_at = supply.price.and_then(|price| price.at);
     coverage.stale_prices += u64::from(price_at.is_some_and(|at| at < stale_before));
-    coverage.without_price += u64::from(supply.price.is_none() && supply.known != SupplyKnown::None);
+    coverage.without_price += u64::from(supply.price.is_none() && supply.known != KnownSupply::None);
     let earliest = |a: Option<Timestamp>, b: Option<Timestamp>| a.into_iter().chain(b).min();
     coverage.linear_until = earliest(coverage.linear_until, supply.linear_until);
     coverage.oldest_price = earliest(coverage.oldest_price, price_at);

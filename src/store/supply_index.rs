@@ -2,13 +2,14 @@
 
 use rusqlite::params;
 
-use super::codec::{Millis, all, from_json, one};
+use super::codec::{all, from_json, one};
 use super::commit::{EventIndex, SupplyRow};
 use super::error::StoreFault;
+use super::rows::{FEED_COLUMNS, feed_state};
 use super::schedule::{self, Entry};
 use super::sql::Transaction;
 use super::{Store, StoreError};
-use model::{Timestamp, Tracked};
+use model::{LinearSupply, Timestamp, Tracked};
 
 /// The row of `meta` that says that everything is filled.
 const MARK: &str = "supply_index";
@@ -49,13 +50,12 @@ fn fill_token(to: &Transaction<'_>, token: i64, now: Timestamp) -> Result<(), St
             update.execute(params![token, entry.key, index.nominal_at, index.amount])?;
         }
     }
-    let mut feed =
-        to.prepare_cached("SELECT baseline_at, header FROM feed WHERE token_no = ?1 AND endpoint = 'unlock_events'")?;
-    let feed = one(&mut feed, [token], |row| Ok((row.get::<Option<Millis>>(0)?, row.get::<Option<String>>(1)?)))?;
-    let (baseline, header) = feed.unwrap_or_default();
-    let header = header.map(|text| from_json("the header of a feed", &of, &text)).transpose()?;
+    let sql = format!("SELECT f.header, {FEED_COLUMNS} FROM feed f WHERE f.token_no = ?1 AND f.endpoint = 'unlock_events'");
+    let feed = one(&mut *to.prepare_cached(&sql)?, [token], |row| Ok((row.get::<Option<String>>(0)?, feed_state(row, 1, &of)?)))?;
+    let (header, state) = feed.unzip();
+    let header = header.flatten().map(|text| from_json("the header of a feed", &of, &text)).transpose()?;
     let mut row = SupplyRow::default();
     row.set_schedule(&entries, now);
-    row.set_header(baseline.is_some(), header.as_ref(), now);
+    row.set_header(LinearSupply::of(state.as_ref(), header.as_ref()), now);
     row.write(to, token)
 }

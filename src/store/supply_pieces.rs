@@ -10,9 +10,7 @@ pub(super) fn pack(pieces: impl IntoIterator<Item = LinearPiece>, now: Timestamp
     let now = now.timestamp_millis();
     let mut pieces: Vec<LinearPiece> = pieces.into_iter().filter(|piece| piece.ends_at > now).collect();
     let amount = |piece: &LinearPiece| piece.amount.unwrap_or(f64::NAN);
-    pieces.sort_by(|a, b| {
-        (a.starts_at, a.ends_at).cmp(&(b.starts_at, b.ends_at)).then_with(|| amount(a).total_cmp(&amount(b)))
-    });
+    pieces.sort_by(|a, b| (a.starts_at, a.ends_at).cmp(&(b.starts_at, b.ends_at)).then_with(|| amount(a).total_cmp(&amount(b))));
     let mut packed = Vec::with_capacity(pieces.len() * PIECE_BYTES);
     for piece in &pieces {
         packed.extend(piece.starts_at.to_le_bytes());

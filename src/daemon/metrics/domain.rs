@@ -36,7 +36,11 @@ impl DomainMetrics {
         let metrics = Self {
             firing: family(r, "alerts_firing", "Firing alerts by rule and severity"),
             ahead: family(r, "value_ahead_usd", "Value of cliff and linear unlocks of watched tokens within this time"),
-            group_ahead: family(r, "group_value_ahead_usd", "Value of cliff and linear unlocks of a group's tokens within this time"),
+            group_ahead: family(
+                r,
+                "group_value_ahead_usd",
+                "Value of cliff and linear unlocks of a group's tokens within this time",
+            ),
             next_critical: family(
                 r,
                 "next_critical_unlock_seconds",

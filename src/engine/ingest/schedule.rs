@@ -21,8 +21,8 @@ use crate::{
 };
 use model::{
     poll::FetchedResponse,
-    rows::{SegmentsRead, TokenSnapshot},
-    supply::{Endpoint, FeedState, Record, Timestamp, Tracked},
+    rows::TokenSnapshot,
+    supply::{Endpoint, FeedState, Record, SegmentsRead, Timestamp, Tracked},
     wire::UnlockEvent,
 };
 
@@ -265,12 +265,12 @@ impl ScheduleNotes {
             shown_linear: shows_linear.map(|shows| shows || self.shown_linear == Some(true)).or(self.shown_linear),
             // A version that shows segments itself needs no additional reading. After a return to `auto`, they are read again.
             segments_read: match shows_linear {
-                _ if learned.is_joined => Some(SegmentsRead { at: now, mark: poll.mark }),
+                _ if learned.is_joined => Some(SegmentsRead { at: now, mark: poll.mark, version: None }),
                 Some(true) => None,
                 _ => self.segments_read,
             },
             segments_absent: match fetched.segments {
-                Some(segments) => segments.is_absent.then_some(SegmentsRead { at: now, mark: poll.mark }),
+                Some(segments) => segments.is_absent.then_some(SegmentsRead { at: now, mark: poll.mark, version: None }),
                 None => self.segments_absent,
             },
             visibility: learned.all,

@@ -4,8 +4,8 @@ use chrono::TimeDelta;
 
 use crate::evaluate::{self, EvaluationContext, Limits, Transitions};
 use model::{
-    Alert, Endpoint, FeedState, FeedUpdate, RecordRange, ReferencePrice, Resource, Timestamp, Token, TokenId, TokenSnapshot,
-    Tracked, WindowRecords,
+    Alert, Endpoint, FeedState, FeedUpdate, LinearSupply, RecordRange, ReferencePrice, Resource, Timestamp, Token, TokenId,
+    TokenSnapshot, Tracked, WindowRecords,
 };
 use rules::aggregate::{self, AggregateCache, ComputedTotals, Flow, FlowEntries, LONGEST_REST, Recheck};
 use rules::{On, Pool, Rule, RuleSet};
@@ -71,8 +71,8 @@ pub fn flow_entries(update: &TokenUpdate<'_>, known: KnownFlows<'_>, feed_update
     // A simulation passes all known records. Replace those of the resources that were read.
     let is_updated = |tracked: &&Tracked| update.resources.contains(&tracked.record.resource());
     let records = known.records.iter().filter(|tracked| !is_updated(tracked)).chain(update.records.iter().filter(is_updated));
-    let of_schedule = |(endpoint, state): &(Endpoint, FeedState)| *endpoint == Endpoint::UnlockEvents && state.baseline_at.is_some();
-    let linear = model::linear_known(feeds.iter().any(of_schedule), header);
+    let of_schedule = feeds.iter().find(|(endpoint, _)| *endpoint == Endpoint::UnlockEvents);
+    let linear = LinearSupply::of(of_schedule.map(|(_, state)| state), header);
     let price = known.price.filter(|_| !update.resources.contains(&Resource::Unlock));
     FlowEntries::of(records, |resource| aggregate::is_known(resource, &feeds, &update.token.item)).with_supply(&linear, price)
 }

@@ -15,7 +15,7 @@ fn token(id: &str, feed: Option<FeedState>) -> PlanToken {
         has_buyback: None,
         next_event: None,
         // Cliff and linear unlocks were fetched together.
-        segments: feed.as_ref().and_then(|feed| Some(SegmentsRead { at: feed.read_at?, mark: feed.mark })),
+        segments: feed.as_ref().and_then(|feed| Some(SegmentsRead { at: feed.read_at?, mark: feed.mark, version: Some(1) })),
         next_size: None,
         feed,
     }

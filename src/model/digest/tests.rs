@@ -111,7 +111,10 @@ fn sum_includes_month_by_nominal_date() {
     let digest = Digest::of(&nothing);
     let names = |lines: &[AheadLine]| lines.iter().map(|line| line.token.clone()).collect::<Vec<_>>();
     assert_eq!((names(&digest.ahead), digest.ahead_value), (vec!["now".into(), "small".into()], Some(50.0)));
-    assert_eq!((names(&digest.possible), digest.possible_value), (vec!["later".into(), "past".into(), "today".into()], Some(3_005.0)));
+    assert_eq!(
+        (names(&digest.possible), digest.possible_value),
+        (vec!["later".into(), "past".into(), "today".into()], Some(3_005.0))
+    );
     assert_eq!(
         phrase::digest::summary(&digest),
         "Digest: 2 unlocks ($50) in the next 7 days, 3 more possible ($3.00K), 0 changes"

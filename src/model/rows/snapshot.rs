@@ -1,9 +1,10 @@
 //! The known facts about tokens and their records.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::{
-    Alert, Change, Endpoint, FeedState, Record, RecordKey, ReferencePrice, Resource, Timestamp, Token, TokenId, Tracked,
+    Alert, Change, Endpoint, FeedState, ListedMethod, Record, RecordKey, ReferencePrice, Resource, SegmentsRead, Timestamp,
+    Token, TokenId, Tracked, VersionAbsence,
 };
 
 /// The known facts about a token: the input of the diff and of rules.
@@ -73,6 +74,8 @@ pub struct PlanToken {
     pub has_burn: Option<bool>,
     /// The flag of the token list; `None` if unknown.
     pub has_buyback: Option<bool>,
+    /// How the source lists the token; `None` if unknown.
+    pub listed_method: Option<ListedMethod>,
     /// The start of the next known unlock event.
     pub next_event: Option<Timestamp>,
     /// The cliff unlock of that event in percent of market cap; `None` if unknown.
@@ -81,14 +84,21 @@ pub struct PlanToken {
     pub feed: Option<FeedState>,
     /// The last read of linear unlocks in addition to the schedule.
     pub segments: Option<SegmentsRead>,
+    /// `None` if nothing is stored.
+    pub linear: Option<Box<LinearReads>>,
 }
 
-/// The last read of a schedule's linear unlocks, which another API version returns. Stored with the feed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub struct SegmentsRead {
-    pub at: Timestamp,
-    /// The token's `lastUpdatedDate` at that time; `None` if the list has none.
-    pub mark: Option<Timestamp>,
+/// Earlier reads that completed the linear unlocks of a schedule.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LinearReads {
+    /// The last time that the source did not have the token in the version with all linear unlocks.
+    pub rate_changes_absent: Option<VersionAbsence>,
+    /// Whether daily emission ahead completes the linear unlocks. `None` if unknown.
+    pub needs_ahead: Option<bool>,
+    /// The last read of daily emission ahead.
+    pub ahead_at: Option<Timestamp>,
+    /// The last time that the source had no daily emission of the token.
+    pub ahead_absent: Option<Timestamp>,
 }
 
 impl PlanToken {
@@ -104,6 +114,8 @@ impl PlanToken {
             next_size: None,
             feed: None,
             segments: None,
+            linear: None,
+            listed_method: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use serde::Serialize;
 
-use crate::{LinearRate, ReferencePrice, SumWindow, SupplyAhead, SupplyKnown, Timestamp};
+use crate::{KnownSupply, LinearRate, ReferencePrice, SumWindow, SupplyAhead, Timestamp};
 
 /// The windows of coming supply on pages and in the API: their names and lengths in days.
 pub const SUPPLY_WINDOWS: [(&str, i64); 3] = [("7d", 7), ("30d", 30), ("90d", 90)];
@@ -29,7 +29,7 @@ pub fn supply_weeks(at: Timestamp, weeks: usize) -> Vec<SumWindow> {
 /// The coming supply of one token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TokenSupply {
-    pub known: SupplyKnown,
+    pub known: KnownSupply,
     /// The end of the known linear supply. `None` if no end is known.
     pub linear_until: Option<Timestamp>,
     pub price: Option<ReferencePrice>,
@@ -47,13 +47,13 @@ pub struct SupplyTotals {
     pub windows: Vec<SupplyAhead>,
     /// USD per day that unlock linearly at the time of the request, of the tokens with a price.
     pub linear_per_day_value: f64,
-    pub coverage: SupplyCoverage,
+    pub coverage: TotalsCoverage,
 }
 
 /// How completely the coming supply of several tokens is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct SupplyCoverage {
+pub struct TotalsCoverage {
     pub tokens: u64,
     /// Tokens whose schedule was never read.
     pub unread: u64,

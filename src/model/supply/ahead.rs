@@ -8,7 +8,10 @@
 //! [`ReferencePrice`] of its token.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use super::feed::FeedState;
+use super::known::{KnownSupply, LinearAhead, LinearRun, SupplyCoverage, supply_coverage};
 use crate::time::{Precision, SumWindow, Timestamp, span_of_days};
 use crate::wire::{LinearAllocation, UnlockEvent};
 
@@ -118,6 +121,28 @@ impl LinearPiece {
     #[must_use]
     pub const fn runs_at(&self, at: i64) -> bool {
         self.starts_at <= at && at < self.ends_at
+    }
+}
+
+/// What is known of a token's linear supply besides its records.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinearSupply {
+    pub coverage: SupplyCoverage,
+    /// Linear unlocks from daily emission ahead, which the records lack.
+    pub emission: Vec<LinearPiece>,
+}
+
+impl LinearSupply {
+    /// Reads the linear supply from the state of a schedule's feed and the header of the feed.
+    #[must_use]
+    pub fn of(feed: Option<&FeedState>, header: Option<&Value>) -> Self {
+        let coverage = supply_coverage(feed, header);
+        let ahead = header.filter(|_| coverage.known == KnownSupply::All).and_then(LinearAhead::of_header);
+        let piece = |run: &LinearRun| {
+            let (start, end) = (run.starts_at(), run.ends_at());
+            LinearPiece::new(start.timestamp_millis(), end.timestamp_millis(), Some(run.amount_between(start, end)))
+        };
+        Self { coverage, emission: ahead.iter().flat_map(|ahead| &ahead.runs).filter_map(piece).collect() }
     }
 }
 

@@ -3,8 +3,8 @@
 use chrono::TimeDelta;
 
 use model::{
-    CliffPiece, Endpoint, Inclusion, Interval, LinearPiece, LinearRate, LinearSupply, Record, ReferencePrice, Resource, SumWindow, SupplyKnown,
-    Timestamp, TokenSnapshot, Tracked, linear_known,
+    CliffPiece, Endpoint, Inclusion, Interval, KnownSupply, LinearPiece, LinearRate, LinearSupply, Record, ReferencePrice,
+    Resource, SumWindow, Timestamp, TokenSnapshot, Tracked,
 };
 
 use super::known::is_known;
@@ -52,15 +52,14 @@ impl FlowEntries {
     #[must_use]
     pub fn of_snapshot(snapshot: &TokenSnapshot) -> Self {
         let TokenSnapshot { token, feeds, records, .. } = snapshot;
-        let is_read = snapshot.feed(Endpoint::UnlockEvents).is_some_and(|feed| feed.baseline_at.is_some());
-        let linear = linear_known(is_read, snapshot.schedule_header());
+        let linear = LinearSupply::of(snapshot.feed(Endpoint::UnlockEvents), snapshot.schedule_header());
         Self::of(records, |resource| is_known(resource, feeds, &token.item)).with_supply(&linear, None)
     }
 
     /// Adds what is known about linear unlocks besides the records. `price` is the latest of the whole schedule.
     #[must_use]
     pub fn with_supply(mut self, linear: &LinearSupply, price: Option<ReferencePrice>) -> Self {
-        self.is_cliffs_only = linear.known == SupplyKnown::Cliffs;
+        self.is_cliffs_only = linear.coverage.known == KnownSupply::Cliffs;
         self.linear.extend(&linear.emission);
         self.price = price.or(self.price);
         self

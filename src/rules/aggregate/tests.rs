@@ -107,7 +107,8 @@ fn unread_linear_unlocks_leave_the_cliffs_as_a_lower_bound() {
         Resource::Unlock,
         r#"{"unlockDate":"2026-03-16T00:00:00Z","cliffUnlocks":{"cliffAmount":10,"cliffValue":100,"allocationBreakdown":[]}}"#,
     )];
-    let supply = model::LinearSupply { known: model::SupplyKnown::Cliffs, until: None, emission: Vec::new() };
+    let coverage = model::SupplyCoverage { known: model::KnownSupply::Cliffs, linear_until: None };
+    let supply = model::LinearSupply { coverage, emission: Vec::new() };
     let entries = FlowEntries::of(&records, |_| true).with_supply(&supply, None);
     let expected = Sum { linear: PartSum::default(), ..cliffs(10.0, 100.0, 1.0) };
     assert_eq!(entries.sum(window(Flow::Ahead, 7), at(NOW)), expected);

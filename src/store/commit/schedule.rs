@@ -120,10 +120,9 @@ impl Size {
     fn within(event: &UnlockEvent, interval: Option<Interval>, now: Timestamp) -> Self {
         let finite = |number: Option<f64>| number.filter(|number| number.is_finite());
         match is_sized(interval, now) {
-            true => Self {
-                value: CliffPiece::of(event).and_then(|piece| piece.value),
-                share: finite(event.value_to_market_cap()),
-            },
+            true => {
+                Self { value: CliffPiece::of(event).and_then(|piece| piece.value), share: finite(event.value_to_market_cap()) }
+            }
             false => Self::default(),
         }
     }

@@ -8,13 +8,13 @@ use crate::error::StoreFault;
 use crate::schedule::Entry;
 use crate::sql::{Row, Transaction};
 use crate::supply_pieces;
-use model::{Endpoint, FeedUpdate, LinearPiece, ReferencePrice, SupplyKnown, Timestamp, linear_known};
+use model::{Endpoint, FeedUpdate, KnownSupply, LinearPiece, LinearSupply, ReferencePrice, Timestamp};
 
 /// A row of `token_supply`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SupplyRow {
     pub(crate) price: Option<ReferencePrice>,
-    pub(crate) known: SupplyKnown,
+    pub(crate) known: KnownSupply,
     pub(crate) linear_until: Option<Timestamp>,
     pub(crate) linear: Vec<u8>,
     pub(crate) emission: Vec<u8>,
@@ -22,7 +22,7 @@ pub(crate) struct SupplyRow {
 
 impl Default for SupplyRow {
     fn default() -> Self {
-        Self { price: None, known: SupplyKnown::None, linear_until: None, linear: Vec::new(), emission: Vec::new() }
+        Self { price: None, known: KnownSupply::None, linear_until: None, linear: Vec::new(), emission: Vec::new() }
     }
 }
 
@@ -36,7 +36,7 @@ impl SupplyRow {
         let (at, known): (Option<Millis>, String) = (row.get(first + 1)?, row.get(first + 2)?);
         Ok(Self {
             price: usd.map(|usd| ReferencePrice { usd, at: time(at) }),
-            known: word("the known supply", of, &known, SupplyKnown::parse)?,
+            known: word("the known supply", of, &known, KnownSupply::parse)?,
             linear_until: time(row.get(first + 3)?),
             linear: row.get(first + 4)?,
             emission: row.get(first + 5)?,
@@ -55,10 +55,9 @@ impl SupplyRow {
     }
 
     /// Replaces what follows from the header of the feed of unlock events.
-    pub(crate) fn set_header(&mut self, is_read: bool, header: Option<&serde_json::Value>, now: Timestamp) {
-        let known = linear_known(is_read, header);
-        (self.known, self.linear_until) = (known.known, known.until);
-        self.emission = supply_pieces::pack(known.emission, now);
+    pub(crate) fn set_header(&mut self, linear: LinearSupply, now: Timestamp) {
+        (self.known, self.linear_until) = (linear.coverage.known, linear.coverage.linear_until);
+        self.emission = supply_pieces::pack(linear.emission, now);
     }
 
     /// Writes the row of a token.
@@ -94,9 +93,9 @@ impl CommitWriter<'_> {
         if let Some(entries) = entries {
             row.set_schedule(entries, self.at);
         }
-        let is_first = is_of_schedule && row.known == SupplyKnown::None && update.state.baseline_at.is_some();
+        let is_first = is_of_schedule && row.known == KnownSupply::None && update.state.baseline_at.is_some();
         if is_of_schedule && (update.header.is_some() || is_first) {
-            row.set_header(update.state.baseline_at.is_some(), update.header.as_ref(), self.at);
+            row.set_header(LinearSupply::of(Some(&update.state), update.header.as_ref()), self.at);
         }
         if known.as_ref() != Some(&row) {
             row.write(self.to, token)?;

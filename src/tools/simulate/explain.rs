@@ -50,7 +50,12 @@ impl Simulation<'_> {
                 cases.iter().map(|case| self.explain_case(rule, case)).collect()
             }
             _ => {
-                let computed = self.totals_of_all().compute(&snapshot.token, &FlowEntries::of_snapshot(snapshot), Recheck::Longest, self.now);
+                let computed = self.totals_of_all().compute(
+                    &snapshot.token,
+                    &FlowEntries::of_snapshot(snapshot),
+                    Recheck::Longest,
+                    self.now,
+                );
                 vec![self.explain_case(rule, &explain::token_case(snapshot, computed.totals(), own))]
             }
         }

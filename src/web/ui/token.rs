@@ -15,8 +15,8 @@ use chart::recipient;
 use chart::schedule::{EventLane, NextCliff, ScheduleDrawing, draw};
 use daemon::view::{AlertView, UnlockView};
 use model::{
-    AheadSums, ChangeRow, CliffPiece, Inclusion, Interval, Precision, Record, Resource, SumWindow, Timestamp, TokenSnapshot, Tracked, UpcomingRow,
-    VersionRow, phrase, wire::UnlockEvent,
+    AheadSums, ChangeRow, CliffPiece, Inclusion, Interval, Precision, Record, Resource, SumWindow, Timestamp, TokenSnapshot,
+    Tracked, UpcomingRow, VersionRow, phrase, wire::UnlockEvent,
 };
 use provenance::Provenance;
 

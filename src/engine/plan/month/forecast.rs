@@ -108,7 +108,7 @@ impl MonthSimulation {
         if let Some(token) = feeds.tokens.get_mut(index) {
             token.feed = Some(read(&token.feed.take().unwrap_or_default(), poll, now));
             if poll.with_segments {
-                token.segments = Some(SegmentsRead { at: now, mark: poll.mark });
+                token.segments = Some(SegmentsRead { at: now, mark: poll.mark, version: None });
             }
         }
         if endpoint == Endpoint::UnlockEvents {

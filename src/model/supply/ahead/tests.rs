@@ -94,7 +94,9 @@ fn missing_price_makes_the_value_unknown_and_not_zero() {
 
 #[test]
 fn adjoining_equal_rates_are_no_change() {
-    let piece = |start: i64, end: i64, amount: f64| LinearPiece::new(start * 86_400_000, end * 86_400_000, Some(amount)).expect("a piece");
+    let piece = |start: i64, end: i64, amount: f64| {
+        LinearPiece::new(start * 86_400_000, end * 86_400_000, Some(amount)).expect("a piece")
+    };
     let pieces = [piece(0, 10, 100.0), piece(10, 20, 100.0), piece(20, 30, 300.0)];
     let rate = LinearRate::at(&pieces, Timestamp::from_timestamp_millis(0).expect("a time"));
     assert_eq!((rate.per_day, rate.then_per_day), (10.0, Some(30.0)));

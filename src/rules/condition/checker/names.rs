@@ -203,9 +203,11 @@ impl Checker<'_> {
         let Some(field) = WindowField::ALL.into_iter().find(|known| known.as_str() == field) else {
             let help = match closest(field, WindowField::ALL.map(WindowField::as_str)) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => "expected `amount` (tokens), `value` (USD), or `count`; `ahead` also has `possible` (USD), and these for its \
+                None => {
+                    "expected `amount` (tokens), `value` (USD), or `count`; `ahead` also has `possible` (USD), and these for its \
                          parts: `cliff.value`, `linear.value`"
-                    .into(),
+                        .into()
+                }
             };
             return self.reject(self.span(expr), format!("a window has no field `{field}`"), help);
         };

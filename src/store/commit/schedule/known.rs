@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use rusqlite::params;
 
 use super::{CommitWriter, Drift, EventIndex, EventRow, ScheduleUpdate, Size};
-use crate::commit::SupplyRow;
 use crate::codec::{Millis, all_of, one_of};
+use crate::commit::SupplyRow;
 use crate::error::StoreFault;
 use crate::sql::PendingQuery;
 use model::{FeedUpdate, Record, Resource};

@@ -8,14 +8,13 @@ use crate::error::{ErrorKind, OPENING, StoreError, StoreFault};
 use crate::sql::SqlError;
 
 /// The tables of the daemon.
-pub(crate) const DAEMON: ServerSchema =
-    ServerSchema {
-        meta: "meta",
-        migrations: &[
-            include_str!("../../../../migrations/postgres/0001_start.sql"),
-            include_str!("../../../../migrations/postgres/0002_supply.sql"),
-        ],
-    };
+pub(crate) const DAEMON: ServerSchema = ServerSchema {
+    meta: "meta",
+    migrations: &[
+        include_str!("../../../../migrations/postgres/0001_start.sql"),
+        include_str!("../../../../migrations/postgres/0002_supply.sql"),
+    ],
+};
 
 /// The tables of the data service.
 pub(crate) const CATALOG: ServerSchema =
