@@ -26,11 +26,13 @@ use super::{
     redact,
     route::EndpointRoute,
 };
-use model::poll::{FailureKind, FetchedResponse, LAST_WITH_SEGMENTS, PollFailure, PollOutcome, PollRequest};
+use model::poll::{
+    FailureKind, FetchedResponse, LAST_WITH_SEGMENTS, LinearRequest, PollFailure, PollOutcome, PollRequest, WITH_RATE_CHANGES,
+};
 use model::{
     clock::Clock,
     config::{EndpointVersion, SecretText, SourceSettings},
-    supply::{ContentHash, Timestamp},
+    supply::{ContentHash, Endpoint, Timestamp},
     text::error_chain,
     wire::Credit,
 };
@@ -166,16 +168,38 @@ impl Client {
     }
 
     /// Like [`Client::fetch`] without a known hash, for a schedule with linear unlocks. If the version of the response omits them, also
-    /// fetches [`LAST_WITH_SEGMENTS`] and adds its linear unlocks. If these cannot be read, the response has none and a parse warning.
-    /// `credits_left` limits the credits of both fetches; `None` sets no limit.
-    pub async fn fetch_with_segments(&self, request: &PollRequest, credits_left: Option<u32>) -> FetchedResponse {
-        let cliffs = self.fetch(request, None, credits_left).await;
-        if !matches!(cliffs.outcome, PollOutcome::Fresh(_)) || cliffs.shows_linear() == Some(true) {
-            return cliffs;
+    /// fetches those of an older version, and daily emission ahead, as `linear` says. If these cannot be read, the response has none and
+    /// a parse warning. `credits_left` limits the credits of all fetches; `None` sets no limit.
+    pub async fn fetch_with_linear(
+        &self,
+        request: &PollRequest,
+        linear: LinearRequest,
+        credits_left: Option<u32>,
+    ) -> FetchedResponse {
+        let mut response = self.fetch(request, None, credits_left).await;
+        if !matches!(response.outcome, PollOutcome::Fresh(_)) || response.shows_linear() == Some(true) {
+            return response;
         }
-        let credits_left = credits_left.map(|left| left.saturating_sub(cliffs.credits));
-        let segments = self.fetch_version(request, Some(LAST_WITH_SEGMENTS), None, credits_left).await;
-        combined_unlocks::combined(cliffs, segments)
+        let left = |spent: u32| credits_left.map(|left| left.saturating_sub(spent));
+        if let Some(version) = linear.segments {
+            let mut segments = self.fetch_version(request, Some(version), None, left(response.credits)).await;
+            let lacks_rate_changes = version == WITH_RATE_CHANGES && is_not_found(&segments);
+            if lacks_rate_changes {
+                let spent = response.credits + segments.credits;
+                let older = self.fetch_version(request, Some(LAST_WITH_SEGMENTS), None, left(spent)).await;
+                segments = combined_unlocks::with_cost_of(older, &segments);
+            }
+            response = combined_unlocks::combined(response, segments, lacks_rate_changes);
+        }
+        if let (Some((first, last)), Some(token)) = (linear.ahead, request.token())
+            && response.segments.is_none_or(|segments| segments.is_read)
+        {
+            let endpoint = Endpoint::DailyEmission;
+            let days = PollRequest::Token { endpoint, token: token.clone(), start: first, end: last };
+            let ahead = self.fetch(&days, None, left(response.credits)).await;
+            response = combined_unlocks::with_ahead(response, ahead, (first, last));
+        }
+        response
     }
 
     async fn fetch_version(
@@ -209,6 +233,7 @@ impl Client {
             status: cost.status,
             version: cost.version,
             segments: None,
+            ahead: None,
             without_cliffs: Vec::new(),
         }
     }
@@ -217,6 +242,10 @@ impl Client {
     pub fn breaker(&self) -> BreakerState {
         self.inner.breaker.state()
     }
+}
+
+fn is_not_found(fetched: &FetchedResponse) -> bool {
+    matches!(&fetched.outcome, PollOutcome::Failed(failure) if failure.kind == FailureKind::NotFound)
 }
 
 /// Returns the name of a request, for errors before its path is known.
