@@ -110,6 +110,7 @@ impl App {
             });
             schedule.replace(live.slots.clone(), &last_runs);
         }
+        self.retry_failed_polls();
     }
 
     /// Reloads when files change. Ignores a file that is still being written: two fingerprints in a row must be equal.

@@ -75,7 +75,7 @@ impl<'a> TextIndex<'a> {
         }
     }
 
-    /// Returns the only row that may be the same token as `item`. `None` if there are none or several.
+    /// Returns the only row that may be the same token as `item`. `None` if no row or several rows may be.
     fn only_similar(&self, item: &wire::TokenItem) -> Option<&'a wire::TokenItem> {
         let mut found = None;
         let with_text = self.by_text.iter().zip(texts(item)).filter_map(|(map, text)| map.get(&plain(text)?));
