@@ -126,7 +126,7 @@ fn readiness(now: Timestamp, load: RuleLoad, files: &ActiveFiles, rules: usize, 
     readiness.set_last_load(load);
     readiness.set_texts(files.good.texts.clone());
     match problem {
-        None => readiness.set_rules_loaded(now, rules),
+        None => readiness.set_rules_loaded(now, rules, &files.good.paths),
         Some(problem) => {
             tracing::error!("rule files have errors; keeping the last valid rules\n{problem}");
             readiness.set_reload_failed(now, problem);
