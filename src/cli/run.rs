@@ -12,6 +12,10 @@ use model::program;
 
 pub(super) fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, loaded) = invocation.load_file()?;
+    let problems: Vec<_> = loaded.receiver_problems(&config).into_iter().map(|(_, problem)| problem).collect();
+    if !problems.is_empty() {
+        return Err(invocation.print_errors(&problems, &loaded.sources));
+    }
     daemon::log::start(&config.log, invocation.verbose)?;
     let ended = block_on_workers(async {
         let mut stop = app::stop_requested();

@@ -10,6 +10,7 @@ mod build;
 mod dead_mans_switch;
 mod drive;
 mod handle;
+mod key_watch;
 mod maintenance;
 mod run;
 mod self_alerts;

@@ -10,22 +10,25 @@
 mod due;
 mod input;
 mod investors;
+mod isolation;
 mod lists;
 mod polling;
 mod progress;
 mod report;
 mod response_batches;
+mod retry;
 mod source;
 
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
 use chrono::TimeDelta;
+use tokio::sync::MutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use self::source::Source;
@@ -43,7 +46,7 @@ use engine::{
     diff,
     evaluate::{Limits, Transitions},
     pipeline::{self, Ingest, Work},
-    plan::PlannedPoll,
+    plan::{PlannedPoll, PollPlan},
     removal::ProofPolicy,
     self_monitor::{self, FeedOutcome},
 };
@@ -57,11 +60,12 @@ use model::{
 pub use polling::{PlannedPass, PlannedPolls, endpoint_feeds, planned_pass};
 pub use progress::{EndpointProgress, Progress};
 pub use report::CycleReport;
+pub use retry::{RetryOutcome, run_retry};
 use rules::{
     RuleSet,
     aggregate::{AggregateCache, ComputedTotals},
 };
-use store::{Store, StoreError};
+use store::{ErrorKind, Store, StoreError};
 
 /// The number of tokens whose facts are in memory at once, except for responses of per-token endpoints.
 const TOKENS_PER_INPUT: usize = 16;
@@ -85,6 +89,8 @@ pub struct Deps {
     pub totals: Mutex<AggregateCache>,
     /// Cancelled when the daemon stops, so that no more requests are sent.
     pub stopping: CancellationToken,
+    /// The number of inputs that were committed, as a sign of progress within a batch.
+    pub committed_inputs: AtomicU64,
     /// Held while a batch is compared, evaluated, and committed. Polling continues meanwhile.
     pub batch_lock: tokio::sync::Mutex<()>,
     pub progress: Progress,
@@ -103,7 +109,7 @@ impl Deps {
         self.live.load_full()
     }
 
-    fn totals(&self) -> MutexGuard<'_, AggregateCache> {
+    fn totals(&self) -> std::sync::MutexGuard<'_, AggregateCache> {
         self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -124,13 +130,21 @@ pub enum CycleError {
     },
 }
 
+impl CycleError {
+    /// Returns whether the database rejected the data, so that other data may be accepted.
+    fn is_about_data(&self) -> bool {
+        let CycleError::Store { source, .. } = self;
+        matches!(source.kind(), ErrorKind::Other | ErrorKind::Panicked)
+    }
+}
+
 /// Runs one cycle of a job for its slot. Everything in it uses the time `now`, unless the source corrects the clock.
 ///
 /// # Errors
 ///
 /// Fails if the database fails. Batches that were committed before stay, and the next cycle continues from there.
 pub fn run_cycle(deps: &Deps, job: Job, slot: Timestamp, now: Timestamp) -> BoxFuture<'_, Result<CycleReport, CycleError>> {
-    Box::pin(async move { Cycle::new(deps, job, now, None).run(slot).await })
+    Box::pin(async move { Cycle::new(deps, job, now, CyclePolls::Due).run(Some(slot)).await })
 }
 
 /// Runs one cycle with given responses instead of polls, for a replay.
@@ -144,7 +158,19 @@ pub fn run_cycle_with(
     responses: Vec<(PlannedPoll, FetchedResponse)>,
     now: Timestamp,
 ) -> BoxFuture<'_, Result<CycleReport, CycleError>> {
-    Box::pin(async move { Cycle::new(deps, Job::Poll(endpoint), now, Some(responses)).run(now).await })
+    Box::pin(async move { Cycle::new(deps, Job::Poll(endpoint), now, CyclePolls::Given(responses)).run(Some(now)).await })
+}
+
+/// The polls of a cycle.
+#[derive(Default)]
+enum CyclePolls<'a> {
+    /// The polls that are due now.
+    #[default]
+    Due,
+    /// Responses to use instead of polls.
+    Given(Vec<(PlannedPoll, FetchedResponse)>),
+    /// The polls of a plan. The guard is held until their credits are claimed.
+    Planned(Box<PollPlan>, MutexGuard<'a, ()>),
 }
 
 struct Cycle<'a> {
@@ -152,8 +178,7 @@ struct Cycle<'a> {
     now: Timestamp,
     /// The total correction of the clock when `now` was read.
     total_correction: TimeDelta,
-    /// Responses to use instead of polls.
-    given: Option<Vec<(PlannedPoll, FetchedResponse)>>,
+    polls: CyclePolls<'a>,
     report: CycleReport,
     /// The result of each poll, for incidents of the source.
     outcomes: Vec<FeedOutcome>,
@@ -166,13 +191,14 @@ struct Cycle<'a> {
 }
 
 impl<'a> Cycle<'a> {
-    fn new(deps: &'a Deps, job: Job, now: Timestamp, given: Option<Vec<(PlannedPoll, FetchedResponse)>>) -> Self {
+    fn new(deps: &'a Deps, job: Job, now: Timestamp, polls: CyclePolls<'a>) -> Self {
         let (report, limits) = (CycleReport::new(job, now), Limits::default());
         let (outcomes, repeats) = (Vec::new(), Vec::new());
-        Self { deps, now, total_correction: deps.clock.total_correction(), given, report, outcomes, limits, repeats, gaps: 0 }
+        Self { deps, now, total_correction: deps.clock.total_correction(), polls, report, outcomes, limits, repeats, gaps: 0 }
     }
 
-    async fn run(mut self, slot: Timestamp) -> Result<CycleReport, CycleError> {
+    /// Runs the cycle. `slot` is stored as the last slot of the job; `None` for a retry between slots.
+    async fn run(mut self, slot: Option<Timestamp>) -> Result<CycleReport, CycleError> {
         let (deps, job) = (self.deps, self.report.job);
         let is_forced = job == Job::Evaluate && deps.reevaluate.swap(false, Ordering::SeqCst);
         let processed = self.process_all(job, is_forced).await;
@@ -204,11 +230,27 @@ impl<'a> Cycle<'a> {
         Ok(())
     }
 
+    /// Processes an input. If the database rejects it, processes its parts one by one.
+    async fn process(&mut self, mut input: Input, setup: &LiveConfig) -> Result<(), CycleError> {
+        match self.attempt(&mut input, setup).await {
+            Err(error) if error.is_about_data() => self.process_parts(input, &error, setup).await,
+            result => result,
+        }
+    }
+
     /// Reads the known facts of an input, compares it with them, and evaluates and commits the result in one transaction.
-    async fn process(&mut self, input: Input, setup: &LiveConfig) -> Result<(), CycleError> {
+    async fn attempt(&mut self, input: &mut Input, setup: &LiveConfig) -> Result<(), CycleError> {
         let known = input.read_known(self.deps, setup).await?;
-        let work = self.ingest(input, &known, setup);
-        self.evaluate_and_commit(work).await
+        let limits = self.limits.clone();
+        let (work, ingested) = self.ingest(input, &known, setup);
+        let committed = self.evaluate_and_commit(work).await;
+        if committed.is_err() {
+            self.limits = limits;
+        }
+        committed?;
+        self.count_polls(input, &ingested);
+        self.deps.committed_inputs.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 
     fn ingest_settings<'s>(&self, setup: &'s LiveConfig) -> Ingest<'s> {
@@ -311,7 +353,7 @@ impl<'a> Cycle<'a> {
     }
 
     /// Ends the cycle: evaluates incidents of the source and rules on groups, and writes limits, the slot, and the credits.
-    async fn close(&mut self, job: Job, slot: Timestamp) -> Result<(), CycleError> {
+    async fn close(&mut self, job: Job, slot: Option<Timestamp>) -> Result<(), CycleError> {
         let deps = self.deps;
         let _batch = deps.batch_lock.lock().await;
         let setup = deps.setup();
@@ -339,7 +381,8 @@ impl<'a> Cycle<'a> {
             pipeline::close(&incidents, groups, std::mem::take(&mut self.limits), &context)
         };
         stored("write the credits", deps.ledger.flush()).await?;
-        let commit = Commit { jobs: vec![(job.as_str().to_owned(), slot)], ..Commit::default() };
+        let jobs = slot.map(|slot| (job.as_str().to_owned(), slot)).into_iter().collect();
+        let commit = Commit { jobs, ..Commit::default() };
         self.commit(commit, transitions).await
     }
 }

@@ -8,6 +8,7 @@ mod burst;
 pub mod month;
 pub mod priority;
 mod retry;
+mod retry_plan;
 mod segments;
 
 use std::{cell::OnceCell, collections::HashSet};
@@ -18,6 +19,8 @@ use self::priority::{CorrectionModel, FeedEstimate, ListAges};
 pub use self::segments::{AheadPoll, LinearPolls};
 use crate::budget::{Allowance, PollReason};
 use model::{ContentHash, Endpoint, FeedState, LinearRequest, PlanToken, PollRequest, Timestamp, TokenId, Watch, config};
+pub use retry::early_wait;
+pub use retry_plan::{RetryPlan, plan_retries};
 
 /// The start of an unlimited date range. The source dates TBD parts at the epoch.
 pub(crate) const FIRST_DAY: NaiveDate = day_of(1970, 1, 1);

@@ -230,6 +230,8 @@ words! {
         ServerError = "server_error",
         /// Status 401 or 403, and no key is configured.
         NoKey = "no_key",
+        /// No request was sent: the key cannot be read, or a header cannot contain it.
+        UnusableKey = "unusable_key",
         /// Status 401 or 403: the source rejects the key.
         Unauthorized = "unauthorized",
         /// Status 403, while the key works for other endpoints: the API plan does not include this one.
@@ -250,6 +252,8 @@ words! {
         Incomplete = "incomplete",
         /// A complete, empty response for a feed that had records.
         Emptied = "emptied",
+        /// A complete response that the database rejects.
+        NotStored = "not_stored",
         /// Not polled, because of repeated failures before.
         Suspended = "suspended",
         /// Stopped because it costs more credits than planned. It waits for a slot with enough credits. Not a failure of the
@@ -259,6 +263,11 @@ words! {
 }
 
 impl FailureKind {
+    /// Returns whether the failure ends when the operator provides another key.
+    pub fn is_about_key(self) -> bool {
+        matches!(self, FailureKind::NoKey | FailureKind::UnusableKey | FailureKind::Unauthorized)
+    }
+
     /// Returns whether the failure concerns the whole source rather than the polled endpoint.
     pub fn is_source_wide(self) -> bool {
         matches!(
@@ -267,6 +276,7 @@ impl FailureKind {
                 | FailureKind::Timeout
                 | FailureKind::ServerError
                 | FailureKind::NoKey
+                | FailureKind::UnusableKey
                 | FailureKind::Unauthorized
                 | FailureKind::RateLimited
                 | FailureKind::QuotaExhausted

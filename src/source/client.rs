@@ -25,15 +25,15 @@ use super::{
     rate_limiter::RateLimiter,
     redact,
     route::EndpointRoute,
+    versions::RouteVersions,
 };
 use model::poll::{
     FailureKind, FetchedResponse, LAST_WITH_SEGMENTS, LinearRequest, PollFailure, PollOutcome, PollRequest, WITH_RATE_CHANGES,
 };
 use model::{
     clock::Clock,
-    config::{EndpointVersion, SecretText, SourceSettings},
+    config::{EndpointVersion, SecretError, SecretText, SourceSettings},
     supply::{ContentHash, Endpoint, Timestamp},
-    text::error_chain,
     wire::Credit,
 };
 
@@ -62,14 +62,20 @@ pub(super) struct ClientInner {
 /// Facts from previous responses.
 #[derive(Default)]
 pub(super) struct LearnedState {
-    /// The last version that worked, and since when, for each route.
-    pub versions: [Option<(u8, Timestamp)>; EndpointRoute::COUNT],
+    /// The responses to the newest version of each route.
+    pub versions: [RouteVersions; EndpointRoute::COUNT],
     /// The last reported quota.
     pub credit: Option<Credit>,
     /// The last time that the key was accepted.
     pub accepted_at: Option<Timestamp>,
-    /// The cached key, and when it was read.
-    pub key: Option<(Instant, Option<SecretText>)>,
+    /// The key that was last read.
+    pub key: Option<CachedKey>,
+}
+
+pub(super) struct CachedKey {
+    /// When it was read. `None` if it must be read again.
+    read_at: Option<Instant>,
+    key: Option<SecretText>,
 }
 
 /// The cost and the results of a fetch so far.
@@ -242,6 +248,20 @@ impl Client {
     pub fn breaker(&self) -> BreakerState {
         self.inner.breaker.state()
     }
+
+    /// Ends the wait after failures of the source or a rejected key: the next fetch reads the key again and sends a request. A wait that
+    /// the source requested continues.
+    pub fn end_wait(&self) {
+        if let Some(cached) = &mut self.inner.learned().key {
+            cached.read_at = None;
+        }
+        self.inner.breaker.end_wait(self.inner.clock.now());
+    }
+}
+
+fn unreadable(error: &SecretError) -> String {
+    let (path, cause) = error.file_and_cause();
+    format!("cannot read the API key from {}: {cause}", path.display())
 }
 
 fn is_not_found(fetched: &FetchedResponse) -> bool {
@@ -285,7 +305,8 @@ impl ClientInner {
         let key = match self.key().await {
             Ok(key) => key,
             Err(problem) => {
-                return failed(FailureKind::Unauthorized, format!("{name} was not requested: {problem}"), None);
+                self.breaker.key_unusable(&problem, self.clock.now());
+                return failed(FailureKind::UnusableKey, format!("{problem}; {name} was not requested"), None);
             }
         };
         let permit = match self.breaker.enter(&name, key.as_ref(), &self.clock).await {
@@ -303,24 +324,24 @@ impl ClientInner {
 
     /// Returns the key, which is read again after a few seconds so that it can be rotated.
     async fn key(&self) -> Result<Option<SecretText>, String> {
-        if let Some((read_at, key)) = &self.learned().key
+        if let Some(CachedKey { read_at: Some(read_at), key }) = &self.learned().key
             && read_at.elapsed() < self.tuning.key_cache
         {
             return Ok(key.clone());
         }
         let secret = self.source.key();
-        let key = tokio::task::spawn_blocking(move || secret.resolve().map_err(|error| error_chain(&error)))
+        let key = tokio::task::spawn_blocking(move || secret.resolve().map_err(|error| unreadable(&error)))
             .await
-            .map_err(|_| "reading the key was interrupted".to_owned())??
+            .map_err(|_| "reading the API key was interrupted".to_owned())??
             .filter(|key| !key.expose().trim().is_empty());
         let mut learned = self.learned();
-        if let Some((_, before)) = &learned.key
-            && !same_key(before.as_ref(), key.as_ref())
+        if let Some(before) = &learned.key
+            && !same_key(before.key.as_ref(), key.as_ref())
         {
             learned.accepted_at = None;
             learned.credit = None;
         }
-        learned.key = Some((Instant::now(), key.clone()));
+        learned.key = Some(CachedKey { read_at: Some(Instant::now()), key: key.clone() });
         Ok(key)
     }
 }

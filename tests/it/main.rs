@@ -26,6 +26,7 @@ mod missing_credentials;
 mod one_path;
 mod postgres_tls;
 mod readme;
+mod rejected;
 mod renamed;
 mod replay;
 mod seams;

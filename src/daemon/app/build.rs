@@ -1,7 +1,7 @@
 //! Builds the app from a checked config.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
@@ -82,6 +82,7 @@ impl App {
                 saved_clock: SavedClock::default(),
                 totals: Mutex::default(),
                 stopping: CancellationToken::new(),
+                committed_inputs: AtomicU64::new(0),
                 batch_lock: tokio::sync::Mutex::new(()),
                 progress: cycle::Progress::default(),
             });
@@ -125,7 +126,7 @@ fn readiness(now: Timestamp, load: RuleLoad, files: &ActiveFiles, rules: usize, 
     readiness.set_last_load(load);
     readiness.set_texts(files.good.texts.clone());
     match problem {
-        None => readiness.set_rules_loaded(now, rules),
+        None => readiness.set_rules_loaded(now, rules, &files.good.paths),
         Some(problem) => {
             tracing::error!("rule files have errors; keeping the last valid rules\n{problem}");
             readiness.set_reload_failed(now, problem);

@@ -24,7 +24,7 @@ const DOMAIN_REFRESH_INTERVAL: TimeDelta = TimeDelta::minutes(1);
 const PRUNE_INTERVAL: TimeDelta = TimeDelta::hours(6);
 /// The delay of a slot after which the scheduler counts as stuck.
 const SLOT_TIMEOUT: TimeDelta = TimeDelta::seconds(60);
-/// The duration of a batch after which it counts as stuck.
+/// The time without a commit after which a batch counts as stuck.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The state of the clock at the last check.
@@ -127,17 +127,21 @@ impl App {
         }
     }
 
-    /// Returns `true` if no slot is overdue and the current batch ends in time.
+    /// Returns `true` if no slot is overdue, and the current batch ends in time or makes progress.
     async fn is_progressing(&self, schedule: &Scheduler) -> bool {
         if let Some((job, slot)) = schedule.overdue(SLOT_TIMEOUT) {
             tracing::error!(job = job.as_str(), %slot, "the scheduler missed a slot; the watchdog is not fed");
             return false;
         }
+        let committed = || self.deps.committed_inputs.load(Ordering::Relaxed);
+        let before = committed();
+        // A token list with many tokens is one batch with many commits.
         let is_free = tokio::time::timeout(BATCH_TIMEOUT, self.deps.batch_lock.lock()).await.is_ok();
-        if !is_free {
+        let is_progressing = is_free || committed() != before;
+        if !is_progressing {
             tracing::error!("a batch takes too long; the watchdog is not fed");
         }
-        is_free
+        is_progressing
     }
 
     /// Refreshes the gauges of watched tokens if data changed or the last refresh is too old.

@@ -85,7 +85,7 @@ impl App {
             tokio::select! {
                 () = &mut stop => {}
                 () = app.maintain_lease(), if app.store().is_shared() => is_lost = true,
-                () = async { tokio::join!(reload_on_hangup(&reloads), reloads.watch_files()); } => {}
+                () = async { tokio::join!(reload_on_hangup(&reloads), reloads.watch_files(), reloads.watch_key()); } => {}
             }
             if is_lost {
                 return Err(app.step_down().await);
@@ -139,10 +139,11 @@ impl App {
             self.deps.store.job_slots().await.map_err(|source| AppError::Store { doing: "read when jobs last ran", source })?;
         let run: RunJob = {
             let app = self.clone();
-            Arc::new(move |job, slot| {
+            Arc::new(move |job, reason| {
                 let app = app.clone();
                 Box::pin(async move {
-                    if app.run_job(job, slot).await && app.switch.is_some() {
+                    let (is_ok, end) = app.run_job(job, reason).await;
+                    if is_ok && app.switch.is_some() {
                         // In a separate task, because the schedule does not wait for the outbox to drain.
                         tokio::spawn(async move {
                             if let Some(switch) = &app.switch {
@@ -150,6 +151,7 @@ impl App {
                             }
                         });
                     }
+                    end
                 })
             })
         };

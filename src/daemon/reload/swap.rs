@@ -70,7 +70,7 @@ impl App {
         remember_good_rules(&self.deps.store, &files.good).await;
         self.swap(live).await;
         self.alerts.receivers_removed().await;
-        self.readiness.set_rules_loaded(now, rules);
+        self.readiness.set_rules_loaded(now, rules, &files.good.paths);
         self.deps.metrics.set_reload(true);
         self.alerts.reload_succeeded().await;
         let mut text = count(rules, "active rule");
@@ -110,6 +110,7 @@ impl App {
             });
             schedule.replace(live.slots.clone(), &last_runs);
         }
+        self.retry_failed_polls();
     }
 
     /// Reloads when files change. Ignores a file that is still being written: two fingerprints in a row must be equal.

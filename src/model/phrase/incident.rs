@@ -222,6 +222,10 @@ fn problem_and_advice(kind: IncidentKind) -> (&'static str, &'static str) {
             "The source requires an API key, and none is configured",
             "Set source.api_key_file, source.api_key, or the credential api-key.",
         ),
+        FailureKind::UnusableKey => (
+            "The API key cannot be used, so no request was sent",
+            "Correct source.api_key, or the file or credential that contains it. It is read again within seconds.",
+        ),
         FailureKind::Unauthorized => {
             ("The source rejects the API key", "Check source.api_key, or the file or credential that contains it.")
         }
@@ -247,6 +251,10 @@ fn problem_and_advice(kind: IncidentKind) -> (&'static str, &'static str) {
         }
         FailureKind::Incomplete => ("The source sends incomplete responses", RETRIED),
         FailureKind::Emptied => ("The source sends empty responses where there were records", RETRIED),
+        FailureKind::NotStored => (
+            "A response cannot be stored",
+            "It is polled again after growing waits; all other responses are stored. Please report this error.",
+        ),
         FailureKind::Suspended => ("Polling is suspended after repeated failures", RETRIED),
         FailureKind::Deferred => ("A poll costs more credits than planned", RETRIED),
     }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn auto_uses_the_older_version_for_a_day_if_the_newest_is_missing() {
+async fn auto_uses_the_older_version_for_an_hour_if_the_newest_is_missing() {
     let fake = FakeServer::start(
         |_, target| if target.starts_with("/v5/") { reply("404 Not Found", "", "") } else { ok("", &rows(&[1])) },
     )
@@ -12,8 +12,8 @@ async fn auto_uses_the_older_version_for_a_day_if_the_newest_is_missing() {
     let first = client.fetch(&events(), None, None).await;
     assert_eq!((event_days(&first).len(), first.version, first.credits, first.requests), (1, Some(4), 1, 2));
     assert_eq!(client.fetch(&events(), None, None).await.requests, 1, "settled");
-    clock.set(now() + TimeDelta::hours(25));
-    assert_eq!(client.fetch(&events(), None, None).await.requests, 2, "the newest is tried again after a day");
+    clock.set(now() + TimeDelta::minutes(61));
+    assert_eq!(client.fetch(&events(), None, None).await.requests, 2, "the newest is tried again after an hour");
     let first = "/v5/unlock/events/aptos?start=2026-01-01&end=2026-12-31&page=1&pageSize=2";
     let older = "/v4/unlock/events?tokenId=aptos&start=2026-01-01&end=2026-12-31";
     assert_eq!(fake.targets(), [first, older, older, first, older]);
@@ -47,7 +47,35 @@ async fn unknown_token_does_not_change_the_version() {
 }
 
 #[tokio::test]
-async fn removed_version_is_replaced_at_once_and_retried_daily() {
+async fn only_several_tokens_prove_that_a_version_is_missing() {
+    let lacking = Arc::new(Mutex::new(vec!["a"]));
+    let now_lacking = lacking.clone();
+    let fake = FakeServer::start(move |_, target| {
+        let path = target.split('?').next().unwrap_or_default();
+        let is_lacking = now_lacking.lock().expect("a lock").iter().any(|token| path.ends_with(&format!("/{token}")));
+        if target.starts_with("/v5/") && is_lacking { reply("404 Not Found", "", "") } else { ok("", &rows(&[1])) }
+    })
+    .await;
+    let (client, clock) = client(&fake);
+    let versions = async |tokens: [&str; 4]| {
+        let mut seen = Vec::new();
+        for token in tokens {
+            let fetched = client.fetch(&token_request(Endpoint::UnlockEvents, token), None, None).await;
+            seen.push((fetched.version.unwrap_or_default(), fetched.requests));
+        }
+        seen
+    };
+    assert_eq!(versions(["a", "b", "a", "c"]).await, [(4, 2), (5, 1), (4, 1), (5, 1)], "one token's 404 is its own");
+    *lacking.lock().expect("a lock") = vec!["a", "b", "c", "d"];
+    clock.set(now() + TimeDelta::minutes(61));
+    assert_eq!(versions(["a", "b", "c", "d"]).await, [(4, 2), (4, 2), (4, 2), (4, 1)], "after three tokens, none tries v5");
+    lacking.lock().expect("a lock").clear();
+    clock.set(now() + TimeDelta::minutes(125));
+    assert_eq!(versions(["d", "a", "b", "c"]).await, [(5, 1); 4], "v5 is back for all");
+}
+
+#[tokio::test]
+async fn removed_version_is_replaced_at_once_and_retried_hourly() {
     let gone = Arc::new(Mutex::new(""));
     let now_gone = gone.clone();
     let fake = FakeServer::start(move |_, target| match *now_gone.lock().expect("a lock") {
@@ -67,8 +95,8 @@ async fn removed_version_is_replaced_at_once_and_retried_daily() {
     };
     assert_eq!(versions("", 1).await, [(Some(5), 1)]);
     assert_eq!(versions("/v5/", 3).await, [(Some(4), 2), (Some(4), 1), (Some(4), 1)]);
-    assert_eq!(versions("", 2).await, [(Some(4), 1), (Some(4), 1)], "not retried within a day");
-    clock.set(now() + TimeDelta::hours(25));
+    assert_eq!(versions("", 2).await, [(Some(4), 1), (Some(4), 1)], "not retried within an hour");
+    clock.set(now() + TimeDelta::minutes(61));
     assert_eq!(versions("", 2).await, [(Some(5), 1), (Some(5), 1)]);
     assert_eq!(versions("/v5/", 1).await, [(Some(4), 2)]);
     assert_eq!(versions("/v4/", 2).await, [(Some(5), 2), (Some(5), 1)], "the older version can be removed too");
