@@ -40,7 +40,7 @@ pub use body::{blank, plain_body, token_body};
 pub use current_body::current_body;
 pub(crate) use events::record_of;
 pub use limit::Limits;
-pub use recheck::{states, windows};
+pub use recheck::{evaluation_time, states, windows};
 pub use rule::{RuleEval, RuleTerms};
 pub use transition::{Evaluation, NotificationDraft, Transitions};
 

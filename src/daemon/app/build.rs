@@ -78,6 +78,7 @@ impl App {
                 outbox,
                 metrics,
                 clock: clock.clone(),
+                latest_evaluation: cycle::LatestEvaluation::default(),
                 reevaluate: AtomicBool::new(true),
                 saved_clock: SavedClock::default(),
                 totals: Mutex::default(),
@@ -159,8 +160,8 @@ fn outbox(
     }
 }
 
-/// Resumes the clock from the last confirmed time, and returns the current time.
-pub(super) async fn resume_clock(store: &Store, clock: &Clock) -> Result<Timestamp, AppError> {
+/// Resumes the clock from the last time that this machine confirmed, and returns the current time.
+async fn resume_clock(store: &Store, clock: &Clock) -> Result<Timestamp, AppError> {
     let saved = store.saved_clock().await.map_err(|source| AppError::Store { doing: "read the saved time", source })?;
     if let Some(saved) = saved {
         clock.resume(&saved);

@@ -106,6 +106,7 @@ impl App {
                 Ok(0) => {}
                 Ok(rows) => {
                     tracing::warn!(rows, "recorded times in the future were set to now: the clock had been ahead");
+                    self.deps.latest_evaluation.forget();
                     self.deps.reevaluate.store(true, Ordering::SeqCst);
                     self.deps.outbox.wake();
                 }

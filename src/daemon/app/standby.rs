@@ -10,7 +10,6 @@
 
 use std::time::Duration;
 
-use super::build::resume_clock;
 use super::{App, AppError, remember_good_rules};
 use crate::database_url::instance_name;
 use crate::readiness::Phase;
@@ -146,7 +145,7 @@ impl App {
         tracing::info!("this instance is now active");
         self.readiness.set_instance_role("active");
         self.deps.metrics.set_active(true);
-        resume_clock(self.store(), &self.clock).await?;
+        self.clock.require_confirmation();
         remember_good_rules(self.store(), &self.files.lock().await.good).await;
         self.alerts.receivers_removed().await;
         self.deps.outbox.begin().await;
