@@ -42,7 +42,7 @@ use ::source::Client;
 pub use engine::pipeline::ActiveRules;
 use engine::{
     diff,
-    evaluate::{self, Limits, Transitions},
+    evaluate::{self, EvaluationContext, Limits, Transitions},
     pipeline::{self, Ingest, Work},
     plan::PlannedPoll,
     removal::ProofPolicy,
@@ -226,6 +226,10 @@ impl<'a> Cycle<'a> {
         Ingest { watch: &setup.watch, settings: diff::Settings { tolerance: store.tolerance, proof }, now: self.now }
     }
 
+    fn context<'c>(&self, active: &'c ActiveRules) -> EvaluationContext<'c> {
+        EvaluationContext { keeps_removed: self.deps.outbox.is_after_takeover(), ..active.context(self.now) }
+    }
+
     /// Applies corrections of the clock that responses caused, so that their evaluation uses the right time.
     async fn follow_clock(&mut self) {
         self.deps.saved_clock.save(&self.deps.clock, &self.deps.store).await;
@@ -249,7 +253,7 @@ impl<'a> Cycle<'a> {
         let deps = self.deps;
         let active = deps.active();
         let totals = self.compute_totals(&work, &active.rules).await?;
-        let transitions = pipeline::step(&work.tokens, &totals, &active.context(self.now), &mut self.limits);
+        let transitions = pipeline::step(&work.tokens, &totals, &self.context(&active), &mut self.limits);
         self.report.evaluated += u32::try_from(work.tokens.len()).unwrap_or(u32::MAX);
         let is_evaluated = |id: &TokenId| work.tokens.iter().any(|update| update.token.id == *id);
         let moved = pipeline::moved_feeds(&deps.totals(), &work.commit.feeds, is_evaluated);
@@ -355,7 +359,7 @@ impl<'a> Cycle<'a> {
                 is_watched: &|feed| pipeline::is_feed_watched(&setup.watch, feed) && setup.is_on(Job::Poll(feed.endpoint)),
                 token: &|id| known.get(id).map(|known| &known.token),
             };
-            let context = setup.active.context(self.now);
+            let context = self.context(&setup.active);
             let groups = pipeline::groups(&mut deps.totals(), &open, &context, &mut self.limits);
             pipeline::close(&incidents, groups, std::mem::take(&mut self.limits), &context)
         };

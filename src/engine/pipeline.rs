@@ -58,7 +58,7 @@ pub struct ActiveRules {
 impl ActiveRules {
     /// Returns the context of an evaluation at `now`.
     pub fn context(&self, now: Timestamp) -> EvaluationContext<'_> {
-        EvaluationContext { rules: &self.rules, routes: &self.routes, now }
+        EvaluationContext { rules: &self.rules, routes: &self.routes, now, keeps_removed: false }
     }
 }
 
