@@ -11,6 +11,7 @@ mod due;
 mod input;
 mod investors;
 mod isolation;
+mod latest_evaluation;
 mod lists;
 mod polling;
 mod progress;
@@ -44,13 +45,14 @@ use ::source::Client;
 pub use engine::pipeline::ActiveRules;
 use engine::{
     diff,
-    evaluate::{Limits, Transitions},
+    evaluate::{self, EvaluationContext, Limits, Transitions},
     pipeline::{self, Ingest, Work},
     plan::{PlannedPoll, PollPlan},
     removal::ProofPolicy,
     self_monitor::{self, FeedOutcome},
 };
 use input::Input;
+pub use latest_evaluation::LatestEvaluation;
 use model::{
     BoxFuture, Clock, config,
     poll::FetchedResponse,
@@ -83,6 +85,7 @@ pub struct Deps {
     pub metrics: Arc<Metrics>,
     pub clock: Clock,
     pub saved_clock: SavedClock,
+    pub latest_evaluation: LatestEvaluation,
     /// Whether the next evaluation covers all tokens, because rules or groups may have changed.
     pub reevaluate: AtomicBool,
     /// The aggregates of all tokens, and when each of them changes by time alone.
@@ -175,8 +178,11 @@ enum CyclePolls<'a> {
 
 struct Cycle<'a> {
     deps: &'a Deps,
+    /// The time when the cycle began, with later corrections of the clock.
+    began_at: Timestamp,
+    /// The time by which everything is evaluated: `began_at`, but not before the latest evaluation.
     now: Timestamp,
-    /// The total correction of the clock when `now` was read.
+    /// The total correction of the clock when `began_at` was read.
     total_correction: TimeDelta,
     polls: CyclePolls<'a>,
     report: CycleReport,
@@ -194,7 +200,8 @@ impl<'a> Cycle<'a> {
     fn new(deps: &'a Deps, job: Job, now: Timestamp, polls: CyclePolls<'a>) -> Self {
         let (report, limits) = (CycleReport::new(job, now), Limits::default());
         let (outcomes, repeats) = (Vec::new(), Vec::new());
-        Self { deps, now, total_correction: deps.clock.total_correction(), polls, report, outcomes, limits, repeats, gaps: 0 }
+        let (began_at, total_correction) = (now, deps.clock.total_correction());
+        Self { deps, began_at, now, total_correction, polls, report, outcomes, limits, repeats, gaps: 0 }
     }
 
     /// Runs the cycle. `slot` is stored as the last slot of the job; `None` for a retry between slots.
@@ -219,9 +226,11 @@ impl<'a> Cycle<'a> {
 
     /// Processes all batches of a job, each under the batch lock.
     async fn process_all(&mut self, job: Job, is_forced: bool) -> Result<(), CycleError> {
+        self.follow_evaluations().await?;
         let mut source = Source::new(self, job, is_forced).await?;
         while let Some(batch) = source.next(self).await? {
             let _batch = self.deps.batch_lock.lock().await;
+            self.follow_evaluations().await?;
             let setup = self.deps.setup();
             for input in self.inputs(batch, &setup).await? {
                 self.process(input, &setup).await?;
@@ -259,20 +268,34 @@ impl<'a> Cycle<'a> {
         Ingest { watch: &setup.watch, settings: diff::Settings { tolerance: store.tolerance, proof }, now: self.now }
     }
 
+    fn context<'c>(&self, active: &'c ActiveRules) -> EvaluationContext<'c> {
+        EvaluationContext { keeps_removed: self.deps.outbox.is_after_takeover(), ..active.context(self.now) }
+    }
+
     /// Applies corrections of the clock that responses caused, so that their evaluation uses the right time.
     async fn follow_clock(&mut self) {
         self.deps.saved_clock.save(&self.deps.clock, &self.deps.store).await;
         let total_correction = self.deps.clock.total_correction();
-        self.now = self.now.checked_add_signed(total_correction - self.total_correction).unwrap_or(self.now);
+        let correction = total_correction - self.total_correction;
+        self.began_at = self.began_at.checked_add_signed(correction).unwrap_or(self.began_at);
         self.total_correction = total_correction;
-        self.report.at = self.now;
+        self.report.at = self.began_at;
+    }
+
+    /// Moves the time of the cycle to the latest evaluation, if that is later: another job may have evaluated since the cycle began, and
+    /// the clock of an earlier active instance may have been ahead.
+    async fn follow_evaluations(&mut self) -> Result<(), CycleError> {
+        let latest = self.deps.latest_evaluation.get(&self.deps.store).await?;
+        let clock = &self.deps.clock;
+        self.now = evaluate::evaluation_time(self.began_at, latest, (clock.now(), clock.state()));
+        Ok(())
     }
 
     async fn evaluate_and_commit(&mut self, work: Work<'_>) -> Result<(), CycleError> {
         let deps = self.deps;
         let active = deps.active();
         let totals = self.compute_totals(&work, &active.rules).await?;
-        let transitions = pipeline::step(&work.tokens, &totals, &active.context(self.now), &mut self.limits);
+        let transitions = pipeline::step(&work.tokens, &totals, &self.context(&active), &mut self.limits);
         self.report.evaluated += u32::try_from(work.tokens.len()).unwrap_or(u32::MAX);
         let is_evaluated = |id: &TokenId| work.tokens.iter().any(|update| update.token.id == *id);
         let moved = pipeline::moved_feeds(&deps.totals(), &work.commit.feeds, is_evaluated);
@@ -342,6 +365,7 @@ impl<'a> Cycle<'a> {
         let (changes, matches) = (step.commit.changes.clone(), step.commit.rule_matches.clone());
         let (alerts, has_notifications) = (step.commit.alerts.len(), !step.commit.notifications.is_empty());
         let saved = stored("write a batch", deps.store.commit(step.commit)).await?;
+        deps.latest_evaluation.stored(self.now);
         deps.metrics.committed(changes.iter().map(|change| change.kind), &notified, &matches);
         self.report.alerts += u32::try_from(alerts).unwrap_or(u32::MAX);
         self.report.deliveries += saved.deliveries;
@@ -356,6 +380,7 @@ impl<'a> Cycle<'a> {
     async fn close(&mut self, job: Job, slot: Option<Timestamp>) -> Result<(), CycleError> {
         let deps = self.deps;
         let _batch = deps.batch_lock.lock().await;
+        self.follow_evaluations().await?;
         let setup = deps.setup();
         let open = stored("read the open alerts about source and groups", deps.store.global_alerts()).await?;
         if matches!(job, Job::Poll(_)) {
@@ -376,7 +401,7 @@ impl<'a> Cycle<'a> {
                 is_watched: &|feed| pipeline::is_feed_watched(&setup.watch, feed) && setup.is_on(Job::Poll(feed.endpoint)),
                 token: &|id| known.get(id).map(|known| &known.token),
             };
-            let context = setup.active.context(self.now);
+            let context = self.context(&setup.active);
             let groups = pipeline::groups(&mut deps.totals(), &open, &context, &mut self.limits);
             pipeline::close(&incidents, groups, std::mem::take(&mut self.limits), &context)
         };

@@ -114,9 +114,14 @@ impl Readiness {
         self.with(|state| state.phase = phase);
     }
 
-    /// Records that the database could not be used.
-    pub fn set_store_failure(&self, error: String) {
-        self.with(|state| state.store_failure = Some(error));
+    /// Records that the database could not be used. Returns `true` if it was usable before, or if the error is a new one.
+    pub fn set_store_failure(&self, error: String) -> bool {
+        self.with(|state| state.store_failure.replace(error) != state.store_failure)
+    }
+
+    /// Returns whether the last use of the database succeeded.
+    pub fn is_store_usable(&self) -> bool {
+        self.with(|state| state.store_failure.is_none())
     }
 
     /// Records that the database was used without an error.

@@ -20,6 +20,7 @@ use model::config::Config;
 use model::{Diagnostic, DiagnosticLevel, SourceText, Timestamp};
 pub use problem::ReloadProblem;
 use rules::{self, RuleSet};
+pub use swap::Reloaded;
 use tools::ruletest::{self, TestOutcome, TestSetup};
 
 /// The interval between fingerprints of the files. This reads a few small files and parses nothing.

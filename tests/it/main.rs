@@ -33,6 +33,7 @@ mod seams;
 mod soak;
 mod standby;
 mod support;
+mod takeover;
 mod trust;
 mod truth;
 mod tutorial;

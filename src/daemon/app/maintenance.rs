@@ -15,7 +15,7 @@ use crate::systemd::{self, ProgressMarker};
 use engine::budget;
 use engine::self_monitor::{self, SourceState};
 use model::{DeliveryState, Pulse, Timestamp, digest, text::error_chain};
-use store::StoreError;
+use store::{ErrorKind, StoreError};
 
 /// The interval between refreshes of the gauges.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
@@ -52,15 +52,27 @@ impl App {
         let mut checking = Some(checking);
         let mut pruned_at: Option<Timestamp> = None;
         let (mut watch, mut domain) = (ClockWatch::default(), None);
+        let mut keeps_removed = self.deps.outbox.is_after_takeover();
         loop {
             self.check_clock(&mut watch).await;
+            if keeps_removed && !self.deps.outbox.is_after_takeover() {
+                keeps_removed = false;
+                // From now on, alerts end whose rule or token left the config.
+                self.deps.reevaluate.store(true, Ordering::SeqCst);
+            }
             match self.refresh_gauges().await {
                 Ok(()) => {
                     if self.is_progressing(&schedule).await {
                         alive.mark();
                     }
                 }
-                Err(error) => tracing::error!(error = error_chain(&error), "cannot read the gauges"),
+                Err(error) => {
+                    tracing::error!(error = error_chain(&error), "cannot read the gauges");
+                    // A restart does not bring the server back. The lease decides whether this instance goes on.
+                    if error.kind() == ErrorKind::ServerLost && self.is_progressing(&schedule).await {
+                        alive.mark();
+                    }
+                }
             }
             if let Err(error) = self.refresh_domain(&mut domain).await {
                 tracing::error!(error = error_chain(&error), "cannot read the gauges of watched tokens");
@@ -106,6 +118,7 @@ impl App {
                 Ok(0) => {}
                 Ok(rows) => {
                     tracing::warn!(rows, "recorded times in the future were set to now: the clock had been ahead");
+                    self.deps.latest_evaluation.forget();
                     self.deps.reevaluate.store(true, Ordering::SeqCst);
                     self.deps.outbox.wake();
                 }

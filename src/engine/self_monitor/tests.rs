@@ -449,7 +449,7 @@ fn feed_text_round_trips() {
 }
 
 fn context<'a>(rules: &'a RuleSet, routes: &'a RouteTree, now: &str) -> EvaluationContext<'a> {
-    EvaluationContext { rules, routes, now: wire::parse_timestamp(now).expect("a timestamp") }
+    EvaluationContext { rules, routes, now: wire::parse_timestamp(now).expect("a timestamp"), keeps_removed: false }
 }
 
 #[test]
@@ -544,10 +544,11 @@ fn lasting_incidents_have_a_known_kind() {
         reload_failed(2, "unknown key", &[], 0, &at).0,
         store_damaged("malformed", 0, &at).0,
         store_full("full", 0, &at).0,
+        store_unreachable("one:7", "connection refused", at.now, &at).0,
         clock_differs(TimeDelta::hours(1), true, 0, &at).0,
     ];
     let kinds: Vec<_> = alerts.iter().map(incident_kind).collect();
-    assert_eq!(kinds, ["receiver", "reload", "store_damaged", "store_full", "clock"]);
+    assert_eq!(kinds, ["receiver", "reload", "store_damaged", "store_full", "store_unreachable", "clock"]);
     assert!(IncidentKind::all().all(|kind| incident_kinds().any(|known| known == kind.as_str())));
     let mut strange = alerts[0].clone();
     strange.labels.insert("kind".to_owned(), "from a later version".to_owned());

@@ -129,6 +129,18 @@ impl IncidentText {
         )
     }
 
+    /// A database server that `instance` cannot reach since `since`.
+    pub fn database_unreachable(instance: &str, error: &str, since: Timestamp) -> Self {
+        Self::new(
+            format!("The database server cannot be reached from {}", quote(instance)),
+            format!(
+                "{} Since {}, this instance has neither polled nor notified. It continues by itself when the server responds.",
+                quoted_sentence(error),
+                instant(since)
+            ),
+        )
+    }
+
     /// Our clock differs from the source's clock by `ahead`, negative if it is behind. `is_source_trusted` says which of the two the daemon
     /// goes by.
     pub fn clock_differs(ahead: TimeDelta, is_source_trusted: bool, now: Timestamp) -> Self {
@@ -161,6 +173,7 @@ impl IncidentText {
             DaemonIncident::Reload => "The changed files are loaded".to_owned(),
             DaemonIncident::DatabaseDamaged => "The database is no longer damaged".to_owned(),
             DaemonIncident::DiskFull => "The database can be written again".to_owned(),
+            DaemonIncident::DatabaseUnreachable => "The database server can be reached again".to_owned(),
             DaemonIncident::Clock => "The clocks of this machine and of the source agree again".to_owned(),
             DaemonIncident::Receiver(receiver) => format!("Receiver {receiver} accepts messages again after {lasted}"),
             DaemonIncident::Other(name) => format!("{name} ended after {lasted}"),
@@ -194,6 +207,7 @@ pub enum DaemonIncident<'a> {
     Reload,
     DatabaseDamaged,
     DiskFull,
+    DatabaseUnreachable,
     Clock,
     Receiver(&'a str),
     /// Any other, by the name of its alert.
