@@ -1,7 +1,7 @@
 //! Rate changes: linear unlocks that begin when another one of the same allocation ends. Only one endpoint version shows them.
 //!
-//! If the known linear unlocks and those of a response come from different versions, rate changes that only one of them can show are
-//! neither added nor removed. [`separate`] takes them out of both, the rest is compared as usual, and [`RateChanges::restore`] puts them
+//! If the known facts and a response show linear unlocks of different versions, rate changes that only one of them can show are neither
+//! added nor removed. [`separate`] takes them out of both, the rest is compared as usual, and [`RateChanges::restore`] puts them
 //! back without a change. So a correction in such a response is still reported.
 
 use std::collections::{HashMap, HashSet};
