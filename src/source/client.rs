@@ -174,7 +174,7 @@ impl Client {
     }
 
     /// Like [`Client::fetch`] without a known hash, for a schedule with linear unlocks. If the version of the response omits them, also
-    /// fetches those of an older version, and daily emission ahead, as `linear` says. If these cannot be read, the response has none and
+    /// fetches the linear unlocks of an older version, and daily emission ahead, as `linear` says. If these cannot be read, the response has none and
     /// a parse warning. `credits_left` limits the credits of all fetches; `None` sets no limit.
     pub async fn fetch_with_linear(
         &self,

@@ -198,7 +198,8 @@ async fn invalid_rules_at_start_keep_the_last_valid_ones_active() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn source_without_segments_is_not_polled_for_them_again() {
     let mut app = TestApp::start().await;
-    app.faults.set("/v3/unlock/events", Fault::Status { code: 404, retry_after: None });
+    app.faults.set("/v1/unlock/events", Fault::status(404));
+    app.faults.set("/v3/unlock/events", Fault::status(404));
     app.tick_and_deliver().await;
     let before = app.faults.log().len();
     for day in ["2026-03-02", "2026-03-03", "2026-03-04"] {
@@ -209,5 +210,5 @@ async fn source_without_segments_is_not_polled_for_them_again() {
     }
     let requested: Vec<String> = app.faults.log().split_off(before).into_iter().map(|seen| seen.uri).collect();
     assert!(requested.iter().any(|uri| uri.contains("/unlock/events")), "{requested:?}");
-    assert!(!requested.iter().any(|uri| uri.contains("/v3/")), "{requested:?}");
+    assert!(!requested.iter().any(|uri| uri.contains("/v3/") || uri.contains("/v1/unlock")), "{requested:?}");
 }

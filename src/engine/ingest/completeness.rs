@@ -97,7 +97,7 @@ fn next(
 
 /// Replaces the notes about linear unlocks in a header.
 fn with_notes(mut header: Value, linear: &LinearNotes) -> Value {
-    // All keys, those of empty notes included.
+    // All keys, because empty notes are not written.
     const KEYS: [&str; 8] = [
         "shownLinear",
         "segmentsRead",

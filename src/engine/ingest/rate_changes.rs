@@ -1,10 +1,10 @@
-//! Rate changes: linear unlocks that begin where another one of the same allocation ends. Only one endpoint version shows them.
+//! Rate changes: linear unlocks that begin when another one of the same allocation ends. Only one endpoint version shows them.
 //!
-//! If the known linear unlocks and those of a response come from different versions, rate changes that only one of them can show are
-//! neither added nor removed. [`separate`] takes them out of both, the rest is compared as usual, and [`RateChanges::restore`] puts them
+//! If the known facts and a response show linear unlocks of different versions, rate changes that only one of them can show are neither
+//! added nor removed. [`separate`] takes them out of both, the rest is compared as usual, and [`RateChanges::restore`] puts them
 //! back without a change. So a correction in such a response is still reported.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::{IngestResult, schedule::ScheduleNotes};
@@ -84,21 +84,34 @@ pub(super) fn separate(before: &TokenSnapshot, fetched: &FetchedResponse) -> Opt
 /// The allocation and the begin of a linear unlock.
 type ItemKey = (Option<String>, Timestamp);
 
-fn item_key(item: &LinearAllocation) -> Option<ItemKey> {
-    Some((item.allocation_name.as_str().map(str::to_owned), item.begin_date.copied()?))
+fn name_of(item: &LinearAllocation) -> Option<String> {
+    item.allocation_name.as_str().map(str::to_owned)
 }
 
-/// Returns the rate changes of `events` that `others` do not show.
+fn item_key(item: &LinearAllocation) -> Option<ItemKey> {
+    Some((name_of(item), item.begin_date.copied()?))
+}
+
+/// Returns the rate changes of `events` that `others` do not show. The source does not define how exactly the end of one linear unlock and
+/// the begin of the next one match, so they may be a day apart.
 fn hidden_items(events: &[&UnlockEvent], others: &[&UnlockEvent]) -> HashSet<ItemKey> {
-    let items = |events: &[&UnlockEvent]| events.iter().flat_map(|event| linears(event).to_vec()).collect::<Vec<_>>();
-    let own = items(events);
-    let ends: HashSet<ItemKey> =
-        own.iter().filter_map(|item| Some((item.allocation_name.as_str().map(str::to_owned), item.end_date.copied()?))).collect();
-    let shown: HashSet<ItemKey> = items(others).iter().filter_map(item_key).collect();
-    // An item without duration ends where it begins, so it would match itself.
-    let is_change = |item: &&LinearAllocation| item.end_date.copied() != item.begin_date.copied();
-    let keys = own.iter().filter(is_change).filter_map(item_key);
-    keys.filter(|key| ends.contains(key) && !shown.contains(key)).collect()
+    fn items<'e>(events: &'e [&'e UnlockEvent]) -> impl Iterator<Item = &'e LinearAllocation> {
+        events.iter().flat_map(|event| linears(event))
+    }
+    let day = |at: Timestamp| at.timestamp().div_euclid(86_400);
+    // The earliest begin of the linear unlocks that end on a day.
+    let mut ends: HashMap<(Option<String>, i64), Timestamp> = HashMap::new();
+    for item in items(events) {
+        if let (Some(begin), Some(end)) = (item.begin_date.copied(), item.end_date.copied()) {
+            let earliest = ends.entry((name_of(item), day(end))).or_insert(begin);
+            *earliest = begin.min(*earliest);
+        }
+    }
+    let shown: HashSet<ItemKey> = items(others).filter_map(item_key).collect();
+    let follows = |(name, begin): &ItemKey| {
+        (-1..=1).any(|shift| ends.get(&(name.clone(), day(*begin) + shift)).is_some_and(|earliest| earliest < begin))
+    };
+    items(events).filter_map(item_key).filter(|key| follows(key) && !shown.contains(key)).collect()
 }
 
 /// Splits an event into the part without these rate changes, and the rate changes alone. Either is `None` if nothing remains.

@@ -154,7 +154,7 @@ fn releases() -> impl Strategy<Value = Vec<(Release, bool)>> {
 }
 
 proptest! {
-    /// Whatever part of a schedule is known, the known unlocks and the runs are the whole schedule on every day.
+    /// The known unlocks and the runs add up to the whole schedule on every day, regardless of which part is known.
     #[test]
     fn known_unlocks_and_runs_are_the_whole_schedule(releases in releases()) {
         let schedule: Vec<Release> = releases.iter().map(|(release, _)| release.clone()).collect();

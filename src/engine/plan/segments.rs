@@ -1,6 +1,6 @@
 //! When a poll of a schedule also fetches linear unlocks, and from where, under `unlock_events = "auto"`. Pure.
 //!
-//! The oldest API version has all linear unlocks, but not those of tokens that are listed by AI. The next version has these tokens, but
+//! The oldest API version has all linear unlocks, but lacks the tokens that are listed by AI. A newer version has these tokens, but
 //! omits linear unlocks that only change a rate. Daily emission ahead then completes them: one page for [`AHEAD_DAYS`] days.
 
 use chrono::{Days, NaiveDate, TimeDelta};
@@ -37,9 +37,8 @@ pub struct LinearPolls {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AheadPoll {
     pub first: NaiveDate,
-    /// Inclusive.
     pub last: NaiveDate,
-    /// Expected credits.
+    /// The expected number of credits.
     pub cost: u64,
 }
 

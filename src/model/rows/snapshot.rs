@@ -74,7 +74,7 @@ pub struct PlanToken {
     pub has_burn: Option<bool>,
     /// The flag of the token list; `None` if unknown.
     pub has_buyback: Option<bool>,
-    /// How the source lists the token; `None` if unknown.
+    /// The method by which the source lists the token; `None` if unknown.
     pub listed_method: Option<ListedMethod>,
     /// The start of the next known unlock event.
     pub next_event: Option<Timestamp>,

@@ -1,6 +1,6 @@
 //! How completely the linear unlocks of a schedule are known, and the daily emission ahead that completes them.
 //!
-//! Newer API versions omit linear unlocks, and v2 and v3 omit those that only change a rate. v1 has all of them, but not for every
+//! Newer API versions omit linear unlocks, and v2 and v3 omit changes of a rate. v1 has all of them, but not for every
 //! token. For the others, daily emission ahead shows how many tokens are released on each day, and [`LinearAhead`] holds the part of it
 //! that the known unlocks do not explain. It is not a record and has no changes. [`LinearNotes`] are stored with the feed of the schedule.
 
@@ -26,7 +26,7 @@ words! {
     }
 }
 
-/// How completely the supply of a token is known.
+/// The extent to which the supply of a token is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SupplyCoverage {
     pub known: KnownSupply,

@@ -173,3 +173,47 @@ async fn window_start_is_exclusive_and_end_inclusive() {
     let next = |id: &str| plan.iter().find(|token| token.id.as_str() == id).expect("planned").next_event;
     assert_eq!((next("exact"), next("passed")), (Some(time("2026-03-16T13:00:00Z")), None));
 }
+
+#[tokio::test]
+async fn planning_data_has_the_reads_that_completed_linear_unlocks() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let at_time = |text: &str| Some(time(text));
+    let notes = LinearNotes {
+        segments_read: Some(SegmentsRead { at: time("2026-02-20"), mark: at_time("2026-02-19"), version: Some(3) }),
+        rate_changes_absent: Some(VersionAbsence { at: time("2026-02-18"), method: Some(ListedMethod::External) }),
+        needs_ahead: Some(true),
+        ahead_absent: at_time("2026-02-10"),
+        linear_ahead: Some(LinearAhead {
+            read_at: time("2026-02-20T10:30:00Z"),
+            until: time("2026-05-30"),
+            runs: Vec::new(),
+            is_averaged: false,
+            differs: None,
+        }),
+        ..LinearNotes::default()
+    };
+    let header = |notes: &LinearNotes| Some(serde_json::to_value(notes).expect("JSON"));
+    let unneeded = LinearNotes { needs_ahead: Some(false), ..LinearNotes::default() };
+    let feeds = vec![
+        FeedUpdate { header: header(&notes), ..schedule("needed", Vec::new()) },
+        FeedUpdate { header: header(&unneeded), ..schedule("unneeded", Vec::new()) },
+        schedule("none", Vec::new()),
+    ];
+    let mut item = token_item("needed", "NEED");
+    item.listed_method = "AI".into();
+    store.commit(at(Commit { feeds, tokens: vec![item], ..Commit::default() })).await.expect("committed");
+    let plan = store.plan_tokens(Endpoint::UnlockEvents, now()).await.expect("read");
+    let token = |id: &str| plan.iter().find(|token| token.id.as_str() == id).expect("planned").clone();
+    let reads = LinearReads {
+        rate_changes_absent: notes.rate_changes_absent,
+        needs_ahead: Some(true),
+        ahead_at: at_time("2026-02-20T10:30:00Z"),
+        ahead_absent: notes.ahead_absent,
+    };
+    assert_eq!((token("needed").segments, token("needed").linear), (notes.segments_read, Some(Box::new(reads))));
+    assert_eq!(token("needed").listed_method, Some(ListedMethod::Ai));
+    let linear = |id: &str| token(id).linear.map(|reads| *reads);
+    assert_eq!(linear("unneeded"), Some(LinearReads { needs_ahead: Some(false), ..LinearReads::default() }));
+    assert_eq!((linear("none"), token("none").listed_method), (None, None));
+}
