@@ -14,6 +14,7 @@ mod handle;
 mod maintenance;
 mod run;
 mod self_alerts;
+mod setups;
 mod standby;
 
 use std::fmt;
