@@ -15,6 +15,7 @@ mod key_watch;
 mod maintenance;
 mod run;
 mod self_alerts;
+mod setups;
 mod standby;
 
 use std::fmt;

@@ -80,6 +80,7 @@ struct DaemonState {
     last_load: Option<Arc<RuleLoad>>,
     texts: Arc<Vec<SourceText>>,
     instance_role: Option<String>,
+    setup_difference: Option<String>,
 }
 
 impl DaemonState {
@@ -103,6 +104,7 @@ impl Readiness {
             last_load: None,
             texts: Arc::default(),
             instance_role: None,
+            setup_difference: None,
         })))
     }
 
@@ -132,6 +134,16 @@ impl Readiness {
     /// Records whether this is the active one of several instances, as a text for users.
     pub fn set_instance_role(&self, role: &str) {
         self.with(|state| state.instance_role = Some(role.to_owned()));
+    }
+
+    /// Records how config and rules differ from those of other instances, as a text for users. `None` if they do not.
+    pub fn set_setup_difference(&self, difference: Option<String>) {
+        self.with(|state| state.setup_difference = difference);
+    }
+
+    /// The role of this instance, as a text for users. `None` for a single instance.
+    pub fn instance_role(&self) -> Option<String> {
+        self.with(|state| state.instance_role.clone())
     }
 
     /// Records the end of a cycle, with its report in one line.
@@ -208,7 +220,10 @@ impl Readiness {
                 last_cycle_at: state.last_cycle.as_ref().map(|(at, _)| *at),
                 last_cycle: state.last_cycle.as_ref().map(|(_, text)| text.clone()),
                 last_reload_at: state.last_reload_at,
-                standby_reason: state.instance_role.clone(),
+                standby_reason: state.instance_role.as_ref().map(|role| match &state.setup_difference {
+                    Some(difference) => format!("{role}; {difference}"),
+                    None => role.clone(),
+                }),
             }
         })
     }

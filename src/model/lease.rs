@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
+use serde::{Deserialize, Serialize};
+
+use crate::Timestamp;
+
 /// The time after which a lease that is not renewed expires.
 pub const TERM: Duration = Duration::from_secs(9);
 
@@ -64,6 +69,48 @@ impl LeaseWatch {
             }
         }
     }
+}
+
+/// The config and rules of one instance, for comparison with the other instances on its database.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstanceSetup {
+    /// Host name and process id, as in `one:17`.
+    pub instance: String,
+    /// A hash of everything in config and rules that affects what is polled, evaluated, and sent.
+    pub fingerprint: String,
+    /// The last report of the instance, by its own clock.
+    pub at: Timestamp,
+}
+
+/// The interval at which an instance reports its config and rules.
+pub const SETUP_INTERVAL: Duration = Duration::from_secs(30);
+
+/// The age at which a report of a host counts as outdated if there is a newer report of the same host: that process has ended.
+const REPLACED_AFTER: TimeDelta = TimeDelta::minutes(2);
+
+/// The age at which a report counts as outdated. Clocks of two hosts may differ by a few minutes.
+const FORGOTTEN_AFTER: TimeDelta = TimeDelta::minutes(30);
+
+impl InstanceSetup {
+    fn host(&self) -> &str {
+        self.instance.rsplit_once(':').map_or(&self.instance, |(host, _)| host)
+    }
+}
+
+/// Replaces the report of an instance in the list of all reports, and removes outdated ones.
+pub fn report_setup(setups: &mut Vec<InstanceSetup>, own: InstanceSetup) {
+    let is_current = |setup: &InstanceSetup| {
+        let limit = if setup.host() == own.host() { REPLACED_AFTER } else { FORGOTTEN_AFTER };
+        setup.instance != own.instance && (own.at - setup.at).abs() < limit
+    };
+    setups.retain(is_current);
+    setups.push(own);
+}
+
+/// Returns the names of the other instances whose config or rules differ.
+pub fn differing_setups(setups: &[InstanceSetup], own: &InstanceSetup) -> Vec<String> {
+    let differs = |setup: &&InstanceSetup| setup.instance != own.instance && setup.fingerprint != own.fingerprint;
+    setups.iter().filter(differs).map(|setup| setup.instance.clone()).collect()
 }
 
 /// The decision of an instance about the lease.

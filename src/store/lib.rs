@@ -54,6 +54,7 @@ mod error;
 pub mod facts;
 pub mod failpoint;
 mod gauges;
+mod instances;
 mod lease_keeper;
 mod lock;
 mod open;

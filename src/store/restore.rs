@@ -82,13 +82,13 @@ impl Store {
     }
 }
 
-/// Copies a database, including the content of its WAL, without the confirmed time of its machine.
+/// Copies a database, including the content of its WAL, without the rows about its machine.
 fn checked_copy(from: &Path, to: &Path) -> Result<(), StoreFault> {
     let source = open_read_only(from)?;
     check(&source, from)?;
     copy_into(&source, to)?;
     let copy = open_writer(to, false)?;
-    copy.execute("DELETE FROM meta WHERE key = 'clock'", [])?;
+    copy.execute("DELETE FROM meta WHERE key IN ('clock', 'instances')", [])?;
     Ok(copy.close().map_err(|(_, error)| error)?)
 }
 

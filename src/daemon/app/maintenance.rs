@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 use chrono::TimeDelta;
 use tokio_util::sync::CancellationToken;
 
-use super::App;
+use super::{App, setups::SetupWatch};
 use crate::cycle::CycleError;
 use crate::metrics::{self, OutboxLevel};
 use crate::schedule::Scheduler;
@@ -52,9 +52,11 @@ impl App {
         let mut checking = Some(checking);
         let mut pruned_at: Option<Timestamp> = None;
         let (mut watch, mut domain) = (ClockWatch::default(), None);
+        let mut setups = SetupWatch::default();
         let mut keeps_removed = self.deps.outbox.is_after_takeover();
         loop {
             self.check_clock(&mut watch).await;
+            self.compare_setups(&mut setups).await;
             if keeps_removed && !self.deps.outbox.is_after_takeover() {
                 keeps_removed = false;
                 // From now on, alerts end whose rule or token left the config.

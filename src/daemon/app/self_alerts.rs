@@ -38,6 +38,19 @@ impl SelfAlerts {
         self.end(self_monitor::RELOAD_SUBJECT).await;
     }
 
+    /// Opens the alert about instances whose config or rules differ from those of the active one.
+    pub(super) async fn instances_differ(&self, active: &str, others: &[String]) {
+        self.begin(self_monitor::INSTANCES_SUBJECT, |episode, context| {
+            self_monitor::instances_differ(active, others, episode, context)
+        })
+        .await;
+    }
+
+    /// Resolves the alert of [`Self::instances_differ`].
+    pub(super) async fn instances_agree(&self) {
+        self.end(self_monitor::INSTANCES_SUBJECT).await;
+    }
+
     /// Opens the alert about a clock that differs from the source's, or resolves it.
     pub(super) async fn clock_checked(&self, state: ClockState) {
         match state.ahead {

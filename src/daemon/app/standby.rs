@@ -11,6 +11,7 @@
 use std::time::Duration;
 
 use super::database_outage::DatabaseOutage;
+use super::setups::SetupWatch;
 use super::{App, AppError, ReloadRequests, reload_under_systemd, remember_good_rules};
 use crate::database_url::instance_name;
 use crate::readiness::Phase;
@@ -54,7 +55,7 @@ impl App {
         let wait = LongWait::in_loop(step.clone());
         let mut outage = DatabaseOutage::default();
         let name = instance_name();
-        let mut reported: Option<String> = None;
+        let (mut reported, mut setups): (Option<String>, _) = (None, SetupWatch::default());
         let is_active = {
             // Dropped before the takeover, which needs its lock.
             let mut restart_needed = std::pin::pin!(self.follow_files());
@@ -77,6 +78,7 @@ impl App {
                             self.readiness.set_instance_role(&text);
                             reported = Some(holder);
                         }
+                        self.compare_setups(&mut setups).await;
                     }
                     Err(error) => {
                         let text = error_chain(&error);
@@ -98,7 +100,11 @@ impl App {
         drop(wait);
         if is_active {
             let _wait = LongWait::begin();
-            self.take_over().await?;
+            tokio::select! {
+                taken_over = self.take_over() => taken_over?,
+                // Reading files may take longer than the term of the lease.
+                () = self.maintain_lease() => return Err(self.step_down().await),
+            }
         }
         Ok(is_active)
     }

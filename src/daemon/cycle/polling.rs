@@ -51,7 +51,7 @@ impl Cycle<'_> {
             CyclePolls::Planned(plan, _planning) => return Ok(self.poll(*plan)),
         }
         let _planning = self.deps.ledger.planning.lock().await;
-        let plan = plan_of(self.deps, endpoint, self.now).await?;
+        let plan = plan_of(self.deps, endpoint, self.began_at).await?;
         Ok(self.poll(plan))
     }
 
@@ -115,7 +115,7 @@ impl Cycle<'_> {
     }
 
     pub(super) async fn basis(&self, endpoint: Endpoint) -> Result<PlanBasis<'_>, CycleError> {
-        basis_of(self.deps, endpoint, self.now).await
+        basis_of(self.deps, endpoint, self.began_at).await
     }
 
     /// Counts a poll in report, metrics, and progress.

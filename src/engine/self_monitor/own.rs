@@ -22,6 +22,9 @@ pub const FULL_SUBJECT: &str = "store/full";
 /// The subject of the alert about a database server that cannot be reached.
 pub const UNREACHABLE_SUBJECT: &str = "store/unreachable";
 
+/// The subject of the alert about instances with different config or rules.
+pub const INSTANCES_SUBJECT: &str = "instances";
+
 /// The subject of the alert about a wrong clock.
 pub const CLOCK_SUBJECT: &str = "clock";
 
@@ -32,7 +35,8 @@ pub(super) const RECEIVER: &str = "receiver";
 const DEAD_LETTER: &str = "dead_letter";
 
 /// The kinds of incidents that last until [`recovered`].
-pub(super) const LASTING_KINDS: [&str; 6] = [RECEIVER, "reload", "store_damaged", "store_full", "store_unreachable", "clock"];
+pub(super) const LASTING_KINDS: [&str; 7] =
+    [RECEIVER, "reload", "store_damaged", "store_full", "store_unreachable", "instances", "clock"];
 
 /// Returns whether a notification is about deliveries themselves. It is sent at once, whatever the routes are, and its own failure is not
 /// reported, which would never end.
@@ -165,6 +169,24 @@ pub fn store_unreachable(
     OwnIncident::firing(UNREACHABLE_SUBJECT.to_owned(), minute, facts).raise(context)
 }
 
+/// Reports that config or rules of `others` differ from those of the active instance. The caller reads `latest_episode` of
+/// ([`SOURCE_TROUBLE`], [`INSTANCES_SUBJECT`]) from the store.
+pub fn instances_differ(
+    active: &str,
+    others: &[String],
+    latest_episode: u32,
+    context: &EvaluationContext<'_>,
+) -> (Alert, Notification) {
+    let facts = IncidentFacts {
+        kind: "instances",
+        text: IncidentText::instances_differ(active, others),
+        count: others.len(),
+        since: context.now,
+        ..IncidentFacts::default()
+    };
+    OwnIncident::firing(INSTANCES_SUBJECT.to_owned(), latest_episode, facts).raise(context)
+}
+
 /// Reports that the clocks of this machine and of the source differ. `ahead` is negative if ours is behind. The caller reads
 /// `latest_episode` of ([`SOURCE_TROUBLE`], [`CLOCK_SUBJECT`]) from the store.
 pub fn clock_differs(
@@ -212,6 +234,7 @@ pub fn recovered(alert: &Alert, context: &EvaluationContext<'_>) -> (Alert, Noti
         DAMAGED_SUBJECT => phrase::DaemonIncident::DatabaseDamaged,
         FULL_SUBJECT => phrase::DaemonIncident::DiskFull,
         UNREACHABLE_SUBJECT => phrase::DaemonIncident::DatabaseUnreachable,
+        INSTANCES_SUBJECT => phrase::DaemonIncident::Instances,
         CLOCK_SUBJECT => phrase::DaemonIncident::Clock,
         subject => match subject.strip_prefix(RECEIVER_PREFIX) {
             Some(receiver) => phrase::DaemonIncident::Receiver(receiver),

@@ -545,10 +545,11 @@ fn lasting_incidents_have_a_known_kind() {
         store_damaged("malformed", 0, &at).0,
         store_full("full", 0, &at).0,
         store_unreachable("one:7", "connection refused", at.now, &at).0,
+        instances_differ("one:7", &["two:8".to_owned()], 0, &at).0,
         clock_differs(TimeDelta::hours(1), true, 0, &at).0,
     ];
     let kinds: Vec<_> = alerts.iter().map(incident_kind).collect();
-    assert_eq!(kinds, ["receiver", "reload", "store_damaged", "store_full", "store_unreachable", "clock"]);
+    assert_eq!(kinds, ["receiver", "reload", "store_damaged", "store_full", "store_unreachable", "instances", "clock"]);
     assert!(IncidentKind::all().all(|kind| incident_kinds().any(|known| known == kind.as_str())));
     let mut strange = alerts[0].clone();
     strange.labels.insert("kind".to_owned(), "from a later version".to_owned());

@@ -66,3 +66,24 @@ fn death_is_noticed_within_fifteen_seconds() {
     assert!(TERM + CHECK_INTERVAL * 2 < Duration::from_secs(15));
     assert!(RENEWAL * 2 < TERM, "one renewal that fails is no reason to step down");
 }
+
+#[test]
+fn other_instances_with_other_files_are_found() {
+    let at = |minutes| Timestamp::default() + TimeDelta::minutes(minutes);
+    let setup = |instance: &str, fingerprint: &str, minutes| InstanceSetup {
+        instance: instance.to_owned(),
+        fingerprint: fingerprint.to_owned(),
+        at: at(minutes),
+    };
+    let mut setups = Vec::new();
+    report_setup(&mut setups, setup("one:1", "a", 0));
+    report_setup(&mut setups, setup("two:1", "b", 4));
+    assert_eq!(differing_setups(&setups, &setups[0]), ["two:1"]);
+    assert_eq!(differing_setups(&setups, &setups[1]), ["one:1"]);
+    // The second host restarts with the files of the first.
+    report_setup(&mut setups, setup("two:9", "a", 7));
+    report_setup(&mut setups, setup("one:1", "a", 7));
+    assert_eq!(differing_setups(&setups, &setup("one:1", "a", 7)), [""; 0], "{setups:?}");
+    report_setup(&mut setups, setup("one:1", "c", 50));
+    assert_eq!(setups.len(), 1, "the other host is gone");
+}

@@ -141,6 +141,15 @@ impl IncidentText {
         )
     }
 
+    /// Instances on one database whose config or rules differ from those of the active one.
+    pub fn instances_differ(active: &str, others: &[String]) -> Self {
+        let names = quote(&list_some(others, MAX_FEEDS, 0));
+        Self::new(
+            format!("Config or rules of {names} differ from those of the active instance {}", quote(active)),
+            "After a takeover, other rules and receivers would apply. Install the same files on every machine.",
+        )
+    }
+
     /// Our clock differs from the source's clock by `ahead`, negative if it is behind. `is_source_trusted` says which of the two the daemon
     /// goes by.
     pub fn clock_differs(ahead: TimeDelta, is_source_trusted: bool, now: Timestamp) -> Self {
@@ -174,6 +183,7 @@ impl IncidentText {
             DaemonIncident::DatabaseDamaged => "The database is no longer damaged".to_owned(),
             DaemonIncident::DiskFull => "The database can be written again".to_owned(),
             DaemonIncident::DatabaseUnreachable => "The database server can be reached again".to_owned(),
+            DaemonIncident::Instances => "All instances have the same config and rules again".to_owned(),
             DaemonIncident::Clock => "The clocks of this machine and of the source agree again".to_owned(),
             DaemonIncident::Receiver(receiver) => format!("Receiver {receiver} accepts messages again after {lasted}"),
             DaemonIncident::Other(name) => format!("{name} ended after {lasted}"),
@@ -208,6 +218,7 @@ pub enum DaemonIncident<'a> {
     DatabaseDamaged,
     DiskFull,
     DatabaseUnreachable,
+    Instances,
     Clock,
     Receiver(&'a str),
     /// Any other, by the name of its alert.
