@@ -168,6 +168,12 @@ fn missing_secret_is_named_with_a_command_line_that_works() {
     let ran = workdir.run("run");
     assert_eq!(ran.code(), 1, "{}", ran.err);
     assert!(ran.err.contains("the credential `ops-url`"), "{}", ran.err);
+    // Both name the line of each receiver.
+    for ran in [ran, workdir.run("check")] {
+        for line in ["cliffwatch.toml:10:", "cliffwatch.toml:13:", "cliffwatch.toml:17:"] {
+            assert!(ran.err.contains(line), "{line}: {}", ran.err);
+        }
+    }
 }
 
 #[test]

@@ -41,13 +41,13 @@ tokens = ["optimism", "sui", "bnb", "hyperliquid"]
 path = "daemon.db"
 [http]
 listen = "off"
+[rules]
+paths = []
 "#,
         address = server.address,
     );
     let path = folder.join("cliffwatch.toml");
     std::fs::write(&path, text).unwrap();
-    std::fs::create_dir_all(folder.join("rules")).unwrap();
-    std::fs::write(folder.join("rules/none.toml"), "").unwrap();
     let loaded = cliffwatch::daemon::config::load(Some(&path), &cliffwatch::daemon::config::Environment::default());
     let problems = cliffwatch::model::diagnostic::render(&loaded.diagnostics, &loaded.sources, false);
     let config = loaded.config.unwrap_or_else(|| panic!("{problems}"));

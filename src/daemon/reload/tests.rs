@@ -37,6 +37,17 @@ fn error_has_location_owner_and_suggestion() {
 }
 
 #[test]
+fn receiver_that_cannot_be_built_has_a_location() {
+    let (folder, active) = folder(RULES, TEST);
+    let path = folder.path().join("cliffwatch.toml");
+    std::fs::write(&path, "[watch]\ntokens = [\"aptos\"]\n[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\n").expect("written");
+    let origin = Origin { path, environment: Environment::default() };
+    let read = read(&active, &mut GoodFiles::default(), Some(&origin), folder.path(), Timestamp::default());
+    let problem = read.problem.expect("a problem");
+    assert!(problem.brief.contains("cliffwatch.toml:3:1: receiver \"ops\": `url`: "), "{}", problem.brief);
+}
+
+#[test]
 fn failing_test_rejects_rules() {
     let problem = read_of(&RULES.replace("amount > 5", "amount > 50"), TEST).problem.expect("a problem");
     assert_eq!(problem.brief, "rules/tests/t.toml:12: the test fails: a burn");

@@ -134,6 +134,15 @@ fn overview_matches_snapshot() {
 }
 
 #[test]
+fn missing_rules_are_an_error() {
+    let titles = |status: &StatusView| notices::of(status, &[]).iter().map(|notice| notice.title).collect::<Vec<_>>();
+    let mut status = status("ARB", &[]);
+    assert!(!titles(&status).contains(&"No active rules."));
+    status.rules.is_missing = true;
+    assert!(notices::of(&status, &[]).iter().any(|notice| notice.title == "No active rules." && notice.severity == "bad"));
+}
+
+#[test]
 fn truncated_lists_show_the_total() {
     let html = shown("ARB");
     assert!(html.contains("2 of 41") && html.contains("1 of 40"), "{html}");
