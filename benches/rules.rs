@@ -179,6 +179,7 @@ fn evaluate_tokens(known: &[&TokenRecords], cache: &mut AggregateCache, context:
                 token: &known.token,
                 is_watched: true,
                 records: &known.unlocks,
+                linear: None,
                 resources: &[Resource::Unlock],
                 changes: &[],
                 added: &[],
@@ -222,7 +223,7 @@ fn measure_evaluation(now: Timestamp) -> anyhow::Result<()> {
     let context = EvaluationContext { rules: &set, routes: &routes, now };
     let known = make_tokens(now)?;
     let mut cache = AggregateCache::default();
-    cache.reset(Arc::clone(&set.windows), set.since.clone(), false);
+    cache.reset(set.reads.clone());
     let all: Vec<&TokenRecords> = known.iter().collect();
     let moved: Vec<&TokenRecords> = known.iter().step_by(TOKENS / MOVED).collect();
     let pairs = TOKENS * (UNLOCKS * 120 + 40);

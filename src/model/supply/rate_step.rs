@@ -44,8 +44,10 @@ mod tests {
     #[test]
     fn step_compares_all_linear_unlocks_at_the_instant() {
         let day = 86_400_000;
-        let piece = |start: i64, end: i64, amount: Option<f64>| LinearPiece::new(start * day, end * day, amount).expect("a piece");
-        let pieces = [piece(0, 10, Some(100.0)), piece(5, 10, Some(100.0)), piece(10, 20, Some(150.0)), piece(30, 40, Some(10.0))];
+        let piece =
+            |start: i64, end: i64, amount: Option<f64>| LinearPiece::new(start * day, end * day, amount).expect("a piece");
+        let pieces =
+            [piece(0, 10, Some(100.0)), piece(5, 10, Some(100.0)), piece(10, 20, Some(150.0)), piece(30, 40, Some(10.0))];
         let step = |at: i64| RateStep::at(pieces, Timestamp::from_timestamp_millis(at * day).expect("a time"));
         assert_eq!(step(5), Some(RateStep { before: 10.0, after: 30.0 }));
         assert_eq!(step(10), Some(RateStep { before: 30.0, after: 15.0 }));
