@@ -72,7 +72,7 @@ fn compare_with_interpreter(now: Timestamp) -> anyhow::Result<()> {
             r#"{"unlockDate":"2026-03-16T00:00:00Z","tokenSymbol":"ARB","cliffUnlocks":{"cliffAmount":92650000,"cliffValue":33150000,"valueToMarketCap":2.77}}"#,
         )?,
     };
-    let scope = Scope { token: Some(&token), record: Some(&record), change: None, source: None, totals: None, lead: None, now };
+    let scope = Scope { token: Some(&token), record: Some(&record), ..Scope::at(now) };
     let mut bound = cel::Context::default();
     for (name, value) in [("cliffAmount", 92_650_000.0), ("cliffValue", 33_150_000.0), ("valueToMarketCap", 2.77)] {
         bound.add_variable(name, value).map_err(|error| anyhow::anyhow!("{error}"))?;
