@@ -239,8 +239,9 @@ impl<'a> Player<'a> {
             took: Duration::ZERO,
             status: Some(200),
             version: None,
+            ahead: None,
             without_cliffs: Vec::new(),
-            segments: poll.with_segments.then_some(SegmentsFetch { is_read: true, is_absent: false, credits: pages }),
+            segments: poll.with_segments.then_some(SegmentsFetch::read(poll.linear.segments_version, pages)),
         };
         match poll.request.token() {
             Some(id) => self
@@ -275,7 +276,8 @@ impl<'a> Player<'a> {
         state.hash = Some(ContentHash(1));
         feeds.tokens[number].feed = Some(state);
         if poll.with_segments {
-            feeds.tokens[number].segments = Some(SegmentsRead { at: now, mark: poll.mark, version: None });
+            feeds.tokens[number].segments =
+                Some(SegmentsRead { at: now, mark: poll.mark, version: Some(poll.linear.segments_version) });
         }
         if is_schedule {
             self.reads[number].push(day);

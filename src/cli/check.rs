@@ -6,7 +6,6 @@ use super::{Exit, Invocation, OutputFormat, UsageError, database_check::KnownFac
 use daemon::config::{self as loading, Environment};
 use daemon::database_url::{DatabaseUrlError, database_of};
 use model::{Diagnostic, DiagnosticLevel, config::Config, diagnostic, phrase, text::error_chain, text::harmless};
-use notify::{ReceiverProblem, Receivers};
 use store::{DatabaseLocation, ErrorKind, Store};
 
 /// Check config and rules, and report all problems
@@ -78,24 +77,16 @@ pub(super) fn run(check: &CheckArgs, invocation: &Invocation) -> anyhow::Result<
 /// Returns problems that appear only when receivers are built, such as invalid keys or certificates. An unreadable file is only a
 /// warning, because the daemon may be able to read it.
 fn receivers(config: &Config, loaded: &loading::Loaded) -> Vec<Diagnostic> {
-    let built = Receivers::build(&config.receivers, &config.delivery, config.http.external_url.as_deref());
-    let problems = built.err().unwrap_or_default();
     // The check of the config already reports missing secrets, except under a service with its own credentials.
     let is_service = std::env::var_os("CREDENTIALS_DIRECTORY").is_some();
-    let diagnostics = problems.into_iter().filter(|problem| is_service || !problem.problem.is_absent).map(
-        |ReceiverProblem { receiver, problem }| {
-            let name = config.receivers.get(receiver).map_or("", |receiver| receiver.name.as_str());
-            let is_missing_here = problem.is_unreadable;
-            Diagnostic {
-                severity: if is_missing_here { DiagnosticLevel::Warning } else { DiagnosticLevel::Error },
-                file: loaded.path.clone().unwrap_or_else(|| "environment".into()),
-                span: None,
-                message: format!("receiver {name:?}: `{}`: {}", problem.key, problem.message),
-                label: None,
-                help: is_missing_here.then(|| "the daemon does not start without it".to_owned()),
-            }
-        },
-    );
+    let problems = loaded.receiver_problems(config).into_iter().filter(|(problem, _)| is_service || !problem.is_absent);
+    let diagnostics = problems.map(|(problem, diagnostic)| {
+        if !problem.is_unreadable {
+            return diagnostic;
+        }
+        let warning = Diagnostic { severity: DiagnosticLevel::Warning, ..diagnostic };
+        warning.help("the daemon does not start without it")
+    });
     diagnostics.collect()
 }
 

@@ -64,7 +64,7 @@ impl Invocation {
     }
 
     /// Prints errors with the lines of their files.
-    fn print_errors(&self, errors: &[Diagnostic], sources: &[SourceText]) -> anyhow::Error {
+    pub fn print_errors(&self, errors: &[Diagnostic], sources: &[SourceText]) -> anyhow::Error {
         anstream::eprint!("{}", diagnostic::render(errors, sources, self.color));
         AlreadyPrinted.into()
     }

@@ -166,7 +166,7 @@ fn sentences(month: &Month, credit: &CreditState, budget: &config::BudgetSetting
     if month.first_reads > 0 {
         let _ = writeln!(
             text,
-            "The first polls cost {} credits once (assuming 1 credit each, or 2 with linear segments).",
+            "The first polls cost {} credits once (assuming 1 credit each, 2 with linear segments, and 3 with daily emission ahead).",
             phrase::grouped(month.first_reads)
         );
     }

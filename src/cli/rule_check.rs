@@ -41,6 +41,7 @@ pub(super) fn check_rules(config: &Config, loaded: &Loaded, invocation: &Invocat
     let around = rules::Surroundings { receivers: &receivers, groups: &config.watch.groups, now: invocation.clock.now() };
     let checked = rules::load(&files.files, &around);
     let mut diagnostics = files.diagnostics;
+    diagnostics.extend(checked.missing(&config.rules.paths));
     diagnostics.extend(checked.diagnostics);
     let count = u32::try_from(checked.set.rules.len()).unwrap_or(u32::MAX);
     CheckedRules { count, diagnostics, sources: files.files, set: checked.set }

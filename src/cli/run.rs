@@ -5,20 +5,30 @@ use std::{net::SocketAddr, pin::Pin, time::Duration};
 use anyhow::Context as _;
 
 use super::{Exit, Invocation};
-use daemon::app::{self, App, AppError, Drive};
+use daemon::app::{self, App, AppError};
 use daemon::config::Environment;
 use daemon::reload::Origin;
-use model::program;
+use model::{program, text::error_chain};
 
 pub(super) fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, loaded) = invocation.load_file()?;
+    let problems: Vec<_> = loaded.receiver_problems(&config).into_iter().map(|(_, problem)| problem).collect();
+    if !problems.is_empty() {
+        return Err(invocation.print_errors(&problems, &loaded.sources));
+    }
     daemon::log::start(&config.log, invocation.verbose)?;
     let ended = block_on_workers(async {
         let mut stop = app::stop_requested();
-        let opening = App::open(config, &loaded.base_dir, invocation.clock.clone(), Drive::Schedule);
-        let mut app = tokio::select! {
-            opened = opening => opened?,
+        let opening = App::open_daemon(config, &loaded.base_dir, invocation.clock.clone(), web::serve_waiting);
+        let opened = tokio::select! {
+            opened = opening => opened,
             () = &mut stop => return Ok(DaemonEnd::Done),
+            // A new process reads the config again, such as another address of the database.
+            () = valid_config_after_reload_request(invocation) => return Ok(DaemonEnd::Restart),
+        };
+        let mut app = match opened {
+            Err(error) if error.needs_restart() => return Ok(restart_after(&error).await),
+            opened => opened?,
         };
         if let Some(path) = loaded.path {
             app = app.with_origin(Origin { path, environment: Environment::from_process() });
@@ -31,12 +41,34 @@ pub(super) fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
         };
         match app.run(web::serve, stop, started).await {
             Err(AppError::LeaseLost) => Ok(DaemonEnd::Restart),
+            Err(error) if error.needs_restart() => Ok(restart_after(&error).await),
             ended => Ok(ended.map(|()| DaemonEnd::Done)?),
         }
     })?;
     match ended {
         DaemonEnd::Done => Ok(Exit::Done),
         DaemonEnd::Restart => Err(restart_process()),
+    }
+}
+
+/// The pause before a restart after an error of the database.
+const RESTART_PAUSE: Duration = Duration::from_secs(1);
+
+async fn restart_after(error: &AppError) -> DaemonEnd {
+    tracing::warn!(error = error_chain(error), "the database cannot be used");
+    tokio::time::sleep(RESTART_PAUSE).await;
+    DaemonEnd::Restart
+}
+
+/// Waits until a reload is requested while the config is valid. With errors, the previous config stays.
+async fn valid_config_after_reload_request(invocation: &Invocation) {
+    let mut requests = app::ReloadRequests::listen();
+    loop {
+        requests.next().await;
+        match invocation.load_file() {
+            Ok(_) => return,
+            Err(error) => tracing::error!("the changed config has errors; the previous config stays active: {error:#}"),
+        }
     }
 }
 

@@ -7,9 +7,11 @@
 //! [`crate::readiness`] reports whether the daemon is ready.
 
 mod build;
+mod database_outage;
 mod dead_mans_switch;
 mod drive;
 mod handle;
+mod key_watch;
 mod maintenance;
 mod run;
 mod self_alerts;
@@ -27,14 +29,14 @@ use crate::schedule::Scheduler;
 pub(crate) use build::remember_good_rules;
 use dead_mans_switch::DeadMansSwitch;
 pub use drive::Drive;
-pub use handle::{AppHandle, ReloadNow, ServeWeb, WakeOutbox};
+pub use handle::{AppHandle, ReloadNow, ServeWaiting, ServeWeb, WaitingHandle, WakeOutbox};
 pub use maintenance::ClockWatch;
 use model::Clock;
 pub(crate) use run::reload_under_systemd;
-pub use run::stop_requested;
+pub use run::{ReloadRequests, stop_requested};
 use self_alerts::SelfAlerts;
 use source::ClientError;
-use store::{Store, StoreError};
+use store::{ErrorKind, Store, StoreError};
 
 /// An error that keeps the app from starting or running.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +73,18 @@ pub enum AppError {
     /// A cycle that failed because of the database.
     #[error(transparent)]
     Cycle(#[from] CycleError),
+}
+
+impl AppError {
+    /// Returns whether a new process can continue, as a standby or once the database server responds again.
+    pub fn needs_restart(&self) -> bool {
+        let source = match self {
+            AppError::LeaseLost => return true,
+            AppError::Store { source, .. } | AppError::Cycle(CycleError::Store { source, .. }) => source,
+            _ => return false,
+        };
+        matches!(source.kind(), ErrorKind::ServerLost | ErrorKind::NotActive)
+    }
 }
 
 /// The files of the active config and rules.

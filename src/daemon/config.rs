@@ -35,8 +35,8 @@ use engine::digest_schedule::Schedule;
 use engine::route::{ConfigProblem, RouteTree, Sections};
 use model::config::{Config, InhibitRule, ReceiverSettings, Route, TimeIntervals, ValueKind};
 use model::{Diagnostic, DiagnosticLevel, SourceText};
-use notify::KeyProblem;
 use notify::format::{FormatKey, FormatSpec, format_keys};
+use notify::{KeyProblem, ReceiverProblem, Receivers};
 pub use schema::config as schema;
 use tree::{ConfigNode, Location};
 
@@ -83,7 +83,7 @@ pub struct Loaded {
     pub base_dir: PathBuf,
     /// `None` if the config has no file.
     pub path: Option<PathBuf>,
-    /// The locations of the values below `[watch]`, `[route]`, and `[[inhibit_rules]]`, by path.
+    /// The locations of the values below `[watch]`, `[route]`, `[[inhibit_rules]]`, and `[[receiver]]`, by path.
     locations: BTreeMap<String, Location>,
 }
 
@@ -101,6 +101,24 @@ impl Loaded {
             Some(Location::Variable(name)) => Diagnostic::warning(ENVIRONMENT, None, format!("{name}: {}", message.into())),
             None => Diagnostic::warning(file, None, message),
         }
+    }
+}
+
+impl Loaded {
+    /// Builds the receivers of `config` and returns the problems that appear only then, such as missing secrets or invalid certificates,
+    /// each with its location.
+    pub fn receiver_problems(&self, config: &Config) -> Vec<(KeyProblem, Diagnostic)> {
+        let built = Receivers::build(&config.receivers, &config.delivery, config.http.external_url.as_deref());
+        let located = |ReceiverProblem { receiver, problem }: ReceiverProblem| {
+            let name = config.receivers.get(receiver).map_or("", |receiver| receiver.name.as_str());
+            let (table, key) = (format!("receiver[{receiver}]"), problem.key);
+            let paths = [format!("{table}.{key}"), format!("{table}.{key}_file"), table];
+            let path = paths.iter().find(|path| self.locations.contains_key(*path)).map_or("", String::as_str);
+            let message = format!("receiver {name:?}: `{key}`: {}", problem.message);
+            let diagnostic = Diagnostic { severity: DiagnosticLevel::Error, ..self.warning(path, message) };
+            (problem, diagnostic)
+        };
+        built.err().unwrap_or_default().into_iter().map(located).collect()
     }
 }
 
@@ -192,7 +210,8 @@ pub fn load_text(path: Option<&Path>, text: &str, environment: &Environment) -> 
                         diagnostics.extend(check_templates(file, &tree, &config));
                     }
                     if !has_errors(&diagnostics) {
-                        let (path, locations) = (path.map(Path::to_owned), tree.locations(&["watch", "route", "inhibit_rules"]));
+                        let (path, locations) =
+                            (path.map(Path::to_owned), tree.locations(&["watch", "route", "inhibit_rules", "receiver"]));
                         return Loaded { config: Some(config), diagnostics, sources, base_dir, path, locations };
                     }
                 }
@@ -283,7 +302,8 @@ fn check_routes(merged: &Value) -> Vec<ConfigProblem> {
     routes.chain(digests).collect()
 }
 
-/// Makes every relative path of the config relative to `base`. A format's file is stored as text, so it cannot be in a directory whose
+/// Makes every relative path of the config relative to `base`, except for the globs of the rule files: `rules::read_files` resolves those.
+/// A format's file is stored as text, so it cannot be in a directory whose
 /// name is not UTF-8. Returns a problem for each such key.
 fn resolve_paths(config: &mut Config, base: &Path) -> Vec<ConfigProblem> {
     if base == Path::new(".") {
@@ -306,12 +326,6 @@ fn resolve_paths(config: &mut Config, base: &Path) -> Vec<ConfigProblem> {
                     }),
                 }
             }
-        }
-    }
-    for pattern in &mut config.rules.paths {
-        // The wildcards of the pattern stay, but those in the name of the directory are escaped.
-        if !Path::new(pattern).is_absolute() {
-            *pattern = format!("{}/{pattern}", globset::escape(&base.to_string_lossy()));
         }
     }
     problems

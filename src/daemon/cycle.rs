@@ -10,22 +10,26 @@
 mod due;
 mod input;
 mod investors;
+mod isolation;
+mod latest_evaluation;
 mod lists;
 mod polling;
 mod progress;
 mod report;
 mod response_batches;
+mod retry;
 mod source;
 
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
 use chrono::TimeDelta;
+use tokio::sync::MutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use self::source::Source;
@@ -41,13 +45,14 @@ use ::source::Client;
 pub use engine::pipeline::ActiveRules;
 use engine::{
     diff,
-    evaluate::{Limits, Transitions},
+    evaluate::{self, EvaluationContext, Limits, Transitions},
     pipeline::{self, Ingest, Work},
-    plan::PlannedPoll,
+    plan::{PlannedPoll, PollPlan},
     removal::ProofPolicy,
     self_monitor::{self, FeedOutcome},
 };
 use input::Input;
+pub use latest_evaluation::LatestEvaluation;
 use model::{
     BoxFuture, Clock, config,
     poll::FetchedResponse,
@@ -57,11 +62,12 @@ use model::{
 pub use polling::{PlannedPass, PlannedPolls, endpoint_feeds, planned_pass};
 pub use progress::{EndpointProgress, Progress};
 pub use report::CycleReport;
+pub use retry::{RetryOutcome, run_retry};
 use rules::{
     RuleSet,
     aggregate::{AggregateCache, ComputedTotals},
 };
-use store::{Store, StoreError};
+use store::{ErrorKind, Store, StoreError};
 
 /// The number of tokens whose facts are in memory at once, except for responses of per-token endpoints.
 const TOKENS_PER_INPUT: usize = 16;
@@ -79,12 +85,15 @@ pub struct Deps {
     pub metrics: Arc<Metrics>,
     pub clock: Clock,
     pub saved_clock: SavedClock,
+    pub latest_evaluation: LatestEvaluation,
     /// Whether the next evaluation covers all tokens, because rules or groups may have changed.
     pub reevaluate: AtomicBool,
     /// The aggregates of all tokens, and when each of them changes by time alone.
     pub totals: Mutex<AggregateCache>,
     /// Cancelled when the daemon stops, so that no more requests are sent.
     pub stopping: CancellationToken,
+    /// The number of inputs that were committed, as a sign of progress within a batch.
+    pub committed_inputs: AtomicU64,
     /// Held while a batch is compared, evaluated, and committed. Polling continues meanwhile.
     pub batch_lock: tokio::sync::Mutex<()>,
     pub progress: Progress,
@@ -103,7 +112,7 @@ impl Deps {
         self.live.load_full()
     }
 
-    fn totals(&self) -> MutexGuard<'_, AggregateCache> {
+    fn totals(&self) -> std::sync::MutexGuard<'_, AggregateCache> {
         self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -124,13 +133,21 @@ pub enum CycleError {
     },
 }
 
+impl CycleError {
+    /// Returns whether the database rejected the data, so that other data may be accepted.
+    fn is_about_data(&self) -> bool {
+        let CycleError::Store { source, .. } = self;
+        matches!(source.kind(), ErrorKind::Other | ErrorKind::Panicked)
+    }
+}
+
 /// Runs one cycle of a job for its slot. Everything in it uses the time `now`, unless the source corrects the clock.
 ///
 /// # Errors
 ///
 /// Fails if the database fails. Batches that were committed before stay, and the next cycle continues from there.
 pub fn run_cycle(deps: &Deps, job: Job, slot: Timestamp, now: Timestamp) -> BoxFuture<'_, Result<CycleReport, CycleError>> {
-    Box::pin(async move { Cycle::new(deps, job, now, None).run(slot).await })
+    Box::pin(async move { Cycle::new(deps, job, now, CyclePolls::Due).run(Some(slot)).await })
 }
 
 /// Runs one cycle with given responses instead of polls, for a replay.
@@ -144,16 +161,30 @@ pub fn run_cycle_with(
     responses: Vec<(PlannedPoll, FetchedResponse)>,
     now: Timestamp,
 ) -> BoxFuture<'_, Result<CycleReport, CycleError>> {
-    Box::pin(async move { Cycle::new(deps, Job::Poll(endpoint), now, Some(responses)).run(now).await })
+    Box::pin(async move { Cycle::new(deps, Job::Poll(endpoint), now, CyclePolls::Given(responses)).run(Some(now)).await })
+}
+
+/// The polls of a cycle.
+#[derive(Default)]
+enum CyclePolls<'a> {
+    /// The polls that are due now.
+    #[default]
+    Due,
+    /// Responses to use instead of polls.
+    Given(Vec<(PlannedPoll, FetchedResponse)>),
+    /// The polls of a plan. The guard is held until their credits are claimed.
+    Planned(Box<PollPlan>, MutexGuard<'a, ()>),
 }
 
 struct Cycle<'a> {
     deps: &'a Deps,
+    /// The time when the cycle began, with later corrections of the clock.
+    began_at: Timestamp,
+    /// The time by which everything is evaluated: `began_at`, but not before the latest evaluation.
     now: Timestamp,
-    /// The total correction of the clock when `now` was read.
+    /// The total correction of the clock when `began_at` was read.
     total_correction: TimeDelta,
-    /// Responses to use instead of polls.
-    given: Option<Vec<(PlannedPoll, FetchedResponse)>>,
+    polls: CyclePolls<'a>,
     report: CycleReport,
     /// The result of each poll, for incidents of the source.
     outcomes: Vec<FeedOutcome>,
@@ -166,13 +197,15 @@ struct Cycle<'a> {
 }
 
 impl<'a> Cycle<'a> {
-    fn new(deps: &'a Deps, job: Job, now: Timestamp, given: Option<Vec<(PlannedPoll, FetchedResponse)>>) -> Self {
+    fn new(deps: &'a Deps, job: Job, now: Timestamp, polls: CyclePolls<'a>) -> Self {
         let (report, limits) = (CycleReport::new(job, now), Limits::default());
         let (outcomes, repeats) = (Vec::new(), Vec::new());
-        Self { deps, now, total_correction: deps.clock.total_correction(), given, report, outcomes, limits, repeats, gaps: 0 }
+        let (began_at, total_correction) = (now, deps.clock.total_correction());
+        Self { deps, began_at, now, total_correction, polls, report, outcomes, limits, repeats, gaps: 0 }
     }
 
-    async fn run(mut self, slot: Timestamp) -> Result<CycleReport, CycleError> {
+    /// Runs the cycle. `slot` is stored as the last slot of the job; `None` for a retry between slots.
+    async fn run(mut self, slot: Option<Timestamp>) -> Result<CycleReport, CycleError> {
         let (deps, job) = (self.deps, self.report.job);
         let is_forced = job == Job::Evaluate && deps.reevaluate.swap(false, Ordering::SeqCst);
         let processed = self.process_all(job, is_forced).await;
@@ -193,9 +226,11 @@ impl<'a> Cycle<'a> {
 
     /// Processes all batches of a job, each under the batch lock.
     async fn process_all(&mut self, job: Job, is_forced: bool) -> Result<(), CycleError> {
+        self.follow_evaluations().await?;
         let mut source = Source::new(self, job, is_forced).await?;
         while let Some(batch) = source.next(self).await? {
             let _batch = self.deps.batch_lock.lock().await;
+            self.follow_evaluations().await?;
             let setup = self.deps.setup();
             for input in self.inputs(batch, &setup).await? {
                 self.process(input, &setup).await?;
@@ -204,11 +239,27 @@ impl<'a> Cycle<'a> {
         Ok(())
     }
 
+    /// Processes an input. If the database rejects it, processes its parts one by one.
+    async fn process(&mut self, mut input: Input, setup: &LiveConfig) -> Result<(), CycleError> {
+        match self.attempt(&mut input, setup).await {
+            Err(error) if error.is_about_data() => self.process_parts(input, &error, setup).await,
+            result => result,
+        }
+    }
+
     /// Reads the known facts of an input, compares it with them, and evaluates and commits the result in one transaction.
-    async fn process(&mut self, input: Input, setup: &LiveConfig) -> Result<(), CycleError> {
+    async fn attempt(&mut self, input: &mut Input, setup: &LiveConfig) -> Result<(), CycleError> {
         let known = input.read_known(self.deps, setup).await?;
-        let work = self.ingest(input, &known, setup);
-        self.evaluate_and_commit(work).await
+        let limits = self.limits.clone();
+        let (work, ingested) = self.ingest(input, &known, setup);
+        let committed = self.evaluate_and_commit(work).await;
+        if committed.is_err() {
+            self.limits = limits;
+        }
+        committed?;
+        self.count_polls(input, &ingested);
+        self.deps.committed_inputs.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 
     fn ingest_settings<'s>(&self, setup: &'s LiveConfig) -> Ingest<'s> {
@@ -217,20 +268,34 @@ impl<'a> Cycle<'a> {
         Ingest { watch: &setup.watch, settings: diff::Settings { tolerance: store.tolerance, proof }, now: self.now }
     }
 
+    fn context<'c>(&self, active: &'c ActiveRules) -> EvaluationContext<'c> {
+        EvaluationContext { keeps_removed: self.deps.outbox.is_after_takeover(), ..active.context(self.now) }
+    }
+
     /// Applies corrections of the clock that responses caused, so that their evaluation uses the right time.
     async fn follow_clock(&mut self) {
         self.deps.saved_clock.save(&self.deps.clock, &self.deps.store).await;
         let total_correction = self.deps.clock.total_correction();
-        self.now = self.now.checked_add_signed(total_correction - self.total_correction).unwrap_or(self.now);
+        let correction = total_correction - self.total_correction;
+        self.began_at = self.began_at.checked_add_signed(correction).unwrap_or(self.began_at);
         self.total_correction = total_correction;
-        self.report.at = self.now;
+        self.report.at = self.began_at;
+    }
+
+    /// Moves the time of the cycle to the latest evaluation, if that is later: another job may have evaluated since the cycle began, and
+    /// the clock of an earlier active instance may have been ahead.
+    async fn follow_evaluations(&mut self) -> Result<(), CycleError> {
+        let latest = self.deps.latest_evaluation.get(&self.deps.store).await?;
+        let clock = &self.deps.clock;
+        self.now = evaluate::evaluation_time(self.began_at, latest, (clock.now(), clock.state()));
+        Ok(())
     }
 
     async fn evaluate_and_commit(&mut self, work: Work<'_>) -> Result<(), CycleError> {
         let deps = self.deps;
         let active = deps.active();
         let totals = self.compute_totals(&work, &active.rules).await?;
-        let transitions = pipeline::step(&work.tokens, &totals, &active.context(self.now), &mut self.limits);
+        let transitions = pipeline::step(&work.tokens, &totals, &self.context(&active), &mut self.limits);
         self.report.evaluated += u32::try_from(work.tokens.len()).unwrap_or(u32::MAX);
         let is_evaluated = |id: &TokenId| work.tokens.iter().any(|update| update.token.id == *id);
         let moved = pipeline::moved_feeds(&deps.totals(), &work.commit.feeds, is_evaluated);
@@ -300,6 +365,7 @@ impl<'a> Cycle<'a> {
         let (changes, matches) = (step.commit.changes.clone(), step.commit.rule_matches.clone());
         let (alerts, has_notifications) = (step.commit.alerts.len(), !step.commit.notifications.is_empty());
         let saved = stored("write a batch", deps.store.commit(step.commit)).await?;
+        deps.latest_evaluation.stored(self.now);
         deps.metrics.committed(changes.iter().map(|change| change.kind), &notified, &matches);
         self.report.alerts += u32::try_from(alerts).unwrap_or(u32::MAX);
         self.report.deliveries += saved.deliveries;
@@ -311,9 +377,10 @@ impl<'a> Cycle<'a> {
     }
 
     /// Ends the cycle: evaluates incidents of the source and rules on groups, and writes limits, the slot, and the credits.
-    async fn close(&mut self, job: Job, slot: Timestamp) -> Result<(), CycleError> {
+    async fn close(&mut self, job: Job, slot: Option<Timestamp>) -> Result<(), CycleError> {
         let deps = self.deps;
         let _batch = deps.batch_lock.lock().await;
+        self.follow_evaluations().await?;
         let setup = deps.setup();
         let open = stored("read the open alerts about source and groups", deps.store.global_alerts()).await?;
         if matches!(job, Job::Poll(_)) {
@@ -334,12 +401,13 @@ impl<'a> Cycle<'a> {
                 is_watched: &|feed| pipeline::is_feed_watched(&setup.watch, feed) && setup.is_on(Job::Poll(feed.endpoint)),
                 token: &|id| known.get(id).map(|known| &known.token),
             };
-            let context = setup.active.context(self.now);
+            let context = self.context(&setup.active);
             let groups = pipeline::groups(&mut deps.totals(), &open, &context, &mut self.limits);
             pipeline::close(&incidents, groups, std::mem::take(&mut self.limits), &context)
         };
         stored("write the credits", deps.ledger.flush()).await?;
-        let commit = Commit { jobs: vec![(job.as_str().to_owned(), slot)], ..Commit::default() };
+        let jobs = slot.map(|slot| (job.as_str().to_owned(), slot)).into_iter().collect();
+        let commit = Commit { jobs, ..Commit::default() };
         self.commit(commit, transitions).await
     }
 }

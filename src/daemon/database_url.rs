@@ -58,8 +58,9 @@ pub fn parse_database(text: &str, tls_ca_file: Option<&Path>) -> Result<Database
 
 /// The name of this process for other instances on the same database: host name and process id.
 pub fn instance_name() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("{}:{}", host.trim(), std::process::id())
+    // Not from /proc, where the systemd unit hides it.
+    let system = rustix::system::uname();
+    format!("{}:{}", system.nodename().to_string_lossy(), std::process::id())
 }
 
 /// Returns whether the database may exist: its file exists, or it is on a server.

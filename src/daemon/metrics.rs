@@ -75,6 +75,7 @@ pub struct Metrics {
     digest_stopped: Family<MetricLabels, Gauge>,
     reload: Gauge,
     active: Gauge,
+    database_up: Gauge,
     rule_match: Family<MetricLabels, FloatGauge>,
     template_fallbacks: Counter,
     notifications: Family<MetricLabels, Counter>,
@@ -136,6 +137,7 @@ impl Default for Metrics {
             digest_slot: family(r, "digest_last_timestamp_seconds", "Time of the last digest"),
             digest_stopped: family(r, "digest_recipients_stopped", "Mail recipients who opted out of the digest"),
             active: family(r, "active", "Whether this instance is the active one on its database"),
+            database_up: family(r, "database_up", "Whether the last use of the database succeeded"),
             reload: family(r, "config_last_reload_successful", "Whether the last reload of config and rules succeeded"),
             rule_match: family(r, "rule_last_match_timestamp_seconds", "Time of the last match of the rule"),
             template_fallbacks: family(r, "template_fallbacks", "Messages with the built-in text because a template failed"),
@@ -148,6 +150,7 @@ impl Default for Metrics {
         r.register("build", "Version of the program", Info::new(model::program::labels()));
         metrics.reload.set(1);
         metrics.active.set(1);
+        metrics.database_up.set(1);
         for kind in ChangeKind::ALL {
             // Starts at zero, because a rate over the first change needs a point before it.
             let _ = metrics.changes.get_or_create(&vec![("kind", kind.as_str().to_owned())]);
@@ -300,6 +303,11 @@ impl Metrics {
 
     pub fn set_active(&self, is_active: bool) {
         self.active.set(i64::from(is_active));
+    }
+
+    /// Sets whether the last use of the database succeeded.
+    pub fn set_database_up(&self, is_up: bool) {
+        self.database_up.set(i64::from(is_up));
     }
 
     /// Sets whether the last reload succeeded.

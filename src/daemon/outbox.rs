@@ -22,6 +22,7 @@ mod ports;
 mod receiver_health;
 mod sender;
 mod shared;
+mod takeover;
 mod worker;
 
 use std::collections::HashSet;
@@ -119,6 +120,16 @@ impl Outbox {
         let mut outbox = Self::idle(deps);
         outbox.is_waiting = true;
         outbox
+    }
+
+    /// Starts a time in which nothing counts as removed from the config.
+    pub fn begin_takeover(&self) {
+        self.shared.takeover.begin();
+    }
+
+    /// Returns whether this instance took over a few minutes ago, so that nothing counts as removed from the config.
+    pub fn is_after_takeover(&self) -> bool {
+        self.shared.takeover.is_recent()
     }
 
     /// Starts the workers of a waiting outbox.

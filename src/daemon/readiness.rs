@@ -72,6 +72,8 @@ struct DaemonState {
     store_failure: Option<String>,
     last_cycle: Option<(Timestamp, String)>,
     rules: Option<u32>,
+    /// Whether the config expects rules.
+    expects_rules: bool,
     rules_problem: Option<String>,
     last_reload_at: Option<Timestamp>,
     source: Option<SourceState>,
@@ -94,6 +96,7 @@ impl Readiness {
             store_failure: None,
             last_cycle: None,
             rules: None,
+            expects_rules: true,
             rules_problem: None,
             last_reload_at: None,
             source: None,
@@ -111,9 +114,14 @@ impl Readiness {
         self.with(|state| state.phase = phase);
     }
 
-    /// Records that the database could not be used.
-    pub fn set_store_failure(&self, error: String) {
-        self.with(|state| state.store_failure = Some(error));
+    /// Records that the database could not be used. Returns `true` if it was usable before, or if the error is a new one.
+    pub fn set_store_failure(&self, error: String) -> bool {
+        self.with(|state| state.store_failure.replace(error) != state.store_failure)
+    }
+
+    /// Returns whether the last use of the database succeeded.
+    pub fn is_store_usable(&self) -> bool {
+        self.with(|state| state.store_failure.is_none())
     }
 
     /// Records that the database was used without an error.
@@ -131,9 +139,10 @@ impl Readiness {
         self.with(|state| state.last_cycle = Some((at, report.into())));
     }
 
-    /// Records that the rules of valid files are active.
-    pub fn set_rules_loaded(&self, at: Timestamp, count: usize) {
+    /// Records that the rules of valid files are active. `paths` are the globs of `[rules] paths`.
+    pub fn set_rules_loaded(&self, at: Timestamp, count: usize, paths: &[String]) {
         self.with(|state| {
+            state.expects_rules = !paths.is_empty();
             state.rules = Some(u32::try_from(count).unwrap_or(u32::MAX));
             state.rules_problem = None;
             state.last_reload_at = Some(at);
@@ -182,7 +191,11 @@ impl Readiness {
     }
 
     pub fn rules(&self) -> RulesView {
-        self.with(|state| RulesView { count: state.rules, problem: state.rules_problem.clone() })
+        self.with(|state| RulesView {
+            count: state.rules,
+            problem: state.rules_problem.clone(),
+            is_missing: state.expects_rules && state.rules == Some(0),
+        })
     }
 
     pub fn view(&self) -> DaemonView {

@@ -17,9 +17,10 @@ use crate::config::{self as loading, Environment};
 pub use fingerprint::fingerprint;
 use missing::{REMOVAL_DELAY, missing_files};
 use model::config::Config;
-use model::{Diagnostic, SourceText, Timestamp};
+use model::{Diagnostic, DiagnosticLevel, SourceText, Timestamp};
 pub use problem::ReloadProblem;
 use rules::{self, RuleSet};
+pub use swap::Reloaded;
 use tools::ruletest::{self, TestOutcome, TestSetup};
 
 /// The interval between fingerprints of the files. This reads a few small files and parses nothing.
@@ -50,11 +51,29 @@ pub struct ReadFiles {
     pub problem: Option<ReloadProblem>,
 }
 
+impl ReadFiles {
+    /// The result without the rule files, because the config has errors.
+    fn unread(active: &Config) -> Self {
+        Self {
+            config: active.clone(),
+            needs_restart: Vec::new(),
+            set: RuleSet::default(),
+            diagnostics: Vec::new(),
+            texts: Vec::new(),
+            outcomes: Vec::new(),
+            problem: None,
+        }
+    }
+}
+
 /// Compiles rule texts with the receivers and groups of the config.
 pub fn compile(config: &Config, texts: Vec<SourceText>, mut diagnostics: Vec<Diagnostic>, now: Timestamp) -> ReadFiles {
     let names: Vec<String> = config.receivers.iter().map(|receiver| receiver.name.clone()).collect();
     let surroundings = rules::Surroundings { receivers: &names, groups: &config.watch.groups, now };
     let loaded = rules::load(&texts, &surroundings);
+    if !diagnostics.iter().any(|problem| problem.severity == DiagnosticLevel::Error) {
+        diagnostics.extend(loaded.missing(&config.rules.paths));
+    }
     diagnostics.extend(loaded.diagnostics);
     let problem = ReloadProblem::of_files(&diagnostics, &texts);
     ReadFiles {
@@ -98,22 +117,19 @@ pub fn read_files(config: &Config, good: &mut GoodFiles, base_dir: &Path, now: T
 pub fn read(active: &Config, good: &mut GoodFiles, origin: Option<&Origin>, base_dir: &Path, now: Timestamp) -> ReadFiles {
     let (config, needs_restart) = match origin.map(|origin| loading::load(Some(&origin.path), &origin.environment)) {
         None => (active.clone(), Vec::new()),
-        Some(loading::Loaded { config: Some(mut new), .. }) => {
+        Some(mut loaded) if loaded.config.is_some() => {
+            let mut new = loaded.config.take().unwrap_or_default();
             let needs_restart = new.keep_until_restart(active);
+            let diagnostics: Vec<_> = loaded.receiver_problems(&new).into_iter().map(|(_, problem)| problem).collect();
+            let problem = ReloadProblem::of_files(&diagnostics, &loaded.sources);
+            if problem.is_some() {
+                return ReadFiles { diagnostics, problem, ..ReadFiles::unread(active) };
+            }
             (new, needs_restart)
         }
         Some(loading::Loaded { diagnostics, sources, .. }) => {
             let problem = ReloadProblem::of_files(&diagnostics, &sources);
-            let config = active.clone();
-            return ReadFiles {
-                config,
-                needs_restart: Vec::new(),
-                set: RuleSet::default(),
-                diagnostics,
-                texts: Vec::new(),
-                outcomes: Vec::new(),
-                problem,
-            };
+            return ReadFiles { diagnostics, problem, ..ReadFiles::unread(active) };
         }
     };
     let mut read = read_files(&config, good, base_dir, now);

@@ -2,7 +2,9 @@
 //!
 //! `tokio-cron-scheduler` drives this: it ticks once a second, and each tick starts the jobs that are due. It does not get
 //! the patterns themselves, because it freezes the UTC offset of a time zone when a job is created; [`Slots`] computes each slot when
-//! it is needed. A run that outlasts its interval skips the slots that it covers.
+//! it is needed. A run that outlasts its interval skips the slots that it covers. Failed polls are retried between slots.
+
+mod early_retries;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -14,6 +16,7 @@ use chrono::TimeDelta;
 use tokio_cron_scheduler::{Job as CronJob, JobScheduler, JobSchedulerError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use early_retries::EarlyRetries;
 use engine::slot::{SlotError, Slots};
 use model::{Clock, Endpoint, Timestamp, config};
 
@@ -86,8 +89,45 @@ pub fn missed(slots: &Slots, last_run: Option<Timestamp>, now: Timestamp) -> Opt
     }
 }
 
-/// The function that runs a job for a slot.
-pub type RunJob = Arc<dyn Fn(Job, Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+/// The reason for a run of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunReason {
+    /// A slot: polls everything that is due.
+    Slot(Timestamp),
+    /// A retry of failed polls between two slots. An urgent one ends all waits.
+    Retry { is_urgent: bool },
+}
+
+/// When to retry the failed polls of a job before its next slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NextRetry {
+    /// No failed poll waits for a retry.
+    None,
+    At(Timestamp),
+    /// The source responds again, and other failed polls wait.
+    Recovered,
+    /// Polls failed: after a wait that grows with each such run, and not before the time that the source requested.
+    Failed {
+        not_before: Option<Timestamp>,
+        is_paid: bool,
+    },
+}
+
+/// The end of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunEnd {
+    pub retry: NextRetry,
+    /// Whether the run read the token list for the first time, so that the polls of all tokens are due.
+    pub is_first_list: bool,
+}
+
+impl RunEnd {
+    /// The end of a run after which nothing is to be done.
+    pub const DONE: Self = Self { retry: NextRetry::None, is_first_list: false };
+}
+
+/// The function that runs a job.
+pub type RunJob = Arc<dyn Fn(Job, RunReason) -> Pin<Box<dyn Future<Output = RunEnd> + Send>> + Send + Sync>;
 
 pub struct Scheduler {
     cron: JobScheduler,
@@ -109,6 +149,7 @@ struct JobStates {
     next: BTreeMap<Job, Timestamp>,
     /// The jobs that run now. Each one's next slot is computed when its run ends.
     busy: BTreeSet<Job>,
+    retries: EarlyRetries,
 }
 
 impl Scheduler {
@@ -164,9 +205,17 @@ impl Scheduler {
                         states.busy.insert(job);
                         missed_slots.push((job, slot));
                     }
-                    None => states.wait_for_next(job, now),
+                    None => {
+                        states.wait_for_next(job, now);
+                        // At a start, the polls that failed before do not wait for their slot.
+                        if job.endpoint().is_some() && !before.contains_key(&job) {
+                            states.retries.hurry(job, now);
+                        }
+                    }
                 }
             }
+            let JobStates { retries, slots, .. } = &mut *states;
+            retries.retain(|job| slots.contains_key(&job));
         }
         // The lists determine what the other jobs poll, so they run first; the rest run side by side.
         let (lists, rest): (Vec<_>, Vec<_>) =
@@ -174,12 +223,19 @@ impl Scheduler {
         let runner = self.runner.clone();
         self.runner.running.spawn(async move {
             for (job, slot) in lists {
-                runner.clone().run(job, slot).await;
+                runner.clone().run(job, RunReason::Slot(slot)).await;
             }
             for (job, slot) in rest {
-                runner.running.spawn(runner.clone().run(job, slot));
+                runner.running.spawn(runner.clone().run(job, RunReason::Slot(slot)));
             }
         });
+    }
+
+    /// Retries all failed polls now.
+    pub fn retry_now(&self) {
+        let (now, mut states) = (self.runner.clock.now(), self.runner.jobs());
+        let jobs: Vec<Job> = states.slots.keys().copied().filter(|job| job.endpoint().is_some()).collect();
+        jobs.into_iter().for_each(|job| states.retries.hurry(job, now));
     }
 
     /// Returns an idle job whose slot came more than `patience` ago: the schedule does not tick.
@@ -213,15 +269,21 @@ impl JobStates {
         }
     }
 
-    /// Takes the due slots and marks their jobs as busy.
-    fn take_due(&mut self, now: Timestamp) -> Vec<(Job, Timestamp)> {
+    /// Takes the due slots and retries, and marks their jobs as busy.
+    fn take_due(&mut self, now: Timestamp) -> Vec<(Job, RunReason)> {
         for (job, slot) in &mut self.next {
             // The clock may have been set back: then an earlier slot comes first.
             let earlier = self.slots.get(job).and_then(|slots| slots.next(now));
             *slot = earlier.map_or(*slot, |earlier| earlier.min(*slot));
         }
-        let due: Vec<(Job, Timestamp)> = self.next.extract_if(.., |_, slot| *slot <= now).collect();
+        let mut due: Vec<(Job, RunReason)> =
+            self.next.extract_if(.., |_, slot| *slot <= now).map(|(job, slot)| (job, RunReason::Slot(slot))).collect();
         self.busy.extend(due.iter().map(|(job, _)| *job));
+        for (job, is_urgent) in self.retries.take_due(&self.busy, now) {
+            self.next.remove(&job);
+            self.busy.insert(job);
+            due.push((job, RunReason::Retry { is_urgent }));
+        }
         due
     }
 }
@@ -237,8 +299,8 @@ impl JobRunner {
             return;
         }
         let due = self.jobs().take_due(self.clock.now());
-        for (job, slot) in due {
-            self.running.spawn(self.clone().run(job, slot));
+        for (job, reason) in due {
+            self.running.spawn(self.clone().run(job, reason));
         }
     }
 
@@ -251,19 +313,35 @@ impl JobRunner {
         }
     }
 
-    /// Runs a busy job for its slot. The job then waits for its next slot.
-    async fn run(self: Arc<Self>, job: Job, slot: Timestamp) {
+    /// Runs a busy job. The job then waits for its next slot or retry.
+    async fn run(self: Arc<Self>, job: Job, reason: RunReason) {
         if self.stop.is_cancelled() {
             return;
         }
+        let begun_at = self.clock.now();
+        self.jobs().retries.begun(job);
         // In a task of its own: a run that panics must not end the job.
-        if let Err(error) = tokio::spawn((self.run)(job, slot)).await {
+        let end = tokio::spawn((self.run)(job, reason)).await.unwrap_or_else(|error| {
             tracing::error!(job = job.as_str(), %error, "a run panicked; the job will run again at its next slot");
-        }
-        let after = self.clock.now().max(slot);
+            RunEnd::DONE
+        });
+        let now = self.clock.now();
         let mut jobs = self.jobs();
         jobs.busy.remove(&job);
-        jobs.wait_for_next(job, after);
+        jobs.retries.ended(job, end.retry, now);
+        if end.is_first_list {
+            let per_token = |job: &Job| job.endpoint().is_some_and(Endpoint::is_per_token);
+            let unread: Vec<Job> = jobs.slots.keys().copied().filter(per_token).collect();
+            unread.into_iter().for_each(|job| jobs.retries.hurry(job, now));
+        }
+        jobs.wait_for_next(
+            job,
+            match reason {
+                RunReason::Slot(slot) => now.max(slot),
+                // A slot during the retry is not covered by it.
+                RunReason::Retry { .. } => begun_at,
+            },
+        );
     }
 }
 

@@ -10,6 +10,9 @@ use sd_notify::NotifyState;
 
 const MAX_STATUS_CHARS: usize = 200;
 
+/// The time by which each notification extends the start timeout.
+const START_EXTENSION: Duration = Duration::from_secs(60);
+
 /// A counter that rises with each step of a loop. Cheap to clone; clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct ProgressMarker(Arc<AtomicU64>);
@@ -63,6 +66,49 @@ pub async fn feed_watchdog(markers: impl Fn() -> Vec<ProgressMarker>) {
             notify(&[NotifyState::Watchdog]);
         }
     }
+}
+
+/// Keeps systemd from ending the process during a wait that may take any time: extends the start timeout and feeds the watchdog, until it
+/// is dropped.
+#[derive(Debug)]
+pub struct LongWait(tokio::task::JoinHandle<()>);
+
+impl LongWait {
+    /// Begins a wait whose steps all have timeouts of their own. Requires a Tokio runtime.
+    pub fn begin() -> Self {
+        Self::with(|| true)
+    }
+
+    /// Begins a wait in a loop that marks each of its steps.
+    pub fn in_loop(step: ProgressMarker) -> Self {
+        let mut watch = MarkerWatch::new(vec![step]);
+        Self::with(move || watch.all_risen())
+    }
+
+    fn with(mut is_alive: impl FnMut() -> bool + Send + 'static) -> Self {
+        let limit = sd_notify::watchdog_enabled().unwrap_or(START_EXTENSION).min(START_EXTENSION);
+        let pause = (limit / 4).max(Duration::from_millis(100));
+        Self(tokio::spawn(async move {
+            extend();
+            loop {
+                tokio::time::sleep(pause).await;
+                if is_alive() {
+                    extend();
+                }
+            }
+        }))
+    }
+}
+
+impl Drop for LongWait {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn extend() {
+    let micros = u32::try_from(START_EXTENSION.as_micros()).unwrap_or(u32::MAX);
+    notify(&[NotifyState::Watchdog, NotifyState::ExtendTimeoutUsec(micros)]);
 }
 
 /// Markers with their counts when all had last risen.

@@ -153,6 +153,9 @@ pub struct RulesView {
     pub count: Option<u32>,
     /// The errors in the rule files, if any. The previous rules stay active.
     pub problem: Option<String>,
+    /// Whether no rule is active, although the config names rule files.
+    #[serde(skip)]
+    pub is_missing: bool,
 }
 
 /// The state of the daemon.

@@ -40,7 +40,7 @@ pub use body::{blank, plain_body, token_body};
 pub use current_body::current_body;
 pub(crate) use events::record_of;
 pub use limit::Limits;
-pub use recheck::{states, windows};
+pub use recheck::{evaluation_time, states, windows};
 pub use rule::{RuleEval, RuleTerms};
 pub use transition::{Evaluation, NotificationDraft, Transitions};
 
@@ -113,23 +113,24 @@ pub struct EvaluationContext<'a> {
     pub rules: &'a RuleSet,
     pub routes: &'a RouteTree,
     pub now: Timestamp,
+    /// Whether alerts stay open although their rule or their token left the config, as in the first minutes after a takeover.
+    pub keeps_removed: bool,
 }
 
 /// Evaluates a batch of tokens, with at most one [`TokenFacts`] for each token. Pass the same `limits` to all batches of a cycle, because
 /// the `limit` of a rule applies to the whole cycle, and call [`Limits::summaries`] at the end.
 pub fn evaluate(facts: &[TokenFacts<'_>], context: &EvaluationContext<'_>, limits: &mut Limits) -> Transitions {
-    evaluate_by(facts, &context.rules.rules, context.routes, context.now, limits)
+    evaluate_by(facts, &context.rules.rules, AlertLifecycle::of(context), limits)
 }
 
 /// Like [`evaluate`], with any implementation of rules.
 fn evaluate_by<R: RuleEval>(
     facts: &[TokenFacts<'_>],
     rules: &[R],
-    routes: &RouteTree,
-    now: Timestamp,
+    mut lifecycle: AlertLifecycle<'_>,
     limits: &mut Limits,
 ) -> Transitions {
-    let mut lifecycle = AlertLifecycle::new(routes, now);
+    let now = lifecycle.now;
     let mut open: Vec<Vec<OpenAlert<'_>>> = facts.iter().map(open_alerts).collect();
     let mut ids: HashSet<&RuleId> = HashSet::new();
     let active: Vec<&R> = rules.iter().filter(|rule| rule.terms().is_active(now) && ids.insert(rule.terms().id)).collect();

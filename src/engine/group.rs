@@ -16,6 +16,7 @@
 //! notifications of one alert in the order in which they were decided. If several are pending, only the latest is sent, and it replaces
 //! the others.
 
+mod key;
 mod welcome;
 
 use std::cmp::Ordering;
@@ -23,6 +24,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::TimeDelta;
 
+use self::key::bounded_key;
 use crate::route::{GroupBy, Grouping, Inhibitor, RouteTree};
 use crate::self_monitor::is_about_delivery;
 use model::{
@@ -224,10 +226,10 @@ fn group_of<'a>(row: &PendingNotification, routes: &RouteTree, now: Timestamp) -
             names.iter().map(|name| (name.clone(), row.labels.get(name).cloned().unwrap_or_default())).collect()
         }
     };
-    let key = match &grouping.by {
+    let key = bounded_key(match &grouping.by {
         GroupBy::Alert => format!("{}:{}", leaf.key(), row.alert),
         _ => format!("{}:{}", leaf.key(), format_labels(&labels)),
-    };
+    });
     let muted = if is_urgent { None } else { routes.muted(&grouping, now) };
     Group { receiver, key, labels, grouping, muted, is_urgent, rows: Vec::new() }
 }

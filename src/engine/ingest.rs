@@ -5,9 +5,11 @@
 //! because no known source loses everything on purpose.
 
 mod completed;
+mod completeness;
 mod entry;
 mod facts;
 mod header;
+mod rate_changes;
 mod schedule;
 mod state;
 mod visibility;
@@ -18,6 +20,7 @@ use self::{
     completed::Completed,
     facts::{added_records, baseline, compare_records, requested_window, within_first_and_last_day},
     header::{header_of, names_of, with_known_fields},
+    rate_changes::Separated,
     schedule::ScheduleResponse,
 };
 pub use self::{
@@ -76,6 +79,27 @@ pub struct ParseWarnings {
 /// Applies the outcome of a poll to a feed of a token.
 #[must_use]
 pub fn ingest(
+    before: &TokenSnapshot,
+    poll: &PlannedPoll,
+    fetched: &FetchedResponse,
+    settings: &Settings,
+    now: Timestamp,
+) -> IngestResult {
+    let fetched = &*completeness::with_listed_method(before, fetched);
+    let mut result = match rate_changes::separate(before, fetched) {
+        None => ingest_same_view(before, poll, fetched, settings, now),
+        Some(Separated { before: rest, fetched, rate_changes }) => {
+            let mut result = ingest_same_view(&rest, poll, &fetched, settings, now);
+            rate_changes.restore(&mut result, before);
+            result
+        }
+    };
+    completeness::note_completeness(&mut result, before, fetched, now);
+    result
+}
+
+/// Applies the outcome of a poll that shows the same linear unlocks as the known facts.
+fn ingest_same_view(
     before: &TokenSnapshot,
     poll: &PlannedPoll,
     fetched: &FetchedResponse,

@@ -3,6 +3,7 @@
 //! - [`plan`] decides which feeds to poll in a slot, within the [`budget`]. [`slot`] computes when a job runs.
 //! - [`ingest`] compares a response with the known facts by [`diff`]. [`upcoming`] finds outdated schedules from the list of next
 //!   events. [`removal`] decides when missing records count as removed.
+//!   [`linear_ahead`] completes linear unlocks from daily emission.
 //! - [`evaluate`] runs the rules on tokens and updates their alerts. [`self_monitor`] does the same for incidents of the source, of
 //!   receivers, and of the daemon.
 //! - [`route`] selects receivers, [`group`] the time and the message, and [`digest_schedule`] the time of digests.
@@ -35,6 +36,7 @@ pub mod explain;
 pub mod group;
 pub mod ingest;
 pub mod late;
+pub mod linear_ahead;
 pub mod pipeline;
 pub mod plan;
 pub mod removal;

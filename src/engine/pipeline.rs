@@ -58,7 +58,7 @@ pub struct ActiveRules {
 impl ActiveRules {
     /// Returns the context of an evaluation at `now`.
     pub fn context(&self, now: Timestamp) -> EvaluationContext<'_> {
-        EvaluationContext { rules: &self.rules, routes: &self.routes, now }
+        EvaluationContext { rules: &self.rules, routes: &self.routes, now, keeps_removed: false }
     }
 }
 
@@ -207,7 +207,7 @@ pub struct Step {
 /// opens, in the order of [`Transitions::openings`].
 pub fn conclude(commit: Commit, draft: Transitions, latest: &[u32], now: Timestamp) -> Step {
     let decision = draft.assign_episodes(latest);
-    let mut commit = Commit { at: now, ..commit };
+    let mut commit = Commit { at: now, evaluated_at: Some(now), ..commit };
     commit.alerts.extend(decision.alerts);
     commit.notifications.extend(decision.notifications);
     commit.left_out.extend(decision.left_out);

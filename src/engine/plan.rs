@@ -8,6 +8,7 @@ mod burst;
 pub mod month;
 pub mod priority;
 mod retry;
+mod retry_plan;
 mod segments;
 
 use std::{cell::OnceCell, collections::HashSet};
@@ -15,11 +16,14 @@ use std::{cell::OnceCell, collections::HashSet};
 use chrono::{NaiveDate, NaiveTime, TimeDelta};
 
 use self::priority::{CorrectionModel, FeedEstimate, ListAges};
+pub use self::segments::{AheadPoll, LinearPolls};
 use crate::budget::{Allowance, PollReason};
-use model::{ContentHash, Endpoint, FeedState, PlanToken, PollRequest, Timestamp, TokenId, Watch, config};
+use model::{ContentHash, Endpoint, FeedState, LinearRequest, PlanToken, PollRequest, Timestamp, TokenId, Watch, config};
+pub use retry::early_wait;
+pub use retry_plan::{RetryPlan, plan_retries};
 
 /// The start of an unlimited date range. The source dates TBD parts at the epoch.
-const FIRST_DAY: NaiveDate = day_of(1970, 1, 1);
+pub(crate) const FIRST_DAY: NaiveDate = day_of(1970, 1, 1);
 /// The end of an unlimited date range, later than the end of any known schedule.
 const LAST_DAY: NaiveDate = day_of(2199, 12, 31);
 
@@ -42,10 +46,12 @@ pub struct PlannedPoll {
     pub mark: Option<Timestamp>,
     /// When the token list that contains this mark was polled.
     pub listed_at: Option<Timestamp>,
-    /// Whether the poll also fetches linear unlocks from an older API version, for half of `cost`.
+    /// Whether the poll also fetches linear unlocks from an older API version.
     pub with_segments: bool,
     /// Whether to poll again with linear unlocks if the cliffs changed.
     pub may_add_segments: bool,
+    /// The source of linear unlocks, and the daily emission that completes them.
+    pub linear: LinearPolls,
 }
 
 impl PlannedPoll {
@@ -62,13 +68,29 @@ impl PlannedPoll {
             listed_at: None,
             with_segments: false,
             may_add_segments: false,
+            linear: LinearPolls::NONE,
         }
     }
 
     /// Returns the same poll with linear unlocks, so that cliff and linear changes are reported together.
     #[must_use]
     pub fn with_segments(&self) -> Self {
-        Self { known: None, cost: self.cost.saturating_mul(2), with_segments: true, ..self.clone() }
+        let linear = LinearPolls { with_ahead: self.linear.ahead.is_some(), ..self.linear };
+        let cost = self.base_cost().saturating_mul(2).saturating_add(linear.ahead_cost());
+        Self { known: None, cost, with_segments: true, linear, ..self.clone() }
+    }
+
+    /// Returns the expected credits of the poll without the requests for linear unlocks.
+    #[must_use]
+    pub fn base_cost(&self) -> u64 {
+        // The older version has as many pages again.
+        self.cost.saturating_sub(self.linear.ahead_cost()) >> u32::from(self.with_segments)
+    }
+
+    /// Returns the additional requests for linear unlocks. `None` if there are none.
+    #[must_use]
+    pub fn linear_request(&self) -> Option<LinearRequest> {
+        (self.with_segments || self.linear.with_ahead).then(|| self.linear.request(self.with_segments))
     }
 }
 
@@ -171,20 +193,35 @@ pub fn plan(endpoint: Endpoint, feeds: &[EndpointFeeds], basis: &PlanBasis<'_>) 
     plan.not_due = u32::try_from(own.tokens.len().saturating_sub(candidates.len())).unwrap_or(0);
     let paced = candidates.split_off(candidates.partition_point(|candidate| candidate.why <= PollReason::Changed));
     let mut planner = SlotPlanner { plan, allowance: basis.allowance, own, estimates: &estimates, basis };
+    let mut spare = spare_credits(&candidates, &basis.allowance);
     for mut candidate in candidates {
+        let ahead_cost = candidate.linear.ahead_cost();
+        if spare.is_some_and(|spare| spare < ahead_cost) {
+            candidate.drop_ahead();
+        }
+        spare = spare.map(|spare| spare - candidate.linear.ahead_cost());
         // Polling only the cliffs is better than no poll, unless a correction was reported: its cliffs alone would be reported as a
         // different correction.
-        if candidate.with_segments
-            && matches!(candidate.why, PollReason::First | PollReason::Retry)
+        if matches!(candidate.why, PollReason::First | PollReason::Retry)
             && planner.allowance.of(candidate.why).is_some_and(|max| max < candidate.cost)
         {
-            (candidate.with_segments, candidate.cost) = (false, candidate.cost / 2);
+            candidate.drop_ahead();
+            candidate.cost >>= u32::from(candidate.with_segments);
+            candidate.with_segments = false;
         }
         let is_paid = planner.allowance.of(candidate.why).is_none_or(|max| candidate.cost <= max);
         planner.decide(&candidate, is_paid);
     }
     planner.plan_paced(paced);
     planner.plan
+}
+
+/// Returns the credits for daily emission ahead: those that are left once all `candidates` are polled without it. `None` if no limit is
+/// known.
+fn spare_credits(candidates: &[PollCandidate<'_>], allowance: &Allowance) -> Option<u64> {
+    let cost = |candidate: &PollCandidate<'_>| candidate.cost.saturating_sub(candidate.linear.ahead_cost());
+    let needed: u64 = candidates.iter().map(cost).sum();
+    Some(allowance.left?.saturating_sub(allowance.reserve).saturating_sub(needed))
 }
 
 /// The estimates for all feeds in one slot, computed per endpoint on first use.
@@ -228,8 +265,17 @@ struct PollCandidate<'a> {
     /// The benefit of the poll per credit.
     priority: f64,
     cost: u64,
-    /// Whether half of the cost pays for linear unlocks.
+    /// Whether the cost pays for linear unlocks.
     with_segments: bool,
+    linear: LinearPolls,
+}
+
+impl PollCandidate<'_> {
+    /// Leaves out daily emission ahead.
+    fn drop_ahead(&mut self) {
+        self.cost = self.cost.saturating_sub(self.linear.ahead_cost());
+        self.linear.with_ahead = false;
+    }
 }
 
 /// Returns the feeds of an endpoint that may be polled, sorted by reason, then by priority or by the date of the next event.
@@ -241,9 +287,10 @@ fn poll_candidates<'a>(of: &EndpointFeeds, estimates: &SlotEstimates<'a>, basis:
     let due = estimates.tokens(of.endpoint).filter(|(token, _)| !is_listed_absent(of.endpoint, token) && is_due(token));
     let mut candidates: Vec<PollCandidate<'_>> = due
         .map(|(token, estimate)| {
-            let with_segments = segments::are_needed(of.endpoint, token, basis);
+            let (with_segments, linear) = segments::linear_polls(of.endpoint, token, basis);
             // The older version has as many pages again.
-            let cost = u64::from(token.feed.as_ref().map_or(1, |feed| feed.cost.max(1))) << u32::from(with_segments);
+            let pages = u64::from(token.feed.as_ref().map_or(1, |feed| feed.cost.max(1)));
+            let cost = (pages << u32::from(with_segments)).saturating_add(linear.ahead_cost());
             let why = reason(token, of.is_subscribed, estimate, basis);
             PollCandidate {
                 why,
@@ -252,6 +299,7 @@ fn poll_candidates<'a>(of: &EndpointFeeds, estimates: &SlotEstimates<'a>, basis:
                 priority: estimate.benefit(estimates.lists) / real(cost),
                 cost,
                 with_segments,
+                linear,
             }
         })
         .collect();
@@ -309,7 +357,15 @@ fn list_candidate<'a>(of: &EndpointFeeds, estimates: &SlotEstimates<'a>, basis: 
         _ => PollReason::Backbone,
     };
     if is_due || of.endpoint == Endpoint::Investors {
-        return PollCandidate { why, token: None, event: None, priority: f64::INFINITY, cost, with_segments: false };
+        return PollCandidate {
+            why,
+            token: None,
+            event: None,
+            priority: f64::INFINITY,
+            cost,
+            with_segments: false,
+            linear: LinearPolls::NONE,
+        };
     }
     let mut benefit = 0.0;
     for feeds in estimates.feeds.iter().filter(|feeds| feeds.endpoint.is_per_token()) {
@@ -320,7 +376,15 @@ fn list_candidate<'a>(of: &EndpointFeeds, estimates: &SlotEstimates<'a>, basis: 
             };
         }
     }
-    PollCandidate { why, token: None, event: None, priority: benefit / real(cost), cost, with_segments: false }
+    PollCandidate {
+        why,
+        token: None,
+        event: None,
+        priority: benefit / real(cost),
+        cost,
+        with_segments: false,
+        linear: LinearPolls::NONE,
+    }
 }
 
 fn reason(token: &PlanToken, is_subscribed: bool, estimate: &FeedEstimate, basis: &PlanBasis<'_>) -> PollReason {
@@ -373,12 +437,13 @@ impl SlotPlanner<'_> {
                 }
                 None => whole_request(endpoint, basis),
             },
-            known: feed.hash.filter(|_| !feed.awaits_proof() && !candidate.with_segments),
+            known: feed.hash.filter(|_| !feed.awaits_proof() && !candidate.with_segments && !candidate.linear.with_ahead),
             why: candidate.why,
             cost: candidate.cost,
             mark: candidate.token.and_then(|token| token.last_updated),
             listed_at: self.estimates.listed_at(),
             with_segments: candidate.with_segments,
+            linear: candidate.linear,
             may_add_segments: endpoint == Endpoint::UnlockEvents && basis.source.unlock_events == config::EndpointVersion::Auto,
         }
     }

@@ -42,7 +42,8 @@ pub use kind::{incident_kind, incident_kinds};
 use model::{Alert, Endpoint, FeedId, IncidentKind, PollFailure, Timestamp, Token, TokenId};
 pub use own::{
     CLOCK_SUBJECT, DAMAGED_SUBJECT, FULL_SUBJECT, RECEIVER_PREFIX, RELOAD_SUBJECT, clock_differs, dead_letter, is_about_delivery,
-    receiver_dead, receiver_removed, receiver_subject, recovered, reload_failed, store_damaged, store_full, template_failed,
+    receiver_dead, receiver_removed, receiver_subject, recovered, reload_failed, store_damaged, store_full, store_unreachable,
+    template_failed,
 };
 use scope::scopes;
 pub use scope::{feed_of, is_about_source, is_source_down};

@@ -3,17 +3,19 @@
 //! A cycle reads the time once and passes it on, so that all other code can be tested at any instant. `--now` and tests use a
 //! [`Clock::manual`]. The machine's clock is not trusted blindly: [`trusted_time`] decides when it is right.
 
+mod boot;
 pub mod trusted_time;
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::Timestamp;
-pub use trusted_time::{ClockAnchor, ClockState};
-use trusted_time::{ClockReading, TrustedTime};
+use boot::MachineBoot;
+use trusted_time::{AnchorOrigin, ClockReading, TrustedTime};
+pub use trusted_time::{ClockAnchor, ClockState, MAX_CLOCK_DIFFERENCE};
 
 /// The source of the time. Clones share the state of the machine's clock or the time of a manual one.
 #[derive(Clone, Debug)]
@@ -30,22 +32,21 @@ enum TimeSource {
 #[derive(Clone, Debug)]
 enum MachineClocks {
     This,
-    Simulated(Arc<Mutex<ClockReading>>),
+    Simulated(Arc<Mutex<ClockReading>>, MachineBoot),
 }
 
 impl MachineClocks {
     fn read(&self) -> ClockReading {
         match self {
             MachineClocks::This => ClockReading { system: read_system_clock(), uptime: read_uptime() },
-            MachineClocks::Simulated(reading) => *locked(reading),
+            MachineClocks::Simulated(reading, _) => *locked(reading),
         }
     }
 
-    /// Returns an id of the current boot; `None` if the system hides it, as the systemd unit does.
-    fn boot(&self) -> Option<String> {
+    fn boot(&self) -> MachineBoot {
         match self {
-            MachineClocks::This => std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned()),
-            MachineClocks::Simulated(_) => None,
+            MachineClocks::This => MachineBoot::read(),
+            MachineClocks::Simulated(_, boot) => boot.clone(),
         }
     }
 
@@ -74,33 +75,43 @@ impl Clock {
         Self(TimeSource::Manual(Arc::new(AtomicI64::new(at.timestamp_millis()))))
     }
 
-    /// Returns the clock of a simulated machine. Its time [passes](Self::pass) on request, and its wall clock can be
+    /// Returns the clock of a simulated machine of its own. Its time [passes](Self::pass) on request, and its wall clock can be
     /// [set](Self::set) wrong.
     #[must_use]
     pub fn simulated(at: Timestamp) -> Self {
+        let machine = format!("machine {}", SIMULATED.fetch_add(1, Ordering::SeqCst));
+        let boot = MachineBoot { boot: Some(format!("first boot of {machine}")), machine: Some(machine) };
         let reading = ClockReading { system: at.timestamp_millis(), uptime: 0 };
-        MachineClocks::Simulated(Arc::new(Mutex::new(reading))).into_clock()
+        MachineClocks::Simulated(Arc::new(Mutex::new(reading)), boot).into_clock()
     }
 
-    /// Returns a confirmed time to store for [`resume`](Self::resume); `None` if the time is not confirmed, and for a manual clock.
+    /// Returns a confirmed time to store for [`resume`](Self::resume); `None` if the time is not confirmed, if the machine has no id, and
+    /// for a manual clock.
     #[must_use]
     pub fn anchor(&self) -> Option<ClockAnchor> {
-        match &self.0 {
-            TimeSource::Machine(clocks, time) => {
-                locked(time).anchor().map(|anchor| ClockAnchor { boot: clocks.boot(), ..anchor })
-            }
-            TimeSource::Manual(_) => None,
-        }
+        let TimeSource::Machine(clocks, time) = &self.0 else { return None };
+        let MachineBoot { machine, boot } = clocks.boot();
+        let machine = Some(machine?);
+        locked(time).anchor().map(|anchor| ClockAnchor { machine, boot, ..anchor })
     }
 
-    /// Continues from a time that was stored before a restart of the program or of the machine.
+    /// Continues from a time that this machine stored before a restart of the program or of the machine. The time of another machine has
+    /// no effect.
     pub fn resume(&self, kept: &ClockAnchor) {
         let TimeSource::Machine(clocks, time) = &self.0 else { return };
         let reading = clocks.read();
-        if kept.is_of(clocks.boot().as_deref(), reading) {
-            locked(time).resume(kept, reading);
-        } else {
-            locked(time).resume_after_boot(kept, reading);
+        match kept.origin(&clocks.boot(), reading) {
+            AnchorOrigin::ThisBoot => locked(time).resume(kept, reading),
+            AnchorOrigin::EarlierBoot => locked(time).resume_after_boot(kept, reading),
+            AnchorOrigin::Elsewhere => {}
+        }
+    }
+
+    /// Requires a new confirmation of the time, as after a start: an instance that takes over has not polled, so nothing could contradict
+    /// its clock.
+    pub fn require_confirmation(&self) {
+        if let TimeSource::Machine(clocks, time) = &self.0 {
+            locked(time).require_confirmation(clocks.read());
         }
     }
 
@@ -111,6 +122,15 @@ impl Clock {
             TimeSource::Machine(clocks, _) => clocks.clone().into_clock(),
             TimeSource::Manual(_) => self.clone(),
         }
+    }
+
+    /// Returns the clock of a simulated machine after a reboot. The machine was off for `off`.
+    #[must_use]
+    pub fn rebooted(&self, off: TimeDelta) -> Self {
+        let TimeSource::Machine(MachineClocks::Simulated(reading, boot), _) = &self.0 else { return self.clone() };
+        let system = locked(reading).system.saturating_add(off.num_milliseconds());
+        let boot = MachineBoot { boot: Some(format!("boot {}", SIMULATED.fetch_add(1, Ordering::SeqCst))), ..boot.clone() };
+        MachineClocks::Simulated(Arc::new(Mutex::new(ClockReading { system, uptime: 0 })), boot).into_clock()
     }
 
     /// Returns the current instant in whole milliseconds, as the database stores it.
@@ -157,7 +177,7 @@ impl Clock {
     pub fn set(&self, at: Timestamp) {
         match &self.0 {
             TimeSource::Manual(millis) => millis.store(at.timestamp_millis(), Ordering::SeqCst),
-            TimeSource::Machine(MachineClocks::Simulated(reading), _) => locked(reading).system = at.timestamp_millis(),
+            TimeSource::Machine(MachineClocks::Simulated(reading, _), _) => locked(reading).system = at.timestamp_millis(),
             TimeSource::Machine(MachineClocks::This, _) => {}
         }
     }
@@ -166,7 +186,7 @@ impl Clock {
     pub fn pass(&self, time: TimeDelta) {
         match &self.0 {
             TimeSource::Manual(millis) => drop(millis.fetch_add(time.num_milliseconds(), Ordering::SeqCst)),
-            TimeSource::Machine(MachineClocks::Simulated(reading), _) => {
+            TimeSource::Machine(MachineClocks::Simulated(reading, _), _) => {
                 let mut reading = locked(reading);
                 reading.system = reading.system.saturating_add(time.num_milliseconds());
                 reading.uptime = reading.uptime.saturating_add(time.num_milliseconds());
@@ -175,6 +195,9 @@ impl Clock {
         }
     }
 }
+
+/// The number of simulated machines and boots, for their ids.
+static SIMULATED: AtomicU64 = AtomicU64::new(0);
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

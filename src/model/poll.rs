@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use chrono::NaiveDate;
+
 use crate::{ContentHash, Endpoint, FeedId, Timestamp, TokenId, wire};
 
 /// One poll of one endpoint.
@@ -14,18 +16,18 @@ pub enum PollRequest {
     TokenList,
     /// The next event of each token between two dates.
     Upcoming {
-        start: chrono::NaiveDate,
+        start: NaiveDate,
         /// Inclusive.
-        end: chrono::NaiveDate,
+        end: NaiveDate,
     },
     /// The records of one token. The dates apply to endpoints that accept a range.
     Token {
         /// A per-token endpoint.
         endpoint: Endpoint,
         token: TokenId,
-        start: chrono::NaiveDate,
+        start: NaiveDate,
         /// Inclusive.
-        end: chrono::NaiveDate,
+        end: NaiveDate,
     },
     Investors,
     Investor {
@@ -75,6 +77,8 @@ pub struct FetchedResponse {
     pub version: Option<u8>,
     /// The additional poll for linear unlocks; `None` if it was not requested.
     pub segments: Option<SegmentsFetch>,
+    /// The additional poll for daily emission ahead; `None` if it was not requested.
+    pub ahead: Option<AheadFetch>,
     /// Instants of linear unlocks at which the newer version lists no cliff unlock.
     pub without_cliffs: Vec<Timestamp>,
 }
@@ -86,12 +90,52 @@ pub struct SegmentsFetch {
     pub is_read: bool,
     /// Whether the source has no such version (status 404).
     pub is_absent: bool,
+    /// Whether the source has no schedule of the token in [`WITH_RATE_CHANGES`] (status 404), so that [`LAST_WITH_SEGMENTS`] was polled.
+    pub lacks_rate_changes: bool,
+    /// The version that was polled last.
+    pub version: u8,
     /// Credits of this poll. The outcome's own count includes them.
     pub credits: u32,
 }
 
+impl SegmentsFetch {
+    /// Returns the outcome of a poll that read the linear unlocks.
+    #[must_use]
+    pub fn read(version: u8, credits: u32) -> Self {
+        Self { is_read: true, is_absent: false, lacks_rate_changes: false, version, credits }
+    }
+}
+
+/// The outcome of polling the coming daily emission of a token.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AheadFetch {
+    /// The first requested day.
+    pub first: NaiveDate,
+    /// The last requested day, inclusive.
+    pub last: NaiveDate,
+    /// The emission of each day. `None` if it cannot be read.
+    pub days: Option<Vec<wire::Emission>>,
+    /// Whether the source has none of this token, or none for this API plan (status 404 or 403).
+    pub is_absent: bool,
+    /// Credits of this poll. The outcome's own count includes them.
+    pub credits: u32,
+}
+
+/// The additional requests of a poll of a schedule, for linear unlocks that its version omits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinearRequest {
+    /// The version from which to read linear unlocks; `None` to read none. If the source lacks the token in [`WITH_RATE_CHANGES`],
+    /// [`LAST_WITH_SEGMENTS`] is read instead.
+    pub segments: Option<u8>,
+    /// The first and the last day of daily emission to read; `None` to read none.
+    pub ahead: Option<(NaiveDate, NaiveDate)>,
+}
+
 /// The last API version of the schedule endpoint that includes linear unlocks. Later versions list cliff unlocks only.
 pub const LAST_WITH_SEGMENTS: u8 = 3;
+
+/// The only API version of the schedule endpoint that includes linear unlocks which merely change a rate. It lacks tokens that are listed by AI.
+pub const WITH_RATE_CHANGES: u8 = 1;
 
 impl FetchedResponse {
     /// Returns the outcome of a poll with one page that cost one credit.
@@ -109,6 +153,7 @@ impl FetchedResponse {
             status: Some(200),
             version,
             segments: None,
+            ahead: None,
             without_cliffs: Vec::new(),
         }
     }
@@ -185,6 +230,8 @@ words! {
         ServerError = "server_error",
         /// Status 401 or 403, and no key is configured.
         NoKey = "no_key",
+        /// No request was sent: the key cannot be read, or a header cannot contain it.
+        UnusableKey = "unusable_key",
         /// Status 401 or 403: the source rejects the key.
         Unauthorized = "unauthorized",
         /// Status 403, while the key works for other endpoints: the API plan does not include this one.
@@ -205,6 +252,8 @@ words! {
         Incomplete = "incomplete",
         /// A complete, empty response for a feed that had records.
         Emptied = "emptied",
+        /// A complete response that the database rejects.
+        NotStored = "not_stored",
         /// Not polled, because of repeated failures before.
         Suspended = "suspended",
         /// Stopped because it costs more credits than planned. It waits for a slot with enough credits. Not a failure of the
@@ -214,6 +263,11 @@ words! {
 }
 
 impl FailureKind {
+    /// Returns whether the failure ends when the operator provides another key.
+    pub fn is_about_key(self) -> bool {
+        matches!(self, FailureKind::NoKey | FailureKind::UnusableKey | FailureKind::Unauthorized)
+    }
+
     /// Returns whether the failure concerns the whole source rather than the polled endpoint.
     pub fn is_source_wide(self) -> bool {
         matches!(
@@ -222,6 +276,7 @@ impl FailureKind {
                 | FailureKind::Timeout
                 | FailureKind::ServerError
                 | FailureKind::NoKey
+                | FailureKind::UnusableKey
                 | FailureKind::Unauthorized
                 | FailureKind::RateLimited
                 | FailureKind::QuotaExhausted

@@ -23,7 +23,9 @@ use super::SendResult;
 use super::allowed_addresses::{Forbidden, Guard};
 use super::card::Brief;
 use super::credentials::{Credentials, ReadError};
-use super::format::{Credential, FormatInput, FormatKeyValue, FormatSpec, RequestError, WebhookFormat, WebhookRequest};
+use super::format::{
+    Credential, FormatInput, FormatKeyValue, FormatSpec, RequestError, ServiceResponse, WebhookFormat, WebhookRequest,
+};
 use super::pace::RequestPace;
 use super::progress::AcceptedParts;
 use super::retry::{Outcome, parse_retry_after};
@@ -185,8 +187,8 @@ impl WebhookReceiver {
             .get(RETRY_AFTER)
             .and_then(|value| value.to_str().ok())
             .and_then(|text| parse_retry_after(text, attempt.now));
-        let body = read_response(response).await;
-        let (outcome, note) = self.spec.outcome(status, retry_after, &body);
+        let (body, is_complete) = read_response(response).await;
+        let (outcome, note) = self.spec.outcome(&ServiceResponse { status, retry_after, body: &body, is_complete });
         let text = attempt.scrub.clean(&body);
         let text = match (status, text.is_empty()) {
             (300..=399, _) => format!("status {status} is a redirect, which is not followed: set the final URL"),
@@ -247,18 +249,21 @@ fn describe(error: reqwest::Error, timeout: Duration) -> String {
     error_chain(&error)
 }
 
-/// Reads the beginning of the response body. Errors and timeouts only shorten it, since the status already decides the outcome.
-async fn read_response(mut response: reqwest::Response) -> String {
+/// Reads the beginning of the response body. Returns it, and whether it is the whole body: errors, timeouts, and the limit shorten it.
+async fn read_response(mut response: reqwest::Response) -> (String, bool) {
     let mut bytes = Vec::new();
     let read = async {
         while bytes.len() < MAX_READ_BYTES {
-            let Ok(Some(chunk)) = response.chunk().await else { break };
-            bytes.extend_from_slice(chunk.get(..MAX_READ_BYTES - bytes.len()).unwrap_or(&chunk));
+            match response.chunk().await {
+                Ok(Some(chunk)) => bytes.extend_from_slice(chunk.get(..MAX_READ_BYTES - bytes.len()).unwrap_or(&chunk)),
+                end => return end.is_ok(),
+            }
         }
+        false
     };
     // After a timeout, the bytes read so far are used.
-    let _elapsed = tokio::time::timeout(RESPONSE_TIMEOUT, read).await;
-    String::from_utf8_lossy(&bytes).into_owned()
+    let is_complete = tokio::time::timeout(RESPONSE_TIMEOUT, read).await.unwrap_or(false);
+    (String::from_utf8_lossy(&bytes).into_owned(), is_complete)
 }
 
 #[cfg(test)]

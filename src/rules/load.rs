@@ -81,9 +81,19 @@ pub struct LoadedRules {
     pub diagnostics: Vec<Diagnostic>,
     /// The texts of the files, to quote lines in diagnostics.
     pub sources: Vec<SourceText>,
+    /// The number of valid rules, enabled or not.
+    pub defined: usize,
 }
 
 impl LoadedRules {
+    /// Returns an error if the files contain no rule. `paths` are the globs of `[rules] paths`; without a glob, no rules are expected.
+    #[must_use]
+    pub fn missing(&self, paths: &[String]) -> Option<Diagnostic> {
+        let first = paths.first().filter(|_| self.defined == 0 && self.is_usable())?;
+        let error = Diagnostic::error(first, None, "no rules found, so nothing would be reported");
+        Some(error.help("`cliffwatch init` writes starter rules; to run without rules, set `paths = []` in `[rules]`"))
+    }
+
     /// Returns `true` if there are no errors.
     pub fn is_usable(&self) -> bool {
         self.diagnostics.iter().all(|diagnostic| diagnostic.severity != DiagnosticLevel::Error)
@@ -111,7 +121,7 @@ pub fn load(files: &[SourceText], around: &Surroundings<'_>) -> LoadedRules {
         }
     }
     diagnostics.extend(duplicates::duplicates(&rules, &subjects));
-    LoadedRules { set: RuleSet::of(rules), diagnostics, sources: files.to_vec() }
+    LoadedRules { set: RuleSet::of(rules), diagnostics, sources: files.to_vec(), defined: seen.len() }
 }
 
 struct RuleReader<'r> {

@@ -81,7 +81,8 @@ impl OpenCircuit {
     /// Returns the failure kind of rejected fetches.
     fn rejection_kind(&self) -> FailureKind {
         match self.kind {
-            FailureKind::NoKey | FailureKind::Unauthorized | FailureKind::RateLimited | FailureKind::QuotaExhausted => self.kind,
+            FailureKind::RateLimited | FailureKind::QuotaExhausted => self.kind,
+            kind if kind.is_about_key() => kind,
             _ => FailureKind::Suspended,
         }
     }
@@ -202,6 +203,25 @@ impl Breaker {
         }
         drop(state);
         Ok(BreakerPermit { breaker: Arc::clone(self), is_probe })
+    }
+
+    /// Opens the breaker because no key can be sent, until a key is read or the wait ends.
+    pub fn key_unusable(&self, cause: &str, now: Timestamp) {
+        let mut state = self.lock();
+        let kind = FailureKind::UnusableKey;
+        if state.open.as_ref().is_none_or(|open| open.kind != kind || open.is_due(now)) {
+            let until = now + self.span(&mut state, kind, self.tuning.refused_first, self.tuning.refused_max);
+            open(&mut state, kind, cause.to_owned(), now, until, until, None);
+        }
+    }
+
+    /// Allows a probe now, unless the source requested the wait.
+    pub fn end_wait(&self, now: Timestamp) {
+        if let Some(open) = &mut self.lock().open
+            && !matches!(open.kind, FailureKind::RateLimited | FailureKind::QuotaExhausted)
+        {
+            open.until = open.until.min(now);
+        }
     }
 
     /// Checks whether a running fetch can send its next request. Fails if the breaker opened in the meantime, unless the fetch is the

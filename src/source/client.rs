@@ -25,13 +25,15 @@ use super::{
     rate_limiter::RateLimiter,
     redact,
     route::EndpointRoute,
+    versions::RouteVersions,
 };
-use model::poll::{FailureKind, FetchedResponse, LAST_WITH_SEGMENTS, PollFailure, PollOutcome, PollRequest};
+use model::poll::{
+    FailureKind, FetchedResponse, LAST_WITH_SEGMENTS, LinearRequest, PollFailure, PollOutcome, PollRequest, WITH_RATE_CHANGES,
+};
 use model::{
     clock::Clock,
-    config::{EndpointVersion, SecretText, SourceSettings},
-    supply::{ContentHash, Timestamp},
-    text::error_chain,
+    config::{EndpointVersion, SecretError, SecretText, SourceSettings},
+    supply::{ContentHash, Endpoint, Timestamp},
     wire::Credit,
 };
 
@@ -60,14 +62,20 @@ pub(super) struct ClientInner {
 /// Facts from previous responses.
 #[derive(Default)]
 pub(super) struct LearnedState {
-    /// The last version that worked, and since when, for each route.
-    pub versions: [Option<(u8, Timestamp)>; EndpointRoute::COUNT],
+    /// The responses to the newest version of each route.
+    pub versions: [RouteVersions; EndpointRoute::COUNT],
     /// The last reported quota.
     pub credit: Option<Credit>,
     /// The last time that the key was accepted.
     pub accepted_at: Option<Timestamp>,
-    /// The cached key, and when it was read.
-    pub key: Option<(Instant, Option<SecretText>)>,
+    /// The key that was last read.
+    pub key: Option<CachedKey>,
+}
+
+pub(super) struct CachedKey {
+    /// When it was read. `None` if it must be read again.
+    read_at: Option<Instant>,
+    key: Option<SecretText>,
 }
 
 /// The cost and the results of a fetch so far.
@@ -166,16 +174,38 @@ impl Client {
     }
 
     /// Like [`Client::fetch`] without a known hash, for a schedule with linear unlocks. If the version of the response omits them, also
-    /// fetches [`LAST_WITH_SEGMENTS`] and adds its linear unlocks. If these cannot be read, the response has none and a parse warning.
-    /// `credits_left` limits the credits of both fetches; `None` sets no limit.
-    pub async fn fetch_with_segments(&self, request: &PollRequest, credits_left: Option<u32>) -> FetchedResponse {
-        let cliffs = self.fetch(request, None, credits_left).await;
-        if !matches!(cliffs.outcome, PollOutcome::Fresh(_)) || cliffs.shows_linear() == Some(true) {
-            return cliffs;
+    /// fetches those of an older version, and daily emission ahead, as `linear` says. If these cannot be read, the response has none and
+    /// a parse warning. `credits_left` limits the credits of all fetches; `None` sets no limit.
+    pub async fn fetch_with_linear(
+        &self,
+        request: &PollRequest,
+        linear: LinearRequest,
+        credits_left: Option<u32>,
+    ) -> FetchedResponse {
+        let mut response = self.fetch(request, None, credits_left).await;
+        if !matches!(response.outcome, PollOutcome::Fresh(_)) || response.shows_linear() == Some(true) {
+            return response;
         }
-        let credits_left = credits_left.map(|left| left.saturating_sub(cliffs.credits));
-        let segments = self.fetch_version(request, Some(LAST_WITH_SEGMENTS), None, credits_left).await;
-        combined_unlocks::combined(cliffs, segments)
+        let left = |spent: u32| credits_left.map(|left| left.saturating_sub(spent));
+        if let Some(version) = linear.segments {
+            let mut segments = self.fetch_version(request, Some(version), None, left(response.credits)).await;
+            let lacks_rate_changes = version == WITH_RATE_CHANGES && is_not_found(&segments);
+            if lacks_rate_changes {
+                let spent = response.credits + segments.credits;
+                let older = self.fetch_version(request, Some(LAST_WITH_SEGMENTS), None, left(spent)).await;
+                segments = combined_unlocks::with_cost_of(older, &segments);
+            }
+            response = combined_unlocks::combined(response, segments, lacks_rate_changes);
+        }
+        if let (Some((first, last)), Some(token)) = (linear.ahead, request.token())
+            && response.segments.is_none_or(|segments| segments.is_read)
+        {
+            let endpoint = Endpoint::DailyEmission;
+            let days = PollRequest::Token { endpoint, token: token.clone(), start: first, end: last };
+            let ahead = self.fetch(&days, None, left(response.credits)).await;
+            response = combined_unlocks::with_ahead(response, ahead, (first, last));
+        }
+        response
     }
 
     async fn fetch_version(
@@ -209,6 +239,7 @@ impl Client {
             status: cost.status,
             version: cost.version,
             segments: None,
+            ahead: None,
             without_cliffs: Vec::new(),
         }
     }
@@ -217,6 +248,24 @@ impl Client {
     pub fn breaker(&self) -> BreakerState {
         self.inner.breaker.state()
     }
+
+    /// Ends the wait after failures of the source or a rejected key: the next fetch reads the key again and sends a request. A wait that
+    /// the source requested continues.
+    pub fn end_wait(&self) {
+        if let Some(cached) = &mut self.inner.learned().key {
+            cached.read_at = None;
+        }
+        self.inner.breaker.end_wait(self.inner.clock.now());
+    }
+}
+
+fn unreadable(error: &SecretError) -> String {
+    let (path, cause) = error.file_and_cause();
+    format!("cannot read the API key from {}: {cause}", path.display())
+}
+
+fn is_not_found(fetched: &FetchedResponse) -> bool {
+    matches!(&fetched.outcome, PollOutcome::Failed(failure) if failure.kind == FailureKind::NotFound)
 }
 
 /// Returns the name of a request, for errors before its path is known.
@@ -256,7 +305,8 @@ impl ClientInner {
         let key = match self.key().await {
             Ok(key) => key,
             Err(problem) => {
-                return failed(FailureKind::Unauthorized, format!("{name} was not requested: {problem}"), None);
+                self.breaker.key_unusable(&problem, self.clock.now());
+                return failed(FailureKind::UnusableKey, format!("{problem}; {name} was not requested"), None);
             }
         };
         let permit = match self.breaker.enter(&name, key.as_ref(), &self.clock).await {
@@ -274,24 +324,24 @@ impl ClientInner {
 
     /// Returns the key, which is read again after a few seconds so that it can be rotated.
     async fn key(&self) -> Result<Option<SecretText>, String> {
-        if let Some((read_at, key)) = &self.learned().key
+        if let Some(CachedKey { read_at: Some(read_at), key }) = &self.learned().key
             && read_at.elapsed() < self.tuning.key_cache
         {
             return Ok(key.clone());
         }
         let secret = self.source.key();
-        let key = tokio::task::spawn_blocking(move || secret.resolve().map_err(|error| error_chain(&error)))
+        let key = tokio::task::spawn_blocking(move || secret.resolve().map_err(|error| unreadable(&error)))
             .await
-            .map_err(|_| "reading the key was interrupted".to_owned())??
+            .map_err(|_| "reading the API key was interrupted".to_owned())??
             .filter(|key| !key.expose().trim().is_empty());
         let mut learned = self.learned();
-        if let Some((_, before)) = &learned.key
-            && !same_key(before.as_ref(), key.as_ref())
+        if let Some(before) = &learned.key
+            && !same_key(before.key.as_ref(), key.as_ref())
         {
             learned.accepted_at = None;
             learned.credit = None;
         }
-        learned.key = Some((Instant::now(), key.clone()));
+        learned.key = Some(CachedKey { read_at: Some(Instant::now()), key: key.clone() });
         Ok(key)
     }
 }

@@ -1,25 +1,27 @@
-//! Combines two responses about a schedule: the cliff unlocks of a newer version, and the linear unlocks of an older version, which the
-//! newer one omits. Pure.
+//! Combines responses about a schedule: the cliff unlocks of a newer version, the linear unlocks of an older version, which the newer
+//! one omits, and daily emission ahead. Pure.
 //!
 //! Names, categories, and sources can differ between versions. They always come from the newer version, so that they do not seem to
 //! change.
 
 use std::collections::{HashMap, VecDeque};
 
+use chrono::NaiveDate;
+
 use model::{
-    poll::{FailureKind, FetchedResponse, Payload, PollOutcome, PollResponse, SegmentsFetch},
+    poll::{
+        AheadFetch, FailureKind, FetchedResponse, LAST_WITH_SEGMENTS, Payload, PollFailure, PollOutcome, PollResponse,
+        SegmentsFetch,
+    },
     supply::Timestamp,
     wire::{Maybe, ParseWarning, UnlockEvent},
 };
 
 /// Adds the linear unlocks of `segments` (the older version) to `cliffs` (the newer version) if `cliffs` is a fresh response. If `segments`
 /// failed or cannot be used, adds a parse warning instead. The costs of both are summed in any case.
-pub(super) fn combined(mut cliffs: FetchedResponse, segments: FetchedResponse) -> FetchedResponse {
-    cliffs.credits += segments.credits;
-    cliffs.requests += segments.requests;
-    cliffs.bytes += segments.bytes;
-    cliffs.took += segments.took;
-    cliffs.credit = segments.credit.or(cliffs.credit);
+/// `lacks_rate_changes` is whether the source lacks the token in the version with all linear unlocks.
+pub(super) fn combined(cliffs: FetchedResponse, segments: FetchedResponse, lacks_rate_changes: bool) -> FetchedResponse {
+    let mut cliffs = with_cost_of(cliffs, &segments);
     let mut is_read = false;
     let is_absent = matches!(&segments.outcome, PollOutcome::Failed(failure) if failure.kind == FailureKind::NotFound);
     if let PollOutcome::Fresh(response) = &mut cliffs.outcome {
@@ -32,8 +34,46 @@ pub(super) fn combined(mut cliffs: FetchedResponse, segments: FetchedResponse) -
             }
         }
     }
-    cliffs.segments = Some(SegmentsFetch { is_read, is_absent, credits: segments.credits });
+    let version = segments.version.unwrap_or(LAST_WITH_SEGMENTS);
+    cliffs.segments = Some(SegmentsFetch { is_read, is_absent, lacks_rate_changes, version, credits: segments.credits });
     cliffs
+}
+
+/// Adds the daily emission of `days` (first and last, inclusive) to a fresh response about a schedule. If it cannot be read, adds a parse
+/// warning instead. The costs of both are summed.
+pub(super) fn with_ahead(
+    schedule: FetchedResponse,
+    ahead: FetchedResponse,
+    (first, last): (NaiveDate, NaiveDate),
+) -> FetchedResponse {
+    let mut schedule = with_cost_of(schedule, &ahead);
+    let absence = |failure: &PollFailure| matches!(failure.kind, FailureKind::NotFound | FailureKind::Forbidden);
+    let is_absent = matches!(&ahead.outcome, PollOutcome::Failed(failure) if absence(failure));
+    let (days, problem) = match ahead.outcome {
+        // Days that cannot be read would seem to release nothing.
+        PollOutcome::Fresh(PollResponse { dropped: 1.., .. }) => (None, Some("some of its days cannot be read".to_owned())),
+        PollOutcome::Fresh(PollResponse { payload: Payload::Emissions(days), .. }) => (Some(days), None),
+        PollOutcome::Fresh(_) => (None, Some("the response is about something else".to_owned())),
+        PollOutcome::Unchanged => (None, Some("the response has no data".to_owned())),
+        PollOutcome::Failed(failure) => (None, Some(failure.message)),
+    };
+    if let (PollOutcome::Fresh(response), Some(problem)) = (&mut schedule.outcome, problem) {
+        let problem = format!("cannot be read, so linear unlocks may be missing: {problem}");
+        response.parse_warnings.push(ParseWarning { path: "dailyEmission".into(), problem });
+        response.parse_warnings_total += 1;
+    }
+    schedule.ahead = Some(AheadFetch { first, last, days, is_absent, credits: ahead.credits });
+    schedule
+}
+
+/// Adds the cost of another fetch to a response.
+pub(super) fn with_cost_of(mut response: FetchedResponse, other: &FetchedResponse) -> FetchedResponse {
+    response.credits += other.credits;
+    response.requests += other.requests;
+    response.bytes += other.bytes;
+    response.took += other.took;
+    response.credit = other.credit.clone().or(response.credit);
+    response
 }
 
 /// Adds the linear unlocks of the older version. Returns the dates of events that only the older version has, or why the response

@@ -104,11 +104,14 @@ impl ClientInner {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 let place = self.key_origin();
                 let message = match &fetch.key {
-                    None => {
-                        format!(
+                    None => match &self.source.api_key_file {
+                        Some(path) if self.source.api_key.is_none() => {
+                            format!("{description}: no key was sent, because {} is empty", path.display())
+                        }
+                        _ => format!(
                             "{description}: no key was sent; set source.api_key_file, source.api_key, or the credential api-key"
-                        )
-                    }
+                        ),
+                    },
                     Some(_) if status == StatusCode::FORBIDDEN => {
                         format!("{description}: the key from {place} has no access to this; check its plan")
                     }

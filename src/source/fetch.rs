@@ -1,6 +1,5 @@
 //! A fetch: chooses the version, walks over the pages, reserves credits, and parses the response.
 
-use chrono::TimeDelta;
 use tokio::time::sleep;
 
 use super::{
@@ -11,6 +10,7 @@ use super::{
     page_walk::{PageWalk, WalkStep},
     parse, redact,
     route::EndpointRoute,
+    versions::RouteVersions,
 };
 use model::{
     config::{EndpointVersion, SecretText},
@@ -20,9 +20,6 @@ use model::{
 
 /// The size in bytes above which a response is parsed on a blocking thread.
 const LARGE_RESPONSE_BYTES: usize = 256 * 1024;
-
-/// The time until the newest version is tried again after an older one worked.
-const VERSION_RETRY_INTERVAL: TimeDelta = TimeDelta::days(1);
 
 pub(super) struct FetchContext<'a> {
     pub request: &'a PollRequest,
@@ -35,58 +32,70 @@ pub(super) struct FetchContext<'a> {
 }
 
 impl ClientInner {
-    /// Fetches in the configured version, or in the version that worked last, else in the newest and then the next older one.
+    /// Fetches in the configured version, or in the newest and then the next older one, in the order that [`RouteVersions`] prefers.
     ///
-    /// A 404 can mean that the path or the token is unknown, even in a version that worked before. If the other version then
-    /// succeeds, it is used from now on, an older one for a day. If both return 404, the token is unknown.
+    /// A 404 can mean that the path or the token is unknown, even in a version that worked before. If both versions return 404, the
+    /// token is unknown.
     pub(super) async fn try_versions(
         &self,
         fetch: &FetchContext<'_>,
         permit: &BreakerPermit,
         cost: &mut FetchCost,
     ) -> Result<PollOutcome, FailedRequest> {
-        let route = fetch.route;
-        let (newest, next) = route.newest_and_next();
-        let now = self.clock.now();
-        let settled = self.learned().versions.get(route as usize).copied().flatten().filter(|(_, since)| {
-            let age = now - *since;
-            age >= TimeDelta::zero() && age < VERSION_RETRY_INTERVAL
+        let configured = fetch.version.map_or(fetch.route.configured(&self.source).1, EndpointVersion::V);
+        if let EndpointVersion::V(version) = configured {
+            return self.walk(fetch, version, permit, cost).await;
+        }
+        let (newest, next) = fetch.route.newest_and_next();
+        let subject = subject_of(fetch.request);
+        let prefers_older = self.versions(fetch.route, |versions| versions.prefers_older(subject, self.clock.now()));
+        let (first, second) = if prefers_older { (next, newest) } else { (newest, next) };
+        let response = self.walk(fetch, first, permit, cost).await;
+        if !is_not_found(&response) {
+            if first == newest && response.is_ok() {
+                self.versions(fetch.route, |versions| versions.responded(subject, self.clock.now()));
+            }
+            return response;
+        }
+        let other = self.walk(fetch, second, permit, cost).await;
+        match &other {
+            // The token is unknown in both versions, so the first error stands.
+            _ if is_not_found(&other) => return response,
+            Ok(_) if second == newest => self.versions(fetch.route, |versions| versions.responded(subject, self.clock.now())),
+            Ok(_) => self.record_absence(fetch),
+            Err(_) => {}
+        }
+        other
+    }
+
+    /// Records a 404 of the newest version to which the next older one responded.
+    fn record_absence(&self, fetch: &FetchContext<'_>) {
+        let ((newest, next), now) = (fetch.route.newest_and_next(), self.clock.now());
+        let (was_absent, is_absent) = self.versions(fetch.route, |versions| {
+            let was_absent = versions.is_absent(now);
+            versions.lacks(subject_of(fetch.request), now);
+            (was_absent, versions.is_absent(now))
         });
-        let configured = fetch.version.map_or(route.configured(&self.source).1, EndpointVersion::V);
-        let (first, second) = match (configured, settled) {
-            (EndpointVersion::V(version), _) => (version, None),
-            (EndpointVersion::Auto, Some((version, _))) if version == next => (next, Some(newest)),
-            (EndpointVersion::Auto, _) => (newest, Some(next)),
-        };
-        let mut response = self.walk(fetch, first, permit, cost).await;
-        let mut version = first;
-        if let (Err(failed), Some(other)) = (&response, second)
-            && failed.failure.kind == FailureKind::NotFound
-        {
-            let other_response = self.walk(fetch, other, permit, cost).await;
-            match &other_response {
-                // The token is unknown in both versions, so the first error stands.
-                Err(failed) if failed.failure.kind == FailureKind::NotFound => {}
-                Ok(_) => {
-                    tracing::info!(
-                        endpoint = %fetch.request.endpoint(),
-                        version = other,
-                        "the source has no v{first}, using v{other} and trying v{newest} again within a day"
-                    );
-                    response = other_response;
-                    version = other;
-                }
-                Err(_) => response = other_response,
-            }
+        if is_absent && !was_absent {
+            tracing::info!(
+                endpoint = %fetch.request.endpoint(),
+                version = next,
+                "the source has no v{newest} of this endpoint: using v{next}, and trying v{newest} every hour"
+            );
+        } else if !is_absent {
+            tracing::info!(
+                feed = %fetch.request.feed(),
+                version = next,
+                "v{newest} has no data for this feed, but v{next} has: using v{next}, and trying v{newest} again in an hour"
+            );
         }
-        if response.is_ok() && fetch.version.is_none() {
-            // An older version keeps its date, so that the newest is tried again a day after its last 404.
-            let since = settled.filter(|(known, _)| *known == version && version != newest).map_or(now, |(_, since)| since);
-            if let Some(slot) = self.learned().versions.get_mut(route as usize) {
-                *slot = Some((version, since));
-            }
-        }
-        response
+    }
+
+    fn versions<T>(&self, route: EndpointRoute, update: impl FnOnce(&mut RouteVersions) -> T) -> T
+    where
+        T: Default,
+    {
+        self.learned().versions.get_mut(route as usize).map(update).unwrap_or_default()
     }
 
     /// Walks over the pages, repeats the walk if they are inconsistent, and parses them.
@@ -176,4 +185,17 @@ impl ClientInner {
             }
         }
     }
+}
+
+/// Returns the token or investor of a request; empty for a list.
+fn subject_of(request: &PollRequest) -> &str {
+    match request {
+        PollRequest::Token { token, .. } => token.as_str(),
+        PollRequest::Investor { id } => id,
+        PollRequest::TokenList | PollRequest::Upcoming { .. } | PollRequest::Investors => "",
+    }
+}
+
+fn is_not_found(response: &Result<PollOutcome, FailedRequest>) -> bool {
+    matches!(response, Err(failed) if failed.failure.kind == FailureKind::NotFound)
 }

@@ -47,6 +47,7 @@ mod route;
 #[cfg(test)]
 mod tests;
 mod tuning;
+mod versions;
 
 pub use base_server::{ClientError, install_crypto_provider};
 pub use breaker::BreakerState;

@@ -184,10 +184,10 @@ impl ClientInner {
     fn key_header(&self, key: &SecretText, what: &str) -> Result<HeaderValue, FailedRequest> {
         let Ok(mut value) = HeaderValue::from_str(key.expose().trim()) else {
             let message = format!(
-                "{what} was not sent: the key from {} contains characters that are not valid in a header",
+                "the key from {} contains characters that are not valid in a header; {what} was not sent",
                 self.key_origin()
             );
-            return Err(FailedRequest::key_refused(FailureKind::Unauthorized, message));
+            return Err(FailedRequest::key_refused(FailureKind::UnusableKey, message));
         };
         value.set_sensitive(true);
         Ok(value)

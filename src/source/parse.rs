@@ -146,7 +146,7 @@ fn drop_unusable<T: UsableRecord>(items: &mut Maybe<Vec<T>>, name: &'static str,
         let is_usable = wire::at(PathStep::Field(name), || {
             wire::at(PathStep::Index(index), || {
                 let why = record.unusable();
-                match why {
+                match &why {
                     Some(why) => wire::note_dropped(|| format!("{why}; the record is left out")),
                     None => note_shares(record),
                 }

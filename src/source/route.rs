@@ -9,7 +9,7 @@ use model::{
 };
 
 /// The length limit of a slug, in bytes.
-const MAX_SLUG: usize = 200;
+pub(super) const MAX_SLUG: usize = 200;
 
 /// A kind of path with its own versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use crate::*;
-use model::poll::{FailureKind, FetchedResponse, Payload, PollFailure, PollResponse};
+use model::poll::{FailureKind, FetchedResponse, LinearRequest, Payload, PollFailure, PollResponse};
 use model::supply::{Endpoint, Timestamp};
 use model::wire;
 use model::{

@@ -1,17 +1,14 @@
 //! Repair after a wall clock that was ahead: times of past events that lie in the future are reset to now, with the
-//! deadlines derived from them.
+//! deadlines derived from them. Times that another instance with a right clock may have written stay: a digest slot that
+//! was reset would come due a second time.
 
-use chrono::TimeDelta;
 use rusqlite::params;
 
 use super::codec::{Millis, counted, from_json};
 use super::error::StoreFault;
 use super::sql::Transaction;
 use super::{Store, StoreError};
-use model::{ClockAnchor, Timestamp};
-
-/// The tolerance for times in the future.
-const SLACK: TimeDelta = TimeDelta::minutes(1);
+use model::{ClockAnchor, MAX_CLOCK_DIFFERENCE, Timestamp};
 
 /// The columns that contain times of past events. A test compares the list with the schema.
 pub(super) const HAPPENED: [(&str, &[&str]); 18] = [
@@ -38,7 +35,7 @@ pub(super) const HAPPENED: [(&str, &[&str]); 18] = [
 /// Statements that fix deadlines. They run before the columns above are reset, which still show how far the clock was
 /// ahead.
 const WAITS: [&str; 5] = [
-    "UPDATE meta SET value = CAST(?2 AS TEXT) WHERE CASE WHEN key = 'evaluated_until' THEN CAST(value AS BIGINT) END > ?1",
+    "UPDATE meta SET value = CAST(?2 AS TEXT) WHERE CASE WHEN key IN ('evaluated_until', 'evaluated_at') THEN CAST(value AS BIGINT) END > ?1",
     "UPDATE alert SET recheck_at = ?2 WHERE recheck_at > ?2 AND updated_at > ?1",
     "UPDATE delivery SET next_attempt_at = ?2 WHERE next_attempt_at > ?2 AND updated_at > ?1",
     "UPDATE notification_group SET repeat_at = repeat_at - (notified_at - ?2) WHERE notified_at > ?1 AND repeat_at IS NOT NULL",
@@ -58,7 +55,7 @@ impl Store {
         .await
     }
 
-    /// Returns the last stored time.
+    /// Returns the last stored time, of this machine or of another one.
     pub async fn saved_clock(&self) -> Result<Option<ClockAnchor>, StoreError> {
         self.read("read the trusted time", |from| {
             let mut statement = from.prepare_cached("SELECT value FROM meta WHERE key = 'clock'")?;
@@ -77,7 +74,7 @@ impl Store {
 }
 
 fn repair_future_times(to: &Transaction<'_>, now: Timestamp) -> Result<u64, StoreFault> {
-    let latest = Millis(now.checked_add_signed(SLACK).unwrap_or(now));
+    let latest = Millis(now.checked_add_signed(MAX_CLOCK_DIFFERENCE).unwrap_or(now));
     let mut rows = 0;
     for sql in WAITS {
         rows += to.execute_counted(sql, params![latest, Millis(now)])?;

@@ -119,7 +119,7 @@ impl<'a> CommitWriter<'a> {
         Ok(saved)
     }
 
-    /// Stores rule matches, job slots, and the time up to which rules were evaluated.
+    /// Stores rule matches, job slots, the time up to which rules were evaluated, and the latest time of an evaluation.
     fn progress(&self, commit: &Commit) -> Result<(), StoreFault> {
         for (rule, at) in &commit.rule_matches {
             self.to
@@ -134,6 +134,14 @@ impl<'a> CommitWriter<'a> {
                     "INSERT INTO meta (key, value) VALUES ('evaluated_until', ?1) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
                 )?
                 .execute([until.timestamp_millis().to_string()])?;
+        }
+        if let Some(at) = commit.evaluated_at {
+            self.to
+                .prepare_cached(
+                    "INSERT INTO meta (key, value) VALUES ('evaluated_at', ?1) ON CONFLICT (key) DO UPDATE SET value = excluded.value
+                     WHERE CAST(excluded.value AS BIGINT) > CAST(meta.value AS BIGINT)",
+                )?
+                .execute([at.timestamp_millis().to_string()])?;
         }
         for (name, slot) in &commit.jobs {
             self.to

@@ -58,8 +58,8 @@ const META: &str = "meta";
 
 const COPYING: &str = "copy the database";
 
-/// Rows of `meta` that describe the database, not its contents.
-const DATABASE_KEYS: &str = "'schema', 'program', 'program_since'";
+/// Rows of `meta` that describe the database, not its contents, and the time that the machine of the source confirmed.
+const DATABASE_KEYS: &str = "'schema', 'program', 'program_since', 'clock'";
 
 /// Tables whose row numbers are visible to users. A number is never reused, even after its row is deleted.
 const PERMANENT_NUMBERS: [&str; 4] = ["change", "poll", "delivery", "pending_notification"];

@@ -64,7 +64,12 @@ impl Store {
 
     /// Returns the time up to which time-relative rules were evaluated, or `None` before the first evaluation.
     pub async fn evaluated_until(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.read("read the time of the last evaluation", evaluated_until).await
+        self.read("read the time of the last evaluation", |from| millis_of(from, "evaluated_until")).await
+    }
+
+    /// Returns the latest time by which anything was evaluated, or `None` before the first evaluation.
+    pub async fn evaluated_at(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.read("read the time of the latest evaluation", |from| millis_of(from, "evaluated_at")).await
     }
 
     /// Returns the investors of the list, by slug.
@@ -342,9 +347,10 @@ fn source_alerts(from: &Transaction<'_>) -> Result<Vec<Alert>, StoreFault> {
     Ok(alerts)
 }
 
-fn evaluated_until(from: &Transaction<'_>) -> Result<Option<Timestamp>, StoreFault> {
-    let mut statement = from.prepare_cached("SELECT CAST(value AS BIGINT) FROM meta WHERE key = 'evaluated_until'")?;
-    one(&mut statement, [], |row| Ok(row.get::<Millis>(0)?.0))
+/// Reads a time of `meta`.
+fn millis_of(from: &Transaction<'_>, key: &str) -> Result<Option<Timestamp>, StoreFault> {
+    let mut statement = from.prepare_cached("SELECT CAST(value AS BIGINT) FROM meta WHERE key = ?1")?;
+    one(&mut statement, [key], |row| Ok(row.get::<Millis>(0)?.0))
 }
 
 pub(super) fn investors(from: &Transaction<'_>) -> Result<Vec<InvestorItem>, StoreFault> {

@@ -46,6 +46,11 @@ impl Store {
         self.write("retry deliveries at once", move |to| retry_now(to, &receiver, now)).await
     }
 
+    /// Makes deliveries due that became dead letters after `since` only because `receiver` had left the config. Returns their number.
+    pub async fn revive_orphans(&self, receiver: ReceiverName, since: Timestamp, now: Timestamp) -> Result<usize, StoreError> {
+        self.write("send deliveries to a receiver that returned", move |to| revive_orphans(to, &receiver, since, now)).await
+    }
+
     /// Records attempts, their effect on the deliveries, and alerts about the receiver, in one transaction.
     pub async fn record_attempts(&self, records: Vec<AttemptRecord>) -> Result<(), StoreError> {
         let doing = "record attempts";
@@ -193,6 +198,15 @@ fn pending_receivers(from: &Transaction<'_>) -> Result<Vec<(ReceiverName, u32)>,
         "SELECT receiver, count(*) FROM delivery WHERE state IN ('due', 'retrying') GROUP BY receiver ORDER BY receiver",
     )?;
     all(&mut statement, [], |row| Ok((ReceiverName::from(row.get::<String>(0)?), small(row.get(1)?))))
+}
+
+fn revive_orphans(to: &Transaction<'_>, receiver: &ReceiverName, since: Timestamp, now: Timestamp) -> Result<usize, StoreFault> {
+    let mut statement = to.prepare_cached(
+        "UPDATE delivery SET state = 'due', tries = 0, due_at = ?3, next_attempt_at = ?3, updated_at = ?3
+         WHERE receiver = ?1 AND state = 'dead' AND updated_at >= ?2
+           AND (SELECT a.outcome FROM attempt a WHERE a.delivery_no = delivery.no ORDER BY a.no DESC LIMIT 1) = 'orphaned'",
+    )?;
+    Ok(statement.execute_counted(params![receiver.as_str(), Millis(since), Millis(now)])?)
 }
 
 fn retry_now(to: &Transaction<'_>, receiver: &ReceiverName, now: Timestamp) -> Result<(), StoreFault> {

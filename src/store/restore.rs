@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::backup::{check, copy_into, sync_directory};
-use super::connection::{open_read_only, sibling_path};
+use super::connection::{open_read_only, open_writer, sibling_path};
 use super::error::{ErrorKind, OPENING, StoreError, StoreFault};
 use super::lock::{resolve, take_lock};
 use super::open::{check_file, version_of};
@@ -82,11 +82,14 @@ impl Store {
     }
 }
 
-/// Copies a database, including the content of its WAL.
+/// Copies a database, including the content of its WAL, without the confirmed time of its machine.
 fn checked_copy(from: &Path, to: &Path) -> Result<(), StoreFault> {
     let source = open_read_only(from)?;
     check(&source, from)?;
-    copy_into(&source, to)
+    copy_into(&source, to)?;
+    let copy = open_writer(to, false)?;
+    copy.execute("DELETE FROM meta WHERE key = 'clock'", [])?;
+    Ok(copy.close().map_err(|(_, error)| error)?)
 }
 
 /// Fails if a restore of this database was interrupted.

@@ -141,9 +141,20 @@ impl SupplyFacts for SnapshotView<'_> {
         })
     }
 
-    fn shows_rate_changes(&self, _: &str, events: &[wire::UnlockEvent]) -> Result<bool, FactsError> {
+    fn shows_rate_changes(&self, token: &str, events: &[wire::UnlockEvent]) -> Result<bool, FactsError> {
         // Only API version 1 includes rate changes, and only version 1 omits the listing method.
-        Ok(!events.iter().any(|event| event.listed_method.get().is_some()))
+        if !events.iter().any(|event| event.listed_method.get().is_some()) {
+            return Ok(true);
+        }
+        // They may also have been read in addition to the cliffs of a newer version.
+        self.reading("read the version of a schedule", |from| {
+            let mut statement = from.prepare_cached(
+                "SELECT 1 FROM feed WHERE endpoint = 'unlock_events' AND token_no = (SELECT no FROM token WHERE id = ?1)
+                     AND CAST(header ->> '$.segmentsRead.version' AS TEXT) = '1'",
+            )?;
+            let found: Option<i64> = statement.query_optional([token], |row| row.get(0))?;
+            Ok(found.is_some())
+        })
     }
 
     fn token(&self, id: &str) -> Result<Option<wire::TokenItem>, FactsError> {

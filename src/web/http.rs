@@ -23,6 +23,7 @@ mod status;
 mod time_range;
 mod unsubscribe;
 mod updates;
+mod waiting;
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -43,6 +44,7 @@ use daemon::playground::{self, Playground};
 use model::BoxFuture;
 use pages::overview::OverviewCache;
 use updates::Updates;
+pub use waiting::serve as serve_waiting;
 
 /// The time limit of a request, except for trials in the playground.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -100,8 +102,7 @@ fn router(deps: HttpDeps) -> Router {
     routes
         .merge(pages::slow_routes())
         .layer(middleware::from_fn_with_state(deps.clone(), authorization::authorize))
-        // Load balancers probe this path without a token. It reveals only that the daemon runs.
-        .route("/-/healthy", get(async || "healthy\n"))
+        .route("/-/healthy", get(status::healthy))
         .route("/assets/{name}", get(assets::asset))
         .route(&format!("/{}/{{tag}}", unsubscribe::PATH), get(unsubscribe::form).post(unsubscribe::unsubscribe))
         .route(&format!("/{}/{{tag}}/{}", feeds::PATH, feeds::CALENDAR), get(feeds::calendar_by_link))

@@ -118,7 +118,7 @@ struct Sample<'a> {
 impl Sample<'_> {
     fn scope(&self) -> Scope<'_> {
         let &Self { token, record, change, source, .. } = self;
-        Scope { token, record, change, source, totals: self.totals.as_ref(), lead: None, now: now() }
+        Scope { token, record, change, source, totals: self.totals.as_ref(), ..Scope::at(now()) }
     }
 }
 

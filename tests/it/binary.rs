@@ -2,6 +2,7 @@
 
 mod check_with_database;
 mod database;
+mod database_server;
 mod dialogue;
 mod dry_run;
 mod first_minutes;

@@ -141,3 +141,67 @@ async fn silence_outlives_a_clock_change_before_a_restart() {
         app.machine.set(app.clock.now());
     }
 }
+
+/// Moves the source's clock to `at` and replaces the machine of the app with `machine`, as a takeover, a restore, or a reboot does.
+async fn continue_on(app: &mut TestApp, machine: Clock, at: &str) {
+    app.at(at);
+    app.machine = machine;
+    app.restart().await;
+}
+
+/// A machine that has been up for `uptime` and whose wall clock is `ahead`.
+fn machine_at(at: &str, uptime: TimeDelta, ahead: TimeDelta) -> Clock {
+    let machine = Clock::simulated(time(at) + ahead - uptime);
+    machine.pass(uptime);
+    machine.restarted()
+}
+
+/// Without the identity of the machine, the stored time would continue on the new one, 25 days ahead of its correct wall clock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn time_of_another_machine_is_ignored() {
+    let mut app = TestApp::with(machine()).await;
+    let mut watch = ClockWatch::default();
+    let (notified, _) = step(&app, &mut watch).await;
+    assert_eq!(notified.len(), 1, "the cliff within 30 days: {notified:#?}");
+    assert!(app.app().store().saved_clock().await.expect("read").is_some());
+    let at = "2026-03-02T00:00:00Z";
+    continue_on(&mut app, machine_at(at, TimeDelta::days(26), TimeDelta::zero()), at).await;
+    assert_eq!(app.machine.now(), time(at));
+    app.evaluate().await;
+    app.deliver().await;
+    assert_eq!(lines(&app.hook.take()), [""; 0], "the cliff in 18 days is not within 7 days");
+    assert!(!app.machine.state().is_settled, "pruning waits for the source");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn time_of_an_earlier_boot_does_not_continue() {
+    let mut app = TestApp::with(machine()).await;
+    app.tick_and_deliver().await;
+    app.app().check_clock(&mut ClockWatch::default()).await;
+    // Off for three days. The service starts after the boot took longer than the last one.
+    let rebooted = app.machine.rebooted(TimeDelta::days(3));
+    rebooted.pass(TimeDelta::minutes(20));
+    continue_on(&mut app, rebooted, "2026-03-04T00:20:00Z").await;
+    assert_eq!(app.machine.now(), time("2026-03-04T00:20:00Z"));
+}
+
+/// The clock of one instance is a minute ahead, that of the other two minutes behind. Both count as right.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn instance_with_a_slower_clock_decides_nothing_again() {
+    let mut app = TestApp::with(Setup { config: "group_wait = \"0s\"\n".into(), ..machine() }).await;
+    let mut watch = ClockWatch::default();
+    step(&app, &mut watch).await;
+    for (at, expected) in [("2026-03-13T11:59:30Z", "7 days"), ("2026-03-20T11:59:30Z", "alert.resolved")] {
+        continue_on(&mut app, machine_at(at, TimeDelta::hours(1), TimeDelta::minutes(1)), at).await;
+        let (notified, _) = step(&app, &mut ClockWatch::default()).await;
+        assert!(notified.iter().any(|line| line.contains(expected)), "{at}: {notified:#?}");
+        continue_on(&mut app, machine_at(at, TimeDelta::hours(9), TimeDelta::minutes(-2)), at).await;
+        let (again, _) = step(&app, &mut ClockWatch::default()).await;
+        assert_eq!(again, [""; 0], "{at}");
+        // The slower clock reaches the date.
+        app.machine.pass(TimeDelta::minutes(4));
+        app.clock.pass(TimeDelta::minutes(4));
+        let (again, _) = step(&app, &mut ClockWatch::default()).await;
+        assert_eq!(again, [""; 0], "{at}");
+    }
+}

@@ -49,7 +49,7 @@ fn examples_pass_check_and_their_tests_and_are_not_loaded_by_default() {
         }
     }
     let ran = workdir.run("check");
-    assert!(ran.err.contains("0 rules in 0 files"), "{}", ran.err);
+    assert!(ran.code() == 1 && ran.err.contains("0 rules in 0 files") && ran.err.contains("no rules found"), "{}", ran.err);
     let config = fs::read_to_string(workdir.path("cliffwatch.toml")).expect("read");
     workdir.write("cliffwatch.toml", &format!("{config}[rules]\npaths = [\"rules/examples/*.toml\"]\n"));
     let ran = workdir.run("check --strict");

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cliffwatch::daemon::cycle::RetryOutcome;
 use cliffwatch::model::{
     Endpoint, Resource,
     wire::{FundingRound, InvestorItem},
@@ -229,4 +230,29 @@ async fn funding_amount_added_later_is_notified_once() {
         notified.extend(lines(&app.hook.take()));
     }
     assert_eq!(notified, ["alert.event BigRound alpha: Seed"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_feed_probes_a_failing_source_before_the_others_are_retried() {
+    let app = TestApp::start().await;
+    app.poll(Endpoint::TokenList).await;
+    app.faults.set("", Fault::status(500));
+    for endpoint in [Endpoint::UnlockEvents, Endpoint::Burn, Endpoint::Buyback] {
+        assert_eq!(app.poll(endpoint).await.failed.len(), 2);
+    }
+    let retry = async || app.app().retry(Endpoint::UnlockEvents, false).await.expect("a cycle");
+    let polled = |outcome: RetryOutcome| match outcome {
+        RetryOutcome::Polled { report, is_probe } => (report.requested, report.failed.len(), is_probe),
+        RetryOutcome::Waits { until } => panic!("waits until {until:?}"),
+    };
+    assert!(matches!(retry().await, RetryOutcome::Waits { until: Some(_) }), "the breaker is open");
+    app.clock.set(app.clock.now() + chrono::TimeDelta::seconds(31));
+    assert_eq!(polled(retry().await), (1, 1, true));
+    app.faults.clear();
+    app.clock.set(app.clock.now() + chrono::TimeDelta::seconds(61));
+    assert_eq!(polled(retry().await), (1, 0, true), "the source responds again");
+    assert_eq!(polled(retry().await), (1, 0, false));
+    assert!(matches!(retry().await, RetryOutcome::Waits { until: None }), "nothing is left to retry");
+    app.deliver().await;
+    app.hook.take();
 }

@@ -339,7 +339,7 @@ async fn rules_with_failing_tests_are_not_activated() {
     std::fs::write(folder.join("tests/t.toml"), test.replace("silence = true", "alert = [{ rule = \"Owned\" }]"))
         .expect("written");
     assert_eq!(
-        app.app().reload().await.expect("a successful reload"),
+        app.app().reload().await.expect("a successful reload").text,
         format!("{} active rules, 1 test passed", owned.matches("[[rule]]").count())
     );
 }

@@ -85,7 +85,7 @@ fn describes_source_credits_and_outbox() {
         digests: &plans,
         subscribers: &unsubscribe::subscribers(&[desk]),
         database: "cliffwatch.db".into(),
-        rules: RulesView { count: Some(9), problem: None },
+        rules: RulesView { count: Some(9), ..RulesView::default() },
         daemon: None,
     });
     insta::assert_snapshot!(text(&status, None));

@@ -1,13 +1,13 @@
 //! Builds the app from a checked config.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 
-use super::{ActiveFiles, App, AppError, DeadMansSwitch, Drive, SelfAlerts, standby};
+use super::{ActiveFiles, App, AppError, DeadMansSwitch, Drive, SelfAlerts, ServeWaiting, database_outage, standby};
 use crate::cycle;
 use crate::database_url::database_of;
 use crate::dispatch::Dispatcher;
@@ -18,6 +18,7 @@ use crate::outbox::{Outbox, OutboxDeps, ReceiverSender};
 use crate::readiness::{Readiness, RuleLoad};
 use crate::reload::{self, GoodFiles};
 use crate::saved_clock::SavedClock;
+use crate::systemd::LongWait;
 use model::config::{Config, DeliverySettings};
 use model::{BoxFuture, Clock, SourceText, Timestamp, text::error_chain};
 use rules::RuleSet;
@@ -32,6 +33,20 @@ impl App {
     /// Fails if a part cannot be built. Rule files with errors are fatal only if no valid rules are stored from before.
     pub fn open(config: Config, base_dir: &Path, clock: Clock, drive: Drive) -> BoxFuture<'_, Result<Self, AppError>> {
         Self::open_tuned(config, base_dir, clock, drive, Tuning::default(), None)
+    }
+
+    /// Like [`Self::open`] with a schedule. While the database server cannot be reached, `serve` responds to requests at the address of
+    /// the web pages.
+    pub fn open_daemon(
+        config: Config,
+        base_dir: &Path,
+        clock: Clock,
+        serve: ServeWaiting,
+    ) -> BoxFuture<'_, Result<Self, AppError>> {
+        Box::pin(async move {
+            let store = database_outage::open_when_reachable(&config, base_dir, &clock, Some(serve)).await?;
+            Self::build(store, config, base_dir, clock, Drive::Schedule, Tuning::default(), None).await
+        })
     }
 
     /// Like [`Self::open`], but on a copy of the database, with the credits of the original, so that both together stay within
@@ -52,7 +67,22 @@ impl App {
         quota: Option<Store>,
     ) -> BoxFuture<'_, Result<Self, AppError>> {
         Box::pin(async move {
-            let store = open_store(&config, &clock, drive).await?;
+            let store = open_store(&config, base_dir, &clock, drive).await?;
+            Self::build(store, config, base_dir, clock, drive, tuning, quota).await
+        })
+    }
+
+    fn build(
+        store: Store,
+        config: Config,
+        base_dir: &Path,
+        clock: Clock,
+        drive: Drive,
+        tuning: Tuning,
+        quota: Option<Store>,
+    ) -> BoxFuture<'_, Result<Self, AppError>> {
+        Box::pin(async move {
+            let _wait = (drive == Drive::Schedule).then(LongWait::begin);
             let now = resume_clock(&store, &clock).await?;
             let source = config.source.clone();
             let delivery = config.delivery.clone();
@@ -78,10 +108,12 @@ impl App {
                 outbox,
                 metrics,
                 clock: clock.clone(),
+                latest_evaluation: cycle::LatestEvaluation::default(),
                 reevaluate: AtomicBool::new(true),
                 saved_clock: SavedClock::default(),
                 totals: Mutex::default(),
                 stopping: CancellationToken::new(),
+                committed_inputs: AtomicU64::new(0),
                 batch_lock: tokio::sync::Mutex::new(()),
                 progress: cycle::Progress::default(),
             });
@@ -97,25 +129,20 @@ impl App {
                 files: tokio::sync::Mutex::new(files),
                 switch,
             };
-            if app.store().is_active() {
-                app.alerts.receivers_removed().await;
-            }
+            app.receivers_changed().await;
             Ok(app)
         })
     }
 }
 
 /// Opens the database. A daemon waits for a server that is not reachable yet. A command takes the lease at once or fails.
-async fn open_store(config: &Config, clock: &Clock, drive: Drive) -> Result<Store, AppError> {
-    let location = database_of(&config.store)?;
-    let store = match drive {
-        Drive::Schedule => standby::open_when_reachable(location, clock).await,
-        Drive::Manual => Store::open_in(location, Access::Own, clock.now()).await,
-    };
-    let store = store.map_err(|source| AppError::Store { doing: "open the database", source })?;
-    if drive == Drive::Manual {
-        standby::take_lease(&store).await?;
+async fn open_store(config: &Config, base_dir: &Path, clock: &Clock, drive: Drive) -> Result<Store, AppError> {
+    if drive == Drive::Schedule {
+        return database_outage::open_when_reachable(config, base_dir, clock, None).await;
     }
+    let store = Store::open_in(database_of(&config.store)?, Access::Own, clock.now()).await;
+    let store = store.map_err(|source| AppError::Store { doing: "open the database", source })?;
+    standby::take_lease(&store).await?;
     Ok(store)
 }
 
@@ -125,7 +152,7 @@ fn readiness(now: Timestamp, load: RuleLoad, files: &ActiveFiles, rules: usize, 
     readiness.set_last_load(load);
     readiness.set_texts(files.good.texts.clone());
     match problem {
-        None => readiness.set_rules_loaded(now, rules),
+        None => readiness.set_rules_loaded(now, rules, &files.good.paths),
         Some(problem) => {
             tracing::error!("rule files have errors; keeping the last valid rules\n{problem}");
             readiness.set_reload_failed(now, problem);
@@ -159,8 +186,8 @@ fn outbox(
     }
 }
 
-/// Resumes the clock from the last confirmed time, and returns the current time.
-pub(super) async fn resume_clock(store: &Store, clock: &Clock) -> Result<Timestamp, AppError> {
+/// Resumes the clock from the last time that this machine confirmed, and returns the current time.
+async fn resume_clock(store: &Store, clock: &Clock) -> Result<Timestamp, AppError> {
     let saved = store.saved_clock().await.map_err(|source| AppError::Store { doing: "read the saved time", source })?;
     if let Some(saved) = saved {
         clock.resume(&saved);
@@ -199,9 +226,7 @@ impl StartRules {
                 tracing::warn!(file = %diagnostic.file.display(), "{}", diagnostic.message);
             }
             files.good = GoodFiles { paths: config.rules.paths.clone(), texts: read.texts, ..GoodFiles::default() };
-            if store.is_active() {
-                remember_good_rules(store, &files.good).await;
-            }
+            remember_good_rules(store, &files.good).await;
             return Ok(Self { config, rules: read.set, problem: None, files, load });
         };
         let problem = problem.full;
@@ -226,6 +251,10 @@ fn good_files(json: &str, config: &Config) -> GoodFiles {
 pub(crate) async fn remember_good_rules(store: &Store, good: &GoodFiles) {
     let pairs: Vec<(&PathBuf, &str)> = good.texts.iter().map(|source| (&source.file, source.text.as_str())).collect();
     let json = serde_json::to_string(&(&good.paths, pairs)).unwrap_or_default();
+    // A standby leaves the rules of the active instance there.
+    if !store.is_active() {
+        return;
+    }
     if let Err(error) = store.save_good_rules(json).await {
         tracing::warn!(error = error_chain(&error), "cannot store the valid rules for the next start");
     }

@@ -1,11 +1,11 @@
 //! Runs single jobs and logs their results.
 
 use super::App;
-use crate::cycle::{CycleError, CycleReport, run_cycle};
+use crate::cycle::{CycleError, CycleReport, RetryOutcome, run_cycle, run_retry};
 use crate::outbox::DeliveryReport;
-use crate::schedule::Job;
+use crate::schedule::{Job, NextRetry, RunEnd, RunReason};
 use crate::systemd;
-use model::{BoxFuture, Timestamp};
+use model::{BoxFuture, Endpoint, FailureKind, Timestamp};
 
 /// The maximum number of failed feeds that the log lists for a cycle. The database has all of them.
 const LOGGED_FAILURES: usize = 3;
@@ -38,22 +38,52 @@ impl App {
         self.deps.setup().slots.iter().map(|(job, _)| *job).collect()
     }
 
-    /// Runs a job for its slot, and updates log, readiness, and alerts. Returns `true` if nothing failed.
-    pub(super) async fn run_job(&self, job: Job, slot: Timestamp) -> bool {
+    /// Retries the failed polls of an endpoint, as the schedule does between slots.
+    #[doc(hidden)]
+    pub fn retry(&self, endpoint: Endpoint, is_urgent: bool) -> BoxFuture<'_, Result<RetryOutcome, CycleError>> {
+        Box::pin(async move { run_retry(&self.deps, endpoint, is_urgent, self.clock.now()).await })
+    }
+
+    /// Runs a job, and updates log, readiness, and alerts. The first value is `true` if polls succeeded and none failed.
+    pub(super) async fn run_job(&self, job: Job, reason: RunReason) -> (bool, RunEnd) {
         let now = self.clock.now();
-        match run_cycle(&self.deps, job, slot, now).await {
-            Ok(report) => {
+        let ran = match (reason, job.endpoint()) {
+            (RunReason::Retry { is_urgent }, Some(endpoint)) => run_retry(&self.deps, endpoint, is_urgent, now).await,
+            (RunReason::Retry { .. }, None) => return (false, RunEnd::DONE),
+            (RunReason::Slot(slot), _) => run_cycle(&self.deps, job, slot, now)
+                .await
+                .map(|report| RetryOutcome::Polled { report: Box::new(report), is_probe: false }),
+        };
+        match ran {
+            Ok(RetryOutcome::Polled { report, is_probe }) => {
                 self.readiness.set_last_cycle(now, report.to_string());
                 log(&report);
                 self.alerts.store_recovered().await;
-                report.failed.is_empty()
+                let retry = next_retry(&report, is_probe);
+                (report.failed.is_empty(), RunEnd { retry, is_first_list: report.is_first_list })
+            }
+            Ok(RetryOutcome::Waits { until }) => {
+                (false, RunEnd { retry: until.map_or(NextRetry::None, NextRetry::At), ..RunEnd::DONE })
             }
             Err(error) => {
                 self.alerts.store_failed(&error).await;
-                false
+                (false, RunEnd::DONE)
             }
         }
     }
+}
+
+/// Returns when to retry the failed polls of a cycle.
+fn next_retry(report: &CycleReport, is_probe: bool) -> NextRetry {
+    if report.failed.is_empty() {
+        return if is_probe { NextRetry::Recovered } else { NextRetry::None };
+    }
+    // A response that cannot be stored would cost credits again for nothing.
+    if report.failed.iter().all(|(_, failure)| failure.kind == FailureKind::NotStored) {
+        return NextRetry::None;
+    }
+    let requested: Option<Vec<Timestamp>> = report.failed.iter().map(|(_, failure)| failure.retry_at).collect();
+    NextRetry::Failed { not_before: requested.and_then(|times| times.into_iter().min()), is_paid: report.failed_credits > 0 }
 }
 
 fn log(report: &CycleReport) {

@@ -19,6 +19,18 @@ use store::Store;
 /// the `web` crate depends on this one.
 pub type ServeWeb = fn(AppHandle, TcpListener, CancellationToken) -> BoxFuture<'static, io::Result<()>>;
 
+/// The state of a daemon that waits for its database.
+#[derive(Clone)]
+pub struct WaitingHandle {
+    pub readiness: Readiness,
+    pub address: SocketAddr,
+    /// `[http] external_url`.
+    pub external_url: Option<Url>,
+}
+
+/// Like [`ServeWeb`], for a daemon that waits for its database.
+pub type ServeWaiting = fn(WaitingHandle, TcpListener, CancellationToken) -> BoxFuture<'static, io::Result<()>>;
+
 /// Reloads config and rules. Returns a line about the active rules, or every problem as text.
 pub type ReloadNow = Arc<dyn Fn() -> BoxFuture<'static, Result<String, String>> + Send + Sync>;
 
@@ -67,7 +79,10 @@ impl App {
 
 async fn reload(app: Weak<App>) -> Result<String, String> {
     match app.upgrade() {
-        Some(app) => reload_under_systemd(app.reload()).await.map_err(|problem| problem.full),
+        Some(app) => {
+            let reloaded = reload_under_systemd(&app.role(), app.reload()).await;
+            reloaded.map(|reloaded| reloaded.text).map_err(|problem| problem.full)
+        }
         None => Err("stopping".to_owned()),
     }
 }

@@ -15,7 +15,7 @@ use crate::systemd::{self, ProgressMarker};
 use engine::budget;
 use engine::self_monitor::{self, SourceState};
 use model::{DeliveryState, Pulse, Timestamp, digest, text::error_chain};
-use store::StoreError;
+use store::{ErrorKind, StoreError};
 
 /// The interval between refreshes of the gauges.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
@@ -24,7 +24,7 @@ const DOMAIN_REFRESH_INTERVAL: TimeDelta = TimeDelta::minutes(1);
 const PRUNE_INTERVAL: TimeDelta = TimeDelta::hours(6);
 /// The delay of a slot after which the scheduler counts as stuck.
 const SLOT_TIMEOUT: TimeDelta = TimeDelta::seconds(60);
-/// The duration of a batch after which it counts as stuck.
+/// The time without a commit after which a batch counts as stuck.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The state of the clock at the last check.
@@ -52,15 +52,27 @@ impl App {
         let mut checking = Some(checking);
         let mut pruned_at: Option<Timestamp> = None;
         let (mut watch, mut domain) = (ClockWatch::default(), None);
+        let mut keeps_removed = self.deps.outbox.is_after_takeover();
         loop {
             self.check_clock(&mut watch).await;
+            if keeps_removed && !self.deps.outbox.is_after_takeover() {
+                keeps_removed = false;
+                // From now on, alerts end whose rule or token left the config.
+                self.deps.reevaluate.store(true, Ordering::SeqCst);
+            }
             match self.refresh_gauges().await {
                 Ok(()) => {
                     if self.is_progressing(&schedule).await {
                         alive.mark();
                     }
                 }
-                Err(error) => tracing::error!(error = error_chain(&error), "cannot read the gauges"),
+                Err(error) => {
+                    tracing::error!(error = error_chain(&error), "cannot read the gauges");
+                    // A restart does not bring the server back. The lease decides whether this instance goes on.
+                    if error.kind() == ErrorKind::ServerLost && self.is_progressing(&schedule).await {
+                        alive.mark();
+                    }
+                }
             }
             if let Err(error) = self.refresh_domain(&mut domain).await {
                 tracing::error!(error = error_chain(&error), "cannot read the gauges of watched tokens");
@@ -106,6 +118,7 @@ impl App {
                 Ok(0) => {}
                 Ok(rows) => {
                     tracing::warn!(rows, "recorded times in the future were set to now: the clock had been ahead");
+                    self.deps.latest_evaluation.forget();
                     self.deps.reevaluate.store(true, Ordering::SeqCst);
                     self.deps.outbox.wake();
                 }
@@ -127,17 +140,21 @@ impl App {
         }
     }
 
-    /// Returns `true` if no slot is overdue and the current batch ends in time.
+    /// Returns `true` if no slot is overdue, and the current batch ends in time or makes progress.
     async fn is_progressing(&self, schedule: &Scheduler) -> bool {
         if let Some((job, slot)) = schedule.overdue(SLOT_TIMEOUT) {
             tracing::error!(job = job.as_str(), %slot, "the scheduler missed a slot; the watchdog is not fed");
             return false;
         }
+        let committed = || self.deps.committed_inputs.load(Ordering::Relaxed);
+        let before = committed();
+        // A token list with many tokens is one batch with many commits.
         let is_free = tokio::time::timeout(BATCH_TIMEOUT, self.deps.batch_lock.lock()).await.is_ok();
-        if !is_free {
+        let is_progressing = is_free || committed() != before;
+        if !is_progressing {
             tracing::error!("a batch takes too long; the watchdog is not fed");
         }
-        is_free
+        is_progressing
     }
 
     /// Refreshes the gauges of watched tokens if data changed or the last refresh is too old.

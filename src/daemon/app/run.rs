@@ -8,7 +8,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{App, AppError, ServeWeb};
 use crate::database_url::{database_of, key_database_of};
 use crate::readiness::Phase;
-use crate::reload::ReloadProblem;
+use crate::reload::{ReloadProblem, Reloaded};
 use crate::schedule::{RunJob, Scheduler};
 use crate::{live, systemd};
 use model::{BoxFuture, phrase::count};
@@ -73,11 +73,13 @@ impl App {
                     return app.shut_down(tasks).await;
                 }
             }
+            let wait = systemd::LongWait::begin();
             let schedule = app.start_schedule().await?;
             tasks.spawn(app.clone().maintain(schedule.clone(), ending.clone()));
             app.readiness.set_phase(Phase::Running);
             let rules = app.deps.active().rules.rules.len();
             systemd::ready(&format!("watching; {}", count(rules, "active rule")));
+            drop(wait);
             started_once.started(address);
 
             let reloads = app.clone();
@@ -85,7 +87,9 @@ impl App {
             tokio::select! {
                 () = &mut stop => {}
                 () = app.maintain_lease(), if app.store().is_shared() => is_lost = true,
-                () = async { tokio::join!(reload_on_hangup(&reloads), reloads.watch_files()); } => {}
+                () = async {
+                    tokio::join!(reload_on_request(&reloads), reloads.watch_files(false), reloads.watch_key());
+                } => {}
             }
             if is_lost {
                 return Err(app.step_down().await);
@@ -139,10 +143,11 @@ impl App {
             self.deps.store.job_slots().await.map_err(|source| AppError::Store { doing: "read when jobs last ran", source })?;
         let run: RunJob = {
             let app = self.clone();
-            Arc::new(move |job, slot| {
+            Arc::new(move |job, reason| {
                 let app = app.clone();
                 Box::pin(async move {
-                    if app.run_job(job, slot).await && app.switch.is_some() {
+                    let (is_ok, end) = app.run_job(job, reason).await;
+                    if is_ok && app.switch.is_some() {
                         // In a separate task, because the schedule does not wait for the outbox to drain.
                         tokio::spawn(async move {
                             if let Some(switch) = &app.switch {
@@ -150,6 +155,7 @@ impl App {
                             }
                         });
                     }
+                    end
                 })
             })
         };
@@ -245,30 +251,62 @@ impl App {
     }
 }
 
-async fn reload_on_hangup(app: &App) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut hangups) = signal(SignalKind::hangup()) else { return std::future::pending().await };
-    while hangups.recv().await.is_some() {
+async fn reload_on_request(app: &App) {
+    let mut requests = ReloadRequests::listen();
+    loop {
+        requests.next().await;
         // The reload logs its result.
-        let _ = reload_under_systemd(app.reload()).await;
+        let _ = reload_under_systemd(&app.role(), app.reload()).await;
+    }
+}
+
+impl App {
+    /// Returns the start of the status line: the work of this instance.
+    pub(crate) fn role(&self) -> String {
+        let role = self.readiness.view().standby_reason.filter(|_| !self.store().is_active());
+        role.unwrap_or_else(|| "watching".to_owned())
     }
 }
 
 /// Runs a reload between the two notifications that systemd expects. The reload reports its own result.
-pub(crate) async fn reload_under_systemd<F>(reload: F) -> Result<String, ReloadProblem>
+pub(crate) async fn reload_under_systemd<F>(role: &str, reload: F) -> Result<Reloaded, ReloadProblem>
 where
-    F: Future<Output = Result<String, ReloadProblem>>,
+    F: Future<Output = Result<Reloaded, ReloadProblem>>,
 {
     systemd::reloading();
     let result = reload.await;
     match &result {
-        Ok(text) => systemd::ready(&format!("watching; {text}")),
+        Ok(reloaded) => systemd::ready(&format!("{role}; {}", reloaded.text)),
         Err(problem) => {
             let first = problem.brief.lines().next().unwrap_or_default();
-            systemd::ready(&format!("watching; the reload failed, the previous config and rules stay active: {first}"));
+            systemd::ready(&format!("{role}; the reload failed, the previous config and rules stay active: {first}"));
         }
     }
     result
+}
+
+/// The SIGHUP signals of this process, which request a reload.
+#[derive(Debug)]
+pub struct ReloadRequests(Option<tokio::signal::unix::Signal>);
+
+impl ReloadRequests {
+    /// Starts to listen. From now on, the signal does not end the process. If listening fails, no request ever arrives.
+    #[must_use]
+    pub fn listen() -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+        Self(signal(SignalKind::hangup()).ok())
+    }
+
+    /// Waits for the next request. Never completes if signals cannot be received.
+    pub async fn next(&mut self) {
+        let received = match &mut self.0 {
+            Some(hangups) => hangups.recv().await,
+            None => None,
+        };
+        if received.is_none() {
+            std::future::pending::<()>().await;
+        }
+    }
 }
 
 /// Returns a future that completes on SIGTERM or SIGINT. The signals are caught from this call on, so that a signal while the database

@@ -9,6 +9,7 @@ use crate::reload;
 use engine::{evaluate::EvaluationContext, self_monitor};
 use model::text::error_chain;
 use model::{Alert, Batch, Clock, ClockState, Commit, DeliveryId, DueDelivery, Notification, RuleId, SOURCE_TROUBLE, Timestamp};
+use notify::Receivers;
 use store::ErrorKind;
 
 pub(crate) struct SelfAlerts {
@@ -90,8 +91,11 @@ impl SelfAlerts {
         open.into_iter().find(|alert| alert.subject == subject)
     }
 
-    /// Stores an alert and its notification, and wakes the outbox.
+    /// Stores an alert and its notification, and wakes the outbox. Does nothing on a standby.
     async fn notify(&self, make: impl FnOnce(&EvaluationContext<'_>) -> (Alert, Notification)) {
+        if !self.deps.store.is_active() {
+            return;
+        }
         let now = self.clock.now();
         let (alert, notification) = make(&self.deps.active().context(now));
         let commit = Commit { at: now, alerts: vec![alert], notifications: vec![notification], ..Commit::default() };
@@ -127,7 +131,7 @@ impl SelfAlerts {
             *notified = Some(made.0.clone());
             made
         };
-        self.send_past_outbox(&alert, &notification, now).await;
+        send_past_outbox(&self.deps.setup().receivers, &alert, &notification, now).await;
     }
 
     /// Resolves the alert of [`Self::store_failed`] after a cycle that used the database.
@@ -137,26 +141,27 @@ impl SelfAlerts {
         if let Some(alert) = notified {
             let now = self.clock.now();
             let (alert, notification) = self_monitor::recovered(&alert, &self.deps.active().context(now));
-            self.send_past_outbox(&alert, &notification, now).await;
+            send_past_outbox(&self.deps.setup().receivers, &alert, &notification, now).await;
         }
     }
+}
 
-    async fn send_past_outbox(&self, alert: &Alert, notification: &Notification, now: Timestamp) {
-        for receiver in &notification.receivers {
-            let delivery = DueDelivery {
-                id: DeliveryId(0),
-                webhook_id: format!("msg_{}_{receiver}", alert.id),
-                receiver: receiver.clone(),
-                attempts: 0,
-                tries: 0,
-                created_at: now,
-                due_at: now,
-                notifications: vec![notification.clone()],
-                batch: Batch::default(),
-                over: Vec::new(),
-            };
-            let (outcome, attempt) = self.deps.setup().receivers.send(receiver, &delivery, now).await;
-            tracing::warn!(%receiver, outcome = ?outcome, response = attempt.response, "sent without the outbox, because the database cannot be written");
-        }
+/// Sends a notification to its receivers without storing it.
+pub(super) async fn send_past_outbox(receivers: &Receivers, alert: &Alert, notification: &Notification, now: Timestamp) {
+    for receiver in &notification.receivers {
+        let delivery = DueDelivery {
+            id: DeliveryId(0),
+            webhook_id: format!("msg_{}_{receiver}", alert.id),
+            receiver: receiver.clone(),
+            attempts: 0,
+            tries: 0,
+            created_at: now,
+            due_at: now,
+            notifications: vec![notification.clone()],
+            batch: Batch::default(),
+            over: Vec::new(),
+        };
+        let (outcome, attempt) = receivers.send(receiver, &delivery, now).await;
+        tracing::warn!(%receiver, outcome = ?outcome, response = attempt.response, "sent without the outbox, because the database cannot be written");
     }
 }

@@ -10,31 +10,13 @@
 
 use std::time::Duration;
 
-use super::build::resume_clock;
-use super::{App, AppError, remember_good_rules};
+use super::database_outage::DatabaseOutage;
+use super::{App, AppError, ReloadRequests, reload_under_systemd, remember_good_rules};
 use crate::database_url::instance_name;
 use crate::readiness::Phase;
-use crate::systemd::{self, ProgressMarker};
-use model::{BoxFuture, Clock, lease, text::error_chain};
-use store::{Access, DatabaseLocation, ErrorKind, LeaseStatus, Store, StoreError};
-
-/// Opens the database, and waits for a server that cannot be reached: it may be starting as well.
-pub(super) async fn open_when_reachable(location: DatabaseLocation, clock: &Clock) -> Result<Store, StoreError> {
-    let mut is_failing = false;
-    loop {
-        match Store::open_in(location.clone(), Access::Own, clock.now()).await {
-            Err(error) if error.kind() == ErrorKind::ServerLost => {
-                if !std::mem::replace(&mut is_failing, true) {
-                    let text = error_chain(&error);
-                    systemd::status(&text);
-                    tracing::warn!(error = text, "cannot open the database yet");
-                }
-                tokio::time::sleep(lease::CHECK_INTERVAL).await;
-            }
-            result => return result,
-        }
-    }
-}
+use crate::systemd::{self, LongWait, ProgressMarker};
+use model::{BoxFuture, lease, text::error_chain};
+use store::{LeaseStatus, Store};
 
 /// Takes the lease for a command that polls or delivers once, and renews it while the store is open.
 ///
@@ -60,95 +42,108 @@ pub(super) async fn take_lease(store: &Store) -> Result<(), AppError> {
     Ok(())
 }
 
-/// The SIGHUP signals of this process.
-struct Hangups(Option<tokio::signal::unix::Signal>);
-
-/// Starts to listen for SIGHUP. If that fails, no signal ever arrives.
-fn hangups() -> Hangups {
-    use tokio::signal::unix::{SignalKind, signal};
-    Hangups(signal(SignalKind::hangup()).ok())
-}
-
-impl Hangups {
-    /// Waits for the next SIGHUP. Never completes if signals cannot be received.
-    async fn next(&mut self) {
-        let received = match &mut self.0 {
-            Some(hangups) => hangups.recv().await,
-            None => None,
-        };
-        if received.is_none() {
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
 impl App {
     /// Waits until this instance holds the lease, and then takes over. Returns `false` if `stop` completes first. A database that cannot be
-    /// read is recorded in the readiness, and the wait continues.
+    /// read is recorded in the readiness, and the wait continues. Meanwhile, changed files are reloaded.
     ///
     /// # Errors
     ///
-    /// Fails with [`AppError::LeaseLost`] on SIGHUP, so that a new process applies the reload, or if the takeover fails.
+    /// Fails with [`AppError::LeaseLost`] if a reload needs a restart, which ends no work of a standby, or if the takeover fails.
     pub(super) async fn wait_for_lease(&self, stop: &mut BoxFuture<'static, ()>) -> Result<bool, AppError> {
-        let alive = ProgressMarker::default();
-        let watchdog = {
-            let alive = alive.clone();
-            tokio::spawn(systemd::feed_watchdog(move || vec![alive.clone()]))
-        };
+        let step = ProgressMarker::default();
+        let wait = LongWait::in_loop(step.clone());
+        let mut outage = DatabaseOutage::default();
         let name = instance_name();
-        let mut hangups = hangups();
         let mut reported: Option<String> = None;
-        let is_active = loop {
-            alive.mark();
-            match self.store().maintain_lease(&name).await {
-                Ok(LeaseStatus::Active) => {
+        let is_active = {
+            // Dropped before the takeover, which needs its lock.
+            let mut restart_needed = std::pin::pin!(self.follow_files());
+            loop {
+                step.mark();
+                let checked = self.store().maintain_lease(&name).await;
+                step.mark();
+                if checked.is_ok() {
                     self.readiness.clear_store_failure();
-                    break true;
+                    outage.end(Some(self.deps.setup()), self.clock.now());
                 }
-                Ok(LeaseStatus::Standby { holder }) => {
-                    self.readiness.set_phase(Phase::Running);
-                    self.readiness.clear_store_failure();
-                    if reported.as_ref() != Some(&holder) {
-                        let text = format!("standby: {holder} is active");
-                        tracing::info!(%holder, "{text}");
-                        systemd::ready(&text);
-                        self.readiness.set_instance_role(&text);
-                        reported = Some(holder);
+                match checked {
+                    Ok(LeaseStatus::Active) => break true,
+                    Ok(LeaseStatus::Standby { holder }) => {
+                        self.readiness.set_phase(Phase::Running);
+                        if reported.as_ref() != Some(&holder) {
+                            let text = format!("standby: {holder} is active");
+                            tracing::info!(%holder, "{text}");
+                            systemd::ready(&text);
+                            self.readiness.set_instance_role(&text);
+                            reported = Some(holder);
+                        }
+                    }
+                    Err(error) => {
+                        let text = error_chain(&error);
+                        reported = None;
+                        outage.note_failure(&text, self.clock.now(), async || Some(self.deps.setup())).await;
+                        if self.readiness.set_store_failure(text.clone()) {
+                            tracing::warn!(error = text, "cannot read the lease; waiting for the server");
+                            systemd::status(&format!("standby, waiting for the database: {text}"));
+                        }
                     }
                 }
-                Err(error) => {
-                    let text = error_chain(&error);
-                    if reported.take().is_some() {
-                        tracing::warn!(error = text, "cannot read the lease");
-                    }
-                    self.readiness.set_store_failure(text);
-                }
-            }
-            tokio::select! {
-                () = tokio::time::sleep(lease::CHECK_INTERVAL) => {}
-                () = &mut *stop => break false,
-                // A standby has no work in progress, so a new process may do the reload.
-                () = hangups.next() => {
-                    systemd::reloading();
-                    return Err(AppError::LeaseLost);
+                tokio::select! {
+                    () = tokio::time::sleep(lease::CHECK_INTERVAL) => {}
+                    () = &mut *stop => break false,
+                    () = &mut restart_needed => return Err(AppError::LeaseLost),
                 }
             }
         };
-        watchdog.abort();
+        drop(wait);
         if is_active {
+            let _wait = LongWait::begin();
             self.take_over().await?;
         }
         Ok(is_active)
     }
 
-    /// Runs the part of the start that requires the lease.
+    /// Reloads when files change or SIGHUP arrives. Completes if a restart is needed.
+    async fn follow_files(&self) {
+        let mut requests = ReloadRequests::listen();
+        let reload_on_hangup = async {
+            loop {
+                requests.next().await;
+                let reloaded = reload_under_systemd(&self.role(), self.reload()).await;
+                if reloaded.is_ok_and(|reloaded| reloaded.needs_restart) {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = reload_on_hangup => {}
+            () = self.watch_files(true) => {}
+        }
+    }
+
+    /// Runs the part of the start that requires the lease. Config and rules are read again before anything is evaluated or sent: those of
+    /// this instance may be as old as its start. If they have errors, the last valid ones of this instance stay active.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`AppError::LeaseLost`], after giving up the lease, if the config needs a restart.
     async fn take_over(&self) -> Result<(), AppError> {
         tracing::info!("this instance is now active");
         self.readiness.set_instance_role("active");
         self.deps.metrics.set_active(true);
-        resume_clock(self.store(), &self.clock).await?;
-        remember_good_rules(self.store(), &self.files.lock().await.good).await;
-        self.alerts.receivers_removed().await;
+        self.clock.require_confirmation();
+        self.deps.outbox.begin_takeover();
+        match self.reload().await {
+            Ok(reloaded) if reloaded.needs_restart => {
+                self.store().close().await.map_err(|source| AppError::Store { doing: "close the database", source })?;
+                return Err(AppError::LeaseLost);
+            }
+            Ok(_) => {}
+            Err(_) => {
+                remember_good_rules(self.store(), &self.files.lock().await.good).await;
+                self.receivers_changed().await;
+            }
+        }
         self.deps.outbox.begin().await;
         Ok(())
     }
@@ -163,6 +158,7 @@ impl App {
                 Ok(LeaseStatus::Active) => {
                     if std::mem::take(&mut is_failing) {
                         tracing::info!("the lease is renewed again");
+                        systemd::status("active; the database responds again");
                         self.readiness.clear_store_failure();
                     }
                 }
@@ -172,6 +168,7 @@ impl App {
                     let text = error_chain(&error);
                     if !std::mem::replace(&mut is_failing, true) {
                         tracing::warn!(error = text, "cannot renew the lease");
+                        systemd::status(&format!("active, waiting for the database: {text}"));
                     }
                     self.readiness.set_store_failure(text);
                 }

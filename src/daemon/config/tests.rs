@@ -79,7 +79,7 @@ fn environment_overrides_file_and_file_overrides_defaults() {
     assert_eq!(config.delivery.retry.len(), 2);
     assert_eq!(config.receivers[0].name, "ops");
     assert_eq!(config.store.path, Path::new("/etc/cliffwatch/cliffwatch.db"));
-    assert_eq!(config.rules.paths, ["/etc/cliffwatch/rules/*.toml"]);
+    assert_eq!(config.rules.paths, ["rules/*.toml"], "read_files resolves them");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::vec;
 
 use super::{Cycle, CycleError, TOKENS_PER_INPUT, input::Input, stored};
 use engine::evaluate;
-use model::{TokenId, rows::Commit};
+use model::{Timestamp, TokenId, rows::Commit};
 
 /// Yields due tokens, and at the end the time up to which rules are evaluated.
 pub(super) struct DueTokens {
@@ -12,6 +12,8 @@ pub(super) struct DueTokens {
     /// Whether the aggregate cache is filled from scratch and must be completed.
     fills_totals: bool,
     is_done: bool,
+    /// The time up to which the due tokens were read. The cycle may move on to a later time.
+    until: Timestamp,
 }
 
 impl DueTokens {
@@ -42,7 +44,7 @@ impl DueTokens {
         }
         due.sort();
         due.dedup();
-        Ok(Self { inputs: split(&due), fills_totals, is_done: false })
+        Ok(Self { inputs: split(&due), fills_totals, is_done: false, until: now })
     }
 
     pub(super) fn next(&mut self, cycle: &Cycle<'_>) -> Option<Input> {
@@ -56,7 +58,7 @@ impl DueTokens {
             return self.next(cycle);
         }
         let is_last = !std::mem::replace(&mut self.is_done, true);
-        is_last.then(|| Input::Commit(Box::new(Commit { evaluated_until: Some(cycle.now), ..Commit::default() })))
+        is_last.then(|| Input::Commit(Box::new(Commit { evaluated_until: Some(self.until), ..Commit::default() })))
     }
 }
 

@@ -104,61 +104,74 @@ impl Input {
 }
 
 impl Cycle<'_> {
-    /// Compares an input with the known facts, and counts its polls.
-    pub(super) fn ingest<'k>(&mut self, input: Input, known: &'k Known, setup: &LiveConfig) -> Work<'k> {
+    /// Compares an input with the known facts. Also returns the outcomes of its responses, to count them after the commit.
+    pub(super) fn ingest<'k>(
+        &mut self,
+        input: &mut Input,
+        known: &'k Known,
+        setup: &LiveConfig,
+    ) -> (Work<'k>, Vec<Option<Ingested>>) {
         let ingest = self.ingest_settings(setup);
-        let mut work = Work::default();
+        let (mut work, mut ingested) = (Work::default(), Vec::new());
         match input {
             Input::Responses(_, responses) => {
-                for (poll, fetched) in &responses {
-                    let Some(known) = fetched.request.token().and_then(|id| known.tokens.get(id)) else { continue };
-                    let ingested = ingest.response(&mut work, known, poll, fetched);
-                    self.repeats.extend(ingested.lacks_segments.then(|| poll.with_segments()));
-                    self.count_poll(fetched, &ingested);
-                }
+                ingested.extend(responses.iter().map(|(poll, fetched)| {
+                    let known = fetched.request.token().and_then(|id| known.tokens.get(id))?;
+                    Some(ingest.response(&mut work, known, poll, fetched))
+                }));
             }
             Input::Rename { old, new, .. } => {
-                let (from, to) = (known.tokens.get(&old), known.tokens.get(&new));
+                let (from, to) = (known.tokens.get(old), known.tokens.get(new));
                 if let (Some(from), Some(to), Some(renamed)) = (from, to, &known.renamed) {
                     ingest.renamed(&mut work, from, to, renamed);
                     tracing::info!(from = old.as_str(), to = new.as_str(), "the token list contains a token under a new slug");
                 }
             }
             Input::TokenRows { rows, is_baseline } => {
-                for (id, item) in &rows {
+                for (id, item) in rows.iter() {
                     let Some(token) = known.tokens.get(id) else { continue };
                     if pipeline::is_renamed(token) {
                         ingest.relisted(&mut work, token);
                     }
-                    self.gaps += ingest.token_row(&mut work, token, item, is_baseline);
+                    self.gaps += ingest.token_row(&mut work, token, item, *is_baseline);
                     if let Some(moved) = known.moved.get(id) {
                         ingest.moved_row(&mut work, moved, item);
                     }
                 }
             }
             Input::UpcomingRows(rows) => {
-                for (id, row) in &rows {
+                for (id, row) in rows.iter() {
                     if let Some(known) = known.tokens.get(id) {
                         ingest.upcoming_row(&mut work, known, row);
                     }
                 }
             }
-            Input::Investor(page) => work = self.ingest_investor(*page, known, setup),
+            Input::Investor(page) => work = self.ingest_investor(page, known, setup),
             Input::Tokens(ids) => {
                 work.tokens.extend(ids.iter().filter_map(|id| known.tokens.get(id)).map(|known| ingest.as_known(known)));
             }
             Input::Commit(commit) => {
-                work.commit = *commit;
+                work.commit = std::mem::take(&mut **commit);
                 if let (gaps @ 1.., Job::Poll(endpoint)) = (std::mem::take(&mut self.gaps), self.report.job) {
                     work.commit.polls.iter_mut().for_each(|poll| poll.parse_warnings_total += gaps);
                     self.deps.metrics.parse_warnings(endpoint, gaps);
                 }
             }
         }
-        work
+        (work, ingested)
     }
 
-    fn ingest_investor<'k>(&mut self, page: InvestorPage, known: &'k Known, setup: &LiveConfig) -> Work<'k> {
+    /// Counts the polls of an input after its commit.
+    pub(super) fn count_polls(&mut self, input: &Input, ingested: &[Option<Ingested>]) {
+        let Input::Responses(_, responses) = input else { return };
+        for ((poll, fetched), ingested) in responses.iter().zip(ingested) {
+            let Some(ingested) = ingested else { continue };
+            self.repeats.extend(ingested.lacks_segments.then(|| poll.with_segments()));
+            self.count_poll(fetched, ingested);
+        }
+    }
+
+    fn ingest_investor<'k>(&mut self, page: &InvestorPage, known: &'k Known, setup: &LiveConfig) -> Work<'k> {
         let (rounds, fetched) = (page.rounds(setup), &page.fetched);
         let failure = match &fetched.outcome {
             PollOutcome::Failed(failure) => Some(failure.clone()),
@@ -168,7 +181,7 @@ impl Cycle<'_> {
         self.count_poll(fetched, &Ingested { failure, parse_warnings: entry.parse_warnings_total, ..Ingested::default() });
         let mut work = Work { commit: Commit { polls: vec![entry], ..Commit::default() }, tokens: Vec::new() };
         if let Some(Payload::Investor(detail)) = payload(fetched) {
-            work.commit.investors.extend(page.item);
+            work.commit.investors.extend(page.item.clone());
             let ingest = self.ingest_settings(setup);
             let since = page.since;
             for (token, rounds) in &rounds {

@@ -1,6 +1,6 @@
 //! Lists that one poll reads completely: the token list and `upcoming`.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use chrono::NaiveTime;
 
@@ -35,6 +35,7 @@ impl Cycle<'_> {
             match response.payload {
                 Payload::Tokens(items) => {
                     let rows: Vec<_> = items.into_iter().filter_map(|item| Some((id(item.id.as_str())?, item))).collect();
+                    self.report.is_first_list = checked.is_baseline;
                     if !checked.is_baseline {
                         inputs = self.renames(&rows, setup).await?;
                     }
@@ -80,9 +81,13 @@ impl Cycle<'_> {
         let missing: Vec<wire::TokenItem> = missing.values().map(|known| known.token.item.clone()).collect();
         let is_unread = |id: &TokenId| new.get(id).is_some_and(pipeline::is_unread);
         let unread: Vec<wire::TokenItem> = rows.iter().filter(|(id, _)| is_unread(id)).map(|(_, item)| item.clone()).collect();
+        let mut by_id: HashMap<&TokenId, &wire::TokenItem> = HashMap::new();
+        for (id, item) in rows {
+            by_id.entry(id).or_insert(item);
+        }
         let rename = |(old, new): (TokenId, TokenId)| {
-            let (_, item) = rows.iter().find(|(id, _)| *id == new && setup.watch.covers(id))?;
-            Some(Input::Rename { old, new, item: Box::new(item.clone()) })
+            let item = by_id.get(&new).filter(|_| setup.watch.covers(&new))?;
+            Some(Input::Rename { old, item: Box::new((*item).clone()), new })
         };
         Ok(pipeline::renamed_tokens(&missing, &unread).into_iter().filter_map(rename).collect())
     }

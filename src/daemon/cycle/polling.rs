@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use super::lists::ListResponse;
 use super::response_batches::{self, Responses};
-use super::{Cycle, CycleError, Deps, stored};
+use super::{Cycle, CycleError, CyclePolls, Deps, stored};
 use crate::schedule::Job;
 use engine::{
     ingest,
     pipeline::{CompleteResponse, Ingested, complete_response, feed_outcome},
-    plan::{self, EndpointFeeds, PlanBasis, PlannedPoll, PollPlan},
+    plan::{self, EndpointFeeds, PlanBasis, PlannedPoll, PollPlan, RetryPlan},
     self_monitor::{FeedOutcome, FeedResult},
 };
 use model::{
@@ -45,8 +45,10 @@ pub async fn endpoint_feeds(
 impl Cycle<'_> {
     /// Polls the feeds of an endpoint that are planned for this slot.
     pub(super) async fn poll_endpoint(&mut self, endpoint: Endpoint) -> Result<Responses, CycleError> {
-        if let Some(responses) = self.given.take() {
-            return Ok(response_batches::given(responses));
+        match std::mem::take(&mut self.polls) {
+            CyclePolls::Due => {}
+            CyclePolls::Given(responses) => return Ok(response_batches::given(responses)),
+            CyclePolls::Planned(plan, _planning) => return Ok(self.poll(*plan)),
         }
         let _planning = self.deps.ledger.planning.lock().await;
         let plan = plan_of(self.deps, endpoint, self.now).await?;
@@ -132,7 +134,10 @@ impl Cycle<'_> {
                 tracing::info!(%feed, "{failure}");
                 return;
             }
-            (Some(failure), _) => self.report.failed.push((feed, failure.clone())),
+            (Some(failure), _) => {
+                self.report.failed_credits += fetched.credits;
+                self.report.failed.push((feed, failure.clone()));
+            }
             (None, _) if ingested.is_held => {
                 self.report.fresh += 1;
                 self.report.held.push(feed);
@@ -157,6 +162,21 @@ async fn plan_of(deps: &Deps, endpoint: Endpoint, now: Timestamp) -> Result<Poll
         feeds.push(stored("read the feeds of an endpoint", endpoint_feeds(Some(&deps.store), scope, candidate, now)).await?);
     }
     Ok(plan::plan(endpoint, &feeds, &basis_of(deps, endpoint, now).await?))
+}
+
+/// Returns the retries of an endpoint that are due before its next slot.
+pub(super) async fn retries_of(
+    deps: &Deps,
+    endpoint: Endpoint,
+    is_urgent: bool,
+    now: Timestamp,
+) -> Result<RetryPlan, CycleError> {
+    let setup = deps.setup();
+    let scope = (&setup.active.rules, &setup.config.mirror, &setup.watch);
+    let feeds = async |of| stored("read the feeds of an endpoint", endpoint_feeds(Some(&deps.store), scope, of, now)).await;
+    let own = feeds(endpoint).await?;
+    let lists = vec![feeds(Endpoint::TokenList).await?, feeds(Endpoint::Upcoming).await?];
+    Ok(plan::plan_retries(own, lists, is_urgent, &basis_of(deps, endpoint, now).await?))
 }
 
 async fn basis_of(deps: &Deps, endpoint: Endpoint, now: Timestamp) -> Result<PlanBasis<'_>, CycleError> {

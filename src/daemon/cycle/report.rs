@@ -30,6 +30,10 @@ pub struct CycleReport {
     /// The number of new deliveries or pending notifications.
     pub deliveries: u32,
     pub credits: u32,
+    /// The part of `credits` that failed polls may have cost.
+    pub failed_credits: u32,
+    /// Whether the cycle read the token list for the first time.
+    pub is_first_list: bool,
     /// The number of feeds that were deferred for lack of credits, by reason.
     pub deferred: Vec<(PollReason, u32)>,
     /// The number of feeds that did not need a poll.
@@ -52,6 +56,8 @@ impl CycleReport {
             alerts: 0,
             deliveries: 0,
             credits: 0,
+            failed_credits: 0,
+            is_first_list: false,
             deferred: Vec::new(),
             resting: 0,
             evaluated: 0,

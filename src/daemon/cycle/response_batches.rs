@@ -114,9 +114,9 @@ impl PollWorker {
             // The feed may have more pages than in its last poll.
             let max_credits = u32::try_from(poll.cost.saturating_mul(2).saturating_add(8)).ok();
             let fetch = async {
-                match poll.with_segments {
-                    true => self.api.fetch_with_segments(&poll.request, max_credits).await,
-                    false => self.api.fetch(&poll.request, poll.known, max_credits).await,
+                match poll.linear_request() {
+                    Some(linear) => self.api.fetch_with_linear(&poll.request, linear, max_credits).await,
+                    None => self.api.fetch(&poll.request, poll.known, max_credits).await,
                 }
             };
             let fetched = tokio::select! {

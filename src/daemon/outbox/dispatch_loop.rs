@@ -25,10 +25,12 @@ pub(super) async fn dispatch_until_stopped(shared: &Shared, dispatcher: &Dispatc
             Ok(done) => {
                 *shared.dispatched_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
                 shared.wake(&done.receivers);
-                if is_first || done.receivers.iter().any(|receiver| !shared.has_worker(receiver)) {
+                let keeps_orphans = shared.takeover.is_recent();
+                if !keeps_orphans && (is_first || done.receivers.iter().any(|receiver| !shared.has_worker(receiver))) {
                     dead_letter_orphans(shared, now).await;
                 }
-                is_first = false;
+                // Afterward, the orphans of this time are handled.
+                is_first = keeps_orphans;
                 if std::mem::take(&mut is_failing) {
                     tracing::info!("dispatching works again");
                 }

@@ -10,8 +10,11 @@ use model::{Attempt, AttemptOutcome, AttemptRecord, DeliveryState, DueDelivery, 
 /// The maximum number of batches per removed receiver in one run.
 const MAX_ORPHAN_BATCHES: usize = 1_000;
 
-/// Turns all orphans into dead letters, so that they are reported and do not stay due forever.
+/// Turns all orphans into dead letters, so that they are reported and do not stay due forever. Does nothing just after a takeover.
 pub(super) async fn dead_letter_orphans(shared: &Shared, now: Timestamp) {
+    if shared.takeover.is_recent() {
+        return;
+    }
     let pending = match shared.deps.store.pending_receivers().await {
         Ok(pending) => pending,
         Err(error) => {
@@ -55,7 +58,7 @@ async fn dead_letter_receiver(shared: &Shared, receiver: &ReceiverName, now: Tim
 fn dead_letter(shared: &Shared, delivery: &DueDelivery, reason: &str, now: Timestamp) -> AttemptRecord {
     let mut record = AttemptRecord {
         delivery: delivery.id,
-        attempt: Attempt { at: now, took_ms: 0, outcome: AttemptOutcome::Refused, status: None, response: reason.to_owned() },
+        attempt: Attempt { at: now, took_ms: 0, outcome: AttemptOutcome::Orphaned, status: None, response: reason.to_owned() },
         state: DeliveryState::Dead,
         next_attempt_at: None,
         alerts: Vec::new(),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::{OutboxDeps, ports::DeliverySender};
+use super::{OutboxDeps, ports::DeliverySender, takeover::Takeover};
 use crate::systemd::ProgressMarker;
 use model::{ReceiverName, Timestamp, config};
 
@@ -23,6 +23,7 @@ pub(super) struct Shared {
     pub(super) dispatch_progress: ProgressMarker,
     /// The start of the last successful dispatch pass.
     pub(super) dispatched_at: Mutex<Option<Timestamp>>,
+    pub(super) takeover: Takeover,
     pub(super) stop: CancellationToken,
 }
 
@@ -64,6 +65,7 @@ impl Shared {
             dispatch_wake_up: Notify::new(),
             dispatch_progress: ProgressMarker::default(),
             dispatched_at: Mutex::default(),
+            takeover: Takeover::default(),
             stop: CancellationToken::new(),
         }
     }

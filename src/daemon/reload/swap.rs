@@ -6,6 +6,8 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
+use chrono::TimeDelta;
+
 use super::{GoodFiles, ReadFiles, ReloadProblem, WATCH_INTERVAL, fingerprint, read};
 use crate::app::{ActiveFiles, App, reload_under_systemd, remember_good_rules};
 use crate::live::LiveConfig;
@@ -13,20 +15,32 @@ use crate::outbox::ReceiverSender;
 use crate::readiness::RuleLoad;
 use model::{BoxFuture, phrase::count, text::error_chain};
 
+/// The maximum age of a dead letter that is sent when its receiver returns to the config. Older ones are of no use.
+const MAX_ORPHAN_AGE: TimeDelta = TimeDelta::days(7);
+
+/// The result of a reload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reloaded {
+    /// A line about the active rules.
+    pub text: String,
+    /// Whether keys changed that only a restart applies.
+    pub needs_restart: bool,
+}
+
 impl App {
-    /// Reads config and rule files again and activates them, all or nothing. Returns a line about the active rules.
+    /// Reads config and rule files again and activates them, all or nothing. A standby writes nothing to the database.
     ///
     /// # Errors
     ///
     /// Fails with all errors of all files. The previous config and rules stay active.
-    pub fn reload(&self) -> BoxFuture<'_, Result<String, ReloadProblem>> {
+    pub fn reload(&self) -> BoxFuture<'_, Result<Reloaded, ReloadProblem>> {
         Box::pin(async move {
             let mut files = self.files.lock().await;
             self.reload_from(&mut files).await
         })
     }
 
-    async fn reload_from(&self, files: &mut ActiveFiles) -> Result<String, ReloadProblem> {
+    async fn reload_from(&self, files: &mut ActiveFiles) -> Result<Reloaded, ReloadProblem> {
         let now = self.clock.now();
         let active = self.deps.setup();
         let (origin, base_dir, mut good) = (self.origin.clone(), self.base_dir.clone(), files.good.clone());
@@ -69,8 +83,8 @@ impl App {
         files.good = GoodFiles { paths: live.config.rules.paths.clone(), texts, ..GoodFiles::default() };
         remember_good_rules(&self.deps.store, &files.good).await;
         self.swap(live).await;
-        self.alerts.receivers_removed().await;
-        self.readiness.set_rules_loaded(now, rules);
+        self.receivers_changed().await;
+        self.readiness.set_rules_loaded(now, rules, &files.good.paths);
         self.deps.metrics.set_reload(true);
         self.alerts.reload_succeeded().await;
         let mut text = count(rules, "active rule");
@@ -81,7 +95,27 @@ impl App {
             text.push_str(&format!("; changed keys that need a restart: {}", needs_restart.join(", ")));
         }
         tracing::info!(rules, tests, "reloaded config and rules: {text}");
-        Ok(text)
+        Ok(Reloaded { text, needs_restart: !needs_restart.is_empty() })
+    }
+
+    /// Resolves the incidents of receivers that left the config, and sends the deliveries that became dead letters while a receiver of the
+    /// config was missing.
+    pub(crate) async fn receivers_changed(&self) {
+        let (store, now) = (&self.deps.store, self.clock.now());
+        if !store.is_active() {
+            return;
+        }
+        self.alerts.receivers_removed().await;
+        for receiver in self.deps.setup().receivers.names() {
+            match store.revive_orphans(receiver.clone(), now - MAX_ORPHAN_AGE, now).await {
+                Ok(0) => {}
+                Ok(count) => {
+                    tracing::info!(%receiver, count, "the receiver is in the config again; its dead letters are sent");
+                    self.deps.outbox.wake();
+                }
+                Err(error) => tracing::error!(%receiver, error = error_chain(&error), "cannot send its dead letters again"),
+            }
+        }
     }
 
     /// Activates a new value while no batch is being processed, so that every batch uses one value. Then updates outbox, mirror, and
@@ -110,10 +144,12 @@ impl App {
             });
             schedule.replace(live.slots.clone(), &last_runs);
         }
+        self.retry_failed_polls();
     }
 
-    /// Reloads when files change. Ignores a file that is still being written: two fingerprints in a row must be equal.
-    pub(crate) async fn watch_files(&self) {
+    /// Reloads when files change. Ignores a file that is still being written: two fingerprints in a row must be equal. Ends after a reload
+    /// that needs a restart if `ends_for_restart` is set.
+    pub(crate) async fn watch_files(&self, ends_for_restart: bool) {
         let mut last: Option<u128> = None;
         loop {
             tokio::time::sleep(WATCH_INTERVAL).await;
@@ -125,7 +161,10 @@ impl App {
             let is_due = files.good.recheck_at.is_some_and(|at| at <= self.clock.now());
             if is_settled && (files.fingerprint != current || is_due) {
                 tracing::info!("config or rule files changed");
-                let _ = reload_under_systemd(self.reload_from(&mut files)).await;
+                let reloaded = reload_under_systemd(&self.role(), self.reload_from(&mut files)).await;
+                if ends_for_restart && reloaded.is_ok_and(|reloaded| reloaded.needs_restart) {
+                    return;
+                }
             }
         }
     }

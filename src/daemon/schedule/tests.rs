@@ -20,7 +20,8 @@ async fn long_run_does_not_overlap_and_slots_run_once() {
     let (done, mut runs) = tokio::sync::mpsc::unbounded_channel();
     let run: RunJob = {
         let (seen, under_way, overlaps) = (seen.clone(), under_way.clone(), overlaps.clone());
-        Arc::new(move |_, slot| {
+        Arc::new(move |_, reason| {
+            let RunReason::Slot(slot) = reason else { panic!("nothing failed") };
             let (seen, under_way, overlaps, done) = (seen.clone(), under_way.clone(), overlaps.clone(), done.clone());
             Box::pin(async move {
                 use std::sync::atomic::Ordering::SeqCst;
@@ -31,6 +32,7 @@ async fn long_run_does_not_overlap_and_slots_run_once() {
                 tokio::time::sleep(Duration::from_millis(1200)).await;
                 under_way.fetch_sub(1, SeqCst);
                 done.send(()).ok();
+                RunEnd::DONE
             })
         })
     };
@@ -54,9 +56,11 @@ async fn missed_slot_is_overdue_and_then_runs_once() {
     let clock = Clock::manual(time("2026-11-21T12:59:00Z"));
     let last = [("evaluate".to_owned(), time("2026-11-21T12:00:00Z"))];
     let (started, mut runs) = tokio::sync::mpsc::unbounded_channel();
-    let run: RunJob = Arc::new(move |_, slot| {
-        started.send(slot).ok();
-        Box::pin(std::future::ready(()))
+    let run: RunJob = Arc::new(move |_, reason| {
+        if let RunReason::Slot(slot) = reason {
+            started.send(slot).ok();
+        }
+        Box::pin(std::future::ready(RunEnd::DONE))
     });
     let schedule = Scheduler::start(vec![(Job::Evaluate, slots)], &last, clock.clone(), run).await.expect("starts");
     let mut next = async || tokio::time::timeout(Duration::from_secs(20), runs.recv()).await.expect("in time").expect("a run");
@@ -80,11 +84,15 @@ async fn replaced_schedule_starts_without_overlap_or_extra_runs() {
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let run: RunJob = {
         let gate = gate.clone();
-        Arc::new(move |job, slot| {
+        Arc::new(move |job, reason| {
             let (started, gate) = (started.clone(), gate.clone());
             Box::pin(async move {
-                started.send((job, slot)).ok();
-                gate.acquire().await.expect("open").forget();
+                // At the start, each job looks for failed polls.
+                if let RunReason::Slot(slot) = reason {
+                    started.send((job, slot)).ok();
+                    gate.acquire().await.expect("open").forget();
+                }
+                RunEnd::DONE
             })
         })
     };
@@ -113,4 +121,67 @@ async fn replaced_schedule_starts_without_overlap_or_extra_runs() {
     while let Ok((job, _)) = runs.try_recv() {
         assert_eq!(job, burn);
     }
+}
+
+/// Starts jobs with a slot far away, whose runs end with `end`. Returns the runs.
+async fn started(
+    jobs: &[Job],
+    last: &[(String, Timestamp)],
+    end: impl Fn(Job, RunReason) -> RunEnd + Send + Sync + 'static,
+) -> (Scheduler, tokio::sync::mpsc::UnboundedReceiver<(Job, RunReason)>) {
+    let (started, runs) = tokio::sync::mpsc::unbounded_channel();
+    let run: RunJob = Arc::new(move |job, reason| {
+        started.send((job, reason)).ok();
+        Box::pin(std::future::ready(end(job, reason)))
+    });
+    // This pattern does not match before next January.
+    let slots = Slots::parse("0 0 0 1 1 *", "UTC").expect("a pattern").expect("on");
+    let jobs = jobs.iter().map(|job| (*job, slots.clone())).collect();
+    (Scheduler::start(jobs, last, Clock::system(), run).await.expect("starts"), runs)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn failed_polls_are_retried_before_the_next_slot_and_after_a_restart() {
+    let job = Job::Poll(Endpoint::Allocations);
+    let failed = NextRetry::Failed { not_before: None, is_paid: false };
+    let end = move |_, reason| RunEnd {
+        retry: if matches!(reason, RunReason::Slot(_)) { failed } else { NextRetry::None },
+        ..RunEnd::DONE
+    };
+    let (schedule, mut runs) = started(&[job], &[], end).await;
+    let next = async |runs: &mut tokio::sync::mpsc::UnboundedReceiver<(Job, RunReason)>| {
+        tokio::time::timeout(Duration::from_secs(20), runs.recv()).await.expect("in time").expect("a run")
+    };
+    assert!(matches!(next(&mut runs).await, (_, RunReason::Slot(_))));
+    assert_eq!(next(&mut runs).await, (job, RunReason::Retry { is_urgent: false }));
+    schedule.retry_now();
+    assert_eq!(next(&mut runs).await, (job, RunReason::Retry { is_urgent: true }));
+    assert!(schedule.stop(Duration::from_secs(5)).await);
+
+    let last = [(job.as_str().to_owned(), Clock::system().now())];
+    let (schedule, mut runs) = started(&[job], &last, |_, _| RunEnd::DONE).await;
+    assert_eq!(
+        next(&mut runs).await,
+        (job, RunReason::Retry { is_urgent: true }),
+        "the slot is not missed, but polls may have failed"
+    );
+    assert!(schedule.stop(Duration::from_secs(5)).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn first_token_list_makes_the_polls_of_all_tokens_due() {
+    let (list, burn) = (Job::Poll(Endpoint::TokenList), Job::Poll(Endpoint::Burn));
+    let end = move |job, reason| match reason {
+        // The list fails first. By the time of its retry, the other job has looked for failed polls.
+        RunReason::Slot(_) => RunEnd { retry: NextRetry::Failed { not_before: None, is_paid: false }, ..RunEnd::DONE },
+        RunReason::Retry { .. } => RunEnd { is_first_list: job == list, ..RunEnd::DONE },
+    };
+    let last = [(burn.as_str().to_owned(), Clock::system().now())];
+    let (schedule, mut runs) = started(&[list, burn], &last, end).await;
+    let mut burns = 0;
+    while burns < 2 {
+        let (job, _) = tokio::time::timeout(Duration::from_secs(20), runs.recv()).await.expect("in time").expect("a run");
+        burns += u32::from(job == burn);
+    }
+    assert!(schedule.stop(Duration::from_secs(5)).await);
 }

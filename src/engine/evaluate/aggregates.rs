@@ -187,7 +187,7 @@ impl<'a> AggregateEvaluation<'a> {
         let mut ids: HashSet<&RuleId> = HashSet::new();
         let is_active = |rule: &&Rule| rule.terms().is_active(context.now);
         let rules = context.rules.on(on).filter(is_active).filter(|rule| ids.insert(&rule.id)).collect();
-        Self { rules, lifecycle: AlertLifecycle::new(context.routes, context.now) }
+        Self { rules, lifecycle: AlertLifecycle::of(context) }
     }
 
     /// Evaluates all rules on one subject, and resolves the alerts of rules that do not apply to it any more.

@@ -6,7 +6,7 @@
 use super::recheck::recheck;
 use super::records::is_notified;
 use super::transition::{AlertTransition, QueuedNotification, Transitions, Urgency};
-use super::{RuleEval, RuleTerms, iso};
+use super::{EvaluationContext, RuleEval, RuleTerms, iso};
 use crate::route::RouteTree;
 use chrono::TimeDelta;
 use model::{Alert, AlertBody, AlertState, AlertStatus, NotificationKind, Resolution, Timestamp};
@@ -27,12 +27,18 @@ pub(super) trait AlertSubject: Copy {
 pub(super) struct AlertLifecycle<'a> {
     pub routes: &'a RouteTree,
     pub now: Timestamp,
+    /// See [`EvaluationContext::keeps_removed`].
+    pub keeps_removed: bool,
     pub transitions: Transitions,
 }
 
 impl<'a> AlertLifecycle<'a> {
+    pub fn of(context: &EvaluationContext<'a>) -> Self {
+        Self { keeps_removed: context.keeps_removed, ..Self::new(context.routes, context.now) }
+    }
+
     pub fn new(routes: &'a RouteTree, now: Timestamp) -> Self {
-        Self { routes, now, transitions: Transitions::default() }
+        Self { routes, now, keeps_removed: false, transitions: Transitions::default() }
     }
 
     /// Opens an alert whose condition became true. `alert` contains only its identity and its time.
@@ -132,6 +138,9 @@ impl<'a> AlertLifecycle<'a> {
         subject: impl AlertSubject,
         rule: Option<&R>,
     ) {
+        if self.keeps_removed && matches!(resolution, Resolution::RuleGone | Resolution::Unwatched) {
+            return;
+        }
         let subject = subject.for_resolution();
         let was_firing = alert.state == AlertState::Firing;
         if let Some(rule) = rule.filter(|_| resolution != Resolution::RuleGone) {

@@ -3,8 +3,26 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{RuleEval, RuleTerms, records::is_notified};
-use model::{Alert, AlertState, Interval, Resource, Timestamp, span_of_days, time::LONGEST_INTERVAL};
+use model::{
+    Alert, AlertState, ClockState, Interval, MAX_CLOCK_DIFFERENCE, Resource, Timestamp, span_of_days, time::LONGEST_INTERVAL,
+};
 use rules::{On, RuleSet, aggregate::EDGE_SLACK};
+
+/// Returns the time of an evaluation that began at `now`. `latest` is the time of the latest one, of this or of another instance, and
+/// `clock` is the current time with its state.
+///
+/// What was decided is not decided again: after a takeover by an instance whose clock is behind, evaluation stands still until that clock
+/// has caught up. It also stands still while a stored time contradicts the wall clock. A later evaluation than two right clocks can
+/// explain was made with a wrong clock. It does not count once the current time is confirmed.
+#[must_use]
+pub fn evaluation_time(now: Timestamp, latest: Option<Timestamp>, clock: (Timestamp, ClockState)) -> Timestamp {
+    let (clock_time, state) = clock;
+    match latest {
+        Some(latest) if state.is_resumed => latest,
+        Some(latest) if !state.is_settled || latest.signed_duration_since(clock_time) <= MAX_CLOCK_DIFFERENCE => now.max(latest),
+        _ => now,
+    }
+}
 
 /// Returns the windows (start exclusive, end inclusive) of start times for which the time since the last evaluation may change the result:
 /// unlocks that start in them came within a lead time of a rule. Open alerts are evaluated at their own `recheck_at` in addition.

@@ -134,6 +134,7 @@ struct World {
     resources: Vec<Resource>,
     alerts: BTreeMap<AlertId, Alert>,
     notified: BTreeMap<model::supply::NotificationId, Notification>,
+    keeps_removed: bool,
 }
 
 struct KnownToken {
@@ -170,6 +171,7 @@ impl World {
             resources: Resource::ALL.to_vec(),
             alerts: BTreeMap::new(),
             notified: BTreeMap::new(),
+            keeps_removed: false,
         }
     }
 
@@ -222,7 +224,8 @@ impl World {
             })
             .collect();
         let mut limits = Limits::default();
-        let transitions = evaluate_by(&facts, &self.rules, &self.routes, now, &mut limits).join(limits.summaries(now));
+        let lifecycle = AlertLifecycle { keeps_removed: self.keeps_removed, ..AlertLifecycle::new(&self.routes, now) };
+        let transitions = evaluate_by(&facts, &self.rules, lifecycle, &mut limits).join(limits.summaries(now));
         let latest: Vec<u32> = transitions
             .openings()
             .iter()

@@ -20,16 +20,16 @@ use crate::{
     removal::RemovalProof,
 };
 use model::{
-    poll::FetchedResponse,
+    poll::{FetchedResponse, SegmentsFetch, WITH_RATE_CHANGES},
     rows::TokenSnapshot,
-    supply::{Endpoint, FeedState, Record, SegmentsRead, Timestamp, Tracked},
+    supply::{Endpoint, FeedState, LinearNotes, Record, SegmentsRead, Timestamp, Tracked},
     wire::UnlockEvent,
 };
 
 /// The facts about earlier responses that are stored with the feed of a schedule.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
-struct ScheduleNotes {
+pub(super) struct ScheduleNotes {
     /// The requested days before today.
     #[serde(skip_serializing_if = "Option::is_none")]
     history_days: Option<i64>,
@@ -38,21 +38,14 @@ struct ScheduleNotes {
     horizon_days: Option<i64>,
     /// Whether the source returned days outside the requested ones. Then the covered days cannot be derived from the request.
     returns_beyond: bool,
-    /// Whether any response showed linear segments. `None` if unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shown_linear: Option<bool>,
     /// The endpoint version of the last response.
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u8>,
-    /// The last time that linear segments were read in addition to the cliffs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    segments_read: Option<SegmentsRead>,
-    /// The last time that the source had no version with segments, so that polling it each time would be useless.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    segments_absent: Option<SegmentsRead>,
     visibility: Visibility,
     /// The visibility window as segments show it, which are read less often than the cliffs.
     segments_visibility: Visibility,
+    #[serde(flatten)]
+    pub(super) linear: LinearNotes,
 }
 
 /// A response about a schedule, with the days and forms that it covers.
@@ -88,7 +81,7 @@ impl<'a> ScheduleResponse<'a> {
         // An edge that this response disproves still applies to the days of the previous response.
         let read_before = known.read_at.unwrap_or(now);
         let window_before = requested_before.within(&visible([learned.all, was.visibility], read_before));
-        let segments_before = match was.segments_read.filter(|_| learned.is_joined) {
+        let segments_before = match was.linear.segments_read.filter(|_| learned.is_joined) {
             Some(read) => requested_before
                 .within(&visible([learned.all, was.visibility], read.at))
                 .within(&visible([learned.segments, was.segments_visibility], read.at)),
@@ -98,7 +91,7 @@ impl<'a> ScheduleResponse<'a> {
         Self {
             events,
             shows_linear: fetched.shows_linear(),
-            knew_linear: was.shown_linear,
+            knew_linear: was.linear.shown_linear,
             window: requested.within(&visible([learned.all, second], now)),
             window_before,
             segments_before,
@@ -229,7 +222,7 @@ impl LearnedVisibility {
         let all = learn(was.visibility, known.read_at.filter(|_| known.baseline_at.is_some()), false, &is_of_form);
         let segments = match is_joined {
             true => {
-                let previous_at = was.segments_read.map(|read| read.at);
+                let previous_at = was.linear.segments_read.map(|read| read.at);
                 learn(was.segments_visibility.informed_by(all), previous_at, true, &has_segments)
             }
             false => was.segments_visibility,
@@ -240,9 +233,19 @@ impl LearnedVisibility {
 
 impl ScheduleNotes {
     /// Returns the notes of a token's schedule. Unreadable notes count as none, so that less is compared.
-    fn of(before: &TokenSnapshot) -> Self {
+    pub(super) fn of(before: &TokenSnapshot) -> Self {
         let header = before.headers.iter().find(|(endpoint, _)| *endpoint == Endpoint::UnlockEvents).map(|(_, header)| header);
-        header.and_then(|header| Self::deserialize(header).ok()).unwrap_or_default()
+        header.map(Self::read).unwrap_or_default()
+    }
+
+    /// Returns the notes in a header.
+    pub(super) fn read(header: &serde_json::Value) -> Self {
+        Self::deserialize(header).unwrap_or_default()
+    }
+
+    /// Returns the days that a response at `now` is certain to cover, like the last one.
+    pub(super) fn covered(&self, now: Timestamp) -> DateWindow {
+        self.requested(now).within(&self.visibility.window(now))
     }
 
     /// Returns the notes after one more response.
@@ -254,7 +257,6 @@ impl ScheduleNotes {
         learned: &LearnedVisibility,
         now: Timestamp,
     ) -> Self {
-        let shows_linear = fetched.shows_linear();
         let days = |day: Option<NaiveDate>| day.map(|day| (day - now.date_naive()).num_days());
         let is_beyond = |event: &UnlockEvent| event.unlock_date.copied().is_some_and(|at| !requested.contains(Some(at)));
         Self {
@@ -262,19 +264,35 @@ impl ScheduleNotes {
             horizon_days: days(requested.last),
             returns_beyond: events.iter().any(is_beyond),
             version: fetched.version.or(self.version),
-            shown_linear: shows_linear.map(|shows| shows || self.shown_linear == Some(true)).or(self.shown_linear),
-            // A version that shows segments itself needs no additional reading. After a return to `auto`, they are read again.
-            segments_read: match shows_linear {
-                _ if learned.is_joined => Some(SegmentsRead { at: now, mark: poll.mark, version: None }),
-                Some(true) => None,
-                _ => self.segments_read,
-            },
-            segments_absent: match fetched.segments {
-                Some(segments) => segments.is_absent.then_some(SegmentsRead { at: now, mark: poll.mark, version: None }),
-                None => self.segments_absent,
-            },
             visibility: learned.all,
             segments_visibility: learned.segments,
+            linear: self.next_linear(poll, fetched, now),
+        }
+    }
+
+    /// Returns the notes about linear segments after one more response. What completes them is noted once the response is applied.
+    fn next_linear(&self, poll: &PlannedPoll, fetched: &FetchedResponse, now: Timestamp) -> LinearNotes {
+        let (was, shows_linear) = (&self.linear, fetched.shows_linear());
+        let joined = fetched.segments.filter(|segments| segments.is_read);
+        let read = |segments: SegmentsFetch| SegmentsRead { at: now, mark: poll.mark, version: Some(segments.version) };
+        LinearNotes {
+            shown_linear: shows_linear.map(|shows| shows || was.shown_linear == Some(true)).or(was.shown_linear),
+            // A version that shows segments itself needs no additional reading. After a return to `auto`, they are read again.
+            segments_read: match (joined, shows_linear) {
+                (Some(segments), _) => Some(read(segments)),
+                (None, Some(true)) => None,
+                _ => was.segments_read,
+            },
+            segments_absent: match fetched.segments {
+                Some(segments) => segments.is_absent.then(|| read(segments)),
+                None => was.segments_absent,
+            },
+            has_rate_changes: match (joined, shows_linear) {
+                (Some(segments), _) => was.has_rate_changes || segments.version == WITH_RATE_CHANGES,
+                (None, Some(true)) => fetched.version == Some(WITH_RATE_CHANGES),
+                _ => was.has_rate_changes,
+            },
+            ..was.clone()
         }
     }
 

@@ -13,6 +13,7 @@ use model::{
 };
 use testkit::time;
 
+mod completeness;
 mod findings;
 mod rows;
 
@@ -85,7 +86,7 @@ impl Feed {
         let poll = PlannedPoll { may_add_segments: self.may_add_segments, ..PlannedPoll::for_change(request.clone()) };
         let fetched = FetchedResponse {
             without_cliffs: self.without_cliffs.clone(),
-            segments: self.with_segments.then_some(SegmentsFetch { is_read: true, is_absent: false, credits: 1 }),
+            segments: self.with_segments.then_some(SegmentsFetch::read(3, 1)),
             ..FetchedResponse::of_page(request, PollOutcome::Fresh(response), version)
         };
         let result = ingest(&self.snapshot, &poll, &fetched, &Settings::default(), now);

@@ -9,7 +9,7 @@
 //! as renamed.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -34,32 +34,80 @@ const SUPPLY_TOLERANCE: f64 = 0.01;
 /// it names for the first time.
 #[must_use]
 pub fn renamed_tokens(missing: &[wire::TokenItem], new: &[wire::TokenItem]) -> Vec<(TokenId, TokenId)> {
+    renamed_in(&TextIndex::of(missing), &TextIndex::of(new))
+}
+
+fn renamed_in(missing: &TextIndex<'_>, new: &TextIndex<'_>) -> Vec<(TokenId, TokenId)> {
     let slug = |item: &wire::TokenItem| item.id.as_str().map(TokenId::from);
-    let only = |item: &wire::TokenItem, others: &[wire::TokenItem]| {
-        let mut alike = others.iter().filter(|other| is_similar(item, other));
-        alike.next().filter(|_| alike.next().is_none()).cloned()
-    };
     let pair = |old: &wire::TokenItem| {
-        let to = only(old, new).filter(|to| is_same(old, to))?;
-        let back = only(&to, missing)?;
-        (back.id == old.id).then(|| Some((slug(old)?, slug(&to)?)))?
+        let to = new.only_similar(old).filter(|to| is_same(old, to))?;
+        let back = missing.only_similar(to)?;
+        (back.id == old.id).then(|| Some((slug(old)?, slug(to)?)))?
     };
-    missing.iter().filter_map(pair).collect()
+    missing.items.iter().filter_map(pair).collect()
+}
+
+/// Rows of the token list by name, ticker, and website. Two rows may be one token if they share one of them.
+struct TextIndex<'a> {
+    items: &'a [wire::TokenItem],
+    /// The indices of the rows with a text, for each kind of text.
+    by_text: [HashMap<String, Vec<usize>>; 3],
+    /// The number of rows that lookups have examined.
+    #[cfg(test)]
+    examined: std::cell::Cell<usize>,
+}
+
+impl<'a> TextIndex<'a> {
+    fn of(items: &'a [wire::TokenItem]) -> Self {
+        let mut by_text: [HashMap<String, Vec<usize>>; 3] = Default::default();
+        for (index, item) in items.iter().enumerate() {
+            for (map, text) in by_text.iter_mut().zip(texts(item)) {
+                if let Some(text) = plain(text) {
+                    map.entry(text).or_default().push(index);
+                }
+            }
+        }
+        Self {
+            items,
+            by_text,
+            #[cfg(test)]
+            examined: Default::default(),
+        }
+    }
+
+    /// Returns the only row that may be the same token as `item`. `None` if no row or several rows may be.
+    fn only_similar(&self, item: &wire::TokenItem) -> Option<&'a wire::TokenItem> {
+        let mut found = None;
+        let with_text = self.by_text.iter().zip(texts(item)).filter_map(|(map, text)| map.get(&plain(text)?));
+        // The second row ends the search, however many share a text.
+        for index in with_text.flatten() {
+            #[cfg(test)]
+            self.examined.set(self.examined.get() + 1);
+            if *found.get_or_insert(*index) != *index {
+                return None;
+            }
+        }
+        self.items.get(found?)
+    }
+}
+
+/// Returns the texts that identify a token: name, ticker, and website.
+fn texts(item: &wire::TokenItem) -> [&Maybe<Text>; 3] {
+    [&item.name, &item.symbol, &item.website_url]
+}
+
+/// Returns a text without differences that do not matter. `None` if it is missing or empty.
+fn plain(text: &Maybe<Text>) -> Option<String> {
+    text.as_str().map(|text| text.trim().to_lowercase()).filter(|text| !text.is_empty())
 }
 
 fn is_equal(a: &Maybe<Text>, b: &Maybe<Text>) -> bool {
-    let plain = |text: &Maybe<Text>| text.as_str().map(|text| text.trim().to_lowercase()).filter(|text| !text.is_empty());
     plain(a).is_some_and(|a| plain(b) == Some(a))
-}
-
-/// Returns whether two rows may be one token: they share a name, a ticker, or a website.
-fn is_similar(a: &wire::TokenItem, b: &wire::TokenItem) -> bool {
-    is_equal(&a.name, &b.name) || is_equal(&a.symbol, &b.symbol) || is_equal(&a.website_url, &b.website_url)
 }
 
 /// Returns whether two rows are surely one token.
 fn is_same(a: &wire::TokenItem, b: &wire::TokenItem) -> bool {
-    let texts = [(&a.name, &b.name), (&a.symbol, &b.symbol), (&a.website_url, &b.website_url)];
+    let texts = texts(a).into_iter().zip(texts(b));
     let figures = [
         (a.max_supply, b.max_supply),
         (a.circulating_supply, b.circulating_supply),
@@ -68,7 +116,7 @@ fn is_same(a: &wire::TokenItem, b: &wire::TokenItem) -> bool {
     ];
     let known: Vec<(f64, f64)> = figures.iter().filter_map(|(a, b)| a.copied().zip(b.copied())).collect();
     let agree = |(a, b): &(f64, f64)| (a - b).abs() <= SUPPLY_TOLERANCE * a.max(*b);
-    texts.iter().filter(|(a, b)| is_equal(a, b)).count() >= 2 && known.iter().all(agree) && known.iter().any(|(a, _)| *a > 0.0)
+    texts.filter(|(a, b)| is_equal(a, b)).count() >= 2 && known.iter().all(agree) && known.iter().any(|(a, _)| *a > 0.0)
 }
 
 /// Returns whether the known facts of a token moved to another slug.

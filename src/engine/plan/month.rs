@@ -6,16 +6,18 @@
 pub mod forecast;
 pub mod polls;
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use self::forecast::Forecast;
 use self::polls::TokenPolls;
-use super::{EndpointFeeds, PlanBasis, PollPlan};
+use super::{EndpointFeeds, PlanBasis, PlannedPoll, PollPlan, segments};
 use crate::budget::{self, Allowance, PollReason};
 use crate::plan;
 use crate::slot::Slots;
 use chrono::TimeDelta;
-use model::{CreditState, Endpoint, Timestamp, config};
+use model::{CreditState, Endpoint, PlanToken, Timestamp, TokenId, config};
 
 /// The length of the planned month in days.
 pub const DAYS: u32 = 30;
@@ -33,32 +35,45 @@ struct Demand {
     polls: u64,
     /// Credits of one slot.
     cost: u64,
-    /// Credits of first reads and of linear unlocks that are due. They are not paced.
+    /// Credits of first reads and of linear unlocks that are due.
     first_reads: u64,
+    /// Credits of reading daily emission ahead again.
+    ahead_again: u64,
     /// Whether the cost was measured by earlier polls. If not, each poll is assumed to cost one credit.
     is_measured: bool,
 }
 
 impl Demand {
     /// Computes the demand from a plan for one slot that was made with the [`unlimited`] allowance.
-    fn new(endpoint: Endpoint, slots: &Slots, plan: &PollPlan, now: Timestamp) -> Self {
+    fn new(feeds: &EndpointFeeds, slots: &Slots, plan: &PollPlan, now: Timestamp) -> Self {
         // Linear unlocks are fetched once, not in every slot.
-        let segments = count(plan.polls.iter().filter(|poll| poll.with_segments).count());
+        let cost = plan.polls.iter().map(PlannedPoll::base_cost).sum::<u64>();
         let first = plan.polls.iter().filter(|poll| poll.why == PollReason::First);
-        let cliffs_of_first = first.map(|poll| poll.cost.saturating_sub(u64::from(poll.with_segments))).sum::<u64>();
         Self {
-            endpoint,
+            endpoint: feeds.endpoint,
             ticks: ticks(slots, now),
             polls: count(plan.polls.len()),
-            cost: plan.cost().saturating_sub(segments),
-            first_reads: cliffs_of_first.saturating_add(segments),
+            cost,
+            first_reads: first.map(PlannedPoll::base_cost).sum::<u64>().saturating_add(plan.cost().saturating_sub(cost)),
+            ahead_again: ahead_again(feeds, plan, now),
             is_measured: plan.polls.iter().any(|poll| poll.why != PollReason::First),
         }
     }
 
     fn wanted(&self) -> u64 {
-        self.ticks.saturating_mul(self.cost)
+        self.ticks.saturating_mul(self.cost).saturating_add(self.ahead_again)
     }
+}
+
+/// Returns the credits of reading daily emission ahead again in the month, after the reads of `plan`.
+fn ahead_again(feeds: &EndpointFeeds, plan: &PollPlan, now: Timestamp) -> u64 {
+    let tokens: HashMap<&TokenId, &PlanToken> = feeds.tokens.iter().map(|token| (&token.id, token)).collect();
+    let of_poll = |poll: &PlannedPoll| {
+        let (ahead, token) = (poll.linear.ahead?, tokens.get(poll.request.token()?)?);
+        let reads = segments::ahead_reads_within(token, TimeDelta::days(DAYS.into()), now);
+        Some(reads.saturating_sub(poll.linear.with_ahead.into()).saturating_mul(ahead.cost))
+    };
+    plan.polls.iter().filter_map(of_poll).sum()
 }
 
 /// Returns an allowance without a limit, with which the planner defers nothing.
@@ -156,9 +171,11 @@ pub fn plan_month(
     now: Timestamp,
 ) -> Month {
     let basis = PlanBasis { allowance: unlimited(now), spent_today: 0, next_slot: now, source, near: budget.near.delta(), now };
-    let demand =
-        |(endpoint, slots): &(Endpoint, Slots)| Demand::new(*endpoint, slots, &plan::plan(*endpoint, &feeds, &basis), now);
-    let demands: Vec<Demand> = polled.iter().map(demand).collect();
+    let demand = |(endpoint, slots): &(Endpoint, Slots)| {
+        let own = feeds.iter().find(|feeds| feeds.endpoint == *endpoint)?;
+        Some(Demand::new(own, slots, &plan::plan(*endpoint, &feeds, &basis), now))
+    };
+    let demands: Vec<Demand> = polled.iter().filter_map(demand).collect();
     let tokens = feeds.iter().filter(|feeds| feeds.endpoint.is_per_token()).map(|feeds| feeds.tokens.len()).max();
     let forecast = Forecast::simulate(feeds, polled, credit, (source, budget), now);
     month(&demands, (count(tokens.unwrap_or(0)), tokens_are_assumed), forecast, credit, budget, now)
@@ -215,6 +232,7 @@ fn month(
 fn line(demand: &Demand, granted: u64) -> MonthLine {
     let credits_per_poll = if demand.polls == 0 { 1.0 } else { real(demand.cost) / real(demand.polls) };
     let hours = f64::from(DAYS) * 24.0;
+    let of_polls = granted.saturating_sub(demand.ahead_again);
     MonthLine {
         endpoint: demand.endpoint,
         ticks: demand.ticks,
@@ -223,7 +241,7 @@ fn line(demand: &Demand, granted: u64) -> MonthLine {
         is_measured: demand.is_measured,
         wanted: demand.wanted(),
         granted,
-        hours_between_polls: (granted > 0).then(|| hours * real(demand.cost) / real(granted)),
+        hours_between_polls: (of_polls > 0).then(|| hours * real(demand.cost) / real(of_polls)),
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use model::{Findings, SegmentsRead};
+use model::{Findings, LinearReads, ListedMethod, SegmentsRead, VersionAbsence};
 use testkit::time;
 
 fn source() -> config::SourceSettings {
@@ -17,6 +17,8 @@ fn token(id: &str, feed: Option<FeedState>) -> PlanToken {
         // Cliff and linear unlocks were fetched together.
         segments: feed.as_ref().and_then(|feed| Some(SegmentsRead { at: feed.read_at?, mark: feed.mark, version: Some(1) })),
         next_size: None,
+        linear: None,
+        listed_method: None,
         feed,
     }
 }
@@ -219,6 +221,67 @@ fn linear_unlocks_are_polled_once_per_mark_and_to_prove_a_removal() {
     }
     let pinned = config::SourceSettings { unlock_events: config::EndpointVersion::V(5), ..source };
     assert_eq!(polls(Endpoint::UnlockEvents, &token("new", None), &pinned), [(false, 1, false)]);
+}
+
+#[test]
+fn linear_unlocks_come_from_the_version_that_completes_them() {
+    let source = source();
+    let poll = |token: &PlanToken| {
+        let plan = plan_tokens(Endpoint::UnlockEvents, std::slice::from_ref(token), &basis(&source, None, None));
+        let poll = plan.polls.first().expect("polled").clone();
+        (poll.with_segments, poll.linear.segments_version, poll.linear.with_ahead, poll.cost)
+    };
+    let read_from =
+        |version: u8, mark: &str| Some(SegmentsRead { at: time("2026-11-20"), mark: Some(time(mark)), version: Some(version) });
+    let with = |linear: LinearReads| Some(Box::new(linear));
+    let of_ai = |token: PlanToken| PlanToken { listed_method: Some(ListedMethod::Ai), ..token };
+    let known = token("known", Some(read("2026-11-01", "2026-11-20")));
+    assert_eq!(poll(&token("new", None)), (true, 1, false, 2));
+    assert_eq!(poll(&of_ai(token("new", None))), (true, 3, true, 3), "nothing is known of its linear unlocks");
+    let of_v3 = |linear| of_ai(PlanToken { segments: read_from(3, "2026-11-01"), linear: with(linear), ..known.clone() });
+    let needed = LinearReads { needs_ahead: Some(true), ahead_at: Some(time("2026-11-13")), ..LinearReads::default() };
+    assert_eq!(poll(&of_v3(LinearReads { needs_ahead: Some(false), ..needed })), (false, 3, false, 1));
+    assert_eq!(poll(&of_v3(needed)), (false, 3, false, 1), "read eight days ago");
+    assert_eq!(poll(&of_v3(LinearReads { ahead_at: Some(time("2026-11-12")), ..needed })), (false, 3, true, 2));
+    assert_eq!(poll(&of_v3(LinearReads { ahead_at: None, ..needed })), (false, 3, true, 2));
+    let absent = LinearReads { ahead_at: None, ahead_absent: Some(time("2026-10-25")), ..needed };
+    assert_eq!(poll(&of_v3(absent)), (false, 3, false, 1), "the source had none 27 days ago");
+    let moved = PlanToken { last_updated: Some(time("2026-11-02")), ..of_v3(needed) };
+    assert_eq!(poll(&moved), (true, 3, true, 3), "read again together with the linear unlocks");
+    // A token is listed by another method now, or an older program read it, or the first version lacks it.
+    let listed = PlanToken { listed_method: Some(ListedMethod::Internal), ..of_v3(needed) };
+    assert_eq!(poll(&listed), (true, 1, false, 2));
+    let by_older =
+        PlanToken { segments: read_from(3, "2026-11-01").map(|read| SegmentsRead { version: None, ..read }), ..known.clone() };
+    assert_eq!((poll(&by_older), poll(&of_ai(by_older.clone()))), ((true, 1, false, 2), (true, 3, true, 3)));
+    let lacking = |at: &str, method| LinearReads {
+        rate_changes_absent: Some(VersionAbsence { at: time(at), method }),
+        needs_ahead: Some(false),
+        ..LinearReads::default()
+    };
+    let lacks = |linear| PlanToken { linear: with(linear), segments: read_from(3, "2026-11-01"), ..known.clone() };
+    assert_eq!(poll(&lacks(lacking("2026-11-01", None))), (false, 3, false, 1));
+    assert_eq!(poll(&lacks(lacking("2026-10-01", None))), (true, 1, false, 2), "tried again after 30 days");
+    assert_eq!(poll(&lacks(lacking("2026-11-01", Some(ListedMethod::Ai)))), (true, 1, false, 2), "its method has changed");
+}
+
+#[test]
+fn daily_emission_ahead_uses_only_spare_credits_of_first_reads() {
+    let source = source();
+    let tokens: Vec<PlanToken> =
+        (0..4).map(|number| PlanToken { listed_method: Some(ListedMethod::Ai), ..token(&format!("t{number}"), None) }).collect();
+    let with_ahead = |left| {
+        let plan = plan_tokens(Endpoint::UnlockEvents, &tokens, &basis(&source, left, left));
+        let with_ahead = plan.polls.iter().filter(|poll| poll.linear.with_ahead).count();
+        (plan.polls.iter().filter(|poll| poll.with_segments).count(), with_ahead, plan.cost())
+    };
+    // The reserve has 10 credits.
+    assert_eq!(with_ahead(None), (4, 4, 12));
+    assert_eq!(with_ahead(Some(20)), (4, 2, 10));
+    assert_eq!(with_ahead(Some(18)), (4, 0, 8));
+    let repeated =
+        plan_tokens(Endpoint::UnlockEvents, &tokens[..1], &basis(&source, Some(12), Some(12))).polls[0].with_segments();
+    assert_eq!((repeated.cost, repeated.linear.with_ahead, repeated.base_cost()), (3, true, 1));
 }
 
 #[test]

@@ -83,6 +83,12 @@ impl Incident {
         let before = self.kind_before();
         let now = self.kinds.keys().copied().find(|kind| *kind != IncidentKind::SUSPENDED);
         match (self.scope.width(), before, now) {
+            // A missing, an unreadable, and a rejected key share an alert, but need different actions.
+            (3, Some(before), Some(IncidentKind::Failure(now)))
+                if now.is_about_key() && self.scope == IncidentScope::Unauthorized && !self.kinds.contains_key(&before) =>
+            {
+                IncidentKind::Failure(now)
+            }
             (3, Some(before), _) => before,
             (_, Some(before), _) if self.kinds.is_empty() || self.kinds.contains_key(&before) => before,
             (_, _, Some(now)) => now,

@@ -19,6 +19,9 @@ pub const DAMAGED_SUBJECT: &str = "store/damaged";
 /// The subject of the alert about a full disk.
 pub const FULL_SUBJECT: &str = "store/full";
 
+/// The subject of the alert about a database server that cannot be reached.
+pub const UNREACHABLE_SUBJECT: &str = "store/unreachable";
+
 /// The subject of the alert about a wrong clock.
 pub const CLOCK_SUBJECT: &str = "clock";
 
@@ -29,7 +32,7 @@ pub(super) const RECEIVER: &str = "receiver";
 const DEAD_LETTER: &str = "dead_letter";
 
 /// The kinds of incidents that last until [`recovered`].
-pub(super) const LASTING_KINDS: [&str; 5] = [RECEIVER, "reload", "store_damaged", "store_full", "clock"];
+pub(super) const LASTING_KINDS: [&str; 6] = [RECEIVER, "reload", "store_damaged", "store_full", "store_unreachable", "clock"];
 
 /// Returns whether a notification is about deliveries themselves. It is sent at once, whatever the routes are, and its own failure is not
 /// reported, which would never end.
@@ -143,6 +146,25 @@ pub fn store_full(error: &str, latest_episode: u32, context: &EvaluationContext<
     OwnIncident::firing(FULL_SUBJECT.to_owned(), latest_episode, facts).raise(context)
 }
 
+/// Reports that `instance` cannot reach the database server since `since`. The alert cannot be stored, so the caller sends it directly.
+/// Its id is derived from `since`, because no episodes can be read.
+pub fn store_unreachable(
+    instance: &str,
+    error: &str,
+    since: Timestamp,
+    context: &EvaluationContext<'_>,
+) -> (Alert, Notification) {
+    let facts = IncidentFacts {
+        kind: "store_unreachable",
+        text: IncidentText::database_unreachable(instance, error, since),
+        count: 1,
+        since,
+        ..IncidentFacts::default()
+    };
+    let minute = u32::try_from(since.timestamp() / 60).unwrap_or_default();
+    OwnIncident::firing(UNREACHABLE_SUBJECT.to_owned(), minute, facts).raise(context)
+}
+
 /// Reports that the clocks of this machine and of the source differ. `ahead` is negative if ours is behind. The caller reads
 /// `latest_episode` of ([`SOURCE_TROUBLE`], [`CLOCK_SUBJECT`]) from the store.
 pub fn clock_differs(
@@ -189,6 +211,7 @@ pub fn recovered(alert: &Alert, context: &EvaluationContext<'_>) -> (Alert, Noti
         RELOAD_SUBJECT => phrase::DaemonIncident::Reload,
         DAMAGED_SUBJECT => phrase::DaemonIncident::DatabaseDamaged,
         FULL_SUBJECT => phrase::DaemonIncident::DiskFull,
+        UNREACHABLE_SUBJECT => phrase::DaemonIncident::DatabaseUnreachable,
         CLOCK_SUBJECT => phrase::DaemonIncident::Clock,
         subject => match subject.strip_prefix(RECEIVER_PREFIX) {
             Some(receiver) => phrase::DaemonIncident::Receiver(receiver),

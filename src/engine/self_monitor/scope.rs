@@ -18,7 +18,7 @@ pub(super) enum IncidentScope {
     Source,
     /// The credits are exhausted.
     Quota,
-    /// The key was rejected.
+    /// The key is missing, cannot be used, or was rejected.
     Unauthorized,
 }
 
@@ -118,7 +118,7 @@ pub(super) fn scopes<'a>(feeds: &FeedsByResult<'a>, incidents: &[Incident]) -> B
         .map(|failing| {
             let endpoint = failing.feed.endpoint;
             let scope = match failing.kind {
-                IncidentKind::Failure(FailureKind::NoKey | FailureKind::Unauthorized) => IncidentScope::Unauthorized,
+                IncidentKind::Failure(failure) if failure.is_about_key() => IncidentScope::Unauthorized,
                 IncidentKind::Failure(FailureKind::QuotaExhausted) => IncidentScope::Quota,
                 _ if nothing_succeeds => IncidentScope::Source,
                 kind if kind.is_source_wide() && (!few || kind == IncidentKind::SUSPENDED) => IncidentScope::Source,

@@ -11,6 +11,8 @@ pub enum SourceState {
     Up,
     /// The source requires a key, but none is configured.
     NoKey,
+    /// The key cannot be read or sent.
+    KeyUnusable,
     /// The source rejects the key.
     KeyRefused,
     /// The credits of the period are exhausted.
@@ -22,8 +24,16 @@ pub enum SourceState {
 }
 
 impl SourceState {
-    pub const ALL: [Self; 7] =
-        [Self::NotPolled, Self::Up, Self::NoKey, Self::KeyRefused, Self::CreditsSpent, Self::Unreachable, Self::Empty];
+    pub const ALL: [Self; 8] = [
+        Self::NotPolled,
+        Self::Up,
+        Self::NoKey,
+        Self::KeyUnusable,
+        Self::KeyRefused,
+        Self::CreditsSpent,
+        Self::Unreachable,
+        Self::Empty,
+    ];
 
     /// Derives the state from the open alerts about the source and whether it was ever polled.
     #[must_use]
@@ -35,7 +45,11 @@ impl SourceState {
             open.iter().find(|alert| IncidentScope::of_subject(&alert.subject).is_some_and(|scope| scope == *wanted))
         };
         if let Some(alert) = in_scope(&IncidentScope::Unauthorized) {
-            return if is(alert, FailureKind::NoKey) { Self::NoKey } else { Self::KeyRefused };
+            return match alert {
+                _ if is(alert, FailureKind::NoKey) => Self::NoKey,
+                _ if is(alert, FailureKind::UnusableKey) => Self::KeyUnusable,
+                _ => Self::KeyRefused,
+            };
         }
         if in_scope(&IncidentScope::Quota).is_some() {
             return Self::CreditsSpent;
@@ -55,6 +69,7 @@ impl SourceState {
             Self::NotPolled => "not asked yet",
             Self::Up => "up",
             Self::NoKey => "no key",
+            Self::KeyUnusable => "key unusable",
             Self::KeyRefused => "key refused",
             Self::CreditsSpent => "credits spent",
             Self::Unreachable => "could not ask",

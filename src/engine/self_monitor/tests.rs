@@ -147,11 +147,12 @@ fn refs(texts: &[String]) -> Vec<&str> {
     texts.iter().map(String::as_str).collect()
 }
 
-const EVERY_FAULT: [FailureKind; 14] = [
+const EVERY_FAULT: [FailureKind; 16] = [
     FailureKind::Unreachable,
     FailureKind::Timeout,
     FailureKind::ServerError,
     FailureKind::NoKey,
+    FailureKind::UnusableKey,
     FailureKind::Unauthorized,
     FailureKind::Forbidden,
     FailureKind::RateLimited,
@@ -162,6 +163,7 @@ const EVERY_FAULT: [FailureKind; 14] = [
     FailureKind::TooLarge,
     FailureKind::Incomplete,
     FailureKind::Emptied,
+    FailureKind::NotStored,
 ];
 
 #[test]
@@ -197,7 +199,7 @@ fn endpoints_that_fail_in_different_cycles_share_one_alert() {
         assert_eq!(world.cycle(5, &failed(kind, &["upcoming"])), NOTHING, "{kind}");
         assert_eq!(world.cycle(5, &failed(kind, &refs(&unlocks))), NOTHING, "{kind}");
         assert_eq!(world.firing()[0].members.len(), 7);
-        if matches!(kind, FailureKind::NoKey | FailureKind::Unauthorized | FailureKind::QuotaExhausted) {
+        if kind.is_about_key() || kind == FailureKind::QuotaExhausted {
             assert_eq!(world.cycle(300, &fine(&["token_list"])).len(), 1, "one response proves that the key is valid");
             continue;
         }
@@ -334,6 +336,22 @@ fn rejected_key_and_exhausted_quota_get_their_own_alerts() {
 }
 
 #[test]
+fn alert_about_the_key_follows_its_cause() {
+    let mut world = World::new();
+    let all = ["token_list", "unlock_events/a"];
+    assert_eq!(world.cycle(0, &failed(FailureKind::UnusableKey, &all)), ["firing source/unauthorized (unusable_key)"]);
+    assert!(world.firing()[0].annotations["summary"].starts_with("The API key cannot be used, so no request was sent"));
+    let open: Vec<Alert> = world.alerts.values().cloned().collect();
+    assert_eq!(SourceState::of(&open, false), SourceState::KeyUnusable);
+    assert_eq!(world.cycle(5, &failed(FailureKind::Unauthorized, &all)), NOTHING, "the same alert");
+    assert_eq!(world.firing()[0].labels["kind"], "unauthorized");
+    assert!(world.firing()[0].annotations["summary"].starts_with("The source rejects the API key"));
+    assert_eq!(world.cycle(5, &failed(FailureKind::Timeout, &all)), NOTHING);
+    assert_eq!(world.firing()[0].labels["kind"], "unauthorized", "a timeout proves nothing about the key");
+    assert_eq!(world.cycle(5, &fine(&all)), ["resolved source/unauthorized (recovered)"]);
+}
+
+#[test]
 fn suspended_feeds_keep_the_alert_open_and_open_no_other() {
     let mut world = World::new();
     let mut outcomes = failed(FailureKind::ServerError, &["unlock_events/a", "unlock_events/b", "unlock_events/c"]);
@@ -431,7 +449,7 @@ fn feed_text_round_trips() {
 }
 
 fn context<'a>(rules: &'a RuleSet, routes: &'a RouteTree, now: &str) -> EvaluationContext<'a> {
-    EvaluationContext { rules, routes, now: wire::parse_timestamp(now).expect("a timestamp") }
+    EvaluationContext { rules, routes, now: wire::parse_timestamp(now).expect("a timestamp"), keeps_removed: false }
 }
 
 #[test]
@@ -526,10 +544,11 @@ fn lasting_incidents_have_a_known_kind() {
         reload_failed(2, "unknown key", &[], 0, &at).0,
         store_damaged("malformed", 0, &at).0,
         store_full("full", 0, &at).0,
+        store_unreachable("one:7", "connection refused", at.now, &at).0,
         clock_differs(TimeDelta::hours(1), true, 0, &at).0,
     ];
     let kinds: Vec<_> = alerts.iter().map(incident_kind).collect();
-    assert_eq!(kinds, ["receiver", "reload", "store_damaged", "store_full", "clock"]);
+    assert_eq!(kinds, ["receiver", "reload", "store_damaged", "store_full", "store_unreachable", "clock"]);
     assert!(IncidentKind::all().all(|kind| incident_kinds().any(|known| known == kind.as_str())));
     let mut strange = alerts[0].clone();
     strange.labels.insert("kind".to_owned(), "from a later version".to_owned());

@@ -8,8 +8,13 @@
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
+use super::boot::MachineBoot;
+
 /// The maximum difference of two clocks that count as equal.
 pub const TOLERANCE: TimeDelta = TimeDelta::minutes(5);
+
+/// The maximum difference of the clocks of two instances that both count as right. Each may differ from the source's by [`TOLERANCE`].
+pub const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(10);
 
 /// The time after which a wall clock that was set is trusted without a report of the source.
 pub const PATIENCE: TimeDelta = TimeDelta::hours(1);
@@ -35,6 +40,9 @@ impl ClockReading {
 /// A confirmed time, stored for a restart of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockAnchor {
+    /// The id of the machine. `None` in databases of earlier builds.
+    #[serde(default)]
+    pub machine: Option<String>,
     /// The id of the boot that `uptime` counts from; `None` if the system hides it.
     pub boot: Option<String>,
     /// The time in milliseconds since 1970.
@@ -45,12 +53,29 @@ pub struct ClockAnchor {
     pub is_agreed: bool,
 }
 
+/// The origin of a stored time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AnchorOrigin {
+    /// This machine, since it booted.
+    ThisBoot,
+    /// This machine, in an earlier or an unknown boot.
+    EarlierBoot,
+    /// Another machine, or an unknown one.
+    Elsewhere,
+}
+
 impl ClockAnchor {
-    /// Returns whether the anchor belongs to this boot, as far as is known. After a reboot, the uptime is usually shorter.
-    #[must_use]
-    pub fn is_of(&self, boot: Option<&str>, reading: ClockReading) -> bool {
-        let is_same = self.boot.as_deref().zip(boot).is_none_or(|(one, other)| one == other);
-        is_same && self.uptime <= reading.uptime
+    /// Returns the origin of the time, as seen on the machine and in the boot `here`. An unknown id equals no other: two machines that
+    /// share a database must never continue each other's time.
+    pub(super) fn origin(&self, here: &MachineBoot, reading: ClockReading) -> AnchorOrigin {
+        let is_same = |one: &Option<String>, other: &Option<String>| one.is_some() && one == other;
+        if !is_same(&self.machine, &here.machine) {
+            AnchorOrigin::Elsewhere
+        } else if is_same(&self.boot, &here.boot) && self.uptime <= reading.uptime {
+            AnchorOrigin::ThisBoot
+        } else {
+            AnchorOrigin::EarlierBoot
+        }
     }
 }
 
@@ -63,6 +88,9 @@ pub struct ClockState {
     pub is_by_source: bool,
     /// Whether the time is confirmed: by the source, or by [`PATIENCE`] without a contradiction.
     pub is_settled: bool,
+    /// Whether the time continues from a stored one and contradicts the wall clock. Nothing may be decided by it until one of the two is
+    /// confirmed.
+    pub is_resumed: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -94,13 +122,13 @@ impl TrustedTime {
     }
 
     /// Continues from a time that was confirmed before a restart of the program. A wall clock that was set since is not trusted, as
-    /// if the program had not stopped.
+    /// if the program had not stopped. The time counts as confirmed only once it is confirmed again.
     pub fn resume(&mut self, kept: &ClockAnchor, reading: ClockReading) {
         self.anchor = ClockReading { system: kept.system, uptime: kept.uptime };
         self.agreed = kept.is_agreed.then_some(self.anchor);
         let ahead = reading.system.saturating_sub(self.anchor.system_at(reading.uptime));
         let ahead = (!is_near(ahead, 0)).then(|| TimeDelta::milliseconds(ahead));
-        self.state = ClockState { ahead, is_by_source: false, is_settled: true };
+        self.state = ClockState { ahead, is_resumed: ahead.is_some(), ..ClockState::default() };
     }
 
     /// Continues after a reboot. The time that the machine was off is unknown, but the time cannot be earlier than before.
@@ -109,24 +137,43 @@ impl TrustedTime {
         if kept.is_agreed && behind > TOLERANCE.num_milliseconds() {
             self.anchor = ClockReading { system: kept.system, uptime: reading.uptime };
             self.state.ahead = Some(TimeDelta::milliseconds(-behind));
+            self.state.is_resumed = true;
         }
     }
 
+    /// Makes the time count as not confirmed, as after a start.
+    pub fn require_confirmation(&mut self, reading: ClockReading) {
+        self.began = reading.uptime;
+        self.state.is_settled = false;
+    }
+
     /// Returns the anchor for a later [`resume`](Self::resume), or `None` if the time is not confirmed yet. The caller adds the
-    /// boot id.
+    /// ids of the machine and the boot.
     #[must_use]
     pub fn anchor(&self) -> Option<ClockAnchor> {
         let ClockReading { system, uptime } = self.anchor;
-        self.state.is_settled.then_some(ClockAnchor { boot: None, system, uptime, is_agreed: self.agreed.is_some() })
+        // A wall clock that was followed because the source was silent is not confirmed by an earlier response.
+        let is_agreed = self.agreed.is_some_and(|agreed| is_near(agreed.system_at(uptime), system));
+        self.state.is_settled.then_some(ClockAnchor { machine: None, boot: None, system, uptime, is_agreed })
     }
 
     /// Returns the trusted time in milliseconds since 1970.
     pub fn now(&mut self, reading: ClockReading) -> i64 {
-        self.state.is_settled |= reading.uptime.saturating_sub(self.began) > PATIENCE.num_milliseconds();
+        let now = self.trusted(reading);
+        let is_patient = reading.uptime.saturating_sub(self.began) > PATIENCE.num_milliseconds();
+        self.state.is_settled |= is_patient && self.doubted_since.is_none();
+        now
+    }
+
+    fn trusted(&mut self, reading: ClockReading) -> i64 {
         let expected = self.anchor.system_at(reading.uptime);
         if is_near(reading.system, expected) {
             // The wall clock agrees again with the source's time, which was trusted until now.
             if std::mem::take(&mut self.state.is_by_source) {
+                self.state.ahead = None;
+            }
+            // So does it with a stored time.
+            if std::mem::take(&mut self.state.is_resumed) {
                 self.state.ahead = None;
             }
             self.doubted_since = None;
@@ -154,6 +201,7 @@ impl TrustedTime {
             ahead: (!is_ours_right).then(|| TimeDelta::milliseconds(reading.system.saturating_sub(date))),
             is_by_source: !is_ours_right && !is_theirs_wrong,
             is_settled: true,
+            is_resumed: false,
         };
         self.follow(if self.state.is_by_source { date } else { reading.system }, reading);
         if !is_theirs_wrong {
@@ -179,6 +227,7 @@ impl TrustedTime {
             self.total_correction = self.total_correction.saturating_add(time.saturating_sub(expected));
         }
         self.doubted_since = None;
+        self.state.is_resumed = false;
         self.anchor = ClockReading { system: time, uptime: reading.uptime };
     }
 }

@@ -87,6 +87,13 @@ pub struct SecretError {
 
 const MAX_SECRET_BYTES: u64 = 64 * 1024;
 
+impl SecretError {
+    /// Returns the file, and why it cannot be read.
+    pub fn file_and_cause(&self) -> (&std::path::Path, &std::io::Error) {
+        (&self.path, &self.source)
+    }
+}
+
 impl Secret {
     /// Returns the value in the config, else the content of the file, else the credential. `None` if none of them is set.
     ///
@@ -94,24 +101,28 @@ impl Secret {
     ///
     /// Fails if a file cannot be read.
     pub fn resolve(&self) -> Result<Option<SecretText>, SecretError> {
+        use std::io::Read;
         if let Some(text) = &self.inline {
             return Ok(Some(text.clone()));
         }
-        let read = |path: PathBuf| {
-            use std::io::Read;
-            let mut text = String::new();
-            std::fs::File::open(&path)
-                .and_then(|file| file.take(MAX_SECRET_BYTES).read_to_string(&mut text))
-                .map_err(|source| SecretError { key: self.key.clone(), path, source })?;
-            Ok(Some(SecretText::from(text.trim().to_owned())))
-        };
-        if let Some(path) = &self.file {
-            return read(path.clone());
+        let Some(path) = self.path() else { return Ok(None) };
+        let mut text = String::new();
+        std::fs::File::open(&path)
+            .and_then(|file| file.take(MAX_SECRET_BYTES).read_to_string(&mut text))
+            .map_err(|source| SecretError { key: self.key.clone(), path, source })?;
+        Ok(Some(SecretText::from(text.trim().to_owned())))
+    }
+
+    /// Returns the file that contains the value: the configured one, else the credential. `None` if the value is in the config, or if
+    /// the secret is not set.
+    pub fn path(&self) -> Option<PathBuf> {
+        if self.inline.is_some() {
+            return None;
         }
-        let Some(directory) = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from) else { return Ok(None) };
-        match self.credentials.iter().map(|name| directory.join(name)).find(|path| path.exists()) {
-            Some(path) => read(path),
-            None => Ok(None),
+        if self.file.is_some() {
+            return self.file.clone();
         }
+        let directory = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from)?;
+        self.credentials.iter().map(|name| directory.join(name)).find(|path| path.exists())
     }
 }

@@ -20,7 +20,9 @@ settings! {
         /// A file with `api_key`. It is read at each use, so that you can replace the key at any time.
         api_key_file: Option<PathBuf> => SecretFile;
         /// The version of the unlock schedules. `auto` is the newest version that the server supports. If that version has cliffs only,
-        /// linear segments are read from v3: once at first, and again whenever the token list marks a token as changed.
+        /// linear segments are read in addition: once at first, and again whenever the token list marks a token as changed. They come from v1,
+        /// which has all of them. It lacks tokens that are listed by AI, whose segments come from v3 without changes of a rate. For these
+        /// tokens, daily emission of the next 99 days is read too, and again every 9 days, so that coming supply is complete.
         unlock_events: EndpointVersion => Version(Endpoint::UnlockEvents.versions());
         /// The version of the list of next unlocks.
         upcoming: EndpointVersion => Version(Endpoint::Upcoming.versions());

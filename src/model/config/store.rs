@@ -42,7 +42,7 @@ impl StoreSettings {
 settings! {
     /// The files that rules are read from.
     pub struct RulesSettings {
-        /// Globs of the rule files, relative to the config file.
+        /// Globs of the rule files, relative to the config file. An empty list means that there are no rules.
         paths: Vec<String> = vec!["rules/*.toml".into()] => FileGlobs;
     }
 }

@@ -129,6 +129,18 @@ impl IncidentText {
         )
     }
 
+    /// A database server that `instance` cannot reach since `since`.
+    pub fn database_unreachable(instance: &str, error: &str, since: Timestamp) -> Self {
+        Self::new(
+            format!("The database server cannot be reached from {}", quote(instance)),
+            format!(
+                "{} Since {}, this instance has neither polled nor notified. It continues by itself when the server responds.",
+                quoted_sentence(error),
+                instant(since)
+            ),
+        )
+    }
+
     /// Our clock differs from the source's clock by `ahead`, negative if it is behind. `is_source_trusted` says which of the two the daemon
     /// goes by.
     pub fn clock_differs(ahead: TimeDelta, is_source_trusted: bool, now: Timestamp) -> Self {
@@ -161,6 +173,7 @@ impl IncidentText {
             DaemonIncident::Reload => "The changed files are loaded".to_owned(),
             DaemonIncident::DatabaseDamaged => "The database is no longer damaged".to_owned(),
             DaemonIncident::DiskFull => "The database can be written again".to_owned(),
+            DaemonIncident::DatabaseUnreachable => "The database server can be reached again".to_owned(),
             DaemonIncident::Clock => "The clocks of this machine and of the source agree again".to_owned(),
             DaemonIncident::Receiver(receiver) => format!("Receiver {receiver} accepts messages again after {lasted}"),
             DaemonIncident::Other(name) => format!("{name} ended after {lasted}"),
@@ -194,6 +207,7 @@ pub enum DaemonIncident<'a> {
     Reload,
     DatabaseDamaged,
     DiskFull,
+    DatabaseUnreachable,
     Clock,
     Receiver(&'a str),
     /// Any other, by the name of its alert.
@@ -222,6 +236,10 @@ fn problem_and_advice(kind: IncidentKind) -> (&'static str, &'static str) {
             "The source requires an API key, and none is configured",
             "Set source.api_key_file, source.api_key, or the credential api-key.",
         ),
+        FailureKind::UnusableKey => (
+            "The API key cannot be used, so no request was sent",
+            "Correct source.api_key, or the file or credential that contains it. It is read again within seconds.",
+        ),
         FailureKind::Unauthorized => {
             ("The source rejects the API key", "Check source.api_key, or the file or credential that contains it.")
         }
@@ -247,6 +265,10 @@ fn problem_and_advice(kind: IncidentKind) -> (&'static str, &'static str) {
         }
         FailureKind::Incomplete => ("The source sends incomplete responses", RETRIED),
         FailureKind::Emptied => ("The source sends empty responses where there were records", RETRIED),
+        FailureKind::NotStored => (
+            "A response cannot be stored",
+            "It is polled again after growing waits; all other responses are stored. Please report this error.",
+        ),
         FailureKind::Suspended => ("Polling is suspended after repeated failures", RETRIED),
         FailureKind::Deferred => ("A poll costs more credits than planned", RETRIED),
     }

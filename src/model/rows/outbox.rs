@@ -102,6 +102,8 @@ words! {
         Gone = "gone",
         /// The request was sent, but no response arrived.
         Uncertain = "uncertain",
+        /// No attempt was made, because the receiver left the config. If it returns, the delivery is sent.
+        Orphaned = "orphaned",
     }
 }
 

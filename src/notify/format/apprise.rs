@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use super::marked::{MarkedText, Marks, Room, chars, marked};
-use super::{FormatKey, FormatKeyValue, FormatSpec, KeyProblem, WebhookFormat, WebhookRequest};
+use super::{FormatKey, FormatKeyValue, FormatSpec, KeyProblem, ServiceResponse, WebhookFormat, WebhookRequest};
 use crate::card::{Brief, Severity};
 use crate::retry::Outcome;
 use model::config;
@@ -17,6 +17,9 @@ const TAG: FormatKey = FormatKey::plain("tag", FormatKeyValue::Text);
 
 /// The token is for a proxy in front of the gateway.
 const KEYS: &[FormatKey] = &[TAG, FormatKey::BEARER];
+
+/// The status of the gateway for a key without services.
+const NO_SERVICE: u16 = 204;
 
 const ROOM: Room = Room { title_chars: 250, text: 4_000, size: chars };
 
@@ -33,14 +36,12 @@ fn read(receiver: &config::ReceiverSettings) -> Result<WebhookFormat, KeyProblem
     }))
 }
 
-/// Corrects the outcome of a request by the response body. The gateway reports an unknown key with status 204, so an empty
-/// body in a successful response is a rejection, which the text describes.
-fn outcome(by_status: Outcome, body: &str) -> (Outcome, Option<String>) {
-    // The status code is not available here. Of all successful responses, only 204 has an empty body.
+fn outcome(by_status: Outcome, response: &ServiceResponse<'_>) -> (Outcome, Option<String>) {
     match by_status {
-        Outcome::Accepted if body.trim().is_empty() => {
+        Outcome::Accepted if response.status == NO_SERVICE => {
             (Outcome::Refused, Some("not sent: the gateway has no service under this key".to_owned()))
         }
+        Outcome::Accepted if !response.is_complete => response.unconfirmed("Apprise"),
         other => (other, None),
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::fit::{fit, fit_counted, utf16};
-use super::{FormatInput, FormatSpec, WebhookFormat, WebhookRequest, WrittenRequests, with_wait};
+use super::{FormatInput, FormatSpec, ServiceResponse, WebhookFormat, WebhookRequest, WrittenRequests, with_wait};
 use crate::card::{Brief, ShareStyle, color};
 use crate::retry::Outcome;
 
@@ -42,8 +42,8 @@ fn requests(brief: &Brief<'_>, _: &FormatInput<'_>) -> WrittenRequests {
 }
 
 /// A deleted webhook is gone. The response body contains the wait of a rate limit.
-fn outcome(by_status: Outcome, body: &str) -> (Outcome, Option<String>) {
-    let parsed: Value = serde_json::from_str(body).unwrap_or_default();
+fn outcome(by_status: Outcome, response: &ServiceResponse<'_>) -> (Outcome, Option<String>) {
+    let parsed = response.json();
     if by_status == Outcome::Refused && parsed.get("code").and_then(Value::as_u64) == Some(UNKNOWN_WEBHOOK) {
         return (Outcome::Gone, None);
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::marked::{MarkedText, Marks, Room, html, marked};
-use super::{FormatKey, FormatKeyValue, FormatSpec, KeyProblem, WebhookFormat, WebhookRequest, with_wait};
+use super::{FormatKey, FormatKeyValue, FormatSpec, KeyProblem, ServiceResponse, WebhookFormat, WebhookRequest, with_wait};
 use crate::card::Brief;
 use crate::retry::Outcome;
 use model::config;
@@ -43,9 +43,8 @@ fn read(receiver: &config::ReceiverSettings) -> Result<WebhookFormat, KeyProblem
     }))
 }
 
-fn outcome(by_status: Outcome, body: &str) -> (Outcome, Option<String>) {
-    let parsed: Value = serde_json::from_str(body).unwrap_or_default();
-    (with_wait(by_status, parsed.get("retry_after_ms").and_then(Value::as_f64).map(|wait| wait / 1000.0)), None)
+fn outcome(by_status: Outcome, response: &ServiceResponse<'_>) -> (Outcome, Option<String>) {
+    (with_wait(by_status, response.json().get("retry_after_ms").and_then(Value::as_f64).map(|wait| wait / 1000.0)), None)
 }
 
 fn body(brief: &Brief<'_>) -> Value {

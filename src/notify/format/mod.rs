@@ -26,6 +26,7 @@ mod pager_incident;
 mod pagerduty;
 mod pushover;
 mod request;
+mod response;
 mod rocketchat;
 mod slack;
 mod teams;
@@ -46,6 +47,7 @@ use model::config;
 
 pub use key::{Credential, FormatKey, FormatKeyValue, format_keys};
 pub use request::{RequestError, WebhookRequest};
+pub use response::ServiceResponse;
 pub use template::BodyTemplate;
 
 /// The maximum wait, in seconds, that a service can request in a response body.
@@ -70,7 +72,7 @@ pub struct FormatSpec {
     /// Checks the config before any file is read.
     check: fn(&TextOfKey<'_>) -> Result<(), KeyProblem>,
     /// Returns the outcome of a response, from the outcome by its status, and an explanation if its body has none.
-    outcome: fn(Outcome, &str) -> (Outcome, Option<String>),
+    outcome: fn(Outcome, &ServiceResponse<'_>) -> (Outcome, Option<String>),
 }
 
 /// The formats, in the order of documentation and errors.
@@ -143,8 +145,15 @@ impl FormatSpec {
         (self.check)(text_of)
     }
 
-    pub fn outcome(&self, status: u16, retry_after: Option<TimeDelta>, body: &str) -> (Outcome, Option<String>) {
-        (self.outcome)(Outcome::of_http_status(status, retry_after), body)
+    /// Returns the outcome of a response, and an explanation if its body has none.
+    pub fn outcome(&self, response: &ServiceResponse<'_>) -> (Outcome, Option<String>) {
+        let by_status = response.by_status();
+        // No service responds with a web page. A program of the user, which gets signed requests, may.
+        if by_status == Outcome::Accepted && !self.is_signed() && response.is_web_page() {
+            let why = "a web page instead of a response of the service: if this is not a maintenance, check `url`";
+            return (Outcome::Later { retry_after: response.retry_after }, Some(why.to_owned()));
+        }
+        (self.outcome)(by_status, response)
     }
 }
 

@@ -8,7 +8,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::marked::{MarkedText, Marks, Room, chars, marked};
-use super::{FormatInput, FormatKey, FormatKeyValue, FormatSpec, WebhookFormat, WebhookRequest, WrittenRequests};
+use super::{
+    FormatInput, FormatKey, FormatKeyValue, FormatSpec, ServiceResponse, WebhookFormat, WebhookRequest, WrittenRequests,
+};
 use crate::card::{Brief, Severity};
 use crate::retry::Outcome;
 
@@ -35,11 +37,10 @@ fn requests(brief: &Brief<'_>, input: &FormatInput<'_>) -> WrittenRequests {
     Ok(vec![WebhookRequest { path, ..WebhookRequest::json(&body)? }])
 }
 
-fn outcome(by_status: Outcome, body: &str) -> (Outcome, Option<String>) {
-    let parsed: Value = serde_json::from_str(body).unwrap_or_default();
-    match (by_status, parsed.get("status").and_then(Value::as_i64)) {
+fn outcome(by_status: Outcome, response: &ServiceResponse<'_>) -> (Outcome, Option<String>) {
+    match (by_status, response.json().get("status").and_then(Value::as_i64)) {
         (Outcome::Accepted, Some(1)) => (Outcome::Accepted, None),
-        (Outcome::Accepted, _) => (Outcome::Refused, Some("not a success response of Pushover: check `url`".to_owned())),
+        (Outcome::Accepted, _) => response.unconfirmed("Pushover"),
         (other, _) => (other, None),
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::marked::{MarkedText, Marks, Room, chars, color, lookalikes, marked};
-use super::{FormatSpec, WebhookFormat};
+use super::{FormatSpec, ServiceResponse, WebhookFormat};
 use crate::card::Brief;
 use crate::retry::Outcome;
 
@@ -38,12 +38,12 @@ fn body(brief: &Brief<'_>) -> Value {
     json!({"alias": "Cliffwatch", "attachments": [attachment]})
 }
 
-fn outcome(by_status: Outcome, body: &str) -> (Outcome, Option<String>) {
-    let parsed: Value = serde_json::from_str(body).unwrap_or_default();
-    match (by_status, parsed.get("success").and_then(Value::as_bool)) {
+fn outcome(by_status: Outcome, response: &ServiceResponse<'_>) -> (Outcome, Option<String>) {
+    match (by_status, response.json().get("success").and_then(Value::as_bool)) {
         (Outcome::Accepted, Some(false)) => {
             (Outcome::Refused, Some("success status, but the response reports a failure".to_owned()))
         }
+        (Outcome::Accepted, None) if !response.is_complete => response.unconfirmed("Rocket.Chat"),
         (other, _) => (other, None),
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::marked::{chars, html_text};
-use super::{FormatSpec, WebhookFormat, fit::fit, fit::fit_counted};
+use super::{FormatSpec, ServiceResponse, WebhookFormat, fit::fit, fit::fit_counted};
 use crate::card::{Brief, Card, ShareStyle};
 use crate::retry::Outcome;
 
@@ -31,17 +31,20 @@ pub(super) const SPEC: FormatSpec = FormatSpec {
     ..FormatSpec::new("slack", |_| Ok(WebhookFormat::of_body(body)))
 };
 
-fn outcome(by_status: Outcome, body: &str) -> (Outcome, Option<String>) {
+fn outcome(by_status: Outcome, response: &ServiceResponse<'_>) -> (Outcome, Option<String>) {
     if by_status != Outcome::Accepted {
         return (by_status, None);
     }
-    let body = body.trim();
-    let parsed: Option<Value> = serde_json::from_str(body).ok();
-    let flag = |name: &str| parsed.as_ref().and_then(|value| value.get(name)).and_then(Value::as_bool);
-    if body.is_empty() || body.eq_ignore_ascii_case("ok") || flag("ok") == Some(true) || flag("success") == Some(true) {
+    let (body, parsed) = (response.body.trim(), response.json());
+    let flag = |name: &str| parsed.get(name).and_then(Value::as_bool);
+    let is_empty = body.is_empty() && response.is_complete;
+    if is_empty || body.eq_ignore_ascii_case("ok") || flag("ok") == Some(true) || flag("success") == Some(true) {
         return (Outcome::Accepted, None);
     }
-    let error = parsed.as_ref().and_then(|value| value.get("error")).and_then(Value::as_str).unwrap_or(body);
+    if !response.is_complete {
+        return response.unconfirmed("Slack");
+    }
+    let error = parsed.get("error").and_then(Value::as_str).unwrap_or(body);
     let outcome = if LATER.contains(&error) { Outcome::LATER } else { Outcome::Refused };
     (outcome, Some("success status, but the response is not \"ok\"".to_owned()))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{FormatSpec, WebhookFormat};
+use super::{FormatSpec, ServiceResponse, WebhookFormat};
 use crate::card::{Brief, Card, Severity, ShareStyle};
 use crate::retry::Outcome;
 
@@ -27,14 +27,18 @@ pub(super) const SPEC: FormatSpec = FormatSpec {
     ..FormatSpec::new("teams", |_| Ok(WebhookFormat::of_body(body)))
 };
 
-fn outcome(by_status: Outcome, body: &str) -> (Outcome, Option<String>) {
+fn outcome(by_status: Outcome, response: &ServiceResponse<'_>) -> (Outcome, Option<String>) {
     if by_status != Outcome::Accepted {
         return (by_status, None);
     }
-    let lower = body.to_ascii_lowercase();
+    let lower = response.body.to_ascii_lowercase();
     let Some(at) = lower.find("http error") else {
         let is_failure = lower.contains("webhook message delivery failed");
-        return (if is_failure { Outcome::LATER } else { Outcome::Accepted }, None);
+        return match is_failure {
+            true => (Outcome::LATER, None),
+            false if !response.is_complete => response.unconfirmed("Teams"),
+            false => (Outcome::Accepted, None),
+        };
     };
     let digits: String = lower
         .chars()

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::fit::{fit, fit_counted, utf16};
 use super::marked::html;
-use super::{FormatKey, FormatKeyValue, FormatSpec, KeyProblem, WebhookFormat, WebhookRequest, with_wait};
+use super::{FormatKey, FormatKeyValue, FormatSpec, KeyProblem, ServiceResponse, WebhookFormat, WebhookRequest, with_wait};
 use crate::card::{Brief, ShareStyle};
 use crate::retry::Outcome;
 use model::config;
@@ -52,10 +52,10 @@ fn read(receiver: &config::ReceiverSettings) -> Result<WebhookFormat, KeyProblem
     }))
 }
 
-fn outcome(by_status: Outcome, body: &str) -> (Outcome, Option<String>) {
+fn outcome(by_status: Outcome, response: &ServiceResponse<'_>) -> (Outcome, Option<String>) {
     // A response that was cut to the read limit is not valid JSON, but its beginning is enough.
-    let begin: String = body.chars().filter(|c| !c.is_whitespace()).take(16).collect();
-    let parsed: Value = serde_json::from_str(body).unwrap_or_default();
+    let begin: String = response.body.chars().filter(|c| !c.is_whitespace()).take(16).collect();
+    let parsed = response.json();
     let parameter = |name: &str| parsed.pointer(&format!("/parameters/{name}"));
     let note = parameter("migrate_to_chat_id")
         .and_then(Value::as_i64)
@@ -69,9 +69,7 @@ fn outcome(by_status: Outcome, body: &str) -> (Outcome, Option<String>) {
                 other => other,
             }
         }
-        Outcome::Accepted if !begin.is_empty() && !begin.starts_with("{\"ok\":true") => {
-            return (Outcome::Refused, Some("not a response of Telegram's Bot API: check `url`".to_owned()));
-        }
+        Outcome::Accepted if !begin.starts_with("{\"ok\":true") => return response.unconfirmed("Telegram's Bot API"),
         other => other,
     };
     (with_wait(outcome, wait), note)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::marked::{MarkedText, Marks, Room, chars, lookalikes, marked};
-use super::{FormatKey, FormatKeyValue, FormatSpec, KeyProblem, WebhookFormat, WebhookRequest, with_wait};
+use super::{FormatKey, FormatKeyValue, FormatSpec, KeyProblem, ServiceResponse, WebhookFormat, WebhookRequest, with_wait};
 use crate::retry::Outcome;
 use model::config;
 
@@ -55,12 +55,12 @@ fn read(receiver: &config::ReceiverSettings) -> Result<WebhookFormat, KeyProblem
     }))
 }
 
-fn outcome(by_status: Outcome, body: &str) -> (Outcome, Option<String>) {
-    let parsed: Value = serde_json::from_str(body).unwrap_or_default();
+fn outcome(by_status: Outcome, response: &ServiceResponse<'_>) -> (Outcome, Option<String>) {
+    let parsed = response.json();
     let wait = parsed.get("retry-after").and_then(Value::as_f64);
     match (with_wait(by_status, wait), parsed.get("result").and_then(Value::as_str)) {
         (Outcome::Accepted, Some("success")) => (Outcome::Accepted, None),
-        (Outcome::Accepted, _) => (Outcome::Refused, Some("not a success response of Zulip: check `url`".to_owned())),
+        (Outcome::Accepted, _) => response.unconfirmed("Zulip"),
         (other, _) => (other, None),
     }
 }

@@ -76,7 +76,7 @@ proptest! {
         if order {
             older.reverse();
         }
-        let combined = combined(fresh(5, cliffs_alone(&schedule)), fresh(3, older));
+        let combined = combined(fresh(5, cliffs_alone(&schedule)), fresh(3, older), false);
         let (events, response) = response(&combined);
         prop_assert_eq!(events, &schedule[..]);
         prop_assert_eq!(response.hash, ContentHash(5), "the hash of the newer version");
@@ -90,7 +90,7 @@ proptest! {
         let failed = FetchedResponse { credits: 0, ..fetched(3, PollOutcome::Failed(failure)) };
         for other in [Some(failed), (!cliffs.is_empty()).then(|| fresh(3, Vec::new()))].into_iter().flatten() {
             let spent = 1 + other.credits;
-            let combined = combined(fresh(5, cliffs.clone()), other);
+            let combined = combined(fresh(5, cliffs.clone()), other, false);
             let (events, response) = response(&combined);
             prop_assert_eq!(events, &cliffs[..]);
             prop_assert_eq!((combined.credits, combined.shows_linear(), response.parse_warnings_total), (spent, Some(false), 1));

@@ -14,7 +14,7 @@ pub(super) fn read<T: UsableRecord + ReadRows>(text: &str, skip: &[usize], recor
             Maybe::Value(record) => {
                 wire::count_item()?;
                 let has_lost_date = record.is_undated() && lost_dates > lost_before;
-                match record.unusable().or(has_lost_date.then_some("an event whose date cannot be read")) {
+                match record.unusable().or(has_lost_date.then_some("an event whose date cannot be read".into())) {
                     Some(why) => wire::note_dropped(|| format!("{why}; the record is left out")),
                     None => {
                         note_shares(&record);

@@ -47,6 +47,31 @@ fn invalid_fields_and_records_without_a_key_are_skipped() {
 }
 
 #[test]
+fn record_with_a_long_identity_is_left_out_and_named() {
+    let long = "x".repeat(3_000);
+    let (id, name) = ("a".repeat(200), "n".repeat(500));
+    let response = read(&PollRequest::TokenList, &[&format!(r#"[{{"id":"{long}"}},{{"id":"{id}","name":"{long}"}}]"#)]);
+    let response = response.expect("a response");
+    assert!(matches!(&response.payload, Payload::Tokens(tokens) if tokens.len() == 1), "a long name identifies nothing");
+    let warning = &warnings(&response)[0];
+    assert!(
+        warning.starts_with("[0]: `id` \"xxxx") && warning.ends_with("at most 200 are allowed; the record is left out"),
+        "{warning}"
+    );
+    assert!(warning.len() < 250, "{warning}");
+
+    let data = format!(r#"{{"allocations":[{{"allocationName":"{long}"}},{{"allocationName":"{name}"}}]}}"#);
+    let response = read(&token(Endpoint::Allocations), &[&data]).expect("a response");
+    assert_eq!(response.dropped, 1);
+    let data = format!(r#"{{"fundingRounds":[{{"tokenId":"a","roundName":"{long}"}},{{"tokenId":"a","roundName":"{name}"}}]}}"#);
+    let response = read(&PollRequest::Investor { id: "fund".into() }, &[&data]).expect("a response");
+    assert_eq!(response.dropped, 1);
+    let upcoming = PollRequest::Upcoming { start: chrono::NaiveDate::default(), end: chrono::NaiveDate::default() };
+    let response = read(&upcoming, &[&format!(r#"[{{"tokenId":"{long}"}},{{"tokenId":"{id}"}}]"#)]).expect("a response");
+    assert_eq!(response.dropped, 1);
+}
+
+#[test]
 fn undated_event_is_kept_if_it_has_allocations() {
     let data =
         r#"[{"cliffUnlocks":{"allocationBreakdown":[{"allocationName":"Team"}]}},{"tokenName":"Aptos"},{"unlockDate":"soon"}]"#;

@@ -44,13 +44,60 @@ async fn missing_key_is_reported_after_a_401() {
 
 #[tokio::test]
 async fn unreadable_key_file_is_reported_without_a_request() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("key");
     let fake = FakeServer::start(|_, _| ok("", BURNS)).await;
     let mut source = source(&fake.address);
-    (source.api_key, source.api_key_file) = (None, Some("/nonexistent/key".into()));
+    (source.api_key, source.api_key_file) = (None, Some(file.clone()));
     let (client, _) = tuned(&source);
     let fetched = client.fetch(&burns(), None, None).await;
-    assert_eq!((failure(&fetched).kind, fake.count()), (FailureKind::Unauthorized, 0));
-    assert!(failure(&fetched).message.contains("/nonexistent/key"), "{}", failure(&fetched));
+    assert_eq!((failure(&fetched).kind, fake.count()), (FailureKind::UnusableKey, 0));
+    let message = &failure(&fetched).message;
+    let expected = format!("cannot read the API key from {}: No such file", file.display());
+    assert!(message.starts_with(&expected), "{message}");
+    assert!(matches!(client.breaker(), BreakerState::Open { kind: FailureKind::UnusableKey, .. }));
+    std::fs::write(&file, "key").expect("a key file");
+    fresh(&client.fetch(&burns(), None, None).await);
+    assert!(client.breaker().is_closed());
+}
+
+#[tokio::test]
+async fn key_that_no_header_can_contain_is_not_rejected_by_the_source() {
+    let fake = FakeServer::start(|_, _| ok("", BURNS)).await;
+    let mut source = source(&fake.address);
+    source.api_key = Some("two\nlines".to_owned().into());
+    let (client, _) = tuned(&source);
+    let fetched = client.fetch(&burns(), None, None).await;
+    assert_eq!((failure(&fetched).kind, fake.count()), (FailureKind::UnusableKey, 0));
+    let again = client.fetch(&burns(), None, None).await;
+    assert_eq!(failure(&again).kind, FailureKind::UnusableKey, "the breaker keeps the kind");
+}
+
+#[tokio::test]
+async fn empty_key_file_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("key");
+    std::fs::write(&file, "\n").expect("a key file");
+    let fake = FakeServer::start(|_, _| reply("401 Unauthorized", "", "")).await;
+    let mut source = source(&fake.address);
+    (source.api_key, source.api_key_file) = (None, Some(file.clone()));
+    let (client, _) = tuned(&source);
+    let fetched = client.fetch(&burns(), None, None).await;
+    let message = &failure(&fetched).message;
+    assert!(message.contains(&format!("{} is empty", file.display())), "{message}");
+}
+
+#[tokio::test]
+async fn ended_wait_allows_one_request() {
+    let fake = FakeServer::start(|_, _| reply("401 Unauthorized", "", "")).await;
+    let (client, _) = client(&fake);
+    client.fetch(&burns(), None, None).await;
+    client.fetch(&burns(), None, None).await;
+    assert_eq!(fake.count(), 1);
+    client.end_wait();
+    client.fetch(&burns(), None, None).await;
+    client.fetch(&burns(), None, None).await;
+    assert_eq!(fake.count(), 2);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn auto_uses_the_older_version_for_a_day_if_the_newest_is_missing() {
+async fn auto_uses_the_older_version_for_an_hour_if_the_newest_is_missing() {
     let fake = FakeServer::start(
         |_, target| if target.starts_with("/v5/") { reply("404 Not Found", "", "") } else { ok("", &rows(&[1])) },
     )
@@ -12,8 +12,8 @@ async fn auto_uses_the_older_version_for_a_day_if_the_newest_is_missing() {
     let first = client.fetch(&events(), None, None).await;
     assert_eq!((event_days(&first).len(), first.version, first.credits, first.requests), (1, Some(4), 1, 2));
     assert_eq!(client.fetch(&events(), None, None).await.requests, 1, "settled");
-    clock.set(now() + TimeDelta::hours(25));
-    assert_eq!(client.fetch(&events(), None, None).await.requests, 2, "the newest is tried again after a day");
+    clock.set(now() + TimeDelta::minutes(61));
+    assert_eq!(client.fetch(&events(), None, None).await.requests, 2, "the newest is tried again after an hour");
     let first = "/v5/unlock/events/aptos?start=2026-01-01&end=2026-12-31&page=1&pageSize=2";
     let older = "/v4/unlock/events?tokenId=aptos&start=2026-01-01&end=2026-12-31";
     assert_eq!(fake.targets(), [first, older, older, first, older]);
@@ -47,7 +47,35 @@ async fn unknown_token_does_not_change_the_version() {
 }
 
 #[tokio::test]
-async fn removed_version_is_replaced_at_once_and_retried_daily() {
+async fn only_several_tokens_prove_that_a_version_is_missing() {
+    let lacking = Arc::new(Mutex::new(vec!["a"]));
+    let now_lacking = lacking.clone();
+    let fake = FakeServer::start(move |_, target| {
+        let path = target.split('?').next().unwrap_or_default();
+        let is_lacking = now_lacking.lock().expect("a lock").iter().any(|token| path.ends_with(&format!("/{token}")));
+        if target.starts_with("/v5/") && is_lacking { reply("404 Not Found", "", "") } else { ok("", &rows(&[1])) }
+    })
+    .await;
+    let (client, clock) = client(&fake);
+    let versions = async |tokens: [&str; 4]| {
+        let mut seen = Vec::new();
+        for token in tokens {
+            let fetched = client.fetch(&token_request(Endpoint::UnlockEvents, token), None, None).await;
+            seen.push((fetched.version.unwrap_or_default(), fetched.requests));
+        }
+        seen
+    };
+    assert_eq!(versions(["a", "b", "a", "c"]).await, [(4, 2), (5, 1), (4, 1), (5, 1)], "one token's 404 is its own");
+    *lacking.lock().expect("a lock") = vec!["a", "b", "c", "d"];
+    clock.set(now() + TimeDelta::minutes(61));
+    assert_eq!(versions(["a", "b", "c", "d"]).await, [(4, 2), (4, 2), (4, 2), (4, 1)], "after three tokens, none tries v5");
+    lacking.lock().expect("a lock").clear();
+    clock.set(now() + TimeDelta::minutes(125));
+    assert_eq!(versions(["d", "a", "b", "c"]).await, [(5, 1); 4], "v5 is back for all");
+}
+
+#[tokio::test]
+async fn removed_version_is_replaced_at_once_and_retried_hourly() {
     let gone = Arc::new(Mutex::new(""));
     let now_gone = gone.clone();
     let fake = FakeServer::start(move |_, target| match *now_gone.lock().expect("a lock") {
@@ -67,8 +95,8 @@ async fn removed_version_is_replaced_at_once_and_retried_daily() {
     };
     assert_eq!(versions("", 1).await, [(Some(5), 1)]);
     assert_eq!(versions("/v5/", 3).await, [(Some(4), 2), (Some(4), 1), (Some(4), 1)]);
-    assert_eq!(versions("", 2).await, [(Some(4), 1), (Some(4), 1)], "not retried within a day");
-    clock.set(now() + TimeDelta::hours(25));
+    assert_eq!(versions("", 2).await, [(Some(4), 1), (Some(4), 1)], "not retried within an hour");
+    clock.set(now() + TimeDelta::minutes(61));
     assert_eq!(versions("", 2).await, [(Some(5), 1), (Some(5), 1)]);
     assert_eq!(versions("/v5/", 1).await, [(Some(4), 2)]);
     assert_eq!(versions("/v4/", 2).await, [(Some(5), 2), (Some(5), 1)], "the older version can be removed too");
@@ -88,10 +116,11 @@ async fn pinned_version_has_no_fallback() {
 async fn linear_unlocks_are_fetched_in_an_older_version() {
     let fake = FakeServer::start(|_, _| ok("", &rows(&[1]))).await;
     let (client, _) = client(&fake);
-    let both = client.fetch_with_segments(&events(), Some(2)).await;
+    let linear = LinearRequest { segments: Some(3), ahead: None };
+    let both = client.fetch_with_linear(&events(), linear, Some(2)).await;
     assert_eq!((both.version, both.credits, both.shows_linear()), (Some(5), 2, Some(true)));
     assert_eq!(client.fetch(&events(), None, None).await.version, Some(5));
-    let cut = client.fetch_with_segments(&events(), Some(1)).await;
+    let cut = client.fetch_with_linear(&events(), linear, Some(1)).await;
     assert_eq!(
         (event_days(&cut).len(), cut.credits, cut.shows_linear()),
         (1, 1, Some(false)),
@@ -99,6 +128,51 @@ async fn linear_unlocks_are_fetched_in_an_older_version() {
     );
     let versions: Vec<String> = fake.targets().iter().map(|target| target[..3].to_owned()).collect();
     assert_eq!(versions, ["/v5", "/v3", "/v5", "/v5"]);
+}
+
+#[tokio::test]
+async fn older_version_is_read_if_the_first_one_lacks_the_token() {
+    let fake = FakeServer::start(
+        |_, target| {
+            if target.starts_with("/v1/") { reply("404 Not Found", "", "") } else { ok("", &rows(&[1])) }
+        },
+    )
+    .await;
+    let (client, _) = client(&fake);
+    let linear = |version| LinearRequest { segments: Some(version), ahead: None };
+    let fetched = client.fetch_with_linear(&events(), linear(1), None).await;
+    let segments = fetched.segments.expect("requested");
+    assert_eq!((segments.is_read, segments.lacks_rate_changes, segments.version), (true, true, 3));
+    assert_eq!((fetched.credits, fetched.requests, fetched.version), (2, 3, Some(5)));
+    assert!(!client.fetch_with_linear(&events(), linear(3), None).await.segments.expect("requested").lacks_rate_changes);
+    let versions: Vec<String> = fake.targets().iter().map(|target| target[..3].to_owned()).collect();
+    assert_eq!(versions, ["/v5", "/v1", "/v3", "/v5", "/v3"]);
+}
+
+#[tokio::test]
+async fn daily_emission_ahead_is_read_in_addition_or_reported_as_missing() {
+    let day = r#"{"startDate": "2026-11-26T00:00:00Z", "endDate": "2026-11-27T00:00:00Z", "unlockAmount": 5, "allocations": []}"#;
+    let fake = FakeServer::start(move |_, target| match target {
+        _ if target.contains("daily-emission/bitcoin") => reply("404 Not Found", "", ""),
+        _ if target.contains("daily-emission") && target.contains("=bitcoin") => reply("404 Not Found", "", ""),
+        _ if target.contains("daily-emission") => ok("", &format!("[{day}]")),
+        _ => ok("", &rows(&[1])),
+    })
+    .await;
+    let (client, _) = client(&fake);
+    let days = (NaiveDate::from_ymd_opt(2026, 11, 26).expect("a day"), NaiveDate::from_ymd_opt(2027, 3, 4).expect("a day"));
+    let linear = LinearRequest { segments: Some(3), ahead: Some(days) };
+    let fetched = client.fetch_with_linear(&events(), linear, Some(3)).await;
+    let ahead = fetched.ahead.expect("requested");
+    assert_eq!((ahead.days.map(|days| days.len()), ahead.is_absent, ahead.credits, fetched.credits), (Some(1), false, 1, 3));
+    assert!(fake.targets()[2].starts_with("/v5/daily-emission/aptos?start=2026-11-26&end=2027-03-04"), "{:?}", fake.targets());
+    let unknown = token_request(Endpoint::UnlockEvents, "bitcoin");
+    let fetched = client.fetch_with_linear(&unknown, LinearRequest { segments: None, ahead: Some(days) }, None).await;
+    let ahead = fetched.ahead.expect("requested");
+    assert_eq!((ahead.days, ahead.is_absent, ahead.credits, fetched.credits), (None, true, 0, 1));
+    let PollOutcome::Fresh(response) = fetched.outcome else { panic!("the schedule is read") };
+    assert_eq!(response.parse_warnings_total, 1);
+    assert!(response.parse_warnings[0].problem.starts_with("cannot be read, so linear unlocks may be missing: GET /v5"));
 }
 
 #[tokio::test]

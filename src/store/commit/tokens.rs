@@ -73,8 +73,8 @@ impl CommitWriter<'_> {
                 .execute(params![
                     no,
                     text,
-                    item.name.as_str(),
-                    item.symbol.as_str(),
+                    indexed(item.name.as_str()),
+                    indexed(item.symbol.as_str()),
                     millis(item.last_updated_date.copied()),
                     item.has_burn.copied(),
                     item.has_buyback.copied(),
@@ -119,13 +119,24 @@ impl CommitWriter<'_> {
             both(text(["tokenName", "name"]), text(["tokenSymbol", "symbol"]))
         };
         if let Some((name, symbol)) = of_record.or_else(of_header) {
-            self.to
-                .prepare_cached("UPDATE token SET name = ?2, symbol = ?3 WHERE no = ?1")?
-                .execute(params![no, name, symbol])?;
+            self.to.prepare_cached("UPDATE token SET name = ?2, symbol = ?3 WHERE no = ?1")?.execute(params![
+                no,
+                indexed(name),
+                indexed(symbol)
+            ])?;
             self.tokens.insert(id.clone(), TokenRow { no, is_nameless: false });
         }
         Ok(())
     }
+}
+
+/// The maximum size in bytes of a name and of a ticker in the columns that an index contains. An index entry of PostgreSQL has at most
+/// 2,704 bytes. The item has the whole text.
+const MAX_INDEXED: usize = 500;
+
+/// Cuts a text for a column that an index contains.
+fn indexed(text: Option<&str>) -> Option<&str> {
+    text.map(|text| text.get(..text.floor_char_boundary(MAX_INDEXED)).unwrap_or(text))
 }
 
 fn both<'t>(name: Option<&'t str>, symbol: Option<&'t str>) -> Option<(Option<&'t str>, Option<&'t str>)> {

@@ -5,6 +5,7 @@ use tempfile::TempDir;
 
 use super::support::*;
 use crate::clock::HAPPENED;
+use crate::{Access, Opening, Store};
 use model::*;
 
 /// Integer columns that are not times of past events: numbers, counts, flags, data of the API, and times that may be in
@@ -98,4 +99,38 @@ async fn future_times_are_repaired_after_clock_correction() {
     assert_eq!(store.evaluated_until().await.expect("read"), Some(now()));
     let silences = store.silences(None).await.expect("read");
     assert_eq!((silences[0].created_at, silences[0].ends_at), (now(), now() + minutes(120)));
+}
+
+#[tokio::test]
+async fn times_of_a_right_clock_that_is_ahead_are_not_repaired() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let ahead = now() + minutes(4);
+    let commit = |at| Commit { at, evaluated_at: Some(at), jobs: vec![("digest/desk".to_owned(), at)], ..Commit::default() };
+    store.commit(commit(ahead)).await.expect("committed");
+    assert_eq!(store.repair_future_times(now()).await.expect("repaired"), 0, "the digest would be sent again");
+    store.commit(Commit { jobs: Vec::new(), ..commit(now()) }).await.expect("committed");
+    assert_eq!(store.evaluated_at().await.expect("read"), Some(ahead), "the latest time stays");
+    assert_eq!(store.job_slots().await.expect("read"), [("digest/desk".to_owned(), ahead)]);
+    assert!(store.repair_future_times(now() - minutes(60)).await.expect("repaired") > 0);
+    assert_eq!(store.evaluated_at().await.expect("read"), Some(now() - minutes(60)));
+}
+
+#[tokio::test]
+async fn restored_database_has_no_confirmed_time() {
+    if !applies_to_files("the restore of a file") {
+        return;
+    }
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let anchor =
+        ClockAnchor { machine: Some("a".into()), boot: Some("1".into()), system: 1_800_000_000_000, uptime: 7, is_agreed: true };
+    store.save_clock(&anchor).await.expect("stored");
+    assert_eq!(store.saved_clock().await.expect("read"), Some(anchor));
+    let backup = directory.path().join("backup.db");
+    store.backup(backup.clone(), false).await.expect("copied");
+    store.close().await.expect("closed");
+    let opening = Opening { path: directory.path().join("cliffwatch.db"), access: Access::Own, now: now() };
+    Store::restore(&backup, &opening).expect("restored");
+    assert_eq!(owned(&directory).await.saved_clock().await.expect("read"), None);
 }

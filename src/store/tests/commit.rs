@@ -40,6 +40,18 @@ async fn failed_commit_writes_nothing() {
 }
 
 #[tokio::test]
+async fn long_name_is_cut_in_the_indexed_columns() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    // Random text, because PostgreSQL compresses an index entry.
+    let long: String = std::iter::repeat_with(|| fastrand::char(..)).filter(|c| c.is_alphabetic()).take(5_000).collect();
+    let item = read(json!({"id": "aptos", "name": long, "symbol": long}));
+    store.commit(at(Commit { tokens: vec![item], ..Commit::default() })).await.expect("committed");
+    let known = store.tokens(vec!["aptos".into()], Vec::new()).await.expect("read");
+    assert_eq!(known[0].token.item.name.as_str(), Some(long.as_str()), "the item has the whole name");
+}
+
+#[tokio::test]
 async fn repeated_commit_changes_no_rows() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;

@@ -312,3 +312,23 @@ async fn deliveries_in_time_range_are_filtered_counted_and_paged() {
     let part = OutboxFilter { since: one, after: Some(ids[3]), limit: 1, ..all };
     assert_eq!(store.outbox(part).await.expect("read").iter().map(|row| row.id).collect::<Vec<_>>(), [ids[2]]);
 }
+
+#[tokio::test]
+async fn orphan_is_due_again_when_its_receiver_returns() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let mut records = Vec::new();
+    for (alert, outcome) in [("a", AttemptOutcome::Orphaned), ("b", AttemptOutcome::Refused)] {
+        let delivery = notify(&store, alert, &["ops"]).await.remove(0);
+        let mut dead = tried(delivery.id, now(), DeliveryState::Dead, None);
+        dead.attempt.outcome = outcome;
+        records.push(dead);
+    }
+    let orphan = records[0].delivery;
+    store.record_attempts(records).await.expect("recorded");
+    let revive = async |receiver: &str, since| store.revive_orphans(receiver.into(), since, now()).await.expect("revived");
+    assert_eq!(revive("desk", now()).await, 0);
+    assert_eq!(revive("ops", now() + minutes(1)).await, 0, "too old");
+    assert_eq!(revive("ops", now()).await, 1, "the receiver rejected the other one");
+    assert_eq!(store.due("ops".into(), now(), 9).await.expect("read").iter().map(|due| due.id).collect::<Vec<_>>(), [orphan]);
+}

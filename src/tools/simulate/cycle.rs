@@ -16,7 +16,7 @@ impl<'a> Simulation<'a> {
     }
 
     pub(super) fn context(&self) -> EvaluationContext<'a> {
-        EvaluationContext { rules: self.rules, routes: self.routes, now: self.now }
+        EvaluationContext { rules: self.rules, routes: self.routes, now: self.now, keeps_removed: false }
     }
 
     /// Evaluates the rules on ingested data.

@@ -211,7 +211,7 @@ async fn with_fields(request: Request, visitor: &Visitor, external: Option<&Url>
 }
 
 /// Returns `true` if the request names this server. A page that uses DNS rebinding sends the name of its own host instead.
-fn is_own_host(headers: &HeaderMap, uri_host: Option<&str>, external: Option<&str>) -> bool {
+pub(super) fn is_own_host(headers: &HeaderMap, uri_host: Option<&str>, external: Option<&str>) -> bool {
     let Some(host) = uri_host.or_else(|| headers.get(header::HOST).and_then(|host| host.to_str().ok())) else {
         return false;
     };

@@ -21,6 +21,14 @@ pub(super) async fn ready(State(deps): State<HttpDeps>) -> Response {
     }
 }
 
+/// Load balancers probe this path without a token, so it only reveals that the daemon runs, and whether it waits for its database.
+pub(super) async fn healthy(State(deps): State<HttpDeps>) -> &'static str {
+    if deps.app.readiness.is_store_usable() { "healthy\n" } else { WAITING }
+}
+
+/// The health of a daemon that runs but cannot use its database.
+pub(super) const WAITING: &str = "healthy; waiting for the database\n";
+
 pub(super) async fn reload(State(deps): State<HttpDeps>) -> Response {
     match (deps.app.reload)().await {
         Ok(text) => format!("{text}\n").into_response(),
@@ -29,6 +37,7 @@ pub(super) async fn reload(State(deps): State<HttpDeps>) -> Response {
 }
 
 pub(super) async fn metrics(State(deps): State<HttpDeps>, headers: HeaderMap) -> impl IntoResponse {
+    deps.app.metrics.set_database_up(deps.app.readiness.is_store_usable());
     let accept = headers.get_all(header::ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
     let (kind, page) = service::exposition::negotiated(accept, deps.app.metrics.encode());
     ([(header::CONTENT_TYPE, kind), (header::VARY, "accept")], page)

@@ -22,6 +22,37 @@ fn init_passes_check_and_a_second_init_replaces_nothing() {
 }
 
 #[test]
+fn config_in_another_directory_has_its_rules() {
+    let workdir = Workdir::new();
+    assert_eq!(workdir.run("init conf").code(), 0);
+    workdir.write("conf/api-key", "a key\n");
+    for folder in ["conf", "./conf", workdir.path("conf").to_str().expect("UTF-8")] {
+        let ran = workdir.run(&format!("--config {folder}/cliffwatch.toml check --strict"));
+        assert_eq!(ran.code(), 0, "{folder}: {}", ran.err);
+        assert!(!ran.err.contains("0 rules"), "{folder}: {}", ran.err);
+        let ran = workdir.run(&format!("--config {folder}/cliffwatch.toml test"));
+        assert!(ran.out.contains("tests passed"), "{folder}: {}{}", ran.out, ran.err);
+    }
+}
+
+#[test]
+fn missing_rules_are_an_error_unless_the_config_wants_none() {
+    let workdir = Workdir::new();
+    let config = "[watch]\ntokens = [\"arbitrum\"]\n[http]\nlisten = \"off\"\n";
+    workdir.write("cliffwatch.toml", config);
+    for line in ["check", "run"] {
+        let ran = workdir.run(line);
+        assert_eq!(ran.code(), 1, "{line}: {}", ran.err);
+        assert!(ran.err.contains("no rules found") && ran.err.contains("paths = []"), "{line}: {}", ran.err);
+    }
+    workdir.write("cliffwatch.toml", &format!("{config}[rules]\npaths = []\n"));
+    assert_eq!(workdir.run("check").code(), 0);
+    let rule = "[[rule]]\nalert = \"A\"\non = \"unlock\"\nwithin = [\"7d\"]\nenabled = false\n";
+    workdir.write("cliffwatch.toml", config).write("rules/a.toml", rule);
+    assert_eq!(workdir.run("check").code(), 0, "a disabled rule was disabled on purpose");
+}
+
+#[test]
 fn typo_is_reported_with_location_and_suggestion() {
     let good_config = "[source]\napi_key = \"k\"\n[watch]\ntokens = [\"arbitrum\"]\n";
     let good_rule = "[[rule]]\nalert = \"A\"\non = \"unlock\"\nwithin = [\"7d\"]\nwhen = \"cliffValue >= 5000000\"\n";

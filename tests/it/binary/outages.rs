@@ -37,6 +37,57 @@ async fn failed_poll_is_distinct_from_an_empty_response() {
     assert_eq!(daemon.stop().code(), 0);
 }
 
+/// Replaces the slots of polls by one in January, so that only retries poll after the start.
+fn poll_once_a_year(fixture: &Fixture, more: &str) {
+    fixture.configure("");
+    let config = fs::read_to_string(fixture.workdir.path("cliffwatch.toml")).expect("read");
+    let config =
+        config.replace("\"* * * * * *\"", "\"0 0 0 1 1 *\"").replace("evaluate = \"0 0 0 1 1 *\"", "evaluate = \"* * * * * *\"");
+    fixture.workdir.write("cliffwatch.toml", &config.replace("[source]\n", &format!("[source]\n{more}")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn failed_first_poll_does_not_wait_for_the_next_slot() {
+    let fixture = Fixture::new(Time::System, AccessPolicy::Open).await;
+    poll_once_a_year(&fixture, "");
+    fixture.faults.set("", Fault::status(500));
+    let daemon = fixture.workdir.start("run", &[]);
+    fixture.until_notified("source SourceTrouble", &daemon);
+    fixture.faults.clear();
+    fixture.until_notified("BigCliffAhead", &daemon);
+    assert_eq!(daemon.stop().code(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn missing_then_wrong_then_right_key_is_used_at_once() {
+    let fixture = Fixture::new(Time::System, AccessPolicy::Keys).await;
+    poll_once_a_year(&fixture, "api_key_file = \"key\"\n");
+    let daemon = fixture.workdir.start("run", &[]);
+    daemon.until_log("cannot read the API key from");
+    let notified = fixture.until_notified("source SourceTrouble", &daemon);
+    assert!(notified.iter().any(|line| line.contains("The API key cannot be used, so no request was sent")), "{notified:#?}");
+    assert!(!daemon.log().contains("rejected"), "{}", daemon.log());
+    fixture.workdir.write("key", "wrong\n");
+    daemon.until_log("the key from source.api_key_file was rejected");
+    fixture.workdir.write("key", &format!("{}\n", fixture.key));
+    fixture.until_notified("BigCliffAhead", &daemon);
+    assert_eq!(daemon.stop().code(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn restart_polls_what_failed_before() {
+    let fixture = Fixture::new(Time::System, AccessPolicy::Open).await;
+    poll_once_a_year(&fixture, "");
+    fixture.faults.set("", Fault::status(500));
+    let daemon = fixture.workdir.start("run", &[]);
+    fixture.until_notified("source SourceTrouble", &daemon);
+    assert_eq!(daemon.stop().code(), 0);
+    fixture.faults.clear();
+    let daemon = fixture.workdir.start("run", &[]);
+    fixture.until_notified("BigCliffAhead", &daemon);
+    assert_eq!(daemon.stop().code(), 0);
+}
+
 async fn until_async(what: &str, is_so: impl AsyncFn() -> bool) {
     let deadline = Instant::now() + WAIT_TIMEOUT;
     while !is_so().await {

@@ -87,6 +87,13 @@ impl Instance {
         Self { folder, proxies, child }
     }
 
+    /// Changes a file of the instance.
+    pub fn edit(&self, name: &str, change: impl FnOnce(String) -> String) {
+        let path = self.folder.join(name);
+        let text = std::fs::read_to_string(&path).expect("read");
+        std::fs::write(path, change(text)).expect("written");
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

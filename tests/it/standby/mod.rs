@@ -4,6 +4,7 @@
 //! `tests/postgres/run` provides the PostgreSQL programs; without them, the test prints that it was skipped.
 //! `CLIFFWATCH_TAKEOVERS=200` runs more rounds.
 
+mod files;
 pub mod machines;
 
 use std::{

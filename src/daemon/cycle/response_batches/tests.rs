@@ -7,16 +7,7 @@ use model::{
 
 fn response(outcome: PollOutcome) -> (PlannedPoll, FetchedResponse) {
     let request = PollRequest::TokenList;
-    let poll = PlannedPoll {
-        request: request.clone(),
-        known: None,
-        why: PollReason::First,
-        cost: 1,
-        mark: None,
-        listed_at: None,
-        with_segments: false,
-        may_add_segments: false,
-    };
+    let poll = PlannedPoll { why: PollReason::First, ..PlannedPoll::for_change(request.clone()) };
     (poll, FetchedResponse::of_page(request, outcome, Some(5)))
 }
 

@@ -113,7 +113,7 @@ impl Polled {
             View::Auto => Some(5),
         };
         let fetched = FetchedResponse {
-            segments: with_segments.then_some(SegmentsFetch { is_read: true, is_absent: false, credits: 1 }),
+            segments: with_segments.then_some(SegmentsFetch::read(3, 1)),
             without_cliffs,
             ..FetchedResponse::of_page(request, PollOutcome::Fresh(response), version)
         };

@@ -113,7 +113,7 @@ fn limit_applies_to_all_batches_of_a_cycle() {
             alerts: &[],
             polled_at: &[],
         };
-        let evaluation = evaluate_by(&[facts], &rules, &routes, now, &mut limits).assign_episodes(&[]);
+        let evaluation = evaluate_by(&[facts], &rules, AlertLifecycle::new(&routes, now), &mut limits).assign_episodes(&[]);
         notified += evaluation.notifications.len();
         left_out.extend(evaluation.left_out);
     }
@@ -225,7 +225,7 @@ fn joined_transitions_keep_notifications_with_their_alerts() {
             alerts: &[],
             polled_at: &polled,
         };
-        evaluate_by(&[facts], &world.rules, &world.routes, now, &mut Limits::default())
+        evaluate_by(&[facts], &world.rules, AlertLifecycle::new(&world.routes, now), &mut Limits::default())
     };
     let joined = transitions(&one).join(transitions(&two));
     assert_eq!(joined.openings().len(), 2);

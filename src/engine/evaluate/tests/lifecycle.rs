@@ -30,6 +30,20 @@ fn removal_resolves_the_alert_only_if_the_resource_was_loaded() {
 }
 
 #[test]
+fn alert_stays_open_just_after_a_takeover_although_its_rule_is_gone() {
+    let mut world = World::new(vec![ahead("Big", &["7d"])]);
+    world.unlock("a", "2026-03-31", 5e6);
+    world.tick("2026-03-25");
+    world.rules.clear();
+    world.keeps_removed = true;
+    assert_eq!(world.tick("2026-03-26"), NOTHING);
+    world.tokens[0].is_watched = false;
+    assert_eq!(world.tick("2026-03-27"), NOTHING);
+    world.keeps_removed = false;
+    assert_eq!(world.tick("2026-03-28"), ["resolved unwatched → ops"]);
+}
+
+#[test]
 fn alert_resolves_when_its_rule_is_gone() {
     type Change = fn(&mut World);
     let ways: [Change; 5] = [

@@ -55,6 +55,23 @@ fn rename_needs_equal_texts_equal_figures_and_a_unique_match() {
     assert_eq!(pairs(&[old], &[item("one", json!({})), item("two", json!({"maxSupply": 3.0}))]), []);
 }
 
+#[test]
+fn work_grows_with_the_number_of_renames_only() {
+    let row = |id: String, name: &str, symbol: &str| item(&id, json!({"name": name, "symbol": symbol, "maxSupply": 7.0}));
+    for (count, symbol) in [(2_000, None), (2_000, Some("SAME"))] {
+        let rows = |suffix: &str| -> Vec<wire::TokenItem> {
+            let each = (0..count).map(|n| (format!("t{n}{suffix}"), format!("name {n}"), format!("S{n}")));
+            each.map(|(id, name, own)| row(id, &name, symbol.unwrap_or(&own))).collect()
+        };
+        let (missing, new) = (rows(""), rows("-x"));
+        let (missing, new) = (TextIndex::of(&missing), TextIndex::of(&new));
+        let found = renamed_in(&missing, &new).len();
+        assert_eq!(found, if symbol.is_some() { 0 } else { count }, "a shared ticker leaves it open which token is which");
+        let examined = missing.examined.get() + new.examined.get();
+        assert!(examined <= 6 * count, "{examined} rows examined");
+    }
+}
+
 proptest! {
     #[test]
     fn every_renamed_token_of_a_list_is_found(

@@ -108,7 +108,12 @@ impl MonthSimulation {
         if let Some(token) = feeds.tokens.get_mut(index) {
             token.feed = Some(read(&token.feed.take().unwrap_or_default(), poll, now));
             if poll.with_segments {
-                token.segments = Some(SegmentsRead { at: now, mark: poll.mark, version: None });
+                let version = Some(poll.linear.segments_version);
+                token.segments = Some(SegmentsRead { at: now, mark: poll.mark, version });
+            }
+            if poll.linear.with_ahead {
+                let reads = token.linear.get_or_insert_default();
+                (reads.needs_ahead, reads.ahead_at) = (Some(true), Some(now));
             }
         }
         if endpoint == Endpoint::UnlockEvents {
@@ -145,7 +150,7 @@ fn read(known: &FeedState, poll: &PlannedPoll, now: Timestamp) -> FeedState {
         baseline_at: known.baseline_at.or(Some(now)),
         read_at: Some(now),
         mark: poll.mark,
-        cost: u32::try_from(poll.cost >> u32::from(poll.with_segments)).unwrap_or(u32::MAX),
+        cost: u32::try_from(poll.base_cost()).unwrap_or(u32::MAX),
         findings: known.findings,
         ..FeedState::default()
     }

@@ -117,9 +117,16 @@ fn segments_are_counted_once_and_not_per_slot() {
         listed_at: None,
         with_segments,
         may_add_segments: with_segments,
+        linear: crate::plan::LinearPolls::NONE,
     };
     let polls = vec![poll(PollReason::First, 2, true), poll(PollReason::Changed, 4, true), poll(PollReason::Verify, 3, false)];
     let slots = Slots::parse("0 10 */6 * * *", "UTC").expect("a pattern").expect("on");
-    let demand = Demand::new(Endpoint::UnlockEvents, &slots, &PollPlan { polls, ..PollPlan::default() }, now());
-    assert_eq!((demand.polls, demand.cost, demand.first_reads), (3, 1 + 3 + 3, 1 + 2));
+    let feeds =
+        EndpointFeeds { endpoint: Endpoint::UnlockEvents, is_subscribed: true, whole: FeedState::default(), tokens: Vec::new() };
+    let demand = Demand::new(&feeds, &slots, &PollPlan { polls, ..PollPlan::default() }, now());
+    assert_eq!(
+        (demand.polls, demand.cost, demand.first_reads),
+        (3, 1 + 2 + 3, 1 + 1 + 2),
+        "half of the cost pays for linear unlocks"
+    );
 }

@@ -55,7 +55,7 @@ fn clock_set_back_eight_hours_is_reported_and_ignored() {
     assert_eq!(machine.error(), 0, "however long it stays wrong");
     machine.set(0);
     assert_eq!(machine.error(), 0);
-    assert_eq!(machine.time.state(), ClockState { ahead: None, is_by_source: false, is_settled: true });
+    assert_eq!(machine.time.state(), ClockState { is_settled: true, ..ClockState::default() });
 }
 
 #[test]
@@ -168,23 +168,93 @@ fn restart_continues_with_saved_time() {
 }
 
 #[test]
-fn saved_time_of_another_boot_is_ignored() {
-    let kept = |boot: Option<&str>| ClockAnchor { boot: boot.map(str::to_owned), system: NOON, uptime: 1_000, is_agreed: true };
-    let reading = |uptime| ClockReading { system: NOON, uptime };
-    assert!(kept(Some("a")).is_of(Some("a"), reading(2_000)));
-    assert!(!kept(Some("a")).is_of(Some("b"), reading(2_000)));
-    assert!(kept(None).is_of(Some("b"), reading(2_000)), "a system that hides it");
-    assert!(!kept(None).is_of(None, reading(999)), "it has been up for less than then");
+fn resumed_time_is_not_confirmed() {
+    let mut machine = Machine::ahead_by(0);
+    machine.polls();
+    let kept = machine.time.anchor().expect("a confirmed time");
+    machine.set(20 * 24 * HOUR);
+    machine.time = TrustedTime::new(machine.reading);
+    machine.time.resume(&kept, machine.reading);
+    machine.pass(HOUR / 2);
+    assert_eq!(machine.error(), 0);
+    let state = machine.time.state();
+    assert_eq!((state.is_settled, state.is_resumed), (false, true), "two clocks contradict each other");
+    assert_eq!(machine.time.anchor(), None, "it is not stored again");
+    machine.polls();
+    assert_eq!((machine.time.state().is_settled, machine.time.state().is_resumed), (true, false));
+
+    // The wall clock was right all the time.
+    machine.set(0);
+    machine.time = TrustedTime::new(machine.reading);
+    machine.time.resume(&kept, machine.reading);
+    assert_eq!(machine.error(), 0);
+    assert_eq!(machine.time.state(), ClockState::default(), "no contradiction, but no confirmation either");
+}
+
+#[test]
+fn stored_time_belongs_to_machine_and_boot() {
+    let id = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let kept = |machine: &str, boot: &str| ClockAnchor {
+        machine: id(machine),
+        boot: id(boot),
+        system: NOON,
+        uptime: 1_000,
+        is_agreed: true,
+    };
+    let origin = |anchor: ClockAnchor, machine: &str, boot: &str, uptime| {
+        anchor.origin(&MachineBoot { machine: id(machine), boot: id(boot) }, ClockReading { system: NOON, uptime })
+    };
+    assert_eq!(origin(kept("a", "1"), "a", "1", 2_000), AnchorOrigin::ThisBoot);
+    assert_eq!(origin(kept("a", "1"), "a", "2", 2_000), AnchorOrigin::EarlierBoot);
+    assert_eq!(origin(kept("a", "1"), "a", "1", 999), AnchorOrigin::EarlierBoot, "the machine was reset to a snapshot");
+    for (kept_boot, boot) in [("", "1"), ("1", ""), ("", "")] {
+        assert_eq!(origin(kept("a", kept_boot), "a", boot, 2_000), AnchorOrigin::EarlierBoot, "an unknown boot is another one");
+    }
+    for (of, here) in [("a", "b"), ("", "a"), ("a", ""), ("", "")] {
+        assert_eq!(origin(kept(of, "1"), here, "1", 2_000), AnchorOrigin::Elsewhere, "{of:?} on {here:?}");
+    }
+    let earlier = r#"{"boot":null,"system":1,"uptime":2,"is_agreed":true}"#;
+    let earlier: ClockAnchor = serde_json::from_str(earlier).expect("an anchor of an earlier build");
+    assert_eq!(origin(earlier, "a", "1", 2_000), AnchorOrigin::Elsewhere);
 }
 
 #[test]
 fn time_after_boot_is_not_before_saved_time() {
-    let kept = ClockAnchor { boot: None, system: NOON, uptime: 50 * HOUR, is_agreed: true };
+    let kept = ClockAnchor { machine: None, boot: None, system: NOON, uptime: 50 * HOUR, is_agreed: true };
     for (shown, expected) in [(NOON + 9_000 * HOUR, NOON + 9_000 * HOUR), (NOON - 9_000 * HOUR, NOON)] {
         let reading = ClockReading { system: shown, uptime: 7 };
         let mut time = TrustedTime::new(reading);
-        assert!(!kept.is_of(None, reading));
         time.resume_after_boot(&kept, reading);
         assert_eq!(time.now(reading), expected, "a battery that is empty sets a clock back");
+        assert_eq!(time.state().is_resumed, shown < NOON);
     }
+}
+
+#[test]
+fn followed_wall_clock_is_not_confirmed_by_earlier_response() {
+    let mut machine = Machine::ahead_by(0);
+    machine.polls();
+    machine.pass(HOUR);
+    machine.set(87_600 * HOUR);
+    machine.error();
+    machine.pass(2 * HOUR);
+    assert_eq!(machine.error(), 87_600 * HOUR, "the source is silent");
+    assert!(!machine.time.anchor().expect("settled").is_agreed, "a reboot must not continue in 2036");
+    machine.polls();
+    assert!(machine.time.anchor().expect("settled").is_agreed);
+}
+
+#[test]
+fn taking_over_requires_confirmation() {
+    let mut machine = Machine::ahead_by(900 * 24 * HOUR);
+    machine.pass(2 * HOUR);
+    machine.error();
+    assert!(machine.time.state().is_settled, "a standby waited for an hour");
+    machine.time.require_confirmation(machine.reading);
+    machine.pass(HOUR / 2);
+    machine.error();
+    assert!(!machine.time.state().is_settled);
+    machine.polls();
+    assert!(machine.time.state().is_settled);
+    assert_eq!(machine.error(), 0);
 }

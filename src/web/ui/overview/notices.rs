@@ -57,6 +57,9 @@ pub(super) fn of(status: &StatusView, held: &[Token]) -> Vec<Notice> {
         let first = problem.lines().next().unwrap_or_default().to_owned();
         add("bad", "Rule files with errors.", format!("The last valid rules stay active. {first}"), "/rules", "Show the errors");
     }
+    if status.rules.is_missing {
+        add("bad", "No active rules.", "Nothing is reported until a rule is enabled.".to_owned(), "/rules", "Show the rules");
+    }
     if status.credits.exhausted {
         add("bad", "Credits are used up.", "Polling resumes when the period ends.".to_owned(), "", "");
     }

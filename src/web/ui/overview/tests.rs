@@ -63,7 +63,7 @@ fn status(name: &str, incidents: &[Alert]) -> StatusView {
         digests: &[],
         subscribers: &[],
         database: "cliffwatch.db".into(),
-        rules: RulesView { count: Some(4), problem: None },
+        rules: RulesView { count: Some(4), ..RulesView::default() },
         daemon: None,
     })
 }

@@ -1,0 +1,185 @@
+//! Linear unlocks of different endpoint versions, and daily emission ahead.
+
+use super::*;
+use model::{
+    poll::AheadFetch,
+    supply::{KnownSupply, LinearAhead, SupplyCoverage, supply_coverage},
+};
+
+/// A feed whose linear unlocks are read in addition to its cliffs.
+struct AutoFeed(Feed);
+
+impl AutoFeed {
+    fn new() -> Self {
+        Self(Feed { may_add_segments: true, ..Feed::new() })
+    }
+
+    /// Polls the schedule with linear unlocks of a version, and daily emission ahead.
+    fn poll(&mut self, events: &[UnlockEvent], version: u8, ahead: Option<Vec<wire::Emission>>, now: Timestamp) -> IngestResult {
+        let (start, end) = self.0.requested;
+        let request = PollRequest::Token { endpoint: Endpoint::UnlockEvents, token: TokenId::from("arbitrum"), start, end };
+        let response = PollResponse::clean(Payload::UnlockEvents(events.to_vec()), ContentHash(0));
+        let first = now.date_naive();
+        let last = first + Days::new(98);
+        let without_cliffs = events.iter().filter(|event| event.cliff_unlocks.get().is_none());
+        let fetched = FetchedResponse {
+            segments: Some(SegmentsFetch::read(version, 1)),
+            without_cliffs: without_cliffs.filter_map(|event| event.unlock_date.copied()).collect(),
+            ahead: ahead.map(|days| AheadFetch { first, last, days: Some(days), is_absent: false, credits: 1 }),
+            ..FetchedResponse::of_page(request.clone(), PollOutcome::Fresh(response), Some(5))
+        };
+        let result = ingest(&self.0.snapshot, &PlannedPoll::for_change(request), &fetched, &Settings::default(), now);
+        let mut stored = self.0.snapshot.records.clone();
+        stored.retain(|tracked| !result.update.removed.contains(&tracked.key));
+        stored.retain(|tracked| result.update.put.iter().all(|put| put.key != tracked.key));
+        stored.extend(result.update.put.iter().map(|put| Tracked { key: put.key.clone(), record: put.record.clone() }));
+        let sorted = |mut records: Vec<Tracked>| {
+            records.sort_by(|a, b| a.key.cmp(&b.key));
+            records
+        };
+        assert_eq!(sorted(stored), sorted(result.after.clone()), "the database has what is evaluated");
+        self.0.snapshot.records.clone_from(&result.after);
+        self.0.snapshot.feeds = vec![(Endpoint::UnlockEvents, result.update.state.clone())];
+        if let Some(header) = &result.update.header {
+            self.0.snapshot.headers = vec![(Endpoint::UnlockEvents, header.clone())];
+        }
+        result
+    }
+
+    fn coverage(&self) -> SupplyCoverage {
+        let header = self.0.snapshot.headers.first().map(|(_, header)| header);
+        supply_coverage(self.0.snapshot.feed(Endpoint::UnlockEvents), header)
+    }
+
+    fn ahead(&self) -> Option<LinearAhead> {
+        self.0.snapshot.headers.first().and_then(|(_, header)| LinearAhead::of_header(header))
+    }
+
+    /// The begins of the known linear unlocks.
+    fn begins(&self) -> Vec<String> {
+        let events = self.0.snapshot.records.iter().filter_map(|tracked| tracked.record.unlock());
+        let items =
+            events.filter_map(|event| event.linear_unlocks.get()).flat_map(|linears| linears.allocation_breakdown.items());
+        let mut begins: Vec<String> = items.filter_map(|item| Some(item.begin_date.copied()?.date_naive().to_string())).collect();
+        begins.sort();
+        begins
+    }
+}
+
+/// Cliffs, and a linear unlock whose rate changes twice, the first time at the instant of a cliff. Also the same as version 3 shows it.
+fn schedules(amount: f64) -> (Vec<UnlockEvent>, Vec<UnlockEvent>) {
+    let mut whole = monthly("2026-01-16", 12);
+    whole.push(segment("2026-02-01", "2026-05-16", amount));
+    let mut shown = whole.clone();
+    whole[4].linear_unlocks = segment("2026-05-16", "2028-02-01", 50.0).linear_unlocks;
+    whole.push(segment("2028-02-01", "2029-02-01", 25.0));
+    for events in [&mut whole, &mut shown] {
+        events.sort_by_key(|event| event.unlock_date.copied());
+    }
+    (whole, shown)
+}
+
+const WHOLE: [&str; 3] = ["2026-02-01", "2026-05-16", "2028-02-01"];
+
+#[test]
+fn rate_changes_are_completed_silently_and_stay() {
+    let now = time("2026-03-09");
+    let (whole, shown) = schedules(100.0);
+    let mut feed = AutoFeed::new();
+    let days = |count: u64| now + Days::new(count);
+    feed.poll(&shown, 3, None, now);
+    assert_eq!((feed.begins(), feed.coverage().linear_until), (vec!["2026-02-01".to_owned()], Some(now)));
+    for (day, events, version) in [(1, &whole, 1), (2, &whole, 1), (3, &shown, 3), (4, &shown, 3), (5, &shown, 3), (6, &whole, 1)]
+    {
+        let result = feed.poll(events, version, None, days(day));
+        assert_eq!(summaries(&result.changes), [""; 0], "day {day}");
+        assert!(result.update.state.missing.is_empty() && !result.is_held && result.update.removed.is_empty(), "day {day}");
+        assert_eq!((feed.begins(), result.parse_warnings.total), (WHOLE.map(str::to_owned).to_vec(), 0), "day {day}");
+        assert_eq!(feed.coverage().linear_until, (version == 3).then(|| days(day)), "day {day}");
+    }
+    // A rate change that disappears from the first version was removed.
+    let less = &whole[..whole.len() - 1];
+    let notified: Vec<_> = (7..10).flat_map(|day| feed.poll(less, 1, None, days(day)).changes).collect();
+    assert_eq!(kinds(&notified), [ChangeKind::Removed], "{:?}", summaries(&notified));
+}
+
+#[test]
+fn correction_in_the_response_that_completes_rate_changes_is_reported() {
+    let now = time("2026-03-09");
+    for is_first in [true, false] {
+        let ((whole, shown), (after, after_shown)) = (schedules(100.0), schedules(140.0));
+        let (before, after, version) = if is_first { (&shown, &after, 3) } else { (&whole, &after_shown, 1) };
+        let mut feed = AutoFeed::new();
+        feed.poll(before, version, None, now);
+        let result = feed.poll(after, 4 - version, None, now + Days::new(1));
+        assert_eq!(kinds(&result.changes), [ChangeKind::Resized], "{:?}", summaries(&result.changes));
+        assert_eq!(feed.begins(), WHOLE);
+    }
+}
+
+#[test]
+fn cliff_at_a_known_rate_change_can_be_removed() {
+    let now = time("2026-03-09");
+    let (whole, mut shown) = schedules(100.0);
+    let mut feed = AutoFeed::new();
+    feed.poll(&whole, 1, None, now);
+    shown.retain(|event| event.unlock_date.copied() != Some(time("2026-05-16")));
+    let notified: Vec<_> = (1..4).flat_map(|day| feed.poll(&shown, 3, None, now + Days::new(day)).changes).collect();
+    assert_eq!(kinds(&notified), [ChangeKind::Removed], "{:?}", summaries(&notified));
+    assert_eq!(feed.begins(), WHOLE);
+}
+
+/// Daily emission of a token that releases `amount` each day.
+fn emission(amount: f64, from: Timestamp) -> Vec<wire::Emission> {
+    let row = |day: u64| {
+        json!({"startDate": from + Days::new(day), "endDate": from + Days::new(day + 1), "unlockAmount": amount,
+            "allocations": [{"allocationName": "Farm", "unlockAmount": amount}]})
+    };
+    serde_json::from_value((0..99).map(row).collect()).expect("days")
+}
+
+#[test]
+fn daily_emission_ahead_completes_what_the_version_omits() {
+    let now = time("2026-03-09");
+    let linear = segment("2026-01-01", "2026-03-19", 770.0);
+    let mut feed = AutoFeed::new();
+    let result = feed.poll(std::slice::from_ref(&linear), 3, Some(emission(10.0, now)), now);
+    assert_eq!(summaries(&result.changes), [""; 0]);
+    let ahead = feed.ahead().expect("stored");
+    assert_eq!((ahead.runs.len(), ahead.runs[0].start.to_string()), (1, "2026-03-19".to_owned()));
+    let until = Some(time("2026-06-16"));
+    assert_eq!(feed.coverage(), SupplyCoverage { known: KnownSupply::All, linear_until: until });
+    // A response without daily emission keeps it, until the schedule changes.
+    feed.poll(std::slice::from_ref(&linear), 3, None, now + Days::new(1));
+    assert_eq!(feed.ahead(), Some(ahead));
+    feed.poll(&[segment("2026-01-01", "2026-03-19", 900.0)], 3, None, now + Days::new(2));
+    assert_eq!((feed.ahead(), feed.coverage().linear_until), (None, Some(now + Days::new(2))));
+    // The first version shows everything, so that nothing needs to be completed.
+    feed.poll(&[segment("2026-01-01", "2026-03-19", 900.0)], 1, None, now + Days::new(3));
+    assert_eq!(feed.coverage(), SupplyCoverage { known: KnownSupply::All, linear_until: None });
+    assert_eq!(feed.0.snapshot.headers[0].1["needsAhead"], json!(false));
+}
+
+#[test]
+fn cliffs_without_linear_unlocks_need_no_daily_emission() {
+    let now = time("2026-03-09");
+    let mut feed = AutoFeed::new();
+    feed.poll(&monthly("2026-07-16", 3), 3, Some(Vec::new()), now);
+    assert_eq!((feed.ahead(), feed.coverage().linear_until), (None, None));
+    assert_eq!(feed.0.snapshot.headers[0].1["needsAhead"], json!(false));
+    // Issuance is in no schedule.
+    let mut feed = AutoFeed::new();
+    feed.poll(&monthly("2026-07-16", 3), 3, Some(emission(10.0, now)), now);
+    assert_eq!((feed.ahead().map(|ahead| ahead.runs.len()), feed.coverage().linear_until), (Some(1), Some(time("2026-06-16"))));
+}
+
+#[test]
+fn limited_history_hides_linear_unlocks_from_every_version() {
+    let now = time("2026-03-09");
+    let mut feed = AutoFeed::new();
+    feed.0.requested.0 = time("2026-02-09").date_naive();
+    feed.poll(&[segment("2026-03-01", "2026-03-19", 180.0)], 1, Some(emission(25.0, now)), now);
+    let runs: Vec<f64> = feed.ahead().expect("stored").runs.iter().map(|run| run.per_day).collect();
+    assert_eq!(runs, [15.0, 25.0]);
+    assert_eq!(feed.coverage().linear_until, Some(time("2026-06-16")));
+}
