@@ -72,7 +72,7 @@ fn compare_with_interpreter(now: Timestamp) -> anyhow::Result<()> {
             r#"{"unlockDate":"2026-03-16T00:00:00Z","tokenSymbol":"ARB","cliffUnlocks":{"cliffAmount":92650000,"cliffValue":33150000,"valueToMarketCap":2.77}}"#,
         )?,
     };
-    let scope = Scope { token: Some(&token), record: Some(&record), change: None, source: None, totals: None, lead: None, now };
+    let scope = Scope { token: Some(&token), record: Some(&record), ..Scope::at(now) };
     let mut bound = cel::Context::default();
     for (name, value) in [("cliffAmount", 92_650_000.0), ("cliffValue", 33_150_000.0), ("valueToMarketCap", 2.77)] {
         bound.add_variable(name, value).map_err(|error| anyhow::anyhow!("{error}"))?;
@@ -179,6 +179,7 @@ fn evaluate_tokens(known: &[&TokenRecords], cache: &mut AggregateCache, context:
                 token: &known.token,
                 is_watched: true,
                 records: &known.unlocks,
+                linear: None,
                 resources: &[Resource::Unlock],
                 changes: &[],
                 added: &[],
@@ -222,7 +223,7 @@ fn measure_evaluation(now: Timestamp) -> anyhow::Result<()> {
     let context = EvaluationContext { rules: &set, routes: &routes, now };
     let known = make_tokens(now)?;
     let mut cache = AggregateCache::default();
-    cache.reset(Arc::clone(&set.windows), set.since.clone(), false);
+    cache.reset(set.reads.clone());
     let all: Vec<&TokenRecords> = known.iter().collect();
     let moved: Vec<&TokenRecords> = known.iter().step_by(TOKENS / MOVED).collect();
     let pairs = TOKENS * (UNLOCKS * 120 + 40);

@@ -207,6 +207,7 @@ pub fn alerts(app: &App, count: usize) -> anyhow::Result<Vec<(Alert, Notificatio
             token: &token,
             is_watched: true,
             records: &records,
+            linear: None,
             resources: &[Resource::Unlock],
             changes: &[],
             added: &[],

@@ -48,6 +48,7 @@ pub fn run() -> anyhow::Result<()> {
             token,
             is_watched: true,
             records,
+            linear: None,
             resources: &[Resource::Unlock],
             changes: &[],
             added: &[],
@@ -72,8 +73,7 @@ pub fn run() -> anyhow::Result<()> {
         let mut matches = 0;
         for (token, records) in &known {
             for record in records {
-                let scope =
-                    Scope { token: Some(token), record: Some(record), change: None, source: None, totals: None, lead: None, now };
+                let scope = Scope { token: Some(token), record: Some(record), ..Scope::at(now) };
                 matches += quiet.rules.iter().filter(|rule| matches!(rule.evaluate(&scope), Truth::True)).count();
             }
         }

@@ -1,69 +1,7 @@
-//! Recipients of unlocks, from the standard allocation names of the source.
+//! Recipients of unlocks: their shares, and texts about them.
 
+pub use model::Recipient;
 use model::wire::UnlockEvent;
-
-/// A recipient of tokens. Each has a color in the stylesheet, such as `k-team`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Recipient {
-    Team,
-    Private,
-    Public,
-    Community,
-    Reserve,
-    Liquidity,
-    /// An unknown standard name, or none.
-    Other,
-}
-
-impl Recipient {
-    /// All recipients, in the order of the legend.
-    pub const ALL: [Recipient; 7] = [
-        Recipient::Team,
-        Recipient::Private,
-        Recipient::Public,
-        Recipient::Community,
-        Recipient::Reserve,
-        Recipient::Liquidity,
-        Recipient::Other,
-    ];
-
-    /// Parses a `standardAllocationName`, ignoring case.
-    pub fn parse(standard: Option<&str>) -> Self {
-        match standard.map(|name| name.trim().to_ascii_lowercase()).as_deref() {
-            Some("founder / team" | "founder/team" | "team") => Recipient::Team,
-            Some("private investors") => Recipient::Private,
-            Some("public investors") => Recipient::Public,
-            Some("community") => Recipient::Community,
-            Some("reserve") => Recipient::Reserve,
-            Some("liquidity") => Recipient::Liquidity,
-            _ => Recipient::Other,
-        }
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Recipient::Team => "Team",
-            Recipient::Private => "Private investors",
-            Recipient::Public => "Public investors",
-            Recipient::Community => "Community",
-            Recipient::Reserve => "Reserve",
-            Recipient::Liquidity => "Liquidity",
-            Recipient::Other => "Other",
-        }
-    }
-
-    pub fn class(self) -> &'static str {
-        match self {
-            Recipient::Team => "k-team",
-            Recipient::Private => "k-private",
-            Recipient::Public => "k-public",
-            Recipient::Community => "k-community",
-            Recipient::Reserve => "k-reserve",
-            Recipient::Liquidity => "k-liquidity",
-            Recipient::Other => "k-other",
-        }
-    }
-}
 
 /// Returns the recipients of the cliff unlocks of an event with their fractions of the total, largest first. Ignores allocations
 /// without an amount.

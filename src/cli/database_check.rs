@@ -9,7 +9,7 @@ use daemon::config::Loaded;
 use daemon::playground::{LastYear, TrialTime, TrialWorld, last_year};
 use engine::pipeline::DispatchPolicy;
 use model::config::{self, Config, Route};
-use model::{Diagnostic, Matcher, Silence, Timestamp, Token, TokenSnapshot, Watch, phrase};
+use model::{Diagnostic, Matcher, ReferencePrice, Resource, Silence, Timestamp, Token, TokenSnapshot, Watch, phrase};
 use rules::{LabelFacts, RuleSet, check_thresholds, matches, token_hint};
 use store::{Access, Store};
 use tools::backtest::BacktestSummary;
@@ -74,6 +74,7 @@ impl KnownFacts {
             warnings.diagnostics.extend(self.silences(&labels, config));
         }
         warnings.diagnostics.extend(check_thresholds(set, &self.watched, now));
+        warnings.diagnostics.extend(stale_prices(&self.watched, config, now));
         if self.unread > 0 {
             let unread = phrase::count(self.unread, "token");
             warnings.left_out.push(format!("skipped the check of thresholds for {unread}: time limit reached"));
@@ -145,6 +146,23 @@ async fn watched(store: &Store, watch: &Watch) -> anyhow::Result<(Vec<TokenSnaps
         }
     }
     Ok((snapshots, 0))
+}
+
+/// Warns if most of the prices that are known with a time are stale, because every value in USD follows from them.
+fn stale_prices(watched: &[TokenSnapshot], config: &Config, now: Timestamp) -> Option<Diagnostic> {
+    let price_at = |snapshot: &TokenSnapshot| {
+        let events = snapshot.records_of(Resource::Unlock).filter_map(|tracked| tracked.record.unlock());
+        ReferencePrice::latest(events)?.at
+    };
+    let times: Vec<Timestamp> = watched.iter().filter_map(price_at).collect();
+    let limit = config.source.stale_price.delta();
+    let stale = times.iter().filter(|at| ReferencePrice::is_stale(**at, limit, now)).count();
+    let latest = times.iter().max().filter(|_| stale * 2 > times.len())?;
+    let known = phrase::count(times.len(), "token");
+    let (age, day) = (phrase::duration(limit), phrase::day(*latest));
+    let message = format!("the prices of {stale} of {known} are older than {age}; the latest is of {day}");
+    let help = "values in USD follow from these prices: see `cliffwatch status` for polls that fail, or raise `stale_price` in `[source]`";
+    Some(Diagnostic::warning(&config.store.path, None, message).help(help))
 }
 
 /// Warns about matchers and labels of routes and inhibitions that no alert can have.

@@ -138,6 +138,7 @@ fn heading(kind: ReferenceKind) -> &'static str {
     match kind {
         ReferenceKind::Field => "Fields, in conditions and templates",
         ReferenceKind::Item => "Fields of list items: allocations.exists(a, …), tokens.exists(t, …)",
+        ReferenceKind::Recipient => "Recipient categories, in `standardAllocationName`",
         ReferenceKind::Change => "Change kinds, in `on` and `change.kind`",
         ReferenceKind::Window => "Windows, in conditions and templates",
         ReferenceKind::Function => "Functions of conditions",
@@ -188,7 +189,7 @@ fn page() -> String {
         page.push_str("| Name | Rules on | Unit | Example | Endpoints | Description |\n|---|---|---|---|---|---|\n");
         rows_with_targets(&mut page, entries.iter().filter(|entry| entry.kind == kind));
     }
-    for kind in [ReferenceKind::Change, ReferenceKind::Variable] {
+    for kind in [ReferenceKind::Recipient, ReferenceKind::Change, ReferenceKind::Variable] {
         let _ = write!(page, "\n## {}\n\n| Name | Rules on | Example | Description |\n|---|---|---|---|\n", title(kind));
         for entry in entries.iter().filter(|entry| entry.kind == kind) {
             let _ = writeln!(page, "| `{}` | {} | {} | {} |", entry.name, entry.known_by, code(&entry.example), entry.about);
@@ -207,6 +208,7 @@ fn title(kind: ReferenceKind) -> &'static str {
     match kind {
         ReferenceKind::Field => "Fields",
         ReferenceKind::Item => "Fields of list items",
+        ReferenceKind::Recipient => "Recipient categories",
         ReferenceKind::Change => "Change kinds",
         ReferenceKind::Window => "Windows",
         ReferenceKind::Function => "Functions",

@@ -110,7 +110,7 @@ impl ExplainReader {
                 return self.explain_all(rule, cases).await;
             }
             _ => {
-                let has_shares = self.has_shares() && !snapshot.token.groups.is_empty();
+                let has_shares = self.active.rules.reads.has_shares && !snapshot.token.groups.is_empty();
                 let ids = if has_shares { self.store.token_ids(false).await? } else { vec![token.clone()] };
                 let cache = self.cache(ids).await?;
                 let computed = cache.compute(&snapshot.token, &FlowEntries::of_snapshot(&snapshot), Recheck::Longest, self.now);
@@ -204,15 +204,10 @@ impl ExplainReader {
         Ok(self.store.changes(filter).await?)
     }
 
-    /// Returns whether any rule reads a token's share of its group.
-    fn has_shares(&self) -> bool {
-        self.active.rules.rules.iter().any(|rule| !rule.shares().is_empty())
-    }
-
     /// Computes the aggregates of watched tokens from the database.
     pub async fn cache(&self, ids: Vec<TokenId>) -> Result<AggregateCache, ExplainError> {
         let mut cache = AggregateCache::default();
-        cache.reset(self.active.rules.windows.clone(), self.active.rules.since.clone(), self.has_shares());
+        cache.reset(self.active.rules.reads.clone());
         let watched: Vec<TokenId> = ids.into_iter().filter(|id| self.watch.covers(id)).collect();
         let summed = vec![Resource::Unlock, Resource::Emission, Resource::Burn, Resource::Buyback];
         for ids in watched.chunks(BATCH) {

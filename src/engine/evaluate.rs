@@ -47,7 +47,7 @@ pub use transition::{Evaluation, NotificationDraft, Transitions};
 use crate::{late::LateArrival, route::RouteTree};
 use body::iso;
 use lifecycle::AlertLifecycle;
-use model::{Alert, Change, ChangeKind, Fact, Resolution, Resource, RuleId, Timestamp, Token, Tracked};
+use model::{Alert, Change, ChangeKind, Fact, LinearSupply, Resolution, Resource, RuleId, Timestamp, Token, Tracked};
 use records::{DatedRecord, OpenAlert, open_alerts};
 use rules::{On, RuleSet};
 use subject::RecordSubject;
@@ -60,6 +60,8 @@ pub struct TokenFacts<'a> {
     pub is_watched: bool,
     /// All records of `resources` after the poll.
     pub records: &'a [Tracked],
+    /// The linear supply besides the records. `None` if it was not read, or if no rule reads it.
+    pub linear: Option<&'a LinearSupply>,
     /// The resources that `records` covers completely. An open alert of such a resource without its record is resolved. Alerts of other
     /// resources stay unchanged.
     pub resources: &'a [Resource],

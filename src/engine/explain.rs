@@ -28,7 +28,7 @@ use serde::Serialize;
 
 use crate::{digest_schedule::DigestPlan, route::RouteTree};
 use model::{FiringAlert, NotificationStatus, Resource, Timestamp, Watch};
-use rules::{Lead, On, Rule, Scope};
+use rules::{Lead, On, Rule, ScheduleScope, Scope};
 
 pub use case::{
     CaseOrNothing, ExplainCase, ExplainTarget, MAX_CASES, absent_record, change_case, change_cases, group_cases, incident_case,
@@ -173,10 +173,11 @@ impl<'a> Explainer<'a> {
 
     /// The facts that the rule reads.
     fn scope(&self, lead: Option<&'a Lead>) -> Scope<'a> {
-        let ExplainCase { token, record, change, source, totals, .. } = self.query.case;
+        let ExplainCase { token, record, schedule, linear, change, source, totals, .. } = self.query.case;
         Scope {
             token: *token,
             record: record.as_deref(),
+            schedule: ScheduleScope { records: schedule, linear: linear.as_ref() },
             change: change.map(|(change, _)| change),
             source: source.as_ref(),
             totals: totals.as_deref(),

@@ -30,8 +30,8 @@ use crate::{
     self_monitor::{self, FeedOutcome, FeedResult},
 };
 use model::{
-    Alert, Change, Commit, Endpoint, FeedId, FeedState, ReceiverName, Resource, RuleId, Timestamp, Token, TokenId, Tracked,
-    Watch, config,
+    Alert, Change, Commit, Endpoint, FeedId, FeedState, LinearSupply, ReceiverName, Resource, RuleId, Timestamp, Token, TokenId,
+    TokenSnapshot, Tracked, Watch, config,
 };
 use rules::{RuleSet, aggregate::ComputedTotals};
 
@@ -94,6 +94,8 @@ pub struct TokenUpdate<'a> {
     pub is_watched: bool,
     /// The current records of `resources`.
     pub records: Cow<'a, [Tracked]>,
+    /// The feed of the schedule, if the records include it.
+    pub schedule: Option<ScheduleFeed<'a>>,
     pub resources: Cow<'a, [Resource]>,
     pub changes: Vec<Change>,
     /// New burns, buybacks, and funding rounds, except those of a baseline.
@@ -105,12 +107,32 @@ pub struct TokenUpdate<'a> {
     pub polled_at: Vec<(Resource, Timestamp)>,
 }
 
+/// The feed of a token's schedule. It shows how completely linear unlocks are known, and has those that the records lack.
+#[derive(Clone, Debug)]
+pub struct ScheduleFeed<'a> {
+    pub state: Cow<'a, FeedState>,
+    pub header: Option<Cow<'a, serde_json::Value>>,
+}
+
+impl<'a> ScheduleFeed<'a> {
+    /// Returns the feed of a known token. `None` if it was never polled.
+    pub fn of(known: &'a TokenSnapshot) -> Option<Self> {
+        let state = Cow::Borrowed(known.feed(Endpoint::UnlockEvents)?);
+        Some(Self { state, header: known.schedule_header().map(Cow::Borrowed) })
+    }
+
+    pub fn linear(&self) -> LinearSupply {
+        LinearSupply::of(Some(&self.state), self.header.as_deref())
+    }
+}
+
 impl TokenUpdate<'_> {
-    fn facts(&self) -> TokenFacts<'_> {
+    fn facts<'f>(&'f self, linear: Option<&'f LinearSupply>) -> TokenFacts<'f> {
         TokenFacts {
             token: &self.token,
             is_watched: self.is_watched,
             records: &self.records,
+            linear,
             resources: &self.resources,
             changes: &self.changes,
             added: &self.added,
@@ -128,7 +150,10 @@ pub fn step(
     context: &EvaluationContext<'_>,
     limits: &mut Limits,
 ) -> Transitions {
-    let facts: Vec<TokenFacts<'_>> = tokens.iter().map(TokenUpdate::facts).collect();
+    let has_rate_steps = context.rules.reads_rate_steps;
+    let linear = |update: &TokenUpdate<'_>| update.schedule.as_ref().filter(|_| has_rate_steps).map(ScheduleFeed::linear);
+    let linear: Vec<Option<LinearSupply>> = tokens.iter().map(linear).collect();
+    let facts: Vec<TokenFacts<'_>> = tokens.iter().zip(&linear).map(|(update, linear)| update.facts(linear.as_ref())).collect();
     let nothing = Default::default();
     let by_token: HashMap<&TokenId, &ComputedTotals> = totals.iter().map(|computed| (computed.token(), computed)).collect();
     let wholes: Vec<TokenTotals<'_>> = tokens

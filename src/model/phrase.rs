@@ -10,6 +10,7 @@ mod incident;
 mod list;
 mod number;
 mod poll;
+mod price;
 mod record;
 mod time;
 mod unlock;
@@ -19,6 +20,7 @@ pub use {
     list::*,
     number::*,
     poll::{past_poll, past_polls},
+    price::{at_prices_of, stale_price},
     record::{date, record},
     time::*,
     unlock::*,

@@ -7,6 +7,8 @@ mod endpoint;
 mod feed;
 mod id;
 mod known;
+mod rate_step;
+mod recipient;
 mod record;
 mod token;
 
@@ -19,6 +21,8 @@ pub use self::{
         KnownSupply, LinearAhead, LinearNotes, LinearRun, ListedMethod, MAX_LINEAR_RUNS, SegmentsRead, SupplyCoverage,
         VersionAbsence, supply_coverage,
     },
+    rate_step::RateStep,
+    recipient::Recipient,
     record::{Record, Tracked},
     token::Token,
 };

@@ -10,13 +10,15 @@
 mod cache;
 mod entries;
 mod known;
+mod reads;
 mod totals;
 mod window;
 
 pub use cache::{AggregateCache, ComputedTotals, LONGEST_REST, Recheck};
 pub use entries::{EDGE_SLACK, FlowEntries};
 pub use known::{has_none, is_known};
-pub use totals::{Member, Totals};
+pub use reads::AggregateReads;
+pub use totals::{Member, NextRate, SupplyNow, Totals};
 pub use window::{Flow, LatestEntry, PartSum, Sum, Window};
 
 #[cfg(test)]

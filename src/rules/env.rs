@@ -3,10 +3,11 @@
 use std::cell::RefCell;
 
 use crate::aggregate::Totals;
-use model::{Change, Record, Timestamp, Token};
+use model::{Change, RateStep, Record, Timestamp, Token, days};
 
 use super::fields::ListItem;
-use super::scope::{Scope, SourceFacts};
+use super::fields::reference_price_time;
+use super::scope::{ScheduleScope, Scope, SourceFacts};
 
 /// The maximum nesting of `exists`, `all`, `filter`, and `map`.
 pub const MAX_MACRO_NESTING: usize = 2;
@@ -16,6 +17,7 @@ pub struct Env<'a> {
     pub record: Option<&'a Record>,
     old: Option<&'a Record>,
     new: Option<&'a Record>,
+    schedule: ScheduleScope<'a>,
     pub token: Option<&'a Token>,
     pub change: Option<&'a Change>,
     pub source: Option<&'a SourceFacts>,
@@ -33,6 +35,7 @@ impl<'a> Env<'a> {
             record: scope.record_in_view(),
             old: scope.change.and_then(|change| change.old.as_ref()),
             new: scope.change.and_then(|change| change.new.as_ref()),
+            schedule: scope.schedule,
             token: scope.token,
             change: scope.change,
             source: scope.source,
@@ -66,6 +69,27 @@ impl<'a> Env<'a> {
                 _ => None,
             },
         }
+    }
+
+    /// Returns the change of the daily release at the record's date. `None` if none is known, or if the date is to be determined.
+    pub fn rate_step(&self) -> Option<RateStep> {
+        let event = self.record?.unlock()?;
+        event.interval()?;
+        self.schedule.rate_step(event.unlock_date.copied()?)
+    }
+
+    /// Returns the age in days of the latest price of a token, or of the record's price if the scope has no totals.
+    pub fn price_age(&self, variable: Option<u8>) -> Option<f64> {
+        let at = match (variable, self.totals) {
+            (None, None) => reference_price_time(self.record?.unlock()?)?,
+            _ => self.totals_of(variable)?.supply.as_ref()?.price_at?,
+        };
+        Some(days(self.now - at))
+    }
+
+    /// Returns the days until the next change of a token's daily release.
+    pub fn until_rate_change(&self, variable: Option<u8>) -> Option<f64> {
+        Some(days(self.totals_of(variable)?.supply.as_ref()?.next_rate?.at - self.now))
     }
 
     pub fn with_item(&self, variable: u8, item: ListItem<'a>) -> Self {

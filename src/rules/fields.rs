@@ -8,16 +8,16 @@ mod reader;
 mod recipients;
 
 use crate::aggregate::Totals;
-use model::{Change, Record, Resource, Token};
+use model::{Change, Recipient, Record, Resource, Token};
 
 use super::scope::SourceFacts;
 
 pub use reader::{FieldDef, FieldReader, ItemField, ItemKind, ItemReader, ItemVisitor, ListItem, NumberUnit};
 use recipients::{
     cliff_items, committed, committed_claims, each_share, emission_items, least_exact_precision, linear_items, part_precision,
-    part_reference_price, reference_price, reference_price_time, unix_time,
+    part_reference_price, reference_price, unix_time,
 };
-pub use recipients::{each_recipient, item_category, item_name};
+pub use recipients::{each_recipient, item_category, item_name, reference_price_time};
 
 /// Maps the type or unit in a table to a reader.
 macro_rules! reader {
@@ -47,6 +47,9 @@ macro_rules! reader {
     };
     ($reader:ident Ratio $read:expr) => {
         $reader::Number(NumberUnit::Ratio, $read)
+    };
+    ($reader:ident Fraction $read:expr) => {
+        $reader::Number(NumberUnit::Fraction, $read)
     };
     ($reader:ident Count $read:expr) => {
         $reader::Number(NumberUnit::Count, $read)
@@ -127,6 +130,9 @@ static UNLOCK: &[FieldDef<Record>] = record_fields! { Unlock:
     "committedAmount" Tokens "tokens that the project announced to claim" e => committed(e, |claim| claim.amount.copied());
     "committedValue" Usd "value of the announced claim" e => committed(e, |claim| claim.value.copied());
     "allocations" Items(Unlock) "recipients of the cliff, then of the linear segments" e => each_share;
+    "insiderShare" Fraction "part of the cliff, or without a cliff of the linear unlocks, for founders, team, and private investors: 0.5 is half" e => Recipient::share_of(e, Recipient::is_insider);
+    "teamShare" Fraction "part for founders and team" e => Recipient::share_of(e, |of| of == Recipient::Team);
+    "investorShare" Fraction "part for private investors" e => Recipient::share_of(e, |of| of == Recipient::Private);
     "tokenName" Text "token name in this record" e => e.token_name.as_str();
     "tokenSymbol" Text "token symbol in this record" e => e.token_symbol.as_str();
     "listedMethod" Text "origin of the schedule, such as AI or INTERNAL" e => e.listed_method.as_str();
@@ -267,6 +273,7 @@ pub static CHANGE: &[FieldDef<Change>] = fields! {
 
 totals_fields! { TOTALS, MEMBER_TOTALS:
     "marketCap" Usd "market cap of the token, or of all tokens of the group" t => t.market_cap;
+    "linearPerDayValue" UsdADay "value of the tokens that unlock linearly per day now; missing if linear unlocks or a price are not known" t => t.supply.as_ref()?.per_day_value;
     "lastBurn.date" Time "date of the latest burn" t => t.last_burn.map(|last| last.at);
     "lastBurn.amount" Tokens "tokens of the latest burn" t => t.last_burn?.amount;
     "lastBurn.value" Usd "value of the latest burn" t => t.last_burn?.value;
@@ -279,6 +286,15 @@ totals_fields! { TOTALS, MEMBER_TOTALS:
 totals_fields! { TOTALS_OF_TOKEN, MEMBER_SUPPLY:
     "maxSupply" Tokens "max supply" t => t.max_supply;
     "circulatingSupply" Tokens "circulating supply" t => t.circulating_supply;
+    "linearPerDay" TokensADay "tokens that unlock linearly per day now; missing if linear unlocks are not known" t => t.supply.as_ref()?.per_day;
+    "nextRate.date" Time "next date on which `linearPerDay` changes; missing if none is known" t => Some(t.supply.as_ref()?.next_rate?.at);
+    "nextRate.perDay" TokensADay "`linearPerDay` from then on" t => Some(t.supply.as_ref()?.next_rate?.per_day);
+    "nextRate.change" Ratio "`nextRate.perDay` divided by `linearPerDay`: 0.5 is half; infinite if nothing unlocks linearly now" t => t.supply.as_ref()?.rate_change();
+}
+
+/// Returns whether a field of the totals follows from the daily release of a token.
+pub fn is_of_supply(name: &str) -> bool {
+    name.starts_with("linearPerDay") || name.starts_with("nextRate.")
 }
 
 pub static TOTALS_OF_GROUP: &[FieldDef<Totals>] = fields! {

@@ -32,7 +32,7 @@
 //!
 //! let json = r#"{"unlockDate": "2026-03-16T00:00:00Z", "cliffUnlocks": {"cliffValue": 33150000}}"#;
 //! let cliff = Tracked { key: RecordKey::from("cliff"), record: Record::from_json(Resource::Unlock, json)? };
-//! let scope = Scope { token: None, record: Some(&cliff), change: None, source: None, totals: None, lead: None, now };
+//! let scope = Scope { record: Some(&cliff), ..Scope::at(now) };
 //! let rule = loaded.set.on(On::Record(Resource::Unlock)).next().ok_or("no rule")?;
 //! assert_eq!(rule.evaluate(&scope), Truth::True);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -68,7 +68,7 @@ pub use load::{LoadedRules, RuleFiles, Surroundings, load, read_files, rule_tabl
 pub use on::On;
 pub use render::Rendered;
 pub use rule::{Pool, Rule, RuleLocation};
-pub use scope::{Lead, Scope, SourceFacts, Truth};
+pub use scope::{Lead, ScheduleScope, Scope, SourceFacts, Truth};
 pub use set::RuleSet;
 
 #[cfg(test)]

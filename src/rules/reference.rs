@@ -5,15 +5,15 @@
 use std::fmt;
 
 use minijinja::Value;
-use model::{ChangeKind, Endpoint, Fact, Resource, Timestamp};
+use model::{ChangeKind, Endpoint, Fact, Recipient, Resource, Timestamp};
 
 use crate::aggregate::Flow;
-use crate::condition::{TimePart, WindowField, callables};
+use crate::condition::{RateField, TimePart, WindowField, callables};
 use crate::fields::{self, FieldDef, FieldReader, ItemKind, ItemReader, ListItem, NumberUnit};
 use crate::on::On;
 use crate::scope::Scope;
 use crate::template::{FILTER_EXAMPLES, SampleScope, TemplateEngine, extra_names};
-use crate::vocabulary::{ALWAYS, Computed, OF_RECORDS, OF_TOTALS, SHARE};
+use crate::vocabulary::{ALWAYS, Computed, OF_RECORDS, OF_TOKENS, OF_TOTALS, OF_UNLOCKS, SHARE};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReferenceKind {
@@ -21,6 +21,8 @@ pub enum ReferenceKind {
     Field,
     /// A field of a list item, used with the variable of `exists` and similar macros.
     Item,
+    /// A category of recipients, compared with `standardAllocationName`.
+    Recipient,
     /// A change kind, used in `on` and `change.kind`.
     Change,
     /// A sum over a time window.
@@ -35,13 +37,14 @@ pub enum ReferenceKind {
 
 impl ReferenceKind {
     /// In the order of the reference.
-    pub const ALL: [Self; 7] =
-        [Self::Field, Self::Item, Self::Change, Self::Window, Self::Function, Self::Filter, Self::Variable];
+    pub const ALL: [Self; 8] =
+        [Self::Field, Self::Item, Self::Recipient, Self::Change, Self::Window, Self::Function, Self::Filter, Self::Variable];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Field => "field",
             Self::Item => "item",
+            Self::Recipient => "recipient",
             Self::Change => "change",
             Self::Window => "window",
             Self::Function => "function",
@@ -72,6 +75,8 @@ pub enum KnownBy {
     Any,
     /// Rules on these records and their changes.
     Resource(Resource),
+    /// Rules on records with recipients: unlocks, emission, and allocations, and their changes.
+    Recipients,
     /// Rules on records and changes.
     Records,
     Changes,
@@ -95,6 +100,9 @@ impl KnownBy {
         match self {
             KnownBy::Any => true,
             KnownBy::Resource(resource) => on.resource() == Some(resource),
+            KnownBy::Recipients => {
+                matches!(on.resource(), Some(Resource::Unlock | Resource::Emission | Resource::Allocation))
+            }
             KnownBy::Records => on.resource().is_some(),
             KnownBy::Changes => is_change,
             KnownBy::Kind(kind) => match on {
@@ -119,6 +127,7 @@ impl fmt::Display for KnownBy {
         match self {
             KnownBy::Any => f.write_str("all"),
             KnownBy::Resource(resource) => write!(f, "{resource}"),
+            KnownBy::Recipients => f.write_str("unlock, emission, allocation"),
             KnownBy::Records => f.write_str("records and changes"),
             KnownBy::Changes => f.write_str("changes"),
             KnownBy::Kind(kind) => {
@@ -144,6 +153,7 @@ pub fn reference(on: Option<On>) -> Vec<ReferenceEntry> {
     let mut entries = fields_of_records();
     entries.extend(fields_beside_records());
     entries.extend(items());
+    entries.extend(recipients());
     entries.extend(changes());
     entries.extend(windows());
     entries.extend(functions());
@@ -207,6 +217,10 @@ fn fields_of_records() -> Vec<ReferenceEntry> {
         let sample = SampleScope::of(On::Record(resource), true, &[]);
         let record = sample.scope().record_in_view();
         entries.extend(table_entries(fields::of_record(resource), KnownBy::Resource(resource), &endpoints_of(resource), record));
+        if resource == Resource::Unlock {
+            let known_by = KnownBy::Resource(resource);
+            entries.extend(OF_UNLOCKS.into_iter().map(|of| computed(of, known_by, &sample.scope())));
+        }
     }
     entries
 }
@@ -230,11 +244,13 @@ fn fields_beside_records() -> Vec<ReferenceEntry> {
                 Some("lastBuyback") => *endpoint == Endpoint::Buyback,
                 _ => *endpoint == Endpoint::TokenList,
             });
-            entry
+            of_schedule(entry)
         },
     ));
     entries.extend(OF_TOTALS.into_iter().map(|of| computed(of, KnownBy::TokenAndPortfolio, &token)));
-    entries.extend(table_entries(fields::TOTALS_OF_TOKEN, KnownBy::Token, &list, token.totals));
+    let of_token = table_entries(fields::TOTALS_OF_TOKEN, KnownBy::Token, &list, token.totals);
+    entries.extend(of_token.into_iter().map(of_schedule));
+    entries.extend(OF_TOKENS.into_iter().map(|of| computed(of, KnownBy::Token, &token)));
     entries.extend(table_entries(fields::TOTALS_OF_GROUP, KnownBy::Portfolio, &[], group.totals));
     entries.extend(table_entries(fields::CHANGE, KnownBy::Changes, &[], change.change));
     entries.extend(
@@ -255,6 +271,14 @@ fn fields_beside_records() -> Vec<ReferenceEntry> {
     entries.extend(table_entries(fields::SOURCE, KnownBy::Source, &[], source.source));
     entries.extend(ALWAYS.into_iter().map(|of| computed(of, KnownBy::Any, &unlock)));
     entries
+}
+
+/// Returns the entry with the endpoints of the schedule if its field follows from the schedule.
+fn of_schedule(mut entry: ReferenceEntry) -> ReferenceEntry {
+    if fields::is_of_supply(&entry.name) {
+        entry.endpoints = endpoints_of(Resource::Unlock);
+    }
+    entry
 }
 
 fn table_entries<O>(table: &[FieldDef<O>], known_by: KnownBy, endpoints: &[Endpoint], from: Option<&O>) -> Vec<ReferenceEntry> {
@@ -278,9 +302,30 @@ fn computed((name, of): (&'static str, Computed), known_by: KnownBy, scope: &Sco
         Computed::SinceLatest(Flow::Burned) => ("days", "35".to_owned(), "days since the latest burn"),
         Computed::SinceLatest(_) => ("days", "35".to_owned(), "days since the latest buyback"),
         Computed::Lead => ("string", "\"7d\"".to_owned(), "the lead time of `within` that was reached"),
+        Computed::PriceAge if scope.totals.is_some() => {
+            ("days", "1".to_owned(), "days since the time of the token's latest price; missing if it is unknown")
+        }
+        Computed::PriceAge => ("days", "8".to_owned(), "days since `referencePriceUpdatedTime`; missing if it is unknown"),
+        Computed::UntilRateChange => ("days", "7".to_owned(), "days until `nextRate.date`"),
+        Computed::Rate(RateField::Before) => (
+            RateField::Before.unit().as_str(),
+            "0".to_owned(),
+            "tokens that unlock linearly per day, of all recipients, just before the event; missing if no linear unlock begins or ends at its date",
+        ),
+        Computed::Rate(RateField::After) => (
+            RateField::After.unit().as_str(),
+            "10".to_owned(),
+            "tokens that unlock linearly per day from the event on; missing like `rateBefore`",
+        ),
+        Computed::Rate(RateField::Change) => (
+            RateField::Change.unit().as_str(),
+            "2".to_owned(),
+            "`rateAfter` divided by `rateBefore`: 0.5 is half; infinite if `rateBefore` is zero",
+        ),
     };
     let endpoints = match of {
         Computed::SinceLatest(flow) => endpoints_of(flow.resource()),
+        Computed::PriceAge | Computed::UntilRateChange | Computed::Rate(_) => endpoints_of(Resource::Unlock),
         _ => Vec::new(),
     };
     ReferenceEntry { kind: ReferenceKind::Field, known_by, name: name.to_owned(), unit, example, endpoints, about }
@@ -311,12 +356,29 @@ fn items() -> Vec<ReferenceEntry> {
                 name: format!("{variable}.{}", field.name),
                 unit: unit_of_item(&field.read),
                 example: example.unwrap_or_default(),
-                endpoints: endpoints.clone(),
+                endpoints: if is_of_schedule(kind, field.name) { endpoints_of(Resource::Unlock) } else { endpoints.clone() },
                 about: field.about,
             });
         }
     }
     entries
+}
+
+fn is_of_schedule(kind: ItemKind, name: &str) -> bool {
+    kind == ItemKind::Member && fields::is_of_supply(name)
+}
+
+fn recipients() -> Vec<ReferenceEntry> {
+    let entry = |(category, recipient): (&str, Recipient)| ReferenceEntry {
+        kind: ReferenceKind::Recipient,
+        known_by: KnownBy::Recipients,
+        name: category.to_owned(),
+        unit: "",
+        example: format!("allocations.exists(a, a.standardAllocationName == \"{category}\")"),
+        endpoints: Vec::new(),
+        about: recipient.about(),
+    };
+    Recipient::all_categories().map(entry).collect()
 }
 
 fn each_item<'a>(kind: ItemKind, scope: &Scope<'a>, visit: fields::ItemVisitor<'a, '_>) {

@@ -73,6 +73,8 @@ impl RuleBody {
             for window in &template.windows {
                 all.add_window(*window);
             }
+            all.has_supply |= template.has_supply;
+            all.has_rate_steps |= template.has_rate_steps;
         }
         all
     }
@@ -115,6 +117,11 @@ impl Rule {
 
     pub fn windows(&self) -> &[Window] {
         &self.body.dependencies.windows
+    }
+
+    /// Returns whether the rule reads the daily release of a token or group, its next change, or the age of the price.
+    pub fn reads_supply(&self) -> bool {
+        self.body.dependencies.has_supply
     }
 
     /// Evaluates `when`. `True` if the rule has no `when`, or if fields are missing and the rule has `missing = "fire"`.

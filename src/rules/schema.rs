@@ -1,6 +1,7 @@
 //! The JSON Schema of rule files, for completion and validation in editors. It is built from the tables of the loader, so both
 //! know the same keys.
 
+use model::Recipient;
 use serde_json::{Value, json};
 
 use super::load::{LEVEL_KEYS, RULE_KEYS};
@@ -126,7 +127,12 @@ fn key(name: &str, on: &[String]) -> Value {
         }
         "tokens" => texts("Tokens by slug, glob (`apt*`), or group (`@portfolio`). Default: all watched tokens."),
         "listed_methods" => texts("The source's listing methods: `INTERNAL`, `AI`, `EXTERNAL`, or globs."),
-        "allocations" => texts("Allocations by name or category, or globs."),
+        "allocations" => {
+            let categories: Vec<String> = Recipient::all_categories().map(|(category, _)| format!("`{category}`")).collect();
+            let mut texts = texts(&format!("Allocations by name or category, or globs. Categories: {}.", categories.join(", ")));
+            texts["items"]["examples"] = Recipient::all_categories().map(|(category, _)| category).collect();
+            texts
+        }
         "limit" => {
             json!({ "type": "integer", "minimum": 1, "maximum": 100_000, "description": "The maximum number of alerts from one cycle. A summary counts the others." })
         }

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 
 use crate::aggregate::Totals;
-use model::{Change, Record, Timestamp, Token, Tracked};
+use model::{Change, LinearPiece, LinearSupply, RateStep, Record, Timestamp, Token, Tracked};
 
 /// The data that a condition or a template reads.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +12,8 @@ pub struct Scope<'a> {
     pub token: Option<&'a Token>,
     /// The record. For a change, the record after it.
     pub record: Option<&'a Tracked>,
+    /// The schedule that the record belongs to. Empty if the caller does not have it; fields that need it are then missing.
+    pub schedule: ScheduleScope<'a>,
     /// Set for rules on changes.
     pub change: Option<&'a Change>,
     /// Set for rules on the source.
@@ -24,7 +26,37 @@ pub struct Scope<'a> {
     pub now: Timestamp,
 }
 
+/// The schedule of a token, for fields that compare an unlock with the others.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ScheduleScope<'a> {
+    /// All records of the token. Only unlocks are used.
+    pub records: &'a [Tracked],
+    /// The linear supply besides the records. `None` if the caller does not have it; the records then count as complete.
+    pub linear: Option<&'a LinearSupply>,
+}
+
+impl ScheduleScope<'_> {
+    /// Returns the change of the daily linear release at an instant. `None` if no linear unlock begins or ends then, or if the release is
+    /// not known.
+    pub fn rate_step(&self, at: Timestamp) -> Option<RateStep> {
+        let until = self.linear.and_then(|linear| linear.coverage.linear_until);
+        if until.is_some_and(|until| at >= until) {
+            return None;
+        }
+        let of_records =
+            self.records.iter().filter_map(|tracked| tracked.record.unlock()).flat_map(|event| LinearPiece::of(event));
+        let of_emission = self.linear.map_or(&[][..], |linear| &linear.emission);
+        RateStep::at(of_records.chain(of_emission.iter().copied()), at)
+    }
+}
+
 impl<'a> Scope<'a> {
+    /// Returns a scope with nothing but the time.
+    pub fn at(now: Timestamp) -> Self {
+        let schedule = ScheduleScope::default();
+        Self { token: None, record: None, schedule, change: None, source: None, totals: None, lead: None, now }
+    }
+
     /// Returns the record that plain names such as `cliffValue` refer to. For a change, the new record, or the old one if the
     /// record was removed.
     pub fn record_in_view(&self) -> Option<&'a Record> {

@@ -1,13 +1,9 @@
 //! A set of checked rules.
 
-use std::sync::Arc;
+use crate::aggregate::{AggregateReads, Flow};
+use model::Resource;
 
-use chrono::TimeDelta;
-
-use crate::aggregate::{Flow, Window};
-use model::{Resource, span_of_days};
-
-use super::condition::{Dependencies, Edge};
+use super::condition::Dependencies;
 use super::index::Index;
 use super::on::On;
 use super::rule::Rule;
@@ -17,10 +13,10 @@ pub struct RuleSet {
     /// Sorted by file and line, without disabled rules.
     pub rules: Vec<Rule>,
     pub index: Index,
-    /// The windows that rules on `token` and `portfolio` read, sorted.
-    pub windows: Arc<[Window]>,
-    /// The times since the latest burn or buyback at which the result of such a rule can change.
-    pub since: Vec<(Flow, TimeDelta)>,
+    /// What rules on `token` and `portfolio` read.
+    pub reads: AggregateReads,
+    /// Whether a rule on unlocks reads the change of the daily release.
+    pub reads_rate_steps: bool,
 }
 
 impl RuleSet {
@@ -30,12 +26,8 @@ impl RuleSet {
         for rule in &rules {
             dependencies.join(&rule.body.dependencies);
         }
-        dependencies.windows.sort_unstable();
-        let since = dependencies.edges.iter().filter_map(|edge| match edge {
-            Edge::Since(flow, days) => Some((*flow, span_of_days(*days)?)),
-            Edge::Until(_) => None,
-        });
-        Self { index, windows: dependencies.windows.into(), since: since.collect(), rules }
+        let reads = AggregateReads::of(&dependencies);
+        Self { index, reads, reads_rate_steps: dependencies.has_rate_steps, rules }
     }
 
     /// Returns the rules with exactly this `on`, in the order of the set.
@@ -47,8 +39,9 @@ impl RuleSet {
     pub fn subscribes_to(&self, resource: Resource) -> bool {
         let is_of = |flow: Flow| flow.resource() == resource;
         self.rules.iter().any(|rule| rule.on.resource() == Some(resource))
-            || self.windows.iter().any(|window| is_of(window.flow))
-            || self.since.iter().any(|(flow, _)| is_of(*flow))
+            || self.reads.windows.iter().any(|window| is_of(window.flow))
+            || self.reads.since.iter().any(|(flow, _)| is_of(*flow))
+            || (self.reads.has_supply && is_of(Flow::Ahead))
     }
 
     /// Returns `true` if a rule is on `token` or `portfolio`.

@@ -1,5 +1,7 @@
 //! Suggestions by meaning for unknown words, for cases in which spelling does not help.
 
+use model::Recipient;
+
 /// Other words for the first word of `on`.
 const SUBJECTS: [(&str, &str); 22] = [
     ("unlocks", "unlock"),
@@ -57,7 +59,7 @@ const KINDS: [(&str, &str); 26] = [
 ];
 
 /// Other words for names in conditions and templates. Of several meanings, the first that the rule knows is suggested.
-const NAMES: [(&str, &[&str]); 33] = [
+const NAMES: [(&str, &[&str]); 51] = [
     ("lastbuyback.days", &["lastBuyback.daysSince"]),
     ("lastbuyback.age", &["lastBuyback.daysSince"]),
     ("lastburn.days", &["lastBurn.daysSince"]),
@@ -91,11 +93,60 @@ const NAMES: [(&str, &[&str]); 33] = [
     ("shiftdays", &["change.shiftDays"]),
     ("kind", &["change.kind"]),
     ("recipients", &["allocations"]),
+    ("insiders", &["insiderShare"]),
+    ("insidershare.value", &["insiderShare"]),
+    ("insiderpercent", &["insiderShare"]),
+    ("team", &["teamShare"]),
+    ("foundershare", &["teamShare"]),
+    ("investors", &["investorShare"]),
+    ("privateshare", &["investorShare"]),
+    ("rate", &["linearPerDay", "rateAfter"]),
+    ("dailyrate", &["linearPerDay", "rateAfter"]),
+    ("perday", &["linearPerDay", "dailyAmount"]),
+    ("perdayvalue", &["linearPerDayValue", "dailyValue"]),
+    ("linearrate", &["linearPerDay", "rateAfter"]),
+    ("dailyamount", &["linearPerDay"]),
+    ("dailyvalue", &["linearPerDayValue"]),
+    ("dailyemission", &["linearPerDay"]),
+    ("ratechange", &["nextRate.change"]),
+    ("nextrate.days", &["nextRate.daysUntil"]),
+    ("priceage.days", &["priceAge"]),
 ];
 
 /// Returns the word in lower case and without `_`: `market_cap` becomes `marketcap`.
 fn normalize(word: &str) -> String {
     word.chars().filter(|c| *c != '_').flat_map(char::to_lowercase).collect()
+}
+
+/// Other words for the categories of recipients.
+const RECIPIENTS: [(&str, Recipient); 21] = [
+    ("founder", Recipient::Team),
+    ("founders", Recipient::Team),
+    ("team", Recipient::Team),
+    ("advisor", Recipient::Team),
+    ("advisors", Recipient::Team),
+    ("contributors", Recipient::Team),
+    ("employees", Recipient::Team),
+    ("investor", Recipient::Private),
+    ("investors", Recipient::Private),
+    ("vc", Recipient::Private),
+    ("seed", Recipient::Private),
+    ("private", Recipient::Private),
+    ("public", Recipient::Public),
+    ("sale", Recipient::Public),
+    ("ico", Recipient::Public),
+    ("airdrop", Recipient::Community),
+    ("staking", Recipient::Community),
+    ("treasury", Recipient::Reserve),
+    ("foundation", Recipient::Reserve),
+    ("ecosystem", Recipient::Reserve),
+    ("mixed", Recipient::Other),
+];
+
+/// Returns the category of recipients that a word means.
+pub fn recipient(word: &str) -> Option<&'static str> {
+    let of_word = |word: &str| find(&RECIPIENTS, word);
+    of_word(word).or_else(|| word.split([' ', '/', '_', '-']).find_map(of_word))?.categories().first().copied()
 }
 
 fn find<T: Copy>(table: &[(&str, T)], word: &str) -> Option<T> {

@@ -36,6 +36,10 @@ pub struct Template {
     guarded: Arc<str>,
     /// The windows that the template reads. They are known at load, so that their sums are computed before rendering.
     pub windows: Vec<Window>,
+    /// Whether the template reads the daily release of a token or group, or the age of its price.
+    pub has_supply: bool,
+    /// Whether the template reads the change of the daily release at an unlock.
+    pub has_rate_steps: bool,
 }
 
 impl Template {

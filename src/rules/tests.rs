@@ -3,6 +3,7 @@ mod files;
 mod language;
 mod properties;
 mod spec;
+mod supply;
 mod templates;
 
 use std::{collections::BTreeMap, path::PathBuf};
@@ -15,7 +16,7 @@ use super::builtin::built_in_summary;
 use super::condition::Condition;
 use super::template::{Template, TemplateEngine};
 use super::*;
-use crate::aggregate::{Flow, Totals, Window};
+use crate::aggregate::{AggregateReads, Flow, Totals, Window};
 use model::{
     AllocationChange, Change, ChangeKind, Diagnostic, DiagnosticLevel, Fact, ReceiverName, Record, RecordKey, Resource, RuleId,
     SourceText, Timestamp, Token, TokenId, Tracked, wire,
@@ -81,15 +82,7 @@ const CLIFF: &str = r#"{"unlockDate":"2026-03-16T00:00:00Z","tokenSymbol":"ARB",
     {"allocationName":"Investors","standardAllocationName":"Private Investors","cliffAmount":36520000}]}}"#;
 
 fn scope<'a>(token: &'a Token, record: &'a Tracked) -> Scope<'a> {
-    Scope {
-        token: Some(token),
-        record: Some(record),
-        change: None,
-        source: None,
-        totals: None,
-        lead: None,
-        now: at("2026-03-09"),
-    }
+    Scope { token: Some(token), record: Some(record), ..Scope::at(at("2026-03-09")) }
 }
 
 fn truth(when: &str, json: &str) -> Truth {

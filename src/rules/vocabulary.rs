@@ -3,6 +3,7 @@
 use crate::aggregate::{Flow, Totals};
 use model::{ChangeKind, Resource, closest};
 
+use super::condition::RateField;
 use super::env::RecordSide;
 use super::fields::{self, FieldDef, FieldReader, ItemKind, NumberUnit};
 use super::getter::{GetBool, GetFact, GetNumber, GetText, GetTexts, GetTime, ItemList};
@@ -36,7 +37,16 @@ pub enum Computed {
     /// Days since the latest burn or buyback.
     SinceLatest(Flow),
     Lead,
+    /// The age of the record's price, or of the token's latest price.
+    PriceAge,
+    /// Days until the next change of the token's daily release.
+    UntilRateChange,
+    /// The daily release at the date of the unlock.
+    Rate(RateField),
 }
+
+pub const PRICE_AGE: &str = "priceAge";
+pub const UNTIL_RATE_CHANGE: &str = "nextRate.daysUntil";
 
 /// The computed names of all rules.
 pub const ALWAYS: [(&str, Computed); 1] = [("now", Computed::Now)];
@@ -44,6 +54,17 @@ pub const ALWAYS: [(&str, Computed); 1] = [("now", Computed::Now)];
 /// The computed names of rules on records and changes.
 pub const OF_RECORDS: [(&str, Computed); 3] =
     [("daysUntil", Computed::DaysUntil), ("daysSince", Computed::DaysSince), ("lead", Computed::Lead)];
+
+/// The computed names of rules on unlocks and their changes, in addition to those of records.
+pub const OF_UNLOCKS: [(&str, Computed); 4] = [
+    (PRICE_AGE, Computed::PriceAge),
+    (RateField::Before.as_str(), Computed::Rate(RateField::Before)),
+    (RateField::After.as_str(), Computed::Rate(RateField::After)),
+    (RateField::Change.as_str(), Computed::Rate(RateField::Change)),
+];
+
+/// The computed names of rules on tokens, and of the tokens of a group.
+pub const OF_TOKENS: [(&str, Computed); 2] = [(PRICE_AGE, Computed::PriceAge), (UNTIL_RATE_CHANGE, Computed::UntilRateChange)];
 
 /// The computed names of rules on tokens and groups.
 pub const OF_TOTALS: [(&str, Computed); 2] = [
@@ -109,8 +130,10 @@ impl Vocabulary {
 
     fn computed(&self) -> impl Iterator<Item = (&'static str, Computed)> {
         let of_records: &[_] = if self.on.resource().is_some() { &OF_RECORDS } else { &[] };
+        let of_unlocks: &[_] = if self.on.resource() == Some(Resource::Unlock) { &OF_UNLOCKS } else { &[] };
         let of_totals: &[_] = if self.has_windows() { &OF_TOTALS } else { &[] };
-        of_records.iter().chain(of_totals).chain(&ALWAYS).copied()
+        let of_tokens: &[_] = if self.on == On::Token { &OF_TOKENS } else { &[] };
+        of_records.iter().chain(of_unlocks).chain(of_totals).chain(of_tokens).chain(&ALWAYS).copied()
     }
 
     /// Looks up a dotted name.

@@ -288,8 +288,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn forget_totals(&mut self) {
-        let has_shares = self.rules.rules.iter().any(|rule| !rule.shares().is_empty());
-        self.totals.reset(self.rules.windows.clone(), self.rules.since.clone(), has_shares);
+        self.totals.reset(self.rules.reads.clone());
     }
 }
 

@@ -118,7 +118,7 @@ struct Sample<'a> {
 impl Sample<'_> {
     fn scope(&self) -> Scope<'_> {
         let &Self { token, record, change, source, .. } = self;
-        Scope { token, record, change, source, totals: self.totals.as_ref(), lead: None, now: now() }
+        Scope { token, record, change, source, totals: self.totals.as_ref(), ..Scope::at(now()) }
     }
 }
 
@@ -191,7 +191,7 @@ impl Samples {
             [FlowEntries::of(&self.records, |_| true), FlowEntries::of(&[], |_| false)]
                 .into_iter()
                 .zip(&self.tokens)
-                .map(|(entries, token)| (token, Totals::of(token, &entries, &set.windows, now())))
+                .map(|(entries, token)| (token, Totals::of(token, &entries, &set.reads, now())))
         };
         match on {
             On::Record(resource) => {
@@ -218,7 +218,7 @@ impl Samples {
                     totals: totals.into(),
                     share: Some(50.0),
                 });
-                let whole = |group| Totals::of_group(group, members.clone().collect(), &set.windows);
+                let whole = |group| Totals::of_group(group, members.clone().collect(), &set.reads);
                 [Some("portfolio"), None].map(|group| Sample { totals: Some(whole(group)), ..none() }).into()
             }
             On::Source => self.incidents.iter().map(|incident| Sample { source: Some(incident), ..none() }).collect(),

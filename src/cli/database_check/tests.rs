@@ -36,3 +36,24 @@ fn warns_about_a_rule_by_its_busiest_receiver() {
     let short = frequent_rules(&set, &summary(vec![row("Loud", 60, vec![0, 60])]));
     assert!(short.is_empty(), "one busy week is not enough");
 }
+
+#[test]
+fn warns_if_most_prices_are_stale() {
+    let snapshot = |id: &str, price_at: Option<&str>| {
+        let at = price_at.map(|at| format!(r#","referencePrice":1,"referencePriceUpdatedTime":"{at}""#)).unwrap_or_default();
+        let json = format!(r#"{{"unlockDate":"2027-01-01T00:00:00Z"{at}}}"#);
+        let record = model::Record::from_json(Resource::Unlock, &json).expect("a record");
+        let tracked = model::Tracked { key: model::RecordKey::from("k"), record };
+        TokenSnapshot { records: vec![tracked], ..TokenSnapshot::of(Token::unknown(model::TokenId::from(id))) }
+    };
+    let now = model::parse_timestamp("2026-11-26").expect("a time");
+    let (old, new) = (Some("2026-11-03T02:00:00Z"), Some("2026-11-25T00:00:00Z"));
+    let warning = |prices: &[Option<&str>]| {
+        let watched: Vec<TokenSnapshot> = prices.iter().map(|at| snapshot("a", *at)).collect();
+        stale_prices(&watched, &Config::default(), now).map(|warning| warning.message)
+    };
+    let expected = "the prices of 2 of 3 tokens are older than 3 days; the latest is of 25 Nov 2026";
+    assert_eq!(warning(&[old, old, new, None]).as_deref(), Some(expected));
+    assert_eq!(warning(&[old, new, None]), None);
+    assert_eq!(warning(&[None]), None);
+}

@@ -5,7 +5,6 @@ use std::vec;
 use super::{Cycle, CycleError, TOKENS_PER_INPUT, input::Input, stored};
 use engine::evaluate;
 use model::{Timestamp, TokenId, rows::Commit};
-use rules::On;
 
 /// Yields due tokens, and at the end the time up to which rules are evaluated.
 pub(super) struct DueTokens {
@@ -31,8 +30,7 @@ impl DueTokens {
         let mut due = stored("read the due tokens", deps.store.tokens_due(windows, now)).await?;
         let fills_totals = is_forced && rules.has_aggregates();
         if is_forced {
-            let has_shares = rules.on(On::Token).any(|rule| !rule.shares().is_empty());
-            deps.totals().reset(rules.windows.clone(), rules.since.clone(), has_shares);
+            deps.totals().reset(rules.reads.clone());
         }
         if fills_totals {
             let known = stored("read the tokens", deps.store.token_ids(false)).await?;

@@ -113,7 +113,10 @@ struct AggregateSubject<'a> {
 impl AggregateSubject<'_> {
     /// Returns the origin of the facts, with the time of the oldest feed in the rule's sums.
     fn source(&self, rule: &Rule) -> SourceBody {
-        let used = |resource: Resource| rule.windows().iter().any(|window| window.flow.resource() == resource);
+        let used = |resource: Resource| {
+            rule.windows().iter().any(|window| window.flow.resource() == resource)
+                || (rule.reads_supply() && resource == Resource::Unlock)
+        };
         SourceBody {
             polled_at: self.polled_at.iter().filter(|(resource, _)| used(*resource)).map(|(_, at)| *at).min(),
             listed_method: self.token.and_then(|token| token.item.listed_method.as_str().map(str::to_owned)),
@@ -144,7 +147,7 @@ impl AggregateSubject<'_> {
 
 impl AlertSubject for AggregateSubject<'_> {
     fn scope(&self, now: Timestamp) -> Scope<'_> {
-        Scope { token: self.token, record: None, change: None, source: None, totals: self.totals, lead: None, now }
+        Scope { token: self.token, totals: self.totals, ..Scope::at(now) }
     }
 
     fn body(&self, alert: &Alert, status: AlertStatus, reason: &str, now: Timestamp) -> AlertBody {

@@ -5,7 +5,7 @@ use super::lifecycle::AlertSubject;
 use super::transition::Urgency;
 use super::{TokenFacts, series};
 use model::{Alert, AlertBody, AlertStatus, Change, NotificationKind, Record, Resource, SourceBody, Timestamp, Tracked, phrase};
-use rules::{Lead, Scope};
+use rules::{Lead, ScheduleScope, Scope};
 
 /// A record of a token, with the change or the lead time that applies.
 #[derive(Clone, Copy)]
@@ -54,11 +54,10 @@ impl AlertSubject for RecordSubject<'_> {
         Scope {
             token: Some(self.facts.token),
             record: self.record,
+            schedule: ScheduleScope { records: self.facts.records, linear: self.facts.linear },
             change: self.change,
-            source: None,
-            totals: None,
             lead: self.lead,
-            now,
+            ..Scope::at(now)
         }
     }
 

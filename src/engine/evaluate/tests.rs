@@ -214,6 +214,7 @@ impl World {
                 token: &known.token,
                 is_watched: known.is_watched,
                 records: &known.records,
+                linear: None,
                 resources: &self.resources,
                 changes: &known.changes,
                 added: &known.added,

@@ -3,10 +3,10 @@
 use std::{borrow::Cow, cmp::Reverse, sync::Arc};
 
 use super::{Explanation, explanation::nothing};
-use crate::evaluate::record_of;
+use crate::{evaluate::record_of, pipeline::ScheduleFeed};
 use model::{
-    Alert, AlertState, Change, ChangeRow, Endpoint, FeedState, Record, Resource, Timestamp, Token, TokenId, TokenSnapshot,
-    Tracked, phrase, wire,
+    Alert, AlertState, Change, ChangeRow, Endpoint, FeedState, LinearSupply, Record, Resource, Timestamp, Token, TokenId,
+    TokenSnapshot, Tracked, phrase, wire,
 };
 use rules::aggregate::{AggregateCache, Totals};
 use rules::{On, Pool, Rule, SourceFacts};
@@ -93,6 +93,10 @@ pub struct ExplainCase<'a> {
     pub feeds: &'a [(Endpoint, FeedState)],
     /// The record. For a change, the record after it.
     pub record: Option<Cow<'a, Tracked>>,
+    /// All records of the token. Empty for totals and incidents.
+    pub schedule: &'a [Tracked],
+    /// The linear supply besides the records. `None` if it was not read.
+    pub linear: Option<LinearSupply>,
     /// The change and the time of the poll that found it.
     pub change: Option<(&'a Change, Timestamp)>,
     /// The aggregates of the token or group, for rules on `token` and `portfolio`.
@@ -120,6 +124,10 @@ fn feed_of(snapshot: &TokenSnapshot, resource: Resource) -> &[(Endpoint, FeedSta
     latest.map_or(&[], std::slice::from_ref)
 }
 
+fn linear_of(snapshot: &TokenSnapshot) -> Option<LinearSupply> {
+    ScheduleFeed::of(snapshot).map(|feed| feed.linear())
+}
+
 /// Returns the cases of a rule on records: one for each record that the target selects.
 pub fn record_cases<'a>(
     snapshot: &'a TokenSnapshot,
@@ -132,6 +140,8 @@ pub fn record_cases<'a>(
         token: Some(&snapshot.token),
         feeds: feed_of(snapshot, resource),
         record: Some(Cow::Borrowed(record)),
+        schedule: &snapshot.records,
+        linear: linear_of(snapshot),
         alerts: alerts.iter().copied().filter(|alert| alert.key.as_ref() == Some(&record.key)).collect(),
         ..ExplainCase::default()
     };
@@ -190,6 +200,8 @@ pub fn change_case<'a>(snapshot: &'a TokenSnapshot, row: &'a ChangeRow, alerts: 
         token: Some(&snapshot.token),
         feeds: feed_of(snapshot, row.resource),
         record: record_of(&row.change).map(Cow::Owned),
+        schedule: &snapshot.records,
+        linear: linear_of(snapshot),
         change: Some((&row.change, row.at)),
         alerts: alerts.iter().filter(|alert| alert.starts_at == Some(row.at) && alert.key == row.key).collect(),
         ..ExplainCase::default()

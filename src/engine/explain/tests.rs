@@ -366,7 +366,7 @@ fn rule_on_group_shows_sums_and_members_without_data() {
     let set = loaded.set;
     let now = at("2026-03-01");
     let mut cache = rules::aggregate::AggregateCache::default();
-    cache.reset(set.windows.clone(), set.since.clone(), false);
+    cache.reset(set.reads.clone());
     for (id, knows_burns) in [("x", true), ("y", false)] {
         let groups: std::sync::Arc<[String]> = vec!["desk".to_owned()].into();
         let token = Token { groups, ..Token::unknown(TokenId::from(id)) };
@@ -430,7 +430,7 @@ fn burns_are_zero_if_the_token_list_denies_them_and_else_missing() {
     let now = at("2026-03-01");
     let set = set("[[rule]]\nalert = \"Quiet\"\non = \"token\"\nwhen = 'burned(\"30d\").amount < 1'\n");
     let mut cache = rules::aggregate::AggregateCache::default();
-    cache.reset(set.windows.clone(), set.since.clone(), false);
+    cache.reset(set.reads.clone());
     for (has_burn, said) in [
         (Some(false), "the token list reports no burn records, so the sum is zero"),
         (None, "burn records were never read, so the sum is missing, not zero"),

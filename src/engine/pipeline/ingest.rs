@@ -14,7 +14,7 @@ use model::{
     RecordKey, Resource, Timestamp, Token, TokenSnapshot, Tracked, Watch, wire,
 };
 
-use super::{TIMED, TokenUpdate, polled_at};
+use super::{ScheduleFeed, TIMED, TokenUpdate, polled_at};
 
 /// The minimum number of tokens with an upcoming unlock for which an empty `upcoming` list is a failure. A list may omit a few small
 /// unlocks.
@@ -91,6 +91,10 @@ impl Ingest<'_> {
                 is_watched: watch.covers(&token.id),
                 token: Cow::Owned(token),
                 records: Cow::Owned(taken.after),
+                schedule: (feed.endpoint == Endpoint::UnlockEvents).then(|| ScheduleFeed {
+                    state: Cow::Owned(taken.update.state.clone()),
+                    header: taken.update.header.clone().map(Cow::Owned).or_else(|| known.schedule_header().map(Cow::Borrowed)),
+                }),
                 resources: feed.endpoint.resource().into_iter().collect(),
                 changes: taken.changes,
                 added: taken.added,
@@ -167,6 +171,7 @@ impl Ingest<'_> {
         if !diff.put.is_empty() {
             let records = diff::apply(&known.records, &diff);
             work.tokens.push(TokenUpdate {
+                schedule: ScheduleFeed::of(known),
                 polled_at: vec![(Resource::Unlock, self.now)],
                 ..token_update(token, &known.alerts, records, Some(Resource::Unlock))
             });
@@ -216,6 +221,7 @@ impl Ingest<'_> {
         TokenUpdate {
             is_watched: self.watch.covers(&token.id),
             records: Cow::Borrowed(&known.records),
+            schedule: ScheduleFeed::of(known),
             resources: Cow::Borrowed(&TIMED),
             polled_at: polled_at(&known.feeds),
             ..token_update(token, &known.alerts, Vec::new(), None)
@@ -244,6 +250,7 @@ fn token_update(token: Token, alerts: &[Alert], records: Vec<Tracked>, resource:
         token: Cow::Owned(token),
         is_watched: true,
         records: Cow::Owned(records),
+        schedule: None,
         resources: resource.into_iter().collect(),
         changes: Vec::new(),
         added: Vec::new(),

@@ -6,7 +6,7 @@ use model::{
     Timestamp, TokenId, TokenSnapshot, notification_id,
 };
 
-use super::polled_at;
+use super::{ScheduleFeed, polled_at};
 
 /// Returns the reminders of these groups and the time of their next ones. `known` returns the current facts of a token; groups are in
 /// order of their due time.
@@ -51,10 +51,12 @@ fn current_body(
     resource: Resource,
     context: &EvaluationContext<'_>,
 ) -> Option<AlertBody> {
+    let linear = ScheduleFeed::of(snapshot).filter(|_| context.rules.reads_rate_steps).map(|feed| feed.linear());
     let facts = TokenFacts {
         token: &snapshot.token,
         is_watched: true,
         records: &snapshot.records,
+        linear: linear.as_ref(),
         resources: &[resource],
         changes: &[],
         added: &[],

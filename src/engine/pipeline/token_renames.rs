@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::{Ingest, TokenUpdate, Work, polled_at};
+use super::{Ingest, ScheduleFeed, TokenUpdate, Work, polled_at};
 use model::{
     Alert, AlertState, Change, ChangeKind, Endpoint, Fact, FeedId, FeedState, FeedUpdate, Put, Record, RecordKey, Resource,
     RuleId, SOURCE_TROUBLE, Token, TokenId, TokenSnapshot, Tracked, alert_id,
@@ -189,6 +189,7 @@ impl Ingest<'_> {
             token: Cow::Owned(self.watch.placed(known.token.clone())),
             is_watched,
             records: Cow::Borrowed(records),
+            schedule: ScheduleFeed::of(known),
             resources: Cow::Borrowed(&RESOURCES),
             changes,
             added: Vec::new(),

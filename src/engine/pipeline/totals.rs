@@ -15,13 +15,15 @@ use super::TokenUpdate;
 /// Returns the ranges of records to read for the aggregates of tokens. Resources that are already loaded are left out.
 pub fn reaches(rules: &RuleSet, is_loaded: impl Fn(Resource) -> bool, now: Timestamp) -> Vec<RecordRange> {
     let longest = |flow: Flow| {
-        let requested = rules.windows.iter().filter(|window| window.flow == flow).map(|window| window.span);
-        requested.chain(rules.since.iter().filter(|(of, _)| *of == flow).map(|(_, span)| *span)).max()
+        let requested = rules.reads.windows.iter().filter(|window| window.flow == flow).map(|window| window.span);
+        requested.chain(rules.reads.since.iter().filter(|(of, _)| *of == flow).map(|(_, span)| *span)).max()
     };
     let reach = |flow: Flow| {
         // `lastBurn` and `lastBuyback` need no window.
         let is_last = matches!(flow, Flow::Burned | Flow::BoughtBack);
-        let span = longest(flow).or(is_last.then(TimeDelta::zero))? + LONGEST_REST + TimeDelta::days(1);
+        // Neither do the daily release and the price.
+        let is_supply = flow == Flow::Ahead && rules.reads.has_supply;
+        let span = longest(flow).or((is_last || is_supply).then(TimeDelta::zero))? + LONGEST_REST + TimeDelta::days(1);
         let (before, after) = (now.checked_sub_signed(span), now.checked_add_signed(span));
         Some(match flow {
             Flow::Ahead => RecordRange { resource: Resource::Unlock, since: now, until: after.unwrap_or(now) },

@@ -170,7 +170,7 @@ impl<R: RuleEval> IncidentWriter<'_, R> {
             count: u32::try_from(incident.count).unwrap_or(u32::MAX),
             since: incident.since,
         };
-        let scope = Scope { token, record: None, change: None, source: Some(&facts), totals: None, lead: None, now: self.now };
+        let scope = Scope { token, source: Some(&facts), ..Scope::at(self.now) };
         let rule = self.rules.iter().find(|rule| {
             let terms = rule.terms();
             terms.on == On::Source && terms.is_active(self.now) && rule.covers(&scope) && rule.evaluate(&scope) == Truth::True

@@ -176,3 +176,11 @@ fn unlock_sums_name_their_value_if_known() {
     let possible = possible_unlocks(AheadSum { count: 2, value: 5e6 });
     assert_eq!(possible.as_deref(), Some("plus up to 2 unlocks ($5.00M) with an inexact date"));
 }
+
+#[test]
+fn only_an_old_price_is_dated() {
+    let (now, limit) = (time("2026-11-26"), TimeDelta::days(3));
+    assert_eq!(stale_price(Some(time("2025-11-03T02:01:35Z")), limit, now).as_deref(), Some("at prices of 3 Nov 2025"));
+    assert_eq!(stale_price(Some(time("2026-11-23")), limit, now), None);
+    assert_eq!(stale_price(None, limit, now), None);
+}

@@ -7,6 +7,7 @@
 //! Amounts are in tokens and values in USD. The value of a cliff unlock is the source's; a linear unlock is valued at the latest
 //! [`ReferencePrice`] of its token.
 
+use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -163,6 +164,12 @@ pub struct ReferencePrice {
 }
 
 impl ReferencePrice {
+    /// Returns whether a price from `at` is older than `limit`.
+    #[must_use]
+    pub fn is_stale(at: Timestamp, limit: TimeDelta, now: Timestamp) -> bool {
+        now.signed_duration_since(at) > limit
+    }
+
     /// Returns the price with the latest time in a schedule. `None` if no part of it has a price.
     #[must_use]
     pub fn latest<'e>(events: impl IntoIterator<Item = &'e UnlockEvent>) -> Option<Self> {

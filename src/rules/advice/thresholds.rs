@@ -73,15 +73,7 @@ fn tally(rule: &Rule, threshold: &Threshold<'_>, snapshots: &[TokenSnapshot], no
     let resource = rule.on.resource()?;
     for snapshot in snapshots.iter().filter(|snapshot| rule.selects_token(&snapshot.token)) {
         for record in snapshot.records_of(resource) {
-            let scope = Scope {
-                token: Some(&snapshot.token),
-                record: Some(record),
-                change: None,
-                source: None,
-                totals: None,
-                lead: None,
-                now,
-            };
+            let scope = Scope { token: Some(&snapshot.token), record: Some(record), ..Scope::at(now) };
             let Some(value) = threshold.value(&scope).filter(|_| rule.covers(&scope)) else { continue };
             let tally = tally.get_or_insert(Tally { seen: 0, held: 0, least: value, most: value });
             tally.seen += 1;

@@ -8,8 +8,9 @@ use chrono::TimeDelta;
 use model::{Timestamp, Token, TokenId};
 
 use super::entries::{FlowEntries, later};
+use super::reads::AggregateReads;
 use super::totals::{Member, Totals, share};
-use super::window::{Flow, Window};
+use super::window::Flow;
 
 /// The longest time between two computations of a token's totals. The store reads entries slightly further ahead than the longest
 /// window; a computation at least this often includes them in time.
@@ -18,10 +19,7 @@ pub const LONGEST_REST: TimeDelta = TimeDelta::days(28);
 /// The latest totals of every token, and when each token is due again.
 #[derive(Debug, Default)]
 pub struct AggregateCache {
-    windows: Arc<[Window]>,
-    since: Vec<(Flow, TimeDelta)>,
-    /// Whether any rule reads a token's share of a group.
-    has_shares: bool,
+    reads: AggregateReads,
     /// Whether every watched token was computed once. Group totals are unknown before that.
     is_complete: bool,
     pub(super) tokens: BTreeMap<TokenId, CachedTotals>,
@@ -31,9 +29,9 @@ pub struct AggregateCache {
 }
 
 impl AggregateCache {
-    /// Clears the cache and sets the windows and distances that the rules read.
-    pub fn reset(&mut self, windows: Arc<[Window]>, since: Vec<(Flow, TimeDelta)>, has_shares: bool) {
-        *self = Self { windows, since, has_shares, ..Self::default() };
+    /// Clears the cache and sets what the rules read.
+    pub fn reset(&mut self, reads: AggregateReads) {
+        *self = Self { reads, ..Self::default() };
     }
 
     /// Marks every watched token as computed, so that group totals are known. Makes grouped tokens due if rules read their
@@ -41,7 +39,7 @@ impl AggregateCache {
     pub fn complete(&mut self, now: Timestamp) {
         self.is_complete = true;
         self.groups.clear();
-        if self.has_shares {
+        if self.reads.has_shares {
             let grouped = self.tokens.iter().filter(|(_, cached)| !cached.groups.is_empty());
             for id in grouped.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
                 self.wake(&id, now);
@@ -52,16 +50,14 @@ impl AggregateCache {
     /// Computes a token's totals at `now`. They enter the cache only through [`Self::keep`], so that totals whose transaction
     /// failed are computed again.
     pub fn compute(&self, token: &Token, entries: &FlowEntries, recheck: Recheck, now: Timestamp) -> ComputedTotals {
-        let mut totals = Totals::of(token, entries, &self.windows, now);
-        if self.has_shares && self.is_complete {
+        let mut totals = Totals::of(token, entries, &self.reads, now);
+        if self.reads.has_shares && self.is_complete {
             totals.shares = self.shares(token, totals.market_cap);
         }
         let longest = later(now, LONGEST_REST);
         let recheck_at = match recheck {
             Recheck::Until(at) => at.min(longest),
-            Recheck::UntilChange => {
-                entries.next_change(&self.windows, &self.since, now).map_or(longest, |next| next.min(longest))
-            }
+            Recheck::UntilChange => entries.next_change(&self.reads, now).map_or(longest, |next| next.min(longest)),
             Recheck::Longest => longest,
         };
         let (symbol, name) = (token.symbol().into(), token.name().into());
@@ -93,7 +89,7 @@ impl AggregateCache {
 
     /// Makes the other tokens of these groups due, because the group's market cap changed and with it their shares.
     fn recheck_groups(&mut self, groups: &[String], but: &TokenId, now: Timestamp) {
-        if !self.has_shares || !self.is_complete || groups.is_empty() {
+        if !self.reads.has_shares || !self.is_complete || groups.is_empty() {
             return;
         }
         let others: Vec<TokenId> = self
@@ -191,7 +187,7 @@ impl AggregateCache {
             })
             .collect();
         members.shrink_to_fit();
-        let totals = (!members.is_empty()).then(|| Arc::new(Totals::of_group(group, members, &self.windows)));
+        let totals = (!members.is_empty()).then(|| Arc::new(Totals::of_group(group, members, &self.reads)));
         self.groups.insert(key.to_owned(), totals.clone());
         totals
     }

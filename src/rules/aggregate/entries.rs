@@ -9,6 +9,7 @@ use model::{
 
 use super::known::is_known;
 
+use super::reads::AggregateReads;
 use super::window::{Flow, LatestEntry, PartSum, Sum, Window};
 
 /// The interval at which a sum is computed again while linear unlocks enter or leave its window, so that it changes all the time.
@@ -26,6 +27,8 @@ pub struct FlowEntries {
     linear: Vec<LinearPiece>,
     /// Whether only cliff unlocks are known.
     is_cliffs_only: bool,
+    /// The instant until which linear unlocks are known completely. `None` if they are known for the whole schedule.
+    linear_until: Option<Timestamp>,
     price: Option<ReferencePrice>,
 }
 
@@ -60,6 +63,7 @@ impl FlowEntries {
     #[must_use]
     pub fn with_supply(mut self, linear: &LinearSupply, price: Option<ReferencePrice>) -> Self {
         self.is_cliffs_only = linear.coverage.known == KnownSupply::Cliffs;
+        self.linear_until = linear.coverage.linear_until;
         self.linear.extend(&linear.emission);
         self.price = price.or(self.price);
         self
@@ -167,9 +171,16 @@ impl FlowEntries {
         if self.is_cliffs_only { Sum { linear: PartSum::default(), ..sum } } else { sum }
     }
 
-    /// Returns the linear release at an instant. `None` if linear unlocks are not known.
+    /// Returns the linear release at an instant. `None` if linear unlocks are not known, or if the amount of one that runs is unknown.
+    /// A change after the end of the known linear supply is left out.
     pub fn linear_rate(&self, now: Timestamp) -> Option<LinearRate> {
-        (self.flow(Flow::Ahead).is_some() && !self.is_cliffs_only).then(|| LinearRate::at(&self.linear, now))
+        let is_unsized = |piece: &LinearPiece| piece.amount.is_none() && piece.runs_at(now.timestamp_millis());
+        if self.flow(Flow::Ahead).is_none() || self.is_cliffs_only || self.linear.iter().any(is_unsized) {
+            return None;
+        }
+        let rate = LinearRate::at(&self.linear, now);
+        let is_known = rate.changes_at.is_some_and(|at| self.linear_until.is_none_or(|until| at < until));
+        Some(if is_known { rate } else { LinearRate { changes_at: None, then_per_day: None, ..rate } })
     }
 
     pub fn price(&self) -> Option<ReferencePrice> {
@@ -183,9 +194,9 @@ impl FlowEntries {
         Some(LatestEntry { at: entry.start, amount: entry.amount, value: entry.value })
     }
 
-    /// Returns the next instant after `now` at which a sum of `windows` changes without new data, or at which `since` has passed
-    /// since the latest burn or buyback. `None` if there is no such instant.
-    pub fn next_change(&self, windows: &[Window], since: &[(Flow, TimeDelta)], now: Timestamp) -> Option<Timestamp> {
+    /// Returns the next instant after `now` at which a value that rules read changes without new data, or passes a threshold. `None` if
+    /// there is no such instant.
+    pub fn next_change(&self, reads: &AggregateReads, now: Timestamp) -> Option<Timestamp> {
         let mut next: Option<Timestamp> = None;
         let mut consider = |at: Timestamp| {
             if at > now && next.is_none_or(|next| at < next) {
@@ -202,7 +213,7 @@ impl FlowEntries {
                 }
             }
         };
-        for window in windows {
+        for window in reads.windows.iter() {
             if window.flow != Flow::Ahead {
                 happened(window.flow, window.span, &mut consider);
                 continue;
@@ -224,16 +235,37 @@ impl FlowEntries {
                 self.next_linear_change(now, far).into_iter().for_each(&mut consider);
             }
         }
-        for (flow, span) in since {
+        for (flow, span) in &reads.since {
             happened(*flow, *span, &mut consider);
             // `daysSince > 35` turns just after `daysSince >= 35` does.
             happened(*flow, span.checked_add(&EDGE_SLACK).unwrap_or(*span), &mut consider);
         }
+        if reads.has_supply {
+            self.supply_changes(reads, now, &mut consider);
+        }
         next
     }
-}
 
-impl FlowEntries {
+    /// Passes the instants at which the daily release changes, and at which its next change or the age of the price passes a threshold.
+    fn supply_changes(&self, reads: &AggregateReads, now: Timestamp, consider: &mut dyn FnMut(Timestamp)) {
+        let edges = self.linear.iter().flat_map(|piece| [piece.starts_at, piece.ends_at]);
+        let next_edge = edges.filter(|edge| *edge > now.timestamp_millis()).min().and_then(Timestamp::from_timestamp_millis);
+        next_edge.into_iter().for_each(&mut *consider);
+        if let Some(at) = self.linear_rate(now).and_then(|rate| rate.changes_at) {
+            // `<` changes just after `<=`.
+            for near in reads.rate_leads.iter().map(|lead| earlier(at, *lead)) {
+                consider(near);
+                consider(later(near, EDGE_SLACK));
+            }
+        }
+        if let Some(at) = self.price.and_then(|price| price.at) {
+            for old in reads.price_ages.iter().map(|age| later(at, *age)) {
+                consider(old);
+                consider(later(old, EDGE_SLACK));
+            }
+        }
+    }
+
     /// Returns the next instant after `now` at which the linear part of a sum from `now` to `far` changes by a step that matters.
     fn next_linear_change(&self, now: Timestamp, far: Timestamp) -> Option<Timestamp> {
         let rate = |at: Timestamp| {

@@ -1,7 +1,5 @@
 use proptest::prelude::*;
 
-use std::sync::Arc;
-
 use chrono::TimeDelta;
 
 use super::*;
@@ -27,6 +25,10 @@ fn token(id: &str, market_cap: f64, groups: &[&str]) -> Token {
 }
 
 const NOW: &str = "2026-03-09T00:00:00Z";
+
+fn reads(windows: &[Window]) -> AggregateReads {
+    AggregateReads { windows: windows.into(), ..AggregateReads::default() }
+}
 
 fn sum(records: &[Tracked], flow: Flow, days: i64, now: &str) -> Sum {
     FlowEntries::of(records, |_| true).sum(window(flow, days), at(now))
@@ -80,7 +82,7 @@ fn imprecise_unlock_counts_on_its_nominal_date_and_separately_as_possible() {
     }
     // At each of these instants the sum changes without new data.
     let entries = FlowEntries::of(&march, |_| true);
-    let next = |now: &str| entries.next_change(&[window(Flow::Ahead, 7)], &[], at(now));
+    let next = |now: &str| entries.next_change(&reads(&[window(Flow::Ahead, 7)]), at(now));
     assert_eq!(next("2026-02-01T00:00:00Z"), Some(at("2026-02-22T00:00:00Z")));
     assert_eq!(next("2026-02-22T00:00:00Z"), Some(at("2026-03-09T00:00:00Z")));
     assert_eq!(next("2026-03-09T00:00:00Z"), Some(at("2026-03-16T00:00:00Z")));
@@ -175,7 +177,7 @@ fn flow_without_a_complete_response_is_unknown() {
 fn group_sum_is_unknown_if_one_token_is_unknown() {
     let burn = [record(Resource::Burn, r#"{"burnDate":"2026-03-08T00:00:00Z","amount":1,"value":10}"#)];
     let mut cache = AggregateCache::default();
-    cache.reset(Arc::from([window(Flow::Burned, 30)]), Vec::new(), true);
+    cache.reset(AggregateReads { has_shares: true, ..reads(&[window(Flow::Burned, 30)]) });
     let put = |cache: &mut AggregateCache, token: &Token, is_known: bool| {
         let computed = cache.compute(token, &FlowEntries::of(&burn, |_| is_known), Recheck::UntilChange, at(NOW));
         let shares = computed.totals().shares.clone();
@@ -248,15 +250,16 @@ proptest! {
 
     #[test]
     fn no_sum_changes_before_the_next_change(records in history(), minutes in prop::collection::vec(1..20_000_i64, 1..20)) {
-        let windows: Arc<[Window]> =
-            Arc::from([window(Flow::Ahead, 7), window(Flow::Ahead, 30), window(Flow::Burned, 30), window(Flow::BoughtBack, 3)]);
-        let since = [(Flow::Burned, TimeDelta::days(35))];
+        let windows = [window(Flow::Ahead, 7), window(Flow::Ahead, 30), window(Flow::Burned, 30), window(Flow::BoughtBack, 3)];
+        let since = vec![(Flow::Burned, TimeDelta::days(35))];
+        let (price_ages, rate_leads) = (vec![TimeDelta::days(3)], vec![TimeDelta::days(7)]);
+        let reads = AggregateReads { since, price_ages, rate_leads, has_supply: true, ..reads(&windows) };
         let token = token("a", 1.0, &[]);
         let entries = FlowEntries::of(&records, |_| true);
         let mut cache = AggregateCache::default();
-        cache.reset(windows.clone(), since.to_vec(), false);
+        cache.reset(reads.clone());
         let mut now = at(NOW);
-        let fresh = |now| Totals::of(&token, &entries, &windows, now);
+        let fresh = |now| Totals::of(&token, &entries, &reads, now);
         let mut kept = cache.compute(&token, &entries, Recheck::UntilChange, now);
         for step in minutes {
             cache.keep(kept);
@@ -268,6 +271,10 @@ proptest! {
                     prop_assert!(is_close(known, fresh), "at {}: {:?}, not {:?}", now, known, fresh);
                 }
                 prop_assert_eq!(known.last_burn, totals.last_burn);
+                prop_assert_eq!(&known.supply, &totals.supply);
+                // The next change of the release has not come within the lead time in the meantime.
+                let is_near = |at: Timestamp| known.supply.as_ref().and_then(|of| of.next_rate).is_some_and(|next| next.at - at <= TimeDelta::days(7));
+                prop_assert_eq!(is_near(now), is_near(cache.tokens[&token.id].at));
                 // The time since the latest burn has not reached a threshold in the meantime.
                 let is_old = |at: Timestamp| totals.last_burn.is_some_and(|last| last.days_since(at) >= 35.0);
                 prop_assert_eq!(is_old(now), is_old(cache.tokens[&token.id].at));

@@ -4,9 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use chrono::TimeDelta;
 
-use model::{Timestamp, Token, TokenId};
+use model::{RateStep, Timestamp, Token, TokenId};
 
-use super::entries::{FlowEntries, earlier};
+use super::entries::{FlowEntries, earlier, later};
+use super::reads::AggregateReads;
 use super::window::{Flow, LatestEntry, PartSum, Sum, Window};
 
 /// A [`Sum`] in half the memory, because every token has several. NaN stands for an unknown value.
@@ -56,6 +57,8 @@ pub struct Totals {
     pub max_supply: Option<f64>,
     /// Tokens. `None` for a group.
     pub circulating_supply: Option<f64>,
+    /// `None` if no rule reads it.
+    pub supply: Option<Box<SupplyNow>>,
     /// The token's percentage of the market cap of each of its groups, by group name. Empty for a group.
     pub shares: BTreeMap<String, f64>,
     /// The name of the group. `None` for a token, and for the selection of all watched tokens.
@@ -65,21 +68,23 @@ pub struct Totals {
 }
 
 impl Totals {
-    pub fn of(token: &Token, entries: &FlowEntries, windows: &Arc<[Window]>, now: Timestamp) -> Self {
+    pub fn of(token: &Token, entries: &FlowEntries, reads: &AggregateReads, now: Timestamp) -> Self {
         Self {
-            windows: windows.clone(),
-            sums: windows.iter().map(|window| entries.sum(*window, now).into()).collect(),
+            windows: reads.windows.clone(),
+            sums: reads.windows.iter().map(|window| entries.sum(*window, now).into()).collect(),
             last_burn: entries.last(Flow::Burned, now),
             last_buyback: entries.last(Flow::BoughtBack, now),
             market_cap: token.item.market_cap.copied(),
             max_supply: token.item.max_supply.copied(),
             circulating_supply: token.item.circulating_supply.copied(),
+            supply: reads.has_supply.then(|| Box::new(SupplyNow::of(entries, now))),
             ..Self::default()
         }
     }
 
     /// Returns the totals of a group. A sum is unknown if it is unknown for one of the tokens.
-    pub fn of_group(group: Option<&str>, members: Vec<Member>, windows: &Arc<[Window]>) -> Self {
+    pub fn of_group(group: Option<&str>, members: Vec<Member>, reads: &AggregateReads) -> Self {
+        let windows = &reads.windows;
         let market_cap = members.iter().try_fold(0.0, |sum, member| Some(sum + member.totals.market_cap?));
         let sums = windows
             .iter()
@@ -93,6 +98,7 @@ impl Totals {
             last_burn: latest(|totals| totals.last_burn),
             last_buyback: latest(|totals| totals.last_buyback),
             market_cap,
+            supply: reads.has_supply.then(|| Box::new(SupplyNow::of_group(&members))),
             group: group.map(str::to_owned),
             ..Self::default()
         };
@@ -127,6 +133,7 @@ impl Totals {
             market_cap: known(20_000_000.0),
             max_supply: known(1_000_000_000.0),
             circulating_supply: known(40_000_000.0),
+            supply: is_known.then(|| Box::new(SupplyNow::sample(now))),
             shares: if is_known { BTreeMap::from([("portfolio".to_owned(), 25.0)]) } else { BTreeMap::new() },
             ..Self::default()
         }
@@ -149,6 +156,60 @@ impl Totals {
 
     pub fn sums(&self) -> impl Iterator<Item = (Window, Sum)> {
         self.windows.iter().copied().zip(self.sums.iter().copied().map(Sum::from))
+    }
+}
+
+/// The daily linear release and the price of a token. Of a group, only the value is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SupplyNow {
+    /// Tokens that unlock linearly per day. `None` if linear unlocks are not known.
+    pub per_day: Option<f64>,
+    /// Their USD value. `None` if linear unlocks or the price are not known.
+    pub per_day_value: Option<f64>,
+    pub next_rate: Option<NextRate>,
+    /// The time of the latest price.
+    pub price_at: Option<Timestamp>,
+}
+
+/// The next known change of the daily linear release.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NextRate {
+    pub at: Timestamp,
+    /// Tokens per day from then on.
+    pub per_day: f64,
+}
+
+impl SupplyNow {
+    fn of(entries: &FlowEntries, now: Timestamp) -> Self {
+        let (rate, price) = (entries.linear_rate(now), entries.price());
+        let per_day = rate.map(|rate| rate.per_day);
+        let value = |per_day: f64| if per_day == 0.0 { Some(0.0) } else { Some(per_day * price?.usd) };
+        Self {
+            per_day,
+            per_day_value: per_day.and_then(value),
+            next_rate: rate.and_then(|rate| Some(NextRate { at: rate.changes_at?, per_day: rate.then_per_day? })),
+            price_at: price.and_then(|price| price.at),
+        }
+    }
+
+    /// Returns the sum over a group. It is unknown if it is unknown for one of the tokens.
+    fn of_group(members: &[Member]) -> Self {
+        let value = |member: &Member| member.totals.supply.as_ref()?.per_day_value;
+        Self { per_day_value: members.iter().map(value).sum(), ..Self::default() }
+    }
+
+    fn sample(now: Timestamp) -> Self {
+        Self {
+            per_day: Some(10_000.0),
+            per_day_value: Some(5_000.0),
+            next_rate: Some(NextRate { at: later(now, TimeDelta::days(7)), per_day: 20_000.0 }),
+            price_at: Some(earlier(now, TimeDelta::days(1))),
+        }
+    }
+
+    /// Returns the daily release after the next change, divided by the one before it. Infinite if nothing unlocks linearly now.
+    pub fn rate_change(&self) -> Option<f64> {
+        RateStep { before: self.per_day?, after: self.next_rate?.per_day }.factor()
     }
 }
 

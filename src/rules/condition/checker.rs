@@ -7,6 +7,7 @@ mod comparison;
 mod functions;
 mod methods;
 mod names;
+mod recipients;
 mod span;
 mod units;
 

@@ -10,6 +10,10 @@ pub struct Dependencies {
     /// Comparisons of a distance in time with a constant. They change only when that distance is reached.
     pub edges: Vec<Edge>,
     pub windows: Vec<Window>,
+    /// Whether the condition reads the daily release of a token or group, its next change, or the age of the price.
+    pub has_supply: bool,
+    /// Whether the condition reads the change of the daily release at an unlock.
+    pub has_rate_steps: bool,
     /// The fields of the token list, by their names in the rule.
     pub token_fields: Vec<&'static str>,
     /// The groups whose share the condition reads.
@@ -23,12 +27,18 @@ pub enum Edge {
     Until(f64),
     /// Days after the latest burn or buyback.
     Since(Flow, f64),
+    /// Days after the time of a token's latest price.
+    PriceAge(f64),
+    /// Days before the next change of a token's daily release.
+    RateChange(f64),
 }
 
 impl Dependencies {
     /// Adds the inputs of another condition of the same rule.
     pub fn join(&mut self, other: &Dependencies) {
         self.clock |= other.clock;
+        self.has_supply |= other.has_supply;
+        self.has_rate_steps |= other.has_rate_steps;
         self.edges.extend(other.edges.iter().filter(|edge| !self.edges.contains(edge)).copied().collect::<Vec<_>>());
         for window in &other.windows {
             self.add_window(*window);

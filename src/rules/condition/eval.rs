@@ -5,12 +5,12 @@
 
 use chrono::TimeDelta;
 
+use crate::vocabulary::{PRICE_AGE, UNTIL_RATE_CHANGE};
 use crate::{aggregate::Flow, env::Env, fields::ListItem, getter::GetFact};
 use model::{Fact, Record, Timestamp};
 
 use super::expr::{
-    Arithmetic, BoolExpr, Compare, FilteredList, NumberExpr, Presence, SpanExpr, TextExpr, TextTest, TimeExpr, WindowField,
-    WindowRef,
+    Arithmetic, BoolExpr, Compare, FilteredList, NumberExpr, Presence, SpanExpr, TextExpr, TimeExpr, WindowField, WindowRef,
 };
 
 impl BoolExpr {
@@ -62,11 +62,7 @@ impl BoolExpr {
             BoolExpr::TextTest(test, text, part) => {
                 let (text, part) = (text.eval(env), part.eval(env));
                 let (text, part) = (text?, part?);
-                Some(match test {
-                    TextTest::StartsWith => text.starts_with(part),
-                    TextTest::EndsWith => text.ends_with(part),
-                    TextTest::Contains => text.contains(part),
-                })
+                Some(test.holds(text, part))
             }
             BoolExpr::Matches(text, pattern) => text.eval(env).map(|text| pattern.is_match(text)),
             BoolExpr::Has(presence) => Some(presence.eval(env)),
@@ -132,6 +128,9 @@ impl NumberExpr {
                 }
                 share
             }
+            NumberExpr::PriceAge(variable) => recorded(env.price_age(*variable), PRICE_AGE, env),
+            NumberExpr::UntilRateChange(variable) => recorded(env.until_rate_change(*variable), UNTIL_RATE_CHANGE, env),
+            NumberExpr::Rate(field) => recorded(env.rate_step().and_then(|step| field.of(step)), field.as_str(), env),
             NumberExpr::Negate(inner) => inner.eval(env).map(|value| -value),
             NumberExpr::Binary(op, sides) => {
                 // Both sides are evaluated before a missing one ends the evaluation, so that all missing fields are recorded.
@@ -176,6 +175,14 @@ fn fold<'a>(items: &'a [NumberExpr], env: &Env<'a>, pick: fn(f64, f64) -> f64) -
         best = Some(best.map_or(value, |best| pick(best, value)));
     }
     best
+}
+
+/// Records the name of a missing value.
+fn recorded(value: Option<f64>, name: &'static str, env: &Env<'_>) -> Option<f64> {
+    if value.is_none() {
+        env.record_missing(name);
+    }
+    value
 }
 
 fn days_until(env: &Env<'_>, name: &'static str) -> Option<f64> {
@@ -294,6 +301,9 @@ impl Presence {
             Presence::Window(window) => window.get(env).is_some(),
             Presence::Latest(variable, flow) => env.totals_of(*variable).is_some_and(|totals| totals.last(*flow).is_some()),
             Presence::Share(group) => env.totals.is_some_and(|totals| totals.shares.contains_key(group)),
+            Presence::PriceAge(variable) => env.price_age(*variable).is_some(),
+            Presence::UntilRateChange(variable) => env.until_rate_change(*variable).is_some(),
+            Presence::Rate(field) => env.rate_step().is_some_and(|step| field.of(step).is_some()),
             Presence::Dated => env.record.and_then(Record::interval).is_some(),
             Presence::Lead => env.lead.is_some(),
             Presence::Always => true,

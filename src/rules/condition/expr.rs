@@ -10,7 +10,7 @@ use regex::Regex;
 use crate::aggregate::{Flow, Sum, Window};
 use crate::fields::NumberUnit;
 use crate::getter::{GetBool, GetFact, GetNumber, GetText, GetTexts, GetTime, ItemList};
-use model::Timestamp;
+use model::{RateStep, Timestamp};
 
 #[derive(Debug)]
 pub enum BoolExpr {
@@ -51,6 +51,11 @@ pub enum NumberExpr {
     SinceLatest(Option<u8>, Flow),
     /// The token's percentage of the market cap of this group.
     Share(String),
+    /// The age of a price in days, of the scope or of the token in the variable.
+    PriceAge(Option<u8>),
+    /// Days until the next change of the daily release, of the scope or of the token in the variable.
+    UntilRateChange(Option<u8>),
+    Rate(RateField),
     Negate(Box<NumberExpr>),
     Binary(Arithmetic, Box<(NumberExpr, NumberExpr)>),
     If(Box<(BoolExpr, NumberExpr, NumberExpr)>),
@@ -149,6 +154,49 @@ pub enum TextTest {
     Contains,
 }
 
+impl TextTest {
+    pub fn holds(self, text: &str, part: &str) -> bool {
+        match self {
+            TextTest::StartsWith => text.starts_with(part),
+            TextTest::EndsWith => text.ends_with(part),
+            TextTest::Contains => text.contains(part),
+        }
+    }
+}
+
+/// The daily linear release at the date of an unlock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateField {
+    /// Tokens per day just before it.
+    Before,
+    /// Tokens per day from then on.
+    After,
+    /// The release after it, divided by the one before it.
+    Change,
+}
+
+impl RateField {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            RateField::Before => "rateBefore",
+            RateField::After => "rateAfter",
+            RateField::Change => "rateChange",
+        }
+    }
+
+    pub fn unit(self) -> NumberUnit {
+        if self == RateField::Change { NumberUnit::Ratio } else { NumberUnit::TokensADay }
+    }
+
+    pub fn of(self, step: RateStep) -> Option<f64> {
+        match self {
+            RateField::Before => Some(step.before),
+            RateField::After => Some(step.after),
+            RateField::Change => step.factor(),
+        }
+    }
+}
+
 /// An operand of `has`.
 #[derive(Clone, Debug)]
 pub enum Presence {
@@ -163,6 +211,9 @@ pub enum Presence {
     Window(WindowRef),
     Latest(Option<u8>, Flow),
     Share(String),
+    PriceAge(Option<u8>),
+    UntilRateChange(Option<u8>),
+    Rate(RateField),
     Lead,
     Always,
 }

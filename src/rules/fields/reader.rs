@@ -60,6 +60,8 @@ pub enum NumberUnit {
     /// A quotient of two numbers of the same unit.
     Ratio,
     Count,
+    /// A part of a whole, from 0 to 1.
+    Fraction,
     /// Percent: 2.5 means 2.5 %.
     Percent,
     Usd,
@@ -77,6 +79,7 @@ impl NumberUnit {
             NumberUnit::Price => "USD per token",
             NumberUnit::Ratio => "ratio",
             NumberUnit::Count => "count",
+            NumberUnit::Fraction => "fraction",
             NumberUnit::Percent => "percent",
             NumberUnit::Usd => "USD",
             NumberUnit::Days => "days",

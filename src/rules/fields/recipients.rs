@@ -21,7 +21,8 @@ pub(super) fn reference_price(event: &wire::UnlockEvent) -> Option<f64> {
         .or_else(|| linear_rows(event).iter().find_map(|item| item.reference_price.copied()))
 }
 
-pub(super) fn reference_price_time(event: &wire::UnlockEvent) -> Option<Timestamp> {
+/// Returns the time of [`reference_price`].
+pub fn reference_price_time(event: &wire::UnlockEvent) -> Option<Timestamp> {
     event
         .reference_price_updated_time
         .copied()

@@ -45,7 +45,7 @@ impl RuleReader<'_> {
         let is_clock_dependent = body.dependencies.clock;
         let edges = body.dependencies.edges.iter().filter_map(|edge| match edge {
             Edge::Until(days) => Some(*days),
-            Edge::Since(..) => None,
+            Edge::Since(..) | Edge::PriceAge(_) | Edge::RateChange(_) => None,
         });
         let edges = edges.collect();
         let pools = if on == On::Portfolio { self.pools(table, &body.filters) } else { Vec::new() };

@@ -9,8 +9,8 @@ use crate::aggregate::Flow;
 use crate::finding::Finding;
 use crate::on::On;
 use crate::synonyms;
-use crate::vocabulary::{KnownName, SHARE, Vocabulary, unknown_name};
-use model::closest;
+use crate::vocabulary::{KnownName, OF_UNLOCKS, PRICE_AGE, SHARE, Vocabulary, unknown_name};
+use model::{Resource, closest};
 
 use super::bounds::{Unbounded, guard, tags_of, unbounded};
 use super::context::{ContextTree, window_of};
@@ -33,8 +33,14 @@ impl Template {
     /// Checks `source` for a rule with this `on`. `labels` contains the label names for an annotation, and is `None` for a label,
     /// which cannot refer to labels. A template with errors is also returned; the caller drops the rule.
     pub fn check(engine: &Arc<TemplateEngine>, source: &str, on: On, labels: Option<&[String]>) -> (Self, Vec<Finding>) {
-        let mut template =
-            Self { engine: Arc::clone(engine), source: source.into(), guarded: source.into(), windows: Vec::new() };
+        let mut template = Self {
+            engine: Arc::clone(engine),
+            source: source.into(),
+            guarded: source.into(),
+            windows: Vec::new(),
+            has_supply: false,
+            has_rate_steps: false,
+        };
         if source.len() <= MAX_TEMPLATE && !["{{", "{%", "{#"].iter().any(|open| source.contains(open)) {
             return (template, Vec::new());
         }
@@ -52,6 +58,12 @@ impl Template {
                 template.find_windows(tag, &mut findings);
             }
         }
+        // A name in a string counts too, which only costs time.
+        let reads = |words: &[&str]| {
+            tags.iter().filter_map(|tag| source.get(tag.clone())).any(|tag| words.iter().any(|word| tag.contains(word)))
+        };
+        template.has_supply = on.has_windows() && reads(&["linearPerDay", "nextRate", PRICE_AGE]);
+        template.has_rate_steps = on.resource() == Some(Resource::Unlock) && reads(&OF_UNLOCKS.map(|(name, _)| name));
         findings.extend(template.unknown_names(on, labels.is_none()));
         findings.extend(template.unknown_filters());
         if findings.is_empty() {

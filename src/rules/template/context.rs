@@ -6,11 +6,12 @@ use minijinja::{Error, ErrorKind, Value, value::Serde};
 
 use crate::aggregate::{Flow, Sum, Totals, Window};
 use crate::condition::WindowField;
+use crate::env::Env;
 use crate::fields::{self, FieldDef, FieldReader, ItemKind, ItemReader, ListItem};
 use crate::scope::Scope;
-use crate::vocabulary::{ALWAYS, Computed, KnownName, OF_RECORDS, OF_TOTALS, SHARE, Vocabulary};
+use crate::vocabulary::{ALWAYS, Computed, KnownName, OF_RECORDS, OF_TOKENS, OF_TOTALS, OF_UNLOCKS, SHARE, Vocabulary};
 use crate::wording::span_of;
-use model::{Fact, Labels, Record, Timestamp, phrase};
+use model::{Fact, Labels, Record, Resource, Timestamp, days, phrase};
 
 /// The maximum number of items of a list.
 const MAX_ITEMS: usize = 1_000;
@@ -49,7 +50,8 @@ impl ContextTree {
             tree.put("when", Value::from(phrase::date(interval.as_ref())));
             tree.put("record", option(record.map(|record| Value::from(Serde(record)))));
         }
-        for (name, computed) in OF_RECORDS.into_iter().chain(ALWAYS) {
+        let of_unlocks = OF_UNLOCKS.into_iter().filter(|_| resource == Some(Resource::Unlock));
+        for (name, computed) in OF_RECORDS.into_iter().chain(of_unlocks).chain(ALWAYS) {
             tree.put(name, computed_value(computed, scope));
         }
         tree.put_fields(fields::TOKEN, scope.token, now);
@@ -87,6 +89,7 @@ impl ContextTree {
                 Some(KnownName::Time(_)) => Value::from("2026-03-09T00:00:00Z"),
                 Some(KnownName::Text(_)) => Value::from("Example"),
                 Some(KnownName::Texts(_)) => Value::from(vec!["Example"]),
+                Some(KnownName::Computed(Computed::Rate(_))) => Value::from(1.0),
                 Some(KnownName::Items(..) | KnownName::Computed(_)) | None => continue,
             };
             self.put_where_none(name, made_up);
@@ -164,6 +167,14 @@ impl ContextTree {
                 self.put(name, option(totals.last(flow).map(|last| last.days_since(now))));
             }
         }
+        let supply = totals.supply.as_deref();
+        for (name, computed) in OF_TOKENS {
+            let value = match computed {
+                Computed::PriceAge => supply.and_then(|supply| supply.price_at).map(|at| days(now - at)),
+                _ => supply.and_then(|supply| supply.next_rate).map(|next| days(next.at - now)),
+            };
+            self.put(name, option(value));
+        }
     }
 }
 
@@ -180,6 +191,9 @@ fn computed_value(computed: Computed, scope: &Scope<'_>) -> Value {
             option(scope.totals.and_then(|totals| totals.last(flow)).map(|last| last.days_since(scope.now)))
         }
         Computed::Lead => option(scope.lead.map(|lead| lead.text.as_str())),
+        Computed::PriceAge => option(Env::of(scope, None).price_age(None)),
+        Computed::UntilRateChange => option(Env::of(scope, None).until_rate_change(None)),
+        Computed::Rate(field) => option(Env::of(scope, None).rate_step().and_then(|step| field.of(step))),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::aggregate::{Member, Totals, Window};
+use crate::aggregate::{Member, SupplyNow, Totals, Window};
 use crate::on::On;
-use crate::scope::{Lead, Scope, SourceFacts};
+use crate::scope::{Lead, ScheduleScope, Scope, SourceFacts};
 use crate::vocabulary::{FactType, Vocabulary};
 use model::wire::ReadJson as _;
 use model::{
@@ -48,6 +48,8 @@ impl SampleScope {
                 };
                 let mut totals = Totals::sample(windows, is_full, now);
                 (totals.max_supply, totals.circulating_supply) = (None, None);
+                let per_day_value = totals.supply.as_ref().and_then(|supply| supply.per_day_value);
+                totals.supply = Some(Box::new(SupplyNow { per_day_value, ..SupplyNow::default() }));
                 totals.shares.clear();
                 totals.group = is_full.then(|| "portfolio".to_owned());
                 totals.members = vec![member];
@@ -104,6 +106,7 @@ impl SampleScope {
         Scope {
             token: (self.totals.as_ref().is_none_or(|totals| totals.members.is_empty())).then_some(&self.token),
             record: self.record.as_ref(),
+            schedule: ScheduleScope { records: self.record.as_slice(), linear: None },
             change: self.change.as_ref(),
             source: self.source.as_ref(),
             totals: self.totals.as_ref(),

@@ -206,15 +206,7 @@ fn change_rules_read_old_and_new_records() {
     change.summary = "moved from 20 Mar 2026 to 16 Mar 2026 (-4 days)".into();
     change.old = Some(Record::from_json(Resource::Unlock, r#"{"unlockDate":"2026-03-20T00:00:00Z"}"#).expect("a record"));
     change.new = Some(after.record.clone());
-    let scope = Scope {
-        token: Some(&token),
-        record: None,
-        change: Some(&change),
-        source: None,
-        totals: None,
-        lead: None,
-        now: at("2026-03-09"),
-    };
+    let scope = Scope { token: Some(&token), change: Some(&change), ..Scope::at(at("2026-03-09")) };
     for when in [
         "change.shiftDays <= -1 && change.to < change.from",
         "change.from == timestamp('2026-03-20') && change.from > now",

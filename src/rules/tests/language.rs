@@ -14,12 +14,12 @@ fn totals(windows: &[(Flow, i64)]) -> Totals {
     let mut windows: Vec<Window> =
         windows.iter().map(|(flow, days)| Window { flow: *flow, span: TimeDelta::days(*days) }).collect();
     windows.sort_unstable();
-    Totals::of(&arb(), &entries, &windows.into(), at("2026-03-09"))
+    let reads = AggregateReads { windows: windows.into(), has_supply: true, ..AggregateReads::default() };
+    Totals::of(&arb(), &entries, &reads, at("2026-03-09"))
 }
 
 fn scope_of<'a>(token: Option<&'a Token>, totals: &'a Totals) -> Scope<'a> {
-    let now = at("2026-03-09");
-    Scope { token, record: None, change: None, source: None, totals: Some(totals), lead: None, now }
+    Scope { token, totals: Some(totals), ..Scope::at(at("2026-03-09")) }
 }
 
 fn truth_of_totals(when: &str) -> Truth {
@@ -111,7 +111,8 @@ fn portfolio_rule_evaluates_each_group() {
     };
     let mut windows = rule.windows().to_vec();
     windows.sort_unstable();
-    let totals = Totals::of_group(Some("portfolio"), vec![member("arb"), member("op")], &windows.into());
+    let reads = AggregateReads { windows: windows.into(), ..AggregateReads::default() };
+    let totals = Totals::of_group(Some("portfolio"), vec![member("arb"), member("op")], &reads);
     let scope = scope_of(None, &totals);
     assert!(rule.covers(&scope));
     assert_eq!(rule.evaluate(&scope), Truth::True);
@@ -264,7 +265,7 @@ fn clock_edges_are_known_in_advance() {
     assert_eq!(edges("unlock", "daysUntil * 2 < 7"), (true, vec![]));
     assert_eq!(edges("unlock", "daysUntil < 7 && unlockDate > now"), (true, vec![7.0]));
     let loaded = load_text("[[rule]]\nalert = \"A\"\non = \"token\"\nwhen = \"lastBuyback.daysSince >= 35\"\n");
-    assert_eq!(loaded.set.since, [(Flow::BoughtBack, TimeDelta::days(35))]);
+    assert_eq!(loaded.set.reads.since, [(Flow::BoughtBack, TimeDelta::days(35))]);
     assert!(!loaded.set.rules[0].is_clock_dependent);
 }
 

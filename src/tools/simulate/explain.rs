@@ -103,8 +103,7 @@ impl Simulation<'_> {
     /// Returns the aggregates of all tokens.
     fn totals_of_all(&self) -> AggregateCache {
         let mut cache = AggregateCache::default();
-        let has_shares = self.rules.rules.iter().any(|rule| !rule.shares().is_empty());
-        cache.reset(self.rules.windows.clone(), self.rules.since.clone(), has_shares);
+        cache.reset(self.rules.reads.clone());
         for snapshot in self.memory.tokens.values() {
             let computed = cache.compute(&snapshot.token, &FlowEntries::of_snapshot(snapshot), Recheck::Longest, self.now);
             cache.keep(computed);

@@ -141,7 +141,7 @@ async fn changes(deps: &HttpDeps, query: &ListQuery) -> Result<Vec<ChangeRow>, W
 /// Returns `true` if a change rule subscribes to a change and its condition is true.
 fn rule_matches(rule: &Rule, token: Option<&model::Token>, row: &ChangeRow, now: Timestamp) -> bool {
     let On::Change(resource, kind) = rule.on else { return false };
-    let scope = Scope { token, record: None, change: Some(&row.change), source: None, totals: None, lead: None, now };
+    let scope = Scope { token, change: Some(&row.change), ..Scope::at(now) };
     resource == row.resource
         && kind.is_none_or(|kind| kind == row.change.kind)
         && rule.covers(&scope)

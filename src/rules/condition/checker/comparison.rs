@@ -21,7 +21,9 @@ impl Checker<'_> {
         let clock_before = self.dependencies.clock;
         let (left, right) = (self.check(left_expr), self.check(right_expr));
         let (left, right) = (left?, right?);
-        if let Some(edge) = edge_of(&left, &right) {
+        // A record's price has no index by age, so its rules are evaluated regularly.
+        let is_indexed = |edge: &Edge| !matches!(edge, Edge::PriceAge(_)) || self.vocabulary.has_windows();
+        if let Some(edge) = edge_of(&left, &right).filter(is_indexed) {
             // The instants at which the comparison changes are known in advance, so no regular evaluation is needed.
             self.dependencies.clock = clock_before;
             if !self.dependencies.edges.contains(&edge) {
@@ -36,6 +38,8 @@ impl Checker<'_> {
         }
         if let (Checked::Text(left), Checked::Text(right)) = (&left, &right) {
             self.check_kind(right_expr, left, right);
+            self.check_category(right_expr, left, right);
+            self.check_category(left_expr, right, left);
         }
         let equality = match op {
             Compare::Equal => Some(true),
@@ -141,10 +145,14 @@ impl Checker<'_> {
             (Checked::Text(value), Checked::TextList(items)) => {
                 for item in &items {
                     self.check_kind(right_expr, &value, item);
+                    self.check_category(right_expr, &value, item);
                 }
                 BoolExpr::TextIn(value, items)
             }
-            (Checked::Text(value), Checked::Texts(list)) => BoolExpr::TextInField(value, list),
+            (Checked::Text(value), Checked::Texts(list)) => {
+                self.check_category_in(left_expr, &value, list);
+                BoolExpr::TextInField(value, list)
+            }
             (Checked::Fact(value), Checked::NumberList(items)) => BoolExpr::NumberIn(NumberExpr::Fact(value), items),
             (Checked::Fact(value), Checked::TextList(items)) => BoolExpr::TextIn(TextExpr::Fact(value), items),
             (left, right) => {
@@ -196,6 +204,8 @@ fn edge_of(left: &Checked, right: &Checked) -> Option<Edge> {
         NumberExpr::DaysUntil => Some(Edge::Until(days)),
         NumberExpr::DaysSince => Some(Edge::Until(-days)),
         NumberExpr::SinceLatest(_, flow) => Some(Edge::Since(*flow, days)),
+        NumberExpr::PriceAge(_) => Some(Edge::PriceAge(days)),
+        NumberExpr::UntilRateChange(_) => Some(Edge::RateChange(days)),
         _ => None,
     }
 }

@@ -109,6 +109,9 @@ impl Checker<'_> {
             Checked::Number(NumberExpr::Window(window)) => Presence::Window(window),
             Checked::Number(NumberExpr::SinceLatest(variable, flow)) => Presence::Latest(variable, flow),
             Checked::Number(NumberExpr::Share(group)) => Presence::Share(group),
+            Checked::Number(NumberExpr::PriceAge(variable)) => Presence::PriceAge(variable),
+            Checked::Number(NumberExpr::UntilRateChange(variable)) => Presence::UntilRateChange(variable),
+            Checked::Number(NumberExpr::Rate(field)) => Presence::Rate(field),
             Checked::Number(NumberExpr::Fact(get))
             | Checked::Text(TextExpr::Fact(get))
             | Checked::Time(TimeExpr::Fact(get))

@@ -35,7 +35,9 @@ impl Checker<'_> {
                     "endsWith" => TextTest::EndsWith,
                     _ => TextTest::Contains,
                 };
-                Some(Checked::Bool(BoolExpr::TextTest(test, text?, part?)))
+                let (text, part) = (text?, part?);
+                self.check_category_part(argument, test, &text, &part);
+                Some(Checked::Bool(BoolExpr::TextTest(test, text, part)))
             }
             ("matches", [argument]) => self.matches(target, argument),
             ("size", []) => self.size(expr, target),

@@ -11,7 +11,7 @@ use crate::aggregate::{Flow, Window};
 use crate::condition::expr::{BoolExpr, FilteredList, NumberExpr, TextExpr, TimeExpr, WindowField, WindowRef};
 use crate::fields::{self, ItemKind, ItemReader};
 use crate::getter::{GetFact, GetNumber, GetText, GetTime};
-use crate::vocabulary::{Computed, FactType, KnownName, OF_TOTALS, unknown_name};
+use crate::vocabulary::{Computed, FactType, KnownName, OF_TOKENS, OF_TOTALS, unknown_name};
 use crate::wording::span_of;
 use model::closest;
 
@@ -90,8 +90,13 @@ impl Checker<'_> {
 
     /// Lowers a computed name, of the scope or of the token in `variable`.
     fn computed(&mut self, computed: Computed, variable: Option<u8>) -> Checked {
-        self.dependencies.clock |= computed != Computed::Lead;
+        self.dependencies.clock |= !matches!(computed, Computed::Lead | Computed::Rate(_));
+        self.dependencies.has_rate_steps |= matches!(computed, Computed::Rate(_));
+        self.dependencies.has_supply |= self.vocabulary.has_windows() && is_supply(computed);
         match computed {
+            Computed::PriceAge => Checked::Number(NumberExpr::PriceAge(variable)),
+            Computed::UntilRateChange => Checked::Number(NumberExpr::UntilRateChange(variable)),
+            Computed::Rate(field) => Checked::Number(NumberExpr::Rate(field)),
             Computed::Now => Checked::Time(TimeExpr::Now),
             Computed::DaysUntil => Checked::Number(NumberExpr::DaysUntil),
             Computed::DaysSince => Checked::Number(NumberExpr::DaysSince),
@@ -102,6 +107,7 @@ impl Checker<'_> {
 
     /// Records a dependency on a field that the token list can change.
     fn depends_on(&mut self, name: &'static str) {
+        self.dependencies.has_supply |= self.vocabulary.has_windows() && fields::is_of_supply(name);
         if (name.starts_with("token.") || self.vocabulary.has_windows()) && !self.dependencies.token_fields.contains(&name) {
             self.dependencies.token_fields.push(name);
         }
@@ -140,7 +146,7 @@ impl Checker<'_> {
             }
         };
         let is_member = kind == ItemKind::Member;
-        let computed: &[_] = if is_member { &OF_TOTALS } else { &[] };
+        let computed: Vec<_> = OF_TOTALS.into_iter().chain(OF_TOKENS).filter(|_| is_member).collect();
         let names = fields::of_item(kind).map(|field| field.name).chain(computed.iter().map(|(name, _)| *name));
         let names: Vec<&str> = names.collect();
         if path.is_empty() {
@@ -247,6 +253,10 @@ fn window_call(expr: &IdedExpr) -> Option<(Flow, &CallExpr, String)> {
         }
         _ => None,
     }
+}
+
+fn is_supply(computed: Computed) -> bool {
+    matches!(computed, Computed::PriceAge | Computed::UntilRateChange)
 }
 
 fn fact(get: GetFact, kind: FactType) -> Checked {

@@ -3,6 +3,7 @@
 use crate::fields::NumberUnit;
 
 use crate::condition::expr::{Compare, NumberExpr, WindowRef};
+use crate::vocabulary::PRICE_AGE;
 
 /// A threshold in percent below this was probably meant as a fraction.
 const SUSPICIOUS_PERCENT: f64 = 0.5;
@@ -26,7 +27,9 @@ pub(super) fn unlikely_constant(left: &NumberExpr, right: &NumberExpr) -> Option
         NumberExpr::Field(get, unit) => (get.name(), *unit),
         NumberExpr::Window(WindowRef { field, .. }) => (field.as_str(), field.unit()),
         NumberExpr::Share(_) => ("share", NumberUnit::Percent),
-        NumberExpr::DaysUntil => ("daysUntil", NumberUnit::Days),
+        NumberExpr::DaysUntil | NumberExpr::UntilRateChange(_) => ("daysUntil", NumberUnit::Days),
+        NumberExpr::PriceAge(_) => (PRICE_AGE, NumberUnit::Days),
+        NumberExpr::Rate(field) => (field.as_str(), field.unit()),
         NumberExpr::DaysSince | NumberExpr::SinceLatest(..) => ("daysSince", NumberUnit::Days),
         _ => return None,
     };
@@ -39,6 +42,10 @@ pub(super) fn unlikely_constant(left: &NumberExpr, right: &NumberExpr) -> Option
         NumberUnit::Percent if threshold > MOST_PERCENT => Some((
             format!("`{name}` is in percent: {threshold} means {threshold} %"),
             "fields in USD are `cliffValue`, `value`, and `marketCap`".to_owned(),
+        )),
+        NumberUnit::Fraction if threshold.abs() > 1.0 => Some((
+            format!("`{name}` is a fraction from 0 to 1, never {threshold}"),
+            format!("for {threshold} % write {}", round(threshold / 100.0)),
         )),
         // Thresholds up to one check whether there is any value.
         NumberUnit::Usd if threshold > 1.0 && threshold < SUSPICIOUS_USD => Some((
@@ -66,8 +73,9 @@ pub(super) fn exact_comparison(op: Compare, left: &NumberExpr, right: &NumberExp
         return None;
     };
     let is_measured = !matches!(unit, NumberUnit::Count | NumberUnit::Days | NumberUnit::Plain);
-    // Comparing with zero, or a ratio with one, is meaningful.
-    let is_exact = *limit == 0.0 || (*unit == NumberUnit::Ratio && (limit - 1.0).abs() < f64::EPSILON);
+    // Comparing with zero, or a ratio or a fraction with one, is meaningful.
+    let has_one = matches!(unit, NumberUnit::Ratio | NumberUnit::Fraction);
+    let is_exact = *limit == 0.0 || (has_one && (limit - 1.0).abs() < f64::EPSILON);
     (op == Compare::Equal && is_measured && !is_exact).then(|| {
         let name = get.name();
         (

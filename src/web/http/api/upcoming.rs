@@ -156,7 +156,6 @@ pub(in crate::http) fn rules_named<'a>(active: &'a ActiveRules, name: &str) -> R
 
 /// Returns `true` if the condition of a rule is true for an unlock. Ignores lead times.
 fn rule_matches(rule: &Rule, row: &UpcomingRow, now: Timestamp) -> bool {
-    let scope =
-        Scope { token: Some(&row.token), record: Some(&row.tracked), change: None, source: None, totals: None, lead: None, now };
+    let scope = Scope { token: Some(&row.token), record: Some(&row.tracked), ..Scope::at(now) };
     rule.covers(&scope) && rule.evaluate(&scope) == Truth::True
 }
