@@ -222,7 +222,7 @@ pub(crate) fn nearness(notice: &Notification, now: Timestamp) -> Option<String> 
         // The event has passed, or its month has begun; the notification does not say which.
         return None;
     }
-    phrase::time_until(days.max(0.0), phrase::stated_precision(body.when.as_deref().unwrap_or_default()))
+    phrase::time_until(days.max(0.0), phrase::stated_precision(body.when.as_deref().unwrap_or_default())?)
 }
 
 /// Returns whether a rule's summary has any word that the headline lacks. A summary that only rewords the headline is not shown.

@@ -102,7 +102,7 @@ fn month_date_counts_from_its_start_and_passes_at_its_end() {
     assert_eq!(world.tick("2026-02-21"), NOTHING);
     assert_eq!(world.tick("2026-02-22"), ["firing lead 7d → ops"]);
     let body = &world.notified.values().next().expect("a notification").body;
-    assert_eq!(body.when.as_deref(), Some("in March 2026"));
+    assert_eq!(body.when.as_deref(), Some("in March 2026 (~16 Mar; the source confirms only the month)"));
     assert_eq!(world.tick("2026-03-31"), NOTHING);
     assert_eq!(world.tick("2026-04-01"), ["resolved passed → ops"]);
     assert_eq!(world.only().due.map(|due| due.precision), Some(Precision::Month));
