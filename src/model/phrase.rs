@@ -9,8 +9,10 @@ pub mod digest;
 mod incident;
 mod list;
 mod number;
+mod outcome;
 mod poll;
 mod record;
+mod supply;
 mod time;
 mod unlock;
 
@@ -18,8 +20,10 @@ pub use {
     incident::{DaemonIncident, FeedRecovery, IncidentText, dead_letters, quote},
     list::*,
     number::*,
+    outcome::*,
     poll::{past_poll, past_polls},
     record::{date, record},
+    supply::*,
     time::*,
     unlock::*,
 };

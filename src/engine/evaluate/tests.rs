@@ -221,7 +221,11 @@ impl World {
             })
             .collect();
         let mut limits = Limits::default();
-        let transitions = evaluate_by(&facts, &self.rules, &self.routes, now, &mut limits).join(limits.summaries(now));
+        let mut transitions = evaluate_by(&facts, &self.rules, &self.routes, now, &mut limits);
+        if !limits.decide().is_empty() {
+            transitions = evaluate_by(&facts, &self.rules, &self.routes, now, &mut limits);
+        }
+        let transitions = transitions.join(limits.summaries(now));
         let latest: Vec<u32> = transitions
             .openings()
             .iter()

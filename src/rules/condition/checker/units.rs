@@ -22,14 +22,14 @@ pub(super) fn unlikely_constant(left: &NumberExpr, right: &NumberExpr) -> Option
         (NumberExpr::Const(threshold), number) | (number, NumberExpr::Const(threshold)) => (number, *threshold),
         _ => return None,
     };
-    let (name, unit) = match number {
-        NumberExpr::Field(get, unit) => (get.name(), *unit),
-        NumberExpr::Window(WindowRef { field, .. }) => (field.as_str(), field.unit()),
-        NumberExpr::Share(_) => ("share", NumberUnit::Percent),
-        NumberExpr::DaysUntil => ("daysUntil", NumberUnit::Days),
-        NumberExpr::DaysSince | NumberExpr::SinceLatest(..) => ("daysSince", NumberUnit::Days),
-        _ => return None,
+    let name = match number {
+        NumberExpr::Field(get, _) => get.name(),
+        NumberExpr::Window(WindowRef { field, .. }) => field.as_str(),
+        NumberExpr::Share(_) => "share",
+        NumberExpr::DaysUntil => "daysUntil",
+        _ => "daysSince",
     };
+    let unit = number.unit()?;
     let name = name.rsplit('.').next().unwrap_or(name);
     match unit {
         NumberUnit::Percent if threshold > 0.0 && threshold < SUSPICIOUS_PERCENT => Some((
