@@ -103,7 +103,7 @@ pub fn curves<'a>(events: impl IntoIterator<Item = &'a UnlockEvent>) -> Vec<Curv
 }
 
 fn cliff(at: Option<Timestamp>, precision: Precision, amount: Option<f64>) -> Option<Ramp> {
-    let Interval { start, end, precision } = Interval::of(at?, precision)?;
+    let Interval { start, end, precision, .. } = Interval::of(at?, precision)?;
     // On a chart of several years, a day is an instant.
     let end = if precision <= Precision::Day { start } else { end };
     Some(Ramp { start, end, amount: amount? })

@@ -44,8 +44,8 @@ pub(super) async fn run(args: &AlertsArgs, invocation: &Invocation) -> anyhow::R
     super::print::keep_first(&mut alerts, args.limit, "alerts");
     let receiver_states = store.receiver_statuses(alerts.iter().map(|alert| alert.id.clone()).collect()).await?;
     let tickers = store.tickers(alerts.iter().filter_map(|alert| alert.token.clone()).collect()).await?;
-    let alerts = AlertView::all(&alerts, &receiver_states, &tickers);
-    let state = |alert: &AlertView| match alert.reason {
+    let alerts = AlertView::all(&alerts, &receiver_states, &tickers, invocation.clock.now());
+    let state = |alert: &AlertView| match alert.outcome.as_deref().or(alert.reason) {
         Some(reason) => format!("{} ({reason})", alert.state),
         None => alert.state.to_string(),
     };

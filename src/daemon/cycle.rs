@@ -26,6 +26,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use chrono::TimeDelta;
@@ -71,6 +72,9 @@ use store::{ErrorKind, Store, StoreError};
 
 /// The number of tokens whose facts are in memory at once, except for responses of per-token endpoints.
 const TOKENS_PER_INPUT: usize = 16;
+
+/// The maximum time for which a long cycle holds alerts of rules with a `limit` to rank them.
+const MAX_HOLD: Duration = Duration::from_secs(300);
 
 /// The dependencies of a cycle.
 pub struct Deps {
@@ -188,7 +192,7 @@ struct Cycle<'a> {
     report: CycleReport,
     /// The result of each poll, for incidents of the source.
     outcomes: Vec<FeedOutcome>,
-    /// The alerts that rules with a limit notified and left out so far.
+    /// The alerts that rules with a limit hold, notified, and left out so far.
     limits: Limits,
     /// Schedules to poll again with their linear segments.
     repeats: Vec<PlannedPoll>,
@@ -208,32 +212,40 @@ impl<'a> Cycle<'a> {
     async fn run(mut self, slot: Option<Timestamp>) -> Result<CycleReport, CycleError> {
         let (deps, job) = (self.deps, self.report.job);
         let is_forced = job == Job::Evaluate && deps.reevaluate.swap(false, Ordering::SeqCst);
-        let processed = self.process_all(job, is_forced).await;
-        if is_forced && processed.is_err() {
-            // New rules must evaluate every token once.
-            deps.reevaluate.store(true, Ordering::SeqCst);
-        }
+        let mut done = self.process_all(job, is_forced).await;
         if let Job::Poll(endpoint) = job {
             deps.progress.end(endpoint);
         }
-        processed?;
         // A run that was cut off is repeated after the next start.
-        if !deps.stopping.is_cancelled() {
-            self.close(job, slot).await?;
+        if done.is_ok() && !deps.stopping.is_cancelled() {
+            done = self.close(job, slot).await;
         }
-        Ok(self.report)
+        if done.is_err() && (is_forced || self.limits.is_holding()) {
+            // New rules must evaluate every token once, and so must alerts that were held for a limit.
+            deps.reevaluate.store(true, Ordering::SeqCst);
+        }
+        done.map(|()| self.report)
     }
 
     /// Processes all batches of a job, each under the batch lock.
     async fn process_all(&mut self, job: Job, is_forced: bool) -> Result<(), CycleError> {
         self.follow_evaluations().await?;
         let mut source = Source::new(self, job, is_forced).await?;
+        let mut held_since: Option<Instant> = None;
         while let Some(batch) = source.next(self).await? {
             let _batch = self.deps.batch_lock.lock().await;
             self.follow_evaluations().await?;
             let setup = self.deps.setup();
             for input in self.inputs(batch, &setup).await? {
                 self.process(input, &setup).await?;
+            }
+            match held_since {
+                Some(since) if since.elapsed() >= MAX_HOLD => {
+                    self.decide_held(&setup).await?;
+                    held_since = None;
+                }
+                None if self.limits.is_holding() => held_since = Some(Instant::now()),
+                _ => {}
             }
         }
         Ok(())
@@ -245,6 +257,15 @@ impl<'a> Cycle<'a> {
             Err(error) if error.is_about_data() => self.process_parts(input, &error, setup).await,
             result => result,
         }
+    }
+
+    /// Evaluates the tokens once more whose alerts are held for the `limit` of a rule, and notifies or leaves out each.
+    async fn decide_held(&mut self, setup: &LiveConfig) -> Result<(), CycleError> {
+        for ids in self.limits.decide().chunks(TOKENS_PER_INPUT) {
+            self.process(Input::Tokens(ids.to_vec()), setup).await?;
+        }
+        self.limits.collect();
+        Ok(())
     }
 
     /// Reads the known facts of an input, compares it with them, and evaluates and commits the result in one transaction.
@@ -386,6 +407,7 @@ impl<'a> Cycle<'a> {
         if matches!(job, Job::Poll(_)) {
             self.register_new_tokens(&setup).await?;
         }
+        self.decide_held(&setup).await?;
         let outcomes = std::mem::take(&mut self.outcomes);
         if let Some(is_up) = self_monitor::has_succeeded(&outcomes) {
             deps.metrics.set_source_up(is_up);

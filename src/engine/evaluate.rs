@@ -9,7 +9,8 @@
 //!
 //! There are three kinds of rules on records. Rules on tokens and groups in `aggregates` use the same states.
 //! - *States*: an upcoming unlock, an allocation, a daily emission. An alert fires while the condition is true, and is resolved later. An
-//!   unlock has one reminder for each lead time. After downtime, only the latest one is sent.
+//!   unlock has one reminder for each lead time, and `nominal` decides about one more before the nominal day of a month. After downtime,
+//!   only the latest one is sent.
 //! - *Arrivals*: a new burn, buyback, or funding round that is not older than `since`. It alerts once. If a fact that a rule needs is
 //!   missing, the rule is evaluated when the fact arrives, up to `since` later.
 //! - *Changes*: each alerts once.
@@ -24,6 +25,8 @@ mod current_body;
 mod events;
 mod lifecycle;
 mod limit;
+mod nominal;
+mod outcome;
 mod recheck;
 mod records;
 mod rule;
@@ -40,6 +43,8 @@ pub use body::{blank, plain_body, token_body};
 pub use current_body::current_body;
 pub(crate) use events::record_of;
 pub use limit::Limits;
+pub use nominal::NominalReminder;
+pub use outcome::OUTCOME;
 pub use recheck::{evaluation_time, states, windows};
 pub use rule::{RuleEval, RuleTerms};
 pub use transition::{Evaluation, NotificationDraft, Transitions};
@@ -118,7 +123,8 @@ pub struct EvaluationContext<'a> {
 }
 
 /// Evaluates a batch of tokens, with at most one [`TokenFacts`] for each token. Pass the same `limits` to all batches of a cycle, because
-/// the `limit` of a rule applies to the whole cycle, and call [`Limits::summaries`] at the end.
+/// the `limit` of a rule applies to the whole cycle. At the end, evaluate the tokens of [`Limits::decide`], and call
+/// [`Limits::summaries`].
 pub fn evaluate(facts: &[TokenFacts<'_>], context: &EvaluationContext<'_>, limits: &mut Limits) -> Transitions {
     evaluate_by(facts, &context.rules.rules, AlertLifecycle::of(context), limits)
 }

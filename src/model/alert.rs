@@ -81,7 +81,7 @@ pub struct Alert {
     pub labels: Labels,
     /// Labels that the alert had while it fired, without the current ones. Receivers may know the alert by them.
     pub former_labels: Vec<Labels>,
-    /// The annotations as last rendered.
+    /// The annotations as last rendered. Those of an open alert follow its facts. A resolved alert has the annotation `outcome`.
     pub annotations: BTreeMap<String, String>,
     /// Receivers that were notified that the alert fires. They are also notified when it is resolved.
     pub notified: Vec<ReceiverName>,
@@ -100,7 +100,7 @@ pub struct Alert {
     pub due: Option<Interval>,
     /// The next instant at which the alert can change without new data.
     pub recheck_at: Option<Timestamp>,
-    /// The time of the last transition or rendering.
+    /// The time of the last transition, or of the last change of date or level. Text that follows drifting values does not count.
     pub updated_at: Timestamp,
 }
 
@@ -211,6 +211,9 @@ pub struct AlertBody {
     /// For a group of tokens: its tokens, largest value first, at most [`MAX_MEMBERS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberBody>,
+    /// For a token or a group: the value in USD of the first window in the rule's condition. Left out of JSON if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<f64>,
     pub source: SourceBody,
     /// The rule's `limit` if it left the alert out. The alert is stored then, but never sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -241,6 +244,7 @@ impl AlertBody {
             event: None,
             series: Vec::new(),
             members: Vec::new(),
+            value: None,
             source: SourceBody::default(),
             left_out_by: None,
         }
@@ -298,7 +302,7 @@ impl Severity {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Precedence {
     pub severity: Severity,
-    /// The value of the record in USD.
+    /// The value of the record or of the sum in USD.
     pub value: Option<f64>,
     /// The date of the record.
     pub due: Option<Timestamp>,
@@ -326,7 +330,7 @@ impl AlertBody {
     pub fn precedence(&self, at: Timestamp) -> Precedence {
         const VALUES: [&str; 4] = ["/cliffUnlocks/cliffValue", "/unlockValue", "/value", "/linearUnlocks/linearValue"];
         let record = self.record.as_ref();
-        let value = VALUES.iter().find_map(|place| record?.pointer(place)?.as_f64());
+        let value = VALUES.iter().find_map(|place| record?.pointer(place)?.as_f64()).or(self.value);
         let due = self.days_until.and_then(|days| at.checked_add_signed(span_of_days(days)?));
         Precedence { severity: self.severity(), value, due }
     }

@@ -30,7 +30,7 @@
 //!
 //! assert_eq!(report.parse_warnings[0].path, "cliffUnlocks.cliffAmount");
 //! let interval = record.interval().unwrap();
-//! assert_eq!(phrase::when(&interval), "in March 2026");
+//! assert_eq!(phrase::when(&interval), "in March 2026 (~16 Mar; the source confirms only the month)");
 //! assert!(!interval.has_passed("2026-03-31T23:59:59Z".parse().unwrap()));
 //! ```
 

@@ -9,9 +9,11 @@ pub mod digest;
 mod incident;
 mod list;
 mod number;
+mod outcome;
 mod poll;
 mod price;
 mod record;
+mod supply;
 mod time;
 mod unlock;
 
@@ -19,9 +21,11 @@ pub use {
     incident::{DaemonIncident, FeedRecovery, IncidentText, dead_letters, quote},
     list::*,
     number::*,
+    outcome::*,
     poll::{past_poll, past_polls},
     price::{at_prices_of, stale_price},
     record::{date, record},
+    supply::*,
     time::*,
     unlock::*,
 };

@@ -91,6 +91,10 @@ pub struct Interval {
     pub end: Timestamp,
     /// Never [`Precision::ToBeDetermined`].
     pub precision: Precision,
+    /// The nominal date of a month or week: the source's own date. `None` for dates that are at least as exact as a day, and for
+    /// intervals that an earlier version stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nominal: Option<Timestamp>,
 }
 
 impl Interval {
@@ -116,13 +120,18 @@ impl Interval {
                 (midnight(first), midnight(first.checked_add_months(Months::new(1))?))
             }
         };
-        Some(Self { start, end, precision })
+        let nominal = matches!(precision, Precision::Week | Precision::Month).then_some(date);
+        Some(Self { start, end, precision, nominal })
     }
 
-    /// Returns the nominal date of a month or week, else the whole interval.
-    pub fn nominal(&self, date: Option<Timestamp>) -> Self {
-        let of_day = date.filter(|_| matches!(self.precision, Precision::Month | Precision::Week));
-        of_day.and_then(|date| Self::of(date, Precision::Day)).unwrap_or(*self)
+    /// Returns the nominal day of a month or week. `None` if the interval has no nominal date.
+    pub fn nominal_day(&self) -> Option<Self> {
+        Self::of(self.nominal?, Precision::Day)
+    }
+
+    /// Returns whether the nominal day is over and the interval is not: the event was expected and may still occur.
+    pub fn is_unconfirmed(&self, now: Timestamp) -> bool {
+        !self.has_passed(now) && self.nominal_day().is_some_and(|day| day.has_passed(now))
     }
 
     /// Returns whether the whole interval is in the past.

@@ -1,7 +1,11 @@
 //! The built-in summary of an alert, for rules without a `summary` and for templates that fail.
 
-use crate::aggregate::{Flow, Totals, Window};
-use model::{Resource, phrase, text::is_hostile};
+use crate::aggregate::{Flow, PartSum, Totals, Window};
+use model::{
+    Resource, phrase,
+    phrase::{ComingSupply, SupplySize},
+    text::is_hostile,
+};
 
 use super::scope::Scope;
 
@@ -35,8 +39,8 @@ pub fn built_in_summary(scope: &Scope<'_>) -> String {
 /// The maximum number of windows in a summary.
 const MAX_WINDOWS: usize = 4;
 
-/// Returns the built-in summary of an alert about a token or group in one sentence: `ARB: $33.15M to unlock in the next 30 days, $1.20M
-/// burned in the last 30 days`. Without windows, the summary has the latest burn and buyback, else the market cap.
+/// Returns the built-in summary of an alert about a token or group in one sentence: `ARB: 9.78M tokens ($413.37M, 2.90% of market cap) vest
+/// over the next 30 days, $1.20M burned in the last 30 days`. Without windows, the summary has the latest burn and buyback, else the market cap.
 pub fn built_in_of_totals(scope: &Scope<'_>, totals: &Totals, windows: &[Window]) -> String {
     let who = match (scope.token, &totals.group) {
         (Some(token), _) => token.symbol().to_owned(),
@@ -49,11 +53,21 @@ pub fn built_in_of_totals(scope: &Scope<'_>, totals: &Totals, windows: &[Window]
         .filter_map(|window| Some((window, totals.sum(*window)?)))
         .map(|(window, sum)| {
             // Tokens of different kinds cannot be added up.
-            let amount = sum.amount.filter(|_| scope.token.is_some());
-            let size = phrase::size(sum.value, amount, scope.token.map(|token| token.symbol()));
+            let tokens = |amount: Option<f64>| amount.filter(|_| scope.token.is_some());
+            let size = phrase::size(sum.value, tokens(sum.amount), scope.token.map(|token| token.symbol()));
             let span = phrase::duration(window.span);
+            let part = |of: PartSum| SupplySize { tokens: tokens(of.amount), value: of.value };
             match window.flow {
-                Flow::Ahead => format!("{size} to unlock in the next {span}"),
+                Flow::Ahead => phrase::coming_supply(
+                    &ComingSupply {
+                        total: SupplySize { tokens: tokens(sum.amount), value: sum.value },
+                        cliff: part(sum.cliff),
+                        linear: part(sum.linear),
+                        cliff_count: sum.cliff.count.map(whole),
+                        market_cap: totals.market_cap,
+                    },
+                    window.span,
+                ),
                 Flow::Emitted => format!("{size} emitted in the last {span}"),
                 Flow::Burned => format!("{size} burned in the last {span}"),
                 Flow::BoughtBack => format!("{size} bought back in the last {span}"),
@@ -69,6 +83,12 @@ pub fn built_in_of_totals(scope: &Scope<'_>, totals: &Totals, windows: &[Window]
         parts.extend(totals.market_cap.map(|cap| format!("market cap {}", phrase::usd(cap))));
     }
     clean(&if parts.is_empty() { who } else { format!("{who}: {}", parts.join(", ")) })
+}
+
+/// Converts a count, which sums keep as a double.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts are whole, and a negative one becomes zero")]
+fn whole(count: f64) -> u64 {
+    count as u64
 }
 
 /// Returns the text on one line, without hostile characters, cut at [`MAX_SUMMARY`].

@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use crate::aggregate::Window;
 use model::{ReceiverName, RuleId, Timestamp, Token, TokenId};
 
-use super::condition::clauses::Clause;
+use super::condition::clauses::{Clause, Mismatch};
 use super::condition::{Condition, Dependencies};
 use super::filters::Filters;
 use super::on::On;
@@ -150,6 +150,11 @@ impl Rule {
     /// Explains `when` clause by clause. `None` if the rule has no `when`.
     pub fn clauses(&self, scope: &Scope<'_>) -> Option<Clause> {
         self.body.when.as_ref()?.clauses(scope)
+    }
+
+    /// Returns the first comparison that makes `when` false. `None` if `when` is not false.
+    pub fn mismatch(&self, scope: &Scope<'_>) -> Option<Mismatch> {
+        self.body.when.as_ref()?.mismatch(scope)
     }
 
     /// Explains `clear_when` clause by clause. `None` if the rule has no `clear_when`.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
+use engine::evaluate::OUTCOME;
 use model::{Alert, AlertId, AlertState, Labels, NotificationState, ReceiverStatus, Resource, Timestamp, TokenId, phrase};
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -14,6 +15,8 @@ pub struct AlertView {
     pub state: AlertState,
     /// The resolution, if the alert is resolved.
     pub reason: Option<&'static str>,
+    /// The outcome of a resolved alert: `moved to 12 Mar 2027`.
+    pub outcome: Option<String>,
     /// The slug of the token, if the alert is about one.
     pub token_id: Option<String>,
     /// The ticker of the token, if known.
@@ -59,22 +62,24 @@ impl AlertView {
         alerts: &[Alert],
         receiver_states: &HashMap<AlertId, Vec<ReceiverStatus>>,
         tickers: &HashMap<TokenId, String>,
+        now: Timestamp,
     ) -> Vec<Self> {
         let of = |alert: &Alert| Self {
             symbol: alert.token.as_ref().and_then(|token| tickers.get(token)).cloned(),
-            ..Self::of(alert, receiver_states.get(&alert.id).map_or(&[][..], Vec::as_slice))
+            ..Self::of(alert, receiver_states.get(&alert.id).map_or(&[][..], Vec::as_slice), now)
         };
         alerts.iter().map(of).collect()
     }
 
-    /// Returns the view of an alert, without the ticker.
-    pub fn of(alert: &Alert, receiver_states: &[ReceiverStatus]) -> Self {
+    /// Returns the view of an alert at `now`, without the ticker.
+    pub fn of(alert: &Alert, receiver_states: &[ReceiverStatus], now: Timestamp) -> Self {
         let name = |status: &ReceiverStatus| status.receiver.as_str().to_owned();
         Self {
             id: alert.id.as_str().to_owned(),
             rule: alert.name.clone(),
             state: alert.state,
             reason: alert.resolution.map(model::alert::Resolution::as_str),
+            outcome: alert.resolution.and_then(|_| alert.annotations.get(OUTCOME).cloned()),
             token_id: alert.token.as_ref().map(|token| token.as_str().to_owned()),
             symbol: None,
             resource: alert.resource,
@@ -89,7 +94,7 @@ impl AlertView {
                 .filter(|status| status.state != NotificationState::Delivered)
                 .map(|status| (name(status), status.state.to_string()))
                 .collect(),
-            when: alert.due.as_ref().map(phrase::when),
+            when: alert.due.as_ref().map(|due| phrase::when_at(due, now)),
             active_at: alert.active_at,
             starts_at: alert.starts_at,
             ends_at: alert.ends_at,

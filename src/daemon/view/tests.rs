@@ -36,7 +36,7 @@ fn notified_receivers_are_those_that_accepted_a_message() {
         status("ops", true, "delivered"),
         status("wall", false, "dead"),
     ];
-    let view = AlertView::of(&alert("x"), &receiver_states);
+    let view = AlertView::of(&alert("x"), &receiver_states, time("2026-03-09T13:00:00Z"));
     assert_eq!(view.notified, ["mail", "ops"]);
     assert_eq!(view.notified_text(), "ops, desk (silenced), mail (last: retrying), wall (dead)");
 }

@@ -54,7 +54,7 @@ impl UnlockView {
             name: row.token.name().to_owned(),
             unlock_date: event.unlock_date.copied(),
             precision: event.precision(),
-            when: interval.as_ref().map_or_else(|| "not decided".to_owned(), phrase::when),
+            when: interval.as_ref().map_or_else(|| "not decided".to_owned(), |interval| phrase::when_at(interval, now)),
             cliff_amount: event.cliff_amount(),
             cliff_value: event.cliff_value(),
             value_to_market_cap: event.value_to_market_cap(),

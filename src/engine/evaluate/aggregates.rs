@@ -6,15 +6,13 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use chrono::TimeDelta;
-
 use super::body::{plain_body, token_body};
 use super::lifecycle::{AlertLifecycle, AlertSubject};
-use super::transition::{Transitions, Urgency};
+use super::transition::Transitions;
 use super::{EvaluationContext, Limits, RuleEval as _, blank};
 use model::{
-    Alert, AlertBody, AlertState, AlertStatus, MAX_MEMBERS, MemberBody, NotificationKind, Resolution, Resource, RuleId,
-    SourceBody, Timestamp, Token, TokenBody,
+    Alert, AlertBody, AlertState, AlertStatus, MAX_MEMBERS, MemberBody, Resolution, Resource, RuleId, SourceBody, Timestamp,
+    Token, TokenBody,
 };
 use rules::{
     On, Pool, Rule, Scope, Truth,
@@ -125,6 +123,13 @@ impl AggregateSubject<'_> {
         }
     }
 
+    /// Returns the value of the rule's first window, which is that of its condition. Unlocks without a value leave the value of the
+    /// others.
+    fn value(&self) -> Option<f64> {
+        let sum = self.totals?.sum(*self.rule?.windows().first()?)?;
+        sum.value.or(sum.cliff.value).or(sum.linear.value)
+    }
+
     /// Returns the tokens of a group, sorted by their value in the rule's first window, largest first.
     fn members(&self) -> Vec<MemberBody> {
         let Some(totals) = self.totals else { return Vec::new() };
@@ -154,6 +159,7 @@ impl AlertSubject for AggregateSubject<'_> {
         AlertBody {
             token: self.token.map(token_body),
             members: self.members(),
+            value: self.value(),
             source: self.rule.map(|rule| self.source(rule)).unwrap_or_default(),
             ..plain_body(alert, status, reason, now)
         }
@@ -161,17 +167,6 @@ impl AlertSubject for AggregateSubject<'_> {
 
     fn for_resolution(self) -> Self {
         self
-    }
-
-    /// Returns the urgency of a notification. The distance is always zero. The size is the sum of the rule's first window, in USD or else
-    /// in tokens, and zero for a resolution.
-    fn urgency(&self, kind: NotificationKind, _now: Timestamp) -> Urgency {
-        let of = self.rule.zip(self.totals).filter(|_| kind != NotificationKind::Resolved);
-        let size = of.and_then(|(rule, totals)| {
-            let sum = totals.sum(*rule.windows().first()?)?;
-            sum.value.or(sum.amount)
-        });
-        Urgency { distance: TimeDelta::zero(), size: size.unwrap_or_default() }
     }
 }
 

@@ -3,10 +3,11 @@
 //! An [`AlertSubject`] is a record, a token, or a group. An [`AlertLifecycle`] applies a rule to subjects and collects the transitions.
 //! Alerts on dated records and on sums over windows have the same lifecycle.
 
+use super::outcome::{OUTCOME, outcome};
 use super::recheck::recheck;
 use super::records::is_notified;
-use super::transition::{AlertTransition, QueuedNotification, Transitions, Urgency};
-use super::{EvaluationContext, RuleEval, RuleTerms, iso};
+use super::transition::{AlertTransition, QueuedNotification, Transitions};
+use super::{EvaluationContext, NominalReminder, RuleEval, RuleTerms, iso};
 use crate::route::RouteTree;
 use chrono::TimeDelta;
 use model::{Alert, AlertBody, AlertState, AlertStatus, NotificationKind, Resolution, Timestamp};
@@ -20,7 +21,6 @@ pub(super) trait AlertSubject: Copy {
     fn body(&self, alert: &Alert, status: AlertStatus, reason: &str, now: Timestamp) -> AlertBody;
     /// Returns the subject without the lead time and the change, which do not apply to a resolution.
     fn for_resolution(self) -> Self;
-    fn urgency(&self, kind: NotificationKind, now: Timestamp) -> Urgency;
 }
 
 /// Applies rules to subjects and collects the transitions.
@@ -54,7 +54,7 @@ impl<'a> AlertLifecycle<'a> {
     }
 
     /// Updates an open alert. `alert` equals `before` with the current name and time.
-    pub fn update<R: RuleEval>(&mut self, rule: &R, subject: impl AlertSubject, truth: &Truth, before: &Alert, alert: Alert) {
+    pub fn update<R: RuleEval>(&mut self, rule: &R, subject: impl AlertSubject, truth: &Truth, before: &Alert, mut alert: Alert) {
         let terms = rule.terms();
         if alert.state != AlertState::Pending {
             return self.update_firing(rule, subject, truth, before, alert);
@@ -64,7 +64,10 @@ impl<'a> AlertLifecycle<'a> {
             Truth::True if self.now.signed_duration_since(alert.active_at) >= terms.pending_for => {
                 self.fire(rule, subject, alert, false);
             }
-            _ => self.update_silently(&terms, before, alert),
+            _ => {
+                self.refresh(rule, subject, &mut alert);
+                self.update_silently(&terms, before, alert);
+            }
         }
     }
 
@@ -83,24 +86,34 @@ impl<'a> AlertLifecycle<'a> {
             if now.signed_duration_since(since) >= terms.keep_firing_for {
                 return self.resolve(with_due_of(before, &alert), Resolution::Cleared, subject, Some(rule));
             }
+            self.refresh(rule, subject, &mut alert);
             return self.update_silently(&terms, before, alert);
         }
         if matches!(truth, Truth::Missing(_)) && alert.false_since.is_some() {
             // The condition was false and is now unknown, so `false_since` stays.
+            self.refresh(rule, subject, &mut alert);
             return self.update_silently(&terms, before, alert);
         }
         alert.false_since = None;
         if *truth == Truth::True {
             alert.level = rule.level(&scope);
         }
+        // An event that returns to an earlier date needs a new notification id, or the reminder would be a duplicate.
+        let moved = if before.due == alert.due { String::new() } else { format!(" since {}", iso(before.updated_at)) };
         if let Some(lead) = scope.lead.filter(|lead| !is_notified(&alert.leads, lead)) {
             alert.leads = terms.leads(alert.due, now);
             let due = alert.due.map(|interval| iso(interval.start)).unwrap_or_default();
-            // An event that returns to an earlier date needs a new notification id, or the reminder would be a duplicate.
-            let moved = if before.due == alert.due { String::new() } else { format!(" since {}", iso(before.updated_at)) };
             let transition = format!("lead {}@{due}{moved}", lead.text);
             let reason = format!("lead {}", lead.text);
             self.render(rule, subject, &mut alert);
+            return self.notify(&terms, subject, alert, false, NotificationKind::Reminder, transition, &reason);
+        }
+        let nominal = alert.due.and_then(|due| NominalReminder::of(terms.within, due));
+        if let Some(reminder) = nominal.filter(|reminder| scope.lead.is_some() && reminder.is_due(&alert.leads, now)) {
+            let reason = format!("lead {}", reminder.text());
+            alert.leads.push(reminder.text());
+            self.render(rule, subject, &mut alert);
+            let transition = format!("{reason}{moved}");
             return self.notify(&terms, subject, alert, false, NotificationKind::Reminder, transition, &reason);
         }
         if alert.level > before.level {
@@ -111,6 +124,8 @@ impl<'a> AlertLifecycle<'a> {
         }
         if before.due != alert.due || alert.level != before.level {
             self.render(rule, subject, &mut alert);
+        } else {
+            self.refresh(rule, subject, &mut alert);
         }
         self.update_silently(&terms, before, alert);
     }
@@ -148,6 +163,8 @@ impl<'a> AlertLifecycle<'a> {
             self.transitions.template_failed(&alert.rule, rendered.error);
             alert.annotations = rendered.annotations;
         }
+        let outcome = outcome(&alert, resolution, &subject.scope(self.now), rule, self.now);
+        alert.annotations.insert(OUTCOME.to_owned(), outcome);
         alert.state = AlertState::Resolved;
         alert.resolution = Some(resolution);
         alert.ends_at = Some(self.now);
@@ -168,8 +185,8 @@ impl<'a> AlertLifecycle<'a> {
                 kind,
                 transition: "resolved".to_owned(),
                 receivers,
+                precedence: body.precedence(self.now),
                 body,
-                urgency: subject.urgency(kind, self.now),
             });
         }
         self.transitions.alerts.push(AlertTransition { alert, is_opening: false });
@@ -198,15 +215,26 @@ impl<'a> AlertLifecycle<'a> {
         if alert.state == AlertState::Firing {
             alert.recheck_at = recheck(terms, &alert, self.now);
         }
+        let body = subject.body(&alert, AlertStatus::Firing, reason, self.now);
         self.transitions.notifications.push(QueuedNotification {
             alert: self.transitions.alerts.len(),
             kind,
             transition,
             receivers: terms.receivers_for(self.routes, &alert.labels),
-            body: subject.body(&alert, AlertStatus::Firing, reason, self.now),
-            urgency: subject.urgency(kind, self.now),
+            precedence: body.precedence(self.now),
+            body,
         });
         self.transitions.alerts.push(AlertTransition { alert, is_opening });
+    }
+
+    /// Renders the text of an alert with current facts. The labels stay, because receivers know the alert by them, and so does the time
+    /// of the last transition.
+    fn refresh<R: RuleEval>(&mut self, rule: &R, subject: impl AlertSubject, alert: &mut Alert) {
+        let rendered = rule.render(&subject.scope(self.now), alert.level);
+        if rendered.annotations != alert.annotations {
+            self.transitions.template_failed(&alert.rule, rendered.error);
+            alert.annotations = rendered.annotations;
+        }
     }
 
     /// Renders the labels and annotations of an alert.

@@ -1,18 +1,36 @@
 //! The `limit` of a rule: the maximum number of notifications in one cycle, and a summary of those left out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::transition::{AlertTransition, QueuedNotification, Transitions, Urgency, add_receivers};
+use super::transition::{AlertTransition, QueuedNotification, Transitions, add_receivers};
 use super::{RuleTerms, blank, iso, plain_body};
-use model::{AlertState, AlertStatus, Labels, NotificationKind, ReceiverName, RuleId, Timestamp, alert_id, phrase};
+use model::{
+    Alert, AlertState, AlertStatus, Labels, NotificationKind, Precedence, ReceiverName, RuleId, Timestamp, TokenId, alert_id,
+    phrase,
+};
 
 /// The maximum number of tokens that a summary names.
 const MAX_TOKENS: usize = 20;
 
 /// The notifications of rules with a `limit` so far in one cycle.
+///
+/// A cycle evaluates tokens in batches, and the limit keeps the first notifications by severity and value of all batches. So the
+/// batches only collect: an alert that would notify stays as it is in the store, and its token is held. [`Limits::decide`] then returns the held
+/// tokens, and evaluating them once more notifies or leaves out. Nothing depends on this memory: after a crash, all tokens are evaluated.
+///
+/// Events happen once and cannot be evaluated again, so their limit applies to each batch.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
     rules: BTreeMap<RuleId, LimitCount>,
+    held: BTreeSet<TokenId>,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    Collect,
+    Decide,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -21,6 +39,10 @@ struct LimitCount {
     limit: u32,
     notified: usize,
     left_out: u32,
+    /// The subjects that would notify, while the batches collect.
+    candidates: BTreeMap<String, Precedence>,
+    /// The candidates that the limit keeps.
+    kept: BTreeSet<String>,
     /// The labels that all notifications left out have in common.
     labels: Option<Labels>,
     receivers: Vec<ReceiverName>,
@@ -28,10 +50,37 @@ struct LimitCount {
 }
 
 impl Limits {
-    /// Applies the `limit` of a rule. The most urgent notifications stay, and the others are recorded without receivers and counted.
-    /// Resolutions always stay.
+    /// Returns whether alerts are held, so that their tokens must be evaluated again.
+    pub fn is_holding(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Begins to decide about the held alerts. Returns their tokens, which must be evaluated once more before [`Self::collect`].
+    pub fn decide(&mut self) -> Vec<TokenId> {
+        self.phase = Phase::Decide;
+        for count in self.rules.values_mut() {
+            let mut candidates: Vec<(String, Precedence)> = std::mem::take(&mut count.candidates).into_iter().collect();
+            candidates.sort_by(|a, b| a.1.order(&b.1).then_with(|| a.0.cmp(&b.0)));
+            count.kept = candidates.into_iter().take(count.room()).map(|(subject, _)| subject).collect();
+        }
+        self.held.iter().cloned().collect()
+    }
+
+    /// Ends [`Self::decide`]: the next batches collect again.
+    pub fn collect(&mut self) {
+        self.phase = Phase::Collect;
+        self.held.clear();
+    }
+
+    /// Applies the `limit` of a rule. Alerts on states of tokens are held first. Of the others, the first by severity and value stay, and
+    /// the rest is recorded without receivers and counted. Resolutions always stay.
     pub(super) fn apply(&mut self, terms: &RuleTerms<'_>, transitions: &mut Transitions) {
         let Some(limit) = terms.limit else { return };
+        let count = self.rules.entry(terms.id.clone()).or_default();
+        (count.name, count.limit) = (terms.name.to_owned(), limit);
+        if self.phase == Phase::Collect {
+            hold(count, &mut self.held, terms, transitions);
+        }
         let alerts = &transitions.alerts;
         let alert_of = |queued: &QueuedNotification| alerts.get(queued.alert).map(|transition| &transition.alert);
         let is_counted = |queued: &QueuedNotification| {
@@ -41,16 +90,21 @@ impl Limits {
         let (mut counted, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_counted);
         let subject = |queued: &QueuedNotification| alert_of(queued).map(|alert| alert.subject.as_str());
         counted.sort_by(|a, b| a.order(b).then_with(|| subject(a).cmp(&subject(b))));
-        let count = self.rules.entry(terms.id.clone()).or_default();
-        (count.name, count.limit) = (terms.name.to_owned(), limit);
-        let room = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(count.notified);
-        let left_out = counted.split_off(room.min(counted.len()));
-        count.notified += counted.len();
+        let kept = std::mem::take(&mut count.kept);
+        let is_kept = |queued: &QueuedNotification| subject(queued).is_some_and(|subject| kept.contains(subject));
+        let was_held = |queued: &QueuedNotification| alert_of(queued).is_some_and(is_held_first);
+        let (mut stay, mut left_out) = (Vec::new(), Vec::new());
+        for queued in counted {
+            let has_room = if was_held(&queued) { is_kept(&queued) } else { stay.len() < count.room() };
+            if has_room { stay.push(queued) } else { left_out.push(queued) }
+        }
+        count.kept = kept;
+        count.notified += stay.len();
         for queued in &left_out {
             count.add(queued);
         }
         transitions.notifications = others;
-        transitions.notifications.extend(counted);
+        transitions.notifications.extend(stay);
         transitions.left_out.extend(left_out.into_iter().map(|mut queued| {
             queued.receivers.clear();
             queued.body.left_out_by = Some(limit);
@@ -90,8 +144,8 @@ impl Limits {
                 kind: NotificationKind::Event,
                 transition: "event".to_owned(),
                 receivers: std::mem::take(&mut receivers),
+                precedence: body.precedence(now),
                 body,
-                urgency: Urgency::UNDATED,
             });
             transitions.alerts.push(AlertTransition { alert, is_opening: false });
         }
@@ -99,7 +153,32 @@ impl Limits {
     }
 }
 
+/// Returns whether the alert is held before the limit applies: it is about a state of a token, which can be evaluated again.
+fn is_held_first(alert: &Alert) -> bool {
+    alert.state == AlertState::Firing && alert.token.is_some()
+}
+
+/// Takes the alerts that would notify out of the transitions, and remembers their rank and their tokens.
+fn hold(count: &mut LimitCount, held: &mut BTreeSet<TokenId>, terms: &RuleTerms<'_>, transitions: &mut Transitions) {
+    let mut taken: BTreeSet<usize> = BTreeSet::new();
+    transitions.notifications.retain(|queued| {
+        let alert = transitions.alerts.get(queued.alert).map(|transition| &transition.alert);
+        let own = alert.filter(|alert| alert.rule == *terms.id && is_held_first(alert));
+        let (Some(alert), true) = (own, queued.kind != NotificationKind::Resolved) else { return true };
+        count.candidates.insert(alert.subject.clone(), queued.precedence);
+        held.extend(alert.token.clone());
+        taken.insert(queued.alert);
+        false
+    });
+    transitions.remove_alerts(&taken);
+}
+
 impl LimitCount {
+    /// Returns how many more notifications the limit allows in this cycle.
+    fn room(&self) -> usize {
+        usize::try_from(self.limit).unwrap_or(usize::MAX).saturating_sub(self.notified)
+    }
+
     fn add(&mut self, queued: &QueuedNotification) {
         let labels = &queued.body.labels;
         match &mut self.labels {

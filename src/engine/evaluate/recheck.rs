@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{RuleEval, RuleTerms, records::is_notified};
+use super::{NominalReminder, RuleEval, RuleTerms, records::is_notified};
 use model::{
     Alert, AlertState, ClockState, Interval, MAX_CLOCK_DIFFERENCE, Resource, Timestamp, span_of_days, time::LONGEST_INTERVAL,
 };
@@ -101,7 +101,9 @@ pub(super) fn recheck(terms: &RuleTerms<'_>, alert: &Alert, now: Timestamp) -> O
     let clears = alert.false_since.and_then(|since| since.checked_add_signed(terms.keep_firing_for));
     let next_lead = alert.due.filter(|_| alert.state == AlertState::Firing).and_then(|due| {
         let undelivered = terms.within.iter().filter(|lead| !is_notified(&alert.leads, lead));
-        undelivered.filter_map(|lead| due.start.checked_sub_signed(lead.span)).min()
+        let nominal = NominalReminder::of(terms.within, due).filter(|reminder| reminder.is_ahead(&alert.leads, now));
+        let starts = undelivered.filter_map(|lead| due.start.checked_sub_signed(lead.span));
+        starts.chain(nominal.map(|reminder| reminder.at)).min()
     });
     let next_edge = alert.due.and_then(|due| {
         let turns = terms.edges.iter().filter_map(|days| {

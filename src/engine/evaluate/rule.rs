@@ -2,9 +2,10 @@
 
 use chrono::TimeDelta;
 
+use super::NominalReminder;
 use crate::route::RouteTree;
 use model::{Interval, Labels, ReceiverName, RuleId, Timestamp, Token};
-use rules::{Lead, On, Rendered, Rule, Scope, Truth};
+use rules::{Lead, Mismatch, On, Rendered, Rule, Scope, Truth};
 
 /// A rule, as the evaluation uses it. Tests have their own implementation.
 pub trait RuleEval {
@@ -14,6 +15,10 @@ pub trait RuleEval {
     fn clears(&self, scope: &Scope<'_>) -> bool;
     fn level(&self, scope: &Scope<'_>) -> Option<u32>;
     fn render(&self, scope: &Scope<'_>, level: Option<u32>) -> Rendered;
+    /// Returns the comparison that makes the condition false.
+    fn mismatch(&self, _scope: &Scope<'_>) -> Option<Mismatch> {
+        None
+    }
     /// Returns `false` if the token filter excludes the token.
     fn selects_token(&self, _token: &Token) -> bool {
         true
@@ -55,10 +60,12 @@ impl RuleTerms<'_> {
         if named.is_empty() { routes.route(labels) } else { named }
     }
 
-    /// Returns all lead times that apply, as the rule spells them.
+    /// Returns all lead times that a notification at `now` covers, as the rule spells them.
     pub(super) fn leads(&self, interval: Option<Interval>, now: Timestamp) -> Vec<String> {
         let Some(interval) = interval else { return Vec::new() };
-        self.within.iter().filter(|lead| interval.is_within(now, lead.span)).map(|lead| lead.text.clone()).collect()
+        let leads = self.within.iter().filter(|lead| interval.is_within(now, lead.span)).map(|lead| lead.text.clone());
+        let nominal = NominalReminder::of(self.within, interval).filter(|reminder| reminder.is_covered_at(now));
+        leads.chain(nominal.map(|reminder| reminder.text())).collect()
     }
 }
 
@@ -81,6 +88,9 @@ impl RuleEval for Rule {
     }
     fn selects_token(&self, token: &Token) -> bool {
         Rule::selects_token(self, token)
+    }
+    fn mismatch(&self, scope: &Scope<'_>) -> Option<Mismatch> {
+        Rule::mismatch(self, scope)
     }
     fn covers(&self, scope: &Scope<'_>) -> bool {
         Rule::covers(self, scope)

@@ -2,9 +2,8 @@
 
 use super::body::{plain_body, token_body};
 use super::lifecycle::AlertSubject;
-use super::transition::Urgency;
 use super::{TokenFacts, series};
-use model::{Alert, AlertBody, AlertStatus, Change, NotificationKind, Record, Resource, SourceBody, Timestamp, Tracked, phrase};
+use model::{Alert, AlertBody, AlertStatus, Change, Record, Resource, SourceBody, Timestamp, Tracked, phrase};
 use rules::{Lead, ScheduleScope, Scope};
 
 /// A record of a token, with the change or the lead time that applies.
@@ -70,7 +69,7 @@ impl AlertSubject for RecordSubject<'_> {
             record: self.record().and_then(|record| serde_json::to_value(record).ok()),
             change: self.change.cloned(),
             days_until: interval.map(|interval| interval.days_until(now)),
-            when: interval.as_ref().map(phrase::when),
+            when: interval.map(|interval| phrase::when_at(&interval, now)),
             lead: self.lead.map(|lead| lead.text.clone()),
             event: self.record.map(|tracked| format!("{}/{}/{}", tracked.record.resource().as_str(), token.id, tracked.key)),
             series: self.record.map(|tracked| series::around(tracked, self.facts.records)).unwrap_or_default(),
@@ -81,9 +80,5 @@ impl AlertSubject for RecordSubject<'_> {
 
     fn for_resolution(self) -> Self {
         Self { change: None, lead: None, ..self }
-    }
-
-    fn urgency(&self, _kind: NotificationKind, now: Timestamp) -> Urgency {
-        Urgency::of(self.record(), now)
     }
 }

@@ -224,8 +224,13 @@ impl World {
             })
             .collect();
         let mut limits = Limits::default();
-        let lifecycle = AlertLifecycle { keeps_removed: self.keeps_removed, ..AlertLifecycle::new(&self.routes, now) };
-        let transitions = evaluate_by(&facts, &self.rules, lifecycle, &mut limits).join(limits.summaries(now));
+        let lifecycle =
+            || AlertLifecycle { keeps_removed: self.keeps_removed, ..AlertLifecycle::new(&self.routes, now) };
+        let mut transitions = evaluate_by(&facts, &self.rules, lifecycle(), &mut limits);
+        if !limits.decide().is_empty() {
+            transitions = evaluate_by(&facts, &self.rules, lifecycle(), &mut limits);
+        }
+        let transitions = transitions.join(limits.summaries(now));
         let latest: Vec<u32> = transitions
             .openings()
             .iter()

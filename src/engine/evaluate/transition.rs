@@ -1,11 +1,10 @@
 //! The result of an evaluation: [`Transitions`] without episodes, and the [`Evaluation`] after episodes are assigned.
 
-use std::{cmp::Ordering, collections::BTreeMap};
-
-use chrono::TimeDelta;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Alert, AlertBody, Notification, NotificationKind, ReceiverName, Record, RuleId, Timestamp, alert_id, notification_id,
+    Alert, AlertBody, Notification, NotificationKind, Precedence, ReceiverName, RuleId, Timestamp, alert_id, notification_id,
 };
 
 /// Transitions of alerts, with their notifications, before episodes are assigned.
@@ -25,7 +24,7 @@ pub struct Transitions {
 pub struct Evaluation {
     /// New and changed alerts, complete.
     pub alerts: Vec<Alert>,
-    /// Notifications, by severity, then by date.
+    /// Notifications, by severity, then by value, then by date.
     pub notifications: Vec<Notification>,
     /// Rules that matched, with the time.
     pub rule_matches: Vec<(RuleId, Timestamp)>,
@@ -52,51 +51,13 @@ pub(super) struct QueuedNotification {
     pub(super) transition: String,
     pub(super) receivers: Vec<ReceiverName>,
     pub(super) body: AlertBody,
-    pub(super) urgency: Urgency,
+    pub(super) precedence: Precedence,
 }
 
 impl QueuedNotification {
-    /// Compares by severity, then by urgency. The first ones stay if a `limit` applies.
+    /// Compares by severity, then by value, largest first, then by date. The first ones stay if a `limit` applies.
     pub(super) fn order(&self, other: &Self) -> Ordering {
-        other.body.severity().cmp(&self.body.severity()).then_with(|| self.urgency.cmp(&other.urgency))
-    }
-}
-
-/// The urgency of a notification. The nearest date comes first, then the largest size.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Urgency {
-    /// The time between now and the record's date; the maximum without a date.
-    pub(super) distance: TimeDelta,
-    /// The value in USD, or the amount in tokens if no value is known.
-    pub(super) size: f64,
-}
-
-impl Urgency {
-    /// The urgency of a notification without a date and an amount.
-    pub(super) const UNDATED: Self = Self { distance: TimeDelta::MAX, size: 0.0 };
-
-    pub(super) fn of(record: Option<&Record>, now: Timestamp) -> Self {
-        let distance = match record.and_then(Record::interval) {
-            None => TimeDelta::MAX,
-            Some(interval) if now < interval.start => interval.start - now,
-            Some(interval) if now < interval.end => TimeDelta::zero(),
-            Some(interval) => now - interval.end,
-        };
-        Self { distance, size: record.and_then(size_of).unwrap_or_default() }
-    }
-
-    pub(super) fn cmp(&self, other: &Self) -> Ordering {
-        self.distance.cmp(&other.distance).then_with(|| other.size.total_cmp(&self.size))
-    }
-}
-
-fn size_of(record: &Record) -> Option<f64> {
-    match record {
-        Record::Unlock(event) => event.cliff_value().or(event.cliff_amount()),
-        Record::Burn(burn) => burn.value.copied().or(burn.amount.copied()),
-        Record::Buyback(buyback) => buyback.value.copied().or(buyback.token_amount.copied()),
-        Record::Emission(emission) => emission.unlock_value.copied().or(emission.unlock_amount.copied()),
-        Record::Allocation(_) | Record::Funding(_) => None,
+        self.precedence.order(&other.precedence)
     }
 }
 
@@ -108,6 +69,19 @@ impl Transitions {
             .filter(|transition| transition.is_opening)
             .map(|transition| (transition.alert.rule.clone(), transition.alert.subject.clone()))
             .collect()
+    }
+
+    /// Removes alerts by index. No notification may refer to them.
+    pub(super) fn remove_alerts(&mut self, removed: &BTreeSet<usize>) {
+        if removed.is_empty() {
+            return;
+        }
+        let before = |index: usize| removed.range(..index).count();
+        for queued in self.notifications.iter_mut().chain(&mut self.left_out) {
+            queued.alert -= before(queued.alert);
+        }
+        let mut index = 0..;
+        self.alerts.retain(|_| index.next().is_none_or(|index| !removed.contains(&index)));
     }
 
     /// Combines the transitions of several evaluations for one transaction.
@@ -169,8 +143,15 @@ impl Transitions {
             if !is_resolution {
                 add_receivers(&mut alert.notified, &receivers);
             }
-            let urgency = Urgency::UNDATED;
-            self.notifications.push(QueuedNotification { alert: self.alerts.len(), kind, transition, receivers, body, urgency });
+            let precedence = body.precedence(alert.updated_at);
+            self.notifications.push(QueuedNotification {
+                alert: self.alerts.len(),
+                kind,
+                transition,
+                receivers,
+                precedence,
+                body,
+            });
         }
         self.alerts.push(AlertTransition { alert, is_opening });
     }

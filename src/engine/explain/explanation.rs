@@ -16,7 +16,7 @@ pub(super) fn about(rule: &Rule, case: &ExplainCase<'_>) -> String {
             format!("{} for {symbol}, {resource} {} seen {}", rule.name, change.summary, phrase::instant(*at))
         }
         (None, Some(tracked)) => {
-            let when = tracked.record.interval().as_ref().map(phrase::when).unwrap_or_else(|| tracked.key.to_string());
+            let when = tracked.record.interval().as_ref().map_or_else(|| tracked.key.to_string(), phrase::when);
             format!("{} for {symbol}, {} {when}", rule.name, tracked.record.resource())
         }
         (None, None) => match (token, totals, source) {

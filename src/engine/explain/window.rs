@@ -1,7 +1,8 @@
 //! Whether a record is in the time range of a rule.
 
 use super::{ExplainQuery, ExplainStep, Explainer, Mark, is_once};
-use model::{Interval, Resource, phrase};
+use crate::evaluate::NominalReminder;
+use model::{Interval, Resource, Timestamp, phrase};
 use rules::{Lead, On};
 
 impl<'a> Explainer<'a> {
@@ -18,7 +19,7 @@ impl<'a> Explainer<'a> {
             self.no("it has no date yet, or its date is to be determined", "it has no date yet");
             return None;
         };
-        let when = phrase::when(&interval);
+        let when = phrase::when_at(&interval, now);
         if is_once(rule.on) {
             let age = now - interval.start;
             let text = format!("it happened {when}, {} ago; `since` is {}", phrase::duration(age), phrase::duration(rule.since));
@@ -45,7 +46,7 @@ impl<'a> Explainer<'a> {
     /// Adds the lead times of a rule. Returns the smallest that applies.
     fn leads(&mut self, interval: Interval) -> Option<&'a Lead> {
         let (rule, now) = (self.query.rule, self.now());
-        let when = phrase::when(&interval);
+        let when = phrase::when_at(&interval, now);
         let lead = rule.within.iter().filter(|lead| interval.is_within(now, lead.span)).min_by_key(|lead| lead.span);
         let mut step = match lead {
             Some(lead) => ExplainStep::new(
@@ -69,12 +70,17 @@ impl<'a> Explainer<'a> {
                 )
             }
         };
+        let mut part = |is_reached: bool, text: &str, at: Timestamp| {
+            let (mark, word) = if is_reached { (Mark::Yes, "since") } else { (Mark::No, "from") };
+            step.parts.push(ExplainStep::new(mark, format!("{text}: {word} {}", phrase::instant(at))));
+        };
         for lead in &rule.within {
-            let mark = if interval.is_within(now, lead.span) { Mark::Yes } else { Mark::No };
             if let Some(at) = interval.start.checked_sub_signed(lead.span) {
-                let word = if now >= at { "since" } else { "from" };
-                step.parts.push(ExplainStep::new(mark, format!("{}: {word} {}", lead.text, phrase::instant(at))));
+                part(now >= at, &lead.text, at);
             }
+        }
+        if let Some(reminder) = NominalReminder::of(&rule.within, interval) {
+            part(now >= reminder.at, &format!("{}, once more before the nominal day", reminder.lead.text), reminder.at);
         }
         self.steps.push(step);
         lead

@@ -78,7 +78,8 @@ fn repeat(
     now: Timestamp,
 ) -> Notification {
     let body = current_body.unwrap_or_else(|| {
-        let mut body = last.body.clone();
+        // The text of a stored alert is current.
+        let mut body = AlertBody { annotations: alert.annotations.clone(), ..last.body.clone() };
         body.reason = "repeat".to_owned();
         body.days_until = alert.due.map(|due| due.days_until(now));
         body

@@ -13,6 +13,7 @@ fn token(id: &str, feed: Option<FeedState>) -> PlanToken {
         last_updated: Some(time("2026-11-01")),
         has_burn: None,
         has_buyback: None,
+        listed_method: None,
         next_event: None,
         // Cliff and linear unlocks were fetched together.
         segments: feed.as_ref().and_then(|feed| Some(SegmentsRead { at: feed.read_at?, mark: feed.mark, version: Some(1) })),
@@ -20,6 +21,7 @@ fn token(id: &str, feed: Option<FeedState>) -> PlanToken {
         linear: None,
         listed_method: None,
         feed,
+        linear: None,
     }
 }
 

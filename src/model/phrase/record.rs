@@ -1,12 +1,12 @@
 //! One record in a sentence: how much, what happens, when.
 
-use super::{MARKET_CAP, UNKNOWN_AMOUNT, amount, day, share, size, time_until, tokens, usd, when};
+use super::{MARKET_CAP, UNKNOWN_AMOUNT, amount, day, share, size, time_until, tokens, usd, when_at};
 use crate::{Interval, Precision, Record, Timestamp, wire::UnlockEvent};
 
 /// A record in a sentence without its token: `$33.15M (2.77% of market cap) unlocks on 16 Mar 2026 (in 7 days)`.
 pub fn record(record: &Record, symbol: Option<&str>, now: Timestamp) -> String {
     let interval = record.interval();
-    let date = date(interval.as_ref());
+    let date = date(interval.as_ref(), now);
     match record {
         Record::Unlock(event) => unlock(event, interval.as_ref(), symbol, now),
         Record::Burn(burn) => {
@@ -59,12 +59,12 @@ fn unlock(event: &UnlockEvent, interval: Option<&Interval>, symbol: Option<&str>
     let ahead = interval.filter(is_exact).map(|interval| (interval.days_until(now), interval.precision));
     let distance = ahead.filter(|(days, _)| *days > 0.0).and_then(|(days, precision)| time_until(days, precision));
     let distance = distance.map(|distance| format!(" ({distance})")).unwrap_or_default();
-    format!("{}{of_market_cap} {verb} {}{distance}", size(value, amount, symbol), date(interval))
+    format!("{}{of_market_cap} {verb} {}{distance}", size(value, amount, symbol), date(interval, now))
 }
 
-/// The date of a record: `on 12 Mar 2026`, `in March 2026`, `on a date to be determined`.
-pub fn date(interval: Option<&Interval>) -> String {
-    interval.map_or_else(|| super::TO_BE_DETERMINED.to_owned(), when)
+/// The date of a record at `now`: [`when_at`], or `on a date to be determined`.
+pub fn date(interval: Option<&Interval>, now: Timestamp) -> String {
+    interval.map_or_else(|| super::TO_BE_DETERMINED.to_owned(), |interval| when_at(interval, now))
 }
 
 fn label(text: Option<&str>) -> String {

@@ -68,7 +68,8 @@ fn shift_has_the_unit_that_fits() {
 fn date_is_as_exact_as_its_precision() {
     let at = time("2026-03-12T09:00:00Z");
     let said = |precision| when(&Interval::of(at, precision).expect("dated"));
-    assert_eq!(said(Precision::Month), "in March 2026");
+    assert_eq!(said(Precision::Month), "in March 2026 (~12 Mar; the source confirms only the month)");
+    assert_eq!(said(Precision::Week), "in the week of 8 Mar 2026 (~12 Mar; the source confirms only the week)");
     assert_eq!(said(Precision::Day), "on 12 Mar 2026");
     assert_eq!(said(Precision::Second), "on 12 Mar 2026, 09:00 UTC");
 }
@@ -102,9 +103,35 @@ fn time_until_is_no_more_exact_than_the_date() {
     for (date, precision) in
         [("2026-03-16T13:00:00Z", Precision::Second), ("2026-03-16", Precision::Day), ("2026-03-16", Precision::Week)]
     {
-        assert_eq!(stated_precision(&of(date, precision)), precision);
+        assert_eq!(stated_precision(&of(date, precision)), Some(precision));
     }
-    assert_eq!(stated_precision(&of("2026-03-16", Precision::Month)), Precision::Month);
+    assert_eq!(stated_precision(&of("2026-03-16", Precision::Month)), Some(Precision::Month));
+}
+
+#[test]
+fn month_date_shows_its_nominal_day_and_says_when_it_is_not_confirmed() {
+    let month = Interval::of(time("2026-11-16"), Precision::Month).expect("dated");
+    let only_month = "in November 2026 (~16 Nov; the source confirms only the month)";
+    for (now, text) in [
+        ("2026-10-01", only_month),
+        ("2026-11-16T23:59:59Z", only_month),
+        ("2026-11-17", "expected 16 Nov 2026, not confirmed"),
+        ("2026-11-30T23:59:59Z", "expected 16 Nov 2026, not confirmed"),
+        ("2026-12-01", only_month),
+    ] {
+        assert_eq!(when_at(&month, time(now)), text, "{now}");
+    }
+    assert_eq!(stated_precision("expected 16 Nov 2026, not confirmed"), None);
+    assert_eq!((short_date(&month).as_str(), when_day(&month).as_str()), ("~16 Nov 2026", "~16 Nov 2026"));
+    assert_eq!(brief_when(only_month), "in November 2026 (~16 Nov)");
+    let stored_without_nominal_date = Interval { nominal: None, ..month };
+    assert_eq!(when(&stored_without_nominal_date), "in November 2026");
+    assert_eq!(short_date(&stored_without_nominal_date), "November 2026");
+    let exact = Interval::of(time("2026-11-16T09:00:00Z"), Precision::Second).expect("dated");
+    assert_eq!(
+        (when_at(&exact, time("2026-11-20")).as_str(), short_date(&exact).as_str()),
+        ("on 16 Nov 2026, 09:00 UTC", "16 Nov 2026")
+    );
 }
 
 #[test]

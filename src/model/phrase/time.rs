@@ -34,11 +34,16 @@ pub fn month(at: Timestamp) -> String {
     at.format("%B %Y").to_string()
 }
 
-/// When something is due, as exactly as the source knows: `in March 2026`, `on 12 Mar 2026`, `on 12 Mar 2026, 09:00 UTC`.
+/// When something is due, as exactly as the source knows: `on 12 Mar 2026`, `on 12 Mar 2026, 09:00 UTC`, or `in March 2026 (~12 Mar; the
+/// source confirms only the month)`. [`when_at`] is for texts that state what is true now.
 pub fn when(interval: &Interval) -> String {
+    let imprecise = |span: &str, text: String| match interval.nominal {
+        Some(nominal) => format!("{text} (~{}{CONFIRMS_ONLY}{span})", nominal.format("%-d %b")),
+        None => text,
+    };
     match interval.precision {
-        Precision::Month => format!("in {}", month(interval.start)),
-        Precision::Week => format!("in the week of {}", day(interval.start)),
+        Precision::Month => imprecise("month", format!("in {}", month(interval.start))),
+        Precision::Week => imprecise("week", format!("in the week of {}", day(interval.start))),
         Precision::Second | Precision::Hour if interval.start.time() != chrono::NaiveTime::MIN => {
             format!("on {}", instant(interval.start))
         }
@@ -47,20 +52,55 @@ pub fn when(interval: &Interval) -> String {
     }
 }
 
-/// [`when`] without the time of day: `on 12 Mar 2026`.
+/// [`when`], as it is true at `now`: `expected 12 Mar 2026, not confirmed` after the nominal day of a month or week that is not over.
+pub fn when_at(interval: &Interval, now: Timestamp) -> String {
+    match interval.nominal.filter(|_| interval.is_unconfirmed(now)) {
+        Some(nominal) => format!("{EXPECTED}{}, not confirmed", day(nominal)),
+        None => when(interval),
+    }
+}
+
+/// [`when`] without the time of day, and without a remark: `on 12 Mar 2026`, `~12 Mar 2026`.
 pub fn when_day(interval: &Interval) -> String {
-    match interval.precision {
-        Precision::Second | Precision::Hour => format!("on {}", day(interval.start)),
+    match (interval.precision, interval.nominal) {
+        (Precision::Second | Precision::Hour, _) => format!("on {}", day(interval.start)),
+        (Precision::Month | Precision::Week, Some(_)) => short_date(interval),
         _ => when(interval),
+    }
+}
+
+/// A date for a table column: `12 Mar 2026`, or `~12 Mar 2026` if the source confirms only the month or week.
+pub fn short_date(interval: &Interval) -> String {
+    match (interval.precision, interval.nominal) {
+        (Precision::Month | Precision::Week, Some(nominal)) => format!("~{}", day(nominal)),
+        (Precision::Month, None) => month(interval.start),
+        (Precision::Week, None) => format!("week of {}", day(interval.start)),
+        _ => day(interval.start),
+    }
+}
+
+/// The text of [`when`] or [`when_at`] for a title: without the remark that the source confirms only the month.
+pub fn brief_when(when: &str) -> String {
+    match when.split_once(CONFIRMS_ONLY) {
+        Some((brief, _)) => format!("{brief})"),
+        None => when.to_owned(),
     }
 }
 
 /// Stands for a date that is not announced.
 pub const TO_BE_DETERMINED: &str = "on a date to be determined";
 
-/// The precision that the text of [`when`] states.
-pub fn stated_precision(when: &str) -> Precision {
-    if when.starts_with("in the week of ") {
+/// Follows the nominal day of a month or week.
+const CONFIRMS_ONLY: &str = "; the source confirms only the ";
+
+/// Precedes a nominal day that is over.
+const EXPECTED: &str = "expected ";
+
+/// The precision that the text of [`when`] states. `None` for the text of [`when_at`] after the nominal day.
+pub fn stated_precision(when: &str) -> Option<Precision> {
+    Some(if when.starts_with(EXPECTED) {
+        return None;
+    } else if when.starts_with("in the week of ") {
         Precision::Week
     } else if when.starts_with("in ") {
         Precision::Month
@@ -68,7 +108,7 @@ pub fn stated_precision(when: &str) -> Precision {
         Precision::Second
     } else {
         Precision::Day
-    }
+    })
 }
 
 /// The time until an event that starts in `days`, no more exact than its date: `in 7 days`, `in 3 h`, `now`, `the month begins in 9

@@ -82,6 +82,7 @@ impl Record {
                 start: emission.start_date.copied()?,
                 end: emission.end_date.copied().or(emission.start_date.copied())?,
                 precision: Precision::Day,
+                nominal: None,
             }),
             Record::Allocation(_) => None,
             Record::Funding(round) => Interval::of(round.funding_date.copied()?, Precision::Day),

@@ -6,8 +6,12 @@ use serde_json::Value;
 use super::{ShareStyle, is_resolved};
 use crate::text;
 use model::{
-    AlertBody, Change, ChangeKind, Fact, Notification, NotificationKind, Resolution, Resource, Timestamp, config, phrase, supply,
+    AlertBody, Change, ChangeKind, Fact, Notification, NotificationKind, Resolution, Resource, Timestamp, config,
+    parse_timestamp, phrase, supply,
 };
+
+/// The maximum length of the outcome in a headline.
+const MAX_OUTCOME_CHARS: usize = 120;
 
 /// Returns the title of a message whose most urgent notification is `notice`. `several` counts the alerts, if there are several.
 pub(super) fn title(notice: &Notification, several: &str, share: ShareStyle, now: Timestamp, max_chars: usize) -> String {
@@ -23,29 +27,32 @@ pub(super) fn title(notice: &Notification, several: &str, share: ShareStyle, now
     let tail = if is_resolved(body) { ending(body) } else { nearness(notice, now).unwrap_or_default() };
     let tail = if tail.is_empty() { tail } else { format!(" · {tail}") };
     let taken = prefix.chars().count() + several.chars().count() + tail.chars().count();
-    format!("{prefix}{several}{}{tail}", text::line(&headline(body, share), max_chars.saturating_sub(taken).max(20)))
+    format!(
+        "{prefix}{several}{}{tail}",
+        text::line(&phrase::brief_when(&headline(body, share)), max_chars.saturating_sub(taken).max(20))
+    )
 }
 
-/// Returns why an alert ended: `moved to 26 Dec 2026, outside the lead time of 7 days`. Empty if the headline already says it.
+/// Returns the outcome of an alert: `moved to 26 Dec 2026, outside the lead time of 7 days`. Empty if the headline already says it.
 pub(crate) fn ending(body: &AlertBody) -> String {
     let Some(why) = Resolution::parse(&body.reason) else { return text::line(&body.reason, 60) };
-    match why {
-        Resolution::Passed if body.resource == Some(Resource::Unlock) => String::new(),
-        Resolution::Passed => "ended".to_owned(),
-        Resolution::RescheduledOut => {
-            let Some(when) = &body.when else { return "no longer has a date".to_owned() };
-            let when = text::line(when, 60);
-            let when = when.strip_prefix("on ").or_else(|| when.strip_prefix("in ")).unwrap_or(&when);
-            let outside =
-                body.lead.as_deref().map(|lead| format!(", outside the lead time of {}", lead_time(lead))).unwrap_or_default();
-            format!("moved to {when}{outside}")
-        }
-        Resolution::Cleared => "condition no longer true".to_owned(),
-        Resolution::Removed => "removed from the schedule".to_owned(),
-        Resolution::RuleGone => "rule removed".to_owned(),
-        Resolution::Unwatched => "token no longer watched".to_owned(),
-        Resolution::Renamed => "token renamed".to_owned(),
+    if why == Resolution::Passed && body.resource == Some(Resource::Unlock) {
+        return String::new();
     }
+    if let Some(outcome) = body.annotations.get("outcome") {
+        return text::line(outcome, MAX_OUTCOME_CHARS);
+    }
+    // A message that an earlier version stored.
+    match why {
+        Resolution::Passed => "ended",
+        Resolution::RescheduledOut => "moved beyond the lead time",
+        Resolution::Cleared => "condition no longer true",
+        Resolution::Removed => "removed from the schedule",
+        Resolution::RuleGone => "rule removed",
+        Resolution::Unwatched => "token no longer watched",
+        Resolution::Renamed => "token renamed",
+    }
+    .to_owned()
 }
 
 /// Returns why the notification is sent: `due within 7 days`.
@@ -57,7 +64,13 @@ pub(super) fn reason_text(body: &AlertBody) -> String {
     }
     match (reason, reason.strip_prefix("lead "), reason.strip_prefix("level ")) {
         ("firing", ..) => "the condition became true".to_owned(),
-        (_, Some(lead), _) => format!("due within {}", lead_time(lead)),
+        (_, Some(lead), _) => match lead.split_once(" before ") {
+            Some((lead, day)) => {
+                let day = parse_timestamp(day).map_or_else(|| text::line(day, 20), phrase::day);
+                format!("{} before {day}, the nominal date", lead_time(lead))
+            }
+            None => format!("due within {}", lead_time(lead)),
+        },
         (_, _, Some(level)) => format!("rose to level {}", text::line(level, 20)),
         _ => text::line(reason, 120),
     }
@@ -222,7 +235,7 @@ pub(crate) fn nearness(notice: &Notification, now: Timestamp) -> Option<String> 
         // The event has passed, or its month has begun; the notification does not say which.
         return None;
     }
-    phrase::time_until(days.max(0.0), phrase::stated_precision(body.when.as_deref().unwrap_or_default()))
+    phrase::time_until(days.max(0.0), phrase::stated_precision(body.when.as_deref().unwrap_or_default())?)
 }
 
 /// Returns whether a rule's summary has any word that the headline lacks. A summary that only rewords the headline is not shown.

@@ -11,12 +11,9 @@ pub(crate) fn own_date(body: &AlertBody) -> Option<Timestamp> {
     model::wire::parse_timestamp(date).filter(|date| body.series.iter().any(|point| point.at == *date))
 }
 
-/// Formats a date with its own precision: `16 Mar 2026`, `March 2026`.
+/// Formats a date with its own precision: `16 Mar 2026`, `~16 Mar 2026`.
 pub(crate) fn date_of(point: &SeriesPoint) -> String {
-    match Interval::of(point.at, point.precision.max(Precision::Day)) {
-        Some(interval) => phrase::capitalized(phrase::when(&interval).trim_start_matches("on ").trim_start_matches("in ")),
-        None => String::new(),
-    }
+    Interval::of(point.at, point.precision.max(Precision::Day)).as_ref().map(phrase::short_date).unwrap_or_default()
 }
 
 /// Returns date, amount, and whether it is the alert's own unlock, for the unlocks around it.

@@ -161,25 +161,26 @@ fn mail_with_many_alerts_is_limited_and_counts_the_rest() {
 
 #[test]
 fn resolution_says_why_the_alert_ended() {
-    let over = |reason: &str, when: Option<&str>, lead: Option<&str>| {
+    let over = |reason: &str, when: Option<&str>, outcome: Option<&str>| {
         let mut notice = resolved();
         notice.body.reason = reason.into();
         notice.body.when = when.map(str::to_owned);
-        notice.body.lead = lead.map(str::to_owned);
+        notice.body.annotations.extend(outcome.map(|outcome| ("outcome".to_owned(), outcome.to_owned())));
         compose_one(notice).subject
     };
-    let out = "rescheduled out";
+    let moved = "moved to 26 Dec 2026, outside the lead time of 7 days";
     assert_eq!(
-        over(out, Some("on 26 Dec 2026"), Some("1w")),
-        "[Resolved] ARB: $33.15M (2.77%) unlock · moved to 26 Dec 2026, outside the lead time of 7 days"
+        over("rescheduled out", Some("on 26 Dec 2026"), Some(moved)),
+        format!("[Resolved] ARB: $33.15M (2.77%) unlock · {moved}")
     );
-    assert_eq!(over(out, Some("in December 2026"), None), "[Resolved] ARB: $33.15M (2.77%) unlock · moved to December 2026");
-    assert_eq!(over(out, None, None), "[Resolved] ARB: $33.15M (2.77%) unlock · no longer has a date");
     let when = Some("on 16 Mar 2026");
-    for (reason, words) in
-        [("removed", "removed from the schedule"), ("cleared", "condition no longer true"), ("new word", "new word")]
-    {
-        assert_eq!(over(reason, when, None), format!("[Resolved] ARB: $33.15M (2.77%) unlocks on 16 Mar 2026 · {words}"));
+    for (reason, outcome, words) in [
+        ("removed", Some("removed from the schedule"), "removed from the schedule"),
+        ("cleared", Some("no longer matches: cliffValue is $4.10M"), "no longer matches: cliffValue is $4.10M"),
+        ("cleared", None, "condition no longer true"),
+        ("new word", None, "new word"),
+    ] {
+        assert_eq!(over(reason, when, outcome), format!("[Resolved] ARB: $33.15M (2.77%) unlocks on 16 Mar 2026 · {words}"));
     }
 }
 

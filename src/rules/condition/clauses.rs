@@ -6,7 +6,9 @@
 use cel::IdedExpr;
 use cel::common::ast::{Expr, LiteralValue, operators};
 
+use crate::aggregate::Flow;
 use crate::env::Env;
+use crate::fields::NumberUnit;
 use crate::scope::{Scope, Truth};
 use model::{days, phrase};
 
@@ -52,6 +54,21 @@ impl Condition {
         let (tree, info) = parse(&self.text).ok()?;
         ClauseWalk { checker: Checker::new(&self.text, &info, self.on), scope }.clause(&tree)
     }
+
+    /// Returns the first comparison that makes the condition false. `None` if the condition is not false, or has no such comparison.
+    pub fn mismatch(&self, scope: &Scope<'_>) -> Option<Mismatch> {
+        let (tree, info) = parse(&self.text).ok()?;
+        ClauseWalk { checker: Checker::new(&self.text, &info, self.on), scope }.mismatch(&tree)
+    }
+}
+
+/// A comparison that is false.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// The operand with its value: `cliffValue is $4.10M`.
+    pub text: String,
+    /// The flow whose latest entry the comparison reads, as `lastBuyback.daysSince` does.
+    pub latest: Option<Flow>,
 }
 
 struct ClauseWalk<'t, 's> {
@@ -85,6 +102,35 @@ impl ClauseWalk<'_, '_> {
             }
         }
         Some(clause)
+    }
+
+    fn mismatch(&mut self, expr: &IdedExpr) -> Option<Mismatch> {
+        if self.checker.truth(expr)?.truth(self.scope) != Truth::False {
+            return None;
+        }
+        let Expr::Call(call) = &expr.expr else { return None };
+        if [operators::LOGICAL_AND, operators::LOGICAL_OR].contains(&call.func_name.as_str()) {
+            return call.args.iter().find_map(|part| self.mismatch(part));
+        }
+        call.args.iter().find_map(|side| self.operand(side))
+    }
+
+    /// Returns a number that is not a constant, with its value. `None` if it is something else or missing.
+    fn operand(&mut self, expr: &IdedExpr) -> Option<Mismatch> {
+        let findings = self.checker.findings.len();
+        let checked = self.checker.check(expr);
+        self.checker.findings.truncate(findings);
+        let Some(Checked::Number(number)) = checked else { return None };
+        let (value, unit) = (number.eval(&Env::of(self.scope, None))?, number.unit()?);
+        let latest = if let NumberExpr::SinceLatest(_, flow) = number { Some(flow) } else { None };
+        let value = match unit {
+            NumberUnit::Usd | NumberUnit::UsdADay | NumberUnit::Price => phrase::usd(value),
+            NumberUnit::Tokens | NumberUnit::TokensADay => phrase::amount(value),
+            NumberUnit::Percent => phrase::percent(value),
+            NumberUnit::Days => phrase::duration_of_days(value),
+            NumberUnit::Plain | NumberUnit::Ratio | NumberUnit::Count => format_number(value),
+        };
+        Some(Mismatch { text: format!("{} is {value}", shorten(self.text(expr))), latest })
     }
 
     /// Adds the value of an operand, and of its own operands if it is an arithmetic expression.

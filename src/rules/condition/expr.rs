@@ -71,6 +71,24 @@ pub enum NumberExpr {
     Sum(FilteredList, u8, Box<NumberExpr>),
 }
 
+impl NumberExpr {
+    /// Returns the unit of a field or sum. `None` for constants and calculations.
+    pub fn unit(&self) -> Option<NumberUnit> {
+        match self {
+            NumberExpr::Field(_, unit) => Some(*unit),
+            NumberExpr::Window(window) => Some(window.field.unit()),
+            NumberExpr::Share(_) => Some(NumberUnit::Percent),
+            NumberExpr::Rate(field) => Some(field.unit()),
+            NumberExpr::DaysUntil
+            | NumberExpr::DaysSince
+            | NumberExpr::SinceLatest(..)
+            | NumberExpr::UntilRateChange(_)
+            | NumberExpr::PriceAge(_) => Some(NumberUnit::Days),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub enum TextExpr {
     Const(String),

@@ -47,7 +47,7 @@ impl ContextTree {
         if let Some(resource) = resource {
             tree.put_fields(fields::of_record(resource), record, now);
             let interval = record.and_then(Record::interval);
-            tree.put("when", Value::from(phrase::date(interval.as_ref())));
+            tree.put("when", Value::from(phrase::date(interval.as_ref(), now)));
             tree.put("record", option(record.map(|record| Value::from(Serde(record)))));
         }
         let of_unlocks = OF_UNLOCKS.into_iter().filter(|_| resource == Some(Resource::Unlock));

@@ -240,3 +240,19 @@ fn warns_about_equality_of_amounts() {
         assert_eq!(doubts(fine), None, "{fine}");
     }
 }
+
+#[test]
+fn mismatch_names_the_comparison_that_failed_with_its_unit() {
+    let token = arb();
+    let tracked = record(Resource::Unlock, CLIFF);
+    let mismatch = |when: &str| {
+        let rule = rule(&format!("[[rule]]\nalert = \"A\"\non = \"unlock\"\nwhen = '{when}'\n"));
+        rule.mismatch(&scope(&token, &tracked)).map(|mismatch| mismatch.text)
+    };
+    assert_eq!(mismatch("cliffValue >= 50000000"), Some("cliffValue is $33.15M".to_owned()));
+    assert_eq!(mismatch("cliffValue > 1 && valueToMarketCap >= 5"), Some("valueToMarketCap is 2.77%".to_owned()));
+    assert_eq!(mismatch("cliffValue >= 50000000 || valueToMarketCap >= 5"), Some("cliffValue is $33.15M".to_owned()));
+    assert_eq!(mismatch("daysUntil <= 2"), Some("daysUntil is 7 days".to_owned()));
+    assert_eq!(mismatch("cliffValue > 1"), None, "the condition is true");
+    assert_eq!(mismatch("committedValue > 1"), None, "the condition is unknown");
+}

@@ -121,7 +121,8 @@ fn portfolio_rule_evaluates_each_group() {
     assert_eq!(rendered.labels.get("token"), None);
     assert_eq!(
         rendered.annotations["summary"],
-        "portfolio (2 tokens): $3.00K to unlock in the next 30 days, $2.00K to unlock in the next 7 days"
+        "portfolio (2 tokens): $3.00K (0.000125% of market cap) to unlock in the next 30 days in 4 cliffs, $2.00K (0.0000833% of market \
+         cap) to unlock in the next 7 days in 2 cliffs"
     );
 }
 
@@ -358,4 +359,12 @@ fn synonyms_get_a_suggestion() {
         load_text("[[rule]]\nalert = \"A\"\non = \"unlock\"\nwhen = 'max(5,100) > 3'\n").is_usable(),
         "a comma separates arguments"
     );
+}
+
+#[test]
+fn mismatch_names_the_flow_whose_latest_entry_ended_the_match() {
+    let (token, totals) = (arb(), totals(&[]));
+    let rule = rule_when("token", "lastBurn.daysSince > 35");
+    let mismatch = rule.mismatch(&scope_of(Some(&token), &totals)).expect("the condition is false");
+    assert_eq!((mismatch.text.as_str(), mismatch.latest), ("lastBurn.daysSince is 3 days", Some(Flow::Burned)));
 }

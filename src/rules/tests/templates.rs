@@ -75,7 +75,10 @@ fn formats_built_in_summaries() {
     let summary = |resource, json: &str| built_in_summary(&scope(&token, &record(resource, json)));
     assert_eq!(summary(Resource::Unlock, CLIFF), "ARB: $33.15M (2.77% of market cap) unlocks on 16 Mar 2026 (in 7 days)");
     let month = r#"{"unlockDate":"2026-04-01T00:00:00Z","cliffUnlocks":{"cliffAmount":1000000000,"allocationBreakdown":[{"unlockPrecision":"month"}]}}"#;
-    assert_eq!(summary(Resource::Unlock, month), "ARB: 1.00B ARB unlock in April 2026");
+    assert_eq!(
+        summary(Resource::Unlock, month),
+        "ARB: 1.00B ARB unlock in April 2026 (~1 Apr; the source confirms only the month)"
+    );
     assert_eq!(summary(Resource::Unlock, "{}"), "ARB: an unknown amount unlocks on a date to be determined");
     assert_eq!(
         summary(Resource::Burn, r#"{"burnDate":"2026-03-01T00:00:00Z","value":5250000,"burnEventLabel":"Q1 burn"}"#),

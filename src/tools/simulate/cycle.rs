@@ -98,6 +98,11 @@ impl<'a> Simulation<'a> {
 
     /// Reports incidents, evaluates groups, and reports notifications above limits.
     fn close(&mut self) {
+        let held = self.limits.decide();
+        if !held.is_empty() {
+            self.check_at(held.into_iter().map(|id| (id, true)).collect());
+        }
+        self.limits.collect();
         let context = self.context();
         let open = self.memory.global_alerts.clone();
         let groups = if self.are_groups_due() {

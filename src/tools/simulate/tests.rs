@@ -324,3 +324,47 @@ fn condition_that_changes_after_an_instant_fires_in_the_next_minute() {
         .collect();
     assert_eq!(notified, ["03-13 00:01 Near", "03-16 12:01 Odd", "04-05 00:00 Due", "04-05 00:01 Late"]);
 }
+
+/// Returns the notifications of `text` from 1 March, as `token reason: outcome or summary`.
+fn notified(text: &str, script: impl FnOnce(&mut Simulation<'_>)) -> Vec<String> {
+    let rules = rules(text);
+    let config = config("");
+    let routes = RouteTree::of(&engine::route::Sections::from(&config)).unwrap();
+    let watch = Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups: BTreeMap::new() }).unwrap();
+    let mut simulation = Simulation::new(&rules, &routes, &watch, Pace::default(), at("2026-03-01T00:00:00Z"));
+    script(&mut simulation);
+    let line = |notice: &Arc<Notification>| {
+        let token = notice.body.token.as_ref().map_or("-", |token| token.id.as_str());
+        let annotation = |name: &str| notice.body.annotations.get(name).map(String::as_str);
+        format!("{token} {}: {}", notice.body.reason, annotation("outcome").or_else(|| annotation("summary")).unwrap_or_default())
+    };
+    simulation.notified.iter().map(line).collect()
+}
+
+#[test]
+fn limit_of_a_token_rule_keeps_the_largest_of_all_tokens() {
+    let rule = "[[rule]]\nalert = \"Pressure\"\non = \"token\"\nwhen = 'ahead(\"30d\").value >= 1'\nlimit = 2\n";
+    let notified = notified(rule, |simulation| {
+        for (token, value) in [("a", 10e6), ("b", 413e6), ("c", 1e6), ("d", 20e6)] {
+            let event = serde_json::json!({"unlockDate": "2026-03-09", "cliffUnlocks": {"cliffAmount": 5, "cliffValue": value,
+                "allocationBreakdown": [{"unlockDate": "2026-03-09", "allocationName": "Team", "cliffAmount": 5, "cliffValue": value}]}});
+            let payload = Payload::UnlockEvents(vec![serde_json::from_value(event).unwrap()]);
+            simulation.response(&token.into(), Endpoint::UnlockEvents, payload);
+        }
+        simulation.end_cycle();
+    });
+    let tokens: Vec<&str> = notified.iter().filter_map(|text| text.split(' ').next()).collect();
+    assert_eq!(tokens, ["b", "d", "-"], "the two largest and the summary: {notified:#?}");
+}
+
+#[test]
+fn burn_that_ends_an_alert_about_the_lack_of_one_is_its_outcome() {
+    let rule = "[[rule]]\nalert = \"NoBurn\"\non = \"token\"\nwhen = 'lastBurn.daysSince > 35'\n";
+    let notified = notified(rule, |simulation| {
+        simulation.response(&"a".into(), Endpoint::Burns, burns(&["2026-01-01"]));
+        simulation.advance(day(3, "00:00:00"));
+        simulation.response(&"a".into(), Endpoint::Burns, burns(&["2026-01-01", "2026-03-02"]));
+        simulation.end_cycle();
+    });
+    assert_eq!(notified.last().map(String::as_str), Some("a cleared: burn of 5 on 2 Mar ended this"), "{notified:#?}");
+}

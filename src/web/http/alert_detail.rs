@@ -14,8 +14,8 @@ use daemon::live::LiveConfig;
 use daemon::view::AlertView;
 use engine::explain::{Explanation, status};
 use model::{
-    Ack, Alert, AlertId, AlertState, ChangeFilter, ChangeRow, Notification, NotificationStatus, OutboxDetail, Resource,
-    SOURCE_TROUBLE, TokenId,
+    Ack, Alert, AlertId, AlertState, ChangeFilter, ChangeRow, Notification, NotificationKind, NotificationStatus, OutboxDetail,
+    Resource, SOURCE_TROUBLE, Timestamp, TokenId, phrase,
 };
 use rules::{On, Rule};
 
@@ -40,6 +40,8 @@ pub(super) struct AlertDetail {
     /// The status of each notification for each receiver.
     pub notified: Vec<NotificationView>,
     pub deliveries: Vec<OutboxDetail>,
+    /// The record as it is now. `None` if the alert has ended, or is not about a record.
+    pub current_record: Option<Value>,
     /// The change that an alert of a change rule reports.
     pub change: Option<ChangeRow>,
     /// `None` if the explanation is not available. `unexplained` then contains the reason.
@@ -47,6 +49,15 @@ pub(super) struct AlertDetail {
     pub unexplained: Option<String>,
     /// Whether the rule of the alert is active.
     pub has_rule: bool,
+}
+
+/// The text of the latest notification.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct NotifiedText {
+    pub at: Timestamp,
+    #[serde(skip)]
+    pub day: String,
+    pub summary: String,
 }
 
 /// The status of a notification, with a text.
@@ -88,6 +99,7 @@ impl AlertDetail {
             notifications,
             notified,
             deliveries,
+            current_record: None,
             change: None,
             explanation: None,
             unexplained: None,
@@ -100,6 +112,7 @@ impl AlertDetail {
             // An acknowledgement ends with the alert.
             detail.ack = detail.ack.filter(|_| matches!(alert.state, AlertState::Pending | AlertState::Firing));
             detail.view = super::api::lists::alert_views(deps, std::slice::from_ref(&alert)).await?.pop();
+            detail.current_record = current_record(deps, &alert).await?;
             detail.change = change_of(deps, &alert).await?;
             detail.explain(&reader, &live, &alert).await;
         }
@@ -121,9 +134,20 @@ impl AlertDetail {
         }
     }
 
-    /// Returns the record of the alert from the latest notification that has one.
+    /// Returns the current record of an open alert, else the record of the latest notification that has one.
     pub fn record(&self) -> Option<&Value> {
-        self.notifications.iter().rev().find_map(|notification| notification.body.record.as_ref())
+        let notified = || self.notifications.iter().rev().find_map(|notification| notification.body.record.as_ref());
+        self.current_record.as_ref().or_else(notified)
+    }
+
+    /// Returns the summary of the latest notification that the alert fires, if the current summary differs.
+    pub fn as_notified(&self) -> Option<NotifiedText> {
+        let current = self.alert.as_ref()?.annotations.get("summary")?;
+        let is_sent =
+            |notification: &&Notification| notification.kind != NotificationKind::Resolved && !notification.receivers.is_empty();
+        let last = self.notifications.iter().rev().find(is_sent)?;
+        let summary = last.body.annotations.get("summary").filter(|summary| *summary != current)?;
+        Some(NotifiedText { at: last.at, day: phrase::day(last.at), summary: summary.clone() })
     }
 
     /// Returns the response of `/api/alerts/{id}`.
@@ -136,6 +160,7 @@ impl AlertDetail {
         value["history"] = json!(self.history);
         value["former"] = json!(self.former);
         value["record"] = json!(self.record());
+        value["asNotified"] = json!(self.as_notified());
         value["change"] = json!(self.change);
         value["messages"] = json!(self.notified);
         value["deliveries"] = self.deliveries.iter().map(OutboxDetail::json).collect();
@@ -143,6 +168,18 @@ impl AlertDetail {
         value["unexplained"] = json!(self.unexplained);
         value
     }
+}
+
+/// Reads the current record of an open alert.
+async fn current_record(deps: &HttpDeps, alert: &Alert) -> Result<Option<Value>, WebError> {
+    let (Some(token), Some(resource), Some(key)) = (&alert.token, alert.resource, &alert.key) else { return Ok(None) };
+    if !matches!(alert.state, AlertState::Pending | AlertState::Firing) {
+        return Ok(None);
+    }
+    let known = deps.app.store.tokens(vec![token.clone()], vec![resource]).await?;
+    let mut records = known.iter().flat_map(|snapshot| snapshot.records_of(resource));
+    let record = records.find(|tracked| tracked.key == *key).map(|tracked| &tracked.record);
+    Ok(record.and_then(|record| serde_json::to_value(record).ok()))
 }
 
 /// Returns the active rule of an alert. For an incident, this is the rule that customizes its text.

@@ -92,7 +92,7 @@ fn event(entry: &CalendarEntry, style: &CalendarStyle<'_>) -> Event {
         event.url(page);
     }
     let is_exact = !matches!(interval.precision, Precision::Week | Precision::Month);
-    set_dates(&mut event, interval, view.unlock_date, style.spans);
+    set_dates(&mut event, interval, style.spans);
     event.status(match (is_removed, is_exact) {
         (true, _) => EventStatus::Cancelled,
         (false, true) => EventStatus::Confirmed,
@@ -106,12 +106,12 @@ fn event(entry: &CalendarEntry, style: &CalendarStyle<'_>) -> Event {
 }
 
 /// Sets the start and end of an event.
-fn set_dates(event: &mut Event, interval: &Interval, nominal: Option<Timestamp>, spans: MonthSpan) {
+fn set_dates(event: &mut Event, interval: &Interval, spans: MonthSpan) {
     let (start, end) = (interval.start, interval.end);
     let mut days = |first: NaiveDate, after: NaiveDate| _ = event.starts(first).ends(after); // an all-day event ends before its DTEND
     match interval.precision {
         Precision::Week | Precision::Month if spans == MonthSpan::Day => {
-            let day = interval.nominal(nominal);
+            let day = interval.nominal_day().unwrap_or(*interval);
             days(day.start.date_naive(), day.end.date_naive());
         }
         Precision::Day | Precision::Week | Precision::Month => days(start.date_naive(), end.date_naive()),

@@ -3,7 +3,8 @@
 use chrono::TimeDelta;
 use serde::Serialize;
 
-use model::{Ack, Alert, AlertState, Resolution, Timestamp, phrase};
+use engine::evaluate::OUTCOME;
+use model::{Ack, Alert, AlertState, Timestamp, phrase};
 
 /// The start of a state.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -25,7 +26,8 @@ pub struct FormerEpisode {
     pub id: String,
     pub from: Timestamp,
     pub until: Option<Timestamp>,
-    pub reason: Option<&'static str>,
+    /// The outcome.
+    pub reason: Option<String>,
 }
 
 /// Returns the states of an alert, oldest first. `ack` is its acknowledgement, which may have ended.
@@ -53,7 +55,7 @@ pub fn history(alert: &Alert, ack: Option<&Ack>, now: Timestamp) -> Vec<HistoryS
         steps.push(step("clearing", at, "the condition is false; the alert resolves if it stays false"));
     }
     if let Some(at) = alert.ends_at {
-        steps.push(step("resolved", at, alert.resolution.map_or("resolved", Resolution::as_str)));
+        steps.push(step("resolved", at, outcome_of(alert).unwrap_or_else(|| "resolved".to_owned()).as_str()));
     }
     steps.sort_by_key(|step| step.at);
     let ends: Vec<Option<Timestamp>> =
@@ -64,6 +66,12 @@ pub fn history(alert: &Alert, ack: Option<&Ack>, now: Timestamp) -> Vec<HistoryS
     steps
 }
 
+/// Returns the outcome of a resolved alert, or the resolution for an alert that an earlier version resolved.
+fn outcome_of(alert: &Alert) -> Option<String> {
+    let resolution = alert.resolution?;
+    Some(alert.annotations.get(OUTCOME).cloned().unwrap_or_else(|| resolution.as_str().to_owned()))
+}
+
 /// Returns the episodes before this one, latest first. `episodes` are all retained episodes of the alert.
 pub fn former(alert: &Alert, episodes: &[Alert]) -> Vec<FormerEpisode> {
     let mut former: Vec<&Alert> = episodes.iter().filter(|other| other.episode < alert.episode).collect();
@@ -72,7 +80,7 @@ pub fn former(alert: &Alert, episodes: &[Alert]) -> Vec<FormerEpisode> {
         id: other.id.as_str().to_owned(),
         from: other.starts_at.unwrap_or(other.active_at),
         until: other.ends_at,
-        reason: other.resolution.map(Resolution::as_str),
+        reason: outcome_of(other),
     };
     former.into_iter().map(episode).collect()
 }

@@ -64,7 +64,7 @@ fn body_contains_the_known_facts() {
 }
 
 #[test]
-fn limit_notifies_the_nearest_and_summarizes_the_rest() {
+fn limit_notifies_the_largest_and_summarizes_the_rest() {
     let mut world = World::new(vec![Fake { limit: Some(2), ..ahead("Big", &["30d", "1d"]) }]);
     world.unlock("far", "2026-03-20", 9e9);
     world.unlock("near", "2026-03-05", 1.0);
@@ -80,27 +80,28 @@ fn limit_notifies_the_nearest_and_summarizes_the_rest() {
         keys.sort();
         keys
     };
-    assert_eq!(keys(&world, true), ["large", "near"]);
-    assert_eq!(keys(&world, false), ["far", "small"], "recorded as firing, without receivers");
+    assert_eq!(keys(&world, true), ["far", "large"]);
+    assert_eq!(keys(&world, false), ["near", "small"], "recorded as firing, without receivers");
     let summary = world.alerts.values().find(|alert| alert.subject == "limit/Big/2026-03-01T00:00:00Z").expect("a summary");
     assert_eq!(summary.annotations["summary"], "Big: 2 more alerts left out by limit = 2; see `cliffwatch alerts --rule Big`");
     assert_eq!(summary.labels["severity"], "warning");
     assert_eq!(world.tick("2026-03-01"), NOTHING);
-    world.tokens[0].records.retain(|tracked| tracked.key.as_str() == "near");
+    world.tokens[0].records.retain(|tracked| tracked.key.as_str() == "far");
     assert_eq!(world.tick("2026-03-02"), ["resolved removed → ops"], "alerts left out resolve without a notification");
-    assert_eq!(world.tick("2026-03-04"), ["reminder lead 1d → ops"]);
+    assert_eq!(world.tick("2026-03-19"), ["reminder lead 1d → ops"]);
 }
 
 #[test]
-fn limit_applies_to_all_batches_of_a_cycle() {
+fn limit_ranks_the_alerts_of_all_batches_of_a_cycle() {
     let rules = [Fake { limit: Some(2), ..ahead("Big", &["30d"]) }];
     let (routes, now) = (routes(), time("2026-03-01"));
     let mut limits = Limits::default();
-    let mut notified = 0;
-    let mut left_out = Vec::new();
-    for batch in ["a", "b", "c"] {
-        let known = token(batch);
-        let records = ["one", "two"].map(|key| Tracked { key: key.into(), record: unlock("2026-03-05", Some(1.0)) });
+    let values = BTreeMap::from([("a", [1e6, 413e6]), ("b", [2e6, 3e6]), ("c", [10e6, 4e6])]);
+    let step = |token_id: &str, limits: &mut Limits| {
+        let known = token(token_id);
+        let [one, two] = values[token_id];
+        let records = [("one", one), ("two", two)]
+            .map(|(key, value)| Tracked { key: key.into(), record: unlock("2026-03-05", Some(value)) });
         let facts = TokenFacts {
             token: &known.token,
             is_watched: true,
@@ -113,11 +114,21 @@ fn limit_applies_to_all_batches_of_a_cycle() {
             alerts: &[],
             polled_at: &[],
         };
-        let evaluation = evaluate_by(&[facts], &rules, AlertLifecycle::new(&routes, now), &mut limits).assign_episodes(&[]);
-        notified += evaluation.notifications.len();
+        evaluate_by(&[facts], &rules, AlertLifecycle::new(&routes, now), limits).assign_episodes(&[])
+    };
+    for batch in values.keys() {
+        assert_eq!(step(batch, &mut limits), Evaluation { rule_matches: vec![("Big".into(), now)], ..Evaluation::default() });
+    }
+    assert!(limits.is_holding(), "nothing is stored before it is decided");
+    let (mut notified, mut left_out, mut alerts) = (Vec::new(), Vec::new(), 0);
+    for held in limits.decide() {
+        let evaluation = step(held.as_str(), &mut limits);
+        alerts += evaluation.alerts.len();
+        notified.extend(evaluation.notifications.iter().filter_map(|of| of.body.event.clone()));
         left_out.extend(evaluation.left_out);
     }
-    assert_eq!(notified, 2);
+    limits.collect();
+    assert_eq!((notified.as_slice(), alerts), (&["unlock/a/two".to_owned(), "unlock/c/one".to_owned()][..], 6));
     let is_recorded =
         |notified: &Notification| notified.receivers.is_empty() && notified.body.left_out_by == Some(2) && notified.at == now;
     assert!(left_out.len() == 4 && left_out.iter().all(is_recorded), "{left_out:?}");
@@ -125,6 +136,7 @@ fn limit_applies_to_all_batches_of_a_cycle() {
         left_out.iter().all(|notified| notified.body.id == notified.alert && !notified.alert.as_str().is_empty()),
         "{left_out:?}"
     );
+    assert!(!limits.is_holding());
     let summary = limits.summaries(now).assign_episodes(&[]);
     assert_eq!(summary.notifications.len(), 1);
     assert!(summary.alerts[0].annotations["summary"].starts_with("Big: 4 more alerts left out by limit = 2"));

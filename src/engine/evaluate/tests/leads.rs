@@ -103,7 +103,8 @@ fn month_date_counts_from_its_start_and_passes_at_its_end() {
     assert_eq!(world.tick("2026-02-21"), NOTHING);
     assert_eq!(world.tick("2026-02-22"), ["firing lead 7d → ops"]);
     let body = &world.notified.values().next().expect("a notification").body;
-    assert_eq!(body.when.as_deref(), Some("in March 2026"));
+    assert_eq!(body.when.as_deref(), Some("in March 2026 (~16 Mar; the source confirms only the month)"));
+    assert_eq!(world.tick("2026-03-09"), ["reminder lead 7d before 2026-03-16 → ops"]);
     assert_eq!(world.tick("2026-03-31"), NOTHING);
     assert_eq!(world.tick("2026-04-01"), ["resolved passed → ops"]);
     assert_eq!(world.only().due.map(|due| due.precision), Some(Precision::Month));
@@ -123,4 +124,64 @@ fn evaluation_never_goes_behind_the_latest_one() {
     assert_eq!(evaluation_time(noon, Some(wrong), (noon, right)), noon, "the latest evaluation used a wrong clock");
     assert_eq!(evaluation_time(noon, Some(wrong), (noon, state(false, false))), wrong, "or the current clock is wrong");
     assert_eq!(evaluation_time(wrong, Some(noon), (wrong, state(false, true))), noon, "the clocks of this machine disagree");
+}
+
+fn in_november(world: &mut World, nominal: &str) {
+    world.record("a", unlock_exact(Some(nominal), Some(5e6), "month"));
+}
+
+#[test]
+fn shortest_lead_time_is_sent_once_more_before_the_nominal_day() {
+    let mut world = World::new(vec![ahead("Big", &["30d", "7d", "1d"])]);
+    in_november(&mut world, "2026-11-16T09:00:00Z");
+    assert_eq!(world.tick("2026-10-02"), ["firing lead 30d → ops"]);
+    assert_eq!(world.tick("2026-10-25"), ["reminder lead 7d → ops"]);
+    assert_eq!(world.tick("2026-10-31"), ["reminder lead 1d → ops"]);
+    assert_eq!(world.only().recheck_at, Some(time("2026-11-15")));
+    assert_eq!(world.tick("2026-11-14T23:59:59Z"), NOTHING);
+    assert_eq!(world.tick("2026-11-15"), ["reminder lead 1d before 2026-11-16 → ops"]);
+    assert_eq!(world.only().leads, ["30d", "7d", "1d", "1d before 2026-11-16"]);
+    assert_eq!(world.only().recheck_at, Some(time("2026-12-01")));
+    assert_eq!(world.tick("2026-11-15T00:01:00Z"), NOTHING);
+    let unconfirmed = world.evaluate(time("2026-11-17"));
+    assert_eq!(unconfirmed.notifications, []);
+    assert_eq!(world.tick("2026-12-01"), ["resolved passed → ops"]);
+}
+
+#[test]
+fn nominal_day_needs_no_second_reminder_if_one_covers_it() {
+    // The first possible day is the nominal one.
+    let mut world = World::new(vec![ahead("Big", &["7d", "1d"])]);
+    in_november(&mut world, "2026-11-01");
+    assert_eq!(world.tick("2026-10-31"), ["firing lead 1d → ops"]);
+    assert_eq!(world.tick("2026-11-01"), NOTHING);
+    // The alert fired between the two instants.
+    let mut world = World::new(vec![ahead("Big", &["7d", "1d"])]);
+    in_november(&mut world, "2026-11-16");
+    assert_eq!(world.tick("2026-11-10"), ["firing lead 1d → ops"]);
+    assert_eq!(world.tick("2026-11-15"), NOTHING);
+    // Both instants passed during downtime.
+    let mut world = World::new(vec![ahead("Big", &["30d", "1d"])]);
+    in_november(&mut world, "2026-11-16");
+    assert_eq!(world.tick("2026-10-10"), ["firing lead 30d → ops"]);
+    assert_eq!(world.tick("2026-11-15T12:00:00Z"), ["reminder lead 1d → ops"]);
+    assert_eq!(world.tick("2026-11-15T12:01:00Z"), NOTHING);
+    // The nominal day passed during downtime.
+    let mut world = World::new(vec![ahead("Big", &["1d"])]);
+    in_november(&mut world, "2026-11-16");
+    assert_eq!(world.tick("2026-10-31"), ["firing lead 1d → ops"]);
+    assert_eq!(world.tick("2026-11-17"), NOTHING);
+}
+
+#[test]
+fn nominal_day_that_moves_later_in_its_month_has_a_reminder_again() {
+    let mut world = World::new(vec![ahead("Big", &["1d"])]);
+    in_november(&mut world, "2026-11-16");
+    assert_eq!(world.tick("2026-10-31"), ["firing lead 1d → ops"]);
+    assert_eq!(world.tick("2026-11-15"), ["reminder lead 1d before 2026-11-16 → ops"]);
+    in_november(&mut world, "2026-11-15");
+    assert_eq!(world.tick("2026-11-15T01:00:00Z"), NOTHING);
+    in_november(&mut world, "2026-11-20");
+    assert_eq!(world.tick("2026-11-16"), NOTHING);
+    assert_eq!(world.tick("2026-11-19"), ["reminder lead 1d before 2026-11-20 → ops"]);
 }

@@ -187,3 +187,42 @@ fn shorter_lead_time_resolves_alerts_beyond_it() {
     world.rules = vec![ahead("Big", &["7d"])];
     assert_eq!(world.tick("2026-03-11"), ["resolved cleared → ops"]);
 }
+
+#[test]
+fn text_of_a_firing_alert_follows_its_facts_without_a_notification() {
+    let mut world = World::new(vec![ahead("Big", &["30d"])]);
+    world.unlock("a", "2026-03-20", 5e6);
+    assert_eq!(world.tick("2026-03-01"), ["firing lead 30d → ops"]);
+    let fired = world.only().clone();
+    assert_eq!(world.evaluate(time("2026-03-01T01:00:00Z")).alerts, [], "nothing changed, so nothing is written");
+    world.unlock("a", "2026-03-20", 7e6);
+    assert_eq!(world.tick("2026-03-02"), NOTHING);
+    let alert = world.only();
+    assert_eq!(alert.annotations["summary"], "Some(7000000.0) lead 30d");
+    assert_eq!((alert.updated_at, &alert.labels), (fired.updated_at, &fired.labels), "no transition");
+    let sent = world.notified.values().next().expect("a notification");
+    assert_eq!(sent.body.annotations["summary"], "Some(5000000.0) lead 30d", "the notification keeps the text that was sent");
+    assert_eq!(world.evaluate(time("2026-03-02T01:00:00Z")).alerts, []);
+}
+
+#[test]
+fn resolution_names_its_outcome() {
+    let outcome = |change: &dyn Fn(&mut World), now: &str| {
+        let mut world = World::new(vec![Fake { holds: |scope| at_least(scope, 1e6), ..ahead("Big", &["7d"]) }]);
+        world.unlock("a", "2026-03-31", 5e6);
+        assert_eq!(world.tick("2026-03-25"), ["firing lead 7d → ops"]);
+        change(&mut world);
+        let evaluation = world.evaluate(time(now));
+        let body = &evaluation.notifications.first().expect("a resolution").body;
+        assert_eq!(body.annotations.get(OUTCOME), evaluation.alerts[0].annotations.get(OUTCOME));
+        body.annotations[OUTCOME].clone()
+    };
+    assert_eq!(outcome(&|_| {}, "2026-04-01"), "passed");
+    assert_eq!(outcome(&|world| world.tokens[0].records.clear(), "2026-03-26"), "removed from the schedule");
+    assert_eq!(
+        outcome(&|world| world.unlock("a", "2027-03-12", 5e6), "2026-03-26"),
+        "moved to 12 Mar 2027, outside the lead time of 7 days"
+    );
+    assert_eq!(outcome(&|world| world.unlock("a", "2026-03-31", 5e5), "2026-03-26"), "no longer matches");
+    assert_eq!(outcome(&|world| world.rules.clear(), "2026-03-26"), "the rule no longer applies");
+}

@@ -23,16 +23,16 @@ pub(super) fn unlikely_constant(left: &NumberExpr, right: &NumberExpr) -> Option
         (NumberExpr::Const(threshold), number) | (number, NumberExpr::Const(threshold)) => (number, *threshold),
         _ => return None,
     };
-    let (name, unit) = match number {
-        NumberExpr::Field(get, unit) => (get.name(), *unit),
-        NumberExpr::Window(WindowRef { field, .. }) => (field.as_str(), field.unit()),
-        NumberExpr::Share(_) => ("share", NumberUnit::Percent),
-        NumberExpr::DaysUntil | NumberExpr::UntilRateChange(_) => ("daysUntil", NumberUnit::Days),
-        NumberExpr::PriceAge(_) => (PRICE_AGE, NumberUnit::Days),
-        NumberExpr::Rate(field) => (field.as_str(), field.unit()),
-        NumberExpr::DaysSince | NumberExpr::SinceLatest(..) => ("daysSince", NumberUnit::Days),
-        _ => return None,
+    let name = match number {
+        NumberExpr::Field(get, _) => get.name(),
+        NumberExpr::Window(WindowRef { field, .. }) => field.as_str(),
+        NumberExpr::Share(_) => "share",
+        NumberExpr::DaysUntil | NumberExpr::UntilRateChange(_) => "daysUntil",
+        NumberExpr::PriceAge(_) => PRICE_AGE,
+        NumberExpr::Rate(field) => field.as_str(),
+        _ => "daysSince",
     };
+    let unit = number.unit()?;
     let name = name.rsplit('.').next().unwrap_or(name);
     match unit {
         NumberUnit::Percent if threshold > 0.0 && threshold < SUSPICIOUS_PERCENT => Some((

@@ -68,7 +68,7 @@ pub(super) async fn alerts(State(deps): State<HttpDeps>, uri: Uri) -> Result<Res
 pub(in crate::http) async fn alert_views(deps: &HttpDeps, alerts: &[Alert]) -> Result<Vec<AlertView>, StoreError> {
     let receiver_states = deps.app.store.receiver_statuses(alerts.iter().map(|alert| alert.id.clone()).collect()).await?;
     let tickers = deps.app.store.tickers(alerts.iter().filter_map(|alert| alert.token.clone()).collect()).await?;
-    Ok(AlertView::all(alerts, &receiver_states, &tickers))
+    Ok(AlertView::all(alerts, &receiver_states, &tickers, deps.app.clock.now()))
 }
 
 pub(super) async fn alert(State(deps): State<HttpDeps>, Path(id): Path<String>) -> Result<Response, WebError> {

@@ -118,6 +118,13 @@ struct DeliveryRow<'a> {
     attempts: &'a [Attempt],
 }
 
+/// The text of a notification, and its day.
+#[derive(Serialize)]
+struct AsNotified {
+    day: String,
+    summary: String,
+}
+
 #[derive(Serialize)]
 struct AlertPage<'a> {
     now: Timestamp,
@@ -140,6 +147,9 @@ struct AlertPage<'a> {
     notified: &'a [NotificationView],
     deliveries: Vec<DeliveryRow<'a>>,
     record: Option<String>,
+    is_record_current: bool,
+    /// The text of the latest notification, if the current text differs.
+    as_notified: Option<AsNotified>,
     /// The matchers of the suggested silence, one per line.
     matchers: String,
     hides: Option<SilencePreview>,
@@ -189,6 +199,8 @@ pub(super) async fn show(
         unexplained: detail.unexplained.as_deref(),
         notified: &detail.notified,
         deliveries: detail.deliveries.iter().map(|of| DeliveryRow { row: &of.row, attempts: &of.attempts }).collect(),
+        is_record_current: detail.current_record.is_some(),
+        as_notified: detail.as_notified().map(|last| AsNotified { day: last.day, summary: last.summary }),
         record: detail.record().and_then(|record| serde_json::to_string_pretty(record).ok()),
         matchers: matchers.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
         hides_sentence: hides.as_ref().map(SilencePreview::sentence).unwrap_or_default(),

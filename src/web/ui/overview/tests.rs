@@ -95,7 +95,11 @@ fn shown(name: &str) -> String {
     };
     let notified_about =
         ReceiverStatus { receiver: name.into(), was_notified: false, state: NotificationState::parse("dead").expect("a state") };
-    let alerts = firing.alerts.iter().map(|alert| AlertView::of(alert, std::slice::from_ref(&notified_about))).collect();
+    let alerts = firing
+        .alerts
+        .iter()
+        .map(|alert| AlertView::of(alert, std::slice::from_ref(&notified_about), time("2026-03-09")))
+        .collect();
     let mut change = Change::of(ChangeKind::Rescheduled, Resource::Unlock, &TokenId::from(name));
     change.summary = format!("moved by {name}");
     let changes = [ChangeRow {
@@ -159,7 +163,7 @@ fn truncated_lists_show_the_total() {
 fn event_of_several_rules_is_listed_once() {
     let of = |id: &str, severity: &str, rule: &str, subject: &str| {
         let alert = Alert { name: rule.to_owned(), subject: subject.to_owned(), ..alert(id, severity, id) };
-        AlertView::of(&Alert { token: Some(TokenId::from("arb")), ..alert }, &[])
+        AlertView::of(&Alert { token: Some(TokenId::from("arb")), ..alert }, &[], time("2026-03-09"))
     };
     let alerts = vec![
         of("al_1", "critical", "Huge", "unlock/arb/1"),

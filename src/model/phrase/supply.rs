@@ -1,0 +1,136 @@
+//! Coming supply of a token or a group: the total of a window, and what of it vests continuously.
+
+use chrono::TimeDelta;
+
+use super::{MARKET_CAP, amount, count, duration, share, tokens, usd};
+
+/// Coming supply in a window. A number is `None` if it is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ComingSupply {
+    pub total: SupplySize,
+    pub cliff: SupplySize,
+    /// Linear unlocks. Unknown if only cliff unlocks are known.
+    pub linear: SupplySize,
+    pub cliff_count: Option<u64>,
+    /// USD.
+    pub market_cap: Option<f64>,
+}
+
+/// A number of tokens and their value.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SupplySize {
+    /// `None` for a group, whose tokens cannot be added up.
+    pub tokens: Option<f64>,
+    /// USD.
+    pub value: Option<f64>,
+}
+
+impl SupplySize {
+    fn is_known(self) -> bool {
+        self.tokens.is_some() || self.value.is_some()
+    }
+
+    fn is_none(self) -> bool {
+        self.is_known() && self.tokens.unwrap_or_default() <= 0.0 && self.value.unwrap_or_default() <= 0.0
+    }
+
+    /// Formats the value, else the tokens.
+    fn brief(self) -> String {
+        match (self.value, self.tokens) {
+            (Some(value), _) => usd(value),
+            (None, Some(tokens)) => format!("{} (value unknown)", amount(tokens)),
+            (None, None) => "an unknown value".to_owned(),
+        }
+    }
+}
+
+/// Coming supply in one sentence: `9.78M tokens ($413.37M, 2.90% of market cap) to unlock in the next 30 days: $380.00M vest
+/// continuously, $33.37M in 2 cliffs`. Supply that only vests reads `9.78M tokens (…) vest over the next 30 days`.
+pub fn coming_supply(supply: &ComingSupply, ahead: TimeDelta) -> String {
+    let ComingSupply { total, cliff, linear, cliff_count, market_cap } = *supply;
+    let within = duration(ahead);
+    let percent = total.value.zip(market_cap.filter(|cap| *cap > 0.0)).map(|(value, cap)| share(value / cap * 100.0, MARKET_CAP));
+    let percent = |before: &str| percent.as_ref().map(|percent| format!("{before}{percent}")).unwrap_or_default();
+    if total.is_none() {
+        return format!("nothing to unlock in the next {within}");
+    }
+    let size = match (total.tokens, total.value) {
+        (Some(amount), Some(value)) => format!("{} ({}{})", tokens(amount, None), usd(value), percent(", ")),
+        (Some(amount), None) => format!("{} (value unknown)", tokens(amount, None)),
+        (None, Some(value)) if percent("").is_empty() => usd(value),
+        (None, Some(value)) => format!("{} ({})", usd(value), percent("")),
+        (None, None) => "an amount of unknown value".to_owned(),
+    };
+    let cliffs = cliff_count.map_or_else(|| "cliffs".to_owned(), |number| count(number, "cliff"));
+    match (cliff.is_none(), linear.is_known(), linear.is_none()) {
+        (true, true, false) => format!("{size} vest over the next {within}"),
+        (_, true, true) => format!("{size} to unlock in the next {within} in {cliffs}"),
+        (_, false, _) => format!("{size} to unlock in the next {within} in {cliffs} (linear unlocks not known)"),
+        (false, true, false) => {
+            let (linear, cliff) = (linear.brief(), cliff.brief());
+            format!("{size} to unlock in the next {within}: {linear} vest continuously, {cliff} in {cliffs}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size(tokens: f64, value: f64) -> SupplySize {
+        SupplySize { tokens: Some(tokens), value: Some(value) }
+    }
+
+    #[test]
+    fn coming_supply_names_the_part_that_vests() {
+        let month = TimeDelta::days(30);
+        let supply = ComingSupply {
+            total: size(9.78e6, 413.37e6),
+            cliff: size(0.78e6, 33.37e6),
+            linear: size(9e6, 380e6),
+            cliff_count: Some(2),
+            market_cap: Some(14_254e6),
+        };
+        assert_eq!(
+            coming_supply(&supply, month),
+            "9.78M tokens ($413.37M, 2.90% of market cap) to unlock in the next 30 days: $380.00M vest continuously, $33.37M in 2 cliffs"
+        );
+        let nothing = size(0.0, 0.0);
+        let linear_only = ComingSupply { cliff: nothing, linear: supply.total, cliff_count: Some(0), ..supply };
+        assert_eq!(coming_supply(&linear_only, month), "9.78M tokens ($413.37M, 2.90% of market cap) vest over the next 30 days");
+        let cliffs_only = ComingSupply { cliff: supply.total, linear: nothing, ..supply };
+        assert_eq!(
+            coming_supply(&cliffs_only, month),
+            "9.78M tokens ($413.37M, 2.90% of market cap) to unlock in the next 30 days in 2 cliffs"
+        );
+        let cliffs_known = ComingSupply { linear: SupplySize::default(), ..cliffs_only };
+        assert!(coming_supply(&cliffs_known, month).ends_with("in 2 cliffs (linear unlocks not known)"));
+        let group = |of: SupplySize| SupplySize { tokens: None, ..of };
+        let of_group =
+            ComingSupply { total: group(supply.total), cliff: group(supply.cliff), linear: group(supply.linear), ..supply };
+        assert_eq!(
+            coming_supply(&of_group, month),
+            "$413.37M (2.90% of market cap) to unlock in the next 30 days: $380.00M vest continuously, $33.37M in 2 cliffs"
+        );
+        assert_eq!(
+            coming_supply(&ComingSupply { total: nothing, cliff: nothing, linear: nothing, ..supply }, month),
+            "nothing to unlock in the next 30 days"
+        );
+    }
+
+    #[test]
+    fn missing_price_reads_value_unknown() {
+        let unvalued = |tokens| SupplySize { tokens: Some(tokens), value: None };
+        let supply = ComingSupply {
+            total: unvalued(2e6),
+            linear: unvalued(1e6),
+            cliff: size(1e6, 5e6),
+            cliff_count: Some(1),
+            market_cap: None,
+        };
+        assert_eq!(
+            coming_supply(&supply, TimeDelta::days(7)),
+            "2.00M tokens (value unknown) to unlock in the next 7 days: 1.00M (value unknown) vest continuously, $5.00M in 1 cliff"
+        );
+    }
+}
