@@ -1,7 +1,7 @@
 use chrono::TimeDelta;
 
 use super::*;
-use crate::{AheadSum, Interval, PastPoll, PollProblem, Precision, Timestamp, wire::parse_timestamp};
+use crate::{Interval, PastPoll, PollProblem, Precision, Timestamp, wire::parse_timestamp};
 
 fn time(text: &str) -> Timestamp {
     parse_timestamp(text).expect("a timestamp")
@@ -168,11 +168,4 @@ fn past_poll_has_counts_and_the_first_failure() {
     assert!(past_poll(&PastPoll { failure: failure(&"x".repeat(400)), ..cycle(1, 1) }).chars().count() < 180);
 }
 
-#[test]
-fn unlock_sums_name_their_value_if_known() {
-    assert_eq!(unlock_sum(AheadSum { count: 12, value: 2e8 }), "12 unlocks ($200.00M)");
-    assert_eq!(unlock_sum(AheadSum { count: 1, value: 0.0 }), "1 unlock");
-    assert_eq!(possible_unlocks(AheadSum::default()), None);
-    let possible = possible_unlocks(AheadSum { count: 2, value: 5e6 });
-    assert_eq!(possible.as_deref(), Some("plus up to 2 unlocks ($5.00M) with an inexact date"));
-}
+mod supply;
