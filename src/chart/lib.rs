@@ -1,8 +1,8 @@
 //! Charts as SVG, drawn from values without I/O. Pages and the report of a backtest share them.
 //!
 //! [`svg`] writes elements and escapes their text. [`scale`] maps values to coordinates, [`bars`] lays out bars, and [`curve`] computes the
-//! unlocked tokens of a vesting schedule. [`timeline`] draws the upcoming unlocks of all tokens, [`weeks`] weekly sums of one token,
-//! [`schedule`](mod@schedule) a vesting schedule, and [`past_polls`] the polls of an endpoint. Colors are defined in the stylesheets, so
+//! unlocked tokens of a vesting schedule. [`supply`] draws the coming supply of all tokens per week, [`timeline`] their upcoming cliff unlocks, [`weeks`]
+//! weekly sums of one token, [`schedule`](mod@schedule) a vesting schedule, and [`past_polls`] the polls of an endpoint. Colors are defined in the stylesheets, so
 //! that they follow dark mode.
 //!
 //! A chart has a bounded number of marks, contains only finite numbers, and shows an unlock with month precision as a month.
@@ -13,6 +13,7 @@ pub mod past_polls;
 pub mod recipient;
 pub mod scale;
 pub mod schedule;
+pub mod supply;
 pub mod svg;
 pub mod timeline;
 pub mod weeks;

@@ -24,10 +24,7 @@ pub use self::outbox::{
     Attempt, AttemptOutcome, AttemptRecord, Batch, BatchKind, DeliveryState, DueDelivery, MAX_ALERTS, MAX_DELIVERIES_PER_ACTION,
     OutboxAlert, OutboxDetail, OutboxRow,
 };
-pub use self::pages::{
-    Ahead, AheadFilter, AheadSum, AheadSums, FiringAlerts, Pulse, TokenFilter, TokenList, TokenSort, TokenSummary, WEEKS,
-    WeeksAhead,
-};
+pub use self::pages::{Ahead, AheadFilter, FiringAlerts, Pulse, TokenFilter, TokenList, TokenSort, TokenSummary, WEEKS};
 pub use self::past_poll::{PastPoll, PastPollState, PastPolls, PollProblem};
 pub use self::query::{
     AlertCursor, AlertFilter, ChangeFilter, DigestAheadFilter, Listed, NotificationFilter, OutboxFilter, UpcomingFilter,
@@ -35,4 +32,4 @@ pub use self::query::{
 pub use self::snapshot::{
     CalendarRow, ChangeRow, LinearReads, PlanToken, RecordRange, TokenSnapshot, UpcomingRow, VersionRow, WindowRecords,
 };
-pub use self::supply::{SUPPLY_WINDOWS, SupplyTotals, TokenSupply, TotalsCoverage, supply_weeks, supply_windows};
+pub use self::supply::{STALE_PRICE, SUPPLY_WINDOWS, SupplyTotals, TokenSupply, TotalsCoverage, supply_weeks, supply_windows};

@@ -5,20 +5,27 @@ use std::collections::HashMap;
 use chrono::TimeDelta;
 use rusqlite::params;
 
-use super::ahead::{Sizes, ahead_of, each_in_window, upcoming_rows};
+use super::ahead::{IndexedUnlock, Sizes, each_ahead, upcoming_rows};
 use super::codec::{Millis, all, counted, one};
+use super::commit::SupplyRow;
 use super::error::StoreFault;
 use super::rows::{ALERT_COLUMNS, alert, token};
 use super::sql::Transaction;
+use super::supply::token_supply;
 use super::{Store, StoreError, schedule};
 use model::time::LONGEST_INTERVAL;
 use model::{
-    Ahead, AheadFilter, AheadSums, FiringAlerts, FirstOf, Inclusion, LargestFirst, Pulse, SumWindow, Timestamp, Token,
-    TokenFilter, TokenId, TokenList, TokenSort, TokenSummary, WEEKS, WeeksAhead,
+    Ahead, AheadFilter, FiringAlerts, FirstOf, Inclusion, LargestFirst, Pulse, SUPPLY_WINDOWS, SumWindow, SupplyAhead, Timestamp,
+    Token, TokenFilter, TokenId, TokenList, TokenSort, TokenSummary, TokenSupply, Tracked, UpcomingRow, WEEKS, Watch,
+    supply_weeks, supply_windows,
 };
 
+/// The windows that order a list, in days.
+const MONTH: i64 = 30;
+const QUARTER: i64 = 90;
+
 impl Store {
-    /// Returns the largest unlocks of a window, and the sums of all its unlocks.
+    /// Returns the largest and the next cliff unlocks of watched tokens.
     pub async fn largest_ahead(&self, filter: AheadFilter) -> Result<Ahead, StoreError> {
         self.read("read the largest unlocks ahead", move |from| largest_ahead(from, &filter)).await
     }
@@ -33,9 +40,9 @@ impl Store {
         self.read("list tokens", move |from| token_list(from, &filter)).await
     }
 
-    /// Returns the unlocks of each token in the coming weeks.
-    pub async fn weeks_ahead(&self, tokens: Vec<TokenId>, now: Timestamp) -> Result<HashMap<TokenId, WeeksAhead>, StoreError> {
-        self.read("read the weeks ahead", move |from| weeks_ahead(from, &tokens, now)).await
+    /// Returns the coming supply of each of these tokens in each of the next [`WEEKS`] weeks. Unknown tokens are left out.
+    pub async fn weeks_ahead(&self, tokens: Vec<TokenId>, at: Timestamp) -> Result<HashMap<TokenId, TokenSupply>, StoreError> {
+        self.read("read the weeks ahead", move |from| weeks_ahead(from, &tokens, at)).await
     }
 
     /// Returns tokens with a held response, at most `limit`, by slug.
@@ -50,26 +57,50 @@ impl Store {
 }
 
 fn largest_ahead(from: &Transaction<'_>, filter: &AheadFilter) -> Result<Ahead, StoreFault> {
-    let AheadFilter { window, by_share, limit } = *filter;
-    let mut sums = AheadSums::default();
+    let AheadFilter { window, by_share, limit, next, watch } = filter;
+    let watched = watched_numbers(from, watch)?;
     // Ordered by size (largest first), then start, then row number.
-    let mut largest: FirstOf<(LargestFirst, i64, i64)> = FirstOf::new(limit as usize);
-    let sizes = if by_share { Sizes::Both } else { Sizes::Value };
-    each_in_window(from, window.at, window, sizes, |row, inclusion| {
-        let is_counted = inclusion == Inclusion::Counted;
-        if row.value.is_some_and(|value| value > 0.0) {
-            sums.add(is_counted, row.value);
-        }
-        let size = if by_share { row.share } else { row.value };
+    let mut largest: FirstOf<(LargestFirst, i64, i64)> = FirstOf::new(*limit as usize);
+    // Ordered by nominal date, then size (largest first), then row number.
+    let mut first: FirstOf<(i64, LargestFirst, i64)> = FirstOf::new(*next as usize);
+    let mut next_total = 0;
+    each_ahead(from, window.at, window.until, if *by_share { Sizes::Both } else { Sizes::Value }, |row| {
+        let is_watched = row.token_no.and_then(|no| watched.get(usize::try_from(no).ok()?)).copied().unwrap_or(false);
+        let Some(inclusion) = row.piece().inclusion(*window).filter(|_| is_watched && has_size(&row)) else { return };
+        let size = if *by_share { row.share } else { row.value };
         if size.is_some_and(|size| size > 0.0) {
             largest.push((LargestFirst(size), row.starts_at, row.no));
         }
+        if inclusion == Inclusion::Counted {
+            next_total += 1;
+            first.push((row.nominal_at, LargestFirst(size), row.no));
+        }
     })?;
-    let places: Vec<(LargestFirst, i64, i64)> = largest.into_sorted();
-    let places: HashMap<i64, (LargestFirst, i64)> = places.into_iter().map(|(size, at, no)| (no, (size, at))).collect();
-    let mut rows = upcoming_rows(from, places.keys().copied())?;
-    rows.sort_by(|(a, row), (b, other)| places.get(a).cmp(&places.get(b)).then_with(|| row.token.id.cmp(&other.token.id)));
-    Ok(Ahead { rows: rows.into_iter().map(|(_, row)| row).collect(), sums })
+    let largest: Vec<i64> = largest.into_sorted().into_iter().map(|(_, _, no)| no).collect();
+    let first: Vec<i64> = first.into_sorted().into_iter().map(|(_, _, no)| no).collect();
+    let rows: HashMap<i64, UpcomingRow> = upcoming_rows(from, largest.iter().chain(&first).copied())?.into_iter().collect();
+    let pick = |numbers: Vec<i64>| numbers.iter().filter_map(|no| rows.get(no).cloned()).collect();
+    Ok(Ahead { rows: pick(largest), next: pick(first), next_total })
+}
+
+/// Returns whether an unlock is a cliff of a known size, of which an amount of zero is not one.
+fn has_size(unlock: &IndexedUnlock) -> bool {
+    unlock.value.or(unlock.amount).is_some_and(|size| size > 0.0)
+}
+
+/// Returns whether each token is watched, by token number.
+fn watched_numbers(from: &Transaction<'_>, watch: &Watch) -> Result<Vec<bool>, StoreFault> {
+    let mut watched = Vec::new();
+    let mut statement = from.prepare_cached("SELECT no, id FROM token")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let no = usize::try_from(row.get::<i64>(0)?).unwrap_or_default();
+        watched.resize(watched.len().max(no + 1), false);
+        if let Some(entry) = watched.get_mut(no) {
+            *entry = watch.covers(&TokenId::from(row.get::<String>(1)?));
+        }
+    }
+    Ok(watched)
 }
 
 fn firing_alerts(from: &Transaction<'_>, limit: u32) -> Result<FiringAlerts, StoreFault> {
@@ -91,26 +122,27 @@ fn firing_alerts(from: &Transaction<'_>, limit: u32) -> Result<FiringAlerts, Sto
     Ok(firing)
 }
 
-/// The upcoming unlocks of a token within a window.
+/// The figures that order a token in a list.
 #[derive(Clone, Copy, Default)]
-struct AheadOf {
-    /// The value of counted unlocks, in USD.
-    value: f64,
-    /// The value of unlocks with an inexact date that may fall into the window, in USD.
-    possible: f64,
-    /// The largest share of market cap, in percent.
-    share: f64,
-    /// The start of the next unlock, in milliseconds since the epoch.
+struct ListRank {
+    /// The coming supply of 30 and 90 days.
+    month: SupplyAhead,
+    quarter: SupplyAhead,
+    /// USD that unlock linearly per day.
+    per_day: f64,
+    /// The nominal date of the next cliff unlock, in milliseconds since the epoch.
     next: Option<i64>,
+    /// The nominal date of the latest cliff unlock that can still happen although this date has passed.
+    unconfirmed: Option<i64>,
 }
 
 fn token_list(from: &Transaction<'_>, filter: &TokenFilter) -> Result<TokenList, StoreFault> {
     let fitting = matching_tokens(from, &filter.text)?;
     // Needed for all tokens only if the list is sorted by it. Otherwise each row on the page reads its own.
-    let is_by_ahead = matches!(filter.sort, TokenSort::Value | TokenSort::Share | TokenSort::Next);
-    let ahead = if is_by_ahead { ahead_by_token(from, filter)? } else { AheadList::default() };
+    let is_by_supply = !matches!(filter.sort, TokenSort::MarketCap | TokenSort::Name);
+    let ahead = if is_by_supply { ranks(from, filter)? } else { ListRanks::default() };
     let total = fitting.len() as u64;
-    let order = order(from, filter.sort, fitting, &ahead)?;
+    let order = order(from, filter, fitting, &ahead)?;
     let mut rows = Vec::new();
     for no in order.into_iter().skip(filter.offset as usize).take(filter.limit as usize) {
         rows.extend(summary(from, no, filter)?);
@@ -131,63 +163,107 @@ fn matching_tokens(from: &Transaction<'_>, text: &str) -> Result<Vec<i64>, Store
     all(&mut *from.prepare_cached(&sql)?, [text], |row| Ok(row.get(0)?))
 }
 
-/// Upcoming unlocks indexed by token number. Numbers are consecutive, so a vector is smaller than a map.
+/// Ranks indexed by token number. Numbers are consecutive, so a vector is smaller than a map.
 #[derive(Default)]
-struct AheadList(Vec<AheadOf>);
+struct ListRanks(Vec<ListRank>);
 
-impl AheadList {
-    fn of(&self, no: i64) -> AheadOf {
+impl ListRanks {
+    fn of(&self, no: i64) -> ListRank {
         usize::try_from(no).ok().and_then(|no| self.0.get(no)).copied().unwrap_or_default()
+    }
+
+    fn of_mut(&mut self, no: Option<i64>) -> Option<&mut ListRank> {
+        no.and_then(|no| self.0.get_mut(usize::try_from(no).ok()?))
     }
 }
 
-fn ahead_by_token(from: &Transaction<'_>, filter: &TokenFilter) -> Result<AheadList, StoreFault> {
+fn ranks(from: &Transaction<'_>, filter: &TokenFilter) -> Result<ListRanks, StoreFault> {
     let most: i64 = from.prepare_cached("SELECT coalesce(max(no), 0) FROM token")?.query_row([], |row| row.get(0))?;
-    let mut ahead = AheadList(vec![AheadOf::default(); usize::try_from(most).unwrap_or(0) + 1]);
-    each_in_window(from, filter.window.at, filter.window, Sizes::Both, |row, inclusion| {
-        let is_counted = inclusion == Inclusion::Counted;
-        let of = row.token_no.and_then(|no| ahead.0.get_mut(usize::try_from(no).ok()?));
-        let Some(of) = of else { return };
-        of.next = Some(of.next.map_or(row.starts_at, |next| next.min(row.starts_at)));
-        *if is_counted { &mut of.value } else { &mut of.possible } += row.value.unwrap_or(0.0);
-        of.share = of.share.max(row.share.unwrap_or(0.0));
+    let mut ranks = ListRanks(vec![ListRank::default(); usize::try_from(most).unwrap_or(0) + 1]);
+    let window = |days: i64| SumWindow::of(filter.at, TimeDelta::days(days));
+    let (month, quarter) = (window(MONTH), window(QUARTER));
+    let at = filter.at.timestamp_millis();
+    each_ahead(from, filter.at, quarter.until, Sizes::Value, |row| {
+        let Some(of) = ranks.of_mut(row.token_no).filter(|_| row.is_cliff()) else { return };
+        let piece = row.piece();
+        of.month.add_cliff(&piece, month);
+        of.quarter.add_cliff(&piece, quarter);
+        if row.nominal_at > at {
+            of.next = Some(of.next.map_or(row.nominal_at, |next| next.min(row.nominal_at)));
+        } else {
+            of.unconfirmed = of.unconfirmed.max(Some(row.nominal_at));
+        }
     })?;
-    Ok(ahead)
+    if filter.sort == TokenSort::Next {
+        return Ok(ranks);
+    }
+    let sql = format!("SELECT s.token_no, {} FROM token_supply s", SupplyRow::COLUMNS);
+    let mut statement = from.prepare_cached(&sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let no: i64 = row.get(0)?;
+        let supply = SupplyRow::read(&row, 1, &no.to_string())?;
+        let Some(of) = ranks.of_mut(Some(no)) else { continue };
+        let usd = supply.price.map(|price| price.usd);
+        for piece in supply.pieces() {
+            of.month.add_linear(&piece, usd, month);
+            of.quarter.add_linear(&piece, usd, quarter);
+            let per_day = piece.per_day().filter(|_| piece.runs_at(at));
+            of.per_day += per_day.zip(usd).map_or(0.0, |(per_day, usd)| per_day * usd);
+        }
+    }
+    Ok(ranks)
 }
 
 /// Sorts tokens, which are ordered by name. The sort is stable.
-fn order(from: &Transaction<'_>, sort: TokenSort, mut tokens: Vec<i64>, ahead: &AheadList) -> Result<Vec<i64>, StoreFault> {
-    let of = |no: i64| ahead.of(no);
-    match sort {
+fn order(from: &Transaction<'_>, filter: &TokenFilter, mut tokens: Vec<i64>, ranks: &ListRanks) -> Result<Vec<i64>, StoreFault> {
+    let of = |no: i64| ranks.of(no);
+    match filter.sort {
         TokenSort::Name => {}
-        TokenSort::Value => sort_descending(&mut tokens, |no| [of(no).value, of(no).possible]),
-        TokenSort::Share => sort_descending(&mut tokens, |no| [of(no).share, 0.0]),
+        TokenSort::Value => sort_descending(&mut tokens, |no| [of(no).quarter.total().value, of(no).quarter.inexact.value]),
+        TokenSort::Month => sort_descending(&mut tokens, |no| [of(no).month.total().value, of(no).month.inexact.value]),
+        TokenSort::PerDay => sort_descending(&mut tokens, |no| [of(no).per_day, 0.0]),
+        TokenSort::Share => {
+            let caps = market_caps(from)?;
+            let share = |no: i64, value: f64| caps.get(&no).map_or(0.0, |cap| value / cap);
+            sort_descending(&mut tokens, |no| [of(no).quarter.total(), of(no).quarter.inexact].map(|sum| share(no, sum.value)));
+        }
         TokenSort::Next => {
-            // A token without an unlock in the window needs its own lookup.
+            // A token without a cliff unlock in the window needs its own lookup.
             let mut later = from.prepare_cached(
-                "SELECT min(starts_at) FROM record WHERE token_no = ?1 AND resource = 'unlock' AND starts_at > ?2",
+                "SELECT min(coalesce(nominal_at, starts_at)) FROM record WHERE token_no = ?1 AND resource = 'unlock'
+                 AND starts_at > CAST(?2 AS BIGINT) - ?3 AND coalesce(nominal_at, starts_at) > ?2
+                 AND (amount IS NOT NULL OR value IS NOT NULL)",
             )?;
-            let latest = ahead.0.iter().filter_map(|of| of.next).max().unwrap_or(0);
             let mut keyed: Vec<(i64, i64)> = Vec::with_capacity(tokens.len());
             for no in tokens {
                 let at = match of(no).next {
                     Some(at) => Some(at),
-                    None => later.query_row(params![no, latest], |row| row.get(0))?,
+                    None => later.query_row(params![no, Millis(filter.at), longest_interval()], |row| row.get(0))?,
                 };
-                keyed.push((at.unwrap_or(i64::MAX), no));
+                keyed.push((at.or(of(no).unconfirmed).unwrap_or(i64::MAX), no));
             }
             keyed.sort_by_key(|(at, _)| *at);
             tokens = keyed.into_iter().map(|(_, no)| no).collect();
         }
         TokenSort::MarketCap => {
-            let indexed = from.engine().indexed_by("token_market_cap");
-            let sql = format!("SELECT no, market_cap FROM token {indexed} WHERE market_cap > 0");
-            let sizes = all(&mut *from.prepare_cached(&sql)?, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            let sizes: HashMap<i64, f64> = sizes.into_iter().collect();
-            sort_descending(&mut tokens, |no| [sizes.get(&no).copied().unwrap_or_default(), 0.0]);
+            let caps = market_caps(from)?;
+            sort_descending(&mut tokens, |no| [caps.get(&no).copied().unwrap_or_default(), 0.0]);
         }
     }
     Ok(tokens)
+}
+
+fn market_caps(from: &Transaction<'_>) -> Result<HashMap<i64, f64>, StoreFault> {
+    let indexed = from.engine().indexed_by("token_market_cap");
+    let sql = format!("SELECT no, market_cap FROM token {indexed} WHERE market_cap > 0");
+    let caps = all(&mut *from.prepare_cached(&sql)?, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(caps.into_iter().collect())
+}
+
+/// The maximum time from the start of an interval to its nominal date, in milliseconds.
+fn longest_interval() -> i64 {
+    LONGEST_INTERVAL.num_milliseconds() + 1
 }
 
 /// Sorts by two sizes, largest first. The sort is stable.
@@ -201,41 +277,39 @@ fn summary(from: &Transaction<'_>, no: i64, filter: &TokenFilter) -> Result<Opti
     let mut statement = from.prepare_cached("SELECT id, item, name, symbol, listed FROM token WHERE no = ?1")?;
     let known = one(&mut statement, [no], |row| Ok((token(row, 0)?, row.get::<bool>(4)?)))?;
     let Some((token, listed)) = known else { return Ok(None) };
-    let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
-    let mut statement = from.prepare_cached(
+    let next = cliff(from, no, filter.at, &token, "coalesce(nominal_at, starts_at) > ?2", "coalesce(nominal_at, starts_at)")?;
+    let has_passed = "coalesce(nominal_at, starts_at) <= ?2 AND ends_at > ?2";
+    let unconfirmed = cliff(from, no, filter.at, &token, has_passed, "coalesce(nominal_at, starts_at) DESC")?;
+    let windows = [supply_windows(filter.at), supply_weeks(filter.at, WEEKS)].concat();
+    let mut supply = token_supply(from, no, filter.at, &windows)?;
+    let weeks = supply.windows.split_off(SUPPLY_WINDOWS.len());
+    Ok(Some(TokenSummary { token, listed, next, unconfirmed, supply, weeks }))
+}
+
+/// Returns the first cliff unlock of a token that matches a clause. `?2` is `at`.
+fn cliff(
+    from: &Transaction<'_>,
+    no: i64,
+    at: Timestamp,
+    token: &Token,
+    clause: &str,
+    order: &str,
+) -> Result<Option<Tracked>, StoreFault> {
+    let mut statement = from.prepare_cached(&format!(
         "SELECT scope_no, key FROM record WHERE token_no = ?1 AND resource = 'unlock' AND starts_at > CAST(?2 AS BIGINT) - ?3
-         AND (starts_at > ?2 OR ends_at > ?2) ORDER BY starts_at, key LIMIT 1",
-    )?;
-    let values = params![no, Millis(filter.window.at), longest];
-    let next = one(&mut statement, values, |row| Ok((row.get(0)?, row.get::<String>(1)?)))?;
-    let next = next.map(|(scope, key): (i64, _)| schedule::event(from, scope, &key, token.id.as_str())).transpose()?;
-    let (ahead, weeks) = sums_ahead(from, no, filter.window)?;
-    Ok(Some(TokenSummary { token, listed, next, ahead, weeks }))
+         AND (amount IS NOT NULL OR value IS NOT NULL) AND {clause} ORDER BY {order}, key LIMIT 1"
+    ))?;
+    let found = one(&mut statement, params![no, Millis(at), longest_interval()], |row| Ok((row.get(0)?, row.get::<String>(1)?)))?;
+    found.map(|(scope, key): (i64, _)| schedule::event(from, scope, &key, token.id.as_str())).transpose()
 }
 
-/// Sums the unlocks of a token within a window, and in each of the coming weeks.
-fn sums_ahead(from: &Transaction<'_>, no: i64, window: SumWindow) -> Result<(AheadSums, WeeksAhead), StoreFault> {
-    const WEEK: i64 = TimeDelta::weeks(1).num_milliseconds();
-    let begin = window.at.timestamp_millis();
-    let last = window.until.timestamp_millis().max(begin + WEEK * WEEKS as i64);
-    let (mut sums, mut weeks) = (AheadSums::default(), WeeksAhead::default());
-    for unlock in ahead_of(from, no, begin, last)? {
-        if let Some(inclusion) = unlock.piece().inclusion(window) {
-            sums.add(inclusion == Inclusion::Counted, unlock.value);
-        }
-        // An inexact unlock whose nominal date has passed can come any time, so it counts in the first week.
-        let week = usize::try_from((unlock.nominal_at - begin).max(0) / WEEK).unwrap_or(WEEKS);
-        weeks.get_mut(week).into_iter().for_each(|sum| sum.add(unlock.value));
-    }
-    Ok((sums, weeks))
-}
-
-fn weeks_ahead(from: &Transaction<'_>, tokens: &[TokenId], now: Timestamp) -> Result<HashMap<TokenId, WeeksAhead>, StoreFault> {
+fn weeks_ahead(from: &Transaction<'_>, tokens: &[TokenId], at: Timestamp) -> Result<HashMap<TokenId, TokenSupply>, StoreFault> {
+    let weeks = supply_weeks(at, WEEKS);
     let mut number = from.prepare_cached("SELECT no FROM token WHERE id = ?1")?;
     let mut found = HashMap::new();
     for token in tokens {
         if let Some(no) = one(&mut number, [token.as_str()], |row| Ok(row.get(0)?))? {
-            found.insert(token.clone(), sums_ahead(from, no, SumWindow { at: now, until: now })?.1);
+            found.insert(token.clone(), token_supply(from, no, at, &weeks)?);
         }
     }
     Ok(found)

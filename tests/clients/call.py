@@ -49,14 +49,18 @@ def check_daemon():
     assert call("get_status").alerts.to_dict()["firing"] > 0
     alerts, tokens, deliveries = call("list_alerts", state="firing"), call("list_tokens", sort="value"), call("list_deliveries")
     assert alerts and tokens and deliveries and call("list_changes")
-    assert tokens[0].ahead_value >= tokens[-1].ahead_value
+    first, last = (token.ahead.field_90d.total.value or 0 for token in (tokens[0], tokens[-1]))
+    assert first > 0 and first >= last, (first, last)
+    supply = call("get_supply")
+    assert supply.tokens >= len(tokens) and supply.ahead.field_90d.total.value >= first, supply
     page = call("list_alerts", state="firing", limit=1, paged=True)
     assert page.total == len(alerts) and len(page.items) == 1 and page.next_, page
     assert page.items[0].id == alerts[0].id and page.items[0].active_at.tzinfo is not None
     detail = call("get_alert", id=alerts[0].id)
     assert detail.id == alerts[0].id and detail.explanation.steps and detail.messages, detail
     assert call("get_delivery", id=deliveries[0].id).attempt_log is not None
-    assert call("get_token", id=tokens[0].id).feeds
+    detail = call("get_token", id=tokens[0].id)
+    assert detail.feeds and detail.ahead.known == tokens[0].ahead.known, detail.ahead
     assert call("get_token", id="nothing", status=404).error
     unlocks = call("list_upcoming", within="90d", min_value=1e6)
     assert unlocks and unlocks[0].cliff_value >= 1e6 and unlocks[0].unlock_date.tzinfo is not None

@@ -1,7 +1,7 @@
 use chrono::TimeDelta;
 
 use super::*;
-use crate::{AheadSum, Interval, PastPoll, PollProblem, Precision, Timestamp, wire::parse_timestamp};
+use crate::{Interval, PastPoll, PollProblem, Precision, Timestamp, wire::parse_timestamp};
 
 fn time(text: &str) -> Timestamp {
     parse_timestamp(text).expect("a timestamp")
@@ -196,18 +196,11 @@ fn past_poll_has_counts_and_the_first_failure() {
 }
 
 #[test]
-fn unlock_sums_name_their_value_if_known() {
-    assert_eq!(unlock_sum(AheadSum { count: 12, value: 2e8 }), "12 unlocks ($200.00M)");
-    assert_eq!(unlock_sum(AheadSum { count: 1, value: 0.0 }), "1 unlock");
-    assert_eq!(possible_unlocks(AheadSum::default()), None);
-    let possible = possible_unlocks(AheadSum { count: 2, value: 5e6 });
-    assert_eq!(possible.as_deref(), Some("plus up to 2 unlocks ($5.00M) with an inexact date"));
-}
-
-#[test]
 fn only_an_old_price_is_dated() {
     let (now, limit) = (time("2026-11-26"), TimeDelta::days(3));
     assert_eq!(stale_price(Some(time("2025-11-03T02:01:35Z")), limit, now).as_deref(), Some("at prices of 3 Nov 2025"));
     assert_eq!(stale_price(Some(time("2026-11-23")), limit, now), None);
     assert_eq!(stale_price(None, limit, now), None);
 }
+
+mod supply;

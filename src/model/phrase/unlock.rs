@@ -1,37 +1,219 @@
-//! Upcoming unlocks: sums, weekly values, and allocation shares.
+//! Coming supply: sums, their parts, what is not known of them, weekly values, and allocation shares.
 
 use chrono::TimeDelta;
 
-use super::{amount, count, day, list_some, name, usd, when, when_day};
-use crate::{AheadSum, Interval, Timestamp, WEEKS, WeeksAhead, wire::UnlockEvent};
+use super::{amount, count, day, grouped_count, list_some, name, tokens, usd, when, when_day};
+use crate::{
+    Interval, KnownSupply, Precision, SupplyAhead, Timestamp, TokenSupply, TotalsCoverage, UnlockSum, wire::UnlockEvent,
+};
 
 /// Allocation shares that a line lists before it counts the others.
 const MAX_SHARES: usize = 4;
 
-/// The number and value of unlocks: `12 unlocks ($200.00M)`.
-pub fn unlock_sum(sum: AheadSum) -> String {
-    let value = if sum.value > 0.0 { format!(" ({})", usd(sum.value)) } else { String::new() };
-    format!("{}{value}", count(sum.count, "unlock"))
+/// Stands for a USD figure that needs an unknown price.
+pub const VALUE_UNKNOWN: &str = "value unknown";
+
+/// States that linear unlocks were not read.
+pub const CLIFFS_ONLY: &str = "cliffs only";
+
+/// States that a token has linear unlocks ahead but no cliff unlock.
+pub const LINEAR_ONLY: &str = "linear only";
+
+/// Stands for facts of a feed that was never read.
+pub const NOT_READ: &str = "not read yet";
+
+/// States that a schedule was read and has nothing in a period.
+pub const NOTHING_SCHEDULED: &str = "nothing scheduled";
+
+/// The value of a sum: `$5.00M`, `at least $5.00M` if some values are unknown, `value unknown` if all are.
+pub fn sum_value(sum: &UnlockSum) -> String {
+    at_least(sum.known_value().map(usd), sum.unvalued_count).unwrap_or_else(|| VALUE_UNKNOWN.to_owned())
+}
+
+/// The tokens of a sum: `5.00M ARB`, `at least 5.00M ARB` if some amounts are unknown. `None` if all are.
+fn sum_tokens(sum: &UnlockSum, symbol: Option<&str>) -> Option<String> {
+    at_least(sum.known_amount().map(|amount| tokens(amount, symbol)), sum.unsized_count)
+}
+
+fn at_least(known: Option<String>, unknown_count: u64) -> Option<String> {
+    known.map(|text| if unknown_count > 0 { format!("at least {text}") } else { text })
+}
+
+/// The parts of a total: `$584.00M cliffs + $936.00M linear`. A part without unlocks is left out; empty if both are.
+pub fn supply_parts(ahead: &SupplyAhead) -> String {
+    parts(ahead, |sum| sum.known_value().map(|_| sum_value(sum)), "unknown value")
+}
+
+/// [`supply_parts`] in tokens: `5.00M cliffs + 3.00M linear`.
+pub fn supply_parts_in_tokens(ahead: &SupplyAhead) -> String {
+    parts(ahead, |sum| at_least(sum.known_amount().map(amount), sum.unsized_count), "unknown amount")
+}
+
+fn parts(ahead: &SupplyAhead, format: impl Fn(&UnlockSum) -> Option<String>, unknown: &str) -> String {
+    let part = |sum: &UnlockSum, noun: &str| {
+        let size = || format(sum).map_or_else(|| format!("{noun} of {unknown}"), |size| format!("{size} {noun}"));
+        (sum.count > 0).then(size)
+    };
+    let parts: Vec<String> = part(&ahead.cliff, "cliffs").into_iter().chain(part(&ahead.linear, "linear")).collect();
+    parts.join(" + ")
+}
+
+/// A figure of coming supply.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct SupplyFigure {
+    /// The total: in USD, else in tokens, else what is not known.
+    pub total: String,
+    /// The parts of the total, or the reason why it has none.
+    pub parts: String,
+}
+
+/// The coming supply of one token in a period, of which `known` is known.
+pub fn supply_figure(ahead: &SupplyAhead, known: KnownSupply, symbol: Option<&str>) -> SupplyFigure {
+    let figure = |total: String, parts: String| SupplyFigure { total, parts };
+    let sum = ahead.total();
+    if known == KnownSupply::None {
+        return figure(NOT_READ.to_owned(), String::new());
+    }
+    if sum.count == 0 {
+        let parts = if known == KnownSupply::Cliffs { "no cliffs; linear unlocks not read" } else { NOTHING_SCHEDULED };
+        return figure("–".to_owned(), parts.to_owned());
+    }
+    let is_cliffs_only = known == KnownSupply::Cliffs;
+    match (sum.known_value(), sum_tokens(&sum, symbol)) {
+        (Some(_), _) if is_cliffs_only => figure(sum_value(&sum), CLIFFS_ONLY.to_owned()),
+        (Some(_), _) => figure(sum_value(&sum), supply_parts(ahead)),
+        (None, Some(tokens)) if is_cliffs_only => figure(tokens, format!("{CLIFFS_ONLY}, {VALUE_UNKNOWN}")),
+        (None, Some(tokens)) => figure(tokens, format!("{}, {VALUE_UNKNOWN}", supply_parts_in_tokens(ahead))),
+        (None, None) => figure(VALUE_UNKNOWN.to_owned(), supply_parts(ahead)),
+    }
+}
+
+/// The coming supply of several tokens in a period.
+pub fn supply_total_figure(ahead: &SupplyAhead, coverage: &TotalsCoverage) -> SupplyFigure {
+    match coverage.known() {
+        KnownSupply::None if coverage.tokens > 0 => SupplyFigure { total: NOT_READ.to_owned(), parts: String::new() },
+        KnownSupply::None => SupplyFigure { total: "–".to_owned(), parts: "no tokens are watched yet".to_owned() },
+        // The others can have unlocks.
+        _ if ahead.total().count == 0 && coverage.unread > 0 => {
+            SupplyFigure { total: "–".to_owned(), parts: format!("{} {NOT_READ}", grouped_count(coverage.unread, "token")) }
+        }
+        // Amounts of different tokens do not add up.
+        _ if ahead.total().known_value().is_none() => {
+            SupplyFigure { total: VALUE_UNKNOWN.to_owned(), parts: supply_parts(ahead) }
+        }
+        known => supply_figure(ahead, known, None),
+    }
+}
+
+/// The gaps of a total over several tokens: `2 tokens not read yet`, `3 tokens with cliffs only`. `until` is the end of its longest
+/// period, `stale_price` the age from which prices are stale.
+pub fn supply_gaps(coverage: &TotalsCoverage, until: Timestamp, stale_price: TimeDelta) -> Vec<String> {
+    let of = |tokens: u64, what: &str| (tokens > 0).then(|| format!("{} {what}", grouped_count(tokens, "token")));
+    let oldest = coverage.oldest_price.map(|at| format!("; the oldest is of {}", day(at))).unwrap_or_default();
+    let stale = format!("with prices older than {}{oldest}", super::duration(stale_price));
+    let early = coverage.linear_until.filter(|end| *end < until);
+    [
+        of(coverage.unread, NOT_READ),
+        of(coverage.cliffs_only, &format!("with {CLIFFS_ONLY}, because linear unlocks were not read")),
+        of(coverage.without_price, &format!("without a price ({VALUE_UNKNOWN})")),
+        of(coverage.stale_prices, &stale),
+        early.map(|end| format!("linear unlocks are known only until {} for at least one token", day(end))),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// The date of a stale price: `at prices of 3 Nov 2025`.
+pub fn price_date(at: Timestamp) -> String {
+    format!("at prices of {}", day(at))
+}
+
+/// The end of known linear supply: `linear known until 5 Dec 2026`.
+pub fn linear_known_until(end: Timestamp) -> String {
+    format!("linear known until {}", day(end))
+}
+
+/// Linear release per day: in USD, else in tokens. `None` if nothing is released or the amount is unknown.
+pub fn per_day(tokens_per_day: Option<f64>, price: Option<f64>, symbol: Option<&str>) -> Option<String> {
+    let per_day = tokens_per_day.filter(|per_day| *per_day > 0.0)?;
+    Some(price.map_or_else(|| tokens(per_day, symbol), |price| usd(per_day * price)))
+}
+
+/// The linear release of a token per day now: `$31.20M`, `5.00M ARB` without a price, or the reason for no figure.
+pub fn linear_per_day(supply: &TokenSupply, symbol: Option<&str>) -> String {
+    match supply.known {
+        KnownSupply::None => NOT_READ.to_owned(),
+        KnownSupply::Cliffs => CLIFFS_ONLY.to_owned(),
+        KnownSupply::All => {
+            let price = supply.price.map(|price| price.usd);
+            let running = || if supply.rate.running > 0 { "unknown amount" } else { "–" };
+            per_day(supply.linear_per_day(), price, symbol).unwrap_or_else(|| running().to_owned())
+        }
+    }
+}
+
+/// The next change of a linear release: `from 1 Dec 2026: $2.00M per day`, `ends on 1 Dec 2026`. `None` if no change is known.
+pub fn rate_change(supply: &TokenSupply, symbol: Option<&str>) -> Option<String> {
+    let at = supply.rate.changes_at.filter(|_| supply.known == KnownSupply::All)?;
+    let next = per_day(supply.rate.then_per_day, supply.price.map(|price| price.usd), symbol);
+    Some(next.map_or_else(|| format!("ends on {}", day(at)), |next| format!("from {}: {next} per day", day(at))))
+}
+
+/// The nominal date of an unlock, marked if only its week or month is known: `16 Nov 2026`, `~16 Nov 2026`.
+pub fn nominal_day(nominal: Timestamp, precision: Precision) -> String {
+    if precision > Precision::Day { format!("~{}", day(nominal)) } else { day(nominal) }
+}
+
+/// The period that the source confirms instead of a day: `the source confirms only the month`. `None` for a day or an instant.
+pub fn confirmed_period(precision: Precision) -> Option<&'static str> {
+    match precision {
+        Precision::Month => Some("the source confirms only the month"),
+        Precision::Week => Some("the source confirms only the week"),
+        _ => None,
+    }
+}
+
+/// A cliff unlock whose nominal date has passed although it can still happen: `expected 16 Nov, not confirmed`.
+pub fn expected(nominal: Timestamp, now: Timestamp) -> String {
+    if nominal.date_naive() == now.date_naive() {
+        return "expected today, not confirmed".to_owned();
+    }
+    format!("expected {}, not confirmed", nominal.format("%-d %b"))
 }
 
 /// Unlocks that may fall into a period: `plus up to 2 unlocks ($5.00M) with an inexact date`. `None` for an empty sum.
-pub fn possible_unlocks(sum: AheadSum) -> Option<String> {
-    (sum.count > 0).then(|| format!("plus up to {} with an inexact date", unlock_sum(sum)))
+pub fn inexact_unlocks(sum: &UnlockSum) -> Option<String> {
+    (sum.count > 0).then(|| format!("plus up to {} ({}) with an inexact date", count(sum.count, "unlock"), sum_value(sum)))
 }
 
-/// The value of each upcoming week with unlocks, by the first day of the week: `By week: 9 Mar $1.20M, 6 Apr $3.10M in 2 unlocks`.
-pub fn weeks_ahead(weeks: &WeeksAhead, now: Timestamp) -> String {
-    let week = |(index, week): (usize, &AheadSum)| {
-        if week.count == 0 {
+/// The supply of each coming week, by the first day of the week: `By week: 9 Mar $1.20M, 6 Apr $3.10M`. In tokens if no value is known.
+pub fn weeks_ahead(weeks: &[SupplyAhead], known: KnownSupply, now: Timestamp) -> String {
+    if known == KnownSupply::None {
+        return super::capitalized(NOT_READ);
+    }
+    let in_tokens = is_in_tokens(weeks);
+    let week = |(index, week): (usize, &SupplyAhead)| {
+        let sum = week.total();
+        if sum.count == 0 {
             return None;
         }
         let first_day = now.checked_add_signed(TimeDelta::weeks(i64::try_from(index).ok()?))?;
-        let value = if week.value > 0.0 { usd(week.value) } else { "unknown value".to_owned() };
-        let several = if week.count > 1 { format!(" in {} unlocks", week.count) } else { String::new() };
-        Some(format!("{} {value}{several}", first_day.format("%-d %b")))
+        let size = if in_tokens { sum_tokens(&sum, None) } else { None };
+        Some(format!("{} {}", first_day.format("%-d %b"), size.unwrap_or_else(|| sum_value(&sum))))
     };
-    let weeks: Vec<String> = weeks.iter().enumerate().filter_map(week).collect();
-    if weeks.is_empty() { format!("No unlocks in the next {WEEKS} weeks") } else { format!("By week: {}", weeks.join(", ")) }
+    let sizes: Vec<String> = weeks.iter().enumerate().filter_map(week).collect();
+    let note = if known == KnownSupply::Cliffs { ", cliffs only" } else { "" };
+    if sizes.is_empty() {
+        return format!("{} in the next {} weeks{note}", super::capitalized(NOTHING_SCHEDULED), weeks.len());
+    }
+    format!("By week{note}: {}", sizes.join(", "))
+}
+
+/// Returns whether sums are shown in tokens, because none of their values is known.
+pub fn is_in_tokens(sums: &[SupplyAhead]) -> bool {
+    let all = sums.iter().fold(UnlockSum::default(), |all, sum| all.plus(sum.total()));
+    all.known_value().is_none() && all.known_amount().is_some()
 }
 
 /// The allocation shares of an event, largest first: `Team 92.65M and Investors 30.00M until 1 Jan 2027`. A linear unlock states its

@@ -1,62 +1,33 @@
 //! Queries of pages, and their results.
 
-use serde::Serialize;
+use crate::{Alert, SumWindow, SupplyAhead, Timestamp, Token, TokenSupply, Tracked, UpcomingRow, Watch};
 
-use crate::{Alert, SumWindow, Token, Tracked, UpcomingRow};
-
-/// Selects upcoming unlocks: the largest that may happen in a period.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Selects upcoming cliff unlocks of watched tokens: the largest that may happen in a period, and the next ones.
+#[derive(Clone, Debug)]
 pub struct AheadFilter {
     pub window: SumWindow,
-    /// Whether to order by share of market cap instead of value.
+    /// Whether to order the largest by share of market cap instead of value.
     pub by_share: bool,
-    /// The maximum number of rows.
+    /// The maximum number of the largest.
     pub limit: u32,
+    /// The maximum number of the next ones.
+    pub next: u32,
+    pub watch: Watch,
 }
 
-/// The largest upcoming unlocks, and sums over all.
+/// The largest and the next upcoming cliff unlocks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ahead {
     /// Largest first.
     pub rows: Vec<UpcomingRow>,
-    pub sums: AheadSums,
+    /// By nominal date, all of which are ahead, then by size.
+    pub next: Vec<UpcomingRow>,
+    /// The number of cliff unlocks in the period with a nominal date ahead.
+    pub next_total: u64,
 }
 
-/// Sums of the unlocks in a period.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct AheadSums {
-    /// Unlocks that sums include; see [`SumWindow`].
-    pub counted: AheadSum,
-    /// Unlocks that may happen in the period because their month or week overlaps it.
-    pub possible: AheadSum,
-}
-
-impl AheadSums {
-    pub fn add(&mut self, is_counted: bool, value: Option<f64>) {
-        if is_counted { &mut self.counted } else { &mut self.possible }.add(value);
-    }
-}
-
-/// The number and value of some unlocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct AheadSum {
-    pub count: u64,
-    /// USD of the unlocks whose value is known.
-    pub value: f64,
-}
-
-impl AheadSum {
-    pub fn add(&mut self, value: Option<f64>) {
-        self.count += 1;
-        self.value += value.unwrap_or_default();
-    }
-}
-
-/// The number of upcoming weeks with a sum each.
+/// The number of weeks with a sum each in a list.
 pub const WEEKS: usize = 12;
-
-/// Sums of the coming weeks. The first week begins now.
-pub type WeeksAhead = [AheadSum; WEEKS];
 
 /// Firing alerts, most severe first and latest first within a severity, with counts by severity.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -72,12 +43,16 @@ words! {
     /// The order of a token list.
     #[derive(Default)]
     TokenSort {
-        /// Unlock value of the coming 90 days, largest first.
+        /// The value of the coming supply of 90 days, largest first.
         #[default]
         Value = "value",
-        /// The largest unlock of the coming 90 days, as a share of market cap.
+        /// The same as a share of market cap.
         Share = "share",
-        /// The date of the next unlock.
+        /// The value of the coming supply of 30 days, largest first.
+        Month = "month",
+        /// USD that unlock linearly per day, largest first.
+        PerDay = "per_day",
+        /// The nominal date of the next cliff unlock.
         Next = "next",
         /// Market cap, largest first.
         MarketCap = "market_cap",
@@ -90,8 +65,8 @@ pub struct TokenFilter {
     /// A part of the slug, name, or symbol, ignoring case. Empty matches all tokens.
     pub text: String,
     pub sort: TokenSort,
-    /// The period whose unlocks are summed.
-    pub window: SumWindow,
+    /// The start of all windows.
+    pub at: Timestamp,
     /// The number of rows to skip.
     pub offset: u32,
     pub limit: u32,
@@ -110,11 +85,14 @@ pub struct TokenSummary {
     pub token: Token,
     /// Whether the last complete token list includes it.
     pub listed: bool,
+    /// The next cliff unlock whose nominal date is ahead.
     pub next: Option<Tracked>,
-    /// Sums of unlocks in the requested period.
-    pub ahead: AheadSums,
-    /// Sums of unlocks by week.
-    pub weeks: WeeksAhead,
+    /// The latest cliff unlock that can still happen although its nominal date has passed.
+    pub unconfirmed: Option<Tracked>,
+    /// With the windows of [`supply_windows`](crate::supply_windows).
+    pub supply: TokenSupply,
+    /// The coming supply of each of the next [`WEEKS`] weeks.
+    pub weeks: Vec<SupplyAhead>,
 }
 
 /// Counters that change when a page may have new content.

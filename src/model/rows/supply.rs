@@ -5,6 +5,9 @@ use serde::Serialize;
 
 use crate::{KnownSupply, LinearRate, ReferencePrice, SumWindow, SupplyAhead, Timestamp};
 
+/// The age from which a price is stale.
+pub const STALE_PRICE: TimeDelta = TimeDelta::days(3);
+
 /// The windows of coming supply on pages and in the API: their names and lengths in days.
 pub const SUPPLY_WINDOWS: [(&str, i64); 3] = [("7d", 7), ("30d", 30), ("90d", 90)];
 
@@ -39,6 +42,28 @@ pub struct TokenSupply {
     pub rate: LinearRate,
 }
 
+impl TokenSupply {
+    /// Returns the supply of a token whose schedule was never read.
+    #[must_use]
+    pub fn unread(windows: usize) -> Self {
+        let windows = vec![SupplyAhead::default(); windows];
+        Self { known: KnownSupply::None, linear_until: None, price: None, windows, rate: LinearRate::default() }
+    }
+
+    /// Returns the tokens that unlock linearly per day now. `None` if linear unlocks were not read, or their amounts are unknown.
+    #[must_use]
+    pub fn linear_per_day(&self) -> Option<f64> {
+        let is_known = self.known == KnownSupply::All && (self.rate.running == 0 || self.rate.per_day > 0.0);
+        is_known.then_some(self.rate.per_day)
+    }
+
+    /// Returns the time of the price if it is older than `limit` at `now`.
+    #[must_use]
+    pub fn stale_price(&self, now: Timestamp, limit: TimeDelta) -> Option<Timestamp> {
+        self.price?.at.filter(|at| now - *at > limit)
+    }
+}
+
 /// The coming supply of several tokens.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SupplyTotals {
@@ -67,6 +92,18 @@ pub struct TotalsCoverage {
     pub linear_until: Option<Timestamp>,
     /// The time of the oldest price. `None` if no price has a time.
     pub oldest_price: Option<Timestamp>,
+}
+
+impl TotalsCoverage {
+    /// Returns what is known of the tokens together: nothing if none was read, and only cliffs if the linear unlocks of none were read.
+    #[must_use]
+    pub fn known(&self) -> KnownSupply {
+        match self.tokens.saturating_sub(self.unread) {
+            0 => KnownSupply::None,
+            read if read == self.cliffs_only => KnownSupply::Cliffs,
+            _ => KnownSupply::All,
+        }
+    }
 }
 
 impl SupplyTotals {

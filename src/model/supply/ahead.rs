@@ -89,7 +89,9 @@ impl LinearPiece {
         parts.iter().filter_map(|part| Self::of_part(part, event.unlock_date.copied()))
     }
 
-    fn of_part(part: &LinearAllocation, date: Option<Timestamp>) -> Option<Self> {
+    /// Returns the linear unlock of one allocation. `date` is that of its event. `None` without a date or a duration.
+    #[must_use]
+    pub fn of_part(part: &LinearAllocation, date: Option<Timestamp>) -> Option<Self> {
         if Precision::of(part.unlock_precision.as_str()) == Precision::ToBeDetermined {
             return None;
         }

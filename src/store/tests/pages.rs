@@ -11,7 +11,7 @@ fn sized(date: &str, value: f64, precision: &str) -> Record {
 }
 
 fn filter(by_share: bool, limit: u32) -> AheadFilter {
-    AheadFilter { window: SumWindow::of(now(), TimeDelta::days(90)), by_share, limit }
+    AheadFilter { window: SumWindow::of(now(), TimeDelta::days(90)), by_share, limit, next: 3, watch: all_tokens() }
 }
 
 /// 303 tokens with one unlock each. The largest unlocks belong to the last slugs.
@@ -46,24 +46,40 @@ async fn largest_unlocks_are_found_among_many() {
 }
 
 #[tokio::test]
+async fn next_cliffs_are_ordered_by_nominal_date_and_watched() {
+    let (_directory, store) = three_hundred().await;
+    let ahead = store.largest_ahead(filter(false, 1)).await.expect("read");
+    // Four tokens share the first day, the largest first. The nominal date of this month is later.
+    assert_eq!(slugs(&ahead.next), ["token-240", "token-160", "token-080"]);
+    assert_eq!(ahead.next_total, 304, "the nominal date of June is outside the window");
+    let settings =
+        config::WatchSettings { tokens: vec!["token-00*".into(), "running".into()], ..config::WatchSettings::default() };
+    let watch = Watch::build(&settings).expect("valid");
+    let ahead = store.largest_ahead(AheadFilter { watch, ..filter(false, 1) }).await.expect("read");
+    assert_eq!((slugs(&ahead.rows), slugs(&ahead.next)), (vec!["token-009"], vec!["token-000", "token-001", "token-002"]));
+    assert_eq!(ahead.next_total, 11);
+}
+
+#[tokio::test]
 async fn month_precision_counts_by_nominal_date() {
     let (_directory, store) = three_hundred().await;
-    let AheadSums { counted, possible } = store.largest_ahead(filter(false, 1)).await.expect("read").sums;
+    let (all, _) = store.supply_totals(now(), supply_windows(now()), all_tokens(), now()).await.expect("read");
+    let SupplyAhead { cliff, inexact, .. } = all.windows[2];
     // The nominal date of this month is in the window, the one of June is not.
-    assert_eq!((counted.count, possible.count), (304, 1));
-    assert!((counted.value - 7e4 - (1..=303).map(|i| f64::from(i) * 1e5).sum::<f64>()).abs() < 1.0);
-    assert!((possible.value - 6e4).abs() < 1e-6, "{possible:?}");
+    assert_eq!((cliff.count, inexact.count), (304, 1));
+    assert!((cliff.value - 7e4 - (1..=303).map(|i| f64::from(i) * 1e5).sum::<f64>()).abs() < 1.0);
+    assert!((inexact.value - 6e4).abs() < 1e-6, "{inexact:?}");
 }
 
 /// Random dates of every precision, around now and around the end of the window, compared with a reference.
 #[tokio::test]
-async fn overview_list_and_metrics_sums_match_reference() {
+async fn list_totals_and_metrics_match_reference() {
     let mut random = fastrand::Rng::with_seed(0x5eed);
     for world in 0..20 {
         let directory = TempDir::new().expect("a directory");
         let store = owned(&directory).await;
         let window = SumWindow::of(now(), TimeDelta::days(30));
-        let (mut expected, mut puts) = (AheadSums::default(), Vec::new());
+        let (mut cliff, mut inexact, mut puts) = ((0, 0.0), (0, 0.0), Vec::new());
         for i in 0..40 {
             let date = now() + TimeDelta::hours(random.i64(-40 * 24..75 * 24));
             let precision = ["second", "hour", "day", "week", "month"][random.usize(..5)];
@@ -74,23 +90,24 @@ async fn overview_list_and_metrics_sums_match_reference() {
             let is_counted = now() < date && date <= window.until;
             let can_happen = interval.end > now() && interval.start <= window.until && interval.start < interval.end;
             if is_counted || can_happen {
-                let sum = if is_counted { &mut expected.counted } else { &mut expected.possible };
-                (sum.count, sum.value) = (sum.count + 1, sum.value + value);
+                let sum = if is_counted { &mut cliff } else { &mut inexact };
+                *sum = (sum.0 + 1, sum.1 + value);
             }
             puts.push(put(&format!("e{i}"), record));
         }
         store.commit(at(Commit { feeds: vec![schedule("aptos", puts)], ..Commit::default() })).await.expect("committed");
-        let overview = store.largest_ahead(AheadFilter { window, by_share: false, limit: 3 }).await.expect("read").sums;
-        let filter = TokenFilter { text: String::new(), sort: TokenSort::Value, window, offset: 0, limit: 3 };
-        let list = store.token_list(filter).await.expect("read").rows[0].ahead;
+        let list = store.token_list(list_by(TokenSort::Value)).await.expect("read").rows[0].supply.windows[1];
         let gauges = store.domain_gauges(now(), vec![window], all_tokens()).await.expect("read").watched;
         let supply = store.token_supply("aptos".into(), now(), vec![window]).await.expect("read").expect("a token");
         assert_eq!(supply.windows, gauges.windows, "world {world}");
-        assert_eq!((overview, list), (expected, expected), "world {world}");
-        let [sum] = gauges.windows[..] else { panic!("one window") };
-        assert_eq!((sum.cliff.count, sum.inexact.count), (expected.counted.count, expected.possible.count), "world {world}");
-        assert!((sum.cliff.value - expected.counted.value).abs() < 0.01, "world {world}");
+        assert_eq!(supply.windows, [list], "world {world}");
+        assert_eq!((list.cliff.count, list.inexact.count), (cliff.0, inexact.0), "world {world}");
+        assert!((list.cliff.value - cliff.1).abs() < 0.01 && (list.inexact.value - inexact.1).abs() < 0.01, "world {world}");
     }
+}
+
+fn list_by(sort: TokenSort) -> TokenFilter {
+    TokenFilter { text: String::new(), sort, at: now(), offset: 0, limit: 9 }
 }
 
 #[tokio::test]
@@ -131,15 +148,15 @@ async fn firing_alerts_are_ordered_by_severity_and_counted() {
 async fn tokens_are_searched_sorted_and_paged() {
     let (_directory, store) = three_hundred().await;
     let list = async |text: &str, sort: TokenSort, offset: u32| {
-        let window = SumWindow::of(now(), TimeDelta::days(90));
-        let filter = TokenFilter { text: text.to_owned(), sort, window, offset, limit: 2 };
+        let filter = TokenFilter { text: text.to_owned(), sort, at: now(), offset, limit: 2 };
         let list = store.token_list(filter).await.expect("read");
         let slugs: Vec<String> = list.rows.iter().map(|row| row.token.id.as_str().to_owned()).collect();
         (list.total, slugs)
     };
     assert_eq!(list("", TokenSort::Value, 0).await, (307, vec!["token-302".to_owned(), "token-301".to_owned()]));
-    assert_eq!(list("", TokenSort::Share, 0).await.1, ["straddling", "running"]);
-    assert_eq!(list("", TokenSort::Next, 0).await.1[0], "running");
+    assert_eq!(list("", TokenSort::Share, 0).await.1, ["token-302", "token-301"], "all have the same market cap");
+    assert_eq!(list("", TokenSort::Month, 0).await.1, ["token-269", "token-268"], "the largest of the next 30 days");
+    assert_eq!(list("", TokenSort::Next, 0).await.1[0], "token-000");
     assert_eq!(
         list("", TokenSort::Next, 304).await.1,
         ["straddling", "far"],
@@ -215,15 +232,14 @@ async fn weekly_sums_use_nominal_dates() {
     ];
     store.commit(at(Commit { feeds: vec![schedule("aptos", put)], ..Commit::default() })).await.expect("committed");
     let weeks = store.weeks_ahead(vec!["aptos".into(), "unknown".into()], now()).await.expect("read");
-    let notified: Vec<(usize, u64, f64)> = weeks[&TokenId::from("aptos")]
-        .iter()
-        .enumerate()
-        .filter(|(_, week)| week.count > 0)
-        .map(|(place, week)| (place, week.count, (week.value / 1e6).round()))
-        .collect();
-    let third = usize::try_from((time("2026-03-30T00:00:00Z") - now()).num_days() / 7).expect("a week");
-    assert_eq!(notified, [(0, 3, 35.0), (third, 1, 4.0), (11, 1, 8.0)], "unlocks that can come any time count in the first week");
     assert_eq!(weeks.len(), 1);
+    let weeks = &weeks[&TokenId::from("aptos")].windows;
+    let sums = weeks.iter().enumerate().filter(|(_, week)| week.cliff.count > 0);
+    let sums: Vec<_> = sums.map(|(index, week)| (index, week.cliff.count, (week.cliff.value / 1e6).round())).collect();
+    let third = usize::try_from((time("2026-03-30T00:00:00Z") - now()).num_days() / 7).expect("a week");
+    // The cliff of 2 March can still happen, but its date has passed.
+    assert_eq!(sums, [(0, 2, 3.0), (third - 1, 1, 4.0), (11, 1, 8.0)]);
+    assert_eq!(weeks[0].inexact.count, 2, "the cliffs of this month outside the first week");
 }
 
 fn vesting(begin: &str, end: &str, amount: f64, price: Option<f64>) -> Record {
@@ -253,6 +269,38 @@ async fn linear_unlocks_are_summed_for_token_group_and_all() {
     assert_eq!((values, all.windows[1].linear.unvalued_count), (vec![140.0, 600.0, 1800.0], 1));
     assert_eq!((all.coverage.tokens, all.coverage.stale_prices, all.coverage.without_price), (2, 1, 1));
     assert_eq!(groups["desk"].windows[0].linear.count, 1);
+}
+
+#[tokio::test]
+async fn list_shows_next_cliff_unconfirmed_cliff_and_linear_rate() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let feeds = vec![
+        schedule("sui", vec![put("a", vesting("2026-02-27T00:00:00Z", "2026-06-07T00:00:00Z", 1000.0, Some(2.0)))]),
+        schedule("aptos", vec![put("a", vesting("2026-03-01T00:00:00Z", "2026-03-31T00:00:00Z", 9e9, None))]),
+        schedule("arb", vec![put("a", sized("2026-03-02", 5e2, "month")), put("b", sized("2026-09-02", 7e6, "month"))]),
+        schedule("jup", vec![put("a", sized("2026-03-02", 5e2, "month"))]),
+    ];
+    let tokens = vec![token_item("unread", "U"), token_item("sui", "SUI")];
+    store.commit(at(Commit { tokens, feeds, ..Commit::default() })).await.expect("committed");
+    let list = async |sort| store.token_list(list_by(sort)).await.expect("read").rows;
+    let slugs = |rows: &[TokenSummary]| rows.iter().map(|row| row.token.id.as_str().to_owned()).collect::<Vec<_>>();
+    for sort in [TokenSort::Value, TokenSort::Month, TokenSort::PerDay, TokenSort::Share] {
+        assert_eq!(slugs(&list(sort).await)[0], "sui", "{sort:?}");
+    }
+    let rows = list(TokenSort::Next).await;
+    assert_eq!(slugs(&rows)[..2], ["jup", "arb"]);
+    let nominal = |tracked: &Option<Tracked>| tracked.as_ref().and_then(|tracked| tracked.record.unlock()?.unlock_date.copied());
+    assert_eq!((nominal(&rows[0].next), nominal(&rows[0].unconfirmed)), (None, Some(time("2026-03-02T00:00:00Z"))));
+    assert_eq!(
+        (nominal(&rows[1].next), nominal(&rows[1].unconfirmed)),
+        (Some(time("2026-09-02T00:00:00Z")), Some(time("2026-03-02T00:00:00Z")))
+    );
+    let of = |slug: &str| rows.iter().find(|row| row.token.id.as_str() == slug).expect("a row");
+    assert_eq!((of("sui").next.as_ref().map(|next| &next.key), of("sui").supply.linear_per_day()), (None, Some(10.0)));
+    assert_eq!((of("unread").supply.known, of("unread").supply.linear_per_day()), (KnownSupply::None, None));
+    assert_eq!(of("aptos").supply.windows[0].total().known_value(), None, "the price is unknown");
+    assert!((of("sui").weeks[3].linear.amount - 70.0).abs() < 1e-9 && of("sui").weeks.len() == WEEKS);
 }
 
 #[tokio::test]

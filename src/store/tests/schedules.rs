@@ -29,18 +29,12 @@ fn written(store: &Store) -> (Vec<f64>, Option<(f64, f64)>) {
     (values, drift.into_iter().next())
 }
 
+/// Returns the value of the cliff unlocks in the next 30 days, of all tokens and of the first one in the list.
 async fn sum_ahead(store: &Store) -> (f64, f64) {
-    let filter = AheadFilter { window: SumWindow::of(now(), chrono::TimeDelta::days(30)), by_share: false, limit: 9 };
-    let ahead = store.largest_ahead(filter).await.expect("read");
-    let filter = TokenFilter {
-        text: String::new(),
-        sort: TokenSort::Value,
-        window: SumWindow::of(now(), chrono::TimeDelta::days(30)),
-        limit: 9,
-        offset: 0,
-    };
+    let (all, _) = store.supply_totals(now(), supply_windows(now()), all_tokens(), now()).await.expect("read");
+    let filter = TokenFilter { text: String::new(), sort: TokenSort::Value, at: now(), limit: 9, offset: 0 };
     let list = store.token_list(filter).await.expect("read");
-    (ahead.sums.counted.value, list.rows[0].ahead.counted.value)
+    (all.windows[1].cliff.value, list.rows[0].supply.windows[1].cliff.value)
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ pub(super) mod lists;
 mod openapi;
 pub(super) mod operations;
 pub(super) mod silences;
+mod supply;
 mod tokens;
 pub(super) mod upcoming;
 
@@ -18,6 +19,7 @@ pub(super) fn routes() -> Router<HttpDeps> {
     Router::new()
         .route("/api/status", get(status::status))
         .route("/api/upcoming", get(upcoming::list))
+        .route("/api/supply", get(supply::show))
         .route("/api/tokens", get(tokens::list))
         .route("/api/tokens/{id}", get(tokens::show))
         .route("/api/changes", get(lists::changes))

@@ -52,12 +52,13 @@ const fn text(name: &'static str, description: &'static str) -> Parameter {
 pub(super) const TOKEN: Parameter = text("token", "Slug of a token.");
 pub(super) const TOKENS: Parameter = text("token", "Slugs of tokens, separated by commas.");
 pub(super) const GROUP: Parameter = text("group", "Names of groups in `[watch.groups]`, separated by commas.");
+pub(super) const ONE_GROUP: Parameter = text("group", "Name of a group in `[watch.groups]`. The default is all watched tokens.");
 pub(super) const WITHIN: Parameter = text("within", "Maximum time until the unlock, such as `30d`.");
 pub(super) const MIN_VALUE: Parameter = parameter("min_value", ParameterKind::Number, "Minimum value in USD.");
 pub(super) const RULE: Parameter = text("rule", "Name or id of a rule.");
 pub(super) const RULES: Parameter = text("rule", "Names or ids of rules whose condition must be true, separated by commas.");
 pub(super) const SEARCH: Parameter = text("q", "Part of a slug, name, or ticker.");
-pub(super) const SORT: Parameter = text("sort", "`value`, `share`, `next`, `market_cap`, or `name`.");
+pub(super) const SORT: Parameter = text("sort", "`value`, `share`, `month`, `per_day`, `next`, `market_cap`, or `name`.");
 pub(super) const KIND: Parameter = text("kind", "Kind of change, such as `rescheduled`.");
 pub(super) const RESOURCE: Parameter = text("resource", "`unlock`, `burn`, `buyback`, `emission`, `allocation`, or `funding`.");
 pub(super) const SINCE: Parameter = text("since", "Maximum age, such as `7d`. Excludes `from`.");

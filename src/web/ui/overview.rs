@@ -1,9 +1,12 @@
-//! The overview: upcoming unlocks, firing alerts, latest changes, credits, and the state of the source and the receivers.
+//! The overview: coming supply, upcoming cliff unlocks, firing alerts, latest changes, credits, and the state of the source and the
+//! receivers.
 
 mod changes;
 mod credit;
+mod next;
 mod notices;
 mod source;
+pub(in crate::ui) mod supply;
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -20,16 +23,21 @@ use chart::timeline::{self, Measure, TimelineEvent};
 use credit::CreditGauge;
 use daemon::view::{AlertView, StatusView, UnlockView};
 use model::{
-    Ahead, AheadSums, ChangeRow, CreditState, FiringAlerts, PastPolls, Record, Timestamp, Token, TokenId, UpcomingRow,
-    WeeksAhead, phrase,
+    Ahead, ChangeRow, CreditState, FiringAlerts, PastPolls, Record, STALE_PRICE, SupplyTotals, Timestamp, Token, TokenId,
+    TokenSupply, UpcomingRow, phrase,
 };
+use next::NextCard;
 use notices::Notice;
 use source::SourceCard;
+use supply::SupplyCard;
+pub use supply::windows as supply_windows;
 
 /// The length of the timeline in days.
 pub const AHEAD_DAYS: i64 = 90;
 /// The maximum number of unlocks on the timeline.
 pub const AHEAD_ROWS: u32 = 160;
+/// The maximum number of next cliff unlocks.
+pub const NEXT_ROWS: u32 = 24;
 /// The maximum length of the list of largest unlocks.
 const MAX_LARGEST: usize = 12;
 /// The number of largest unlocks whose tokens get a weekly chart. Similar unlocks of one token share a row.
@@ -50,12 +58,14 @@ const MAX_CHANGE_LINES: usize = 10;
 pub struct OverviewParts<'a> {
     pub now: Timestamp,
     pub status: StatusView,
-    /// The largest upcoming unlocks by `measure`.
+    /// The coming supply in the windows of [`supply_windows`].
+    pub supply: &'a SupplyTotals,
+    /// The largest upcoming cliff unlocks by `measure`, and the next ones.
     pub ahead: &'a Ahead,
     pub until: Timestamp,
     pub measure: Measure,
-    /// Weekly sums of the tokens with the largest unlocks.
-    pub weeks: &'a HashMap<TokenId, WeeksAhead>,
+    /// The weekly supply of the tokens with the largest unlocks.
+    pub weeks: &'a HashMap<TokenId, TokenSupply>,
     pub firing: &'a FiringAlerts,
     /// The views of the alerts of `firing`.
     pub alerts: Vec<AlertView>,
@@ -73,6 +83,8 @@ pub struct OverviewParts<'a> {
 struct OverviewPage {
     status: StatusView,
     notices: Vec<Notice>,
+    supply: SupplyCard,
+    next: NextCard,
     timeline: TimelineCard,
     firing: FiringCard,
     changes: Vec<ChangeLine>,
@@ -85,7 +97,7 @@ struct OverviewPage {
     dead_letters: String,
 }
 
-/// The timeline of upcoming unlocks, with a list and a table.
+/// The timeline of upcoming cliff unlocks, with a list and a table.
 #[derive(Debug, Serialize)]
 struct TimelineCard {
     chart: Option<Chart>,
@@ -96,13 +108,6 @@ struct TimelineCard {
     largest: Vec<AheadRow>,
     /// Sorted by date.
     table: Vec<AheadRow>,
-    /// The number and value of all unlocks in the period.
-    counted: String,
-    /// The unlocks that may fall into the period, not included in `counted`. `None` if no unlock qualifies.
-    possible: Option<String>,
-    /// The parts of `counted`, for a tile.
-    count: String,
-    value: String,
     days: i64,
 }
 
@@ -122,6 +127,8 @@ pub(super) struct AheadRow {
     similar: usize,
     /// The date without the time of day.
     day: String,
+    /// The value, or the tokens if the value is unknown.
+    size: String,
     unlock: UnlockView,
     /// The weekly chart of its token.
     weeks: Option<Value>,
@@ -167,6 +174,7 @@ impl AheadRow {
             similar: 0,
             weeks: None,
             day: phrase::when_day(&event.interval()?),
+            size: phrase::size(unlock.cliff_value, unlock.cliff_amount, Some(&unlock.symbol)),
             unlock,
         })
     }
@@ -205,6 +213,8 @@ pub fn page(parts: OverviewParts<'_>, frame: PageFrame) -> String {
     let frame = PageFrame { refreshes: true, ..frame }.with_count(Section::Deliveries, dead);
     let page = OverviewPage {
         notices: notices::of(&parts.status, parts.held),
+        supply: SupplyCard::of(parts.supply, parts.now, STALE_PRICE),
+        next: NextCard::of(parts.ahead, parts.supply, parts.now),
         timeline: TimelineCard::of(&parts),
         firing: FiringCard::of(parts.firing, parts.alerts),
         changes: change_lines(parts.changes, MAX_CHANGE_LINES),
@@ -221,7 +231,6 @@ pub fn page(parts: OverviewParts<'_>, frame: PageFrame) -> String {
 impl TimelineCard {
     fn of(parts: &OverviewParts<'_>) -> Self {
         let OverviewParts { now, ahead, until, measure, .. } = *parts;
-        let AheadSums { counted, possible } = ahead.sums;
         let rows: Vec<AheadRow> = ahead.rows.iter().filter_map(|row| AheadRow::of(row, now)).collect();
         let events: Vec<TimelineEvent> = ahead.rows.iter().filter_map(|row| timeline_event(row, measure)).collect();
         let drawn: BTreeSet<Recipient> = events.iter().flat_map(|event| &event.shares).map(|(recipient, _)| *recipient).collect();
@@ -238,22 +247,18 @@ impl TimelineCard {
             legend: drawn.into_iter().map(|recipient| LegendItem { class: recipient.class(), name: recipient.name() }).collect(),
             largest: with_weeks(combine_similar(&rows), parts.weeks, now),
             table,
-            counted: phrase::unlock_sum(counted),
-            possible: phrase::possible_unlocks(possible),
-            count: phrase::count(counted.count, "unlock"),
-            value: phrase::usd(counted.value),
             days: AHEAD_DAYS,
         }
     }
 }
 
 /// Adds the weekly chart to the first row of each token.
-fn with_weeks(mut rows: Vec<AheadRow>, weeks: &HashMap<TokenId, WeeksAhead>, now: Timestamp) -> Vec<AheadRow> {
+fn with_weeks(mut rows: Vec<AheadRow>, weeks: &HashMap<TokenId, TokenSupply>, now: Timestamp) -> Vec<AheadRow> {
     let mut seen = BTreeSet::new();
     for row in &mut rows {
         let id = TokenId::from(row.unlock.token_id.as_str());
         let weeks = weeks.get(&id).filter(|_| seen.insert(id));
-        row.weeks = weeks.map(|weeks| Value::from_safe_string(chart::weeks::draw(weeks, now)));
+        row.weeks = weeks.map(|supply| Value::from_safe_string(chart::weeks::draw(&supply.windows, supply.known, now)));
     }
     rows
 }

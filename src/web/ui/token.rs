@@ -1,28 +1,32 @@
 //! The page of a token: its schedule, upcoming unlocks, corrections, alerts, and provenance.
 
 mod former;
+mod linear;
 mod provenance;
+pub mod supply;
 
-use chrono::TimeDelta;
 use serde::Serialize;
 
 use super::change::{ChangeItem, items};
-use super::overview::AHEAD_DAYS;
 use super::page::{PageFrame, render};
 use chart::Chart;
 use chart::curve::{Curve, curves, differs};
 use chart::recipient;
 use chart::schedule::{EventLane, NextCliff, ScheduleDrawing, draw};
 use daemon::view::{AlertView, UnlockView};
+use linear::LinearRow;
 use model::{
-    AheadSums, ChangeRow, CliffPiece, Inclusion, Interval, Precision, Record, Resource, SumWindow, Timestamp, TokenSnapshot,
-    Tracked, UpcomingRow, VersionRow, phrase, wire::UnlockEvent,
+    ChangeRow, Interval, Precision, Record, Resource, Timestamp, TokenSnapshot, TokenSupply, Tracked, UpcomingRow, VersionRow,
+    phrase, wire::UnlockEvent,
 };
 use provenance::Provenance;
+use supply::{SupplyFacts, TokenSupplyCard};
 
 const MAX_UPCOMING: usize = 40;
 /// The number of upcoming unlocks that are not collapsed.
 const FIRST_UPCOMING: usize = 8;
+/// The number of linear unlocks that are not collapsed.
+const FIRST_LINEAR: usize = 8;
 pub const CHANGE_ROWS: u32 = 20;
 pub const ALERT_ROWS: u32 = 12;
 /// The maximum length of a link, in characters.
@@ -33,6 +37,8 @@ const MAX_LINK: usize = 300;
 pub struct TokenParts<'a> {
     pub now: Timestamp,
     pub snapshot: &'a TokenSnapshot,
+    /// The coming supply in the windows of [`supply::windows`].
+    pub supply: &'a TokenSupply,
     /// Latest first.
     pub changes: &'a [ChangeRow],
     pub changes_total: u64,
@@ -54,15 +60,18 @@ struct TokenPage {
     groups: Vec<String>,
     /// Reasons why the data may be incomplete or outdated.
     incidents: Vec<String>,
+    /// The next cliff unlock whose nominal date is ahead.
     next: Option<UpcomingUnlock>,
+    /// A cliff unlock that can still happen although its nominal date has passed.
+    unconfirmed: Option<String>,
     unlocked: Unlocked,
     market_cap: Option<f64>,
     max_supply: Option<f64>,
-    /// The length of the period of `ahead`, in days.
-    days: i64,
-    ahead: AheadSums,
-    /// The unlocks that may fall into the period, not included in the sum. `None` if no unlock qualifies.
-    possible: Option<String>,
+    supply: TokenSupplyCard,
+    facts: SupplyFacts,
+    /// Running and coming linear unlocks.
+    linear: Vec<LinearRow>,
+    later_linear: Vec<LinearRow>,
     chart: Option<Chart>,
     legend: Vec<AllocationRow>,
     /// The time of the correction that replaced the former schedule. `None` if the chart shows none.
@@ -105,6 +114,12 @@ struct UpcomingUnlock {
     recipients: String,
     class: &'static str,
     unlock: UnlockView,
+    /// Whether it has a cliff unlock of known size. Others only begin linear unlocks.
+    is_cliff: bool,
+    /// The amount of the cliff unlock in percent of the circulating supply. `None` if either is unknown.
+    percent_of_circulating: Option<f64>,
+    /// Set if the nominal date has passed.
+    unconfirmed: Option<String>,
     /// The time until the unlock, no more exact than its date. Empty for dates with month precision.
     time_until: String,
     /// The allocation shares as text.
@@ -117,7 +132,7 @@ pub fn page(parts: TokenParts<'_>, frame: PageFrame) -> String {
 
 impl TokenPage {
     fn of(parts: TokenParts<'_>) -> Self {
-        let TokenParts { now, snapshot, changes, changes_total, versions, alerts, is_watched, groups } = parts;
+        let TokenParts { now, snapshot, supply, changes, changes_total, versions, alerts, is_watched, groups } = parts;
         let token = &snapshot.token;
         let events: Vec<&UnlockEvent> =
             snapshot.records_of(Resource::Unlock).filter_map(|tracked| tracked.record.unlock()).collect();
@@ -127,14 +142,19 @@ impl TokenPage {
         let has_ghost = differs(&curves, &former_curves);
         let burns = sizes(snapshot, Resource::Burn);
         let buybacks = sizes(snapshot, Resource::Buyback);
-        let mut upcoming = upcoming(snapshot, now);
+        let facts = SupplyFacts::of(snapshot, supply);
+        let mut upcoming = upcoming(snapshot, facts.circulating, now);
         let upcoming_total = upcoming.len();
         let cliffs: Vec<Interval> = events
             .iter()
             .filter(|event| event.cliff_amount().is_some_and(|amount| amount > 0.0))
             .filter_map(|event| event.interval())
             .collect();
-        let next = upcoming.first().cloned();
+        let cliff = |has_passed: bool| {
+            upcoming.iter().filter(move |row: &&UpcomingUnlock| row.is_cliff && row.unconfirmed.is_some() == has_passed)
+        };
+        let (next, unconfirmed) = (cliff(false).next().cloned(), cliff(true).last().and_then(|row| row.unconfirmed.clone()));
+        let mut linear = linear::rows(snapshot, &events, supply, now);
         let drawing = ScheduleDrawing {
             curves: &curves,
             former: has_ghost.then_some(former_curves.as_slice()),
@@ -147,7 +167,6 @@ impl TokenPage {
             max_supply: token.item.max_supply.copied(),
             now,
         };
-        let ahead = sums_ahead(snapshot, SumWindow::of(now, TimeDelta::days(AHEAD_DAYS)));
         let total: f64 = curves.iter().map(Curve::total).sum();
         let amount: f64 = curves.iter().map(|curve| curve.at(now)).sum();
         Self {
@@ -158,12 +177,14 @@ impl TokenPage {
             groups,
             incidents: provenance::incidents(snapshot, now),
             next,
+            unconfirmed,
             unlocked: Unlocked { amount, total, percent: (total > 0.0).then(|| amount / total * 100.0) },
             market_cap: token.market_cap(),
             max_supply: token.item.max_supply.copied(),
-            days: AHEAD_DAYS,
-            ahead,
-            possible: phrase::possible_unlocks(ahead.possible),
+            supply: TokenSupplyCard::of(snapshot, supply, now),
+            facts,
+            later_linear: linear.split_off(FIRST_LINEAR.min(linear.len())),
+            linear,
             chart: draw(&drawing),
             legend: curves.iter().enumerate().map(|(index, curve)| AllocationRow::of(index, curve, now)).collect(),
             former_until: former.map(|former| former.until).filter(|_| has_ghost),
@@ -199,8 +220,8 @@ impl AllocationRow {
     }
 }
 
-/// Returns the upcoming unlocks, soonest first.
-fn upcoming(snapshot: &TokenSnapshot, now: Timestamp) -> Vec<UpcomingUnlock> {
+/// Returns the upcoming unlocks, soonest first. `circulating` is the circulating supply, in tokens.
+fn upcoming(snapshot: &TokenSnapshot, circulating: Option<f64>, now: Timestamp) -> Vec<UpcomingUnlock> {
     let read_at = snapshot.feed(model::Endpoint::UnlockEvents).and_then(|feed| feed.read_at);
     let is_ahead = |tracked: &&Tracked| tracked.record.interval().is_some_and(|interval| !interval.has_passed(now));
     let row = |tracked: &Tracked| {
@@ -210,21 +231,20 @@ fn upcoming(snapshot: &TokenSnapshot, now: Timestamp) -> Vec<UpcomingUnlock> {
         let shares = recipient::shares(event);
         let class = recipient::largest(&shares).class();
         let (time_until, allocations) = (time_until(&unlock), phrase::allocation_shares(event));
-        Some(UpcomingUnlock { recipients: recipient::label(&shares), class, unlock, time_until, allocations })
+        let nominal = unlock.unlock_date.filter(|nominal| *nominal <= now && unlock.days_until.is_some());
+        let percent = unlock.cliff_amount.zip(circulating).map(|(amount, circulating)| amount / circulating * 100.0);
+        Some(UpcomingUnlock {
+            recipients: recipient::label(&shares),
+            class,
+            is_cliff: unlock.cliff_amount.or(unlock.cliff_value).is_some_and(|size| size > 0.0),
+            percent_of_circulating: percent.filter(|percent| percent.is_finite()),
+            unconfirmed: nominal.map(|nominal| phrase::expected(nominal, now)),
+            unlock,
+            time_until,
+            allocations,
+        })
     };
     snapshot.records_of(Resource::Unlock).filter(is_ahead).filter_map(row).collect()
-}
-
-/// Returns the sums of the unlocks in a period, like the list of tokens.
-fn sums_ahead(snapshot: &TokenSnapshot, window: SumWindow) -> AheadSums {
-    let mut sums = AheadSums::default();
-    for event in snapshot.records_of(Resource::Unlock).filter_map(|tracked| tracked.record.unlock()) {
-        let Some(piece) = CliffPiece::of(event) else { continue };
-        if let Some(inclusion) = piece.inclusion(window) {
-            sums.add(inclusion == Inclusion::Counted, piece.value);
-        }
-    }
-    sums
 }
 
 /// Returns the time until an unlock. Empty for dates with month precision.

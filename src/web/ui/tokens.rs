@@ -4,9 +4,14 @@ use minijinja::Value;
 use serde::Serialize;
 
 use super::page::{PageFrame, Pager, href, render};
+use super::token::supply::without_cliff;
 use chart::{recipient, weeks};
 use daemon::view::UnlockView;
-use model::{AheadSums, Timestamp, TokenFilter, TokenList, TokenSort, TokenSummary, UpcomingRow, phrase};
+use model::phrase::{self, SupplyFigure};
+use model::{
+    KnownSupply, STALE_PRICE, SUPPLY_WINDOWS, SupplyAhead, Timestamp, TokenFilter, TokenList, TokenSort, TokenSummary,
+    UpcomingRow, WEEKS,
+};
 
 const PATH: &str = "/tokens";
 
@@ -17,18 +22,21 @@ struct TokensPage {
     text: String,
     sort: TokenSort,
     columns: Vec<SortHeading>,
-    days: i64,
+    /// The number of weeks of the charts.
+    weeks: usize,
 }
 
 /// A column heading that links to its sort order.
 #[derive(Debug, Serialize)]
 struct SortHeading {
-    name: String,
+    name: &'static str,
     href: String,
     is_current: bool,
     is_number: bool,
     /// The value of `aria-sort`.
     order: &'static str,
+    /// Whether the column of the weekly chart follows.
+    is_before_chart: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -38,49 +46,123 @@ struct ListedToken {
     name: String,
     listed: bool,
     market_cap: Option<f64>,
-    next: Option<UnlockView>,
-    class: &'static str,
-    ahead: AheadSums,
-    /// The unlocks that may fall into the period, not included in the sum. `None` if no unlock qualifies.
-    possible: Option<String>,
+    /// The next cliff unlock whose nominal date is ahead.
+    next: Option<NextCliffCell>,
+    /// A cliff unlock that can still happen although its nominal date has passed.
+    unconfirmed: Option<String>,
+    /// The text in place of the next cliff unlock, for a token without one.
+    without_cliff: &'static str,
+    per_day: String,
+    /// The next change of the linear release.
+    rate_change: Option<String>,
+    month: SupplyCell,
+    quarter: SupplyCell,
+    /// The supply of the longest window in percent of market cap. `None` if either is unknown.
+    percent: Option<f64>,
+    /// The time of the price if it is stale, and the early end of the known linear supply, as texts.
+    notes: Vec<String>,
     weeks: Value,
 }
 
-impl ListedToken {
-    fn of(row: &TokenSummary, now: Timestamp) -> Self {
-        let event = row.next.as_ref().and_then(|tracked| tracked.record.unlock());
-        let shares = event.map(recipient::shares).unwrap_or_default();
-        let next = row.next.as_ref().and_then(|tracked| {
-            let upcoming = UpcomingRow { token: row.token.clone(), tracked: tracked.clone(), read_at: None };
-            Some(UnlockView { record: serde_json::Value::Null, ..UnlockView::of(&upcoming, now)? })
-        });
+#[derive(Debug, Serialize)]
+struct NextCliffCell {
+    when: String,
+    /// The value, or the tokens if it is unknown.
+    size: String,
+    percent: Option<f64>,
+    class: &'static str,
+}
+
+/// The coming supply of a window.
+#[derive(Debug, Serialize)]
+struct SupplyCell {
+    figure: SupplyFigure,
+    /// The unlocks that may fall into the window, not included in the total. `None` if no unlock qualifies.
+    inexact: Option<String>,
+    inexact_count: u64,
+}
+
+impl SupplyCell {
+    fn of(ahead: Option<&SupplyAhead>, known: KnownSupply, symbol: &str) -> Self {
+        let ahead = ahead.copied().unwrap_or_default();
         Self {
-            id: row.token.id.as_str().to_owned(),
-            symbol: row.token.symbol().to_owned(),
-            name: row.token.name().to_owned(),
-            listed: row.listed,
-            market_cap: row.token.market_cap(),
-            next,
-            class: recipient::largest(&shares).class(),
-            ahead: row.ahead,
-            possible: phrase::possible_unlocks(row.ahead.possible),
-            weeks: Value::from_safe_string(weeks::draw(&row.weeks, now)),
+            figure: phrase::supply_figure(&ahead, known, Some(symbol)),
+            inexact: phrase::inexact_unlocks(&ahead.inexact),
+            inexact_count: ahead.inexact.count,
         }
     }
 }
 
+impl NextCliffCell {
+    fn of(row: &UpcomingRow, now: Timestamp) -> Option<Self> {
+        let event = row.tracked.record.unlock()?;
+        let unlock = UnlockView::of(row, now)?;
+        Some(Self {
+            size: phrase::size(unlock.cliff_value, unlock.cliff_amount, Some(&unlock.symbol)),
+            when: unlock.when,
+            percent: unlock.value_to_market_cap,
+            class: recipient::largest(&recipient::shares(event)).class(),
+        })
+    }
+}
+
+impl ListedToken {
+    fn of(row: &TokenSummary, now: Timestamp) -> Self {
+        let supply = &row.supply;
+        let symbol = row.token.symbol();
+        let upcoming =
+            row.next.as_ref().map(|next| UpcomingRow { token: row.token.clone(), tracked: next.clone(), read_at: None });
+        let unconfirmed = row.unconfirmed.as_ref().and_then(|tracked| tracked.record.unlock()?.unlock_date.copied());
+        let [month, quarter] = ["30d", "90d"].map(|name| {
+            let index = SUPPLY_WINDOWS.iter().position(|(window, _)| *window == name);
+            index.and_then(|index| supply.windows.get(index))
+        });
+        let quarter_value = quarter.and_then(|ahead| ahead.total().known_value()).filter(|_| supply.known != KnownSupply::None);
+        let end = quarter_end(now);
+        let notes = [
+            supply.linear_until.filter(|until| *until < end).map(phrase::linear_known_until),
+            supply.stale_price(now, STALE_PRICE).map(phrase::price_date),
+        ];
+        Self {
+            id: row.token.id.as_str().to_owned(),
+            symbol: symbol.to_owned(),
+            name: row.token.name().to_owned(),
+            listed: row.listed,
+            market_cap: row.token.market_cap(),
+            next: upcoming.and_then(|row| NextCliffCell::of(&row, now)),
+            unconfirmed: unconfirmed.map(|nominal| phrase::expected(nominal, now)),
+            without_cliff: without_cliff(supply),
+            per_day: phrase::linear_per_day(supply, Some(symbol)),
+            rate_change: phrase::rate_change(supply, Some(symbol)),
+            month: SupplyCell::of(month, supply.known, symbol),
+            quarter: SupplyCell::of(quarter, supply.known, symbol),
+            percent: quarter_value
+                .filter(|value| *value > 0.0)
+                .zip(row.token.market_cap().filter(|cap| *cap > 0.0))
+                .map(|(value, cap)| value / cap * 100.0),
+            notes: notes.into_iter().flatten().collect(),
+            weeks: Value::from_safe_string(weeks::draw(&row.weeks, supply.known, now)),
+        }
+    }
+}
+
+/// Returns the end of the longest window.
+fn quarter_end(now: Timestamp) -> Timestamp {
+    model::supply_windows(now).last().map_or(now, |window| window.until)
+}
+
 pub fn page(list: &TokenList, filter: &TokenFilter, frame: &PageFrame) -> String {
     let sort = if filter.sort == TokenSort::default() { "" } else { filter.sort.as_str() };
-    let column = |name: &str, by: TokenSort, is_number: bool, order: &'static str| SortHeading {
-        name: name.to_owned(),
+    let column = |name: &'static str, by: TokenSort, is_number: bool| SortHeading {
+        name,
         href: href(PATH, &[("q", &filter.text), ("sort", if by == TokenSort::default() { "" } else { by.as_str() })]),
         is_current: filter.sort == by,
         is_number,
-        order,
+        order: if matches!(by, TokenSort::Name | TokenSort::Next) { "ascending" } else { "descending" },
+        is_before_chart: by == TokenSort::Share,
     };
-    let days = (filter.window.until - filter.window.at).num_days();
     let page = TokensPage {
-        tokens: list.rows.iter().map(|row| ListedToken::of(row, filter.window.at)).collect(),
+        tokens: list.rows.iter().map(|row| ListedToken::of(row, filter.at)).collect(),
         pager: Pager::new(
             PATH,
             &[("q", &filter.text), ("sort", sort)],
@@ -92,13 +174,15 @@ pub fn page(list: &TokenList, filter: &TokenFilter, frame: &PageFrame) -> String
         text: filter.text.clone(),
         sort: filter.sort,
         columns: vec![
-            column("Token", TokenSort::Name, false, "ascending"),
-            column("Next unlock", TokenSort::Next, false, "ascending"),
-            column("% of market cap", TokenSort::Share, true, "descending"),
-            column(&format!("Next {days} days"), TokenSort::Value, true, "descending"),
-            column("Market cap", TokenSort::MarketCap, true, "descending"),
+            column("Token", TokenSort::Name, false),
+            column("Next cliff", TokenSort::Next, false),
+            column("Vesting per day", TokenSort::PerDay, true),
+            column("Next 30 days", TokenSort::Month, true),
+            column("Next 90 days", TokenSort::Value, true),
+            column("% of market cap", TokenSort::Share, true),
+            column("Market cap", TokenSort::MarketCap, true),
         ],
-        days,
+        weeks: WEEKS,
     };
     render("tokens.html", &PageFrame { refreshes: true, ..frame.clone() }, &page)
 }

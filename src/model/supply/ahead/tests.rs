@@ -114,3 +114,23 @@ fn latest_price_of_a_schedule_wins() {
     let price = ReferencePrice::latest(&events).expect("a price");
     assert_eq!((price.usd, price.at), (3.0, Some(at("2026-03-05T00:00:00Z"))));
 }
+
+/// The worked example of docs/supply.md.
+#[test]
+fn example_in_the_docs_has_the_sums_of_its_schedule() {
+    use crate::phrase;
+    let page = include_str!("../../../../docs/supply.md");
+    let schedule = page.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a schedule");
+    let events: Vec<UnlockEvent> = serde_json::from_str(schedule).expect("valid");
+    let pieces = TokenPieces::of(&events);
+    for days in [7, 30, 90] {
+        let sum = pieces.sum(window(days));
+        let cell = |sum: UnlockSum| match sum.count {
+            0 => "–".to_owned(),
+            _ => format!("{} ({})", phrase::amount(sum.amount), phrase::usd(sum.value)),
+        };
+        let cells = [sum.cliff, sum.linear, sum.total(), sum.inexact].map(cell).join(" | ");
+        let row = format!("| {days} days | {cells} |\n");
+        assert!(page.contains(&row), "docs/supply.md lacks {row}");
+    }
+}

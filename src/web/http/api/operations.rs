@@ -4,8 +4,8 @@ use axum::http::Uri;
 
 use crate::http::error::WebError;
 use crate::http::parameters::{
-    ACKNOWLEDGED, DELIVERY_STATE, FROM, GROUP, KIND, MATCHER, MIN_VALUE, PAGING, Parameter, RECEIVER, RESOURCE, RULE, RULES,
-    SEARCH, SEVERITY, SINCE, SORT, STATE, TO, TOKEN, TOKENS, WITHIN,
+    ACKNOWLEDGED, DELIVERY_STATE, FROM, GROUP, KIND, MATCHER, MIN_VALUE, ONE_GROUP, PAGING, Parameter, RECEIVER, RESOURCE, RULE,
+    RULES, SEARCH, SEVERITY, SINCE, SORT, STATE, TO, TOKEN, TOKENS, WITHIN,
 };
 use crate::http::query::ListQuery;
 
@@ -81,6 +81,10 @@ pub(super) const UPCOMING: Operation = list(
     &[TOKENS, GROUP, WITHIN, MIN_VALUE, RULES],
 );
 pub(in crate::http) const TOKEN_LIST: Operation = list("/api/tokens", "listTokens", "List tokens", "Token", &[SEARCH, SORT]);
+pub(super) const SUPPLY: Operation = Operation {
+    parameters: &[ONE_GROUP],
+    ..get("/api/supply", "getSupply", "Get the coming supply of all watched tokens or of a group", DocumentedBody::One("Supply"))
+};
 pub(in crate::http) const CHANGES: Operation =
     list("/api/changes", "listChanges", "List changes, newest first", "ChangeRow", &[TOKEN, KIND, RESOURCE, SINCE, FROM, TO]);
 pub(in crate::http) const ALERTS: Operation = list(
@@ -111,6 +115,7 @@ pub(super) const SILENCE_PREVIEW: Operation = Operation {
 pub(in crate::http) const OPERATIONS: &[Operation] = &[
     get("/api/status", "getStatus", "Get the status of the daemon", DocumentedBody::One("Status")),
     UPCOMING,
+    SUPPLY,
     TOKEN_LIST,
     get("/api/tokens/{id}", "getToken", "Get a token with all its records", DocumentedBody::One("TokenDetail")),
     CHANGES,

@@ -4,18 +4,18 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
-use chrono::TimeDelta;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::operations::TOKEN_LIST;
+use super::supply::AheadView;
 use crate::http::HttpDeps;
 use crate::http::error::WebError;
 use crate::http::list_page::ListPage;
 use crate::http::parameters::{SEARCH, SORT};
-use crate::ui::overview::AHEAD_DAYS;
 use model::{
-    Endpoint, Record, Resource, SumWindow, Timestamp, Token, TokenFilter, TokenId, TokenSnapshot, TokenSort, TokenSummary,
+    Endpoint, Record, Resource, SUPPLY_WINDOWS, SupplyAhead, Timestamp, Token, TokenFilter, TokenId, TokenSnapshot, TokenSort,
+    TokenSummary, TokenSupply, supply_windows,
 };
 
 /// The length limit of a search text. Longer texts are truncated.
@@ -35,26 +35,30 @@ struct TokenView {
     watched: bool,
     /// Whether the last complete token list contains the token.
     listed: bool,
-    /// The nominal date, also if the unlock is imprecise.
+    /// The nominal date of the next cliff unlock whose nominal date is ahead.
     next_unlock_date: Option<Timestamp>,
     /// USD.
     next_unlock_value: Option<f64>,
-    /// The unlocks with a nominal date in the next 90 days.
+    /// The cliff unlocks with a nominal date in the next 90 days.
     ahead_count: u64,
     /// USD. Unlocks without a known value do not count.
     ahead_value: f64,
     /// Further unlocks that may occur in these days, because their date is inexact. They are not part of `ahead_count`.
     possible_count: u64,
     possible_value: f64,
-    /// The value of the unlocks in each of the next 12 weeks, USD.
+    /// The value of the cliff and linear unlocks in each of the next 12 weeks, USD. Unlocks without a known value do not count.
     weeks: Vec<f64>,
+    ahead: AheadView,
+    /// Tokens that unlock linearly per day now.
+    linear_per_day: Option<f64>,
 }
 
 impl TokenView {
-    fn of(deps: &HttpDeps, summary: TokenSummary) -> Self {
+    fn of(deps: &HttpDeps, summary: TokenSummary, now: Timestamp) -> Self {
         let live = deps.app.live.load();
-        let TokenSummary { token, listed, next, ahead, weeks } = summary;
+        let TokenSummary { token, listed, next, supply, weeks, .. } = summary;
         let next = next.as_ref().and_then(|next| next.record.unlock());
+        let SupplyAhead { cliff, inexact, .. } = supply.windows.last().copied().unwrap_or_default();
         let (watched, token) = (live.watch.covers(&token.id), live.watch.placed(token));
         Self {
             id: token.id.to_string(),
@@ -66,11 +70,13 @@ impl TokenView {
             listed,
             next_unlock_date: next.and_then(|event| event.unlock_date.copied()),
             next_unlock_value: next.and_then(model::wire::UnlockEvent::cliff_value),
-            ahead_count: ahead.counted.count,
-            ahead_value: ahead.counted.value,
-            possible_count: ahead.possible.count,
-            possible_value: ahead.possible.value,
-            weeks: weeks.iter().map(|week| week.value).collect(),
+            ahead_count: cliff.count,
+            ahead_value: cliff.value,
+            possible_count: inexact.count,
+            possible_value: inexact.value,
+            weeks: weeks.iter().map(|week| week.total().value).collect(),
+            ahead: AheadView::of(&supply, token.market_cap(), now),
+            linear_per_day: supply.linear_per_day(),
         }
     }
 }
@@ -84,19 +90,19 @@ pub(super) async fn list(State(deps): State<HttpDeps>, uri: Uri) -> Result<Respo
     let filter = TokenFilter {
         text: query.value_or_empty(SEARCH).trim().chars().take(MAX_TEXT).collect(),
         sort: sort.transpose()?.unwrap_or_default(),
-        window: SumWindow::of(now, TimeDelta::days(AHEAD_DAYS)),
+        at: now,
         offset,
         limit: query.limit(),
     };
     let list = deps.app.store.token_list(filter).await?;
     let end = u64::from(offset).saturating_add(list.rows.len() as u64);
     let next = (end < list.total && !list.rows.is_empty()).then(|| end.to_string());
-    let rows = list.rows.into_iter().map(|summary| TokenView::of(&deps, summary)).collect();
+    let rows = list.rows.into_iter().map(|summary| TokenView::of(&deps, summary, now)).collect();
     Ok(ListPage { rows, total: list.total, next }.response(&query, &uri))
 }
 
 fn unknown_sort(word: &str) -> WebError {
-    WebError::bad_request(format!("sort: {word:?} is not valid: expected value, share, next, market_cap, or name"))
+    WebError::bad_request(format!("sort: {word:?} is not valid: expected one of {}", TokenSort::WORDS.join(", ")))
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -117,10 +123,16 @@ pub(super) async fn show(State(deps): State<HttpDeps>, Path(id): Path<String>) -
     let is_known = deps.app.store.find_token(id.as_str()).await?.iter().any(|token| token.id == id);
     let snapshot = if is_known { deps.app.store.tokens(vec![id.clone()], Resource::ALL.to_vec()).await?.pop() } else { None };
     let Some(snapshot) = snapshot else { return Err(WebError::not_found("No such token", "no token has this slug")) };
+    let now = deps.app.clock.now();
+    let supply = deps.app.store.token_supply(id.clone(), now, supply_windows(now)).await?;
+    let supply = supply.unwrap_or_else(|| TokenSupply::unread(SUPPLY_WINDOWS.len()));
     let live = deps.app.live.load();
     let watched = live.watch.covers(&id);
     let token = live.watch.placed(snapshot.token.clone());
-    Ok(Json(token_json(&token, watched, &snapshot)).into_response())
+    let mut json = token_json(&token, watched, &snapshot);
+    json["ahead"] = serde_json::to_value(AheadView::of(&supply, token.market_cap(), now)).unwrap_or_default();
+    json["linearPerDay"] = supply.linear_per_day().into();
+    Ok(Json(json).into_response())
 }
 
 fn token_json(token: &Token, watched: bool, snapshot: &TokenSnapshot) -> Value {

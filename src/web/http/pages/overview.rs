@@ -12,13 +12,15 @@ use tokio::sync::Mutex;
 use crate::http::access::Visitor;
 use crate::http::error::PageResult;
 use crate::http::{HttpDeps, api::lists::alert_views, status::status_view};
-use crate::ui::overview::{AHEAD_DAYS, AHEAD_ROWS, ALERT_ROWS, CHANGE_ROWS, HELD_ROWS, OverviewParts, WEEKS_OF, page};
+use crate::ui::overview::{
+    AHEAD_DAYS, AHEAD_ROWS, ALERT_ROWS, CHANGE_ROWS, HELD_ROWS, NEXT_ROWS, OverviewParts, WEEKS_OF, page, supply_windows,
+};
 use crate::ui::page::{PageFrame, Section};
 use chart::{past_polls, timeline::Measure};
 use daemon::view::{AlertView, StatusView};
 use model::{
-    Ahead, AheadFilter, ChangeFilter, ChangeRow, CreditState, FiringAlerts, PastPolls, Pulse, SumWindow, Timestamp, Token,
-    TokenId, WeeksAhead,
+    Ahead, AheadFilter, ChangeFilter, ChangeRow, CreditState, FiringAlerts, PastPolls, Pulse, STALE_PRICE, SumWindow,
+    SupplyTotals, Timestamp, Token, TokenId, TokenSupply,
 };
 use store::StoreError;
 
@@ -35,8 +37,9 @@ struct OverviewData {
     at: Timestamp,
     pulse: Pulse,
     measure: Measure,
+    supply: SupplyTotals,
     ahead: Ahead,
-    weeks: HashMap<TokenId, WeeksAhead>,
+    weeks: HashMap<TokenId, TokenSupply>,
     firing: FiringAlerts,
     alerts: Vec<AlertView>,
     changes: Vec<ChangeRow>,
@@ -72,6 +75,8 @@ impl OverviewCache {
 impl OverviewData {
     async fn load(deps: &HttpDeps, measure: Measure, at: Timestamp, pulse: Pulse) -> Result<Self, StoreError> {
         let by_share = measure == Measure::Share;
+        let watch = deps.app.live.load().watch.clone();
+        let supply = deps.app.store.supply_totals(at, supply_windows(at), watch.clone(), at - STALE_PRICE);
         let firing = async {
             let firing = deps.app.store.firing_alerts(ALERT_ROWS).await?;
             let alerts = alert_views(deps, &firing.alerts).await?;
@@ -79,12 +84,14 @@ impl OverviewData {
         };
         // The queries run on separate connections, so the page takes as long as the slowest query.
         let ahead = async {
-            let ahead = deps.app.store.largest_ahead(AheadFilter { window: window(at), by_share, limit: AHEAD_ROWS }).await?;
+            let filter = AheadFilter { window: window(at), by_share, limit: AHEAD_ROWS, next: NEXT_ROWS, watch };
+            let ahead = deps.app.store.largest_ahead(filter).await?;
             let tokens = ahead.rows.iter().take(WEEKS_OF).map(|row| row.token.id.clone()).collect();
             let weeks = deps.app.store.weeks_ahead(tokens, at).await?;
             Ok((ahead, weeks))
         };
-        let ((ahead, weeks), (firing, alerts), changes, credit, status, polls) = tokio::try_join!(
+        let ((supply, _), (ahead, weeks), (firing, alerts), changes, credit, status, polls) = tokio::try_join!(
+            supply,
             ahead,
             firing,
             deps.app.store.changes(ChangeFilter { limit: CHANGE_ROWS, ..ChangeFilter::default() }),
@@ -93,7 +100,7 @@ impl OverviewData {
             deps.app.store.past_polls(past_polls::MARKS),
         )?;
         let held = if status.removals_held > 0 { deps.app.store.held_tokens(HELD_ROWS).await? } else { Vec::new() };
-        Ok(Self { at, pulse, measure, ahead, weeks, firing, alerts, changes, credit, status, held, polls })
+        Ok(Self { at, pulse, measure, supply, ahead, weeks, firing, alerts, changes, credit, status, held, polls })
     }
 }
 
@@ -112,6 +119,7 @@ pub(in crate::http) async fn overview(
     let parts = OverviewParts {
         now: reads.at,
         status: reads.status.clone(),
+        supply: &reads.supply,
         ahead: &reads.ahead,
         until: window(reads.at).until,
         measure,

@@ -1,6 +1,7 @@
 //! End-to-end tests of the pages and their forms, with requests as a browser sends them.
 
 mod bulk;
+mod supply;
 
 use model::{
     Alert, AlertState, Attempt, AttemptOutcome, AttemptRecord, Commit, DeliveryState, Interval, Notification, Precision,

@@ -3,7 +3,6 @@
 use axum::extract::{Extension, Path, State};
 use axum::http::Uri;
 use axum::response::Html;
-use chrono::TimeDelta;
 
 use crate::http::access::Visitor;
 use crate::http::api::operations::TOKEN_LIST;
@@ -11,11 +10,10 @@ use crate::http::error::{PageResult, WebError};
 use crate::http::parameters::{OFFSET, SEARCH, SORT};
 use crate::http::query::ListQuery;
 use crate::http::{HttpDeps, api::lists::alert_views};
-use crate::ui::overview::AHEAD_DAYS;
 use crate::ui::page::{PAGE_ROWS, PageFrame, Section};
 use crate::ui::{token, tokens};
 use model::{
-    AlertFilter, ChangeFilter, ChangeRow, Resource, SumWindow, Timestamp, TokenFilter, TokenId, TokenSnapshot, TokenSort,
+    AlertFilter, ChangeFilter, ChangeRow, Resource, Timestamp, TokenFilter, TokenId, TokenSnapshot, TokenSort, TokenSupply,
     VersionRow, phrase,
 };
 
@@ -31,7 +29,7 @@ pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): Exten
     let filter = TokenFilter {
         text: query.value_or_empty(SEARCH).chars().take(MAX_TEXT).collect(),
         sort: TokenSort::parse(query.value_or_empty(SORT)).unwrap_or_default(),
-        window: SumWindow::of(now, TimeDelta::days(AHEAD_DAYS)),
+        at: now,
         offset: query.integer(OFFSET)?.unwrap_or(0),
         limit: PAGE_ROWS,
     };
@@ -66,11 +64,15 @@ async fn token_page(deps: &HttpDeps, snapshot: TokenSnapshot, frame: PageFrame, 
     let alerts = deps.app.store.alerts(alerts).await?;
     let alerts = alert_views(deps, &alerts).await?;
     let versions = versions(deps, &id, &changes).await?;
+    let windows = token::supply::windows(now);
+    let unread = TokenSupply::unread(windows.len());
+    let supply = deps.app.store.token_supply(id.clone(), now, windows).await?.unwrap_or(unread);
     let live = deps.app.live.load_full();
     let with_groups = live.watch.placed(snapshot.token.clone());
     let parts = token::TokenParts {
         now,
         snapshot: &snapshot,
+        supply: &supply,
         changes: &changes,
         changes_total,
         versions: &versions,

@@ -2,8 +2,9 @@ use super::*;
 use crate::ui::page::tests::page_filters;
 use daemon::view::{RulesView, StatusParts};
 use model::{
-    AheadSum, Alert, Change, ChangeKind, Endpoint, EndpointStat, Findings, NotificationOverview, NotificationState, PastPoll,
-    PollProblem, ReceiverCounts, ReceiverStatus, Resource, StoreCounts, SuppressedCount, Token, TokenId, Tracked,
+    Alert, Change, ChangeKind, Endpoint, EndpointStat, Findings, KnownSupply, NotificationOverview, NotificationState, PastPoll,
+    PollProblem, ReceiverCounts, ReceiverStatus, Resource, StoreCounts, SupplyAhead, SuppressedCount, Token, TokenId,
+    TotalsCoverage, Tracked, UnlockSum,
 };
 use testkit::{rows::firing, time};
 
@@ -81,12 +82,40 @@ fn past_polls(name: &str) -> PastPolls {
     PastPolls { endpoint: Endpoint::UnlockEvents, cycles: vec![cycle(11, 0), cycle(10, 1), cycle(9, 0)] }
 }
 
-fn shown(name: &str) -> String {
-    let ahead = Ahead {
-        rows: vec![row(name, "2026-04-15T00:00:00Z", "month", 90e6), row("JUP", "2026-03-16T13:00:00Z", "second", 33e6)],
-        sums: AheadSums { counted: AheadSum { count: 12, value: 200e6 }, possible: AheadSum { count: 2, value: 5e6 } },
+fn sum(count: u64, value: f64) -> UnlockSum {
+    UnlockSum { count, value, ..UnlockSum::default() }
+}
+
+/// Totals with the same sum in each window.
+fn totals(ahead: SupplyAhead, coverage: TotalsCoverage) -> SupplyTotals {
+    let windows = supply_windows(time(NOW)).iter().map(|_| ahead).collect();
+    SupplyTotals { windows, linear_per_day_value: ahead.linear.value / 30.0, coverage }
+}
+
+fn supply() -> SupplyTotals {
+    let coverage = TotalsCoverage {
+        tokens: 59,
+        unread: 2,
+        cliffs_only: 3,
+        stale_prices: 4,
+        without_price: 1,
+        linear_until: None,
+        oldest_price: Some(time("2025-11-03T00:00:00Z")),
     };
-    let weeks = HashMap::from([(TokenId::from("JUP"), [AheadSum { count: 1, value: 33e6 }; model::WEEKS])]);
+    totals(SupplyAhead { cliff: sum(12, 584e6), linear: sum(40, 936e6), inexact: sum(2, 5e6) }, coverage)
+}
+
+fn shown(name: &str) -> String {
+    shown_with(name, &supply())
+}
+
+fn shown_with(name: &str, supply: &SupplyTotals) -> String {
+    let rows = vec![row(name, "2026-04-15T00:00:00Z", "month", 90e6), row("JUP", "2026-03-16T13:00:00Z", "second", 33e6)];
+    let next = vec![row("SUI", "2026-03-09T13:00:00Z", "second", 1e6), rows[1].clone(), rows[0].clone()];
+    let ahead = Ahead { rows, next, next_total: 12 };
+    let week = SupplyAhead { cliff: sum(1, 33e6), ..SupplyAhead::default() };
+    let weekly = TokenSupply { known: KnownSupply::All, windows: vec![week; model::WEEKS], ..TokenSupply::unread(0) };
+    let weeks = HashMap::from([(TokenId::from("JUP"), weekly)]);
     let firing = FiringAlerts {
         alerts: vec![alert("al_1", "critical", name), alert("al_2", "warning", "small")],
         critical: 1,
@@ -116,6 +145,7 @@ fn shown(name: &str) -> String {
     let parts = OverviewParts {
         now: time(NOW),
         status: status(name, &[incident]),
+        supply,
         ahead: &ahead,
         until: time("2026-06-07T12:00:00Z"),
         measure: Measure::Value,
@@ -144,6 +174,57 @@ fn missing_rules_are_an_error() {
     assert!(!titles(&status).contains(&"No active rules."));
     status.rules.is_missing = true;
     assert!(notices::of(&status, &[]).iter().any(|notice| notice.title == "No active rules." && notice.severity == "bad"));
+}
+
+#[test]
+fn coming_supply_counts_cliffs_and_linear_unlocks() {
+    let html = shown("ARB");
+    for text in [
+        "<span class=\"name\">Next 30 days</span><span class=\"value \">$1.52B</span><span class=\"more\">$584.00M cliffs + $936.00M linear</span>",
+        "plus up to 2 unlocks ($5.00M) with an inexact date",
+        "<li>2 tokens not read yet</li>",
+        "<li>3 tokens with cliffs only, because linear unlocks were not read</li>",
+        "<li>1 token without a price (value unknown)</li>",
+        "<li>4 tokens with prices older than 3 days; the oldest is of 3 Nov 2025</li>",
+        "<td class=\"num\" data-name=\"Linear\">$936.00M</td>",
+    ] {
+        assert!(html.contains(text), "{text}: {html}");
+    }
+    assert_eq!(html.matches("aria-label=\"Coming supply in each of the next 13 weeks, in USD\"").count(), 2);
+}
+
+#[test]
+fn next_cliffs_are_listed_by_date_with_today() {
+    let html = shown("ARB");
+    let list = html.split("id=\"next\"").nth(1).and_then(|rest| rest.split("</section>").next()).expect("the list");
+    for text in [
+        "3 of 12 in the next 90 days",
+        "$31.20M <span class=\"sub\">per day",
+        "~15 Apr 2026",
+        "the source confirms only the month",
+    ] {
+        assert!(list.contains(text), "{text}: {list}");
+    }
+    let days: Vec<_> = list.split("<tr").skip(2).map(|row| row.contains("class=\"today\"")).collect();
+    assert_eq!(days, [true, true, false, false], "the current day, and a cliff on it: {list}");
+}
+
+#[test]
+fn unread_and_unpriced_supply_is_not_zero() {
+    let unread = totals(SupplyAhead::default(), TotalsCoverage { tokens: 9, unread: 9, ..TotalsCoverage::default() });
+    let html = shown_with("ARB", &unread);
+    assert!(
+        html.contains("<span class=\"value \">not read yet</span>") && html.contains("<li>9 tokens not read yet</li>"),
+        "{html}"
+    );
+    let unvalued = UnlockSum { count: 1, amount: 5.0, unvalued_count: 1, ..UnlockSum::default() };
+    let ahead = SupplyAhead { linear: unvalued, ..SupplyAhead::default() };
+    let unpriced = totals(ahead, TotalsCoverage { tokens: 9, without_price: 9, ..TotalsCoverage::default() });
+    let html = shown_with("ARB", &unpriced);
+    for page in [html, shown_with("ARB", &unread)] {
+        let text = page.to_lowercase();
+        assert!(!text.contains(">$0<") && !text.contains("no unlock") && !text.contains(">none"), "{page}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use super::*;
 use crate::ui::page::Section;
 use crate::ui::page::tests::page_filters;
-use model::{Change, ChangeKind, Endpoint, FeedState, Hold, Token, TokenId};
+use model::{Change, ChangeKind, Endpoint, FeedState, Hold, KnownSupply, Token, TokenId, TokenPieces};
 use testkit::time;
 
 const NOW: &str = "2026-11-22T12:00:00Z";
@@ -68,12 +68,38 @@ fn versions(name: &str) -> Vec<VersionRow> {
     ]
 }
 
+/// The coming supply of all its records.
+fn supply_of(snapshot: &TokenSnapshot, known: KnownSupply) -> TokenSupply {
+    let events: Vec<&UnlockEvent> = snapshot.records_of(Resource::Unlock).filter_map(|tracked| tracked.record.unlock()).collect();
+    let pieces = TokenPieces::of(events.iter().copied());
+    let windows = supply::windows(time(NOW)).into_iter().map(|window| pieces.sum(window)).collect();
+    TokenSupply { known, linear_until: None, price: pieces.price, windows, rate: pieces.rate_at(time(NOW)) }
+}
+
+/// The page of a token without changes.
+fn shown_token(snapshot: &TokenSnapshot, supply: &TokenSupply) -> String {
+    let parts = TokenParts {
+        now: time(NOW),
+        snapshot,
+        supply,
+        changes: &[],
+        changes_total: 0,
+        versions: &[],
+        alerts: Vec::new(),
+        is_watched: true,
+        groups: Vec::new(),
+    };
+    page(parts, PageFrame::of(Section::Tokens, time(NOW)))
+}
+
 fn shown(name: &str, versions: &[VersionRow]) -> String {
     let snapshot = snapshot(name);
+    let supply = supply_of(&snapshot, KnownSupply::All);
     let changes = [correction(&format!("moved by {name}"))];
     let parts = TokenParts {
         now: time(NOW),
         snapshot: &snapshot,
+        supply: &supply,
         changes: &changes,
         changes_total: 41,
         versions,
@@ -121,9 +147,11 @@ fn only_web_addresses_become_links() {
             std::sync::Arc::make_mut(event).data_source = source.to_owned().into();
         }
     }
+    let supply = supply_of(&bad, KnownSupply::All);
     let parts = TokenParts {
         now: time(NOW),
         snapshot: &bad,
+        supply: &supply,
         changes: &[],
         changes_total: 0,
         versions: &[],
@@ -142,6 +170,112 @@ fn time_until_a_day_has_no_hours() {
         {"unlockDate": "2026-11-23T00:00:00Z", "allocationName": "Team", "cliffAmount": 1.0, "unlockPrecision": "day"}]}});
     near_day.records =
         vec![Tracked { key: "a".into(), record: Record::Unlock(serde_json::from_value(event).expect("an event")) }];
-    let rows = upcoming(&near_day, time(NOW));
+    let rows = upcoming(&near_day, None, time(NOW));
     assert_eq!((rows[0].unlock.when.as_str(), rows[0].time_until.as_str()), ("on 23 Nov 2026", "in less than a day"));
+}
+
+fn tile<'h>(html: &'h str, name: &str) -> &'h str {
+    let begin = format!("<span class=\"name\">{name}</span>");
+    html.split(&begin).nth(1).and_then(|rest| rest.split("</div>").next()?.split("</a>").next()).expect("a tile")
+}
+
+/// A token with a price of $2, a market cap of $1000M, and 100,000 tokens per day until 2 March 2027, at half the rate from 1 December.
+fn linear_token(price: Option<f64>) -> TokenSnapshot {
+    let part = |name: &str, end: &str, amount: f64| {
+        serde_json::json!({"allocationName": name, "linearAmount": amount, "beginDate": "2026-11-02T00:00:00Z", "endDate": end,
+            "referencePrice": price, "referencePriceUpdatedTime": "2025-11-03T00:00:00Z"})
+    };
+    let event = serde_json::json!({"unlockDate": "2026-11-02T00:00:00Z", "linearUnlocks": {"allocationBreakdown": [
+        part("Team", "2027-03-02T00:00:00Z", 6e6), part("Treasury", "2026-12-01T00:00:00Z", 1.45e6)]}});
+    let mut token = snapshot("Jupiter").token;
+    token.item.max_supply = 1e9.into();
+    token.item.unlocked_amount = 4e8.into();
+    token.item.untracked_amount = 1e8.into();
+    let record = Record::Unlock(serde_json::from_value(event).expect("an event"));
+    let feed = FeedState { baseline_at: Some(time(NOW)), read_at: Some(time(NOW)), ..FeedState::default() };
+    TokenSnapshot {
+        records: vec![Tracked { key: "a".into(), record }],
+        feeds: vec![(Endpoint::UnlockEvents, feed)],
+        ..TokenSnapshot::of(token)
+    }
+}
+
+#[test]
+fn linear_token_shows_rate_change_windows_and_shares() {
+    let snapshot = linear_token(Some(2.0));
+    let html = shown_token(&snapshot, &supply_of(&snapshot, KnownSupply::All));
+    assert!(tile(&html, "Next cliff").contains(">linear only<"), "{html}");
+    let per_day = tile(&html, "Vesting per day");
+    assert!(per_day.contains(">$200.00K<") && per_day.contains("from 1 Dec 2026: $100.00K per day"), "{per_day}");
+    // 8.5 days at 100,000 tokens, and 21.5 days at 50,000.
+    let month = tile(&html, "Next 30 days");
+    assert!(month.contains(">$3.85M<") && month.contains("$3.85M linear, 0.39% of market cap"), "{month}");
+    for text in [
+        "At prices of 3 Nov 2025",
+        "<td class=\"num\" data-name=\"% of released supply\">0.48%</td>",
+        // Max supply × price, market cap ÷ price, and the parts of the max supply.
+        "<dd>$2.00B <span class=\"sub\">max supply",
+        "<dd>500.00M <span class=\"sub\">market cap",
+        "<dt>Unlocked</dt><dd>400.00M <span class=\"sub\">40.00% of max supply</span>",
+        "<dt>Untracked</dt><dd>100.00M <span class=\"sub\">10.00% of max supply</span>",
+        // Treasury: 8.5 of 29 days remain.
+        "<td class=\"num\" data-name=\"Total\">1.45M</td><td class=\"num\" data-name=\"Remaining\">425.00K</td>",
+        "<td class=\"num\" data-name=\"Per day\">50.00K <span class=\"sub\">$100.00K</span></td>",
+    ] {
+        assert!(html.contains(text), "{text}: {html}");
+    }
+}
+
+#[test]
+fn missing_price_and_unread_schedule_are_never_zero() {
+    let snapshot = linear_token(None);
+    let unpriced = shown_token(&snapshot, &supply_of(&snapshot, KnownSupply::All));
+    assert!(tile(&unpriced, "Next 30 days").contains("1.92M JUP") && unpriced.contains("value unknown"), "{unpriced}");
+    let unread = TokenSnapshot { records: Vec::new(), feeds: Vec::new(), ..snapshot };
+    let unread = shown_token(&unread, &TokenSupply::unread(4));
+    assert!(
+        tile(&unread, "Next cliff").contains("not read yet") && tile(&unread, "Next 90 days").contains("not read yet"),
+        "{unread}"
+    );
+    for html in [unpriced, unread] {
+        let text = html.to_lowercase();
+        assert!(!text.contains("$0<") && !text.contains("no unlock") && !text.contains("none known"), "{html}");
+    }
+}
+
+#[test]
+fn limits_of_linear_supply_are_stated() {
+    let mut snapshot = linear_token(Some(2.0));
+    let ahead = serde_json::json!({"linearAhead": {"readAt": NOW, "until": "2026-12-05T00:00:00Z", "differs": 12.3e6, "runs": [
+        {"allocation": "Airdrop", "start": "2026-11-20", "end": "2026-12-05", "perDay": 10.0}]}});
+    snapshot.headers = vec![(Endpoint::UnlockEvents, ahead)];
+    let supply = TokenSupply { linear_until: Some(time("2026-12-05T00:00:00Z")), ..supply_of(&snapshot, KnownSupply::All) };
+    let html = shown_token(&snapshot, &supply);
+    for text in ["Linear known until 5 Dec 2026", "The schedule exceeds daily emission by 12.30M JUP", "from daily emission"] {
+        assert!(html.contains(text), "{text}: {html}");
+    }
+    let html = shown_token(&snapshot, &supply_of(&snapshot, KnownSupply::Cliffs));
+    assert!(
+        html.contains("Cliffs only: linear unlocks were not read") && tile(&html, "Vesting per day").contains("cliffs only"),
+        "{html}"
+    );
+}
+
+#[test]
+fn passed_nominal_date_is_not_the_next_cliff() {
+    let mut snapshot = snapshot("Jupiter");
+    let month = |date: &str, amount: f64| {
+        let event = serde_json::json!({"unlockDate": date, "cliffUnlocks": {"cliffAmount": amount, "cliffValue": amount,
+            "allocationBreakdown": [{"unlockDate": date, "allocationName": "Team", "cliffAmount": amount, "unlockPrecision": "month"}]}});
+        Record::Unlock(serde_json::from_value(event).expect("an event"))
+    };
+    snapshot.records = [("a", month("2026-11-16T00:00:00Z", 5e6)), ("b", month("2027-01-16T00:00:00Z", 7e6))]
+        .map(|(key, record)| Tracked { key: key.into(), record })
+        .into();
+    let html = shown_token(&snapshot, &supply_of(&snapshot, KnownSupply::All));
+    let next = tile(&html, "Next cliff");
+    assert!(
+        next.contains(">$7.00M<") && next.contains("in January 2027") && next.contains("expected 16 Nov, not confirmed"),
+        "{next}"
+    );
 }

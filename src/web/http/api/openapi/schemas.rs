@@ -23,12 +23,27 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
         "Token",
         "id: string, name: string, symbol: string, marketCap: number?, groups: [string], watched: boolean, listed: boolean, \
          nextUnlockDate: time?, nextUnlockValue: number?, aheadCount: integer, aheadValue: number, possibleCount: integer, \
-         possibleValue: number, weeks: [number]",
+         possibleValue: number, weeks: [number], ahead: Ahead, linearPerDay: number?",
     ),
+    ("Ahead", "7d: AheadWindow, 30d: AheadWindow, 90d: AheadWindow, known: string, linearUntil: time?, priceAsOf: time?"),
+    ("AheadWindow", "cliff: AheadSum, linear: AheadFlow, inexact: AheadSum, total: AheadTotal"),
+    ("AheadSum", "amount: number?, value: number?, count: integer?"),
+    ("AheadFlow", "amount: number?, value: number?, perDay: number?, perDayValue: number?"),
+    ("AheadTotal", "amount: number?, value: number?, percentOfMarketCap: number?"),
+    (
+        "Supply",
+        "group: string?, ahead: SupplyWindows, linearPerDayValue: number?, tokens: integer, unread: integer, cliffsOnly: integer, \
+         withoutPrice: integer, stalePrices: integer, oldestPrice: time?, linearUntil: time?",
+    ),
+    ("SupplyWindows", "7d: SupplyWindow, 30d: SupplyWindow, 90d: SupplyWindow"),
+    ("SupplyWindow", "cliff: SupplyCount, linear: SupplyFlow, inexact: SupplyCount, total: SupplyTotal"),
+    ("SupplyCount", "value: number?, count: integer?"),
+    ("SupplyFlow", "value: number?, perDayValue: number?"),
+    ("SupplyTotal", "value: number?"),
     (
         "TokenDetail",
         "id: string, name: string, symbol: string, groups: [string], watched: boolean, item: object, feeds: [Feed], \
-         records: object",
+         records: object, ahead: Ahead, linearPerDay: number?",
     ),
     ("Feed", "endpoint: string, readAt: time?, triedAt: time?, failingSince: time?, heldSince: time?"),
     ("ChangeRow", "id: integer, at: time, token: string, symbol: string?, resource: string, key: string?, change: Change"),

@@ -1,0 +1,213 @@
+//! Coming supply in the API: `ahead` of a token, and `/api/supply`, the sums over all watched tokens or over a group.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::Uri;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use super::operations::SUPPLY;
+use super::upcoming::groups;
+use crate::http::HttpDeps;
+use crate::http::error::WebError;
+use model::{
+    KnownSupply, STALE_PRICE, SUPPLY_WINDOWS, SumWindow, SupplyAhead, SupplyTotals, Timestamp, TokenSupply, UnlockSum,
+    supply_windows,
+};
+
+/// The coming supply of a token. Its numbers are `None` if they are not known.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AheadView {
+    /// By the name of the window.
+    #[serde(flatten)]
+    windows: BTreeMap<&'static str, WindowView>,
+    known: KnownSupply,
+    /// The end of the known linear supply. `None` if no end is known.
+    linear_until: Option<Timestamp>,
+    /// The time of the price.
+    price_as_of: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct WindowView {
+    cliff: SumView,
+    linear: FlowView,
+    inexact: SumView,
+    total: TotalView,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+struct SumView {
+    /// Tokens.
+    amount: Option<f64>,
+    /// USD.
+    value: Option<f64>,
+    count: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FlowView {
+    amount: Option<f64>,
+    value: Option<f64>,
+    /// The average over the window.
+    per_day: Option<f64>,
+    per_day_value: Option<f64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TotalView {
+    amount: Option<f64>,
+    value: Option<f64>,
+    percent_of_market_cap: Option<f64>,
+}
+
+impl AheadView {
+    /// `supply` has the windows of [`supply_windows`], and `market_cap` is in USD.
+    pub(super) fn of(supply: &TokenSupply, market_cap: Option<f64>, now: Timestamp) -> Self {
+        let sums = SUPPLY_WINDOWS.iter().zip(supply_windows(now)).zip(&supply.windows);
+        Self {
+            windows: sums
+                .map(|(((name, _), window), sum)| (*name, WindowView::of(sum, window, supply.known, market_cap)))
+                .collect(),
+            known: supply.known,
+            linear_until: supply.linear_until,
+            price_as_of: supply.price.and_then(|price| price.at),
+        }
+    }
+}
+
+impl WindowView {
+    fn of(ahead: &SupplyAhead, window: SumWindow, known: KnownSupply, market_cap: Option<f64>) -> Self {
+        let is_known = known != KnownSupply::None;
+        let sum = |sum: &UnlockSum| SumView { amount: sum.known_amount(), value: sum.known_value(), count: Some(sum.count) };
+        let cliff = if is_known { sum(&ahead.cliff) } else { SumView::default() };
+        let linear = FlowView {
+            amount: ahead.linear.known_amount(),
+            value: ahead.linear.known_value(),
+            per_day: ahead.linear_per_day(window),
+            per_day_value: ahead.linear_value_per_day(window),
+        };
+        let linear = if known == KnownSupply::All { linear } else { FlowView::default() };
+        // A part of unknown size makes the total unknown, except for linear unlocks that were not read, which `known` states.
+        let is_all = known == KnownSupply::All;
+        let total = |cliff: Option<f64>, linear: Option<f64>| if is_all { Some(cliff? + linear?) } else { cliff };
+        let value = total(cliff.value, linear.value);
+        let market_cap = market_cap.filter(|cap| *cap > 0.0);
+        Self {
+            total: TotalView {
+                amount: total(cliff.amount, linear.amount),
+                value,
+                percent_of_market_cap: value.zip(market_cap).map(|(value, cap)| value / cap * 100.0),
+            },
+            cliff,
+            linear,
+            inexact: if is_known { sum(&ahead.inexact) } else { SumView::default() },
+        }
+    }
+}
+
+/// The coming supply of several tokens. It has no amounts, because amounts of different tokens do not add up.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SupplyView {
+    /// The group of `[watch.groups]`. `None` for all watched tokens.
+    group: Option<String>,
+    ahead: BTreeMap<&'static str, TotalsView>,
+    /// USD per day that unlock linearly now.
+    linear_per_day_value: Option<f64>,
+    tokens: u64,
+    /// Tokens whose schedule was never read.
+    unread: u64,
+    /// Tokens whose linear unlocks were not read.
+    cliffs_only: u64,
+    without_price: u64,
+    stale_prices: u64,
+    oldest_price: Option<Timestamp>,
+    /// The earliest end of known linear supply.
+    linear_until: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct TotalsView {
+    cliff: ValueView,
+    linear: ValuePerDayView,
+    inexact: ValueView,
+    total: ValueOnlyView,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct ValueView {
+    value: Option<f64>,
+    count: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ValuePerDayView {
+    value: Option<f64>,
+    per_day_value: Option<f64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct ValueOnlyView {
+    value: Option<f64>,
+}
+
+impl SupplyView {
+    fn of(group: Option<String>, totals: &SupplyTotals, now: Timestamp) -> Self {
+        let coverage = totals.coverage;
+        let known = coverage.known();
+        let sums = SUPPLY_WINDOWS.iter().zip(supply_windows(now)).zip(&totals.windows);
+        Self {
+            group,
+            ahead: sums.map(|(((name, _), window), sum)| (*name, TotalsView::of(sum, window, known))).collect(),
+            linear_per_day_value: (known == KnownSupply::All).then_some(totals.linear_per_day_value),
+            tokens: coverage.tokens,
+            unread: coverage.unread,
+            cliffs_only: coverage.cliffs_only,
+            without_price: coverage.without_price,
+            stale_prices: coverage.stale_prices,
+            oldest_price: coverage.oldest_price,
+            linear_until: coverage.linear_until,
+        }
+    }
+}
+
+impl TotalsView {
+    fn of(ahead: &SupplyAhead, window: SumWindow, known: KnownSupply) -> Self {
+        let (is_known, is_all) = (known != KnownSupply::None, known == KnownSupply::All);
+        let value =
+            |sum: &UnlockSum| ValueView { value: sum.known_value().filter(|_| is_known), count: is_known.then_some(sum.count) };
+        Self {
+            cliff: value(&ahead.cliff),
+            linear: ValuePerDayView {
+                value: ahead.linear.known_value().filter(|_| is_all),
+                per_day_value: ahead.linear_value_per_day(window).filter(|_| is_all),
+            },
+            inexact: value(&ahead.inexact),
+            total: ValueOnlyView { value: ahead.total().known_value().filter(|_| is_known) },
+        }
+    }
+}
+
+/// `GET /api/supply`.
+pub(super) async fn show(State(deps): State<HttpDeps>, uri: Uri) -> Result<Response, WebError> {
+    let query = SUPPLY.query(&uri)?;
+    let now = deps.app.clock.now();
+    let live = deps.app.live.load_full();
+    let mut names = groups(&query, &live)?;
+    let group = names.pop();
+    if !names.is_empty() {
+        return Err(WebError::bad_request("group: expected the name of one group"));
+    }
+    let totals = deps.app.store.supply_totals(now, supply_windows(now), live.watch.clone(), now - STALE_PRICE);
+    let (watched, of_groups) = totals.await?;
+    let totals = group.as_ref().map_or(Some(&watched), |group| of_groups.get(group));
+    let Some(totals) = totals else { return Err(WebError::not_found("Not found", "[watch.groups] has no such group")) };
+    Ok(Json(SupplyView::of(group, totals, now)).into_response())
+}

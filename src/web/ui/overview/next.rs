@@ -1,0 +1,49 @@
+//! The list of the next cliff unlocks, by date.
+
+use serde::Serialize;
+
+use super::AheadRow;
+use model::{Ahead, Precision, SupplyTotals, Timestamp, phrase};
+
+#[derive(Debug, Serialize)]
+pub(super) struct NextCard {
+    today: String,
+    /// USD that unlock linearly on this day, at the current rate. `None` if it is zero or unknown.
+    per_day: Option<String>,
+    rows: Vec<NextRow>,
+    /// The number of all cliff unlocks in the period.
+    total: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct NextRow {
+    /// The nominal date, with a mark if it is inexact.
+    date: String,
+    /// Whether the nominal date is the current day.
+    is_today: bool,
+    /// The period that the source confirms. `None` if it confirms the day.
+    confirmed: Option<&'static str>,
+    row: AheadRow,
+}
+
+impl NextCard {
+    pub(super) fn of(ahead: &Ahead, supply: &SupplyTotals, now: Timestamp) -> Self {
+        let row = |row: &model::UpcomingRow| {
+            let row = AheadRow::of(row, now)?;
+            let (nominal, precision) = (row.unlock.unlock_date?, row.unlock.precision);
+            Some(NextRow {
+                date: phrase::nominal_day(nominal, precision),
+                is_today: precision <= Precision::Day && nominal.date_naive() == now.date_naive(),
+                confirmed: phrase::confirmed_period(precision),
+                row,
+            })
+        };
+        let per_day = supply.linear_per_day_value;
+        Self {
+            today: phrase::day(now),
+            per_day: (per_day > 0.0).then(|| phrase::usd(per_day)),
+            rows: ahead.next.iter().filter_map(row).collect(),
+            total: ahead.next_total,
+        }
+    }
+}
