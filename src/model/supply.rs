@@ -7,6 +7,8 @@ mod endpoint;
 mod feed;
 mod id;
 mod known;
+mod linear;
+mod rate_changes;
 mod record;
 mod token;
 
@@ -19,6 +21,8 @@ pub use self::{
         KnownSupply, LinearAhead, LinearNotes, LinearRun, ListedMethod, MAX_LINEAR_RUNS, SegmentsRead, SupplyCoverage,
         VersionAbsence, supply_coverage,
     },
+    linear::LinearUnlock,
+    rate_changes::{RateChange, RateStep, rate_changes},
     record::{Record, Tracked},
     token::Token,
 };

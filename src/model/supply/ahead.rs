@@ -88,7 +88,7 @@ impl LinearPiece {
         parts.iter().filter_map(|part| Self::of_part(part, event.unlock_date.copied()))
     }
 
-    fn of_part(part: &LinearAllocation, date: Option<Timestamp>) -> Option<Self> {
+    pub(super) fn of_part(part: &LinearAllocation, date: Option<Timestamp>) -> Option<Self> {
         if Precision::of(part.unlock_precision.as_str()) == Precision::ToBeDetermined {
             return None;
         }
@@ -362,7 +362,7 @@ pub struct LinearRate {
 }
 
 /// The relative difference up to which two rates count as equal.
-const RATE_TOLERANCE: f64 = 1e-6;
+pub(super) const RATE_TOLERANCE: f64 = 1e-6;
 
 impl LinearRate {
     /// Returns the rate at `at`. A boundary at which the rate stays the same is not a change.
