@@ -8,6 +8,7 @@ mod feed;
 mod id;
 mod known;
 mod linear;
+mod linear_dates;
 mod rate_changes;
 mod record;
 mod token;
@@ -22,6 +23,7 @@ pub use self::{
         VersionAbsence, supply_coverage,
     },
     linear::LinearUnlock,
+    linear_dates::{LinearDate, LinearDateKind, linear_dates},
     rate_changes::{RateChange, RateStep, rate_changes},
     record::{Record, Tracked},
     token::Token,

@@ -39,6 +39,7 @@
 mod ahead;
 mod alerts;
 mod backup;
+mod calendar_linear;
 mod calendar_rows;
 pub mod catalog;
 mod clock;
@@ -55,6 +56,7 @@ pub mod facts;
 pub mod failpoint;
 mod gauges;
 mod lease_keeper;
+mod linear;
 mod lock;
 mod open;
 mod opt_out;
@@ -77,6 +79,7 @@ mod status;
 mod supply;
 mod supply_index;
 mod supply_pieces;
+mod upcoming;
 mod windows;
 mod writer;
 
