@@ -31,6 +31,7 @@ use chrono::TimeDelta;
 use tokio::sync::MutexGuard;
 use tokio_util::sync::CancellationToken;
 
+use self::isolation::SetAside;
 use self::source::Source;
 use crate::saved_clock::SavedClock;
 use crate::{
@@ -188,13 +189,25 @@ struct Cycle<'a> {
     repeats: Vec<PlannedPoll>,
     /// The number of known facts that the rows of the token list lack.
     gaps: u32,
+    set_aside: SetAside,
 }
 
 impl<'a> Cycle<'a> {
     fn new(deps: &'a Deps, job: Job, now: Timestamp, polls: CyclePolls<'a>) -> Self {
         let (report, limits) = (CycleReport::new(job, now), Limits::default());
         let (outcomes, repeats) = (Vec::new(), Vec::new());
-        Self { deps, now, total_correction: deps.clock.total_correction(), polls, report, outcomes, limits, repeats, gaps: 0 }
+        Self {
+            deps,
+            now,
+            total_correction: deps.clock.total_correction(),
+            polls,
+            report,
+            outcomes,
+            limits,
+            repeats,
+            gaps: 0,
+            set_aside: SetAside::default(),
+        }
     }
 
     /// Runs the cycle. `slot` is stored as the last slot of the job; `None` for a retry between slots.
@@ -227,11 +240,12 @@ impl<'a> Cycle<'a> {
                 self.process(input, &setup).await?;
             }
         }
-        Ok(())
+        std::mem::take(&mut self.set_aside).into_result()
     }
 
     /// Processes an input. If the database rejects it, processes its parts one by one.
     async fn process(&mut self, mut input: Input, setup: &LiveConfig) -> Result<(), CycleError> {
+        self.adapt_final_rows(&mut input);
         match self.attempt(&mut input, setup).await {
             Err(error) if error.is_about_data() => self.process_parts(input, &error, setup).await,
             result => result,
