@@ -224,8 +224,7 @@ impl World {
             })
             .collect();
         let mut limits = Limits::default();
-        let lifecycle =
-            || AlertLifecycle { keeps_removed: self.keeps_removed, ..AlertLifecycle::new(&self.routes, now) };
+        let lifecycle = || AlertLifecycle { keeps_removed: self.keeps_removed, ..AlertLifecycle::new(&self.routes, now) };
         let mut transitions = evaluate_by(&facts, &self.rules, lifecycle(), &mut limits);
         if !limits.decide().is_empty() {
             transitions = evaluate_by(&facts, &self.rules, lifecycle(), &mut limits);
