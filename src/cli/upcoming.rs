@@ -1,19 +1,18 @@
-//! `upcoming`: lists upcoming unlocks.
+//! `upcoming`: lists upcoming cliff and linear unlocks.
 
 use clap::Args;
-use globset::{Glob, GlobSet, GlobSetBuilder};
+use globset::{Glob, GlobSetBuilder};
 
 use super::print::{Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, UsageError, parse_money, parse_span};
-use daemon::view::UnlockView;
+use daemon::view::{LinearView, ListedUnlockView, UnlockView};
 use model::config::{Config, Span};
-use model::{Precision, TokenId, UpcomingFilter, closest, phrase};
+use model::{Precision, TokenId, UnlockKind, UnlockListFilter, UpcomingFilter, closest, phrase};
 use store::{Access, Store};
 
-/// The maximum number of rows to read if rows are filtered here.
-const MAX_ROWS: u32 = 100_000;
-
-/// List upcoming unlocks
+/// List upcoming cliff and linear unlocks, nearest first
+///
+/// A linear unlock that runs now is listed by its end and rate. Its value and amount are those that unlock within SPAN, or that are left.
 #[derive(Debug, Args)]
 pub(super) struct UpcomingArgs {
     /// Tokens (slug or symbol), globs, or groups in the config (@portfolio); default: all
@@ -21,7 +20,10 @@ pub(super) struct UpcomingArgs {
     /// Maximum time until the unlock, such as 30d
     #[arg(long, value_name = "SPAN", value_parser = parse_span)]
     within: Option<Span>,
-    /// Minimum value in USD, such as 5M
+    /// Type of the unlocks: cliff or linear; default: both
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<UnlockKind>,
+    /// Minimum value in USD, such as 5M; of a linear unlock, within SPAN
     #[arg(long, value_name = "USD", value_parser = parse_money)]
     min_value: Option<f64>,
     /// Maximum number of unlocks
@@ -33,21 +35,13 @@ pub(super) async fn run(args: &UpcomingArgs, invocation: &Invocation) -> anyhow:
     let (config, _) = invocation.load()?;
     let store = invocation.open(&config, Access::Read).await?;
     let now = invocation.clock.now();
-    let wanted = TokenSelection::of(&args.tokens, &config, &store).await?;
-    let is_filtered_here = wanted.globs.is_some() || args.min_value.is_some();
-    let filter = UpcomingFilter {
-        tokens: wanted.globs.is_none().then_some(wanted.ids.clone()).filter(|ids| !ids.is_empty()),
-        from: now,
-        until: args.within.and_then(|within| now.checked_add_signed(within.delta())),
-        limit: if is_filtered_here { MAX_ROWS } else { args.limit.saturating_add(1) },
-    };
-    let rows = store.upcoming(filter).await?;
-    let mut views: Vec<UnlockView> = rows
-        .iter()
-        .filter(|row| wanted.has(&row.token.id))
-        .filter_map(|row| UnlockView::of(row, now))
-        .filter(|view| args.min_value.is_none_or(|least| view.cliff_value.is_some_and(|value| value >= least)))
-        .collect();
+    let tokens = selected_tokens(&args.tokens, &config, &store).await?;
+    let until = args.within.and_then(|within| now.checked_add_signed(within.delta()));
+    let unlocks = UpcomingFilter { tokens, from: now, until, limit: args.limit.saturating_add(1) };
+    let window = unlocks.window();
+    let filter = UnlockListFilter { unlocks, kind: args.kind, min_value: args.min_value, offset: 0 };
+    let rows = store.upcoming(filter).await?.rows;
+    let mut views: Vec<ListedUnlockView> = rows.iter().filter_map(|row| ListedUnlockView::of(row, window, now)).collect();
     super::print::keep_first(&mut views, args.limit, "unlocks");
     let empty_reason = empty_reason(views.is_empty(), &store).await?;
     print(&views, empty_reason, invocation)
@@ -68,23 +62,71 @@ pub(super) async fn empty_reason(is_empty: bool, store: &Store) -> anyhow::Resul
     })
 }
 
-fn print(views: &[UnlockView], empty_reason: &str, invocation: &Invocation) -> anyhow::Result<Exit> {
+/// Returns the value of the cliff unlock in a row. `None` for a linear unlock.
+fn cliff<T>(view: &ListedUnlockView, read: impl Fn(&UnlockView) -> Option<T>) -> Option<T> {
+    if let ListedUnlockView::Cliff(of) = view { read(&of.unlock) } else { None }
+}
+
+/// Returns the value of the linear unlock in a row. `None` for a cliff unlock.
+fn linear<T>(view: &ListedUnlockView, read: impl Fn(&LinearView) -> Option<T>) -> Option<T> {
+    if let ListedUnlockView::Linear(of) = view { read(of) } else { None }
+}
+
+/// Returns the value of a row of either type.
+fn either<T>(view: &ListedUnlockView, cliff: impl Fn(&UnlockView) -> T, linear: impl Fn(&LinearView) -> T) -> T {
+    match view {
+        ListedUnlockView::Cliff(of) => cliff(&of.unlock),
+        ListedUnlockView::Linear(of) => linear(of),
+    }
+}
+
+fn print(views: &[ListedUnlockView], empty_reason: &str, invocation: &Invocation) -> anyhow::Result<Exit> {
     let mut listing = Listing::of(views)
-        .left_column("Token", "symbol", |view| Cell::text(&view.symbol))
-        .left_column("Date", "when", |view| Cell::text(&view.when))
-        .right_column("Days until", "daysUntil", |view| Cell::number(view.days_until, |days| in_days(days, view.precision)))
-        .right_column("Value", "cliffValue", |view| Cell::number(view.cliff_value, phrase::usd))
-        .right_column("Of market cap", "valueToMarketCap", |view| Cell::number(view.value_to_market_cap, phrase::percent))
-        .right_column("Amount", "cliffAmount", |view| Cell::number(view.cliff_amount, phrase::amount))
-        .left_column("Allocations", "allocations", |view| {
-            Cell::both(phrase::names(view.allocations.iter().map(String::as_str)), view.allocations.join("; "))
+        .left_column("Token", "symbol", |view| Cell::text(either(view, |of| of.symbol.clone(), |of| of.symbol.clone())))
+        .left_column("Date", "when", |view| Cell::text(either(view, |of| of.when.clone(), |of| of.when.clone())))
+        .right_column("Days until", "daysUntil", |view| {
+            let (days, precision) = either(view, |of| (of.days_until, of.precision), |of| (of.days_until, of.precision));
+            Cell::number(days, |days| in_days(days, precision))
         });
     if invocation.format == OutputFormat::Csv {
-        listing = listing.left_column("Slug", "tokenId", |view| Cell::text(&view.token_id)).left_column(
-            "Unlock date",
-            "unlockDate",
-            |view| Cell::time(view.unlock_date),
-        );
+        listing = listing.right_column("Value", "cliffValue", |view| Cell::number(cliff(view, |of| of.cliff_value), phrase::usd));
+    } else {
+        listing = listing.right_column("Value", "value", |view| {
+            Cell::number(either(view, |of| of.cliff_value, |of| of.value_in_window), phrase::usd)
+        });
+    }
+    listing = listing.right_column("Of market cap", "valueToMarketCap", |view| {
+        Cell::number(either(view, |of| of.value_to_market_cap, |of| of.value_to_market_cap), phrase::percent)
+    });
+    if invocation.format == OutputFormat::Csv {
+        listing =
+            listing.right_column("Amount", "cliffAmount", |view| Cell::number(cliff(view, |of| of.cliff_amount), phrase::amount));
+    } else {
+        listing = listing.right_column("Amount", "amount", |view| {
+            Cell::number(either(view, |of| of.cliff_amount, |of| of.amount_in_window), phrase::amount)
+        });
+    }
+    listing = listing.left_column("Allocations", "allocations", |view| {
+        let all = either(view, |of| of.allocations.clone(), |of| of.allocations.clone());
+        Cell::both(phrase::names(all.iter().map(String::as_str)), all.join("; "))
+    });
+    if invocation.format == OutputFormat::Csv {
+        listing = listing
+            .left_column("Slug", "tokenId", |view| Cell::text(either(view, |of| of.token_id.clone(), |of| of.token_id.clone())))
+            .left_column("Unlock date", "unlockDate", |view| Cell::time(cliff(view, |of| of.unlock_date)))
+            .left_column("Type", "type", |view| {
+                Cell::text(either(view, |_| UnlockKind::Cliff.as_str(), |_| UnlockKind::Linear.as_str()))
+            })
+            .left_column("Start", "start", |view| Cell::time(linear(view, |of| Some(of.start))))
+            .left_column("End", "end", |view| Cell::time(linear(view, |of| Some(of.end))))
+            .right_column("Per day", "perDay", |view| Cell::number(linear(view, |of| of.per_day), phrase::amount))
+            .right_column("Value per day", "perDayValue", |view| Cell::number(linear(view, |of| of.per_day_value), phrase::usd))
+            .right_column("Amount in window", "amountInWindow", |view| {
+                Cell::number(linear(view, |of| of.amount_in_window), phrase::amount)
+            })
+            .right_column("Value in window", "valueInWindow", |view| {
+                Cell::number(linear(view, |of| of.value_in_window), phrase::usd)
+            });
     }
     listing.print(empty_reason, invocation)?;
     Ok(Exit::Done)
@@ -98,50 +140,45 @@ fn in_days(days: f64, precision: Precision) -> String {
     }
 }
 
-struct TokenSelection {
-    ids: Vec<TokenId>,
-    globs: Option<GlobSet>,
-}
-
-impl TokenSelection {
-    async fn of(words: &[String], config: &Config, store: &Store) -> anyhow::Result<Self> {
-        let mut ids = Vec::new();
-        let mut globs = GlobSetBuilder::new();
-        let mut has_globs = false;
-        for word in words {
-            let named: Vec<&str> = match word.strip_prefix('@') {
-                Some(group) => {
-                    let groups = &config.watch.groups;
-                    let tokens = groups.get(group).ok_or_else(|| {
-                        let near = closest(group, groups.keys().map(String::as_str))
-                            .map(|near| format!("; did you mean @{near}?"))
-                            .unwrap_or_default();
-                        UsageError(format!("unknown group {group:?}{near}"))
-                    })?;
-                    tokens.iter().map(String::as_str).collect()
-                }
-                None => vec![word.as_str()],
-            };
-            for name in named {
-                if name.contains(['*', '?', '[', '{']) {
-                    globs.add(
-                        Glob::new(name).map_err(|error| UsageError(format!("{name:?} is not a valid glob: {}", error.kind())))?,
-                    );
-                    has_globs = true;
-                } else {
-                    ids.push(find(name, word.starts_with('@'), store).await?);
-                }
+/// Returns the tokens that some words name: slugs, symbols, globs, or groups. `None` without words: all tokens.
+async fn selected_tokens(words: &[String], config: &Config, store: &Store) -> anyhow::Result<Option<Vec<TokenId>>> {
+    if words.is_empty() {
+        return Ok(None);
+    }
+    let mut ids = Vec::new();
+    let mut globs = GlobSetBuilder::new();
+    let mut has_globs = false;
+    for word in words {
+        let named: Vec<&str> = match word.strip_prefix('@') {
+            Some(group) => {
+                let groups = &config.watch.groups;
+                let tokens = groups.get(group).ok_or_else(|| {
+                    let near = closest(group, groups.keys().map(String::as_str))
+                        .map(|near| format!("; did you mean @{near}?"))
+                        .unwrap_or_default();
+                    UsageError(format!("unknown group {group:?}{near}"))
+                })?;
+                tokens.iter().map(String::as_str).collect()
+            }
+            None => vec![word.as_str()],
+        };
+        for name in named {
+            if name.contains(['*', '?', '[', '{']) {
+                globs
+                    .add(Glob::new(name).map_err(|error| UsageError(format!("{name:?} is not a valid glob: {}", error.kind())))?);
+                has_globs = true;
+            } else {
+                ids.push(find(name, word.starts_with('@'), store).await?);
             }
         }
-        Ok(Self { ids, globs: if has_globs { Some(globs.build()?) } else { None } })
     }
-
-    fn has(&self, id: &TokenId) -> bool {
-        match &self.globs {
-            None => true,
-            Some(globs) => globs.is_match(id.as_str()) || self.ids.contains(id),
-        }
+    if has_globs {
+        let globs = globs.build()?;
+        ids.extend(store.token_ids(false).await?.into_iter().filter(|id| globs.is_match(id.as_str())));
+        ids.sort();
+        ids.dedup();
     }
+    Ok(Some(ids))
 }
 
 /// Finds a token by slug or symbol. Fails if several tokens share the symbol. Slugs in a group need not be known yet.

@@ -21,7 +21,7 @@ use model::{Alert, AlertState, CreditState, Endpoint, EndpointStat, Notification
 use notify::unsubscribe::Subscriber;
 pub use past_polls::PastPollsView;
 pub use receiver::{DigestView, OutboxView, StoppedView};
-pub use unlock::UnlockView;
+pub use unlock::{CliffView, LinearView, ListedUnlockView, UnlockView};
 
 /// The status of the daemon and the source.
 #[derive(Clone, Debug, PartialEq, Serialize)]

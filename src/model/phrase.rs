@@ -7,6 +7,7 @@
 pub mod changes;
 pub mod digest;
 mod incident;
+pub mod linear;
 mod list;
 mod number;
 mod outcome;

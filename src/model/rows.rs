@@ -11,6 +11,7 @@ mod past_poll;
 mod query;
 mod snapshot;
 mod supply;
+mod upcoming;
 
 pub use self::commit::{Commit, CommitResult, FeedUpdate, PollEntry, PollEntryOutcome, PruneResult, Put};
 pub use self::counts::{DomainGauges, EndpointStat, PeriodReads, ReceiverCounts, StoreCounts, StoreGauges};
@@ -33,3 +34,4 @@ pub use self::snapshot::{
     CalendarRow, ChangeRow, LinearReads, PlanToken, RecordRange, TokenSnapshot, UpcomingRow, VersionRow, WindowRecords,
 };
 pub use self::supply::{STALE_PRICE, SUPPLY_WINDOWS, SupplyTotals, TokenSupply, TotalsCoverage, supply_weeks, supply_windows};
+pub use self::upcoming::{LinearCalendarRow, LinearRow, ListedUnlock, UnlockKind, UnlockListFilter};

@@ -7,6 +7,9 @@ mod endpoint;
 mod feed;
 mod id;
 mod known;
+mod linear;
+mod linear_dates;
+mod rate_changes;
 mod rate_step;
 mod recipient;
 mod record;
@@ -21,6 +24,9 @@ pub use self::{
         KnownSupply, LinearAhead, LinearNotes, LinearRun, ListedMethod, MAX_LINEAR_RUNS, SegmentsRead, SupplyCoverage,
         VersionAbsence, supply_coverage,
     },
+    linear::LinearUnlock,
+    linear_dates::{LinearDate, LinearDateKind, linear_dates},
+    rate_changes::{RateCause, RateChange, rate_changes},
     rate_step::RateStep,
     recipient::Recipient,
     record::{Record, Tracked},

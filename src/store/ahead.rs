@@ -33,14 +33,18 @@ pub(super) struct IndexedUnlock {
     pub(super) value: Option<f64>,
     /// Percent of market cap; `None` if not read ([`Sizes::Value`]).
     pub(super) share: Option<f64>,
+    /// Whether the event has a cliff unlock. Others only begin linear unlocks.
+    pub(super) is_cliff: bool,
+}
+
+/// Stands for the unknown amount of a cliff unlock, which distinguishes it from an event without one.
+pub(super) const UNKNOWN_AMOUNT: f64 = -1e300;
+
+fn known_amount(amount: Option<f64>) -> Option<f64> {
+    amount.filter(|amount| *amount > UNKNOWN_AMOUNT)
 }
 
 impl IndexedUnlock {
-    /// Returns whether the event has a cliff unlock whose amount or value is known. Others only begin linear unlocks.
-    pub(super) fn is_cliff(&self) -> bool {
-        self.amount.is_some() || self.value.is_some()
-    }
-
     /// Returns the unlock as part of a sum.
     pub(super) fn piece(&self) -> CliffPiece {
         let Self { starts_at, ends_at, nominal_at, amount, value, .. } = *self;
@@ -84,14 +88,17 @@ pub(super) fn each_ahead(
     while let Some(row) = rows.next()? {
         let token_no: Option<i64> = row.get(1)?;
         let (value, share) = drifts.of(token_no);
+        let amount: Option<f64> = row.get(6)?;
+        let own_value: Option<f64> = row.get(5)?;
         visit(IndexedUnlock {
             no: row.get(0)?,
             token_no,
             starts_at: row.get(2)?,
             ends_at: row.get(3)?,
             nominal_at: row.get(4)?,
-            value: row.get::<Option<f64>>(5)?.map(|of| of * value),
-            amount: row.get(6)?,
+            value: own_value.map(|of| of * value),
+            amount: known_amount(amount),
+            is_cliff: amount.is_some() || own_value.is_some(),
             share: row.get::<Option<f64>>(7)?.map(|of| of * share),
         });
     }
@@ -109,14 +116,16 @@ pub(super) fn ahead_of(from: &Transaction<'_>, token: i64, begin: i64, last: i64
          AND starts_at > CAST(?2 AS BIGINT) - ?3 AND starts_at <= ?4 AND ends_at > ?2",
     )?;
     all(&mut statement, params![token, begin, longest, last], |row| {
+        let (value, amount): (Option<f64>, Option<f64>) = (row.get(4)?, row.get(5)?);
         Ok(IndexedUnlock {
             no: row.get(0)?,
             token_no: Some(token),
             starts_at: row.get(1)?,
             ends_at: row.get(2)?,
             nominal_at: row.get(3)?,
-            value: row.get::<Option<f64>>(4)?.map(|value| value * drift),
-            amount: row.get(5)?,
+            value: value.map(|value| value * drift),
+            amount: known_amount(amount),
+            is_cliff: amount.is_some() || value.is_some(),
             share: None,
         })
     })

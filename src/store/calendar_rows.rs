@@ -1,4 +1,5 @@
-//! Data for calendar feeds: upcoming unlocks with their modification times, and removed unlocks.
+//! Data for calendar feeds: upcoming cliff unlocks with their modification times, and removed ones. Linear unlocks are in
+//! `calendar_linear`.
 
 use std::collections::HashMap;
 
@@ -7,16 +8,18 @@ use super::error::StoreFault;
 use super::query::{at, upcoming_conditions};
 use super::rows::{token, tracked};
 use super::sql::Transaction;
+use super::upcoming::IS_CLIFF;
 use super::{Store, StoreError, schedule};
 use model::{CalendarRow, Resource, Timestamp, TokenId, UpcomingFilter, UpcomingRow};
 
 impl Store {
-    /// Returns upcoming unlocks, next first, and unlocks removed since `removed_since`, latest first. At most
+    /// Returns upcoming cliff unlocks, next first, and those removed since `removed_since`, latest first. At most
     /// `filter.limit` of each.
     pub async fn calendar(&self, filter: UpcomingFilter, removed_since: Timestamp) -> Result<Vec<CalendarRow>, StoreError> {
         self.read("read the calendar", move |from| {
             let mut rows = ahead(from, &filter)?;
-            rows.extend(removed(from, &filter, removed_since)?);
+            let removed = removed_events(from, &filter, removed_since)?;
+            rows.extend(removed.into_iter().filter(|row| row.row.tracked.record.unlock().is_some_and(|event| event.has_cliff())));
             Ok(rows)
         })
         .await
@@ -50,7 +53,9 @@ impl Store {
 /// Reads upcoming unlocks. An unlock counts as modified if it has a newer version, or if it was removed and added
 /// again. Replacing an `upcoming` entry by the full schedule is not a modification.
 fn ahead(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<CalendarRow>, StoreFault> {
-    let (sql, values) = upcoming_conditions(filter).within(
+    let mut conditions = upcoming_conditions(filter);
+    conditions.and_plain(IS_CLIFF);
+    let (sql, values) = conditions.within(
         "SELECT t.id, t.item, t.name, t.symbol, f.read_at, r.scope_no, r.key, r.version_at, r.version_at > r.first_seen OR EXISTS (
              SELECT 1 FROM record_version v WHERE v.token_no = r.token_no AND v.resource = 'unlock' AND v.key = r.key
              AND v.replaced_at < r.first_seen)
@@ -71,8 +76,12 @@ fn ahead(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<Calendar
     Ok(schedule::events(from, rows)?.into_iter().map(calendar).collect())
 }
 
-/// Reads the last version of removed unlocks.
-fn removed(from: &Transaction<'_>, filter: &UpcomingFilter, since: Timestamp) -> Result<Vec<CalendarRow>, StoreFault> {
+/// Reads the last version of removed unlock events.
+pub(super) fn removed_events(
+    from: &Transaction<'_>,
+    filter: &UpcomingFilter,
+    since: Timestamp,
+) -> Result<Vec<CalendarRow>, StoreFault> {
     let mut conditions = Conditions::default();
     conditions.and("v.resource = 'unlock' AND v.body IS NOT NULL AND v.replaced_at > ?", at(since));
     if let Some(tokens) = &filter.tokens {

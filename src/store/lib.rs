@@ -39,6 +39,7 @@
 mod ahead;
 mod alerts;
 mod backup;
+mod calendar_linear;
 mod calendar_rows;
 pub mod catalog;
 mod clock;
@@ -56,6 +57,7 @@ pub mod failpoint;
 mod gauges;
 mod instances;
 mod lease_keeper;
+mod linear;
 mod lock;
 mod open;
 mod opt_out;
@@ -78,6 +80,7 @@ mod status;
 mod supply;
 mod supply_index;
 mod supply_pieces;
+mod upcoming;
 mod windows;
 mod writer;
 

@@ -184,7 +184,7 @@ fn ranks(from: &Transaction<'_>, filter: &TokenFilter) -> Result<ListRanks, Stor
     let (month, quarter) = (window(MONTH), window(QUARTER));
     let at = filter.at.timestamp_millis();
     each_ahead(from, filter.at, quarter.until, Sizes::Value, |row| {
-        let Some(of) = ranks.of_mut(row.token_no).filter(|_| row.is_cliff()) else { return };
+        let Some(of) = ranks.of_mut(row.token_no).filter(|_| row.is_cliff) else { return };
         let piece = row.piece();
         of.month.add_cliff(&piece, month);
         of.quarter.add_cliff(&piece, quarter);

@@ -1,11 +1,11 @@
-//! Queries for lists and searches: upcoming unlocks, changes, history, and tokens. Alerts are in `alerts`.
+//! Queries for lists and searches: changes, history, and tokens. Alerts are in `alerts`, upcoming unlocks in `upcoming`.
 
 use std::collections::HashMap;
 
 use chrono::TimeDelta;
 use rusqlite::types::Value;
 
-use super::codec::{Conditions, Millis, all, counted, from_json, list, one, time, word};
+use super::codec::{Conditions, Millis, all, counted, from_json, list, one, word};
 use super::error::StoreFault;
 use super::rows::token;
 use super::sql::{Row, Transaction};
@@ -13,15 +13,10 @@ use super::{Store, StoreError, schedule};
 use model::time::LONGEST_INTERVAL;
 use model::{
     Change, ChangeFilter, ChangeKind, ChangeRow, Record, RecordKey, Resource, RuleId, Timestamp, Token, TokenId, Tracked,
-    UpcomingFilter, UpcomingRow, VersionRow,
+    UpcomingFilter, VersionRow,
 };
 
 impl Store {
-    /// Returns upcoming unlocks, next first.
-    pub async fn upcoming(&self, filter: UpcomingFilter) -> Result<Vec<UpcomingRow>, StoreError> {
-        self.read("read upcoming unlocks", move |from| upcoming(from, &filter)).await
-    }
-
     /// Returns changes, latest first.
     pub async fn changes(&self, filter: ChangeFilter) -> Result<Vec<ChangeRow>, StoreError> {
         self.read("read changes", move |from| changes(from, &filter)).await
@@ -30,11 +25,6 @@ impl Store {
     /// Counts the changes that match a filter, on all pages.
     pub async fn count_changes(&self, filter: ChangeFilter) -> Result<u64, StoreError> {
         self.read("count changes", move |from| count_changes(from, &filter)).await
-    }
-
-    /// Counts the unlocks that match a filter, on all pages.
-    pub async fn upcoming_total(&self, filter: UpcomingFilter) -> Result<u64, StoreError> {
-        self.read("count upcoming unlocks", move |from| upcoming_total(from, &filter)).await
     }
 
     /// Returns all stored versions of all records of a token, oldest first.
@@ -77,37 +67,6 @@ pub(super) fn upcoming_conditions(filter: &UpcomingFilter) -> Conditions {
         );
     }
     conditions
-}
-
-fn upcoming_total(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<u64, StoreFault> {
-    if filter.tokens.is_none() && filter.until.is_none() {
-        return count_upcoming(from, filter.from);
-    }
-    let (sql, values) = upcoming_conditions(filter).within("SELECT count(*) FROM record r", " AND r.token_no IS NOT NULL");
-    Ok(one(&mut from.prepare(&sql)?, values, |row| Ok(counted(row.get(0)?)))?.unwrap_or(0))
-}
-
-/// Counts the unlocks that end after `begin`. Subtracts the past ones from the stored total, which reads only an index.
-fn count_upcoming(from: &Transaction<'_>, begin: Timestamp) -> Result<u64, StoreFault> {
-    let sql = "SELECT (SELECT coalesce(sum(records), 0) FROM tally WHERE resource = 'unlock')
-        - (SELECT count(*) FROM record WHERE resource = 'unlock' AND starts_at IS NULL)
-        - (SELECT count(*) FROM record WHERE resource = 'unlock' AND starts_at <= ?1)
-        + (SELECT count(*) FROM record WHERE resource = 'unlock' AND starts_at > ?2 AND starts_at <= ?1 AND ends_at > ?1 AND token_no IS NOT NULL)
-        - (SELECT count(*) FROM record WHERE token_no IS NULL AND resource = 'unlock' AND starts_at > ?1)";
-    let earliest = begin - LONGEST_INTERVAL - TimeDelta::milliseconds(1);
-    let values = (begin.timestamp_millis(), earliest.timestamp_millis());
-    Ok(counted(from.prepare_cached(sql)?.query_row(values, |row| row.get(0))?))
-}
-
-fn upcoming(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<UpcomingRow>, StoreFault> {
-    let (sql, values) = upcoming_conditions(filter).within(
-        "SELECT t.id, t.item, t.name, t.symbol, f.read_at, r.scope_no, r.key FROM record r JOIN token t ON t.no = r.token_no
-         LEFT JOIN feed f ON f.token_no = r.scope_no AND f.endpoint = 'unlock_events'",
-        &format!(" ORDER BY r.starts_at, t.id, r.key LIMIT {}", filter.limit),
-    );
-    let rows = all(&mut from.prepare(&sql)?, values, |row| Ok((row.get(5)?, row.get(6)?, (token(row, 0)?, time(row.get(4)?)))))?;
-    let found = schedule::events(from, rows)?;
-    Ok(found.into_iter().map(|((token, read_at), tracked)| UpcomingRow { token, tracked, read_at }).collect())
 }
 
 /// Returns the conditions of a change filter, without its cursor.

@@ -58,7 +58,7 @@ pub(super) fn token_supply(
     let pieces: Vec<LinearPiece> = row.pieces().collect();
     let mut sums = vec![SupplyAhead::default(); windows.len()];
     for unlock in ahead_of(from, no, at.timestamp_millis(), end_of(windows, at).timestamp_millis())? {
-        if unlock.is_cliff() {
+        if unlock.is_cliff {
             sums.iter_mut().zip(windows).for_each(|(sum, window)| sum.add_cliff(&unlock.piece(), *window));
         }
     }
@@ -132,7 +132,7 @@ pub(super) fn supply_totals(
         members.set(row.get(0)?, indices);
     }
     each_ahead(from, at, end_of(windows, at), Sizes::Value, |unlock| {
-        if !unlock.is_cliff() {
+        if !unlock.is_cliff {
             return;
         }
         for index in members.of(unlock.token_no) {

@@ -5,17 +5,15 @@ use model::{LinearPiece, Timestamp};
 /// The length of a packed linear unlock. NaN stands for an unknown amount.
 const PIECE_BYTES: usize = 24;
 
-/// Packs the linear unlocks that have not ended at `now`, in a fixed order.
+/// Packs the linear unlocks that have not ended at `now`. Keeps their order.
 pub(super) fn pack(pieces: impl IntoIterator<Item = LinearPiece>, now: Timestamp) -> Vec<u8> {
     let now = now.timestamp_millis();
-    let mut pieces: Vec<LinearPiece> = pieces.into_iter().filter(|piece| piece.ends_at > now).collect();
-    let amount = |piece: &LinearPiece| piece.amount.unwrap_or(f64::NAN);
-    pieces.sort_by(|a, b| (a.starts_at, a.ends_at).cmp(&(b.starts_at, b.ends_at)).then_with(|| amount(a).total_cmp(&amount(b))));
+    let pieces: Vec<LinearPiece> = pieces.into_iter().filter(|piece| piece.ends_at > now).collect();
     let mut packed = Vec::with_capacity(pieces.len() * PIECE_BYTES);
     for piece in &pieces {
         packed.extend(piece.starts_at.to_le_bytes());
         packed.extend(piece.ends_at.to_le_bytes());
-        packed.extend(amount(piece).to_le_bytes());
+        packed.extend(piece.amount.unwrap_or(f64::NAN).to_le_bytes());
     }
     packed
 }
@@ -40,7 +38,7 @@ mod tests {
         let now = Timestamp::from_timestamp_millis(1_000).expect("a time");
         let pieces = [piece(5_000, 9_000, None), piece(0, 1_000, Some(1.0)), piece(-7, 1_001, Some(2.5))];
         let packed = pack(pieces, now);
-        assert_eq!(unpack(&packed).collect::<Vec<_>>(), [pieces[2], pieces[0]]);
+        assert_eq!(unpack(&packed).collect::<Vec<_>>(), [pieces[0], pieces[2]]);
         assert_eq!(unpack(&packed[..30]).count(), 1, "a damaged tail is left out");
     }
 }

@@ -18,3 +18,4 @@ mod round_trips;
 mod scale;
 mod schedules;
 pub(crate) mod support;
+mod upcoming;

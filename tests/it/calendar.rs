@@ -21,7 +21,7 @@ fn text(rows: &[CalendarRow], app: &TestApp) -> String {
         was_modified: row.was_modified,
         is_removed: row.is_removed,
     };
-    render(&rows.iter().map(entry).collect::<Vec<_>>(), &CalendarStyle::default())
+    render(&rows.iter().map(entry).collect::<Vec<_>>(), &[], &CalendarStyle::default())
 }
 
 /// Advances the clock, polls, and delivers.

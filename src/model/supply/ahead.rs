@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::feed::FeedState;
-use super::known::{KnownSupply, LinearAhead, LinearRun, SupplyCoverage, supply_coverage};
+use super::known::{LinearAhead, SupplyCoverage, supply_coverage};
+use super::linear::LinearUnlock;
 use crate::time::{Precision, SumWindow, Timestamp, span_of_days};
 use crate::wire::{LinearAllocation, UnlockEvent};
 
@@ -44,10 +45,16 @@ impl CliffPiece {
     /// Returns the cliff unlock of an event. `None` if the event has none, or no date.
     #[must_use]
     pub fn of(event: &UnlockEvent) -> Option<Self> {
-        let parts = event.cliff_unlocks.get()?.allocation_breakdown.items();
+        if !event.has_cliff() {
+            return None;
+        }
+        let parts = event.cliff_unlocks.get().map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items());
         let interval = event.interval()?;
         // Parts without a date have a date of their own some day.
         let undated = || parts.iter().filter(|part| Precision::of(part.unlock_precision.as_str()) == Precision::ToBeDetermined);
+        if !parts.is_empty() && undated().count() == parts.len() {
+            return None;
+        }
         let undated_amount: f64 = undated().filter_map(|part| part.cliff_amount.copied()).sum();
         let undated_value: f64 = undated().filter_map(|part| part.cliff_value.copied()).sum();
         Some(Self {
@@ -140,12 +147,8 @@ impl LinearSupply {
     #[must_use]
     pub fn of(feed: Option<&FeedState>, header: Option<&Value>) -> Self {
         let coverage = supply_coverage(feed, header);
-        let ahead = header.filter(|_| coverage.known == KnownSupply::All).and_then(LinearAhead::of_header);
-        let piece = |run: &LinearRun| {
-            let (start, end) = (run.starts_at(), run.ends_at());
-            LinearPiece::new(start.timestamp_millis(), end.timestamp_millis(), Some(run.amount_between(start, end)))
-        };
-        Self { coverage, emission: ahead.iter().flat_map(|ahead| &ahead.runs).filter_map(piece).collect() }
+        let ahead = LinearAhead::of_feed(feed, header);
+        Self { coverage, emission: ahead.iter().flat_map(LinearUnlock::of_emission).map(|unlock| unlock.piece).collect() }
     }
 }
 
@@ -335,7 +338,10 @@ impl TokenPieces {
     pub fn of<'e>(events: impl IntoIterator<Item = &'e UnlockEvent> + Clone) -> Self {
         Self {
             cliffs: events.clone().into_iter().filter_map(CliffPiece::of).collect(),
-            linear: events.clone().into_iter().flat_map(LinearPiece::of).collect(),
+            linear: LinearUnlock::of_schedule(events.clone().into_iter().map(|event| ("", event)))
+                .into_iter()
+                .map(|of| of.piece)
+                .collect(),
             price: ReferencePrice::latest(events),
         }
     }
@@ -371,7 +377,7 @@ pub struct LinearRate {
 }
 
 /// The relative difference up to which two rates count as equal.
-const RATE_TOLERANCE: f64 = 1e-6;
+pub(super) const RATE_TOLERANCE: f64 = 1e-6;
 
 impl LinearRate {
     /// Returns the rate at `at`. A boundary at which the rate stays the same is not a change.

@@ -110,6 +110,15 @@ impl wire::UnlockEvent {
         Interval::of(self.unlock_date.copied()?, self.precision())
     }
 
+    /// Returns whether the event has a cliff unlock, whose size can be unknown. Other events only begin linear unlocks.
+    #[must_use]
+    pub fn has_cliff(&self) -> bool {
+        let is_linear = self.linear_unlocks.get().is_some_and(|linear| !linear.allocation_breakdown.items().is_empty());
+        let cliffs = self.cliff_unlocks.get().map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items());
+        let is_sized = [self.cliff_amount(), self.cliff_value()].into_iter().flatten().any(|size| size > 0.0);
+        !is_linear || is_sized || !cliffs.is_empty()
+    }
+
     /// Returns the tokens of the cliff unlock, under either of the names that API versions use.
     #[must_use]
     pub fn cliff_amount(&self) -> Option<f64> {

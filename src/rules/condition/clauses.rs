@@ -128,7 +128,7 @@ impl ClauseWalk<'_, '_> {
             NumberUnit::Tokens | NumberUnit::TokensADay => phrase::amount(value),
             NumberUnit::Percent => phrase::percent(value),
             NumberUnit::Days => phrase::duration_of_days(value),
-            NumberUnit::Plain | NumberUnit::Ratio | NumberUnit::Count => format_number(value),
+            NumberUnit::Plain | NumberUnit::Ratio | NumberUnit::Count | NumberUnit::Fraction => format_number(value),
         };
         Some(Mismatch { text: format!("{} is {value}", shorten(self.text(expr))), latest })
     }

@@ -11,6 +11,7 @@ use rusqlite::types::Value;
 
 pub(super) use self::known::ScheduleQueries;
 use super::CommitWriter;
+use crate::ahead::UNKNOWN_AMOUNT;
 use crate::codec::{Millis, json};
 use crate::error::StoreFault;
 use crate::schedule::{self, Entry, Replaced};
@@ -86,7 +87,7 @@ pub(crate) struct EventIndex {
     pub(crate) ends_at: Option<i64>,
     /// The source's date, by which windows count the event. `None` if it is `starts_at`.
     pub(crate) nominal_at: Option<i64>,
-    /// Tokens of the cliff unlock. `None` for past events.
+    /// Tokens of the cliff unlock, or [`UNKNOWN_AMOUNT`]. `None` without one, and for past events.
     pub(crate) amount: Option<f64>,
 }
 
@@ -99,7 +100,9 @@ impl EventIndex {
             starts_at: Some(starts_at),
             ends_at: Some(interval.end.timestamp_millis()),
             nominal_at: nominal_at.filter(|nominal| *nominal != starts_at),
-            amount: CliffPiece::of(event).and_then(|piece| piece.amount).filter(|_| is_sized(Some(interval), now)),
+            amount: CliffPiece::of(event)
+                .filter(|_| is_sized(Some(interval), now))
+                .map(|piece| piece.amount.unwrap_or(UNKNOWN_AMOUNT)),
         }
     }
 }

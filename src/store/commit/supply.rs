@@ -8,7 +8,7 @@ use crate::error::StoreFault;
 use crate::schedule::Entry;
 use crate::sql::{Row, Transaction};
 use crate::supply_pieces;
-use model::{Endpoint, FeedUpdate, KnownSupply, LinearPiece, LinearSupply, ReferencePrice, Timestamp};
+use model::{Endpoint, FeedUpdate, KnownSupply, LinearPiece, LinearSupply, LinearUnlock, ReferencePrice, Timestamp};
 
 /// A row of `token_supply`.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +51,8 @@ impl SupplyRow {
     /// Replaces what follows from the events of a schedule.
     pub(crate) fn set_schedule(&mut self, entries: &[Entry<'_>], now: Timestamp) {
         self.price = ReferencePrice::latest(entries.iter().map(|entry| entry.event));
-        self.linear = supply_pieces::pack(entries.iter().flat_map(|entry| LinearPiece::of(entry.event)), now);
+        let linear = LinearUnlock::of_schedule(entries.iter().map(|entry| (entry.key, entry.event)));
+        self.linear = supply_pieces::pack(linear.into_iter().map(|unlock| unlock.piece), now);
     }
 
     /// Replaces what follows from the header of the feed of unlock events.

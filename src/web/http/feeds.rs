@@ -14,13 +14,15 @@ use super::HttpDeps;
 use super::api::upcoming::{UnlockFilter, groups, rules_named, tokens};
 use super::error::WebError;
 use super::etag::matches_etag;
-use super::parameters::{ALARM, GROUP, KIND, LIMIT, MIN_VALUE, MONTH_SPAN, Parameter, RESOURCE, RULES, SINCE, TOKENS, WITHIN};
+use super::parameters::{
+    ALARM, GROUP, KIND, LIMIT, LINEAR, MIN_VALUE, MONTH_SPAN, Parameter, RESOURCE, RULES, SINCE, TOKENS, WITHIN,
+};
 use super::query::{ListQuery, MAX_ROWS};
 use crate::ui::atom::{self, FeedEntry};
 use crate::ui::calendar::{self, CalendarEntry, CalendarStyle, MonthSpan};
 use daemon::live;
 use daemon::view::UnlockView;
-use model::{CalendarRow, ChangeFilter, ChangeKind, ChangeRow, Resource, Timestamp, UpcomingRow};
+use model::{CalendarRow, ChangeFilter, ChangeKind, ChangeRow, LinearCalendarRow, Resource, Timestamp, UpcomingRow};
 pub(super) use notify::feed_link::{ATOM, CALENDAR, PATH};
 use rules::{On, Rule, Scope, Truth};
 
@@ -32,7 +34,7 @@ const CANCELLED_FOR: TimeDelta = TimeDelta::days(30);
 const FEED_ENTRIES: u32 = 100;
 const MAX_FEED_ENTRIES: u32 = 1_000;
 
-const CALENDAR_PARAMETERS: &[Parameter] = &[TOKENS, GROUP, RULES, WITHIN, MIN_VALUE, LIMIT, MONTH_SPAN, ALARM];
+const CALENDAR_PARAMETERS: &[Parameter] = &[TOKENS, GROUP, RULES, WITHIN, MIN_VALUE, LIMIT, MONTH_SPAN, ALARM, LINEAR];
 const ATOM_PARAMETERS: &[Parameter] = &[TOKENS, GROUP, RULES, KIND, RESOURCE, SINCE, LIMIT];
 
 /// `GET /calendar.ics`.
@@ -48,24 +50,41 @@ pub(super) async fn calendar(State(deps): State<HttpDeps>, headers: HeaderMap, u
         },
         alarm: query.duration(ALARM)?,
     };
-    let rows = unlocks(&deps, &query, now).await?;
+    let (rows, linear) = unlocks(&deps, &query, now).await?;
     let entries: Vec<CalendarEntry> = rows.iter().filter_map(|row| entry(row, now)).collect();
-    Ok(response(&headers, "text/calendar; charset=utf-8", "unlocks.ics", calendar::render(&entries, &style)))
+    Ok(response(&headers, "text/calendar; charset=utf-8", "unlocks.ics", calendar::render(&entries, &linear, &style)))
 }
 
-/// Returns the unlocks of a calendar, nearest first, then removed ones.
-async fn unlocks(deps: &HttpDeps, query: &ListQuery, now: Timestamp) -> Result<Vec<CalendarRow>, WebError> {
+/// Returns the cliff unlocks of a calendar, nearest first, then removed ones, and the dates of its linear unlocks in the same order.
+async fn unlocks(
+    deps: &HttpDeps,
+    query: &ListQuery,
+    now: Timestamp,
+) -> Result<(Vec<CalendarRow>, Vec<LinearCalendarRow>), WebError> {
     let live = deps.app.live.load_full();
-    let filter = UnlockFilter::resolve(query, tokens(deps, query).await?, &live)?;
+    let filter = UnlockFilter::resolve(deps, query, tokens(deps, query).await?, &live).await?;
     let within = query.duration(WITHIN)?.unwrap_or(CALENDAR_SPAN);
     let limit = query.integer(LIMIT)?.unwrap_or(MAX_ROWS).clamp(1, MAX_ROWS);
-    let rows = filter.rows(now.checked_add_signed(within), limit, now);
-    let rows = deps.app.store.calendar(rows, now - CANCELLED_FOR).await?.into_iter();
+    let max_rows = if query.get(MIN_VALUE).is_some() { MAX_ROWS } else { limit };
+    let selected = filter.rows(now.checked_add_signed(within), max_rows, now);
+    let rows = deps.app.store.calendar(selected.clone(), now - CANCELLED_FOR).await?.into_iter();
     let rows = rows.map(|row| {
         let with_groups = UpcomingRow { token: live.watch.placed(row.row.token), ..row.row };
         CalendarRow { row: with_groups, ..row }
     });
-    Ok(rows.filter(|row| filter.matches(&row.row, now)).take(limit as usize).collect())
+    let is_selected = |row: &CalendarRow| {
+        let value = row.row.tracked.record.unlock().and_then(|event| event.cliff_value());
+        filter.is_large_enough(value) && filter.matches_rules(&row.row.token, Some(&row.row.tracked), now)
+    };
+    let rows = rows.filter(is_selected).take(limit as usize).collect();
+    if query.boolean(LINEAR) == Some(false) {
+        return Ok((rows, Vec::new()));
+    }
+    let linear = deps.app.store.calendar_linear(selected, now - CANCELLED_FOR).await?.into_iter();
+    let linear = linear.map(|row| LinearCalendarRow { token: live.watch.placed(row.token), ..row });
+    let is_selected =
+        |row: &LinearCalendarRow| filter.is_large_enough(row.value) && filter.matches_rules(&row.token, row.event.as_ref(), now);
+    Ok((rows, linear.filter(is_selected).take(limit as usize).collect()))
 }
 
 fn entry(row: &CalendarRow, now: Timestamp) -> Option<CalendarEntry> {

@@ -1,4 +1,4 @@
-//! The iCalendar feed of upcoming unlocks (RFC 5545).
+//! The iCalendar feed of upcoming unlocks (RFC 5545): cliff unlocks, and starts, ends, and rate changes of linear unlocks.
 //!
 //! An event keeps its UID when its unlock changes, and its SEQUENCE rises, so that subscribers update it. A removed unlock is shown as
 //! cancelled for some time. Events are as exact as the source: an unlock at midnight has no hour, and one with month precision is
@@ -9,7 +9,7 @@ use chrono::{NaiveDate, TimeDelta};
 use icalendar::{Alarm, Calendar, Component, Event, EventLike, EventStatus, Property, Trigger};
 
 use daemon::view::UnlockView;
-use model::{Interval, Precision, Timestamp, phrase};
+use model::{Interval, LinearCalendarRow, Precision, Timestamp, phrase};
 
 /// The refresh interval suggested to subscribers. The source changes a few times a day.
 const REFRESH: &str = "PT1H";
@@ -51,7 +51,8 @@ pub struct CalendarEntry {
     pub is_removed: bool,
 }
 
-pub fn render(entries: &[CalendarEntry], style: &CalendarStyle<'_>) -> String {
+/// Renders cliff unlocks, and starts, ends, and rate changes of linear ones.
+pub fn render(entries: &[CalendarEntry], linear: &[LinearCalendarRow], style: &CalendarStyle<'_>) -> String {
     // `Calendar::new` would write the name of the library as PRODID.
     let mut calendar = Calendar::empty();
     for (name, value) in [
@@ -66,29 +67,85 @@ pub fn render(entries: &[CalendarEntry], style: &CalendarStyle<'_>) -> String {
     calendar.append_property(Property::new("REFRESH-INTERVAL", REFRESH).add_parameter("VALUE", "DURATION"));
     calendar.name("Token unlocks");
     for entry in entries {
-        calendar.push(event(entry, style));
+        calendar.push(event(&cliff_event(entry, style), style));
+    }
+    for row in linear {
+        if let Some(text) = linear_event(row, style) {
+            calendar.push(event(&text, style));
+        }
     }
     calendar.to_string()
 }
 
-fn event(entry: &CalendarEntry, style: &CalendarStyle<'_>) -> Event {
-    let CalendarEntry { key, interval, view, modified_at, is_removed, .. } = entry;
-    let summary = summary(entry);
-    let uid = one_line(&format!("unlock/{}/{key}@cliffwatch", view.token_id));
-    let page = |url: &str| one_line(&format!("{}/tokens/{}", url.trim_end_matches('/'), path_segment(&view.token_id)));
-    let page = style.external_url.map(page);
+/// The content of an event.
+struct EventText<'a> {
+    uid: String,
+    summary: String,
+    description: String,
+    symbol: &'a str,
+    page: Option<String>,
+    interval: Interval,
+    modified_at: Timestamp,
+    was_modified: bool,
+    is_removed: bool,
+}
+
+fn cliff_event<'a>(entry: &'a CalendarEntry, style: &CalendarStyle<'_>) -> EventText<'a> {
+    let CalendarEntry { key, interval, view, modified_at, was_modified, is_removed } = entry;
+    let page = page(&view.token_id, style);
+    EventText {
+        uid: one_line(&format!("unlock/{}/{key}@cliffwatch", view.token_id)),
+        summary: summary(entry),
+        description: description(view, page.as_deref()),
+        symbol: &view.symbol,
+        page,
+        interval: *interval,
+        modified_at: *modified_at,
+        was_modified: *was_modified,
+        is_removed: *is_removed,
+    }
+}
+
+/// Returns `None` if the date has no interval.
+fn linear_event<'a>(row: &'a LinearCalendarRow, style: &CalendarStyle<'_>) -> Option<EventText<'a>> {
+    let interval = Interval::of(row.at, row.precision)?;
+    let (id, page) = (row.token.id.as_str(), page(row.token.id.as_str(), style));
+    let when = phrase::when(&interval);
+    let what = with_inexact_date(&row.summary, &interval, &when);
+    let mut lines = vec![format!("{} ({})", phrase::name(row.token.name()), phrase::name(id)), format!("When: {when}")];
+    lines.extend(row.allocations.as_ref().map(|names| format!("To: {names}")));
+    lines.extend(page.as_ref().map(|page| format!("Value: {page}")));
+    Some(EventText {
+        uid: one_line(&format!("vesting/{id}/{}@cliffwatch", row.key)),
+        summary: if row.is_removed { format!("Cancelled: {what}") } else { what },
+        description: lines.join("\n"),
+        symbol: row.token.symbol(),
+        page,
+        interval,
+        modified_at: row.modified_at,
+        was_modified: row.was_modified,
+        is_removed: row.is_removed,
+    })
+}
+
+fn page(token_id: &str, style: &CalendarStyle<'_>) -> Option<String> {
+    style.external_url.map(|url| one_line(&format!("{}/tokens/{}", url.trim_end_matches('/'), path_segment(token_id))))
+}
+
+fn event(text: &EventText<'_>, style: &CalendarStyle<'_>) -> Event {
+    let EventText { uid, summary, description, symbol, page, interval, is_removed, .. } = text;
     let mut event = Event::new();
     event
-        .uid(&uid)
-        .timestamp(*modified_at)
-        .last_modified(*modified_at)
-        .sequence(sequence(entry))
-        .summary(&summary)
-        .description(&description(view, page.as_deref()))
-        .categories([phrase::name(&view.symbol)])
+        .uid(uid)
+        .timestamp(text.modified_at)
+        .last_modified(text.modified_at)
+        .sequence(sequence(text))
+        .summary(summary)
+        .description(description)
+        .categories([phrase::name(symbol)])
         // An unlock does not make the subscriber busy.
         .add_property("TRANSP", "TRANSPARENT");
-    if let Some(page) = &page {
+    if let Some(page) = page {
         event.url(page);
     }
     let is_exact = !matches!(interval.precision, Precision::Week | Precision::Month);
@@ -100,7 +157,7 @@ fn event(entry: &CalendarEntry, style: &CalendarStyle<'_>) -> Event {
     });
     if let Some(before) = style.alarm.filter(|_| !is_removed) {
         // By default, the library generates a new UID each time.
-        event.alarm(Alarm::display(&summary, Trigger::before_start(before)).uid(&format!("alarm/{uid}")).done());
+        event.alarm(Alarm::display(summary, Trigger::before_start(before)).uid(&format!("alarm/{uid}")).done());
     }
     event.done()
 }
@@ -123,11 +180,11 @@ fn set_dates(event: &mut Event, interval: &Interval, spans: MonthSpan) {
 
 /// Returns a number that rises with each change of the schedule. It is derived from the time of the change, because the number of
 /// changes falls when old history is deleted.
-fn sequence(entry: &CalendarEntry) -> u32 {
-    if !entry.was_modified {
+fn sequence(text: &EventText<'_>) -> u32 {
+    if !text.was_modified {
         return 0;
     }
-    let minutes = entry.modified_at.timestamp().saturating_sub(SEQUENCE_EPOCH) / 60;
+    let minutes = text.modified_at.timestamp().saturating_sub(SEQUENCE_EPOCH) / 60;
     u32::try_from(minutes.clamp(1, i64::from(i32::MAX))).unwrap_or(1)
 }
 
@@ -141,13 +198,18 @@ fn summary(entry: &CalendarEntry) -> String {
     };
     let what = match view.cliff_amount {
         Some(amount) => format!("{symbol} unlock: {}{to}", phrase::tokens(amount, Some(&view.symbol))),
-        None => format!("{symbol}: a linear unlock begins"),
+        None => format!("{symbol} unlock: {}{to}", phrase::UNKNOWN_AMOUNT),
     };
-    let when = match entry.interval.precision {
-        Precision::Week | Precision::Month => format!(", some time {}", view.when),
-        _ => String::new(),
-    };
-    if entry.is_removed { format!("Cancelled: {what}{when}") } else { format!("{what}{when}") }
+    let what = with_inexact_date(&what, &entry.interval, &view.when);
+    if entry.is_removed { format!("Cancelled: {what}") } else { what }
+}
+
+/// Returns a title with its date, if that is too inexact for a calendar.
+fn with_inexact_date(what: &str, interval: &Interval, when: &str) -> String {
+    match interval.precision {
+        Precision::Week | Precision::Month => format!("{what}, some time {when}"),
+        _ => what.to_owned(),
+    }
 }
 
 /// Returns the names of the allocations, largest first. `None` if no allocation is named.

@@ -5,7 +5,7 @@ use axum::http::Uri;
 use crate::http::error::WebError;
 use crate::http::parameters::{
     ACKNOWLEDGED, DELIVERY_STATE, FROM, GROUP, KIND, MATCHER, MIN_VALUE, ONE_GROUP, PAGING, Parameter, RECEIVER, RESOURCE, RULE,
-    RULES, SEARCH, SEVERITY, SINCE, SORT, STATE, TO, TOKEN, TOKENS, WITHIN,
+    RULES, SEARCH, SEVERITY, SINCE, SORT, STATE, TO, TOKEN, TOKENS, UNLOCK_TYPE, WITHIN,
 };
 use crate::http::query::ListQuery;
 
@@ -76,9 +76,9 @@ const fn post(
 pub(super) const UPCOMING: Operation = list(
     "/api/upcoming",
     "listUpcoming",
-    "List upcoming unlocks, nearest first",
+    "List upcoming cliff and linear unlocks, nearest first",
     "Unlock",
-    &[TOKENS, GROUP, WITHIN, MIN_VALUE, RULES],
+    &[TOKENS, GROUP, WITHIN, MIN_VALUE, RULES, UNLOCK_TYPE],
 );
 pub(in crate::http) const TOKEN_LIST: Operation = list("/api/tokens", "listTokens", "List tokens", "Token", &[SEARCH, SORT]);
 pub(super) const SUPPLY: Operation = Operation {

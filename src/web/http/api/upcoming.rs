@@ -3,60 +3,110 @@
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
+use chrono::{SubsecRound as _, TimeDelta};
 
 use super::operations::UPCOMING;
 use crate::http::HttpDeps;
 use crate::http::error::WebError;
 use crate::http::list_page::ListPage;
-use crate::http::parameters::{GROUP, MIN_VALUE, RULES, TOKENS, WITHIN};
+use crate::http::parameters::{GROUP, MIN_VALUE, RULES, TOKENS, UNLOCK_TYPE, WITHIN};
 use crate::http::query::{ListQuery, MAX_ROWS};
 use daemon::cycle::ActiveRules;
 use daemon::live::LiveConfig;
-use daemon::view::UnlockView;
-use model::{Record, Resource, Timestamp, TokenId, UpcomingFilter, UpcomingRow, closest};
+use daemon::view::ListedUnlockView;
+use model::{
+    Listed, ListedUnlock, Resource, SumWindow, Timestamp, Token, TokenId, Tracked, UnlockKind, UnlockListFilter, UpcomingFilter,
+    closest,
+};
 use rules::{On, Rule, Scope, Truth};
 
 /// The maximum number of tokens, groups, or rules in one request.
 const MAX_NAMES: usize = 1000;
 
+/// The age up to which the start of a page walk is honored.
+const MAX_WALK: TimeDelta = TimeDelta::hours(1);
+
+/// The position of a page. All pages of a walk list the unlocks from the same instant, so that passing time does not shift them.
+#[derive(Clone, Copy, Debug)]
+struct PageStart {
+    offset: u32,
+    /// The instant of the first page. `None` on the first page.
+    from: Option<Timestamp>,
+}
+
+impl PageStart {
+    /// Parses the form that [`Self::text`] writes, or a bare offset.
+    fn parse(text: &str) -> Option<Self> {
+        let (offset, from) = match text.split_once('@') {
+            Some((offset, from)) => (offset, Some(Timestamp::from_timestamp_millis(from.parse().ok()?)?)),
+            None => (text, None),
+        };
+        Some(Self { offset: offset.parse().ok()?, from })
+    }
+
+    fn text(offset: u32, from: Timestamp) -> String {
+        format!("{offset}@{}", from.timestamp_millis())
+    }
+}
+
 pub(in crate::http) async fn list(State(deps): State<HttpDeps>, uri: Uri) -> Result<Response, WebError> {
     let query = UPCOMING.query(&uri)?;
     let now = deps.app.clock.now();
-    let offset: u32 = query.cursor(|text| text.parse().ok())?.unwrap_or(0);
-    let max_rows = offset.saturating_add(query.limit()).saturating_add(1).min(MAX_ROWS);
-    let (rows, total) = select(&deps, &query, max_rows, now).await?;
-    let views: Vec<UnlockView> = rows.iter().filter_map(|row| UnlockView::of(row, now)).collect();
-    let page = ListPage::from_all(views, usize::try_from(offset).unwrap_or(usize::MAX), query.limit());
-    Ok(ListPage { total: total.max(page.total), ..page }.response(&query, &uri))
+    let start = query.cursor(PageStart::parse)?.unwrap_or(PageStart { offset: 0, from: None });
+    let is_recent = |from: &Timestamp| *from <= now && now - *from <= MAX_WALK;
+    // Stored times have whole milliseconds, and so has the cursor.
+    let from = start.from.filter(is_recent).unwrap_or(now).trunc_subsecs(3);
+    let (listed, window) = select(&deps, &query, start.offset, from).await?;
+    let views: Vec<ListedUnlockView> = listed.rows.iter().filter_map(|row| ListedUnlockView::of(row, window, now)).collect();
+    let end = start.offset.saturating_add(u32::try_from(listed.rows.len()).unwrap_or(u32::MAX));
+    let next = (u64::from(end) < listed.total && !listed.rows.is_empty()).then(|| PageStart::text(end, from));
+    Ok(ListPage { rows: views, total: listed.total, next }.response(&query, &uri))
 }
 
-/// Returns up to `limit` matching unlocks, nearest first, and the number of all matching unlocks.
-async fn select(deps: &HttpDeps, query: &ListQuery, limit: u32, now: Timestamp) -> Result<(Vec<UpcomingRow>, u64), WebError> {
+/// Returns a page of the matching unlocks, nearest first, and their window.
+async fn select(
+    deps: &HttpDeps,
+    query: &ListQuery,
+    offset: u32,
+    from: Timestamp,
+) -> Result<(Listed<ListedUnlock>, SumWindow), WebError> {
     let live = deps.app.live.load_full();
     // Unlike calendars, the list accepts unknown tokens and is empty for them.
     let tokens = query.items(TOKENS, |word| Some(TokenId::from(word)))?;
     check_name_count(tokens.len())?;
-    let filter = UnlockFilter::resolve(query, tokens, &live)?;
-    let until = query.duration(WITHIN)?.and_then(|span| now.checked_add_signed(span));
-    let stored = filter.rows(until, limit, now);
-    let (rows, total) = match filter.is_partly_in_memory() {
-        true => (deps.app.store.upcoming(stored).await?, None),
-        false => {
-            let (rows, total) = tokio::try_join!(deps.app.store.upcoming(stored.clone()), deps.app.store.upcoming_total(stored))?;
-            (rows, Some(total))
-        }
+    let filter = UnlockFilter::resolve(deps, query, tokens, &live).await?;
+    let until = query.duration(WITHIN)?.and_then(|span| from.checked_add_signed(span));
+    let kind = query.items(UNLOCK_TYPE, UnlockKind::parse)?;
+    let kind = if let [kind] = kind.as_slice() { Some(*kind) } else { None };
+    let stored = UnlockListFilter { unlocks: filter.rows(until, query.limit(), from), kind, min_value: filter.min_value, offset };
+    let window = stored.unlocks.window();
+    let place = |mut row: ListedUnlock| {
+        row.token_mut().groups = live.watch.groups_of(&row.token().id);
+        row
     };
-    let rows = rows.into_iter().map(|row| UpcomingRow { token: live.watch.placed(row.token), ..row });
-    let mut rows: Vec<UpcomingRow> = rows.filter(|row| filter.matches(row, now)).collect();
-    let total = total.unwrap_or(rows.len() as u64);
-    rows.truncate(limit as usize);
-    Ok((rows, total))
+    if filter.rules.is_empty() {
+        let Listed { rows, total } = deps.app.store.upcoming(stored).await?;
+        return Ok((Listed { rows: rows.into_iter().map(place).collect(), total }, window));
+    }
+    // The database has no columns for rules. Each type is read by itself, so that none leaves no room for the other.
+    let mut matching: Vec<ListedUnlock> = Vec::new();
+    for kind in UnlockKind::ALL.into_iter().filter(|of| kind.is_none_or(|kind| kind == *of)) {
+        let all = UnlockListFilter { kind: Some(kind), offset: 0, ..stored.clone() };
+        let listed = deps.app.store.upcoming(all).await?;
+        matching.extend(listed.rows.into_iter().map(place).filter(|row| filter.rule_matches(row, from)));
+    }
+    // A stable sort: at one instant, cliff unlocks stay first.
+    matching.sort_by_key(|row| row.sort_at(window));
+    let total = matching.len() as u64;
+    let limit = usize::try_from(query.limit()).unwrap_or(usize::MAX);
+    let rows = matching.into_iter().skip(usize::try_from(offset).unwrap_or(usize::MAX)).take(limit).collect();
+    Ok((Listed { rows, total }, window))
 }
 
 /// The filters of unlocks, with all names resolved.
 pub(in crate::http) struct UnlockFilter<'a> {
-    tokens: Vec<TokenId>,
-    groups: Vec<String>,
+    /// `None` selects all tokens.
+    tokens: Option<Vec<TokenId>>,
     rules: Vec<&'a Rule>,
     min_value: Option<f64>,
 }
@@ -67,7 +117,12 @@ impl<'a> UnlockFilter<'a> {
     /// # Errors
     ///
     /// Fails with status 404 if a group or rule is unknown.
-    pub(in crate::http) fn resolve(query: &ListQuery, tokens: Vec<TokenId>, live: &'a LiveConfig) -> Result<Self, WebError> {
+    pub(in crate::http) async fn resolve(
+        deps: &HttpDeps,
+        query: &ListQuery,
+        tokens: Vec<TokenId>,
+        live: &'a LiveConfig,
+    ) -> Result<Self, WebError> {
         let groups = groups(query, live)?;
         let names = query.items(RULES, |word| Some(word.to_owned()))?;
         check_name_count(names.len())?;
@@ -79,29 +134,37 @@ impl<'a> UnlockFilter<'a> {
             }
             rules.extend(found);
         }
-        Ok(Self { tokens, groups, rules, min_value: query.number(MIN_VALUE) })
-    }
-
-    /// Returns `true` if the database cannot apply all filters: it has no columns for groups, rules, and values.
-    fn is_partly_in_memory(&self) -> bool {
-        self.min_value.is_some() || !self.groups.is_empty() || !self.rules.is_empty()
+        let tokens = match (tokens.is_empty(), groups.is_empty()) {
+            (true, true) => None,
+            (false, true) => Some(tokens),
+            (_, false) => {
+                let all = if tokens.is_empty() { deps.app.store.token_ids(false).await? } else { tokens };
+                let is_member = |id: &TokenId| live.watch.groups_of(id).iter().any(|group| groups.contains(group));
+                Some(all.into_iter().filter(is_member).collect())
+            }
+        };
+        Ok(Self { tokens, rules, min_value: query.number(MIN_VALUE) })
     }
 
     /// Returns the filter for the database. It selects all rows if some filters apply in memory.
-    pub(in crate::http) fn rows(&self, until: Option<Timestamp>, limit: u32, now: Timestamp) -> UpcomingFilter {
-        UpcomingFilter {
-            tokens: (!self.tokens.is_empty()).then(|| self.tokens.clone()),
-            from: now,
-            until,
-            limit: if self.is_partly_in_memory() { MAX_ROWS } else { limit },
-        }
+    pub(in crate::http) fn rows(&self, until: Option<Timestamp>, limit: u32, from: Timestamp) -> UpcomingFilter {
+        let limit = if self.rules.is_empty() { limit } else { MAX_ROWS };
+        UpcomingFilter { tokens: self.tokens.clone(), from, until, limit }
     }
 
-    /// Returns `true` if an unlock matches all filters. `row.token` must include its groups.
-    pub(in crate::http) fn matches(&self, row: &UpcomingRow, now: Timestamp) -> bool {
-        let value = self.min_value.is_none_or(|min| cliff_value(row).is_some_and(|value| value >= min));
-        let group = self.groups.is_empty() || row.token.groups.iter().any(|group| self.groups.contains(group));
-        value && group && (self.rules.is_empty() || self.rules.iter().any(|rule| rule_matches(rule, row, now)))
+    /// Returns `true` if an unlock is large enough. `value` is in USD.
+    pub(in crate::http) fn is_large_enough(&self, value: Option<f64>) -> bool {
+        self.min_value.is_none_or(|min| value.is_some_and(|value| value >= min))
+    }
+
+    /// Returns `true` if the condition of a rule is true for the event of an unlock, or if no rule is selected. The token must include its
+    /// groups.
+    pub(in crate::http) fn matches_rules(&self, token: &Token, event: Option<&Tracked>, now: Timestamp) -> bool {
+        self.rules.is_empty() || event.is_some_and(|event| self.rules.iter().any(|rule| rule_matches(rule, token, event, now)))
+    }
+
+    fn rule_matches(&self, row: &ListedUnlock, now: Timestamp) -> bool {
+        self.matches_rules(row.token(), row.event(), now)
     }
 }
 
@@ -136,13 +199,6 @@ fn check_name_count(names: usize) -> Result<(), WebError> {
     Ok(())
 }
 
-fn cliff_value(row: &UpcomingRow) -> Option<f64> {
-    match &row.tracked.record {
-        Record::Unlock(event) => event.cliff_value(),
-        _ => None,
-    }
-}
-
 /// Returns the rules with this name or id. Fails with status 404 if no active rule matches.
 pub(in crate::http) fn rules_named<'a>(active: &'a ActiveRules, name: &str) -> Result<Vec<&'a Rule>, WebError> {
     let all = &active.rules.rules;
@@ -155,7 +211,7 @@ pub(in crate::http) fn rules_named<'a>(active: &'a ActiveRules, name: &str) -> R
 }
 
 /// Returns `true` if the condition of a rule is true for an unlock. Ignores lead times.
-fn rule_matches(rule: &Rule, row: &UpcomingRow, now: Timestamp) -> bool {
-    let scope = Scope { token: Some(&row.token), record: Some(&row.tracked), ..Scope::at(now) };
+fn rule_matches(rule: &Rule, token: &Token, event: &Tracked, now: Timestamp) -> bool {
+    let scope = Scope { token: Some(token), record: Some(event), ..Scope::at(now) };
     rule.covers(&scope) && rule.evaluate(&scope) == Truth::True
 }

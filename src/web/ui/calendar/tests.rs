@@ -37,7 +37,7 @@ fn lines(entries: &[CalendarEntry]) -> Vec<String> {
 }
 
 fn lines_in(entries: &[CalendarEntry], style: CalendarStyle<'_>) -> Vec<String> {
-    let text = render(entries, &style);
+    let text = render(entries, &[], &style);
     assert!(text.split("\r\n").all(|line| line.len() <= 75 && !line.contains(['\r', '\n'])), "{text}");
     text.replace("\r\n ", "").split("\r\n").map(str::to_owned).collect()
 }

@@ -15,9 +15,11 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
     ("PastPoll", "at: time, state: string, polls: integer, failed: integer, token: string?, error: string?"),
     (
         "Unlock",
-        "tokenId: string, symbol: string, name: string, unlockDate: time?, precision: string, when: string, \
-         cliffAmount: number?, cliffValue: number?, valueToMarketCap: number?, daysUntil: number?, allocations: [string], \
-         listedMethod: string?, polledAt: time?, record: any",
+        "type: string, tokenId: string, symbol: string, name: string, precision: string, when: string, valueToMarketCap: number?, \
+         daysUntil: number?, allocations: [string], polledAt: time?, unlockDate*: time?, cliffAmount*: number?, \
+         cliffValue*: number?, counted*: boolean, listedMethod*: string?, record*: any, start*: time, end*: time, \
+         endKnown*: boolean, perDay*: number?, perDayValue*: number?, amountInWindow*: number?, valueInWindow*: number?, \
+         priceAsOf*: time?",
     ),
     (
         "Token",

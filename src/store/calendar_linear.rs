@@ -1,0 +1,166 @@
+//! Starts, ends, and rate changes of linear unlocks for calendar feeds.
+
+use std::collections::HashMap;
+
+use super::calendar_rows::removed_events;
+use super::codec::{Millis, all, one, time};
+use super::error::StoreFault;
+use super::linear::{TokenLinear, each_linear};
+use super::rows::token;
+use super::sql::Transaction;
+use super::{Store, StoreError};
+use model::phrase::linear::{rate_change, rate_change_causes, vesting_begins, vesting_ends};
+use model::{
+    CalendarRow, FirstOf, LinearCalendarRow, LinearDate, LinearDateKind, LinearUnlock, ReferencePrice, SumWindow, Timestamp,
+    Token, UpcomingFilter, linear_dates, phrase,
+};
+
+impl Store {
+    /// Returns the starts, ends, and rate changes of linear unlocks, next first, and those of events removed since `removed_since`. At
+    /// most `filter.limit` of each.
+    pub async fn calendar_linear(
+        &self,
+        filter: UpcomingFilter,
+        removed_since: Timestamp,
+    ) -> Result<Vec<LinearCalendarRow>, StoreError> {
+        self.read("read the linear unlocks of a calendar", move |from| {
+            let mut rows = calendar_linear(from, &filter)?;
+            let cancelled = removed_events(from, &filter, removed_since)?;
+            rows.extend(cancelled.iter().flat_map(|row| removed(row, filter.window())));
+            Ok(rows)
+        })
+        .await
+    }
+}
+
+fn calendar_linear(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<LinearCalendarRow>, StoreFault> {
+    let window = filter.window();
+    // The next starts and ends show which tokens to read.
+    let mut edges = FirstOf::new(usize::try_from(filter.limit).unwrap_or(usize::MAX));
+    let is_in = |at: &i64| window.at.timestamp_millis() < *at && *at <= window.until.timestamp_millis();
+    each_linear(from, filter.tokens.as_deref(), window, |of| {
+        let ends = of.pieces.iter().flat_map(|(_, piece)| [piece.starts_at, piece.ends_at]).filter(is_in);
+        ends.for_each(|at| _ = edges.push((at, of.token_no)));
+    })?;
+    let mut tokens: Vec<i64> = edges.into_sorted().into_iter().map(|(_, token_no)| token_no).collect();
+    tokens.sort_unstable();
+    tokens.dedup();
+    let mut rows = Vec::new();
+    for token_no in tokens {
+        rows.extend(of_token(from, token_no, window)?);
+    }
+    rows.sort_by(|a, b| (a.at, &a.token.id, &a.key).cmp(&(b.at, &b.token.id, &b.key)));
+    rows.truncate(usize::try_from(filter.limit).unwrap_or(usize::MAX));
+    Ok(rows)
+}
+
+/// The last modification of an event: its time, and whether it ever changed.
+type Modified = (Timestamp, bool);
+
+fn of_token(from: &Transaction<'_>, token_no: i64, window: SumWindow) -> Result<Vec<LinearCalendarRow>, StoreFault> {
+    let mut statement = from.prepare_cached(
+        "SELECT t.id, t.item, t.name, t.symbol, f.baseline_at, s.price, s.price_at FROM token t
+         LEFT JOIN feed f ON f.token_no = t.no AND f.endpoint = 'unlock_events'
+         LEFT JOIN token_supply s ON s.token_no = t.no WHERE t.no = ?1",
+    )?;
+    let of_token = one(&mut statement, [token_no], |row| {
+        let (usd, at): (Option<f64>, Option<Millis>) = (row.get(5)?, row.get(6)?);
+        Ok((token(row, 0)?, time(row.get(4)?), usd.map(|usd| ReferencePrice { usd, at: time(at) })))
+    })?;
+    let Some((token, baseline_at, price)) = of_token else { return Ok(Vec::new()) };
+    let linear = TokenLinear::read(from, token_no, token.id.as_str())?;
+    let mut statement = from.prepare_cached(
+        "SELECT r.key, r.version_at, r.version_at > r.first_seen OR EXISTS (
+             SELECT 1 FROM record_version v WHERE v.token_no = r.token_no AND v.resource = 'unlock' AND v.key = r.key
+             AND v.replaced_at < r.first_seen)
+         FROM record r WHERE r.token_no = ?1 AND r.resource = 'unlock'",
+    )?;
+    let modified = all(&mut statement, [token_no], |row| {
+        let (key, Millis(at), was_modified): (String, Millis, bool) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok((key, (at, was_modified)))
+    })?;
+    let modified: HashMap<String, Modified> = modified.into_iter().collect();
+    let unlocks = linear.unlocks();
+    let value = |of: &[LinearUnlock<'_>]| {
+        let amounts = of.iter().filter_map(|of| Some(of.piece.amount? * of.piece.share_in(window)?));
+        price.map(|price| amounts.sum::<f64>() * price.usd)
+    };
+    let row = |date: LinearDate<'_>| {
+        // Without an event, the content is part of the key, so that it never changes.
+        let of_keys = || date.keys.iter().filter_map(|key| modified.get(*key)).copied();
+        let latest = of_keys().filter(|(_, was_modified)| *was_modified).max().or_else(|| of_keys().max());
+        let (modified_at, was_modified) = latest.or(baseline_at.map(|at| (at, false))).unwrap_or((date.at, false));
+        let event = |key: &&str| linear.events.iter().find(|tracked| tracked.key.as_str() == *key).cloned();
+        let value = match &date.kind {
+            LinearDateKind::Start(of) | LinearDateKind::End(of) => value(std::slice::from_ref(of)),
+            LinearDateKind::Rate(_) => value(&unlocks),
+        };
+        let text = DateText::of(&date, &token);
+        LinearCalendarRow {
+            token: token.clone(),
+            key: text.key,
+            at: date.at,
+            precision: date.precision,
+            summary: text.summary,
+            allocations: text.allocations,
+            event: date.keys.first().and_then(event),
+            value,
+            modified_at,
+            was_modified,
+            is_removed: false,
+        }
+    };
+    Ok(linear_dates(&unlocks, window).into_iter().map(row).collect())
+}
+
+struct DateText {
+    key: String,
+    summary: String,
+    allocations: Option<String>,
+}
+
+impl DateText {
+    fn of(date: &LinearDate<'_>, token: &Token) -> Self {
+        let symbol = token.symbol();
+        let (allocation, kind, summary, allocations) = match &date.kind {
+            LinearDateKind::Start(of) => {
+                let begins = of.span().map(|span| vesting_begins(&span, of.allocation, of.piece.per_day(), symbol));
+                (of.allocation, "start", begins.unwrap_or_default(), named(of))
+            }
+            LinearDateKind::End(of) => (of.allocation, "end", vesting_ends(of.allocation, symbol), named(of)),
+            LinearDateKind::Rate(change) => ("", "rate", rate_change(change, symbol), rate_change_causes(change)),
+        };
+        let of = match date.keys.first() {
+            Some(key) => (*key).to_owned(),
+            None => format!("{}/{summary}", date.at.date_naive()),
+        };
+        Self { key: format!("{of}/{allocation}/{kind}"), summary, allocations }
+    }
+}
+
+fn named(of: &LinearUnlock<'_>) -> Option<String> {
+    Some(phrase::name(of.allocation)).filter(|_| !of.allocation.trim().is_empty())
+}
+
+/// Returns the start and end of the linear unlocks of a removed event.
+fn removed(row: &CalendarRow, window: SumWindow) -> Vec<LinearCalendarRow> {
+    let Some(event) = row.row.tracked.record.unlock() else { return Vec::new() };
+    let unlocks = LinearUnlock::of_schedule([(row.row.tracked.key.as_str(), event)]);
+    let cancelled = |date: LinearDate<'_>| {
+        let text = DateText::of(&date, &row.row.token);
+        LinearCalendarRow {
+            token: row.row.token.clone(),
+            key: text.key,
+            at: date.at,
+            precision: date.precision,
+            summary: text.summary,
+            allocations: text.allocations,
+            event: Some(row.row.tracked.clone()),
+            value: None,
+            modified_at: row.modified_at,
+            was_modified: true,
+            is_removed: true,
+        }
+    };
+    linear_dates(&unlocks, window).into_iter().map(cancelled).collect()
+}

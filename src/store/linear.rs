@@ -1,0 +1,79 @@
+//! Linear unlocks with their allocations. An index in `token_supply` shows which tokens have some; only schedules that are shown are
+//! unpacked.
+
+use rusqlite::types::Value;
+
+use super::codec::{from_json, list, one};
+use super::commit::SupplyRow;
+use super::error::StoreFault;
+use super::rows::{FEED_COLUMNS, feed_state};
+use super::schedule;
+use super::sql::Transaction;
+use model::{LinearAhead, LinearPiece, LinearUnlock, ReferencePrice, SumWindow, TokenId, Tracked};
+
+/// The linear unlocks of a token that run in a window, in the order of [`TokenLinear::unlocks`].
+pub(super) struct IndexedLinear {
+    pub(super) token_no: i64,
+    pub(super) price: Option<ReferencePrice>,
+    /// Each with its position among the unlocks that have not ended at the start of the window.
+    pub(super) pieces: Vec<(usize, LinearPiece)>,
+}
+
+/// Visits the tokens with linear unlocks that run in a window, by slug. `None` selects all tokens.
+pub(super) fn each_linear(
+    from: &Transaction<'_>,
+    tokens: Option<&[TokenId]>,
+    window: SumWindow,
+    mut visit: impl FnMut(IndexedLinear),
+) -> Result<(), StoreFault> {
+    let (condition, values) = match tokens {
+        Some(tokens) => {
+            ("WHERE t.id IN (SELECT value FROM json_each(?1))", vec![Value::from(list(tokens.iter().map(TokenId::as_str)))])
+        }
+        None => ("", Vec::new()),
+    };
+    let columns = SupplyRow::COLUMNS;
+    let sql =
+        format!("SELECT t.no, t.id, {columns} FROM token_supply s JOIN token t ON t.no = s.token_no {condition} ORDER BY t.id");
+    let mut statement = from.prepare_cached(&sql)?;
+    let mut rows = statement.query(values)?;
+    while let Some(row) = rows.next()? {
+        let id: String = row.get(1)?;
+        let supply = SupplyRow::read(&row, 2, &id)?;
+        let begin = window.at.timestamp_millis();
+        let ahead = supply.pieces().filter(|piece| piece.ends_at > begin).enumerate();
+        let pieces: Vec<(usize, LinearPiece)> = ahead.filter(|(_, piece)| piece.share_in(window).is_some()).collect();
+        if !pieces.is_empty() {
+            visit(IndexedLinear { token_no: row.get(0)?, price: supply.price, pieces });
+        }
+    }
+    Ok(())
+}
+
+/// The facts about the linear unlocks of a token.
+pub(super) struct TokenLinear {
+    pub(super) events: Vec<Tracked>,
+    pub(super) ahead: Option<LinearAhead>,
+}
+
+impl TokenLinear {
+    /// Reads the facts about a token. `of` names the token in errors.
+    pub(super) fn read(from: &Transaction<'_>, token_no: i64, of: &str) -> Result<Self, StoreFault> {
+        let sql = format!("SELECT f.header, {FEED_COLUMNS} FROM feed f WHERE f.token_no = ?1 AND f.endpoint = 'unlock_events'");
+        let mut statement = from.prepare_cached(&sql)?;
+        let feed = one(&mut statement, [token_no], |row| Ok((row.get::<Option<String>>(0)?, feed_state(row, 1, of)?)))?;
+        let (header, state) = feed.unzip();
+        let header: Option<serde_json::Value> =
+            header.flatten().map(|text| from_json("the header of a feed", of, &text)).transpose()?;
+        let ahead = LinearAhead::of_feed(state.as_ref(), header.as_ref());
+        Ok(Self { events: schedule::of_token(from, token_no, of)?, ahead })
+    }
+
+    /// Returns all linear unlocks: those of the schedule, then those of daily emission ahead, each by start, end, and allocation.
+    pub(super) fn unlocks(&self) -> Vec<LinearUnlock<'_>> {
+        let events = self.events.iter().filter_map(|tracked| Some((tracked.key.as_str(), tracked.record.unlock()?)));
+        let mut unlocks = LinearUnlock::of_schedule(events);
+        unlocks.extend(self.ahead.iter().flat_map(LinearUnlock::of_emission));
+        unlocks
+    }
+}

@@ -1,0 +1,182 @@
+//! The list of upcoming unlocks, cliff and linear. Rows are selected and sorted in indexes; only the rows of the page are read
+//! completely.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use super::ahead::upcoming_rows;
+use super::codec::{Conditions, all, counted, one, time};
+use super::error::StoreFault;
+use super::linear::{TokenLinear, each_linear};
+use super::query::upcoming_conditions;
+use super::rows::token;
+use super::sql::Transaction;
+use super::{Store, StoreError};
+use model::{FirstOf, LinearRow, LinearUnlock, Listed, ListedUnlock, ReferencePrice, SumWindow, UnlockKind, UnlockListFilter};
+
+/// The relative error of the values in the index.
+const VALUE_TOLERANCE: f64 = 1e-8;
+
+impl Store {
+    /// Returns a page of the upcoming unlocks, and the number of those on all pages.
+    pub async fn upcoming(&self, filter: UnlockListFilter) -> Result<Listed<ListedUnlock>, StoreError> {
+        self.read("read upcoming unlocks", move |from| upcoming(from, &filter)).await
+    }
+}
+
+/// A linear unlock that can be on the page. Sorted by time, then slug, then the order of the token's unlocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct LinearPlace {
+    sort_at: i64,
+    /// The position of the token in the order of slugs.
+    rank: usize,
+    index: usize,
+    token_no: i64,
+}
+
+/// A row of the page, before it is read.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// The number of the record.
+    Cliff(i64),
+    Linear(LinearPlace),
+}
+
+fn upcoming(from: &Transaction<'_>, filter: &UnlockListFilter) -> Result<Listed<ListedUnlock>, StoreFault> {
+    let (offset, limit) = (size(filter.offset), size(filter.unlocks.limit));
+    let last = offset.saturating_add(limit);
+    let has = |kind| filter.kind.is_none_or(|of| of == kind);
+    let (cliffs, cliff_total) = if has(UnlockKind::Cliff) { cliffs(from, filter, last)? } else { (Vec::new(), 0) };
+    let (linears, linear_total) = if has(UnlockKind::Linear) { linears(from, filter, last)? } else { (Vec::new(), 0) };
+    let page: Vec<Place> = merged(&cliffs, &linears).skip(offset).take(limit).collect();
+    Ok(Listed { rows: read_places(from, filter, &page)?, total: cliff_total + linear_total })
+}
+
+fn size(rows: u32) -> usize {
+    usize::try_from(rows).unwrap_or(usize::MAX)
+}
+
+/// Selects the events with a cliff unlock. Others only begin linear unlocks.
+pub(super) const IS_CLIFF: &str = "(r.amount IS NOT NULL OR r.value IS NOT NULL)";
+
+/// Returns the conditions for cliff unlocks.
+fn cliff_conditions(filter: &UnlockListFilter) -> Conditions {
+    let mut conditions = upcoming_conditions(&filter.unlocks);
+    conditions.and_plain(IS_CLIFF).and_plain("r.token_no IS NOT NULL").and_some(
+        "r.value * coalesce((SELECT d.value FROM drift d WHERE d.token_no = r.token_no), 1.0) >= ?",
+        filter.min_value.map(|value| value - value.abs() * VALUE_TOLERANCE),
+    );
+    conditions
+}
+
+/// Returns the first `last` cliff unlocks with their times and record numbers, and the number of all.
+fn cliffs(from: &Transaction<'_>, filter: &UnlockListFilter, last: usize) -> Result<(Vec<(i64, i64)>, u64), StoreFault> {
+    let (sql, values) = cliff_conditions(filter).within("SELECT count(*) FROM record r", "");
+    let total = one(&mut from.prepare(&sql)?, values, |row| Ok(counted(row.get(0)?)))?.unwrap_or(0);
+    let (sql, values) = cliff_conditions(filter).within(
+        "SELECT r.starts_at, r.no FROM record r JOIN token t ON t.no = r.token_no",
+        &format!(" ORDER BY r.starts_at, t.id, r.key LIMIT {last}"),
+    );
+    let first = all(&mut from.prepare(&sql)?, values, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok((first, total))
+}
+
+/// Returns the first `last` linear unlocks, and the number of all.
+fn linears(from: &Transaction<'_>, filter: &UnlockListFilter, last: usize) -> Result<(Vec<LinearPlace>, u64), StoreFault> {
+    let window = filter.unlocks.window();
+    let min_value = filter.min_value.map(|value| value - value.abs() * VALUE_TOLERANCE);
+    let (mut first, mut total, mut rank) = (FirstOf::new(last), 0, 0);
+    each_linear(from, filter.unlocks.tokens.as_deref(), window, |of| {
+        for (index, piece) in of.pieces {
+            let amount = piece.amount.zip(piece.share_in(window)).map(|(amount, share)| amount * share);
+            let value = amount.zip(of.price).map(|(amount, price)| amount * price.usd);
+            if min_value.is_some_and(|min| value.is_none_or(|value| value < min)) {
+                continue;
+            }
+            total += 1;
+            let sort_at = piece.starts_at.max(window.at.timestamp_millis());
+            first.push(LinearPlace { sort_at, rank, index, token_no: of.token_no });
+        }
+        rank += 1;
+    })?;
+    Ok((first.into_sorted(), total))
+}
+
+/// Returns both lists as one, by time. At one instant, cliff unlocks come first.
+fn merged<'p>(cliffs: &'p [(i64, i64)], linears: &'p [LinearPlace]) -> impl Iterator<Item = Place> + 'p {
+    let (mut cliffs, mut linears) = (cliffs.iter().peekable(), linears.iter().peekable());
+    std::iter::from_fn(move || {
+        let is_cliff = match (cliffs.peek(), linears.peek()) {
+            (Some((at, _)), Some(linear)) => at.cmp(&linear.sort_at) != Ordering::Greater,
+            (cliff, _) => cliff.is_some(),
+        };
+        match is_cliff {
+            true => cliffs.next().map(|(_, no)| Place::Cliff(*no)),
+            false => linears.next().map(|place| Place::Linear(*place)),
+        }
+    })
+}
+
+/// Reads the rows of a page.
+fn read_places(from: &Transaction<'_>, filter: &UnlockListFilter, page: &[Place]) -> Result<Vec<ListedUnlock>, StoreFault> {
+    let numbers = page.iter().filter_map(|place| if let Place::Cliff(no) = place { Some(*no) } else { None });
+    let mut cliffs: HashMap<i64, _> = upcoming_rows(from, numbers)?.into_iter().collect();
+    let mut of_tokens: HashMap<i64, Vec<usize>> = HashMap::new();
+    for place in page {
+        if let Place::Linear(of) = place {
+            of_tokens.entry(of.token_no).or_default().push(of.index);
+        }
+    }
+    let mut linears: HashMap<(i64, usize), LinearRow> = HashMap::new();
+    for (token_no, indices) in of_tokens {
+        let rows = linear_rows(from, token_no, &indices, filter.unlocks.window())?;
+        linears.extend(rows.into_iter().map(|(index, row)| ((token_no, index), row)));
+    }
+    let row = |place: &Place| match place {
+        Place::Cliff(no) => cliffs.remove(no).map(ListedUnlock::Cliff),
+        Place::Linear(of) => linears.remove(&(of.token_no, of.index)).map(ListedUnlock::Linear),
+    };
+    Ok(page.iter().filter_map(row).collect())
+}
+
+/// Reads some linear unlocks of a token, given by their positions among those that have not ended.
+fn linear_rows(
+    from: &Transaction<'_>,
+    token_no: i64,
+    indices: &[usize],
+    window: SumWindow,
+) -> Result<Vec<(usize, LinearRow)>, StoreFault> {
+    let mut statement = from.prepare_cached(
+        "SELECT t.id, t.item, t.name, t.symbol, f.read_at, s.price, s.price_at FROM token t
+         LEFT JOIN feed f ON f.token_no = t.no AND f.endpoint = 'unlock_events'
+         LEFT JOIN token_supply s ON s.token_no = t.no WHERE t.no = ?1",
+    )?;
+    let of_token = one(&mut statement, [token_no], |row| {
+        let price = row.get::<Option<f64>>(5)?.map(|usd| (usd, row.get(6)));
+        let price = price.map(|(usd, at)| Ok::<_, StoreFault>(ReferencePrice { usd, at: time(at?) })).transpose()?;
+        Ok((token(row, 0)?, time(row.get(4)?), price))
+    })?;
+    let Some((token, read_at, price)) = of_token else { return Ok(Vec::new()) };
+    let linear = TokenLinear::read(from, token_no, token.id.as_str())?;
+    let begin = window.at.timestamp_millis();
+    let unlocks: Vec<LinearUnlock<'_>> = linear.unlocks().into_iter().filter(|of| of.piece.ends_at > begin).collect();
+    let event = |key: &str| linear.events.iter().find(|tracked| tracked.key.as_str() == key).cloned();
+    let row = |index: &usize| {
+        let of = unlocks.get(*index)?;
+        let row = LinearRow {
+            token: token.clone(),
+            read_at,
+            starts_at: of.starts_at()?,
+            ends_at: of.ends_at()?,
+            is_end_known: of.is_end_known,
+            precision: of.precision,
+            allocation: of.allocation.to_owned(),
+            event: of.keys.and_then(|(first, _)| event(first)),
+            per_day: of.piece.per_day(),
+            amount: of.piece.amount.zip(of.piece.share_in(window)).map(|(amount, share)| amount * share),
+            price,
+        };
+        Some((*index, row))
+    };
+    Ok(indices.iter().filter_map(row).collect())
+}
