@@ -107,7 +107,7 @@ pub struct TokenUpdate<'a> {
     pub polled_at: Vec<(Resource, Timestamp)>,
 }
 
-/// The feed of a token's schedule. It shows how completely linear unlocks are known, and has those that the records lack.
+/// The feed of a token's schedule. It shows how completely linear unlocks are known, and has linear unlocks that the records lack.
 #[derive(Clone, Debug)]
 pub struct ScheduleFeed<'a> {
     pub state: Cow<'a, FeedState>,

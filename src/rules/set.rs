@@ -13,7 +13,7 @@ pub struct RuleSet {
     /// Sorted by file and line, without disabled rules.
     pub rules: Vec<Rule>,
     pub index: Index,
-    /// What rules on `token` and `portfolio` read.
+    /// The parts of the aggregates that rules on `token` and `portfolio` read.
     pub reads: AggregateReads,
     /// Whether a rule on unlocks reads the change of the daily release.
     pub reads_rate_steps: bool,

@@ -55,7 +55,7 @@ pub const ALWAYS: [(&str, Computed); 1] = [("now", Computed::Now)];
 pub const OF_RECORDS: [(&str, Computed); 3] =
     [("daysUntil", Computed::DaysUntil), ("daysSince", Computed::DaysSince), ("lead", Computed::Lead)];
 
-/// The computed names of rules on unlocks and their changes, in addition to those of records.
+/// The additional computed names of rules on unlocks and their changes.
 pub const OF_UNLOCKS: [(&str, Computed); 4] = [
     (PRICE_AGE, Computed::PriceAge),
     (RateField::Before.as_str(), Computed::Rate(RateField::Before)),

@@ -43,7 +43,8 @@ impl Explainer<'_> {
 
 /// Returns the kinds of records that a rule's aggregates read.
 pub(super) fn summed(rule: &Rule) -> Vec<Resource> {
-    let mut resources: Vec<Resource> = rule.windows().iter().map(|window| window.flow.resource()).collect();
+    let supply = rule.reads_supply().then_some(Resource::Unlock);
+    let mut resources: Vec<Resource> = rule.windows().iter().map(|window| window.flow.resource()).chain(supply).collect();
     resources.sort_unstable();
     resources.dedup();
     resources

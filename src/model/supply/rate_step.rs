@@ -29,8 +29,8 @@ impl RateStep {
         is_step.then_some(step)
     }
 
-    /// Returns the release after the step, divided by the one before it. Infinite if there was none before. `None` if there is none on
-    /// either side.
+    /// Returns the release after the step, divided by the release before it. Infinite if nothing was released before. `None` if nothing is
+    /// released on either side.
     #[must_use]
     pub fn factor(self) -> Option<f64> {
         Some(self.after / self.before).filter(|factor| !factor.is_nan())

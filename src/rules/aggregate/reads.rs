@@ -1,4 +1,4 @@
-//! What rules read of the aggregates, which decides what is read from the database and when aggregates are computed again.
+//! The parts of the aggregates that rules read. They decide what is read from the database and when aggregates are computed again.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use super::window::{Flow, Window};
 use crate::condition::{Dependencies, Edge};
 use model::span_of_days;
 
-/// What the rules on tokens and groups read.
+/// The parts of the aggregates that rules on tokens and groups read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AggregateReads {
-    /// The windows, sorted.
+    /// The time windows, sorted by flow and length.
     pub windows: Arc<[Window]>,
     /// The times since the latest burn or buyback at which the result of a rule can change.
     pub since: Vec<(Flow, TimeDelta)>,
@@ -26,7 +26,7 @@ pub struct AggregateReads {
 }
 
 impl AggregateReads {
-    /// Returns what all rules with these dependencies together read.
+    /// Returns the parts that rules with these dependencies read together.
     pub(crate) fn of(dependencies: &Dependencies) -> Self {
         let mut windows = dependencies.windows.clone();
         windows.sort_unstable();
