@@ -230,7 +230,7 @@ fn linear_token_shows_rate_change_windows_and_shares() {
 fn missing_price_and_unread_schedule_are_never_zero() {
     let snapshot = linear_token(None);
     let unpriced = shown_token(&snapshot, &supply_of(&snapshot, KnownSupply::All));
-    assert!(tile(&unpriced, "Next 30 days").contains("1.92M JUP") && unpriced.contains("value unknown"), "{unpriced}");
+    assert!(tile(&unpriced, "Next 30 days").contains("1.93M JUP") && unpriced.contains("value unknown"), "{unpriced}");
     let unread = TokenSnapshot { records: Vec::new(), feeds: Vec::new(), ..snapshot };
     let unread = shown_token(&unread, &TokenSupply::unread(4));
     assert!(
