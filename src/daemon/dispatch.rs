@@ -140,7 +140,7 @@ pub(crate) async fn read_digest(
     slot: Timestamp,
     now: Timestamp,
 ) -> Result<Digest, StoreError> {
-    let DigestReads { unlocks, changes, statuses, silences_at } = DigestReads::of(plan, since, slot, now, digest::STALE_PRICE);
+    let DigestReads { unlocks, changes, statuses, silences_at } = DigestReads::of(plan, since, slot, now);
     // The queries run in parallel on separate connections.
     let (dead, unlocks, firing, fires, changes, statuses, silences, incidents) = tokio::try_join!(
         store.receiver_counts(),

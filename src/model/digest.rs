@@ -12,7 +12,7 @@ mod linear;
 
 pub use ahead::{AheadPart, DigestAhead, FirstOf, LargestFirst, TokenAhead, ValuedAlert};
 pub use groups::GroupLine;
-pub use linear::{LinearLine, LinearPart, PriceAges, STALE_PRICE, StalePrices, TokenVesting};
+pub use linear::{LinearLine, LinearPart, PriceAges, StalePrices, TokenVesting};
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,7 +1,5 @@
 //! The rows that are read for a digest, and the digest that is made of them.
 
-use chrono::TimeDelta;
-
 use crate::digest_schedule::DigestPlan;
 use model::{
     Alert, AlertState, ChangeFilter, ChangeRow, Digest, DigestAhead, DigestAheadFilter, DigestMaterial, NotificationFilter,
@@ -24,9 +22,9 @@ pub struct DigestReads {
 }
 
 impl DigestReads {
-    /// Returns the filters of a plan for a slot after `since`. Prices that are older than `stale_price` are named.
-    pub fn of(plan: &DigestPlan, since: Timestamp, slot: Timestamp, now: Timestamp, stale_price: TimeDelta) -> Self {
-        let stale_before = slot.checked_sub_signed(stale_price).unwrap_or(slot);
+    /// Returns the filters of a plan for a slot after `since`.
+    pub fn of(plan: &DigestPlan, since: Timestamp, slot: Timestamp, now: Timestamp) -> Self {
+        let stale_before = slot.checked_sub_signed(plan.stale_price).unwrap_or(slot);
         Self {
             unlocks: DigestAheadFilter { from: now, window: SumWindow::of(slot, plan.schedule.ahead), stale_before },
             changes: ChangeFilter { since: Some(since), limit: DIGEST_ROWS, ..ChangeFilter::default() },

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
 use super::ahead::{DigestAhead, LargestFirst, TokenAhead};
@@ -163,6 +162,3 @@ impl LinearLine {
         first(lines)
     }
 }
-
-/// The age from which a price is stale.
-pub const STALE_PRICE: TimeDelta = TimeDelta::days(3);

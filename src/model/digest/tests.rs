@@ -1,5 +1,5 @@
 use super::*;
-use crate::{RateChange, RateStep};
+use crate::{RateCause, RateChange};
 
 fn time(text: &str) -> Timestamp {
     crate::wire::parse_timestamp(text).expect("a time")
@@ -36,7 +36,7 @@ fn digest_text_keeps_hostile_names_on_their_lines() {
                     at: time("2026-03-12T00:00:00Z"),
                     before: 2_400_000.0,
                     after: 1_200_000.0,
-                    causes: vec![RateStep { allocation: "Te\nam".into(), before: 2_400_000.0, after: 1_200_000.0 }],
+                    causes: vec![RateCause { allocation: "Te\nam".into(), before: 2_400_000.0, after: 1_200_000.0 }],
                 }],
                 changes_left_out: 2,
             },

@@ -117,7 +117,7 @@ impl Simulation<'_> {
     }
 
     fn digest(&self, plan: &DigestPlan, since: Timestamp, slot: Timestamp) -> Digest {
-        let reads = DigestReads::of(plan, since, slot, self.now, digest::STALE_PRICE);
+        let reads = DigestReads::of(plan, since, slot, self.now);
         let rows = DigestRows {
             unlocks: &self.memory.digest_ahead(&reads.unlocks),
             changes: &self.memory.changes(&reads.changes),

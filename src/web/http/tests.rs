@@ -39,7 +39,7 @@ fn live(database: std::path::PathBuf) -> LiveConfig {
     config.receivers = vec![config::ReceiverSettings { name: "ops".into(), ..Default::default() }];
     let digest = config::DigestSettings { at: "08:00".into(), ..Default::default() };
     let desk = config::ReceiverSettings { name: "desk".into(), digest: Some(digest), ..Default::default() };
-    let policy = engine::pipeline::DispatchPolicy::of(&[desk], &config.delivery).expect("a digest");
+    let policy = engine::pipeline::DispatchPolicy::of(&[desk], &config.delivery, config.source.stale_price).expect("a digest");
     LiveConfig {
         config: Arc::new(config),
         watch: watch(),

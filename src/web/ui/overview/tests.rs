@@ -146,6 +146,7 @@ fn shown_with(name: &str, supply: &SupplyTotals) -> String {
         now: time(NOW),
         status: status(name, &[incident]),
         supply,
+        stale_price: chrono::TimeDelta::days(3),
         ahead: &ahead,
         until: time("2026-06-07T12:00:00Z"),
         measure: Measure::Value,
