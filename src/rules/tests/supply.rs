@@ -109,6 +109,11 @@ fn unlock_rule_reads_the_change_of_the_daily_release() {
     let known = supply_until(Some("2026-03-16"), KnownSupply::All);
     assert_eq!(truth("rateChange > 0", 2, Some(&known)), Truth::Missing(vec!["rateChange"]));
     assert_eq!(truth("rateChange > 0", 1, Some(&known)), Truth::True);
+    // Daily emission ahead has linear unlocks that the records lack.
+    let day = |text: &str| at(text).timestamp_millis();
+    let emission = model::LinearPiece::new(day("2026-03-06"), day("2026-03-11"), Some(250.0)).into_iter().collect();
+    let ahead = LinearSupply { emission, ..supply_until(Some("2026-06-01"), KnownSupply::All) };
+    assert_eq!(truth("rateBefore == 100 && rateAfter == 200 && rateChange == 2", 1, Some(&ahead)), Truth::True);
     let rule = rule_when("unlock", "rateChange >= 2");
     assert!(!rule.is_clock_dependent && !rule.reads_supply());
     let text = "[[rule]]\nalert = \"A\"\non = \"unlock\"\nwhen = \"rateChange >= 2\"\n[rule.annotations]\n\
