@@ -46,6 +46,8 @@ fn token_rule_reads_the_daily_release_and_its_next_change() {
         assert_eq!(truth_on("2026-03-09", when, &all), Truth::True, "{when}");
     }
     assert_eq!(truth_on("2026-03-20", "linearPerDay == 25 && nextRate.change == 0", &all), Truth::True, "a mere end is a change");
+    let begins = "linearPerDay == 0 && nextRate.perDay == 100 && nextRate.change > 1e300 && !(nextRate.change <= 0.5)";
+    assert_eq!(truth_on("2026-02-27", begins, &all), Truth::True, "nothing unlocks before the first linear unlock");
     assert_eq!(truth_on("2026-03-27", "linearPerDay == 0 && linearPerDayValue == 0", &all), Truth::True);
     assert_eq!(truth_on("2026-03-27", "nextRate.change > 1", &all), Truth::Missing(vec!["nextRate.change"]));
     assert_eq!(truth_on("2026-03-27", "nextRate.daysUntil < 7", &all), Truth::Missing(vec!["nextRate.daysUntil"]));
