@@ -45,7 +45,8 @@ pub fn run() -> anyhow::Result<()> {
     ensure!(starter.is_usable(), "{:?}", starter.diagnostics);
     let watch = Watch::build(&config::WatchSettings { tokens: vec!["*".to_owned()], groups: BTreeMap::new() })
         .map_err(|errors| anyhow::anyhow!("{errors:?}"))?;
-    let policy = DispatchPolicy::of(&config.receivers, &config.delivery).map_err(anyhow::Error::msg)?;
+    let policy =
+        DispatchPolicy::of(&config.receivers, &config.delivery, config.source.stale_price).map_err(anyhow::Error::msg)?;
     let delivery = DeliverySetup::of(policy);
     let pace = Pace { evaluate_every: chrono::TimeDelta::hours(6), ..Pace::default() };
     let setup = BacktestSetup { rules: &starter.set, routes: &routes, delivery: &delivery, watch: &watch, pace };

@@ -88,7 +88,8 @@ pub(super) fn run(args: &BacktestArgs, invocation: &Invocation) -> anyhow::Resul
     let proof = ProofPolicy::Confirmations(config.store.removal_confirmations);
     let diff = diff::Settings { tolerance: config.store.tolerance, proof };
     let mut pace = Pace { diff, evaluate_every: args.evaluate_every.delta(), ..Pace::default() };
-    let policy = DispatchPolicy::of(&config.receivers, &config.delivery).map_err(anyhow::Error::msg)?;
+    let policy =
+        DispatchPolicy::of(&config.receivers, &config.delivery, config.source.stale_price).map_err(anyhow::Error::msg)?;
     let mut delivery = DeliverySetup::of(policy);
     let history = match &args.path {
         Some(path) => History::read(path, args.from, until)?,

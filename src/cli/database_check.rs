@@ -114,7 +114,7 @@ impl KnownFacts {
             config.receivers.push(config::ReceiverSettings { name: ANYONE.to_owned(), ..config::ReceiverSettings::default() });
         }
         let (Ok(routes), Ok(watch)) = (routes_of(&config), watch_of(&config.watch)) else { return };
-        let Ok(policy) = DispatchPolicy::of(&config.receivers, &config.delivery) else { return };
+        let Ok(policy) = DispatchPolicy::of(&config.receivers, &config.delivery, config.source.stale_price) else { return };
         let world = TrialWorld { watch: &watch, routes: &routes, settings: &config.store };
         let played = super::wait(async { Ok(last_year(&self.store, &world, set, &policy, TRIAL_TIME, now).await?) });
         let Ok(LastYear { run, left_out, is_complete }) = played else { return };

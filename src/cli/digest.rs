@@ -61,7 +61,7 @@ pub(super) async fn run(command: &DigestCommand, invocation: &Invocation) -> any
 
 async fn list(config: &Config, store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
     let now = invocation.clock.now();
-    let plans = digest_schedule::plans(&config.receivers).map_err(anyhow::Error::msg)?;
+    let plans = digest_schedule::plans(&config.receivers, config.source.stale_price).map_err(anyhow::Error::msg)?;
     let pending_notification = store.notification_overview(now, now - digest::SUPPRESSED_WINDOW).await?;
     let digests = DigestView::all(&plans, &unsubscribe::subscribers(&config.receivers), &pending_notification, now);
     let empty_reason = "no receiver has a digest; add digest = { at = \"08:00\" } to a [[receiver]]";

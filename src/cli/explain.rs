@@ -53,7 +53,8 @@ pub(super) async fn run(args: &ExplainArgs, invocation: &Invocation) -> anyhow::
     let watch = watch_of(&config.watch).map_err(anyhow::Error::msg)?;
     let store = invocation.open(&config, Access::Read).await?;
     let now = invocation.clock.now();
-    let policy = DispatchPolicy::of(&config.receivers, &config.delivery).map_err(anyhow::Error::msg)?;
+    let policy =
+        DispatchPolicy::of(&config.receivers, &config.delivery, config.source.stale_price).map_err(anyhow::Error::msg)?;
     let active = Arc::new(ActiveRules { rules, routes });
     let reader = ExplainReader::read(store, watch, active, &policy, now).await?;
     let command = ExplainCommand { reader, groups: config.watch.groups.keys().cloned().collect() };

@@ -279,7 +279,8 @@ fn sent_last_year(set: &RuleSet, config: &Config, invocation: &Invocation) -> an
         config.receivers.push(config::ReceiverSettings { name: ANYONE.to_owned(), ..config::ReceiverSettings::default() });
     }
     let (routes, watch) = (routes_of(&config)?, watch_of(&config.watch).map_err(UsageError)?);
-    let policy = DispatchPolicy::of(&config.receivers, &config.delivery).map_err(anyhow::Error::msg)?;
+    let policy =
+        DispatchPolicy::of(&config.receivers, &config.delivery, config.source.stale_price).map_err(anyhow::Error::msg)?;
     let now = invocation.clock.now();
     let (run, over) = if config.store.path.exists() {
         let world = TrialWorld { watch: &watch, routes: &routes, settings: &config.store };

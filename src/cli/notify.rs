@@ -51,7 +51,7 @@ impl TestMessage {
         if !notify.digest {
             return Ok(Self::Plain);
         }
-        let policy = DispatchPolicy::of(&config.receivers, &config.delivery).map_err(UsageError)?;
+        let policy = DispatchPolicy::of(&config.receivers, &config.delivery, config.source.stale_price).map_err(UsageError)?;
         let plan = policy.digests.into_iter().find(|plan| plan.receiver.as_str() == notify.receiver);
         let none = || UsageError(format!("receiver {:?} has no digest: add `digest = {{ at = \"08:00\" }}`", notify.receiver));
         Ok(Self::Digest(Box::new((watch_of(&config.watch).map_err(UsageError)?, plan.ok_or_else(none)?))))

@@ -62,7 +62,8 @@ struct WhyRow<'a> {
 async fn why(why: &WhyArgs, config: &Config, store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
     let now = invocation.clock.now();
     let routes = routes_of(config)?;
-    let policy = DispatchPolicy::of(&config.receivers, &config.delivery).map_err(anyhow::Error::msg)?;
+    let policy =
+        DispatchPolicy::of(&config.receivers, &config.delivery, config.source.stale_price).map_err(anyhow::Error::msg)?;
     let reader = StatusReader::read(store, routes, policy.max_per_hour, now).await?;
     let filter = NotificationFilter {
         alert: why.alert.as_deref().map(AlertId::from),

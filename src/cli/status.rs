@@ -29,7 +29,7 @@ pub(super) async fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
     let incidents = store.source_alerts().await?;
     let now = invocation.clock.now();
     let notifications = store.notification_overview(now, now - digest::SUPPRESSED_WINDOW).await?;
-    let plans = digest_schedule::plans(&config.receivers).map_err(anyhow::Error::msg)?;
+    let plans = digest_schedule::plans(&config.receivers, config.source.stale_price).map_err(anyhow::Error::msg)?;
     let checked = rule_check::check_rules(&config, &loaded, invocation);
     let reads = reads(&store, &config, &checked.set, &endpoints, now).await?;
     let store_name = database_of(&config.store)?.name().to_owned();

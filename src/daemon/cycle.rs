@@ -33,6 +33,7 @@ use chrono::TimeDelta;
 use tokio::sync::MutexGuard;
 use tokio_util::sync::CancellationToken;
 
+use self::isolation::SetAside;
 use self::source::Source;
 use crate::saved_clock::SavedClock;
 use crate::{
@@ -198,14 +199,26 @@ struct Cycle<'a> {
     repeats: Vec<PlannedPoll>,
     /// The number of known facts that the rows of the token list lack.
     gaps: u32,
+    set_aside: SetAside,
 }
 
 impl<'a> Cycle<'a> {
     fn new(deps: &'a Deps, job: Job, now: Timestamp, polls: CyclePolls<'a>) -> Self {
         let (report, limits) = (CycleReport::new(job, now), Limits::default());
         let (outcomes, repeats) = (Vec::new(), Vec::new());
-        let (began_at, total_correction) = (now, deps.clock.total_correction());
-        Self { deps, began_at, now, total_correction, polls, report, outcomes, limits, repeats, gaps: 0 }
+        Self {
+            deps,
+            began_at: now,
+            now,
+            total_correction: deps.clock.total_correction(),
+            polls,
+            report,
+            outcomes,
+            limits,
+            repeats,
+            gaps: 0,
+            set_aside: SetAside::default(),
+        }
     }
 
     /// Runs the cycle. `slot` is stored as the last slot of the job; `None` for a retry between slots.
@@ -248,11 +261,12 @@ impl<'a> Cycle<'a> {
                 _ => {}
             }
         }
-        Ok(())
+        std::mem::take(&mut self.set_aside).into_result()
     }
 
     /// Processes an input. If the database rejects it, processes its parts one by one.
     async fn process(&mut self, mut input: Input, setup: &LiveConfig) -> Result<(), CycleError> {
+        self.adapt_final_rows(&mut input);
         match self.attempt(&mut input, setup).await {
             Err(error) if error.is_about_data() => self.process_parts(input, &error, setup).await,
             result => result,

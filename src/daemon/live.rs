@@ -53,7 +53,8 @@ impl LiveConfig {
         let receivers = Receivers::build(&config.receivers, &config.delivery, config.http.external_url.as_deref());
         let receivers = receivers.map_err(|found| problems.extend(found.iter().map(ToString::to_string)));
         let watch = Watch::build(&config.watch).map_err(|found| problems.extend(found.iter().map(ToString::to_string)));
-        let policy = DispatchPolicy::of(&config.receivers, &config.delivery).map_err(|found| problems.push(found));
+        let policy = DispatchPolicy::of(&config.receivers, &config.delivery, config.source.stale_price)
+            .map_err(|found| problems.push(found));
         let slots = schedule::jobs(&config.schedule).map_err(|(key, error)| problems.push(format!("schedule.{key}: {error}")));
         match (routes, receivers, watch, policy, slots) {
             (Ok(routes), Ok(receivers), Ok(watch), Ok(policy), Ok(slots)) => Ok(Self {

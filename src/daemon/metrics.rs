@@ -34,6 +34,10 @@ type FloatGauge = Gauge<f64, AtomicU64>;
 const LATENCY_BUCKETS: [f64; 14] =
     [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0, 7200.0, 21600.0, 86400.0, 259_200.0];
 
+/// The prefixes of the families that a standby exports.
+const STANDBY_FAMILIES: [&str; 5] =
+    ["process_", "cliffwatch_active", "cliffwatch_build", "cliffwatch_config_last_reload_successful", "cliffwatch_database_up"];
+
 /// The state of one receiver's outbox.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutboxLevel {
@@ -320,13 +324,23 @@ impl Metrics {
         self.template_fallbacks.inc();
     }
 
-    /// Returns all metrics as OpenMetrics; see `service::exposition`.
+    /// Returns all metrics as OpenMetrics; see `service::exposition`. A standby leaves out what it does not do: it would export zeros, and
+    /// raise false alerts.
     pub fn encode(&self) -> String {
         let mut page = String::new();
         // Writing to a string does not fail.
         let _ = text::encode(&mut page, &self.registry);
+        if self.active.get() == 0 {
+            page = page.lines().filter(|line| is_exported_by_standby(line)).map(|line| format!("{line}\n")).collect();
+        }
         page
     }
+}
+
+/// Returns whether a line of a metrics page belongs to a family that a standby exports.
+fn is_exported_by_standby(line: &str) -> bool {
+    let name = ["# HELP ", "# TYPE ", "# UNIT "].iter().find_map(|word| line.strip_prefix(word)).unwrap_or(line);
+    line == "# EOF" || STANDBY_FAMILIES.iter().any(|family| name.starts_with(family))
 }
 
 fn whole(number: u64) -> i64 {

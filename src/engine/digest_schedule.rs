@@ -122,14 +122,16 @@ pub struct DigestPlan {
     pub schedule: Schedule,
     /// The schedule as text, like `08:00 Europe/Paris, mon:fri`.
     pub words: String,
+    /// The age from which prices are stale.
+    pub stale_price: TimeDelta,
 }
 
-/// Returns the digests of a config, in the order of its receivers.
+/// Returns the digests of a config, in the order of its receivers. `stale_price` is the age from which prices are stale.
 ///
 /// # Errors
 ///
 /// Fails with the first problem, without its location. The check of the config reports all problems with their locations.
-pub fn plans(receivers: &[config::ReceiverSettings]) -> Result<Vec<DigestPlan>, String> {
+pub fn plans(receivers: &[config::ReceiverSettings], stale_price: config::Span) -> Result<Vec<DigestPlan>, String> {
     let with_digest = receivers.iter().filter_map(|receiver| Some((receiver, receiver.digest.as_ref()?)));
     with_digest
         .map(|(receiver, digest)| {
@@ -137,7 +139,8 @@ pub fn plans(receivers: &[config::ReceiverSettings]) -> Result<Vec<DigestPlan>, 
                 .map_err(|(key, message, _)| format!("the digest of receiver {:?}: {key}: {message}", receiver.name))?;
             let days = if digest.days.is_empty() { String::new() } else { format!(", {}", digest.days.join(" ")) };
             let words = format!("{} {}{days}", digest.at, digest.timezone.as_deref().unwrap_or("UTC"));
-            Ok(DigestPlan { receiver: ReceiverName::from(receiver.name.as_str()), schedule, words })
+            let receiver = ReceiverName::from(receiver.name.as_str());
+            Ok(DigestPlan { receiver, schedule, words, stale_price: stale_price.delta() })
         })
         .collect()
 }

@@ -22,7 +22,7 @@ const MAX_DAYS: i64 = 1_000;
 /// The lengths of the periods, in days, over which many runs are averaged.
 const AVERAGED_DAYS: [usize; 4] = [7, 14, 28, 1_000];
 
-const DAY_SECS: i64 = 86_400;
+const SECONDS_PER_DAY: i64 = 86_400;
 
 /// The emission and the known release of an allocation on one day, in tokens.
 #[derive(Clone, Copy, Debug, Default)]
@@ -182,10 +182,10 @@ fn add_segments<'a>(table: &mut AmountTable<'a>, event: &'a UnlockEvent, range: 
         let origin = range.first.and_time(chrono::NaiveTime::MIN).and_utc().timestamp();
         let (from, until) = (begin.timestamp() - origin, end.timestamp() - origin);
         let duration = (until - from).max(1) as f64;
-        let first = from.div_euclid(DAY_SECS).max(0);
-        let last = (until - 1).div_euclid(DAY_SECS).min(range.count - 1);
+        let first = from.div_euclid(SECONDS_PER_DAY).max(0);
+        let last = (until - 1).div_euclid(SECONDS_PER_DAY).min(range.count - 1);
         for day in first..=last {
-            let seconds = until.min((day + 1) * DAY_SECS) - from.max(day * DAY_SECS);
+            let seconds = until.min((day + 1) * SECONDS_PER_DAY) - from.max(day * SECONDS_PER_DAY);
             if let Ok(day) = usize::try_from(day) {
                 table.at(name, None, day).known += amount * (seconds.max(0) as f64 / duration);
             }

@@ -72,16 +72,20 @@ pub struct DispatchPolicy {
 }
 
 impl DispatchPolicy {
-    /// Derives the policy from a config.
+    /// Derives the policy from a config. `stale_price` is the age from which prices are stale.
     ///
     /// # Errors
     ///
     /// Describes an invalid digest schedule. The check of the config reports it with its location.
-    pub fn of(receivers: &[config::ReceiverSettings], delivery: &config::DeliverySettings) -> Result<Self, String> {
+    pub fn of(
+        receivers: &[config::ReceiverSettings],
+        delivery: &config::DeliverySettings,
+        stale_price: config::Span,
+    ) -> Result<Self, String> {
         let limit = |receiver: &config::ReceiverSettings| {
             (ReceiverName::from(receiver.name.as_str()), receiver.max_per_hour.unwrap_or(delivery.max_per_hour))
         };
-        Ok(Self { max_per_hour: receivers.iter().map(limit).collect(), digests: digest_schedule::plans(receivers)? })
+        Ok(Self { max_per_hour: receivers.iter().map(limit).collect(), digests: digest_schedule::plans(receivers, stale_price)? })
     }
 }
 

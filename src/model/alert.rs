@@ -81,7 +81,7 @@ pub struct Alert {
     pub labels: Labels,
     /// Labels that the alert had while it fired, without the current ones. Receivers may know the alert by them.
     pub former_labels: Vec<Labels>,
-    /// The annotations as last rendered. Those of an open alert follow its facts. A resolved alert has the annotation `outcome`.
+    /// The annotations as last rendered. They follow the facts while the alert is open. A resolved alert has the annotation `outcome`.
     pub annotations: BTreeMap<String, String>,
     /// Receivers that were notified that the alert fires. They are also notified when it is resolved.
     pub notified: Vec<ReceiverName>,

@@ -1,4 +1,4 @@
-//! Digests: scheduled messages about upcoming unlocks, changes, firing alerts, silences, and incidents. The most valuable items
+//! Digests: scheduled messages about upcoming cliff and linear unlocks, changes, firing alerts, silences, and incidents. The most valuable items
 //! come first, and the same change of many tokens is one line.
 //!
 //! `engine::digest_schedule` decides when a digest is due. [`Digest`] has the content, and [`Digest::notification`] returns its
@@ -7,8 +7,12 @@
 
 mod ahead;
 mod changes;
+mod groups;
+mod linear;
 
 pub use ahead::{AheadPart, DigestAhead, FirstOf, LargestFirst, TokenAhead, ValuedAlert};
+pub use groups::GroupLine;
+pub use linear::{LinearLine, LinearPart, PriceAges, StalePrices, TokenVesting};
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Alert, AlertBody, ChangeRow, CliffPiece, DIGEST, Inclusion, Labels, Notification, NotificationKind, NotificationState,
     NotificationStatus, Precedence, ReceiverName, RecordKey, Resource, RuleId, Severity, Silence, SilenceState, SumWindow,
-    Timestamp, Token, TokenId, UpcomingRow, alert_id, notification_id, phrase,
+    Timestamp, TokenId, UpcomingRow, alert_id, notification_id, phrase,
 };
 
 /// The window in which pages count suppressed notifications.
@@ -26,9 +30,6 @@ pub const SUPPRESSED_WINDOW: TimeDelta = TimeDelta::days(1);
 
 /// The maximum number of lines in a section; the others are counted.
 pub const MAX_LINES: usize = 50;
-
-/// The maximum number of tokens in the line of a group.
-const MAX_GROUP_TOKENS: usize = 8;
 
 /// The prefix of the job names that store the slots of digests.
 pub const JOB_PREFIX: &str = "digest/";
@@ -48,13 +49,34 @@ pub struct Digest {
     pub at: Timestamp,
     /// The end of the look-ahead.
     pub until: Timestamp,
-    /// Upcoming unlocks, largest value first.
+    /// Upcoming cliff unlocks, largest value first.
     pub ahead: Vec<AheadLine>,
-    /// The number of upcoming unlocks that are not listed.
+    /// The number of upcoming cliff unlocks that are not listed.
     pub ahead_left_out: u32,
-    /// The value of all upcoming unlocks in USD; `None` if no value is known.
+    /// The value of all upcoming cliff unlocks in USD; `None` if no value is known.
     #[serde(default)]
     pub ahead_value: Option<f64>,
+    /// The number of upcoming cliff unlocks without a value.
+    #[serde(default)]
+    pub ahead_unvalued: u32,
+    /// Tokens that unlock linearly in the period, largest value first.
+    #[serde(default)]
+    pub linear: Vec<LinearLine>,
+    /// The number of tokens that unlock linearly and are not listed.
+    #[serde(default)]
+    pub linear_left_out: u32,
+    /// The value of all linear unlocks in USD; `None` if no value is known.
+    #[serde(default)]
+    pub linear_value: Option<f64>,
+    /// The number of tokens whose linear unlocks have no value.
+    #[serde(default)]
+    pub linear_unvalued: u32,
+    /// The value of cliff and linear unlocks in USD; `None` if no value is known.
+    #[serde(default)]
+    pub total_value: Option<f64>,
+    /// `None` if no price is stale.
+    #[serde(default)]
+    pub stale_prices: Option<StalePrices>,
     /// Unlocks that can happen in the period because their month or week has not ended, although their nominal date is outside. No
     /// sum includes them.
     #[serde(default)]
@@ -139,7 +161,11 @@ impl Digest {
         let window = SumWindow::of(at, span);
         let (ahead, ahead_more) = unlocks.counted.lines(window);
         let (possible, possible_more) = unlocks.possible.lines(window);
-        let groups = groups(unlocks, &ahead);
+        let groups = groups::groups(unlocks, &ahead);
+        let ahead_value = total_value(&ahead, unlocks.counted.more_value);
+        let unvalued = ahead.iter().filter(|line| line.value.is_none()).count();
+        let linear = &unlocks.linear;
+        let linear_value = Some(linear.sum).filter(|sum| sum.count > 0).and_then(|sum| sum.known_value());
         let (changed, changes_count) = (changes::changed_lines(changes), count(changes.len()));
         let held_back: Vec<SuppressedLine> = statuses
             .iter()
@@ -155,9 +181,16 @@ impl Digest {
             since,
             at,
             until: window.until,
-            ahead_value: total_value(&ahead, unlocks.counted.more_value),
+            total_value: ahead_value.map_or(linear_value, |cliffs| Some(cliffs + linear_value.unwrap_or_default())),
+            ahead_value,
+            ahead_unvalued: count(unvalued).saturating_add(small(unlocks.counted.more_unvalued)),
             ahead_left_out: ahead_more,
             ahead,
+            linear: LinearLine::all(linear, window),
+            linear_left_out: small(linear.more),
+            linear_value,
+            linear_unvalued: small(linear.sum.unvalued_count),
+            stale_prices: StalePrices::of(&unlocks.prices),
             possible_value: total_value(&possible, unlocks.possible.more_value),
             possible_left_out: possible_more,
             possible,
@@ -218,54 +251,14 @@ fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
+fn small(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
 /// Returns the total value of listed and other unlocks, in USD; `None` if no value is known.
 fn total_value(lines: &[AheadLine], more: Option<f64>) -> Option<f64> {
     let known: Vec<f64> = lines.iter().filter_map(|line| line.value).filter(|value| value.is_finite()).chain(more).collect();
     (!known.is_empty()).then(|| known.iter().sum())
-}
-
-/// Returns the lines of the groups, largest value first.
-fn groups(unlocks: &DigestAhead, lines: &[AheadLine]) -> Vec<GroupLine> {
-    let mut groups: BTreeMap<&str, GroupSum<'_>> = BTreeMap::new();
-    let by_token: HashMap<&str, &Token> = unlocks.counted.rows.iter().map(|row| (row.token.id.as_str(), &row.token)).collect();
-    for line in lines {
-        let Some(token) = by_token.get(line.token.as_str()) else { continue };
-        let value = line.value.filter(|value| value.is_finite()).unwrap_or_default();
-        token.groups.iter().for_each(|group| groups.entry(group).or_default().add(token, 1, value));
-    }
-    for TokenAhead { token, events, value } in &unlocks.by_token {
-        token.groups.iter().for_each(|group| groups.entry(group).or_default().add(token, *events, *value));
-    }
-    let mut groups: Vec<GroupLine> = groups.into_iter().map(|(name, sum)| sum.line(name)).collect();
-    groups.sort_by(|a, b| b.value.total_cmp(&a.value));
-    groups.truncate(MAX_LINES);
-    groups
-}
-
-/// The sum of a group's upcoming unlocks: symbol and USD by slug.
-#[derive(Default)]
-struct GroupSum<'t> {
-    events: u32,
-    by_token: BTreeMap<&'t str, (&'t str, f64)>,
-}
-
-impl<'t> GroupSum<'t> {
-    fn add(&mut self, token: &'t Token, events: u32, value: f64) {
-        self.events = self.events.saturating_add(events);
-        self.by_token.entry(token.id.as_str()).or_insert((token.symbol(), 0.0)).1 += value;
-    }
-
-    fn line(self, name: &str) -> GroupLine {
-        let mut tokens: Vec<(&str, f64)> = self.by_token.into_values().collect();
-        tokens.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0)));
-        GroupLine {
-            name: name.to_owned(),
-            value: tokens.iter().map(|(_, value)| value).sum(),
-            events: self.events,
-            left_out: count(tokens.len().saturating_sub(MAX_GROUP_TOKENS)),
-            tokens: tokens.iter().take(MAX_GROUP_TOKENS).map(|(symbol, value)| ((*symbol).to_owned(), *value)).collect(),
-        }
-    }
 }
 
 impl AheadPart {
@@ -274,7 +267,7 @@ impl AheadPart {
         let mut lines: Vec<AheadLine> =
             self.rows.iter().filter_map(|row| AheadLine::of(row, window)).map(|(line, _)| line).collect();
         lines.sort_by(AheadLine::order);
-        let more = u32::try_from(self.more).unwrap_or(u32::MAX).saturating_add(count(lines.len().saturating_sub(MAX_LINES)));
+        let more = small(self.more).saturating_add(count(lines.len().saturating_sub(MAX_LINES)));
         (first(lines), more)
     }
 }
@@ -291,7 +284,7 @@ fn firing_lines(fires: &[&ValuedAlert]) -> Vec<FiringLine> {
     all.sort_by(|a, b| a.0.order(&b.0).then_with(|| a.1.id.cmp(&b.1.id)));
     let mut lines: Vec<FiringLine> = Vec::new();
     let mut known: HashMap<(&TokenId, Resource, &RecordKey), usize> = HashMap::new();
-    for (Precedence { severity, .. }, alert) in all {
+    for (Precedence { severity, value, .. }, alert) in all {
         let event = alert.token.as_ref().zip(alert.resource).zip(alert.key.as_ref()).map(|((token, of), key)| (token, of, key));
         if let Some(line) = event.and_then(|event| known.get(&event)).and_then(|at| lines.get_mut(*at)) {
             line.also.push(alert.name.clone());
@@ -305,6 +298,7 @@ fn firing_lines(fires: &[&ValuedAlert]) -> Vec<FiringLine> {
             rule: alert.name.clone(),
             also: Vec::new(),
             severity,
+            value,
             summary: alert.annotations.get("summary").cloned().unwrap_or_else(|| alert.subject.clone()),
         });
     }
@@ -370,19 +364,6 @@ pub struct AheadLine {
     pub share: Option<f64>,
 }
 
-/// The upcoming unlocks of a group.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct GroupLine {
-    pub name: String,
-    /// The total value in USD of the unlocks whose value is known.
-    pub value: f64,
-    pub events: u32,
-    /// Symbol and USD of the tokens with upcoming unlocks, largest value first.
-    pub tokens: Vec<(String, f64)>,
-    pub left_out: u32,
-}
-
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FiringLine {
@@ -393,6 +374,9 @@ pub struct FiringLine {
     pub also: Vec<String>,
     #[serde(rename = "tone")]
     pub severity: Severity,
+    /// The current value of the unlock in USD. `None` if unknown, and for other records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<f64>,
     pub summary: String,
 }
 

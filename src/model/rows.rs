@@ -33,5 +33,5 @@ pub use self::query::{
 pub use self::snapshot::{
     CalendarRow, ChangeRow, LinearReads, PlanToken, RecordRange, TokenSnapshot, UpcomingRow, VersionRow, WindowRecords,
 };
-pub use self::supply::{STALE_PRICE, SUPPLY_WINDOWS, SupplyTotals, TokenSupply, TotalsCoverage, supply_weeks, supply_windows};
+pub use self::supply::{SUPPLY_WINDOWS, SupplyTotals, TokenSupply, TotalsCoverage, supply_weeks, supply_windows};
 pub use self::upcoming::{LinearCalendarRow, LinearRow, ListedUnlock, UnlockKind, UnlockListFilter};

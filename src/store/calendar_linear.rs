@@ -3,16 +3,15 @@
 use std::collections::HashMap;
 
 use super::calendar_rows::removed_events;
-use super::codec::{Millis, all, one, time};
+use super::codec::{Millis, all};
 use super::error::StoreFault;
-use super::linear::{TokenLinear, each_linear};
-use super::rows::token;
+use super::linear::{TokenLinear, each_linear, priced_token};
 use super::sql::Transaction;
 use super::{Store, StoreError};
 use model::phrase::linear::{rate_change, rate_change_causes, vesting_begins, vesting_ends};
 use model::{
-    CalendarRow, FirstOf, LinearCalendarRow, LinearDate, LinearDateKind, LinearUnlock, ReferencePrice, SumWindow, Timestamp,
-    Token, UpcomingFilter, linear_dates, phrase,
+    CalendarRow, FirstOf, LinearCalendarRow, LinearDate, LinearDateKind, LinearUnlock, SumWindow, Timestamp, Token,
+    UpcomingFilter, linear_dates, phrase,
 };
 
 impl Store {
@@ -58,16 +57,7 @@ fn calendar_linear(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Ve
 type Modified = (Timestamp, bool);
 
 fn of_token(from: &Transaction<'_>, token_no: i64, window: SumWindow) -> Result<Vec<LinearCalendarRow>, StoreFault> {
-    let mut statement = from.prepare_cached(
-        "SELECT t.id, t.item, t.name, t.symbol, f.baseline_at, s.price, s.price_at FROM token t
-         LEFT JOIN feed f ON f.token_no = t.no AND f.endpoint = 'unlock_events'
-         LEFT JOIN token_supply s ON s.token_no = t.no WHERE t.no = ?1",
-    )?;
-    let of_token = one(&mut statement, [token_no], |row| {
-        let (usd, at): (Option<f64>, Option<Millis>) = (row.get(5)?, row.get(6)?);
-        Ok((token(row, 0)?, time(row.get(4)?), usd.map(|usd| ReferencePrice { usd, at: time(at) })))
-    })?;
-    let Some((token, baseline_at, price)) = of_token else { return Ok(Vec::new()) };
+    let Some((token, read, price)) = priced_token(from, token_no)? else { return Ok(Vec::new()) };
     let linear = TokenLinear::read(from, token_no, token.id.as_str())?;
     let mut statement = from.prepare_cached(
         "SELECT r.key, r.version_at, r.version_at > r.first_seen OR EXISTS (
@@ -89,7 +79,7 @@ fn of_token(from: &Transaction<'_>, token_no: i64, window: SumWindow) -> Result<
         // Without an event, the content is part of the key, so that it never changes.
         let of_keys = || date.keys.iter().filter_map(|key| modified.get(*key)).copied();
         let latest = of_keys().filter(|(_, was_modified)| *was_modified).max().or_else(|| of_keys().max());
-        let (modified_at, was_modified) = latest.or(baseline_at.map(|at| (at, false))).unwrap_or((date.at, false));
+        let (modified_at, was_modified) = latest.or(read.first.map(|at| (at, false))).unwrap_or((date.at, false));
         let event = |key: &&str| linear.events.iter().find(|tracked| tracked.key.as_str() == *key).cloned();
         let value = match &date.kind {
             LinearDateKind::Start(of) | LinearDateKind::End(of) => value(std::slice::from_ref(of)),

@@ -1,16 +1,18 @@
-//! Upcoming unlocks and firing alerts for digests. All are ranked from indexes; only those shown are read completely.
+//! Upcoming cliff and linear unlocks and firing alerts for digests. All are ranked from indexes; only those shown are read completely.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::ahead::{IndexedUnlock, Sizes, each_in_window, upcoming_rows};
-use super::codec::{all, list, one};
+use super::codec::{all, list, one, time};
 use super::error::StoreFault;
+use super::linear::{IndexedLinear, TokenLinear, each_linear, priced_token};
 use super::rows::{ALERT_COLUMNS, alert};
 use super::sql::Transaction;
 use super::{Store, StoreError, schedule};
 use model::{
-    Alert, AlertId, DigestAhead, DigestAheadFilter, FirstOf, Inclusion, LargestFirst, RecordKey, Resource, Token, TokenAhead,
-    TokenId, Tracked, ValuedAlert, Watch,
+    Alert, AlertId, DigestAhead, DigestAheadFilter, FirstOf, Inclusion, LargestFirst, PriceAges, RecordKey, ReferencePrice,
+    Resource, SumWindow, SupplyAhead, Timestamp, Token, TokenAhead, TokenId, TokenVesting, Tracked, UnlockSum, ValuedAlert,
+    Watch,
     alert::SOURCE_TROUBLE,
     digest::MAX_LINES,
     wire::{Maybe, Text},
@@ -80,13 +82,24 @@ struct AheadTally {
     known: TokenRanks,
     counted: FirstOf<RankedUnlock>,
     possible: FirstOf<RankedUnlock>,
+    /// The tokens that unlock linearly: by value, slug, and token number.
+    vesting: FirstOf<(LargestFirst, usize, i64)>,
     ahead: DigestAhead,
-    by_token: BTreeMap<usize, (u32, f64)>,
+    /// The cliff and linear unlocks of tokens in a group that are not listed.
+    by_token: BTreeMap<usize, (UnlockSum, UnlockSum)>,
+    /// The tokens with counted or linear unlocks.
+    priced: HashSet<i64>,
 }
 
 impl AheadTally {
     fn add(&mut self, row: IndexedUnlock, is_counted: bool) {
+        if !row.is_cliff {
+            return;
+        }
         let Some(token) = row.token_no.and_then(|no| usize::try_from(no).ok()) else { return };
+        if is_counted {
+            self.priced.extend(row.token_no);
+        }
         let rank = self.known.ranks.get(token).copied().unwrap_or(usize::MAX);
         let ranked = RankedUnlock { size: LargestFirst(row.value), starts_at: row.starts_at, rank, no: row.no, token };
         let (first, part) = match is_counted {
@@ -96,8 +109,24 @@ impl AheadTally {
         let Some(RankedUnlock { size: LargestFirst(value), token, .. }) = first.push(ranked) else { return };
         part.add_unlisted(value);
         if is_counted && self.known.grouped.contains_key(&token) {
-            let of = self.by_token.entry(token).or_default();
-            *of = (of.0 + 1, of.1 + value.unwrap_or_default());
+            self.by_token.entry(token).or_default().0.add(None, value);
+        }
+    }
+
+    fn add_linear(&mut self, of: &IndexedLinear, window: SumWindow) {
+        let mut sum = SupplyAhead::default();
+        let price = of.price.map(|price| price.usd);
+        of.pieces.iter().for_each(|(_, piece)| sum.add_linear(piece, price, window));
+        let token = usize::try_from(of.token_no).unwrap_or(usize::MAX);
+        let rank = self.known.ranks.get(token).copied().unwrap_or(usize::MAX);
+        self.ahead.linear.add(&sum.linear);
+        self.priced.insert(of.token_no);
+        // The sums of all tokens are remembered, because a listed token can be displaced by a later one.
+        if self.known.grouped.contains_key(&token) {
+            self.by_token.entry(token).or_default().1 = sum.linear;
+        }
+        if self.vesting.push((LargestFirst(sum.linear.known_value()), rank, of.token_no)).is_some() {
+            self.ahead.linear.more += 1;
         }
     }
 }
@@ -107,26 +136,57 @@ fn digest_ahead(from: &Transaction<'_>, filter: &DigestAheadFilter, watch: &Watc
         known: TokenRanks::read(from, watch)?,
         counted: FirstOf::new(MAX_LINES),
         possible: FirstOf::new(MAX_LINES),
+        vesting: FirstOf::new(MAX_LINES),
         ahead: DigestAhead::default(),
         by_token: BTreeMap::new(),
+        priced: HashSet::new(),
     };
     each_in_window(from, filter.from, filter.window, Sizes::Value, |row, inclusion| {
         tally.add(row, inclusion == Inclusion::Counted);
     })?;
-    let AheadTally { known, counted, possible, mut ahead, by_token } = tally;
+    each_linear(from, None, filter.window, |of| tally.add_linear(&of, filter.window))?;
+    let AheadTally { known, counted, possible, vesting, mut ahead, mut by_token, priced } = tally;
     for (part, first) in [(&mut ahead.counted, counted), (&mut ahead.possible, possible)] {
         let rows = upcoming_rows(from, first.into_sorted().into_iter().map(|of| of.no))?;
         part.rows = rows.into_iter().map(|(_, row)| model::UpcomingRow { token: watch.placed(row.token), ..row }).collect();
     }
+    for (.., token_no) in vesting.into_sorted() {
+        let Some((mut token, _, price)) = priced_token(from, token_no)? else { continue };
+        token = watch.placed(token);
+        let linear = TokenLinear::read(from, token_no, token.id.as_str())?;
+        ahead.linear.tokens.extend(TokenVesting::of(token, &linear.unlocks(), price, filter.window));
+        if let Some((_, linear)) = usize::try_from(token_no).ok().and_then(|no| by_token.get_mut(&no)) {
+            *linear = UnlockSum::default();
+        }
+    }
+    by_token.retain(|_, (cliff, linear)| cliff.count + linear.count > 0);
     let mut symbol = from.prepare_cached("SELECT symbol FROM token WHERE no = ?1")?;
-    for (no, (events, value)) in by_token {
+    for (no, (cliff, linear)) in by_token {
         let Some(id) = known.grouped.get(&no) else { continue };
         let mut token = Token::unknown(id.clone());
         token.item.symbol =
             Maybe::or_absent(one(&mut symbol, [no as i64], |row| Ok(row.get::<Option<String>>(0)?.map(Text::from)))?.flatten());
-        ahead.by_token.push(TokenAhead { token: watch.placed(token), events, value });
+        ahead.by_token.push(TokenAhead { token: watch.placed(token), cliff, linear });
     }
+    add_prices(from, &priced, filter.stale_before, &mut ahead.prices)?;
     Ok(ahead)
+}
+
+/// Adds the prices of some tokens.
+fn add_prices(
+    from: &Transaction<'_>,
+    tokens: &HashSet<i64>,
+    stale_before: Timestamp,
+    to: &mut PriceAges,
+) -> Result<(), StoreFault> {
+    let mut statement = from.prepare_cached("SELECT token_no, price, price_at FROM token_supply WHERE price IS NOT NULL")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        if tokens.contains(&row.get(0)?) {
+            to.add(ReferencePrice { usd: row.get(1)?, at: time(row.get(2)?) }, stale_before);
+        }
+    }
+    Ok(())
 }
 
 /// The event that several alerts share. An alert without a record is its own event.

@@ -3,13 +3,13 @@
 
 use rusqlite::types::Value;
 
-use super::codec::{from_json, list, one};
+use super::codec::{Millis, from_json, list, one, time};
 use super::commit::SupplyRow;
 use super::error::StoreFault;
-use super::rows::{FEED_COLUMNS, feed_state};
+use super::rows::{FEED_COLUMNS, feed_state, token};
 use super::schedule;
 use super::sql::Transaction;
-use model::{LinearAhead, LinearPiece, LinearUnlock, ReferencePrice, SumWindow, TokenId, Tracked};
+use model::{LinearAhead, LinearPiece, LinearUnlock, ReferencePrice, SumWindow, Timestamp, Token, TokenId, Tracked};
 
 /// The linear unlocks of a token that run in a window, in the order of [`TokenLinear::unlocks`].
 pub(super) struct IndexedLinear {
@@ -48,6 +48,29 @@ pub(super) fn each_linear(
         }
     }
     Ok(())
+}
+
+/// Returns a token, the first and the last time of a complete read of its schedule, and its price. `None` if the number is unknown.
+pub(super) fn priced_token(from: &Transaction<'_>, token_no: i64) -> Result<Option<PricedToken>, StoreFault> {
+    let mut statement = from.prepare_cached(
+        "SELECT t.id, t.item, t.name, t.symbol, f.baseline_at, f.read_at, s.price, s.price_at FROM token t
+         LEFT JOIN feed f ON f.token_no = t.no AND f.endpoint = 'unlock_events'
+         LEFT JOIN token_supply s ON s.token_no = t.no WHERE t.no = ?1",
+    )?;
+    one(&mut statement, [token_no], |row| {
+        let (usd, at): (Option<f64>, Option<Millis>) = (row.get(6)?, row.get(7)?);
+        let price = usd.map(|usd| ReferencePrice { usd, at: time(at) });
+        Ok((token(row, 0)?, ReadTimes { first: time(row.get(4)?), last: time(row.get(5)?) }, price))
+    })
+}
+
+pub(super) type PricedToken = (Token, ReadTimes, Option<ReferencePrice>);
+
+/// The times of complete reads of a schedule. `None` before the first one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReadTimes {
+    pub(super) first: Option<Timestamp>,
+    pub(super) last: Option<Timestamp>,
 }
 
 /// The facts about the linear unlocks of a token.

@@ -5,14 +5,13 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use super::ahead::upcoming_rows;
-use super::codec::{Conditions, all, counted, one, time};
+use super::codec::{Conditions, all, counted, one};
 use super::error::StoreFault;
-use super::linear::{TokenLinear, each_linear};
+use super::linear::{TokenLinear, each_linear, priced_token};
 use super::query::upcoming_conditions;
-use super::rows::token;
 use super::sql::Transaction;
 use super::{Store, StoreError};
-use model::{FirstOf, LinearRow, LinearUnlock, Listed, ListedUnlock, ReferencePrice, SumWindow, UnlockKind, UnlockListFilter};
+use model::{FirstOf, LinearRow, LinearUnlock, Listed, ListedUnlock, SumWindow, UnlockKind, UnlockListFilter};
 
 /// The relative error of the values in the index.
 const VALUE_TOLERANCE: f64 = 1e-8;
@@ -146,17 +145,7 @@ fn linear_rows(
     indices: &[usize],
     window: SumWindow,
 ) -> Result<Vec<(usize, LinearRow)>, StoreFault> {
-    let mut statement = from.prepare_cached(
-        "SELECT t.id, t.item, t.name, t.symbol, f.read_at, s.price, s.price_at FROM token t
-         LEFT JOIN feed f ON f.token_no = t.no AND f.endpoint = 'unlock_events'
-         LEFT JOIN token_supply s ON s.token_no = t.no WHERE t.no = ?1",
-    )?;
-    let of_token = one(&mut statement, [token_no], |row| {
-        let price = row.get::<Option<f64>>(5)?.map(|usd| (usd, row.get(6)));
-        let price = price.map(|(usd, at)| Ok::<_, StoreFault>(ReferencePrice { usd, at: time(at?) })).transpose()?;
-        Ok((token(row, 0)?, time(row.get(4)?), price))
-    })?;
-    let Some((token, read_at, price)) = of_token else { return Ok(Vec::new()) };
+    let Some((token, read, price)) = priced_token(from, token_no)? else { return Ok(Vec::new()) };
     let linear = TokenLinear::read(from, token_no, token.id.as_str())?;
     let begin = window.at.timestamp_millis();
     let unlocks: Vec<LinearUnlock<'_>> = linear.unlocks().into_iter().filter(|of| of.piece.ends_at > begin).collect();
@@ -165,7 +154,7 @@ fn linear_rows(
         let of = unlocks.get(*index)?;
         let row = LinearRow {
             token: token.clone(),
-            read_at,
+            read_at: read.last,
             starts_at: of.starts_at()?,
             ends_at: of.ends_at()?,
             is_end_known: of.is_end_known,

@@ -184,7 +184,8 @@ impl TestContext {
             None => (&config.inhibit_rules, &config.time_intervals),
             Some(_) => (&file.inhibit_rules, &file.time_intervals),
         };
-        let policy = DispatchPolicy::of(&receivers, &config.delivery).map_err(|problem| vec![problem])?;
+        let policy =
+            DispatchPolicy::of(&receivers, &config.delivery, config.source.stale_price).map_err(|problem| vec![problem])?;
         let routes = RouteTree::of(&Sections { route, receivers: &receivers, inhibit_rules, time_intervals })
             .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
         let groups = file.groups.as_ref().unwrap_or(&config.watch.groups);

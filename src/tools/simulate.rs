@@ -15,6 +15,7 @@ mod advance;
 mod clock;
 mod cycle;
 mod delivery;
+mod digest;
 mod explain;
 mod memory;
 #[cfg(test)]

@@ -449,7 +449,7 @@ async fn play(events: BTreeMap<i64, Vec<Event>>) -> Result<(usize, usize), TestC
         ActiveRules { rules: loaded.set, routes: RouteTree::of(&Sections::from(&config)).expect("routes") }
     });
     let watch = Watch::build(&config.watch).expect("a watch");
-    let policy = DispatchPolicy::of(&config.receivers, &config.delivery).expect("a policy");
+    let policy = DispatchPolicy::of(&config.receivers, &config.delivery, config.source.stale_price).expect("a policy");
     let pace = Pace { poll_every: None, evaluate_every: TimeDelta::minutes(1), ..Pace::default() };
     let simulation = Simulation::new(&active[0].rules, &active[0].routes, &watch, pace, begin)
         .with_delivery(DeliverySetup::of(policy))

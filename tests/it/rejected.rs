@@ -62,4 +62,9 @@ async fn rejected_row_of_a_list_stops_no_other_row() {
     assert_eq!(slots, [["token_list"]], "the slot is done, so the list is not polled again for nothing");
     app.deliver().await;
     assert!(crate::support::lines(&app.hook.take()).iter().any(|line| line.contains("A response cannot be stored")));
+    accept_again(&app);
+    assert_eq!(app.poll(Endpoint::TokenList).await.fresh, 1, "the same response is compared again");
+    assert_eq!(app.rows("SELECT count(*) FROM token WHERE item IS NOT NULL"), [[2]]);
+    app.deliver().await;
+    app.hook.take();
 }

@@ -70,11 +70,11 @@ fn calendar_library_sees_moved_and_removed_unlocks() {
     assert_eq!(month.interval, Interval::of(time("2026-03-16"), Precision::Month).expect("dated"));
     let whole = CalendarStyle { spans: MonthSpan::Month, alarm: None, ..style };
     let seen = read(&[
-        ("1.ics", render(&[first], &style)),
-        ("2.ics", render(&[moved], &style)),
-        ("3.ics", render(&[removed], &style)),
-        ("4.ics", render(std::slice::from_ref(&month), &style)),
-        ("5.ics", render(&[month], &whole)),
+        ("1.ics", render(&[first], &[], &style)),
+        ("2.ics", render(&[moved], &[], &style)),
+        ("3.ics", render(&[removed], &[], &style)),
+        ("4.ics", render(std::slice::from_ref(&month), &[], &style)),
+        ("5.ics", render(&[month], &[], &whole)),
     ]);
     assert!(seen.iter().all(|calendar| calendar["problems"] == json!([])), "{seen:#?}");
     let event = |at: usize| &seen[at]["events"][0];

@@ -48,7 +48,8 @@ fn describes_source_credits_and_outbox() {
         digest: Some(config::DigestSettings { at: "08:00".into(), timezone: Some("Europe/Paris".into()), ..Default::default() }),
         ..Default::default()
     };
-    let plans = digest_schedule::plans(std::slice::from_ref(&desk)).unwrap();
+    let plans =
+        digest_schedule::plans(std::slice::from_ref(&desk), model::config::SourceSettings::default().stale_price).unwrap();
     let request = SilenceRequest {
         matchers: read_matchers(["token=arbitrum"]).unwrap(),
         author: "ann".into(),

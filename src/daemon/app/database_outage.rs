@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::handle::{ServeWaiting, WaitingHandle};
@@ -25,6 +26,9 @@ use store::{Access, ErrorKind, Store};
 
 /// The time after which an outage is reported. A restart or a failover of the server takes less.
 const REPORT_AFTER: Duration = Duration::from_secs(60);
+
+/// The time that open requests get to finish before the web server starts.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An outage of the database server, as one instance observes it.
 #[derive(Debug, Default)]
@@ -77,11 +81,14 @@ pub(super) async fn open_when_reachable(
     let _wait = LongWait::begin();
     let readiness = Readiness::starting(clock.now());
     let (mut outage, mut live) = (DatabaseOutage::default(), None);
-    let mut server: Option<DropGuard> = None;
+    let mut server: Option<WaitingServer> = None;
     loop {
         let text = match Store::open_in(location.clone(), Access::Own, clock.now()).await {
             Err(error) if error.kind() == ErrorKind::ServerLost => error_chain(&error),
             opened => {
+                if let Some(server) = server {
+                    server.stop().await;
+                }
                 if opened.is_ok() {
                     outage.end(live, clock.now());
                 }
@@ -93,7 +100,7 @@ pub(super) async fn open_when_reachable(
             tracing::warn!(error = text, "cannot open the database yet; waiting for the server");
         }
         if let (None, Some(serve)) = (&server, serve) {
-            server = serve_while_waiting(config, &readiness, serve).await;
+            server = WaitingServer::start(config, &readiness, serve).await;
         }
         outage
             .note_failure(&text, clock.now(), async || {
@@ -105,16 +112,32 @@ pub(super) async fn open_when_reachable(
     }
 }
 
-/// Serves health and readiness at the address of the web pages until the guard is dropped. `None` if the pages are off or the address
-/// cannot be bound, which the start reports later.
-async fn serve_while_waiting(config: &Config, readiness: &Readiness, serve: ServeWaiting) -> Option<DropGuard> {
-    let listener = TcpListener::bind(config.http.listen.trim()).await.ok()?;
-    let address = listener.local_addr().ok()?;
-    let external_url = config.http.external_url.as_deref().and_then(|url| Url::parse(url).ok());
-    let stop = CancellationToken::new();
-    let served = serve(WaitingHandle { readiness: readiness.clone(), address, external_url }, listener, stop.clone());
-    tokio::spawn(served);
-    Some(stop.drop_guard())
+/// Serves health and readiness at the address of the web pages.
+struct WaitingServer {
+    stop: CancellationToken,
+    served: JoinHandle<std::io::Result<()>>,
+}
+
+impl WaitingServer {
+    /// Returns `None` if the pages are off or the address cannot be bound, which the start reports later.
+    async fn start(config: &Config, readiness: &Readiness, serve: ServeWaiting) -> Option<Self> {
+        let listener = TcpListener::bind(config.http.listen.trim()).await.ok()?;
+        let address = listener.local_addr().ok()?;
+        let external_url = config.http.external_url.as_deref().and_then(|url| Url::parse(url).ok());
+        let stop = CancellationToken::new();
+        let handle = WaitingHandle { readiness: readiness.clone(), address, external_url };
+        let served = tokio::spawn(serve(handle, listener, stop.clone()));
+        Some(Self { stop, served })
+    }
+
+    /// Stops the server, so that the web server can bind the address.
+    async fn stop(self) {
+        self.stop.cancel();
+        let aborting = self.served.abort_handle();
+        if tokio::time::timeout(STOP_TIMEOUT, self.served).await.is_err() {
+            aborting.abort();
+        }
+    }
 }
 
 /// Builds the receivers and routes of the config, for the report of an outage. Rule files with errors are left out.

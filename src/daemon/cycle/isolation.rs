@@ -1,7 +1,8 @@
 //! Inputs that the database rejects, for example because a text is too long for an index: all other data of the input is stored.
 //!
 //! The input is processed in parts, one token each. The feed of a rejected response fails, so that an incident reports it, and it is
-//! polled again after growing waits instead of at each slot.
+//! polled again after growing waits instead of at each slot. Nothing is lost: a list with a rejected row is compared again at its next
+//! poll, and a cycle that could not store an evaluation fails, so that the next one repeats it.
 
 use super::{Cycle, CycleError, input::Input};
 use crate::live::LiveConfig;
@@ -29,7 +30,35 @@ impl Input {
     }
 }
 
+/// What a cycle left out because the database rejected it.
+#[derive(Default)]
+pub(super) struct SetAside {
+    /// Whether a list has rows that were not stored.
+    has_rows: bool,
+    /// The error of the last evaluation that was not stored.
+    evaluation: Option<CycleError>,
+}
+
+impl SetAside {
+    /// Returns the error of an evaluation that was not stored.
+    pub(super) fn into_result(self) -> Result<(), CycleError> {
+        self.evaluation.map_or(Ok(()), Err)
+    }
+}
+
 impl Cycle<'_> {
+    /// Adapts the final rows of a job: a list with rejected rows is compared again at its next poll, and rules count as evaluated only if
+    /// all evaluations are stored.
+    pub(super) fn adapt_final_rows(&self, input: &mut Input) {
+        let Input::Commit(commit) = input else { return };
+        if self.set_aside.has_rows {
+            commit.feeds.iter_mut().for_each(|feed| feed.state.hash = None);
+        }
+        if self.set_aside.evaluation.is_some() {
+            commit.evaluated_until = None;
+        }
+    }
+
     /// Processes the parts of an input that the database rejected with `error`.
     pub(super) async fn process_parts(&mut self, input: Input, error: &CycleError, setup: &LiveConfig) -> Result<(), CycleError> {
         tracing::warn!(
@@ -62,18 +91,19 @@ impl Cycle<'_> {
             Input::UpcomingRows(rows) => {
                 rows.iter().for_each(|(id, _)| self.row_failed(Endpoint::Upcoming, id.as_str(), &error));
             }
-            Input::Rename { old, .. } => self.row_failed(Endpoint::TokenList, old.as_str(), &error),
             Input::Tokens(ids) => {
                 let token = ids.first().map_or("", |id| id.as_str());
                 tracing::error!(token, error = error_chain(&error), "the evaluation of a token cannot be stored");
+                self.set_aside.evaluation = Some(error);
             }
-            Input::Investor(_) | Input::Commit(_) => return Err(error),
+            Input::Rename { .. } | Input::Investor(_) | Input::Commit(_) => return Err(error),
         }
         Ok(())
     }
 
     /// Reports a row of a list that cannot be stored.
     fn row_failed(&mut self, endpoint: Endpoint, token: &str, error: &CycleError) {
+        self.set_aside.has_rows = true;
         let feed = FeedId::whole(endpoint);
         let failure = not_stored(&format!("the row of {token} in {feed}"), error);
         self.report.failed.push((feed.clone(), failure.clone()));

@@ -110,7 +110,7 @@ impl DeliverySender for Fakes {
 fn live(active: Arc<ActiveRules>, receivers: &[config::ReceiverSettings], delivery: &config::DeliverySettings) -> Arc<Live> {
     let config = load_text(None, "", &Environment::default()).config.expect("the defaults");
     let live = LiveConfig::build_now(config, RuleSet::default()).expect("builds");
-    let policy = DispatchPolicy::of(receivers, delivery).expect("a policy");
+    let policy = DispatchPolicy::of(receivers, delivery, model::config::SourceSettings::default().stale_price).expect("a policy");
     let subscribers = notify::unsubscribe::subscribers(receivers);
     Arc::new(Live::from_pointee(LiveConfig { active, policy, subscribers, watch: watch(), ..live }))
 }

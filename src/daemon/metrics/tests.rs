@@ -130,3 +130,20 @@ fn failed_poll_is_not_a_success() {
     metrics.poll(Endpoint::Burn, PollEntryOutcome::Failed(FailureKind::Timeout), at());
     assert!(!metrics.encode().contains("last_success_timestamp_seconds{"));
 }
+
+#[test]
+fn standby_exports_only_its_own_state() {
+    let metrics = full();
+    metrics.set_active(false);
+    let page = metrics.encode();
+    let families: std::collections::BTreeSet<&str> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
+        .filter(|of| of.starts_with("cliff"))
+        .collect();
+    assert_eq!(
+        families.into_iter().collect::<Vec<_>>(),
+        ["cliffwatch_active", "cliffwatch_build", "cliffwatch_config_last_reload_successful", "cliffwatch_database_up"]
+    );
+    assert!(page.contains("cliffwatch_active 0\n") && page.ends_with("# EOF\n"), "{page}");
+}

@@ -123,8 +123,7 @@ impl AggregateSubject<'_> {
         }
     }
 
-    /// Returns the value of the rule's first window, which is that of its condition. Unlocks without a value leave the value of the
-    /// others.
+    /// Returns the value in the window of the rule's condition. If part of the supply has no value, returns the known part.
     fn value(&self) -> Option<f64> {
         let sum = self.totals?.sum(*self.rule?.windows().first()?)?;
         sum.value.or(sum.cliff.value).or(sum.linear.value)

@@ -62,7 +62,7 @@ fn explain_in(rule: &str, record: Option<&Tracked>, now: &str, world: &World<'_>
     let text = format!("[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"http://127.0.0.1:1/\"\n{}", world.config);
     let config = toml::from_str::<config::Config>(&text).unwrap();
     let routes = RouteTree::of(&crate::route::Sections::from(&config)).unwrap();
-    let policy = crate::pipeline::DispatchPolicy::of(&config.receivers, &config.delivery).unwrap();
+    let policy = crate::pipeline::DispatchPolicy::of(&config.receivers, &config.delivery, config.source.stale_price).unwrap();
     let token = Token::unknown(TokenId::from("arbitrum"));
     let case = ExplainCase {
         token: world.totals.is_none_or(|totals| totals.group.is_none()).then_some(&token),

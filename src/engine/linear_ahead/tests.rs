@@ -50,7 +50,7 @@ impl Release {
 /// The daily emission of a schedule, for `count` days.
 fn emission(schedule: &[Release], count: i64) -> Vec<Emission> {
     let row = |day: i64| {
-        let (from, until) = (day * DAY_SECS, (day + 1) * DAY_SECS);
+        let (from, until) = (day * SECONDS_PER_DAY, (day + 1) * SECONDS_PER_DAY);
         let of = |release: &Release| json!({"allocationName": release.name, "standardAllocationName": "Reserve", "unlockAmount": release.between(from, until)});
         let items: Vec<Value> = schedule.iter().filter(|release| release.between(from, until) > 0.0).map(of).collect();
         let total: f64 = schedule.iter().map(|release| release.between(from, until)).sum();
@@ -67,7 +67,7 @@ fn ahead_of(known: &[Release], days: &[Emission]) -> LinearAhead {
 }
 
 fn segment(name: &'static str, from: i64, until: i64, amount: f64) -> Release {
-    Release { name, from: from * DAY_SECS, until: until * DAY_SECS, amount }
+    Release { name, from: from * SECONDS_PER_DAY, until: until * SECONDS_PER_DAY, amount }
 }
 
 fn runs(ahead: &LinearAhead) -> Vec<(String, String, String, i64)> {
@@ -138,7 +138,7 @@ fn many_runs_are_averaged_without_a_change_of_their_sum() {
             names.iter().flat_map(|name| (0..99).map(|day| segment(name, day, day + 1, 1.0 + day as f64))).collect();
         let ahead = ahead_of(&[], &emission(&schedule, 99));
         assert!(ahead.is_averaged && ahead.runs.len() <= MAX_LINEAR_RUNS, "{}", ahead.runs.len());
-        let sum: f64 = ahead.runs.iter().map(|run| run.amount_between(at(0), at(99 * DAY_SECS))).sum();
+        let sum: f64 = ahead.runs.iter().map(|run| run.amount_between(at(0), at(99 * SECONDS_PER_DAY))).sum();
         let whole: f64 = schedule.iter().map(|release| release.amount).sum();
         assert!((sum - whole).abs() < 1e-6 * whole, "{sum} {whole}");
     }
@@ -146,8 +146,8 @@ fn many_runs_are_averaged_without_a_change_of_their_sum() {
 
 fn releases() -> impl Strategy<Value = Vec<(Release, bool)>> {
     let name = prop_oneof![Just("Team"), Just("Seed"), Just("Rewards")];
-    let from = -200 * DAY_SECS..120 * DAY_SECS;
-    let release = (name, from, prop_oneof![Just(0), 1..400 * DAY_SECS], 1.0..1e9_f64, any::<bool>());
+    let from = -200 * SECONDS_PER_DAY..120 * SECONDS_PER_DAY;
+    let release = (name, from, prop_oneof![Just(0), 1..400 * SECONDS_PER_DAY], 1.0..1e9_f64, any::<bool>());
     let release = release
         .prop_map(|(name, from, duration, amount, is_known)| (Release { name, from, until: from + duration, amount }, is_known));
     proptest::collection::vec(release, 0..12)
@@ -160,10 +160,10 @@ proptest! {
         let schedule: Vec<Release> = releases.iter().map(|(release, _)| release.clone()).collect();
         let known: Vec<Release> = releases.iter().filter(|(_, is_known)| *is_known).map(|(release, _)| release.clone()).collect();
         let ahead = ahead_of(&known, &emission(&schedule, 99));
-        prop_assert_eq!(ahead.until, at(99 * DAY_SECS));
+        prop_assert_eq!(ahead.until, at(99 * SECONDS_PER_DAY));
         prop_assert_eq!(ahead.differs, None);
         for day in 0..99 {
-            let (from, until) = (day * DAY_SECS, (day + 1) * DAY_SECS);
+            let (from, until) = (day * SECONDS_PER_DAY, (day + 1) * SECONDS_PER_DAY);
             let of = |releases: &[Release]| releases.iter().map(|release| release.between(from, until)).sum::<f64>();
             let run: f64 = ahead.runs.iter().map(|run| run.amount_between(at(from), at(until))).sum();
             let (found, whole) = (of(&known) + run, of(&schedule));

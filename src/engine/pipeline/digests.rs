@@ -24,8 +24,9 @@ pub struct DigestReads {
 impl DigestReads {
     /// Returns the filters of a plan for a slot after `since`.
     pub fn of(plan: &DigestPlan, since: Timestamp, slot: Timestamp, now: Timestamp) -> Self {
+        let stale_before = slot.checked_sub_signed(plan.stale_price).unwrap_or(slot);
         Self {
-            unlocks: DigestAheadFilter { from: now, window: SumWindow::of(slot, plan.schedule.ahead) },
+            unlocks: DigestAheadFilter { from: now, window: SumWindow::of(slot, plan.schedule.ahead), stale_before },
             changes: ChangeFilter { since: Some(since), limit: DIGEST_ROWS, ..ChangeFilter::default() },
             statuses: NotificationFilter {
                 receiver: Some(plan.receiver.clone()),

@@ -4,8 +4,9 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use super::linear::{LinearPart, PriceAges};
 use super::{AheadLine, MAX_LINES};
-use crate::{Alert, SumWindow, Token, TokenId, UpcomingRow};
+use crate::{Alert, SumWindow, Token, TokenId, UnlockSum, UpcomingRow};
 
 /// The unlocks in the period of a digest.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,8 +15,11 @@ pub struct DigestAhead {
     pub counted: AheadPart,
     /// Unlocks that may happen in the period because their month or week has not ended.
     pub possible: AheadPart,
-    /// For each token in a group, the sum of its counted unlocks that are not in [`AheadPart::rows`].
+    /// For each token in a group, the sums of its unlocks that are neither in [`AheadPart::rows`] nor in [`LinearPart::tokens`].
     pub by_token: Vec<TokenAhead>,
+    pub linear: LinearPart,
+    /// The prices of the tokens with counted or linear unlocks.
+    pub prices: PriceAges,
 }
 
 /// The most valuable unlocks, and sums of the others.
@@ -27,16 +31,17 @@ pub struct AheadPart {
     pub more: u64,
     /// The value of the other unlocks in USD; `None` if no value is known.
     pub more_value: Option<f64>,
+    /// The number of other unlocks without a value.
+    pub more_unvalued: u64,
 }
 
-/// The sum of a token's unlocks.
+/// The sums of a token's unlocks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TokenAhead {
     /// The token with its groups.
     pub token: Token,
-    pub events: u32,
-    /// The total value in USD of the unlocks whose value is known.
-    pub value: f64,
+    pub cliff: UnlockSum,
+    pub linear: UnlockSum,
 }
 
 impl AheadPart {
@@ -45,6 +50,8 @@ impl AheadPart {
         self.more += 1;
         if let Some(value) = value.filter(|value| value.is_finite()) {
             self.more_value = Some(self.more_value.unwrap_or_default() + value);
+        } else {
+            self.more_unvalued += 1;
         }
     }
 }
@@ -68,7 +75,7 @@ impl DigestAhead {
             part.add_unlisted(line.value);
             if is_counted && !row.token.groups.is_empty() {
                 let of = by_token.entry(row.token.id.clone()).or_insert_with(|| TokenAhead::none(row.token));
-                of.add(line.value);
+                of.cliff.add(None, line.value.filter(|value| value.is_finite()));
             }
         }
         ahead.by_token = by_token.into_values().collect();
@@ -77,14 +84,9 @@ impl DigestAhead {
 }
 
 impl TokenAhead {
-    /// Returns an empty sum.
+    /// Returns empty sums.
     pub fn none(token: Token) -> Self {
-        Self { token, events: 0, value: 0.0 }
-    }
-
-    fn add(&mut self, value: Option<f64>) {
-        self.events += 1;
-        self.value += value.filter(|value| value.is_finite()).unwrap_or_default();
+        Self { token, cliff: UnlockSum::default(), linear: UnlockSum::default() }
     }
 }
 

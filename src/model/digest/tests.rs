@@ -1,4 +1,5 @@
 use super::*;
+use crate::{RateCause, RateChange};
 
 fn time(text: &str) -> Timestamp {
     crate::wire::parse_timestamp(text).expect("a time")
@@ -22,14 +23,50 @@ fn digest_text_keeps_hostile_names_on_their_lines() {
         ahead: vec![unlock("ARB", Some(96_100_000.0)), unlock("EV\nIL", None)],
         ahead_left_out: 0,
         ahead_value: Some(96_100_000.0),
+        ahead_unvalued: 1,
+        linear: vec![
+            LinearLine {
+                token: "arbitrum".into(),
+                symbol: "ARB".into(),
+                value: Some(8_400_000.0),
+                amount: Some(16_800_000.0),
+                per_day: Some(2_400_000.0),
+                share: Some(0.42),
+                changes: vec![RateChange {
+                    at: time("2026-03-12T00:00:00Z"),
+                    before: 2_400_000.0,
+                    after: 1_200_000.0,
+                    causes: vec![RateCause { allocation: "Te\nam".into(), before: 2_400_000.0, after: 1_200_000.0 }],
+                }],
+                changes_left_out: 2,
+            },
+            LinearLine {
+                token: "evil".into(),
+                symbol: "EV\nIL".into(),
+                value: None,
+                amount: Some(700.0),
+                per_day: Some(100.0),
+                share: None,
+                changes: Vec::new(),
+                changes_left_out: 0,
+            },
+        ],
+        linear_left_out: 1,
+        linear_value: Some(8_400_000.0),
+        linear_unvalued: 1,
+        total_value: Some(104_500_000.0),
+        stale_prices: Some(StalePrices { tokens: 2, all: false, oldest: time("2025-11-03T00:00:00Z") }),
         possible: vec![AheadLine { when: "in March 2026".into(), ..unlock("SUI", Some(120_000_000.0)) }],
         possible_left_out: 0,
         possible_value: Some(120_000_000.0),
         groups: vec![GroupLine {
             name: "portfolio".into(),
-            value: 96_100_000.0,
+            value: Some(104_500_000.0),
             events: 2,
-            tokens: vec![("ARB".into(), 96_100_000.0), ("EV\nIL".into(), 0.0)],
+            cliff_value: Some(96_100_000.0),
+            linear_tokens: 2,
+            linear_value: Some(8_400_000.0),
+            tokens: vec![("ARB".into(), Some(104_500_000.0)), ("EV\nIL".into(), None)],
             left_out: 4,
         }],
         changes: vec![ChangedLine {
@@ -59,6 +96,7 @@ fn digest_text_keeps_hostile_names_on_their_lines() {
             rule: "BigCliffAhead".into(),
             also: vec!["InsiderUnlockAhead".into()],
             severity: Severity::Critical,
+            value: Some(98_200_000.0),
             summary: "ARB: $96.1M unlocks on 16 Mar 2026".into(),
         }],
         fires_left_out: 1,
@@ -120,6 +158,60 @@ fn sum_includes_month_by_nominal_date() {
         "Digest: 2 unlocks ($50) in the next 7 days, 3 more possible ($3.00K), 0 changes"
     );
     assert_eq!(phrase::digest::group(&digest.groups[0]), "$50 in 2 unlocks: now $40 and small $10");
+}
+
+fn vesting(token: &str, per_day: f64, price: Option<f64>, window: SumWindow) -> TokenVesting {
+    let (start, end) = (window.at.timestamp_millis(), (window.at + TimeDelta::days(10)).timestamp_millis());
+    let piece = crate::LinearPiece::new(start, end, Some(per_day * 10.0)).expect("a piece");
+    let precision = crate::Precision::Second;
+    let unlock = crate::LinearUnlock { piece, allocation: "Team", category: None, precision, keys: None, is_end_known: true };
+    let mut token = crate::Token::unknown(token.into());
+    token.groups = std::sync::Arc::from(["book".to_owned()]);
+    let price = price.map(|usd| crate::ReferencePrice { usd, at: None });
+    TokenVesting::of(token, &[unlock], price, window).expect("something vests")
+}
+
+#[test]
+fn headline_and_groups_add_linear_unlocks_and_name_unknown_values() {
+    let at = time("2026-03-09T07:00:00Z");
+    let window = SumWindow::of(at, TimeDelta::days(7));
+    let texts = |rows: Vec<UpcomingRow>, vestings: Vec<TokenVesting>| {
+        let mut unlocks = DigestAhead::of(rows, window);
+        unlocks.add_vesting(vestings);
+        let nothing = DigestMaterial {
+            since: at - SUPPRESSED_WINDOW,
+            at,
+            ahead: TimeDelta::days(7),
+            unlocks: &unlocks,
+            changes: &[],
+            statuses: &[],
+            silences: &[],
+            firing: 0,
+            fires: &[],
+            incidents: 0,
+            incident_summaries: &[],
+        };
+        let digest = Digest::of(&nothing);
+        (phrase::digest::summary(&digest), phrase::digest::group(&digest.groups[0]))
+    };
+    let cliff = || upcoming("arb", "2026-03-12T13:00:00Z", "second", 30.0);
+    assert_eq!(
+        texts(vec![cliff()], vec![vesting("arb", 10.0, Some(2.0), window), vesting("op", 1.0, None, window)]),
+        (
+            "Digest: $170 in the next 7 days: 1 cliff ($30) and linear vesting ($140, 1 of unknown value), 0 changes".to_owned(),
+            "$170, 1 cliff ($30) and linear vesting ($140): arb $170 and op (value unknown)".to_owned()
+        )
+    );
+    assert_eq!(
+        texts(Vec::new(), vec![vesting("op", 1.0, None, window)]),
+        (
+            "Digest: linear vesting (value unknown) in the next 7 days, 0 changes".to_owned(),
+            "linear vesting (value unknown): op (value unknown)".to_owned()
+        )
+    );
+    // Only the lines of the digest are listed; the sums include the others.
+    let many: Vec<TokenVesting> = (0..60).map(|number| vesting(&format!("t{number:02}"), 1.0, Some(1.0), window)).collect();
+    assert!(texts(Vec::new(), many).0.starts_with("Digest: linear vesting ($420) in the next 7 days"));
 }
 
 #[test]
@@ -195,6 +287,6 @@ fn sums_include_unlisted_unlocks() {
     assert_eq!(phrase::digest::summary(&digest), "Digest: 60 unlocks ($1.83K) in the next 7 days, 0 changes");
     assert_eq!((digest.ahead.len(), digest.ahead_left_out, digest.fires_left_out), (50, 10, 7));
     let group = digest.groups.first().expect("a group");
-    assert_eq!((group.events, group.value, group.left_out), (60, 1_830.0, 22));
-    assert_eq!(group.tokens.first(), Some(&("t29".to_owned(), 90.0)));
+    assert_eq!((group.events, group.value, group.left_out), (60, Some(1_830.0), 22));
+    assert_eq!(group.tokens.first(), Some(&("t29".to_owned(), Some(90.0))));
 }

@@ -2,14 +2,16 @@
 
 use std::fmt::Write as _;
 
-use super::{MARKET_CAP, count, instant, list_some, name, one_line, share, size, usd};
+use super::linear::{rate_change_causes, rates};
+use super::{MARKET_CAP, UNKNOWN_AMOUNT, count, day, instant, list_some, name, noun, one_line, share, size, usd};
 use crate::{
-    Severity, Timestamp,
-    digest::{AheadLine, Digest, FiringLine, GroupLine, SilencedLine},
+    RateChange, Severity, Timestamp,
+    digest::{AheadLine, Digest, FiringLine, GroupLine, LinearLine, SilencedLine, StalePrices},
 };
 
 /// Titles of the sections of a digest.
 pub const AHEAD: &str = "Upcoming unlocks";
+pub const VESTING: &str = "Vesting continuously";
 pub const POSSIBLE: &str = "Possible in the same period, but dates are inexact; not counted above";
 pub const GROUPS: &str = "Upcoming unlocks by group";
 pub const CHANGES: &str = "Changes";
@@ -21,8 +23,10 @@ pub const INCIDENTS: &str = "Incidents";
 /// Replaces the section of incidents if it is empty.
 pub const NO_INCIDENTS: &str = "No incidents: the source responds, and every receiver accepts messages.";
 
-pub fn no_unlocks(until: Timestamp) -> String {
-    format!("No known unlocks until {}.", instant(until))
+/// Replaces the section of upcoming unlocks if it is empty.
+pub fn no_unlocks(digest: &Digest) -> String {
+    let unlocks = if digest.linear.is_empty() { "unlocks" } else { "cliff unlocks" };
+    format!("No known {unlocks} until {}.", instant(digest.until))
 }
 
 pub fn no_changes(since: Timestamp) -> String {
@@ -34,10 +38,8 @@ pub fn firing_count(firing: u32) -> String {
     if firing == 0 { "No firing alerts.".to_owned() } else { format!("{}.", count(firing, "firing alert")) }
 }
 
-/// One line for the whole digest: `Digest: 2 unlocks ($96.10M) in the next 7 days, 3 changes`.
+/// One line for the whole digest: `Digest: $1.52B in the next 7 days: 12 cliffs ($584.00M) and linear vesting ($936.00M), 3 changes`.
 pub fn summary(digest: &Digest) -> String {
-    let all = |listed: usize, left_out: u32| listed + usize::try_from(left_out).unwrap_or_default();
-    let unlocks = count(all(digest.ahead.len(), digest.ahead_left_out), "unlock");
     let possible = match all(digest.possible.len(), digest.possible_left_out) {
         0 => String::new(),
         possible => format!(", {possible} more possible{}", value(digest.possible_value)),
@@ -48,19 +50,151 @@ pub fn summary(digest: &Digest) -> String {
         0 => String::new(),
         incidents => format!(", {}", count(incidents, "incident")),
     };
-    format!("Digest: {unlocks}{} in the next {days}{possible}, {changes}{incidents}", value(digest.ahead_value))
+    let of = DigestSums::of(digest);
+    let unlocks = match (of.cliffs > 0, of.linear_tokens > 0) {
+        (true, true) => format!("{} in the next {days}: {}", known(of.total_value), of.parts()),
+        (false, true) => format!("{} in the next {days}", of.linear()),
+        _ => format!("{}{} in the next {days}", count(of.cliffs, "unlock"), of.cliff_note()),
+    };
+    format!("Digest: {unlocks}{possible}, {changes}{incidents}")
+}
+
+fn all(listed: usize, left_out: u32) -> u32 {
+    u32::try_from(listed).unwrap_or(u32::MAX).saturating_add(left_out)
+}
+
+/// The sums of cliff and linear unlocks. Values are in USD, `None` if no value is known.
+struct DigestSums {
+    cliffs: u32,
+    cliff_value: Option<f64>,
+    /// The number of cliff unlocks without a value.
+    cliff_unvalued: u32,
+    linear_tokens: u32,
+    linear_value: Option<f64>,
+    linear_unvalued: u32,
+    total_value: Option<f64>,
+}
+
+impl DigestSums {
+    fn of(digest: &Digest) -> Self {
+        Self {
+            cliffs: all(digest.ahead.len(), digest.ahead_left_out),
+            cliff_value: digest.ahead_value,
+            cliff_unvalued: digest.ahead_unvalued,
+            linear_tokens: all(digest.linear.len(), digest.linear_left_out),
+            linear_value: digest.linear_value,
+            linear_unvalued: digest.linear_unvalued,
+            total_value: digest.total_value,
+        }
+    }
+
+    fn of_group(group: &GroupLine) -> Self {
+        Self {
+            cliffs: group.events,
+            cliff_value: group.cliff_value,
+            cliff_unvalued: 0,
+            linear_tokens: group.linear_tokens,
+            linear_value: group.linear_value,
+            linear_unvalued: 0,
+            total_value: group.value,
+        }
+    }
+
+    /// `12 cliffs ($584.00M) and linear vesting ($936.00M)`.
+    fn parts(&self) -> String {
+        format!("{}{} and {}", count(self.cliffs, "cliff"), self.cliff_note(), self.linear())
+    }
+
+    fn cliff_note(&self) -> String {
+        if self.cliffs == 0 { String::new() } else { note(self.cliff_value, self.cliff_unvalued) }
+    }
+
+    fn linear(&self) -> String {
+        format!("linear vesting{}", note(self.linear_value, self.linear_unvalued))
+    }
+}
+
+/// ` ($584.00M)`, ` ($584.00M, 2 of unknown value)`, or ` (value unknown)`.
+fn note(value: Option<f64>, unvalued: u32) -> String {
+    match value {
+        None => format!(" ({UNKNOWN_VALUE})"),
+        Some(value) if unvalued > 0 => format!(" ({}, {unvalued} of unknown value)", usd(value)),
+        Some(value) => format!(" ({})", usd(value)),
+    }
+}
+
+/// Stands for a value without a price.
+pub const UNKNOWN_VALUE: &str = "value unknown";
+
+/// A value in USD, or that it is unknown.
+fn known(value: Option<f64>) -> String {
+    value.map_or_else(|| UNKNOWN_VALUE.to_owned(), usd)
+}
+
+/// The total of cliff and linear unlocks: `$1.52B until 16 Mar 2026, 08:00 UTC: 12 cliffs ($584.00M) and linear vesting ($936.00M).` `None`
+/// unless there are both.
+pub fn total(digest: &Digest) -> Option<String> {
+    let of = DigestSums::of(digest);
+    let total = || super::capitalized(&format!("{} until {}: {}.", known(of.total_value), instant(digest.until), of.parts()));
+    (of.cliffs > 0 && of.linear_tokens > 0).then(total)
+}
+
+/// Names stale prices: `Values are at prices of 3 Nov 2025.` `None` if no price is stale.
+pub fn stale_prices(digest: &Digest) -> Option<String> {
+    let StalePrices { tokens, all, oldest } = digest.stale_prices?;
+    Some(match (all, tokens) {
+        (true, 1) => format!("Values are at prices of {}.", day(oldest)),
+        (true, _) => format!("Values are at prices of {} or later.", day(oldest)),
+        (false, _) => format!("Values of {} are at prices of {} or later.", count(tokens, "token"), day(oldest)),
+    })
+}
+
+/// The linear unlocks of a token: `$8.40M (0.42% of market cap), 16.80M ARB at 2.40M per day; falls from …`.
+pub fn vesting(line: &LinearLine) -> String {
+    let (size, changes) = vesting_texts(line);
+    if changes.is_empty() { size } else { format!("{size}; {changes}") }
+}
+
+/// The size of a token's linear unlocks, and the rate changes: `falls from 2.40M to 1.20M per day on 12 Mar 2026 (Team)`.
+pub fn vesting_texts(line: &LinearLine) -> (String, String) {
+    let share = line.share.map(|percent| format!(" ({})", share(percent, MARKET_CAP))).unwrap_or_default();
+    let amount = line
+        .amount
+        .map_or_else(|| format!(", {UNKNOWN_AMOUNT}"), |amount| format!(", {}", super::tokens(amount, Some(&line.symbol))));
+    let rate = line.per_day.map(|rate| format!(" at {} per day", super::amount(rate))).unwrap_or_default();
+    let change = |change: &RateChange| {
+        let causes = rate_change_causes(change).map(|causes| format!(" ({causes})")).unwrap_or_default();
+        format!("{} on {}{causes}", rates(change), day(change.at))
+    };
+    let mut changes: Vec<String> = line.changes.iter().map(change).collect();
+    if line.changes_left_out > 0 {
+        changes.push(format!("{} more {}", line.changes_left_out, noun(line.changes_left_out, "rate change")));
+    }
+    (format!("{}{share}{amount}{rate}", known(line.value)), changes.join("; "))
+}
+
+/// The text of a firing alert, with the current value of its unlock if the text does not have it.
+pub fn firing(alert: &FiringLine) -> String {
+    let current = alert.value.map(usd).filter(|value| !alert.summary.contains(value.as_str()));
+    format!("{}{}", alert.summary, current.map(|value| format!(", now {value}")).unwrap_or_default())
 }
 
 /// The whole digest as plain text. Names from outside do not break its lines.
 pub fn text(digest: &Digest) -> String {
     let mut text = String::new();
+    for line in [total(digest), stale_prices(digest)].into_iter().flatten() {
+        let _ = writeln!(text, "{line}");
+    }
     match digest.ahead.is_empty() {
-        true => _ = writeln!(text, "{}", no_unlocks(digest.until)),
+        true => _ = writeln!(text, "\n{}", no_unlocks(digest)),
         false => {
-            let title = format!("{AHEAD} until {}{}", instant(digest.until), value(digest.ahead_value));
+            let title = format!("{AHEAD} until {}{}", instant(digest.until), DigestSums::of(digest).cliff_note());
             section(&mut text, &title, digest.ahead.iter().map(ahead), digest.ahead_left_out, "cliffwatch upcoming");
         }
     }
+    let title = format!("{VESTING} until {}{}", instant(digest.until), note(digest.linear_value, digest.linear_unvalued));
+    let linear = digest.linear.iter().map(|line| format!("{}: {}", name(&line.symbol), vesting(line)));
+    section(&mut text, &title, linear, digest.linear_left_out, "cliffwatch upcoming --type linear");
     let title = format!("{POSSIBLE}{}", value(digest.possible_value));
     section(&mut text, &title, digest.possible.iter().map(ahead), digest.possible_left_out, "cliffwatch upcoming");
     let groups = digest.groups.iter().map(|line| format!("{}: {}", name(&line.name), group(line)));
@@ -79,7 +213,7 @@ pub fn text(digest: &Digest) -> String {
     let fires = digest
         .fires
         .iter()
-        .map(|alert| format!("{}{} ({})", severity(alert.severity), one_line(&alert.summary), one_line(&rules(alert))));
+        .map(|alert| format!("{}{} ({})", severity(alert.severity), one_line(&firing(alert)), one_line(&rules(alert))));
     match digest.fires.is_empty() {
         true => _ = writeln!(text, "\n{}", firing_count(digest.firing)),
         false => {
@@ -114,18 +248,25 @@ fn ahead(unlock: &AheadLine) -> String {
 /// `$96.10M (2.30% of market cap)`, or the amount if no value is known.
 fn ahead_size(unlock: &AheadLine) -> String {
     let share = unlock.share.map(|percent| format!(" ({})", share(percent, MARKET_CAP))).unwrap_or_default();
-    format!("{}{share}", size(unlock.value, unlock.amount, Some(&unlock.symbol)))
+    let note = if unlock.value.is_none() { format!(" ({UNKNOWN_VALUE})") } else { String::new() };
+    format!("{}{share}{note}", size(unlock.value, unlock.amount, Some(&unlock.symbol)))
 }
 
 /// The unlocks of a group: `$96.10M in 3 unlocks: ARB $33.15M, OP $20.00M, and 2 more`.
 pub fn group(group: &GroupLine) -> String {
-    let token = |(symbol, value): &(String, f64)| match *value > 0.0 {
-        true => format!("{} {}", name(symbol), usd(*value)),
-        false => name(symbol),
+    let token = |(symbol, value): &(String, Option<f64>)| match value {
+        Some(value) => format!("{} {}", name(symbol), usd(*value)),
+        None => format!("{} ({UNKNOWN_VALUE})", name(symbol)),
     };
     let tokens: Vec<String> = group.tokens.iter().map(token).collect();
     let tokens = list_some(&tokens, tokens.len(), usize::try_from(group.left_out).unwrap_or_default());
-    format!("{} in {}: {tokens}", usd(group.value), count(group.events, "unlock"))
+    let of = DigestSums::of_group(group);
+    let unlocks = match (of.cliffs > 0, of.linear_tokens > 0) {
+        (true, true) => format!("{}, {}", known(of.total_value), of.parts()),
+        (false, true) => of.linear(),
+        _ => format!("{} in {}", known(of.total_value), count(of.cliffs, "unlock")),
+    };
+    format!("{unlocks}: {tokens}")
 }
 
 /// The rules that fire for one event: `BigCliffAhead, also InsiderUnlockAhead`.

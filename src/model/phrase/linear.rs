@@ -69,14 +69,19 @@ fn vesting_of(allocation: &str, symbol: &str) -> String {
 /// A change of a token's rate: `ARB vesting rises from 1.20M to 2.40M per day`.
 #[must_use]
 pub fn rate_change(change: &RateChange, symbol: &str) -> String {
+    format!("{} vesting {}", name(symbol), rates(change))
+}
+
+/// The rates of a change: `rises from 1.20M to 2.40M per day`.
+#[must_use]
+pub fn rates(change: &RateChange) -> String {
     let (before, after) = (amount(change.before), amount(change.after));
-    let what = match (change.before > 0.0, change.after > 0.0) {
+    match (change.before > 0.0, change.after > 0.0) {
         (false, _) => format!("begins, {after} per day"),
         (true, false) => format!("ends, {before} per day until then"),
         (true, true) if change.after > change.before => format!("rises from {before} to {after} per day"),
         (true, true) => format!("falls from {before} to {after} per day"),
-    };
-    format!("{} vesting {what}", name(symbol))
+    }
 }
 
 /// The allocations that cause a rate change, largest difference first: `Team and Treasury`. `None` if none is named.

@@ -41,12 +41,12 @@ fn at_least(known: Option<String>, unknown_count: u64) -> Option<String> {
 
 /// The parts of a total: `$584.00M cliffs + $936.00M linear`. A part without unlocks is left out; empty if both are.
 pub fn supply_parts(ahead: &SupplyAhead) -> String {
-    parts(ahead, |sum| sum.known_value().map(|_| sum_value(sum)), "unknown value")
+    parts(ahead, |sum| sum.known_value().map(usd), "unknown value")
 }
 
 /// [`supply_parts`] in tokens: `5.00M cliffs + 3.00M linear`.
 pub fn supply_parts_in_tokens(ahead: &SupplyAhead) -> String {
-    parts(ahead, |sum| at_least(sum.known_amount().map(amount), sum.unsized_count), "unknown amount")
+    parts(ahead, |sum| sum.known_amount().map(amount), "unknown amount")
 }
 
 fn parts(ahead: &SupplyAhead, format: impl Fn(&UnlockSum) -> Option<String>, unknown: &str) -> String {
@@ -109,7 +109,7 @@ pub fn supply_total_figure(ahead: &SupplyAhead, coverage: &TotalsCoverage) -> Su
 /// period, `stale_price` the age from which prices are stale.
 pub fn supply_gaps(coverage: &TotalsCoverage, until: Timestamp, stale_price: TimeDelta) -> Vec<String> {
     let of = |tokens: u64, what: &str| (tokens > 0).then(|| format!("{} {what}", grouped_count(tokens, "token")));
-    let oldest = coverage.oldest_price.map(|at| format!("; the oldest is of {}", day(at))).unwrap_or_default();
+    let oldest = coverage.oldest_price.map(|at| format!("; the oldest is from {}", day(at))).unwrap_or_default();
     let stale = format!("with prices older than {}{oldest}", super::duration(stale_price));
     let early = coverage.linear_until.filter(|end| *end < until);
     [

@@ -56,6 +56,8 @@ pub struct DigestAheadFilter {
     pub from: Timestamp,
     /// The period of the digest.
     pub window: SumWindow,
+    /// Older prices are stale.
+    pub stale_before: Timestamp,
 }
 
 /// Selects alerts, most recently updated first.

@@ -5,9 +5,6 @@ use serde::Serialize;
 
 use crate::{KnownSupply, LinearRate, ReferencePrice, SumWindow, SupplyAhead, Timestamp};
 
-/// The age from which a price is stale.
-pub const STALE_PRICE: TimeDelta = TimeDelta::days(3);
-
 /// The windows of coming supply on pages and in the API: their names and lengths in days.
 pub const SUPPLY_WINDOWS: [(&str, i64); 3] = [("7d", 7), ("30d", 30), ("90d", 90)];
 

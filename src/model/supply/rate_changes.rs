@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::ahead::RATE_TOLERANCE;
 use super::linear::LinearUnlock;
@@ -12,7 +12,7 @@ use crate::time::{SumWindow, Timestamp};
 const MIN_NOTABLE: f64 = 0.01;
 
 /// A change of the rate at which a token unlocks linearly. Rates are in tokens per day.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RateChange {
     pub at: Timestamp,
@@ -25,7 +25,7 @@ pub struct RateChange {
 }
 
 /// A change of the rate of one allocation.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RateCause {
     /// The name of the allocation; empty if the source does not name it.

@@ -3,7 +3,11 @@
 use serde::Serialize;
 
 use crate::text;
-use model::{Digest, Notification, Severity, digest::AheadLine, phrase};
+use model::{
+    Digest, Notification, Severity,
+    digest::{AheadLine, LinearLine},
+    phrase,
+};
 
 /// The maximum number of rows per table.
 const MAX_ROWS: usize = 100;
@@ -41,6 +45,8 @@ pub(super) fn tables(notice: &Notification) -> Option<DigestTables> {
     let digest: Digest = serde_json::from_value(notice.body.record.clone()?).ok()?;
     let mut parts = vec![
         part(phrase::digest::AHEAD, digest.ahead.iter().map(unlock_row), digest.ahead_left_out).with_sum(digest.ahead_value),
+        part(phrase::digest::VESTING, digest.linear.iter().map(vesting_row), digest.linear_left_out)
+            .with_sum(digest.linear_value),
         part(phrase::digest::POSSIBLE, digest.possible.iter().map(unlock_row), digest.possible_left_out)
             .with_sum(digest.possible_value),
         part(phrase::digest::GROUPS, digest.groups.iter().map(|group| row(&group.name, &phrase::digest::group(group), "")), 0),
@@ -54,9 +60,10 @@ pub(super) fn tables(notice: &Notification) -> Option<DigestTables> {
 }
 
 fn sentences(digest: &Digest) -> Vec<String> {
-    let mut sentences = Vec::new();
+    let mut sentences: Vec<String> =
+        [phrase::digest::total(digest), phrase::digest::stale_prices(digest)].into_iter().flatten().collect();
     if digest.ahead.is_empty() {
-        sentences.push(phrase::digest::no_unlocks(digest.until));
+        sentences.push(phrase::digest::no_unlocks(digest));
     }
     if digest.changes.is_empty() {
         sentences.push(phrase::digest::no_changes(digest.since));
@@ -73,7 +80,13 @@ fn sentences(digest: &Digest) -> Vec<String> {
 
 fn unlock_row(ahead: &AheadLine) -> DigestRow {
     let amount = || ahead.amount.map(|amount| phrase::tokens(amount, Some(&ahead.symbol)));
-    let size = ahead.value.map(phrase::usd).or_else(amount);
+    let unknown = || {
+        amount().map_or_else(
+            || phrase::digest::UNKNOWN_VALUE.to_owned(),
+            |amount| format!("{amount} ({})", phrase::digest::UNKNOWN_VALUE),
+        )
+    };
+    let size = Some(ahead.value.map_or_else(unknown, phrase::usd));
     let share = ahead.share.map(|share| phrase::share(share, phrase::MARKET_CAP));
     let size: Vec<String> = [size, share].into_iter().flatten().collect();
     let path = slug(&ahead.token).map(|slug| format!("tokens/{slug}"));
@@ -81,6 +94,12 @@ fn unlock_row(ahead: &AheadLine) -> DigestRow {
         true => DigestRow { path, ..row(&ahead.symbol, &ahead.when, "") },
         false => DigestRow { path, ..row(&ahead.symbol, &size.join(", "), &ahead.when) },
     }
+}
+
+fn vesting_row(of: &LinearLine) -> DigestRow {
+    let path = slug(&of.token).map(|slug| format!("tokens/{slug}"));
+    let (size, changes) = phrase::digest::vesting_texts(of);
+    DigestRow { path, ..row(&of.symbol, &size, &changes) }
 }
 
 fn change_rows(digest: &Digest) -> impl Iterator<Item = DigestRow> {
@@ -94,7 +113,7 @@ fn alert_rows(digest: &Digest) -> impl Iterator<Item = DigestRow> {
     digest.fires.iter().map(|alert| DigestRow {
         severity: Some(alert.severity),
         path: slug(&alert.alert).map(|id| format!("alerts/{id}")),
-        ..row(alert.severity.as_str(), &alert.summary, &phrase::digest::rules(alert))
+        ..row(alert.severity.as_str(), &phrase::digest::firing(alert), &phrase::digest::rules(alert))
     })
 }
 

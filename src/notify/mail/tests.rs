@@ -263,9 +263,12 @@ fn digest_is_shown_as_tables_in_html() {
         "Firing alerts",
         "and 3 more",
         "every receiver accepts messages",
+        "Vesting continuously",
+        "value unknown, 700 OP at 100 per day",
     ] {
         assert!(html.contains(fact), "{fact} is missing");
     }
+    insta::assert_snapshot!("html_digest", html);
     // Without a valid record, the mail shows the text.
     let mut strange = digest();
     strange.body.record = None;

@@ -60,11 +60,11 @@ fn same(found: &DigestAhead, expected: &DigestAhead) {
         assert_eq!(part.more, other.more);
         assert!((part.more_value.unwrap_or(-1.0) - other.more_value.unwrap_or(-1.0)).abs() < 1.0, "{:?}", part.more_value);
     }
-    let sums = |ahead: &DigestAhead| -> Vec<(String, u32, String, usize)> {
+    let sums = |ahead: &DigestAhead| -> Vec<(String, u64, String, usize)> {
         let mut sums: Vec<_> = ahead
             .by_token
             .iter()
-            .map(|of| (of.token.id.to_string(), of.events, format!("{:.0}", of.value), of.token.groups.len()))
+            .map(|of| (of.token.id.to_string(), of.cliff.count, format!("{:.0}", of.cliff.value), of.token.groups.len()))
             .collect();
         sums.sort();
         sums
@@ -77,7 +77,8 @@ async fn digest_ranking_and_sums_match_reference() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     store.commit(Commit { at: now(), feeds: feeds(), ..Commit::default() }).await.expect("committed");
-    let filter = |days: i64| DigestAheadFilter { from: now(), window: SumWindow::of(now(), TimeDelta::days(days)) };
+    let filter =
+        |days: i64| DigestAheadFilter { from: now(), window: SumWindow::of(now(), TimeDelta::days(days)), stale_before: now() };
     for days in [1, 7, 30] {
         let found = store.digest_ahead(filter(days), watch()).await.expect("read");
         same(&found, &expected(&filter(days)));
@@ -90,7 +91,7 @@ async fn digest_ranking_and_sums_match_reference() {
 async fn nominal_date_follows_changed_date() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
-    let filter = DigestAheadFilter { from: now(), window: SumWindow::of(now(), TimeDelta::days(7)) };
+    let filter = DigestAheadFilter { from: now(), window: SumWindow::of(now(), TimeDelta::days(7)), stale_before: now() };
     for (date, counted) in [("2026-03-12", 1), ("2026-03-25", 0), ("2026-03-14", 1)] {
         let feeds = vec![schedule("aptos", vec![put("a", sized(date, Some(5.0), "month"))])];
         store.commit(at(Commit { feeds, ..Commit::default() })).await.expect("committed");

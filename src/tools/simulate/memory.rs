@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use model::{
     Ack, Alert, AlertId, AlertState, AlertStatus, BURST_WINDOW, BatchKind, ChangeFilter, ChangeRow, Commit, DigestAhead,
-    DigestAheadFilter, Dispatch, Endpoint, FeedUpdate, FiringAlert, GroupUpdate, HOUR, Interval, NewDelivery, Notification,
+    DigestAheadFilter, Dispatch, Endpoint, FeedUpdate, FiringAlert, GroupUpdate, HOUR, NewDelivery, Notification,
     NotificationFilter, NotificationId, NotificationKind, NotificationState, NotificationStatus, PendingLookup,
     PendingNotification, PendingState, ReceiverName, ReceiverUsage, RepeatAlert, RepeatGroup, Repeats, Resource, RuleId,
-    SOURCE_TROUBLE, Silence, SilenceFact, Suppression, Timestamp, Token, TokenId, TokenSnapshot, Tracked, UpcomingRow,
-    ValuedAlert, Watch, cut_summary,
+    SOURCE_TROUBLE, Silence, SilenceFact, Suppression, Timestamp, Token, TokenId, TokenSnapshot, Tracked, ValuedAlert, Watch,
+    cut_summary,
 };
 
+use super::digest;
 use super::{Sent, UndeliveredSimulated};
 
 /// An alert and a receiver of its notifications.
@@ -433,18 +434,7 @@ impl MemoryStore {
 
     /// Returns the unlocks in the days of a digest.
     pub fn digest_ahead(&self, filter: &DigestAheadFilter) -> DigestAhead {
-        let mut rows: Vec<(Timestamp, UpcomingRow)> = Vec::new();
-        for known in self.tokens.values() {
-            let read_at = known.feed(Endpoint::UnlockEvents).and_then(|feed| feed.read_at);
-            for tracked in known.records_of(Resource::Unlock) {
-                let is_in = |of: &Interval| filter.from < of.end && of.start <= filter.window.until;
-                let Some(interval) = tracked.record.interval().filter(is_in) else { continue };
-                rows.push((interval.start, UpcomingRow { token: known.token.clone(), tracked: tracked.clone(), read_at }));
-            }
-        }
-        let key = |row: &UpcomingRow| (row.token.id.clone(), row.tracked.key.clone());
-        rows.sort_by(|(at_a, a), (at_b, b)| at_a.cmp(at_b).then_with(|| key(a).cmp(&key(b))));
-        DigestAhead::of(rows.into_iter().map(|(_, row)| row).collect(), filter.window)
+        digest::ahead(&self.tokens, filter)
     }
 
     /// Returns changes, latest first.

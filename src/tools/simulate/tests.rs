@@ -44,7 +44,7 @@ fn config(text: &str) -> Config {
 }
 
 fn setup(config: &Config) -> DeliverySetup {
-    DeliverySetup::of(DispatchPolicy::of(&config.receivers, &config.delivery).unwrap())
+    DeliverySetup::of(DispatchPolicy::of(&config.receivers, &config.delivery, config.source.stale_price).unwrap())
 }
 
 fn unlocks(events: &[(&str, f64)]) -> Payload {

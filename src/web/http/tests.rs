@@ -39,7 +39,7 @@ fn live(database: std::path::PathBuf) -> LiveConfig {
     config.receivers = vec![config::ReceiverSettings { name: "ops".into(), ..Default::default() }];
     let digest = config::DigestSettings { at: "08:00".into(), ..Default::default() };
     let desk = config::ReceiverSettings { name: "desk".into(), digest: Some(digest), ..Default::default() };
-    let policy = engine::pipeline::DispatchPolicy::of(&[desk], &config.delivery).expect("a digest");
+    let policy = engine::pipeline::DispatchPolicy::of(&[desk], &config.delivery, config.source.stale_price).expect("a digest");
     LiveConfig {
         config: Arc::new(config),
         watch: watch(),
@@ -79,6 +79,7 @@ pub(super) struct TestServer {
     address: SocketAddr,
     pub(super) store: Store,
     readiness: Readiness,
+    pub(super) clock: Clock,
     stop: CancellationToken,
     served: tokio::task::JoinHandle<std::io::Result<()>>,
 }
@@ -100,11 +101,12 @@ async fn run_on(store: Store, path: std::path::PathBuf, token: Option<&str>, pre
     let address = listener.local_addr().expect("an address");
     let readiness = Readiness::starting(now());
     let stop = CancellationToken::new();
+    let clock = Clock::manual(now());
     let app = AppHandle {
         store: store.clone(),
         metrics: Arc::new(Metrics::default()),
         readiness: readiness.clone(),
-        clock: Clock::manual(now()),
+        clock: clock.clone(),
         bearer: bearer(token),
         address: pretend.map_or(address, |pretend| pretend.parse().expect("an address")),
         live: Arc::new(Live::from_pointee(live(path))),
@@ -113,7 +115,7 @@ async fn run_on(store: Store, path: std::path::PathBuf, token: Option<&str>, pre
         reload: Arc::new(|| Box::pin(async { Err("rules/a.toml: bad".to_owned()) })),
     };
     let served = tokio::spawn(serve(app, listener, stop.clone()));
-    TestServer { address, store, readiness, stop, served }
+    TestServer { address, store, readiness, clock, stop, served }
 }
 
 impl TestServer {
@@ -530,3 +532,4 @@ async fn only_a_post_to_the_link_unsubscribes() {
 
 mod pages;
 mod scale;
+mod upcoming;

@@ -26,7 +26,7 @@ pub struct FormerEpisode {
     pub id: String,
     pub from: Timestamp,
     pub until: Option<Timestamp>,
-    /// The outcome.
+    /// The outcome, such as `moved to 12 Mar 2027`.
     pub reason: Option<String>,
 }
 

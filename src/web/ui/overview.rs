@@ -10,6 +10,7 @@ pub(in crate::ui) mod supply;
 
 use std::collections::{BTreeSet, HashMap};
 
+use chrono::TimeDelta;
 use minijinja::Value;
 use serde::Serialize;
 
@@ -23,8 +24,8 @@ use chart::timeline::{self, Measure, TimelineEvent};
 use credit::CreditGauge;
 use daemon::view::{AlertView, StatusView, UnlockView};
 use model::{
-    Ahead, ChangeRow, CreditState, FiringAlerts, PastPolls, Record, STALE_PRICE, SupplyTotals, Timestamp, Token, TokenId,
-    TokenSupply, UpcomingRow, phrase,
+    Ahead, ChangeRow, CreditState, FiringAlerts, PastPolls, Record, SupplyTotals, Timestamp, Token, TokenId, TokenSupply,
+    UpcomingRow, phrase,
 };
 use next::NextCard;
 use notices::Notice;
@@ -60,6 +61,8 @@ pub struct OverviewParts<'a> {
     pub status: StatusView,
     /// The coming supply in the windows of [`supply_windows`].
     pub supply: &'a SupplyTotals,
+    /// The age from which a price is stale.
+    pub stale_price: TimeDelta,
     /// The largest upcoming cliff unlocks by `measure`, and the next ones.
     pub ahead: &'a Ahead,
     pub until: Timestamp,
@@ -213,7 +216,7 @@ pub fn page(parts: OverviewParts<'_>, frame: PageFrame) -> String {
     let frame = PageFrame { refreshes: true, ..frame }.with_count(Section::Deliveries, dead);
     let page = OverviewPage {
         notices: notices::of(&parts.status, parts.held),
-        supply: SupplyCard::of(parts.supply, parts.now, STALE_PRICE),
+        supply: SupplyCard::of(parts.supply, parts.now, parts.stale_price),
         next: NextCard::of(parts.ahead, parts.supply, parts.now),
         timeline: TimelineCard::of(&parts),
         firing: FiringCard::of(parts.firing, parts.alerts),

@@ -5,6 +5,7 @@ mod linear;
 mod provenance;
 pub mod supply;
 
+use chrono::TimeDelta;
 use serde::Serialize;
 
 use super::change::{ChangeItem, items};
@@ -39,6 +40,8 @@ pub struct TokenParts<'a> {
     pub snapshot: &'a TokenSnapshot,
     /// The coming supply in the windows of [`supply::windows`].
     pub supply: &'a TokenSupply,
+    /// The age from which a price is stale.
+    pub stale_price: TimeDelta,
     /// Latest first.
     pub changes: &'a [ChangeRow],
     pub changes_total: u64,
@@ -132,7 +135,8 @@ pub fn page(parts: TokenParts<'_>, frame: PageFrame) -> String {
 
 impl TokenPage {
     fn of(parts: TokenParts<'_>) -> Self {
-        let TokenParts { now, snapshot, supply, changes, changes_total, versions, alerts, is_watched, groups } = parts;
+        let TokenParts { now, snapshot, supply, stale_price, changes, changes_total, versions, alerts, is_watched, groups } =
+            parts;
         let token = &snapshot.token;
         let events: Vec<&UnlockEvent> =
             snapshot.records_of(Resource::Unlock).filter_map(|tracked| tracked.record.unlock()).collect();
@@ -181,7 +185,7 @@ impl TokenPage {
             unlocked: Unlocked { amount, total, percent: (total > 0.0).then(|| amount / total * 100.0) },
             market_cap: token.market_cap(),
             max_supply: token.item.max_supply.copied(),
-            supply: TokenSupplyCard::of(snapshot, supply, now),
+            supply: TokenSupplyCard::of(snapshot, supply, stale_price, now),
             facts,
             later_linear: linear.split_off(FIRST_LINEAR.min(linear.len())),
             linear,

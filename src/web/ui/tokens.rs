@@ -1,5 +1,6 @@
 //! The list of tokens, with search and sorting.
 
+use chrono::TimeDelta;
 use minijinja::Value;
 use serde::Serialize;
 
@@ -9,8 +10,7 @@ use chart::{recipient, weeks};
 use daemon::view::UnlockView;
 use model::phrase::{self, SupplyFigure};
 use model::{
-    KnownSupply, STALE_PRICE, SUPPLY_WINDOWS, SupplyAhead, Timestamp, TokenFilter, TokenList, TokenSort, TokenSummary,
-    UpcomingRow, WEEKS,
+    KnownSupply, SUPPLY_WINDOWS, SupplyAhead, Timestamp, TokenFilter, TokenList, TokenSort, TokenSummary, UpcomingRow, WEEKS,
 };
 
 const PATH: &str = "/tokens";
@@ -107,7 +107,7 @@ impl NextCliffCell {
 }
 
 impl ListedToken {
-    fn of(row: &TokenSummary, now: Timestamp) -> Self {
+    fn of(row: &TokenSummary, stale_price: TimeDelta, now: Timestamp) -> Self {
         let supply = &row.supply;
         let symbol = row.token.symbol();
         let upcoming =
@@ -121,7 +121,7 @@ impl ListedToken {
         let end = quarter_end(now);
         let notes = [
             supply.linear_until.filter(|until| *until < end).map(phrase::linear_known_until),
-            supply.stale_price(now, STALE_PRICE).map(phrase::price_date),
+            supply.stale_price(now, stale_price).map(phrase::price_date),
         ];
         Self {
             id: row.token.id.as_str().to_owned(),
@@ -151,7 +151,8 @@ fn quarter_end(now: Timestamp) -> Timestamp {
     model::supply_windows(now).last().map_or(now, |window| window.until)
 }
 
-pub fn page(list: &TokenList, filter: &TokenFilter, frame: &PageFrame) -> String {
+/// Renders the list. `stale_price` is the age from which a price is stale.
+pub fn page(list: &TokenList, filter: &TokenFilter, stale_price: TimeDelta, frame: &PageFrame) -> String {
     let sort = if filter.sort == TokenSort::default() { "" } else { filter.sort.as_str() };
     let column = |name: &'static str, by: TokenSort, is_number: bool| SortHeading {
         name,
@@ -162,7 +163,7 @@ pub fn page(list: &TokenList, filter: &TokenFilter, frame: &PageFrame) -> String
         is_before_chart: by == TokenSort::Share,
     };
     let page = TokensPage {
-        tokens: list.rows.iter().map(|row| ListedToken::of(row, filter.at)).collect(),
+        tokens: list.rows.iter().map(|row| ListedToken::of(row, stale_price, filter.at)).collect(),
         pager: Pager::new(
             PATH,
             &[("q", &filter.text), ("sort", sort)],

@@ -70,7 +70,7 @@ fn totals_name_what_they_lack() {
             "2 tokens not read yet",
             "3 tokens with cliffs only, because linear unlocks were not read",
             "1 token without a price (value unknown)",
-            "4 tokens with prices older than 3 days; the oldest is of 3 Nov 2025",
+            "4 tokens with prices older than 3 days; the oldest is from 3 Nov 2025",
             "linear unlocks are known only until 5 Dec 2026 for at least one token",
         ]
     );

@@ -13,8 +13,7 @@ use super::upcoming::groups;
 use crate::http::HttpDeps;
 use crate::http::error::WebError;
 use model::{
-    KnownSupply, STALE_PRICE, SUPPLY_WINDOWS, SumWindow, SupplyAhead, SupplyTotals, Timestamp, TokenSupply, UnlockSum,
-    supply_windows,
+    KnownSupply, SUPPLY_WINDOWS, SumWindow, SupplyAhead, SupplyTotals, Timestamp, TokenSupply, UnlockSum, supply_windows,
 };
 
 /// The coming supply of a token. Its numbers are `None` if they are not known.
@@ -205,7 +204,8 @@ pub(super) async fn show(State(deps): State<HttpDeps>, uri: Uri) -> Result<Respo
     if !names.is_empty() {
         return Err(WebError::bad_request("group: expected the name of one group"));
     }
-    let totals = deps.app.store.supply_totals(now, supply_windows(now), live.watch.clone(), now - STALE_PRICE);
+    let stale_before = now.checked_sub_signed(live.config.source.stale_price.delta()).unwrap_or(now);
+    let totals = deps.app.store.supply_totals(now, supply_windows(now), live.watch.clone(), stale_before);
     let (watched, of_groups) = totals.await?;
     let totals = group.as_ref().map_or(Some(&watched), |group| of_groups.get(group));
     let Some(totals) = totals else { return Err(WebError::not_found("Not found", "[watch.groups] has no such group")) };

@@ -19,8 +19,8 @@ use crate::ui::page::{PageFrame, Section};
 use chart::{past_polls, timeline::Measure};
 use daemon::view::{AlertView, StatusView};
 use model::{
-    Ahead, AheadFilter, ChangeFilter, ChangeRow, CreditState, FiringAlerts, PastPolls, Pulse, STALE_PRICE, SumWindow,
-    SupplyTotals, Timestamp, Token, TokenId, TokenSupply,
+    Ahead, AheadFilter, ChangeFilter, ChangeRow, CreditState, FiringAlerts, PastPolls, Pulse, SumWindow, SupplyTotals, Timestamp,
+    Token, TokenId, TokenSupply,
 };
 use store::StoreError;
 
@@ -75,8 +75,10 @@ impl OverviewCache {
 impl OverviewData {
     async fn load(deps: &HttpDeps, measure: Measure, at: Timestamp, pulse: Pulse) -> Result<Self, StoreError> {
         let by_share = measure == Measure::Share;
-        let watch = deps.app.live.load().watch.clone();
-        let supply = deps.app.store.supply_totals(at, supply_windows(at), watch.clone(), at - STALE_PRICE);
+        let live = deps.app.live.load_full();
+        let (watch, stale_price) = (live.watch.clone(), live.config.source.stale_price.delta());
+        let stale_before = at.checked_sub_signed(stale_price).unwrap_or(at);
+        let supply = deps.app.store.supply_totals(at, supply_windows(at), watch.clone(), stale_before);
         let firing = async {
             let firing = deps.app.store.firing_alerts(ALERT_ROWS).await?;
             let alerts = alert_views(deps, &firing.alerts).await?;
@@ -120,6 +122,7 @@ pub(in crate::http) async fn overview(
         now: reads.at,
         status: reads.status.clone(),
         supply: &reads.supply,
+        stale_price: deps.app.live.load().config.source.stale_price.delta(),
         ahead: &reads.ahead,
         until: window(reads.at).until,
         measure,

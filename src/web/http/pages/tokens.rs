@@ -34,7 +34,9 @@ pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): Exten
         limit: PAGE_ROWS,
     };
     let list = deps.app.store.token_list(filter.clone()).await?;
-    Ok(Html(tokens::page(&list, &filter, &PageFrame::of(Section::Tokens, now).for_visitor(&visitor))))
+    let stale_price = deps.app.live.load().config.source.stale_price.delta();
+    let frame = PageFrame::of(Section::Tokens, now).for_visitor(&visitor);
+    Ok(Html(tokens::page(&list, &filter, stale_price, &frame)))
 }
 
 /// `GET /tokens/{id}`. The id is the slug.
@@ -73,6 +75,7 @@ async fn token_page(deps: &HttpDeps, snapshot: TokenSnapshot, frame: PageFrame, 
         now,
         snapshot: &snapshot,
         supply: &supply,
+        stale_price: live.config.source.stale_price.delta(),
         changes: &changes,
         changes_total,
         versions: &versions,

@@ -1,5 +1,5 @@
 use super::*;
-use model::SilenceFact;
+use model::{Resolution, SilenceFact};
 use testkit::{rows::firing, time};
 
 fn lines(alert: &Alert, ack: Option<&Ack>) -> Vec<String> {

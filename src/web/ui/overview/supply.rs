@@ -79,11 +79,16 @@ impl WeekRow {
     fn of(week: &SupplyWeek) -> Self {
         Self {
             begin: phrase::day(week.window.at),
-            cliff: cell(&week.ahead.cliff),
-            linear: cell(&week.ahead.linear),
+            cliff: part(&week.ahead.cliff),
+            linear: part(&week.ahead.linear),
             total: cell(&week.ahead.total()),
         }
     }
+}
+
+/// Returns the known value of a part, of which the total says whether it is complete. A dash for no unlocks.
+fn part(sum: &UnlockSum) -> String {
+    if sum.count > 0 && sum.known_value().is_some() { phrase::usd(sum.value) } else { cell(sum) }
 }
 
 /// Returns the value of a sum, and a dash for no unlocks.

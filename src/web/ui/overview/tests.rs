@@ -146,6 +146,7 @@ fn shown_with(name: &str, supply: &SupplyTotals) -> String {
         now: time(NOW),
         status: status(name, &[incident]),
         supply,
+        stale_price: chrono::TimeDelta::days(3),
         ahead: &ahead,
         until: time("2026-06-07T12:00:00Z"),
         measure: Measure::Value,
@@ -185,7 +186,7 @@ fn coming_supply_counts_cliffs_and_linear_unlocks() {
         "<li>2 tokens not read yet</li>",
         "<li>3 tokens with cliffs only, because linear unlocks were not read</li>",
         "<li>1 token without a price (value unknown)</li>",
-        "<li>4 tokens with prices older than 3 days; the oldest is of 3 Nov 2025</li>",
+        "<li>4 tokens with prices older than 3 days; the oldest is from 3 Nov 2025</li>",
         "<td class=\"num\" data-name=\"Linear\">$936.00M</td>",
     ] {
         assert!(html.contains(text), "{text}: {html}");

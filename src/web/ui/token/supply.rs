@@ -7,8 +7,8 @@ use super::sizes;
 use crate::ui::overview::supply::cell;
 use model::phrase::{self, SupplyFigure};
 use model::{
-    Endpoint, KnownSupply, LinearAhead, Resource, STALE_PRICE, SUPPLY_WINDOWS, SumWindow, SupplyAhead, Timestamp, TokenSnapshot,
-    TokenSupply, UnlockSum,
+    Endpoint, KnownSupply, LinearAhead, Resource, SUPPLY_WINDOWS, SumWindow, SupplyAhead, Timestamp, TokenSnapshot, TokenSupply,
+    UnlockSum,
 };
 
 /// The lengths of the windows of the table, in days. The windows of [`SUPPLY_WINDOWS`] come first and also have a tile.
@@ -94,7 +94,8 @@ fn percent(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
 }
 
 impl TokenSupplyCard {
-    pub(super) fn of(snapshot: &TokenSnapshot, supply: &TokenSupply, now: Timestamp) -> Self {
+    /// `stale_price` is the age from which a price is stale.
+    pub(super) fn of(snapshot: &TokenSnapshot, supply: &TokenSupply, stale_price: TimeDelta, now: Timestamp) -> Self {
         let token = &snapshot.token;
         let symbol = Some(token.symbol());
         let is_read = supply.known != KnownSupply::None;
@@ -130,7 +131,7 @@ impl TokenSupplyCard {
             per_day: phrase::linear_per_day(supply, symbol),
             rate_change: phrase::rate_change(supply, symbol),
             rows: TABLE_DAYS.iter().zip(&supply.windows).filter(|_| is_read).map(row).collect(),
-            notes: notes(snapshot, supply, now),
+            notes: notes(snapshot, supply, stale_price, now),
             has_burns: burns.is_some(),
             has_buybacks: buybacks.is_some(),
         }
@@ -149,14 +150,14 @@ fn within(sizes: &[(Timestamp, f64)], days: i64, now: Timestamp) -> f64 {
     sizes.iter().filter(|(at, _)| now - *at < TimeDelta::days(days)).map(|(_, size)| size).sum()
 }
 
-fn notes(snapshot: &TokenSnapshot, supply: &TokenSupply, now: Timestamp) -> Vec<String> {
+fn notes(snapshot: &TokenSnapshot, supply: &TokenSupply, stale_price: TimeDelta, now: Timestamp) -> Vec<String> {
     let symbol = Some(snapshot.token.symbol());
     let ahead = snapshot.schedule_header().and_then(LinearAhead::of_header);
     let until = windows(now).last().map_or(now, |window| window.until);
     let differs = ahead.and_then(|ahead| ahead.differs).filter(|differs| differs.is_finite() && *differs > 0.0);
     let is_unpriced = supply.known != KnownSupply::None && supply.price.is_none();
     [
-        supply.stale_price(now, STALE_PRICE).map(|at| phrase::capitalized(&phrase::price_date(at))),
+        supply.stale_price(now, stale_price).map(|at| phrase::capitalized(&phrase::price_date(at))),
         is_unpriced.then(|| "The price is unknown, so linear unlocks have no value in USD".to_owned()),
         (supply.known == KnownSupply::Cliffs).then(|| "Cliffs only: linear unlocks were not read".to_owned()),
         supply.linear_until.filter(|end| *end < until).map(|end| phrase::capitalized(&phrase::linear_known_until(end))),

@@ -82,6 +82,7 @@ fn shown_token(snapshot: &TokenSnapshot, supply: &TokenSupply) -> String {
         now: time(NOW),
         snapshot,
         supply,
+        stale_price: TimeDelta::days(3),
         changes: &[],
         changes_total: 0,
         versions: &[],
@@ -100,6 +101,7 @@ fn shown(name: &str, versions: &[VersionRow]) -> String {
         now: time(NOW),
         snapshot: &snapshot,
         supply: &supply,
+        stale_price: TimeDelta::days(3),
         changes: &changes,
         changes_total: 41,
         versions,
@@ -152,6 +154,7 @@ fn only_web_addresses_become_links() {
         now: time(NOW),
         snapshot: &bad,
         supply: &supply,
+        stale_price: TimeDelta::days(3),
         changes: &[],
         changes_total: 0,
         versions: &[],
@@ -230,7 +233,7 @@ fn linear_token_shows_rate_change_windows_and_shares() {
 fn missing_price_and_unread_schedule_are_never_zero() {
     let snapshot = linear_token(None);
     let unpriced = shown_token(&snapshot, &supply_of(&snapshot, KnownSupply::All));
-    assert!(tile(&unpriced, "Next 30 days").contains("1.92M JUP") && unpriced.contains("value unknown"), "{unpriced}");
+    assert!(tile(&unpriced, "Next 30 days").contains("1.93M JUP") && unpriced.contains("value unknown"), "{unpriced}");
     let unread = TokenSnapshot { records: Vec::new(), feeds: Vec::new(), ..snapshot };
     let unread = shown_token(&unread, &TokenSupply::unread(4));
     assert!(

@@ -78,7 +78,7 @@ impl World {
 fn claims_of_nothing(html: &str) -> Vec<&'static str> {
     let text: String = html.split("<svg").map(|part| part.rsplit("</svg>").next().unwrap_or_default()).collect();
     let text = text.to_lowercase();
-    let words = ["$0<", "$0 ", "$0,", ">none", "none known", "no unlock", "nothing scheduled"];
+    let words = ["$0<", "$0 ", "$0,", ">none<", "none known", "no unlock", "nothing scheduled"];
     words.into_iter().filter(|word| text.contains(word)).collect()
 }
 
@@ -165,7 +165,7 @@ async fn api_states_cliff_linear_and_inexact_supply() {
     let of = |slug: &str| rows.as_array().and_then(|rows| rows.iter().find(|row| row["id"] == slug)).expect("a row");
     assert_eq!((&rows[0]["id"], of("arbitrum")["ahead"].clone()), (&json!("arbitrum"), token["ahead"].clone()));
     assert_eq!((&of("arbitrum")["aheadCount"], &of("arbitrum")["aheadValue"]), (&json!(1), &json!(2e6)), "cliffs only");
-    assert_eq!(of("arbitrum")["weeks"][0], json!(1.4e6), "linear unlocks count");
+    assert_eq!(of("arbitrum")["weeks"][0].as_f64().map(f64::round), Some(1.4e6), "linear unlocks count");
     let unread = &of("unread")["ahead"]["90d"];
     assert_eq!((&of("unread")["ahead"]["known"], &of("unread")["linearPerDay"]), (&json!("none"), &Value::Null));
     assert_eq!(unread["total"], json!({"amount": null, "value": null, "percentOfMarketCap": null}));
