@@ -385,7 +385,8 @@ impl LinearRate {
     pub fn at(pieces: &[LinearPiece], at: Timestamp) -> Self {
         let at = at.timestamp_millis();
         let running = || pieces.iter().filter(|piece| piece.runs_at(at));
-        let per_day: f64 = running().filter_map(LinearPiece::per_day).sum();
+        // Not `sum`, which is minus zero without any rate.
+        let per_day = running().filter_map(LinearPiece::per_day).fold(0.0, |sum, rate| sum + rate);
         let steps = pieces.iter().filter_map(|piece| Some((piece, piece.per_day()?)));
         let steps = steps.flat_map(|(piece, rate)| [(piece.starts_at, rate), (piece.ends_at, -rate)]);
         let mut steps: Vec<(i64, f64)> = steps.filter(|(edge, _)| *edge > at).collect();

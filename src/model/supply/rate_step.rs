@@ -33,7 +33,7 @@ impl RateStep {
     /// released on either side.
     #[must_use]
     pub fn factor(self) -> Option<f64> {
-        Some(self.after / self.before).filter(|factor| !factor.is_nan())
+        if self.before > 0.0 { Some(self.after / self.before) } else { (self.after > 0.0).then_some(f64::INFINITY) }
     }
 }
 
@@ -54,6 +54,9 @@ mod tests {
         assert_eq!(step(10).and_then(RateStep::factor), Some(0.5));
         assert_eq!(step(0).and_then(RateStep::factor), Some(f64::INFINITY));
         assert_eq!(step(20).and_then(RateStep::factor), Some(0.0));
+        // The sum of no rates is minus zero.
+        assert_eq!(RateStep { before: -0.0, after: 1.0 }.factor(), Some(f64::INFINITY));
+        assert_eq!(RateStep { before: 0.0, after: -0.0 }.factor(), None);
         assert_eq!([step(7), step(25)], [None, None], "nothing begins or ends");
         let at = Timestamp::from_timestamp_millis(10 * day).expect("a time");
         assert_eq!(RateStep::at([piece(0, 10, Some(1.0)), piece(5, 15, None)], at), None);

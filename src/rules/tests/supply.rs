@@ -46,6 +46,8 @@ fn token_rule_reads_the_daily_release_and_its_next_change() {
         assert_eq!(truth_on("2026-03-09", when, &all), Truth::True, "{when}");
     }
     assert_eq!(truth_on("2026-03-20", "linearPerDay == 25 && nextRate.change == 0", &all), Truth::True, "a mere end is a change");
+    let begins = "linearPerDay == 0 && nextRate.perDay == 100 && nextRate.change > 1e300 && !(nextRate.change <= 0.5)";
+    assert_eq!(truth_on("2026-02-27", begins, &all), Truth::True, "nothing unlocks before the first linear unlock");
     assert_eq!(truth_on("2026-03-27", "linearPerDay == 0 && linearPerDayValue == 0", &all), Truth::True);
     assert_eq!(truth_on("2026-03-27", "nextRate.change > 1", &all), Truth::Missing(vec!["nextRate.change"]));
     assert_eq!(truth_on("2026-03-27", "nextRate.daysUntil < 7", &all), Truth::Missing(vec!["nextRate.daysUntil"]));
@@ -109,6 +111,11 @@ fn unlock_rule_reads_the_change_of_the_daily_release() {
     let known = supply_until(Some("2026-03-16"), KnownSupply::All);
     assert_eq!(truth("rateChange > 0", 2, Some(&known)), Truth::Missing(vec!["rateChange"]));
     assert_eq!(truth("rateChange > 0", 1, Some(&known)), Truth::True);
+    // Daily emission ahead has linear unlocks that the records lack.
+    let day = |text: &str| at(text).timestamp_millis();
+    let emission = model::LinearPiece::new(day("2026-03-06"), day("2026-03-11"), Some(250.0)).into_iter().collect();
+    let ahead = LinearSupply { emission, ..supply_until(Some("2026-06-01"), KnownSupply::All) };
+    assert_eq!(truth("rateBefore == 100 && rateAfter == 200 && rateChange == 2", 1, Some(&ahead)), Truth::True);
     let rule = rule_when("unlock", "rateChange >= 2");
     assert!(!rule.is_clock_dependent && !rule.reads_supply());
     let text = "[[rule]]\nalert = \"A\"\non = \"unlock\"\nwhen = \"rateChange >= 2\"\n[rule.annotations]\n\
