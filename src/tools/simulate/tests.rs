@@ -361,9 +361,9 @@ fn limit_of_a_token_rule_keeps_the_largest_of_all_tokens() {
 fn burn_that_ends_an_alert_about_the_lack_of_one_is_its_outcome() {
     let rule = "[[rule]]\nalert = \"NoBurn\"\non = \"token\"\nwhen = 'lastBurn.daysSince > 35'\n";
     let notified = notified(rule, |simulation| {
-        simulation.response(&"a".into(), Endpoint::Burns, burns(&["2026-01-01"]));
+        simulation.response(&"a".into(), Endpoint::Burn, burns(&["2026-01-01"]));
         simulation.advance(day(3, "00:00:00"));
-        simulation.response(&"a".into(), Endpoint::Burns, burns(&["2026-01-01", "2026-03-02"]));
+        simulation.response(&"a".into(), Endpoint::Burn, burns(&["2026-01-01", "2026-03-02"]));
         simulation.end_cycle();
     });
     assert_eq!(notified.last().map(String::as_str), Some("a cleared: burn of 5 on 2 Mar ended this"), "{notified:#?}");
