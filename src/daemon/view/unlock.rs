@@ -54,7 +54,7 @@ pub struct LinearView {
     pub per_day: Option<f64>,
     /// USD per day at the latest price.
     pub per_day_value: Option<f64>,
-    /// The tokens that unlock in the window; without a window, those that are left.
+    /// The tokens that unlock in the window; without a window, all tokens that are left.
     pub amount_in_window: Option<f64>,
     /// USD of these tokens at the latest price.
     pub value_in_window: Option<f64>,
