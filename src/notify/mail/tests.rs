@@ -267,6 +267,7 @@ fn digest_is_shown_as_tables_in_html() {
     ] {
         assert!(html.contains(fact), "{fact} is missing");
     }
+    insta::assert_snapshot!("html_digest", html);
     // Without a valid record, the mail shows the text.
     let mut strange = digest();
     strange.body.record = None;
