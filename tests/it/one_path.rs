@@ -234,7 +234,7 @@ impl Facts {
                 // Every other event also begins a linear unlock of a month, so that spans adjoin, overlap, and change the rate.
                 let event = |(index, (hour, amount)): (usize, &(i64, f64))| {
                     let event = cliff(&at(*hour), "Team", *amount, "second");
-                    if index % 2 == 0 { with_linear(event, &at(*hour), &at(hour + 720), amount / 8.0) } else { event }
+                    if index.is_multiple_of(2) { with_linear(event, &at(*hour), &at(hour + 720), amount / 8.0) } else { event }
                 };
                 Payload::UnlockEvents(self.cliffs.iter().enumerate().map(event).collect())
             }

@@ -10,7 +10,7 @@ use model::{CliffPiece, LinearRow, ListedUnlock, Precision, Record, SumWindow, T
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum ListedUnlockView {
     Cliff(CliffView),
-    Linear(Box<LinearView>),
+    Linear(LinearView),
 }
 
 impl ListedUnlockView {
@@ -21,7 +21,7 @@ impl ListedUnlockView {
             ListedUnlock::Cliff(row) => {
                 Self::Cliff(CliffView { unlock: UnlockView::of(row, now)?, counted: row.is_counted(window) })
             }
-            ListedUnlock::Linear(row) => Self::Linear(Box::new(LinearView::of(row, now))),
+            ListedUnlock::Linear(row) => Self::Linear(LinearView::of(row, now)),
         })
     }
 }
