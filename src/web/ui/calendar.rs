@@ -144,7 +144,10 @@ fn summary(entry: &CalendarEntry) -> String {
         None => format!("{symbol}: a linear unlock begins"),
     };
     let when = match entry.interval.precision {
-        Precision::Week | Precision::Month => format!(", some time {}", view.when),
+        // The event is on the nominal day.
+        Precision::Week | Precision::Month => {
+            format!(", some time {}", phrase::when(&Interval { nominal: None, ..entry.interval }))
+        }
         _ => String::new(),
     };
     if entry.is_removed { format!("Cancelled: {what}{when}") } else { format!("{what}{when}") }
