@@ -1,8 +1,6 @@
 //! Linear unlocks with their allocations. An index in `token_supply` shows which tokens have some; only schedules that are shown are
 //! unpacked.
 
-use rusqlite::types::Value;
-
 use super::codec::{Millis, from_json, list, one, time};
 use super::commit::SupplyRow;
 use super::error::StoreFault;
@@ -27,9 +25,7 @@ pub(super) fn each_linear(
     mut visit: impl FnMut(IndexedLinear),
 ) -> Result<(), StoreFault> {
     let (condition, values) = match tokens {
-        Some(tokens) => {
-            ("WHERE t.id IN (SELECT value FROM json_each(?1))", vec![Value::from(list(tokens.iter().map(TokenId::as_str)))])
-        }
+        Some(tokens) => ("WHERE t.id IN (SELECT value FROM json_each(?1))", vec![list(tokens.iter().map(TokenId::as_str))]),
         None => ("", Vec::new()),
     };
     let columns = SupplyRow::COLUMNS;

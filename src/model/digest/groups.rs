@@ -51,7 +51,7 @@ pub(super) fn groups(unlocks: &DigestAhead, lines: &[AheadLine]) -> Vec<GroupLin
         add_to_groups(&mut groups, &vesting.token, UnlockSum::default(), vesting.sum);
     }
     let mut groups: Vec<GroupLine> = groups.into_iter().map(|(name, sum)| sum.line(name)).collect();
-    groups.sort_by(|a, b| LargestFirst(a.value).cmp(&LargestFirst(b.value)));
+    groups.sort_by_key(|line| LargestFirst(line.value));
     groups.truncate(MAX_LINES);
     groups
 }

@@ -64,7 +64,7 @@ pub fn linear_dates<'e>(unlocks: &[LinearUnlock<'e>], window: SumWindow) -> Vec<
         LinearDateKind::Start(_) => 1,
         LinearDateKind::Rate(_) => 2,
     };
-    dates.sort_by(|a, b| (a.at, order(a)).cmp(&(b.at, order(b))));
+    dates.sort_by_key(|date| (date.at, order(date)));
     dates
 }
 
