@@ -38,7 +38,7 @@ use rules::{RuleSet, aggregate::ComputedTotals};
 pub use digests::{DigestReads, DigestRows, digest};
 pub use dispatch::{HourLimits, dispatch, prospects};
 pub use ingest::{CompleteResponse, Ingest, Ingested, RoundsPage, Work, complete_response, feed_outcome};
-pub use repeats::{about, repeats};
+pub use repeats::{about, current_body, repeats};
 pub use token_renames::{RESOURCES, Renaming, is_renamed, is_unread, renamed_tokens};
 pub use totals::{KnownFlows, compute_totals, flow_entries, groups, keep_totals, moved_feeds, reaches};
 

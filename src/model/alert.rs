@@ -100,6 +100,8 @@ pub struct Alert {
     pub due: Option<Interval>,
     /// The next instant at which the alert can change without new data.
     pub recheck_at: Option<Timestamp>,
+    /// The time of the annotations, if they changed with the facts after `updated_at`.
+    pub text_at: Option<Timestamp>,
     /// The time of the last transition, or of the last change of date or level. Text that follows drifting values does not count.
     pub updated_at: Timestamp,
 }

@@ -47,6 +47,7 @@ pub(super) fn alert(row: &Row<'_>) -> Result<Alert, StoreFault> {
         false_since: time(row.get(14)?),
         due: columns.due,
         recheck_at: time(row.get(15)?),
+        text_at: columns.text_at,
         updated_at: row.get::<Millis>(16)?.0,
         id: AlertId::from(id),
     })

@@ -28,6 +28,7 @@ pub fn firing(id: &str, at: Timestamp) -> Alert {
         false_since: None,
         due: None,
         recheck_at: None,
+        text_at: None,
         updated_at: at,
     }
 }

@@ -32,6 +32,7 @@ pub fn blank(rule: RuleId, name: &str, subject: String, state: AlertState, now: 
         false_since: None,
         due: None,
         recheck_at: None,
+        text_at: None,
         updated_at: now,
     }
 }

@@ -170,7 +170,7 @@ impl<'a> AlertLifecycle<'a> {
         alert.ends_at = Some(self.now);
         alert.false_since = None;
         alert.recheck_at = None;
-        alert.updated_at = self.now;
+        (alert.updated_at, alert.text_at) = (self.now, None);
         let receivers: Vec<_> =
             alert.notified.iter().filter(|receiver| self.routes.sends_resolved_to(receiver)).cloned().collect();
         if was_firing && !receivers.is_empty() {
@@ -227,14 +227,17 @@ impl<'a> AlertLifecycle<'a> {
         self.transitions.alerts.push(AlertTransition { alert, is_opening });
     }
 
-    /// Renders the text of an alert with current facts. The labels stay, because receivers know the alert by them, and so does the time
-    /// of the last transition.
+    /// Renders the text of an alert again if its facts changed. Text that differs only because time passed stays, so that an evaluation
+    /// without new facts writes nothing. The labels stay, because receivers know the alert by them.
     fn refresh<R: RuleEval>(&mut self, rule: &R, subject: impl AlertSubject, alert: &mut Alert) {
-        let rendered = rule.render(&subject.scope(self.now), alert.level);
-        if rendered.annotations != alert.annotations {
-            self.transitions.template_failed(&alert.rule, rendered.error);
-            alert.annotations = rendered.annotations;
+        let text_at = alert.text_at.unwrap_or(alert.updated_at);
+        if rule.render(&subject.scope(text_at), alert.level).annotations == alert.annotations {
+            return;
         }
+        let rendered = rule.render(&subject.scope(self.now), alert.level);
+        self.transitions.template_failed(&alert.rule, rendered.error);
+        alert.annotations = rendered.annotations;
+        alert.text_at = Some(self.now);
     }
 
     /// Renders the labels and annotations of an alert.
@@ -243,7 +246,7 @@ impl<'a> AlertLifecycle<'a> {
         self.transitions.template_failed(&alert.rule, rendered.error);
         alert.relabel(rendered.labels);
         alert.annotations = rendered.annotations;
-        alert.updated_at = self.now;
+        (alert.updated_at, alert.text_at) = (self.now, None);
     }
 }
 

@@ -200,6 +200,7 @@ fn alert(state: AlertState) -> Alert {
         false_since: None,
         due: None,
         recheck_at: None,
+        text_at: None,
         updated_at: at("2026-02-14"),
     }
 }

@@ -44,8 +44,8 @@ pub fn about(alert: &Alert) -> Option<(&TokenId, Resource)> {
     Some((alert.token.as_ref()?, alert.resource?))
 }
 
-/// Returns the body of a reminder about a record, with current values.
-fn current_body(
+/// Returns the body of a reminder about a record, with current values. `None` if its rule or record no longer exists.
+pub fn current_body(
     alert: &Alert,
     snapshot: &TokenSnapshot,
     resource: Resource,

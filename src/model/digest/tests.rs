@@ -248,6 +248,7 @@ fn firing_lines_are_one_per_event_by_value() {
         false_since: None,
         due: None,
         recheck_at: None,
+        text_at: None,
         updated_at: time("2026-03-09"),
     };
     let (big, small) = (Some(("big", "2026-03-12")), Some(("small", "2026-03-10")));

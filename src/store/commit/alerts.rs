@@ -11,7 +11,7 @@ use crate::sql::{PendingQuery, row_of};
 use crate::{pending, series};
 use model::{
     Alert, AlertBody, Change, CommitResult, DeliveryState, Interval, Labels, Notification, NotificationRole, ReceiverName,
-    Record, RecordKey, Resolution, Resource, text::fingerprint,
+    Record, RecordKey, Resolution, Resource, Timestamp, text::fingerprint,
 };
 
 pub(crate) const DELIVERY_NOTIFICATION_COLUMNS: [&str; 5] = ["delivery_no", "ordinal", "notification", "receiver", "role"];
@@ -68,6 +68,7 @@ impl<'a> CommitWriter<'a> {
             leads: alert.leads.clone(),
             members: alert.members.clone(),
             due: alert.due,
+            text_at: alert.text_at,
         };
         self.to
             .prepare_cached(
@@ -183,6 +184,8 @@ pub(crate) struct AlertColumns {
     #[serde(default)]
     pub(crate) members: Vec<String>,
     pub(crate) due: Option<Interval>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) text_at: Option<Timestamp>,
 }
 
 /// Returns the webhook id, which stays the same for every attempt. It is derived from the notifications, so the same

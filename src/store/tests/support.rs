@@ -122,6 +122,7 @@ pub(crate) fn full_alert(subject: &str) -> Alert {
         false_since: Some(now() + minutes(3)),
         due: Interval::of(time("2026-03-16T13:00:00.123456Z"), Precision::Second),
         recheck_at: Some(now() + minutes(4)),
+        text_at: Some(now() + minutes(5)),
         updated_at: now() + minutes(5),
     }
 }

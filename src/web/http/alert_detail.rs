@@ -13,9 +13,10 @@ use daemon::explain::{ExplainReader, target_of};
 use daemon::live::LiveConfig;
 use daemon::view::AlertView;
 use engine::explain::{Explanation, status};
+use engine::pipeline;
 use model::{
-    Ack, Alert, AlertId, AlertState, ChangeFilter, ChangeRow, Notification, NotificationKind, NotificationStatus, OutboxDetail,
-    Resource, SOURCE_TROUBLE, Timestamp, TokenId, phrase,
+    Ack, Alert, AlertBody, AlertId, AlertState, ChangeFilter, ChangeRow, Notification, NotificationKind, NotificationStatus,
+    OutboxDetail, Resource, SOURCE_TROUBLE, Timestamp, TokenId, phrase,
 };
 use rules::{On, Rule};
 
@@ -106,13 +107,18 @@ impl AlertDetail {
             has_rule: false,
             alert,
         };
+        if let Some(alert) = &mut detail.alert
+            && let Some(current) = current_body(deps, &live, alert).await?
+        {
+            alert.annotations = current.annotations;
+            detail.current_record = current.record;
+        }
         if let Some(alert) = detail.alert.clone() {
             detail.history = history::history(&alert, detail.ack.as_ref(), now);
             detail.former = history::former(&alert, &store.episodes_of(&alert, MAX_EPISODES).await?);
             // An acknowledgement ends with the alert.
             detail.ack = detail.ack.filter(|_| matches!(alert.state, AlertState::Pending | AlertState::Firing));
             detail.view = super::api::lists::alert_views(deps, std::slice::from_ref(&alert)).await?.pop();
-            detail.current_record = current_record(deps, &alert).await?;
             detail.change = change_of(deps, &alert).await?;
             detail.explain(&reader, &live, &alert).await;
         }
@@ -170,16 +176,15 @@ impl AlertDetail {
     }
 }
 
-/// Reads the current record of an open alert.
-async fn current_record(deps: &HttpDeps, alert: &Alert) -> Result<Option<Value>, WebError> {
-    let (Some(token), Some(resource), Some(key)) = (&alert.token, alert.resource, &alert.key) else { return Ok(None) };
+/// Returns the current text and record of an open alert. `None` if it is not about a record.
+async fn current_body(deps: &HttpDeps, live: &LiveConfig, alert: &Alert) -> Result<Option<AlertBody>, WebError> {
+    let Some((token, resource)) = pipeline::about(alert) else { return Ok(None) };
     if !matches!(alert.state, AlertState::Pending | AlertState::Firing) {
         return Ok(None);
     }
-    let known = deps.app.store.tokens(vec![token.clone()], vec![resource]).await?;
-    let mut records = known.iter().flat_map(|snapshot| snapshot.records_of(resource));
-    let record = records.find(|tracked| tracked.key == *key).map(|tracked| &tracked.record);
-    Ok(record.and_then(|record| serde_json::to_value(record).ok()))
+    let Some(mut known) = deps.app.store.tokens(vec![token.clone()], vec![resource]).await?.pop() else { return Ok(None) };
+    known.token.groups = live.watch.groups_of(token);
+    Ok(pipeline::current_body(alert, &known, resource, &live.active.context(deps.app.clock.now())))
 }
 
 /// Returns the active rule of an alert. For an incident, this is the rule that customizes its text.

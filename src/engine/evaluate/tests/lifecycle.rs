@@ -200,6 +200,7 @@ fn text_of_a_firing_alert_follows_its_facts_without_a_notification() {
     let alert = world.only();
     assert_eq!(alert.annotations["summary"], "Some(7000000.0) lead 30d");
     assert_eq!((alert.updated_at, &alert.labels), (fired.updated_at, &fired.labels), "no transition");
+    assert_eq!(alert.text_at, Some(time("2026-03-02")));
     let sent = world.notified.values().next().expect("a notification");
     assert_eq!(sent.body.annotations["summary"], "Some(5000000.0) lead 30d", "the notification keeps the text that was sent");
     assert_eq!(world.evaluate(time("2026-03-02T01:00:00Z")).alerts, []);

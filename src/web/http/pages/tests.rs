@@ -38,6 +38,7 @@ fn alert_of(notification: &Notification, state: AlertState) -> Alert {
         false_since: None,
         due: Interval::of(now(), Precision::Day),
         recheck_at: None,
+        text_at: None,
         updated_at: now(),
     }
 }
