@@ -14,7 +14,7 @@ pub struct SupplyWeek {
     pub ahead: SupplyAhead,
 }
 
-const WIDE: Canvas = Canvas { width: 880.0, height: 230.0, left: 52.0, max_marks: 26, max_labels: 26 };
+const WIDE: Canvas = Canvas { width: 880.0, height: 300.0, left: 52.0, max_marks: 26, max_labels: 26 };
 const NARROW: Canvas = Canvas { width: 360.0, height: 210.0, left: 46.0, max_marks: 26, max_labels: 5 };
 /// Margins around the bars.
 const TOP: f64 = 22.0;
@@ -32,6 +32,12 @@ pub fn draw(weeks: &[SupplyWeek]) -> Option<Chart> {
 
 fn usd(sum: &UnlockSum) -> f64 {
     sum.known_value().filter(|value| value.is_finite() && *value > 0.0).unwrap_or_default()
+}
+
+/// A value with three digits, so that neighbors do not overlap: `$340M`.
+fn short(value: f64) -> String {
+    let unit = 10_f64.powf(value.abs().max(1.0).log10().floor() - 2.0);
+    scale::tick(&phrase::usd((value / unit).round() * unit))
 }
 
 /// A week as text: `9 Mar to 15 Mar: $4.00M ($1.00M cliffs + $3.00M linear)`.
@@ -70,7 +76,7 @@ fn draw_on(canvas: Canvas, weeks: &[SupplyWeek], largest: f64) -> String {
         });
         let total = week.ahead.total();
         if is_wide && total.count > 0 {
-            let text = total.known_value().map_or_else(|| "?".to_owned(), |value| scale::tick(&phrase::usd(value)));
+            let text = total.known_value().map_or_else(|| "?".to_owned(), short);
             svg.text("strong", middle, floor - linear - cliff - 5.0, Anchor::Middle, &text);
         }
         if index % every == 0 {

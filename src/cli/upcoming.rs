@@ -12,7 +12,7 @@ use store::{Access, Store};
 
 /// List upcoming cliff and linear unlocks, nearest first
 ///
-/// A linear unlock that runs now is listed by its end and rate. Its value and amount are those that unlock within SPAN, or that are left.
+/// A linear unlock is listed by its span and rate. Its value and amount are the part that unlocks within SPAN, or what is left.
 #[derive(Debug, Args)]
 pub(super) struct UpcomingArgs {
     /// Tokens (slug or symbol), globs, or groups in the config (@portfolio); default: all

@@ -75,7 +75,7 @@ use store::{ErrorKind, Store, StoreError};
 const TOKENS_PER_INPUT: usize = 16;
 
 /// The maximum time for which a long cycle holds alerts of rules with a `limit` to rank them.
-const MAX_HOLD: Duration = Duration::from_secs(300);
+const MAX_LIMIT_HOLD: Duration = Duration::from_secs(300);
 
 /// The dependencies of a cycle.
 pub struct Deps {
@@ -253,7 +253,7 @@ impl<'a> Cycle<'a> {
                 self.process(input, &setup).await?;
             }
             match held_since {
-                Some(since) if since.elapsed() >= MAX_HOLD => {
+                Some(since) if since.elapsed() >= MAX_LIMIT_HOLD => {
                     self.decide_held(&setup).await?;
                     held_since = None;
                 }

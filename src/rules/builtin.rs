@@ -40,7 +40,8 @@ pub fn built_in_summary(scope: &Scope<'_>) -> String {
 const MAX_WINDOWS: usize = 4;
 
 /// Returns the built-in summary of an alert about a token or group in one sentence: `ARB: 9.78M tokens ($413.37M, 2.90% of market cap) vest
-/// over the next 30 days, $1.20M burned in the last 30 days`. Without windows, the summary has the latest burn and buyback, else the market cap.
+/// over the next 30 days, $1.20M burned in the last 30 days`. Without windows, the summary has the latest burn and buyback, else the
+/// market cap.
 pub fn built_in_of_totals(scope: &Scope<'_>, totals: &Totals, windows: &[Window]) -> String {
     let who = match (scope.token, &totals.group) {
         (Some(token), _) => token.symbol().to_owned(),

@@ -4,6 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use model::{ChangeKind, Resource, Token, TokenId, wire::TokenItem};
 
+use super::aggregate::Flow;
 use super::fields::{self, FieldDef};
 use super::on::On;
 use super::rule::Rule;
@@ -46,8 +47,10 @@ impl Index {
                 fields::TOTALS_OF_TOKEN.iter().for_each(|field| self.add_field(field.name));
             }
         }
-        // A token's share of a group is computed from market caps.
-        if !dependencies.groups.is_empty() {
+        let has_summary = rule.body.annotations.iter().any(|(name, _)| name == "summary");
+        let shows_share = !has_summary && dependencies.windows.iter().any(|window| window.flow == Flow::Ahead);
+        // A token's share of a group, and the share of market cap in the built-in text, are computed from market caps.
+        if shows_share || !dependencies.groups.is_empty() {
             self.add_field("marketCap");
         }
     }

@@ -231,9 +231,11 @@ fn order(from: &Transaction<'_>, filter: &TokenFilter, mut tokens: Vec<i64>, ran
         TokenSort::Next => {
             // A token without a cliff unlock in the window needs its own lookup.
             let mut later = from.prepare_cached(
-                "SELECT min(coalesce(nominal_at, starts_at)) FROM record WHERE token_no = ?1 AND resource = 'unlock'
-                 AND starts_at > CAST(?2 AS BIGINT) - ?3 AND coalesce(nominal_at, starts_at) > ?2
-                 AND (amount IS NOT NULL OR value IS NOT NULL)",
+                // Of the first ones by start, because a nominal date is in the interval that begins with the start.
+                "SELECT min(nominal) FROM (SELECT coalesce(nominal_at, starts_at) AS nominal FROM record
+                 WHERE token_no = ?1 AND resource = 'unlock' AND starts_at > CAST(?2 AS BIGINT) - ?3
+                 AND coalesce(nominal_at, starts_at) > ?2 AND (amount IS NOT NULL OR value IS NOT NULL)
+                 ORDER BY starts_at LIMIT 32) AS first",
             )?;
             let mut keyed: Vec<(i64, i64)> = Vec::with_capacity(tokens.len());
             for no in tokens {

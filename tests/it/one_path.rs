@@ -230,9 +230,14 @@ impl Facts {
     fn payload(&self, polled: Polled) -> Payload {
         let at = |hour: i64| (time(BEGIN) + TimeDelta::hours(hour)).to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
         match polled {
-            Polled::Unlocks => Payload::UnlockEvents(
-                self.cliffs.iter().map(|(hour, amount)| cliff(&at(*hour), "Team", *amount, "second")).collect(),
-            ),
+            Polled::Unlocks => {
+                // Every other event also begins a linear unlock of a month, so that spans adjoin, overlap, and change the rate.
+                let event = |(index, (hour, amount)): (usize, &(i64, f64))| {
+                    let event = cliff(&at(*hour), "Team", *amount, "second");
+                    if index.is_multiple_of(2) { with_linear(event, &at(*hour), &at(hour + 720), amount / 8.0) } else { event }
+                };
+                Payload::UnlockEvents(self.cliffs.iter().enumerate().map(event).collect())
+            }
             Polled::Burns => Payload::Burns(wire::BurnData {
                 burns: self.burns.iter().map(|(hour, amount)| burn(&at(*hour), *amount)).collect::<Vec<_>>().into(),
                 ..Default::default()
@@ -243,6 +248,14 @@ impl Facts {
             }),
         }
     }
+}
+
+/// Adds a linear unlock to an event.
+fn with_linear(event: wire::UnlockEvent, begin: &str, end: &str, amount: f64) -> wire::UnlockEvent {
+    let mut event = serde_json::to_value(event).expect("JSON");
+    event["linearUnlocks"] = serde_json::json!({"allocationBreakdown": [{"allocationName": "Treasury", "beginDate": begin,
+        "endDate": end, "linearAmount": amount, "unlockPrecision": "second"}]});
+    serde_json::from_value(event).expect("an event")
 }
 
 impl Polled {

@@ -33,6 +33,7 @@ async fn orphan_is_sent_with_its_id_when_its_receiver_returns() {
     app.restart_with(without_ops).await;
     app.at("2026-03-01T03:00:00Z");
     app.deliver().await;
+    app.deliver().await;
     let announced = lines(&app.desk.take());
     assert!(announced.len() == 1 && announced[0].contains("Not delivered to ops"), "{announced:#?}");
     app.restart_with(|current| *current = config.clone()).await;
@@ -44,6 +45,7 @@ async fn orphan_is_sent_with_its_id_when_its_receiver_returns() {
     let (mut app, _) = with_pending_delivery().await;
     let config = app.config.clone();
     app.restart_with(without_ops).await;
+    app.deliver().await;
     app.deliver().await;
     app.desk.take();
     app.at("2026-03-09T03:00:00Z");

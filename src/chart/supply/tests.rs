@@ -32,8 +32,8 @@ fn bars_are_stacked_labeled_and_have_titles() {
         assert!(wide.contains(text), "{text}: {wide}");
     }
     // The cliffs are on top of the linear unlocks.
-    assert!(wide.contains("class=\"s-linear\" x=\"59\" y=\"68\" width=\"190.5\" height=\"138\""), "{wide}");
-    assert!(wide.contains("class=\"s-cliff\" x=\"59\" y=\"22\" width=\"190.5\" height=\"46\""), "{wide}");
+    assert!(wide.contains("class=\"s-linear\" x=\"59\" y=\"85.5\" width=\"190.5\" height=\"190.5\""), "{wide}");
+    assert!(wide.contains("class=\"s-cliff\" x=\"59\" y=\"22\" width=\"190.5\" height=\"63.5\""), "{wide}");
 }
 
 #[test]

@@ -30,7 +30,7 @@ impl Input {
     }
 }
 
-/// What a cycle left out because the database rejected it.
+/// The data of a cycle that the database rejected.
 #[derive(Default)]
 pub(super) struct SetAside {
     /// Whether a list has rows that were not stored.

@@ -10,7 +10,7 @@ use model::{CliffPiece, LinearRow, ListedUnlock, Precision, Record, SumWindow, T
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum ListedUnlockView {
     Cliff(CliffView),
-    Linear(Box<LinearView>),
+    Linear(LinearView),
 }
 
 impl ListedUnlockView {
@@ -21,7 +21,7 @@ impl ListedUnlockView {
             ListedUnlock::Cliff(row) => {
                 Self::Cliff(CliffView { unlock: UnlockView::of(row, now)?, counted: row.is_counted(window) })
             }
-            ListedUnlock::Linear(row) => Self::Linear(Box::new(LinearView::of(row, now))),
+            ListedUnlock::Linear(row) => Self::Linear(LinearView::of(row, now)),
         })
     }
 }
@@ -54,7 +54,7 @@ pub struct LinearView {
     pub per_day: Option<f64>,
     /// USD per day at the latest price.
     pub per_day_value: Option<f64>,
-    /// The tokens that unlock in the window; without a window, those that are left.
+    /// The tokens that unlock in the window; without a window, all tokens that are left.
     pub amount_in_window: Option<f64>,
     /// USD of these tokens at the latest price.
     pub value_in_window: Option<f64>,

@@ -15,19 +15,20 @@ const MAX_TOKENS: usize = 20;
 /// The notifications of rules with a `limit` so far in one cycle.
 ///
 /// A cycle evaluates tokens in batches, and the limit keeps the first notifications by severity and value of all batches. So the
-/// batches only collect: an alert that would notify stays as it is in the store, and its token is held. [`Limits::decide`] then returns the held
-/// tokens, and evaluating them once more notifies or leaves out. Nothing depends on this memory: after a crash, all tokens are evaluated.
+/// batches only collect: an alert that would notify stays as it is in the store, and its token is held. [`Limits::decide`] then returns
+/// the held tokens, and their second evaluation notifies or leaves out. Nothing depends on this memory: after a crash, all tokens are
+/// evaluated.
 ///
 /// Events happen once and cannot be evaluated again, so their limit applies to each batch.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
     rules: BTreeMap<RuleId, LimitCount>,
     held: BTreeSet<TokenId>,
-    phase: Phase,
+    phase: LimitPhase,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Phase {
+enum LimitPhase {
     #[default]
     Collect,
     Decide,
@@ -57,7 +58,7 @@ impl Limits {
 
     /// Begins to decide about the held alerts. Returns their tokens, which must be evaluated once more before [`Self::collect`].
     pub fn decide(&mut self) -> Vec<TokenId> {
-        self.phase = Phase::Decide;
+        self.phase = LimitPhase::Decide;
         for count in self.rules.values_mut() {
             let mut candidates: Vec<(String, Precedence)> = std::mem::take(&mut count.candidates).into_iter().collect();
             candidates.sort_by(|a, b| a.1.order(&b.1).then_with(|| a.0.cmp(&b.0)));
@@ -68,7 +69,7 @@ impl Limits {
 
     /// Ends [`Self::decide`]: the next batches collect again.
     pub fn collect(&mut self) {
-        self.phase = Phase::Collect;
+        self.phase = LimitPhase::Collect;
         self.held.clear();
     }
 
@@ -78,7 +79,7 @@ impl Limits {
         let Some(limit) = terms.limit else { return };
         let count = self.rules.entry(terms.id.clone()).or_default();
         (count.name, count.limit) = (terms.name.to_owned(), limit);
-        if self.phase == Phase::Collect {
+        if self.phase == LimitPhase::Collect {
             hold(count, &mut self.held, terms, transitions);
         }
         let alerts = &transitions.alerts;

@@ -19,9 +19,7 @@ fn token(id: &str, feed: Option<FeedState>) -> PlanToken {
         segments: feed.as_ref().and_then(|feed| Some(SegmentsRead { at: feed.read_at?, mark: feed.mark, version: Some(1) })),
         next_size: None,
         linear: None,
-        listed_method: None,
         feed,
-        linear: None,
     }
 }
 

@@ -5,8 +5,37 @@ fn time(text: &str) -> Timestamp {
     crate::wire::parse_timestamp(text).expect("a time")
 }
 
-#[test]
-fn digest_text_keeps_hostile_names_on_their_lines() {
+fn hostile_vesting() -> Vec<LinearLine> {
+    vec![
+        LinearLine {
+            token: "arbitrum".into(),
+            symbol: "ARB".into(),
+            value: Some(8_400_000.0),
+            amount: Some(16_800_000.0),
+            per_day: Some(2_400_000.0),
+            share: Some(0.42),
+            changes: vec![RateChange {
+                at: time("2026-03-12T00:00:00Z"),
+                before: 2_400_000.0,
+                after: 1_200_000.0,
+                causes: vec![RateCause { allocation: "Te\nam".into(), before: 2_400_000.0, after: 1_200_000.0 }],
+            }],
+            changes_left_out: 2,
+        },
+        LinearLine {
+            token: "evil".into(),
+            symbol: "EV\nIL".into(),
+            value: None,
+            amount: Some(700.0),
+            per_day: Some(100.0),
+            share: None,
+            changes: Vec::new(),
+            changes_left_out: 0,
+        },
+    ]
+}
+
+fn hostile_digest() -> Digest {
     let unlock = |symbol: &str, value| AheadLine {
         token: "x".into(),
         symbol: symbol.into(),
@@ -16,7 +45,7 @@ fn digest_text_keeps_hostile_names_on_their_lines() {
         amount: Some(92_650_000.0),
         share: value.map(|_| 2.3),
     };
-    let digest = Digest {
+    Digest {
         since: time("2026-03-08T07:00:00Z"),
         at: time("2026-03-09T07:00:00Z"),
         until: time("2026-03-16T07:00:00Z"),
@@ -24,33 +53,7 @@ fn digest_text_keeps_hostile_names_on_their_lines() {
         ahead_left_out: 0,
         ahead_value: Some(96_100_000.0),
         ahead_unvalued: 1,
-        linear: vec![
-            LinearLine {
-                token: "arbitrum".into(),
-                symbol: "ARB".into(),
-                value: Some(8_400_000.0),
-                amount: Some(16_800_000.0),
-                per_day: Some(2_400_000.0),
-                share: Some(0.42),
-                changes: vec![RateChange {
-                    at: time("2026-03-12T00:00:00Z"),
-                    before: 2_400_000.0,
-                    after: 1_200_000.0,
-                    causes: vec![RateCause { allocation: "Te\nam".into(), before: 2_400_000.0, after: 1_200_000.0 }],
-                }],
-                changes_left_out: 2,
-            },
-            LinearLine {
-                token: "evil".into(),
-                symbol: "EV\nIL".into(),
-                value: None,
-                amount: Some(700.0),
-                per_day: Some(100.0),
-                share: None,
-                changes: Vec::new(),
-                changes_left_out: 0,
-            },
-        ],
+        linear: hostile_vesting(),
         linear_left_out: 1,
         linear_value: Some(8_400_000.0),
         linear_unvalued: 1,
@@ -101,7 +104,12 @@ fn digest_text_keeps_hostile_names_on_their_lines() {
         }],
         fires_left_out: 1,
         incident_summaries: vec!["The source does not respond in time".into()],
-    };
+    }
+}
+
+#[test]
+fn digest_text_keeps_hostile_names_on_their_lines() {
+    let digest = hostile_digest();
     insta::assert_snapshot!(format!("{}\n\n{}", phrase::digest::summary(&digest), phrase::digest::text(&digest)));
     let notification = digest.notification(&"desk".into(), digest.at);
     assert_eq!(notification.id, digest.notification(&"desk".into(), digest.until).id, "the same slot is the same message");

@@ -58,6 +58,15 @@ fn parts(ahead: &SupplyAhead, format: impl Fn(&UnlockSum) -> Option<String>, unk
     parts.join(" + ")
 }
 
+/// The name of the only part of a total. `None` if there are two.
+const fn only_part(ahead: &SupplyAhead) -> Option<&'static str> {
+    match (ahead.cliff.count, ahead.linear.count) {
+        (_, 0) => Some("all cliffs"),
+        (0, _) => Some("all linear"),
+        _ => None,
+    }
+}
+
 /// A figure of coming supply.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SupplyFigure {
@@ -81,9 +90,12 @@ pub fn supply_figure(ahead: &SupplyAhead, known: KnownSupply, symbol: Option<&st
     let is_cliffs_only = known == KnownSupply::Cliffs;
     match (sum.known_value(), sum_tokens(&sum, symbol)) {
         (Some(_), _) if is_cliffs_only => figure(sum_value(&sum), CLIFFS_ONLY.to_owned()),
-        (Some(_), _) => figure(sum_value(&sum), supply_parts(ahead)),
+        (Some(_), _) => figure(sum_value(&sum), only_part(ahead).map_or_else(|| supply_parts(ahead), str::to_owned)),
         (None, Some(tokens)) if is_cliffs_only => figure(tokens, format!("{CLIFFS_ONLY}, {VALUE_UNKNOWN}")),
-        (None, Some(tokens)) => figure(tokens, format!("{}, {VALUE_UNKNOWN}", supply_parts_in_tokens(ahead))),
+        (None, Some(tokens)) => {
+            let parts = only_part(ahead).map_or_else(|| supply_parts_in_tokens(ahead), str::to_owned);
+            figure(tokens, format!("{parts}, {VALUE_UNKNOWN}"))
+        }
         (None, None) => figure(VALUE_UNKNOWN.to_owned(), supply_parts(ahead)),
     }
 }
@@ -153,11 +165,11 @@ pub fn linear_per_day(supply: &TokenSupply, symbol: Option<&str>) -> String {
     }
 }
 
-/// The next change of a linear release: `from 1 Dec 2026: $2.00M per day`, `ends on 1 Dec 2026`. `None` if no change is known.
+/// The next change of a linear release per day: `$2.00M from 1 Dec 2026`, `ends on 1 Dec 2026`. `None` if no change is known.
 pub fn rate_change(supply: &TokenSupply, symbol: Option<&str>) -> Option<String> {
     let at = supply.rate.changes_at.filter(|_| supply.known == KnownSupply::All)?;
     let next = per_day(supply.rate.then_per_day, supply.price.map(|price| price.usd), symbol);
-    Some(next.map_or_else(|| format!("ends on {}", day(at)), |next| format!("from {}: {next} per day", day(at))))
+    Some(next.map_or_else(|| format!("ends on {}", day(at)), |next| format!("{next} from {}", day(at))))
 }
 
 /// The nominal date of an unlock, marked if only its week or month is known: `16 Nov 2026`, `~16 Nov 2026`.

@@ -55,6 +55,20 @@ async fn handles_a_hundred_thousand_records() {
     );
     timed("tokens: 100 of them with 10,000 records", begun);
     let begun = std::time::Instant::now();
+    let windows = [supply_windows(now()), supply_weeks(now(), 13)].concat();
+    store.supply_totals(now(), windows, all_tokens(), now()).await.expect("read");
+    timed("supply_totals: 16 windows", begun);
+    let begun = std::time::Instant::now();
+    let window = SumWindow::of(now(), TimeDelta::days(90));
+    let filter = AheadFilter { window, by_share: false, limit: 160, next: 24, watch: all_tokens() };
+    store.largest_ahead(filter).await.expect("read");
+    timed("largest_ahead", begun);
+    for sort in TokenSort::ALL {
+        let begun = std::time::Instant::now();
+        store.token_list(TokenFilter { text: String::new(), sort, at: now(), offset: 0, limit: 50 }).await.expect("read");
+        timed(&format!("token_list by {}", sort.as_str()), begun);
+    }
+    let begun = std::time::Instant::now();
     store.counts().await.expect("read");
     timed("counts", begun);
     let begun = std::time::Instant::now();

@@ -111,7 +111,7 @@ fn linear_event<'a>(row: &'a LinearCalendarRow, style: &CalendarStyle<'_>) -> Op
     let interval = Interval::of(row.at, row.precision)?;
     let (id, page) = (row.token.id.as_str(), page(row.token.id.as_str(), style));
     let when = phrase::when(&interval);
-    let what = with_inexact_date(&row.summary, &interval, &when);
+    let what = with_inexact_date(&row.summary, &interval);
     let mut lines = vec![format!("{} ({})", phrase::name(row.token.name()), phrase::name(id)), format!("When: {when}")];
     lines.extend(row.allocations.as_ref().map(|names| format!("To: {names}")));
     lines.extend(page.as_ref().map(|page| format!("Value: {page}")));
@@ -200,14 +200,16 @@ fn summary(entry: &CalendarEntry) -> String {
         Some(amount) => format!("{symbol} unlock: {}{to}", phrase::tokens(amount, Some(&view.symbol))),
         None => format!("{symbol} unlock: {}{to}", phrase::UNKNOWN_AMOUNT),
     };
-    let what = with_inexact_date(&what, &entry.interval, &view.when);
+    let what = with_inexact_date(&what, &entry.interval);
     if entry.is_removed { format!("Cancelled: {what}") } else { what }
 }
 
-/// Returns a title with its date, if that is too inexact for a calendar.
-fn with_inexact_date(what: &str, interval: &Interval, when: &str) -> String {
+/// Returns a title with its date, if that is too inexact for a calendar. The event itself is on the nominal day.
+fn with_inexact_date(what: &str, interval: &Interval) -> String {
     match interval.precision {
-        Precision::Week | Precision::Month => format!("{what}, some time {when}"),
+        Precision::Week | Precision::Month => {
+            format!("{what}, some time {}", phrase::when(&Interval { nominal: None, ..*interval }))
+        }
         _ => what.to_owned(),
     }
 }

@@ -157,7 +157,8 @@ impl TokenPage {
         let cliff = |has_passed: bool| {
             upcoming.iter().filter(move |row: &&UpcomingUnlock| row.is_cliff && row.unconfirmed.is_some() == has_passed)
         };
-        let (next, unconfirmed) = (cliff(false).next().cloned(), cliff(true).last().and_then(|row| row.unconfirmed.clone()));
+        let next = cliff(false).min_by_key(|row| row.unlock.unlock_date).cloned();
+        let unconfirmed = cliff(true).max_by_key(|row| row.unlock.unlock_date).and_then(|row| row.unconfirmed.clone());
         let mut linear = linear::rows(snapshot, &events, supply, now);
         let drawing = ScheduleDrawing {
             curves: &curves,
@@ -260,12 +261,13 @@ fn time_until(unlock: &UnlockView) -> String {
 }
 
 fn next_cliff(snapshot: &TokenSnapshot, now: Timestamp) -> Option<NextCliff> {
-    let next = snapshot.records_of(Resource::Unlock).find_map(|tracked| {
+    let cliffs = snapshot.records_of(Resource::Unlock).filter_map(|tracked| {
         let event = tracked.record.unlock()?;
-        let interval = event.interval().filter(|interval| !interval.has_passed(now))?;
-        event.cliff_amount().filter(|amount| *amount > 0.0).map(|amount| (interval, amount, event.cliff_value()))
+        let nominal = event.unlock_date.copied().filter(|nominal| *nominal > now)?;
+        let amount = event.cliff_amount().filter(|amount| *amount > 0.0)?;
+        Some((nominal, event.interval()?, amount, event.cliff_value()))
     });
-    let (interval, amount, value) = next?;
+    let (_, interval, amount, value) = cliffs.min_by_key(|(nominal, ..)| *nominal)?;
     let (label, short) = (phrase::next_cliff(amount, value, &interval), phrase::next_cliff_short(amount, &interval));
     Some(NextCliff { interval, label, short })
 }

@@ -30,7 +30,7 @@ fn figure_names_total_and_parts() {
     let both = ahead(sum(2, 10.0, Some(584e6)), sum(3, 20.0, Some(936e6)));
     assert_eq!(figure(&both, KnownSupply::All), texts("$1.52B", "$584.00M cliffs + $936.00M linear"));
     let linear = ahead(none, sum(1, 7.0, Some(413e6)));
-    assert_eq!(figure(&linear, KnownSupply::All), texts("$413.00M", "$413.00M linear"));
+    assert_eq!(figure(&linear, KnownSupply::All), texts("$413.00M", "all linear"));
     let cliffs = ahead(sum(1, 7.0, Some(5e6)), none);
     assert_eq!(figure(&cliffs, KnownSupply::Cliffs), texts("$5.00M", "cliffs only"));
     assert_eq!(figure(&ahead(none, none), KnownSupply::All), texts("–", "nothing scheduled"));
@@ -41,7 +41,7 @@ fn figure_names_total_and_parts() {
 #[test]
 fn unknown_price_is_never_zero() {
     let linear = ahead(UnlockSum::default(), sum(1, 7e6, None));
-    assert_eq!(figure(&linear, KnownSupply::All), texts("7.00M ARB", "7.00M linear, value unknown"));
+    assert_eq!(figure(&linear, KnownSupply::All), texts("7.00M ARB", "all linear, value unknown"));
     let partly = ahead(sum(1, 1e6, Some(5e6)), sum(1, 7e6, None));
     assert_eq!(figure(&partly, KnownSupply::All), texts("at least $5.00M", "$5.00M cliffs + linear of unknown value"));
     let nothing =
@@ -100,7 +100,7 @@ fn linear_release_has_a_rate_and_its_next_change() {
     let price = Some(ReferencePrice { usd: 2.0, at: None });
     let supply = TokenSupply { known: KnownSupply::All, price, rate, ..TokenSupply::unread(3) };
     let texts = |supply: &TokenSupply| (linear_per_day(supply, Some("ARB")), rate_change(supply, Some("ARB")));
-    assert_eq!(texts(&supply), ("$10.00M".to_owned(), Some("from 1 Dec 2026: $4.00M per day".to_owned())));
+    assert_eq!(texts(&supply), ("$10.00M".to_owned(), Some("$4.00M from 1 Dec 2026".to_owned())));
     let ends = TokenSupply { rate: LinearRate { then_per_day: Some(0.0), ..rate }, price: None, ..supply.clone() };
     assert_eq!(texts(&ends), ("5.00M ARB".to_owned(), Some("ends on 1 Dec 2026".to_owned())));
     let unsized_rate = TokenSupply { rate: LinearRate { per_day: 0.0, running: 1, ..LinearRate::default() }, ..supply.clone() };

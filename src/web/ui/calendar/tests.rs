@@ -149,3 +149,33 @@ fn alarm_precedes_events_that_are_not_removed() {
     let gone = CalendarEntry { is_removed: true, ..entry("2026-03-16T13:00:00Z", Precision::Second) };
     assert!(!lines_in(&[gone], style).iter().any(|line| line == "BEGIN:VALARM"));
 }
+
+#[test]
+fn inexact_date_of_a_linear_unlock_is_tentative_and_a_removed_one_is_cancelled() {
+    let row = LinearCalendarRow {
+        token: model::Token::unknown("arbitrum".into()),
+        key: "2026-03-16/Team/start".into(),
+        at: time("2026-03-16T00:00:00Z"),
+        precision: Precision::Month,
+        summary: "ARB: vesting of Team begins, 1.20M ARB per day until March 2027".into(),
+        allocations: Some("Team".into()),
+        event: None,
+        value: None,
+        modified_at: time("2026-03-01T06:10:00Z"),
+        was_modified: true,
+        is_removed: false,
+    };
+    let removed = LinearCalendarRow { is_removed: true, ..row.clone() };
+    let text = render(&[], &[row, removed], &STYLE).replace("\r\n ", "");
+    for wanted in [
+        "UID:vesting/arbitrum/2026-03-16/Team/start@cliffwatch",
+        "DTSTART;VALUE=DATE:20260316",
+        "STATUS:TENTATIVE",
+        "SEQUENCE:3241810",
+        "SUMMARY:ARB: vesting of Team begins\\, 1.20M ARB per day until March 2027\\, some time in March 2026",
+        "SUMMARY:Cancelled: ARB: vesting of Team begins\\, 1.20M ARB per day until March 2027\\, some time in March 2026",
+        "STATUS:CANCELLED",
+    ] {
+        assert!(text.split("\r\n").any(|line| line == wanted), "{wanted} in {text}");
+    }
+}

@@ -57,16 +57,17 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
     ),
     (
         "Alert",
-        "id: string, rule: string, state: string, reason: string?, tokenId: string?, symbol: string?, resource: string?, \
-         subject: string, summary: string, labels: strings, annotations: strings, leads: [string], notified: [string], \
-         undelivered: strings, when: string?, activeAt: time, startsAt: time?, endsAt: time?, updatedAt: time",
+        "id: string, rule: string, state: string, reason: string?, outcome: string?, tokenId: string?, symbol: string?, \
+         resource: string?, subject: string, summary: string, labels: strings, annotations: strings, leads: [string], \
+         notified: [string], undelivered: strings, when: string?, activeAt: time, startsAt: time?, endsAt: time?, updatedAt: time",
     ),
     ("HistoryStep", "state: string, at: time, text: string, lasted: string?"),
     ("FormerEpisode", "id: string, from: time, until: time?, reason: string?"),
     (
         "AlertStory",
         "...Alert*, acknowledgement: Acknowledgement?, history: [HistoryStep], former: [FormerEpisode], record: any, \
-         change: ChangeRow?, messages: [Message], deliveries: [DeliveryDetail], explanation: Explanation?, unexplained: string?",
+         asNotified: object?, change: ChangeRow?, messages: [Message], deliveries: [DeliveryDetail], \
+         explanation: Explanation?, unexplained: string?",
     ),
     (
         "Message",
