@@ -43,8 +43,7 @@ impl ScheduleScope<'_> {
         if until.is_some_and(|until| at >= until) {
             return None;
         }
-        let of_records =
-            self.records.iter().filter_map(|tracked| tracked.record.unlock()).flat_map(|event| LinearPiece::of(event));
+        let of_records = self.records.iter().filter_map(|tracked| tracked.record.unlock()).flat_map(LinearPiece::of);
         let of_emission = self.linear.map_or(&[][..], |linear| &linear.emission);
         RateStep::at(of_records.chain(of_emission.iter().copied()), at)
     }

@@ -240,7 +240,7 @@ fn history() -> impl Strategy<Value = Vec<Tracked>> {
 /// Returns whether two sums are equal, except for linear unlocks that entered or left the window within an hour: at most twelve
 /// segments of one token per day.
 fn is_close(known: Sum, fresh: Sum) -> bool {
-    let is_near = |a: Option<f64>, b: Option<f64>| a.zip(b).is_some_and(|(a, b)| (a - b).abs() <= 2.0 * 12.0 / 24.0);
+    let is_near = |a: Option<f64>, b: Option<f64>| a.zip(b).is_some_and(|(a, b)| (a - b).abs() <= 1.0);
     let exact = |sum: Sum| (sum.count, sum.possible, sum.cliff);
     exact(known) == exact(fresh) && is_near(known.amount, fresh.amount) && is_near(known.linear.amount, fresh.linear.amount)
 }
