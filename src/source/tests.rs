@@ -175,6 +175,7 @@ fn source(address: &str) -> SourceSettings {
         upcoming_horizon: seconds(86_400),
         tls_ca_file: None,
         allow_http_networks: Vec::new(),
+        stale_price: Span::from_secs(3 * 86_400),
     }
 }
 
