@@ -32,6 +32,7 @@ mod replay;
 mod seams;
 mod soak;
 mod standby;
+mod supply;
 mod support;
 mod takeover;
 mod trust;

@@ -172,11 +172,6 @@ pub fn rate_change(supply: &TokenSupply, symbol: Option<&str>) -> Option<String>
     Some(next.map_or_else(|| format!("ends on {}", day(at)), |next| format!("{next} from {}", day(at))))
 }
 
-/// The nominal date of an unlock, marked if only its week or month is known: `16 Nov 2026`, `~16 Nov 2026`.
-pub fn nominal_day(nominal: Timestamp, precision: Precision) -> String {
-    if precision > Precision::Day { format!("~{}", day(nominal)) } else { day(nominal) }
-}
-
 /// The period that the source confirms instead of a day: `the source confirms only the month`. `None` for a day or an instant.
 pub fn confirmed_period(precision: Precision) -> Option<&'static str> {
     match precision {

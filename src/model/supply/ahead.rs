@@ -134,7 +134,7 @@ impl LinearPiece {
     }
 }
 
-/// What is known of a token's linear supply besides its records.
+/// The knowledge about a token's linear supply besides its records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinearSupply {
     pub coverage: SupplyCoverage,

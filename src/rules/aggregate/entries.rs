@@ -285,7 +285,7 @@ impl FlowEntries {
     }
 }
 
-/// What an entry stands for.
+/// The kind of fact that an entry stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EntryKind {
     Cliff,

@@ -80,7 +80,7 @@ struct EventRow {
     size: Size,
 }
 
-/// What the index has of an event besides its sizes. Times are in milliseconds since the epoch.
+/// The columns of an event in the index, without its value and share. Times are in milliseconds since the epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct EventIndex {
     pub(crate) starts_at: Option<i64>,

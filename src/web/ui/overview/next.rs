@@ -29,10 +29,11 @@ struct NextRow {
 impl NextCard {
     pub(super) fn of(ahead: &Ahead, supply: &SupplyTotals, now: Timestamp) -> Self {
         let row = |row: &model::UpcomingRow| {
+            let date = phrase::short_date(&row.tracked.record.interval()?);
             let row = AheadRow::of(row, now)?;
             let (nominal, precision) = (row.unlock.unlock_date?, row.unlock.precision);
             Some(NextRow {
-                date: phrase::nominal_day(nominal, precision),
+                date,
                 is_today: precision <= Precision::Day && nominal.date_naive() == now.date_naive(),
                 confirmed: phrase::confirmed_period(precision),
                 row,
