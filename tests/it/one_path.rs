@@ -287,6 +287,8 @@ struct World<'a> {
     /// The original rules, and those with changed thresholds.
     active: &'a [ActiveRules; 2],
     texts: &'a [String; 2],
+    /// The index of the active rules.
+    which: usize,
     /// The time of the daemon's last evaluation.
     until: Timestamp,
     made: Vec<Message>,
@@ -405,12 +407,16 @@ impl World<'_> {
                 }
             }
             Event::Restart => {
+                // A start evaluates every token, like a reload.
+                let active = &self.active[self.which];
+                self.simulation.reload(&active.rules, &active.routes);
                 self.simulation.advance(now);
                 self.app.restart().await;
                 self.evaluate().await;
             }
             Event::Reload(other) => {
                 let which = usize::from(other);
+                self.which = which;
                 std::fs::write(self.app.folder.path().join("rules/test.toml"), &self.texts[which]).expect("written");
                 self.app.app().reload().await.expect("good rules");
                 self.simulation.reload(&self.active[which].rules, &self.active[which].routes);
@@ -469,7 +475,7 @@ async fn play(events: BTreeMap<i64, Vec<Event>>) -> Result<(usize, usize), TestC
         .monitoring();
     let facts = std::array::from_fn(Facts::of);
     let (active, texts) = (&active, &texts);
-    let mut world = World { app, simulation, facts, active, texts, until: begin, made: Vec::new() };
+    let mut world = World { app, simulation, facts, active, texts, which: 0, until: begin, made: Vec::new() };
 
     world.dispatch().await;
     world.list([100, 100, 100]).await;

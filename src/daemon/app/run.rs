@@ -137,7 +137,7 @@ impl App {
         let failed = |source| AppError::Store { doing: "index the coming supply", source };
         let filled = self.deps.store.fill_supply_index(self.clock.now()).await.map_err(failed)?;
         if filled > 0 {
-            tracing::info!(schedules = filled, "indexed the coming supply of the stored schedules");
+            tracing::info!(rows = filled, "indexed the coming supply of the stored schedules");
         }
         let last_runs =
             self.deps.store.job_slots().await.map_err(|source| AppError::Store { doing: "read when jobs last ran", source })?;
