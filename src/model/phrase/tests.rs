@@ -115,13 +115,13 @@ fn month_date_shows_its_nominal_day_and_says_when_it_is_not_confirmed() {
     for (now, text) in [
         ("2026-10-01", only_month),
         ("2026-11-16T23:59:59Z", only_month),
-        ("2026-11-17", "expected 16 Nov 2026, not confirmed"),
-        ("2026-11-30T23:59:59Z", "expected 16 Nov 2026, not confirmed"),
+        ("2026-11-17", "in November 2026 (expected 16 Nov, not confirmed)"),
+        ("2026-11-30T23:59:59Z", "in November 2026 (expected 16 Nov, not confirmed)"),
         ("2026-12-01", only_month),
     ] {
         assert_eq!(when_at(&month, time(now)), text, "{now}");
     }
-    assert_eq!(stated_precision("expected 16 Nov 2026, not confirmed"), None);
+    assert_eq!(stated_precision("in November 2026 (expected 16 Nov, not confirmed)"), None);
     assert_eq!((short_date(&month).as_str(), when_day(&month).as_str()), ("~16 Nov 2026", "~16 Nov 2026"));
     assert_eq!(brief_when(only_month), "in November 2026 (~16 Nov)");
     let stored_without_nominal_date = Interval { nominal: None, ..month };

@@ -52,10 +52,14 @@ pub fn when(interval: &Interval) -> String {
     }
 }
 
-/// [`when`], as it is true at `now`: `expected 12 Mar 2026, not confirmed` after the nominal day of a month or week that is not over.
+/// [`when`], as it is true at `now`: `in March 2026 (expected 12 Mar, not confirmed)` after the nominal day of a month or week that is not
+/// over.
 pub fn when_at(interval: &Interval, now: Timestamp) -> String {
     match interval.nominal.filter(|_| interval.is_unconfirmed(now)) {
-        Some(nominal) => format!("{EXPECTED}{}, not confirmed", day(nominal)),
+        Some(nominal) => {
+            let period = when(&Interval { nominal: None, ..*interval });
+            format!("{period}{EXPECTED}{}, not confirmed)", nominal.format("%-d %b"))
+        }
         None => when(interval),
     }
 }
@@ -94,11 +98,11 @@ pub const TO_BE_DETERMINED: &str = "on a date to be determined";
 const CONFIRMS_ONLY: &str = "; the source confirms only the ";
 
 /// Precedes a nominal day that is over.
-const EXPECTED: &str = "expected ";
+const EXPECTED: &str = " (expected ";
 
 /// The precision that the text of [`when`] states. `None` for the text of [`when_at`] after the nominal day.
 pub fn stated_precision(when: &str) -> Option<Precision> {
-    Some(if when.starts_with(EXPECTED) {
+    Some(if when.contains(EXPECTED) {
         return None;
     } else if when.starts_with("in the week of ") {
         Precision::Week

@@ -181,6 +181,15 @@ pub fn confirmed_period(precision: Precision) -> Option<&'static str> {
     }
 }
 
+/// [`confirmed_period`] for a table: `month only`.
+pub fn confirmed_period_brief(precision: Precision) -> Option<&'static str> {
+    match precision {
+        Precision::Month => Some("month only"),
+        Precision::Week => Some("week only"),
+        _ => None,
+    }
+}
+
 /// A cliff unlock whose nominal date has passed although it can still happen: `expected 16 Nov, not confirmed`.
 pub fn expected(nominal: Timestamp, now: Timestamp) -> String {
     if nominal.date_naive() == now.date_naive() {

@@ -66,6 +66,8 @@ struct ListedToken {
 
 #[derive(Debug, Serialize)]
 struct NextCliffCell {
+    /// The date without a remark, for the column.
+    date: String,
     when: String,
     /// The value, or the tokens if it is unknown.
     size: String,
@@ -99,6 +101,7 @@ impl NextCliffCell {
         let unlock = UnlockView::of(row, now)?;
         Some(Self {
             size: phrase::size(unlock.cliff_value, unlock.cliff_amount, Some(&unlock.symbol)),
+            date: phrase::short_date(&event.interval()?),
             when: unlock.when,
             percent: unlock.value_to_market_cap,
             class: recipient::largest(&recipient::shares(event)).class(),

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 
 use super::super::*;
 use super::time;
-use crate::{KnownSupply, LinearRate, Precision, ReferencePrice, SupplyAhead, TokenSupply, TotalsCoverage, UnlockSum};
+use crate::{KnownSupply, LinearRate, ReferencePrice, SupplyAhead, TokenSupply, TotalsCoverage, UnlockSum};
 
 fn sum(count: u64, amount: f64, value: Option<f64>) -> UnlockSum {
     let unvalued_count = if value.is_none() { count } else { 0 };

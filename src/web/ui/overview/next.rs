@@ -23,6 +23,8 @@ struct NextRow {
     is_today: bool,
     /// The period that the source confirms. `None` if it confirms the day.
     confirmed: Option<&'static str>,
+    /// The same period as a short text.
+    period: Option<&'static str>,
     row: AheadRow,
 }
 
@@ -36,6 +38,7 @@ impl NextCard {
                 date,
                 is_today: precision <= Precision::Day && nominal.date_naive() == now.date_naive(),
                 confirmed: phrase::confirmed_period(precision),
+                period: phrase::confirmed_period_brief(precision),
                 row,
             })
         };
