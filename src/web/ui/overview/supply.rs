@@ -13,7 +13,7 @@ use model::{
 /// The number of weeks with a bar. They cover the longest window.
 const CHART_WEEKS: usize = 13;
 
-/// Returns the windows of the totals that a [`SupplyCard`] needs.
+/// Returns the windows of the totals that the supply card needs.
 pub fn windows(now: Timestamp) -> Vec<SumWindow> {
     [supply_windows(now), supply_weeks(now, CHART_WEEKS)].concat()
 }
