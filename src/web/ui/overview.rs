@@ -85,6 +85,8 @@ pub struct OverviewParts<'a> {
 #[derive(Debug, Serialize)]
 struct OverviewPage {
     status: StatusView,
+    /// The number of known tokens that the config watches.
+    watched: u64,
     notices: Vec<Notice>,
     supply: SupplyCard,
     next: NextCard,
@@ -216,6 +218,7 @@ pub fn page(parts: OverviewParts<'_>, frame: PageFrame) -> String {
     let frame = PageFrame { refreshes: true, ..frame }.with_count(Section::Deliveries, dead);
     let page = OverviewPage {
         notices: notices::of(&parts.status, parts.held),
+        watched: parts.supply.coverage.tokens,
         supply: SupplyCard::of(parts.supply, parts.now, parts.stale_price),
         next: NextCard::of(parts.ahead, parts.supply, parts.now),
         timeline: TimelineCard::of(&parts),
