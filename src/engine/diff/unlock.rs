@@ -109,12 +109,13 @@ pub fn diff_unlocks(poll: &UnlockPoll<'_>, before: &[Tracked], proof: &RemovalPr
     let matches = match_events(&timeline, &links);
     let missing = MissingEvents::of(&timeline, &links, &matches, coverage);
     if missing.must_be_held(&known, proof, now) {
-        let missing = missing.doubtful.iter().map(|row| proof.counted(known[*row].key)).collect();
+        // Deserted events count too. Otherwise they would be unproven when the hold ends, and only a part of the correction would be
+        // applied.
+        let missing = missing.all_doubtful().map(|row| proof.counted(known[row].key)).collect();
         return Diff { held: true, missing, anomalies, ..Diff::default() };
     }
 
-    let doubtful = missing.doubtful.iter().chain(&missing.deserted).copied();
-    let unproven: BTreeSet<OldRow> = doubtful.filter(|row| !proof.is_proven(known[*row].key)).collect();
+    let unproven: BTreeSet<OldRow> = missing.all_doubtful().filter(|row| !proof.is_proven(known[*row].key)).collect();
     let comparison = Comparison {
         token,
         timeline: &timeline,
@@ -314,6 +315,11 @@ impl MissingEvents {
         });
         let deserted: BTreeSet<OldRow> = lost.map(|tranche| tranche.row).filter(is_lost).collect();
         Self { all, doubtful, deserted: deserted.into_iter().collect(), tranches, uncovered, left }
+    }
+
+    /// Returns the doubtful and the deserted events, all of which need proof.
+    fn all_doubtful(&self) -> impl Iterator<Item = OldRow> {
+        self.doubtful.iter().chain(&self.deserted).copied()
     }
 
     /// Returns whether most upcoming events are missing without proof of removal.

@@ -23,6 +23,20 @@ fn ten_thousand_tranches_make_few_changes() {
     assert!(changes_of(&before, &other).len() <= 2);
 }
 
+/// An allocation leaves the schedule while another gets other dates. Some events keep their date, but lose the tranche of the former.
+#[test]
+fn held_correction_is_applied_at_once_when_its_hold_ends() {
+    let series = |name: usize, day: u16, amount: u8, count: u16, step: u16| -> Vec<Part> {
+        (0..count).map(|k| Part { name, day: day + k * step, amount }).collect()
+    };
+    let airdrop = [series(3, 1, 1, 1, 0), series(3, 146, 1, 13, 21)].concat();
+    let before = build(&[series(1, 13, 3, 15, 37), airdrop].concat());
+    let after = build(&series(1, 9, 2, 16, 21));
+    let (snapshot, changes) = settle(known(&before), &after, ProofPolicy::default());
+    assert_same_facts(&snapshot, &after);
+    only(changes, ChangeKind::Rewritten);
+}
+
 // Properties.
 
 #[derive(Clone, Debug)]
