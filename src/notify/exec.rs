@@ -23,7 +23,7 @@ use super::message::{status, strongest, webhook_body};
 use super::scrub::{MAX_RESPONSE_BYTES, Scrubber};
 use super::{KeyProblem, Outcome, SendResult};
 use model::{DueDelivery, config, text::error_chain};
-use process::{ProgramRun, RunEnd};
+use process::{ProgramEnd, ProgramRun};
 pub use program::ProgramProblem;
 
 /// The variable `PATH` of the program.
@@ -115,13 +115,13 @@ impl ExecReceiver {
 
     fn result_of(&self, run: &ProgramRun) -> SendResult {
         let (outcome, status, what) = match run.ended {
-            RunEnd::Exited(0) => (Outcome::Accepted, Some(0), "exit status 0".to_owned()),
-            RunEnd::Exited(code) => {
+            ProgramEnd::Exited(0) => (Outcome::Accepted, Some(0), "exit status 0".to_owned()),
+            ProgramEnd::Exited(code) => {
                 let outcome = if code == TEMPORARY_FAILURE { Outcome::LATER } else { Outcome::Refused };
                 (outcome, u16::try_from(code).ok(), format!("exit status {code}"))
             }
-            RunEnd::Signalled(signal) => (Outcome::Uncertain, None, format!("ended by signal {signal}")),
-            RunEnd::TimedOut => (Outcome::Uncertain, None, format!("killed because it ran longer than {:?}", self.timeout)),
+            ProgramEnd::Signalled(signal) => (Outcome::Uncertain, None, format!("ended by signal {signal}")),
+            ProgramEnd::TimedOut => (Outcome::Uncertain, None, format!("killed because it ran longer than {:?}", self.timeout)),
         };
         // Programs explain a failure on standard error, so it goes first.
         let output = [run.stderr.text(), run.stdout.text()];

@@ -17,7 +17,7 @@ use model::{
 };
 
 /// The rate changes of one instant.
-struct RateChange {
+struct SeparatedEvent {
     /// The key of the known event; `None` for an event of the response.
     key: Option<RecordKey>,
     /// The event without its cliffs and other linear unlocks.
@@ -25,7 +25,7 @@ struct RateChange {
 }
 
 /// Rate changes that only the known unlocks or only the response shows.
-pub(super) struct RateChanges(Vec<RateChange>);
+pub(super) struct RateChanges(Vec<SeparatedEvent>);
 
 /// The known facts and a response without the rate changes that only one of them can show.
 pub(super) struct Separated {
@@ -54,7 +54,7 @@ pub(super) fn separate(before: &TokenSnapshot, fetched: &FetchedResponse) -> Opt
             if let PollOutcome::Fresh(response) = &mut fetched.outcome {
                 response.payload = Payload::UnlockEvents(rest.into_iter().flatten().collect());
             }
-            let taken = taken.into_iter().flatten().map(|event| RateChange { key: None, event }).collect();
+            let taken = taken.into_iter().flatten().map(|event| SeparatedEvent { key: None, event }).collect();
             Some(Separated { before: before.clone(), fetched, rate_changes: RateChanges(taken) })
         }
         (true, false) => {
@@ -72,7 +72,7 @@ pub(super) fn separate(before: &TokenSnapshot, fetched: &FetchedResponse) -> Opt
                 } else if let Some(rest) = rest {
                     records.push(Tracked { key: tracked.key.clone(), record: Record::Unlock(Arc::new(rest)) });
                 }
-                taken.extend(out.map(|event| RateChange { key: Some(tracked.key.clone()), event }));
+                taken.extend(out.map(|event| SeparatedEvent { key: Some(tracked.key.clone()), event }));
             }
             let before = TokenSnapshot { records, ..before.clone() };
             Some(Separated { before, fetched: fetched.clone(), rate_changes: RateChanges(taken) })
@@ -145,7 +145,7 @@ impl RateChanges {
             result.after = before.records_of(Resource::Unlock).cloned().collect();
             return;
         }
-        for RateChange { key, event } in self.0 {
+        for SeparatedEvent { key, event } in self.0 {
             let date = event.unlock_date.copied();
             let is_at = |tracked: &&mut Tracked| {
                 tracked.record.unlock().is_some_and(|event| event.unlock_date.copied() == date && date.is_some())

@@ -30,7 +30,7 @@ const BUSY_ATTEMPTS: u32 = 10;
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RunEnd {
+pub(super) enum ProgramEnd {
     Exited(i32),
     Signalled(i32),
     TimedOut,
@@ -38,7 +38,7 @@ pub(super) enum RunEnd {
 
 #[derive(Debug)]
 pub(super) struct ProgramRun {
-    pub ended: RunEnd,
+    pub ended: ProgramEnd,
     pub stdout: Tail,
     pub stderr: Tail,
 }
@@ -161,12 +161,12 @@ async fn wait_for_exit(
     mut waiter: JoinHandle<io::Result<ExitStatus>>,
     group: &ProcessGroup,
     deadline: Instant,
-) -> io::Result<RunEnd> {
+) -> io::Result<ProgramEnd> {
     if let Ok(joined) = timeout_at(deadline, &mut waiter).await {
         let status = joined.map_err(io::Error::other)??;
         // `waitid` reports neither stopped nor continued processes, so a process without a code was signalled.
-        let signal = RunEnd::Signalled(status.signal().unwrap_or_default());
-        return Ok(status.code().map_or(signal, RunEnd::Exited));
+        let signal = ProgramEnd::Signalled(status.signal().unwrap_or_default());
+        return Ok(status.code().map_or(signal, ProgramEnd::Exited));
     }
     group.signal(Signal::TERM);
     if timeout(TERM_GRACE, &mut waiter).await.is_err() {
@@ -174,7 +174,7 @@ async fn wait_for_exit(
         // If the process hangs in the kernel, the waiting thread reaps it later.
         let _elapsed = timeout(KILL_GRACE, &mut waiter).await;
     }
-    Ok(RunEnd::TimedOut)
+    Ok(ProgramEnd::TimedOut)
 }
 
 /// Writes the message. Ignores write errors: a program may exit without reading all of it, and its exit status decides.

@@ -15,13 +15,13 @@ use chart::curve::{Curve, curves, differs};
 use chart::recipient;
 use chart::schedule::{EventLane, NextCliff, ScheduleDrawing, draw};
 use daemon::view::{AlertView, UnlockView};
-use linear::LinearRow;
+use linear::TokenLinearRow;
 use model::{
     ChangeRow, Interval, Precision, Record, Resource, Timestamp, TokenSnapshot, TokenSupply, Tracked, UpcomingRow, VersionRow,
     phrase, wire::UnlockEvent,
 };
 use provenance::Provenance;
-use supply::{SupplyFacts, TokenSupplyCard};
+use supply::{SupplyBreakdown, TokenSupplyCard};
 
 const MAX_UPCOMING: usize = 40;
 /// The number of upcoming unlocks that are not collapsed.
@@ -71,10 +71,10 @@ struct TokenPage {
     market_cap: Option<f64>,
     max_supply: Option<f64>,
     supply: TokenSupplyCard,
-    facts: SupplyFacts,
+    facts: SupplyBreakdown,
     /// Running and coming linear unlocks.
-    linear: Vec<LinearRow>,
-    later_linear: Vec<LinearRow>,
+    linear: Vec<TokenLinearRow>,
+    later_linear: Vec<TokenLinearRow>,
     chart: Option<Chart>,
     legend: Vec<AllocationRow>,
     /// The time of the correction that replaced the former schedule. `None` if the chart shows none.
@@ -146,7 +146,7 @@ impl TokenPage {
         let has_ghost = differs(&curves, &former_curves);
         let burns = sizes(snapshot, Resource::Burn);
         let buybacks = sizes(snapshot, Resource::Buyback);
-        let facts = SupplyFacts::of(snapshot, supply);
+        let facts = SupplyBreakdown::of(snapshot, supply);
         let mut upcoming = upcoming(snapshot, facts.circulating, now);
         let upcoming_total = upcoming.len();
         let cliffs: Vec<Interval> = events

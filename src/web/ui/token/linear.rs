@@ -9,7 +9,7 @@ const MAX_ROWS: usize = 60;
 
 /// A linear unlock that has not ended.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct LinearRow {
+pub(super) struct TokenLinearRow {
     allocation: String,
     begin: String,
     end: String,
@@ -25,7 +25,12 @@ pub(super) struct LinearRow {
 }
 
 /// Returns the linear unlocks, soonest first.
-pub(super) fn rows(snapshot: &TokenSnapshot, events: &[&UnlockEvent], supply: &TokenSupply, now: Timestamp) -> Vec<LinearRow> {
+pub(super) fn rows(
+    snapshot: &TokenSnapshot,
+    events: &[&UnlockEvent],
+    supply: &TokenSupply,
+    now: Timestamp,
+) -> Vec<TokenLinearRow> {
     let mut found: Vec<(LinearPiece, String, bool)> = Vec::new();
     for event in events {
         let parts = event.linear_unlocks.get().map_or(&[][..], |linear| linear.allocation_breakdown.items());
@@ -50,7 +55,7 @@ pub(super) fn rows(snapshot: &TokenSnapshot, events: &[&UnlockEvent], supply: &T
     let row = |(piece, allocation, is_from_emission): (LinearPiece, String, bool)| {
         let (begin, end) = (Timestamp::from_timestamp_millis(piece.starts_at)?, Timestamp::from_timestamp_millis(piece.ends_at)?);
         let left = piece.share_in(SumWindow { at: now, until: end });
-        Some(LinearRow {
+        Some(TokenLinearRow {
             allocation: if allocation.is_empty() { "unnamed".to_owned() } else { allocation },
             begin: phrase::day(begin),
             end: phrase::day(end),

@@ -170,7 +170,7 @@ fn notes(snapshot: &TokenSnapshot, supply: &TokenSupply, stale_price: TimeDelta,
 
 /// The price and the parts of the max supply.
 #[derive(Debug, Serialize)]
-pub(super) struct SupplyFacts {
+pub(super) struct SupplyBreakdown {
     /// USD.
     price: Option<f64>,
     price_at: Option<Timestamp>,
@@ -193,7 +193,7 @@ struct SupplyPart {
     percent: Option<f64>,
 }
 
-impl SupplyFacts {
+impl SupplyBreakdown {
     pub(super) fn of(snapshot: &TokenSnapshot, supply: &TokenSupply) -> Self {
         let item = &snapshot.token.item;
         let price = supply.price.map(|price| price.usd).filter(|usd| *usd > 0.0);
