@@ -38,7 +38,7 @@ impl SelfAlerts {
         self.end(self_monitor::RELOAD_SUBJECT).await;
     }
 
-    /// Opens the alert about instances whose config or rules differ from those of the active one.
+    /// Opens the alert about instances whose config or rules differ from the active instance's.
     pub(super) async fn instances_differ(&self, active: &str, others: &[String]) {
         self.begin(self_monitor::INSTANCES_SUBJECT, |episode, context| {
             self_monitor::instances_differ(active, others, episode, context)

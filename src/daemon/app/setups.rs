@@ -1,4 +1,4 @@
-//! Compares config and rules of the instances on one database. After a takeover, those of the new active instance apply.
+//! Compares config and rules of the instances on one database. After a takeover, the new active instance's config and rules apply.
 
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,7 @@ impl SetupWatch {
 }
 
 impl App {
-    /// Reports config and rules of this instance, and compares them with those of the others: log, status, and readiness show a
+    /// Reports config and rules of this instance, and compares them with the other instances': log, status, and readiness show a
     /// difference, and the active instance makes it an incident. Does nothing if the last comparison is recent.
     pub(super) async fn compare_setups(&self, watch: &mut SetupWatch) {
         let now = Instant::now();

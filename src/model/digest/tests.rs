@@ -107,6 +107,23 @@ fn hostile_digest() -> Digest {
     }
 }
 
+/// A digest of seven days, of unlocks alone.
+fn only_unlocks(at: Timestamp, unlocks: &DigestAhead) -> DigestMaterial<'_> {
+    DigestMaterial {
+        since: at - SUPPRESSED_WINDOW,
+        at,
+        ahead: TimeDelta::days(7),
+        unlocks,
+        changes: &[],
+        statuses: &[],
+        silences: &[],
+        firing: 0,
+        fires: &[],
+        incidents: 0,
+        incident_summaries: &[],
+    }
+}
+
 #[test]
 fn digest_text_keeps_hostile_names_on_their_lines() {
     let digest = hostile_digest();
@@ -141,20 +158,7 @@ fn sum_includes_month_by_nominal_date() {
         upcoming("today", "2026-03-09", "day", 5.0),
     ];
     let unlocks = DigestAhead::of(rows, SumWindow::of(at, TimeDelta::days(7)));
-    let nothing = DigestMaterial {
-        since: at - SUPPRESSED_WINDOW,
-        at,
-        ahead: TimeDelta::days(7),
-        unlocks: &unlocks,
-        changes: &[],
-        statuses: &[],
-        silences: &[],
-        firing: 0,
-        fires: &[],
-        incidents: 0,
-        incident_summaries: &[],
-    };
-    let digest = Digest::of(&nothing);
+    let digest = Digest::of(&only_unlocks(at, &unlocks));
     let names = |lines: &[AheadLine]| lines.iter().map(|line| line.token.clone()).collect::<Vec<_>>();
     assert_eq!((names(&digest.ahead), digest.ahead_value), (vec!["now".into(), "small".into()], Some(50.0)));
     assert_eq!(
@@ -186,20 +190,7 @@ fn headline_and_groups_add_linear_unlocks_and_name_unknown_values() {
     let texts = |rows: Vec<UpcomingRow>, vestings: Vec<TokenVesting>| {
         let mut unlocks = DigestAhead::of(rows, window);
         unlocks.add_vesting(vestings);
-        let nothing = DigestMaterial {
-            since: at - SUPPRESSED_WINDOW,
-            at,
-            ahead: TimeDelta::days(7),
-            unlocks: &unlocks,
-            changes: &[],
-            statuses: &[],
-            silences: &[],
-            firing: 0,
-            fires: &[],
-            incidents: 0,
-            incident_summaries: &[],
-        };
-        let digest = Digest::of(&nothing);
+        let digest = Digest::of(&only_unlocks(at, &unlocks));
         (phrase::digest::summary(&digest), phrase::digest::group(&digest.groups[0]))
     };
     let cliff = || upcoming("arb", "2026-03-12T13:00:00Z", "second", 30.0);
@@ -279,19 +270,7 @@ fn sums_include_unlisted_unlocks() {
     let unlocks = DigestAhead::of(rows, SumWindow::of(at, TimeDelta::days(7)));
     assert_eq!((unlocks.counted.rows.len(), unlocks.counted.more, unlocks.counted.more_value), (50, 10, Some(55.0)));
     assert_eq!(unlocks.by_token.len(), 10, "a number for each token, not a row for each unlock");
-    let material = DigestMaterial {
-        since: at - SUPPRESSED_WINDOW,
-        at,
-        ahead: TimeDelta::days(7),
-        unlocks: &unlocks,
-        changes: &[],
-        statuses: &[],
-        silences: &[],
-        firing: 9,
-        fires: &[],
-        incidents: 2,
-        incident_summaries: &[],
-    };
+    let material = DigestMaterial { firing: 9, incidents: 2, ..only_unlocks(at, &unlocks) };
     let digest = Digest::of(&material);
     assert_eq!(phrase::digest::summary(&digest), "Digest: 60 unlocks ($1.83K) in the next 7 days, 0 changes");
     assert_eq!((digest.ahead.len(), digest.ahead_left_out, digest.fires_left_out), (50, 10, 7));

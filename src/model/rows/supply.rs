@@ -73,7 +73,7 @@ pub struct SupplyTotals {
     pub coverage: TotalsCoverage,
 }
 
-/// How completely the coming supply of several tokens is known.
+/// The completeness of the known coming supply of several tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TotalsCoverage {

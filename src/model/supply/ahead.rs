@@ -32,12 +32,12 @@ pub struct CliffPiece {
     pub value: Option<f64>,
 }
 
-/// How a window includes a cliff unlock.
+/// The relation of a cliff unlock to a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inclusion {
     /// Its nominal date is in the window.
     Counted,
-    /// It may happen in the window, but its nominal date is outside.
+    /// The nominal date is outside the window, but the unlock may happen in it.
     Inexact,
 }
 
@@ -50,7 +50,7 @@ impl CliffPiece {
         }
         let parts = event.cliff_unlocks.get().map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items());
         let interval = event.interval()?;
-        // Parts without a date have a date of their own some day.
+        // The dates of undated parts are to be determined, so they are not part of the unlock on this date.
         let undated = || parts.iter().filter(|part| Precision::of(part.unlock_precision.as_str()) == Precision::ToBeDetermined);
         if !parts.is_empty() && undated().count() == parts.len() {
             return None;
@@ -96,7 +96,7 @@ impl LinearPiece {
         parts.iter().filter_map(|part| Self::of_part(part, event.unlock_date.copied()))
     }
 
-    /// Returns the linear unlock of one allocation. `date` is that of its event. `None` without a date or a duration.
+    /// Returns the linear unlock of one allocation. `date` is the date of its event. `None` without a date or a duration.
     #[must_use]
     pub fn of_part(part: &LinearAllocation, date: Option<Timestamp>) -> Option<Self> {
         if Precision::of(part.unlock_precision.as_str()) == Precision::ToBeDetermined {
