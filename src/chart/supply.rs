@@ -40,7 +40,7 @@ fn short(value: f64) -> String {
     scale::tick(&phrase::usd((value / unit).round() * unit))
 }
 
-/// A week as text: `9 Mar to 15 Mar: $4.00M ($1.00M cliffs + $3.00M linear)`.
+/// A week as text, with its exclusive end: `9 Mar to 16 Mar: $4.00M ($1.00M cliffs + $3.00M linear)`.
 fn title(week: &SupplyWeek) -> String {
     let days = format!("{} to {}", week.window.at.format("%-d %b"), week.window.until.format("%-d %b"));
     match phrase::supply_parts(&week.ahead) {

@@ -6,16 +6,12 @@ use anyhow::Context as _;
 
 use super::{Exit, Invocation};
 use daemon::app::{self, App, AppError};
-use daemon::config::Environment;
+use daemon::config::{Environment, Loaded};
 use daemon::reload::Origin;
-use model::{program, text::error_chain};
+use model::{config::Config, program, text::error_chain};
 
 pub(super) fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
-    let (config, loaded) = invocation.load_file()?;
-    let problems: Vec<_> = loaded.receiver_problems(&config).into_iter().map(|(_, problem)| problem).collect();
-    if !problems.is_empty() {
-        return Err(invocation.print_errors(&problems, &loaded.sources));
-    }
+    let (config, loaded) = load_checked(invocation)?;
     daemon::log::start(&config.log, invocation.verbose)?;
     let ended = block_on_workers(async {
         let mut stop = app::stop_requested();
@@ -60,12 +56,19 @@ async fn restart_after(error: &AppError) -> DaemonEnd {
     DaemonEnd::Restart
 }
 
-/// Waits until a reload is requested while the config is valid. With errors, the previous config stays.
+/// Loads the config and builds its receivers. Prints their errors and fails if there are any.
+fn load_checked(invocation: &Invocation) -> anyhow::Result<(Config, Loaded)> {
+    let (config, loaded) = invocation.load_file()?;
+    let problems: Vec<_> = loaded.receiver_problems(&config).into_iter().map(|(_, problem)| problem).collect();
+    if problems.is_empty() { Ok((config, loaded)) } else { Err(invocation.print_errors(&problems, &loaded.sources)) }
+}
+
+/// Waits for a reload request that finds a valid config. Logs the errors of the others, which keep the previous config.
 async fn valid_config_after_reload_request(invocation: &Invocation) {
     let mut requests = app::ReloadRequests::listen();
     loop {
         requests.next().await;
-        match invocation.load_file() {
+        match load_checked(invocation) {
             Ok(_) => return,
             Err(error) => tracing::error!("the changed config has errors; the previous config stays active: {error:#}"),
         }

@@ -85,7 +85,7 @@ fn rules(checked: &rule_check::CheckedRules) -> RulesView {
     RulesView {
         count: Some(checked.count),
         problem: (!problem.is_empty()).then(|| format!("{problem} in the rule files; run `cliffwatch check` for details")),
-        is_missing: false,
+        ..RulesView::default()
     }
 }
 

@@ -12,7 +12,8 @@ use store::{Access, Store};
 
 /// List upcoming cliff and linear unlocks, nearest first
 ///
-/// A linear unlock is listed by its span and rate. Its value and amount are the part that unlocks within SPAN, or what is left.
+/// A linear unlock is listed with its dates and rate. Its value and amount cover the part that unlocks within SPAN; without `--within`,
+/// all that remains.
 #[derive(Debug, Args)]
 pub(super) struct UpcomingArgs {
     /// Tokens (slug or symbol), globs, or groups in the config (@portfolio); default: all

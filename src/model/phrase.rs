@@ -24,7 +24,7 @@ pub use {
     number::*,
     outcome::*,
     poll::{past_poll, past_polls},
-    price::{at_prices_of, stale_price},
+    price::at_prices_of,
     record::{date, record},
     supply::*,
     time::*,

@@ -3,7 +3,7 @@
 use crate::digest_schedule::DigestPlan;
 use model::{
     Alert, AlertState, ChangeFilter, ChangeRow, Digest, DigestAhead, DigestAheadFilter, DigestMaterial, NotificationFilter,
-    NotificationStatus, ReceiverName, Silence, SumWindow, Timestamp, ValuedAlert, phrase,
+    NotificationStatus, ReceiverName, ReferencePrice, Silence, SumWindow, Timestamp, ValuedAlert, phrase,
 };
 
 /// The number of rows of each kind that are read for a digest. A digest lists fewer but counts all.
@@ -24,7 +24,7 @@ pub struct DigestReads {
 impl DigestReads {
     /// Returns the filters of a plan for a slot after `since`.
     pub fn of(plan: &DigestPlan, since: Timestamp, slot: Timestamp, now: Timestamp) -> Self {
-        let stale_before = slot.checked_sub_signed(plan.stale_price).unwrap_or(slot);
+        let stale_before = ReferencePrice::stale_before(plan.stale_price, slot);
         Self {
             unlocks: DigestAheadFilter { from: now, window: SumWindow::of(slot, plan.schedule.ahead), stale_before },
             changes: ChangeFilter { since: Some(since), limit: DIGEST_ROWS, ..ChangeFilter::default() },

@@ -1,7 +1,7 @@
 use chrono::TimeDelta;
 
 use super::*;
-use crate::{Interval, PastPoll, PollProblem, Precision, Timestamp, wire::parse_timestamp};
+use crate::{Interval, PastPoll, PollProblem, Precision, ReferencePrice, Timestamp, TokenSupply, wire::parse_timestamp};
 
 fn time(text: &str) -> Timestamp {
     parse_timestamp(text).expect("a timestamp")
@@ -198,9 +198,11 @@ fn past_poll_has_counts_and_the_first_failure() {
 #[test]
 fn only_an_old_price_is_dated() {
     let (now, limit) = (time("2026-11-26"), TimeDelta::days(3));
-    assert_eq!(stale_price(Some(time("2025-11-03T02:01:35Z")), limit, now).as_deref(), Some("at prices of 3 Nov 2025"));
-    assert_eq!(stale_price(Some(time("2026-11-23")), limit, now), None);
-    assert_eq!(stale_price(None, limit, now), None);
+    let supply = |at: Option<Timestamp>| TokenSupply { price: Some(ReferencePrice { usd: 1.0, at }), ..TokenSupply::unread(0) };
+    let text = |at: Option<Timestamp>| supply(at).stale_price(now, limit).map(at_prices_of);
+    assert_eq!(text(Some(time("2025-11-03T02:01:35Z"))).as_deref(), Some("at prices of 3 Nov 2025"));
+    assert_eq!(text(Some(time("2026-11-23"))), None);
+    assert_eq!(text(None), None);
 }
 
 mod supply;

@@ -15,6 +15,8 @@ pub const VALUE_UNKNOWN: &str = "value unknown";
 
 /// States that linear unlocks were not read.
 pub const CLIFFS_ONLY: &str = "cliffs only";
+/// States that a token has no cliff unlock, and that its linear unlocks were not read.
+pub const NO_CLIFFS: &str = "no cliffs; linear unlocks not read";
 
 /// States that a token has linear unlocks ahead but no cliff unlock.
 pub const LINEAR_ONLY: &str = "linear only";
@@ -84,7 +86,7 @@ pub fn supply_figure(ahead: &SupplyAhead, known: KnownSupply, symbol: Option<&st
         return figure(NOT_READ.to_owned(), String::new());
     }
     if sum.count == 0 {
-        let parts = if known == KnownSupply::Cliffs { "no cliffs; linear unlocks not read" } else { NOTHING_SCHEDULED };
+        let parts = if known == KnownSupply::Cliffs { NO_CLIFFS } else { NOTHING_SCHEDULED };
         return figure("–".to_owned(), parts.to_owned());
     }
     let is_cliffs_only = known == KnownSupply::Cliffs;
@@ -134,11 +136,6 @@ pub fn supply_gaps(coverage: &TotalsCoverage, until: Timestamp, stale_price: Tim
     .into_iter()
     .flatten()
     .collect()
-}
-
-/// The date of a stale price: `at prices of 3 Nov 2025`.
-pub fn price_date(at: Timestamp) -> String {
-    format!("at prices of {}", day(at))
 }
 
 /// The end of known linear supply: `linear known until 5 Dec 2026`.

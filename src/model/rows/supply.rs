@@ -58,7 +58,7 @@ impl TokenSupply {
     /// Returns the time of the price if it is older than `limit` at `now`.
     #[must_use]
     pub fn stale_price(&self, now: Timestamp, limit: TimeDelta) -> Option<Timestamp> {
-        self.price?.at.filter(|at| now - *at > limit)
+        self.price?.at.filter(|at| ReferencePrice::is_stale(*at, limit, now))
     }
 }
 

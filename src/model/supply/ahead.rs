@@ -175,6 +175,12 @@ impl ReferencePrice {
         now.signed_duration_since(at) > limit
     }
 
+    /// Returns the time before which prices are older than `limit` at `now`.
+    #[must_use]
+    pub fn stale_before(limit: TimeDelta, now: Timestamp) -> Timestamp {
+        now.checked_sub_signed(limit).unwrap_or(now)
+    }
+
     /// Returns the price with the latest time in a schedule. `None` if no part of it has a price.
     #[must_use]
     pub fn latest<'e>(events: impl IntoIterator<Item = &'e UnlockEvent>) -> Option<Self> {

@@ -16,7 +16,7 @@ use engine::explain::{Explanation, status};
 use engine::pipeline;
 use model::{
     Ack, Alert, AlertBody, AlertId, AlertState, ChangeFilter, ChangeRow, Notification, NotificationKind, NotificationStatus,
-    OutboxDetail, Resource, SOURCE_TROUBLE, Timestamp, TokenId, phrase,
+    OutboxDetail, Resource, SOURCE_TROUBLE, Timestamp, TokenId,
 };
 use rules::{On, Rule};
 
@@ -56,8 +56,6 @@ pub(super) struct AlertDetail {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct NotifiedText {
     pub at: Timestamp,
-    #[serde(skip)]
-    pub day: String,
     pub summary: String,
 }
 
@@ -153,7 +151,7 @@ impl AlertDetail {
             |notification: &&Notification| notification.kind != NotificationKind::Resolved && !notification.receivers.is_empty();
         let last = self.notifications.iter().rev().find(is_sent)?;
         let summary = last.body.annotations.get("summary").filter(|summary| *summary != current)?;
-        Some(NotifiedText { at: last.at, day: phrase::day(last.at), summary: summary.clone() })
+        Some(NotifiedText { at: last.at, summary: summary.clone() })
     }
 
     /// Returns the response of `/api/alerts/{id}`.

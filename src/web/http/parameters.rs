@@ -54,9 +54,12 @@ pub(super) const TOKENS: Parameter = text("token", "Slugs of tokens, separated b
 pub(super) const GROUP: Parameter = text("group", "Names of groups in `[watch.groups]`, separated by commas.");
 pub(super) const ONE_GROUP: Parameter = text("group", "Name of a group in `[watch.groups]`. The default is all watched tokens.");
 pub(super) const WITHIN: Parameter =
-    text("within", "Maximum time until the unlock, such as `30d`. A linear unlock counts with its share.");
-pub(super) const MIN_VALUE: Parameter =
-    parameter("min_value", ParameterKind::Number, "Minimum value in USD; of a linear unlock, in the window.");
+    text("within", "Maximum time until the unlock, such as `30d`. Of a linear unlock, only the part within this time counts.");
+pub(super) const MIN_VALUE: Parameter = parameter(
+    "min_value",
+    ParameterKind::Number,
+    "Minimum value in USD; of a linear unlock, the value within the selected time.",
+);
 pub(super) const UNLOCK_TYPE: Parameter = text("type", "`cliff` or `linear`; the default is both.");
 pub(super) const RULE: Parameter = text("rule", "Name or id of a rule.");
 pub(super) const RULES: Parameter = text("rule", "Names or ids of rules whose condition must be true, separated by commas.");
@@ -91,8 +94,11 @@ pub(super) const PAGING: [Parameter; 3] = [LIMIT, AFTER, PAGED];
 
 // Parameters of feeds and web pages, which are not part of the API.
 pub(super) const MONTH_SPAN: Parameter = text("spans", "`day` or `month`: the length of entries with month precision.");
-pub(super) const LINEAR: Parameter =
-    parameter("linear", ParameterKind::Boolean, "Whether to include starts, ends, and rate changes of linear unlocks.");
+pub(super) const LINEAR: Parameter = parameter(
+    "linear",
+    ParameterKind::Boolean,
+    "Whether to include starts, ends, and rate changes of linear unlocks. The default is `true`.",
+);
 pub(super) const ALARM: Parameter = text("alarm", "Time of the alarm before an entry, such as `1d`.");
 pub(super) const OFFSET: Parameter = parameter("offset", ParameterKind::Integer, "Number of rows to skip.");
 pub(super) const CHOSEN: Parameter = text("chosen", "`all` to select all alerts on the page.");

@@ -38,7 +38,7 @@ fn router(app: WaitingHandle) -> Router {
     Router::new()
         .route("/metrics", get(metrics))
         .fallback(unavailable)
-        .layer(middleware::from_fn_with_state(app.clone(), only_from_here))
+        .layer(middleware::from_fn_with_state(app.clone(), require_local_request))
         .route("/-/healthy", get(async || WAITING))
         .with_state(app)
 }
@@ -49,14 +49,15 @@ async fn metrics(request: Request) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, kind)], page)
 }
 
-/// Responds with the reason. Like `/-/ready`, so do all pages.
+/// Responds with the reason why the daemon is not ready, on `/-/ready` and on every page.
 async fn unavailable(State(app): State<WaitingHandle>) -> impl IntoResponse {
     let reason = app.readiness.not_ready().map_or_else(String::new, |reason| reason.to_string());
     (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "5")], format!("not ready: {reason}\n"))
 }
 
-/// On loopback, accepts requests that name this server. On other addresses, where a login would be required, gives no details.
-async fn only_from_here(State(app): State<WaitingHandle>, request: Request, next: middleware::Next) -> Response {
+/// Accepts a request if the server listens on loopback and the request names it. Rejects all others without details, because they would
+/// need a login.
+async fn require_local_request(State(app): State<WaitingHandle>, request: Request, next: middleware::Next) -> Response {
     let external = app.external_url.as_ref().and_then(Url::host_str);
     let is_local = app.address.ip().is_loopback() && is_own_host(request.headers(), request.uri().host(), external);
     if is_local {
@@ -73,7 +74,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
 
-    /// Sends a request to a server that believes to listen on `address`.
+    /// Sends a request to a server whose configured address is `address`.
     async fn response(address: &str, path: &str) -> (u16, String) {
         let readiness = Readiness::starting(model::Timestamp::default());
         readiness.set_store_failure("cannot open the database: connection refused".to_owned());

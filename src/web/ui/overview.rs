@@ -220,7 +220,7 @@ pub fn page(parts: OverviewParts<'_>, frame: PageFrame) -> String {
         notices: notices::of(&parts.status, parts.held),
         watched: parts.supply.coverage.tokens,
         supply: SupplyCard::of(parts.supply, parts.now, parts.stale_price),
-        next: NextCard::of(parts.ahead, parts.supply, parts.now),
+        next: NextCard::of(parts.ahead, parts.now),
         timeline: TimelineCard::of(&parts),
         firing: FiringCard::of(parts.firing, parts.alerts),
         changes: change_lines(parts.changes, MAX_CHANGE_LINES),

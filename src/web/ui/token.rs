@@ -117,7 +117,7 @@ struct UpcomingUnlock {
     recipients: String,
     class: &'static str,
     unlock: UnlockView,
-    /// Whether it has a cliff unlock of known size. Others only begin linear unlocks.
+    /// Whether it has a cliff unlock. Others only begin linear unlocks.
     is_cliff: bool,
     /// The amount of the cliff unlock in percent of the circulating supply. `None` if either is unknown.
     percent_of_circulating: Option<f64>,
@@ -241,7 +241,7 @@ fn upcoming(snapshot: &TokenSnapshot, circulating: Option<f64>, now: Timestamp) 
         Some(UpcomingUnlock {
             recipients: recipient::label(&shares),
             class,
-            is_cliff: unlock.cliff_amount.or(unlock.cliff_value).is_some_and(|size| size > 0.0),
+            is_cliff: event.has_cliff(),
             percent_of_circulating: percent.filter(|percent| percent.is_finite()),
             unconfirmed: nominal.map(|nominal| phrase::expected(nominal, now)),
             unlock,

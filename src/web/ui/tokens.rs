@@ -5,7 +5,7 @@ use minijinja::Value;
 use serde::Serialize;
 
 use super::page::{PageFrame, Pager, href, render};
-use super::token::supply::without_cliff;
+use super::token::supply::{percent, without_cliff};
 use chart::{recipient, weeks};
 use daemon::view::UnlockView;
 use model::phrase::{self, SupplyFigure};
@@ -124,7 +124,7 @@ impl ListedToken {
         let end = quarter_end(now);
         let notes = [
             supply.linear_until.filter(|until| *until < end).map(phrase::linear_known_until),
-            supply.stale_price(now, stale_price).map(phrase::price_date),
+            supply.stale_price(now, stale_price).map(phrase::at_prices_of),
         ];
         Self {
             id: row.token.id.as_str().to_owned(),
@@ -139,10 +139,7 @@ impl ListedToken {
             rate_change: phrase::rate_change(supply, Some(symbol)),
             month: SupplyCell::of(month, supply.known, symbol),
             quarter: SupplyCell::of(quarter, supply.known, symbol),
-            percent: quarter_value
-                .filter(|value| *value > 0.0)
-                .zip(row.token.market_cap().filter(|cap| *cap > 0.0))
-                .map(|(value, cap)| value / cap * 100.0),
+            percent: percent(quarter_value.filter(|value| *value > 0.0), row.token.market_cap()),
             notes: notes.into_iter().flatten().collect(),
             weeks: Value::from_safe_string(weeks::draw(&row.weeks, supply.known, now)),
         }

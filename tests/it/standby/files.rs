@@ -15,7 +15,7 @@ fn with_second_receiver(config: &str) -> String {
 }
 
 impl Stage {
-    /// The webhook ids of messages by the new rule.
+    /// Returns the number of accepted messages of the new rule.
     fn new_messages(&self) -> usize {
         let is_new = |body: &serde_json::Value| body.to_string().contains("BurnedToo");
         self.books.accepted().iter().filter(|(_, body)| is_new(body)).count()
@@ -45,7 +45,7 @@ async fn standby_takes_over_with_current_files() {
     stage.world.burn(&mut random);
     stage.until("the new rule notifies both receivers", |stage| stage.new_messages() >= 2).await;
 
-    // These wait for an attempt when the active instance dies.
+    // This burn happens after the active instance dies, so only the other one can notify it.
     stage.instances[active].signal("KILL");
     let before = stage.new_messages();
     stage.world.burn(&mut random);

@@ -13,7 +13,8 @@ use super::upcoming::groups;
 use crate::http::HttpDeps;
 use crate::http::error::WebError;
 use model::{
-    KnownSupply, SUPPLY_WINDOWS, SumWindow, SupplyAhead, SupplyTotals, Timestamp, TokenSupply, UnlockSum, supply_windows,
+    KnownSupply, ReferencePrice, SUPPLY_WINDOWS, SumWindow, SupplyAhead, SupplyTotals, Timestamp, TokenSupply, UnlockSum,
+    supply_windows,
 };
 
 /// The coming supply of a token. Its numbers are `None` if they are not known.
@@ -92,14 +93,13 @@ impl WindowView {
             per_day_value: ahead.linear_value_per_day(window),
         };
         let linear = if known == KnownSupply::All { linear } else { FlowView::default() };
-        // A part of unknown size makes the total unknown, except for linear unlocks that were not read, which `known` states.
-        let is_all = known == KnownSupply::All;
-        let total = |cliff: Option<f64>, linear: Option<f64>| if is_all { Some(cliff? + linear?) } else { cliff };
-        let value = total(cliff.value, linear.value);
+        // An unlock of unknown size makes the total unknown, except for linear unlocks that were not read, which `known` states.
+        let total = if known == KnownSupply::All { ahead.total() } else { ahead.cliff };
+        let value = total.complete_value().filter(|_| is_known);
         let market_cap = market_cap.filter(|cap| *cap > 0.0);
         Self {
             total: TotalView {
-                amount: total(cliff.amount, linear.amount),
+                amount: total.complete_amount().filter(|_| is_known),
                 value,
                 percent_of_market_cap: value.zip(market_cap).map(|(value, cap)| value / cap * 100.0),
             },
@@ -161,11 +161,14 @@ impl SupplyView {
     fn of(group: Option<String>, totals: &SupplyTotals, now: Timestamp) -> Self {
         let coverage = totals.coverage;
         let known = coverage.known();
+        // Zero is only known if each linear unlock that runs now has a value.
+        let is_unvalued = totals.windows.first().is_some_and(|next| next.linear.unvalued_count > 0);
+        let is_rate_unknown = totals.linear_per_day_value <= 0.0 && is_unvalued;
         let sums = SUPPLY_WINDOWS.iter().zip(supply_windows(now)).zip(&totals.windows);
         Self {
             group,
             ahead: sums.map(|(((name, _), window), sum)| (*name, TotalsView::of(sum, window, known))).collect(),
-            linear_per_day_value: (known == KnownSupply::All).then_some(totals.linear_per_day_value),
+            linear_per_day_value: (known == KnownSupply::All && !is_rate_unknown).then_some(totals.linear_per_day_value),
             tokens: coverage.tokens,
             unread: coverage.unread,
             cliffs_only: coverage.cliffs_only,
@@ -204,7 +207,7 @@ pub(super) async fn show(State(deps): State<HttpDeps>, uri: Uri) -> Result<Respo
     if !names.is_empty() {
         return Err(WebError::bad_request("group: expected the name of one group"));
     }
-    let stale_before = now.checked_sub_signed(live.config.source.stale_price.delta()).unwrap_or(now);
+    let stale_before = ReferencePrice::stale_before(live.config.source.stale_price.delta(), now);
     let totals = deps.app.store.supply_totals(now, supply_windows(now), live.watch.clone(), stale_before);
     let (watched, of_groups) = totals.await?;
     let totals = group.as_ref().map_or(Some(&watched), |group| of_groups.get(group));

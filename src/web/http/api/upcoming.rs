@@ -77,7 +77,7 @@ async fn select(
     let filter = UnlockFilter::resolve(deps, query, tokens, &live).await?;
     let until = query.duration(WITHIN)?.and_then(|span| from.checked_add_signed(span));
     let kind = query.items(UNLOCK_TYPE, UnlockKind::parse)?;
-    let kind = if let [kind] = kind.as_slice() { Some(*kind) } else { None };
+    let kind = kind.first().copied().filter(|first| kind.iter().all(|kind| kind == first));
     let stored = UnlockListFilter { unlocks: filter.rows(until, query.limit(), from), kind, min_value: filter.min_value, offset };
     let window = stored.unlocks.window();
     let place = |mut row: ListedUnlock| {
@@ -88,7 +88,7 @@ async fn select(
         let Listed { rows, total } = deps.app.store.upcoming(stored).await?;
         return Ok((Listed { rows: rows.into_iter().map(place).collect(), total }, window));
     }
-    // The database has no columns for rules. Each type is read by itself, so that none leaves no room for the other.
+    // The database cannot evaluate rules. Each type is read separately, so that neither uses up the row limit of the other.
     let mut matching: Vec<ListedUnlock> = Vec::new();
     for kind in UnlockKind::ALL.into_iter().filter(|of| kind.is_none_or(|kind| kind == *of)) {
         let all = UnlockListFilter { kind: Some(kind), offset: 0, ..stored.clone() };

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{ActionResult, RequestVisitor, frame, login_url, render_page, state_choices, static_frame};
 use crate::http::HttpDeps;
 use crate::http::access::{forms::FormFields, login::redirect};
-use crate::http::alert_detail::{AlertDetail, NotificationView};
+use crate::http::alert_detail::{AlertDetail, NotificationView, NotifiedText};
 use crate::http::api::operations::ALERTS;
 use crate::http::api::{lists, silences};
 use crate::http::error::WebError;
@@ -118,13 +118,6 @@ struct DeliveryRow<'a> {
     attempts: &'a [Attempt],
 }
 
-/// The text of a notification, and its day.
-#[derive(Serialize)]
-struct AsNotified {
-    day: String,
-    summary: String,
-}
-
 #[derive(Serialize)]
 struct AlertPage<'a> {
     now: Timestamp,
@@ -149,7 +142,7 @@ struct AlertPage<'a> {
     record: Option<String>,
     is_record_current: bool,
     /// The text of the latest notification, if the current text differs.
-    as_notified: Option<AsNotified>,
+    as_notified: Option<NotifiedText>,
     /// The matchers of the suggested silence, one per line.
     matchers: String,
     hides: Option<SilencePreview>,
@@ -200,7 +193,7 @@ pub(super) async fn show(
         notified: &detail.notified,
         deliveries: detail.deliveries.iter().map(|of| DeliveryRow { row: &of.row, attempts: &of.attempts }).collect(),
         is_record_current: detail.current_record.is_some(),
-        as_notified: detail.as_notified().map(|last| AsNotified { day: last.day, summary: last.summary }),
+        as_notified: detail.as_notified(),
         record: detail.record().and_then(|record| serde_json::to_string_pretty(record).ok()),
         matchers: matchers.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
         hides_sentence: hides.as_ref().map(SilencePreview::sentence).unwrap_or_default(),

@@ -19,8 +19,8 @@ use crate::ui::page::{PageFrame, Section};
 use chart::{past_polls, timeline::Measure};
 use daemon::view::{AlertView, StatusView};
 use model::{
-    Ahead, AheadFilter, ChangeFilter, ChangeRow, CreditState, FiringAlerts, PastPolls, Pulse, SumWindow, SupplyTotals, Timestamp,
-    Token, TokenId, TokenSupply,
+    Ahead, AheadFilter, ChangeFilter, ChangeRow, CreditState, FiringAlerts, PastPolls, Pulse, ReferencePrice, SumWindow,
+    SupplyTotals, Timestamp, Token, TokenId, TokenSupply,
 };
 use store::StoreError;
 
@@ -77,7 +77,7 @@ impl OverviewData {
         let by_share = measure == Measure::Share;
         let live = deps.app.live.load_full();
         let (watch, stale_price) = (live.watch.clone(), live.config.source.stale_price.delta());
-        let stale_before = at.checked_sub_signed(stale_price).unwrap_or(at);
+        let stale_before = ReferencePrice::stale_before(stale_price, at);
         let supply = deps.app.store.supply_totals(at, supply_windows(at), watch.clone(), stale_before);
         let firing = async {
             let firing = deps.app.store.firing_alerts(ALERT_ROWS).await?;

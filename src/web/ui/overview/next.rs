@@ -3,13 +3,11 @@
 use serde::Serialize;
 
 use super::AheadRow;
-use model::{Ahead, Precision, SupplyTotals, Timestamp, phrase};
+use model::{Ahead, Precision, Timestamp, phrase};
 
 #[derive(Debug, Serialize)]
 pub(super) struct NextCard {
     today: String,
-    /// USD that unlock linearly on this day, at the current rate. `None` if it is zero or unknown.
-    per_day: Option<String>,
     rows: Vec<NextRow>,
     /// The number of all cliff unlocks in the period.
     total: u64,
@@ -29,7 +27,7 @@ struct NextRow {
 }
 
 impl NextCard {
-    pub(super) fn of(ahead: &Ahead, supply: &SupplyTotals, now: Timestamp) -> Self {
+    pub(super) fn of(ahead: &Ahead, now: Timestamp) -> Self {
         let row = |row: &model::UpcomingRow| {
             let date = phrase::short_date(&row.tracked.record.interval()?);
             let row = AheadRow::of(row, now)?;
@@ -42,12 +40,6 @@ impl NextCard {
                 row,
             })
         };
-        let per_day = supply.linear_per_day_value;
-        Self {
-            today: phrase::day(now),
-            per_day: (per_day > 0.0).then(|| phrase::usd(per_day)),
-            rows: ahead.next.iter().filter_map(row).collect(),
-            total: ahead.next_total,
-        }
+        Self { today: phrase::day(now), rows: ahead.next.iter().filter_map(row).collect(), total: ahead.next_total }
     }
 }

@@ -22,7 +22,7 @@ pub fn windows(now: Timestamp) -> Vec<SumWindow> {
 pub(super) struct SupplyCard {
     tiles: Vec<SupplyTile>,
     /// USD that unlock linearly per day. `None` if it is zero or unknown.
-    pub(super) per_day: Option<String>,
+    per_day: Option<String>,
     /// `None` if no value is known.
     chart: Option<Chart>,
     weeks: Vec<WeekRow>,

@@ -24,7 +24,7 @@ pub(in crate::ui) fn without_cliff(supply: &TokenSupply) -> &'static str {
     let has_linear = supply.rate.running > 0 || supply.rate.changes_at.is_some();
     match supply.known {
         KnownSupply::None => phrase::NOT_READ,
-        KnownSupply::Cliffs => "no cliffs; linear unlocks not read",
+        KnownSupply::Cliffs => phrase::NO_CLIFFS,
         KnownSupply::All if has_linear => phrase::LINEAR_ONLY,
         KnownSupply::All => phrase::NOTHING_SCHEDULED,
     }
@@ -88,7 +88,7 @@ impl PartCell {
 }
 
 /// Returns `part` in percent of `whole`. `None` if either is unknown or the whole is not positive.
-fn percent(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
+pub(in crate::ui) fn percent(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
     let (part, whole) = part.zip(whole.filter(|whole| *whole > 0.0))?;
     Some(part / whole * 100.0).filter(|percent| percent.is_finite())
 }
@@ -119,9 +119,12 @@ impl TokenSupplyCard {
                 linear: if is_cliffs_only { PartCell::not_read() } else { PartCell::of(&sum.linear) },
                 total: PartCell::of(&total),
                 percent_of_market_cap: share(sum),
-                percent_of_released: percent(total.known_amount(), token.item.unlocked_amount.copied()),
+                percent_of_released: percent(
+                    total.known_amount().filter(|_| total.count > 0),
+                    token.item.unlocked_amount.copied(),
+                ),
                 burned,
-                net: total.complete_amount().zip(burned).map(|(amount, burned)| amount - burned),
+                net: total.complete_amount().filter(|_| !is_cliffs_only).zip(burned).map(|(amount, burned)| amount - burned),
                 bought_back: buybacks.as_ref().map(|sizes| within(sizes, *days, now)),
             }
         };
@@ -157,7 +160,7 @@ fn notes(snapshot: &TokenSnapshot, supply: &TokenSupply, stale_price: TimeDelta,
     let differs = ahead.and_then(|ahead| ahead.differs).filter(|differs| differs.is_finite() && *differs > 0.0);
     let is_unpriced = supply.known != KnownSupply::None && supply.price.is_none();
     [
-        supply.stale_price(now, stale_price).map(|at| phrase::capitalized(&phrase::price_date(at))),
+        supply.stale_price(now, stale_price).map(|at| phrase::capitalized(&phrase::at_prices_of(at))),
         is_unpriced.then(|| "The price is unknown, so linear unlocks have no value in USD".to_owned()),
         (supply.known == KnownSupply::Cliffs).then(|| "Cliffs only: linear unlocks were not read".to_owned()),
         supply.linear_until.filter(|end| *end < until).map(|end| phrase::capitalized(&phrase::linear_known_until(end))),

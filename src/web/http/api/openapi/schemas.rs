@@ -61,12 +61,13 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
          resource: string?, subject: string, summary: string, labels: strings, annotations: strings, leads: [string], \
          notified: [string], undelivered: strings, when: string?, activeAt: time, startsAt: time?, endsAt: time?, updatedAt: time",
     ),
+    ("NotifiedText", "at: time, summary: string"),
     ("HistoryStep", "state: string, at: time, text: string, lasted: string?"),
     ("FormerEpisode", "id: string, from: time, until: time?, reason: string?"),
     (
         "AlertStory",
         "...Alert*, acknowledgement: Acknowledgement?, history: [HistoryStep], former: [FormerEpisode], record: any, \
-         asNotified: object?, change: ChangeRow?, messages: [Message], deliveries: [DeliveryDetail], \
+         asNotified: NotifiedText?, change: ChangeRow?, messages: [Message], deliveries: [DeliveryDetail], \
          explanation: Explanation?, unexplained: string?",
     ),
     (
