@@ -37,8 +37,11 @@ pub(super) struct IndexedUnlock {
     pub(super) is_cliff: bool,
 }
 
-/// Stands for the unknown amount of a cliff unlock, which distinguishes it from an event without one.
+/// The stored amount of a cliff unlock whose amount is unknown. An event without a cliff unlock has `NULL`.
 pub(super) const UNKNOWN_AMOUNT: f64 = -1e300;
+
+/// Selects the events with a cliff unlock, as [`IndexedUnlock::is_cliff`] does. Others only begin linear unlocks.
+pub(super) const IS_CLIFF: &str = "(r.amount IS NOT NULL OR r.value IS NOT NULL)";
 
 fn known_amount(amount: Option<f64>) -> Option<f64> {
     amount.filter(|amount| *amount > UNKNOWN_AMOUNT)

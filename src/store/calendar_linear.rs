@@ -10,8 +10,8 @@ use super::sql::Transaction;
 use super::{Store, StoreError};
 use model::phrase::linear::{rate_change, rate_change_causes, vesting_begins, vesting_ends};
 use model::{
-    CalendarRow, FirstOf, LinearCalendarRow, LinearDate, LinearDateKind, LinearUnlock, SumWindow, Timestamp, Token,
-    UpcomingFilter, linear_dates, phrase,
+    CalendarRow, FirstOf, LinearCalendarRow, LinearDate, LinearDateKind, LinearUnlock, ReferencePrice, SumWindow, Timestamp,
+    Token, UpcomingFilter, linear_dates, phrase,
 };
 
 impl Store {
@@ -71,19 +71,15 @@ fn of_token(from: &Transaction<'_>, token_no: i64, window: SumWindow) -> Result<
     })?;
     let modified: HashMap<String, Modified> = modified.into_iter().collect();
     let unlocks = linear.unlocks();
-    let value = |of: &[LinearUnlock<'_>]| {
-        let amounts = of.iter().filter_map(|of| Some(of.piece.amount? * of.piece.share_in(window)?));
-        price.map(|price| amounts.sum::<f64>() * price.usd)
-    };
     let row = |date: LinearDate<'_>| {
-        // Without an event, the content is part of the key, so that it never changes.
+        // The key of a date without an event contains its text, so such an entry never changes.
         let of_keys = || date.keys.iter().filter_map(|key| modified.get(*key)).copied();
         let latest = of_keys().filter(|(_, was_modified)| *was_modified).max().or_else(|| of_keys().max());
         let (modified_at, was_modified) = latest.or(read.first.map(|at| (at, false))).unwrap_or((date.at, false));
         let event = |key: &&str| linear.events.iter().find(|tracked| tracked.key.as_str() == *key).cloned();
         let value = match &date.kind {
-            LinearDateKind::Start(of) | LinearDateKind::End(of) => value(std::slice::from_ref(of)),
-            LinearDateKind::Rate(_) => value(&unlocks),
+            LinearDateKind::Start(of) | LinearDateKind::End(of) => value_in(std::slice::from_ref(of), price, window),
+            LinearDateKind::Rate(_) => value_in(&unlocks, price, window),
         };
         let text = DateText::of(&date, &token);
         LinearCalendarRow {
@@ -132,10 +128,18 @@ fn named(of: &LinearUnlock<'_>) -> Option<String> {
     Some(phrase::name(of.allocation)).filter(|_| !of.allocation.trim().is_empty())
 }
 
-/// Returns the start and end of the linear unlocks of a removed event.
+/// Returns the value in USD of linear unlocks in a window. `None` if no amount or no price is known.
+fn value_in(of: &[LinearUnlock<'_>], price: Option<ReferencePrice>, window: SumWindow) -> Option<f64> {
+    let amounts = of.iter().filter_map(|of| Some(of.piece.amount? * of.piece.share_in(window)?));
+    Some(amounts.reduce(|sum, amount| sum + amount)? * price?.usd)
+}
+
+/// Returns the dates of the linear unlocks of a removed event, as cancelled rows.
 fn removed(row: &CalendarRow, window: SumWindow) -> Vec<LinearCalendarRow> {
     let Some(event) = row.row.tracked.record.unlock() else { return Vec::new() };
     let unlocks = LinearUnlock::of_schedule([(row.row.tracked.key.as_str(), event)]);
+    // The value of all, so that no minimum value hides the cancellation of an entry that it showed.
+    let value = value_in(&unlocks, ReferencePrice::latest([event]), window);
     let cancelled = |date: LinearDate<'_>| {
         let text = DateText::of(&date, &row.row.token);
         LinearCalendarRow {
@@ -146,7 +150,7 @@ fn removed(row: &CalendarRow, window: SumWindow) -> Vec<LinearCalendarRow> {
             summary: text.summary,
             allocations: text.allocations,
             event: Some(row.row.tracked.clone()),
-            value: None,
+            value,
             modified_at: row.modified_at,
             was_modified: true,
             is_removed: true,

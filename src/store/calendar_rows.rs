@@ -3,14 +3,14 @@
 
 use std::collections::HashMap;
 
+use super::ahead::IS_CLIFF;
 use super::codec::{Conditions, Millis, all, list, time};
 use super::error::StoreFault;
 use super::query::{at, upcoming_conditions};
 use super::rows::{token, tracked};
 use super::sql::Transaction;
-use super::upcoming::IS_CLIFF;
 use super::{Store, StoreError, schedule};
-use model::{CalendarRow, Resource, Timestamp, TokenId, UpcomingFilter, UpcomingRow};
+use model::{CalendarRow, Interval, Resource, Timestamp, TokenId, UpcomingFilter, UpcomingRow};
 
 impl Store {
     /// Returns upcoming cliff unlocks, next first, and those removed since `removed_since`, latest first. At most
@@ -19,7 +19,7 @@ impl Store {
         self.read("read the calendar", move |from| {
             let mut rows = ahead(from, &filter)?;
             let removed = removed_events(from, &filter, removed_since)?;
-            rows.extend(removed.into_iter().filter(|row| row.row.tracked.record.unlock().is_some_and(|event| event.has_cliff())));
+            rows.extend(removed.into_iter().filter(|row| is_removed_cliff(row, &filter)));
             Ok(rows)
         })
         .await
@@ -76,7 +76,7 @@ fn ahead(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<Calendar
     Ok(schedule::events(from, rows)?.into_iter().map(calendar).collect())
 }
 
-/// Reads the last version of removed unlock events.
+/// Reads the last version of removed unlock events, whatever their date: a linear unlock can end long after it.
 pub(super) fn removed_events(
     from: &Transaction<'_>,
     filter: &UpcomingFilter,
@@ -98,7 +98,7 @@ pub(super) fn removed_events(
             filter.limit
         ),
     );
-    let rows = all(&mut from.prepare(&sql)?, values, |row| {
+    all(&mut from.prepare(&sql)?, values, |row| {
         let token = token(row, 0)?;
         let tracked = tracked(row, 5, Resource::Unlock, token.id.as_str())?;
         Ok(CalendarRow {
@@ -107,10 +107,12 @@ pub(super) fn removed_events(
             was_modified: true,
             is_removed: true,
         })
-    })?;
-    let is_requested = |row: &CalendarRow| {
-        let interval = row.row.tracked.record.interval();
-        interval.is_some_and(|of| of.end > filter.from && filter.until.is_none_or(|until| of.start <= until))
-    };
-    Ok(rows.into_iter().filter(is_requested).collect())
+    })
+}
+
+/// Returns whether a removed event has a cliff unlock in the window of the filter.
+fn is_removed_cliff(row: &CalendarRow, filter: &UpcomingFilter) -> bool {
+    let record = &row.row.tracked.record;
+    let is_in = |of: Interval| of.end > filter.from && filter.until.is_none_or(|until| of.start <= until);
+    record.interval().is_some_and(is_in) && record.unlock().is_some_and(|event| event.has_cliff())
 }

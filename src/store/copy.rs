@@ -58,8 +58,11 @@ const META: &str = "meta";
 
 const COPYING: &str = "copy the database";
 
-/// Rows of `meta` that describe the database, its machine, or its instances, not its contents.
-const DATABASE_KEYS: &str = "'schema', 'program', 'program_since', 'clock', 'instances'";
+/// Rows of `meta` that describe the database, not its contents.
+const DATABASE_KEYS: &str = "'schema', 'program', 'program_since'";
+
+/// Rows of `meta` that describe the machine or the instances. A copy on another machine must not have them.
+pub(super) const MACHINE_KEYS: &str = "'clock', 'instances'";
 
 /// Tables whose row numbers are visible to users. A number is never reused, even after its row is deleted.
 const PERMANENT_NUMBERS: [&str; 4] = ["change", "poll", "delivery", "pending_notification"];
@@ -179,7 +182,7 @@ impl CopySide<'_> {
 
 /// Returns the part of a table that is copied.
 fn copied_rows(table: &str) -> String {
-    if table == META { format!("{META} WHERE key NOT IN ({DATABASE_KEYS})") } else { format!(r#""{table}""#) }
+    if table == META { format!("{META} WHERE key NOT IN ({DATABASE_KEYS}, {MACHINE_KEYS})") } else { format!(r#""{table}""#) }
 }
 
 struct CopyMeter<'a> {

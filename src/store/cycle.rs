@@ -67,7 +67,7 @@ impl Store {
         self.read("read the time of the last evaluation", |from| millis_of(from, "evaluated_until")).await
     }
 
-    /// Returns the latest time by which anything was evaluated, or `None` before the first evaluation.
+    /// Returns the latest time of an evaluation, or `None` before the first one.
     pub async fn evaluated_at(&self) -> Result<Option<Timestamp>, StoreError> {
         self.read("read the time of the latest evaluation", |from| millis_of(from, "evaluated_at")).await
     }

@@ -7,7 +7,7 @@ use super::error::StoreFault;
 use super::rows::{FEED_COLUMNS, feed_state, token};
 use super::schedule;
 use super::sql::Transaction;
-use model::{LinearAhead, LinearPiece, LinearUnlock, ReferencePrice, SumWindow, Timestamp, Token, TokenId, Tracked};
+use model::{FeedState, LinearAhead, LinearPiece, LinearUnlock, ReferencePrice, SumWindow, Timestamp, Token, TokenId, Tracked};
 
 /// The linear unlocks of a token that run in a window, in the order of [`TokenLinear::unlocks`].
 pub(super) struct IndexedLinear {
@@ -69,6 +69,20 @@ pub(super) struct ReadTimes {
     pub(super) last: Option<Timestamp>,
 }
 
+/// Reads the state and the header of a token's feed of unlock events. `of` names the token in errors.
+pub(super) fn schedule_feed(
+    from: &Transaction<'_>,
+    token_no: i64,
+    of: &str,
+) -> Result<(Option<FeedState>, Option<serde_json::Value>), StoreFault> {
+    let sql = format!("SELECT f.header, {FEED_COLUMNS} FROM feed f WHERE f.token_no = ?1 AND f.endpoint = 'unlock_events'");
+    let mut statement = from.prepare_cached(&sql)?;
+    let feed = one(&mut statement, [token_no], |row| Ok((row.get::<Option<String>>(0)?, feed_state(row, 1, of)?)))?;
+    let (header, state) = feed.unzip();
+    let header = header.flatten().map(|text| from_json("the header of a feed", of, &text)).transpose()?;
+    Ok((state, header))
+}
+
 /// The facts about the linear unlocks of a token.
 pub(super) struct TokenLinear {
     pub(super) events: Vec<Tracked>,
@@ -78,12 +92,7 @@ pub(super) struct TokenLinear {
 impl TokenLinear {
     /// Reads the facts about a token. `of` names the token in errors.
     pub(super) fn read(from: &Transaction<'_>, token_no: i64, of: &str) -> Result<Self, StoreFault> {
-        let sql = format!("SELECT f.header, {FEED_COLUMNS} FROM feed f WHERE f.token_no = ?1 AND f.endpoint = 'unlock_events'");
-        let mut statement = from.prepare_cached(&sql)?;
-        let feed = one(&mut statement, [token_no], |row| Ok((row.get::<Option<String>>(0)?, feed_state(row, 1, of)?)))?;
-        let (header, state) = feed.unzip();
-        let header: Option<serde_json::Value> =
-            header.flatten().map(|text| from_json("the header of a feed", of, &text)).transpose()?;
+        let (state, header) = schedule_feed(from, token_no, of)?;
         let ahead = LinearAhead::of_feed(state.as_ref(), header.as_ref());
         Ok(Self { events: schedule::of_token(from, token_no, of)?, ahead })
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use chrono::TimeDelta;
 use rusqlite::params;
 
-use super::ahead::{IndexedUnlock, Sizes, each_ahead, upcoming_rows};
+use super::ahead::{IS_CLIFF, IndexedUnlock, Sizes, each_ahead, upcoming_rows};
 use super::codec::{Millis, all, counted, one};
 use super::commit::SupplyRow;
 use super::error::StoreFault;
@@ -83,7 +83,7 @@ fn largest_ahead(from: &Transaction<'_>, filter: &AheadFilter) -> Result<Ahead, 
     Ok(Ahead { rows: pick(largest), next: pick(first), next_total })
 }
 
-/// Returns whether an unlock is a cliff of a known size, of which an amount of zero is not one.
+/// Returns whether an unlock has a known value or amount above zero.
 fn has_size(unlock: &IndexedUnlock) -> bool {
     unlock.value.or(unlock.amount).is_some_and(|size| size > 0.0)
 }
@@ -188,10 +188,11 @@ fn ranks(from: &Transaction<'_>, filter: &TokenFilter) -> Result<ListRanks, Stor
         let piece = row.piece();
         of.month.add_cliff(&piece, month);
         of.quarter.add_cliff(&piece, quarter);
-        if row.nominal_at > at {
-            of.next = Some(of.next.map_or(row.nominal_at, |next| next.min(row.nominal_at)));
-        } else {
+        if row.nominal_at <= at {
             of.unconfirmed = of.unconfirmed.max(Some(row.nominal_at));
+        } else if row.nominal_at <= quarter.until.timestamp_millis() {
+            // A later date is looked up, because a cliff unlock outside the window can precede it.
+            of.next = Some(of.next.map_or(row.nominal_at, |next| next.min(row.nominal_at)));
         }
     })?;
     if filter.sort == TokenSort::Next {
@@ -230,13 +231,13 @@ fn order(from: &Transaction<'_>, filter: &TokenFilter, mut tokens: Vec<i64>, ran
         }
         TokenSort::Next => {
             // A token without a cliff unlock in the window needs its own lookup.
-            let mut later = from.prepare_cached(
-                // Of the first ones by start, because a nominal date is in the interval that begins with the start.
-                "SELECT min(nominal) FROM (SELECT coalesce(nominal_at, starts_at) AS nominal FROM record
-                 WHERE token_no = ?1 AND resource = 'unlock' AND starts_at > CAST(?2 AS BIGINT) - ?3
-                 AND coalesce(nominal_at, starts_at) > ?2 AND (amount IS NOT NULL OR value IS NOT NULL)
-                 ORDER BY starts_at LIMIT 32) AS first",
-            )?;
+            // Of the first ones by start, because a nominal date is in the interval that begins with the start.
+            let mut later = from.prepare_cached(&format!(
+                "SELECT min(nominal) FROM (SELECT coalesce(r.nominal_at, r.starts_at) AS nominal FROM record r
+                 WHERE r.token_no = ?1 AND r.resource = 'unlock' AND r.starts_at > CAST(?2 AS BIGINT) - ?3
+                 AND coalesce(r.nominal_at, r.starts_at) > ?2 AND {IS_CLIFF}
+                 ORDER BY r.starts_at LIMIT 32) AS first"
+            ))?;
             let mut keyed: Vec<(i64, i64)> = Vec::with_capacity(tokens.len());
             for no in tokens {
                 let at = match of(no).next {
@@ -298,8 +299,8 @@ fn cliff(
     order: &str,
 ) -> Result<Option<Tracked>, StoreFault> {
     let mut statement = from.prepare_cached(&format!(
-        "SELECT scope_no, key FROM record WHERE token_no = ?1 AND resource = 'unlock' AND starts_at > CAST(?2 AS BIGINT) - ?3
-         AND (amount IS NOT NULL OR value IS NOT NULL) AND {clause} ORDER BY {order}, key LIMIT 1"
+        "SELECT scope_no, key FROM record r WHERE token_no = ?1 AND resource = 'unlock' AND starts_at > CAST(?2 AS BIGINT) - ?3
+         AND {IS_CLIFF} AND {clause} ORDER BY {order}, key LIMIT 1"
     ))?;
     let found = one(&mut statement, params![no, Millis(at), longest_interval()], |row| Ok((row.get(0)?, row.get::<String>(1)?)))?;
     found.map(|(scope, key): (i64, _)| schedule::event(from, scope, &key, token.id.as_str())).transpose()

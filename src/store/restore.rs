@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::backup::{check, copy_into, sync_directory};
 use super::connection::{open_read_only, open_writer, sibling_path};
+use super::copy::MACHINE_KEYS;
 use super::error::{ErrorKind, OPENING, StoreError, StoreFault};
 use super::lock::{resolve, take_lock};
 use super::open::{check_file, version_of};
@@ -88,7 +89,7 @@ fn checked_copy(from: &Path, to: &Path) -> Result<(), StoreFault> {
     check(&source, from)?;
     copy_into(&source, to)?;
     let copy = open_writer(to, false)?;
-    copy.execute("DELETE FROM meta WHERE key IN ('clock', 'instances')", [])?;
+    copy.execute(&format!("DELETE FROM meta WHERE key IN ({MACHINE_KEYS})"), [])?;
     Ok(copy.close().map_err(|(_, error)| error)?)
 }
 

@@ -2,10 +2,10 @@
 
 use rusqlite::params;
 
-use super::codec::{all, from_json, one};
+use super::codec::{all, one};
 use super::commit::{EventIndex, SupplyRow};
 use super::error::StoreFault;
-use super::rows::{FEED_COLUMNS, feed_state};
+use super::linear::schedule_feed;
 use super::schedule::{self, Entry};
 use super::sql::Transaction;
 use super::{Store, StoreError};
@@ -50,10 +50,7 @@ fn fill_token(to: &Transaction<'_>, token: i64, now: Timestamp) -> Result<(), St
             update.execute(params![token, entry.key, index.nominal_at, index.amount])?;
         }
     }
-    let sql = format!("SELECT f.header, {FEED_COLUMNS} FROM feed f WHERE f.token_no = ?1 AND f.endpoint = 'unlock_events'");
-    let feed = one(&mut *to.prepare_cached(&sql)?, [token], |row| Ok((row.get::<Option<String>>(0)?, feed_state(row, 1, &of)?)))?;
-    let (header, state) = feed.unzip();
-    let header = header.flatten().map(|text| from_json("the header of a feed", &of, &text)).transpose()?;
+    let (state, header) = schedule_feed(to, token, &of)?;
     let mut row = SupplyRow::default();
     row.set_schedule(&entries, now);
     row.set_header(LinearSupply::of(state.as_ref(), header.as_ref()), now);

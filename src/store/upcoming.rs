@@ -1,10 +1,9 @@
 //! The list of upcoming unlocks, cliff and linear. Rows are selected and sorted in indexes; only the rows of the page are read
 //! completely.
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use super::ahead::upcoming_rows;
+use super::ahead::{IS_CLIFF, upcoming_rows};
 use super::codec::{Conditions, all, counted, one};
 use super::error::StoreFault;
 use super::linear::{TokenLinear, each_linear, priced_token};
@@ -54,9 +53,6 @@ fn upcoming(from: &Transaction<'_>, filter: &UnlockListFilter) -> Result<Listed<
 fn size(rows: u32) -> usize {
     usize::try_from(rows).unwrap_or(usize::MAX)
 }
-
-/// Selects the events with a cliff unlock. Others only begin linear unlocks.
-pub(super) const IS_CLIFF: &str = "(r.amount IS NOT NULL OR r.value IS NOT NULL)";
 
 /// Returns the conditions for cliff unlocks.
 fn cliff_conditions(filter: &UnlockListFilter) -> Conditions {
@@ -108,7 +104,7 @@ fn merged<'p>(cliffs: &'p [(i64, i64)], linears: &'p [LinearPlace]) -> impl Iter
     let (mut cliffs, mut linears) = (cliffs.iter().peekable(), linears.iter().peekable());
     std::iter::from_fn(move || {
         let is_cliff = match (cliffs.peek(), linears.peek()) {
-            (Some((at, _)), Some(linear)) => at.cmp(&linear.sort_at) != Ordering::Greater,
+            (Some((at, _)), Some(linear)) => *at <= linear.sort_at,
             (cliff, _) => cliff.is_some(),
         };
         match is_cliff {

@@ -1,5 +1,6 @@
 //! Stores a token's linear unlocks and price in `token_supply`, so that sums need not unpack its schedule.
 
+use chrono::TimeDelta;
 use rusqlite::params;
 
 use super::CommitWriter;
@@ -9,6 +10,10 @@ use crate::schedule::Entry;
 use crate::sql::{Row, Transaction};
 use crate::supply_pieces;
 use model::{Endpoint, FeedUpdate, KnownSupply, LinearPiece, LinearSupply, LinearUnlock, ReferencePrice, Timestamp};
+
+/// The time for which ended linear unlocks are retained. Later pages of a list read from the instant of the first page, and find linear
+/// unlocks by position.
+const ENDED_FOR: TimeDelta = TimeDelta::days(1);
 
 /// A row of `token_supply`.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,13 +57,13 @@ impl SupplyRow {
     pub(crate) fn set_schedule(&mut self, entries: &[Entry<'_>], now: Timestamp) {
         self.price = ReferencePrice::latest(entries.iter().map(|entry| entry.event));
         let linear = LinearUnlock::of_schedule(entries.iter().map(|entry| (entry.key, entry.event)));
-        self.linear = supply_pieces::pack(linear.into_iter().map(|unlock| unlock.piece), now);
+        self.linear = supply_pieces::pack(linear.into_iter().map(|unlock| unlock.piece), now - ENDED_FOR);
     }
 
     /// Replaces what follows from the header of the feed of unlock events.
     pub(crate) fn set_header(&mut self, linear: LinearSupply, now: Timestamp) {
         (self.known, self.linear_until) = (linear.coverage.known, linear.coverage.linear_until);
-        self.emission = supply_pieces::pack(linear.emission, now);
+        self.emission = supply_pieces::pack(linear.emission, now - ENDED_FOR);
     }
 
     /// Writes the row of a token.
