@@ -15,6 +15,8 @@ pub(super) fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
     daemon::log::start(&config.log, invocation.verbose)?;
     let ended = block_on_workers(async {
         let mut stop = app::stop_requested();
+        // Also completes for a signal that arrives while the app ends for a restart.
+        let mut late_stop = app::stop_requested();
         let opening = App::open_daemon(config, &loaded.base_dir, invocation.clock.clone(), web::serve_waiting);
         let opened = tokio::select! {
             opened = opening => opened,
@@ -23,7 +25,7 @@ pub(super) fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
             () = valid_config_after_reload_request(invocation) => return Ok(DaemonEnd::Restart),
         };
         let mut app = match opened {
-            Err(error) if error.needs_restart() => return Ok(restart_after(&error).await),
+            Err(error) if error.needs_restart() => return Ok(restart_after(&error, &mut late_stop).await),
             opened => opened?,
         };
         if let Some(path) = loaded.path {
@@ -36,8 +38,7 @@ pub(super) fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
             None => tracing::info!("cliffwatch {} started", program::version_line()),
         };
         match app.run(web::serve, stop, started).await {
-            Err(AppError::LeaseLost) => Ok(DaemonEnd::Restart),
-            Err(error) if error.needs_restart() => Ok(restart_after(&error).await),
+            Err(error) if error.needs_restart() => Ok(restart_after(&error, &mut late_stop).await),
             ended => Ok(ended.map(|()| DaemonEnd::Done)?),
         }
     })?;
@@ -50,10 +51,19 @@ pub(super) fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
 /// The pause before a restart after an error of the database.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
-async fn restart_after(error: &AppError) -> DaemonEnd {
-    tracing::warn!(error = error_chain(error), "the database cannot be used");
-    tokio::time::sleep(RESTART_PAUSE).await;
-    DaemonEnd::Restart
+/// Pauses before a restart. A stop that was requested since the start of the process takes precedence.
+async fn restart_after(error: &AppError, stop: &mut (impl Future<Output = ()> + Unpin)) -> DaemonEnd {
+    let pause = if matches!(error, AppError::LeaseLost) {
+        Duration::ZERO
+    } else {
+        tracing::warn!(error = error_chain(error), "the database cannot be used");
+        RESTART_PAUSE
+    };
+    tokio::select! {
+        biased;
+        () = stop => DaemonEnd::Done,
+        () = tokio::time::sleep(pause) => DaemonEnd::Restart,
+    }
 }
 
 /// Loads the config and builds its receivers. Prints their errors and fails if there are any.

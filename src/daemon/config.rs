@@ -222,7 +222,7 @@ pub fn load_text(path: Option<&Path>, text: &str, environment: &Environment) -> 
     Loaded { config: None, diagnostics, sources, base_dir, path: path.map(Path::to_owned), locations: BTreeMap::new() }
 }
 
-fn has_errors(diagnostics: &[Diagnostic]) -> bool {
+pub(crate) fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|diagnostic| diagnostic.severity == DiagnosticLevel::Error)
 }
 

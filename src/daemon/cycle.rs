@@ -285,11 +285,11 @@ impl<'a> Cycle<'a> {
     /// Reads the known facts of an input, compares it with them, and evaluates and commits the result in one transaction.
     async fn attempt(&mut self, input: &mut Input, setup: &LiveConfig) -> Result<(), CycleError> {
         let known = input.read_known(self.deps, setup).await?;
-        let limits = self.limits.clone();
+        let (limits, gaps) = (self.limits.clone(), self.gaps);
         let (work, ingested) = self.ingest(input, &known, setup);
         let committed = self.evaluate_and_commit(work).await;
         if committed.is_err() {
-            self.limits = limits;
+            (self.limits, self.gaps) = (limits, gaps);
         }
         committed?;
         self.count_polls(input, &ingested);
@@ -444,7 +444,9 @@ impl<'a> Cycle<'a> {
         stored("write the credits", deps.ledger.flush()).await?;
         let jobs = slot.map(|slot| (job.as_str().to_owned(), slot)).into_iter().collect();
         let commit = Commit { jobs, ..Commit::default() };
-        self.commit(commit, transitions).await
+        self.commit(commit, transitions).await?;
+        // The last evaluations may have been rejected as well.
+        std::mem::take(&mut self.set_aside).into_result()
     }
 }
 

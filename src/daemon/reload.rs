@@ -17,7 +17,7 @@ use crate::config::{self as loading, Environment};
 pub use fingerprint::fingerprint;
 use missing::{REMOVAL_DELAY, missing_files};
 use model::config::Config;
-use model::{Diagnostic, DiagnosticLevel, SourceText, Timestamp};
+use model::{Diagnostic, SourceText, Timestamp};
 pub use problem::ReloadProblem;
 use rules::{self, RuleSet};
 pub use swap::Reloaded;
@@ -52,7 +52,7 @@ pub struct ReadFiles {
 }
 
 impl ReadFiles {
-    /// The result without the rule files, because the config has errors.
+    /// Returns the result for a config with errors, for which the rule files are not read.
     fn unread(active: &Config) -> Self {
         Self {
             config: active.clone(),
@@ -71,7 +71,7 @@ pub fn compile(config: &Config, texts: Vec<SourceText>, mut diagnostics: Vec<Dia
     let names: Vec<String> = config.receivers.iter().map(|receiver| receiver.name.clone()).collect();
     let surroundings = rules::Surroundings { receivers: &names, groups: &config.watch.groups, now };
     let loaded = rules::load(&texts, &surroundings);
-    if !diagnostics.iter().any(|problem| problem.severity == DiagnosticLevel::Error) {
+    if !loading::has_errors(&diagnostics) {
         diagnostics.extend(loaded.missing(&config.rules.paths));
     }
     diagnostics.extend(loaded.diagnostics);

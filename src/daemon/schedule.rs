@@ -328,7 +328,10 @@ impl JobRunner {
         let now = self.clock.now();
         let mut jobs = self.jobs();
         jobs.busy.remove(&job);
-        jobs.retries.ended(job, end.retry, now);
+        // A reload during the run may have removed the job.
+        if jobs.slots.contains_key(&job) {
+            jobs.retries.ended(job, end.retry, now);
+        }
         if end.is_first_list {
             let per_token = |job: &Job| job.endpoint().is_some_and(Endpoint::is_per_token);
             let unread: Vec<Job> = jobs.slots.keys().copied().filter(per_token).collect();

@@ -81,10 +81,14 @@ impl OpenCircuit {
     /// Returns the failure kind of rejected fetches.
     fn rejection_kind(&self) -> FailureKind {
         match self.kind {
-            FailureKind::RateLimited | FailureKind::QuotaExhausted => self.kind,
-            kind if kind.is_about_key() => kind,
+            kind if kind.is_about_key() || self.is_requested() => kind,
             _ => FailureKind::Suspended,
         }
+    }
+
+    /// Returns whether the source requested the wait.
+    const fn is_requested(&self) -> bool {
+        matches!(self.kind, FailureKind::RateLimited | FailureKind::QuotaExhausted)
     }
 
     fn is_due(&self, now: Timestamp) -> bool {
@@ -209,7 +213,7 @@ impl Breaker {
     pub fn key_unusable(&self, cause: &str, now: Timestamp) {
         let mut state = self.lock();
         let kind = FailureKind::UnusableKey;
-        if state.open.as_ref().is_none_or(|open| open.kind != kind || open.is_due(now)) {
+        if state.open.as_ref().is_none_or(|open| open.is_due(now) || (open.kind != kind && !open.is_requested())) {
             let until = now + self.span(&mut state, kind, self.tuning.refused_first, self.tuning.refused_max);
             open(&mut state, kind, cause.to_owned(), now, until, until, None);
         }
@@ -218,7 +222,7 @@ impl Breaker {
     /// Allows a probe now, unless the source requested the wait.
     pub fn end_wait(&self, now: Timestamp) {
         if let Some(open) = &mut self.lock().open
-            && !matches!(open.kind, FailureKind::RateLimited | FailureKind::QuotaExhausted)
+            && !open.is_requested()
         {
             open.until = open.until.min(now);
         }

@@ -61,7 +61,7 @@ impl DatabaseOutage {
         tokio::spawn(async move { send_past_outbox(&live.receivers, &alert, &notification, now).await });
     }
 
-    /// Ends the outage, and reports that if its begin was reported.
+    /// Ends the outage, and reports the recovery if the outage was reported.
     pub(super) fn end(&mut self, live: Option<Arc<LiveConfig>>, now: Timestamp) {
         self.began = None;
         let (Some(alert), Some(live)) = (self.reported.take(), live) else { return };

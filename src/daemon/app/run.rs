@@ -261,7 +261,7 @@ async fn reload_on_request(app: &App) {
 }
 
 impl App {
-    /// Returns the start of the status line: the work of this instance.
+    /// Returns what this instance does, as the start of the status line.
     pub(crate) fn role(&self) -> String {
         let role = self.readiness.instance_role().filter(|_| !self.store().is_active());
         role.unwrap_or_else(|| "watching".to_owned())

@@ -151,7 +151,7 @@ impl Cycle<'_> {
                 work.tokens.extend(ids.iter().filter_map(|id| known.tokens.get(id)).map(|known| ingest.as_known(known)));
             }
             Input::Commit(commit) => {
-                work.commit = std::mem::take(&mut **commit);
+                work.commit = Commit::clone(commit);
                 if let (gaps @ 1.., Job::Poll(endpoint)) = (std::mem::take(&mut self.gaps), self.report.job) {
                     work.commit.polls.iter_mut().for_each(|poll| poll.parse_warnings_total += gaps);
                     self.deps.metrics.parse_warnings(endpoint, gaps);

@@ -4,6 +4,8 @@
 //! polled again after growing waits instead of at each slot. Nothing is lost: a list with a rejected row is compared again at its next
 //! poll, and a cycle that could not store an evaluation fails, so that the next one repeats it.
 
+use std::sync::atomic::Ordering;
+
 use super::{Cycle, CycleError, input::Input};
 use crate::live::LiveConfig;
 use engine::self_monitor::{FeedOutcome, FeedResult};
@@ -95,6 +97,8 @@ impl Cycle<'_> {
                 let token = ids.first().map_or("", |id| id.as_str());
                 tracing::error!(token, error = error_chain(&error), "the evaluation of a token cannot be stored");
                 self.set_aside.evaluation = Some(error);
+                // An alert that was held for a limit is only found by evaluating all tokens.
+                self.deps.reevaluate.store(true, Ordering::SeqCst);
             }
             Input::Rename { .. } | Input::Investor(_) | Input::Commit(_) => return Err(error),
         }

@@ -28,7 +28,10 @@ impl LatestEvaluation {
             return Ok(latest);
         }
         let latest = stored("read the time of the latest evaluation", store.evaluated_at()).await?;
-        *self.cached() = CachedTime::Read(latest);
+        let mut cached = self.cached();
+        // Another job may have read and advanced it meanwhile.
+        let latest = if let CachedTime::Read(advanced) = *cached { advanced.max(latest) } else { latest };
+        *cached = CachedTime::Read(latest);
         Ok(latest)
     }
 

@@ -26,10 +26,10 @@ pub(super) async fn dispatch_until_stopped(shared: &Shared, dispatcher: &Dispatc
                 *shared.dispatched_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
                 shared.wake(&done.receivers);
                 let keeps_orphans = shared.takeover.is_recent();
-                if !keeps_orphans && (is_first || done.receivers.iter().any(|receiver| !shared.has_worker(receiver))) {
+                if is_first || done.receivers.iter().any(|receiver| !shared.has_worker(receiver)) {
                     dead_letter_orphans(shared, now).await;
                 }
-                // Afterward, the orphans of this time are handled.
+                // The first pass after that time handles the orphans that were kept.
                 is_first = keeps_orphans;
                 if std::mem::take(&mut is_failing) {
                     tracing::info!("dispatching works again");

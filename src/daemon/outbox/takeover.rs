@@ -18,7 +18,7 @@ impl Takeover {
         self.0.get_or_init(Instant::now);
     }
 
-    /// Returns whether the takeover was a few minutes ago.
+    /// Returns whether this process took over less than [`GRACE`] ago.
     pub(super) fn is_recent(&self) -> bool {
         self.0.get().is_some_and(|at| at.elapsed() < GRACE)
     }

@@ -113,7 +113,9 @@ impl App {
                     tracing::info!(%receiver, count, "the receiver is in the config again; its dead letters are sent");
                     self.deps.outbox.wake();
                 }
-                Err(error) => tracing::error!(%receiver, error = error_chain(&error), "cannot send its dead letters again"),
+                Err(error) => {
+                    tracing::error!(%receiver, error = error_chain(&error), "cannot resend the dead letters of a receiver that is in the config")
+                }
             }
         }
     }

@@ -46,6 +46,20 @@ fn five_failures_open_the_breaker_and_a_probe_closes_it() {
 }
 
 #[test]
+fn unusable_key_does_not_end_a_requested_wait() {
+    let breaker = breaker();
+    let key = SecretText::from("k".to_owned());
+    let limited = SourceHealth::RateLimited(Some(after(300)), "too many requests".into());
+    let permit = breaker.admit("GET /x", Some(&key), after(0)).expect("a permit");
+    breaker.conclude(permit, limited, Some(&key), after(0));
+    breaker.key_unusable("cannot read the file of the key", after(10));
+    // The same key can be read again.
+    let refused = |seconds| breaker.admit("GET /x", Some(&key), after(seconds)).err().map(|failure| failure.kind);
+    assert_eq!(refused(20), Some(FailureKind::RateLimited));
+    assert_eq!(refused(300), None);
+}
+
+#[test]
 fn failed_probes_double_the_wait_up_to_ten_minutes() {
     let breaker = breaker();
     for _ in 0..5 {

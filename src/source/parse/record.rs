@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::{redact, route::MAX_SLUG};
 use model::wire::{self, Lenient, Maybe};
 
-/// The maximum size in bytes of a name that identifies a record. The database cannot index a longer text than 2,704 bytes.
+/// The maximum size in bytes of a name that identifies a record. PostgreSQL cannot index a text of more than 2,704 bytes.
 const MAX_NAME: usize = 500;
 
 pub(super) trait UsableRecord: Lenient {
