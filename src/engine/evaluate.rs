@@ -44,7 +44,6 @@ pub use current_body::current_body;
 pub(crate) use events::record_of;
 pub use limit::Limits;
 pub use nominal::NominalReminder;
-pub use outcome::OUTCOME;
 pub use recheck::{evaluation_time, states, windows};
 pub use rule::{RuleEval, RuleTerms};
 pub use transition::{Evaluation, NotificationDraft, Transitions};

@@ -71,7 +71,7 @@ impl<'a> AmountTable<'a> {
     }
 }
 
-/// The days from `first` (inclusive) to `end` (exclusive).
+/// The `count` days from `first` on.
 #[derive(Clone, Copy, Debug)]
 struct DayRange {
     first: NaiveDate,
@@ -130,7 +130,7 @@ fn add_emission<'a>(table: &mut AmountTable<'a>, days: &'a [Emission], range: Da
         let Some(day) = row.start_date.copied().and_then(|at| range.index(at)).filter(|day| seen.insert(*day)) else { continue };
         end = end.max(day + 1);
         let mut rest = amount(row.unlock_amount.copied()).unwrap_or_default();
-        let is_negligible = TOLERANCE * rest;
+        let tolerance = TOLERANCE * rest;
         for item in row.allocations.items() {
             let NamedOr::Item(item) = item else { continue };
             let Some(amount) = amount(item.unlock_amount.copied()) else { continue };
@@ -139,7 +139,7 @@ fn add_emission<'a>(table: &mut AmountTable<'a>, days: &'a [Emission], range: Da
             rest -= amount;
         }
         // The allocations of a day can be incomplete, but its total counts.
-        if rest > is_negligible {
+        if rest > tolerance {
             table.at("", None, day).emitted += rest;
         }
     }
@@ -208,8 +208,8 @@ struct Residual<'a> {
 
 /// Returns the positive residuals, and the amount by which the known unlocks exceed the emission.
 ///
-/// Two allocations with opposite residuals on one day have different names for the same release, and two days with opposite residuals of
-/// one allocation have a release near midnight. Both are explained, so that nothing counts twice.
+/// Opposite residuals offset each other, so that no release counts twice. On one day, those of two allocations come from two names for the
+/// same release. On consecutive days, those of one allocation come from a release near midnight.
 fn residuals<'a>(table: &AmountTable<'a>, totals: &[DayAmounts]) -> (Vec<Residual<'a>>, f64) {
     let tolerance: Vec<f64> = totals.iter().map(|total| TOLERANCE * total.emitted.max(total.known)).collect();
     let mut all: Vec<Residual<'a>> = table

@@ -15,6 +15,9 @@ use crate::{
     span_of_days,
 };
 
+/// The annotation of a resolved alert that contains its outcome.
+pub const OUTCOME: &str = "outcome";
+
 pub type Labels = BTreeMap<String, String>;
 
 /// The rule of all alerts about the source, receivers, and the daemon. Also their alert name, unless a rule with `on = "source"`
@@ -100,7 +103,7 @@ pub struct Alert {
     pub due: Option<Interval>,
     /// The next instant at which the alert can change without new data.
     pub recheck_at: Option<Timestamp>,
-    /// The time of the annotations, if they changed with the facts after `updated_at`.
+    /// The time of the last change of the annotations, if that is after `updated_at`; else `None`.
     pub text_at: Option<Timestamp>,
     /// The time of the last transition, or of the last change of date or level. Text that follows drifting values does not count.
     pub updated_at: Timestamp,

@@ -75,7 +75,7 @@ impl Clock {
         Self(TimeSource::Manual(Arc::new(AtomicI64::new(at.timestamp_millis()))))
     }
 
-    /// Returns the clock of a simulated machine of its own. Its time [passes](Self::pass) on request, and its wall clock can be
+    /// Returns the clock of a new simulated machine. Its time [passes](Self::pass) on request, and its wall clock can be
     /// [set](Self::set) wrong.
     #[must_use]
     pub fn simulated(at: Timestamp) -> Self {

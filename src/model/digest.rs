@@ -310,14 +310,15 @@ impl AheadLine {
     fn of(row: &UpcomingRow, window: SumWindow) -> Option<(Self, bool)> {
         let event = row.tracked.record.unlock()?;
         let interval = row.tracked.record.interval()?;
-        let is_counted = CliffPiece::of(event)?.inclusion(window)? == Inclusion::Counted;
+        let piece = CliffPiece::of(event)?;
+        let is_counted = piece.inclusion(window)? == Inclusion::Counted;
         let line = Self {
             token: row.token.id.as_str().to_owned(),
             symbol: row.token.symbol().to_owned(),
             at: interval.start,
             when: phrase::when(&interval),
-            value: event.cliff_value(),
-            amount: event.cliff_amount(),
+            value: piece.value,
+            amount: piece.amount,
             share: event.value_to_market_cap(),
         };
         Some((line, is_counted))

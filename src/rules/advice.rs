@@ -57,16 +57,10 @@ pub fn advise(set: &RuleSet, known: &WatchFacts<'_>) -> Vec<Diagnostic> {
         }
         let wanted = match rule.on {
             On::Record(resource) | On::Change(resource, _) => vec![resource],
-            On::Token | On::Portfolio => {
-                let supply = rule.reads_supply().then_some(Resource::Unlock);
-                rule.windows().iter().map(|window| window.flow.resource()).chain(supply).collect()
-            }
+            On::Token | On::Portfolio => rule.summed_resources(),
             On::Source => Vec::new(),
         };
-        let mut unread: Vec<Resource> = wanted.into_iter().filter(|resource| !known.requested.contains(resource)).collect();
-        unread.sort();
-        unread.dedup();
-        for resource in unread {
+        for resource in wanted.into_iter().filter(|resource| !known.requested.contains(resource)) {
             warn(
                 format!("`{}` needs {resource} records, which are never polled", rule.name),
                 format!("set {} in `[schedule]`", schedule_keys(resource)),

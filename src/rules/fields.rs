@@ -130,9 +130,9 @@ static UNLOCK: &[FieldDef<Record>] = record_fields! { Unlock:
     "committedAmount" Tokens "tokens that the project announced to claim" e => committed(e, |claim| claim.amount.copied());
     "committedValue" Usd "value of the announced claim" e => committed(e, |claim| claim.value.copied());
     "allocations" Items(Unlock) "recipients of the cliff, then of the linear segments" e => each_share;
-    "insiderShare" Fraction "part of the cliff, or without a cliff of the linear unlocks, for founders, team, and private investors: 0.5 is half" e => Recipient::share_of(e, Recipient::is_insider);
-    "teamShare" Fraction "part for founders and team" e => Recipient::share_of(e, |of| of == Recipient::Team);
-    "investorShare" Fraction "part for private investors" e => Recipient::share_of(e, |of| of == Recipient::Private);
+    "insiderShare" Fraction "fraction of the cliff (of the linear unlocks if there is no cliff) for founders, team, and private investors: 0.5 is half" e => Recipient::share_of(e, Recipient::is_insider);
+    "teamShare" Fraction "the same fraction for founders and team only" e => Recipient::share_of(e, |of| of == Recipient::Team);
+    "investorShare" Fraction "the same fraction for private investors only" e => Recipient::share_of(e, |of| of == Recipient::Private);
     "tokenName" Text "token name in this record" e => e.token_name.as_str();
     "tokenSymbol" Text "token symbol in this record" e => e.token_symbol.as_str();
     "listedMethod" Text "origin of the schedule, such as AI or INTERNAL" e => e.listed_method.as_str();

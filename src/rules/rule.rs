@@ -5,7 +5,7 @@ use std::{ops::Range, path::Path, sync::Arc};
 use chrono::TimeDelta;
 
 use crate::aggregate::Window;
-use model::{ReceiverName, RuleId, Timestamp, Token, TokenId};
+use model::{ReceiverName, Resource, RuleId, Timestamp, Token, TokenId};
 
 use super::condition::clauses::{Clause, Mismatch};
 use super::condition::{Condition, Dependencies};
@@ -122,6 +122,15 @@ impl Rule {
     /// Returns whether the rule reads the daily release of a token or group, its next change, or the age of the price.
     pub fn reads_supply(&self) -> bool {
         self.body.dependencies.has_supply
+    }
+
+    /// Returns the kinds of records that the aggregates of the rule read, sorted and without duplicates.
+    pub fn summed_resources(&self) -> Vec<Resource> {
+        let supply = self.reads_supply().then_some(Resource::Unlock);
+        let mut resources: Vec<Resource> = self.windows().iter().map(|window| window.flow.resource()).chain(supply).collect();
+        resources.sort_unstable();
+        resources.dedup();
+        resources
     }
 
     /// Evaluates `when`. `True` if the rule has no `when`, or if fields are missing and the rule has `missing = "fire"`.

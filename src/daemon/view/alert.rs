@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use engine::evaluate::OUTCOME;
 use model::{Alert, AlertId, AlertState, Labels, NotificationState, ReceiverStatus, Resource, Timestamp, TokenId, phrase};
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -79,7 +78,7 @@ impl AlertView {
             rule: alert.name.clone(),
             state: alert.state,
             reason: alert.resolution.map(model::alert::Resolution::as_str),
-            outcome: alert.resolution.and_then(|_| alert.annotations.get(OUTCOME).cloned()),
+            outcome: alert.resolution.and_then(|_| alert.annotations.get(model::OUTCOME).cloned()),
             token_id: alert.token.as_ref().map(|token| token.as_str().to_owned()),
             symbol: None,
             resource: alert.resource,

@@ -111,12 +111,9 @@ struct AggregateSubject<'a> {
 impl AggregateSubject<'_> {
     /// Returns the origin of the facts, with the time of the oldest feed in the rule's sums.
     fn source(&self, rule: &Rule) -> SourceBody {
-        let used = |resource: Resource| {
-            rule.windows().iter().any(|window| window.flow.resource() == resource)
-                || (rule.reads_supply() && resource == Resource::Unlock)
-        };
+        let summed = rule.summed_resources();
         SourceBody {
-            polled_at: self.polled_at.iter().filter(|(resource, _)| used(*resource)).map(|(_, at)| *at).min(),
+            polled_at: self.polled_at.iter().filter(|(resource, _)| summed.contains(resource)).map(|(_, at)| *at).min(),
             listed_method: self.token.and_then(|token| token.item.listed_method.as_str().map(str::to_owned)),
             data_source: None,
             latest_update_date: self.token.and_then(|token| token.item.last_updated_date.copied()),

@@ -3,7 +3,7 @@
 //! An [`AlertSubject`] is a record, a token, or a group. An [`AlertLifecycle`] applies a rule to subjects and collects the transitions.
 //! Alerts on dated records and on sums over windows have the same lifecycle.
 
-use super::outcome::{OUTCOME, outcome};
+use super::outcome::outcome;
 use super::recheck::recheck;
 use super::records::is_notified;
 use super::transition::{AlertTransition, QueuedNotification, Transitions};
@@ -164,7 +164,7 @@ impl<'a> AlertLifecycle<'a> {
             alert.annotations = rendered.annotations;
         }
         let outcome = outcome(&alert, resolution, &subject.scope(self.now), rule, self.now);
-        alert.annotations.insert(OUTCOME.to_owned(), outcome);
+        alert.annotations.insert(model::OUTCOME.to_owned(), outcome);
         alert.state = AlertState::Resolved;
         alert.resolution = Some(resolution);
         alert.ends_at = Some(self.now);

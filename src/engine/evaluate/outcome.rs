@@ -4,9 +4,6 @@ use super::RuleEval;
 use model::{Alert, Resolution, Timestamp, phrase};
 use rules::{Scope, aggregate::Flow};
 
-/// The annotation of a resolved alert that contains its outcome.
-pub const OUTCOME: &str = "outcome";
-
 /// Returns the outcome of an alert, from the facts at its end. `scope` is the subject, and `alert` has its current date.
 pub(super) fn outcome<R: RuleEval>(
     alert: &Alert,

@@ -11,9 +11,9 @@ use rules::{On, RuleSet, aggregate::EDGE_SLACK};
 /// Returns the time of an evaluation that began at `now`. `latest` is the time of the latest one, of this or of another instance, and
 /// `clock` is the current time with its state.
 ///
-/// What was decided is not decided again: after a takeover by an instance whose clock is behind, evaluation stands still until that clock
-/// has caught up. It also stands still while a stored time contradicts the wall clock. A later evaluation than two right clocks can
-/// explain was made with a wrong clock. It does not count once the current time is confirmed.
+/// Evaluation does not go back in time, so that nothing is decided twice: after a takeover by an instance whose clock is behind, the time
+/// stays at `latest` until that clock has caught up. It also stays there while a stored time contradicts the wall clock. If `latest` is
+/// ahead by more than [`MAX_CLOCK_DIFFERENCE`], it was made with a wrong clock, and is ignored once the current time is confirmed.
 #[must_use]
 pub fn evaluation_time(now: Timestamp, latest: Option<Timestamp>, clock: (Timestamp, ClockState)) -> Timestamp {
     let (clock_time, state) = clock;

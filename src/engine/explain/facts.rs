@@ -1,6 +1,5 @@
 //! The age and the origin of the facts.
 
-use super::totals::summed;
 use super::{ExplainCase, Explainer};
 use model::{Resource, phrase};
 use rules::aggregate::has_none;
@@ -16,7 +15,7 @@ impl Explainer<'_> {
         }
         if totals.is_some() {
             if token.is_some() {
-                for resource in summed(self.query.rule) {
+                for resource in self.query.rule.summed_resources() {
                     self.feed(resource);
                 }
             }

@@ -2,8 +2,8 @@
 
 use super::explanation::pool_name;
 use super::{ExplainQuery, ExplainStep, Explainer, Mark};
-use model::{Resource, config, phrase};
-use rules::{Rule, aggregate::Sum};
+use model::{config, phrase};
+use rules::aggregate::Sum;
 
 impl Explainer<'_> {
     /// Adds the aggregates that the rule reads and, for a group, the members whose part is unknown.
@@ -39,15 +39,6 @@ impl Explainer<'_> {
             }
         }
     }
-}
-
-/// Returns the kinds of records that a rule's aggregates read.
-pub(super) fn summed(rule: &Rule) -> Vec<Resource> {
-    let supply = rule.reads_supply().then_some(Resource::Unlock);
-    let mut resources: Vec<Resource> = rule.windows().iter().map(|window| window.flow.resource()).chain(supply).collect();
-    resources.sort_unstable();
-    resources.dedup();
-    resources
 }
 
 fn sum_text(sum: Sum, symbol: Option<&str>) -> String {

@@ -41,11 +41,12 @@ pub(super) fn note_completeness(result: &mut IngestResult, before: &TokenSnapsho
     }
     let Some(header) = result.update.header.take() else { return };
     let notes = ScheduleNotes::read(&header);
-    let linear = next(&notes, result, before, fetched, now);
-    result.update.header = Some(with_notes(header, &linear));
+    let linear = next_notes(&notes, result, before, fetched, now);
+    result.update.header = Some(with_notes(header, &notes.linear, &linear));
 }
 
-fn next(
+/// Returns the notes about linear unlocks after the response.
+fn next_notes(
     notes: &ScheduleNotes,
     result: &IngestResult,
     before: &TokenSnapshot,
@@ -96,21 +97,13 @@ fn next(
 }
 
 /// Replaces the notes about linear unlocks in a header.
-fn with_notes(mut header: Value, linear: &LinearNotes) -> Value {
-    // All keys, because empty notes are not written.
-    const KEYS: [&str; 8] = [
-        "shownLinear",
-        "segmentsRead",
-        "segmentsAbsent",
-        "rateChangesAbsent",
-        "hasRateChanges",
-        "needsAhead",
-        "aheadAbsent",
-        "linearAhead",
-    ];
-    if let (Some(fields), Ok(Value::Object(notes))) = (header.as_object_mut(), serde_json::to_value(linear)) {
-        KEYS.iter().for_each(|key| _ = fields.remove(*key));
-        fields.extend(notes);
+fn with_notes(mut header: Value, old: &LinearNotes, new: &LinearNotes) -> Value {
+    if let (Some(fields), Ok(Value::Object(old)), Ok(Value::Object(new))) =
+        (header.as_object_mut(), serde_json::to_value(old), serde_json::to_value(new))
+    {
+        // Empty notes are not written, so an old one would stay.
+        fields.retain(|key, _| !old.contains_key(key));
+        fields.extend(new);
     }
     header
 }

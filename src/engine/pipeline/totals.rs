@@ -26,7 +26,11 @@ pub fn reaches(rules: &RuleSet, is_loaded: impl Fn(Resource) -> bool, now: Times
         let span = longest(flow).or((is_last || is_supply).then(TimeDelta::zero))? + LONGEST_REST + TimeDelta::days(1);
         let (before, after) = (now.checked_sub_signed(span), now.checked_add_signed(span));
         Some(match flow {
-            Flow::Ahead => RecordRange { resource: Resource::Unlock, since: now, until: after.unwrap_or(now) },
+            Flow::Ahead => {
+                // The next change of the daily release can be arbitrarily far ahead.
+                let until = if is_supply { Some(Timestamp::MAX_UTC) } else { after };
+                RecordRange { resource: Resource::Unlock, since: now, until: until.unwrap_or(now) }
+            }
             _ => RecordRange { resource: flow.resource(), since: before.unwrap_or(now), until: after.unwrap_or(now) },
         })
     };

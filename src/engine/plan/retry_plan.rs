@@ -8,7 +8,7 @@ use super::{EndpointFeeds, PlanBasis, PollPlan, plan, retry};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RetryPlan {
     pub polls: PollPlan,
-    /// When the next of the other feeds is due. `None` if no other feed waits for an early retry.
+    /// When to plan again: when the next of the other feeds is due, or when credits are available again. `None` if nothing waits.
     pub next_at: Option<Timestamp>,
 }
 
@@ -17,7 +17,7 @@ pub struct RetryPlan {
 pub fn plan_retries(mut own: EndpointFeeds, lists: Vec<EndpointFeeds>, is_urgent: bool, basis: &PlanBasis<'_>) -> RetryPlan {
     let endpoint = own.endpoint;
     let mut next_at: Option<Timestamp> = None;
-    let mut is_selected = |feed: &FeedState| {
+    let mut select = |feed: &FeedState| {
         let is_untried = feed.baseline_at.is_none() && feed.failing_since.is_none();
         if is_urgent || !retry::is_early(feed) || retry::is_due(feed, basis.now) {
             return retry::is_early(feed) || (is_urgent && is_untried);
@@ -27,8 +27,8 @@ pub fn plan_retries(mut own: EndpointFeeds, lists: Vec<EndpointFeeds>, is_urgent
     };
     if endpoint.is_per_token() {
         let none = FeedState::default();
-        own.tokens.retain(|token| is_selected(token.feed.as_ref().unwrap_or(&none)));
-    } else if !is_selected(&own.whole) {
+        own.tokens.retain(|token| select(token.feed.as_ref().unwrap_or(&none)));
+    } else if !select(&own.whole) {
         return RetryPlan { next_at, ..RetryPlan::default() };
     }
     if is_urgent {

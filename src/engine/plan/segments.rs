@@ -29,7 +29,7 @@ pub struct LinearPolls {
     pub segments_version: u8,
     /// The daily emission to read whenever linear unlocks are read. `None` if the token does not need it.
     pub ahead: Option<AheadPoll>,
-    /// Whether the poll reads it.
+    /// Whether the poll reads the daily emission of `ahead`.
     pub with_ahead: bool,
 }
 

@@ -45,10 +45,12 @@ impl SourceState {
             open.iter().find(|alert| IncidentScope::of_subject(&alert.subject).is_some_and(|scope| scope == *wanted))
         };
         if let Some(alert) = in_scope(&IncidentScope::Unauthorized) {
-            return match alert {
-                _ if is(alert, FailureKind::NoKey) => Self::NoKey,
-                _ if is(alert, FailureKind::UnusableKey) => Self::KeyUnusable,
-                _ => Self::KeyRefused,
+            return if is(alert, FailureKind::NoKey) {
+                Self::NoKey
+            } else if is(alert, FailureKind::UnusableKey) {
+                Self::KeyUnusable
+            } else {
+                Self::KeyRefused
             };
         }
         if in_scope(&IncidentScope::Quota).is_some() {

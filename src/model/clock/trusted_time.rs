@@ -168,12 +168,10 @@ impl TrustedTime {
     fn trusted(&mut self, reading: ClockReading) -> i64 {
         let expected = self.anchor.system_at(reading.uptime);
         if is_near(reading.system, expected) {
-            // The wall clock agrees again with the source's time, which was trusted until now.
-            if std::mem::take(&mut self.state.is_by_source) {
-                self.state.ahead = None;
-            }
-            // So does it with a stored time.
-            if std::mem::take(&mut self.state.is_resumed) {
+            // The wall clock agrees again with the time that was trusted instead: the source's, or a stored one.
+            let was_by_source = std::mem::take(&mut self.state.is_by_source);
+            let was_resumed = std::mem::take(&mut self.state.is_resumed);
+            if was_by_source || was_resumed {
                 self.state.ahead = None;
             }
             self.doubted_since = None;

@@ -54,7 +54,7 @@ impl TokenVesting {
 }
 
 impl DigestAhead {
-    /// Adds the linear unlocks of all tokens, given by slug: the largest values in full, and sums of the others.
+    /// Adds the linear unlocks of all tokens, in the order of their slugs: the largest values in full, and sums of the others.
     pub fn add_vesting(&mut self, mut tokens: Vec<TokenVesting>) {
         let size = |of: &TokenVesting| LargestFirst(of.sum.known_value());
         // In the order of the database, because sums of doubles depend on it.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::linear::{rate_change_causes, rates};
-use super::{MARKET_CAP, UNKNOWN_AMOUNT, count, day, instant, list_some, name, noun, one_line, share, size, usd};
+use super::{MARKET_CAP, UNKNOWN_AMOUNT, VALUE_UNKNOWN, count, day, instant, list_some, name, noun, one_line, share, size, usd};
 use crate::{
     RateChange, Severity, Timestamp,
     digest::{AheadLine, Digest, FiringLine, GroupLine, LinearLine, SilencedLine, StalePrices},
@@ -117,18 +117,15 @@ impl DigestSums {
 /// ` ($584.00M)`, ` ($584.00M, 2 of unknown value)`, or ` (value unknown)`.
 fn note(value: Option<f64>, unvalued: u32) -> String {
     match value {
-        None => format!(" ({UNKNOWN_VALUE})"),
+        None => format!(" ({VALUE_UNKNOWN})"),
         Some(value) if unvalued > 0 => format!(" ({}, {unvalued} of unknown value)", usd(value)),
         Some(value) => format!(" ({})", usd(value)),
     }
 }
 
-/// Stands for a value without a price.
-pub const UNKNOWN_VALUE: &str = "value unknown";
-
 /// A value in USD, or that it is unknown.
 fn known(value: Option<f64>) -> String {
-    value.map_or_else(|| UNKNOWN_VALUE.to_owned(), usd)
+    value.map_or_else(|| VALUE_UNKNOWN.to_owned(), usd)
 }
 
 /// The total of cliff and linear unlocks: `$1.52B until 16 Mar 2026, 08:00 UTC: 12 cliffs ($584.00M) and linear vesting ($936.00M).` `None`
@@ -248,7 +245,7 @@ fn ahead(unlock: &AheadLine) -> String {
 /// `$96.10M (2.30% of market cap)`, or the amount if no value is known.
 fn ahead_size(unlock: &AheadLine) -> String {
     let share = unlock.share.map(|percent| format!(" ({})", share(percent, MARKET_CAP))).unwrap_or_default();
-    let note = if unlock.value.is_none() { format!(" ({UNKNOWN_VALUE})") } else { String::new() };
+    let note = if unlock.value.is_none() { format!(" ({VALUE_UNKNOWN})") } else { String::new() };
     format!("{}{share}{note}", size(unlock.value, unlock.amount, Some(&unlock.symbol)))
 }
 
@@ -256,7 +253,7 @@ fn ahead_size(unlock: &AheadLine) -> String {
 pub fn group(group: &GroupLine) -> String {
     let token = |(symbol, value): &(String, Option<f64>)| match value {
         Some(value) => format!("{} {}", name(symbol), usd(*value)),
-        None => format!("{} ({UNKNOWN_VALUE})", name(symbol)),
+        None => format!("{} ({VALUE_UNKNOWN})", name(symbol)),
     };
     let tokens: Vec<String> = group.tokens.iter().map(token).collect();
     let tokens = list_some(&tokens, tokens.len(), usize::try_from(group.left_out).unwrap_or_default());
@@ -264,7 +261,10 @@ pub fn group(group: &GroupLine) -> String {
     let unlocks = match (of.cliffs > 0, of.linear_tokens > 0) {
         (true, true) => format!("{}, {}", known(of.total_value), of.parts()),
         (false, true) => of.linear(),
-        _ => format!("{} in {}", known(of.total_value), count(of.cliffs, "unlock")),
+        _ => match of.total_value {
+            Some(value) => format!("{} in {}", usd(value), count(of.cliffs, "unlock")),
+            None => format!("{} ({VALUE_UNKNOWN})", count(of.cliffs, "unlock")),
+        },
     };
     format!("{unlocks}: {tokens}")
 }

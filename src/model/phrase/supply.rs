@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use super::{MARKET_CAP, amount, count, duration, share, tokens, usd};
+use super::{MARKET_CAP, VALUE_UNKNOWN, amount, count, duration, share, tokens, usd};
 
 /// Coming supply in a window. A number is `None` if it is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -30,7 +30,7 @@ impl SupplySize {
         self.tokens.is_some() || self.value.is_some()
     }
 
-    fn is_none(self) -> bool {
+    fn is_zero(self) -> bool {
         self.is_known() && self.tokens.unwrap_or_default() <= 0.0 && self.value.unwrap_or_default() <= 0.0
     }
 
@@ -38,7 +38,7 @@ impl SupplySize {
     fn brief(self) -> String {
         match (self.value, self.tokens) {
             (Some(value), _) => usd(value),
-            (None, Some(tokens)) => format!("{} (value unknown)", amount(tokens)),
+            (None, Some(tokens)) => format!("{} ({VALUE_UNKNOWN})", amount(tokens)),
             (None, None) => "an unknown value".to_owned(),
         }
     }
@@ -51,18 +51,21 @@ pub fn coming_supply(supply: &ComingSupply, ahead: TimeDelta) -> String {
     let within = duration(ahead);
     let percent = total.value.zip(market_cap.filter(|cap| *cap > 0.0)).map(|(value, cap)| share(value / cap * 100.0, MARKET_CAP));
     let percent = |before: &str| percent.as_ref().map(|percent| format!("{before}{percent}")).unwrap_or_default();
-    if total.is_none() {
+    if total.is_zero() && !linear.is_known() {
+        return format!("no cliffs in the next {within} (linear unlocks not known)");
+    }
+    if total.is_zero() {
         return format!("nothing to unlock in the next {within}");
     }
     let size = match (total.tokens, total.value) {
         (Some(amount), Some(value)) => format!("{} ({}{})", tokens(amount, None), usd(value), percent(", ")),
-        (Some(amount), None) => format!("{} (value unknown)", tokens(amount, None)),
+        (Some(amount), None) => format!("{} ({VALUE_UNKNOWN})", tokens(amount, None)),
         (None, Some(value)) if percent("").is_empty() => usd(value),
         (None, Some(value)) => format!("{} ({})", usd(value), percent("")),
         (None, None) => "an amount of unknown value".to_owned(),
     };
     let cliffs = cliff_count.map_or_else(|| "cliffs".to_owned(), |number| count(number, "cliff"));
-    match (cliff.is_none(), linear.is_known(), linear.is_none()) {
+    match (cliff.is_zero(), linear.is_known(), linear.is_zero()) {
         (true, true, false) => format!("{size} vest over the next {within}"),
         (_, true, true) => format!("{size} to unlock in the next {within} in {cliffs}"),
         (_, false, _) => format!("{size} to unlock in the next {within} in {cliffs} (linear unlocks not known)"),
@@ -115,6 +118,10 @@ mod tests {
         assert_eq!(
             coming_supply(&ComingSupply { total: nothing, cliff: nothing, linear: nothing, ..supply }, month),
             "nothing to unlock in the next 30 days"
+        );
+        assert_eq!(
+            coming_supply(&ComingSupply { total: nothing, cliff: nothing, linear: SupplySize::default(), ..supply }, month),
+            "no cliffs in the next 30 days (linear unlocks not known)"
         );
     }
 

@@ -156,8 +156,8 @@ pub fn linear_per_day(supply: &TokenSupply, symbol: Option<&str>) -> String {
         KnownSupply::Cliffs => CLIFFS_ONLY.to_owned(),
         KnownSupply::All => {
             let price = supply.price.map(|price| price.usd);
-            let running = || if supply.rate.running > 0 { "unknown amount" } else { "–" };
-            per_day(supply.linear_per_day(), price, symbol).unwrap_or_else(|| running().to_owned())
+            let no_figure = || if supply.rate.running > 0 { "unknown amount" } else { "–" };
+            per_day(supply.linear_per_day(), price, symbol).unwrap_or_else(|| no_figure().to_owned())
         }
     }
 }

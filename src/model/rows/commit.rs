@@ -36,7 +36,7 @@ pub struct Commit {
     pub rule_matches: Vec<(RuleId, Timestamp)>,
     /// The instant up to which time-dependent rules were evaluated.
     pub evaluated_until: Option<Timestamp>,
-    /// The time by which the step was evaluated. The store retains the latest one. `None` if nothing was evaluated.
+    /// The time at which the step was evaluated. The store retains the latest one. `None` if nothing was evaluated.
     pub evaluated_at: Option<Timestamp>,
     /// Scheduled jobs that ran, with their slots.
     pub jobs: Vec<(String, Timestamp)>,

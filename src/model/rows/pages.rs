@@ -46,7 +46,7 @@ words! {
         /// The value of the coming supply of 90 days, largest first.
         #[default]
         Value = "value",
-        /// The same as a share of market cap.
+        /// The value of the coming supply of 90 days as a share of market cap, largest first.
         Share = "share",
         /// The value of the coming supply of 30 days, largest first.
         Month = "month",

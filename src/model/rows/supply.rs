@@ -51,8 +51,7 @@ impl TokenSupply {
     #[must_use]
     pub fn linear_per_day(&self) -> Option<f64> {
         let is_known = self.known == KnownSupply::All && (self.rate.running == 0 || self.rate.per_day > 0.0);
-        // The sum of no rates is -0.0.
-        is_known.then_some(self.rate.per_day + 0.0)
+        is_known.then_some(self.rate.per_day)
     }
 
     /// Returns the time of the price if it is older than `limit` at `now`.

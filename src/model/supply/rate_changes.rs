@@ -65,7 +65,7 @@ impl RateCause {
 }
 
 /// Returns the rate changes of a token after the start of `window`, up to and including its end, in order. A boundary at which the
-/// rate of the token stays the same is not a change. Linear unlocks with an unknown amount or end do not change the rate there.
+/// rate of the token stays the same is not a change. A linear unlock with an unknown amount is ignored. One with an unknown end does not change the rate at its end.
 #[must_use]
 pub fn rate_changes(unlocks: &[LinearUnlock<'_>], window: SumWindow) -> Vec<RateChange> {
     let (from, until) = (window.at.timestamp_millis(), window.until.timestamp_millis());
@@ -95,7 +95,7 @@ fn change<'e>(steps: &[(i64, &'e str, f64)], rates: &mut BTreeMap<&'e str, f64>)
         let rate = rates.entry(allocation).or_default();
         let earlier = *rate;
         *rate += of_allocation.iter().map(|(.., step)| step).sum::<f64>();
-        // What is left of a difference of doubles is not a rate.
+        // A rounding error is not a rate.
         if rate.abs() <= RATE_TOLERANCE * earlier.abs().max(size) {
             *rate = 0.0;
         }

@@ -39,7 +39,7 @@ pub(crate) fn ending(body: &AlertBody) -> String {
     if why == Resolution::Passed && body.resource == Some(Resource::Unlock) {
         return String::new();
     }
-    if let Some(outcome) = body.annotations.get("outcome") {
+    if let Some(outcome) = body.annotations.get(model::OUTCOME) {
         return text::line(outcome, MAX_OUTCOME_CHARS);
     }
     // A message that an earlier version stored.

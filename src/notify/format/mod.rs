@@ -148,9 +148,10 @@ impl FormatSpec {
     /// Returns the outcome of a response, and an explanation if its body has none.
     pub fn outcome(&self, response: &ServiceResponse<'_>) -> (Outcome, Option<String>) {
         let by_status = response.by_status();
-        // No service responds with a web page. A program of the user, which gets signed requests, may.
+        // A service never responds with a web page. The user's own program may; only the formats for such programs have signatures.
         if by_status == Outcome::Accepted && !self.is_signed() && response.is_web_page() {
-            let why = "a web page instead of a response of the service: if this is not a maintenance, check `url`";
+            let why =
+                "the response is a web page, not a response of the service: if the service is not under maintenance, check `url`";
             return (Outcome::Later { retry_after: response.retry_after }, Some(why.to_owned()));
         }
         (self.outcome)(by_status, response)

@@ -28,7 +28,7 @@ impl ServiceResponse<'_> {
         serde_json::from_str(self.body).unwrap_or_default()
     }
 
-    /// Returns whether the body is a web page, such as the notice of a maintenance or the form of a login.
+    /// Returns whether the body is a web page, such as a maintenance notice or a login form.
     pub(super) fn is_web_page(&self) -> bool {
         let begin: String = self.body.trim_start().chars().take(14).collect::<String>().to_ascii_lowercase();
         begin.starts_with("<!doctype html") || begin.starts_with("<html")
@@ -43,7 +43,7 @@ impl ServiceResponse<'_> {
         match self.json() {
             Value::Null => {
                 let retry_after = self.retry_after;
-                (Outcome::Later { retry_after }, Some(format!("not a response of {service}: if this lasts, check `url`")))
+                (Outcome::Later { retry_after }, Some(format!("not a response of {service}: if this persists, check `url`")))
             }
             _ => (Outcome::Refused, Some(format!("not a success response of {service}: check `url`"))),
         }

@@ -79,21 +79,15 @@ fn sentences(digest: &Digest) -> Vec<String> {
 }
 
 fn unlock_row(ahead: &AheadLine) -> DigestRow {
-    let amount = || ahead.amount.map(|amount| phrase::tokens(amount, Some(&ahead.symbol)));
-    let unknown = || {
-        amount().map_or_else(
-            || phrase::digest::UNKNOWN_VALUE.to_owned(),
-            |amount| format!("{amount} ({})", phrase::digest::UNKNOWN_VALUE),
-        )
+    let size = match (ahead.value, ahead.amount) {
+        (Some(value), _) => phrase::usd(value),
+        (None, Some(amount)) => format!("{} ({})", phrase::tokens(amount, Some(&ahead.symbol)), phrase::VALUE_UNKNOWN),
+        (None, None) => phrase::VALUE_UNKNOWN.to_owned(),
     };
-    let size = Some(ahead.value.map_or_else(unknown, phrase::usd));
     let share = ahead.share.map(|share| phrase::share(share, phrase::MARKET_CAP));
-    let size: Vec<String> = [size, share].into_iter().flatten().collect();
+    let size: Vec<String> = std::iter::once(size).chain(share).collect();
     let path = slug(&ahead.token).map(|slug| format!("tokens/{slug}"));
-    match size.is_empty() {
-        true => DigestRow { path, ..row(&ahead.symbol, &ahead.when, "") },
-        false => DigestRow { path, ..row(&ahead.symbol, &size.join(", "), &ahead.when) },
-    }
+    DigestRow { path, ..row(&ahead.symbol, &size.join(", "), &ahead.when) }
 }
 
 fn vesting_row(of: &LinearLine) -> DigestRow {

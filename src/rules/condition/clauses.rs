@@ -67,7 +67,7 @@ impl Condition {
 pub struct Mismatch {
     /// The operand with its value: `cliffValue is $4.10M`.
     pub text: String,
-    /// The flow whose latest entry the comparison reads, as `lastBuyback.daysSince` does.
+    /// The flow whose new entry made the comparison false, as in `lastBuyback.daysSince > 35`. `None` for other comparisons.
     pub latest: Option<Flow>,
 }
 
@@ -112,7 +112,16 @@ impl ClauseWalk<'_, '_> {
         if [operators::LOGICAL_AND, operators::LOGICAL_OR].contains(&call.func_name.as_str()) {
             return call.args.iter().find_map(|part| self.mismatch(part));
         }
-        call.args.iter().find_map(|side| self.operand(side))
+        // The side on which a value is too small. Only a new burn or buyback makes the time since the latest one too short.
+        let short_side = match call.func_name.as_str() {
+            operators::GREATER | operators::GREATER_EQUALS => Some(0),
+            operators::LESS | operators::LESS_EQUALS => Some(1),
+            _ => None,
+        };
+        call.args.iter().enumerate().find_map(|(side, argument)| {
+            let mismatch = self.operand(argument)?;
+            Some(Mismatch { latest: mismatch.latest.filter(|_| short_side == Some(side)), ..mismatch })
+        })
     }
 
     /// Returns a number that is not a constant, with its value. `None` if it is something else or missing.

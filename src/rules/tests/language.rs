@@ -367,4 +367,9 @@ fn mismatch_names_the_flow_whose_latest_entry_ended_the_match() {
     let rule = rule_when("token", "lastBurn.daysSince > 35");
     let mismatch = rule.mismatch(&scope_of(Some(&token), &totals)).expect("the condition is false");
     assert_eq!((mismatch.text.as_str(), mismatch.latest), ("lastBurn.daysSince is 3 days", Some(Flow::Burned)));
+    // A burn does not end the match of a rule about recent burns. Only time does.
+    for recent in ["lastBurn.daysSince <= 2", "2 >= lastBurn.daysSince"] {
+        let mismatch = rule_when("token", recent).mismatch(&scope_of(Some(&token), &totals)).expect("the condition is false");
+        assert_eq!(mismatch.latest, None, "{recent}");
+    }
 }

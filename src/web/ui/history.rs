@@ -3,7 +3,6 @@
 use chrono::TimeDelta;
 use serde::Serialize;
 
-use engine::evaluate::OUTCOME;
 use model::{Ack, Alert, AlertState, Timestamp, phrase};
 
 /// The start of a state.
@@ -69,7 +68,7 @@ pub fn history(alert: &Alert, ack: Option<&Ack>, now: Timestamp) -> Vec<HistoryS
 /// Returns the outcome of a resolved alert, or the resolution for an alert that an earlier version resolved.
 fn outcome_of(alert: &Alert) -> Option<String> {
     let resolution = alert.resolution?;
-    Some(alert.annotations.get(OUTCOME).cloned().unwrap_or_else(|| resolution.as_str().to_owned()))
+    Some(alert.annotations.get(model::OUTCOME).cloned().unwrap_or_else(|| resolution.as_str().to_owned()))
 }
 
 /// Returns the episodes before this one, latest first. `episodes` are all retained episodes of the alert.

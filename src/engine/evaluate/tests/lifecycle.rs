@@ -215,8 +215,8 @@ fn resolution_names_its_outcome() {
         change(&mut world);
         let evaluation = world.evaluate(time(now));
         let body = &evaluation.notifications.first().expect("a resolution").body;
-        assert_eq!(body.annotations.get(OUTCOME), evaluation.alerts[0].annotations.get(OUTCOME));
-        body.annotations[OUTCOME].clone()
+        assert_eq!(body.annotations.get(model::OUTCOME), evaluation.alerts[0].annotations.get(model::OUTCOME));
+        body.annotations[model::OUTCOME].clone()
     };
     assert_eq!(outcome(&|_| {}, "2026-04-01"), "passed");
     assert_eq!(outcome(&|world| world.tokens[0].records.clear(), "2026-03-26"), "removed from the schedule");

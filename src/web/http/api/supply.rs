@@ -214,3 +214,25 @@ pub(super) async fn show(State(deps): State<HttpDeps>, uri: Uri) -> Result<Respo
     let Some(totals) = totals else { return Err(WebError::not_found("Not found", "[watch.groups] has no such group")) };
     Ok(Json(SupplyView::of(group, totals, now)).into_response())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unlock_of_unknown_size_makes_the_total_unknown() {
+        let window = supply_windows(Timestamp::UNIX_EPOCH)[0];
+        let mut ahead = SupplyAhead::default();
+        ahead.cliff.add(Some(10.0), Some(5.0));
+        let total = |ahead: &SupplyAhead, known| WindowView::of(ahead, window, known, Some(100.0)).total;
+        let known = TotalView { amount: Some(10.0), value: Some(5.0), percent_of_market_cap: Some(5.0) };
+        assert_eq!(total(&ahead, KnownSupply::All), known);
+        ahead.linear.add(None, None);
+        assert_eq!(total(&ahead, KnownSupply::All), TotalView::default());
+        assert_eq!(total(&ahead, KnownSupply::Cliffs), known, "linear unlocks were not read, which `known` states");
+        ahead.cliff.add(Some(1.0), None);
+        let amount_only = TotalView { amount: Some(11.0), ..TotalView::default() };
+        assert_eq!(total(&ahead, KnownSupply::Cliffs), amount_only);
+        assert_eq!(total(&ahead, KnownSupply::None), TotalView::default());
+    }
+}
