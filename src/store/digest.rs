@@ -19,8 +19,8 @@ use model::{
 };
 
 impl Store {
-    /// Returns the most valuable unlocks of the digest's days, and the sums of all others. `watch` supplies the groups
-    /// of each token.
+    /// Returns the most valuable unlocks of the watched tokens in the digest's days, and the sums of all others. `watch` supplies the
+    /// groups of each token.
     pub async fn digest_ahead(&self, filter: DigestAheadFilter, watch: Watch) -> Result<DigestAhead, StoreError> {
         self.read("read the unlocks of a digest", move |from| digest_ahead(from, &filter, &watch)).await
     }
@@ -44,8 +44,8 @@ struct RankedUnlock {
 /// Facts about tokens, by token number.
 #[derive(Default)]
 struct TokenRanks {
-    /// The position of each token in the order of slugs.
-    ranks: Vec<usize>,
+    /// The position of each watched token in the order of slugs. `None` for other tokens, which the database may still know.
+    ranks: Vec<Option<usize>>,
     /// The tokens that belong to a group.
     grouped: HashMap<usize, TokenId>,
 }
@@ -53,27 +53,32 @@ struct TokenRanks {
 impl TokenRanks {
     fn read(from: &Transaction<'_>, watch: &Watch) -> Result<Self, StoreFault> {
         let mut known = Self::default();
-        let has_groups = watch.groups().next().is_some();
         let mut statement = from.prepare_cached("SELECT no, id FROM token ORDER BY id")?;
         let mut rows = statement.query([])?;
         let mut rank = 0;
         while let Some(row) = rows.next()? {
             let no = usize::try_from(row.get::<i64>(0)?).unwrap_or_default();
+            let id = TokenId::from(row.get::<String>(1)?);
+            if !watch.covers(&id) {
+                continue;
+            }
             if known.ranks.len() <= no {
-                known.ranks.resize(no + 1, 0);
+                known.ranks.resize(no + 1, None);
             }
             if let Some(of) = known.ranks.get_mut(no) {
-                *of = rank;
+                *of = Some(rank);
             }
             rank += 1;
-            if has_groups {
-                let id = TokenId::from(row.get::<String>(1)?);
-                if !watch.groups_of(&id).is_empty() {
-                    known.grouped.insert(no, id);
-                }
+            if !watch.groups_of(&id).is_empty() {
+                known.grouped.insert(no, id);
             }
         }
         Ok(known)
+    }
+
+    /// Returns the position of a token. `None` if it is not watched.
+    fn rank(&self, token: usize) -> Option<usize> {
+        self.ranks.get(token).copied().flatten()
     }
 }
 
@@ -97,10 +102,10 @@ impl AheadTally {
             return;
         }
         let Some(token) = row.token_no.and_then(|no| usize::try_from(no).ok()) else { return };
+        let Some(rank) = self.known.rank(token) else { return };
         if is_counted {
             self.priced.extend(row.token_no);
         }
-        let rank = self.known.ranks.get(token).copied().unwrap_or(usize::MAX);
         let ranked = RankedUnlock { size: LargestFirst(row.value), starts_at: row.starts_at, rank, no: row.no, token };
         let (first, part) = match is_counted {
             true => (&mut self.counted, &mut self.ahead.counted),
@@ -114,11 +119,11 @@ impl AheadTally {
     }
 
     fn add_linear(&mut self, of: &IndexedLinear, window: SumWindow) {
+        let token = usize::try_from(of.token_no).unwrap_or(usize::MAX);
+        let Some(rank) = self.known.rank(token) else { return };
         let mut sum = SupplyAhead::default();
         let price = of.price.map(|price| price.usd);
         of.pieces.iter().for_each(|(_, piece)| sum.add_linear(piece, price, window));
-        let token = usize::try_from(of.token_no).unwrap_or(usize::MAX);
-        let rank = self.known.ranks.get(token).copied().unwrap_or(usize::MAX);
         self.ahead.linear.add(&sum.linear);
         self.priced.insert(of.token_no);
         // The sums of all tokens are remembered, because a listed token can be displaced by a later one.

@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use chrono::TimeDelta;
 use tempfile::TempDir;
 
@@ -85,6 +87,21 @@ async fn digest_ranking_and_sums_match_reference() {
     }
     let found = store.digest_ahead(filter(7), watch()).await.expect("read");
     assert!(found.counted.more > 50 && found.possible.more > 0 && !found.by_token.is_empty(), "{found:?}");
+}
+
+#[tokio::test]
+async fn digest_leaves_out_tokens_that_are_no_longer_watched() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    store.commit(Commit { at: now(), feeds: feeds(), ..Commit::default() }).await.expect("committed");
+    let filter = DigestAheadFilter { from: now(), window: SumWindow::of(now(), TimeDelta::days(30)), stale_before: now() };
+    let tokens = |found: &DigestAhead| -> HashSet<String> {
+        found.counted.rows.iter().chain(&found.possible.rows).map(|row| row.token.id.to_string()).collect()
+    };
+    let one = Watch::build(&config::WatchSettings { tokens: vec!["token-00[12]".into()], groups: [].into() }).expect("patterns");
+    let found = store.digest_ahead(filter, one).await.expect("read");
+    assert_eq!(tokens(&found), HashSet::from(["token-001".to_owned(), "token-002".to_owned()]));
+    assert_eq!((found.counted.more, found.possible.more), (0, 0));
 }
 
 #[tokio::test]
