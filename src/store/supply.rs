@@ -64,7 +64,7 @@ pub(super) fn token_supply(
     }
     add_linear(&mut sums, windows, &pieces, row.price.map(|price| price.usd));
     let (known, linear_until, price) = (row.known, row.linear_until, row.price);
-    Ok(TokenSupply { known, linear_until, price, windows: sums, rate: LinearRate::at(&pieces, at) })
+    Ok(TokenSupply { known, linear_until, price, windows: sums, rate: LinearRate::at(&pieces, at, linear_until) })
 }
 
 fn add_linear(sums: &mut [SupplyAhead], windows: &[SumWindow], pieces: &[LinearPiece], price: Option<f64>) {

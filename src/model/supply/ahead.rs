@@ -361,10 +361,10 @@ impl TokenPieces {
         sum
     }
 
-    /// Returns the linear release at an instant.
+    /// Returns the linear release at an instant. The schedule is known completely.
     #[must_use]
     pub fn rate_at(&self, at: Timestamp) -> LinearRate {
-        LinearRate::at(&self.linear, at)
+        LinearRate::at(&self.linear, at, None)
     }
 }
 
@@ -386,16 +386,18 @@ pub struct LinearRate {
 pub(super) const RATE_TOLERANCE: f64 = 1e-6;
 
 impl LinearRate {
-    /// Returns the rate at `at`. A boundary at which the rate stays the same is not a change.
+    /// Returns the rate at `at`. A boundary at which the rate stays the same is not a change. `known_until` is the end of the known
+    /// linear supply: what comes then is not known, so it is not a change either.
     #[must_use]
-    pub fn at(pieces: &[LinearPiece], at: Timestamp) -> Self {
+    pub fn at(pieces: &[LinearPiece], at: Timestamp, known_until: Option<Timestamp>) -> Self {
         let at = at.timestamp_millis();
         let running = || pieces.iter().filter(|piece| piece.runs_at(at));
         // Not `sum`, which is minus zero without any rate.
         let per_day = running().filter_map(LinearPiece::per_day).fold(0.0, |sum, rate| sum + rate);
         let steps = pieces.iter().filter_map(|piece| Some((piece, piece.per_day()?)));
         let steps = steps.flat_map(|(piece, rate)| [(piece.starts_at, rate), (piece.ends_at, -rate)]);
-        let mut steps: Vec<(i64, f64)> = steps.filter(|(edge, _)| *edge > at).collect();
+        let is_known = |edge: i64| known_until.is_none_or(|until| edge < until.timestamp_millis());
+        let mut steps: Vec<(i64, f64)> = steps.filter(|(edge, _)| *edge > at && is_known(*edge)).collect();
         steps.sort_by_key(|(edge, _)| *edge);
         let mut then = per_day;
         for of_edge in steps.chunk_by(|(a, _), (b, _)| a == b) {

@@ -178,9 +178,7 @@ impl FlowEntries {
         if self.flow(Flow::Ahead).is_none() || self.is_cliffs_only || self.linear.iter().any(is_unsized) {
             return None;
         }
-        let rate = LinearRate::at(&self.linear, now);
-        let is_known = rate.changes_at.is_some_and(|at| self.linear_until.is_none_or(|until| at < until));
-        Some(if is_known { rate } else { LinearRate { changes_at: None, then_per_day: None, ..rate } })
+        Some(LinearRate::at(&self.linear, now, self.linear_until))
     }
 
     pub fn price(&self) -> Option<ReferencePrice> {

@@ -322,3 +322,21 @@ async fn supply_follows_price_and_removal_and_is_filled_again() {
     store.commit(at(Commit { feeds: vec![gone], ..Commit::default() })).await.expect("committed");
     assert_eq!(supply().await.windows[0].linear.count, 0);
 }
+
+#[tokio::test]
+async fn end_of_the_known_emission_is_no_rate_change() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let run = |start: &str, end: &str, per_day: f64| serde_json::json!({"allocation": "Team", "start": start, "end": end, "perDay": per_day});
+    let with_runs = async |runs: Vec<serde_json::Value>| {
+        let ahead = serde_json::json!({"readAt": now(), "until": "2026-06-17T00:00:00Z", "runs": runs});
+        let header = serde_json::json!({"needsAhead": true, "linearAhead": ahead});
+        let feed = FeedUpdate { header: Some(header), ..schedule("sui", Vec::new()) };
+        store.commit(at(Commit { feeds: vec![feed], ..Commit::default() })).await.expect("committed");
+        let supply = store.token_supply("sui".into(), now(), supply_windows(now())).await.expect("read").expect("a token");
+        (supply.rate.per_day, supply.rate.changes_at, supply.rate.then_per_day)
+    };
+    assert_eq!(with_runs(vec![run("2026-03-01", "2026-06-17", 10.0)]).await, (10.0, None, None));
+    let steps = vec![run("2026-03-01", "2026-05-01", 10.0), run("2026-05-01", "2026-06-17", 4.0)];
+    assert_eq!(with_runs(steps).await, (10.0, Some(time("2026-05-01T00:00:00Z")), Some(4.0)));
+}

@@ -98,7 +98,7 @@ fn adjoining_equal_rates_are_no_change() {
         LinearPiece::new(start * 86_400_000, end * 86_400_000, Some(amount)).expect("a piece")
     };
     let pieces = [piece(0, 10, 100.0), piece(10, 20, 100.0), piece(20, 30, 300.0)];
-    let rate = LinearRate::at(&pieces, Timestamp::from_timestamp_millis(0).expect("a time"));
+    let rate = LinearRate::at(&pieces, Timestamp::from_timestamp_millis(0).expect("a time"), None);
     assert_eq!((rate.per_day, rate.then_per_day), (10.0, Some(30.0)));
     assert_eq!(rate.changes_at, Timestamp::from_timestamp_millis(20 * 86_400_000));
 }

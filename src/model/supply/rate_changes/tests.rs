@@ -61,11 +61,11 @@ proptest! {
             .map(|(name, start, days, rate)| unlock(["a", "b", "c", "d"][*name], *start, start + days, f64::from(*rate)))
             .collect();
         let pieces: Vec<LinearPiece> = unlocks.iter().map(|of| of.piece).collect();
-        let mut rate = LinearRate::at(&pieces, at(3));
+        let mut rate = LinearRate::at(&pieces, at(3), None);
         for change in rate_changes(&unlocks, SumWindow { at: at(3), until: at(80) }) {
             prop_assert_eq!(Some(change.at), rate.changes_at);
             prop_assert!((change.before - rate.per_day).abs() < 1e-6);
-            rate = LinearRate::at(&pieces, change.at);
+            rate = LinearRate::at(&pieces, change.at, None);
             prop_assert!((change.after - rate.per_day).abs() < 1e-6);
             let causes: f64 = change.causes.iter().map(|step| step.after - step.before).sum();
             prop_assert!((change.after - change.before - causes).abs() < 1e-6);
