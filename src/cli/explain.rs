@@ -171,7 +171,7 @@ impl ExplainCommand {
             let own: Vec<&Alert> = snapshot.alerts.iter().filter(|alert| alert.rule == rule.id).collect();
             let cases = match rule.on {
                 On::Record(resource) => {
-                    explain::record_cases(&snapshot, resource, &ExplainTarget::default(), &own, self.reader.now)
+                    explain::record_cases(rule, &snapshot, resource, &ExplainTarget::default(), &own, self.reader.now)
                 }
                 _ if rule.selects_token(&snapshot.token) => {
                     let computed =

@@ -91,7 +91,7 @@ impl ExplainReader {
         let own: Vec<&Alert> = alerts.iter().collect();
         let cases = match rule.on {
             On::Record(resource) => {
-                let mut cases = explain::record_cases(&snapshot, resource, target, &own, self.now);
+                let mut cases = explain::record_cases(rule, &snapshot, resource, target, &own, self.now);
                 cases.truncate(MAX_CASES);
                 if cases.is_empty() {
                     if let Some(absent) = explain::absent_record(rule, &snapshot, resource, target, &own) {

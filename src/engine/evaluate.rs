@@ -9,7 +9,7 @@
 //!
 //! There are three kinds of rules on records. Rules on tokens and groups in `aggregates` use the same states.
 //! - *States*: an upcoming unlock, an allocation, a daily emission. An alert fires while the condition is true, and is resolved later. An
-//!   unlock has one reminder for each lead time, and `nominal` decides about one more before the nominal day of a month. After downtime,
+//!   unlock has one reminder for each lead time, the end of linear unlocks counts as an unlock ([`model::LinearEnd`]), and `nominal` decides about one more before the nominal day of a month. After downtime,
 //!   only the latest one is sent.
 //! - *Arrivals*: a new burn, buyback, or funding round that is not older than `since`. It alerts once. If a fact that a rule needs is
 //!   missing, the rule is evaluated when the fact arrives, up to `since` later.
@@ -51,7 +51,8 @@ pub use transition::{Evaluation, NotificationDraft, Transitions};
 use crate::{late::LateArrival, route::RouteTree};
 use body::iso;
 use lifecycle::AlertLifecycle;
-use model::{Alert, Change, ChangeKind, Fact, LinearSupply, Resolution, Resource, RuleId, Timestamp, Token, Tracked};
+use model::{Alert, Change, ChangeKind, Fact, LinearEnd, LinearSupply, Resolution, Resource, RuleId, Timestamp, Token, Tracked};
+pub use records::ends_of;
 use records::{DatedRecord, OpenAlert, open_alerts};
 use rules::{On, RuleSet};
 use subject::RecordSubject;
@@ -146,12 +147,14 @@ fn evaluate_by<R: RuleEval>(
     }
     for (facts, open) in facts.iter().zip(&mut open).filter(|(facts, _)| facts.is_watched) {
         let records: Vec<_> = facts.records.iter().map(DatedRecord::of).collect();
+        let has_unlock_rules = by_on.contains_key(&On::Record(Resource::Unlock));
+        let ends = if has_unlock_rules { ends_of(facts.records, now) } else { Vec::new() };
         for (on, rules) in by_on.iter().filter(|(on, _)| facts.has_subjects_of(**on)) {
             for rule in rules {
                 let is_open = || open.iter().any(|open| open.alert.rule == *rule.terms().id);
                 // The token filter is checked once, not per record. Open alerts of a token that it no longer admits must be resolved.
                 if rule.selects_token(facts.token) || (matches!(on, On::Record(_)) && is_open()) {
-                    evaluate_token(&mut lifecycle, *rule, facts, &records, open);
+                    evaluate_token(&mut lifecycle, *rule, facts, (&records, &ends), open);
                 }
             }
         }
@@ -169,12 +172,15 @@ fn evaluate_token<R: RuleEval>(
     lifecycle: &mut AlertLifecycle<'_>,
     rule: &R,
     facts: &TokenFacts<'_>,
-    records: &[DatedRecord<'_>],
+    (records, ends): (&[DatedRecord<'_>], &[LinearEnd]),
     open: &mut [OpenAlert<'_>],
 ) {
     match rule.terms().on {
         On::Record(resource @ (Resource::Unlock | Resource::Allocation | Resource::Emission)) => {
             lifecycle.records(rule, facts, resource, records, open);
+            if resource == Resource::Unlock {
+                lifecycle.ends(rule, facts, ends, open);
+            }
         }
         On::Record(resource) => lifecycle.arrivals(rule, facts, resource),
         On::Change(resource, kind) => lifecycle.changes(rule, facts, resource, kind),

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::fingerprint;
 use crate::{
-    AlertId, Change, Interval, NotificationId, Precision, ReceiverName, RecordKey, Resource, RuleId, Timestamp, TokenId,
-    span_of_days,
+    AlertId, Change, Interval, NotificationId, Precision, RateStep, ReceiverName, RecordKey, Resource, RuleId, Timestamp,
+    TokenId, span_of_days,
 };
 
 /// The annotation of a resolved alert that contains its outcome.
@@ -213,6 +213,9 @@ pub struct AlertBody {
     /// For an unlock: nearby unlocks of the schedule and itself, by date, at most [`MAX_SERIES`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<SeriesPoint>,
+    /// For the end of linear unlocks: the change of the daily release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_change: Option<RateChangeBody>,
     /// For a group of tokens: its tokens, largest value first, at most [`MAX_MEMBERS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberBody>,
@@ -248,6 +251,7 @@ impl AlertBody {
             lead: None,
             event: None,
             series: Vec::new(),
+            rate_change: None,
             members: Vec::new(),
             value: None,
             source: SourceBody::default(),
@@ -258,6 +262,31 @@ impl AlertBody {
 
 /// The maximum number of tokens in [`AlertBody::members`].
 pub const MAX_MEMBERS: usize = 50;
+
+/// The change of a token's daily linear release in a message, in tokens per day.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RateChangeBody {
+    /// The release before. `None` if it is not known.
+    pub before: Option<f64>,
+    /// The release from then on. `None` if it is not known.
+    pub after: Option<f64>,
+    /// The token's latest price in USD.
+    pub price: Option<f64>,
+}
+
+impl RateChangeBody {
+    #[must_use]
+    pub fn of(step: Option<RateStep>, price: Option<f64>) -> Self {
+        Self { before: step.map(|step| step.before), after: step.map(|step| step.after), price }
+    }
+
+    /// Returns the change. `None` if it is not known.
+    #[must_use]
+    pub fn step(&self) -> Option<RateStep> {
+        Some(RateStep { before: self.before?, after: self.after? })
+    }
+}
 
 /// A token of a group in a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

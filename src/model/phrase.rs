@@ -25,7 +25,7 @@ pub use {
     outcome::*,
     poll::{past_poll, past_polls},
     price::at_prices_of,
-    record::{date, record},
+    record::{date, linear_end, record},
     supply::*,
     time::*,
     unlock::*,

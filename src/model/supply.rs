@@ -9,6 +9,7 @@ mod id;
 mod known;
 mod linear;
 mod linear_dates;
+mod linear_ends;
 mod rate_changes;
 mod rate_step;
 mod recipient;
@@ -26,6 +27,7 @@ pub use self::{
     },
     linear::LinearUnlock,
     linear_dates::{LinearDate, LinearDateKind, linear_dates},
+    linear_ends::LinearEnd,
     rate_changes::{RateCause, RateChange, rate_changes},
     rate_step::RateStep,
     recipient::Recipient,

@@ -33,6 +33,11 @@ pub fn built_in_summary(scope: &Scope<'_>) -> String {
     let Some(record) = scope.record.map(|tracked| &tracked.record) else {
         return clean(symbol);
     };
+    if let Some(end) = record.unlock().filter(|event| event.is_linear_end()) {
+        let step = end.unlock_date.copied().and_then(|at| scope.schedule.rate_step(at));
+        let text = phrase::linear_end(step, end.reference_price.copied(), end.interval().as_ref(), scope.now);
+        return clean(&format!("{symbol}: {text}"));
+    }
     clean(&format!("{symbol}: {}", phrase::record(record, scope.token.map(|token| token.symbol()), scope.now)))
 }
 

@@ -8,7 +8,7 @@ use crate::aggregate::Window;
 use model::{ReceiverName, Resource, RuleId, Timestamp, Token, TokenId};
 
 use super::condition::clauses::{Clause, Mismatch};
-use super::condition::{Condition, Dependencies};
+use super::condition::{Condition, Dependencies, RateField};
 use super::filters::Filters;
 use super::on::On;
 use super::scope::{Lead, Scope, Truth};
@@ -133,8 +133,36 @@ impl Rule {
         resources
     }
 
-    /// Evaluates `when`. `True` if the rule has no `when`, or if fields are missing and the rule has `missing = "fire"`.
+    /// Returns whether `when` reads the change of the daily release at an unlock, so that the rule decides which changes matter.
+    pub fn reads_rate_step(&self) -> bool {
+        self.body.when.as_ref().is_some_and(|when| when.dependencies.has_rate_steps)
+    }
+
+    /// Returns whether the end of linear unlocks is large enough for a rule that does not say which changes of the daily release matter.
+    /// `None` if the rule says it, or if the record is not such an end.
+    pub fn follows_end(&self, scope: &Scope<'_>) -> Option<Truth> {
+        let event = scope.record_in_view()?.unlock().filter(|event| event.is_linear_end())?;
+        if self.reads_rate_step() {
+            return None;
+        }
+        // Without a lead time, all ends of a schedule would fire, however far ahead.
+        if self.within.is_empty() {
+            return Some(Truth::False);
+        }
+        let step = event.unlock_date.copied().and_then(|at| scope.schedule.rate_step(at));
+        Some(match step {
+            None => Truth::Missing(vec![RateField::Change.as_str()]),
+            Some(step) if step.is_large() => Truth::True,
+            Some(_) => Truth::False,
+        })
+    }
+
+    /// Evaluates `when`. `True` if the rule has no `when`, or if fields are missing and the rule has `missing = "fire"`. An end of linear
+    /// unlocks must be large enough, too.
     pub fn evaluate(&self, scope: &Scope<'_>) -> Truth {
+        if let Some(truth @ (Truth::False | Truth::Missing(_))) = self.follows_end(scope) {
+            return truth;
+        }
         match self.body.when.as_ref().map(|when| when.test(scope)) {
             None => Truth::True,
             Some(Truth::Missing(_)) if self.body.fires_on_missing => Truth::True,

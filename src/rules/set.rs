@@ -15,7 +15,7 @@ pub struct RuleSet {
     pub index: Index,
     /// The parts of the aggregates that rules on `token` and `portfolio` read.
     pub reads: AggregateReads,
-    /// Whether a rule on unlocks reads the change of the daily release.
+    /// Whether a rule follows the change of the daily release at unlocks.
     pub reads_rate_steps: bool,
 }
 
@@ -27,7 +27,8 @@ impl RuleSet {
             dependencies.join(&rule.body.dependencies);
         }
         let reads = AggregateReads::of(&dependencies);
-        Self { index, reads, reads_rate_steps: dependencies.has_rate_steps, rules }
+        let reads_rate_steps = dependencies.has_rate_steps || !index.on(On::Record(Resource::Unlock)).is_empty();
+        Self { index, reads, reads_rate_steps, rules }
     }
 
     /// Returns the rules with exactly this `on`, in the order of the set.

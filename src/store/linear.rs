@@ -7,12 +7,17 @@ use super::error::StoreFault;
 use super::rows::{FEED_COLUMNS, feed_state, token};
 use super::schedule;
 use super::sql::Transaction;
-use model::{FeedState, LinearAhead, LinearPiece, LinearUnlock, ReferencePrice, SumWindow, Timestamp, Token, TokenId, Tracked};
+use super::{Store, StoreError};
+use model::{
+    FeedState, LinearAhead, LinearEnd, LinearPiece, LinearUnlock, ReferencePrice, SumWindow, Timestamp, Token, TokenId, Tracked,
+};
 
 /// The linear unlocks of a token that run in a window, in the order of [`TokenLinear::unlocks`].
 pub(super) struct IndexedLinear {
     pub(super) token_no: i64,
     pub(super) price: Option<ReferencePrice>,
+    /// The end of the known linear supply. `None` if the whole schedule is known.
+    pub(super) linear_until: Option<Timestamp>,
     /// Each with its position among the unlocks that have not ended at the start of the window.
     pub(super) pieces: Vec<(usize, LinearPiece)>,
 }
@@ -40,10 +45,34 @@ pub(super) fn each_linear(
         let ahead = supply.pieces().filter(|piece| piece.ends_at > begin).enumerate();
         let pieces: Vec<(usize, LinearPiece)> = ahead.filter(|(_, piece)| piece.share_in(window).is_some()).collect();
         if !pieces.is_empty() {
-            visit(IndexedLinear { token_no: row.get(0)?, price: supply.price, pieces });
+            visit(IndexedLinear { token_no: row.get(0)?, price: supply.price, linear_until: supply.linear_until, pieces });
         }
     }
     Ok(())
+}
+
+impl Store {
+    /// Returns the tokens with an end of a linear unlock whose date can start in one of the windows (start exclusive, end inclusive).
+    pub async fn tokens_with_ends(&self, windows: Vec<(Timestamp, Timestamp)>) -> Result<Vec<TokenId>, StoreError> {
+        self.read("read the ends of linear unlocks", move |from| tokens_with_ends(from, &windows)).await
+    }
+}
+
+fn tokens_with_ends(from: &Transaction<'_>, windows: &[(Timestamp, Timestamp)]) -> Result<Vec<TokenId>, StoreFault> {
+    let columns = SupplyRow::COLUMNS;
+    let sql = format!("SELECT t.id, {columns} FROM token_supply s JOIN token t ON t.no = s.token_no ORDER BY t.id");
+    let mut statement = from.prepare_cached(&sql)?;
+    let (mut rows, mut found) = (statement.query([])?, Vec::new());
+    let is_in_window = |start: Timestamp| windows.iter().any(|(after, until)| *after < start && start <= *until);
+    while let Some(row) = rows.next()? {
+        let id: String = row.get(0)?;
+        let supply = SupplyRow::read(&row, 1, &id)?;
+        let ends = supply.pieces_of_schedule().filter_map(|piece| Timestamp::from_timestamp_millis(piece.ends_at));
+        if ends.flat_map(LinearEnd::possible_starts).any(is_in_window) {
+            found.push(TokenId::from(id));
+        }
+    }
+    Ok(found)
 }
 
 /// Returns a token, the first and the last time of a complete read of its schedule, and its price. `None` if the number is unknown.

@@ -27,7 +27,10 @@ impl DueTokens {
         let active = deps.active();
         let rules = &active.rules;
         let windows = evaluate::windows(rules, until, now);
-        let mut due = stored("read the due tokens", deps.store.tokens_due(windows, now)).await?;
+        let mut due = stored("read the due tokens", deps.store.tokens_due(windows.clone(), now)).await?;
+        if !windows.is_empty() {
+            due.extend(stored("read the ends of linear unlocks", deps.store.tokens_with_ends(windows)).await?);
+        }
         let fills_totals = is_forced && rules.has_aggregates();
         if is_forced {
             deps.totals().reset(rules.reads.clone());

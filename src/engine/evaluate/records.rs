@@ -9,7 +9,10 @@ use super::lifecycle::{AlertLifecycle, AlertSubject as _};
 use super::recheck::end_of;
 use super::subject::RecordSubject;
 use super::{RuleEval, RuleTerms, TokenFacts, blank};
-use model::{Alert, AlertState, Interval, Resolution, Resource, SOURCE_TROUBLE, Timestamp, Tracked, config::Span};
+use model::{
+    Alert, AlertState, Interval, LinearEnd, Resolution, Resource, SOURCE_TROUBLE, Timestamp, Tracked, config::Span,
+    time::LONGEST_INTERVAL,
+};
 use rules::{Lead, Truth};
 
 /// A record with its time, computed once for all rules.
@@ -42,6 +45,11 @@ pub(super) fn open_alerts<'a>(facts: &TokenFacts<'a>) -> Vec<OpenAlert<'a>> {
             && alert.resource.is_some_and(|resource| !facts.is_watched || facts.resources.contains(&resource))
     };
     facts.alerts.iter().filter(|alert| is_open(alert)).map(|alert| OpenAlert { alert, is_accounted_for: false }).collect()
+}
+
+/// Returns the ends of linear unlocks that may not have passed.
+pub fn ends_of(records: &[Tracked], now: Timestamp) -> Vec<LinearEnd> {
+    LinearEnd::all(records, now.checked_sub_signed(LONGEST_INTERVAL).unwrap_or(Timestamp::MIN_UTC))
 }
 
 /// The time of a record relative to the lead times of a rule.
@@ -99,6 +107,35 @@ impl AlertLifecycle<'_> {
                 }
                 None => self.evaluate_record(rule, facts, record),
             }
+        }
+    }
+
+    /// Evaluates one rule on the ends of linear unlocks, and marks the open alerts that it accounts for.
+    ///
+    /// An end on the date of an event opens no alert, because the rates of the event include it. An open alert follows its linear unlock to
+    /// another date. If its linear unlock no longer ends then, but another one does, it follows the date.
+    pub(super) fn ends<R: RuleEval>(&mut self, rule: &R, facts: &TokenFacts<'_>, ends: &[LinearEnd], open: &mut [OpenAlert<'_>]) {
+        let terms = rule.terms();
+        let mut own: Vec<&mut OpenAlert<'_>> = open
+            .iter_mut()
+            .filter(|open| open.alert.rule == *terms.id && open.alert.resource == Some(Resource::Unlock))
+            .filter(|open| open.alert.key.as_ref().is_some_and(LinearEnd::is_key))
+            .collect();
+        let by_key = |end: &LinearEnd, alert: &Alert| alert.key.as_ref().is_some_and(|key| end.keys.contains(key));
+        let by_date = |end: &LinearEnd, alert: &Alert| alert.due.is_some() && alert.due == end.tracked.record.interval();
+        let mut has_alert = vec![false; ends.len()];
+        for is_own in [by_key as fn(&LinearEnd, &Alert) -> bool, by_date] {
+            for (end, has_alert) in ends.iter().zip(&mut has_alert) {
+                for open in own.iter_mut().filter(|open| !open.is_accounted_for && is_own(end, open.alert)) {
+                    (open.is_accounted_for, *has_alert) = (true, true);
+                    let key = open.alert.key.clone().unwrap_or_else(|| end.tracked.key.clone());
+                    let tracked = Tracked { key, record: end.tracked.record.clone() };
+                    self.update_record(rule, facts, &DatedRecord::of(&tracked), open.alert);
+                }
+            }
+        }
+        for (end, _) in ends.iter().zip(has_alert).filter(|(end, has_alert)| !has_alert && !end.has_event) {
+            self.evaluate_record(rule, facts, &DatedRecord::of(&end.tracked));
         }
     }
 

@@ -3,7 +3,7 @@
 use super::body::{plain_body, token_body};
 use super::lifecycle::AlertSubject;
 use super::{TokenFacts, series};
-use model::{Alert, AlertBody, AlertStatus, Change, Record, Resource, SourceBody, Timestamp, Tracked, phrase};
+use model::{Alert, AlertBody, AlertStatus, Change, RateChangeBody, Record, Resource, SourceBody, Timestamp, Tracked, phrase};
 use rules::{Lead, ScheduleScope, Scope};
 
 /// A record of a token, with the change or the lead time that applies.
@@ -22,6 +22,13 @@ impl<'a> RecordSubject<'a> {
 
     fn record(&self) -> Option<&'a Record> {
         self.record.map(|tracked| &tracked.record)
+    }
+
+    /// Returns the change of the daily release. `None` if the record is not an end of linear unlocks.
+    fn rate_change(&self, now: Timestamp) -> Option<RateChangeBody> {
+        let end = self.record()?.unlock().filter(|event| event.is_linear_end())?;
+        let step = end.unlock_date.copied().and_then(|at| self.scope(now).schedule.rate_step(at));
+        Some(RateChangeBody::of(step, end.reference_price.copied()))
     }
 
     /// Returns the origin of the facts, from the record if it has one, else from the token.
@@ -62,7 +69,7 @@ impl AlertSubject for RecordSubject<'_> {
 
     fn body(&self, alert: &Alert, status: AlertStatus, reason: &str, now: Timestamp) -> AlertBody {
         let interval = self.record().map_or(alert.due, Record::interval);
-        let token = self.facts.token;
+        let (token, rate_change) = (self.facts.token, self.rate_change(now));
         AlertBody {
             token: Some(token_body(token)),
             resource: alert.resource,
@@ -72,7 +79,12 @@ impl AlertSubject for RecordSubject<'_> {
             when: interval.map(|interval| phrase::when_at(&interval, now)),
             lead: self.lead.map(|lead| lead.text.clone()),
             event: self.record.map(|tracked| format!("{}/{}/{}", tracked.record.resource().as_str(), token.id, tracked.key)),
-            series: self.record.map(|tracked| series::around(tracked, self.facts.records)).unwrap_or_default(),
+            rate_change,
+            series: self
+                .record
+                .filter(|_| rate_change.is_none())
+                .map(|tracked| series::around(tracked, self.facts.records))
+                .unwrap_or_default(),
             source: self.source(alert.resource),
             ..plain_body(alert, status, reason, now)
         }

@@ -1,3 +1,4 @@
+mod ends;
 mod events;
 mod leads;
 mod lifecycle;

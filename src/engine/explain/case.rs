@@ -5,8 +5,8 @@ use std::{borrow::Cow, cmp::Reverse, sync::Arc};
 use super::{Explanation, explanation::nothing};
 use crate::{evaluate::record_of, pipeline::ScheduleFeed};
 use model::{
-    Alert, AlertState, Change, ChangeRow, Endpoint, FeedState, LinearSupply, Record, Resource, Timestamp, Token, TokenId,
-    TokenSnapshot, Tracked, phrase, wire,
+    Alert, AlertState, Change, ChangeRow, Endpoint, FeedState, LinearEnd, LinearSupply, Record, Resource, Timestamp, Token,
+    TokenId, TokenSnapshot, Tracked, phrase, wire,
 };
 use rules::aggregate::{AggregateCache, Totals};
 use rules::{On, Pool, Rule, SourceFacts};
@@ -42,13 +42,22 @@ impl ExplainTarget {
         }
     }
 
-    /// Returns the selected records. Without a key or a day: the next one ahead, else the latest.
-    fn records<'a>(&self, snapshot: &'a TokenSnapshot, resource: Resource, now: Timestamp) -> Vec<&'a Tracked> {
-        let mut records: Vec<&Tracked> = snapshot.records_of(resource).collect();
-        if let Some(key) = self.key.as_deref().filter(|_| self.resource == Some(resource)) {
+    /// Returns the records that the target selects for a rule. Without a key or a day: the next one ahead, else the latest. The ends of
+    /// linear unlocks count as records; without a key or a day, only if the rule reads the change of the daily release.
+    fn records<'a>(&self, rule: &Rule, snapshot: &'a TokenSnapshot, resource: Resource, now: Timestamp) -> Vec<Cow<'a, Tracked>> {
+        let mut records: Vec<Cow<'a, Tracked>> = snapshot.records_of(resource).map(Cow::Borrowed).collect();
+        let key = self.key.as_deref().filter(|_| self.resource == Some(resource));
+        let has_ends = resource == Resource::Unlock && (key.is_some() || self.day.is_some() || rule.reads_rate_step());
+        let ends = if has_ends { LinearEnd::all(&snapshot.records, Timestamp::MIN_UTC) } else { Vec::new() };
+        if let Some(key) = key {
             records.retain(|record| record.key.as_str() == key);
+            if records.is_empty() {
+                let own = ends.into_iter().find(|end| end.keys.iter().any(|of| of.as_str() == key));
+                records.extend(own.map(|end| Cow::Owned(Tracked { key: key.into(), record: end.tracked.record })));
+            }
             return records;
         }
+        records.extend(ends.into_iter().filter(|end| !end.has_event).map(|end| Cow::Owned(end.tracked)));
         if let Some(day) = self.day.map(|day| day.date_naive()) {
             records.retain(|record| {
                 let interval = record.record.interval();
@@ -56,15 +65,15 @@ impl ExplainTarget {
             });
             return records;
         }
-        let start = |record: &&&Tracked| record.record.interval().map(|interval| interval.start);
-        let is_ahead = |record: &&&Tracked| record.record.interval().is_some_and(|interval| !interval.has_passed(now));
+        let start = |record: &&Cow<'a, Tracked>| record.record.interval().map(|interval| interval.start);
+        let is_ahead = |record: &&Cow<'a, Tracked>| record.record.interval().is_some_and(|interval| !interval.has_passed(now));
         let latest = records.iter().max_by_key(start);
         let next = match resource {
             Resource::Allocation => return records,
             Resource::Unlock => records.iter().filter(is_ahead).min_by_key(start).or(latest),
             _ => latest,
         };
-        next.copied().into_iter().collect()
+        next.cloned().into_iter().collect()
     }
 
     fn selects(&self, row: &ChangeRow) -> bool {
@@ -130,22 +139,23 @@ fn linear_of(snapshot: &TokenSnapshot) -> Option<LinearSupply> {
 
 /// Returns the cases of a rule on records: one for each record that the target selects.
 pub fn record_cases<'a>(
+    rule: &Rule,
     snapshot: &'a TokenSnapshot,
     resource: Resource,
     target: &ExplainTarget,
     alerts: &[&'a Alert],
     now: Timestamp,
 ) -> Vec<ExplainCase<'a>> {
-    let case = |record: &'a Tracked| ExplainCase {
+    let case = |record: Cow<'a, Tracked>| ExplainCase {
         token: Some(&snapshot.token),
         feeds: feed_of(snapshot, resource),
-        record: Some(Cow::Borrowed(record)),
         schedule: &snapshot.records,
         linear: linear_of(snapshot),
         alerts: alerts.iter().copied().filter(|alert| alert.key.as_ref() == Some(&record.key)).collect(),
+        record: Some(record),
         ..ExplainCase::default()
     };
-    target.records(snapshot, resource, now).into_iter().map(case).collect()
+    target.records(rule, snapshot, resource, now).into_iter().map(case).collect()
 }
 
 /// The maximum number of records to suggest if the target's day or key has none.

@@ -1,6 +1,7 @@
 //! The condition of a rule, clause by clause with the values that decided it.
 
 use super::{ExplainStep, Explainer, Mark};
+use model::phrase::linear::rate_step;
 use model::{Resource, phrase};
 use rules::{Clause, ClauseKind, On, Scope, Truth};
 
@@ -8,6 +9,7 @@ impl Explainer<'_> {
     /// Adds the condition, then the levels and `clear_when`.
     pub(super) fn condition(&mut self, scope: &Scope<'_>) {
         let rule = self.query.rule;
+        self.end_of_linear_unlocks(scope);
         let Some(clause) = rule.clauses(scope) else {
             self.yes("the rule has no condition (`when`)");
             return;
@@ -45,6 +47,26 @@ impl Explainer<'_> {
             step.text = format!("clear_when: {}", step.text);
             step.mark = Mark::Note;
             self.steps.push(step);
+        }
+    }
+
+    /// Adds whether the end of linear unlocks is large enough for a rule without a condition on the change of the daily release.
+    fn end_of_linear_unlocks(&mut self, scope: &Scope<'_>) {
+        let (rule, record) = (self.query.rule, scope.record.and_then(|tracked| tracked.record.unlock()));
+        let Some((truth, end)) = rule.follows_end(scope).zip(record) else { return };
+        let step = end.unlock_date.copied().and_then(|at| scope.schedule.rate_step(at));
+        let text = rate_step(step, end.reference_price.copied(), false);
+        match truth {
+            Truth::True => self.yes(format!("{text}: at least by half")),
+            Truth::Missing(_) => self.no(format!("{text}: the daily release is not known"), "the daily release is not known"),
+            Truth::False if rule.within.is_empty() => {
+                let because = "it is an end of linear unlocks, which needs `within` or a condition on `rateChange`";
+                self.no(text, because);
+            }
+            Truth::False => self.no(
+                format!("{text}: by less than half, and the rule has no condition on `rateChange`"),
+                "the daily release falls by less than half",
+            ),
         }
     }
 

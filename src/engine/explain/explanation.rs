@@ -17,7 +17,9 @@ pub(super) fn about(rule: &Rule, case: &ExplainCase<'_>) -> String {
         }
         (None, Some(tracked)) => {
             let when = tracked.record.interval().as_ref().map_or_else(|| tracked.key.to_string(), phrase::when);
-            format!("{} for {symbol}, {} {when}", rule.name, tracked.record.resource())
+            let is_end = tracked.record.unlock().is_some_and(|event| event.is_linear_end());
+            let what = if is_end { "end of linear unlocks" } else { tracked.record.resource().as_str() };
+            format!("{} for {symbol}, {what} {when}", rule.name)
         }
         (None, None) => match (token, totals, source) {
             (None, _, Some(source)) => format!("{} for {} since {}", rule.name, source.kind, phrase::instant(source.since)),

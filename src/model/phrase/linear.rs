@@ -1,7 +1,7 @@
 //! Linear unlocks: the time over which they vest, their rates, and changes of the rate.
 
-use super::{UNKNOWN_AMOUNT, amount, day, month, name, names, tokens};
-use crate::{Precision, RateChange, Timestamp};
+use super::{UNKNOWN_AMOUNT, amount, day, month, name, names, tokens, usd};
+use crate::{Precision, RateCause, RateChange, RateStep, Timestamp};
 
 /// The time over which a linear unlock runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,13 +75,66 @@ pub fn rate_change(change: &RateChange, symbol: &str) -> String {
 /// The rates of a change: `rises from 1.20M to 2.40M per day`.
 #[must_use]
 pub fn rates(change: &RateChange) -> String {
-    let (before, after) = (amount(change.before), amount(change.after));
-    match (change.before > 0.0, change.after > 0.0) {
+    rates_as(RateStep { before: change.before, after: change.after }, amount)
+}
+
+/// The rates of a step in tokens: `rises from 1.20M to 2.40M ARB per day`.
+#[must_use]
+pub fn rates_in_tokens(step: RateStep, symbol: &str) -> String {
+    rates_as(step, |rate| tokens(rate, Some(symbol)))
+}
+
+/// The rates of a step in USD: `rises from $3.40M to $6.80M per day`. `price` is in USD per token.
+#[must_use]
+pub fn rates_in_usd(step: RateStep, price: f64) -> String {
+    rates_as(step, |rate| usd(rate * price))
+}
+
+fn rates_as(step: RateStep, format: impl Fn(f64) -> String) -> String {
+    let (before, after) = (format(step.before), format(step.after));
+    match (step.before > 0.0, step.after > 0.0) {
         (false, _) => format!("begins, {after} per day"),
         (true, false) => format!("ends, {before} per day until then"),
-        (true, true) if change.after > change.before => format!("rises from {before} to {after} per day"),
+        (true, true) if step.after > step.before => format!("rises from {before} to {after} per day"),
         (true, true) => format!("falls from {before} to {after} per day"),
     }
+}
+
+/// The allocations that begin, end, or change at a rate change: `Team and Seed begin; Treasury ends`. `None` if none is named.
+#[must_use]
+pub fn rate_change_parts(change: &RateChange) -> Option<String> {
+    let part = |of: &dyn Fn(&RateCause) -> bool, one: &str, many: &str| {
+        let named = change.causes.iter().filter(|cause| of(cause) && !cause.allocation.trim().is_empty());
+        let named: Vec<&str> = named.map(|cause| cause.allocation.as_str()).collect();
+        let verb = if named.len() == 1 { one } else { many };
+        (!named.is_empty()).then(|| format!("{} {verb}", names(named)))
+    };
+    let begins = part(&|cause| cause.before <= 0.0, "begins", "begin");
+    let ends = part(&|cause| cause.after <= 0.0 && cause.before > 0.0, "ends", "end");
+    let changes = part(&RateCause::goes_on, "changes", "change");
+    let parts: Vec<String> = [begins, ends, changes].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// A step of a token's rate, with the value of its difference: `vesting falls from 1.20M to 0 per day (−$3.40M per day)`. `vesting ends`
+/// if the rates are unknown. `price` is in USD per token.
+#[must_use]
+pub fn rate_step(step: Option<RateStep>, price: Option<f64>, is_past: bool) -> String {
+    let Some(step) = step else { return format!("vesting {}", if is_past { "ended" } else { "ends" }) };
+    let verb = match (step.after >= step.before, is_past) {
+        (true, false) => "rises",
+        (true, true) => "rose",
+        (false, false) => "falls",
+        (false, true) => "fell",
+    };
+    let value = price.map(|price| format!(" ({} per day)", value_of_step(step, price))).unwrap_or_default();
+    format!("vesting {verb} from {} to {} per day{value}", amount(step.before), amount(step.after))
+}
+
+/// The value of a difference with its sign: `−$3.40M`, `+$1.20M`.
+fn value_of_step(step: RateStep, price: f64) -> String {
+    let value = (step.after - step.before) * price;
+    format!("{}{}", if value < 0.0 { '−' } else { '+' }, usd(value.abs()))
 }
 
 /// The allocations that cause a rate change, largest difference first: `Team and Treasury`. `None` if none is named.

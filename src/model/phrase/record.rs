@@ -1,7 +1,8 @@
 //! One record in a sentence: how much, what happens, when.
 
+use super::linear::rate_step;
 use super::{MARKET_CAP, UNKNOWN_AMOUNT, amount, day, share, size, time_until, tokens, usd, when_at};
-use crate::{Interval, Precision, Record, Timestamp, wire::UnlockEvent};
+use crate::{Interval, Precision, RateStep, Record, Timestamp, wire::UnlockEvent};
 
 /// A record in a sentence without its token: `$33.15M (2.77% of market cap) unlocks on 16 Mar 2026 (in 7 days)`.
 pub fn record(record: &Record, symbol: Option<&str>, now: Timestamp) -> String {
@@ -54,12 +55,23 @@ fn unlock(event: &UnlockEvent, interval: Option<&Interval>, symbol: Option<&str>
         (false, false, true) => "unlock",
         (false, false, false) => "unlocks",
     };
+    format!("{}{of_market_cap} {verb} {}{}", size(value, amount, symbol), date(interval, now), distance(interval, now))
+}
+
+/// The end of linear unlocks in a sentence without its token: `vesting falls from 1.20M to 0 per day (−$3.40M per day) on 12 Mar 2026 (in 7
+/// days)`. `price` is in USD per token.
+pub fn linear_end(step: Option<RateStep>, price: Option<f64>, interval: Option<&Interval>, now: Timestamp) -> String {
+    let is_past = interval.is_some_and(|interval| interval.has_passed(now));
+    format!("{} {}{}", rate_step(step, price, is_past), date(interval, now), distance(interval, now))
+}
+
+/// The time until a date: ` (in 7 days)`. Empty if it has passed or is inexact.
+fn distance(interval: Option<&Interval>, now: Timestamp) -> String {
     // The text of a month or week says as much as is known.
     let is_exact = |interval: &&Interval| !matches!(interval.precision, Precision::Month | Precision::Week);
     let ahead = interval.filter(is_exact).map(|interval| (interval.days_until(now), interval.precision));
     let distance = ahead.filter(|(days, _)| *days > 0.0).and_then(|(days, precision)| time_until(days, precision));
-    let distance = distance.map(|distance| format!(" ({distance})")).unwrap_or_default();
-    format!("{}{of_market_cap} {verb} {}{distance}", size(value, amount, symbol), date(interval, now))
+    distance.map(|distance| format!(" ({distance})")).unwrap_or_default()
 }
 
 /// The date of a record at `now`: [`when_at`], or `on a date to be determined`.

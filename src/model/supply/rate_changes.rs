@@ -46,7 +46,7 @@ impl RateChange {
     /// Returns whether the change is large enough to be shown.
     #[must_use]
     pub fn is_notable(&self) -> bool {
-        differs(self.before, self.after, MIN_NOTABLE)
+        is_notable(self.before, self.after)
     }
 
     /// Returns whether an allocation goes on at another rate, so that the change is not only a beginning or an end.
@@ -108,6 +108,11 @@ fn change<'e>(steps: &[(i64, &'e str, f64)], rates: &mut BTreeMap<&'e str, f64>)
     let difference = |step: &RateCause| (step.after - step.before).abs();
     causes.sort_by(|a, b| difference(b).total_cmp(&difference(a)));
     differs(before, after, RATE_TOLERANCE).then_some(RateChange { at, before, after, causes })
+}
+
+/// Returns whether a change is large enough to be shown.
+pub(super) fn is_notable(before: f64, after: f64) -> bool {
+    differs(before, after, MIN_NOTABLE)
 }
 
 fn differs(before: f64, after: f64, tolerance: f64) -> bool {

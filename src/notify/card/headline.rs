@@ -154,6 +154,12 @@ fn facts_line(body: &AlertBody, share: ShareStyle) -> Option<String> {
         return Some(format!("{size}{}", format!("{of} {}", text::line(summary, model::phrase::MAX_LINE_CHARS)).trim()));
     }
     let over = Resolution::parse(&body.reason).filter(|_| is_resolved(body));
+    // The title ends with the new date of a rescheduled event.
+    let when = body.when.as_deref().filter(|_| over != Some(Resolution::RescheduledOut)).unwrap_or_default();
+    if let Some(rates) = &body.rate_change {
+        let what = phrase::linear::rate_step(rates.step(), rates.price, over == Some(Resolution::Passed));
+        return Some(format!("{what} {when}").trim_end().to_owned());
+    }
     let what = match body.resource {
         Some(Resource::Unlock) => match over {
             Some(Resolution::Passed) => "unlocked",
@@ -167,8 +173,6 @@ fn facts_line(body: &AlertBody, share: ShareStyle) -> Option<String> {
         Some(Resource::Funding) => "raised",
         None => return None,
     };
-    // The title ends with the new date of a rescheduled event.
-    let when = body.when.as_deref().filter(|_| over != Some(Resolution::RescheduledOut)).unwrap_or_default();
     let parts: Vec<&str> = [size.as_str(), what, when].into_iter().filter(|part| !part.is_empty()).collect();
     (parts.len() > 1).then(|| parts.join(" "))
 }

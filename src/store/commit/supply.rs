@@ -50,7 +50,12 @@ impl SupplyRow {
 
     /// Returns all linear unlocks.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = LinearPiece> + '_ {
-        supply_pieces::unpack(&self.linear).chain(supply_pieces::unpack(&self.emission))
+        self.pieces_of_schedule().chain(supply_pieces::unpack(&self.emission))
+    }
+
+    /// Returns the linear unlocks of the schedule.
+    pub(crate) fn pieces_of_schedule(&self) -> impl Iterator<Item = LinearPiece> + '_ {
+        supply_pieces::unpack(&self.linear)
     }
 
     /// Replaces what follows from the events of a schedule.

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use chrono::TimeDelta;
 
+use engine::evaluate;
 use model::{Resource, Timestamp, TokenId, TokenSnapshot, span_of_days};
 use rules::{On, RuleSet};
 
@@ -123,7 +124,10 @@ impl EvaluationTimes {
                 next = Some(at);
             }
         };
-        for tracked in known.records_of(Resource::Unlock) {
+        // Without a rule on unlocks, nothing depends on their dates.
+        let has_rules = !self.leads.is_empty() || !self.edges.is_empty() || self.clock_horizon.is_some();
+        let ends = if has_rules { evaluate::ends_of(&known.records, now) } else { Vec::new() };
+        for tracked in known.records_of(Resource::Unlock).chain(ends.iter().map(|end| &end.tracked)) {
             let Some(interval) = tracked.record.interval() else { continue };
             let is_ahead = !interval.has_passed(now);
             if is_ahead {

@@ -34,7 +34,7 @@ impl Simulation<'_> {
         let own: Vec<&Alert> = snapshot.alerts.iter().filter(|alert| alert.rule == rule.id).collect();
         match rule.on {
             On::Record(resource) => {
-                let mut cases = explain::record_cases(snapshot, resource, &target, &own, self.now);
+                let mut cases = explain::record_cases(rule, snapshot, resource, &target, &own, self.now);
                 cases.truncate(MAX_EXPLAINED);
                 if cases.is_empty() {
                     cases.push(explain::missing_record_case(snapshot, resource, &target, &own));

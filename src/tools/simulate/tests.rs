@@ -368,3 +368,28 @@ fn burn_that_ends_an_alert_about_the_lack_of_one_is_its_outcome() {
     });
     assert_eq!(notified.last().map(String::as_str), Some("a cleared: burn of 5 on 2 Mar ended this"), "{notified:#?}");
 }
+
+#[test]
+fn end_of_a_linear_unlock_fires_at_its_lead_times_and_passes() {
+    let vesting = |end: &str| {
+        let part =
+            serde_json::json!({"allocationName": "Team", "beginDate": "2026-01-01", "endDate": end, "linearAmount": 9000.0});
+        let event = serde_json::json!({"unlockDate": "2026-01-01", "cliffUnlocks": null,
+            "linearUnlocks": {"linearAmount": 9000.0, "allocationBreakdown": [part]}});
+        Payload::UnlockEvents(vec![serde_json::from_value(event).unwrap()])
+    };
+    let lines = sent(&config("[route]\nreceivers = [\"ops\"]\n"), Vec::new(), |simulation| {
+        simulation.response(&"sui".into(), Endpoint::UnlockEvents, vesting("2026-03-20"));
+        simulation.advance(at("2026-03-15T00:00:00Z"));
+        simulation.response(&"sui".into(), Endpoint::UnlockEvents, vesting("2026-03-21"));
+        simulation.advance(at("2026-03-30T00:00:00Z"));
+    });
+    assert_eq!(
+        lines,
+        [
+            "13 00:00:00 single: Ahead lead 7d of sui",
+            "20 00:00:00 single: Ahead lead 1d of sui",
+            "21 00:00:00 single: Ahead passed of sui",
+        ]
+    );
+}

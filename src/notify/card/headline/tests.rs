@@ -57,3 +57,27 @@ fn resize_shows_the_signed_difference() {
     assert_eq!(headline_for(80e6, 50e6), "JUP resized: −$15.00M (−3.00%) · Team resized, on 23 Dec 2026");
     assert_eq!(headline_for(0.0, 80e6), "JUP resized: +$40.00M (+8.00%) · Team resized, on 23 Dec 2026");
 }
+
+/// The record of such an alert has no amounts.
+#[test]
+fn end_of_linear_unlocks_states_the_rates_before_and_after() {
+    let token = TokenBody { id: "arbitrum".into(), name: "Arbitrum".into(), symbol: "ARB".into() };
+    let step = model::RateStep { before: 1.2e6, after: 0.0 };
+    let body = |reason: &str, step, price| AlertBody {
+        token: Some(token.clone()),
+        resource: Some(Resource::Unlock),
+        record: Some(json!({"unlockDate": "2026-03-12T00:00:00Z", "linearUnlocks": {"allocationBreakdown": [{}]}})),
+        when: Some("on 12 Mar 2026".into()),
+        rate_change: Some(model::RateChangeBody::of(step, price)),
+        status: if reason == "lead 7d" { model::AlertStatus::Firing } else { model::AlertStatus::Resolved },
+        ..AlertBody::firing("al_1".into(), "ReleaseFalls", reason, time("2026-03-05"))
+    };
+    let shown = |reason: &str, step, price| headline(&body(reason, step, price), ShareStyle::Short);
+    assert_eq!(
+        shown("lead 7d", Some(step), Some(2.0)),
+        "ARB: vesting falls from 1.20M to 0 per day (−$2.40M per day) on 12 Mar 2026"
+    );
+    assert_eq!(shown("passed", Some(step), None), "ARB: vesting fell from 1.20M to 0 per day on 12 Mar 2026");
+    assert_eq!(shown("rescheduled out", Some(step), None), "ARB: vesting falls from 1.20M to 0 per day");
+    assert_eq!(shown("lead 7d", None, Some(2.0)), "ARB: vesting ends on 12 Mar 2026");
+}
