@@ -72,19 +72,22 @@ async fn unlocks(
         let with_groups = UpcomingRow { token: live.watch.placed(row.row.token), ..row.row };
         CalendarRow { row: with_groups, ..row }
     });
+    let rows: Vec<CalendarRow> = rows.collect();
+    let schedules = filter.schedules(deps, rows.iter().map(|row| &row.row.token.id)).await?;
     let is_selected = |row: &CalendarRow| {
         let value = row.row.tracked.record.unlock().and_then(|event| event.cliff_value());
-        filter.is_large_enough(value) && filter.matches_rules(&row.row.token, Some(&row.row.tracked), now)
+        filter.is_large_enough(value) && filter.matches_rules(&row.row.token, Some(&row.row.tracked), &schedules, now)
     };
-    let rows = rows.filter(is_selected).take(limit as usize).collect();
+    let rows = rows.into_iter().filter(is_selected).take(limit as usize).collect();
     if query.boolean(LINEAR) == Some(false) {
         return Ok((rows, Vec::new()));
     }
     let linear = deps.app.store.calendar_linear(selected, now - CANCELLED_FOR).await?.into_iter();
     let linear = linear.map(|row| LinearCalendarRow { token: live.watch.placed(row.token), ..row });
-    let is_selected =
-        |row: &LinearCalendarRow| filter.is_large_enough(row.value) && filter.matches_rules(&row.token, row.event.as_ref(), now);
-    Ok((rows, linear.filter(is_selected).take(limit as usize).collect()))
+    let linear: Vec<LinearCalendarRow> = linear.collect();
+    let schedules = filter.schedules(deps, linear.iter().map(|row| &row.token.id)).await?;
+    let is_selected = |row: &LinearCalendarRow| filter.is_large_enough(row.value) && filter.matches_date(row, &schedules, now);
+    Ok((rows, linear.into_iter().filter(is_selected).take(limit as usize).collect()))
 }
 
 fn entry(row: &CalendarRow, now: Timestamp) -> Option<CalendarEntry> {

@@ -58,6 +58,11 @@ fn active() -> ActiveRules {
         within = ["7d"]
         when = "cliffValue >= 5000000"
         [[rule]]
+        alert = "ReleaseChanges"
+        on = "unlock"
+        within = ["7d"]
+        when = "rateChange >= 2 || rateChange <= 0.5"
+        [[rule]]
         alert = "BigBurn"
         on = "burn"
         when = "value >= 1000000"

@@ -1,5 +1,7 @@
 //! `/api/upcoming`: upcoming unlocks as JSON, and the filters that calendars use too.
 
+use std::collections::{BTreeSet, HashMap};
+
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
@@ -14,14 +16,19 @@ use crate::http::query::{ListQuery, MAX_ROWS};
 use daemon::cycle::ActiveRules;
 use daemon::live::LiveConfig;
 use daemon::view::ListedUnlockView;
+use engine::pipeline::ScheduleFeed;
 use model::{
-    Listed, ListedUnlock, Resource, SumWindow, Timestamp, Token, TokenId, Tracked, UnlockKind, UnlockListFilter, UpcomingFilter,
-    closest,
+    LinearCalendarRow, LinearEnd, LinearSupply, Listed, ListedUnlock, Resource, SumWindow, Timestamp, Token, TokenId, Tracked,
+    UnlockKind, UnlockListFilter, UpcomingFilter, closest,
 };
-use rules::{On, Rule, Scope, Truth};
+use rules::{On, Rule, ScheduleScope, Scope, Truth};
+use store::StoreError;
 
 /// The maximum number of tokens, groups, or rules in one request.
 const MAX_NAMES: usize = 1000;
+
+/// The number of tokens whose schedules are read at once.
+const SCHEDULES_AT_ONCE: usize = 256;
 
 /// The age up to which the start of a page walk is honored.
 const MAX_WALK: TimeDelta = TimeDelta::hours(1);
@@ -89,12 +96,15 @@ async fn select(
         return Ok((Listed { rows: rows.into_iter().map(place).collect(), total }, window));
     }
     // The database cannot evaluate rules. Each type is read separately, so that neither uses up the row limit of the other.
-    let mut matching: Vec<ListedUnlock> = Vec::new();
+    let mut found: Vec<ListedUnlock> = Vec::new();
     for kind in UnlockKind::ALL.into_iter().filter(|of| kind.is_none_or(|kind| kind == *of)) {
         let all = UnlockListFilter { kind: Some(kind), offset: 0, ..stored.clone() };
         let listed = deps.app.store.upcoming(all).await?;
-        matching.extend(listed.rows.into_iter().map(place).filter(|row| filter.rule_matches(row, from)));
+        found.extend(listed.rows.into_iter().map(place));
     }
+    let schedules = filter.schedules(deps, found.iter().map(|row| &row.token().id)).await?;
+    let is_matching = |row: &ListedUnlock| filter.matches_rules(row.token(), row.event(), &schedules, from);
+    let mut matching: Vec<ListedUnlock> = found.into_iter().filter(is_matching).collect();
     // A stable sort: at one instant, cliff unlocks stay first.
     matching.sort_by_key(|row| row.sort_at(window));
     let total = matching.len() as u64;
@@ -157,14 +167,53 @@ impl<'a> UnlockFilter<'a> {
         self.min_value.is_none_or(|min| value.is_some_and(|value| value >= min))
     }
 
-    /// Returns `true` if the condition of a rule is true for the event of an unlock, or if no rule is selected. The token must include its
-    /// groups.
-    pub(in crate::http) fn matches_rules(&self, token: &Token, event: Option<&Tracked>, now: Timestamp) -> bool {
-        self.rules.is_empty() || event.is_some_and(|event| self.rules.iter().any(|rule| rule_matches(rule, token, event, now)))
+    /// Reads what the selected rules need about the schedules of tokens besides the event of an unlock.
+    pub(in crate::http) async fn schedules<'t>(
+        &self,
+        deps: &HttpDeps,
+        tokens: impl Iterator<Item = &'t TokenId>,
+    ) -> Result<Schedules, StoreError> {
+        let mut known = HashMap::new();
+        if self.rules.iter().any(|rule| rule.reads_rate_step()) {
+            let tokens: Vec<TokenId> = tokens.cloned().collect::<BTreeSet<_>>().into_iter().collect();
+            for ids in tokens.chunks(SCHEDULES_AT_ONCE) {
+                for snapshot in deps.app.store.tokens(ids.to_vec(), vec![Resource::Unlock]).await? {
+                    let linear = ScheduleFeed::of(&snapshot).map(|feed| feed.linear());
+                    known.insert(snapshot.token.id, (snapshot.records, linear));
+                }
+            }
+        }
+        Ok(Schedules(known))
     }
 
-    fn rule_matches(&self, row: &ListedUnlock, now: Timestamp) -> bool {
-        self.matches_rules(row.token(), row.event(), now)
+    /// Returns `true` if the condition of a rule is true for the event of an unlock, or if no rule is selected. The token must include its
+    /// groups.
+    pub(in crate::http) fn matches_rules(
+        &self,
+        token: &Token,
+        event: Option<&Tracked>,
+        schedules: &Schedules,
+        now: Timestamp,
+    ) -> bool {
+        let matches = |event| self.rules.iter().any(|rule| rule_matches(rule, token, event, schedules.of(&token.id), now));
+        self.rules.is_empty() || event.is_some_and(matches)
+    }
+
+    /// Like [`Self::matches_rules`], for a date of linear unlocks. A rule that reads the change of the daily release is evaluated for what
+    /// happens on this date; another one for the event that causes it.
+    pub(in crate::http) fn matches_date(&self, row: &LinearCalendarRow, schedules: &Schedules, now: Timestamp) -> bool {
+        let schedule = schedules.of(&row.token.id);
+        let is_on_date =
+            |tracked: &&Tracked| tracked.record.unlock().is_some_and(|event| event.unlock_date.copied() == Some(row.at));
+        let matches = |rule: &&Rule| {
+            if !rule.reads_rate_step() {
+                return row.event.as_ref().is_some_and(|event| rule_matches(rule, &row.token, event, schedule, now));
+            }
+            let ends = LinearEnd::all(schedule.records, row.at - TimeDelta::milliseconds(1));
+            let events = schedule.records.iter().chain(ends.iter().map(|end| &end.tracked)).filter(is_on_date);
+            events.into_iter().any(|event| rule_matches(rule, &row.token, event, schedule, now))
+        };
+        self.rules.is_empty() || self.rules.iter().any(matches)
     }
 }
 
@@ -210,8 +259,19 @@ pub(in crate::http) fn rules_named<'a>(active: &'a ActiveRules, name: &str) -> R
     Ok(found)
 }
 
+/// The records of tokens and their linear supply, for rules on the change of the daily release. Empty if no rule needs them.
+#[derive(Debug, Default)]
+pub(in crate::http) struct Schedules(HashMap<TokenId, (Vec<Tracked>, Option<LinearSupply>)>);
+
+impl Schedules {
+    fn of(&self, token: &TokenId) -> ScheduleScope<'_> {
+        let known = self.0.get(token);
+        known.map_or_else(ScheduleScope::default, |(records, linear)| ScheduleScope { records, linear: linear.as_ref() })
+    }
+}
+
 /// Returns `true` if the condition of a rule is true for an unlock. Ignores lead times.
-fn rule_matches(rule: &Rule, token: &Token, event: &Tracked, now: Timestamp) -> bool {
-    let scope = Scope { token: Some(token), record: Some(event), ..Scope::at(now) };
+fn rule_matches(rule: &Rule, token: &Token, event: &Tracked, schedule: ScheduleScope<'_>, now: Timestamp) -> bool {
+    let scope = Scope { token: Some(token), record: Some(event), schedule, ..Scope::at(now) };
     rule.covers(&scope) && rule.evaluate(&scope) == Truth::True
 }

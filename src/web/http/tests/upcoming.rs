@@ -77,6 +77,7 @@ async fn upcoming_lists_each_cliff_and_linear_unlock_once_on_pages_of_any_size()
         ("min_value=5000", &all[1..]),
         ("group=portfolio", &[all[2], all[5]]),
         ("rule=BigCliff", &[all[2], all[3], all[4], all[5]]),
+        ("rule=ReleaseChanges", &[all[0], all[3], all[4]]),
     ] {
         let rows = get(&app, &format!("/api/upcoming?{query}")).await;
         let expected: Vec<&str> =
@@ -131,6 +132,7 @@ async fn calendar_shows_starts_ends_and_rates_and_ignores_prices() {
         ]
     );
     assert_eq!(events(&app, "/calendar.ics?linear=false").await, first[..1]);
+    assert_eq!(events(&app, "/calendar.ics?rule=ReleaseChanges").await, first, "the end, too, matches by its rates");
     app.clock.set(app.clock.now() + chrono::TimeDelta::minutes(5));
     with_linear_unlocks(&app, 3.0, 200.0).await;
     assert_eq!(events(&app, "/calendar.ics").await, first, "only the price moved");
