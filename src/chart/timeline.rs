@@ -61,19 +61,33 @@ impl TimelineEvent {
     }
 }
 
+/// A change of the rate at which a token unlocks linearly. It has no size on the scale of cliff unlocks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RateMark {
+    pub at: Timestamp,
+    /// The tooltip.
+    pub title: String,
+    /// The URL of the token's page.
+    pub href: String,
+    pub rises: bool,
+}
+
 const WIDE: Canvas = Canvas { width: 880.0, height: 430.0, left: 52.0, max_marks: 160, max_labels: 24 };
 const NARROW: Canvas = Canvas { width: 360.0, height: 330.0, left: 46.0, max_marks: 60, max_labels: 9 };
 /// Margins around the marks.
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 26.0;
 const RIGHT: f64 = 10.0;
+/// The height of the triangle of a rate change.
+const RATE_HEIGHT: f64 = 8.0;
 /// The approximate width of a letter.
 const LETTER: f64 = 8.0;
 /// The maximum length of a label, in characters.
 const MAX_NAME: usize = 9;
 
-/// Draws the largest events between `now` and `until`. Ignores sizes that are not positive and finite; `None` if no events are left.
-pub fn draw(events: &[TimelineEvent], measure: Measure, now: Timestamp, until: Timestamp) -> Option<Chart> {
+/// Draws the largest events between `now` and `until`, and the rate changes as triangles on the time axis. Ignores sizes that are not
+/// positive and finite; `None` if no events are left.
+pub fn draw(events: &[TimelineEvent], rates: &[RateMark], measure: Measure, now: Timestamp, until: Timestamp) -> Option<Chart> {
     let mut marks: Vec<&TimelineEvent> = events
         .iter()
         .filter(|event| {
@@ -86,7 +100,7 @@ pub fn draw(events: &[TimelineEvent], measure: Measure, now: Timestamp, until: T
     }
     Some(Chart::new(WIDE, NARROW, |canvas| {
         let marks = marks.get(..canvas.max_marks.min(marks.len())).unwrap_or_default();
-        Drawing::of(canvas, marks, now, until).map(|drawing| drawing.draw(marks, measure)).unwrap_or_default()
+        Drawing::of(canvas, marks, now, until).map(|drawing| drawing.draw(marks, rates, measure)).unwrap_or_default()
     }))
 }
 
@@ -124,11 +138,14 @@ impl Drawing {
         Some(Self { canvas, time, sizes, largest, radius: if canvas.width > 500.0 { 15.0 } else { 11.0 } })
     }
 
-    fn draw(&self, marks: &[&TimelineEvent], measure: Measure) -> String {
+    fn draw(&self, marks: &[&TimelineEvent], rates: &[RateMark], measure: Measure) -> String {
         let class = if self.canvas.width > 500.0 { "on-wide" } else { "on-phone" };
         let label = format!("Timeline of {} by date and size", phrase::count(marks.len(), "unlock"));
         let mut svg = Svg::new(self.canvas.width, self.canvas.height, class, &label);
         self.axes(&mut svg, measure);
+        for rate in rates.iter().filter(|rate| self.time.from < rate.at && rate.at <= self.time.until) {
+            self.rate(&mut svg, rate);
+        }
         // Bars are below dots, and large marks below small ones, so that all stay visible.
         for event in marks.iter().filter(|event| event.is_span()) {
             self.span(&mut svg, event, measure);
@@ -190,6 +207,16 @@ impl Drawing {
                 svg.path(&format!("mark {}", recipient.class()), &wedge(x, y, radius, begin, begin + share));
                 begin += share;
             }
+        });
+    }
+
+    /// Draws a triangle on the time axis, which points up if the rate rises.
+    fn rate(&self, svg: &mut Svg, rate: &RateMark) {
+        let (x, floor) = (self.time.x(rate.at), self.canvas.height - BOTTOM);
+        let (base, top) = if rate.rises { (floor, floor - RATE_HEIGHT) } else { (floor - RATE_HEIGHT, floor) };
+        let [left, right, base, top, x] = [x - RATE_HEIGHT / 2.0, x + RATE_HEIGHT / 2.0, base, top, x].map(number);
+        svg.marked_group(Some(&rate.href), &rate.title, |svg| {
+            svg.path("mark s-linear", &format!("M{left} {base}H{right}L{x} {top}Z"));
         });
     }
 

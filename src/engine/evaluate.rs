@@ -9,8 +9,8 @@
 //!
 //! There are three kinds of rules on records. Rules on tokens and groups in `aggregates` use the same states.
 //! - *States*: an upcoming unlock, an allocation, a daily emission. An alert fires while the condition is true, and is resolved later. An
-//!   unlock has one reminder for each lead time, the end of linear unlocks counts as an unlock ([`model::LinearEnd`]), and `nominal` decides about one more before the nominal day of a month. After downtime,
-//!   only the latest one is sent.
+//!   unlock has one reminder for each lead time, the end of linear unlocks counts as an unlock ([`model::LinearEnd`]), and `nominal`
+//!   decides about one more before the nominal day of a month. After downtime, only the latest one is sent.
 //! - *Arrivals*: a new burn, buyback, or funding round that is not older than `since`. It alerts once. If a fact that a rule needs is
 //!   missing, the rule is evaluated when the fact arrives, up to `since` later.
 //! - *Changes*: each alerts once.

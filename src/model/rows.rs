@@ -25,7 +25,7 @@ pub use self::outbox::{
     Attempt, AttemptOutcome, AttemptRecord, Batch, BatchKind, DeliveryState, DueDelivery, MAX_ALERTS, MAX_DELIVERIES_PER_ACTION,
     OutboxAlert, OutboxDetail, OutboxRow,
 };
-pub use self::pages::{Ahead, AheadFilter, FiringAlerts, Pulse, TokenFilter, TokenList, TokenSort, TokenSummary, WEEKS};
+pub use self::pages::{Ahead, AheadFilter, FiringAlerts, Pulse, RateRow, TokenFilter, TokenList, TokenSort, TokenSummary, WEEKS};
 pub use self::past_poll::{PastPoll, PastPollState, PastPolls, PollProblem};
 pub use self::query::{
     AlertCursor, AlertFilter, ChangeFilter, DigestAheadFilter, Listed, NotificationFilter, OutboxFilter, UpcomingFilter,

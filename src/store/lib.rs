@@ -59,6 +59,7 @@ mod instances;
 mod lease_keeper;
 mod linear;
 mod lock;
+mod next_rates;
 mod open;
 mod opt_out;
 mod outbox;

@@ -9,6 +9,7 @@ use super::ahead::{IS_CLIFF, IndexedUnlock, Sizes, each_ahead, upcoming_rows};
 use super::codec::{Millis, all, counted, one};
 use super::commit::SupplyRow;
 use super::error::StoreFault;
+use super::next_rates::next_rates;
 use super::rows::{ALERT_COLUMNS, alert, token};
 use super::sql::Transaction;
 use super::supply::token_supply;
@@ -80,7 +81,9 @@ fn largest_ahead(from: &Transaction<'_>, filter: &AheadFilter) -> Result<Ahead, 
     let first: Vec<i64> = first.into_sorted().into_iter().map(|(_, _, no)| no).collect();
     let rows: HashMap<i64, UpcomingRow> = upcoming_rows(from, largest.iter().chain(&first).copied())?.into_iter().collect();
     let pick = |numbers: Vec<i64>| numbers.iter().filter_map(|no| rows.get(no).cloned()).collect();
-    Ok(Ahead { rows: pick(largest), next: pick(first), next_total })
+    let is_watched = |no: i64| usize::try_from(no).ok().and_then(|no| watched.get(no)).copied().unwrap_or(false);
+    let (rates, rates_total) = next_rates(from, *window, is_watched, *next as usize)?;
+    Ok(Ahead { rows: pick(largest), next: pick(first), next_total, rates, rates_total })
 }
 
 /// Returns whether an unlock has a known value or amount above zero.

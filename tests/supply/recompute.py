@@ -197,6 +197,60 @@ def compare_token(token, row, page):
         check_page(f"{what} token page", page, both)
 
 
+def steps(token, until):
+    """Notable changes of the daily linear release: date, tokens per day before, and from then on."""
+    rates = [(begin, end, amount / ((end - begin) / DAY)) for begin, end, amount in token.segments if end > begin]
+    dates = sorted({date for begin, end, _ in rates for date in (begin, end) if token.now < date <= until})
+    for date in dates:
+        before = sum(rate for begin, end, rate in rates if begin < date <= end)
+        after = sum(rate for begin, end, rate in rates if begin <= date < end)
+        if abs(after - before) > 0.01 * max(before, after):
+            yield date, before, after
+
+
+def compare_next(tokens, daemon):
+    """The list of what comes next has the first cliffs and changes of linear unlocks, by day, the largest first."""
+    section = re.search(r'<section class="card" id="next".*?</section>', get(f"{daemon}/"), re.S)[0]
+    found = []
+    for row in re.findall(r"<tr[^>]*>(.*?)</tr>", section, re.S):
+        cells = re.findall(r"<td[^>]*>(.*?)</td>", row, re.S)
+        slug = re.search(r'href="/tokens/([^"]+)"', row)
+        if slug and cells:
+            day = datetime.strptime(re.search(r"\d+ \w+ \d{4}", cells[0])[0], "%d %b %Y").date()
+            kind = "linear" if text_of(cells[4]).strip().startswith("vesting") else "cliff"
+            found.append((day, slug[1], kind, text_of(cells[2])))
+    until, expected = tokens[0].now + 90 * DAY, []
+    for token in tokens:
+        for date, _, _, amount, value in token.cliffs:
+            if token.now < date <= until and ((value if value is not None else amount) or 0.0) > 0:
+                expected.append((date.date(), -(value if value is not None else float("-inf")), token.id, "cliff", []))
+        for date, before, after in steps(token, until):
+            value = abs(after - before) * token.price if token.price is not None else float("-inf")
+            shown = [rate * token.price for rate in (before, after)] if token.price is not None else []
+            expected.append((date.date(), -value, token.id, "linear", shown))
+    expected.sort(key=lambda row: row[:2])
+    if len(found) != min(len(expected), 24):
+        problems.append(f"next: expected {min(len(expected), 24)} rows of {len(expected)}, found {len(found)}")
+    total_of = re.search(r"(\d[\d,]*) of (\d[\d,]*) in the next", text_of(section))
+    if len(expected) > 24 and (not total_of or int(total_of[2].replace(",", "")) != len(expected)):
+        problems.append(f"next: expected {len(expected)} dates in all, found {total_of and total_of[0]}")
+    days = [row[0] for row in found]
+    if days != [row[0] for row in expected[: len(found)]]:
+        problems.append(f"next: expected the days {[row[0] for row in expected[:len(found)]]}, found {days}")
+        return
+    # The last day may be cut, and equal values have no order.
+    whole = [day for day in days if day != days[-1]]
+    for day in sorted(set(whole)):
+        of_day = sorted((slug, kind) for at, slug, kind, _ in found if at == day)
+        due = sorted((slug, kind) for at, _, slug, kind, _ in expected if at == day)
+        if of_day != due:
+            problems.append(f"next on {day}: expected {due}, found {of_day}")
+        for _, _, slug, kind, rates in (row for row in expected if row[0] == day):
+            texts = " ".join(text for at, of, what, text in found if (at, of, what) == (day, slug, kind))
+            for rate in rates:
+                check_page(f"next {slug} on {day}", texts, rate)
+
+
 def compare_totals(tokens, daemon):
     supply = json.loads(get(f"{daemon}/api/supply"))
     metrics = get(f"{daemon}/metrics")
@@ -271,6 +325,7 @@ def main():
             continue
         compare_token(token, found[token.id], text_of(get(f"{daemon}/tokens/{token.id}")))
     compare_totals(tokens, daemon)
+    compare_next(tokens, daemon)
     compare_upcoming(tokens, daemon, 30)
     compare_calendar(tokens, daemon)
     compare_digest(tokens, daemon)

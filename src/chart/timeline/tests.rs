@@ -14,7 +14,7 @@ fn event(symbol: &str, date: &str, precision: Precision, size: f64) -> TimelineE
 }
 
 fn drawn(events: &[TimelineEvent]) -> Option<(String, String)> {
-    let chart = draw(events, Measure::Value, time("2026-11-22"), time("2027-02-20"))?;
+    let chart = draw(events, &[], Measure::Value, time("2026-11-22"), time("2027-02-20"))?;
     Some((chart.wide, chart.narrow))
 }
 

@@ -25,7 +25,8 @@ pub fn evaluation_time(now: Timestamp, latest: Option<Timestamp>, clock: (Timest
 }
 
 /// Returns the windows (start exclusive, end inclusive) of start times for which the time since the last evaluation may change the result:
-/// unlocks, and ends of linear unlocks, that start in them came within a lead time of a rule. Open alerts are evaluated at their own `recheck_at` in addition.
+/// unlocks, and ends of linear unlocks, that start in them came within a lead time of a rule. Open alerts are evaluated at their own
+/// `recheck_at` in addition.
 ///
 /// `evaluated_until` is `None` before the first evaluation and after a change of rules, routes, or groups. Then the windows cover every
 /// unlock that any rule can match. A condition like `daysUntil <= 7` changes at a predictable instant, like a lead time. A condition that

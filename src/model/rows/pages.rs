@@ -1,8 +1,9 @@
 //! Queries of pages, and their results.
 
-use crate::{Alert, SumWindow, SupplyAhead, Timestamp, Token, TokenSupply, Tracked, UpcomingRow, Watch};
+use crate::{Alert, Precision, RateStep, SumWindow, SupplyAhead, Timestamp, Token, TokenSupply, Tracked, UpcomingRow, Watch};
 
-/// Selects upcoming cliff unlocks of watched tokens: the largest that may happen in a period, and the next ones.
+/// Selects upcoming unlocks of watched tokens: the largest cliff unlocks that may happen in a period, and the next cliff unlocks and
+/// changes of linear unlocks.
 #[derive(Clone, Debug)]
 pub struct AheadFilter {
     pub window: SumWindow,
@@ -10,12 +11,25 @@ pub struct AheadFilter {
     pub by_share: bool,
     /// The maximum number of the largest.
     pub limit: u32,
-    /// The maximum number of the next ones.
+    /// The maximum number of the next cliff unlocks, and of the next changes.
     pub next: u32,
     pub watch: Watch,
 }
 
-/// The largest and the next upcoming cliff unlocks.
+/// A date on which the rate changes at which a token unlocks linearly.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RateRow {
+    pub token: Token,
+    pub at: Timestamp,
+    pub precision: Precision,
+    pub step: RateStep,
+    /// The latest price of the token in USD.
+    pub price: Option<f64>,
+    /// The allocations that begin, end, or change, as text. `None` if none is named.
+    pub causes: Option<String>,
+}
+
+/// The largest upcoming cliff unlocks, and the next cliff unlocks and changes of linear unlocks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ahead {
     /// Largest first.
@@ -24,6 +38,10 @@ pub struct Ahead {
     pub next: Vec<UpcomingRow>,
     /// The number of cliff unlocks in the period with a nominal date ahead.
     pub next_total: u64,
+    /// The next changes of linear unlocks by day, then by the value of the change.
+    pub rates: Vec<RateRow>,
+    /// The number of changes of linear unlocks in the period.
+    pub rates_total: u64,
 }
 
 /// The number of weeks with a sum each in a list.

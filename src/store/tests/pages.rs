@@ -340,3 +340,39 @@ async fn end_of_the_known_emission_is_no_rate_change() {
     let steps = vec![run("2026-03-01", "2026-05-01", 10.0), run("2026-05-01", "2026-06-17", 4.0)];
     assert_eq!(with_runs(steps).await, (10.0, Some(time("2026-05-01T00:00:00Z")), Some(4.0)));
 }
+
+#[tokio::test]
+async fn next_changes_of_linear_unlocks_are_listed_by_day_and_value() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let feeds = vec![
+        schedule("sui", vec![put("a", vesting("2026-02-27T00:00:00Z", "2026-06-07T00:00:00Z", 1000.0, Some(2.0)))]),
+        schedule("aptos", vec![put("a", vesting("2026-03-19T00:00:00Z", "2026-03-29T00:00:00Z", 50.0, None))]),
+        schedule("seal", vec![put("a", vesting("2026-03-19T12:00:00Z", "2027-03-19T12:00:00Z", 3650.0, Some(1.0)))]),
+    ];
+    store.commit(at(Commit { feeds, ..Commit::default() })).await.expect("committed");
+    let shown = |ahead: &model::Ahead| -> Vec<String> {
+        let row = |row: &model::RateRow| {
+            let causes = row.causes.as_deref().unwrap_or_default();
+            format!("{} {} {:.0}>{:.0} {causes}", row.at.date_naive(), row.token.id, row.step.before, row.step.after)
+        };
+        ahead.rates.iter().map(row).collect()
+    };
+    let ahead = store.largest_ahead(AheadFilter { next: 9, ..filter(false, 1) }).await.expect("read");
+    let all = [
+        "2026-03-19 seal 0>10 Team begins",
+        "2026-03-19 aptos 0>5 Team begins",
+        "2026-03-29 aptos 5>0 Team ends",
+        "2026-06-07 sui 10>0 Team ends",
+    ];
+    assert_eq!((shown(&ahead), ahead.rates_total), (all.map(str::to_owned).to_vec(), 4));
+    let first = store.largest_ahead(AheadFilter { next: 1, ..filter(false, 1) }).await.expect("read");
+    assert_eq!((shown(&first), first.rates_total), (vec![all[0].to_owned()], 4));
+    let ends = async |after: &str, until: &str| {
+        let slugs = store.tokens_with_ends(vec![(time(after), time(until))]).await.expect("read");
+        slugs.iter().map(|slug| slug.as_str().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(ends("2026-06-06T00:00:00Z", "2026-06-07T00:00:00Z").await, ["sui"]);
+    assert_eq!(ends("2026-06-07T00:00:00Z", "2026-07-01T00:00:00Z").await, [""; 0]);
+    assert_eq!(ends("2026-05-31T00:00:00Z", "2026-06-01T00:00:00Z").await, ["sui"], "its date can be exact to the month");
+}

@@ -1,5 +1,5 @@
-//! The overview: coming supply, upcoming cliff unlocks, firing alerts, latest changes, credits, and the state of the source and the
-//! receivers.
+//! The overview: coming supply, what comes next, upcoming cliff unlocks, firing alerts, latest changes, credits, and the state of the
+//! source and the receivers.
 
 mod changes;
 mod credit;
@@ -20,12 +20,13 @@ pub(super) use changes::severity;
 use changes::{ChangeLine, change_lines};
 use chart::Chart;
 use chart::recipient::{self, Recipient};
-use chart::timeline::{self, Measure, TimelineEvent};
+use chart::timeline::{self, Measure, RateMark, TimelineEvent};
 use credit::CreditGauge;
 use daemon::view::{AlertView, StatusView, UnlockView};
+use model::phrase::linear::rate_step;
 use model::{
-    Ahead, ChangeRow, CreditState, FiringAlerts, PastPolls, Record, SupplyTotals, Timestamp, Token, TokenId, TokenSupply,
-    UpcomingRow, phrase,
+    Ahead, ChangeRow, CreditState, FiringAlerts, Interval, PastPolls, RateRow, Record, SupplyTotals, Timestamp, Token, TokenId,
+    TokenSupply, UpcomingRow, phrase,
 };
 use next::NextCard;
 use notices::Notice;
@@ -37,7 +38,7 @@ pub use supply::windows as supply_windows;
 pub const AHEAD_DAYS: i64 = 90;
 /// The maximum number of unlocks on the timeline.
 pub const AHEAD_ROWS: u32 = 160;
-/// The maximum number of next cliff unlocks.
+/// The maximum number of dates in the list of what comes next.
 pub const NEXT_ROWS: u32 = 24;
 /// The maximum length of the list of largest unlocks.
 const MAX_LARGEST: usize = 12;
@@ -239,6 +240,7 @@ impl TimelineCard {
         let OverviewParts { now, ahead, until, measure, .. } = *parts;
         let rows: Vec<AheadRow> = ahead.rows.iter().filter_map(|row| AheadRow::of(row, now)).collect();
         let events: Vec<TimelineEvent> = ahead.rows.iter().filter_map(|row| timeline_event(row, measure)).collect();
+        let rates: Vec<RateMark> = ahead.rates.iter().filter_map(rate_mark).collect();
         let drawn: BTreeSet<Recipient> = events.iter().flat_map(|event| &event.shares).map(|(recipient, _)| *recipient).collect();
         let mut table: Vec<AheadRow> = rows.iter().take(MAX_TABLE).cloned().collect();
         table.sort_by(|a, b| a.unlock.days_until.unwrap_or(0.0).total_cmp(&b.unlock.days_until.unwrap_or(0.0)));
@@ -247,7 +249,7 @@ impl TimelineCard {
             Choice::new(name, href("/", &[("by", by)]), other == measure)
         };
         Self {
-            chart: timeline::draw(&events, measure, now, until),
+            chart: timeline::draw(&events, &rates, measure, now, until),
             choices: vec![choice(Measure::Value, "USD"), choice(Measure::Share, "% of market cap")],
             by: measure.as_str(),
             legend: drawn.into_iter().map(|recipient| LegendItem { class: recipient.class(), name: recipient.name() }).collect(),
@@ -285,6 +287,17 @@ fn timeline_event(row: &UpcomingRow, measure: Measure) -> Option<TimelineEvent> 
         interval: event.interval()?,
         size: size?,
         shares,
+    })
+}
+
+fn rate_mark(row: &RateRow) -> Option<RateMark> {
+    let RateRow { token, at, precision, step, price, .. } = row;
+    let when = phrase::when(&Interval::of(*at, *precision)?);
+    Some(RateMark {
+        at: *at,
+        title: format!("{}: {} {when}", phrase::name(token.symbol()), rate_step(Some(*step), *price, false)),
+        href: token_href(token.id.as_str()),
+        rises: step.after > step.before,
     })
 }
 
