@@ -8,6 +8,7 @@
 //! stored. This module makes no decisions.
 
 mod due;
+mod held_events;
 mod input;
 mod investors;
 mod isolation;
@@ -53,6 +54,8 @@ use engine::{
     removal::ProofPolicy,
     self_monitor::{self, FeedOutcome},
 };
+use held_events::RunningCycle;
+pub use held_events::RunningCycles;
 use input::Input;
 pub use latest_evaluation::LatestEvaluation;
 use model::{
@@ -102,6 +105,8 @@ pub struct Deps {
     /// Held while a batch is compared, evaluated, and committed. Polling continues meanwhile.
     pub batch_lock: tokio::sync::Mutex<()>,
     pub progress: Progress,
+    /// The cycles that decide about their own held events.
+    pub running_cycles: RunningCycles,
 }
 
 impl Deps {
@@ -195,6 +200,8 @@ struct Cycle<'a> {
     outcomes: Vec<FeedOutcome>,
     /// The alerts that rules with a limit hold, notified, and left out so far.
     limits: Limits,
+    /// The cycle as the owner of stored events, which it decides about when it ends.
+    running: RunningCycle<'a>,
     /// Schedules to poll again with their linear segments.
     repeats: Vec<PlannedPoll>,
     /// The number of known facts that the rows of the token list lack.
@@ -215,6 +222,7 @@ impl<'a> Cycle<'a> {
             report,
             outcomes,
             limits,
+            running: deps.running_cycles.begin(now),
             repeats,
             gaps: 0,
             set_aside: SetAside::default(),
@@ -257,7 +265,7 @@ impl<'a> Cycle<'a> {
                     self.decide_held(&setup).await?;
                     held_since = None;
                 }
-                None if self.limits.is_holding() => held_since = Some(Instant::now()),
+                None if self.limits.is_holding() || self.limits.has_held_events() => held_since = Some(Instant::now()),
                 _ => {}
             }
         }
@@ -273,13 +281,14 @@ impl<'a> Cycle<'a> {
         }
     }
 
-    /// Evaluates the tokens once more whose alerts are held for the `limit` of a rule, and notifies or leaves out each.
+    /// Evaluates the tokens once more whose alerts are held for the `limit` of a rule, and notifies or leaves out each. Then decides about
+    /// the held events.
     async fn decide_held(&mut self, setup: &LiveConfig) -> Result<(), CycleError> {
         for ids in self.limits.decide().chunks(TOKENS_PER_INPUT) {
             self.process(Input::Tokens(ids.to_vec()), setup).await?;
         }
         self.limits.collect();
-        Ok(())
+        self.decide_held_events().await
     }
 
     /// Reads the known facts of an input, compares it with them, and evaluates and commits the result in one transaction.
@@ -385,6 +394,7 @@ impl<'a> Cycle<'a> {
         let openings = transitions.openings();
         let latest =
             if openings.is_empty() { Vec::new() } else { stored("read episodes", deps.store.episodes(openings)).await? };
+        let commit = Commit { cycle: self.running.key().to_owned(), ..commit };
         let mut step = pipeline::conclude(commit, transitions, &latest, self.now);
         step.report_template_errors(&deps.active().context(self.now));
         for (rule, error) in &step.template_errors {

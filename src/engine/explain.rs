@@ -130,6 +130,11 @@ pub fn explain(query: &ExplainQuery<'_>) -> Explanation {
     let (fired, so) = match (notified, because) {
         (Some(notified), _) => (true, format!("{notified}, {}", ends.unwrap_or_else(|| "sent to no receiver: neither the rule nor a route names one".into()))),
         (None, Some(because)) => (false, format!("not fired, because {because}")),
+        (None, None) if is_once(query.rule.on) && query.rule.limit.is_some() => (
+            false,
+            "not fired, although every condition is true now: it waits for the end of the cycle, which applies the `limit` of the rule, or it did not match when the subject was first seen"
+                .into(),
+        ),
         (None, None) if is_once(query.rule.on) => (
             false,
             "not fired, although every condition is true now: this rule fires only when the subject is first seen, and it did not match then"

@@ -215,6 +215,7 @@ pub fn conclude(commit: Commit, draft: Transitions, latest: &[u32], now: Timesta
     commit.alerts.extend(decision.alerts);
     commit.notifications.extend(decision.notifications);
     commit.left_out.extend(decision.left_out);
+    commit.held.extend(decision.held);
     commit.rule_matches.extend(decision.rule_matches);
     Step { commit, template_errors: decision.template_errors }
 }

@@ -60,7 +60,7 @@ words! {
 }
 
 /// An alert as it is stored.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Alert {
     /// Derived from rule, subject, and episode by [`alert_id`].
     pub id: AlertId,
@@ -394,7 +394,7 @@ fn is_exact(precision: &Precision) -> bool {
 }
 
 /// One message-worthy fact about an alert, with its receivers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Notification {
     /// Derived from the alert and the transition by [`notification_id`].
     pub id: NotificationId,
@@ -405,6 +405,15 @@ pub struct Notification {
     /// Each gets one delivery. If empty, the notification is stored but not sent.
     pub receivers: Vec<ReceiverName>,
     pub body: AlertBody,
+}
+
+/// An event of a rule with a `limit`. It is stored until its cycle ends, because only then the largest events of the cycle are known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HeldEvent {
+    /// The rule's `limit` when the event happened.
+    pub limit: u32,
+    pub alert: Alert,
+    pub notification: Notification,
 }
 
 impl Notification {

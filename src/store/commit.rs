@@ -1,10 +1,11 @@
 //! One step of a cycle, committed in one transaction.
 //!
 //! [`CommitWriter`] writes the step: `tokens` the token list, `records` feeds with their records and history,
-//! `schedule` the unlock events, and `alerts` changes, alerts, and notifications. This file writes the poll log and the
-//! progress.
+//! `schedule` the unlock events, `alerts` changes, alerts, and notifications, and `held` the events that wait for the end
+//! of their cycle. This file writes the poll log and the progress.
 
 mod alerts;
+mod held;
 mod records;
 mod schedule;
 mod supply;
@@ -115,6 +116,12 @@ impl<'a> CommitWriter<'a> {
             self.alert(alert)?;
         }
         self.notifications(commit.notifications.iter().chain(&commit.left_out), &mut saved)?;
+        for event in &commit.held {
+            self.hold_event(event, &commit.cycle)?;
+        }
+        for notification in &commit.decided {
+            self.forget_held_event(notification)?;
+        }
         self.progress(commit)?;
         Ok(saved)
     }

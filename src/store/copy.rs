@@ -24,7 +24,7 @@ use super::{DatabaseLocation, DatabaseServer, PostgresUrl, Store, failpoint};
 use model::Timestamp;
 
 /// The tables, each after the tables that it references. The lease is not copied: each server database has its own.
-const TABLES: [&str; 27] = [
+const TABLES: [&str; 28] = [
     META,
     "token",
     "feed",
@@ -52,6 +52,7 @@ const TABLES: [&str; 27] = [
     "ack",
     "tally",
     "opt_out",
+    "held_event",
 ];
 
 const META: &str = "meta";

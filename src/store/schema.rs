@@ -8,7 +8,11 @@ use rusqlite::{Connection, TransactionBehavior};
 /// The daemon's database: `clfw` in ASCII.
 pub(super) const DAEMON: Schema = Schema {
     application_id: 0x636c_6677,
-    migrations: &[include_str!("../../migrations/0001_start.sql"), include_str!("../../migrations/0002_supply.sql")],
+    migrations: &[
+        include_str!("../../migrations/0001_start.sql"),
+        include_str!("../../migrations/0002_supply.sql"),
+        include_str!("../../migrations/0003_held_events.sql"),
+    ],
 };
 
 /// The data service's database: `CWct` in ASCII.

@@ -58,7 +58,7 @@ fn without_receiver() -> String {
     format!(
         "UNION ALL SELECT n.id, n.alert, n.kind, n.at, n.body, NULL,
          CASE WHEN n.body ->> '$.leftOutBy' IS NULL THEN '{without_limit}' ELSE '{limited}' END,
-         NULL, CAST(NULL AS BIGINT), NULL FROM notification n WHERE n.receivers = '[]'"
+         NULL, CAST(NULL AS BIGINT), CAST(n.body ->> '$.leftOutBy' AS TEXT) FROM notification n WHERE n.receivers = '[]'"
     )
 }
 

@@ -38,8 +38,8 @@ use engine::route::RouteTree;
 use engine::self_monitor::{FeedOutcome, FeedResult};
 use memory::MemoryStore;
 use model::{
-    Ack, Change, ContentHash, Endpoint, FeedId, FetchedResponse, Notification, Payload, PollOutcome, PollRequest, PollResponse,
-    RuleId, Silence, Timestamp, TokenId, Watch, wire,
+    Ack, Change, ContentHash, Endpoint, FeedId, FetchedResponse, HeldEvent, Notification, Payload, PollOutcome, PollRequest,
+    PollResponse, RuleId, Silence, Timestamp, TokenId, Watch, wire,
 };
 use rules::RuleSet;
 use rules::aggregate::{AggregateCache, FlowEntries};
@@ -93,6 +93,8 @@ pub struct Simulation<'a> {
     seen: Vec<FeedOutcome>,
     notified: Vec<Arc<Notification>>,
     left_out: Vec<Notification>,
+    /// Events of rules with a `limit` in this cycle.
+    held: Vec<HeldEvent>,
     changes: Vec<(Timestamp, Change)>,
     /// `None` if the simulation makes no messages.
     delivery: Option<DispatchPolicy>,
@@ -125,6 +127,7 @@ impl<'a> Simulation<'a> {
             seen: Vec::new(),
             notified: Vec::new(),
             left_out: Vec::new(),
+            held: Vec::new(),
             changes: Vec::new(),
             delivery: None,
             sent: Vec::new(),

@@ -220,6 +220,8 @@ when   = "cliffValue >= 1000000"
 [[rule]]
 alert = "ScheduleChanged"
 on    = "unlock.*"
+# Changes wait for the end of their cycle.
+limit = 100
 "#;
 
 /// Sends SIGTERM to a child process.

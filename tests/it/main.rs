@@ -21,6 +21,7 @@ mod fuzzed;
 mod hostile;
 mod kill;
 mod ledger;
+mod limits;
 mod linear_supply;
 mod missing_credentials;
 mod one_path;

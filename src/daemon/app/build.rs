@@ -115,6 +115,7 @@ impl App {
                 stopping: CancellationToken::new(),
                 committed_inputs: AtomicU64::new(0),
                 batch_lock: tokio::sync::Mutex::new(()),
+                running_cycles: cycle::RunningCycles::default(),
                 progress: cycle::Progress::default(),
             });
             let app = Self {

@@ -42,6 +42,11 @@ pub(super) struct SetAside {
 }
 
 impl SetAside {
+    /// Records an evaluation that was not stored.
+    pub(super) fn reject_evaluation(&mut self, error: CycleError) {
+        self.evaluation = Some(error);
+    }
+
     /// Returns the error of an evaluation that was not stored.
     pub(super) fn into_result(self) -> Result<(), CycleError> {
         self.evaluation.map_or(Ok(()), Err)
@@ -96,7 +101,7 @@ impl Cycle<'_> {
             Input::Tokens(ids) => {
                 let token = ids.first().map_or("", |id| id.as_str());
                 tracing::error!(token, error = error_chain(&error), "the evaluation of a token cannot be stored");
-                self.set_aside.evaluation = Some(error);
+                self.set_aside.reject_evaluation(error);
                 // An alert that was held for a limit is only found by evaluating all tokens.
                 self.deps.reevaluate.store(true, Ordering::SeqCst);
             }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::transition::{AlertTransition, QueuedNotification, Transitions, add_receivers};
 use super::{RuleTerms, blank, iso, plain_body};
 use model::{
-    Alert, AlertState, AlertStatus, Labels, NotificationKind, Precedence, ReceiverName, RuleId, Timestamp, TokenId, alert_id,
-    phrase,
+    Alert, AlertBody, AlertState, AlertStatus, Commit, HeldEvent, Labels, Notification, NotificationKind, Precedence,
+    ReceiverName, RuleId, Timestamp, TokenId, alert_id, notification_id, phrase,
 };
 
 /// The maximum number of tokens that a summary names.
@@ -19,11 +19,14 @@ const MAX_TOKENS: usize = 20;
 /// the held tokens, and their second evaluation notifies or leaves out. Nothing depends on this memory: after a crash, all tokens are
 /// evaluated.
 ///
-/// Events happen once and cannot be evaluated again, so their limit applies to each batch.
+/// Events happen once and cannot be evaluated again. So a batch stores them as [`HeldEvent`]s, in the transaction of the change that caused
+/// them. At the end of the cycle, [`Limits::rank`] reads all of them, [`Limits::leave_out`] and then [`Limits::release`] turn them into
+/// notifications. Only the ranks of the kept ones are in memory. After a crash, the next cycle that ends decides about the stored ones.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
     rules: BTreeMap<RuleId, LimitCount>,
     held: BTreeSet<TokenId>,
+    has_held_events: bool,
     phase: LimitPhase,
 }
 
@@ -39,11 +42,15 @@ struct LimitCount {
     name: String,
     limit: u32,
     notified: usize,
+    /// The held events that were notified since they were ranked.
+    released: usize,
     left_out: u32,
     /// The subjects that would notify, while the batches collect.
     candidates: BTreeMap<String, Precedence>,
     /// The candidates that the limit keeps.
     kept: BTreeSet<String>,
+    /// The held events that the limit keeps of those ranked so far, in order.
+    ranked: Vec<(Precedence, String)>,
     /// The labels that all notifications left out have in common.
     labels: Option<Labels>,
     receivers: Vec<ReceiverName>,
@@ -54,6 +61,11 @@ impl Limits {
     /// Returns whether alerts are held, so that their tokens must be evaluated again.
     pub fn is_holding(&self) -> bool {
         !self.held.is_empty()
+    }
+
+    /// Returns whether the cycle stored held events.
+    pub fn has_held_events(&self) -> bool {
+        self.has_held_events
     }
 
     /// Begins to decide about the held alerts. Returns their tokens, which must be evaluated once more before [`Self::collect`].
@@ -73,10 +85,80 @@ impl Limits {
         self.held.clear();
     }
 
-    /// Applies the `limit` of a rule. Alerts on states of tokens are held first. Of the others, the first by severity and value stay, and
+    /// Ranks held events together with the events of earlier calls. Call it with all held events before [`Self::leave_out`].
+    pub fn rank(&mut self, events: &[HeldEvent]) {
+        self.has_held_events = false;
+        for HeldEvent { limit, alert, notification } in events {
+            let count = self.count(&alert.rule, &alert.name, *limit);
+            let rank = (notification.body.precedence(notification.at), alert.subject.clone());
+            let at = count.ranked.partition_point(|other| other.0.order(&rank.0).then_with(|| other.1.cmp(&rank.1)).is_lt());
+            if at < count.room() {
+                count.ranked.insert(at, rank);
+                count.ranked.truncate(count.room());
+            }
+        }
+    }
+
+    /// Returns the rows that record the events that the limit leaves out. Commit them before [`Self::release`], so that a crash
+    /// between two commits leaves the largest events held.
+    pub fn leave_out(&mut self, mut events: Vec<HeldEvent>) -> Commit {
+        events.retain(|event| !self.keeps(event));
+        let mut commit = Commit::default();
+        for HeldEvent { limit, alert, mut notification } in events {
+            let count = self.count(&alert.rule, &alert.name, limit);
+            count.add(&notification.body, &notification.receivers);
+            notification.receivers.clear();
+            notification.body.left_out_by = Some(limit);
+            commit.decided.push(notification.id.clone());
+            commit.left_out.push(notification);
+            commit.alerts.push(alert);
+        }
+        commit
+    }
+
+    /// Returns whether the limit keeps a ranked event.
+    pub fn keeps(&self, event: &HeldEvent) -> bool {
+        self.rules.get(&event.alert.rule).is_some_and(|count| count.has_ranked(&event.alert))
+    }
+
+    /// Returns the rows that notify the events that the limit keeps, in the order of other notifications.
+    pub fn release(&mut self, mut events: Vec<HeldEvent>) -> Commit {
+        events.retain(|event| self.keeps(event));
+        events.sort_by(|a, b| {
+            let precedence = |event: &HeldEvent| event.notification.body.precedence(event.notification.at);
+            let key = |event: &HeldEvent| (event.alert.rule.clone(), event.alert.subject.clone());
+            precedence(a).order(&precedence(b)).then_with(|| key(a).cmp(&key(b)))
+        });
+        let mut commit = Commit::default();
+        for HeldEvent { limit, mut alert, notification } in events {
+            self.count(&alert.rule, &alert.name, limit).released += 1;
+            add_receivers(&mut alert.notified, &notification.receivers);
+            commit.decided.push(notification.id.clone());
+            commit.notifications.push(notification);
+            commit.alerts.push(alert);
+        }
+        commit
+    }
+
+    /// Ends the decision about held events. The events of later batches are ranked for the rest of the limit.
+    pub fn end_events(&mut self) {
+        for count in self.rules.values_mut() {
+            count.notified += std::mem::take(&mut count.released);
+            count.ranked.clear();
+        }
+    }
+
+    fn count(&mut self, rule: &RuleId, name: &str, limit: u32) -> &mut LimitCount {
+        let count = self.rules.entry(rule.clone()).or_default();
+        (count.name, count.limit) = (name.to_owned(), limit);
+        count
+    }
+
+    /// Applies the `limit` of a rule. Events are held for the end of the cycle, and alerts on states of tokens are held first. Of the others, the first by severity and value stay, and
     /// the rest is recorded without receivers and counted. Resolutions always stay.
     pub(super) fn apply(&mut self, terms: &RuleTerms<'_>, transitions: &mut Transitions) {
         let Some(limit) = terms.limit else { return };
+        self.has_held_events |= hold_events(limit, terms, transitions);
         let count = self.rules.entry(terms.id.clone()).or_default();
         (count.name, count.limit) = (terms.name.to_owned(), limit);
         if self.phase == LimitPhase::Collect {
@@ -102,7 +184,7 @@ impl Limits {
         count.kept = kept;
         count.notified += stay.len();
         for queued in &left_out {
-            count.add(queued);
+            count.add(&queued.body, &queued.receivers);
         }
         transitions.notifications = others;
         transitions.notifications.extend(stay);
@@ -174,21 +256,52 @@ fn hold(count: &mut LimitCount, held: &mut BTreeSet<TokenId>, terms: &RuleTerms<
     transitions.remove_alerts(&taken);
 }
 
+/// Moves the events of a rule out of the transitions, to be stored until the cycle ends. Returns whether there are any.
+fn hold_events(limit: u32, terms: &RuleTerms<'_>, transitions: &mut Transitions) -> bool {
+    let mut taken: BTreeSet<usize> = BTreeSet::new();
+    for queued in std::mem::take(&mut transitions.notifications) {
+        let alert = transitions.alerts.get(queued.alert).map(|transition| &transition.alert);
+        let is_event = |alert: &&Alert| alert.rule == *terms.id && alert.state == AlertState::Event && alert.token.is_some();
+        let Some(alert) = alert.filter(is_event) else {
+            transitions.notifications.push(queued);
+            continue;
+        };
+        let notification = Notification {
+            id: notification_id(&alert.id, &queued.transition),
+            alert: alert.id.clone(),
+            kind: queued.kind,
+            at: alert.updated_at,
+            receivers: queued.receivers,
+            body: AlertBody { id: alert.id.clone(), ..queued.body },
+        };
+        transitions.held.push(HeldEvent { limit, alert: alert.clone(), notification });
+        taken.insert(queued.alert);
+    }
+    transitions.remove_alerts(&taken);
+    !taken.is_empty()
+}
+
 impl LimitCount {
+    /// Returns whether the limit keeps a held event.
+    fn has_ranked(&self, event: &Alert) -> bool {
+        self.ranked.iter().any(|(_, subject)| *subject == event.subject)
+    }
+
     /// Returns how many more notifications the limit allows in this cycle.
     fn room(&self) -> usize {
         usize::try_from(self.limit).unwrap_or(usize::MAX).saturating_sub(self.notified)
     }
 
-    fn add(&mut self, queued: &QueuedNotification) {
-        let labels = &queued.body.labels;
+    /// Counts an alert that was left out.
+    fn add(&mut self, body: &AlertBody, receivers: &[ReceiverName]) {
+        let labels = &body.labels;
         match &mut self.labels {
             None => self.labels = Some(labels.clone()),
             Some(common) => common.retain(|name, value| labels.get(name) == Some(value)),
         }
         self.left_out = self.left_out.saturating_add(1);
-        add_receivers(&mut self.receivers, &queued.receivers);
-        if let Some(token) = &queued.body.token
+        add_receivers(&mut self.receivers, receivers);
+        if let Some(token) = &body.token
             && self.tokens.len() <= MAX_TOKENS
             && !self.tokens.contains(&token.symbol)
         {

@@ -230,6 +230,9 @@ impl World {
         if !limits.decide().is_empty() {
             transitions = evaluate_by(&facts, &self.rules, lifecycle(), &mut limits);
         }
+        let held = std::mem::take(&mut transitions.held);
+        limits.rank(&held);
+        let decided = [limits.leave_out(held.clone()), limits.release(held)];
         let transitions = transitions.join(limits.summaries(now));
         let latest: Vec<u32> = transitions
             .openings()
@@ -239,7 +242,13 @@ impl World {
                 same.map(|alert| alert.episode).max().unwrap_or(0)
             })
             .collect();
-        transitions.assign_episodes(&latest)
+        let mut evaluation = transitions.assign_episodes(&latest);
+        for commit in decided {
+            evaluation.alerts.extend(commit.alerts);
+            evaluation.notifications.extend(commit.notifications);
+            evaluation.left_out.extend(commit.left_out);
+        }
+        evaluation
     }
 
     fn commit(&mut self, evaluation: Evaluation) -> Vec<String> {

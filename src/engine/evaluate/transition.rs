@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Alert, AlertBody, Notification, NotificationKind, Precedence, ReceiverName, RuleId, Timestamp, alert_id, notification_id,
+    Alert, AlertBody, HeldEvent, Notification, NotificationKind, Precedence, ReceiverName, RuleId, Timestamp, alert_id,
+    notification_id,
 };
 
 /// Transitions of alerts, with their notifications, before episodes are assigned.
@@ -17,6 +18,8 @@ pub struct Transitions {
     pub(super) template_errors: BTreeMap<RuleId, String>,
     /// Notifications beyond a rule's `limit`.
     pub(super) left_out: Vec<QueuedNotification>,
+    /// Events of rules with a `limit`, which the end of the cycle decides about.
+    pub(super) held: Vec<HeldEvent>,
 }
 
 /// The alerts to write and the notifications to send.
@@ -32,6 +35,8 @@ pub struct Evaluation {
     pub template_errors: Vec<(RuleId, String)>,
     /// Notifications beyond a rule's `limit`, without receivers. They are stored so that `explain` can report them.
     pub left_out: Vec<Notification>,
+    /// Events of rules with a `limit`. They are stored until the end of the cycle decides about them.
+    pub held: Vec<HeldEvent>,
 }
 
 /// A new or changed alert.
@@ -91,6 +96,7 @@ impl Transitions {
         let shifted = |queued: QueuedNotification| QueuedNotification { alert: queued.alert + offset, ..queued };
         self.notifications.extend(other.notifications.into_iter().map(shifted));
         self.left_out.extend(other.left_out.into_iter().map(shifted));
+        self.held.extend(other.held);
         self.rule_matches.extend(other.rule_matches);
         for (rule, error) in other.template_errors {
             self.template_errors.entry(rule).or_insert(error);
@@ -134,6 +140,7 @@ impl Transitions {
             rule_matches: self.rule_matches.into_iter().collect(),
             template_errors: self.template_errors.into_iter().collect(),
             left_out,
+            held: self.held,
         }
     }
 

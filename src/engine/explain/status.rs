@@ -51,12 +51,16 @@ pub fn describe(status: &NotificationStatus, records: &StatusEvidence<'_>, now: 
             because: None,
             end: ("sent to", "no receiver: no route matches".to_owned()),
         },
-        NotificationState::Limited => StatusDescription {
-            mark: Mark::No,
-            text: "sent to no receiver: beyond the rule's `limit`, counted in its summary".to_owned(),
-            because: Some("the rule's `limit`: its summary counts it".to_owned()),
-            end: ("sent to", "no receiver: beyond the rule's `limit`, counted in its summary".to_owned()),
-        },
+        NotificationState::Limited => {
+            let larger = status.suppressor.as_ref().map(|limit| format!(": {limit} larger ones")).unwrap_or_default();
+            let by = format!("left out by the rule's `limit`{larger}; its summary counts it");
+            StatusDescription {
+                mark: Mark::No,
+                text: format!("sent to no receiver: {by}"),
+                end: ("sent to", format!("no receiver: {by}")),
+                because: Some(by),
+            }
+        }
         NotificationState::Silenced => suppressed(silenced(status, records, now)),
         NotificationState::Inhibited => suppressed(inhibited(status, records)),
         NotificationState::Acknowledged => suppressed(acknowledged(status, records)),

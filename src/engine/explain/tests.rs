@@ -237,6 +237,7 @@ fn status(state: &str) -> NotificationStatus {
         suppressor: match state {
             "silenced" => Some("si_1".into()),
             "inhibited" => Some("al_9".into()),
+            "limited" => Some("14".into()),
             _ => None,
         },
     }
@@ -273,7 +274,7 @@ fn conclusion_states_firing_time_and_notification_status() {
         ("inhibited", "suppressed by alert al_9 of Worse, while it fires"),
         ("waiting", "waiting in group {}:{token=\"arbitrum\"} until 1 Mar 2026, 07:00 UTC: muted by nights (for ops)"),
         ("nobody", "sent to no receiver: no route matches"),
-        ("limited", "sent to no receiver: beyond the rule's `limit`, counted in its summary"),
+        ("limited", "sent to no receiver: left out by the rule's `limit`: 14 larger ones; its summary counts it"),
     ] {
         let deliveries: Vec<OutboxRow> = DeliveryState::parse(state).map(delivery).into_iter().collect();
         let statuses = [status(state)];

@@ -2,7 +2,8 @@
 
 use crate::wire::{InvestorItem, ParseWarning, TokenItem};
 use crate::{
-    Alert, Change, Endpoint, FailureKind, FeedId, FeedState, Notification, Record, RecordKey, RuleId, Timestamp, TokenId,
+    Alert, Change, Endpoint, FailureKind, FeedId, FeedState, HeldEvent, Notification, NotificationId, Record, RecordKey, RuleId,
+    Timestamp, TokenId,
 };
 use chrono::TimeDelta;
 
@@ -32,6 +33,12 @@ pub struct Commit {
     pub notifications: Vec<Notification>,
     /// Notifications that a rule's `limit` left out. They are stored without receivers and never sent.
     pub left_out: Vec<Notification>,
+    /// Events that wait for the end of `cycle`. Those with a known notification are skipped.
+    pub held: Vec<HeldEvent>,
+    /// The key of the cycle that decides about `held`.
+    pub cycle: String,
+    /// Held events that this commit notifies or leaves out, by the id of the notification.
+    pub decided: Vec<NotificationId>,
     /// Rules that matched, with the latest time.
     pub rule_matches: Vec<(RuleId, Timestamp)>,
     /// The instant up to which time-dependent rules were evaluated.

@@ -109,7 +109,7 @@ pub struct NotificationStatus {
     /// `None` without a delivery.
     pub role: Option<NotificationRole>,
     pub delivery: Option<DeliveryId>,
-    /// The id of the silence or alert that suppresses it.
+    /// The id of the silence or alert that suppresses it. If the rule's `limit` left it out, that limit.
     #[serde(rename = "holder")]
     pub suppressor: Option<String>,
 }

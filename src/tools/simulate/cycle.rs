@@ -86,6 +86,12 @@ impl<'a> Simulation<'a> {
             self.template_errors.entry(rule).or_insert(error);
         }
         self.left_out.append(&mut step.commit.left_out);
+        for event in std::mem::take(&mut step.commit.held) {
+            let id = &event.notification.id;
+            if !self.memory.has_notification(id) && self.held.iter().all(|held| held.notification.id != *id) {
+                self.held.push(event);
+            }
+        }
         self.notified.extend(self.memory.commit(step.commit, records, self.watch));
     }
 
@@ -103,6 +109,7 @@ impl<'a> Simulation<'a> {
             self.check_at(held.into_iter().map(|id| (id, true)).collect());
         }
         self.limits.collect();
+        self.decide_held_events();
         let context = self.context();
         let open = self.memory.global_alerts.clone();
         let groups = if self.are_groups_due() {
@@ -126,6 +133,18 @@ impl<'a> Simulation<'a> {
         let draft = pipeline::close(&incidents, groups, std::mem::take(&mut self.limits), &context);
         self.write(Commit::default(), Vec::new(), draft);
         self.set_groups_wake();
+    }
+
+    fn decide_held_events(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        if held.is_empty() {
+            return;
+        }
+        self.limits.rank(&held);
+        for commit in [self.limits.leave_out(held.clone()), self.limits.release(held)] {
+            self.write(commit, Vec::new(), Transitions::default());
+        }
+        self.limits.end_events();
     }
 
     fn are_groups_due(&self) -> bool {

@@ -175,6 +175,10 @@ impl MemoryStore {
     }
 
     /// Adds a notification for each of its receivers. Ignores one whose id is known.
+    pub fn has_notification(&self, id: &NotificationId) -> bool {
+        self.notifications.contains(id)
+    }
+
     fn add_notification(&mut self, notification: Notification, at: Timestamp) -> Option<Arc<Notification>> {
         if !self.notifications.insert(notification.id.clone()) {
             return None;

@@ -143,6 +143,56 @@ fn limit_ranks_the_alerts_of_all_batches_of_a_cycle() {
 }
 
 #[test]
+fn limit_ranks_the_events_of_all_batches_of_a_cycle() {
+    let rules = [Fake { limit: Some(2), ..rule("Moved", On::Change(Resource::Unlock, None)) }];
+    let (routes, now) = (routes(), time("2026-03-01"));
+    let mut limits = Limits::default();
+    let mut held = Vec::new();
+    for (token_id, value) in [("a", 10e6), ("b", 2e6), ("c", 413e6), ("d", 3e6), ("e", 20e6)] {
+        let known = token(token_id);
+        let mut change = Change::of(ChangeKind::Rescheduled, Resource::Unlock, &token_id.into());
+        change.new = Some(unlock("2026-04-10", Some(value)));
+        let facts = TokenFacts {
+            token: &known.token,
+            is_watched: true,
+            records: &[],
+            linear: None,
+            resources: &[Resource::Unlock],
+            changes: &[change],
+            added: &[],
+            late: &[],
+            alerts: &[],
+            polled_at: &[],
+        };
+        let batch = evaluate_by(&[facts], &rules, AlertLifecycle::new(&routes, now), &mut limits).assign_episodes(&[]);
+        assert!(batch.notifications.is_empty() && batch.left_out.is_empty() && batch.alerts.is_empty(), "{token_id}: {batch:?}");
+        held.extend(batch.held);
+    }
+    assert!(limits.has_held_events());
+    held.iter().for_each(|event| limits.rank(std::slice::from_ref(event)));
+    let left_out = limits.leave_out(held.clone());
+    let released = limits.release(held.clone());
+    limits.end_events();
+    let tokens = |events: &[Notification]| -> Vec<String> {
+        events.iter().filter_map(|event| event.body.token.as_ref().map(|token| token.id.clone())).collect()
+    };
+    assert_eq!((tokens(&released.notifications), tokens(&left_out.left_out)), (words(&["c", "e"]), words(&["a", "b", "d"])));
+    assert_eq!((released.decided.len(), left_out.decided.len()), (2, 3), "each event is decided once");
+    assert!(released.alerts.iter().all(|alert| !alert.notified.is_empty()));
+    assert!(left_out.alerts.iter().all(|alert| alert.notified.is_empty()));
+    assert!(left_out.left_out.iter().all(|event| event.receivers.is_empty() && event.body.left_out_by == Some(2)));
+    // A later batch of the same cycle finds the limit used up.
+    limits.rank(&held[..1]);
+    assert_eq!(tokens(&limits.leave_out(held[..1].to_vec()).left_out), ["a"]);
+    let summary = limits.summaries(now).assign_episodes(&[]);
+    assert!(summary.alerts[0].annotations["summary"].starts_with("Moved: 4 more alerts left out by limit = 2"));
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(ToString::to_string).collect()
+}
+
+#[test]
 fn emission_fires_until_since_has_elapsed() {
     let day = wire::Emission { start_date: time("2026-03-10").into(), end_date: time("2026-03-11").into(), ..Default::default() };
     let mut world = World::new(vec![rule("Much", On::Record(Resource::Emission))]);

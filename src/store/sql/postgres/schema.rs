@@ -13,6 +13,7 @@ pub(crate) const DAEMON: ServerSchema = ServerSchema {
     migrations: &[
         include_str!("../../../../migrations/postgres/0001_start.sql"),
         include_str!("../../../../migrations/postgres/0002_supply.sql"),
+        include_str!("../../../../migrations/postgres/0003_held_events.sql"),
     ],
 };
 
