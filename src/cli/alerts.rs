@@ -2,9 +2,11 @@
 
 use clap::Args;
 
+use super::invocation::watch_of;
 use super::print::{Cell, Listing};
 use super::upcoming::{empty_reason, find};
 use super::{Exit, Invocation};
+use daemon::current_texts::show_current_texts;
 use daemon::view::AlertView;
 use model::{AlertFilter, AlertState, RuleId};
 use store::Access;
@@ -27,7 +29,7 @@ pub(super) struct AlertsArgs {
 }
 
 pub(super) async fn run(args: &AlertsArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
-    let (config, _) = invocation.load()?;
+    let (config, loaded) = invocation.load()?;
     let store = invocation.open(&config, Access::Read).await?;
     let token = match &args.token {
         Some(name) => Some(find(name, false, &store).await?),
@@ -44,7 +46,10 @@ pub(super) async fn run(args: &AlertsArgs, invocation: &Invocation) -> anyhow::R
     super::print::keep_first(&mut alerts, args.limit, "alerts");
     let receiver_states = store.receiver_statuses(alerts.iter().map(|alert| alert.id.clone()).collect()).await?;
     let tickers = store.tickers(alerts.iter().filter_map(|alert| alert.token.clone()).collect()).await?;
-    let alerts = AlertView::all(&alerts, &receiver_states, &tickers, invocation.clock.now());
+    let (rules, now) = (invocation.rules_for_texts(&config, &loaded.base_dir), invocation.clock.now());
+    let watch = watch_of(&config.watch).map_err(anyhow::Error::msg)?;
+    show_current_texts(&mut alerts.iter_mut().collect::<Vec<_>>(), &store, &watch, &rules, now).await?;
+    let alerts = AlertView::all(&alerts, &receiver_states, &tickers, now);
     let state = |alert: &AlertView| match alert.outcome.as_deref().or(alert.reason) {
         Some(reason) => format!("{} ({reason})", alert.state),
         None => alert.state.to_string(),

@@ -1,10 +1,11 @@
 //! The global options, and the config, rules, routes, and database that they lead to.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{args::OutputFormat, exit::AlreadyPrinted};
 use daemon::config::{self as load, Environment, Loaded};
 use daemon::database_url::database_of;
+use engine::pipeline::ActiveRules;
 use engine::route::{RouteTree, Sections};
 use model::config::{Config, WatchSettings};
 use model::{Clock, Diagnostic, DiagnosticLevel, SourceText, Watch, diagnostic};
@@ -61,6 +62,14 @@ impl Invocation {
         let loaded = rules::load(&files.files, &around);
         let errors: Vec<_> = [files.diagnostics, loaded.diagnostics].iter().flat_map(|all| errors_of(all)).collect();
         if errors.is_empty() { Ok(loaded.set) } else { Err(self.print_errors(&errors, &loaded.sources)) }
+    }
+
+    /// Reads the rules that render the texts of alerts. Returns no rules if the files have errors; the stored texts are then shown.
+    pub fn rules_for_texts(&self, config: &Config, base_dir: &Path) -> ActiveRules {
+        let receivers = receiver_names(config);
+        let around = Surroundings { receivers: &receivers, groups: &config.watch.groups, now: self.clock.now() };
+        let rules = rules::load(&rules::read_files(&config.rules.paths, base_dir).files, &around).set;
+        ActiveRules { rules, ..ActiveRules::default() }
     }
 
     /// Prints errors with the lines of their files.

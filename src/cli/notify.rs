@@ -13,7 +13,7 @@ use daemon::database_url::database_of;
 use daemon::dispatch::digest_test;
 use daemon::outbox::{DeliverySender as _, ReceiverSender};
 use engine::digest_schedule::DigestPlan;
-use engine::pipeline::DispatchPolicy;
+use engine::pipeline::{ActiveRules, DispatchPolicy};
 use model::{
     Commit, DeliveryId, DeliveryState, DueDelivery, Notification, NotificationId, OutboxDetail, OutboxFilter, ReceiverName,
     Timestamp, Watch, closest,
@@ -42,25 +42,25 @@ pub(super) struct NotifyArgs {
 
 enum TestMessage {
     Plain,
-    Digest(Box<(Watch, DigestPlan)>),
+    Digest(Box<(Watch, ActiveRules, DigestPlan)>),
 }
 
 impl TestMessage {
     /// Returns the message that the arguments select. Fails if the receiver has no digest.
-    fn of(notify: &NotifyArgs, config: &Config) -> anyhow::Result<Self> {
+    fn of(notify: &NotifyArgs, config: &Config, rules: impl FnOnce() -> ActiveRules) -> anyhow::Result<Self> {
         if !notify.digest {
             return Ok(Self::Plain);
         }
         let policy = DispatchPolicy::of(&config.receivers, &config.delivery, config.source.stale_price).map_err(UsageError)?;
         let plan = policy.digests.into_iter().find(|plan| plan.receiver.as_str() == notify.receiver);
         let none = || UsageError(format!("receiver {:?} has no digest: add `digest = {{ at = \"08:00\" }}`", notify.receiver));
-        Ok(Self::Digest(Box::new((watch_of(&config.watch).map_err(UsageError)?, plan.ok_or_else(none)?))))
+        Ok(Self::Digest(Box::new((watch_of(&config.watch).map_err(UsageError)?, rules(), plan.ok_or_else(none)?))))
     }
 
     async fn notification(&self, store: &Store, receiver: &ReceiverName, now: Timestamp) -> Result<Notification, StoreError> {
         match self {
             Self::Plain => Ok(test_notification(receiver, now)),
-            Self::Digest(of) => digest_test(store, &of.0, &of.1, now).await,
+            Self::Digest(of) => digest_test(store, (&of.0, &of.1), &of.2, now).await,
         }
     }
 }
@@ -79,9 +79,9 @@ async fn open_active(place: DatabaseLocation, invocation: &Invocation) -> Result
 }
 
 pub(super) async fn run(notify: &NotifyArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
-    let (config, _) = invocation.load_file()?;
+    let (config, loaded) = invocation.load_file()?;
     let receiver = find_receiver(&notify.receiver, &config)?;
-    let message = TestMessage::of(notify, &config)?;
+    let message = TestMessage::of(notify, &config, || invocation.rules_for_texts(&config, &loaded.base_dir))?;
     let place = database_of(&config.store)?;
     let (store, detail) = match open_active(place, invocation).await {
         Ok(Some(store)) => {

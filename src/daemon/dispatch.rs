@@ -7,14 +7,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::current_texts::show_current_texts;
 use crate::live::{Live, LiveConfig};
 use engine::digest_schedule::DigestAction;
 use engine::digest_schedule::{DigestPlan, MAX_SLOT_INTERVAL};
 use engine::group::MuteTimes;
-use engine::pipeline::{self, DigestReads, DigestRows};
+use engine::pipeline::{self, ActiveRules, DigestReads, DigestRows};
 use model::{
-    BoxFuture, Commit, DeliveryState, Digest, DispatchResult, Notification, PendingState, ReceiverName, RepeatGroup, Resource,
-    Timestamp, TokenId, TokenSnapshot, Watch, digest,
+    Alert, BoxFuture, Commit, DeliveryState, Digest, DispatchResult, Notification, PendingState, ReceiverName, RepeatGroup,
+    Resource, Timestamp, TokenId, TokenSnapshot, Watch, digest,
 };
 use store::{Store, StoreError};
 
@@ -63,8 +64,11 @@ impl Dispatcher {
             if let DigestAction::Due { since, slot } = action
                 && self.has_recipients(live, &plan.receiver).await?
             {
-                commit.notifications =
-                    vec![read_digest(&self.store, &live.watch, plan, since, slot, now).await?.notification(&plan.receiver, now)];
+                commit.notifications = vec![
+                    read_digest(&self.store, (&live.watch, &live.active), plan, since, slot, now)
+                        .await?
+                        .notification(&plan.receiver, now),
+                ];
             }
             self.store.commit(commit).await?;
             slots.insert(name, action.slot());
@@ -120,21 +124,31 @@ impl Dispatcher {
 
 /// Returns a test notification with the current digest. The last slot does not change, so the next regular digest covers the same
 /// changes.
-pub async fn digest_test(store: &Store, watch: &Watch, plan: &DigestPlan, now: Timestamp) -> Result<Notification, StoreError> {
-    Ok(digest_now(store, watch, plan, now).await?.test_notification(&plan.receiver, now))
+pub async fn digest_test(
+    store: &Store,
+    setup: (&Watch, &ActiveRules),
+    plan: &DigestPlan,
+    now: Timestamp,
+) -> Result<Notification, StoreError> {
+    Ok(digest_now(store, setup, plan, now).await?.test_notification(&plan.receiver, now))
 }
 
 /// Returns the digest of everything since the last one. If there was none, it covers the longest interval between two slots.
-pub async fn digest_now(store: &Store, watch: &Watch, plan: &DigestPlan, now: Timestamp) -> Result<Digest, StoreError> {
+pub async fn digest_now(
+    store: &Store,
+    setup: (&Watch, &ActiveRules),
+    plan: &DigestPlan,
+    now: Timestamp,
+) -> Result<Digest, StoreError> {
     let name = digest::job_name(&plan.receiver);
     let last = store.job_slots().await?.into_iter().find(|(of, _)| *of == name).map(|(_, slot)| slot);
-    read_digest(store, watch, plan, last.unwrap_or(now - MAX_SLOT_INTERVAL), now, now).await
+    read_digest(store, setup, plan, last.unwrap_or(now - MAX_SLOT_INTERVAL), now, now).await
 }
 
 /// Reads the facts of a digest and builds it, for sending and for the preview page.
 pub(crate) async fn read_digest(
     store: &Store,
-    watch: &Watch,
+    (watch, active): (&Watch, &ActiveRules),
     plan: &DigestPlan,
     since: Timestamp,
     slot: Timestamp,
@@ -142,7 +156,7 @@ pub(crate) async fn read_digest(
 ) -> Result<Digest, StoreError> {
     let DigestReads { unlocks, changes, statuses, silences_at } = DigestReads::of(plan, since, slot, now);
     // The queries run in parallel on separate connections.
-    let (dead, unlocks, firing, fires, changes, statuses, silences, incidents) = tokio::try_join!(
+    let (dead, unlocks, firing, mut fires, changes, statuses, silences, incidents) = tokio::try_join!(
         store.receiver_counts(),
         store.digest_ahead(unlocks, watch.clone()),
         store.firing_alerts(0),
@@ -152,6 +166,8 @@ pub(crate) async fn read_digest(
         store.silences(Some(silences_at)),
         store.source_alerts(),
     )?;
+    let shown: &mut [&mut Alert] = &mut fires.iter_mut().map(|valued| &mut valued.alert).collect::<Vec<_>>();
+    show_current_texts(shown, store, watch, active, now).await?;
     let dead: Vec<(ReceiverName, u64)> =
         dead.iter().map(|counts| (counts.receiver.clone(), counts.of(DeliveryState::Dead))).collect();
     let rows = DigestRows {

@@ -25,6 +25,7 @@
 
 pub mod app;
 pub mod config;
+pub mod current_texts;
 pub mod cycle;
 pub mod database_url;
 pub mod dispatch;

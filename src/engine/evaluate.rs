@@ -40,7 +40,7 @@ use std::collections::{HashMap, HashSet};
 
 pub use aggregates::{TokenTotals, portfolios, tokens};
 pub use body::{blank, plain_body, token_body};
-pub use current_body::current_body;
+pub use current_body::{current_body, current_text};
 pub(crate) use events::record_of;
 pub use limit::Limits;
 pub use nominal::NominalReminder;

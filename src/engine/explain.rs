@@ -187,6 +187,7 @@ impl<'a> Explainer<'a> {
             source: source.as_ref(),
             totals: totals.as_deref(),
             lead,
+            is_stored: false,
             // A change was evaluated when it was seen.
             now: change.map_or(self.now(), |(_, at)| at),
         }

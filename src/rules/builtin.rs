@@ -35,10 +35,16 @@ pub fn built_in_summary(scope: &Scope<'_>) -> String {
     };
     if let Some(end) = record.unlock().filter(|event| event.is_linear_end()) {
         let step = end.unlock_date.copied().and_then(|at| scope.schedule.rate_step(at));
-        let text = phrase::linear_end(step, end.reference_price.copied(), end.interval().as_ref(), scope.now);
+        let of_end = if scope.is_stored { phrase::stored_linear_end } else { phrase::linear_end };
+        let text = of_end(step, end.reference_price.copied(), end.interval().as_ref(), scope.now);
         return clean(&format!("{symbol}: {text}"));
     }
-    clean(&format!("{symbol}: {}", phrase::record(record, scope.token.map(|token| token.symbol()), scope.now)))
+    let symbol_of_amount = scope.token.map(|token| token.symbol());
+    let text = match scope.is_stored {
+        true => phrase::stored_record(record, symbol_of_amount, scope.now),
+        false => phrase::record(record, symbol_of_amount, scope.now),
+    };
+    clean(&format!("{symbol}: {text}"))
 }
 
 /// The maximum number of windows in a summary.
@@ -82,7 +88,7 @@ pub fn built_in_of_totals(scope: &Scope<'_>, totals: &Totals, windows: &[Window]
         .collect();
     if parts.is_empty() {
         for (what, last) in [("burn", totals.last_burn), ("buyback", totals.last_buyback)] {
-            parts.extend(last.map(|last| format!("last {what} {} ago", phrase::duration_of_days(last.days_since(scope.now)))));
+            parts.extend(last.map(|last| format!("last {what} on {}", phrase::day(last.at))));
         }
     }
     if parts.is_empty() {

@@ -22,6 +22,9 @@ pub struct Scope<'a> {
     pub totals: Option<&'a Totals>,
     /// The shortest lead time that was reached.
     pub lead: Option<&'a Lead>,
+    /// Whether the text is stored and shown later, so that it must stay true as time passes: built-in texts then have no time until the
+    /// date.
+    pub is_stored: bool,
     /// The time of the evaluation.
     pub now: Timestamp,
 }
@@ -53,7 +56,7 @@ impl<'a> Scope<'a> {
     /// Returns a scope with nothing but the time.
     pub fn at(now: Timestamp) -> Self {
         let schedule = ScheduleScope::default();
-        Self { token: None, record: None, schedule, change: None, source: None, totals: None, lead: None, now }
+        Self { token: None, record: None, schedule, change: None, source: None, totals: None, lead: None, is_stored: false, now }
     }
 
     /// Returns the record that plain names such as `cliffValue` refer to. For a change, the new record, or the old one if the

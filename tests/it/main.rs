@@ -14,6 +14,7 @@ mod copied;
     reason = "figures of a simulation"
 )]
 mod credits;
+mod current_texts;
 mod cycle;
 mod examples;
 mod faults;

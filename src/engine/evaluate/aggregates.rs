@@ -15,7 +15,7 @@ use model::{
     Token, TokenBody,
 };
 use rules::{
-    On, Pool, Rule, Scope, Truth,
+    On, Pool, Rendered, Rule, Scope, Truth,
     aggregate::{Member, Totals},
 };
 
@@ -86,6 +86,11 @@ pub fn portfolios(
         }
     }
     evaluation.finish(limits)
+}
+
+/// Renders the text of an alert about the totals of a token.
+pub(super) fn current_text_of_totals(alert: &Alert, rule: &Rule, token: &Token, totals: &Totals, now: Timestamp) -> Rendered {
+    rule.render(&Scope { token: Some(token), totals: Some(totals), ..Scope::at(now) }, alert.level)
 }
 
 /// Returns whether an alert is open and about an aggregate whose subject starts with `prefix`.

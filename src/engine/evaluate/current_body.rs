@@ -1,19 +1,52 @@
-//! The current body of a repeated notification.
+//! The current body of a repeated notification, and the current text of an open alert.
 
-use super::{EvaluationContext, TokenFacts, lifecycle::AlertSubject as _, records::ends_of, subject::RecordSubject};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::aggregates::current_text_of_totals;
+use super::lifecycle::AlertSubject as _;
+use super::records::{DatedRecord, ends_of, lead_of};
+use super::{EvaluationContext, RuleEval as _, TokenFacts, subject::RecordSubject};
 use model::{Alert, AlertBody, AlertStatus, LinearEnd, Resource, Timestamp, Tracked};
+use rules::aggregate::Totals;
+use rules::{Rendered, Rule};
 
 /// Returns the body of a repeat of a firing alert, with its current text. `None` if the alert has no record, or if its rule or record no
 /// longer exists.
 pub fn current_body(alert: &Alert, facts: &TokenFacts<'_>, context: &EvaluationContext<'_>) -> Option<AlertBody> {
-    let rule = context.rules.rules.iter().find(|rule| rule.id == alert.rule)?;
+    let (rule, record) = (rule_of(alert, context)?, record_of(alert, facts, context.now)?);
+    let subject = RecordSubject::of(facts, Some(&record));
+    let mut alert = alert.clone();
+    alert.annotations = text_of_record(&alert, rule, facts, &record, context).annotations;
+    Some(subject.body(&alert, AlertStatus::Firing, "repeat", context.now))
+}
+
+/// Returns the annotations of an open alert as they are true now: the stored ones state the times until its date as of their rendering.
+/// `totals` returns the current totals of the token, for an alert about them. `None` if rule, record, or totals no longer exist, or if a
+/// template fails.
+pub fn current_text(
+    alert: &Alert,
+    facts: &TokenFacts<'_>,
+    totals: impl FnOnce() -> Option<Totals>,
+    context: &EvaluationContext<'_>,
+) -> Option<BTreeMap<String, String>> {
+    let rule = rule_of(alert, context)?;
+    let rendered = if alert.resource.is_some() {
+        text_of_record(alert, rule, facts, &record_of(alert, facts, context.now)?, context)
+    } else {
+        current_text_of_totals(alert, rule, facts.token, &totals()?, context.now)
+    };
+    rendered.error.is_none().then_some(rendered.annotations)
+}
+
+fn rule_of<'a>(alert: &Alert, context: &EvaluationContext<'a>) -> Option<&'a Rule> {
+    context.rules.rules.iter().find(|rule| rule.id == alert.rule)
+}
+
+fn record_of<'a>(alert: &Alert, facts: &TokenFacts<'a>, now: Timestamp) -> Option<Cow<'a, Tracked>> {
     let key = alert.key.as_ref()?;
     let record = facts.records.iter().find(|tracked| tracked.key == *key && Some(tracked.record.resource()) == alert.resource);
-    let end = record.is_none().then(|| end_of_alert(alert, facts.records, context.now)).flatten();
-    let subject = RecordSubject::of(facts, Some(record.or(end.as_ref())?));
-    let mut alert = alert.clone();
-    alert.annotations = rule.render(&subject.scope(context.now), alert.level).annotations;
-    Some(subject.body(&alert, AlertStatus::Firing, "repeat", context.now))
+    record.map(Cow::Borrowed).or_else(|| end_of_alert(alert, facts.records, now).map(Cow::Owned))
 }
 
 /// Returns the end of linear unlocks that an open alert is about, as [`super::evaluate`] finds it.
@@ -23,4 +56,16 @@ fn end_of_alert(alert: &Alert, records: &[Tracked], now: Timestamp) -> Option<Tr
     let by_date = || ends.iter().find(|end| alert.due.is_some() && end.tracked.record.interval() == alert.due);
     let end = ends.iter().find(|end| end.keys.contains(key)).or_else(by_date)?;
     Some(Tracked { key: key.clone(), record: end.tracked.record.clone() })
+}
+
+fn text_of_record(
+    alert: &Alert,
+    rule: &Rule,
+    facts: &TokenFacts<'_>,
+    record: &Tracked,
+    context: &EvaluationContext<'_>,
+) -> Rendered {
+    let lead = lead_of(&rule.terms(), &DatedRecord::of(record), context.now);
+    let subject = RecordSubject { lead, ..RecordSubject::of(facts, Some(record)) };
+    rule.render(&subject.scope(context.now), alert.level)
 }

@@ -94,7 +94,7 @@ impl AlertLifecycle<'_> {
             ..blank(terms.id.clone(), terms.name, name, AlertState::Event, self.now)
         };
         self.render(rule, subject, &mut alert);
-        self.notify(&terms, subject, alert, false, NotificationKind::Event, "event".to_owned(), reason);
+        self.notify(rule, subject, alert, false, NotificationKind::Event, "event".to_owned(), reason);
     }
 }
 

@@ -49,6 +49,7 @@ impl<'a> AlertLifecycle<'a> {
         }
         alert.level = rule.level(&subject.scope(self.now));
         self.render(rule, subject, &mut alert);
+        self.store_text(rule, subject, &mut alert);
         alert.recheck_at = recheck(&terms, &alert, self.now);
         self.transitions.alerts.push(AlertTransition { alert, is_opening: true });
     }
@@ -106,7 +107,7 @@ impl<'a> AlertLifecycle<'a> {
             let transition = format!("lead {}@{due}{moved}", lead.text);
             let reason = format!("lead {}", lead.text);
             self.render(rule, subject, &mut alert);
-            return self.notify(&terms, subject, alert, false, NotificationKind::Reminder, transition, &reason);
+            return self.notify(rule, subject, alert, false, NotificationKind::Reminder, transition, &reason);
         }
         let nominal = alert.due.and_then(|due| NominalReminder::of(terms.within, due));
         if let Some(reminder) = nominal.filter(|reminder| scope.lead.is_some() && reminder.is_due(&alert.leads, now)) {
@@ -114,16 +115,17 @@ impl<'a> AlertLifecycle<'a> {
             alert.leads.push(reminder.text());
             self.render(rule, subject, &mut alert);
             let transition = format!("{reason}{moved}");
-            return self.notify(&terms, subject, alert, false, NotificationKind::Reminder, transition, &reason);
+            return self.notify(rule, subject, alert, false, NotificationKind::Reminder, transition, &reason);
         }
         if alert.level > before.level {
             // The id contains the level, so a value that oscillates around a threshold notifies once per episode.
             let word = format!("level {}", alert.level.map_or(0, |level| level.saturating_add(1)));
             self.render(rule, subject, &mut alert);
-            return self.notify(&terms, subject, alert, false, NotificationKind::Reminder, word.clone(), &word);
+            return self.notify(rule, subject, alert, false, NotificationKind::Reminder, word.clone(), &word);
         }
         if before.due != alert.due || alert.level != before.level {
             self.render(rule, subject, &mut alert);
+            self.store_text(rule, subject, &mut alert);
         } else {
             self.refresh(rule, subject, &mut alert);
         }
@@ -142,7 +144,7 @@ impl<'a> AlertLifecycle<'a> {
         // No receiver saw the labels of the pending alert.
         alert.former_labels.clear();
         let reason = scope.lead.map_or_else(|| "firing".to_owned(), |lead| format!("lead {}", lead.text));
-        self.notify(&terms, subject, alert, is_opening, NotificationKind::Firing, "firing".to_owned(), &reason);
+        self.notify(rule, subject, alert, is_opening, NotificationKind::Firing, "firing".to_owned(), &reason);
     }
 
     /// Resolves an alert and notifies the receivers that were notified of it, with the current text and the labels that they know.
@@ -159,7 +161,7 @@ impl<'a> AlertLifecycle<'a> {
         let subject = subject.for_resolution();
         let was_firing = alert.state == AlertState::Firing;
         if let Some(rule) = rule.filter(|_| resolution != Resolution::RuleGone) {
-            let rendered = rule.render(&subject.scope(self.now), alert.level);
+            let rendered = rule.render(&stored(subject.scope(self.now)), alert.level);
             self.transitions.template_failed(&alert.rule, rendered.error);
             alert.annotations = rendered.annotations;
         }
@@ -202,9 +204,9 @@ impl<'a> AlertLifecycle<'a> {
 
     /// Adds an alert with a notification.
     #[expect(clippy::too_many_arguments, reason = "all of it makes one notification, and each caller has all of it at hand")]
-    pub fn notify(
+    pub fn notify<R: RuleEval>(
         &mut self,
-        terms: &RuleTerms<'_>,
+        rule: &R,
         subject: impl AlertSubject,
         mut alert: Alert,
         is_opening: bool,
@@ -212,8 +214,9 @@ impl<'a> AlertLifecycle<'a> {
         transition: String,
         reason: &str,
     ) {
+        let terms = rule.terms();
         if alert.state == AlertState::Firing {
-            alert.recheck_at = recheck(terms, &alert, self.now);
+            alert.recheck_at = recheck(&terms, &alert, self.now);
         }
         let body = subject.body(&alert, AlertStatus::Firing, reason, self.now);
         self.transitions.notifications.push(QueuedNotification {
@@ -224,17 +227,23 @@ impl<'a> AlertLifecycle<'a> {
             precedence: body.precedence(self.now),
             body,
         });
+        self.store_text(rule, subject, &mut alert);
         self.transitions.alerts.push(AlertTransition { alert, is_opening });
+    }
+
+    /// Sets the annotations that are stored. Unlike the annotations of a notification, they have no time until the date of the alert.
+    fn store_text<R: RuleEval>(&mut self, rule: &R, subject: impl AlertSubject, alert: &mut Alert) {
+        alert.annotations = rule.render(&stored(subject.scope(self.now)), alert.level).annotations;
     }
 
     /// Renders the text of an alert again if its facts changed. Text that differs only because time passed stays, so that an evaluation
     /// without new facts writes nothing. The labels stay, because receivers know the alert by them.
     fn refresh<R: RuleEval>(&mut self, rule: &R, subject: impl AlertSubject, alert: &mut Alert) {
         let text_at = alert.text_at.unwrap_or(alert.updated_at);
-        if rule.render(&subject.scope(text_at), alert.level).annotations == alert.annotations {
+        if rule.render(&stored(subject.scope(text_at)), alert.level).annotations == alert.annotations {
             return;
         }
-        let rendered = rule.render(&subject.scope(self.now), alert.level);
+        let rendered = rule.render(&stored(subject.scope(self.now)), alert.level);
         self.transitions.template_failed(&alert.rule, rendered.error);
         alert.annotations = rendered.annotations;
         alert.text_at = Some(self.now);
@@ -248,6 +257,11 @@ impl<'a> AlertLifecycle<'a> {
         alert.annotations = rendered.annotations;
         (alert.updated_at, alert.text_at) = (self.now, None);
     }
+}
+
+/// Returns the scope of a text that is stored and shown later.
+fn stored(scope: Scope<'_>) -> Scope<'_> {
+    Scope { is_stored: true, ..scope }
 }
 
 /// Returns the earlier alert with the current time of its record.

@@ -82,6 +82,14 @@ impl<'a> TimePosition<'a> {
     }
 }
 
+/// Returns the shortest lead time that a record reached.
+pub(super) fn lead_of<'a>(terms: &RuleTerms<'a>, record: &DatedRecord<'_>, now: Timestamp) -> Option<&'a Lead> {
+    match TimePosition::of(terms, record, now) {
+        TimePosition::InView(lead) => lead,
+        _ => None,
+    }
+}
+
 impl AlertLifecycle<'_> {
     /// Evaluates one rule on the records of one resource, and marks the open alerts that it accounts for.
     pub(super) fn records<R: RuleEval>(

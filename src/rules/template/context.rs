@@ -47,7 +47,9 @@ impl ContextTree {
         if let Some(resource) = resource {
             tree.put_fields(fields::of_record(resource), record, now);
             let interval = record.and_then(Record::interval);
-            tree.put("when", Value::from(phrase::date(interval.as_ref(), now)));
+            let when =
+                if scope.is_stored { phrase::stored_date(interval.as_ref()) } else { phrase::date(interval.as_ref(), now) };
+            tree.put("when", Value::from(when));
             tree.put("record", option(record.map(|record| Value::from(Serde(record)))));
         }
         let of_unlocks = OF_UNLOCKS.into_iter().filter(|_| resource == Some(Resource::Unlock));

@@ -111,6 +111,7 @@ impl SampleScope {
             source: self.source.as_ref(),
             totals: self.totals.as_ref(),
             lead: self.lead.as_ref(),
+            is_stored: false,
             now: self.now,
         }
     }

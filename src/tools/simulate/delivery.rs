@@ -124,7 +124,7 @@ impl Simulation<'_> {
             statuses: &self.memory.statuses(&reads.statuses),
             silences: &self.memory.silences(reads.silences_at, self.now),
             firing: self.memory.firing_count(),
-            fires: &self.memory.firing_alerts(),
+            fires: &self.memory.firing_alerts(&self.context()),
             incidents: &self.memory.source_alerts(),
             dead: &[],
         };

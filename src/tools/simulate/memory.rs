@@ -7,6 +7,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use engine::evaluate::EvaluationContext;
+use engine::pipeline;
 use model::{
     Ack, Alert, AlertId, AlertState, AlertStatus, BURST_WINDOW, BatchKind, ChangeFilter, ChangeRow, Commit, DigestAhead,
     DigestAheadFilter, Dispatch, Endpoint, FeedUpdate, FiringAlert, GroupUpdate, HOUR, NewDelivery, Notification,
@@ -483,8 +485,8 @@ impl MemoryStore {
         self.firing.len() as u64
     }
 
-    /// Returns the firing alerts with the values of their unlocks.
-    pub fn firing_alerts(&self) -> Vec<ValuedAlert> {
+    /// Returns the firing alerts with their current texts and the values of their unlocks.
+    pub fn firing_alerts(&self, context: &EvaluationContext<'_>) -> Vec<ValuedAlert> {
         let of_tokens = self.tokens.values().flat_map(|known| known.alerts.iter().map(move |alert| (alert, Some(known))));
         let all = of_tokens.chain(self.global_alerts.iter().map(|alert| (alert, None)));
         let value = |alert: &Alert, known: Option<&TokenSnapshot>| {
@@ -492,7 +494,12 @@ impl MemoryStore {
             known?.records_of(Resource::Unlock).find(|of| of.key == *key)?.record.unlock()?.cliff_value()
         };
         let firing = all.filter(|(alert, _)| alert.state == AlertState::Firing);
-        firing.map(|(alert, known)| ValuedAlert { alert: alert.clone(), value: value(alert, known) }).collect()
+        let shown = |alert: &Alert, known: Option<&TokenSnapshot>| {
+            let needed = known.filter(|_| pipeline::facts_for_text(alert).is_some());
+            let text = needed.and_then(|known| pipeline::current_text(alert, known, context));
+            text.map_or_else(|| alert.clone(), |annotations| Alert { annotations, ..alert.clone() })
+        };
+        firing.map(|(alert, known)| ValuedAlert { alert: shown(alert, known), value: value(alert, known) }).collect()
     }
 
     /// Returns the open incidents.

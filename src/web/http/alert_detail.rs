@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::HttpDeps;
 use super::error::WebError;
 use crate::ui::history::{self, FormerEpisode, HistoryStep};
+use daemon::current_texts::show_current_texts;
 use daemon::explain::{ExplainReader, target_of};
 use daemon::live::LiveConfig;
 use daemon::view::AlertView;
@@ -105,11 +106,9 @@ impl AlertDetail {
             has_rule: false,
             alert,
         };
-        if let Some(alert) = &mut detail.alert
-            && let Some(current) = current_body(deps, &live, alert).await?
-        {
-            alert.annotations = current.annotations;
-            detail.current_record = current.record;
+        if let Some(alert) = &mut detail.alert {
+            detail.current_record = current_body(deps, &live, alert).await?.and_then(|current| current.record);
+            show_current_texts(&mut [alert], store, &live.watch, &live.active, now).await?;
         }
         if let Some(alert) = detail.alert.clone() {
             detail.history = history::history(&alert, detail.ack.as_ref(), now);
@@ -174,7 +173,7 @@ impl AlertDetail {
     }
 }
 
-/// Returns the current text and record of an open alert. `None` if it is not about a record.
+/// Returns the current record of an open alert, with its message. `None` if it is not about a record.
 async fn current_body(deps: &HttpDeps, live: &LiveConfig, alert: &Alert) -> Result<Option<AlertBody>, WebError> {
     let Some((token, resource)) = pipeline::about(alert) else { return Ok(None) };
     if !matches!(alert.state, AlertState::Pending | AlertState::Firing) {

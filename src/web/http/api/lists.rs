@@ -14,6 +14,7 @@ use crate::http::parameters::{ACKNOWLEDGED, DELIVERY_STATE, KIND, RECEIVER, RESO
 use crate::http::query::ListQuery;
 use crate::http::rule_view::rule_views;
 use chart::past_polls;
+use daemon::current_texts::show_current_texts;
 use daemon::view::{AlertView, PastPollsView};
 use model::{
     Alert, AlertCursor, AlertFilter, AlertId, AlertState, ChangeFilter, ChangeKind, ChangeRow, DeliveryId, DeliveryState, Listed,
@@ -65,10 +66,13 @@ pub(super) async fn alerts(State(deps): State<HttpDeps>, uri: Uri) -> Result<Res
     Ok(alert_page(&deps, &query, query.limit()).await?.response(&query, &uri))
 }
 
+/// Returns the views of alerts, with the texts that are true now.
 pub(in crate::http) async fn alert_views(deps: &HttpDeps, alerts: &[Alert]) -> Result<Vec<AlertView>, StoreError> {
+    let (mut alerts, live, now) = (alerts.to_vec(), deps.app.live.load_full(), deps.app.clock.now());
+    show_current_texts(&mut alerts.iter_mut().collect::<Vec<_>>(), &deps.app.store, &live.watch, &live.active, now).await?;
     let receiver_states = deps.app.store.receiver_statuses(alerts.iter().map(|alert| alert.id.clone()).collect()).await?;
     let tickers = deps.app.store.tickers(alerts.iter().filter_map(|alert| alert.token.clone()).collect()).await?;
-    Ok(AlertView::all(alerts, &receiver_states, &tickers, deps.app.clock.now()))
+    Ok(AlertView::all(&alerts, &receiver_states, &tickers, now))
 }
 
 pub(super) async fn alert(State(deps): State<HttpDeps>, Path(id): Path<String>) -> Result<Response, WebError> {

@@ -74,7 +74,7 @@ pub(super) async fn preview(State(deps): State<HttpDeps>, Path(receiver): Path<S
 /// `POST /digests/{receiver}/test`: sends the current digest to its receiver, marked as a test.
 pub(super) async fn test(State(deps): State<HttpDeps>, Path(receiver): Path<String>) -> ActionResult {
     let (now, live) = (deps.app.clock.now(), deps.app.live.load_full());
-    let notice = digest_test(&deps.app.store, &live.watch, plan_of(&live, &receiver)?, now).await?;
+    let notice = digest_test(&deps.app.store, (&live.watch, &live.active), plan_of(&live, &receiver)?, now).await?;
     deps.app.store.commit(Commit { at: now, notifications: vec![notice], ..Commit::default() }).await?;
     (deps.app.wake)();
     tracing::info!(receiver, "test digest requested");
@@ -95,7 +95,8 @@ fn sandboxed(html: String) -> Response {
 
 /// Composes the digest as it would be sent now.
 async fn compose_now(deps: &HttpDeps, plan: &DigestPlan, now: Timestamp) -> Result<Option<Mail>, StoreError> {
-    let digest = digest_now(&deps.app.store, &deps.app.live.load_full().watch, plan, now).await?;
+    let live = deps.app.live.load_full();
+    let digest = digest_now(&deps.app.store, (&live.watch, &live.active), plan, now).await?;
     let notification = digest.notification(&plan.receiver, now);
     let delivery = DueDelivery {
         id: DeliveryId(0),

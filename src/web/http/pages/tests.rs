@@ -2,6 +2,7 @@
 
 mod bulk;
 mod supply;
+mod texts;
 
 use model::{
     Alert, AlertState, Attempt, AttemptOutcome, AttemptRecord, Commit, DeliveryState, Interval, Notification, Precision,
