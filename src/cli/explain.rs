@@ -55,7 +55,7 @@ pub(super) async fn run(args: &ExplainArgs, invocation: &Invocation) -> anyhow::
     let now = invocation.clock.now();
     let policy =
         DispatchPolicy::of(&config.receivers, &config.delivery, config.source.stale_price).map_err(anyhow::Error::msg)?;
-    let active = Arc::new(ActiveRules { rules, routes });
+    let active = Arc::new(ActiveRules { rules, routes, stale_price: config.source.stale_price.delta() });
     let reader = ExplainReader::read(store, watch, active, &policy, now).await?;
     let command = ExplainCommand { reader, groups: config.watch.groups.keys().cloned().collect() };
     match (args.idle, &args.why_not, &args.about) {

@@ -60,7 +60,7 @@ impl LiveConfig {
             (Ok(routes), Ok(receivers), Ok(watch), Ok(policy), Ok(slots)) => Ok(Self {
                 watch,
                 slots,
-                active: Arc::new(ActiveRules { rules, routes }),
+                active: Arc::new(ActiveRules { rules, routes, stale_price: config.source.stale_price.delta() }),
                 receivers: Arc::new(receivers),
                 policy,
                 subscribers: subscribers(&config.receivers),

@@ -38,6 +38,8 @@ mod transition;
 
 use std::collections::{HashMap, HashSet};
 
+use chrono::TimeDelta;
+
 pub use aggregates::{TokenTotals, portfolios, tokens};
 pub use body::{blank, plain_body, token_body};
 pub use current_body::{current_body, current_text};
@@ -120,6 +122,8 @@ pub struct EvaluationContext<'a> {
     pub now: Timestamp,
     /// Whether alerts stay open although their rule or their token left the config, as in the first minutes after a takeover.
     pub keeps_removed: bool,
+    /// The age from which a price is stale, and messages name its day.
+    pub stale_price: TimeDelta,
 }
 
 /// Evaluates a batch of tokens, with at most one [`TokenFacts`] for each token. Pass the same `limits` to all batches of a cycle, because

@@ -23,6 +23,8 @@ mod totals;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
+use chrono::TimeDelta;
+
 use crate::{
     digest_schedule::{self, DigestPlan},
     evaluate::{self, EvaluationContext, Limits, TokenFacts, TokenTotals, Transitions},
@@ -51,16 +53,25 @@ pub const TIMED: [Resource; 3] = [Resource::Unlock, Resource::Allocation, Resour
 const MAX_NAMED_TOKENS: usize = 256;
 
 /// Rules with their routes, in force together.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ActiveRules {
     pub rules: RuleSet,
     pub routes: RouteTree,
+    /// The age from which a price is stale.
+    pub stale_price: TimeDelta,
+}
+
+impl Default for ActiveRules {
+    fn default() -> Self {
+        let stale_price = config::SourceSettings::default().stale_price.delta();
+        Self { rules: RuleSet::default(), routes: RouteTree::default(), stale_price }
+    }
 }
 
 impl ActiveRules {
     /// Returns the context of an evaluation at `now`.
     pub fn context(&self, now: Timestamp) -> EvaluationContext<'_> {
-        EvaluationContext { rules: &self.rules, routes: &self.routes, now, keeps_removed: false }
+        EvaluationContext { rules: &self.rules, routes: &self.routes, now, keeps_removed: false, stale_price: self.stale_price }
     }
 }
 
@@ -71,6 +82,8 @@ pub struct DispatchPolicy {
     pub max_per_hour: HourLimits,
     /// The digests, in the order of the receivers.
     pub digests: Vec<DigestPlan>,
+    /// The age from which prices are stale. `None` for the default.
+    pub stale_price: Option<TimeDelta>,
 }
 
 impl DispatchPolicy {
@@ -87,7 +100,11 @@ impl DispatchPolicy {
         let limit = |receiver: &config::ReceiverSettings| {
             (ReceiverName::from(receiver.name.as_str()), receiver.max_per_hour.unwrap_or(delivery.max_per_hour))
         };
-        Ok(Self { max_per_hour: receivers.iter().map(limit).collect(), digests: digest_schedule::plans(receivers, stale_price)? })
+        Ok(Self {
+            max_per_hour: receivers.iter().map(limit).collect(),
+            digests: digest_schedule::plans(receivers, stale_price)?,
+            stale_price: Some(stale_price.delta()),
+        })
     }
 }
 

@@ -222,6 +222,10 @@ pub struct AlertBody {
     /// For a token or a group: the value in USD of the first window in the rule's condition. Left out of JSON if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
+    /// The time of the prices behind the values, if it is older than `[source] stale_price`. For a group, the oldest of them. Left out of
+    /// JSON otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stale_price_as_of: Option<Timestamp>,
     pub source: SourceBody,
     /// The rule's `limit` if it left the alert out. The alert is stored then, but never sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -254,6 +258,7 @@ impl AlertBody {
             rate_change: None,
             members: Vec::new(),
             value: None,
+            stale_price_as_of: None,
             source: SourceBody::default(),
             left_out_by: None,
         }

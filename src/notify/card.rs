@@ -87,9 +87,22 @@ impl<'a> Brief<'a> {
         format!("Welcome to Cliffwatch. Firing now: {alerts}{critical}. Most urgent first:")
     }
 
-    /// Returns the line below `shown` entries, which counts the others and says where to see them. `None` if all are shown.
+    /// Returns the line below `shown` entries, which counts the others, says where to see them, and names the day of stale prices if the
+    /// entries share it. `None` if there is nothing to say.
     pub fn rest(&self, shown: usize) -> Option<String> {
-        self.rest_of(self.count().saturating_sub(shown))
+        let parts = [self.rest_of(self.count().saturating_sub(shown)), self.shared_prices()];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join(". "))
+    }
+
+    /// Returns the day of the stale prices that all entries of a message share, as a sentence: `At prices of 3 Nov 2025`. `None` for a
+    /// single entry, whose card says it.
+    pub fn shared_prices(&self) -> Option<String> {
+        let entries = self.entries();
+        let mut prices = entries.iter().map(|entry| phrase::stale_prices_of(&entry.strongest.body));
+        let first = prices.next()??;
+        let is_shared = !self.is_single() && prices.all(|other| other.as_ref() == Some(&first));
+        is_shared.then(|| phrase::capitalized(&first))
     }
 
     /// Returns the count of the entries that are not shown.
@@ -118,7 +131,17 @@ impl<'a> Brief<'a> {
     /// Returns the first `max` entries as cards, or fewer in a welcome message.
     pub fn cards(&self, max: usize) -> Vec<Card> {
         let max = if self.delivery.batch.is_welcome { max.min(MAX_WELCOME_LINES) } else { max };
-        self.entries().iter().take(max).map(|entry| self.card(entry)).collect()
+        self.listed_cards(self.entries().iter().take(max))
+    }
+
+    /// Returns the cards of entries without what [`rest`](Self::rest) says about all of them.
+    pub fn listed_cards<'e>(&self, entries: impl Iterator<Item = &'e MessageEntry<'e>>) -> Vec<Card> {
+        let has_shared_prices = self.shared_prices().is_some();
+        let mut cards: Vec<Card> = entries.map(|entry| self.card(entry)).collect();
+        if has_shared_prices {
+            cards.iter_mut().for_each(|card| card.prices = None);
+        }
+        cards
     }
 
     pub fn card(&self, entry: &MessageEntry<'_>) -> Card {
@@ -236,6 +259,8 @@ pub struct Card {
     pub headline: String,
     /// The headline with a prefix such as `[Critical]` and the days until the event.
     pub first_line: String,
+    /// The day of the prices, if they are stale: `at prices of 3 Nov 2025`.
+    pub prices: Option<String>,
     /// Other rules that match the same event: `InsiderUnlockAhead (info)`, with their summary if it adds anything.
     pub also: Vec<String>,
     /// The annotation `summary`, or empty if it repeats the headline.
@@ -275,9 +300,16 @@ impl Card {
         self.also.iter().map(|also| also.split(':').next().unwrap_or_default()).collect::<Vec<_>>().join(", ")
     }
 
+    /// Returns the day of stale prices as a line.
+    pub fn price_line(&self) -> Option<String> {
+        self.prices.as_deref().map(phrase::capitalized)
+    }
+
     pub fn list_line(&self) -> String {
         let also = self.also_rules();
-        if also.is_empty() { self.first_line.clone() } else { format!("{} · also {also}", self.first_line) }
+        let also = if also.is_empty() { String::new() } else { format!(" · also {also}") };
+        let prices = self.prices.as_ref().map(|prices| format!(" · {prices}")).unwrap_or_default();
+        format!("{}{also}{prices}", self.first_line)
     }
 
     /// Returns label and value of all changes and facts and of the first `max_shares` shares, which are sorted by size. A last row
@@ -312,11 +344,11 @@ impl Card {
         parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
     }
 
-    /// Returns the lines of the summary, of the other rules, and of the description.
+    /// Returns the lines of the summary, of the other rules, of the day of the prices, and of the description.
     pub fn words(&self) -> Vec<String> {
         let summary = Some(&self.summary).filter(|summary| !summary.is_empty()).cloned();
         let also = self.also.iter().map(|also| format!("Also: {also}"));
-        summary.into_iter().chain(also).chain(self.description.lines().map(str::to_owned)).collect()
+        summary.into_iter().chain(also).chain(self.price_line()).chain(self.description.lines().map(str::to_owned)).collect()
     }
 
     /// Returns all content as plain lines, for services that show only text.
@@ -378,6 +410,7 @@ fn card(entry: &MessageEntry<'_>, brief: &Brief<'_>) -> Card {
             None => "Cliffwatch".into(),
         },
         also: also(entry, &headline),
+        prices: phrase::stale_prices_of(body),
         summary: if adds_words(&summary, &headline) { summary } else { String::new() },
         headline,
         first_line: title(notice, "", ShareStyle::Long, now, MAX_TITLE_CHARS),

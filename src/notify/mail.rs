@@ -45,6 +45,8 @@ struct MailPage<'a> {
     cards: Vec<ShownCard<'a>>,
     note: &'a str,
     rest: Option<&'a str>,
+    /// The day of the stale prices that all entries share.
+    prices: Option<&'a str>,
     command: String,
     external_url: Option<&'a str>,
     /// `external_url` without a trailing slash.
@@ -67,6 +69,7 @@ struct ListedAlert<'a> {
 struct ShownCard<'a> {
     #[serde(flatten)]
     card: &'a Card,
+    price_line: Option<String>,
     picture: Option<&'a Picture>,
     digest: Option<digest::DigestTables>,
 }
@@ -80,6 +83,7 @@ pub fn compose(brief: &Brief<'_>, unsubscribe: Option<&str>) -> Option<Mail> {
     let cards = brief.cards(MAX_LINES);
     let rest = brief.rest(cards.len());
     let rest_count = brief.rest_count(brief.count().saturating_sub(cards.len()));
+    let shared_prices = brief.shared_prices();
     let listed = if brief.count() > MAX_FULL_CARDS { cards.as_slice() } else { &[] };
     // A welcome message is only an overview.
     let detailed = if brief.delivery.batch.is_welcome { 0 } else { DETAILED_CARDS };
@@ -116,12 +120,14 @@ pub fn compose(brief: &Brief<'_>, unsubscribe: Option<&str>) -> Option<Mail> {
             .zip(&entries)
             .map(|((card, at), entry)| ShownCard {
                 card,
+                price_line: card.price_line(),
                 picture: at.and_then(|at| pictures.get(at)),
                 digest: digest::tables(entry.strongest),
             })
             .collect(),
         note: &note,
         rest: rest_count.as_deref(),
+        prices: shared_prices.as_deref(),
         command: message::command(brief.delivery).replace('`', ""),
         external_url: external_url.as_deref(),
         base: external_url.as_deref().map(|url| url.trim_end_matches('/')),
@@ -190,6 +196,7 @@ fn plain(shown: &PlainPart<'_>) -> String {
         if !card.summary.is_empty() {
             lines.extend([String::new(), format!("  {}", card.summary)]);
         }
+        lines.extend(card.price_line().map(|prices| format!("  {prices}")));
         if !card.description.is_empty() {
             // The indent keeps text from outside from looking like a heading or the signature.
             lines.push(String::new());

@@ -32,7 +32,7 @@ pub use delivery::{DeliverySetup, Sent, UndeliveredSimulated};
 use engine::diff;
 use engine::evaluate::Limits;
 use engine::group::MuteTimes;
-use engine::pipeline::{self, DispatchPolicy, RoundsPage, Work};
+use engine::pipeline::{self, ActiveRules, DispatchPolicy, RoundsPage, Work};
 use engine::plan::PlannedPoll;
 use engine::route::RouteTree;
 use engine::self_monitor::{FeedOutcome, FeedResult};
@@ -96,6 +96,8 @@ pub struct Simulation<'a> {
     /// Events of rules with a `limit` in this cycle.
     held: Vec<HeldEvent>,
     changes: Vec<(Timestamp, Change)>,
+    /// The age from which a price is stale.
+    stale_price: TimeDelta,
     /// `None` if the simulation makes no messages.
     delivery: Option<DispatchPolicy>,
     sent: Vec<Sent>,
@@ -129,6 +131,7 @@ impl<'a> Simulation<'a> {
             left_out: Vec::new(),
             held: Vec::new(),
             changes: Vec::new(),
+            stale_price: ActiveRules::default().stale_price,
             delivery: None,
             sent: Vec::new(),
             mutes: MuteTimes::default(),

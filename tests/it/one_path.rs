@@ -465,7 +465,11 @@ async fn play(events: BTreeMap<i64, Vec<Event>>) -> Result<(usize, usize), TestC
         let around = Surroundings { receivers: &names, groups: &groups, now: begin };
         let loaded = rules::load(&[source], &around);
         assert!(loaded.is_usable(), "{:?}", loaded.diagnostics);
-        ActiveRules { rules: loaded.set, routes: RouteTree::of(&Sections::from(&config)).expect("routes") }
+        ActiveRules {
+            rules: loaded.set,
+            routes: RouteTree::of(&Sections::from(&config)).expect("routes"),
+            ..ActiveRules::default()
+        }
     });
     let watch = Watch::build(&config.watch).expect("a watch");
     let policy = DispatchPolicy::of(&config.receivers, &config.delivery, config.source.stale_price).expect("a policy");

@@ -242,7 +242,11 @@ async fn every_notification_of_a_week_ends() {
         inhibit_rules: &file.inhibit_rules,
         time_intervals: &file.time_intervals,
     };
-    let active = Arc::new(ActiveRules { rules: RuleSet::default(), routes: RouteTree::of(&sections).expect("routes") });
+    let active = Arc::new(ActiveRules {
+        rules: RuleSet::default(),
+        routes: RouteTree::of(&sections).expect("routes"),
+        ..ActiveRules::default()
+    });
     let routes = &active.routes;
     let fakes = Arc::new(Fakes::default());
     let directory = tempfile::tempdir().expect("a directory");
@@ -442,7 +446,8 @@ async fn mail_digest_setup(directory: &std::path::Path, begin: Timestamp) -> (St
     };
     let route = config::Route { receivers: vec!["desk".into()], ..Default::default() };
     let sections = Sections { route: &route, receivers: std::slice::from_ref(&desk), inhibit_rules: &[], time_intervals: &[] };
-    let active = ActiveRules { rules: RuleSet::default(), routes: RouteTree::of(&sections).expect("routes") };
+    let active =
+        ActiveRules { rules: RuleSet::default(), routes: RouteTree::of(&sections).expect("routes"), ..ActiveRules::default() };
     let live = live(Arc::new(active), &[desk], &samples::delivery_config());
     (store.clone(), Dispatcher::new(store, live))
 }
@@ -486,7 +491,7 @@ async fn repeat_renders_groups_of_token() {
     let read = crate::reload::compile(&config, vec![source], Vec::new(), begin);
     assert!(read.problem.is_none(), "{}", read.problem.expect("a problem").full);
     let routes = RouteTree::of(&Sections::from(&config)).expect("routes");
-    let active = Arc::new(ActiveRules { rules: read.set, routes });
+    let active = Arc::new(ActiveRules { rules: read.set, routes, ..ActiveRules::default() });
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("again.db");
     let store = Store::open(Opening { path, access: Access::Own, now: begin }).await.expect("opens");

@@ -166,6 +166,10 @@ impl AlertSubject for AggregateSubject<'_> {
         }
     }
 
+    fn price_at(&self) -> Option<Timestamp> {
+        self.totals.filter(|totals| totals.has_value_ahead())?.price_at
+    }
+
     fn for_resolution(self) -> Self {
         self
     }

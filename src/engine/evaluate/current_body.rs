@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::aggregates::current_text_of_totals;
-use super::lifecycle::AlertSubject as _;
+use super::lifecycle::{AlertSubject as _, stale};
 use super::records::{DatedRecord, ends_of, lead_of};
 use super::{EvaluationContext, RuleEval as _, TokenFacts, subject::RecordSubject};
 use model::{Alert, AlertBody, AlertStatus, LinearEnd, Resource, Timestamp, Tracked};
@@ -18,11 +18,11 @@ pub fn current_body(alert: &Alert, facts: &TokenFacts<'_>, context: &EvaluationC
     let subject = RecordSubject::of(facts, Some(&record));
     let mut alert = alert.clone();
     alert.annotations = text_of_record(&alert, rule, facts, &record, context).annotations;
-    Some(subject.body(&alert, AlertStatus::Firing, "repeat", context.now))
+    let body = subject.body(&alert, AlertStatus::Firing, "repeat", context.now);
+    Some(AlertBody { stale_price_as_of: stale(subject.price_at(), context.stale_price, context.now), ..body })
 }
 
-/// Returns the annotations of an open alert as they are true now: the stored ones state the times until its date as of their rendering.
-/// `totals` returns the current totals of the token, for an alert about them. `None` if rule, record, or totals no longer exist, or if a
+/// Returns the annotations of an open alert as they are true now, with the time until its date. `totals` returns the current totals of the token, for an alert about them. `None` if rule, record, or totals no longer exist, or if a
 /// template fails.
 pub fn current_text(
     alert: &Alert,

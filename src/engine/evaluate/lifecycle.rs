@@ -10,7 +10,7 @@ use super::transition::{AlertTransition, QueuedNotification, Transitions};
 use super::{EvaluationContext, NominalReminder, RuleEval, RuleTerms, iso};
 use crate::route::RouteTree;
 use chrono::TimeDelta;
-use model::{Alert, AlertBody, AlertState, AlertStatus, NotificationKind, Resolution, Timestamp};
+use model::{Alert, AlertBody, AlertState, AlertStatus, NotificationKind, ReferencePrice, Resolution, Timestamp};
 use rules::{Scope, Truth};
 
 /// The subject of an alert.
@@ -19,6 +19,8 @@ pub(super) trait AlertSubject: Copy {
     fn scope(&self, now: Timestamp) -> Scope<'_>;
     /// Returns the body of a notification of `alert`. The alert id is set later, with the episode.
     fn body(&self, alert: &Alert, status: AlertStatus, reason: &str, now: Timestamp) -> AlertBody;
+    /// Returns the time of the prices behind the values of a message. `None` if it has no values at market prices.
+    fn price_at(&self) -> Option<Timestamp>;
     /// Returns the subject without the lead time and the change, which do not apply to a resolution.
     fn for_resolution(self) -> Self;
 }
@@ -29,16 +31,21 @@ pub(super) struct AlertLifecycle<'a> {
     pub now: Timestamp,
     /// See [`EvaluationContext::keeps_removed`].
     pub keeps_removed: bool,
+    /// See [`EvaluationContext::stale_price`].
+    pub stale_price: TimeDelta,
     pub transitions: Transitions,
 }
 
 impl<'a> AlertLifecycle<'a> {
     pub fn of(context: &EvaluationContext<'a>) -> Self {
-        Self { keeps_removed: context.keeps_removed, ..Self::new(context.routes, context.now) }
+        let transitions = Transitions::default();
+        let EvaluationContext { routes, now, keeps_removed, stale_price, .. } = *context;
+        Self { routes, now, keeps_removed, stale_price, transitions }
     }
 
+    #[cfg(test)]
     pub fn new(routes: &'a RouteTree, now: Timestamp) -> Self {
-        Self { routes, now, keeps_removed: false, transitions: Transitions::default() }
+        Self { routes, now, keeps_removed: false, stale_price: TimeDelta::MAX, transitions: Transitions::default() }
     }
 
     /// Opens an alert whose condition became true. `alert` contains only its identity and its time.
@@ -178,6 +185,7 @@ impl<'a> AlertLifecycle<'a> {
         if was_firing && !receivers.is_empty() {
             let kind = NotificationKind::Resolved;
             let mut body = subject.body(&alert, AlertStatus::Resolved, resolution.as_str(), self.now);
+            body.stale_price_as_of = stale(subject.price_at(), self.stale_price, self.now);
             if resolution == Resolution::RescheduledOut {
                 // The longest lead time, which the event moved out of.
                 body.lead = rule.and_then(|rule| rule.terms().within.first().map(|lead| lead.text.clone()));
@@ -218,7 +226,8 @@ impl<'a> AlertLifecycle<'a> {
         if alert.state == AlertState::Firing {
             alert.recheck_at = recheck(&terms, &alert, self.now);
         }
-        let body = subject.body(&alert, AlertStatus::Firing, reason, self.now);
+        let mut body = subject.body(&alert, AlertStatus::Firing, reason, self.now);
+        body.stale_price_as_of = stale(subject.price_at(), self.stale_price, self.now);
         self.transitions.notifications.push(QueuedNotification {
             alert: self.transitions.alerts.len(),
             kind,
@@ -257,6 +266,11 @@ impl<'a> AlertLifecycle<'a> {
         alert.annotations = rendered.annotations;
         (alert.updated_at, alert.text_at) = (self.now, None);
     }
+}
+
+/// Returns the time of a price if it is older than `limit`.
+pub(super) fn stale(price_at: Option<Timestamp>, limit: TimeDelta, now: Timestamp) -> Option<Timestamp> {
+    price_at.filter(|at| ReferencePrice::is_stale(*at, limit, now))
 }
 
 /// Returns the scope of a text that is stored and shown later.

@@ -3,7 +3,9 @@
 use super::body::{plain_body, token_body};
 use super::lifecycle::AlertSubject;
 use super::{TokenFacts, series};
-use model::{Alert, AlertBody, AlertStatus, Change, RateChangeBody, Record, Resource, SourceBody, Timestamp, Tracked, phrase};
+use model::{
+    Alert, AlertBody, AlertStatus, Change, RateChangeBody, Record, ReferencePrice, Resource, SourceBody, Timestamp, Tracked, phrase,
+};
 use rules::{Lead, ScheduleScope, Scope};
 
 /// A record of a token, with the change or the lead time that applies.
@@ -88,6 +90,14 @@ impl AlertSubject for RecordSubject<'_> {
             source: self.source(alert.resource),
             ..plain_body(alert, status, reason, now)
         }
+    }
+
+    /// Only the values of unlocks are at market prices. Burns and buybacks are valued at the prices of their days.
+    fn price_at(&self) -> Option<Timestamp> {
+        let event = self.record()?.unlock()?;
+        let linear = || event.linear_unlocks.get().and_then(|linear| linear.linear_value.copied());
+        event.cliff_value().or_else(linear).or_else(|| event.value_to_market_cap())?;
+        ReferencePrice::latest([event])?.at
     }
 
     fn for_resolution(self) -> Self {

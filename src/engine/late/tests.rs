@@ -45,7 +45,7 @@ impl Daemon {
         let watch = Watch::build(&config.watch).expect("a watch");
         let token: TokenId = "aptos".into();
         Self {
-            rules: ActiveRules { rules: loaded.set, routes },
+            rules: ActiveRules { rules: loaded.set, routes, ..ActiveRules::default() },
             watch,
             snapshot: TokenSnapshot::of(Token::unknown(token)),
             notified: Vec::new(),

@@ -449,7 +449,13 @@ fn feed_text_round_trips() {
 }
 
 fn context<'a>(rules: &'a RuleSet, routes: &'a RouteTree, now: &str) -> EvaluationContext<'a> {
-    EvaluationContext { rules, routes, now: wire::parse_timestamp(now).expect("a timestamp"), keeps_removed: false }
+    EvaluationContext {
+        rules,
+        routes,
+        now: wire::parse_timestamp(now).expect("a timestamp"),
+        keeps_removed: false,
+        stale_price: TimeDelta::MAX,
+    }
 }
 
 #[test]

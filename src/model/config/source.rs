@@ -60,7 +60,7 @@ settings! {
         horizon: Reach = Reach::All => Reach(DAY, 100 * YEAR);
         /// The time span in which to request the next unlock of each token.
         upcoming_horizon: Span = Span::from_secs(90 * DAY) => Span(DAY, 100 * YEAR);
-        /// The age from which a price is stale. Pages and digests then name the day of the price.
+        /// The age from which a price is stale. Pages, messages, and digests then name the day of the price.
         stale_price: Span = Span::from_secs(3 * DAY) => Span(HOUR, 100 * YEAR);
         /// A PEM file with a private certificate authority to trust in addition to the system certificates.
         tls_ca_file: Option<PathBuf> => CertificateFile;

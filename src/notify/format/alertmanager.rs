@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::{FormatKey, FormatSpec, WebhookFormat};
 use crate::card::{Brief, web_address};
 use crate::{message, text};
-use model::{AlertStatus, Labels, Notification, Timestamp};
+use model::{AlertStatus, Labels, Notification, Timestamp, phrase};
 
 const MAX_ALERTS: usize = model::rows::MAX_ALERTS;
 
@@ -133,7 +133,7 @@ fn label_name(name: &str) -> String {
     if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
 }
 
-/// Returns the annotations of the rule, and `headline` and `reason`.
+/// Returns the annotations of the rule, and `headline`, `reason`, and, if they are stale, `prices`.
 pub(super) fn annotations(brief: &Brief<'_>, notice: &Notification) -> BTreeMap<String, String> {
     let mut annotations: BTreeMap<String, String> = notice
         .body
@@ -146,6 +146,9 @@ pub(super) fn annotations(brief: &Brief<'_>, notice: &Notification) -> BTreeMap<
         .filter(|(_, value)| !value.is_empty())
         .collect();
     annotations.insert("headline".into(), brief.headline(notice));
+    if let Some(prices) = phrase::stale_prices_of(&notice.body) {
+        annotations.entry("prices".into()).or_insert(prices);
+    }
     annotations.insert("reason".into(), text::line(&notice.body.reason, MAX_LABEL_CHARS));
     annotations
 }

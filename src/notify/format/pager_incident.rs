@@ -36,7 +36,7 @@ pub(super) struct PagerIncident {
 pub(super) fn incidents(brief: &Brief<'_>, share: ShareStyle, max_title: usize) -> Vec<PagerIncident> {
     let entries = latest_entries(brief);
     let whole = |key: String, is_resolved: bool, entries: &[MessageEntry<'_>]| {
-        let cards: Vec<Card> = entries.iter().take(MAX_SUMMARY_LINES).map(|entry| brief.card(entry)).collect();
+        let cards = brief.listed_cards(entries.iter().take(MAX_SUMMARY_LINES));
         Some(PagerIncident {
             key,
             is_resolved,

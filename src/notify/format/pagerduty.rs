@@ -94,6 +94,9 @@ fn details(incident: &PagerIncident) -> Map<String, Value> {
     if !card.also.is_empty() {
         details.insert("Also".into(), card.also.join("; ").into());
     }
+    if let Some(prices) = card.price_line() {
+        details.insert("Prices".into(), prices.into());
+    }
     if !card.description.is_empty() {
         details.insert("description".into(), card.description.clone().into());
     }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 mod outcomes;
+mod prices;
 
 use super::{fit::utf16, *};
 use crate::webhook::WebhookReceiver;

@@ -9,7 +9,7 @@ use super::marked::chars;
 use super::{FormatKey, FormatKeyValue, FormatSpec, KeyProblem, WebhookFormat, WebhookRequest};
 use crate::card::{Brief, ShareStyle};
 use crate::text;
-use model::config;
+use model::{config, phrase};
 
 const ACCOUNT_SID: FormatKey =
     FormatKey { example: "AC0123456789abcdef0123456789abcdef", ..FormatKey::plain("account_sid", FormatKeyValue::Text) };
@@ -52,7 +52,9 @@ fn read(receiver: &config::ReceiverSettings) -> Result<WebhookFormat, KeyProblem
 fn body(brief: &Brief<'_>) -> String {
     let title = brief.title(ShareStyle::Short, MAX_TITLE_CHARS);
     let rest = if brief.is_single() { None } else { brief.rest_count(brief.count().saturating_sub(1)) };
+    let prices = brief.entries().first().and_then(|entry| phrase::stale_prices_of(&entry.strongest.body));
+    let prices = prices.map(|prices| phrase::capitalized(&prices));
     let page = brief.page_of_all().filter(|url| chars(url) <= MAX_BODY_CHARS / 2);
-    let lines: Vec<String> = [Some(title), rest, page].into_iter().flatten().collect();
+    let lines: Vec<String> = [Some(title), prices, rest, page].into_iter().flatten().collect();
     text::paragraph(&lines.join("\n"), MAX_BODY_CHARS)
 }

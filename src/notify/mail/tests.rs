@@ -1,7 +1,7 @@
 use super::*;
 use crate::card::{nearness, web_address};
 use model::{MemberBody, Notification, Timestamp, TokenBody};
-use testkit::samples::{HOSTILE, digest, due, hostile, moved, resolved, unlock};
+use testkit::samples::{HOSTILE, digest, due, group, hostile, moved, resolved, unlock};
 use testkit::time;
 
 fn compose_one(notice: Notification) -> Mail {
@@ -69,6 +69,35 @@ fn late_mail_says_so_and_counts_days_from_the_attempt() {
     let mail = late("2026-03-20T13:00:00Z");
     assert!(mail.subject.ends_with(" UTC"), "{}", mail.subject);
     assert!(!late("2026-03-09T13:10:00Z").text.contains("late"));
+}
+
+#[test]
+fn stale_prices_are_named_once() {
+    let stale = |mut notification: Notification, at: &str| {
+        notification.body.stale_price_as_of = Some(time(at));
+        notification
+    };
+    let named = |notifications: &[Notification], words: &str| {
+        let mail = compose_at(notifications, time("2026-03-09T13:00:05Z")).expect("a mail");
+        assert!(!mail.subject.contains("prices of"), "{}", mail.subject);
+        let html = mail.html.expect("HTML");
+        for line in mail.text.lines().filter(|line| line.contains("prices of") && notifications.len() == 1) {
+            assert_eq!(line.trim(), "At prices of 3 Nov 2025");
+        }
+        (mail.text.matches(words).count(), html.matches(words).count())
+    };
+    let (november, december) = ("2025-11-03T02:01:35Z", "2025-12-24T00:00:00Z");
+    assert_eq!(named(&[unlock()], "prices of"), (0, 0));
+    assert_eq!(named(&[stale(unlock(), november)], "At prices of 3 Nov 2025"), (1, 1));
+    for count in [2, 3, 4, 20] {
+        let group: Vec<Notification> = group(count).into_iter().map(|one| stale(one, november)).collect();
+        assert_eq!(named(&group, "At prices of 3 Nov 2025"), (1, 1), "{count}");
+    }
+    let mut mixed = group(2);
+    mixed[0] = stale(mixed[0].clone(), november);
+    mixed[1] = stale(mixed[1].clone(), december);
+    assert_eq!(named(&mixed, "At prices of 3 Nov 2025"), (1, 1));
+    assert_eq!(named(&mixed, "At prices of 24 Dec 2025"), (1, 1));
 }
 
 #[test]

@@ -57,6 +57,8 @@ pub struct Totals {
     pub max_supply: Option<f64>,
     /// Tokens. `None` for a group.
     pub circulating_supply: Option<f64>,
+    /// The time of the prices of coming supply; for a group, of the oldest price among its tokens with coming supply. `None` if unknown.
+    pub price_at: Option<Timestamp>,
     /// `None` if no rule reads it.
     pub supply: Option<Box<SupplyNow>>,
     /// The token's percentage of the market cap of each of its groups, by group name. Empty for a group.
@@ -77,9 +79,16 @@ impl Totals {
             market_cap: token.item.market_cap.copied(),
             max_supply: token.item.max_supply.copied(),
             circulating_supply: token.item.circulating_supply.copied(),
+            price_at: entries.price().and_then(|price| price.at),
             supply: reads.has_supply.then(|| Box::new(SupplyNow::of(entries, now))),
             ..Self::default()
         }
+    }
+
+    /// Returns whether supply with a value comes in one of the windows.
+    pub fn has_value_ahead(&self) -> bool {
+        let is_valued = |sum: &Sum| sum.value.or(sum.cliff.value).or(sum.linear.value).is_some_and(|value| value > 0.0);
+        self.sums().any(|(window, sum)| window.flow == Flow::Ahead && is_valued(&sum))
     }
 
     /// Returns the totals of a group. A sum is unknown if it is unknown for one of the tokens.
@@ -92,7 +101,10 @@ impl Totals {
         let latest = |of: fn(&Totals) -> Option<LatestEntry>| {
             members.iter().filter_map(|member| of(&member.totals)).max_by_key(|last| last.at)
         };
+        let priced = members.iter().map(|member| &member.totals).filter(|totals| totals.has_value_ahead());
+        let price_at = priced.filter_map(|totals| totals.price_at).min();
         let mut totals = Self {
+            price_at,
             windows: windows.clone(),
             sums: sums.map(PackedSum::from).collect(),
             last_burn: latest(|totals| totals.last_burn),

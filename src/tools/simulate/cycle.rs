@@ -16,7 +16,8 @@ impl<'a> Simulation<'a> {
     }
 
     pub(super) fn context(&self) -> EvaluationContext<'a> {
-        EvaluationContext { rules: self.rules, routes: self.routes, now: self.now, keeps_removed: false }
+        let (rules, routes, now, stale_price) = (self.rules, self.routes, self.now, self.stale_price);
+        EvaluationContext { rules, routes, now, keeps_removed: false, stale_price }
     }
 
     /// Evaluates the rules on ingested data.

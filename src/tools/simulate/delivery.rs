@@ -61,6 +61,7 @@ impl Simulation<'_> {
         self.memory.keeps_changes = !setup.policy.digests.is_empty();
         // A new digest starts at its next slot.
         self.next_digest = (!setup.policy.digests.is_empty()).then_some(self.now);
+        self.stale_price = setup.policy.stale_price.unwrap_or(self.stale_price);
         self.delivery = Some(setup.policy);
         setup.silences.into_iter().for_each(|silence| self.memory.put_silence(silence));
         setup.acks.into_iter().for_each(|ack| self.memory.put_ack(ack));

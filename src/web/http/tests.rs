@@ -72,7 +72,7 @@ fn active() -> ActiveRules {
     let context = rules::Surroundings { receivers: &["ops".to_owned()], groups: &groups, now: now() };
     let loaded = rules::load(&[source], &context);
     assert!(loaded.is_usable(), "{:?}", loaded.diagnostics);
-    ActiveRules { rules: loaded.set, routes: engine::route::RouteTree::default() }
+    ActiveRules { rules: loaded.set, routes: engine::route::RouteTree::default(), ..ActiveRules::default() }
 }
 
 fn subscribers() -> Vec<Subscriber> {

@@ -157,7 +157,7 @@ impl World {
             ..TokenSnapshot::of(token)
         };
         Self {
-            rules: ActiveRules { rules: rules.set, routes },
+            rules: ActiveRules { rules: rules.set, routes, ..ActiveRules::default() },
             watch: Watch::build(&config.watch).expect("a watch"),
             tokens: BTreeMap::from([("alpha".into(), known)]),
             episodes: BTreeMap::new(),
