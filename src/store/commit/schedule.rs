@@ -326,11 +326,15 @@ impl CommitWriter<'_> {
             Some(put) => Size::within(put.event, put.interval, self.at),
             None => row.size.times(known),
         };
-        let sizes: Vec<(&EventRow, Size)> = rows.iter().map(|(key, row)| (row, size_of((key, row)))).collect();
-        // Past events are ignored, because no query reads their sizes.
+        // Past events are ignored, because no query reads their sizes. An event is past if it was and still is.
         let begin = (self.at - SIZED_FOR).timestamp_millis();
-        let ahead = sizes.iter().filter(|(row, _)| row.index.ends_at.is_none_or(|end| end > begin));
-        let pairs = ahead.map(|(row, is)| (row.size, *is)).filter(|(_, is)| *is != Size::default());
+        let is_read = |(key, row): (&String, &EventRow)| {
+            row.index.ends_at.is_none_or(|end| end > begin)
+                || put.get(key.as_str()).is_some_and(|put| is_sized(put.interval, self.at))
+        };
+        let sizes: Vec<(&EventRow, Size, bool)> =
+            rows.iter().map(|(key, row)| (row, size_of((key, row)), is_read((key, row)))).collect();
+        let pairs = sizes.iter().filter(|(_, _, is_read)| *is_read).map(|(row, is, _)| (row.size, *is));
         let value = common_factor(pairs.clone().map(|(was, is)| (was.value, is.value)), 0.01);
         let share = common_factor(pairs.clone().map(|(was, is)| (was.share, is.share)), 1e-6);
         let drift = match (value, share, token) {
@@ -339,7 +343,7 @@ impl CommitWriter<'_> {
         };
         let moved_together = value.is_some() && share.is_some() && token.is_some();
         if !moved_together {
-            for (row, is) in sizes {
+            for (row, is, _) in sizes {
                 if row.size != is {
                     self.to
                         .prepare_cached("UPDATE record SET value = ?2, share = ?3 WHERE no = ?1")?

@@ -131,3 +131,44 @@ async fn acknowledgement_fact_comes_from_the_schedule() {
     let fact: String = rows(&store, "SELECT fact FROM ack", |row| row.get(0).expect("a fact")).remove(0);
     assert!(fact.contains("2026-03-16"), "{fact}");
 }
+
+/// Returns a schedule at new prices. Some events are left out, and some sizes are unknown. If `is_new_version`, the dates differ too.
+fn random_schedule(rng: &mut fastrand::Rng, dates: &mut [&'static str; 3], is_new_version: bool) -> FeedUpdate {
+    if is_new_version {
+        dates.fill_with(|| rng.choice(&["2026-01-01T00:00:00Z", DATES[0], DATES[1], DATES[2]]).copied().unwrap_or_default());
+    }
+    let price = rng.choice(&[0.0, 0.5, 1.0, 1.1, 3e9]).copied().unwrap_or_default();
+    let (has_values, has_shares) = (rng.u8(..4) > 0, rng.u8(..4) > 0);
+    let put = dates.iter().zip([100.0, 400.0, 200.0]).enumerate().filter_map(|(index, (date, amount))| {
+        let Record::Unlock(event) = unlock(date, amount) else { panic!("an unlock") };
+        let mut event = (*event).clone();
+        let cliffs = event.cliff_unlocks.get_mut().expect("cliffs");
+        let is_known = has_values && rng.u8(..6) > 0;
+        cliffs.cliff_value = wire::Maybe::or_null(is_known.then_some(amount * price));
+        cliffs.value_to_market_cap = wire::Maybe::or_null((is_known && has_shares).then_some(price));
+        let put = Put { is_new_version, ..put(&format!("k{index}"), Record::Unlock(std::sync::Arc::new(event))) };
+        (is_new_version || rng.u8(..6) > 0).then_some(put)
+    });
+    schedule("arbitrum", put.collect())
+}
+
+#[tokio::test]
+async fn sums_follow_the_schedule_through_changes_of_prices_and_dates() {
+    for seed in 0..40 {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let directory = TempDir::new().expect("a directory");
+        let store = owned(&directory).await;
+        let mut dates = DATES;
+        for step in 0..12 {
+            let feeds = vec![random_schedule(&mut rng, &mut dates, step % 3 == 0)];
+            store.commit(at(Commit { feeds, ..Commit::default() })).await.expect("committed");
+            let known = store.tokens(vec!["arbitrum".into()], vec![Resource::Unlock]).await.expect("read").remove(0);
+            let ahead = known.records.iter().filter_map(|tracked| tracked.record.unlock());
+            let ahead = ahead.filter(|event| event.unlock_date.copied().is_some_and(|date| date > now()));
+            let expected: f64 = ahead.filter_map(wire::UnlockEvent::cliff_value).sum();
+            let (all, list) = sum_ahead(&store).await;
+            let is_equal = |sum: f64| (sum - expected).abs() <= 0.05 + expected * 1e-8;
+            assert!(is_equal(all) && is_equal(list), "seed {seed}, step {step}: {all} and {list}, expected {expected}");
+        }
+    }
+}
