@@ -235,11 +235,13 @@ impl ChangeClause {
             }
             Self::StartMoved { tranches, from, to, shift_days } => {
                 let (holding, pace) = (unit.holding(&tranches.after), tranches.pace_change());
-                format!("{holding}: from {} on instead of {}{}{pace}", day(*to), day(*from), in_parentheses(Some(*shift_days)))
+                let (from, to) = tranches.date_texts(*from, *to);
+                format!("{holding}: from {to} on instead of {from}{}{pace}", in_parentheses(Some(*shift_days)))
             }
             Self::EndMoved { tranches, from, to, shift_days } => {
                 let (holding, pace) = (unit.holding(&tranches.after), tranches.pace_change());
-                format!("{holding}: until {} instead of {} ({}){pace}", day(*to), day(*from), shift(*shift_days))
+                let (from, to) = tranches.date_texts(*from, *to);
+                format!("{holding}: until {to} instead of {from} ({}){pace}", shift(*shift_days))
             }
             Self::SomeEndsMoved { segments, dates } => {
                 format!("the end of {} moved {}", count(*segments, "linear segment"), dates.text())

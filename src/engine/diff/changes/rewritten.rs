@@ -83,6 +83,6 @@ pub(super) fn brief<S: Side>(all: &Tranches<'_, S>, of: &[TrancheIndex<S>], now:
         tranches: count_of(tranches.len()),
         next: coming.into_iter().take(3).collect(),
         begin: tranches.iter().filter_map(|tranche| tranche.dated()).min(),
-        end: tranches.iter().map(|tranche| tranche.end_time().unwrap_or_else(|| tranche.time())).max(),
+        end: tranches.iter().filter_map(|tranche| tranche.end_time().or_else(|| tranche.dated())).max(),
     }
 }

@@ -162,3 +162,33 @@ fn three_corrections_of_three_events_are_three_changes() {
 }
 
 // Series.
+
+#[test]
+fn tranche_without_a_date_does_not_end_in_1970() {
+    let undated = UnlockEvent { unlock_date: Maybe::Absent, ..event("2026-03-16", &[("Team", 60.0)]) };
+    let undated = {
+        let mut undated = undated;
+        undated.cliff_unlocks.get_mut().and_then(|cliffs| cliffs.allocation_breakdown.get_mut()).into_iter().flatten().for_each(
+            |part| {
+                part.unlock_date = Maybe::Absent;
+            },
+        );
+        undated
+    };
+    let dated = monthly("2026-04-16", 6, &[("Team", 10.0)]);
+    let change = only(changes_of(&[undated], &dated), ChangeKind::Restructured);
+    assert_eq!((change.from, change.shift_days), (None, None), "{}", change.summary);
+    assert_eq!(change.to, Some(Fact::Time(time("2026-09-16"))));
+    assert_eq!(change.before.and_then(|before| before.end), None);
+}
+
+#[test]
+fn amounts_exchanged_between_dates_do_not_change_dates() {
+    let before = monthly("2026-03-16", 6, &[("Team", 10.0)]);
+    let mut after = before.clone();
+    after[1] = event("2026-04-16", &[("Team", 12.0)]);
+    after[3] = event("2026-06-16", &[("Team", 8.0)]);
+    let changes = changes_of(&before, &after);
+    let summaries: Vec<&str> = changes.iter().map(|change| change.summary.as_str()).collect();
+    assert!(summaries.iter().all(|summary| !summary.contains("other dates")), "{summaries:?}");
+}

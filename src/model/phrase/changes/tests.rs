@@ -231,3 +231,66 @@ fn clauses_are_joined_in_order() {
     );
     assert_eq!(summary(&[], &ScheduleUnit::default()), "");
 }
+
+#[test]
+fn month_of_an_imprecise_date_is_not_shown_as_a_day() {
+    let month = |at: &str| (Some(time(at)), Precision::Month);
+    let day = |at: &str| (Some(time(at)), Precision::Day);
+    let text = |from, to| DateChange { from, to }.text();
+    assert_eq!(text(month("2026-03-01"), day("2026-03-16")), "from March 2026 to 16 Mar 2026");
+    assert_eq!(text(day("2026-03-16"), month("2026-03-01")), "from 16 Mar 2026 to March 2026");
+    assert_eq!(text(month("2026-03-01"), day("2026-03-01T13:00:00Z")), "from March 2026 to 1 Mar 2026");
+    assert_eq!(text(month("2026-03-01"), month("2026-03-16")), "from 1 to 16 Mar 2026", "the month alone shows no change");
+    assert_eq!(text(day("2026-03-16"), day("2026-03-20")), "from 16 to 20 Mar 2026");
+    let undecided = (Some(time("2026-03-01")), Precision::ToBeDetermined);
+    assert_eq!(text(undecided, day("2026-03-01T13:00:00Z")), "from a date to be determined to 1 Mar 2026");
+
+    let segment = |end: &str| TrancheFacts { precision: Precision::Month, ..linear("Team", 100.0, "2026-03-01", end) };
+    let tranches = TranchesChange { before: vec![segment("2027-06-01")], after: vec![segment("2031-06-01")] };
+    let ends = ChangeClause::EndMoved {
+        tranches: tranches.clone(),
+        from: time("2027-06-01"),
+        to: time("2031-06-01"),
+        shift_days: 1461.0,
+    };
+    assert_summary(
+        ends,
+        "100 ARB of Team (10.00% of max supply): until June 2031 instead of June 2027 (+1461 days), 1.59 per month instead of 6.66 per month",
+    );
+    assert_summary(
+        ChangeClause::Restructured(tranches.clone()),
+        "Team: ends in June 2031 instead of June 2027, 1.59 per month instead of 6.66 per month; the total of 100 ARB (10.00% of max \
+         supply) is unchanged",
+    );
+    assert_summary(
+        ChangeClause::Added { tranches: tranches.after },
+        "added: 100 ARB of Team (10.00% of max supply), from March 2026 to June 2031",
+    );
+}
+
+#[test]
+fn unknown_amounts_are_not_zero() {
+    let unknown = |end: &str| TrancheFacts { amount: None, ..linear("Team", 0.0, "2026-03-01", end) };
+    let tranches = TranchesChange { before: vec![unknown("2026-04-01")], after: vec![unknown("2026-09-01")] };
+    let ends = ChangeClause::EndMoved { tranches, from: time("2026-04-01"), to: time("2026-09-01"), shift_days: 153.0 };
+    assert_summary(ends, "Team: until 1 Sep 2026 instead of 1 Apr 2026 (+153 days)");
+    let moved = ChangeClause::SeriesMoved {
+        tranches: vec![TrancheFacts { amount: None, ..cliff("Team", 0.0, "2026-03-20") }],
+        is_whole_schedule: true,
+        shift_days: Some((4.0, 4.0)),
+        example: dates("2026-03-16", "2026-03-20"),
+        is_next: true,
+    };
+    assert_summary(moved, "the whole schedule moved by +4 days; the next from 16 to 20 Mar 2026");
+}
+
+#[test]
+fn amounts_that_change_places_keep_their_dates() {
+    let before = vec![cliff("Team", 10.0, "2026-03-16"), cliff("Team", 10.0, "2026-05-16")];
+    let after = vec![cliff("Team", 12.0, "2026-03-16"), cliff("Team", 8.0, "2026-05-16")];
+    assert_summary(
+        ChangeClause::Restructured(TranchesChange { before, after }),
+        "Team: other amounts on the same dates until 16 May 2026, in 2 cliffs instead of in 2 cliffs of 10; the total of 20 ARB (2.00% of \
+         max supply) is unchanged",
+    );
+}

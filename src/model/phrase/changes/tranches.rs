@@ -90,7 +90,8 @@ impl ScheduleUnit<'_> {
     /// The subject of a sentence about a series: `20.00M ARB of Team, 2 tranches,`, `the whole schedule (480.00M)`.
     pub(super) fn series(&self, tranches: &[TrancheFacts], is_whole_schedule: bool) -> String {
         if is_whole_schedule {
-            return format!("the whole schedule ({})", amount(total(tranches).unwrap_or(0.0)));
+            let total = total(tranches).map(|total| format!(" ({})", amount(total)));
+            return format!("the whole schedule{}", total.unwrap_or_default());
         }
         let holding = self.holding(tranches);
         if tranches.len() > 1 { format!("{holding}, {},", count(tranches.len(), "tranche")) } else { holding }
@@ -120,7 +121,10 @@ impl ScheduleUnit<'_> {
         let names = allocation_names(after);
         let (Some(old), Some(new)) = (DateSpan::of(before), DateSpan::of(after)) else { return format!("{names}: other dates") };
         let dates = match old.changes(&new, TimeDelta::zero()) {
-            dates if dates.is_empty() => format!("other dates until {}", day_or_none(new.end)),
+            dates if dates.is_empty() => {
+                let what = if instants(before) == instants(after) { "other amounts on the same dates" } else { "other dates" };
+                format!("{what} until {}", new.text(new.end))
+            }
             dates => dates.join(", "),
         };
         let (was, is) = (total(before).unwrap_or(0.0), total(after).unwrap_or(0.0));
@@ -139,6 +143,11 @@ impl ScheduleUnit<'_> {
     }
 }
 
+/// The distinct instants and spans of tranches.
+fn instants(tranches: &[TrancheFacts]) -> BTreeSet<(Option<Timestamp>, Option<Timestamp>)> {
+    tranches.iter().map(|tranche| (tranche.at, tranche.end)).collect()
+}
+
 /// The names of the tranches' allocations, the largest first, or `the unlock` if none has a name.
 fn allocation_names(tranches: &[TrancheFacts]) -> String {
     let names = names(by_allocation(tranches).into_iter().map(|(name, _)| name).filter(|name| !name.is_empty()));
@@ -150,6 +159,16 @@ impl TranchesChange {
     pub(super) fn span_change(&self) -> String {
         let (Some(old), Some(new)) = (DateSpan::of(&self.before), DateSpan::of(&self.after)) else { return String::new() };
         old.changes(&new, TimeDelta::days(1)).into_iter().map(|change| format!(", {change}")).collect()
+    }
+
+    /// A date before and after the change, no more exact than the source.
+    pub(super) fn date_texts(&self, from: Timestamp, to: Timestamp) -> (String, String) {
+        let is_in_one_month = month(from) == month(to);
+        let text = |at: Timestamp, of: &[TrancheFacts], others: &[TrancheFacts]| {
+            let is_month = are_months(of) && !(is_in_one_month && are_months(others));
+            if is_month { month(at) } else { day(at) }
+        };
+        (text(from, &self.before, &self.after), text(to, &self.after, &self.before))
     }
 
     /// `, 10.00M per month instead of 25.00M per month`. Empty if the pace is unchanged.
@@ -196,7 +215,7 @@ fn on(tranche: &TrancheFacts) -> String {
 fn due(tranches: &[TrancheFacts]) -> String {
     match (tranches.iter().min_by_key(|tranche| tranche.at), DateSpan::of(tranches)) {
         (Some(first), Some(span)) if span.begin == span.end => on(first),
-        (_, Some(span)) => format!("from {} to {}", day_or_none(span.begin), day_or_none(span.end)),
+        (_, Some(span)) => format!("from {} to {}", span.text(span.begin), span.text(span.end)),
         _ => String::new(),
     }
 }
@@ -213,14 +232,17 @@ impl DateChange {
             (at, _) => day_or_none(at),
         };
         if let (Some(a), Some(b)) = (from.0, to.0) {
-            if a.date_naive() == b.date_naive() {
+            let is_one_month = month(a) == month(b);
+            // If one of them is only a month, its day is not known.
+            let is_month_enough = !is_one_month || (from.1 == Precision::Month) != (to.1 == Precision::Month);
+            let are_days = !is_month_enough && from.1 != UNDECIDED && to.1 != UNDECIDED;
+            if are_days && a.date_naive() == b.date_naive() {
                 return format!("from {} to {}", instant(a), instant(b));
             }
-            let is_one_month = month(a) == month(b);
-            if a < b && is_one_month && from.1 != UNDECIDED && to.1 != UNDECIDED {
+            if are_days && a < b {
                 return format!("from {} to {}", a.format("%-d"), day(b));
             }
-            return format!("from {} to {}", one(from, !is_one_month), one(to, !is_one_month));
+            return format!("from {} to {}", one(from, is_month_enough), one(to, is_month_enough));
         }
         format!("from {} to {}", one(from, true), one(to, true))
     }
@@ -230,10 +252,17 @@ fn day_or_none(at: Option<Timestamp>) -> String {
     at.map_or_else(|| "no date".to_owned(), day)
 }
 
+/// Returns whether the source gives only the months of all tranches.
+fn are_months(tranches: &[TrancheFacts]) -> bool {
+    !tranches.is_empty() && tranches.iter().all(|tranche| tranche.precision == Precision::Month)
+}
+
 /// The first and the last instant of tranches, ends of linear unlocks included.
 struct DateSpan {
     begin: Option<Timestamp>,
     end: Option<Timestamp>,
+    /// Whether only the months are known.
+    are_months: bool,
 }
 
 impl DateSpan {
@@ -241,20 +270,34 @@ impl DateSpan {
     fn of(tranches: &[TrancheFacts]) -> Option<Self> {
         let begin = tranches.iter().map(|tranche| tranche.at).min()?;
         let end = tranches.iter().map(|tranche| tranche.end.or(tranche.at)).max()?;
-        Some(Self { begin, end })
+        Some(Self { begin, end, are_months: are_months(tranches) })
+    }
+
+    /// One of the dates, no more exact than the source.
+    fn text(&self, at: Option<Timestamp>) -> String {
+        at.filter(|_| self.are_months).map_or_else(|| day_or_none(at), month)
     }
 
     /// Returns a phrase for the start and one for the end, if it moved by at least `least` and to another day: `starts on 1 Apr 2026
-    /// instead of 1 Mar 2026`. A date that was added or removed counts as moved.
+    /// instead of 1 Mar 2026`. Names months if the source gives no days. A date that was added or removed counts as moved.
     fn changes(&self, new: &Self, least: TimeDelta) -> Vec<String> {
         let moved = |from: Option<Timestamp>, to: Option<Timestamp>| match (from, to) {
             (Some(from), Some(to)) => (to - from).abs() >= least && day(from) != day(to),
             (from, to) => from != to,
         };
-        let change = |verb: &str, from, to| {
+        let change = |verb: &str, from: Option<Timestamp>, to: Option<Timestamp>| {
+            let is_in_one_month = from.map(month) == to.map(month);
+            let is_month = |of: &Self, other: &Self| of.are_months && !(is_in_one_month && other.are_months);
+            let text = |of: &Self, other: &Self, at: Option<Timestamp>| match at {
+                Some(at) if is_month(of, other) => month(at),
+                at => day_or_none(at),
+            };
             moved(from, to).then(|| match to {
-                Some(to) => format!("{verb} on {} instead of {}", day(to), day_or_none(from)),
-                None => format!("{verb} without a date instead of {}", day_or_none(from)),
+                Some(_) => {
+                    let preposition = if is_month(new, self) { "in" } else { "on" };
+                    format!("{verb} {preposition} {} instead of {}", text(new, self, to), text(self, new, from))
+                }
+                None => format!("{verb} without a date instead of {}", text(self, new, from)),
             })
         };
         [change("starts", self.begin, new.begin), change("ends", self.end, new.end)].into_iter().flatten().collect()
@@ -283,6 +326,7 @@ const LINEAR: &str = "linearly at ";
 /// The pace of unlocks: `in one cliff`, `25.00M per month`, `linearly at 25.00M per month`, `2.50M in one cliff and the rest linearly`, `in 12
 /// cliffs`.
 fn pace(tranches: &[TrancheFacts]) -> String {
+    let is_unknown = total(tranches).is_none();
     let linears: Vec<&TrancheFacts> = tranches.iter().filter(|tranche| tranche.is_linear).collect();
     let mut cliffs: BTreeMap<Option<Timestamp>, f64> = BTreeMap::new();
     for cliff in tranches.iter().filter(|tranche| !tranche.is_linear) {
@@ -291,12 +335,15 @@ fn pace(tranches: &[TrancheFacts]) -> String {
     let segments: BTreeSet<(Option<Timestamp>, Option<Timestamp>)> =
         linears.iter().map(|linear| (linear.at, linear.end)).collect();
     match (cliffs.len(), segments.len()) {
+        (1, 0) => "in one cliff".to_owned(),
+        (n, 0) if is_unknown => format!("in {n} cliffs"),
+        (0, n) if is_unknown => format!("in {}", count(n, "linear segment")),
+        (n, segments) if is_unknown => format!("in {} and {}", count(n, "cliff"), count(segments, "linear segment")),
         (0, 1) => match segments.first() {
             Some((Some(from), Some(to))) => linear_pace(linears.iter().filter_map(|linear| linear.amount).sum(), *to - *from),
             _ => format!("in {}", count(1, "linear segment")),
         },
         (0, n) => format!("in {}", count(n, "linear segment")),
-        (1, 0) => "in one cliff".to_owned(),
         (n, 0) => cliff_pace(n, &cliffs),
         (1, _) => format!("{} in one cliff and the rest linearly", amount(cliffs.values().sum())),
         (n, segments) => format!("in {n} cliffs and {}", count(segments, "linear segment")),
