@@ -189,7 +189,7 @@ fn delay_text(month: &Month) -> String {
         let (mean, worst) = (phrase::duration_of_days(mean / 24.0), phrase::duration_of_days(worst / 24.0));
         let _ = writeln!(
             text,
-            "\nA schedule correction that no list reports is found after {mean} on average, and after {worst} at most."
+            "\nA schedule correction is found after {mean} on average, and after {worst} at most if no list reports it."
         );
     }
     if !month.most_read.is_empty() && !month.tokens_are_assumed {

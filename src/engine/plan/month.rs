@@ -37,15 +37,15 @@ struct Demand {
     cost: u64,
     /// Credits of first reads and of linear unlocks that are due.
     first_reads: u64,
-    /// Credits of reading daily emission ahead again.
-    ahead_again: u64,
+    /// Credits of reading linear unlocks and daily emission ahead again.
+    linear_again: u64,
     /// Whether the cost was measured by earlier polls. If not, each poll is assumed to cost one credit.
     is_measured: bool,
 }
 
 impl Demand {
     /// Computes the demand from a plan for one slot that was made with the [`unlimited`] allowance.
-    fn new(feeds: &EndpointFeeds, slots: &Slots, plan: &PollPlan, now: Timestamp) -> Self {
+    fn new(feeds: &EndpointFeeds, slots: &Slots, plan: &PollPlan, has_new_marks: bool, now: Timestamp) -> Self {
         // Linear unlocks are fetched once, not in every slot.
         let cost = plan.polls.iter().map(PlannedPoll::base_cost).sum::<u64>();
         let first = plan.polls.iter().filter(|poll| poll.why == PollReason::First);
@@ -55,23 +55,31 @@ impl Demand {
             polls: count(plan.polls.len()),
             cost,
             first_reads: first.map(PlannedPoll::base_cost).sum::<u64>().saturating_add(plan.cost().saturating_sub(cost)),
-            ahead_again: ahead_again(feeds, plan, now),
+            linear_again: linear_again(feeds, plan, has_new_marks, now),
             is_measured: plan.polls.iter().any(|poll| poll.why != PollReason::First),
         }
     }
 
     fn wanted(&self) -> u64 {
-        self.ticks.saturating_mul(self.cost).saturating_add(self.ahead_again)
+        self.ticks.saturating_mul(self.cost).saturating_add(self.linear_again)
     }
 }
 
-/// Returns the credits of reading daily emission ahead again in the month, after the reads of `plan`.
-fn ahead_again(feeds: &EndpointFeeds, plan: &PollPlan, now: Timestamp) -> u64 {
+/// Returns the credits of reading linear unlocks and daily emission ahead again in the month, after the reads of `plan`.
+/// `has_new_marks` tells whether the first token list of the month brings a mark for every token.
+fn linear_again(feeds: &EndpointFeeds, plan: &PollPlan, has_new_marks: bool, now: Timestamp) -> u64 {
     let tokens: HashMap<&TokenId, &PlanToken> = feeds.tokens.iter().map(|token| (&token.id, token)).collect();
+    let span = TimeDelta::days(DAYS.into());
     let of_poll = |poll: &PlannedPoll| {
-        let (ahead, token) = (poll.linear.ahead?, tokens.get(poll.request.token()?)?);
-        let reads = segments::ahead_reads_within(token, TimeDelta::days(DAYS.into()), now);
-        Some(reads.saturating_sub(poll.linear.with_ahead.into()).saturating_mul(ahead.cost))
+        let token = tokens.get(poll.request.token()?)?;
+        let ahead_cost = poll.linear.ahead.map_or(0, |ahead| ahead.cost);
+        // Linear unlocks without a mark are read again after a time, together with daily emission ahead.
+        if poll.may_add_segments && token.last_updated.is_none() && !has_new_marks {
+            let reads = segments::unmarked_reads_within(token, span, now).saturating_sub(poll.with_segments.into());
+            return Some(reads.saturating_mul(poll.base_cost().saturating_add(ahead_cost)));
+        }
+        let reads = segments::ahead_reads_within(token, span, now);
+        Some(reads.saturating_sub(poll.linear.with_ahead.into()).saturating_mul(ahead_cost))
     };
     plan.polls.iter().filter_map(of_poll).sum()
 }
@@ -112,7 +120,7 @@ pub struct Month {
     /// Whether the allowance lasts.
     #[serde(rename = "decision")]
     pub outlook: Outlook,
-    /// The mean time until a correction of a schedule is noticed, in hours; null if no schedules are polled.
+    /// The mean time until a correction of a schedule is noticed, in hours; null if no schedules are polled. Lists report some of them.
     pub noticed_hours_mean: Option<f64>,
     /// The maximum time between two polls of one schedule, in hours.
     pub noticed_hours_worst: Option<f64>,
@@ -171,9 +179,10 @@ pub fn plan_month(
     now: Timestamp,
 ) -> Month {
     let basis = PlanBasis { allowance: unlimited(now), spent_today: 0, next_slot: now, source, near: budget.near.delta(), now };
+    let has_new_marks = feeds.iter().any(|feeds| feeds.endpoint == Endpoint::TokenList && feeds.whole.baseline_at.is_none());
     let demand = |(endpoint, slots): &(Endpoint, Slots)| {
         let own = feeds.iter().find(|feeds| feeds.endpoint == *endpoint)?;
-        Some(Demand::new(own, slots, &plan::plan(*endpoint, &feeds, &basis), now))
+        Some(Demand::new(own, slots, &plan::plan(*endpoint, &feeds, &basis), has_new_marks, now))
     };
     let demands: Vec<Demand> = polled.iter().filter_map(demand).collect();
     let tokens = feeds.iter().filter(|feeds| feeds.endpoint.is_per_token()).map(|feeds| feeds.tokens.len()).max();
@@ -193,7 +202,9 @@ fn month(
     let reserve = whole.left.map_or(0, |left| budget::reserve_of(left, budget));
     let first_reads: u64 = demands.iter().map(|demand| demand.first_reads).sum();
     let wanted = demands.iter().map(Demand::wanted).sum::<u64>().saturating_add(first_reads);
-    let is_in_full = whole.left.is_none_or(|left| wanted <= left - reserve);
+    // The even pace of the credits can skip polls of a schedule that is not even.
+    let is_in_full = whole.left.is_none_or(|left| wanted <= left - reserve && forecast.is_complete());
+    let polls = forecast.summary(is_in_full, budget.near.delta());
     let granted_to =
         |demand: &Demand| if is_in_full { demand.wanted() } else { forecast.granted(demand.endpoint).min(demand.wanted()) };
     let endpoints: Vec<MonthLine> = demands.iter().map(|demand| line(demand, granted_to(demand))).collect();
@@ -222,17 +233,17 @@ fn month(
         reserve,
         first_reads,
         outlook,
-        noticed_hours_mean: forecast.polls.noticed_hours.map(|(mean, _)| mean),
-        noticed_hours_worst: forecast.polls.noticed_hours.map(|(_, worst)| worst),
-        most_read: forecast.polls.most_read,
-        least_read: forecast.polls.least_read,
+        noticed_hours_mean: polls.noticed_hours.map(|(mean, _)| mean),
+        noticed_hours_worst: polls.noticed_hours.map(|(_, worst)| worst),
+        most_read: polls.most_read,
+        least_read: polls.least_read,
     }
 }
 
 fn line(demand: &Demand, granted: u64) -> MonthLine {
     let credits_per_poll = if demand.polls == 0 { 1.0 } else { real(demand.cost) / real(demand.polls) };
     let hours = f64::from(DAYS) * 24.0;
-    let of_polls = granted.saturating_sub(demand.ahead_again);
+    let of_polls = granted.saturating_sub(demand.linear_again);
     MonthLine {
         endpoint: demand.endpoint,
         ticks: demand.ticks,

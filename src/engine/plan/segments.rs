@@ -91,13 +91,22 @@ fn ahead_poll(basis: &PlanBasis<'_>) -> AheadPoll {
 
 /// Returns the number of times that a token's daily emission ahead is read in `span` from now.
 pub(super) fn ahead_reads_within(token: &PlanToken, span: TimeDelta, now: Timestamp) -> u64 {
-    let age =
-        token.linear.as_deref().and_then(|reads| reads.ahead_at).map_or(AHEAD_INTERVAL, |at| (now - at).max(TimeDelta::zero()));
-    let rest = span - (AHEAD_INTERVAL - age).max(TimeDelta::zero());
+    reads_within(token.linear.as_deref().and_then(|reads| reads.ahead_at), AHEAD_INTERVAL, span, now)
+}
+
+/// Returns the number of times that the linear unlocks of a token without a mark are read in `span` from now.
+pub(super) fn unmarked_reads_within(token: &PlanToken, span: TimeDelta, now: Timestamp) -> u64 {
+    reads_within(token.segments.map(|read| read.at), INTERVAL_WITHOUT_MARK, span, now)
+}
+
+/// Returns the number of reads in `span` from now that are due `interval` after the previous one. The last one was `read_at`.
+fn reads_within(read_at: Option<Timestamp>, interval: TimeDelta, span: TimeDelta, now: Timestamp) -> u64 {
+    let age = read_at.map_or(interval, |at| (now - at).max(TimeDelta::zero()));
+    let rest = span - (interval - age).max(TimeDelta::zero());
     if rest < TimeDelta::zero() {
         return 0;
     }
-    u64::try_from(1 + rest.num_seconds() / AHEAD_INTERVAL.num_seconds()).unwrap_or_default()
+    u64::try_from(1 + rest.num_seconds() / interval.num_seconds()).unwrap_or_default()
 }
 
 /// Returns the version that shows the most linear unlocks of a token.

@@ -7,18 +7,31 @@ use crate::plan::{self, EndpointFeeds, PlanBasis, PlannedPoll};
 use crate::slot::Slots;
 use model::{CreditState, Endpoint, FeedState, PlanToken, SegmentsRead, Timestamp, config};
 
-use super::DAYS;
 use super::polls::{PollSummary, TokenPace};
+use super::{DAYS, ticks};
 
 /// The minimum distance of simulated slots. Closer slots are merged, because credits are paced by the hour anyway.
 const STEP: TimeDelta = TimeDelta::hours(1);
 
+/// The maximum share of polls that a month may skip and still count as complete. The pace of the first hours of a day skips a few.
+const MAX_SKIPPED: f64 = 0.01;
+
 /// The simulated polls of a month.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Forecast {
     /// Credits of each poll, without first reads.
     spent: Vec<(Endpoint, u64)>,
-    pub polls: PollSummary,
+    /// The number of polls.
+    planned: u64,
+    /// The number of polls that were skipped because of their credits.
+    skipped: u64,
+    /// The feeds at the end of the month.
+    feeds: Vec<EndpointFeeds>,
+    /// The polls of schedules in chronological order, each with the index of its token.
+    polls: Vec<(usize, Timestamp)>,
+    /// The number of slots for each simulated one, by endpoint.
+    merged_slots: Vec<(Endpoint, f64)>,
+    start: Timestamp,
 }
 
 /// Returns the quota at the start of a month in which no credits were used yet.
@@ -36,8 +49,16 @@ impl Forecast {
         (source, budget): (&config::SourceSettings, &config::BudgetSettings),
         now: Timestamp,
     ) -> Self {
-        let mut simulation = MonthSimulation { credit: whole_month(credit, now), feeds, spent: Vec::new(), polls: Vec::new() };
-        for (slot, endpoint, next_slot) in slots_in_order(slots, now) {
+        let in_order = slots_in_order(slots, now);
+        let merged_slots = slots.iter().map(|(endpoint, slots)| {
+            let simulated = in_order.iter().filter(|(_, of, _)| of == endpoint).count();
+            (*endpoint, plan::real(ticks(slots, now)) / plan::real(super::count(simulated.max(1))))
+        });
+        let merged_slots = merged_slots.collect();
+        let spent = Vec::new();
+        let forecast = Self { spent, planned: 0, skipped: 0, feeds, polls: Vec::new(), merged_slots, start: now };
+        let mut simulation = MonthSimulation { credit: whole_month(credit, now), forecast };
+        for (slot, endpoint, next_slot) in in_order {
             let basis = PlanBasis {
                 allowance: Allowance::at(&simulation.credit, budget, slot),
                 spent_today: budget::rolled(simulation.credit.clone(), budget, slot).spent_today,
@@ -46,16 +67,53 @@ impl Forecast {
                 near: budget.near.delta(),
                 now: slot,
             };
-            for poll in plan::plan(endpoint, &simulation.feeds, &basis).polls {
+            let planned = plan::plan(endpoint, &simulation.forecast.feeds, &basis);
+            simulation.forecast.skipped += planned.deferred.iter().map(|(_, count)| u64::from(*count)).sum::<u64>();
+            for poll in planned.polls {
                 simulation.apply_poll(endpoint, &poll, slot);
             }
         }
-        simulation.forecast(budget.near.delta(), now + TimeDelta::days(DAYS.into()))
+        simulation.forecast
     }
 
     /// Returns the credits that an endpoint uses, without first reads.
     pub fn granted(&self, endpoint: Endpoint) -> u64 {
         credits_of(&self.spent, endpoint)
+    }
+
+    /// Returns whether every slot polls all feeds, but for a few polls.
+    pub fn is_complete(&self) -> bool {
+        plan::real(self.skipped) <= plan::real(self.planned + self.skipped) * MAX_SKIPPED
+    }
+
+    /// Summarizes the polls of schedules. `is_in_full` tells whether every slot polls all feeds; slots that the simulation merged then
+    /// count as polls too. `near` is the time scale within which the next event raises a token's weight.
+    pub fn summary(&self, is_in_full: bool, near: TimeDelta) -> PollSummary {
+        let Some(schedules) = self.feeds.iter().find(|feeds| feeds.endpoint == Endpoint::UnlockEvents) else {
+            return PollSummary::default();
+        };
+        let end = self.start + TimeDelta::days(DAYS.into());
+        let mut polls: Vec<Vec<Timestamp>> = vec![Vec::new(); schedules.tokens.len()];
+        for (index, at) in &self.polls {
+            if let Some(of_token) = polls.get_mut(*index) {
+                of_token.push(*at);
+            }
+        }
+        let slots_per_poll = |endpoint| {
+            let merged = self.merged_slots.iter().find(|(of, _)| *of == endpoint);
+            merged.filter(|_| is_in_full).map_or(1.0, |(_, slots)| *slots)
+        };
+        let gap_of_list = |endpoint| {
+            let list = self.feeds.iter().find(|feeds| feeds.endpoint == endpoint);
+            let cost = list.map_or(1, |list| list.whole.cost.max(1));
+            let polls = plan::real(credits_of(&self.spent, endpoint).max(1)) / f64::from(cost);
+            f64::from(DAYS) * 24.0 / (polls * slots_per_poll(endpoint))
+        };
+        let lists = [gap_of_list(Endpoint::TokenList), gap_of_list(Endpoint::Upcoming)];
+        let slots = slots_per_poll(Endpoint::UnlockEvents);
+        let pace = |(token, polls): (&PlanToken, &Vec<Timestamp>)| TokenPace::planned(polls, slots, token, (self.start, end));
+        let paces: Vec<TokenPace> = schedules.tokens.iter().zip(&polls).map(pace).collect();
+        PollSummary::from_paces(&self.feeds, &paces, lists, near, end)
     }
 }
 
@@ -80,10 +138,7 @@ fn slots_in_order(slots: &[(Endpoint, Slots)], now: Timestamp) -> Vec<(Timestamp
 
 struct MonthSimulation {
     credit: CreditState,
-    feeds: Vec<EndpointFeeds>,
-    spent: Vec<(Endpoint, u64)>,
-    /// The token index of each poll of a schedule.
-    polls: Vec<usize>,
+    forecast: Forecast,
 }
 
 impl MonthSimulation {
@@ -91,15 +146,17 @@ impl MonthSimulation {
     fn apply_poll(&mut self, endpoint: Endpoint, poll: &PlannedPoll, now: Timestamp) {
         let credits = u32::try_from(poll.cost).unwrap_or(u32::MAX);
         self.credit = budget::settle(self.credit.clone(), credits, None, now);
+        let Forecast { spent, planned, feeds, polls, .. } = &mut self.forecast;
+        *planned += 1;
         if poll.why != PollReason::First {
-            self.spent.push((endpoint, poll.cost));
+            spent.push((endpoint, poll.cost));
         }
         if endpoint == Endpoint::TokenList && poll.why == PollReason::First {
             // The first token list contains a mark for every token.
-            let unmarked = self.feeds.iter_mut().flat_map(|feeds| &mut feeds.tokens);
+            let unmarked = feeds.iter_mut().flat_map(|feeds| &mut feeds.tokens);
             unmarked.for_each(|token| token.last_updated = token.last_updated.or(Some(now)));
         }
-        let Some(feeds) = self.feeds.iter_mut().find(|feeds| feeds.endpoint == endpoint) else { return };
+        let Some(feeds) = feeds.iter_mut().find(|feeds| feeds.endpoint == endpoint) else { return };
         let Some(id) = poll.request.token() else {
             feeds.whole = read(&feeds.whole, poll, now);
             return;
@@ -117,30 +174,8 @@ impl MonthSimulation {
             }
         }
         if endpoint == Endpoint::UnlockEvents {
-            self.polls.push(index);
+            polls.push((index, now));
         }
-    }
-
-    fn forecast(self, near: TimeDelta, end: Timestamp) -> Forecast {
-        let Some(schedules) = self.feeds.iter().find(|feeds| feeds.endpoint == Endpoint::UnlockEvents) else {
-            return Forecast { spent: self.spent, ..Forecast::default() };
-        };
-        let mut counts = vec![0_u32; schedules.tokens.len()];
-        for index in self.polls {
-            if let Some(count) = counts.get_mut(index) {
-                *count += 1;
-            }
-        }
-        let month = f64::from(DAYS) * 24.0;
-        let gap_of_list = |endpoint| {
-            let list = self.feeds.iter().find(|feeds| feeds.endpoint == endpoint);
-            let cost = list.map_or(1, |list| list.whole.cost.max(1));
-            month / plan::real(credits_of(&self.spent, endpoint).max(1)) * f64::from(cost)
-        };
-        let lists = [gap_of_list(Endpoint::TokenList), gap_of_list(Endpoint::Upcoming)];
-        let pace = |(token, polls): (&PlanToken, &u32)| TokenPace::even(*polls, month, token, end);
-        let paces: Vec<TokenPace> = schedules.tokens.iter().zip(&counts).map(pace).collect();
-        Forecast { polls: PollSummary::from_paces(&self.feeds, &paces, lists, near, end), spent: self.spent }
     }
 }
 

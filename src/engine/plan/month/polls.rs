@@ -30,12 +30,18 @@ pub struct TokenPace {
 }
 
 impl TokenPace {
-    /// Returns the pace of `polls` polls at equal distances over `hours`. Without polls, the gap is at least the current age of the feed.
-    pub(super) fn even(polls: u32, hours: f64, token: &PlanToken, now: Timestamp) -> Self {
-        let read_at = token.feed.as_ref().and_then(|feed| feed.read_at);
-        let age = read_at.map_or(priority::NEVER_DAYS, |at| priority::days(now - at)) * 24.0;
-        let gap = if polls == 0 { hours.max(age) } else { hours / f64::from(polls) };
-        Self { polls, gap, longest: gap }
+    /// Returns the pace of planned polls, each of which stands for `slots` polls at equal distances. Without polls, the gap is the age of
+    /// the feed at the end.
+    pub(super) fn planned(polls: &[Timestamp], slots: f64, token: &PlanToken, (start, end): (Timestamp, Timestamp)) -> Self {
+        if polls.is_empty() {
+            let read_at = token.feed.as_ref().and_then(|feed| feed.read_at);
+            let age = read_at.map_or(priority::NEVER_DAYS, |at| priority::days(end - at)) * 24.0;
+            return Self { polls: 0, gap: age, longest: age };
+        }
+        let Self { polls, gap, longest } = Self::from_polls(polls, token, start, end);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "polls of a month; a cast keeps the bounds")]
+        let polls = (f64::from(polls) * slots).round() as u32;
+        Self { polls, gap: gap / slots, longest: longest / slots }
     }
 
     /// Returns the pace of polls at these instants, in chronological order. It starts at `since` or at the token's baseline, if later.

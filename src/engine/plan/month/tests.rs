@@ -123,10 +123,121 @@ fn segments_are_counted_once_and_not_per_slot() {
     let slots = Slots::parse("0 10 */6 * * *", "UTC").expect("a pattern").expect("on");
     let feeds =
         EndpointFeeds { endpoint: Endpoint::UnlockEvents, is_subscribed: true, whole: FeedState::default(), tokens: Vec::new() };
-    let demand = Demand::new(&feeds, &slots, &PollPlan { polls, ..PollPlan::default() }, now());
+    let demand = Demand::new(&feeds, &slots, &PollPlan { polls, ..PollPlan::default() }, false, now());
     assert_eq!(
         (demand.polls, demand.cost, demand.first_reads),
         (3, 1 + 2 + 3, 1 + 1 + 2),
         "half of the cost pays for linear unlocks"
     );
+}
+
+/// Returns the month of tokens that were just polled, with these cron patterns and the linear unlocks of `source`.
+fn scheduled_month(patterns: &[(Endpoint, &str)], tokens: usize, monthly: Option<u64>, source: &config::SourceSettings) -> Month {
+    let read = FeedState { baseline_at: Some(now()), read_at: Some(now()), cost: 1, ..FeedState::default() };
+    let token = |n: usize| PlanToken { feed: Some(read.clone()), ..PlanToken::unknown(TokenId::from(format!("t{n}").as_str())) };
+    let feeds = patterns.iter().map(|(endpoint, _)| EndpointFeeds {
+        endpoint: *endpoint,
+        is_subscribed: true,
+        whole: read.clone(),
+        tokens: (0..tokens).filter(|_| endpoint.is_per_token()).map(token).collect(),
+    });
+    let slots = |pattern| Slots::parse(pattern, "UTC").expect("a pattern").expect("on");
+    let polled: Vec<(Endpoint, Slots)> = patterns.iter().map(|(endpoint, pattern)| (*endpoint, slots(*pattern))).collect();
+    plan_month(feeds.collect(), &polled, false, &CreditState::default(), (source, &budget(monthly)), now())
+}
+
+#[test]
+fn month_that_skips_polls_is_not_in_full() {
+    // The allocations of all tokens use most of the pace of a day at once, so that the list is skipped for half a day.
+    let patterns = [(Endpoint::TokenList, "0 0 * * * *"), (Endpoint::Allocations, "0 30 3 * * *")];
+    let month = scheduled_month(&patterns, 200, Some(7_500), &source());
+    assert!(month.wanted <= 7_500 - month.reserve, "{month:?}");
+    assert_eq!(month.outlook, Outlook::Stretched);
+    assert!(month.endpoints[0].granted < 500 && month.endpoints[0].wanted == 720, "{month:?}");
+    assert!(month.endpoints[0].hours_between_polls.expect("polled") > 1.4, "{month:?}");
+}
+
+#[test]
+fn frequent_slots_are_all_counted() {
+    let patterns = [(Endpoint::TokenList, "0 */10 * * * *"), (Endpoint::UnlockEvents, "0 */10 * * * *")];
+    let month = scheduled_month(&patterns, 2, None, &source());
+    assert_eq!(month.endpoints[1].hours_between_polls, Some(1.0 / 6.0));
+    let worst = month.noticed_hours_worst.expect("known");
+    assert!((worst - 1.0 / 6.0).abs() < 0.01, "{worst}");
+    assert_eq!(month.most_read.iter().map(|of| of.polls).collect::<Vec<_>>(), [4_320, 4_320]);
+}
+
+#[test]
+fn weekly_reads_of_linear_unlocks_without_a_mark_are_wanted() {
+    let month =
+        scheduled_month(&[(Endpoint::UnlockEvents, "0 0 3 * * *")], 10, Some(100_000), &config::SourceSettings::default());
+    // Each of ten tokens: 30 polls, linear unlocks on days 1, 8, 15, 22, and 29.
+    let linear = 10 * 5;
+    assert_eq!((month.wanted, month.granted), (300 + linear, 300 + linear));
+}
+
+/// The delays of a month, from the instants of its polls and the definition of a delay alone.
+#[test]
+fn delays_agree_with_the_instants_of_the_polls() {
+    for (tokens, monthly) in [(1, 200), (3, 400), (12, 500), (40, 1_000)] {
+        let slots = |pattern| Slots::parse(pattern, "UTC").expect("a pattern").expect("on");
+        let polled = [(Endpoint::UnlockEvents, slots("0 0 * * * *"))];
+        let read = FeedState { baseline_at: Some(now()), read_at: Some(now()), cost: 1, ..FeedState::default() };
+        let token = |n: usize| PlanToken { feed: Some(read.clone()), ..PlanToken::unknown(format!("t{n}").as_str().into()) };
+        let feeds = vec![EndpointFeeds {
+            endpoint: Endpoint::UnlockEvents,
+            is_subscribed: true,
+            whole: read.clone(),
+            tokens: (0..tokens).map(token).collect(),
+        }];
+        let (source, budget) = (source(), budget(Some(monthly)));
+        let instants = instants_of_polls(feeds.clone(), &polled[0].1, (&source, &budget));
+        let hours = |span: TimeDelta| span.num_seconds() as f64 / 3_600.0;
+        let end = now() + TimeDelta::days(DAYS.into());
+        let (mut worst, mut squares) = (0.0_f64, 0.0);
+        for instants in &instants {
+            let all: Vec<Timestamp> = [now()].into_iter().chain(instants.iter().copied()).chain([end]).collect();
+            for gap in all.windows(2).map(|two| hours(two[1] - two[0])) {
+                (worst, squares) = (worst.max(gap), squares + gap * gap);
+            }
+        }
+        let mean = squares / 2.0 / (f64::from(u32::try_from(tokens).expect("few")) * 720.0);
+        let month = plan_month(feeds, &polled, false, &CreditState::default(), (&source, &budget), now());
+        let (planned_mean, planned_worst) = (month.noticed_hours_mean.expect("known"), month.noticed_hours_worst.expect("known"));
+        assert!((planned_worst - worst).abs() < 0.01, "{tokens}: {planned_worst} h at most, really {worst} h");
+        assert!((planned_mean - mean).abs() < mean * 0.02, "{tokens}: {planned_mean} h on average, really {mean} h");
+        let most = instants.iter().map(Vec::len).max();
+        assert_eq!(month.most_read.first().map(|of| of.polls as usize), most);
+    }
+}
+
+/// Runs the planner over the slots of a month. Returns the instants of each token's polls.
+fn instants_of_polls(
+    mut feeds: Vec<EndpointFeeds>,
+    slots: &Slots,
+    (source, budget): (&config::SourceSettings, &config::BudgetSettings),
+) -> Vec<Vec<Timestamp>> {
+    let end = now() + TimeDelta::days(DAYS.into());
+    let mut credit = CreditState { limit: budget.monthly_credits, used: Some(0), reset_at: Some(end), ..CreditState::default() };
+    let mut instants = vec![Vec::new(); feeds[0].tokens.len()];
+    let mut at = slots.next(now());
+    while let Some(slot) = at.filter(|slot| *slot < end) {
+        at = slots.next(slot);
+        let basis = PlanBasis {
+            allowance: Allowance::at(&credit, budget, slot),
+            spent_today: budget::rolled(credit.clone(), budget, slot).spent_today,
+            next_slot: at.unwrap_or(end),
+            source,
+            near: budget.near.delta(),
+            now: slot,
+        };
+        for poll in plan::plan(Endpoint::UnlockEvents, &feeds, &basis).polls {
+            let index = feeds[0].tokens.iter().position(|token| Some(&token.id) == poll.request.token()).expect("a token");
+            credit = budget::settle(credit, 1, None, slot);
+            feeds[0].tokens[index].feed =
+                Some(FeedState { baseline_at: Some(now()), read_at: Some(slot), cost: 1, ..FeedState::default() });
+            instants[index].push(slot);
+        }
+    }
+    instants
 }
