@@ -191,10 +191,11 @@ impl ExplainCommand {
     async fn changes_overview(&self, rule: &Rule, resource: Resource, kind: Option<ChangeKind>) -> anyhow::Result<Overview> {
         let mut overview = Overview::default();
         let limit = u32::try_from(MAX_CASES).unwrap_or(u32::MAX);
-        for row in self.reader.changes(None, resource, kind, limit).await? {
+        let rows = self.reader.changes(None, resource, kind, limit).await?;
+        for (next, row) in (1..).zip(&rows) {
             let Some(snapshot) = self.reader.snapshot(&row.token).await? else { continue };
             let alerts = self.reader.alerts(&rule.id, Some(&row.token)).await?;
-            let case = explain::change_case(&snapshot, &row, &alerts);
+            let case = explain::change_case(&snapshot, row, rows.get(next..).unwrap_or_default(), &alerts);
             overview.add(rule, &case, &self.reader.explain(rule, &case).await?);
         }
         Ok(overview)

@@ -103,7 +103,7 @@ impl ExplainReader {
             }
             On::Change(resource, kind) => {
                 let changes = self.changes(Some(token), resource, kind, MAX_CHANGES).await?;
-                let cases = explain::change_cases(&snapshot, &changes, target, &alerts);
+                let cases = explain::change_cases(&snapshot, &changes, target, &own);
                 if cases.is_empty() {
                     return Ok(vec![explain::unsubscribed(rule, &snapshot.token, resource, kind)]);
                 }

@@ -43,7 +43,7 @@ use chrono::TimeDelta;
 pub use aggregates::{TokenTotals, portfolios, tokens};
 pub use body::{blank, plain_body, token_body};
 pub use current_body::{current_body, current_text};
-pub(crate) use events::record_of;
+pub(crate) use events::{names_change, record_of};
 pub use limit::Limits;
 pub use nominal::NominalReminder;
 pub use recheck::{evaluation_time, states, windows};

@@ -57,10 +57,9 @@ impl AlertLifecycle<'_> {
             if kind.is_some_and(|kind| kind != change.kind) {
                 continue;
             }
-            let key = change.key.as_ref().map_or("series", RecordKey::as_str);
             let record = record_of(change);
             let subject = RecordSubject { change: Some(change), ..RecordSubject::of(facts, record.as_ref()) };
-            let name = format!("change/{}/{resource}/{}/{key}/{polled_at}#{ordinal}", facts.token.id, change.kind);
+            let name = format!("{CHANGE_PREFIX}{}{}{polled_at}#{ordinal}", facts.token.id, change_path(change, resource));
             self.event(rule, subject, name, resource, change.key.clone(), change.kind.as_str());
         }
     }
@@ -96,6 +95,23 @@ impl AlertLifecycle<'_> {
         self.render(rule, subject, &mut alert);
         self.notify(rule, subject, alert, false, NotificationKind::Event, "event".to_owned(), reason);
     }
+}
+
+/// The start of the subject of an alert about a change.
+const CHANGE_PREFIX: &str = "change/";
+
+/// Returns the part of such a subject that names the change, between the token and the time of the poll.
+fn change_path(change: &Change, resource: Resource) -> String {
+    format!("/{resource}/{}/{}/", change.kind, change.key.as_ref().map_or("series", RecordKey::as_str))
+}
+
+/// Returns whether the subject of an alert names a change. `ordinal` counts the changes of this kind and key in one response, from one.
+/// The token does not matter, because it may have had another slug.
+pub(crate) fn names_change(subject: &str, change: &Change, resource: Resource, ordinal: usize) -> bool {
+    let is_ordinal = |text: &str| text.parse() == Ok(ordinal);
+    subject.starts_with(CHANGE_PREFIX)
+        && subject.contains(&change_path(change, resource))
+        && subject.rsplit_once('#').is_some_and(|(_, text)| is_ordinal(text))
 }
 
 /// Returns the record after a change, or the record before it if it was removed.

@@ -3,10 +3,13 @@
 use std::{borrow::Cow, cmp::Reverse, sync::Arc};
 
 use super::{Explanation, explanation::nothing};
-use crate::{evaluate::record_of, pipeline::ScheduleFeed};
+use crate::{
+    evaluate::{names_change, record_of},
+    pipeline::ScheduleFeed,
+};
 use model::{
-    Alert, AlertState, Change, ChangeRow, Endpoint, FeedState, LinearEnd, LinearSupply, Record, Resource, Timestamp, Token,
-    TokenId, TokenSnapshot, Tracked, phrase, wire,
+    Alert, AlertState, Change, ChangeKind, ChangeRow, Endpoint, FeedState, LinearEnd, LinearSupply, Record, RecordKey, Resource,
+    Timestamp, Token, TokenId, TokenSnapshot, Tracked, phrase, wire,
 };
 use rules::aggregate::{AggregateCache, Totals};
 use rules::{On, Pool, Rule, SourceFacts};
@@ -76,15 +79,26 @@ impl ExplainTarget {
         next.cloned().into_iter().collect()
     }
 
-    fn selects(&self, row: &ChangeRow) -> bool {
+    /// Returns whether the target selects a change. `earlier` are the changes before it, latest first.
+    fn selects(&self, row: &ChangeRow, earlier: &[ChangeRow]) -> bool {
         let of_key = || self.key.as_deref().is_none_or(|key| row.key.as_ref().is_some_and(|row_key| row_key.as_str() == key));
         match &self.alert {
-            Some(alert) if alert.starts_at != Some(row.at) => return false,
+            Some(alert) if !is_about(alert, row, earlier) => return false,
             None if !of_key() => return false,
             _ => {}
         }
         self.day.is_none_or(|day| row.at.date_naive() == day.date_naive() || is_dated(&row.change, day))
     }
+}
+
+/// Returns whether an alert is about a change. `earlier` are the changes before it, latest first.
+fn is_about(alert: &Alert, row: &ChangeRow, earlier: &[ChangeRow]) -> bool {
+    fn identity(row: &ChangeRow) -> (Timestamp, &TokenId, Resource, ChangeKind, Option<&RecordKey>) {
+        (row.at, &row.token, row.resource, row.change.kind, row.key.as_ref())
+    }
+    let is_alike = |other: &&ChangeRow| identity(other) == identity(row);
+    let ordinal = 1 + earlier.iter().filter(is_alike).count();
+    alert.starts_at == Some(row.at) && alert.key == row.key && names_change(&alert.subject, &row.change, row.resource, ordinal)
 }
 
 /// Returns whether the event of a change starts on this day, before or after the change.
@@ -204,8 +218,13 @@ pub fn missing_record_case<'a>(
     }
 }
 
-/// Returns the case of a rule on changes for one change.
-pub fn change_case<'a>(snapshot: &'a TokenSnapshot, row: &'a ChangeRow, alerts: &'a [Alert]) -> ExplainCase<'a> {
+/// Returns the case of a rule on changes for one change. `earlier` are the changes before it, latest first. `alerts` are the rule's alerts.
+pub fn change_case<'a>(
+    snapshot: &'a TokenSnapshot,
+    row: &'a ChangeRow,
+    earlier: &[ChangeRow],
+    alerts: impl IntoIterator<Item = &'a Alert>,
+) -> ExplainCase<'a> {
     ExplainCase {
         token: Some(&snapshot.token),
         feeds: feed_of(snapshot, row.resource),
@@ -213,20 +232,23 @@ pub fn change_case<'a>(snapshot: &'a TokenSnapshot, row: &'a ChangeRow, alerts: 
         schedule: &snapshot.records,
         linear: linear_of(snapshot),
         change: Some((&row.change, row.at)),
-        alerts: alerts.iter().filter(|alert| alert.starts_at == Some(row.at) && alert.key == row.key).collect(),
+        alerts: alerts.into_iter().filter(|alert| is_about(alert, row, earlier)).collect(),
         ..ExplainCase::default()
     }
 }
 
-/// Returns the cases of a rule on changes: those that the target selects, or the latest one if it names no day or key.
+/// Returns the cases of a rule on changes: those that the target selects, or the latest one if it names no day or key. `changes` are
+/// sorted, latest first. `alerts` are the rule's alerts.
 pub fn change_cases<'a>(
     snapshot: &'a TokenSnapshot,
     changes: &'a [ChangeRow],
     target: &ExplainTarget,
-    alerts: &'a [Alert],
+    alerts: &[&'a Alert],
 ) -> Vec<ExplainCase<'a>> {
     let limit = if target.day.is_some() || target.key.is_some() { MAX_CASES } else { 1 };
-    changes.iter().filter(|row| target.selects(row)).take(limit).map(|row| change_case(snapshot, row, alerts)).collect()
+    let with_earlier = (1..).zip(changes).map(|(next, row)| (row, changes.get(next..).unwrap_or_default()));
+    let selected = with_earlier.filter(|(row, earlier)| target.selects(row, earlier)).take(limit);
+    selected.map(|(row, earlier)| change_case(snapshot, row, earlier, alerts.iter().copied())).collect()
 }
 
 /// Returns the case of a rule on tokens.

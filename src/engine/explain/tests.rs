@@ -450,3 +450,36 @@ fn burns_are_zero_if_the_token_list_denies_them_and_else_missing() {
         assert_eq!(explanation.so.contains("missing"), has_burn.is_none(), "{}", explanation.so);
     }
 }
+
+#[test]
+fn alert_about_a_change_explains_only_that_change() {
+    let row = |id: i64, kind: model::ChangeKind| {
+        let token = TokenId::from("arbitrum");
+        let change = model::Change::of(kind, Resource::Unlock, &token);
+        model::ChangeRow { id, at: at("2026-02-14"), token, symbol: None, resource: Resource::Unlock, key: None, change }
+    };
+    use model::ChangeKind::{SeriesRescaled, SeriesShifted};
+    // Latest first, all from one response.
+    let rows = [row(3, SeriesRescaled), row(2, SeriesShifted), row(1, SeriesRescaled)];
+    let named = |kind: &str, ordinal: u32| Alert {
+        subject: format!("change/old-slug/unlock/{kind}/series/2026-02-14T00:00:00Z#{ordinal}"),
+        key: None,
+        ..alert(AlertState::Event)
+    };
+    let alerts = [named("series_rescaled", 2), named("series_shifted", 1)];
+    let alerts: Vec<&Alert> = alerts.iter().collect();
+    let snapshot = TokenSnapshot::of(Token::unknown(TokenId::from("arbitrum")));
+    let target =
+        |alert: Option<&Alert>| ExplainTarget { day: Some(at("2026-02-14")), alert: alert.cloned(), ..ExplainTarget::default() };
+    let found = |target: &ExplainTarget| -> Vec<(i64, Vec<String>)> {
+        let cases = change_cases(&snapshot, &rows, target, &alerts);
+        let id = |case: &ExplainCase<'_>| {
+            rows.iter().find(|row| case.change.is_some_and(|(of, _)| std::ptr::eq(of, &row.change))).map_or(0, |row| row.id)
+        };
+        cases.iter().map(|case| (id(case), case.alerts.iter().map(|alert| alert.subject.clone()).collect())).collect()
+    };
+    let subject = |index: usize| vec![alerts[index].subject.clone()];
+    assert_eq!(found(&target(None)), [(3, subject(0)), (2, subject(1)), (1, Vec::new())]);
+    assert_eq!(found(&target(Some(alerts[1]))), [(2, subject(1))], "the page of an alert explains its change");
+    assert_eq!(found(&target(Some(alerts[0]))), [(3, subject(0))]);
+}

@@ -43,7 +43,7 @@ impl Simulation<'_> {
             }
             On::Change(resource, kind) => {
                 let rows = self.change_rows(snapshot, resource, kind);
-                let cases = explain::change_cases(snapshot, &rows, &target, &snapshot.alerts);
+                let cases = explain::change_cases(snapshot, &rows, &target, &own);
                 if cases.is_empty() {
                     return vec![explain::unsubscribed(rule, &snapshot.token, resource, kind)];
                 }
