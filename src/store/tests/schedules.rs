@@ -132,6 +132,22 @@ async fn acknowledgement_fact_comes_from_the_schedule() {
     assert!(fact.contains("2026-03-16"), "{fact}");
 }
 
+/// An older program cannot read a field that it does not know, and would report the schedule as damaged. It refuses a newer schema instead.
+#[test]
+fn fields_of_packed_schedules_belong_to_a_schema() {
+    let count = |fields: &[&str]| fields.len();
+    let known = [
+        count(wire::UnlockEvent::FIELDS),
+        count(wire::CliffUnlocks::FIELDS),
+        count(wire::CliffAllocation::FIELDS),
+        count(wire::LinearUnlocks::FIELDS),
+        count(wire::LinearAllocation::FIELDS),
+        count(wire::CommittedClaim::FIELDS),
+    ];
+    let schema = crate::schema::DAEMON.version();
+    assert_eq!((schema, known), (2, [10, 8, 9, 7, 12, 3]), "a new field needs a new migration; then update the expected values");
+}
+
 /// Returns a schedule at new prices. Some events are left out, and some sizes are unknown. If `is_new_version`, the dates differ too.
 fn random_schedule(rng: &mut fastrand::Rng, dates: &mut [&'static str; 3], is_new_version: bool) -> FeedUpdate {
     if is_new_version {
