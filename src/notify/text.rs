@@ -48,7 +48,11 @@ pub fn line(text: &str, max_chars: usize) -> String {
 
 /// Like [`line`], but keeps line breaks and the indent of lines (up to [`MAX_INDENT`]).
 pub fn paragraph(text: &str, max_chars: usize) -> String {
-    let text: String = text.chars().take(max_chars).collect();
+    let cut = text.char_indices().nth(max_chars).map(|_| {
+        let kept: String = text.chars().take(max_chars.saturating_sub(1)).collect();
+        format!("{kept}…")
+    });
+    let text = cut.as_deref().unwrap_or(text);
     let mut out = String::with_capacity(text.len());
     let mut blank = 0;
     for each in text.lines() {

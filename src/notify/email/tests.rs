@@ -449,3 +449,57 @@ async fn retry_of_a_digest_skips_recipients_that_have_it() {
     assert_eq!(result.outcome, Outcome::Refused, "{}", result.text);
     assert_eq!(seen.lock().expect("a lock").commands.iter().filter(|line| line.starts_with("MAIL")).count(), 1);
 }
+
+/// Decodes quoted-printable text as RFC 2045 defines it.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let text = text.replace("=\r\n", "");
+    let mut rest = text.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        match (first, tail.get(..2).and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok())) {
+            (b'=', Some(byte)) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).replace("\r\n", "\n")
+}
+
+#[tokio::test]
+async fn mail_is_seven_bit_with_short_lines_and_arrives_unchanged() {
+    let mut long = unlock();
+    // Lines that begin with a dot at many offsets, so that some stand at the border of two writes.
+    let lines: Vec<String> = (0..900).map(|n| format!("{}. Ünlöck {}", ".".repeat(1 + n % 3), "x".repeat(1 + n % 7))).collect();
+    long.body.annotations.insert("description".into(), lines.join("\n"));
+    long.body.labels.insert("note".into(), "\u{1F680}".repeat(30));
+    let notifications: Vec<_> = (0..4)
+        .map(|n| {
+            let mut notice = long.clone();
+            notice.body.event = Some(format!("event \r\nBcc: x@example.com {n} \u{202e}"));
+            notice.alert = format!("al_{n}").as_str().into();
+            notice
+        })
+        .collect();
+    let (smtp, seen) = server(Script::default()).await;
+    let email = build(&receiver(&smtp)).expect("a valid receiver");
+    let result = email.send(&due(1, "desk", notifications), time(NOW), None).await;
+    assert_eq!(result.outcome, Outcome::Accepted, "{}", result.text);
+    let mail = seen.lock().expect("a lock").mails[0].clone();
+    assert!(mail.is_ascii(), "the mail needs no extension of the server");
+    assert!(!mail.replace("\r\n", "").contains(['\r', '\n']), "a bare line break");
+    assert!(mail.lines().all(|line| line.len() <= 998), "a line is too long");
+    let (head, body) = mail.split_once("\r\n\r\n").expect("a head");
+    assert!(head.lines().all(|line| line.len() <= 200), "{head}");
+    assert!(!head.to_lowercase().contains("bcc"), "{head}");
+    // The transport doubles a dot at the start of a line; the server removes it.
+    let sent = body.replace("\r\n.", "\r\n");
+    let text = decoded(&sent);
+    for line in lines.iter().take(60) {
+        assert!(text.contains(&format!("\n  {line}\n")), "{line:?} is missing");
+    }
+}

@@ -367,3 +367,29 @@ fn write_sample_mails() {
             .expect("written");
     }
 }
+
+/// A digest with as many lines in each part as there can be, and long names in all of them.
+fn largest_digest() -> Notification {
+    let mut notice = digest();
+    let mut record = notice.body.record.clone().expect("a record");
+    for part in ["ahead", "linear", "possible", "groups", "changes", "fires", "heldBack", "silences"] {
+        let Some(lines) = record.get_mut(part).and_then(serde_json::Value::as_array_mut) else { continue };
+        let Some(first) = lines.first().cloned() else { continue };
+        *lines = vec![first; model::digest::MAX_LINES];
+    }
+    let read: model::Digest = serde_json::from_value(record.clone()).expect("a digest");
+    assert_eq!(read.ahead.len(), model::digest::MAX_LINES);
+    notice.body.annotations.insert("description".into(), model::phrase::digest::text(&read));
+    notice.body.record = Some(record);
+    notice
+}
+
+#[test]
+fn largest_digest_is_a_whole_mail() {
+    let mail = compose_one(largest_digest());
+    let html = mail.html.expect("HTML");
+    assert!(html.ends_with("</html>\n") || html.ends_with("</html>"), "the HTML is whole");
+    assert!(html.matches("<tr>").count() > 5 * model::digest::MAX_LINES, "{}", html.matches("<tr>").count());
+    assert!(mail.text.contains("Active silences") || mail.text.contains("silence"), "the text is whole");
+    assert!(mail.text.contains("Sent by Cliffwatch"), "the signature is there");
+}

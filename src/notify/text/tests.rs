@@ -20,11 +20,18 @@ fn long_line_is_cut_with_an_ellipsis() {
 fn paragraph_keeps_line_breaks_and_indent() {
     assert_eq!(paragraph("\n\n  a\u{200B} b\r\n    - c \n\n\n\nd\n\n", 100), "a b\n    - c\n\nd");
     assert_eq!(paragraph(&format!("x\n{}y", " ".repeat(50)), 100), format!("x\n{}y", " ".repeat(MAX_INDENT)));
-    assert_eq!(paragraph("abcdef", 3), "abc");
+    assert_eq!(paragraph("abcdef", 3), "ab…");
 }
 
 #[test]
 fn response_keeps_line_breaks_and_is_cut() {
     assert_eq!(response("a\r\n\tb\u{1b}[31m\n", 100), "a\n\tb[31m");
     assert_eq!(response("ééé", 5), "éé");
+}
+
+#[test]
+fn cut_paragraph_ends_with_an_ellipsis() {
+    assert_eq!(paragraph("one\ntwo\nthree", 8), "one\ntwo…");
+    assert_eq!(paragraph("one\ntwo", 7), "one\ntwo", "it fits");
+    assert_eq!(paragraph("one\ntwo", 0), "…");
 }
