@@ -108,6 +108,27 @@ pub struct AllocationChange {
     pub ratio: Option<f64>,
     /// The number of affected tranches.
     pub count: u32,
+    /// The affected tranches before. Only for changes of a whole schedule: [`ChangeKind::Restructured`] and [`ChangeKind::Rewritten`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<AllocationSchedule>,
+    /// The affected tranches after, like `before`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<AllocationSchedule>,
+}
+
+/// Total, begin, and end of the tranches of one allocation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AllocationSchedule {
+    /// Tokens. `None` if no amount is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<f64>,
+    /// The first date. `None` if all tranches are undated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub begin: Option<Timestamp>,
+    /// The last date, or the end of the last linear unlock if that is later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<Timestamp>,
 }
 
 /// A field that changed, for [`ChangeKind::Revised`].

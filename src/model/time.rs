@@ -37,6 +37,15 @@ fn whole_seconds(text: &str) -> Option<Timestamp> {
     Some(date.and_hms_opt(number(&[h1, h2])?, number(&[n1, n2])?, number(&[s1, s2])?)?.and_utc())
 }
 
+/// The first year of real dates. Sources write dates of the early 1970s for events without a date.
+const FIRST_YEAR: i32 = 1976;
+
+/// Returns whether a date only stands for a missing one.
+#[must_use]
+pub fn is_placeholder(at: Timestamp) -> bool {
+    at.year() < FIRST_YEAR
+}
+
 /// The precision of a date. Unknown words of the source count as `Day`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -132,6 +141,12 @@ impl Interval {
     /// Returns whether the nominal day is over and the interval is not: the event was expected and may still occur.
     pub fn is_unconfirmed(&self, now: Timestamp) -> bool {
         !self.has_passed(now) && self.nominal_day().is_some_and(|day| day.has_passed(now))
+    }
+
+    /// Returns whether the whole of `other` lies in this interval.
+    #[must_use]
+    pub fn contains(&self, other: &Self) -> bool {
+        self.start <= other.start && other.end <= self.end
     }
 
     /// Returns whether the whole interval is in the past.

@@ -118,8 +118,8 @@ pub fn moved() -> Notification {
         from: Some(Fact::Time(time("2026-04-12T00:00:00Z"))),
         to: Some(Fact::Time(time("2026-05-12T00:00:00Z"))),
         shift_days: Some(30.0),
-        ratio: None,
         count: 1,
+        ..AllocationChange::default()
     };
     change.allocations = vec![part("Core Contributors"), part("Investors")];
     Notification {

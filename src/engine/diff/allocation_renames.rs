@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     index::{New, Old},
-    tolerances::{self, close, close_or_none},
+    tolerances::{self, MIN_SERIES, close, close_or_none},
     tranche::{TrancheForm, Tranches},
 };
 
@@ -27,7 +27,7 @@ type MarksByName<'a> = BTreeMap<&'a str, Vec<TrancheMark>>;
 /// Returns the new name of each renamed allocation.
 ///
 /// A removed name became an added one if both have the same tranches, or similar names and comparable tranches, or the same total in
-/// the same category. Two names may also have changed places.
+/// the same category, or alone have the same series of dates in the same category. Two names may also have changed places.
 pub(super) fn find_renames<'a>(old: &Tranches<'a, Old>, new: &Tranches<'a, New>, tolerance: f64) -> BTreeMap<&'a str, &'a str> {
     let (before, after) = (marks_by_name(old), marks_by_name(new));
     let mut renames = BTreeMap::new();
@@ -54,6 +54,26 @@ pub(super) fn find_renames<'a>(old: &Tranches<'a, Old>, new: &Tranches<'a, New>,
         }
     }
     renames.extend(swapped_names(&before, &after, tolerance));
+    let (removed, added): (Vec<&str>, Vec<&str>) = {
+        let taken: BTreeSet<&str> = renames.values().copied().collect();
+        (
+            removed.into_iter().filter(|name| !renames.contains_key(name)).collect(),
+            added.into_iter().filter(|name| !taken.contains(name)).collect(),
+        )
+    };
+    let is_resized = |from: &str, to: &str| {
+        before[from].len() >= MIN_SERIES
+            && same_dates(&before[from], &after[to])
+            && category(old, from).is_some_and(|was| category(new, to) == Some(was))
+    };
+    for from in &removed {
+        // If several names have the same dates, the tokens were divided instead.
+        if let [to] = added.iter().filter(|to| is_resized(from, to)).collect::<Vec<_>>()[..]
+            && removed.iter().filter(|other| is_resized(other, to)).count() == 1
+        {
+            renames.insert(from, to);
+        }
+    }
     renames
 }
 

@@ -139,8 +139,9 @@ impl Comparison<'_> {
     /// Returns whether so much changed that only the whole schedule explains it.
     fn is_rewritten(&self, explanations: &[ChangeExplanation]) -> bool {
         let (removed, added) = (&self.links.removed, &self.links.added);
-        let ready = explanations.iter().filter(|explanation| !self.is_waiting(explanation)).count();
-        let is_short = ready <= MAX_EXPLANATIONS || (ready <= MAX_SINGLE_EVENTS && are_independent(explanations));
+        // Changes that wait for proof count too: told in two parts, a correction would be two stories.
+        let count = explanations.len();
+        let is_short = count <= MAX_EXPLANATIONS || (count <= MAX_SINGLE_EVENTS && are_independent(explanations));
         let is_replaced = !explanations.is_empty()
             && removed.len() > 1
             && removed.len() * 2 > self.timeline.old.len()
@@ -166,6 +167,9 @@ impl Comparison<'_> {
             });
             match change {
                 Some(explanation) => {
+                    if explanation.change.kind != ChangeKind::Rewritten {
+                        explanation.clauses.extend(fact.redated_clause(self));
+                    }
                     explanation.change.fields.push(fact.field);
                     explanation.old.extend(fact.old);
                     explanation.new.extend(fact.new);
@@ -214,7 +218,17 @@ impl Comparison<'_> {
 
     /// Returns the shift of a pair, in milliseconds.
     fn shift(&self, pair: TranchePair) -> i64 {
-        if self.is_to_be_determined(pair) { 0 } else { self.timeline.new[pair.new].at - self.timeline.old[pair.old].at }
+        if self.is_to_be_determined(pair) || self.has_new_precision_only(pair) {
+            return 0;
+        }
+        self.timeline.new[pair.new].at - self.timeline.old[pair.old].at
+    }
+
+    /// Returns whether the date of a pair is only more or less exact than before: one of its intervals contains the other.
+    fn has_new_precision_only(&self, pair: TranchePair) -> bool {
+        let (old, new) = (&self.timeline.old[pair.old], &self.timeline.new[pair.new]);
+        let intervals = old.interval().zip(new.interval());
+        intervals.is_some_and(|(a, b)| a.precision != b.precision && (a.contains(&b) || b.contains(&a)))
     }
 }
 

@@ -5,6 +5,9 @@
 //! compared as a whole. If it keeps its total but not its tranches, the difference is one [group](Links::groups). If several
 //! allocations keep their total together, tokens went from one to another: one [transfer](Links::transfers). Neither needs removal
 //! proof.
+//!
+//! An allocation that lost many tranches, but gained about as much in others, has a new schedule with another total, such as ten
+//! quarterly tranches instead of 30 monthly ones. It is a group, too.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -13,14 +16,15 @@ use super::{
     index::{New, NewTranche, Old, OldTranche, Side, TrancheIndex},
     link::Links,
     timeline::{Pair, Timeline, TrancheGroup, TranchePair, TrancheSet},
-    tolerances::{self, SHARE_OF_PART, close},
+    tolerances::{self, MIN_SERIES, SHARE_OF_PART, close},
     tranche::{Tranche, TrancheForm, Tranches},
 };
 
 /// The maximum number of allocations of which all combinations are tried. Of more, only pairs are tried.
 const MAX_COMBINED: usize = 12;
-/// The maximum number of allocations in one transfer. Sums of more agree by chance.
-const MAX_PARTNERS: usize = 6;
+/// The minimum share of the tokens in added or removed tranches that an allocation must lose or gain elsewhere to be rescheduled as a
+/// whole.
+const MIN_BALANCED_SHARE: f64 = 0.5;
 
 /// An allocation whose total changed.
 #[derive(Clone, Copy)]
@@ -48,10 +52,40 @@ pub(super) fn conserve(links: Links, timeline: &Timeline<'_>, tolerance: f64) ->
             links.groups.push(group);
         }
     }
+    let mut unexplained: BTreeSet<&str> = imbalances.iter().map(|one| one.name).collect();
     for partners in conserved_together(imbalances, tolerances::of_totals(tolerance)) {
         links = with_transfer(links, &partners, timeline, tolerance);
+        unexplained.retain(|name| !partners.contains(name));
+    }
+    for name in unexplained {
+        if let Some(tranches) = allocations.get(name).filter(|_| has_new_schedule(name, &links, timeline)) {
+            let (pairs, group) = compare(tranches, timeline, tolerance);
+            if !group.old.is_empty() && !group.new.is_empty() {
+                links = without(links, tranches);
+                links.pairs.extend(pairs);
+                links.groups.push(group);
+            }
+        }
     }
     links
+}
+
+/// Returns whether a series of tranches of an allocation was added or removed, and its other tranches lost or gained a similar amount.
+fn has_new_schedule(name: &str, links: &Links, timeline: &Timeline<'_>) -> bool {
+    let (old, new) = (&timeline.old, &timeline.new);
+    let removed: Vec<OldTranche> = links.removed.iter().copied().filter(|i| old[*i].series == name).collect();
+    let added: Vec<NewTranche> = links.added.iter().copied().filter(|j| new[*j].series == name).collect();
+    let (mut lost, mut gained) = (0.0, 0.0);
+    for pair in links.pairs.iter().filter(|pair| old[pair.old].series == name) {
+        let (Some(from), Some(to)) = (old[pair.old].amount, new[pair.new].amount) else { return false };
+        if to > from { gained += to - from } else { lost += from - to }
+    }
+    let of_removed: f64 = removed.iter().filter_map(|i| old[*i].amount).sum();
+    let of_added: f64 = added.iter().filter_map(|j| new[*j].amount).sum();
+    let are_balanced =
+        |moved: f64, opposite: f64| opposite >= moved * MIN_BALANCED_SHARE && moved >= opposite * MIN_BALANCED_SHARE;
+    (removed.len() >= MIN_SERIES && are_balanced(of_removed, gained + of_added))
+        || (added.len() >= MIN_SERIES && are_balanced(of_added, lost + of_removed))
 }
 
 /// Returns the tranches of each allocation in which a tranche was added, removed, or resized.
@@ -158,7 +192,7 @@ fn conserved_together(imbalances: Vec<Imbalance<'_>>, tolerance: f64) -> Vec<Vec
     let mut left = imbalances;
     let mut found = Vec::new();
     let mut size = 2;
-    while size <= MAX_PARTNERS.min(left.len()) && (size == 2 || left.len() <= MAX_COMBINED) {
+    while size <= left.len() && (size == 2 || left.len() <= MAX_COMBINED) {
         match first_balanced(&left, size, tolerance) {
             Some(members) => {
                 found.push(members.iter().map(|k| left[*k].name).collect());
@@ -166,6 +200,10 @@ fn conserved_together(imbalances: Vec<Imbalance<'_>>, tolerance: f64) -> Vec<Vec
             }
             None => size += 1,
         }
+    }
+    // One allocation that was divided among many.
+    if left.len() > MAX_COMBINED && first_balanced(&left, left.len(), tolerance).is_some() {
+        found.push(left.iter().map(|one| one.name).collect());
     }
     found
 }

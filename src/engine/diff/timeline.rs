@@ -72,12 +72,14 @@ impl TrancheSet {
         Self { pairs: pairs.to_vec(), ..Self::default() }
     }
 
+    /// Returns the number of affected tranches. Old tranches that became new ones count once.
     pub(super) fn len(&self) -> usize {
-        self.pairs.len() + self.unpaired_old.len() + self.unpaired_new.len()
+        let unpaired = if self.unpaired_old.is_empty() { self.unpaired_new.len() } else { self.unpaired_old.len() };
+        self.pairs.len() + unpaired
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.pairs.is_empty() && self.unpaired_old.is_empty() && self.unpaired_new.is_empty()
     }
 
     /// Returns the old tranches, paired ones first.

@@ -2,7 +2,8 @@
 
 use super::index::{List, RowIndex, RowOf, Side, TrancheOf};
 use model::{
-    supply::{Precision, Timestamp},
+    is_placeholder,
+    supply::{Interval, Precision, Timestamp},
     wire::{CommittedClaim, UnlockEvent},
 };
 
@@ -42,7 +43,12 @@ impl<S> Tranche<'_, S> {
 
     /// Returns the date, or `None` if the tranche is undated.
     pub(super) fn dated(&self) -> Option<Timestamp> {
-        Some(self.time()).filter(|at| at.timestamp() != 0)
+        Some(self.time()).filter(|at| !is_placeholder(*at) && self.precision() != Precision::ToBeDetermined)
+    }
+
+    /// Returns the interval that the date stands for, or `None` if the tranche is undated.
+    pub(super) fn interval(&self) -> Option<Interval> {
+        Interval::of(self.dated()?, self.precision())
     }
 
     pub(super) fn end_time(&self) -> Option<Timestamp> {

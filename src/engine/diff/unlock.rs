@@ -21,10 +21,10 @@ use super::{
     DateWindow, Diff, KeyAllocator, RowAnomalies, Settings,
     changes::{ChangeSubject, Comparison, explain},
     date_key,
-    index::{List, New, NewRow, Old, OldRow, RowOf},
+    index::{List, New, NewRow, Old, OldRow, RowOf, Side},
     link::{Links, VisibleDays, link},
     timeline::Timeline,
-    tranche::{Events, TrancheForm, take_apart},
+    tranche::{Events, TrancheForm, Tranches, take_apart},
 };
 use crate::removal::RemovalProof;
 use model::{
@@ -38,6 +38,10 @@ use model::{
 pub use repriced::repriced;
 #[cfg(test)]
 pub(super) use same::same_schedule;
+
+/// The share of the coming tokens that a response may lack although it lacks most events. The schedule then has fewer and larger
+/// events.
+const MAX_LOST_WITHOUT_HOLD: f64 = 0.1;
 
 /// The poll of a schedule.
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +112,7 @@ pub fn diff_unlocks(poll: &UnlockPoll<'_>, before: &[Tracked], proof: &RemovalPr
     let links = link(&timeline, &VisibleDays { old: poll.window, new: poll.window_before }, tolerance);
     let matches = match_events(&timeline, &links);
     let missing = MissingEvents::of(&timeline, &links, &matches, coverage);
-    if missing.must_be_held(&known, proof, now) {
+    if missing.must_be_held(&known, &timeline, proof, now) {
         // Deserted events count too. Otherwise they would be unproven when the hold ends, and only a part of the correction would be
         // applied.
         let missing = missing.all_doubtful().map(|row| proof.counted(known[row].key)).collect();
@@ -322,12 +326,12 @@ impl MissingEvents {
         self.doubtful.iter().chain(&self.deserted).copied()
     }
 
-    /// Returns whether most upcoming events are missing without proof of removal.
-    fn must_be_held(&self, known: &KnownEvents<'_>, proof: &RemovalProof<'_>, now: Timestamp) -> bool {
+    /// Returns whether most upcoming events are missing without proof of removal, and their tokens are not in other events.
+    fn must_be_held(&self, known: &KnownEvents<'_>, timeline: &Timeline<'_>, proof: &RemovalProof<'_>, now: Timestamp) -> bool {
         let is_coming = |row: &OldRow| known[*row].event.interval().is_none_or(|interval| !interval.has_passed(now));
         let coming = known.indices().filter(|row| is_coming(row) && !self.uncovered.contains(row)).count();
         let missing: Vec<&RecordKey> = self.doubtful.iter().filter(|row| is_coming(row)).map(|row| known[*row].key).collect();
-        proof.must_hold(&missing, coming)
+        proof.must_hold(&missing, coming) && loses_tokens(timeline, now)
     }
 
     /// Removes the events whose removal is proven, and counts the confirmations of the others.
@@ -355,6 +359,15 @@ impl MissingEvents {
             }
         }
     }
+}
+
+/// Returns whether a response lists notably fewer coming tokens than are known, or leaves out an amount.
+fn loses_tokens(timeline: &Timeline<'_>, now: Timestamp) -> bool {
+    fn coming<S: Side>(all: &Tranches<'_, S>, now: Timestamp) -> Option<f64> {
+        all.iter().filter(|tranche| tranche.interval().is_none_or(|at| !at.has_passed(now))).map(|tranche| tranche.amount).sum()
+    }
+    let (known, listed) = (coming(&timeline.old, now), coming(&timeline.new, now));
+    known.zip(listed).is_none_or(|(known, listed)| listed < known * (1.0 - MAX_LOST_WITHOUT_HOLD))
 }
 
 fn removed_event(token: &TokenId, KnownEvent { key, event }: KnownEvent<'_>) -> Change {

@@ -303,6 +303,7 @@ fn removed_last_tranche_of_an_unclipped_schedule_is_reported() {
         feed.poll(&all, Some(3), now);
         let notified = feed.poll_times(&all[..29], Some(3), now + TimeDelta::hours(6), 4);
         assert_eq!(kinds(&notified), [ChangeKind::Removed], "{:?}", summaries(&notified));
+        assert!(!notified[0].summary.contains("moved beyond"), "no edge is near: {}", notified[0].summary);
         assert_eq!(feed.snapshot.records.len(), 29);
         // It is reported as added when it returns.
         let notified = feed.poll_times(&all, Some(3), now + Days::new(3), 2);

@@ -19,7 +19,7 @@ use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 
 use crate::diff::DateWindow;
-use model::supply::Timestamp;
+use model::{is_placeholder, supply::Timestamp};
 
 const DAY: i64 = 86_400;
 
@@ -121,7 +121,7 @@ impl Visibility {
     /// Returns the window after one more response.
     pub(super) fn learn(self, observation: &Observation<'_>, now: Timestamp) -> Self {
         let Observation { known, listed, listed_of_form, previous_at, is_rare } = *observation;
-        let is_dated = |at: &&Timestamp| at.timestamp() > 365 * DAY; // Undated parts have the epoch.
+        let is_dated = |at: &&Timestamp| !is_placeholder(**at);
         let known: Vec<Timestamp> = known.iter().filter(is_dated).copied().collect();
         let seconds = |delta: TimeDelta| delta.num_seconds();
         let previous_at = previous_at.min(now);

@@ -7,13 +7,18 @@ use serde_json::Value;
 pub use tranches::{DateChange, ScheduleUnit, TrancheFacts, TranchesChange};
 
 use super::{UNKNOWN_AMOUNT, amount, count, day, name, names, one_line, plural, ratio, shift, shifts};
-use crate::{Change, ChangeKind, ChangeRow, FieldChange, Resource, ScheduleBrief, Timestamp};
+use crate::{
+    AllocationChange, AllocationSchedule, Change, ChangeKind, ChangeRow, FieldChange, Resource, ScheduleBrief, Timestamp,
+};
 
 /// The number of fields that a sentence names. More are only stored.
 const MAX_FIELDS: usize = 3;
 
 /// The number of renamed allocations that a sentence names before it only counts them.
 const MAX_RENAMED: usize = 3;
+
+/// The number of allocations of a rewritten schedule that a sentence describes before it only counts them.
+const MAX_REWRITTEN: usize = 3;
 
 /// The facts of one clause of a change's summary.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +48,14 @@ pub enum ChangeClause {
         is_whole_schedule: bool,
         /// The smallest and the largest shift. `None` if a tranche is undated.
         shift_days: Option<(f64, f64)>,
+        /// The dates of one tranche.
+        example: DateChange,
+        /// Whether the example is the next tranche. If not, it is the first one.
+        is_next: bool,
+    },
+    /// The dates are more or less exact than before, but still possible.
+    Redated {
+        tranches: Vec<TrancheFacts>,
         /// The dates of one tranche.
         example: DateChange,
         /// Whether the example is the next tranche. If not, it is the first one.
@@ -99,6 +112,10 @@ pub enum ChangeClause {
     Rewritten {
         before: ScheduleBrief,
         after: ScheduleBrief,
+        /// The allocations whose total, begin, or end changed.
+        allocations: Vec<AllocationRewrite>,
+        /// The old and the new name of each renamed allocation.
+        renamed: Vec<(String, String)>,
     },
     /// A committed claim appeared or changed.
     Committed {
@@ -224,15 +241,25 @@ impl ChangeClause {
             }
             Self::EventRemoved { date: Some(at) } => format!("removed: the event of {}", day(*at)),
             Self::EventRemoved { date: None } => "removed: an event without a date".to_owned(),
-            Self::EventMoved { tranches, dates, shift_days } => {
-                format!("{} moved {}{}", unit.holding(tranches), dates.text(), in_parentheses(*shift_days))
-            }
+            Self::EventMoved { tranches, dates, shift_days } => match dates.first_date() {
+                Some(date) => format!("{} now dated: {date} (no date before)", unit.holding(tranches)),
+                None => format!("{} moved {}{}", unit.holding(tranches), dates.text(), in_parentheses(*shift_days)),
+            },
             Self::SeriesMoved { tranches, is_whole_schedule, shift_days, example, is_next } => {
                 let subject = unit.series(tranches, *is_whole_schedule);
                 let by = shift_days.map(|(least, most)| format!(" by {}", shifts(least, most))).unwrap_or_default();
-                let which = if *is_next { "next" } else { "first" };
-                format!("{subject} moved{by}; the {which} {}", example.text())
+                match example.first_date() {
+                    Some(date) => format!("{subject} now dated; the {}: {date} (no date before)", next_or_first(*is_next)),
+                    None => format!("{subject} moved{by}; the {} {}", next_or_first(*is_next), example.text()),
+                }
             }
+            Self::Redated { tranches, example, is_next } => match tranches.len() {
+                1 => format!("{} now dated: {}", unit.holding(tranches), example.precision_text()),
+                _ => {
+                    let subject = unit.series(tranches, false);
+                    format!("{subject} now dated; the {}: {}", next_or_first(*is_next), example.precision_text())
+                }
+            },
             Self::StartMoved { tranches, from, to, shift_days } => {
                 let (holding, pace) = (unit.holding(&tranches.after), tranches.pace_change());
                 let (from, to) = tranches.date_texts(*from, *to);
@@ -264,7 +291,12 @@ impl ChangeClause {
             Self::Renamed { names, categories, tranches } => {
                 format!("{} ({})", renamed(names, categories), count(*tranches, "tranche"))
             }
-            Self::Rewritten { before, after } => rewritten(before, after),
+            Self::Rewritten { before, after, allocations, renamed: names } => {
+                let mut clauses = vec![rewritten(before, after)];
+                clauses.extend(rewritten_allocations(allocations));
+                clauses.extend((!names.is_empty()).then(|| renamed(names, &[])));
+                clauses.join("; ")
+            }
             Self::Committed { allocations, from, to, at } => committed(allocations, *from, *to, *at),
             Self::FieldsRevised { fields, events } => {
                 let clauses: Vec<String> = fields.iter().take(MAX_FIELDS).map(field_change).collect();
@@ -282,6 +314,10 @@ impl ChangeClause {
             Self::Relisted { name, from, to } => format!("the source lists {name} as {to} now, no longer as {from}"),
         }
     }
+}
+
+fn next_or_first(is_next: bool) -> &'static str {
+    if is_next { "next" } else { "first" }
 }
 
 /// A range of shifts in parentheses: ` (+4 days)`. Empty if the shifts are unknown.
@@ -335,6 +371,63 @@ fn rewritten(before: &ScheduleBrief, after: &ScheduleBrief) -> String {
         step(amount(before.total), amount(after.total), " tokens in all"),
         step(end(before), end(after), "")
     )
+}
+
+/// The schedule of one allocation in a rewritten schedule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AllocationRewrite {
+    name: String,
+    before: Option<AllocationSchedule>,
+    after: Option<AllocationSchedule>,
+}
+
+impl AllocationRewrite {
+    /// Returns the schedule of an allocation before and after a change of a whole schedule.
+    #[must_use]
+    pub fn of(change: &AllocationChange) -> Self {
+        Self { name: change.name.clone(), before: change.before.clone(), after: change.after.clone() }
+    }
+
+    /// Returns whether total, begin, or end changed.
+    #[must_use]
+    pub fn differs(&self) -> bool {
+        self.before != self.after
+    }
+
+    /// Returns the difference of the totals, without its sign.
+    fn size(&self) -> f64 {
+        let total = |schedule: &Option<AllocationSchedule>| schedule.as_ref().and_then(|of| of.total).unwrap_or(0.0);
+        (total(&self.after) - total(&self.before)).abs()
+    }
+
+    /// `Team 40.00M until 1 Jan 2028 instead of 50.00M until 1 Jan 2030`, `Core added (693.00M until 2 Nov 2028)`.
+    fn text(&self) -> String {
+        let side = |of: &AllocationSchedule, other: Option<&AllocationSchedule>| {
+            let begin = of.begin.filter(|begin| other.is_some_and(|other| other.begin != Some(*begin)));
+            let from = begin.map(|at| format!(" from {}", day(at))).unwrap_or_default();
+            let until = of.end.map(|at| format!(" until {}", day(at))).unwrap_or_default();
+            format!("{}{from}{until}", amount_or_unknown(of.total))
+        };
+        let allocation = name(&self.name);
+        match (&self.before, &self.after) {
+            (Some(was), Some(is)) => format!("{allocation} {} instead of {}", side(is, Some(was)), side(was, Some(is))),
+            (Some(was), None) => format!("{allocation} removed ({})", side(was, None)),
+            (None, Some(is)) => format!("{allocation} added ({})", side(is, None)),
+            (None, None) => allocation,
+        }
+    }
+}
+
+/// The allocations of a rewritten schedule, the largest differences first: `Team 40.00M until 1 Jan 2028 instead of …; Core added (…)`.
+fn rewritten_allocations(allocations: &[AllocationRewrite]) -> Option<String> {
+    let mut sorted: Vec<&AllocationRewrite> = allocations.iter().collect();
+    sorted.sort_by(|a, b| b.size().total_cmp(&a.size()).then_with(|| a.name.cmp(&b.name)));
+    let mut clauses: Vec<String> = sorted.iter().take(MAX_REWRITTEN).map(|allocation| allocation.text()).collect();
+    let others = sorted.len().saturating_sub(MAX_REWRITTEN);
+    if others > 0 {
+        clauses.push(format!("{} changed as well", count(others, "other allocation")));
+    }
+    (!clauses.is_empty()).then(|| clauses.join("; "))
 }
 
 fn committed(allocations: &[String], from: Option<f64>, to: Option<f64>, at: Option<Timestamp>) -> String {

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use super::{endpoint::Resource, id::RecordKey};
 use crate::{
-    time::{Interval, Precision},
+    time::{Interval, Precision, is_placeholder},
     wire,
 };
 
@@ -107,7 +107,7 @@ impl wire::UnlockEvent {
     /// Returns the interval of the date; `None` if it is missing or to be determined.
     #[must_use]
     pub fn interval(&self) -> Option<Interval> {
-        Interval::of(self.unlock_date.copied()?, self.precision())
+        Interval::of(self.unlock_date.copied().filter(|at| !is_placeholder(*at))?, self.precision())
     }
 
     /// Returns whether the event has a cliff unlock, whose size can be unknown. Other events only begin linear unlocks.

@@ -77,6 +77,7 @@ impl SampleScope {
                         shift_days: Some(1.0),
                         ratio: Some(2.0),
                         count: 1,
+                        ..AllocationChange::default()
                     }];
                     change.before = Some(ScheduleBrief::default());
                     change.after = Some(ScheduleBrief::default());

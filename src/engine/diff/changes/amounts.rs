@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chrono::TimeDelta;
+
 use super::{
     ChangeExplanation, ChangeSubject, Comparison, MAX_EXPLANATIONS, known_sum, record,
     tranche_facts::{tranche_facts, tranches_change},
@@ -18,7 +20,11 @@ use crate::diff::{
 use model::{
     change::{AllocationChange, Change, ChangeKind, Fact},
     phrase::changes::ChangeClause,
+    supply::Timestamp,
 };
+
+/// A removed tranche may have moved beyond the last visible day if that is at most this far ahead of it.
+const MAX_POSTPONEMENT: TimeDelta = TimeDelta::days(3 * 366);
 
 /// The outcome of this step.
 #[derive(Default)]
@@ -225,7 +231,10 @@ fn removed(compared: &Comparison<'_>, tranches: Vec<OldTranche>) -> Option<Chang
     change.allocations = allocation_changes(compared, &set);
     change.amount = known_sum(tranches.iter().filter_map(|i| old[*i].amount));
     change.from = change.amount.map(Fact::Amount);
-    let last_visible_day = compared.last_visible_day;
+    // Farther ahead than teams postpone unlocks, nothing hides behind the last visible day.
+    let last = tranches.iter().map(|i| old[*i].time()).max();
+    let is_near = |day: &Timestamp| last.is_some_and(|last| *day - last <= MAX_POSTPONEMENT);
+    let last_visible_day = compared.last_visible_day.filter(is_near);
     explanation.clauses = vec![ChangeClause::Removed { tranches: tranche_facts(old, tranches), last_visible_day }];
     Some(explanation)
 }
@@ -303,13 +312,15 @@ fn by_ratio(compared: &Comparison<'_>, pairs: Vec<TranchePair>) -> Vec<(Vec<Tran
 /// Returns the amounts of each allocation before and after.
 pub(super) fn allocation_changes(compared: &Comparison<'_>, tranches: &TrancheSet) -> Vec<AllocationChange> {
     #[derive(Default)]
-    struct Amounts {
+    struct Sums {
         from: Option<f64>,
         to: Option<f64>,
-        count: usize,
+        pairs: usize,
+        old: usize,
+        new: usize,
     }
     let (old, new) = (&compared.timeline.old, &compared.timeline.new);
-    let mut by_name: BTreeMap<&str, Amounts> = BTreeMap::new();
+    let mut by_name: BTreeMap<&str, Sums> = BTreeMap::new();
     let add = |sum: &mut Option<f64>, amount: Option<f64>| {
         if let Some(amount) = amount {
             *sum = Some(sum.unwrap_or(0.0) + amount);
@@ -319,17 +330,17 @@ pub(super) fn allocation_changes(compared: &Comparison<'_>, tranches: &TrancheSe
         let amounts = by_name.entry(new[pair.new].name).or_default();
         add(&mut amounts.from, old[pair.old].amount);
         add(&mut amounts.to, new[pair.new].amount);
-        amounts.count += 1;
+        amounts.pairs += 1;
     }
     for i in &tranches.unpaired_old {
         let amounts = by_name.entry(old[*i].series).or_default();
         add(&mut amounts.from, old[*i].amount);
-        amounts.count += 1;
+        amounts.old += 1;
     }
     for j in &tranches.unpaired_new {
         let amounts = by_name.entry(new[*j].name).or_default();
         add(&mut amounts.to, new[*j].amount);
-        amounts.count += 1;
+        amounts.new += 1;
     }
     by_name
         .into_iter()
@@ -337,9 +348,10 @@ pub(super) fn allocation_changes(compared: &Comparison<'_>, tranches: &TrancheSe
             name: name.to_owned(),
             from: amounts.from.map(Fact::Amount),
             to: amounts.to.map(Fact::Amount),
-            shift_days: None,
             ratio: ratio_of(amounts.from, amounts.to),
-            count: count_of(amounts.count),
+            // Tranches that became others count once.
+            count: count_of(amounts.pairs + if amounts.old > 0 { amounts.old } else { amounts.new }),
+            ..AllocationChange::default()
         })
         .collect()
 }

@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{ChangeExplanation, Comparison, distinct, known_sum, record};
+use super::{
+    ChangeExplanation, Comparison, distinct, known_sum, record,
+    tranche_facts::{date_change, tranche_facts},
+};
 use crate::diff::{
-    index::{NewRow, OldRow},
+    index::{NewRow, NewTranche, OldRow},
     ratio_of,
     timeline::{TranchePair, TrancheSet},
     tolerances::close,
@@ -15,7 +18,7 @@ use crate::diff::{
 use model::{
     change::{AllocationChange, ChangeKind, Fact, FieldChange},
     phrase::changes::ChangeClause,
-    supply::Timestamp,
+    supply::{Timestamp, parse_timestamp},
 };
 
 /// A fact that changed in one event.
@@ -25,11 +28,14 @@ pub(super) struct RevisedFact {
     pub(super) new: NewRow,
     /// Whether it is a fact of the whole schedule, such as its source.
     pub(super) is_of_token: bool,
+    /// The tranche, if its date is more or less exact than before.
+    pub(super) redated: Option<TranchePair>,
 }
 
 impl RevisedFact {
     pub(super) fn of(field: &str, from: Value, to: Value, (old, new): (OldRow, NewRow)) -> Self {
-        Self { field: FieldChange { field: field.to_owned(), from, to }, old, new, is_of_token: false }
+        let field = FieldChange { field: field.to_owned(), from, to };
+        Self { field, old, new, is_of_token: false, redated: None }
     }
 }
 
@@ -40,6 +46,24 @@ pub(super) struct FactRevision {
     count: u32,
     pub(super) old: BTreeSet<OldRow>,
     pub(super) new: BTreeSet<NewRow>,
+    /// The tranches whose dates are more or less exact than before.
+    redated: Vec<TranchePair>,
+}
+
+impl FactRevision {
+    /// Returns the sentence about dates that are more or less exact than before.
+    pub(super) fn redated_clause(&self, compared: &Comparison<'_>) -> Option<ChangeClause> {
+        let (old, new) = (&compared.timeline.old, &compared.timeline.new);
+        let is_coming = |pair: &&TranchePair| new[pair.new].interval().is_some_and(|at| !at.has_passed(compared.now));
+        let next = self.redated.iter().filter(is_coming).min_by_key(|pair| new[pair.new].at);
+        let example = next.or(self.redated.first())?;
+        let tranches: Vec<NewTranche> = self.redated.iter().map(|pair| pair.new).collect();
+        Some(ChangeClause::Redated {
+            tranches: tranche_facts(new, &tranches),
+            example: date_change(&old[example.old], &new[example.new]),
+            is_next: next.is_some(),
+        })
+    }
 }
 
 /// Returns the other facts that changed, grouped by what changed. `found` holds the facts that earlier steps found.
@@ -49,6 +73,10 @@ pub(super) fn other_facts(compared: &Comparison<'_>, found: Vec<RevisedFact>) ->
     for pair in &compared.links.pairs {
         let (old, new) = (&timeline.old[pair.old], &timeline.new[pair.new]);
         let rows = (old.row, new.row);
+        if old.at != new.at && compared.has_new_precision_only(*pair) {
+            let (from, to) = (old.time().to_rfc3339(), new.time().to_rfc3339());
+            all.push(RevisedFact { redated: Some(*pair), ..RevisedFact::of("unlockDate", from.into(), to.into(), rows) });
+        }
         // A missing precision is not a change; two known ones that differ are.
         if let (Some(a), Some(b)) = (old.precision, new.precision)
             && a != b
@@ -88,14 +116,20 @@ pub(super) fn other_facts(compared: &Comparison<'_>, found: Vec<RevisedFact>) ->
 fn gather(all: Vec<RevisedFact>) -> Vec<FactRevision> {
     let mut revisions: Vec<FactRevision> = Vec::new();
     let mut known: BTreeMap<(String, String, String), usize> = BTreeMap::new();
-    for RevisedFact { field, old, new, is_of_token } in all {
-        let key = (field.field.clone(), field.from.to_string(), field.to.to_string());
+    for RevisedFact { field, old, new, is_of_token, redated } in all {
+        let key = match redated {
+            // Dates that became more or less exact are one change, although each has its own values.
+            Some(_) => (field.field.clone(), String::new(), String::new()),
+            None => (field.field.clone(), field.from.to_string(), field.to.to_string()),
+        };
         let k = *known.entry(key).or_insert_with(|| {
-            revisions.push(FactRevision { field, is_of_token, count: 0, old: BTreeSet::new(), new: BTreeSet::new() });
+            let (old, new) = (BTreeSet::new(), BTreeSet::new());
+            revisions.push(FactRevision { field, is_of_token, count: 0, old, new, redated: Vec::new() });
             revisions.len() - 1
         });
         if let Some(revision) = revisions.get_mut(k) {
             revision.count += 1;
+            revision.redated.extend(redated);
             revision.old.insert(old);
             revision.new.insert(new);
         }
@@ -113,15 +147,23 @@ pub(super) fn revised(compared: &Comparison<'_>, facts: Vec<FactRevision>) -> Op
     change.old = Some(record(compared.timeline.old_events[o]));
     change.new = Some(record(compared.timeline.new_events[n]));
     change.count = facts.iter().map(|fact| fact.count).max().unwrap_or(1);
+    let redated = facts.iter().find_map(|fact| fact.redated_clause(compared));
     change.fields = facts.into_iter().map(|fact| fact.field).collect();
+    let is_date = redated.is_some();
     let fact = |value: &Value| match value {
+        Value::String(text) if is_date => parse_timestamp(text).map(Fact::Time),
         Value::String(text) => Some(Fact::Text(text.clone())),
         Value::Number(number) => number.as_f64().map(Fact::Amount),
         _ => None,
     };
     change.from = change.fields.first().and_then(|field| fact(&field.from));
     change.to = change.fields.first().and_then(|field| fact(&field.to));
-    explanation.clauses = vec![ChangeClause::FieldsRevised { fields: change.fields.clone(), events: new.len() }];
+    let is_told = |field: &FieldChange| redated.is_some() && matches!(field.field.as_str(), "unlockDate" | "unlockPrecision");
+    let other_fields: Vec<FieldChange> = change.fields.iter().filter(|field| !is_told(field)).cloned().collect();
+    if !other_fields.is_empty() {
+        explanation.clauses.push(ChangeClause::FieldsRevised { fields: other_fields, events: new.len() });
+    }
+    explanation.clauses.splice(..0, redated);
     (explanation.old, explanation.new) = (old, new);
     explanation.subject = compared.single_event(&explanation);
     Some(explanation)
@@ -163,9 +205,9 @@ pub(super) fn claims(compared: &Comparison<'_>) -> Option<ChangeExplanation> {
                 name: new[pair.new].name.to_owned(),
                 from: from.map(Fact::Amount),
                 to: to.map(Fact::Amount),
-                shift_days: None,
                 ratio: ratio_of(from, to),
                 count: 1,
+                ..AllocationChange::default()
             }
         })
         .collect();

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    ChangeExplanation, ChangeSubject, Comparison, amounts::allocation_changes, in_days, rewritten::brief,
+    ChangeExplanation, ChangeSubject, Comparison,
+    amounts::allocation_changes,
+    in_days,
+    rewritten::{allocation_schedule, brief},
     tranche_facts::tranches_change,
 };
 use crate::diff::{
@@ -26,8 +29,11 @@ pub(super) fn explain(compared: &Comparison<'_>, retimed: &BTreeSet<TranchePair>
     let series = |group: &TrancheGroup| group.old.first().map(|i| compared.timeline.old[*i].series);
     for group in &compared.links.groups {
         let of_series = compared.links.groups.iter().filter(|other| series(other) == series(group));
-        // One cliff that was cut is a split; several of one allocation are a restructured schedule.
-        let kind = if of_series.count() > 1 { ChangeKind::Restructured } else { kind_of(compared, group) };
+        let kind = match of_series.count() {
+            1 => kind_of(compared, group),
+            // One cliff that was cut is a split; several of one allocation are a restructured schedule.
+            _ => ChangeKind::Restructured,
+        };
         by_kind.entry(kind).or_default().push(group.clone());
     }
     if !retimed.is_empty() {
@@ -48,6 +54,12 @@ fn regrouped(compared: &Comparison<'_>, kind: ChangeKind, groups: &[TrancheGroup
     let change = &mut explanation.change;
     change.count = count_of(if kind == ChangeKind::Split { new.len() } else { old.len() });
     change.allocations = allocation_changes(compared, &set);
+    for allocation in &mut change.allocations {
+        let before: Vec<_> = old.iter().map(|i| &timeline.old[*i]).filter(|tranche| tranche.series == allocation.name).collect();
+        let after: Vec<_> = new.iter().map(|j| &timeline.new[*j]).filter(|tranche| tranche.name == allocation.name).collect();
+        allocation.before = (!before.is_empty()).then(|| allocation_schedule(&before));
+        allocation.after = (!after.is_empty()).then(|| allocation_schedule(&after));
+    }
     let (before, after) = (brief(&timeline.old, old, compared.now), brief(&timeline.new, new, compared.now));
     change.amount = Some(after.total);
     if kind == ChangeKind::Restructured {
@@ -64,7 +76,11 @@ fn regrouped(compared: &Comparison<'_>, kind: ChangeKind, groups: &[TrancheGroup
         change.from = Some(Fact::Amount(before.total));
         change.to = Some(Fact::Amount(after.total));
         change.ratio = ratio_of(Some(before.total), Some(after.total));
-        explanation.clauses = vec![ChangeClause::SplitOrMerged(tranches_change(compared, old, new))];
+        let tranches = tranches_change(compared, old, new);
+        explanation.clauses = vec![match kind {
+            ChangeKind::Resized => ChangeClause::Restructured(tranches),
+            _ => ChangeClause::SplitOrMerged(tranches),
+        }];
     }
     change.before = Some(before);
     change.after = Some(after);
@@ -86,7 +102,8 @@ fn kind_of(compared: &Comparison<'_>, TrancheGroup { old, new }: &TrancheGroup) 
     let before: f64 = old_tranches().filter_map(|tranche| tranche.amount).sum();
     let after: f64 = new_tranches().filter_map(|tranche| tranche.amount).sum();
     match (old.len(), new.len()) {
-        _ if !are_cliffs || !close(before, after, tolerances::TOTAL) => ChangeKind::Restructured,
+        _ if !close(before, after, tolerances::of_totals(compared.tolerance)) => ChangeKind::Resized,
+        _ if !are_cliffs => ChangeKind::Restructured,
         (1, 2..=MAX_CUT) if new_dates.len() == new.len() => ChangeKind::Split,
         (2..=MAX_CUT, 1) if old_dates.len() == old.len() => ChangeKind::Merged,
         _ => ChangeKind::Restructured,

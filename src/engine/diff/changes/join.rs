@@ -54,7 +54,7 @@ fn join_names(mut explanations: Vec<ChangeExplanation>) -> Joined {
     let fact = |(from, to): (String, String)| {
         let (old, new) = rows?;
         let field = FieldChange { field: "allocationName".to_owned(), from: from.into(), to: to.into() };
-        Some(RevisedFact { field, old, new, is_of_token: true })
+        Some(RevisedFact { field, old, new, is_of_token: true, redated: None })
     };
     Joined { facts: renamed.filter_map(fact).collect(), explanations }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ChangeExplanation, Comparison};
+use super::{ChangeExplanation, Comparison, known_sum};
 use crate::diff::{
     count_of,
     index::{RowIndex, Side, TrancheIndex},
@@ -11,8 +11,8 @@ use crate::diff::{
     tranche::{Tranche, Tranches},
 };
 use model::{
-    change::{AllocationChange, ChangeKind, Fact, ScheduleBrief},
-    phrase::changes::ChangeClause,
+    change::{AllocationChange, AllocationSchedule, ChangeKind, Fact, ScheduleBrief},
+    phrase::changes::{AllocationRewrite, ChangeClause},
     supply::Timestamp,
 };
 
@@ -25,48 +25,62 @@ pub(super) fn rewritten(compared: &Comparison<'_>, explanations: Vec<ChangeExpla
     let mut before = brief(&timeline.old, &old, compared.now);
     let mut after = brief(&timeline.new, &new, compared.now);
     (before.events, after.events) = (count_of(timeline.old_events.len()), count_of(timeline.new_events.len()));
-    let mut allocations: BTreeMap<String, AllocationChange> = BTreeMap::new();
     let mut count = 0_u32;
+    let mut names: BTreeSet<String> = BTreeSet::new();
     for explanation in explanations {
         count = count.saturating_add(explanation.change.count);
         whole.old.extend(explanation.old);
         whole.new.extend(explanation.new);
-        for AllocationChange { name, .. } in explanation.change.allocations {
-            allocations.entry(name.clone()).or_insert(AllocationChange { name, ..AllocationChange::default() });
-        }
+        names.extend(explanation.change.allocations.into_iter().map(|allocation| allocation.name));
     }
     // Missing events belong to the rewrite, even without tranches.
     whole.old.extend(compared.missing);
-    let add = |sum: &mut Option<Fact>, amount: Option<f64>| {
-        if let Some(amount) = amount {
-            *sum = Some(Fact::Amount(sum.as_ref().and_then(Fact::amount).unwrap_or(0.0) + amount));
+    let (old_of, new_of) = (by_series(&timeline.old), by_series(&timeline.new));
+    let allocation = |name: String| {
+        let (before, after) = (old_of.get(name.as_str()), new_of.get(name.as_str()));
+        let (was, is) = (before.map(|of| allocation_schedule(of)), after.map(|of| allocation_schedule(of)));
+        let (from, to) = (was.as_ref().and_then(|was| was.total), is.as_ref().and_then(|is| is.total));
+        AllocationChange {
+            name,
+            from: from.map(Fact::Amount),
+            to: to.map(Fact::Amount),
+            ratio: ratio_of(from, to),
+            count: count_of(after.map_or(0, Vec::len)),
+            before: was,
+            after: is,
+            ..AllocationChange::default()
         }
     };
-    for tranche in timeline.old.iter() {
-        if let Some(allocation) = allocations.get_mut(tranche.series) {
-            add(&mut allocation.from, tranche.amount);
-        }
-    }
-    for tranche in timeline.new.iter() {
-        if let Some(allocation) = allocations.get_mut(tranche.series) {
-            add(&mut allocation.to, tranche.amount);
-            allocation.count += 1;
-        }
-    }
-    for allocation in allocations.values_mut() {
-        let (from, to) = (&allocation.from, &allocation.to);
-        allocation.ratio = ratio_of(from.as_ref().and_then(Fact::amount), to.as_ref().and_then(Fact::amount));
-    }
     let change = &mut whole.change;
     change.count = count;
-    change.allocations = allocations.into_values().collect();
+    change.allocations = names.into_iter().map(allocation).collect();
     change.from = Some(Fact::Amount(before.total));
     change.to = Some(Fact::Amount(after.total));
     change.ratio = ratio_of(Some(before.total), Some(after.total));
-    whole.clauses = vec![ChangeClause::Rewritten { before: before.clone(), after: after.clone() }];
+    let renamed = timeline.renames.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect();
+    let allocations = change.allocations.iter().map(AllocationRewrite::of).filter(AllocationRewrite::differs).collect();
+    whole.clauses = vec![ChangeClause::Rewritten { before: before.clone(), after: after.clone(), allocations, renamed }];
     change.before = Some(before);
     change.after = Some(after);
     whole
+}
+
+/// Returns the tranches of each allocation, under its new name.
+fn by_series<'t, 'a, S: Side>(all: &'t Tranches<'a, S>) -> BTreeMap<&'a str, Vec<&'t Tranche<'a, S>>> {
+    let mut series: BTreeMap<&str, Vec<&Tranche<'_, S>>> = BTreeMap::new();
+    for tranche in all.iter() {
+        series.entry(tranche.series).or_default().push(tranche);
+    }
+    series
+}
+
+/// Summarizes tranches of one allocation.
+pub(super) fn allocation_schedule<S>(tranches: &[&Tranche<'_, S>]) -> AllocationSchedule {
+    AllocationSchedule {
+        total: known_sum(tranches.iter().filter_map(|tranche| tranche.amount)),
+        begin: tranches.iter().filter_map(|tranche| tranche.dated()).min(),
+        end: tranches.iter().filter_map(|tranche| tranche.end_time().or_else(|| tranche.dated())).max(),
+    }
 }
 
 /// Summarizes a schedule, or some of its tranches.

@@ -29,10 +29,23 @@ pub(super) struct Moves {
 
 /// Explains dates that moved, grouped by their shift.
 pub(super) fn explain_moves(compared: &Comparison<'_>) -> Moves {
-    let moved: Vec<TranchePair> = compared.links.pairs.iter().copied().filter(|pair| compared.shift(*pair) != 0).collect();
+    let (old, new) = (&compared.timeline.old, &compared.timeline.new);
+    let moved = compared.links.pairs.iter().copied().filter(|pair| compared.shift(*pair) != 0);
     let mut moves = Moves::default();
-    for alike in by_shift(compared, &moved, |pair| compared.shift(pair)) {
+    let (mut moved_dates, mut first_dates, mut last_dates) = (Vec::new(), Vec::new(), Vec::new());
+    for pair in moved {
+        match (old[pair.old].dated(), new[pair.new].dated()) {
+            (Some(_), Some(_)) => moved_dates.push(pair),
+            (None, _) => first_dates.push(pair),
+            (Some(_), None) => last_dates.push(pair),
+        }
+    }
+    for alike in by_shift(compared, &moved_dates, |pair| compared.shift(pair)) {
         moves = explain_alike(compared, alike, moves);
+    }
+    // To and from a missing date, there is no shift. All tranches that got a date are one change, and so are all that lost theirs.
+    for pairs in [first_dates, last_dates].into_iter().filter(|pairs| !pairs.is_empty()) {
+        moves = explain_alike(compared, AlikeMoves { pairs, is_one_shift: true }, moves);
     }
     moves
 }
@@ -108,8 +121,8 @@ fn moved_change(compared: &Comparison<'_>, kind: ChangeKind, pairs: &[TranchePai
                 from: old[first.old].dated().map(Fact::Time),
                 to: new[first.new].dated().map(Fact::Time),
                 shift_days: days(mode(pairs.iter().map(|pair| compared.shift(*pair)))),
-                ratio: None,
                 count: count_of(pairs.len()),
+                ..AllocationChange::default()
             })
         })
         .collect();
@@ -157,8 +170,7 @@ pub(super) fn explain_ends(
                 from: old.end_time().map(Fact::Time),
                 to: new.end_time().map(Fact::Time),
                 shift_days: end_shift(*pair).map(in_days),
-                ratio: None,
-                count: 0,
+                ..AllocationChange::default()
             });
             allocation.count += 1;
         }

@@ -108,7 +108,7 @@ fn revised<T>(pairing: &RowPairing<'_, T>, kind: ChangeKind, token: &TokenId, pa
                 let (from, to) = (fact(&lead.from), fact(&lead.to));
                 let ratio = ratio_of(from.as_ref().and_then(Fact::amount), to.as_ref().and_then(Fact::amount));
                 let name = (shape.key)(given[pair.new].row);
-                Some(AllocationChange { name, from, to, shift_days: None, ratio, count: 1 })
+                Some(AllocationChange { name, from, to, ratio, count: 1, ..AllocationChange::default() })
             })
             .collect();
     }

@@ -192,3 +192,55 @@ fn amounts_exchanged_between_dates_do_not_change_dates() {
     let summaries: Vec<&str> = changes.iter().map(|change| change.summary.as_str()).collect();
     assert!(summaries.iter().all(|summary| !summary.contains("other dates")), "{summaries:?}");
 }
+
+/// One event per date, with the given precision.
+fn dated(dates: &[&str], precision: &str) -> Vec<UnlockEvent> {
+    let at = |date: &&str| {
+        let mut event = event(date, &[("Team", 10.0)]);
+        for part in event.cliff_unlocks.get_mut().and_then(|cliffs| cliffs.allocation_breakdown.get_mut()).into_iter().flatten() {
+            part.unlock_precision = precision.to_owned().into();
+        }
+        event
+    };
+    dates.iter().map(at).collect()
+}
+
+#[test]
+fn date_that_becomes_more_or_less_exact_did_not_move() {
+    let month = dated(&["2026-04-01"], "month");
+    for (day, precision, text) in [
+        ("2026-04-17", "day", "10 tokens of Team now dated: 17 Apr 2026 (before: April 2026)"),
+        ("2026-04-17T12:30:00Z", "second", "10 tokens of Team now dated: 17 Apr 2026, 12:30 UTC (before: April 2026)"),
+    ] {
+        let exact = dated(&[day], precision);
+        let change = only(changes_of(&month, &exact), ChangeKind::Revised);
+        assert_eq!((change.summary.as_str(), change.shift_days), (text, None));
+        assert_eq!((change.from, change.to), (Some(Fact::Time(time("2026-04-01"))), Some(Fact::Time(time(day)))));
+        let back = only(changes_of(&exact, &month), ChangeKind::Revised);
+        assert!(back.summary.starts_with("10 tokens of Team now dated: April 2026 (before: 17 Apr 2026"), "{}", back.summary);
+    }
+    // The day before the month is a move.
+    let moved = only(changes_of(&month, &dated(&["2026-03-31"], "day")), ChangeKind::Rescheduled);
+    assert_eq!(moved.shift_days, Some(-1.0));
+}
+
+#[test]
+fn series_whose_months_become_days_is_one_revision() {
+    let months = ["2026-04-01", "2026-05-01", "2026-06-01", "2026-07-01", "2026-08-01", "2026-09-01"];
+    let days = ["2026-04-16", "2026-05-18", "2026-06-15", "2026-07-16", "2026-08-17", "2026-09-30"];
+    let change = only(changes_of(&dated(&months, "month"), &dated(&days, "day")), ChangeKind::Revised);
+    assert_eq!(change.count, 6);
+    assert_eq!(change.summary, "60 tokens of Team, 6 tranches, now dated; the next: 16 Apr 2026 (before: April 2026)");
+}
+
+#[test]
+fn first_date_is_no_shift() {
+    for (date, precision) in [("2028-12-31", "tobedetermined"), ("1973-05-01", "second"), ("1970-01-01", "month")] {
+        let (before, after) = (dated(&[date], precision), dated(&["2026-04-17"], "day"));
+        let change = only(changes_of(&before, &after), ChangeKind::Rescheduled);
+        assert_eq!(change.summary, "10 tokens of Team now dated: 17 Apr 2026 (no date before)", "{date}");
+        assert_eq!((change.shift_days, &change.from), (None, &None), "{date}");
+        let change = only(changes_of(&after, &before), ChangeKind::Rescheduled);
+        assert_eq!((change.shift_days, &change.to), (None, &None), "{date}: {}", change.summary);
+    }
+}

@@ -1,5 +1,7 @@
 //! Corrections of whole series.
 
+use std::collections::BTreeSet;
+
 use super::*;
 
 #[test]
@@ -44,7 +46,7 @@ fn shift_may_spare_tranches_and_allocations() {
 fn placeholder_date_that_becomes_real_is_one_shift() {
     let at = |from: &str| monthly(from, 12, &[("Team", 10.0)]);
     let change = only(changes_of(&at("1970-01-01"), &at("2026-06-01")), ChangeKind::SeriesShifted);
-    assert!(change.summary.contains("the next from no date to 1 Jun 2026"), "{}", change.summary);
+    assert!(change.summary.ends_with("now dated; the next: 1 Jun 2026 (no date before)"), "{}", change.summary);
 }
 
 #[test]
@@ -109,6 +111,63 @@ fn swapped_names_are_renamed() {
     let with = |a: &str, b: &str| monthly("2026-01-16", 12, &[(a, 10.0), (b, 4.0)]);
     let change = only(changes_of(&with("Team", "Farm"), &with("Farm", "Team")), ChangeKind::Renamed);
     assert!(change.summary.contains("changed names"), "{}", change.summary);
+}
+
+/// The sums of the changes of an allocation must be the sums of the schedules.
+#[test]
+fn fewer_and_larger_tranches_are_one_resize_at_once() {
+    let quarterly = |amount: f64| -> Vec<UnlockEvent> {
+        (0..10).map(|k| event_at(time("2026-04-01") + Months::new(3 * k), vec![cliff("Team", amount)], Vec::new())).collect()
+    };
+    for (amount, total, pace) in [(3.5, 35.0, "3.50"), (2.5, 25.0, "2.50")] {
+        let (before, after) = (monthly("2026-04-01", 30, &[("Team", 1.0)]), quarterly(amount));
+        for (from, to, is_reversed) in [(&before, &after, false), (&after, &before, true)] {
+            let seen = diff(&known(from), to);
+            assert!(!seen.held && seen.missing.is_empty());
+            let change = only(seen.changes, ChangeKind::Resized);
+            let (was, is) = if is_reversed { (total, 30.0) } else { (30.0, total) };
+            assert_eq!((change.from, change.to), (Some(Fact::Amount(was)), Some(Fact::Amount(is))));
+            if !is_reversed {
+                let text = format!(
+                    "Team: ends on 1 Jul 2028 instead of 1 Sep 2028, {pace} per quarter instead of 1 per month; \
+                     {total} tokens in total instead of 30"
+                );
+                assert_eq!(change.summary, text);
+            }
+        }
+    }
+}
+
+#[test]
+fn allocation_divided_among_many_names_is_reallocated() {
+    for heirs in [2_u32, 6, 9, 15] {
+        let before = monthly("2026-04-01", 12, &[("Community", 90.0), ("Team", 10.0)]);
+        let names: Vec<String> = (0..heirs).map(|k| format!("Program {k}")).collect();
+        // Different shares, so that no two of them are equal.
+        let shares: Vec<f64> = (0..heirs).map(|k| f64::from(k + 1)).collect();
+        let sum: f64 = shares.iter().sum();
+        let mut parts: Vec<(&str, f64)> =
+            names.iter().zip(&shares).map(|(name, share)| (name.as_str(), 90.0 * share / sum)).collect();
+        parts.push(("Team", 10.0));
+        let after = monthly("2026-04-01", 12, &parts);
+        let seen = diff(&known(&before), &after);
+        assert!(!seen.held && seen.missing.is_empty(), "{heirs}");
+        let kinds: Vec<ChangeKind> = seen.changes.iter().map(|change| change.kind).collect();
+        assert_eq!(
+            kinds,
+            [ChangeKind::Reallocated],
+            "{heirs}: {:?}",
+            seen.changes.iter().map(|c| &c.summary).collect::<Vec<_>>()
+        );
+    }
+}
+
+#[test]
+fn new_name_with_new_amounts_on_the_same_dates_is_no_removal() {
+    let before = monthly("2026-04-01", 12, &[("Ecosystem Grants", 9.0), ("Team", 10.0)]);
+    let after = monthly("2026-04-01", 12, &[("Growth Pool", 12.0), ("Team", 10.0)]);
+    let kinds: BTreeSet<ChangeKind> = changes_of(&before, &after).iter().map(|change| change.kind).collect();
+    assert_eq!(kinds, BTreeSet::from([ChangeKind::Renamed, ChangeKind::SeriesRescaled]));
 }
 
 #[test]

@@ -154,10 +154,28 @@ fn new_timing_states_that_the_total_is_unchanged() {
         "Team: ends on 16 Mar 2027 instead of 16 Mar 2026, linearly at 2.50 per month instead of in one cliff; the total of \
          30 ARB (3.00% of max supply) is unchanged",
     );
+    let schedule =
+        |total, end: &str| AllocationSchedule { total: Some(total), begin: Some(time("2026-03-01")), end: Some(time(end)) };
+    let rewrite = |name: &str| {
+        let (before, after) = match name {
+            "Team" => (Some(schedule(40.0, "2028-01-01")), Some(schedule(50.0, "2030-01-01"))),
+            "Investors" => (Some(schedule(120.0, "2027-01-01")), None),
+            "Core" => (None, Some(schedule(690.0, "2029-01-01"))),
+            _ => (Some(schedule(1.0, "2027-01-01")), Some(schedule(2.0, "2027-01-01"))),
+        };
+        AllocationRewrite::of(&AllocationChange { name: name.to_owned(), before, after, ..AllocationChange::default() })
+    };
     let brief = |events, end: &str| ScheduleBrief { total: 420.0, events, end: Some(time(end)), ..ScheduleBrief::default() };
     assert_summary(
-        ChangeClause::Rewritten { before: brief(30, "2028-01-01"), after: brief(1, "2030-01-01") },
-        "schedule rewritten: 30 to 1 event, 420 tokens in all as before, end 1 Jan 2028 to 1 Jan 2030",
+        ChangeClause::Rewritten {
+            before: brief(30, "2028-01-01"),
+            after: brief(1, "2030-01-01"),
+            allocations: ["Team", "Investors", "Core", "Farm"].map(rewrite).to_vec(),
+            renamed: vec![("Seed".to_owned(), "Round A".to_owned())],
+        },
+        "schedule rewritten: 30 to 1 event, 420 tokens in all as before, end 1 Jan 2028 to 1 Jan 2030; Core added (690 \
+         until 1 Jan 2029); Investors removed (120 until 1 Jan 2027); Team 50 until 1 Jan 2030 instead of 40 until 1 Jan 2028; 1 other \
+         allocation changed as well; Seed renamed Round A",
     );
 }
 

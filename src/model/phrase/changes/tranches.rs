@@ -8,7 +8,7 @@ use super::{amount_or_unknown, times};
 use crate::phrase::{
     MAX_SUPPLY, TO_BE_DETERMINED, UNKNOWN_AMOUNT, amount, count, day, instant, list, month, names, share, tokens,
 };
-use crate::{Precision, Timestamp};
+use crate::{Interval, Precision, Timestamp};
 
 /// An average calendar month in days, for monthly rates.
 const MONTH_DAYS: f64 = 30.436_875;
@@ -131,8 +131,7 @@ impl ScheduleUnit<'_> {
         let total = if is_close(was, is, 1e-6) {
             format!("the total of {}{} is unchanged", self.tokens(is), self.share(is))
         } else {
-            // The changed amount is a change of its own.
-            format!("{} in total", self.tokens(is))
+            format!("{} in total instead of {}", self.tokens(is), amount(was))
         };
         format!("{names}: {dates}{}; {total}", tranches.pace_change())
     }
@@ -204,8 +203,8 @@ impl TranchesChange {
 /// The date of one tranche: `on 5 Sep 2022`, `in March 2026`, `without a date`.
 fn on(tranche: &TrancheFacts) -> String {
     match (tranche.at, tranche.precision) {
-        (None, _) => "without a date".to_owned(),
         (_, Precision::ToBeDetermined) => TO_BE_DETERMINED.to_owned(),
+        (None, _) => "without a date".to_owned(),
         (Some(at), Precision::Month) => format!("in {}", month(at)),
         (Some(at), _) => format!("on {}", day(at)),
     }
@@ -221,6 +220,19 @@ fn due(tranches: &[TrancheFacts]) -> String {
 }
 
 impl DateChange {
+    /// Returns the new date if there was none before.
+    pub(super) fn first_date(&self) -> Option<String> {
+        self.from.0.is_none().then_some(self.to.0).flatten().map(|at| date_text(at, self.to.1))
+    }
+
+    /// Returns both dates, each as exact as it is: `17 Apr 2026 (before: April 2026)`.
+    pub(super) fn precision_text(&self) -> String {
+        let one = |(at, precision): (Option<Timestamp>, Precision)| {
+            at.map_or_else(|| "no date".to_owned(), |at| date_text(at, precision))
+        };
+        format!("{} (before: {})", one(self.to), one(self.from))
+    }
+
     /// Returns both dates, no more exact than the change needs: `from 12 to 16 Mar 2026`, `from March 2026 to May 2026`; with the time of day if
     /// both are on one day.
     pub(super) fn text(&self) -> String {
@@ -245,6 +257,16 @@ impl DateChange {
             return format!("from {} to {}", one(from, is_month_enough), one(to, is_month_enough));
         }
         format!("from {} to {}", one(from, true), one(to, true))
+    }
+}
+
+/// A date, as exact as it is: `17 Apr 2026, 12:00 UTC`, `17 Apr 2026`, `week of 12 Apr 2026`, `April 2026`.
+fn date_text(at: Timestamp, precision: Precision) -> String {
+    match precision {
+        Precision::Second | Precision::Hour if at.time() != chrono::NaiveTime::MIN => instant(at),
+        Precision::Week => format!("week of {}", Interval::of(at, precision).map_or_else(|| day(at), |week| day(week.start))),
+        Precision::Month => month(at),
+        _ => day(at),
     }
 }
 
