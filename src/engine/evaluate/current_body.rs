@@ -32,7 +32,8 @@ pub fn current_text(
 ) -> Option<BTreeMap<String, String>> {
     let rule = rule_of(alert, context)?;
     let rendered = if alert.resource.is_some() {
-        text_of_record(alert, rule, facts, &record_of(alert, facts, context.now)?, context)
+        let record = record_of(alert, facts, context.now)?;
+        text_of_record(alert, rule, facts, &record, context)
     } else {
         current_text_of_totals(alert, rule, facts.token, &totals()?, context.now)
     };
