@@ -64,6 +64,9 @@ pub(super) struct GlobalArgs {
     /// Current time to assume, such as 2026-03-09T12:00:00Z
     #[arg(long, global = true, value_name = "TIME", value_parser = parse_time, help_heading = "Global options")]
     pub now: Option<Timestamp>,
+    /// With --now: change the database even if a daemon used it at the real time
+    #[arg(long, global = true, requires = "now", help_heading = "Global options")]
+    pub commit: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

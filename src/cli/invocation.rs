@@ -8,7 +8,7 @@ use daemon::database_url::database_of;
 use engine::pipeline::ActiveRules;
 use engine::route::{RouteTree, Sections};
 use model::config::{Config, WatchSettings};
-use model::{Clock, Diagnostic, DiagnosticLevel, SourceText, Watch, diagnostic};
+use model::{Clock, Diagnostic, DiagnosticLevel, SourceText, Watch, diagnostic, phrase};
 use rules::{RuleFiles, RuleSet, Surroundings};
 use store::{Access, Store};
 
@@ -19,6 +19,8 @@ pub(super) struct Invocation {
     /// Whether diagnostics on standard error are colored.
     pub color: bool,
     pub verbose: u8,
+    /// Whether a command may change a database that was used at the real time. `false` with `--now`, unless `--commit` is set.
+    pub may_change_live_database: bool,
     pub clock: Clock,
 }
 
@@ -51,8 +53,33 @@ impl Invocation {
 
     /// Opens the database of the config with read access, or next to a running daemon.
     pub async fn open(&self, config: &Config, access: Access) -> anyhow::Result<Store> {
+        if access != Access::Read {
+            self.need_commit_for_live_database(config).await?;
+        }
         let place = database_of(&config.store)?;
         Ok(Store::open_in(place, access, self.clock.now()).await?)
+    }
+
+    /// Fails if an assumed time would be written to a database that was used at the real time. What was evaluated at a later time is
+    /// never evaluated again, so one such write could silence the daemon until then.
+    pub async fn need_commit_for_live_database(&self, config: &Config) -> anyhow::Result<()> {
+        if self.may_change_live_database {
+            return Ok(());
+        }
+        // A database that does not exist yet, or cannot be read, gets its error when the command opens it.
+        let location = database_of(&config.store)?;
+        let name = location.name().display().to_string();
+        let Ok(store) = Store::open_in(location, Access::Read, self.clock.now()).await else { return Ok(()) };
+        let confirmed_time = store.saved_clock().await;
+        store.close().await?;
+        if confirmed_time?.is_some() {
+            anyhow::bail!(
+                "{name} is the database of a daemon that ran at the real time, and this command would use it at {}: omit --now, use \
+                 a copy (`cliffwatch backup FILE`), or add --commit to change the database anyway",
+                phrase::instant(self.clock.now()),
+            );
+        }
+        Ok(())
     }
 
     /// Compiles rule files. Prints their errors like `check`, and fails if there are any.

@@ -91,6 +91,8 @@ pub fn main() -> ExitCode {
         format: cli.global.format,
         color: anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never,
         verbose: cli.global.verbose,
+        // `--commit` is only valid with `--now`.
+        may_change_live_database: cli.global.now.is_none() || cli.global.commit,
         clock: cli.global.now.map_or_else(Clock::system, Clock::manual),
     };
     match dispatch(cli.command, &invocation) {

@@ -82,6 +82,7 @@ pub(super) async fn run(notify: &NotifyArgs, invocation: &Invocation) -> anyhow:
     let (config, loaded) = invocation.load_file()?;
     let receiver = find_receiver(&notify.receiver, &config)?;
     let message = TestMessage::of(notify, &config, || invocation.rules_for_texts(&config, &loaded.base_dir))?;
+    invocation.need_commit_for_live_database(&config).await?;
     let place = database_of(&config.store)?;
     let (store, detail) = match open_active(place, invocation).await {
         Ok(Some(store)) => {

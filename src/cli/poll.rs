@@ -37,6 +37,8 @@ pub(super) fn run(args: &PollArgs, invocation: &Invocation) -> anyhow::Result<Ex
     need_source_key(&config, words, invocation)?;
     need_receivers(&config.receivers, &config, words, invocation)?;
     block_on_workers(async {
+        // A dry run reserves credits in the database of the config, too.
+        invocation.need_commit_for_live_database(&config).await?;
         let (app, scratch) = open(args, config.clone(), &loaded.base_dir, invocation.clock.clone()).await?;
         let is_table = invocation.format == OutputFormat::Table;
         let begun = invocation.clock.now();

@@ -39,6 +39,42 @@ async fn database_of_a_newer_version_is_rejected_and_unchanged() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn assumed_time_changes_the_database_of_a_daemon_only_with_commit() {
+    let fixture = Fixture::new(Time::System, AccessPolicy::Open).await;
+    fixture.workdir.write("rules/test.toml", "[[rule]]\nalert = \"Any\"\non = \"unlock\"\n");
+    let daemon = fixture.workdir.start("run", &[]);
+    fixture.until_notified("Any", &daemon);
+    assert_eq!(daemon.stop().code(), 0);
+    let evaluated_at = || -> i64 {
+        let database = rusqlite::Connection::open(fixture.workdir.path("test.db")).expect("opens");
+        let sql = "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'evaluated_at'";
+        database.query_row(sql, [], |row| row.get(0)).expect("evaluated")
+    };
+    let before = evaluated_at();
+    for line in [
+        "poll",
+        "poll --dry-run",
+        "silence add alertname=Any --for 2d --author me --comment no",
+        "outbox retry --dead",
+        "notify ops",
+    ] {
+        let ran = fixture.workdir.run(&format!("--now 2099-01-01 {line}"));
+        assert_eq!(ran.code(), 1, "{line}: {}", ran.err);
+        assert!(ran.err.contains("test.db") && ran.err.contains("--commit"), "{line}: {}", ran.err);
+        assert_eq!(evaluated_at(), before, "{line}");
+    }
+    fixture.workdir.run("--now 2099-01-01 upcoming").ok();
+    // A copy may be used at any time, since no daemon depends on it.
+    fixture.workdir.run("backup copy.db").ok();
+    let copied = fixture.workdir.run_with("--now 2099-01-01 poll", &[("CLIFFWATCH_STORE__PATH", "copy.db")]);
+    assert_eq!(copied.code(), 0, "{}", copied.err);
+    assert_eq!(evaluated_at(), before, "the copy is another file");
+    fixture.workdir.run("--now 2099-01-01 --commit poll").ok();
+    assert!(evaluated_at() > before);
+    assert_eq!(fixture.workdir.run("--commit poll").code(), 2, "--commit needs --now");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn backup_of_a_running_daemon_is_complete() {
     let fixture = Fixture::new(Time::System, AccessPolicy::Open).await;
     fixture.workdir.write("rules/test.toml", "[[rule]]\nalert = \"Any\"\non = \"unlock\"\n");
