@@ -36,9 +36,9 @@ pub(super) async fn run(args: &ChangesArgs, invocation: &Invocation) -> anyhow::
         None => None,
     };
     let filter = ChangeFilter {
-        token,
-        kind: args.kind,
-        resource: args.resource,
+        tokens: token.map(|token| vec![token]),
+        kinds: args.kind.into_iter().collect(),
+        resources: args.resource.into_iter().collect(),
         since: args.since.and_then(|since| invocation.clock.now().checked_sub_signed(since.delta())),
         limit: args.limit.saturating_add(1),
         ..ChangeFilter::default()

@@ -200,7 +200,13 @@ impl ExplainReader {
         kind: Option<ChangeKind>,
         limit: u32,
     ) -> Result<Vec<ChangeRow>, ExplainError> {
-        let filter = ChangeFilter { token: token.cloned(), resource: Some(resource), kind, limit, ..ChangeFilter::default() };
+        let filter = ChangeFilter {
+            tokens: token.map(|token| vec![token.clone()]),
+            resources: vec![resource],
+            kinds: kind.into_iter().collect(),
+            limit,
+            ..ChangeFilter::default()
+        };
         Ok(self.store.changes(filter).await?)
     }
 

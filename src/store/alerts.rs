@@ -3,12 +3,13 @@
 use super::codec::{Conditions, all, counted, from_json, list, one, word};
 use super::counts::alert_states;
 use super::error::StoreFault;
+use super::list_limits::in_chunks;
 use super::outbox::notification;
 use super::query::at;
 use super::rows::{self, ALERT_COLUMNS};
 use super::sql::{Engine, Transaction};
 use super::{Store, StoreError};
-use model::{Alert, AlertFilter, AlertId, AlertState, FiringAlert, Listed, Notification, ReceiverName, RuleId};
+use model::{Alert, AlertCursor, AlertFilter, AlertId, AlertState, FiringAlert, Listed, Notification, ReceiverName, RuleId};
 
 /// The maximum number of notifications read for one alert.
 const MAX_NOTIFICATIONS: u32 = 200;
@@ -16,12 +17,14 @@ const MAX_NOTIFICATIONS: u32 = 200;
 impl Store {
     /// Returns alerts, most recently updated first.
     pub async fn alerts(&self, filter: AlertFilter) -> Result<Vec<Alert>, StoreError> {
-        self.read("read alerts", move |from| alerts(from, &filter)).await
+        let max_bytes = self.max_list_bytes();
+        self.read("read alerts", move |from| alerts(from, &filter, max_bytes)).await
     }
 
     /// Returns alerts like [`Self::alerts`], with the total count.
     pub async fn alerts_listed(&self, filter: AlertFilter) -> Result<Listed<Alert>, StoreError> {
-        self.read("list alerts", move |from| alerts_listed(from, &filter)).await
+        let max_bytes = self.max_list_bytes();
+        self.read("list alerts", move |from| alerts_listed(from, &filter, max_bytes)).await
     }
 
     /// Returns an alert, or `None` if the id is unknown or was pruned.
@@ -118,7 +121,7 @@ impl ReceiverSets {
     }
 }
 
-fn alerts_listed(from: &Transaction<'_>, filter: &AlertFilter) -> Result<Listed<Alert>, StoreFault> {
+fn alerts_listed(from: &Transaction<'_>, filter: &AlertFilter, max_bytes: usize) -> Result<Listed<Alert>, StoreFault> {
     let mut notified = filter.receiver.as_ref().map(|receiver| ReceiverSets::read(from, receiver)).transpose()?;
     if let Some(notified) = notified.as_mut().filter(|_| !filter.states.is_empty()) {
         // Both counts use an index only. The query then starts with the smaller side.
@@ -129,30 +132,46 @@ fn alerts_listed(from: &Transaction<'_>, filter: &AlertFilter) -> Result<Listed<
     if let Some(notified) = &mut notified {
         notified.is_rare &= total <= MAX_SORTED;
     }
-    Ok(Listed { rows: matching_alerts(from, filter, notified.as_ref())?, total })
+    let (rows, is_cut) = matching_alerts(from, filter, notified.as_ref(), max_bytes)?;
+    Ok(Listed { rows, total, is_cut })
 }
 
-fn alerts(from: &Transaction<'_>, filter: &AlertFilter) -> Result<Vec<Alert>, StoreFault> {
+fn alerts(from: &Transaction<'_>, filter: &AlertFilter, max_bytes: usize) -> Result<Vec<Alert>, StoreFault> {
     let notified = filter.receiver.as_ref().map(|receiver| ReceiverSets::read(from, receiver)).transpose()?;
-    matching_alerts(from, filter, notified.as_ref())
+    Ok(matching_alerts(from, filter, notified.as_ref(), max_bytes)?.0)
 }
 
+/// Returns alerts, and whether the size limit left out any.
 fn matching_alerts(
     from: &Transaction<'_>,
     filter: &AlertFilter,
     notified: Option<&ReceiverSets>,
-) -> Result<Vec<Alert>, StoreFault> {
+    max_bytes: usize,
+) -> Result<(Vec<Alert>, bool), StoreFault> {
+    in_chunks(filter.limit, max_bytes, |last: Option<&Alert>, limit| {
+        alert_chunk(from, filter, notified, last.map(AlertCursor::of).or_else(|| filter.after.clone()), limit)
+    })
+}
+
+/// Reads alerts with their sizes, in one statement.
+fn alert_chunk(
+    from: &Transaction<'_>,
+    filter: &AlertFilter,
+    notified: Option<&ReceiverSets>,
+    after: Option<AlertCursor>,
+    limit: u32,
+) -> Result<Vec<(Alert, usize)>, StoreFault> {
     let mut conditions = conditions(filter, notified);
-    if let Some(after) = &filter.after {
+    if let Some(after) = after {
         conditions
             .and("a.updated_at <= ?", after.updated_ms)
             .and(&format!("(a.updated_at < {} OR a.id > ?)", after.updated_ms), after.id.as_str().to_owned());
     }
     let (sql, values) = conditions.within(
         &format!("SELECT {ALERT_COLUMNS} FROM alert a LEFT JOIN token t ON t.no = a.token_no"),
-        &format!(" ORDER BY a.updated_at DESC, a.id LIMIT {}", filter.limit),
+        &format!(" ORDER BY a.updated_at DESC, a.id LIMIT {limit}"),
     );
-    all(&mut from.prepare(&sql)?, values, rows::alert)
+    all(&mut from.prepare(&sql)?, values, |row| Ok((rows::alert(row)?, row.text_bytes())))
 }
 
 fn alerts_total(from: &Transaction<'_>, filter: &AlertFilter, notified: Option<&ReceiverSets>) -> Result<u64, StoreFault> {

@@ -2,40 +2,60 @@
 
 use std::collections::HashMap;
 
-use super::calendar_rows::removed_events;
+use super::calendar_rows::each_removed_event;
 use super::codec::{Millis, all};
 use super::error::StoreFault;
 use super::linear::{TokenLinear, each_linear, priced_token};
+use super::schedule_reader::ScheduleReader;
 use super::sql::Transaction;
 use super::{Store, StoreError};
 use model::phrase::linear::{rate_change, rate_change_causes, vesting_begins, vesting_ends};
 use model::{
     CalendarRow, FirstOf, LinearCalendarRow, LinearDate, LinearDateKind, LinearUnlock, ReferencePrice, SumWindow, Timestamp,
-    Token, UpcomingFilter, linear_dates, phrase,
+    Token, TokenSnapshot, UpcomingFilter, linear_dates, phrase,
 };
 
 impl Store {
-    /// Returns the starts, ends, and rate changes of linear unlocks, next first, and those of events removed since `removed_since`. At
-    /// most `filter.limit` of each.
+    /// Returns the starts, ends, and rate changes of linear unlocks for which `select` returns `true`, next first, and those of events
+    /// removed since `removed_since`. At most `filter.limit` of each. To save memory, the returned rows have no event. `select` gets the
+    /// schedule of the token if `with_schedules` is set.
     pub async fn calendar_linear(
         &self,
         filter: UpcomingFilter,
         removed_since: Timestamp,
+        with_schedules: bool,
+        mut select: impl FnMut(&mut LinearCalendarRow, Option<&TokenSnapshot>) -> bool + Send + 'static,
     ) -> Result<Vec<LinearCalendarRow>, StoreError> {
         self.read("read the linear unlocks of a calendar", move |from| {
-            let mut rows = calendar_linear(from, &filter)?;
-            let cancelled = removed_events(from, &filter, removed_since)?;
-            rows.extend(cancelled.iter().flat_map(|row| removed(row, filter.window())));
+            let mut schedules = ScheduleReader::new(from, with_schedules);
+            let mut select = |mut row: LinearCalendarRow| {
+                let id = row.token.id.clone();
+                let is_selected = select(&mut row, schedules.of(&id)?);
+                row.event = None;
+                Ok(is_selected.then_some(row))
+            };
+            let mut rows = calendar_linear(from, &filter, &mut select)?;
+            each_removed_event(from, &filter, removed_since, |row| {
+                for row in removed(&row, filter.window()) {
+                    rows.extend(select(row)?);
+                }
+                Ok(())
+            })?;
             Ok(rows)
         })
         .await
     }
 }
 
-fn calendar_linear(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<LinearCalendarRow>, StoreFault> {
+fn calendar_linear(
+    from: &Transaction<'_>,
+    filter: &UpcomingFilter,
+    select: &mut impl FnMut(LinearCalendarRow) -> Result<Option<LinearCalendarRow>, StoreFault>,
+) -> Result<Vec<LinearCalendarRow>, StoreFault> {
+    let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
     let window = filter.window();
     // The next starts and ends show which tokens to read.
-    let mut edges = FirstOf::new(usize::try_from(filter.limit).unwrap_or(usize::MAX));
+    let mut edges = FirstOf::new(limit);
     let is_in = |at: &i64| window.at.timestamp_millis() < *at && *at <= window.until.timestamp_millis();
     each_linear(from, filter.tokens.as_deref(), window, |of| {
         let ends = of.pieces.iter().flat_map(|(_, piece)| [piece.starts_at, piece.ends_at]).filter(is_in);
@@ -44,13 +64,24 @@ fn calendar_linear(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Ve
     let mut tokens: Vec<i64> = edges.into_sorted().into_iter().map(|(_, token_no)| token_no).collect();
     tokens.sort_unstable();
     tokens.dedup();
-    let mut rows = Vec::new();
+    let mut rows: Vec<LinearCalendarRow> = Vec::new();
     for token_no in tokens {
-        rows.extend(of_token(from, token_no, window)?);
+        for row in of_token(from, token_no, window)? {
+            rows.extend(select(row)?);
+        }
+        // Rarely, because each time sorts all rows.
+        if rows.len() / 2 > limit {
+            keep_next(&mut rows, limit);
+        }
     }
-    rows.sort_by(|a, b| (a.at, &a.token.id, &a.key).cmp(&(b.at, &b.token.id, &b.key)));
-    rows.truncate(usize::try_from(filter.limit).unwrap_or(usize::MAX));
+    keep_next(&mut rows, limit);
     Ok(rows)
+}
+
+/// Sorts rows by time, token, and key, and keeps the first ones.
+fn keep_next(rows: &mut Vec<LinearCalendarRow>, limit: usize) {
+    rows.sort_by(|a, b| (a.at, &a.token.id, &a.key).cmp(&(b.at, &b.token.id, &b.key)));
+    rows.truncate(limit);
 }
 
 /// The last modification of an event: its time, and whether it ever changed.

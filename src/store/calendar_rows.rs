@@ -3,24 +3,58 @@
 
 use std::collections::HashMap;
 
-use super::ahead::IS_CLIFF;
 use super::codec::{Conditions, Millis, all, list, time};
 use super::error::StoreFault;
-use super::query::{at, upcoming_conditions};
+use super::query::at;
 use super::rows::{token, tracked};
+use super::schedule_reader::ScheduleReader;
 use super::sql::Transaction;
+use super::upcoming::first_cliffs;
 use super::{Store, StoreError, schedule};
-use model::{CalendarRow, Interval, Resource, Timestamp, TokenId, UpcomingFilter, UpcomingRow};
+use model::{
+    CalendarRow, Interval, Resource, Timestamp, TokenId, TokenSnapshot, UnlockListFilter, UpcomingFilter, UpcomingRow,
+};
 
 impl Store {
-    /// Returns upcoming cliff unlocks, next first, and those removed since `removed_since`, latest first. At most
-    /// `filter.limit` of each.
-    pub async fn calendar(&self, filter: UpcomingFilter, removed_since: Timestamp) -> Result<Vec<CalendarRow>, StoreError> {
+    /// Passes upcoming cliff unlocks to `select`, next first, and then those removed since `removed_since`, latest first: at most
+    /// the row limit of each. Stops after `max` values, and returns them. Only one chunk of unlocks is in memory at a time. `min_value`
+    /// does not apply to removed unlocks, and `kind` and `offset` have no effect. `select` gets the schedule of the token if
+    /// `with_schedules` is set.
+    pub async fn calendar<T: Send + 'static>(
+        &self,
+        filter: UnlockListFilter,
+        removed_since: Timestamp,
+        max: usize,
+        with_schedules: bool,
+        mut select: impl FnMut(CalendarRow, Option<&TokenSnapshot>) -> Option<T> + Send + 'static,
+    ) -> Result<Vec<T>, StoreError> {
         self.read("read the calendar", move |from| {
-            let mut rows = ahead(from, &filter)?;
-            let removed = removed_events(from, &filter, removed_since)?;
-            rows.extend(removed.into_iter().filter(|row| is_removed_cliff(row, &filter)));
-            Ok(rows)
+            let mut schedules = ScheduleReader::new(from, with_schedules);
+            let mut select = |row: CalendarRow| {
+                let id = row.row.token.id.clone();
+                Ok::<_, StoreFault>(select(row, schedules.of(&id)?))
+            };
+            let mut selected = Vec::new();
+            let numbers = first_cliffs(from, &filter, usize::try_from(filter.unlocks.limit).unwrap_or(usize::MAX))?;
+            for chunk in numbers.chunks(CALENDAR_CHUNK) {
+                if selected.len() >= max {
+                    break;
+                }
+                for row in ahead(from, chunk)? {
+                    selected.extend(select(row)?);
+                }
+            }
+            if selected.len() < max {
+                let unlocks = &filter.unlocks;
+                each_removed_event(from, unlocks, removed_since, |row| {
+                    if is_removed_cliff(&row, unlocks) {
+                        selected.extend(select(row)?);
+                    }
+                    Ok(())
+                })?;
+            }
+            selected.truncate(max);
+            Ok(selected)
         })
         .await
     }
@@ -50,20 +84,22 @@ impl Store {
     }
 }
 
-/// Reads upcoming unlocks. An unlock counts as modified if it has a newer version, or if it was removed and added
+/// The number of unlocks per statement.
+const CALENDAR_CHUNK: usize = 250;
+
+/// Reads upcoming unlocks, given by their times and record numbers, in this order. An unlock counts as modified if it has a newer version, or if it was removed and added
 /// again. Replacing an `upcoming` entry by the full schedule is not a modification.
-fn ahead(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<CalendarRow>, StoreFault> {
-    let mut conditions = upcoming_conditions(filter);
-    conditions.and_plain(IS_CLIFF);
-    let (sql, values) = conditions.within(
+fn ahead(from: &Transaction<'_>, places: &[(i64, i64)]) -> Result<Vec<CalendarRow>, StoreFault> {
+    let mut statement = from.prepare_cached(
         "SELECT t.id, t.item, t.name, t.symbol, f.read_at, r.scope_no, r.key, r.version_at, r.version_at > r.first_seen OR EXISTS (
              SELECT 1 FROM record_version v WHERE v.token_no = r.token_no AND v.resource = 'unlock' AND v.key = r.key
              AND v.replaced_at < r.first_seen)
          FROM record r JOIN token t ON t.no = r.token_no
-         LEFT JOIN feed f ON f.token_no = r.scope_no AND f.endpoint = 'unlock_events'",
-        &format!(" ORDER BY r.starts_at, t.id, r.key LIMIT {}", filter.limit),
-    );
-    let rows = all(&mut from.prepare(&sql)?, values, |row| {
+         LEFT JOIN feed f ON f.token_no = r.scope_no AND f.endpoint = 'unlock_events'
+         WHERE r.no IN (SELECT CAST(value AS BIGINT) FROM json_each(?1)) ORDER BY r.starts_at, t.id, r.key",
+    )?;
+    let numbers: Vec<i64> = places.iter().map(|(_, no)| *no).collect();
+    let rows = all(&mut statement, [serde_json::Value::from(numbers).to_string()], |row| {
         let (modified_at, was_modified): (Millis, bool) = (row.get(7)?, row.get(8)?);
         Ok((row.get(5)?, row.get(6)?, (token(row, 0)?, time(row.get(4)?), modified_at.0, was_modified)))
     })?;
@@ -76,12 +112,13 @@ fn ahead(from: &Transaction<'_>, filter: &UpcomingFilter) -> Result<Vec<Calendar
     Ok(schedule::events(from, rows)?.into_iter().map(calendar).collect())
 }
 
-/// Reads the last version of removed unlock events, whatever their date: a linear unlock can end long after it.
-pub(super) fn removed_events(
+/// Visits the last version of removed unlock events, latest first, whatever their date: a linear unlock can end long after it.
+pub(super) fn each_removed_event(
     from: &Transaction<'_>,
     filter: &UpcomingFilter,
     since: Timestamp,
-) -> Result<Vec<CalendarRow>, StoreFault> {
+    mut visit: impl FnMut(CalendarRow) -> Result<(), StoreFault>,
+) -> Result<(), StoreFault> {
     let mut conditions = Conditions::default();
     conditions.and("v.resource = 'unlock' AND v.body IS NOT NULL AND v.replaced_at > ?", at(since));
     if let Some(tokens) = &filter.tokens {
@@ -98,16 +135,19 @@ pub(super) fn removed_events(
             filter.limit
         ),
     );
-    all(&mut from.prepare(&sql)?, values, |row| {
-        let token = token(row, 0)?;
-        let tracked = tracked(row, 5, Resource::Unlock, token.id.as_str())?;
-        Ok(CalendarRow {
+    let mut statement = from.prepare(&sql)?;
+    let mut rows = statement.query(values)?;
+    while let Some(row) = rows.next()? {
+        let token = token(&row, 0)?;
+        let tracked = tracked(&row, 5, Resource::Unlock, token.id.as_str())?;
+        visit(CalendarRow {
             row: UpcomingRow { token, tracked, read_at: None },
             modified_at: row.get::<Millis>(7)?.0,
             was_modified: true,
             is_removed: true,
-        })
-    })
+        })?;
+    }
+    Ok(())
 }
 
 /// Returns whether a removed event has a cliff unlock in the window of the filter.

@@ -183,7 +183,7 @@ fn feed(from: &Transaction<'_>, id: &FeedId) -> Result<FeedState, StoreFault> {
     Ok(state.unwrap_or_default())
 }
 
-fn tokens(from: &Transaction<'_>, ids: &[TokenId], resources: &[Resource]) -> Result<Vec<TokenSnapshot>, StoreFault> {
+pub(super) fn tokens(from: &Transaction<'_>, ids: &[TokenId], resources: &[Resource]) -> Result<Vec<TokenSnapshot>, StoreFault> {
     let mut snapshots = Vec::with_capacity(ids.len());
     for ids in ids.chunks(READ_TOGETHER) {
         let rows = ids.iter().map(|id| query_token(from, id)).collect::<Result<Vec<_>, _>>()?;

@@ -58,6 +58,7 @@ mod gauges;
 mod instances;
 mod lease_keeper;
 mod linear;
+mod list_limits;
 mod lock;
 mod next_rates;
 mod open;
@@ -68,10 +69,12 @@ mod past_polls;
 mod pending;
 mod prune;
 mod query;
+mod read_stop;
 mod readers;
 mod restore;
 mod rows;
 mod schedule;
+mod schedule_reader;
 mod schema;
 mod series;
 mod silence;
@@ -99,7 +102,7 @@ use error::StoreFault;
 pub use error::{ErrorKind, StoreError};
 pub use lease_keeper::LeaseStatus;
 pub use open::DatabaseLocation;
-use readers::Readers;
+use readers::{ReaderKind, ReadersByKind};
 pub use restore::Restored;
 use sql::Transaction;
 pub use sql::postgres::schema::DatabaseServer;
@@ -133,13 +136,13 @@ pub enum Access {
 /// Times are stored in whole milliseconds, the resolution of [`model::clock::Clock`]. Records and changes keep the
 /// source's data unchanged.
 #[derive(Clone, Debug)]
-pub struct Store(Arc<StoreHandle>);
+pub struct Store(Arc<StoreHandle>, ReaderKind);
 
 struct StoreHandle {
     path: Arc<Path>,
     opened_at: Timestamp,
     writer: Option<Writer>,
-    readers: Readers,
+    readers: ReadersByKind,
     is_on_server: bool,
     /// The lease of a database on a server. `None` for a file, where the lock decides who owns it.
     lease: Option<lease_keeper::LeaseKeeper>,
@@ -183,9 +186,10 @@ impl Store {
             };
             let path: Arc<Path> = opened.path.into();
             let writer = opened.writer.map(|connection| Writer::start(connection, opened.lock, path.clone())).transpose()?;
-            let readers = Readers::new(opened.readers);
+            let readers = opened.readers;
             let (is_dispatched, check) = (AtomicBool::new(false), Mutex::new(None));
-            Ok(Store(Arc::new(StoreHandle { path, opened_at: now, writer, readers, is_on_server, lease, is_dispatched, check })))
+            let handle = StoreHandle { path, opened_at: now, writer, readers, is_on_server, lease, is_dispatched, check };
+            Ok(Store(Arc::new(handle), ReaderKind::Daemon))
         });
         task.await.map_err(|_| StoreError::closed(doing))?
     }
@@ -213,6 +217,18 @@ impl Store {
 
     pub fn path(&self) -> &Path {
         &self.0.path
+    }
+
+    /// Returns a handle whose reads use the connections of the web pages, and never those of the daemon.
+    #[must_use]
+    pub fn for_pages(&self) -> Self {
+        Self(self.0.clone(), ReaderKind::Pages)
+    }
+
+    /// Like [`Self::for_pages`], for reads that take long or return much: one runs at a time.
+    #[must_use]
+    pub fn for_heavy_pages(&self) -> Self {
+        Self(self.0.clone(), ReaderKind::HeavyPages)
     }
 
     fn writer(&self, doing: &'static str) -> Result<&Writer, StoreError> {
@@ -244,15 +260,15 @@ impl Store {
         doing: &'static str,
         run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.0.readers.run(doing, true, run).await
+        self.0.readers.of(self.1).run(doing, true, run).await
     }
 
-    /// Runs `run` in one read transaction.
+    /// Runs `run` in one read transaction, which is interrupted if the caller is dropped.
     async fn read<T: Send + 'static>(
         &self,
         doing: &'static str,
         run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.0.readers.run(doing, false, run).await
+        self.0.readers.of(self.1).run(doing, false, run).await
     }
 }

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use super::connection::{DAEMON_WRITER, open_daemon_reader, open_read_only, open_writer};
 use super::error::{ErrorKind, OPENING, StoreError, StoreFault};
 use super::lock::{resolve, take_lock};
-use super::readers::{OpenReader, ReaderPool};
+use super::readers::{OpenReader, ReaderPool, ReadersByKind};
 use super::restore::check_restore_finished;
 use super::schema::{self, FileState, MigrationFailed};
 use super::sql::postgres::PgSession;
@@ -28,7 +28,7 @@ const WAL_CHECKPOINT_PAGES: i64 = 1000;
 /// The size to which a checkpoint truncates the WAL file: 64 MiB.
 const WAL_KEPT_BYTES: i64 = 64 * 1024 * 1024;
 
-/// The number of read connections in a process that also writes.
+/// The number of read connections in a process that also writes, without those of the web pages.
 const WRITING_PROCESS_READERS: usize = 2;
 
 /// The location of a database.
@@ -70,11 +70,28 @@ pub(super) fn reader_of(place: &DatabaseLocation, fence: &Arc<Fence>) -> OpenRea
     }
 }
 
+/// Like [`reader_of`], for the web pages: a server also limits the time of their statements.
+fn page_reader_of(place: &DatabaseLocation, fence: &Arc<Fence>) -> OpenReader {
+    match place {
+        DatabaseLocation::File(_) => reader_of(place, fence),
+        DatabaseLocation::Server(place) => {
+            let (place, fence) = (place.clone(), fence.clone());
+            Box::new(move |_| Ok(sql::Connection::Postgres(Box::new(PgSession::open_for_pages(&place, &fence)?))))
+        }
+    }
+}
+
+/// Opens `count` read connections for the daemon or a command. Those of the web pages are opened on demand.
+fn readers(path: &Path, place: &DatabaseLocation, fence: &Arc<Fence>, count: usize) -> Result<ReadersByKind, SqlError> {
+    let daemon = ReaderPool::filled(path, reader_of(place, fence), count)?;
+    Ok(ReadersByKind::new(daemon, || page_reader_of(place, fence)))
+}
+
 pub(super) struct Opened {
     pub(super) path: PathBuf,
     pub(super) writer: Option<sql::Connection>,
     pub(super) lock: Option<File>,
-    pub(super) readers: ReaderPool,
+    pub(super) readers: ReadersByKind,
 }
 
 /// Opens a database on a server. `fence` is the lease of this instance.
@@ -84,9 +101,8 @@ pub(super) fn open_server(place: &Arc<PostgresUrl>, access: Access, fence: &Arc<
     let writer = PgSession::open(place, fence).map_err(failed)?;
     writer.prepare_schema(sql::postgres::schema::DAEMON, access == Access::Own, env!("CARGO_PKG_VERSION"))?;
     let writer = (access != Access::Read).then(|| sql::Connection::Postgres(Box::new(writer)));
-    let readers = if writer.is_some() { WRITING_PROCESS_READERS } else { 1 };
-    let readers =
-        ReaderPool::filled(path, reader_of(&DatabaseLocation::Server(place.clone()), fence), readers).map_err(failed)?;
+    let count = if writer.is_some() { WRITING_PROCESS_READERS } else { 1 };
+    let readers = readers(path, &DatabaseLocation::Server(place.clone()), fence, count).map_err(failed)?;
     Ok(Opened { path: path.to_owned(), writer, lock: None, readers })
 }
 
@@ -115,8 +131,8 @@ pub(super) fn open(opening: &Opening) -> Result<Opened, StoreError> {
         }
     };
     // A read-only command runs one query at a time.
-    let readers = if writer.is_some() { WRITING_PROCESS_READERS } else { 1 };
-    let readers = ReaderPool::filled(&path, reader_of(&DatabaseLocation::File(path.clone()), &Arc::default()), readers)
+    let count = if writer.is_some() { WRITING_PROCESS_READERS } else { 1 };
+    let readers = readers(&path, &DatabaseLocation::File(path.clone()), &Arc::default(), count)
         .map_err(|error| opening_failed(error, &path))?;
     Ok(Opened { path, writer, lock, readers })
 }

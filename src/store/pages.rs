@@ -38,7 +38,8 @@ impl Store {
 
     /// Returns one page of the token list.
     pub async fn token_list(&self, filter: TokenFilter) -> Result<TokenList, StoreError> {
-        self.read("list tokens", move |from| token_list(from, &filter)).await
+        let max_rows = self.max_list_bytes() / SUMMARY_BYTES;
+        self.read("list tokens", move |from| token_list(from, &filter, max_rows)).await
     }
 
     /// Returns the coming supply of each of these tokens in each of the next [`WEEKS`] weeks. Unknown tokens are left out.
@@ -139,7 +140,10 @@ struct ListRank {
     unconfirmed: Option<i64>,
 }
 
-fn token_list(from: &Transaction<'_>, filter: &TokenFilter) -> Result<TokenList, StoreFault> {
+/// The approximate size of a row of the token list, in bytes.
+const SUMMARY_BYTES: usize = 2048;
+
+fn token_list(from: &Transaction<'_>, filter: &TokenFilter, max_rows: usize) -> Result<TokenList, StoreFault> {
     let fitting = matching_tokens(from, &filter.text)?;
     // Needed for all tokens only if the list is sorted by it. Otherwise each row on the page reads its own.
     let is_by_supply = !matches!(filter.sort, TokenSort::MarketCap | TokenSort::Name);
@@ -147,7 +151,7 @@ fn token_list(from: &Transaction<'_>, filter: &TokenFilter) -> Result<TokenList,
     let total = fitting.len() as u64;
     let order = order(from, filter, fitting, &ahead)?;
     let mut rows = Vec::new();
-    for no in order.into_iter().skip(filter.offset as usize).take(filter.limit as usize) {
+    for no in order.into_iter().skip(filter.offset as usize).take(max_rows.min(filter.limit as usize)) {
         rows.extend(summary(from, no, filter)?);
     }
     Ok(TokenList { rows, total })

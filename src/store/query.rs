@@ -7,24 +7,42 @@ use rusqlite::types::Value;
 
 use super::codec::{Conditions, Millis, all, counted, from_json, list, one, word};
 use super::error::StoreFault;
+use super::list_limits::{CHUNK_ROWS, in_chunks};
 use super::rows::token;
 use super::sql::{Row, Transaction};
 use super::{Store, StoreError, schedule};
 use model::time::LONGEST_INTERVAL;
 use model::{
-    Change, ChangeFilter, ChangeKind, ChangeRow, Record, RecordKey, Resource, RuleId, Timestamp, Token, TokenId, Tracked,
+    Change, ChangeFilter, ChangeKind, ChangeRow, Listed, Record, RecordKey, Resource, RuleId, Timestamp, Token, TokenId, Tracked,
     UpcomingFilter, VersionRow,
 };
 
 impl Store {
     /// Returns changes, latest first.
     pub async fn changes(&self, filter: ChangeFilter) -> Result<Vec<ChangeRow>, StoreError> {
-        self.read("read changes", move |from| changes(from, &filter)).await
+        let max_bytes = self.max_list_bytes();
+        self.read("read changes", move |from| Ok(changes(from, &filter, max_bytes)?.0)).await
     }
 
-    /// Counts the changes that match a filter, on all pages.
-    pub async fn count_changes(&self, filter: ChangeFilter) -> Result<u64, StoreError> {
-        self.read("count changes", move |from| count_changes(from, &filter)).await
+    /// Returns changes like [`Self::changes`], with the total count.
+    pub async fn changes_listed(&self, filter: ChangeFilter) -> Result<Listed<ChangeRow>, StoreError> {
+        let max_bytes = self.max_list_bytes();
+        self.read("list changes", move |from| {
+            let (rows, is_cut) = changes(from, &filter, max_bytes)?;
+            Ok(Listed { rows, total: count_changes(from, &filter)?, is_cut })
+        })
+        .await
+    }
+
+    /// Passes changes with their tokens to `select`, latest first, until it has returned `max` values. Returns these values. Only one
+    /// chunk of changes is in memory at a time.
+    pub async fn select_changes<T: Send + 'static>(
+        &self,
+        filter: ChangeFilter,
+        max: usize,
+        select: impl FnMut(&ChangeRow, Option<&Token>) -> Option<T> + Send + 'static,
+    ) -> Result<Vec<T>, StoreError> {
+        self.read("select changes", move |from| select_changes(from, &filter, max, select)).await
     }
 
     /// Returns all stored versions of all records of a token, oldest first.
@@ -72,12 +90,25 @@ pub(super) fn upcoming_conditions(filter: &UpcomingFilter) -> Conditions {
 /// Returns the conditions of a change filter, without its cursor.
 fn change_conditions(filter: &ChangeFilter) -> Conditions {
     let mut conditions = Conditions::default();
-    conditions
-        .and_some("c.token_no = (SELECT no FROM token WHERE id = ?)", filter.token.as_ref().map(|id| id.as_str().to_owned()))
-        .and_some("c.kind = ?", filter.kind.map(|kind| kind.as_str().to_owned()))
-        .and_some("c.resource = ?", filter.resource.map(|resource| resource.as_str().to_owned()))
-        .and_some("c.at >= ?", filter.since.map(at))
-        .and_some("c.at < ?", filter.until.map(at));
+    // With one value, an index returns the changes in order.
+    match filter.tokens.as_deref() {
+        None => &mut conditions,
+        Some([one]) => conditions.and("c.token_no = (SELECT no FROM token WHERE id = ?)", one.as_str().to_owned()),
+        Some(tokens) => conditions.and(
+            "c.token_no IN (SELECT no FROM token WHERE id IN (SELECT value FROM json_each(?)))",
+            list(tokens.iter().map(TokenId::as_str)),
+        ),
+    };
+    match filter.kinds.as_slice() {
+        [] => &mut conditions,
+        [one] => conditions.and("c.kind = ?", one.as_str().to_owned()),
+        kinds => conditions.and("c.kind IN (SELECT value FROM json_each(?))", list(kinds.iter().map(|kind| kind.as_str()))),
+    };
+    if !filter.resources.is_empty() {
+        let resources = list(filter.resources.iter().map(|resource| resource.as_str()));
+        conditions.and("c.resource IN (SELECT value FROM json_each(?))", resources);
+    }
+    conditions.and_some("c.at >= ?", filter.since.map(at)).and_some("c.at < ?", filter.until.map(at));
     conditions
 }
 
@@ -86,7 +117,42 @@ fn count_changes(from: &Transaction<'_>, filter: &ChangeFilter) -> Result<u64, S
     Ok(from.prepare(&sql)?.query_row(values, |row| row.get(0)).map(counted)?)
 }
 
-fn changes(from: &Transaction<'_>, filter: &ChangeFilter) -> Result<Vec<ChangeRow>, StoreFault> {
+/// Returns changes, and whether the size limit left out any.
+fn changes(from: &Transaction<'_>, filter: &ChangeFilter, max_bytes: usize) -> Result<(Vec<ChangeRow>, bool), StoreFault> {
+    in_chunks(filter.limit, max_bytes, |last: Option<&ChangeRow>, limit| match last {
+        None => change_chunk(from, &ChangeFilter { limit, ..filter.clone() }),
+        Some(last) => change_chunk(from, &ChangeFilter { limit, after: Some(last.id), offset: 0, ..filter.clone() }),
+    })
+}
+
+fn select_changes<T>(
+    from: &Transaction<'_>,
+    filter: &ChangeFilter,
+    max: usize,
+    mut select: impl FnMut(&ChangeRow, Option<&Token>) -> Option<T>,
+) -> Result<Vec<T>, StoreFault> {
+    let (mut selected, mut left, mut next) = (Vec::new(), filter.limit, filter.clone());
+    while left > 0 && selected.len() < max {
+        next.limit = left.min(CHUNK_ROWS);
+        let chunk = change_chunk(from, &next)?;
+        let ids = chunk.iter().map(|(row, _)| row.token.as_str());
+        let mut statement =
+            from.prepare_cached("SELECT id, item, name, symbol FROM token WHERE id IN (SELECT value FROM json_each(?1))")?;
+        let tokens = all(&mut statement, [list(ids)], |row| token(row, 0))?;
+        let tokens: HashMap<&TokenId, &Token> = tokens.iter().map(|token| (&token.id, token)).collect();
+        for (row, _) in &chunk {
+            if selected.len() < max {
+                selected.extend(select(row, tokens.get(&row.token).copied()));
+            }
+        }
+        let Some((last, _)) = chunk.last().filter(|_| chunk.len() == next.limit as usize) else { break };
+        (left, next.after, next.offset) = (left - next.limit, Some(last.id), 0);
+    }
+    Ok(selected)
+}
+
+/// Reads changes with their sizes, in one statement.
+fn change_chunk(from: &Transaction<'_>, filter: &ChangeFilter) -> Result<Vec<(ChangeRow, usize)>, StoreFault> {
     let mut conditions = change_conditions(filter);
     conditions.and_some("(c.at, c.no) < (SELECT at, no FROM change WHERE no = ?)", filter.after);
     let (sql, values) = conditions.within(
@@ -94,7 +160,7 @@ fn changes(from: &Transaction<'_>, filter: &ChangeFilter) -> Result<Vec<ChangeRo
          FROM change c LEFT JOIN token t ON t.no = c.token_no",
         &format!(" ORDER BY c.at DESC, c.no DESC LIMIT {} OFFSET {}", filter.limit, filter.offset),
     );
-    all(&mut from.prepare(&sql)?, values, change_row)
+    all(&mut from.prepare(&sql)?, values, |row| Ok((change_row(row)?, row.text_bytes())))
 }
 
 /// Reads a change from the columns `id, at, token, symbol, resource, kind, key, body, old, new`. A change without a resource is

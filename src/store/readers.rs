@@ -1,4 +1,7 @@
 //! Read connections: a blocking pool, and asynchronous access to it.
+//!
+//! The daemon and the web pages have connections of their own, so that no page can delay an alert. Within a kind, readers get a
+//! connection in the order in which they arrive. A read whose caller is gone is interrupted.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 
 use super::error::{StoreError, StoreFault};
+use super::read_stop::ReadStop;
 use super::sql::{Connection, SqlResult, Transaction};
 use super::writer::{AnyValue, contain};
 use model::BoxFuture;
@@ -112,6 +116,56 @@ impl ReaderPool {
     }
 }
 
+/// The number of connections for light reads of pages.
+const PAGE_READERS: usize = 2;
+
+/// The number of connections for heavy reads of pages, such as feeds and long lists. One, because each needs memory and a processor.
+const HEAVY_PAGE_READERS: usize = 1;
+
+/// The user of a read. Each kind has connections of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ReaderKind {
+    /// The daemon, or a command.
+    #[default]
+    Daemon,
+    Pages,
+    HeavyPages,
+}
+
+/// The readers of each kind.
+#[derive(Debug)]
+pub(super) struct ReadersByKind {
+    daemon: Readers,
+    pages: Readers,
+    heavy_pages: Readers,
+}
+
+impl ReadersByKind {
+    /// Takes the open pool of the daemon. `open_page` opens a connection for pages; none is opened before it is needed.
+    pub(super) fn new(daemon: ReaderPool, open_page: impl Fn() -> OpenReader) -> Self {
+        let pages = |count| Readers::new(ReaderPool::new(&daemon.path, open_page(), count));
+        Self { pages: pages(PAGE_READERS), heavy_pages: pages(HEAVY_PAGE_READERS), daemon: Readers::new(daemon) }
+    }
+
+    pub(super) fn of(&self, kind: ReaderKind) -> &Readers {
+        match kind {
+            ReaderKind::Daemon => &self.daemon,
+            ReaderKind::Pages => &self.pages,
+            ReaderKind::HeavyPages => &self.heavy_pages,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn each_pool(&self) -> [&ReaderPool; 3] {
+        [&self.daemon.pool, &self.pages.pool, &self.heavy_pages.pool]
+    }
+
+    /// Closes all pools after running reads end.
+    pub(super) async fn close(&self) {
+        tokio::join!(self.daemon.close(), self.pages.close(), self.heavy_pages.close());
+    }
+}
+
 /// The reads of a [`Store`](crate::Store): at most one per connection, on blocking threads.
 #[derive(Debug)]
 pub(super) struct Readers {
@@ -120,11 +174,12 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub(super) fn new(pool: ReaderPool) -> Self {
+    fn new(pool: ReaderPool) -> Self {
         Self { slots: Arc::new(Semaphore::new(pool.max_idle)), pool: Arc::new(pool) }
     }
 
-    /// Runs `run` in one read transaction. For `is_fenced`, see [`Connection::read`].
+    /// Runs `run` in one read transaction, which is interrupted if the caller is dropped. For `is_fenced`, see
+    /// [`Connection::read`].
     pub(super) async fn run<T: Send + 'static>(
         &self,
         doing: &'static str,
@@ -139,11 +194,16 @@ impl Readers {
     fn run_any(&self, doing: &'static str, is_fenced: bool, run: Read) -> BoxFuture<'_, Result<AnyValue, StoreError>> {
         Box::pin(async move {
             let slot = self.slots.clone().acquire_owned().await.map_err(|_| StoreError::closed(doing))?;
-            let pool = self.pool.clone();
+            let (pool, stop) = (self.pool.clone(), ReadStop::default());
+            let _stop = stop.on_drop();
             let task = tokio::task::spawn_blocking(move || {
                 // Hold the slot while the connection is in use, even if the caller is dropped.
                 let _slot = slot;
-                let read = |connection: &mut Connection| contain(doing, pool.path(), || connection.read(is_fenced, run));
+                let read = |connection: &mut Connection| {
+                    let value = contain(doing, pool.path(), || connection.read_until(&stop, is_fenced, run));
+                    connection.rollback_leftovers();
+                    value
+                };
                 pool.with(read).map_err(|error| StoreFault::from(error).during(doing, pool.path()))?
             });
             task.await.map_err(|_| StoreError::closed(doing))?
@@ -151,7 +211,7 @@ impl Readers {
     }
 
     /// Closes the pool after running reads end.
-    pub(super) async fn close(&self) {
+    async fn close(&self) {
         let all = u32::try_from(self.pool.max_idle).unwrap_or(u32::MAX);
         if let Ok(slots) = self.slots.acquire_many(all).await {
             self.slots.close();

@@ -18,6 +18,7 @@ use std::ops::{Deref, DerefMut};
 pub(super) use self::postgres::PgFault;
 use self::postgres::{PgQuery, PgSession, PgStatement};
 use super::error::StoreFault;
+use super::read_stop::ReadStop;
 
 /// An error of either engine.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +57,9 @@ impl Engine {
         }
     }
 }
+
+/// The number of SQLite's virtual machine instructions between checks whether a read should stop: about a tenth of a millisecond.
+const STOP_CHECK_INTERVAL: i32 = 4_000;
 
 /// A connection of either engine.
 #[derive(Debug)]
@@ -120,10 +124,36 @@ impl Connection {
         }
     }
 
+    /// Like [`Self::read`], but fails soon after the signal to stop.
+    pub(super) fn read_until<T>(
+        &mut self,
+        stop: &ReadStop,
+        is_fenced: bool,
+        run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>,
+    ) -> Result<T, StoreFault> {
+        self.set_stop(Some(stop.clone()))?;
+        let value = self.read(is_fenced, run);
+        self.set_stop(None)?;
+        value
+    }
+
+    fn set_stop(&mut self, stop: Option<ReadStop>) -> SqlResult<()> {
+        match self {
+            Connection::Sqlite(connection) => {
+                let should_stop = stop.map(|stop| move || stop.is_stopped());
+                Ok(connection.progress_handler(STOP_CHECK_INTERVAL, should_stop)?)
+            }
+            Connection::Postgres(session) => {
+                session.set_stop(stop);
+                Ok(())
+            }
+        }
+    }
+
     /// Rolls back a transaction that a panic left open.
     pub(super) fn rollback_leftovers(&mut self) {
         match self {
-            // Only if a panic prevented the guard from rolling back.
+            // Only if a panic or an interrupt prevented the guard from rolling back.
             Connection::Sqlite(connection) if !connection.is_autocommit() => drop(connection.execute_batch("ROLLBACK")),
             Connection::Sqlite(_) => {}
             // A session rolls back itself.
@@ -396,6 +426,19 @@ impl Row<'_> {
                 T::column_result(value).map_err(|error| SqlError::Sqlite(wrong_kind(at, value, error)))
             }
         }
+    }
+
+    /// Returns the size of the texts and blobs in the row, in bytes.
+    pub(super) fn text_bytes(&self) -> usize {
+        let columns = match self {
+            Row::Sqlite(row) => row.as_ref().column_count(),
+            Row::Owned(row) => row.0.len(),
+        };
+        let bytes = |at| match self.get_ref(at) {
+            Ok(ValueRef::Text(bytes) | ValueRef::Blob(bytes)) => bytes.len(),
+            _ => 0,
+        };
+        (0..columns).map(bytes).sum()
     }
 
     /// Returns the raw value of a column.

@@ -13,6 +13,7 @@ mod outbox;
 mod pages;
 mod past_polls;
 mod pipeline;
+mod readers;
 mod records;
 mod round_trips;
 mod scale;

@@ -7,10 +7,12 @@ use super::ahead::{IS_CLIFF, upcoming_rows};
 use super::codec::{Conditions, all, counted, one};
 use super::error::StoreFault;
 use super::linear::{TokenLinear, each_linear, priced_token};
+use super::list_limits::{CHUNK_ROWS, SizeLimit, json_bytes};
 use super::query::upcoming_conditions;
+use super::schedule_reader::ScheduleReader;
 use super::sql::Transaction;
 use super::{Store, StoreError};
-use model::{FirstOf, LinearRow, LinearUnlock, Listed, ListedUnlock, SumWindow, UnlockKind, UnlockListFilter};
+use model::{FirstOf, LinearRow, LinearUnlock, Listed, ListedUnlock, SumWindow, TokenSnapshot, UnlockKind, UnlockListFilter};
 
 /// The relative error of the values in the index.
 const VALUE_TOLERANCE: f64 = 1e-8;
@@ -18,7 +20,29 @@ const VALUE_TOLERANCE: f64 = 1e-8;
 impl Store {
     /// Returns a page of the upcoming unlocks, and the number of those on all pages.
     pub async fn upcoming(&self, filter: UnlockListFilter) -> Result<Listed<ListedUnlock>, StoreError> {
-        self.read("read upcoming unlocks", move |from| upcoming(from, &filter)).await
+        let max_bytes = self.max_list_bytes();
+        self.read("read upcoming unlocks", move |from| upcoming(from, &filter, max_bytes)).await
+    }
+
+    /// Like [`Self::upcoming`], with only the unlocks for which `select` returns `true`. It sees the first `max` unlocks of each type, one
+    /// chunk at a time, each with the schedule of its token if `with_schedules` is set.
+    pub async fn select_upcoming(
+        &self,
+        filter: UnlockListFilter,
+        max: usize,
+        with_schedules: bool,
+        mut select: impl FnMut(&mut ListedUnlock, Option<&TokenSnapshot>) -> bool + Send + 'static,
+    ) -> Result<Listed<ListedUnlock>, StoreError> {
+        let max_bytes = self.max_list_bytes();
+        self.read("select upcoming unlocks", move |from| {
+            let mut schedules = ScheduleReader::new(from, with_schedules);
+            let select = |row: &mut ListedUnlock| {
+                let id = row.token().id.clone();
+                Ok(select(row, schedules.of(&id)?))
+            };
+            select_upcoming(from, &filter, max, max_bytes, select)
+        })
+        .await
     }
 }
 
@@ -40,14 +64,60 @@ enum Place {
     Linear(LinearPlace),
 }
 
-fn upcoming(from: &Transaction<'_>, filter: &UnlockListFilter) -> Result<Listed<ListedUnlock>, StoreFault> {
+fn upcoming(from: &Transaction<'_>, filter: &UnlockListFilter, max_bytes: usize) -> Result<Listed<ListedUnlock>, StoreFault> {
     let (offset, limit) = (size(filter.offset), size(filter.unlocks.limit));
-    let last = offset.saturating_add(limit);
+    let (places, total) = places(from, filter, offset.saturating_add(limit))?;
+    let page: Vec<Place> = places.into_iter().skip(offset).take(limit).collect();
+    let (mut rows, mut bytes) = (Vec::new(), SizeLimit::new(max_bytes));
+    for chunk in page.chunks(size(CHUNK_ROWS)) {
+        for row in read_places(from, filter, chunk)? {
+            if !bytes.take(row_bytes(&row)) {
+                return Ok(Listed { rows, total, is_cut: true });
+            }
+            rows.push(row);
+        }
+    }
+    Ok(Listed { rows, total, is_cut: false })
+}
+
+fn select_upcoming(
+    from: &Transaction<'_>,
+    filter: &UnlockListFilter,
+    max: usize,
+    max_bytes: usize,
+    mut select: impl FnMut(&mut ListedUnlock) -> Result<bool, StoreFault>,
+) -> Result<Listed<ListedUnlock>, StoreFault> {
+    let (offset, limit) = (u64::from(filter.offset), size(filter.unlocks.limit));
+    let (places, _) = places(from, filter, max)?;
+    let (mut listed, mut bytes) = (Listed { rows: Vec::new(), total: 0, is_cut: false }, SizeLimit::new(max_bytes));
+    for chunk in places.chunks(size(CHUNK_ROWS)) {
+        for mut row in read_places(from, filter, chunk)? {
+            if !select(&mut row)? {
+                continue;
+            }
+            let is_on_page = listed.total >= offset && listed.rows.len() < limit && !listed.is_cut;
+            listed.total += 1;
+            if is_on_page && bytes.take(row_bytes(&row)) {
+                listed.rows.push(row);
+            } else if is_on_page {
+                listed.is_cut = true;
+            }
+        }
+    }
+    Ok(listed)
+}
+
+/// Returns the approximate size of a row: that of its event as JSON.
+fn row_bytes(row: &ListedUnlock) -> usize {
+    row.event().map_or(0, |event| json_bytes(&event.record))
+}
+
+/// Returns the first `last` matching unlocks of each type, in the order of the list, and the number of all.
+fn places(from: &Transaction<'_>, filter: &UnlockListFilter, last: usize) -> Result<(Vec<Place>, u64), StoreFault> {
     let has = |kind| filter.kind.is_none_or(|of| of == kind);
     let (cliffs, cliff_total) = if has(UnlockKind::Cliff) { cliffs(from, filter, last)? } else { (Vec::new(), 0) };
     let (linears, linear_total) = if has(UnlockKind::Linear) { linears(from, filter, last)? } else { (Vec::new(), 0) };
-    let page: Vec<Place> = merged(&cliffs, &linears).skip(offset).take(limit).collect();
-    Ok(Listed { rows: read_places(from, filter, &page)?, total: cliff_total + linear_total })
+    Ok((merged(&cliffs, &linears).collect(), cliff_total + linear_total))
 }
 
 fn size(rows: u32) -> usize {
@@ -70,12 +140,21 @@ fn cliffs(from: &Transaction<'_>, filter: &UnlockListFilter, last: usize) -> Res
     let index = if filter.unlocks.tokens.is_none() { from.engine().indexed_by("record_window") } else { String::new() };
     let (sql, values) = cliff_conditions(filter).within(&format!("SELECT count(*) FROM record r {index}"), "");
     let total = one(&mut from.prepare(&sql)?, values, |row| Ok(counted(row.get(0)?)))?.unwrap_or(0);
+    Ok((first_cliffs(from, filter, last)?, total))
+}
+
+/// Returns the times and record numbers of the first `last` cliff unlocks, by time, token, and key.
+pub(super) fn first_cliffs(
+    from: &Transaction<'_>,
+    filter: &UnlockListFilter,
+    last: usize,
+) -> Result<Vec<(i64, i64)>, StoreFault> {
+    let index = if filter.unlocks.tokens.is_none() { from.engine().indexed_by("record_window") } else { String::new() };
     let (sql, values) = cliff_conditions(filter).within(
         &format!("SELECT r.starts_at, r.no FROM record r {index} JOIN token t ON t.no = r.token_no"),
         &format!(" ORDER BY r.starts_at, t.id, r.key LIMIT {last}"),
     );
-    let first = all(&mut from.prepare(&sql)?, values, |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok((first, total))
+    all(&mut from.prepare(&sql)?, values, |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
 /// Returns the first `last` linear unlocks, and the number of all.

@@ -13,6 +13,7 @@ mod authorization;
 mod error;
 mod etag;
 mod feeds;
+mod heavy_reads;
 mod list_page;
 mod pages;
 mod parameters;
@@ -20,6 +21,7 @@ mod query;
 mod rule_view;
 mod sanitize;
 mod status;
+mod threads;
 mod time_range;
 mod unsubscribe;
 mod updates;
@@ -41,13 +43,12 @@ use access::AccessState;
 pub use access::random_secret as fresh_token;
 use daemon::app::AppHandle;
 use daemon::playground::{self, Playground};
+use heavy_reads::{HeavyLimits, limit_heavy_requests, limit_time};
 use model::BoxFuture;
 use pages::overview::OverviewCache;
 use updates::Updates;
 pub use waiting::serve as serve_waiting;
 
-/// The time limit of a request, except for trials in the playground.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of open connections. Further clients wait in the listen queue.
 const MAX_CONNECTIONS: usize = 128;
 /// The time that open requests get to finish on shutdown. Without it, a client that never completes its request would block the exit.
@@ -67,26 +68,31 @@ pub(crate) struct HttpDeps {
     pub playground: Playground,
     pub updates: Updates,
     pub overview: OverviewCache,
+    pub heavy: HeavyLimits,
 }
 
-/// Serves requests until `stop`, then finishes the open ones within `STOP_DEADLINE`.
+/// Serves requests until `stop`, then finishes the open ones within `STOP_DEADLINE`. Requests run on threads of their own and read the
+/// database on connections of their own, so that they cannot delay the daemon.
 ///
 /// # Errors
 ///
 /// Fails if the listener fails permanently.
 pub fn serve(app: AppHandle, listener: TcpListener, stop: CancellationToken) -> BoxFuture<'static, io::Result<()>> {
-    let deps = HttpDeps {
-        updates: Updates::start(app.store.clone(), stop.clone()),
-        overview: OverviewCache::default(),
-        access: Arc::default(),
-        playground: Playground::default(),
-        app,
-    };
-    Box::pin(service::serve_few(listener, router(deps), MAX_CONNECTIONS, STOP_DEADLINE, stop.cancelled_owned()))
+    let app = AppHandle { store: app.store.for_pages(), ..app };
+    threads::run_on_own_threads(listener, move |listener| {
+        let deps = HttpDeps {
+            updates: Updates::start(app.store.clone(), stop.clone()),
+            overview: OverviewCache::default(),
+            access: Arc::default(),
+            playground: Playground::default(),
+            heavy: HeavyLimits::default(),
+            app,
+        };
+        Box::pin(service::serve_few(listener, router(deps), MAX_CONNECTIONS, STOP_DEADLINE, stop.cancelled_owned()))
+    })
 }
 
 fn router(deps: HttpDeps) -> Router {
-    let timeout = |time| TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, time);
     let routes = Router::new()
         .route("/events", get(updates::events))
         .route("/-/ready", get(status::ready))
@@ -98,18 +104,24 @@ fn router(deps: HttpDeps) -> Router {
         .merge(pages::routes())
         .route("/login", get(access::login::form).post(access::login::log_in))
         .route("/logout", post(access::login::log_out))
-        .layer(timeout(REQUEST_TIMEOUT));
+        .layer(middleware::from_fn_with_state(deps.clone(), limit_heavy_requests))
+        .layer(middleware::from_fn(limit_time));
+    let feed_links = Router::new()
+        .route(&format!("/{}/{{tag}}/{}", feeds::PATH, feeds::CALENDAR), get(feeds::calendar))
+        .route(&format!("/{}/{{tag}}/{}", feeds::PATH, feeds::ATOM), get(feeds::atom))
+        .layer(middleware::from_fn_with_state(deps.clone(), limit_heavy_requests))
+        .layer(middleware::from_fn_with_state(deps.clone(), feeds::check_link))
+        .layer(middleware::from_fn(limit_time));
     routes
         .merge(pages::slow_routes())
         .layer(middleware::from_fn_with_state(deps.clone(), authorization::authorize))
         .route("/-/healthy", get(status::healthy))
         .route("/assets/{name}", get(assets::asset))
         .route(&format!("/{}/{{tag}}", unsubscribe::PATH), get(unsubscribe::form).post(unsubscribe::unsubscribe))
-        .route(&format!("/{}/{{tag}}/{}", feeds::PATH, feeds::CALENDAR), get(feeds::calendar_by_link))
-        .route(&format!("/{}/{{tag}}/{}", feeds::PATH, feeds::ATOM), get(feeds::atom_by_link))
+        .merge(feed_links)
         .fallback(error::no_route)
         .layer(RequestBodyLimitLayer::new(MAX_REQUEST_BYTES))
-        .layer(timeout(playground::REQUEST_TIMEOUT))
+        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, playground::REQUEST_TIMEOUT))
         .layer(middleware::from_fn(error::format_errors))
         .layer(middleware::map_response(sanitize::sanitize))
         .layer(CompressionLayer::new())

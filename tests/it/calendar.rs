@@ -2,14 +2,19 @@
 
 use chrono::TimeDelta;
 use cliffwatch::daemon::view::UnlockView;
-use cliffwatch::model::{CalendarRow, UpcomingFilter, supply::Endpoint};
+use cliffwatch::model::{CalendarRow, TokenId, UnlockListFilter, UpcomingFilter, supply::Endpoint};
 use cliffwatch::web::ui::calendar::{CalendarEntry, CalendarStyle, render};
 
 use crate::support::{BEGIN, TestApp, cliff, time};
 
+fn unlocks(app: &TestApp, tokens: Option<Vec<TokenId>>) -> UnlockListFilter {
+    let unlocks = UpcomingFilter { tokens, from: app.clock.now(), until: None, limit: 100 };
+    UnlockListFilter { unlocks, kind: None, min_value: None, offset: 0 }
+}
+
 async fn rows(app: &TestApp) -> Vec<CalendarRow> {
-    let filter = UpcomingFilter { tokens: Some(vec!["alpha".into()]), from: app.clock.now(), until: None, limit: 100 };
-    app.app().store().calendar(filter, app.clock.now() - TimeDelta::days(30)).await.expect("read")
+    let filter = unlocks(app, Some(vec!["alpha".into()]));
+    app.app().store().calendar(filter, app.clock.now() - TimeDelta::days(30), usize::MAX, false, |row, _| Some(row)).await.expect("read")
 }
 
 fn text(rows: &[CalendarRow], app: &TestApp) -> String {
@@ -71,10 +76,7 @@ async fn calendar_changes_only_with_moved_resized_or_removed_events() {
     assert_eq!(removed.len(), 1, "{left:#?}");
     assert_eq!(removed[0].row.tracked.key, first[5].row.tracked.key);
     assert!(removed[0].was_modified && text(&left, &app).contains("STATUS:CANCELLED"));
-    let after_a_month = app
-        .app()
-        .store()
-        .calendar(UpcomingFilter { tokens: None, from: app.clock.now(), until: None, limit: 100 }, app.clock.now());
+    let after_a_month = app.app().store().calendar(unlocks(&app, None), app.clock.now(), usize::MAX, false, |row, _| Some(row));
     assert!(after_a_month.await.expect("read").iter().all(|row| !row.is_removed));
 }
 

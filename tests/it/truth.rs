@@ -283,7 +283,7 @@ async fn play(version: EndpointVersion, has_first_version: bool) -> RunResult {
         for (token, versions) in &schedules {
             let Some((at, _)) = versions.get(round) else { continue };
             let filter = ChangeFilter {
-                token: Some(TokenId::from(token.as_str())),
+                tokens: Some(vec![TokenId::from(token.as_str())]),
                 since: Some(since),
                 limit: 1000,
                 ..Default::default()

@@ -61,6 +61,8 @@ impl App {
     pub(super) fn handle(self: &Arc<Self>, bearer: Secret, address: SocketAddr) -> AppHandle {
         // Weak: a request that is still open must not keep the app alive.
         let (app, outbox) = (Arc::downgrade(self), Arc::downgrade(&self.deps.outbox));
+        // The web server has a runtime of its own. What a reload starts belongs to the daemon, and a closed connection must not interrupt it.
+        let runtime = tokio::runtime::Handle::current();
         let external_url = self.deps.setup().config.http.external_url.as_deref().and_then(|url| Url::parse(url).ok());
         AppHandle {
             store: self.deps.store.clone(),
@@ -71,7 +73,10 @@ impl App {
             address,
             live: self.deps.live.clone(),
             external_url,
-            reload: Arc::new(move || Box::pin(reload(app.clone()))),
+            reload: Arc::new(move || {
+                let reloading = runtime.spawn(reload(app.clone()));
+                Box::pin(async { reloading.await.unwrap_or_else(|_| Err("stopping".to_owned())) })
+            }),
             wake: Arc::new(move || outbox.upgrade().into_iter().for_each(|outbox| outbox.wake())),
         }
     }

@@ -31,12 +31,15 @@ pub struct UpcomingFilter {
     pub limit: u32,
 }
 
-/// Selects changes, latest first. `None` and empty values match all.
+/// Selects changes, latest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChangeFilter {
-    pub token: Option<TokenId>,
-    pub kind: Option<ChangeKind>,
-    pub resource: Option<Resource>,
+    /// `None` selects all tokens.
+    pub tokens: Option<Vec<TokenId>>,
+    /// Empty selects all kinds.
+    pub kinds: Vec<ChangeKind>,
+    /// Empty selects all resources.
+    pub resources: Vec<Resource>,
     /// Seen at this time or later.
     pub since: Option<Timestamp>,
     /// Seen before this time.
@@ -118,6 +121,8 @@ pub struct Listed<T> {
     pub rows: Vec<T>,
     /// The number of rows that match the filter, on all pages.
     pub total: u64,
+    /// Whether the size limit of a list left out rows that the filter allows on this page.
+    pub is_cut: bool,
 }
 
 /// Selects deliveries, newest first.

@@ -130,7 +130,7 @@ pub struct LinearCalendarRow {
     pub summary: String,
     /// The allocations that cause it, as text. `None` if none is named.
     pub allocations: Option<String>,
-    /// The first event that causes it. `None` if only daily emission ahead shows it.
+    /// The first event that causes it. `None` if only daily emission ahead shows it, or if it was not retained.
     pub event: Option<Tracked>,
     /// The value in USD of the linear unlocks in the window; for a start or end, of that unlock.
     pub value: Option<f64>,

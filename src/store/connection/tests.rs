@@ -35,5 +35,7 @@ fn statement_is_planned_once_for_all_values() {
         assert_eq!(statement.get_status(rusqlite::StatementStatus::RePrepare), 0);
     };
     check(opened.writer.as_ref().expect("a writer").sqlite());
-    opened.readers.with(|connection| check(connection.sqlite())).expect("a reader");
+    for pool in opened.readers.each_pool() {
+        pool.with(|connection| check(connection.sqlite())).expect("a reader");
+    }
 }

@@ -5,6 +5,7 @@ use rusqlite::params;
 use super::notifications;
 use crate::codec::{Conditions, Millis, all, counted, list, one, small, time, word};
 use crate::error::StoreFault;
+use crate::list_limits::{in_chunks, json_bytes};
 use crate::query::at;
 use crate::sql::{Engine, Row, Transaction};
 use crate::{Store, StoreError};
@@ -16,13 +17,23 @@ use model::{
 impl Store {
     /// Returns deliveries, newest first.
     pub async fn outbox(&self, filter: OutboxFilter) -> Result<Vec<OutboxRow>, StoreError> {
-        self.read("read the outbox", move |from| outbox(from, &filter)).await
+        let max_bytes = self.max_list_bytes();
+        self.read("read the outbox", move |from| Ok(outbox(from, &filter, max_bytes)?.0)).await
     }
 
     /// Returns deliveries like [`Self::outbox`], with the total count.
     pub async fn outbox_listed(&self, filter: OutboxFilter) -> Result<Listed<OutboxRow>, StoreError> {
-        let read = move |from: &Transaction<'_>| Ok(Listed { total: outbox_total(from, &filter)?, rows: outbox(from, &filter)? });
-        self.read("list the outbox", read).await
+        let max_bytes = self.max_list_bytes();
+        self.read("list the outbox", move |from| {
+            let (rows, is_cut) = outbox(from, &filter, max_bytes)?;
+            Ok(Listed { rows, total: outbox_total(from, &filter)?, is_cut })
+        })
+        .await
+    }
+
+    /// Returns the numbers of deliveries, newest first.
+    pub async fn delivery_ids(&self, filter: OutboxFilter) -> Result<Vec<DeliveryId>, StoreError> {
+        self.read("read the numbers of deliveries", move |from| delivery_ids(from, &filter)).await
     }
 
     /// Returns the deliveries that contain one of these alerts, oldest first.
@@ -76,10 +87,40 @@ fn outbox_total(from: &Transaction<'_>, filter: &OutboxFilter) -> Result<u64, St
     Ok(one(&mut from.prepare(&sql)?, values, |row| Ok(counted(row.get(0)?)))?.unwrap_or(0))
 }
 
-fn outbox(from: &Transaction<'_>, filter: &OutboxFilter) -> Result<Vec<OutboxRow>, StoreFault> {
+fn delivery_ids(from: &Transaction<'_>, filter: &OutboxFilter) -> Result<Vec<DeliveryId>, StoreFault> {
     let mut conditions = conditions(filter);
     conditions.and_some("no < ?", filter.after.map(|after| after.0));
-    let tail = format!(" ORDER BY no DESC LIMIT {}", filter.limit);
+    let (sql, values) = conditions.within("SELECT no FROM delivery", &format!(" ORDER BY no DESC LIMIT {}", filter.limit));
+    all(&mut from.prepare(&sql)?, values, |row| Ok(DeliveryId(row.get(0)?)))
+}
+
+/// Returns deliveries, and whether the size limit left out any.
+fn outbox(from: &Transaction<'_>, filter: &OutboxFilter, max_bytes: usize) -> Result<(Vec<OutboxRow>, bool), StoreFault> {
+    in_chunks(filter.limit, max_bytes, |last: Option<&OutboxRow>, limit| {
+        let rows = outbox_chunk(from, filter, last.map(|row| row.id).or(filter.after), limit)?;
+        Ok(rows
+            .into_iter()
+            .map(|row| {
+                let bytes = json_bytes(&row.alerts) + ROW_BYTES;
+                (row, bytes)
+            })
+            .collect())
+    })
+}
+
+/// The approximate size of a delivery without its alerts, in bytes.
+const ROW_BYTES: usize = 500;
+
+/// Reads deliveries in one statement, and their alerts.
+fn outbox_chunk(
+    from: &Transaction<'_>,
+    filter: &OutboxFilter,
+    after: Option<DeliveryId>,
+    limit: u32,
+) -> Result<Vec<OutboxRow>, StoreFault> {
+    let mut conditions = conditions(filter);
+    conditions.and_some("no < ?", after.map(|after| after.0));
+    let tail = format!(" ORDER BY no DESC LIMIT {limit}");
     // With a time range, the index alone selects the rows, and only the selected rows are read.
     let (head, tail) = match filter.since.or(filter.until) {
         None => (format!("SELECT {ROW_COLUMNS}"), tail),

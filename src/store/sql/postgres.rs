@@ -28,13 +28,14 @@ use std::time::{Duration, Instant};
 use tokio_postgres::{SimpleQueryMessage, error::SqlState};
 
 use self::fence::Fence;
-use self::live::LiveSession;
+use self::live::{LiveSession, SharedStop};
 use self::pipeline::Reply;
 pub(super) use self::statement::{PgQuery, PgStatement};
 use self::tls::TlsProblem;
 use self::url::PostgresUrl;
 use super::{SqlError, SqlResult, Transaction};
 use crate::error::StoreFault;
+use crate::read_stop::ReadStop;
 
 /// The `statement_timeout` of the server, in seconds.
 const STATEMENT_SECS: u64 = 120;
@@ -59,6 +60,10 @@ const SETTINGS: &str = "SET client_encoding = 'UTF8'; SET TimeZone = 'UTC'; SET 
      SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; SET tcp_user_timeout = '10s'; \
      SET client_min_messages = warning";
 
+/// Further settings of a session of the web pages. A request ends sooner; the limit is for requests whose end the server does not
+/// notice.
+const PAGE_SETTINGS: &str = "; SET statement_timeout = '15s'";
+
 /// Starts a write transaction. The advisory lock, which is specific to the schema, allows one writer at a time.
 const BEGIN_WRITE: &str =
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_advisory_xact_lock(1668048503, hashtext(current_schema()))";
@@ -77,6 +82,9 @@ pub(crate) enum PgFault {
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("the server does not respond")]
     Timeout,
+    /// The caller of the read is gone.
+    #[error("the read was stopped, because its result is no longer needed")]
+    Stopped,
     #[error(transparent)]
     Tls(#[from] TlsProblem),
     /// The server rejected an unencrypted connection.
@@ -111,7 +119,7 @@ impl PgFault {
                 None => !error.source().is_some_and(|source| source.is::<PgFault>()),
             },
             PgFault::Tls(problem) => problem.is_temporary(),
-            PgFault::LoginRejected(_) | PgFault::NotActive | PgFault::TypeMismatch { .. } => false,
+            PgFault::LoginRejected(_) | PgFault::NotActive | PgFault::Stopped | PgFault::TypeMismatch { .. } => false,
         }
     }
 }
@@ -133,6 +141,10 @@ pub(crate) struct PgSession {
     has_failed: Cell<bool>,
     /// The timeout of short responses.
     response_timeout: Duration,
+    /// Settings after [`SETTINGS`].
+    more_settings: &'static str,
+    /// The signal to end the current read, shared with the open connection.
+    stop: SharedStop,
 }
 
 impl std::fmt::Debug for PgSession {
@@ -144,15 +156,25 @@ impl std::fmt::Debug for PgSession {
 impl PgSession {
     /// Connects. Fails if the server cannot be reached, rejects the login, or is too old.
     pub(crate) fn open(place: &Arc<PostgresUrl>, fence: &Arc<Fence>) -> SqlResult<Self> {
-        Self::open_with(place, fence, SHORT_RESPONSE_TIMEOUT)
+        Self::open_with(place, fence, SHORT_RESPONSE_TIMEOUT, "")
+    }
+
+    /// Like [`Self::open`], with a time limit for the statements of the web pages.
+    pub(crate) fn open_for_pages(place: &Arc<PostgresUrl>, fence: &Arc<Fence>) -> SqlResult<Self> {
+        Self::open_with(place, fence, SHORT_RESPONSE_TIMEOUT, PAGE_SETTINGS)
     }
 
     /// Like [`Self::open`], with a short timeout for lease statements.
     pub(crate) fn open_for_lease(place: &Arc<PostgresUrl>, fence: &Arc<Fence>) -> SqlResult<Self> {
-        Self::open_with(place, fence, LEASE_RESPONSE_TIMEOUT)
+        Self::open_with(place, fence, LEASE_RESPONSE_TIMEOUT, "")
     }
 
-    fn open_with(place: &Arc<PostgresUrl>, fence: &Arc<Fence>, response_timeout: Duration) -> SqlResult<Self> {
+    fn open_with(
+        place: &Arc<PostgresUrl>,
+        fence: &Arc<Fence>,
+        response_timeout: Duration,
+        more_settings: &'static str,
+    ) -> SqlResult<Self> {
         let session = Self {
             place: place.clone(),
             fence: fence.clone(),
@@ -160,6 +182,8 @@ impl PgSession {
             pause: Cell::default(),
             has_failed: Cell::default(),
             response_timeout,
+            more_settings,
+            stop: SharedStop::default(),
         };
         session.connect()?;
         Ok(session)
@@ -182,8 +206,9 @@ impl PgSession {
         }
         let connect = || -> Result<LiveSession, PgFault> {
             let (client, server) = driver::connect(&self.place)?;
-            let live = LiveSession::new(client, self.place.clone(), server);
-            let settings = live.request(live.client.batch_execute(SETTINGS), self.response_timeout);
+            let live = LiveSession::new(client, self.place.clone(), server, self.stop.clone());
+            let settings = [SETTINGS, self.more_settings].concat();
+            let settings = live.request(live.client.batch_execute(&settings), self.response_timeout);
             settings.inspect_err(|_| self.place.avoid(server))?;
             Ok(live)
         };
@@ -215,15 +240,24 @@ impl PgSession {
         self.with_live(|live| live.request(live.client.batch_execute(sql), Duration::from_secs(3600)))
     }
 
-    /// Marks the transaction as failed, discards outstanding responses, and drops a connection that timed out.
+    /// Sets the signal to end the next read. `None` if nothing ends it.
+    pub(super) fn set_stop(&self, stop: Option<ReadStop>) {
+        self.stop.set(stop);
+    }
+
+    /// Marks the transaction as failed, discards outstanding responses, and drops a connection that timed out or was stopped.
     fn mark_failed(&self, fault: &PgFault) {
         self.has_failed.set(true);
         self.discard_responses();
-        if matches!(fault, PgFault::Timeout)
+        if matches!(fault, PgFault::Timeout | PgFault::Stopped)
             && let Ok(mut live) = self.live.try_borrow_mut()
             && let Some(silent) = live.take()
         {
-            self.place.avoid(silent.server);
+            match fault {
+                // Without a request to cancel, the server would finish the statement first.
+                PgFault::Stopped => driver::cancel(&self.place, &silent.client),
+                _ => self.place.avoid(silent.server),
+            }
         }
     }
 

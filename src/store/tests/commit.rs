@@ -217,7 +217,7 @@ async fn every_value_round_trips() {
     assert_eq!(store.evaluated_until().await.expect("read"), Some(now()));
     assert_eq!(store.job_slots().await.expect("read"), [("burn".to_owned(), now())]);
     assert_eq!(store.rule_matches().await.expect("read"), [(RuleId::from("R"), now())]);
-    let rows = store.changes(ChangeFilter { kind: Some(ChangeKind::SeriesShifted), limit: 5, ..ChangeFilter::default() }).await;
+    let rows = store.changes(ChangeFilter { kinds: vec![ChangeKind::SeriesShifted], limit: 5, ..ChangeFilter::default() }).await;
     let row = &rows.expect("read")[0];
     assert_eq!((row.at, row.token.as_str(), row.symbol.as_deref()), (now(), "arbitrum", Some("ARB")));
     assert_eq!(row.change, change);

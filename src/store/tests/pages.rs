@@ -194,16 +194,21 @@ async fn changes_are_counted_and_paged() {
         change
     };
     store.commit(at(Commit { changes: (0..9).map(change).collect(), ..Commit::default() })).await.expect("committed");
-    let filter =
-        ChangeFilter { kind: Some(ChangeKind::Resized), token: Some("token-001".into()), limit: 2, ..ChangeFilter::default() };
-    assert_eq!(store.count_changes(filter.clone()).await.expect("read"), 5);
+    let filter = ChangeFilter {
+        kinds: vec![ChangeKind::Resized],
+        tokens: Some(vec!["token-001".into()]),
+        limit: 2,
+        ..ChangeFilter::default()
+    };
+    assert_eq!(store.changes_listed(filter.clone()).await.expect("read").total, 5);
     let mut seen = Vec::new();
     for offset in [0, 2, 4] {
         seen.extend(store.changes(ChangeFilter { offset, ..filter.clone() }).await.expect("read").into_iter().map(|row| row.id));
     }
     seen.dedup();
     assert_eq!(seen.len(), 5);
-    assert_eq!(store.count_changes(ChangeFilter { token: Some("unknown".into()), ..filter }).await.expect("read"), 0);
+    let of_unknown = ChangeFilter { tokens: Some(vec!["unknown".into()]), ..filter };
+    assert_eq!(store.changes_listed(of_unknown).await.expect("read").total, 0);
 }
 
 #[tokio::test]

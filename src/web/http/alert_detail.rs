@@ -202,8 +202,8 @@ async fn change_of(deps: &HttpDeps, alert: &Alert) -> Result<Option<ChangeRow>, 
         return Ok(None);
     }
     let filter = ChangeFilter {
-        token: Some(TokenId::from(token.as_str())),
-        resource: alert.resource.filter(|resource| *resource != Resource::Emission),
+        tokens: Some(vec![TokenId::from(token.as_str())]),
+        resources: alert.resource.into_iter().filter(|resource| *resource != Resource::Emission).collect(),
         since: Some(at),
         until: Some(at + chrono::TimeDelta::milliseconds(1)),
         limit: MAX_CHANGES,

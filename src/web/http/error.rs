@@ -20,6 +20,9 @@ pub(super) type PageResult<T = Html<String>> = Result<T, WebError>;
 /// The largest text of a failed response that becomes JSON.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
+/// The `Retry-After` of a busy server, in seconds.
+const RETRY_AFTER_SECS: u32 = 5;
+
 /// The failure of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WebError {
@@ -43,6 +46,12 @@ impl WebError {
 
     pub fn not_found(title: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, title, message)
+    }
+
+    /// The server has too much to do. Clients try again after [`RETRY_AFTER_SECS`].
+    pub fn busy(cause: impl std::fmt::Display) -> Self {
+        let message = format!("{cause}; try again in {RETRY_AFTER_SECS} s");
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "Server busy", message)
     }
 
     /// Offers a search of the tokens.
@@ -99,6 +108,9 @@ impl IntoResponse for WebError {
     /// A line of text. [`format_errors`] replaces it.
     fn into_response(self) -> Response {
         let mut response = (self.status, format!("{}\n", self.message)).into_response();
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECS));
+        }
         response.extensions_mut().insert(self);
         response
     }

@@ -26,11 +26,11 @@ pub(super) struct ListPage<T> {
 }
 
 impl<T> ListPage<T> {
-    /// Builds the page from a query with a limit of `limit` + 1 rows. `cursor` returns the cursor after a row.
+    /// Builds the page from a query with a limit of `limit` + 1 rows, which the size limit of a list may have cut. `cursor` returns the cursor after a row.
     pub fn of(listed: Listed<T>, limit: u32, cursor: impl Fn(&T) -> String) -> Self {
-        let Listed { mut rows, total } = listed;
+        let Listed { mut rows, total, is_cut } = listed;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let has_more = rows.len() > limit;
+        let has_more = is_cut || rows.len() > limit;
         rows.truncate(limit);
         let next = rows.last().filter(|_| has_more).map(cursor);
         Self { rows, total, next }

@@ -53,6 +53,23 @@ pub struct CalendarEntry {
 
 /// Renders cliff unlocks, and starts, ends, and rate changes of linear ones.
 pub fn render(entries: &[CalendarEntry], linear: &[LinearCalendarRow], style: &CalendarStyle<'_>) -> String {
+    let cliffs = entries.iter().map(|entry| cliff_text(entry, style));
+    let texts: Vec<String> = cliffs.chain(linear.iter().filter_map(|row| linear_text(row, style))).collect();
+    with_header(&texts)
+}
+
+/// Renders a cliff unlock.
+pub fn cliff_text(entry: &CalendarEntry, style: &CalendarStyle<'_>) -> String {
+    event(&cliff_event(entry, style), style).to_string()
+}
+
+/// Renders a start, end, or rate change of a linear unlock. `None` if the date has no interval.
+pub fn linear_text(row: &LinearCalendarRow, style: &CalendarStyle<'_>) -> Option<String> {
+    Some(event(&linear_event(row, style)?, style).to_string())
+}
+
+/// Returns the calendar with these rendered events.
+pub fn with_header(events: &[String]) -> String {
     // `Calendar::new` would write the name of the library as PRODID.
     let mut calendar = Calendar::empty();
     for (name, value) in [
@@ -66,16 +83,18 @@ pub fn render(entries: &[CalendarEntry], linear: &[LinearCalendarRow], style: &C
     }
     calendar.append_property(Property::new("REFRESH-INTERVAL", REFRESH).add_parameter("VALUE", "DURATION"));
     calendar.name("Token unlocks");
-    for entry in entries {
-        calendar.push(event(&cliff_event(entry, style), style));
-    }
-    for row in linear {
-        if let Some(text) = linear_event(row, style) {
-            calendar.push(event(&text, style));
-        }
-    }
-    calendar.to_string()
+    // The library would need all events as objects, which are several times larger than their text.
+    let empty = calendar.to_string();
+    let header = empty.strip_suffix(END).unwrap_or(&empty);
+    let mut text = String::with_capacity(empty.len() + events.iter().map(String::len).sum::<usize>());
+    text.push_str(header);
+    events.iter().for_each(|event| text.push_str(event));
+    text.push_str(END);
+    text
 }
+
+/// The last line of a calendar.
+const END: &str = "END:VCALENDAR\r\n";
 
 /// The content of an event.
 struct EventText<'a> {

@@ -23,14 +23,18 @@ struct ChangesPage {
 
 /// Renders the page. `changes` are the rows of this page, out of `total` that match the filter.
 pub fn page(changes: &[ChangeRow], filter: &ChangeFilter, range: &RangeQuery, total: u64, frame: &PageFrame) -> String {
-    let token = filter.token.as_ref().map(|token| token.as_str().to_owned()).unwrap_or_default();
-    let kind = filter.kind.map(ChangeKind::as_str).unwrap_or_default();
+    let token = filter.tokens.iter().flatten().next().map(|token| token.as_str().to_owned()).unwrap_or_default();
+    let kind = filter.kinds.first().map(|kind| kind.as_str()).unwrap_or_default();
     let [since, from, to] = range.parameters();
     let kept = [("token", token.as_str()), ("kind", kind), since, from, to];
     let choice = |kind: Option<ChangeKind>| {
         let word = kind.map_or("", ChangeKind::as_str);
         let name = if word.is_empty() { "all".to_owned() } else { phrase::words(word) };
-        Choice::new(name, href(PATH, &[("token", &token), ("kind", word), since, from, to]), filter.kind == kind)
+        Choice::new(
+            name,
+            href(PATH, &[("token", &token), ("kind", word), since, from, to]),
+            filter.kinds.first().copied() == kind,
+        )
     };
     let page = ChangesPage {
         changes: items(changes),

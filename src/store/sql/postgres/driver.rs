@@ -69,6 +69,15 @@ pub(super) fn probe_servers(place: &Arc<PostgresUrl>) {
     }
 }
 
+/// Asks the server, in the background, to end the running statement of a connection.
+pub(super) fn cancel(place: &PostgresUrl, client: &Client) {
+    let (token, tls) = (client.cancel_token(), place.tls());
+    if let (Ok(runtime), Ok(tls)) = (driver(), tls) {
+        // If this fails, the time limit of the server ends the statement.
+        runtime.spawn(async move { tokio::time::timeout(CONNECT_TIMEOUT, token.cancel_query(tls)).await.map(drop) });
+    }
+}
+
 /// Connects to one server, with a timeout, because a frozen server accepts connections without responding.
 async fn connect_to(place: &PostgresUrl, at: usize, limit: Duration) -> Result<Client, PgFault> {
     let Some(server) = place.servers().get(at) else { return Err(PgFault::Timeout) };

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio_postgres::{Client, Statement};
@@ -11,6 +11,7 @@ use super::driver::{self, wait_while};
 use super::pipeline::{Pipeline, Reply, ReplyFuture};
 use super::url::PostgresUrl;
 use super::{PgFault, RESPONSE_TIMEOUT};
+use crate::read_stop::ReadStop;
 
 /// With several servers, the wait after which we check whether another one is now the primary.
 const PROBE_AFTER: Duration = Duration::from_secs(4);
@@ -22,6 +23,20 @@ const MAX_STATEMENTS: usize = 256;
 const MIN_PLAN_AGE: Duration = Duration::from_millis(250);
 const MAX_PLAN_AGE: Duration = Duration::from_secs(600);
 
+/// The signal to end the current read of a session, if any. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SharedStop(Arc<Mutex<Option<ReadStop>>>);
+
+impl SharedStop {
+    pub(super) fn set(&self, stop: Option<ReadStop>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = stop;
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(ReadStop::is_stopped)
+    }
+}
+
 pub(super) struct LiveSession {
     pub(super) client: Arc<Client>,
     place: Arc<PostgresUrl>,
@@ -31,12 +46,13 @@ pub(super) struct LiveSession {
     pipeline: RefCell<Pipeline>,
     /// When plans were last discarded, and how long they may be kept.
     plans: Cell<(Instant, Duration)>,
+    stop: SharedStop,
     #[cfg(test)]
     pub(super) round_trips: Cell<u64>,
 }
 
 impl LiveSession {
-    pub(super) fn new(client: Client, place: Arc<PostgresUrl>, server: usize) -> Self {
+    pub(super) fn new(client: Client, place: Arc<PostgresUrl>, server: usize, stop: SharedStop) -> Self {
         Self {
             client: Arc::new(client),
             place,
@@ -44,6 +60,7 @@ impl LiveSession {
             statements: RefCell::default(),
             pipeline: RefCell::default(),
             plans: Cell::new((Instant::now(), MIN_PLAN_AGE)),
+            stop,
             #[cfg(test)]
             round_trips: Cell::default(),
         }
@@ -152,15 +169,16 @@ impl LiveSession {
         self.pipeline.borrow_mut().take_kept(number).ok_or_else(|| PgFault::Unreachable("the transaction has failed".into()))
     }
 
-    /// Waits for a response until the timeout, or until another server became the primary.
+    /// Waits for a response until the timeout, until another server became the primary, or until the read is stopped.
     fn run<T>(&self, response: impl Future<Output = Result<T, tokio_postgres::Error>>, limit: Duration) -> Result<T, PgFault> {
         let (begun, has_probed) = (Instant::now(), Cell::new(self.place.servers().len() < 2));
         let should_wait = || {
             if begun.elapsed() >= PROBE_AFTER && !has_probed.replace(true) {
                 driver::probe_servers(&self.place);
             }
-            !self.place.is_superseded(self.server)
+            !self.place.is_superseded(self.server) && !self.stop.is_stopped()
         };
-        wait_while(response, limit, should_wait).ok_or(PgFault::Timeout)?.map_err(PgFault::Refused)
+        let ended = || if self.stop.is_stopped() { PgFault::Stopped } else { PgFault::Timeout };
+        wait_while(response, limit, should_wait).ok_or_else(ended)?.map_err(PgFault::Refused)
     }
 }

@@ -9,6 +9,7 @@ use super::operations::{ALERTS, CHANGES, DELIVERIES, RULE_LIST};
 use crate::http::HttpDeps;
 use crate::http::alert_detail::AlertDetail;
 use crate::http::error::WebError;
+use crate::http::heavy_reads::ReadDeps;
 use crate::http::list_page::ListPage;
 use crate::http::parameters::{ACKNOWLEDGED, DELIVERY_STATE, KIND, RECEIVER, RESOURCE, RULE, SEVERITY, STATE, TOKEN};
 use crate::http::query::ListQuery;
@@ -17,26 +18,25 @@ use chart::past_polls;
 use daemon::current_texts::show_current_texts;
 use daemon::view::{AlertView, PastPollsView};
 use model::{
-    Alert, AlertCursor, AlertFilter, AlertId, AlertState, ChangeFilter, ChangeKind, ChangeRow, DeliveryId, DeliveryState, Listed,
+    Alert, AlertCursor, AlertFilter, AlertId, AlertState, ChangeFilter, ChangeKind, ChangeRow, DeliveryId, DeliveryState,
     OutboxFilter, OutboxRow, ReceiverName, Resource, RuleId, TokenId,
 };
 use store::StoreError;
 
-pub(super) async fn changes(State(deps): State<HttpDeps>, uri: Uri) -> Result<Response, WebError> {
+pub(super) async fn changes(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Response, WebError> {
     let query = CHANGES.query(&uri)?;
     let range = query.time_range(deps.app.clock.now())?;
     let filter = ChangeFilter {
-        token: query.get(TOKEN).map(TokenId::from),
-        kind: query.items(KIND, ChangeKind::parse)?.into_iter().next(),
-        resource: query.items(RESOURCE, Resource::parse)?.into_iter().next(),
+        tokens: query.get(TOKEN).map(|token| vec![TokenId::from(token)]),
+        kinds: query.items(KIND, ChangeKind::parse)?,
+        resources: query.items(RESOURCE, Resource::parse)?,
         since: range.since,
         until: range.until,
         limit: query.limit() + 1,
         after: query.cursor(|text| text.parse().ok())?,
         offset: 0,
     };
-    let total = deps.app.store.count_changes(filter.clone()).await?;
-    let listed = Listed { rows: deps.app.store.changes(filter).await?, total };
+    let listed = deps.app.store.changes_listed(filter).await?;
     Ok(ListPage::of(listed, query.limit(), |row: &ChangeRow| row.id.to_string()).response(&query, &uri))
 }
 
@@ -61,7 +61,7 @@ pub(in crate::http) async fn alert_page(deps: &HttpDeps, query: &ListQuery, limi
     Ok(ListPage { rows: views, total: page.total, next: page.next })
 }
 
-pub(super) async fn alerts(State(deps): State<HttpDeps>, uri: Uri) -> Result<Response, WebError> {
+pub(super) async fn alerts(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Response, WebError> {
     let query = ALERTS.query(&uri)?;
     Ok(alert_page(&deps, &query, query.limit()).await?.response(&query, &uri))
 }
@@ -99,7 +99,7 @@ pub(in crate::http) async fn delivery_page(
     Ok(ListPage::of(deps.app.store.outbox_listed(filter).await?, limit, |row| row.id.to_string()))
 }
 
-pub(super) async fn outbox(State(deps): State<HttpDeps>, uri: Uri) -> Result<Response, WebError> {
+pub(super) async fn outbox(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Response, WebError> {
     let query = DELIVERIES.query(&uri)?;
     Ok(delivery_page(&deps, &query, query.limit()).await?.response(&query, &uri))
 }

@@ -10,6 +10,7 @@ use serde_json::json;
 use super::operations::SILENCE_PREVIEW;
 use crate::http::HttpDeps;
 use crate::http::error::WebError;
+use crate::http::heavy_reads::ReadDeps;
 use crate::http::parameters::MATCHER;
 use model::{
     Ack, AckResult, AlertId, Matcher, MatcherError, SilenceError, SilencePreview, SilenceRequest, SilenceView, Timestamp,
@@ -98,7 +99,7 @@ pub(super) async fn list(State(deps): State<HttpDeps>) -> Result<Json<Vec<Silenc
 }
 
 /// `GET /api/silences/preview`: the alerts that a silence would suppress. A read, so it needs no token on loopback.
-pub(super) async fn preview(State(deps): State<HttpDeps>, uri: Uri) -> Result<Json<SilencePreview>, WebError> {
+pub(super) async fn preview(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Json<SilencePreview>, WebError> {
     let query = SILENCE_PREVIEW.query(&uri)?;
     let matchers = read_matchers(query.all(MATCHER)).map_err(|error| bad_request(&error))?;
     if matchers.is_empty() {

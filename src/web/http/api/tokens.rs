@@ -1,7 +1,7 @@
 //! `/api/tokens`: the list of tokens, and one token with all its records.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -11,6 +11,7 @@ use super::operations::TOKEN_LIST;
 use super::supply::AheadView;
 use crate::http::HttpDeps;
 use crate::http::error::WebError;
+use crate::http::heavy_reads::ReadDeps;
 use crate::http::list_page::ListPage;
 use crate::http::parameters::{SEARCH, SORT};
 use model::{
@@ -82,7 +83,7 @@ impl TokenView {
 }
 
 /// `GET /api/tokens`.
-pub(super) async fn list(State(deps): State<HttpDeps>, uri: Uri) -> Result<Response, WebError> {
+pub(super) async fn list(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Response, WebError> {
     let query = TOKEN_LIST.query(&uri)?;
     let now = deps.app.clock.now();
     let offset: u32 = query.cursor(|text| text.parse().ok())?.unwrap_or(0);
@@ -118,7 +119,7 @@ struct FeedView {
 }
 
 /// `GET /api/tokens/{id}`: one token with all its records in the format of the source. The id is the slug.
-pub(super) async fn show(State(deps): State<HttpDeps>, Path(id): Path<String>) -> Result<Response, WebError> {
+pub(super) async fn show(ReadDeps(deps): ReadDeps, Path(id): Path<String>) -> Result<Response, WebError> {
     let id = TokenId::from(id);
     let is_known = deps.app.store.find_token(id.as_str()).await?.iter().any(|token| token.id == id);
     let snapshot = if is_known { deps.app.store.tokens(vec![id.clone()], Resource::ALL.to_vec()).await?.pop() } else { None };

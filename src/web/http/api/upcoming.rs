@@ -1,8 +1,7 @@
 //! `/api/upcoming`: upcoming unlocks as JSON, and the filters that calendars use too.
 
-use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
-use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
 use chrono::{SubsecRound as _, TimeDelta};
@@ -10,6 +9,7 @@ use chrono::{SubsecRound as _, TimeDelta};
 use super::operations::UPCOMING;
 use crate::http::HttpDeps;
 use crate::http::error::WebError;
+use crate::http::heavy_reads::ReadDeps;
 use crate::http::list_page::ListPage;
 use crate::http::parameters::{GROUP, MIN_VALUE, RULES, TOKENS, UNLOCK_TYPE, WITHIN};
 use crate::http::query::{ListQuery, MAX_ROWS};
@@ -18,17 +18,13 @@ use daemon::live::LiveConfig;
 use daemon::view::ListedUnlockView;
 use engine::pipeline::ScheduleFeed;
 use model::{
-    LinearCalendarRow, LinearEnd, LinearSupply, Listed, ListedUnlock, Resource, SumWindow, Timestamp, Token, TokenId, Tracked,
-    UnlockKind, UnlockListFilter, UpcomingFilter, closest,
+    LinearCalendarRow, LinearEnd, LinearSupply, Listed, ListedUnlock, Resource, SumWindow, Timestamp, Token, TokenId,
+    TokenSnapshot, Tracked, UnlockKind, UnlockListFilter, UpcomingFilter, closest,
 };
 use rules::{On, Rule, ScheduleScope, Scope, Truth};
-use store::StoreError;
 
 /// The maximum number of tokens, groups, or rules in one request.
 const MAX_NAMES: usize = 1000;
-
-/// The number of tokens whose schedules are read at once.
-const SCHEDULES_AT_ONCE: usize = 256;
 
 /// The age up to which the start of a page walk is honored.
 const MAX_WALK: TimeDelta = TimeDelta::hours(1);
@@ -56,7 +52,7 @@ impl PageStart {
     }
 }
 
-pub(in crate::http) async fn list(State(deps): State<HttpDeps>, uri: Uri) -> Result<Response, WebError> {
+pub(in crate::http) async fn list(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Response, WebError> {
     let query = UPCOMING.query(&uri)?;
     let now = deps.app.clock.now();
     let start = query.cursor(PageStart::parse)?.unwrap_or(PageStart { offset: 0, from: None });
@@ -85,43 +81,67 @@ async fn select(
     let until = query.duration(WITHIN)?.and_then(|span| from.checked_add_signed(span));
     let kind = query.items(UNLOCK_TYPE, UnlockKind::parse)?;
     let kind = kind.first().copied().filter(|first| kind.iter().all(|kind| kind == first));
-    let stored = UnlockListFilter { unlocks: filter.rows(until, query.limit(), from), kind, min_value: filter.min_value, offset };
+    let stored = filter.unlocks(until, query.limit(), from);
     let window = stored.unlocks.window();
-    let place = |mut row: ListedUnlock| {
-        row.token_mut().groups = live.watch.groups_of(&row.token().id);
-        row
-    };
+    let stored = UnlockListFilter { kind, offset, ..stored };
     if filter.rules.is_empty() {
-        let Listed { rows, total } = deps.app.store.upcoming(stored).await?;
-        return Ok((Listed { rows: rows.into_iter().map(place).collect(), total }, window));
+        let mut listed = deps.app.store.upcoming(stored).await?;
+        for row in &mut listed.rows {
+            row.token_mut().groups = live.watch.groups_of(&row.token().id);
+        }
+        return Ok((listed, window));
     }
-    // The database cannot evaluate rules. Each type is read separately, so that neither uses up the row limit of the other.
-    let mut found: Vec<ListedUnlock> = Vec::new();
-    for kind in UnlockKind::ALL.into_iter().filter(|of| kind.is_none_or(|kind| kind == *of)) {
-        let all = UnlockListFilter { kind: Some(kind), offset: 0, ..stored.clone() };
-        let listed = deps.app.store.upcoming(all).await?;
-        found.extend(listed.rows.into_iter().map(place));
-    }
-    let schedules = filter.schedules(deps, found.iter().map(|row| &row.token().id)).await?;
-    let is_matching = |row: &ListedUnlock| filter.matches_rules(row.token(), row.event(), &schedules, from);
-    let mut matching: Vec<ListedUnlock> = found.into_iter().filter(is_matching).collect();
-    // A stable sort: at one instant, cliff unlocks stay first.
-    matching.sort_by_key(|row| row.sort_at(window));
-    let total = matching.len() as u64;
-    let limit = usize::try_from(query.limit()).unwrap_or(usize::MAX);
-    let rows = matching.into_iter().skip(usize::try_from(offset).unwrap_or(usize::MAX)).take(limit).collect();
-    Ok((Listed { rows, total }, window))
+    // The database cannot evaluate rules.
+    let reads_schedules = filter.reads_schedules();
+    let select = move |row: &mut ListedUnlock, schedule: Option<&TokenSnapshot>| {
+        row.token_mut().groups = live.watch.groups_of(&row.token().id);
+        filter.matches_rules(row.token(), row.event(), schedule, from)
+    };
+    Ok((deps.app.store.select_upcoming(stored, MAX_ROWS as usize, reads_schedules, select).await?, window))
 }
 
 /// The filters of unlocks, with all names resolved.
-pub(in crate::http) struct UnlockFilter<'a> {
+#[derive(Clone)]
+pub(in crate::http) struct UnlockFilter {
     /// `None` selects all tokens.
     tokens: Option<Vec<TokenId>>,
-    rules: Vec<&'a Rule>,
+    rules: SelectedRules,
     min_value: Option<f64>,
 }
 
-impl<'a> UnlockFilter<'a> {
+/// Some of the active rules.
+#[derive(Clone)]
+pub(in crate::http) struct SelectedRules {
+    active: Arc<ActiveRules>,
+    /// The positions of the selected rules in the rule set.
+    positions: Vec<usize>,
+}
+
+impl SelectedRules {
+    /// Selects rules by name or id.
+    ///
+    /// # Errors
+    ///
+    /// Fails with status 404 if no active rule has a name.
+    pub(in crate::http) fn named(active: &Arc<ActiveRules>, names: &[String]) -> Result<Self, WebError> {
+        check_name_count(names.len())?;
+        let mut positions = Vec::new();
+        for name in names {
+            positions.extend(rules_named(active, name)?);
+        }
+        Ok(Self { active: active.clone(), positions })
+    }
+
+    pub(in crate::http) fn is_empty(&self) -> bool {
+        self.positions.is_empty()
+    }
+
+    pub(in crate::http) fn iter(&self) -> impl Iterator<Item = &Rule> {
+        self.positions.iter().filter_map(|at| self.active.rules.rules.get(*at))
+    }
+}
+
+impl UnlockFilter {
     /// Resolves the names of groups and rules in a query. `tokens` are already resolved.
     ///
     /// # Errors
@@ -131,35 +151,26 @@ impl<'a> UnlockFilter<'a> {
         deps: &HttpDeps,
         query: &ListQuery,
         tokens: Vec<TokenId>,
-        live: &'a LiveConfig,
+        live: &LiveConfig,
     ) -> Result<Self, WebError> {
         let groups = groups(query, live)?;
         let names = query.items(RULES, |word| Some(word.to_owned()))?;
-        check_name_count(names.len())?;
-        let mut rules = Vec::new();
-        for name in &names {
-            let found = rules_named(&live.active, name)?;
-            if let Some(other) = found.iter().find(|rule| rule.on != On::Record(Resource::Unlock)) {
-                return Err(WebError::bad_request(format!("the rule {:?} does not have `on = \"unlock\"`", other.name)));
-            }
-            rules.extend(found);
+        let rules = SelectedRules::named(&live.active, &names)?;
+        if let Some(other) = rules.iter().find(|rule| rule.on != On::Record(Resource::Unlock)) {
+            return Err(WebError::bad_request(format!("the rule {:?} does not have `on = \"unlock\"`", other.name)));
         }
-        let tokens = match (tokens.is_empty(), groups.is_empty()) {
-            (true, true) => None,
-            (false, true) => Some(tokens),
-            (_, false) => {
-                let all = if tokens.is_empty() { deps.app.store.token_ids(false).await? } else { tokens };
-                let is_member = |id: &TokenId| live.watch.groups_of(id).iter().any(|group| groups.contains(group));
-                Some(all.into_iter().filter(is_member).collect())
-            }
-        };
+        let tokens = selected_tokens(deps, tokens, &groups, live).await?;
         Ok(Self { tokens, rules, min_value: query.number(MIN_VALUE) })
     }
 
-    /// Returns the filter for the database. It selects all rows if some filters apply in memory.
-    pub(in crate::http) fn rows(&self, until: Option<Timestamp>, limit: u32, from: Timestamp) -> UpcomingFilter {
-        let limit = if self.rules.is_empty() { limit } else { MAX_ROWS };
-        UpcomingFilter { tokens: self.tokens.clone(), from, until, limit }
+    /// Returns the filter for the database, without the rules, which it cannot evaluate.
+    pub(in crate::http) fn unlocks(&self, until: Option<Timestamp>, limit: u32, from: Timestamp) -> UnlockListFilter {
+        let unlocks = UpcomingFilter { tokens: self.tokens.clone(), from, until, limit };
+        UnlockListFilter { unlocks, kind: None, min_value: self.min_value, offset: 0 }
+    }
+
+    pub(in crate::http) fn has_rules(&self) -> bool {
+        !self.rules.is_empty()
     }
 
     /// Returns `true` if an unlock is large enough. `value` is in USD.
@@ -167,54 +178,82 @@ impl<'a> UnlockFilter<'a> {
         self.min_value.is_none_or(|min| value.is_some_and(|value| value >= min))
     }
 
-    /// Reads what the selected rules need about the schedules of tokens besides the event of an unlock.
-    pub(in crate::http) async fn schedules<'t>(
-        &self,
-        deps: &HttpDeps,
-        tokens: impl Iterator<Item = &'t TokenId>,
-    ) -> Result<Schedules, StoreError> {
-        let mut known = HashMap::new();
-        if self.rules.iter().any(|rule| rule.reads_rate_step()) {
-            let tokens: Vec<TokenId> = tokens.cloned().collect::<BTreeSet<_>>().into_iter().collect();
-            for ids in tokens.chunks(SCHEDULES_AT_ONCE) {
-                for snapshot in deps.app.store.tokens(ids.to_vec(), vec![Resource::Unlock]).await? {
-                    let linear = ScheduleFeed::of(&snapshot).map(|feed| feed.linear());
-                    known.insert(snapshot.token.id, (snapshot.records, linear));
-                }
-            }
-        }
-        Ok(Schedules(known))
+    /// Returns whether the rules need the schedules of tokens besides the event of an unlock.
+    pub(in crate::http) fn reads_schedules(&self) -> bool {
+        self.rules.iter().any(Rule::reads_rate_step)
     }
 
     /// Returns `true` if the condition of a rule is true for the event of an unlock, or if no rule is selected. The token must include its
-    /// groups.
+    /// groups. `snapshot` has the schedule of the token if [`Self::reads_schedules`].
     pub(in crate::http) fn matches_rules(
         &self,
         token: &Token,
         event: Option<&Tracked>,
-        schedules: &Schedules,
+        snapshot: Option<&TokenSnapshot>,
         now: Timestamp,
     ) -> bool {
-        let matches = |event| self.rules.iter().any(|rule| rule_matches(rule, token, event, schedules.of(&token.id), now));
+        let schedule = RuleSchedule::of(snapshot);
+        let matches = |event| self.rules.iter().any(|rule| rule_matches(rule, token, event, schedule.scope(), now));
         self.rules.is_empty() || event.is_some_and(matches)
     }
 
     /// Like [`Self::matches_rules`], for a date of linear unlocks. A rule that reads the change of the daily release is evaluated for what
     /// happens on this date; another one for the event that causes it.
-    pub(in crate::http) fn matches_date(&self, row: &LinearCalendarRow, schedules: &Schedules, now: Timestamp) -> bool {
-        let schedule = schedules.of(&row.token.id);
+    pub(in crate::http) fn matches_date(
+        &self,
+        row: &LinearCalendarRow,
+        snapshot: Option<&TokenSnapshot>,
+        now: Timestamp,
+    ) -> bool {
+        let schedule = RuleSchedule::of(snapshot);
+        let scope = schedule.scope();
         let is_on_date =
             |tracked: &&Tracked| tracked.record.unlock().is_some_and(|event| event.unlock_date.copied() == Some(row.at));
-        let matches = |rule: &&Rule| {
+        let matches = |rule: &Rule| {
             if !rule.reads_rate_step() {
-                return row.event.as_ref().is_some_and(|event| rule_matches(rule, &row.token, event, schedule, now));
+                return row.event.as_ref().is_some_and(|event| rule_matches(rule, &row.token, event, scope, now));
             }
-            let ends = LinearEnd::all(schedule.records, row.at - TimeDelta::milliseconds(1));
-            let events = schedule.records.iter().chain(ends.iter().map(|end| &end.tracked)).filter(is_on_date);
-            events.into_iter().any(|event| rule_matches(rule, &row.token, event, schedule, now))
+            let ends = LinearEnd::all(scope.records, row.at - TimeDelta::milliseconds(1));
+            let events = scope.records.iter().chain(ends.iter().map(|end| &end.tracked)).filter(is_on_date);
+            events.into_iter().any(|event| rule_matches(rule, &row.token, event, scope, now))
         };
         self.rules.is_empty() || self.rules.iter().any(matches)
     }
+}
+
+/// The records of a token and its linear supply, for rules on the change of the daily release. Empty if no rule needs them.
+#[derive(Debug, Default)]
+struct RuleSchedule<'a> {
+    records: &'a [Tracked],
+    linear: Option<LinearSupply>,
+}
+
+impl<'a> RuleSchedule<'a> {
+    fn of(snapshot: Option<&'a TokenSnapshot>) -> Self {
+        snapshot.map_or_else(Self::default, |snapshot| Self {
+            records: &snapshot.records,
+            linear: ScheduleFeed::of(snapshot).map(|feed| feed.linear()),
+        })
+    }
+
+    fn scope(&self) -> ScheduleScope<'_> {
+        ScheduleScope { records: self.records, linear: self.linear.as_ref() }
+    }
+}
+
+/// Returns the tokens that are in one of these groups. Empty values select all. `None` if all tokens are selected.
+pub(in crate::http) async fn selected_tokens(
+    deps: &HttpDeps,
+    tokens: Vec<TokenId>,
+    groups: &[String],
+    live: &LiveConfig,
+) -> Result<Option<Vec<TokenId>>, WebError> {
+    if groups.is_empty() {
+        return Ok(Some(tokens).filter(|tokens| !tokens.is_empty()));
+    }
+    let all = if tokens.is_empty() { deps.app.store.token_ids(false).await? } else { tokens };
+    let is_member = |id: &TokenId| live.watch.groups_of(id).iter().any(|group| groups.contains(group));
+    Ok(Some(all.into_iter().filter(is_member).collect()))
 }
 
 /// Parses a comma-separated list of tokens. Fails with status 404 if one is unknown.
@@ -248,26 +287,16 @@ fn check_name_count(names: usize) -> Result<(), WebError> {
     Ok(())
 }
 
-/// Returns the rules with this name or id. Fails with status 404 if no active rule matches.
-pub(in crate::http) fn rules_named<'a>(active: &'a ActiveRules, name: &str) -> Result<Vec<&'a Rule>, WebError> {
+/// Returns the positions of the rules with this name or id. Fails with status 404 if no active rule matches.
+fn rules_named(active: &ActiveRules, name: &str) -> Result<Vec<usize>, WebError> {
     let all = &active.rules.rules;
-    let found: Vec<&Rule> = all.iter().filter(|rule| rule.name == name || rule.id.as_str() == name).collect();
+    let is_named = |(_, rule): &(usize, &Rule)| rule.name == name || rule.id.as_str() == name;
+    let found: Vec<usize> = all.iter().enumerate().filter(is_named).map(|(at, _)| at).collect();
     if found.is_empty() {
         let near = closest(name, all.iter().map(|rule| rule.name.as_str())).map(|near| format!("; did you mean {near:?}?"));
         return Err(WebError::not_found("Not found", format!("no active rule is named {name:?}{}", near.unwrap_or_default())));
     }
     Ok(found)
-}
-
-/// The records of tokens and their linear supply, for rules on the change of the daily release. Empty if no rule needs them.
-#[derive(Debug, Default)]
-pub(in crate::http) struct Schedules(HashMap<TokenId, (Vec<Tracked>, Option<LinearSupply>)>);
-
-impl Schedules {
-    fn of(&self, token: &TokenId) -> ScheduleScope<'_> {
-        let known = self.0.get(token);
-        known.map_or_else(ScheduleScope::default, |(records, linear)| ScheduleScope { records, linear: linear.as_ref() })
-    }
 }
 
 /// Returns `true` if the condition of a rule is true for an unlock. Ignores lead times.

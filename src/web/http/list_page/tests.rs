@@ -1,7 +1,7 @@
 use super::*;
 
 fn listed(count: u32, total: u64) -> Listed<u32> {
-    Listed { rows: (1..=count).collect(), total }
+    Listed { rows: (1..=count).collect(), total, is_cut: false }
 }
 
 #[test]

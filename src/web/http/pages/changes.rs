@@ -13,7 +13,7 @@ use crate::http::query::ListQuery;
 use crate::http::time_range::PeriodFilter;
 use crate::ui::changes;
 use crate::ui::page::{PAGE_ROWS, PageFrame, Section};
-use model::{ChangeFilter, ChangeKind, TokenId, closest};
+use model::{ChangeFilter, ChangeKind, Listed, TokenId, closest};
 
 /// `GET /changes`. Accepts the slug, ticker, or name of a token.
 pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): Extension<Visitor>, uri: Uri) -> PageResult {
@@ -29,9 +29,16 @@ pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): Exten
     };
     let PeriodFilter { since, until } = query.time_range(now)?;
     let offset = query.integer(OFFSET)?.unwrap_or(0);
-    let filter = ChangeFilter { token, kind, since, until, offset, limit: PAGE_ROWS, ..ChangeFilter::default() };
-    let rows = deps.app.store.changes(filter.clone()).await?;
-    let total = deps.app.store.count_changes(filter.clone()).await?;
+    let filter = ChangeFilter {
+        tokens: token.map(|token| vec![token]),
+        kinds: kind.into_iter().collect(),
+        since,
+        until,
+        offset,
+        limit: PAGE_ROWS,
+        ..ChangeFilter::default()
+    };
+    let Listed { rows, total, .. } = deps.app.store.changes_listed(filter.clone()).await?;
     Ok(Html(changes::page(&rows, &filter, &query.range(), total, &PageFrame::of(Section::Changes, now).for_visitor(&visitor))))
 }
 

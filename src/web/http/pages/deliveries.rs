@@ -122,7 +122,7 @@ pub(super) async fn retry_dead(State(deps): State<HttpDeps>, Extension(fields): 
         limit: model::rows::MAX_DELIVERIES_PER_ACTION,
         ..OutboxFilter::default()
     };
-    let ids = deps.app.store.outbox(filter).await?.into_iter().map(|row| row.id).collect();
+    let ids = deps.app.store.delivery_ids(filter).await?;
     let done = deps.app.store.retry_at(ids, deps.app.clock.now()).await?;
     (deps.app.wake)();
     tracing::info!(done, "retry of dead letters requested");

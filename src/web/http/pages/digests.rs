@@ -1,6 +1,6 @@
 //! Digests: recipients, schedules, and a preview of the next one.
 
-use axum::extract::{Extension, Path, Query, State};
+use axum::extract::{Extension, Path, Query};
 use axum::http::{HeaderValue, header};
 use axum::response::{Html, IntoResponse, Response};
 use serde::Serialize;
@@ -9,6 +9,7 @@ use super::alerts::DoneQuery;
 use super::{ActionResult, RequestVisitor, render_page, static_frame};
 use crate::http::access::login::redirect;
 use crate::http::error::WebError;
+use crate::http::heavy_reads::ReadDeps;
 use crate::http::{CONTENT_POLICY, HttpDeps};
 use crate::ui::page::Section;
 use crate::ui::template::segment;
@@ -39,7 +40,7 @@ struct NextDigest {
 }
 
 pub(super) async fn list(
-    State(deps): State<HttpDeps>,
+    ReadDeps(deps): ReadDeps,
     Extension(visitor): RequestVisitor,
     Query(DoneQuery { done }): Query<DoneQuery>,
 ) -> ActionResult {
@@ -64,7 +65,7 @@ pub(super) async fn list(
 }
 
 /// `GET /digests/{receiver}/preview`: the HTML of the mail for a sandboxed frame.
-pub(super) async fn preview(State(deps): State<HttpDeps>, Path(receiver): Path<String>) -> ActionResult {
+pub(super) async fn preview(ReadDeps(deps): ReadDeps, Path(receiver): Path<String>) -> ActionResult {
     let now = deps.app.clock.now();
     let live = deps.app.live.load_full();
     let mail = compose_now(&deps, plan_of(&live, &receiver)?, now).await?;
@@ -72,7 +73,7 @@ pub(super) async fn preview(State(deps): State<HttpDeps>, Path(receiver): Path<S
 }
 
 /// `POST /digests/{receiver}/test`: sends the current digest to its receiver, marked as a test.
-pub(super) async fn test(State(deps): State<HttpDeps>, Path(receiver): Path<String>) -> ActionResult {
+pub(super) async fn test(ReadDeps(deps): ReadDeps, Path(receiver): Path<String>) -> ActionResult {
     let (now, live) = (deps.app.clock.now(), deps.app.live.load_full());
     let notice = digest_test(&deps.app.store, (&live.watch, &live.active), plan_of(&live, &receiver)?, now).await?;
     deps.app.store.commit(Commit { at: now, notifications: vec![notice], ..Commit::default() }).await?;

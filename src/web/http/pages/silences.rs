@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::alerts::DoneQuery;
 use super::{ActionResult, RequestVisitor, render_page, static_frame};
 use crate::http::access::{Visitor, forms::FormFields, login::redirect};
+use crate::http::heavy_reads::ReadDeps;
 use crate::http::{HttpDeps, api::silences};
 use crate::ui::page::Section;
 use model::{
@@ -102,7 +103,7 @@ pub(super) async fn list(
 
 /// `POST /silences/preview`: the page with the alerts that the silence would suppress.
 pub(super) async fn preview(
-    State(deps): State<HttpDeps>,
+    ReadDeps(deps): ReadDeps,
     Extension(visitor): RequestVisitor,
     Extension(fields): Extension<FormFields>,
 ) -> ActionResult {

@@ -13,8 +13,8 @@ use crate::http::{HttpDeps, api::lists::alert_views};
 use crate::ui::page::{PAGE_ROWS, PageFrame, Section};
 use crate::ui::{token, tokens};
 use model::{
-    AlertFilter, ChangeFilter, ChangeRow, Resource, Timestamp, TokenFilter, TokenId, TokenSnapshot, TokenSort, TokenSupply,
-    VersionRow, phrase,
+    AlertFilter, ChangeFilter, ChangeRow, Listed, Resource, Timestamp, TokenFilter, TokenId, TokenSnapshot, TokenSort,
+    TokenSupply, VersionRow, phrase,
 };
 
 /// The length limit of a search text. Longer texts are truncated.
@@ -59,9 +59,8 @@ pub(super) async fn show(
 
 async fn token_page(deps: &HttpDeps, snapshot: TokenSnapshot, frame: PageFrame, now: Timestamp) -> PageResult {
     let id = snapshot.token.id.clone();
-    let filter = ChangeFilter { token: Some(id.clone()), limit: token::CHANGE_ROWS, ..ChangeFilter::default() };
-    let changes = deps.app.store.changes(filter.clone()).await?;
-    let changes_total = deps.app.store.count_changes(filter).await?;
+    let filter = ChangeFilter { tokens: Some(vec![id.clone()]), limit: token::CHANGE_ROWS, ..ChangeFilter::default() };
+    let Listed { rows: changes, total: changes_total, .. } = deps.app.store.changes_listed(filter).await?;
     let alerts = AlertFilter { token: Some(id.clone()), limit: token::ALERT_ROWS, ..AlertFilter::default() };
     let alerts = deps.app.store.alerts(alerts).await?;
     let alerts = alert_views(deps, &alerts).await?;
