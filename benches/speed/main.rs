@@ -1,5 +1,5 @@
 //! Measures speed, memory, and disk use: `cargo bench --bench speed [-- SECTION…]`. The sections are `parse`, `diff`, `evaluate`,
-//! `commit`, `deliver`, `cycle`, `backtest`, `scale`, `shipped`, `space`, and `engines`.
+//! `commit`, `deliver`, `load`, `cycle`, `backtest`, `scale`, `shipped`, `space`, and `engines`.
 //!
 //! Where possible, a section compares the work with the bare minimum, because a ratio depends less on the machine than a time. The best of
 //! several rounds counts, because other load only adds time. The data are the bundled schedules, and copies of them shifted in time and
@@ -12,6 +12,7 @@ mod deliver;
 mod diff;
 mod engines;
 mod evaluate;
+mod load;
 mod made;
 mod measure;
 mod parse;
@@ -29,13 +30,17 @@ fn main() -> anyhow::Result<()> {
     if wanted.first().is_some_and(|arg| arg == upstream::FLAG) {
         return upstream::serve(&wanted.split_off(1));
     }
+    if wanted.first().is_some_and(|arg| arg == load::FLAG) {
+        return load::serve(&wanted.split_off(1));
+    }
     wanted.retain(|arg| !arg.starts_with("--"));
-    let sections: [Section; 11] = [
+    let sections: [Section; 12] = [
         ("parse", parse::run),
         ("diff", diff::run),
         ("evaluate", evaluate::run),
         ("commit", commit::run),
         ("deliver", deliver::run),
+        ("load", load::run),
         ("cycle", cycle::run),
         ("backtest", backtest::run),
         ("scale", scale::run),

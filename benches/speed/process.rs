@@ -29,7 +29,7 @@ const TICKS_PER_SEC: u64 = 100;
 /// The time limit of each step.
 pub const WAIT_TIMEOUT: Duration = Duration::from_secs(600);
 /// The allocator settings of the unit.
-const ALLOCATOR: [(&str, &str); 3] =
+pub const ALLOCATOR: [(&str, &str); 3] =
     [("MALLOC_ARENA_MAX", "1"), ("MALLOC_MMAP_THRESHOLD_", "65536"), ("MALLOC_TRIM_THRESHOLD_", "65536")];
 
 /// The memory of a process in KiB.

@@ -28,7 +28,7 @@ use super::{HttpDeps, feeds};
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The number of heavy requests that read or wait. Further ones are rejected.
 const MAX_HEAVY_REQUESTS: usize = 32;
-/// The number of heavy responses in memory: the one that is built, and those that are being sent.
+/// The number of heavy responses in memory: one that is built, and others that are being sent.
 const MAX_HEAVY_RESPONSES: usize = 4;
 /// The time in which a client must read a heavy response.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);
