@@ -55,18 +55,32 @@ use crate::{
 /// The option that runs this program as the daemon.
 pub const FLAG: &str = "--load";
 
-const TOKENS: usize = 2_000;
-/// The rows of a year.
-const CHANGES: usize = 50_000;
-const PAST_ALERTS: usize = 20_000;
+/// The amount of data.
+#[derive(Clone, Copy, Debug)]
+struct HistorySize {
+    tokens: usize,
+    /// The rows of a year.
+    changes: usize,
+    past_alerts: usize,
+    /// The time of one measurement.
+    time: Duration,
+}
+
+/// The data of a year.
+const YEAR: HistorySize = HistorySize { tokens: 2_000, changes: 50_000, past_alerts: 20_000, time: Duration::from_secs(40) };
+/// With `CLIFFWATCH_LOAD=small`, for a machine without time.
+const SMALL: HistorySize = HistorySize { tokens: 300, changes: 10_000, past_alerts: 3_000, time: Duration::from_secs(25) };
+
+impl HistorySize {
+    fn wanted() -> Self {
+        if std::env::var("CLIFFWATCH_LOAD").is_ok_and(|size| size == "small") { SMALL } else { YEAR }
+    }
+}
+
 /// The number of rows per commit.
 const BATCH: usize = 1_000;
-/// Identifies the contents of the database. A change recreates it.
-const RECIPE: &str = "2000 tokens, 50000 changes, 20000 alerts, 1";
 const READERS: usize = 50;
 const ALERT_RATE: u32 = 100;
-/// The time of one measurement.
-const TIME: Duration = Duration::from_secs(40);
 /// The limits that must hold under load.
 const MAX_P99: Duration = Duration::from_millis(100);
 const MAX_PEAK_KIB: u64 = 128 * 1024;
@@ -98,8 +112,9 @@ pub fn run() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("load");
-        let upstream = Upstream::start(TOKENS)?;
-        make(&folder, &upstream).await?;
+        let size = HistorySize::wanted();
+        let upstream = Upstream::start(size.tokens)?;
+        make(&folder, &upstream, size).await?;
         let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
         line("load of the machine before", load.split(' ').next().unwrap_or_default(), "processes, on average of one minute");
         let quiet = measure("quiet", &folder, &upstream, 0, "off").await?;
@@ -120,9 +135,11 @@ struct LoadResult {
 }
 
 /// Creates the database: a first poll, and then the changes, alerts, and deliveries of a year.
-async fn make(folder: &Path, upstream: &Upstream) -> anyhow::Result<()> {
+async fn make(folder: &Path, upstream: &Upstream, size: HistorySize) -> anyhow::Result<()> {
+    // Identifies the contents of the database.
+    let wanted = format!("{size:?}, 1");
     let (marker, database) = (folder.join("recipe"), folder.join("load.db"));
-    if fs::read_to_string(&marker).is_ok_and(|recipe| recipe == RECIPE) {
+    if fs::read_to_string(&marker).is_ok_and(|recipe| recipe == wanted) {
         return Ok(());
     }
     fs::remove_dir_all(folder).ok();
@@ -131,7 +148,7 @@ async fn make(folder: &Path, upstream: &Upstream) -> anyhow::Result<()> {
     let app = App::open(config, folder, Clock::system(), Drive::Manual).await?;
     app.tick(Job::Poll(Endpoint::TokenList)).await?;
     let report = app.tick(Job::Poll(Endpoint::UnlockEvents)).await?;
-    ensure!(report.fresh as usize == TOKENS, "{report}");
+    ensure!(report.fresh as usize == size.tokens, "{report}");
     let templates = alerts(&app, BATCH)?;
     app.close().await?;
 
@@ -142,32 +159,32 @@ async fn make(folder: &Path, upstream: &Upstream) -> anyhow::Result<()> {
         start + TimeDelta::days(363) * i32::try_from(number).unwrap_or(0) / i32::try_from(of).unwrap_or(1)
     };
     let schedules = Schedules::read()?;
-    for first in (0..CHANGES).step_by(BATCH) {
-        let changes = (first..first + BATCH).map(|number| change(&schedules, number)).collect();
-        store.commit(Commit { at: at(first, CHANGES), changes, ..Commit::default() }).await?;
+    for first in (0..size.changes).step_by(BATCH) {
+        let changes = (first..first + BATCH).map(|number| change(&schedules, number, size.tokens)).collect();
+        store.commit(Commit { at: at(first, size.changes), changes, ..Commit::default() }).await?;
     }
-    for first in (0..PAST_ALERTS).step_by(BATCH) {
-        let at = at(first, PAST_ALERTS);
+    for first in (0..size.past_alerts).step_by(BATCH) {
+        let at = at(first, size.past_alerts);
         let (alerts, notifications) =
             templates.iter().zip(first..).map(|(template, number)| copy(template, &format!("past{number}"), at)).unzip();
         store.commit(Commit { at, alerts, notifications, ..Commit::default() }).await?;
     }
-    let all: Vec<usize> = (1..=PAST_ALERTS).collect();
+    let all: Vec<usize> = (1..=size.past_alerts).collect();
     for some in all.chunks(BATCH) {
         store.record_attempts(some.iter().map(|number| delivered(*number, now)).collect()).await?;
     }
     store.close().await?;
-    fs::write(marker, RECIPE)?;
+    fs::write(marker, wanted)?;
     Ok(())
 }
 
-fn change(schedules: &Schedules, number: usize) -> Change {
-    let token = number % TOKENS;
+fn change(schedules: &Schedules, number: usize, tokens: usize) -> Change {
+    let token = number % tokens;
     let kind = if number.is_multiple_of(2) { ChangeKind::Rescheduled } else { ChangeKind::Resized };
     let mut change = Change::of(kind, Resource::Unlock, &Schedules::id(token));
     change.summary = format!("unlock number {number} moved by 3 days");
     let events = schedules.events(token, 1.0);
-    let record = events.into_iter().nth(number / TOKENS).map(|event| Record::Unlock(Arc::new(event)));
+    let record = events.into_iter().nth(number / tokens).map(|event| Record::Unlock(Arc::new(event)));
     (change.old, change.new) = (record.clone(), record);
     change
 }
@@ -368,7 +385,7 @@ async fn stream_alerts(source: &str, database: &Path, polls: &str) -> anyhow::Re
     let mut committed: HashMap<String, Instant> = HashMap::new();
     let began = Instant::now();
     for (number, template) in templates.iter().cycle().enumerate() {
-        if began.elapsed() >= TIME {
+        if began.elapsed() >= HistorySize::wanted().time {
             break;
         }
         beat.tick().await;

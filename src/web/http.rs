@@ -13,11 +13,11 @@ mod authorization;
 mod error;
 mod etag;
 mod feeds;
-mod heavy_reads;
 mod list_page;
 mod pages;
 mod parameters;
 mod query;
+mod request_limits;
 mod rule_view;
 mod sanitize;
 mod status;
@@ -43,9 +43,9 @@ use access::AccessState;
 pub use access::random_secret as fresh_token;
 use daemon::app::AppHandle;
 use daemon::playground::{self, Playground};
-use heavy_reads::{HeavyLimits, limit_heavy_requests, limit_time};
 use model::BoxFuture;
 use pages::overview::OverviewCache;
+use request_limits::{RequestLimits, limit_requests, limit_time};
 use updates::Updates;
 pub use waiting::serve as serve_waiting;
 
@@ -68,7 +68,7 @@ pub(crate) struct HttpDeps {
     pub playground: Playground,
     pub updates: Updates,
     pub overview: OverviewCache,
-    pub heavy: HeavyLimits,
+    pub limits: RequestLimits,
 }
 
 /// Serves requests until `stop`, then finishes the open ones within `STOP_DEADLINE`. Requests run on threads of their own and read the
@@ -85,7 +85,7 @@ pub fn serve(app: AppHandle, listener: TcpListener, stop: CancellationToken) -> 
             overview: OverviewCache::default(),
             access: Arc::default(),
             playground: Playground::default(),
-            heavy: HeavyLimits::default(),
+            limits: RequestLimits::default(),
             app,
         };
         Box::pin(service::serve_few(listener, router(deps), MAX_CONNECTIONS, STOP_DEADLINE, stop.cancelled_owned()))
@@ -104,12 +104,12 @@ fn router(deps: HttpDeps) -> Router {
         .merge(pages::routes())
         .route("/login", get(access::login::form).post(access::login::log_in))
         .route("/logout", post(access::login::log_out))
-        .layer(middleware::from_fn_with_state(deps.clone(), limit_heavy_requests))
+        .layer(middleware::from_fn_with_state(deps.clone(), limit_requests))
         .layer(middleware::from_fn(limit_time));
     let feed_links = Router::new()
         .route(&format!("/{}/{{tag}}/{}", feeds::PATH, feeds::CALENDAR), get(feeds::calendar))
         .route(&format!("/{}/{{tag}}/{}", feeds::PATH, feeds::ATOM), get(feeds::atom))
-        .layer(middleware::from_fn_with_state(deps.clone(), limit_heavy_requests))
+        .layer(middleware::from_fn_with_state(deps.clone(), limit_requests))
         .layer(middleware::from_fn_with_state(deps.clone(), feeds::check_link))
         .layer(middleware::from_fn(limit_time));
     routes

@@ -18,11 +18,11 @@ use super::HttpDeps;
 use super::api::upcoming::{SelectedRules, UnlockFilter, groups, selected_tokens, tokens};
 use super::error::WebError;
 use super::etag::matches_etag;
-use super::heavy_reads::ReadDeps;
 use super::parameters::{
     ALARM, GROUP, KIND, LIMIT, LINEAR, MIN_VALUE, MONTH_SPAN, Parameter, RESOURCE, RULES, SINCE, TOKENS, WITHIN,
 };
 use super::query::{ListQuery, MAX_ROWS};
+use super::request_limits::ReadDeps;
 use crate::ui::atom::{self, FeedEntry};
 use crate::ui::calendar::{self, CalendarEntry, CalendarStyle, MonthSpan};
 use daemon::live;

@@ -10,8 +10,8 @@ use serde_json::json;
 use super::operations::SILENCE_PREVIEW;
 use crate::http::HttpDeps;
 use crate::http::error::WebError;
-use crate::http::heavy_reads::ReadDeps;
 use crate::http::parameters::MATCHER;
+use crate::http::request_limits::ReadDeps;
 use model::{
     Ack, AckResult, AlertId, Matcher, MatcherError, SilenceError, SilencePreview, SilenceRequest, SilenceView, Timestamp,
     all_match, checked_ack_texts, config::Span, read_matchers,

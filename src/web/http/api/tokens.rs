@@ -11,9 +11,9 @@ use super::operations::TOKEN_LIST;
 use super::supply::AheadView;
 use crate::http::HttpDeps;
 use crate::http::error::WebError;
-use crate::http::heavy_reads::ReadDeps;
 use crate::http::list_page::ListPage;
 use crate::http::parameters::{SEARCH, SORT};
+use crate::http::request_limits::ReadDeps;
 use model::{
     Endpoint, Record, Resource, SUPPLY_WINDOWS, SupplyAhead, Timestamp, Token, TokenFilter, TokenId, TokenSnapshot, TokenSort,
     TokenSummary, TokenSupply, supply_windows,

@@ -9,7 +9,7 @@ use super::alerts::DoneQuery;
 use super::{ActionResult, RequestVisitor, render_page, static_frame};
 use crate::http::access::login::redirect;
 use crate::http::error::WebError;
-use crate::http::heavy_reads::ReadDeps;
+use crate::http::request_limits::ReadDeps;
 use crate::http::{CONTENT_POLICY, HttpDeps};
 use crate::ui::page::Section;
 use crate::ui::template::segment;

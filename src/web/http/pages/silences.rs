@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::alerts::DoneQuery;
 use super::{ActionResult, RequestVisitor, render_page, static_frame};
 use crate::http::access::{Visitor, forms::FormFields, login::redirect};
-use crate::http::heavy_reads::ReadDeps;
+use crate::http::request_limits::ReadDeps;
 use crate::http::{HttpDeps, api::silences};
 use crate::ui::page::Section;
 use model::{

@@ -115,9 +115,14 @@ async fn feed_finds_old_changes_behind_many_others() {
     let mut old = Change::of(ChangeKind::Removed, Resource::Burn, &TokenId::from("arbitrum"));
     old.summary = "an old burn".to_owned();
     app.store.commit(Commit { at: now(), changes: vec![old], ..Commit::default() }).await.expect("committed");
-    let other = |_| Change::of(ChangeKind::Resized, Resource::Unlock, &TokenId::from("zeta"));
+    let other = |number: usize| {
+        let mut change = Change::of(ChangeKind::Resized, Resource::Unlock, &TokenId::from("zeta"));
+        change.summary = format!("change {number}");
+        change
+    };
     let changes = (0..11_000).map(other).collect();
-    app.store.commit(Commit { at: now(), changes, ..Commit::default() }).await.expect("committed");
+    let later = now() + chrono::TimeDelta::minutes(1);
+    app.store.commit(Commit { at: later, changes, ..Commit::default() }).await.expect("committed");
     for filter in ["resource=burn", "kind=removed", "resource=burn,funding", "token=arbitrum", "group=portfolio"] {
         let (status, text) = app.request(&format!("GET /feed.atom?{filter}"), LOCAL).await;
         assert!(status == 200 && text.matches("<entry>").count() == 1 && text.contains("an old burn"), "{filter}: {text}");

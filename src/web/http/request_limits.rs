@@ -1,4 +1,4 @@
-//! The limits of what requests cost: one heavy request reads the database at a time, few large responses are in memory, and each
+//! The limits of what requests cost: one heavy request and a few light ones run at a time, few large responses are in memory, and each
 //! request has a time limit.
 //!
 //! Heavy requests are feeds, digests, previews, and long lists of the API. They wait in a queue, in the order of their arrival, and a full
@@ -28,6 +28,8 @@ use super::{HttpDeps, feeds};
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The number of heavy requests that read or wait. Further ones are rejected.
 const MAX_HEAVY_REQUESTS: usize = 32;
+/// The number of light requests that are handled at once. Two of them read at a time, and each keeps what it has read.
+const MAX_LIGHT_REQUESTS: usize = 8;
 /// The number of heavy responses in memory: one that is built, and others that are being sent.
 const MAX_HEAVY_RESPONSES: usize = 4;
 /// The time in which a client must read a heavy response.
@@ -37,23 +39,25 @@ const PART_BYTES: usize = 64 * 1024;
 /// The number of rows of an API list up to which it is light.
 const MAX_LIGHT_ROWS: u32 = 200;
 
-/// The limits of heavy requests. Clones share them.
+/// The limits of requests that run at once. Clones share them.
 #[derive(Clone, Debug)]
-pub(crate) struct HeavyLimits(Arc<HeavySlots>);
+pub(crate) struct RequestLimits(Arc<RequestSlots>);
 
 #[derive(Debug)]
-struct HeavySlots {
-    requests: Semaphore,
+struct RequestSlots {
+    heavy_requests: Semaphore,
     responses: Arc<Semaphore>,
     reads: Semaphore,
+    light_requests: Semaphore,
 }
 
-impl Default for HeavyLimits {
+impl Default for RequestLimits {
     fn default() -> Self {
-        Self(Arc::new(HeavySlots {
-            requests: Semaphore::new(MAX_HEAVY_REQUESTS),
+        Self(Arc::new(RequestSlots {
+            heavy_requests: Semaphore::new(MAX_HEAVY_REQUESTS),
             responses: Arc::new(Semaphore::new(MAX_HEAVY_RESPONSES)),
             reads: Semaphore::new(1),
+            light_requests: Semaphore::new(MAX_LIGHT_REQUESTS),
         }))
     }
 }
@@ -93,13 +97,22 @@ fn is_heavy(uri: &Uri) -> bool {
     list.starts_with("tokens/") || query().any(is_long) || has_rules()
 }
 
-/// Runs one heavy request at a time. Its response keeps a slot until it is sent.
-pub(super) async fn limit_heavy_requests(State(deps): State<HttpDeps>, mut request: Request, next: Next) -> Response {
-    if !is_heavy(request.uri()) {
+/// Returns `true` if a request reads nothing from the database, so that probes get a response under any load.
+fn is_probe(path: &str) -> bool {
+    path.starts_with("/-/") || path == "/metrics" || path == "/events"
+}
+
+/// Runs one heavy request and a few light ones at a time. The response of a heavy request keeps a slot until it is sent.
+pub(super) async fn limit_requests(State(deps): State<HttpDeps>, mut request: Request, next: Next) -> Response {
+    let slots = &deps.limits.0;
+    if is_probe(request.uri().path()) {
         return next.run(request).await;
     }
-    let slots = &deps.heavy.0;
-    let Ok(_request) = slots.requests.try_acquire() else {
+    if !is_heavy(request.uri()) {
+        let _light = slots.light_requests.acquire().await;
+        return next.run(request).await;
+    }
+    let Ok(_request) = slots.heavy_requests.try_acquire() else {
         return WebError::busy("too many other feeds and long lists are being read").into_response();
     };
     // The semaphores are never closed.
