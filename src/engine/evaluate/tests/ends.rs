@@ -34,7 +34,7 @@ fn end_fires_at_each_lead_time_and_passes() {
     assert_eq!(world.tick("2026-03-01T00:01:00Z"), NOTHING);
     assert_eq!(world.tick("2026-03-24"), ["reminder lead 7d → ops"]);
     let body = &world.notified.values().next().expect("a notification").body;
-    let rates = body.rate_change.clone().expect("rates");
+    let rates = body.rate_change.expect("rates");
     assert_eq!((rates.before.map(f64::round), rates.after, rates.price), (Some(10.0), Some(0.0), Some(2.0)));
     assert_eq!(body.event.as_deref(), Some("unlock/arbitrum/a/Team/end"));
     assert_eq!(world.tick("2026-03-31"), ["resolved passed → ops"]);

@@ -48,7 +48,7 @@ impl NextCard {
         let cliffs = ahead.next.iter().filter_map(|row| NextRow::of_cliff(row, now));
         let rates = ahead.rates.iter().filter_map(|row| NextRow::of_rates(row, now));
         let mut all: Vec<(NextPlace, NextRow)> = cliffs.chain(rates).collect();
-        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all.sort_by_key(|(place, _)| *place);
         all.truncate(usize::try_from(NEXT_ROWS).unwrap_or(usize::MAX));
         let rows = all.into_iter().map(|(_, row)| row).collect();
         Self { today: phrase::day(now), rows, total: ahead.next_total + ahead.rates_total }
