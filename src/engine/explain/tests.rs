@@ -452,7 +452,7 @@ fn burns_are_zero_if_the_token_list_denies_them_and_else_missing() {
 }
 
 #[test]
-fn alert_about_a_change_explains_only_that_change() {
+fn change_is_explained_by_its_own_alerts() {
     let row = |id: i64, kind: model::ChangeKind| {
         let token = TokenId::from("arbitrum");
         let change = model::Change::of(kind, Resource::Unlock, &token);

@@ -66,7 +66,7 @@ impl Demand {
 }
 
 /// Returns the credits of reading linear unlocks and daily emission ahead again in the month, after the reads of `plan`.
-/// `has_new_marks` tells whether the first token list of the month brings a mark for every token.
+/// `has_new_marks` is `true` if the first token list of the month brings a mark for every token.
 fn linear_again(feeds: &EndpointFeeds, plan: &PollPlan, has_new_marks: bool, now: Timestamp) -> u64 {
     let tokens: HashMap<&TokenId, &PlanToken> = feeds.tokens.iter().map(|token| (&token.id, token)).collect();
     let span = TimeDelta::days(DAYS.into());

@@ -86,8 +86,8 @@ impl Forecast {
         plan::real(self.skipped) <= plan::real(self.planned + self.skipped) * MAX_SKIPPED
     }
 
-    /// Summarizes the polls of schedules. `is_in_full` tells whether every slot polls all feeds; slots that the simulation merged then
-    /// count as polls too. `near` is the time scale within which the next event raises a token's weight.
+    /// Summarizes the polls of schedules. If every slot polls all feeds (`is_in_full`), slots that the simulation merged count as polls
+    /// too. `near` is the time scale within which the next event raises a token's weight.
     pub fn summary(&self, is_in_full: bool, near: TimeDelta) -> PollSummary {
         let Some(schedules) = self.feeds.iter().find(|feeds| feeds.endpoint == Endpoint::UnlockEvents) else {
             return PollSummary::default();

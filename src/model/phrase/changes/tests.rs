@@ -273,7 +273,8 @@ fn month_of_an_imprecise_date_is_not_shown_as_a_day() {
     };
     assert_summary(
         ends,
-        "100 ARB of Team (10.00% of max supply): until June 2031 instead of June 2027 (+1461 days), 1.59 per month instead of 6.66 per month",
+        "100 ARB of Team (10.00% of max supply): until June 2031 instead of June 2027 (+1461 days), 1.59 per month instead of 6.66 per \
+         month",
     );
     assert_summary(
         ChangeClause::Restructured(tranches.clone()),
