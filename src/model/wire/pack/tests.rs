@@ -194,7 +194,7 @@ fn round_trips<T: Lenient + Pack + Clone + PartialEq + serde::Serialize + std::f
         FIELD_NAMES.iter().copied().chain(["id", "name", "hasBurn", "data", "investors", "unlockByAllocation"]).collect();
     let mut random = RandomJson(seed);
     random.below(2);
-    let texts: Vec<String> = (0..random.below(12)).map(|_| random.object(&fields, 4)).collect();
+    let texts: Vec<String> = (0..random.below(12)).map(|_| random.object(&fields, 3)).collect();
     let read = |text: &String| serde_json::from_str::<Maybe<T>>(text).ok().and_then(Maybe::into_option);
     let records: Vec<T> = texts.iter().filter_map(read).collect();
     let unpacked: Vec<T> = unpacked(&packed(&records)).unwrap_or_else(|| panic!("seed {seed} is unreadable: {texts:?}"));
@@ -204,7 +204,7 @@ fn round_trips<T: Lenient + Pack + Clone + PartialEq + serde::Serialize + std::f
 
 #[test]
 fn records_of_every_kind_round_trip() {
-    for seed in 0..400 {
+    for seed in 0..40 {
         round_trips::<UnlockEvent>(seed);
         round_trips::<UpcomingItem>(seed);
         round_trips::<Emission>(seed);
