@@ -3,11 +3,15 @@
 use clap::Args;
 use globset::{Glob, GlobSetBuilder};
 
+use super::invocation::watch_of;
 use super::print::{Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, UsageError, parse_money, parse_span};
 use daemon::view::{LinearView, ListedUnlockView, UnlockView};
 use model::config::{Config, Span};
-use model::{Precision, TokenId, UnlockKind, UnlockListFilter, UpcomingFilter, closest, phrase};
+use model::{
+    KnownSupply, Precision, SupplyCoverage, Timestamp, TokenId, UnlockKind, UnlockListFilter, UpcomingFilter, closest,
+    digest::SupplyGaps, phrase,
+};
 use store::{Access, Store};
 
 /// List upcoming cliff and linear unlocks, nearest first
@@ -37,6 +41,7 @@ pub(super) async fn run(args: &UpcomingArgs, invocation: &Invocation) -> anyhow:
     let store = invocation.open(&config, Access::Read).await?;
     let now = invocation.clock.now();
     let tokens = selected_tokens(&args.tokens, &config, &store).await?;
+    let gaps = gaps(tokens.as_deref(), args.kind, &config, &store, now).await?;
     let until = args.within.and_then(|within| now.checked_add_signed(within.delta()));
     let unlocks = UpcomingFilter { tokens, from: now, until, limit: args.limit.saturating_add(1) };
     let window = unlocks.window();
@@ -44,9 +49,48 @@ pub(super) async fn run(args: &UpcomingArgs, invocation: &Invocation) -> anyhow:
     let rows = store.upcoming(filter).await?.rows;
     let mut views: Vec<ListedUnlockView> = rows.iter().filter_map(|row| ListedUnlockView::of(row, window, now)).collect();
     super::print::keep_first(&mut views, args.limit, "unlocks");
-    let empty_reason = empty_reason(views.is_empty(), &store).await?;
-    print(&views, empty_reason, invocation)
+    // A list without an end contains all known linear unlocks.
+    let missing = phrase::missing_supply(&gaps, until.unwrap_or(Timestamp::MAX_UTC));
+    let empty_reason = match empty_reason(views.is_empty(), &store).await? {
+        NO_MATCHES if gaps.is_nothing_known() => "no data: no schedule of these tokens was read yet",
+        NO_MATCHES if !missing.is_empty() => "no known matches, but the known schedules are incomplete",
+        reason => reason,
+    };
+    let exit = print(&views, empty_reason, invocation)?;
+    if !missing.is_empty() {
+        anstream::eprintln!("incomplete: {}", missing.join("; "));
+    }
+    Ok(exit)
 }
+
+/// Returns what the list lacks. Linear unlocks that are not listed are not missing.
+async fn gaps(
+    tokens: Option<&[TokenId]>,
+    kind: Option<UnlockKind>,
+    config: &Config,
+    store: &Store,
+    now: Timestamp,
+) -> anyhow::Result<SupplyGaps> {
+    let mut gaps = SupplyGaps::default();
+    if let Some(tokens) = tokens {
+        for id in tokens {
+            let supply = store.token_supply(id.clone(), now, Vec::new()).await?;
+            let (known, linear_until) = supply.map_or((KnownSupply::None, None), |supply| (supply.known, supply.linear_until));
+            gaps.add(SupplyCoverage { known, linear_until });
+        }
+    } else {
+        let watch = watch_of(&config.watch).map_err(anyhow::Error::msg)?;
+        let (totals, _) = store.supply_totals(now, Vec::new(), watch, now).await?;
+        gaps = SupplyGaps::from(&totals.coverage);
+    }
+    if kind == Some(UnlockKind::Cliff) {
+        (gaps.cliffs_only, gaps.linear_until) = (0, None);
+    }
+    Ok(gaps)
+}
+
+/// The reason for an empty list if the source was read.
+const NO_MATCHES: &str = "no matches in the data of the source";
 
 /// Returns the reason for an empty list, because "no data" and "not polled" must be distinguishable. Empty if the list is not.
 pub(super) async fn empty_reason(is_empty: bool, store: &Store) -> anyhow::Result<&'static str> {
@@ -57,7 +101,7 @@ pub(super) async fn empty_reason(is_empty: bool, store: &Store) -> anyhow::Resul
     let was_read = stats.iter().any(|stat| stat.last_success.is_some());
     let was_tried = stats.iter().any(|stat| stat.last_try.is_some());
     Ok(match (was_read, was_tried) {
-        (true, _) => "no matches in the data of the source",
+        (true, _) => NO_MATCHES,
         (false, true) => "no data: all polls of the source failed; run `cliffwatch status` for details",
         (false, false) => "no data: nothing was polled yet; run `cliffwatch run` or `cliffwatch poll`",
     })

@@ -7,10 +7,12 @@
 
 mod ahead;
 mod changes;
+mod gaps;
 mod groups;
 mod linear;
 
 pub use ahead::{AheadPart, DigestAhead, FirstOf, LargestFirst, TokenAhead, ValuedAlert};
+pub use gaps::SupplyGaps;
 pub use groups::GroupLine;
 pub use linear::{LinearLine, LinearPart, PriceAges, StalePrices, TokenVesting};
 
@@ -74,6 +76,9 @@ pub struct Digest {
     /// The value of cliff and linear unlocks in USD; `None` if no value is known.
     #[serde(default)]
     pub total_value: Option<f64>,
+    /// The gaps in the known supply of the watched tokens.
+    #[serde(default)]
+    pub gaps: SupplyGaps,
     /// `None` if no price is stale.
     #[serde(default)]
     pub stale_prices: Option<StalePrices>,
@@ -190,6 +195,7 @@ impl Digest {
             linear_left_out: small(linear.more),
             linear_value,
             linear_unvalued: small(linear.sum.unvalued_count),
+            gaps: unlocks.gaps,
             stale_prices: StalePrices::of(&unlocks.prices),
             possible_value: total_value(&possible, unlocks.possible.more_value),
             possible_left_out: possible_more,

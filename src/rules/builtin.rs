@@ -1,8 +1,8 @@
 //! The built-in summary of an alert, for rules without a `summary` and for templates that fail.
 
-use crate::aggregate::{Flow, PartSum, Totals, Window};
+use crate::aggregate::{Flow, PartSum, Sum, Totals, Window};
 use model::{
-    Resource, phrase,
+    Resource, Timestamp, phrase,
     phrase::{ComingSupply, SupplySize},
     text::is_hostile,
 };
@@ -68,18 +68,8 @@ pub fn built_in_of_totals(scope: &Scope<'_>, totals: &Totals, windows: &[Window]
             let tokens = |amount: Option<f64>| amount.filter(|_| scope.token.is_some());
             let size = phrase::size(sum.value, tokens(sum.amount), scope.token.map(|token| token.symbol()));
             let span = phrase::duration(window.span);
-            let part = |of: PartSum| SupplySize { tokens: tokens(of.amount), value: of.value };
             match window.flow {
-                Flow::Ahead => phrase::coming_supply(
-                    &ComingSupply {
-                        total: SupplySize { tokens: tokens(sum.amount), value: sum.value },
-                        cliff: part(sum.cliff),
-                        linear: part(sum.linear),
-                        cliff_count: sum.cliff.count.map(whole),
-                        market_cap: totals.market_cap,
-                    },
-                    window.span,
-                ),
+                Flow::Ahead => coming_supply(totals, *window, sum, scope.token.is_some(), scope.now),
                 Flow::Emitted => format!("{size} emitted in the last {span}"),
                 Flow::Burned => format!("{size} burned in the last {span}"),
                 Flow::BoughtBack => format!("{size} bought back in the last {span}"),
@@ -95,6 +85,25 @@ pub fn built_in_of_totals(scope: &Scope<'_>, totals: &Totals, windows: &[Window]
         parts.extend(totals.market_cap.map(|cap| format!("market cap {}", phrase::usd(cap))));
     }
     clean(&if parts.is_empty() { who } else { format!("{who}: {}", parts.join(", ")) })
+}
+
+/// Returns the coming supply of a window in one sentence. `of_token` is whether the totals belong to one token: amounts of a
+/// group cannot be added up.
+pub fn coming_supply(totals: &Totals, window: Window, sum: Sum, of_token: bool, now: Timestamp) -> String {
+    let tokens = |amount: Option<f64>| amount.filter(|_| of_token);
+    let part = |of: PartSum| SupplySize { tokens: tokens(of.amount), value: of.value };
+    let linear = sum.linear;
+    let end = now.checked_add_signed(window.span).unwrap_or(Timestamp::MAX_UTC);
+    let supply = ComingSupply {
+        total: SupplySize { tokens: tokens(sum.amount), value: sum.value },
+        cliff: part(sum.cliff),
+        linear: part(linear),
+        is_linear_known: linear.amount.is_some() || linear.value.is_some(),
+        linear_until: totals.linear_until.filter(|until| *until < end),
+        cliff_count: sum.cliff.count.map(whole),
+        market_cap: totals.market_cap,
+    };
+    phrase::coming_supply(&supply, window.span)
 }
 
 /// Converts a count, which sums keep as a double.

@@ -62,6 +62,7 @@ mod vocabulary;
 mod wording;
 
 pub use advice::{LabelFacts, LabelProblem, WatchFacts, advise, check_thresholds, matches, token_hint};
+pub use builtin::coming_supply;
 pub use condition::clauses::{Clause, ClauseKind, Mismatch};
 pub use index::Index;
 pub use load::{LoadedRules, RuleFiles, Surroundings, load, read_files, rule_table_at};

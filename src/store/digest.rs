@@ -10,11 +10,11 @@ use super::rows::{ALERT_COLUMNS, alert};
 use super::sql::Transaction;
 use super::{Store, StoreError, schedule};
 use model::{
-    Alert, AlertId, DigestAhead, DigestAheadFilter, FirstOf, Inclusion, LargestFirst, PriceAges, RecordKey, ReferencePrice,
-    Resource, SumWindow, SupplyAhead, Timestamp, Token, TokenAhead, TokenId, TokenVesting, Tracked, UnlockSum, ValuedAlert,
-    Watch,
+    Alert, AlertId, DigestAhead, DigestAheadFilter, FirstOf, Inclusion, KnownSupply, LargestFirst, PriceAges, RecordKey,
+    ReferencePrice, Resource, SumWindow, SupplyAhead, SupplyCoverage, Timestamp, Token, TokenAhead, TokenId, TokenVesting,
+    Tracked, UnlockSum, ValuedAlert, Watch,
     alert::SOURCE_TROUBLE,
-    digest::MAX_LINES,
+    digest::{MAX_LINES, SupplyGaps},
     wire::{Maybe, Text},
 };
 
@@ -48,12 +48,15 @@ struct TokenRanks {
     ranks: Vec<Option<usize>>,
     /// The tokens that belong to a group.
     grouped: HashMap<usize, TokenId>,
+    gaps: SupplyGaps,
 }
 
 impl TokenRanks {
     fn read(from: &Transaction<'_>, watch: &Watch) -> Result<Self, StoreFault> {
         let mut known = Self::default();
-        let mut statement = from.prepare_cached("SELECT no, id FROM token ORDER BY id")?;
+        let mut statement = from.prepare_cached(
+            "SELECT t.no, t.id, s.known, s.linear_until FROM token t LEFT JOIN token_supply s ON s.token_no = t.no ORDER BY t.id",
+        )?;
         let mut rows = statement.query([])?;
         let mut rank = 0;
         while let Some(row) = rows.next()? {
@@ -69,6 +72,11 @@ impl TokenRanks {
                 *of = Some(rank);
             }
             rank += 1;
+            let coverage: Option<String> = row.get(2)?;
+            known.gaps.add(SupplyCoverage {
+                known: coverage.as_deref().and_then(KnownSupply::parse).unwrap_or(KnownSupply::None),
+                linear_until: time(row.get(3)?),
+            });
             if !watch.groups_of(&id).is_empty() {
                 known.grouped.insert(no, id);
             }
@@ -173,6 +181,7 @@ fn digest_ahead(from: &Transaction<'_>, filter: &DigestAheadFilter, watch: &Watc
             Maybe::or_absent(one(&mut symbol, [no as i64], |row| Ok(row.get::<Option<String>>(0)?.map(Text::from)))?.flatten());
         ahead.by_token.push(TokenAhead { token: watch.placed(token), cliff, linear });
     }
+    ahead.gaps = known.gaps;
     add_prices(from, &priced, filter.stale_before, &mut ahead.prices)?;
     Ok(ahead)
 }

@@ -132,14 +132,17 @@ impl AggregateSubject<'_> {
     }
 
     /// Returns the tokens of a group, sorted by their value in the rule's first window, largest first.
-    fn members(&self) -> Vec<MemberBody> {
+    fn members(&self, now: Timestamp) -> Vec<MemberBody> {
         let Some(totals) = self.totals else { return Vec::new() };
         let window = self.rule.and_then(|rule| rule.windows().first().copied());
         let member = |member: &Member| {
             let sum = window.and_then(|window| member.totals.sum(window)).unwrap_or_default();
             let token =
                 TokenBody { id: member.id.as_str().to_owned(), name: member.name.to_string(), symbol: member.symbol.to_string() };
-            MemberBody { token, share: member.share, amount: sum.amount, value: sum.value }
+            // Nothing known is not zero while linear unlocks can be missing.
+            let is_complete = window.is_none_or(|window| member.totals.is_complete(window, now));
+            let known = |number: Option<f64>| number.filter(|number| *number > 0.0 || is_complete);
+            MemberBody { token, share: member.share, amount: known(sum.amount), value: known(sum.value) }
         };
         let mut members: Vec<MemberBody> = totals.members.iter().map(member).collect();
         members.sort_by(|a, b| {
@@ -159,7 +162,7 @@ impl AlertSubject for AggregateSubject<'_> {
     fn body(&self, alert: &Alert, status: AlertStatus, reason: &str, now: Timestamp) -> AlertBody {
         AlertBody {
             token: self.token.map(token_body),
-            members: self.members(),
+            members: self.members(now),
             value: self.value(),
             source: self.rule.map(|rule| self.source(rule)).unwrap_or_default(),
             ..plain_body(alert, status, reason, now)

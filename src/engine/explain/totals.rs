@@ -3,7 +3,7 @@
 use super::explanation::pool_name;
 use super::{ExplainQuery, ExplainStep, Explainer, Mark};
 use model::{config, phrase};
-use rules::aggregate::Sum;
+use rules::aggregate::{Flow, Sum};
 
 impl Explainer<'_> {
     /// Adds the aggregates that the rule reads and, for a group, the members whose part is unknown.
@@ -17,9 +17,11 @@ impl Explainer<'_> {
         for window in rule.windows() {
             let Some(sum) = totals.sum(*window) else { continue };
             let span = config::Span(window.span.to_std().unwrap_or_default());
-            let symbol = case.token.map(|token| token.symbol());
-            let mut step =
-                ExplainStep::new(Mark::Note, format!("{}(\"{}\"): {}", window.flow.as_str(), span, sum_text(sum, symbol)));
+            let text = match window.flow {
+                Flow::Ahead => rules::coming_supply(totals, *window, sum, case.token.is_some(), self.now()),
+                _ => sum_text(sum, case.token.map(|token| token.symbol())),
+            };
+            let mut step = ExplainStep::new(Mark::Note, format!("{}(\"{span}\"): {text}", window.flow.as_str()));
             let is_unknown = |sum: Option<Sum>| sum.is_none_or(|sum| sum.count.is_none());
             let unknown: Vec<&str> = totals
                 .members
@@ -41,9 +43,11 @@ impl Explainer<'_> {
     }
 }
 
+/// Formats a sum over the past. `symbol` is `None` for a group, whose tokens cannot be added up.
 fn sum_text(sum: Sum, symbol: Option<&str>) -> String {
     let Some(count) = sum.count else { return "not known".to_owned() };
-    let amount = sum.amount.map_or_else(|| phrase::UNKNOWN_AMOUNT.to_owned(), |amount| phrase::tokens(amount, symbol));
-    let value = sum.value.map_or_else(|| "of unknown value".to_owned(), phrase::usd);
-    format!("{amount}, {value}, {}", phrase::count(count, "entry"))
+    let amount = || sum.amount.map_or_else(|| phrase::UNKNOWN_AMOUNT.to_owned(), |amount| phrase::tokens(amount, symbol));
+    let amount = symbol.map(|_| format!("{}, ", amount())).unwrap_or_default();
+    let value = sum.value.map_or_else(|| phrase::VALUE_UNKNOWN.to_owned(), phrase::usd);
+    format!("{amount}{value}, {}", phrase::count(count, "entry"))
 }

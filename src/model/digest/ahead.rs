@@ -4,6 +4,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use super::gaps::SupplyGaps;
 use super::linear::{LinearPart, PriceAges};
 use super::{AheadLine, MAX_LINES};
 use crate::{Alert, SumWindow, Token, TokenId, UnlockSum, UpcomingRow};
@@ -20,6 +21,8 @@ pub struct DigestAhead {
     pub linear: LinearPart,
     /// The prices of the tokens with counted or linear unlocks.
     pub prices: PriceAges,
+    /// The gaps in the known supply of the watched tokens.
+    pub gaps: SupplyGaps,
 }
 
 /// The most valuable unlocks, and sums of the others.

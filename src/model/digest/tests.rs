@@ -58,6 +58,7 @@ fn hostile_digest() -> Digest {
         linear_value: Some(8_400_000.0),
         linear_unvalued: 1,
         total_value: Some(104_500_000.0),
+        gaps: SupplyGaps { tokens: 40, unread: 2, cliffs_only: 1, linear_until: None },
         stale_prices: Some(StalePrices { tokens: 2, all: false, oldest: time("2025-11-03T00:00:00Z") }),
         possible: vec![AheadLine { when: "in March 2026".into(), ..unlock("SUI", Some(120_000_000.0)) }],
         possible_left_out: 0,
@@ -211,6 +212,31 @@ fn headline_and_groups_add_linear_unlocks_and_name_unknown_values() {
     // Only the lines of the digest are listed; the sums include the others.
     let many: Vec<TokenVesting> = (0..60).map(|number| vesting(&format!("t{number:02}"), 1.0, Some(1.0), window)).collect();
     assert!(texts(Vec::new(), many).0.starts_with("Digest: linear vesting ($420) in the next 7 days"));
+}
+
+#[test]
+fn digest_says_what_is_not_known() {
+    let at = time("2026-03-09T07:00:00Z");
+    let texts = |gaps: SupplyGaps| {
+        let unlocks = DigestAhead { gaps, ..DigestAhead::default() };
+        let digest = Digest::of(&only_unlocks(at, &unlocks));
+        (phrase::digest::summary(&digest), phrase::digest::no_unlocks(&digest), phrase::digest::gaps(&digest))
+    };
+    let complete = SupplyGaps { tokens: 3, linear_until: Some(at + TimeDelta::days(7)), ..SupplyGaps::default() };
+    let (summary, unlocks, gaps) = texts(complete);
+    assert_eq!((summary.as_str(), gaps), ("Digest: 0 unlocks in the next 7 days, 0 changes", None));
+    assert_eq!(unlocks, "No known unlocks until 16 Mar 2026, 07:00 UTC.");
+    let (summary, unlocks, gaps) = texts(SupplyGaps { unread: 3, ..complete });
+    assert_eq!(summary, "Digest: unlocks of the next 7 days not known, 0 changes");
+    assert_eq!(unlocks, "Upcoming unlocks are not known: no schedule was read yet.");
+    assert_eq!(gaps.as_deref(), Some("Incomplete: 3 tokens not read yet."));
+    let until = Some(at + TimeDelta::days(2));
+    let (summary, unlocks, gaps) = texts(SupplyGaps { unread: 1, cliffs_only: 1, linear_until: until, ..complete });
+    assert_eq!(summary, "Digest: 0 unlocks in the next 7 days, incomplete, 0 changes");
+    assert_eq!(unlocks, "No known unlocks until 16 Mar 2026, 07:00 UTC, but the known schedules are incomplete.");
+    let expected = "Incomplete: 1 token not read yet; 1 token with cliffs only, because linear unlocks were not read; linear unlocks are \
+                    known only until 11 Mar 2026 for at least one token.";
+    assert_eq!(gaps.as_deref(), Some(expected));
 }
 
 #[test]

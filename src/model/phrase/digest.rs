@@ -3,7 +3,10 @@
 use std::fmt::Write as _;
 
 use super::linear::{rate_change_causes, rates};
-use super::{MARKET_CAP, UNKNOWN_AMOUNT, VALUE_UNKNOWN, count, day, instant, list_some, name, noun, one_line, share, size, usd};
+use super::{
+    MARKET_CAP, UNKNOWN_AMOUNT, VALUE_UNKNOWN, count, day, instant, list_some, missing_supply, name, noun, one_line, share, size,
+    usd,
+};
 use crate::{
     RateChange, Severity, Timestamp,
     digest::{AheadLine, Digest, FiringLine, GroupLine, LinearLine, SilencedLine, StalePrices},
@@ -25,8 +28,22 @@ pub const NO_INCIDENTS: &str = "No incidents: the source responds, and every rec
 
 /// Replaces the section of upcoming unlocks if it is empty.
 pub fn no_unlocks(digest: &Digest) -> String {
+    if digest.gaps.is_nothing_known() {
+        return "Upcoming unlocks are not known: no schedule was read yet.".to_owned();
+    }
     let unlocks = if digest.linear.is_empty() { "unlocks" } else { "cliff unlocks" };
-    format!("No known {unlocks} until {}.", instant(digest.until))
+    let note = if is_incomplete(digest) { ", but the known schedules are incomplete" } else { "" };
+    format!("No known {unlocks} until {}{note}.", instant(digest.until))
+}
+
+fn is_incomplete(digest: &Digest) -> bool {
+    digest.gaps.are_before(digest.until)
+}
+
+/// The gaps in the sums of a digest: `Incomplete: 2 tokens not read yet; 1 token with cliffs only, because …`. `None` if nothing is
+/// missing.
+pub fn gaps(digest: &Digest) -> Option<String> {
+    is_incomplete(digest).then(|| format!("Incomplete: {}.", missing_supply(&digest.gaps, digest.until).join("; ")))
 }
 
 pub fn no_changes(since: Timestamp) -> String {
@@ -54,9 +71,11 @@ pub fn summary(digest: &Digest) -> String {
     let unlocks = match (of.cliffs > 0, of.linear_tokens > 0) {
         (true, true) => format!("{} in the next {days}: {}", known(of.total_value), of.parts()),
         (false, true) => format!("{} in the next {days}", of.linear()),
+        _ if digest.gaps.is_nothing_known() => format!("unlocks of the next {days} not known"),
         _ => format!("{}{} in the next {days}", count(of.cliffs, "unlock"), of.cliff_note()),
     };
-    format!("Digest: {unlocks}{possible}, {changes}{incidents}")
+    let incomplete = if is_incomplete(digest) && !digest.gaps.is_nothing_known() { ", incomplete" } else { "" };
+    format!("Digest: {unlocks}{incomplete}{possible}, {changes}{incidents}")
 }
 
 fn all(listed: usize, left_out: u32) -> u32 {
@@ -179,7 +198,7 @@ pub fn firing(alert: &FiringLine) -> String {
 /// The whole digest as plain text. Names from outside do not break its lines.
 pub fn text(digest: &Digest) -> String {
     let mut text = String::new();
-    for line in [total(digest), stale_prices(digest)].into_iter().flatten() {
+    for line in [total(digest), gaps(digest), stale_prices(digest)].into_iter().flatten() {
         let _ = writeln!(text, "{line}");
     }
     match digest.ahead.is_empty() {

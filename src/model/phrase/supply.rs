@@ -2,7 +2,8 @@
 
 use chrono::TimeDelta;
 
-use super::{MARKET_CAP, VALUE_UNKNOWN, amount, count, duration, share, tokens, usd};
+use super::{MARKET_CAP, VALUE_UNKNOWN, amount, count, day, duration, share, tokens, usd};
+use crate::Timestamp;
 
 /// Coming supply in a window. A number is `None` if it is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -11,6 +12,11 @@ pub struct ComingSupply {
     pub cliff: SupplySize,
     /// Linear unlocks. Unknown if only cliff unlocks are known.
     pub linear: SupplySize,
+    /// Whether linear unlocks were read. Their size can be unknown even then.
+    pub is_linear_known: bool,
+    /// The end of the known linear unlocks. `None` if they are known for the whole window.
+    pub linear_until: Option<Timestamp>,
+    /// `None` if the schedule was never read.
     pub cliff_count: Option<u64>,
     /// USD.
     pub market_cap: Option<f64>,
@@ -26,12 +32,9 @@ pub struct SupplySize {
 }
 
 impl SupplySize {
-    fn is_known(self) -> bool {
-        self.tokens.is_some() || self.value.is_some()
-    }
-
     fn is_zero(self) -> bool {
-        self.is_known() && self.tokens.unwrap_or_default() <= 0.0 && self.value.unwrap_or_default() <= 0.0
+        let is_known = self.tokens.is_some() || self.value.is_some();
+        is_known && self.tokens.unwrap_or_default() <= 0.0 && self.value.unwrap_or_default() <= 0.0
     }
 
     /// Formats the value, else the tokens.
@@ -47,12 +50,20 @@ impl SupplySize {
 /// Coming supply in one sentence: `9.78M tokens ($413.37M, 2.90% of market cap) to unlock in the next 30 days: $380.00M vest
 /// continuously, $33.37M in 2 cliffs`. Supply that only vests reads `9.78M tokens (…) vest over the next 30 days`.
 pub fn coming_supply(supply: &ComingSupply, ahead: TimeDelta) -> String {
-    let ComingSupply { total, cliff, linear, cliff_count, market_cap } = *supply;
+    let ComingSupply { total, cliff, linear, is_linear_known, linear_until, cliff_count, market_cap } = *supply;
     let within = duration(ahead);
     let percent = total.value.zip(market_cap.filter(|cap| *cap > 0.0)).map(|(value, cap)| share(value / cap * 100.0, MARKET_CAP));
     let percent = |before: &str| percent.as_ref().map(|percent| format!("{before}{percent}")).unwrap_or_default();
-    if total.is_zero() && !linear.is_known() {
-        return format!("no cliffs in the next {within} (linear unlocks not known)");
+    if cliff_count.is_none() {
+        return format!("coming supply of the next {within} not known");
+    }
+    let gap = match linear_until {
+        _ if !is_linear_known => " (linear unlocks not known)".to_owned(),
+        Some(end) => format!(" (linear unlocks known only until {})", day(end)),
+        None => String::new(),
+    };
+    if total.is_zero() && !gap.is_empty() {
+        return format!("no cliffs in the next {within}{gap}");
     }
     if total.is_zero() {
         return format!("nothing to unlock in the next {within}");
@@ -65,13 +76,12 @@ pub fn coming_supply(supply: &ComingSupply, ahead: TimeDelta) -> String {
         (None, None) => "an amount of unknown value".to_owned(),
     };
     let cliffs = cliff_count.map_or_else(|| "cliffs".to_owned(), |number| count(number, "cliff"));
-    match (cliff.is_zero(), linear.is_known(), linear.is_zero()) {
-        (true, true, false) => format!("{size} vest over the next {within}"),
-        (_, true, true) => format!("{size} to unlock in the next {within} in {cliffs}"),
-        (_, false, _) => format!("{size} to unlock in the next {within} in {cliffs} (linear unlocks not known)"),
-        (false, true, false) => {
+    match (cliff.is_zero(), is_linear_known && !linear.is_zero()) {
+        (true, true) => format!("{size} vest over the next {within}{gap}"),
+        (_, false) => format!("{size} to unlock in the next {within} in {cliffs}{gap}"),
+        (false, true) => {
             let (linear, cliff) = (linear.brief(), cliff.brief());
-            format!("{size} to unlock in the next {within}: {linear} vest continuously, {cliff} in {cliffs}")
+            format!("{size} to unlock in the next {within}: {linear} vest continuously, {cliff} in {cliffs}{gap}")
         }
     }
 }
@@ -91,6 +101,8 @@ mod tests {
             total: size(9.78e6, 413.37e6),
             cliff: size(0.78e6, 33.37e6),
             linear: size(9e6, 380e6),
+            is_linear_known: true,
+            linear_until: None,
             cliff_count: Some(2),
             market_cap: Some(14_254e6),
         };
@@ -106,7 +118,7 @@ mod tests {
             coming_supply(&cliffs_only, month),
             "9.78M tokens ($413.37M, 2.90% of market cap) to unlock in the next 30 days in 2 cliffs"
         );
-        let cliffs_known = ComingSupply { linear: SupplySize::default(), ..cliffs_only };
+        let cliffs_known = ComingSupply { linear: SupplySize::default(), is_linear_known: false, ..cliffs_only };
         assert!(coming_supply(&cliffs_known, month).ends_with("in 2 cliffs (linear unlocks not known)"));
         let group = |of: SupplySize| SupplySize { tokens: None, ..of };
         let of_group =
@@ -120,9 +132,20 @@ mod tests {
             "nothing to unlock in the next 30 days"
         );
         assert_eq!(
-            coming_supply(&ComingSupply { total: nothing, cliff: nothing, linear: SupplySize::default(), ..supply }, month),
+            coming_supply(
+                &ComingSupply { total: nothing, cliff: nothing, linear: SupplySize::default(), is_linear_known: false, ..supply },
+                month
+            ),
             "no cliffs in the next 30 days (linear unlocks not known)"
         );
+        let until = crate::wire::parse_timestamp("2026-12-05");
+        let early = ComingSupply { total: nothing, cliff: nothing, linear: nothing, linear_until: until, ..supply };
+        assert_eq!(coming_supply(&early, month), "no cliffs in the next 30 days (linear unlocks known only until 5 Dec 2026)");
+        let early = ComingSupply { linear_until: until, ..linear_only };
+        assert!(
+            coming_supply(&early, month).ends_with("vest over the next 30 days (linear unlocks known only until 5 Dec 2026)")
+        );
+        assert_eq!(coming_supply(&ComingSupply::default(), month), "coming supply of the next 30 days not known");
     }
 
     #[test]
@@ -131,6 +154,8 @@ mod tests {
         let supply = ComingSupply {
             total: unvalued(2e6),
             linear: unvalued(1e6),
+            is_linear_known: true,
+            linear_until: None,
             cliff: size(1e6, 5e6),
             cliff_count: Some(1),
             market_cap: None,
@@ -139,5 +164,8 @@ mod tests {
             coming_supply(&supply, TimeDelta::days(7)),
             "2.00M tokens (value unknown) to unlock in the next 7 days: 1.00M (value unknown) vest continuously, $5.00M in 1 cliff"
         );
+        let unknown = SupplySize::default();
+        let group = ComingSupply { total: unknown, linear: unknown, cliff: size(0.0, 0.0), ..supply };
+        assert_eq!(coming_supply(&group, TimeDelta::days(7)), "an amount of unknown value vest over the next 7 days");
     }
 }

@@ -4,7 +4,8 @@ use chrono::TimeDelta;
 
 use super::{amount, count, day, grouped_count, list_some, name, tokens, usd, when, when_day};
 use crate::{
-    Interval, KnownSupply, Precision, SupplyAhead, Timestamp, TokenSupply, TotalsCoverage, UnlockSum, wire::UnlockEvent,
+    Interval, KnownSupply, Precision, SupplyAhead, Timestamp, TokenSupply, TotalsCoverage, UnlockSum, digest::SupplyGaps,
+    wire::UnlockEvent,
 };
 
 /// Allocation shares that a line lists before it counts the others.
@@ -123,19 +124,37 @@ pub fn supply_total_figure(ahead: &SupplyAhead, coverage: &TotalsCoverage) -> Su
 /// period, `stale_price` the age from which prices are stale.
 pub fn supply_gaps(coverage: &TotalsCoverage, until: Timestamp, stale_price: TimeDelta) -> Vec<String> {
     let of = |tokens: u64, what: &str| (tokens > 0).then(|| format!("{} {what}", grouped_count(tokens, "token")));
+    let early = coverage.linear_until.filter(|end| *end < until);
     let oldest = coverage.oldest_price.map(|at| format!("; the oldest is from {}", day(at))).unwrap_or_default();
     let stale = format!("with prices older than {}{oldest}", super::duration(stale_price));
-    let early = coverage.linear_until.filter(|end| *end < until);
     [
-        of(coverage.unread, NOT_READ),
-        of(coverage.cliffs_only, &format!("with {CLIFFS_ONLY}, because linear unlocks were not read")),
+        unread(coverage.unread),
+        cliffs_only(coverage.cliffs_only),
         of(coverage.without_price, &format!("without a price ({VALUE_UNKNOWN})")),
         of(coverage.stale_prices, &stale),
-        early.map(|end| format!("linear unlocks are known only until {} for at least one token", day(end))),
+        early.map(known_only_until),
     ]
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// [`supply_gaps`] without prices: which supply before `until` can be missing.
+pub fn missing_supply(gaps: &SupplyGaps, until: Timestamp) -> Vec<String> {
+    let early = gaps.linear_until.filter(|end| *end < until);
+    [unread(gaps.unread), cliffs_only(gaps.cliffs_only), early.map(known_only_until)].into_iter().flatten().collect()
+}
+
+fn unread(tokens: u64) -> Option<String> {
+    (tokens > 0).then(|| format!("{} {NOT_READ}", grouped_count(tokens, "token")))
+}
+
+fn cliffs_only(tokens: u64) -> Option<String> {
+    (tokens > 0).then(|| format!("{} with {CLIFFS_ONLY}, because linear unlocks were not read", grouped_count(tokens, "token")))
+}
+
+fn known_only_until(end: Timestamp) -> String {
+    format!("linear unlocks are known only until {} for at least one token", day(end))
 }
 
 /// The end of known linear supply: `linear known until 5 Dec 2026`.

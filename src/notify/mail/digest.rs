@@ -61,7 +61,10 @@ pub(super) fn tables(notice: &Notification) -> Option<DigestTables> {
 
 fn sentences(digest: &Digest) -> Vec<String> {
     let mut sentences: Vec<String> =
-        [phrase::digest::total(digest), phrase::digest::stale_prices(digest)].into_iter().flatten().collect();
+        [phrase::digest::total(digest), phrase::digest::gaps(digest), phrase::digest::stale_prices(digest)]
+            .into_iter()
+            .flatten()
+            .collect();
     if digest.ahead.is_empty() {
         sentences.push(phrase::digest::no_unlocks(digest));
     }

@@ -181,6 +181,11 @@ impl FlowEntries {
         Some(LinearRate::at(&self.linear, now, self.linear_until))
     }
 
+    /// Returns the instant until which linear unlocks are known completely. `None` if they are known for the whole schedule.
+    pub fn linear_until(&self) -> Option<Timestamp> {
+        self.linear_until
+    }
+
     pub fn price(&self) -> Option<ReferencePrice> {
         self.price
     }

@@ -59,6 +59,9 @@ pub struct Totals {
     pub circulating_supply: Option<f64>,
     /// The time of the prices of coming supply; for a group, of the oldest price among its tokens with coming supply. `None` if unknown.
     pub price_at: Option<Timestamp>,
+    /// The instant until which linear unlocks are known completely; for a group, the earliest. `None` if they are known for the whole
+    /// schedule.
+    pub linear_until: Option<Timestamp>,
     /// `None` if no rule reads it.
     pub supply: Option<Box<SupplyNow>>,
     /// The token's percentage of the market cap of each of its groups, by group name. Empty for a group.
@@ -80,6 +83,7 @@ impl Totals {
             max_supply: token.item.max_supply.copied(),
             circulating_supply: token.item.circulating_supply.copied(),
             price_at: entries.price().and_then(|price| price.at),
+            linear_until: entries.linear_until(),
             supply: reads.has_supply.then(|| Box::new(SupplyNow::of(entries, now))),
             ..Self::default()
         }
@@ -110,6 +114,7 @@ impl Totals {
             last_burn: latest(|totals| totals.last_burn),
             last_buyback: latest(|totals| totals.last_buyback),
             market_cap,
+            linear_until: members.iter().filter_map(|member| member.totals.linear_until).min(),
             supply: reads.has_supply.then(|| Box::new(SupplyNow::of_group(&members))),
             group: group.map(str::to_owned),
             ..Self::default()
@@ -155,6 +160,14 @@ impl Totals {
     pub fn sum(&self, window: Window) -> Option<Sum> {
         let index = self.windows.binary_search(&window).ok()?;
         self.sums.get(index).copied().map(Sum::from)
+    }
+
+    /// Returns whether the sum over a window contains everything: linear unlocks are known until its end.
+    pub fn is_complete(&self, window: Window, now: Timestamp) -> bool {
+        let linear = self.sum(window).unwrap_or_default().linear;
+        let is_known = linear.amount.is_some() || linear.value.is_some();
+        let end = later(now, window.span);
+        window.flow != Flow::Ahead || (is_known && self.linear_until.is_none_or(|until| end <= until))
     }
 
     /// Returns the latest burn or buyback. `None` for the other flows.

@@ -4,15 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
     CliffPiece, DigestAhead, DigestAheadFilter, Endpoint, Inclusion, Interval, LinearAhead, LinearUnlock, ReferencePrice,
-    Resource, Timestamp, TokenId, TokenSnapshot, TokenVesting, UpcomingRow, wire::UnlockEvent,
+    Resource, Timestamp, TokenId, TokenSnapshot, TokenVesting, UpcomingRow, digest::SupplyGaps, supply_coverage,
+    wire::UnlockEvent,
 };
 
 /// Returns the unlocks in the days of a digest.
 pub(super) fn ahead(tokens: &BTreeMap<TokenId, TokenSnapshot>, filter: &DigestAheadFilter) -> DigestAhead {
     let mut rows: Vec<(Timestamp, UpcomingRow)> = Vec::new();
     let (mut vesting, mut prices) = (Vec::new(), BTreeMap::new());
+    let mut gaps = SupplyGaps::default();
     let mut priced: BTreeSet<&TokenId> = BTreeSet::new();
     for (id, known) in tokens {
+        gaps.add(supply_coverage(known.feed(Endpoint::UnlockEvents), known.schedule_header()));
         let read_at = known.feed(Endpoint::UnlockEvents).and_then(|feed| feed.read_at);
         for tracked in known.records_of(Resource::Unlock) {
             let is_in = |of: &Interval| filter.from < of.end && of.start <= filter.window.until;
@@ -39,6 +42,7 @@ pub(super) fn ahead(tokens: &BTreeMap<TokenId, TokenSnapshot>, filter: &DigestAh
     rows.sort_by(|(at_a, a), (at_b, b)| at_a.cmp(at_b).then_with(|| key(a).cmp(&key(b))));
     let mut ahead = DigestAhead::of(rows.into_iter().map(|(_, row)| row).collect(), filter.window);
     ahead.add_vesting(vesting);
+    ahead.gaps = gaps;
     for price in priced.into_iter().filter_map(|id| prices.get(id)) {
         ahead.prices.add(*price, filter.stale_before);
     }
