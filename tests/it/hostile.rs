@@ -2,7 +2,7 @@
 //! mail, and every webhook format. One function checks what must never appear in each kind of output.
 
 mod check;
-mod out;
+pub mod out;
 mod world;
 
 use std::fs;
@@ -66,7 +66,7 @@ silence = true
 "#;
 
 /// All webhook formats, with their required keys.
-const FORMATS: [(&str, &str); 20] = [
+pub const FORMATS: [(&str, &str); 20] = [
     ("cliffwatch", ""),
     ("alertmanager", ""),
     ("alertmanager-api", ""),
@@ -338,7 +338,7 @@ fn names(folder: &Path, see: &mut dyn FnMut(&str)) {
 }
 
 /// The fields of a form, as JSON.
-fn fields(form: &str) -> String {
+pub fn fields(form: &str) -> String {
     let form = reqwest::Url::parse(&format!("http://form/?{form}")).expect("a form");
     let fields = form.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned().into()));
     serde_json::Value::Object(fields.collect()).to_string()

@@ -1,7 +1,7 @@
 //! `TestApp`: the real app with a temporary database, a manual clock, an in-process data service with faults as its source, and
 //! receivers that record their messages. Tests drive it explicitly with [`TestApp::tick`] and [`TestApp::deliver`].
 
-use std::{path::Path, time::Duration};
+use std::{net::SocketAddr, path::Path, time::Duration};
 
 use cliffwatch::{
     daemon::{
@@ -221,6 +221,22 @@ receivers = ["ops"]
     pub async fn restart_with(&mut self, change: impl FnOnce(&mut config::Config)) {
         self.app.take().expect("open").close().await.expect("closes");
         change(&mut self.config);
+        self.machine = self.machine.restarted();
+        self.app = Some(open(&self.config, self.folder.path(), &self.machine).await);
+    }
+
+    /// Serves the pages while `read` runs, then opens the app again. `[http] listen` must be set.
+    pub async fn with_pages(&mut self, read: impl AsyncFnOnce(SocketAddr)) {
+        let app = self.app.take().expect("open");
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let (ready, started) = tokio::sync::oneshot::channel();
+        let running =
+            tokio::spawn(app.run(cliffwatch::web::serve, async move { drop(stopped.await) }, move |address| {
+                ready.send(address).expect("waits")
+            }));
+        read(started.await.expect("started").expect("an address")).await;
+        stop.send(()).expect("waits");
+        running.await.expect("ended").expect("stopped");
         self.machine = self.machine.restarted();
         self.app = Some(open(&self.config, self.folder.path(), &self.machine).await);
     }
