@@ -7,6 +7,7 @@ mod calendar;
 mod clock;
 mod commit;
 mod copied;
+mod corrections;
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
