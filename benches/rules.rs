@@ -219,7 +219,8 @@ fn measure_evaluation(now: Timestamp) -> anyhow::Result<()> {
     let loaded = load_text(None, include_str!("speed/quiet.toml"), &environment);
     let config = loaded.config.ok_or_else(|| anyhow::anyhow!("{:?}", loaded.diagnostics))?;
     let routes = RouteTree::build(&config.route, &config.receivers).map_err(|problems| anyhow::anyhow!("{problems:?}"))?;
-    let context = EvaluationContext { rules: &set, routes: &routes, now, keeps_removed: false, stale_price: chrono::TimeDelta::MAX };
+    let context =
+        EvaluationContext { rules: &set, routes: &routes, now, keeps_removed: false, stale_price: chrono::TimeDelta::MAX };
     let known = make_tokens(now)?;
     let mut cache = AggregateCache::default();
     cache.reset(set.reads.clone());

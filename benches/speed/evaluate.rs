@@ -84,7 +84,8 @@ pub fn run() -> anyhow::Result<()> {
         &format!("{} pairs/s", short(rate(pairs, took))),
         &format!("{records} records, {} rules", quiet.rules.len()),
     );
-    let context = EvaluationContext { rules: &quiet, routes: &routes, now, keeps_removed: false, stale_price: TimeDelta::MAX };
+    let context =
+        EvaluationContext { rules: &quiet, routes: &routes, now, keeps_removed: false, stale_price: chrono::TimeDelta::MAX };
     let took = best(|| evaluate(&facts, &context, &mut Limits::default()).openings().len());
     line(
         "an evaluation in which nothing fires",
@@ -95,8 +96,13 @@ pub fn run() -> anyhow::Result<()> {
     let files = rules::read_files(&["rules/*.toml".to_owned()], Path::new(env!("CARGO_MANIFEST_DIR")));
     let starter = rules::load(&files.files, &around);
     ensure!(starter.is_usable(), "{:?}", starter.diagnostics);
-    let context =
-        EvaluationContext { rules: &starter.set, routes: &routes, now, keeps_removed: false, stale_price: TimeDelta::MAX };
+    let context = EvaluationContext {
+        rules: &starter.set,
+        routes: &routes,
+        now,
+        keeps_removed: false,
+        stale_price: chrono::TimeDelta::MAX,
+    };
     let fired = evaluate(&facts, &context, &mut Limits::default()).openings().len();
     let took = best(|| evaluate(&facts, &context, &mut Limits::default()).openings().len());
     line(

@@ -11,9 +11,7 @@ use super::schedule_reader::ScheduleReader;
 use super::sql::Transaction;
 use super::upcoming::first_cliffs;
 use super::{Store, StoreError, schedule};
-use model::{
-    CalendarRow, Interval, Resource, Timestamp, TokenId, TokenSnapshot, UnlockListFilter, UpcomingFilter, UpcomingRow,
-};
+use model::{CalendarRow, Interval, Resource, Timestamp, TokenId, TokenSnapshot, UnlockListFilter, UpcomingFilter, UpcomingRow};
 
 impl Store {
     /// Passes upcoming cliff unlocks to `select`, next first, and then those removed since `removed_since`, latest first: at most

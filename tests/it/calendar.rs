@@ -14,7 +14,11 @@ fn unlocks(app: &TestApp, tokens: Option<Vec<TokenId>>) -> UnlockListFilter {
 
 async fn rows(app: &TestApp) -> Vec<CalendarRow> {
     let filter = unlocks(app, Some(vec!["alpha".into()]));
-    app.app().store().calendar(filter, app.clock.now() - TimeDelta::days(30), usize::MAX, false, |row, _| Some(row)).await.expect("read")
+    app.app()
+        .store()
+        .calendar(filter, app.clock.now() - TimeDelta::days(30), usize::MAX, false, |row, _| Some(row))
+        .await
+        .expect("read")
 }
 
 fn text(rows: &[CalendarRow], app: &TestApp) -> String {

@@ -4,7 +4,8 @@ use super::body::{plain_body, token_body};
 use super::lifecycle::AlertSubject;
 use super::{TokenFacts, series};
 use model::{
-    Alert, AlertBody, AlertStatus, Change, RateChangeBody, Record, ReferencePrice, Resource, SourceBody, Timestamp, Tracked, phrase,
+    Alert, AlertBody, AlertStatus, Change, RateChangeBody, Record, ReferencePrice, Resource, SourceBody, Timestamp, Tracked,
+    phrase,
 };
 use rules::{Lead, ScheduleScope, Scope};
 

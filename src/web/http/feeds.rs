@@ -27,7 +27,9 @@ use crate::ui::atom::{self, FeedEntry};
 use crate::ui::calendar::{self, CalendarEntry, CalendarStyle, MonthSpan};
 use daemon::live;
 use daemon::view::UnlockView;
-use model::{CalendarRow, ChangeFilter, ChangeKind, ChangeRow, LinearCalendarRow, Resource, Timestamp, Token, TokenSnapshot, UpcomingRow};
+use model::{
+    CalendarRow, ChangeFilter, ChangeKind, ChangeRow, LinearCalendarRow, Resource, Timestamp, Token, TokenSnapshot, UpcomingRow,
+};
 pub(super) use notify::feed_link::{ATOM, CALENDAR, PATH};
 use rules::{On, Rule, Scope, Truth};
 
