@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::backup::private_file;
+use super::owner::give_to_owner_of_directory;
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 /// The daemon's writer. Its page cache holds one batch of a cycle.
@@ -43,7 +44,9 @@ pub(super) fn open_writer(path: &Path, create: bool) -> rusqlite::Result<Connect
     if create {
         // Create the file as private, independent of the umask. SQLite gives `-wal` and `-shm` the same permissions. If this
         // fails, opening reports the cause.
-        let _ = private_file(path);
+        if private_file(path).is_ok() {
+            let _ = give_to_owner_of_directory(path);
+        }
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(path, if create { flags | OpenFlags::SQLITE_OPEN_CREATE } else { flags })

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::{error, fmt, io};
+use std::{error, fmt, fs, io};
 
 use rusqlite::ErrorCode;
 use tokio_postgres::error::SqlState;
 
+use super::owner::no_permission;
 use super::sql::{PgFault, SqlError};
 use model::text::harmless;
 
@@ -79,7 +80,11 @@ impl StoreError {
     }
 
     pub(super) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
-        Self::new(ErrorKind::Io, doing, path, IO).with_source(source)
+        let reason = match source.kind() {
+            io::ErrorKind::PermissionDenied => no_permission(path).into(),
+            _ => Cow::from(IO),
+        };
+        Self::new(ErrorKind::Io, doing, path, reason).with_source(source)
     }
 
     pub(super) fn damaged(doing: &'static str, place: &Path, detail: &str) -> Self {
@@ -217,6 +222,9 @@ fn sqlite_error(source: rusqlite::Error, doing: &'static str, place: &Path) -> S
             ErrorKind::ReadOnly,
             "no permission to write; check the owner and the permissions of the file and its directory",
         ),
+        (Some(ErrorCode::CannotOpen), _) if is_forbidden(place) => {
+            StoreError::new(ErrorKind::Io, doing, place, no_permission(place))
+        }
         (Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen), _) => error(ErrorKind::Io, IO),
         (Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked), _) => error(ErrorKind::Busy, BUSY),
         (_, FromSqlConversionFailure(..) | InvalidColumnType(..) | IntegralValueOutOfRange(..)) => {
@@ -225,6 +233,11 @@ fn sqlite_error(source: rusqlite::Error, doing: &'static str, place: &Path) -> S
         _ => error(ErrorKind::Other, ""),
     };
     error.with_source(source)
+}
+
+/// Returns whether the user of this process has no permission to read the file.
+fn is_forbidden(path: &Path) -> bool {
+    fs::File::open(path).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 fn postgres_error(fault: PgFault, doing: &'static str, place: &Path) -> StoreError {

@@ -64,6 +64,7 @@ mod next_rates;
 mod open;
 mod opt_out;
 mod outbox;
+mod owner;
 mod pages;
 mod past_polls;
 mod pending;

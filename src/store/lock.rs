@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::connection::sibling_path;
 use super::error::{ErrorKind, OPENING, StoreError};
+use super::owner::{give_to_owner_of, give_to_owner_of_directory};
 
 /// The number of attempts and the pause between them, together well below one second.
 const LOCK_ATTEMPTS: u32 = 10;
@@ -19,6 +20,11 @@ pub(super) fn take_lock(path: &Path) -> Result<File, StoreError> {
     let failed = |source: io::Error| StoreError::io("lock the database", &lock_path, source);
     let mut file =
         File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(&lock_path).map_err(failed)?;
+    // Root runs commands on the database of the service, which must be able to lock it later. If this fails, opening it reports why.
+    let _ = match fs::metadata(path) {
+        Ok(database) => give_to_owner_of(&database, &lock_path),
+        Err(_) => give_to_owner_of_directory(&lock_path),
+    };
     let mut tries_left = LOCK_ATTEMPTS;
     loop {
         tries_left -= 1;

@@ -15,6 +15,7 @@ use super::copy::MACHINE_KEYS;
 use super::error::{ErrorKind, OPENING, StoreError, StoreFault};
 use super::lock::{resolve, take_lock};
 use super::open::{check_file, version_of};
+use super::owner::{create_directory_of, give_to_owner_of, give_to_owner_of_directory};
 use super::{Opening, Store, failpoint};
 
 /// The suffixes of the files that SQLite keeps next to the database.
@@ -47,8 +48,9 @@ impl Store {
     /// Fails, and leaves the database unchanged, if it is in use, or if the backup is damaged, from a newer version, or
     /// not a Cliffwatch database.
     pub fn restore(from: &Path, opening: &Opening) -> Result<Restored, StoreError> {
-        let path = resolve(&opening.path)?;
         let doing = "restore the backup";
+        create_directory_of(&opening.path).map_err(|source| StoreError::io(doing, &opening.path, source))?;
+        let path = resolve(&opening.path)?;
         let failed = |source: io::Error| StoreError::io(doing, &path, source);
         let _lock = take_lock(&path)?;
         let from = fs::canonicalize(from).map_err(|source| StoreError::io(doing, from, source))?;
@@ -66,6 +68,11 @@ impl Store {
             remove(&copy).map_err(failed)?;
             return Err(fault.during("copy the backup", &from));
         }
+        give_to_service(&copy, &path).map_err(|source| {
+            let help =
+                "the service could not open the restored database; run the command as root, or as the owner of the old one";
+            StoreError::new(ErrorKind::Rejected, doing, &path, help).with_source(source)
+        })?;
         File::open(&copy).and_then(|copy| copy.sync_all()).map_err(failed)?;
         failpoint::pass("restore.checked");
         fs::rename(&copy, &ready).and_then(|()| sync_directory(&path)).map_err(failed)?;
@@ -91,6 +98,16 @@ fn checked_copy(from: &Path, to: &Path) -> Result<(), StoreFault> {
     let copy = open_writer(to, false)?;
     copy.execute(&format!("DELETE FROM meta WHERE key IN ({MACHINE_KEYS})"), [])?;
     Ok(copy.close().map_err(|(_, error)| error)?)
+}
+
+/// Gives the copy the owner and the permissions of the database that it replaces, else the owner of the directory. Removes the copy if
+/// this fails.
+fn give_to_service(copy: &Path, database: &Path) -> io::Result<()> {
+    let given = match fs::metadata(database) {
+        Ok(old) => give_to_owner_of(&old, copy).and_then(|()| fs::set_permissions(copy, old.permissions())),
+        Err(_) => give_to_owner_of_directory(copy),
+    };
+    given.inspect_err(|_| drop(remove(copy)))
 }
 
 /// Fails if a restore of this database was interrupted.

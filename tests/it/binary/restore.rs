@@ -89,6 +89,86 @@ async fn invalid_backup_replaces_nothing() {
     }
 }
 
+/// The user and group of the database in the test. No account needs to exist for them.
+const SERVICE_USER: (u32, u32) = (61_234, 61_235);
+
+/// Returns the owner and the permissions of a file.
+fn ownership(path: &Path) -> (u32, u32, u32) {
+    use std::os::unix::fs::MetadataExt as _;
+    let metadata = fs::metadata(path).expect("read");
+    (metadata.uid(), metadata.gid(), metadata.mode() & 0o7777)
+}
+
+fn give_to_service(path: &Path) {
+    std::os::unix::fs::chown(path, Some(SERVICE_USER.0), Some(SERVICE_USER.1)).expect("the owner is changed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn restored_database_keeps_owner_and_permissions() {
+    let fixture = Fixture::new(Time::System, AccessPolicy::Open).await;
+    assert_eq!(fixture.workdir.run("poll").code(), 0);
+    assert_eq!(fixture.workdir.run("backup copy.db").code(), 0);
+    let (database, lock) = (fixture.workdir.path("test.db"), fixture.workdir.path("test.db.lock"));
+    fs::set_permissions(&database, PermissionsExt::from_mode(0o640)).expect("changed");
+    let (user, group, mode) = ownership(&database);
+    assert_eq!(fixture.workdir.run("restore copy.db").code(), 0);
+    assert_eq!(ownership(&database), (user, group, mode), "the permissions of the old database");
+    if user != 0 {
+        eprintln!("NOT RUN: only root can restore the database of another user");
+        return;
+    }
+
+    give_to_service(&database);
+    fs::remove_file(&lock).expect("removed");
+    assert_eq!(fixture.workdir.run("restore copy.db").code(), 0);
+    assert_eq!(ownership(&database), (SERVICE_USER.0, SERVICE_USER.1, 0o640), "the owner of the old database");
+    assert_eq!(ownership(&lock), (SERVICE_USER.0, SERVICE_USER.1, 0o600), "the service must be able to lock it");
+
+    // Another machine: a state directory without a database, and then none at all.
+    for state in ["state", "new/state"] {
+        let folder = fixture.workdir.path(state);
+        if state == "state" {
+            fs::create_dir(&folder).expect("a folder");
+            give_to_service(&folder);
+        }
+        let config = fs::read_to_string(fixture.workdir.path("cliffwatch.toml")).expect("read");
+        let (before, rest) = config.split_once("[store]\npath = \"").expect("a database");
+        let (_, after) = rest.split_once('"').expect("its end");
+        fixture.workdir.write("cliffwatch.toml", &format!("{before}[store]\npath = \"{state}/test.db\"{after}"));
+        let ran = fixture.workdir.run("restore copy.db");
+        assert_eq!(ran.code(), 0, "{state}: {}", ran.err);
+        let owner = if state == "state" { SERVICE_USER } else { (0, 0) };
+        for name in ["test.db", "test.db.lock"] {
+            assert_eq!(ownership(&folder.join(name)), (owner.0, owner.1, 0o600), "{state}/{name}");
+        }
+    }
+    assert_eq!(ownership(&fixture.workdir.path("new/state")).2, 0o700, "a new state directory is private");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn database_of_another_user_is_reported_as_such() {
+    let fixture = Fixture::new(Time::System, AccessPolicy::Open).await;
+    assert_eq!(fixture.workdir.run("poll").code(), 0);
+    let folder = fixture.workdir.path("");
+    if ownership(&folder).0 != 0 {
+        eprintln!("NOT RUN: only root can run a command as another user");
+        return;
+    }
+    // The user may write to the directory, but not to the database of root.
+    let binary = fixture.workdir.path("cliffwatch");
+    fs::copy(env!("CARGO_BIN_EXE_cliffwatch"), &binary).expect("copied");
+    for path in [&folder, &binary, &fixture.workdir.path("cliffwatch.toml"), &fixture.workdir.path("rules")] {
+        give_to_service(path);
+    }
+    let user = SERVICE_USER.0.to_string();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", &user, "--regid", &user, "--clear-groups", "--"]).arg(&binary).arg("status");
+    let ran = command.current_dir(&folder).env_clear().env("PATH", "/usr/bin:/bin").output().expect("setpriv of util-linux");
+    let err = String::from_utf8_lossy(&ran.stderr);
+    assert!(!ran.status.success() && err.contains("belongs to") && err.contains("chown"), "{err}");
+    assert!(!err.contains("the disk"), "{err}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn created_files_are_readable_only_by_their_owner() {
     use std::os::unix::fs::PermissionsExt;
