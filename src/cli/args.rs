@@ -13,6 +13,7 @@ use super::backup::BackupArgs;
 use super::changes::ChangesArgs;
 use super::check::CheckArgs;
 use super::copy::StoreCommand;
+use super::credits::CreditsCommand;
 use super::demo::DemoArgs;
 use super::digest::DigestCommand;
 use super::explain::ExplainArgs;
@@ -141,6 +142,9 @@ pub(super) enum Command {
     Ack(AckArgs),
     /// Accept a held response, in which most of a token's upcoming records are missing
     Accept(AcceptArgs),
+    /// Check for new credits of the API
+    #[command(subcommand)]
+    Credits(CreditsCommand),
     /// Show digests and manage their recipients
     #[command(subcommand)]
     Digest(DigestCommand),

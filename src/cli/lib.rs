@@ -24,6 +24,7 @@ mod changes;
 mod check;
 mod completions;
 mod copy;
+mod credits;
 mod database_check;
 mod demo;
 mod digest;
@@ -127,6 +128,7 @@ fn dispatch(command: Command, invocation: &Invocation) -> anyhow::Result<Exit> {
         Command::Silence(silence) => wait(silence::run(&silence, invocation)),
         Command::Ack(ack) => wait(ack::run(&ack, invocation)),
         Command::Accept(accept) => wait(accept::run(&accept, invocation)),
+        Command::Credits(command) => wait(credits::run(&command, invocation)),
         Command::Digest(digest) => wait(digest::run(&digest, invocation)),
         Command::Healthcheck(check) => healthcheck::run(&check, invocation),
         Command::Feeds(feeds) => wait(feeds::run(&feeds, invocation)),

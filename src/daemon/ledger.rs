@@ -11,17 +11,30 @@ use std::time::Duration;
 use tokio::sync::{Notify, OwnedMutexGuard};
 use tokio::time::timeout;
 
-use crate::live::Live;
+use crate::live::{self, Live};
 use engine::budget::{self, Allowance, Grant, ReservationRequest};
-use model::{Clock, CreditState, FailureKind, PollFailure, SettledRequest, Timestamp, phrase, text::error_chain};
+use model::{
+    Clock, CreditState, FailureKind, PollFailure, SettledRequest, Timestamp,
+    config::Secret,
+    phrase,
+    text::{self, error_chain},
+};
 use source::{CreditGate, GateDecision};
 use store::{Store, StoreError};
 
 /// The interval at which waiters check for the result of the probe request, which shows whether a new period has begun.
 const PROBE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Keeps fingerprints of the key apart from other fingerprints of the same text.
+const KEY_CONTEXT: &str = "api-key";
+
+/// The length of a fingerprint of the key: enough to notice another key.
+const KEY_FINGERPRINT_BYTES: usize = 6;
+
 pub struct Ledger {
     store: Store,
+    /// The API key, whose count of credits is its own.
+    key: Secret,
     live: Arc<Live>,
     clock: Clock,
     /// The random id of this process in reservations.
@@ -45,6 +58,8 @@ struct CreditPool {
     in_flight: u64,
     settled: Vec<SettledRequest>,
     mark: u64,
+    /// The fingerprint of the API key at the last reservation.
+    key: Option<String>,
     /// Credits that running plans have yet to spend.
     claimed: u64,
 }
@@ -60,9 +75,9 @@ impl CreditPool {
 
 type ReservationPermit = OwnedMutexGuard<()>;
 impl Ledger {
-    pub fn new(store: Store, live: Arc<Live>, clock: Clock) -> Self {
+    pub fn new(store: Store, key: Secret, live: Arc<Live>, clock: Clock) -> Self {
         let (pool, reservation_lock, planning) = (Arc::default(), Arc::default(), tokio::sync::Mutex::default());
-        Self { store, live, clock, owner: fastrand::u64(..), pool, reservation_lock, settled: Notify::new(), planning }
+        Self { store, key, live, clock, owner: fastrand::u64(..), pool, reservation_lock, settled: Notify::new(), planning }
     }
 
     fn pool(&self) -> MutexGuard<'_, CreditPool> {
@@ -119,11 +134,13 @@ impl Ledger {
     /// the requests are settled with the next one.
     async fn reserve_in_store(&self, permit: ReservationPermit, want: u64) -> (ReservationPermit, Result<Grant, StoreError>) {
         let now = self.clock.now();
+        let key = self.key_fingerprint().await;
         let reservation = {
             let mut pool = self.pool();
             pool.drop_stale(now);
+            pool.key.clone_from(&key);
             let (settled, holds) = (std::mem::take(&mut pool.settled), pool.available + pool.in_flight);
-            ReservationRequest { owner: self.owner, settled, holds, want }
+            ReservationRequest { owner: self.owner, settled, holds, want, key }
         };
         let (pool, store, budget) = (self.pool.clone(), self.store.clone(), self.live.load().config.budget.clone());
         let written = tokio::spawn(async move {
@@ -145,6 +162,13 @@ impl Ledger {
             // The task is only cancelled when the process ends.
             Err(_) => std::future::pending().await,
         }
+    }
+
+    /// Returns a fingerprint of the current API key. `None` without a readable key, with which no request is sent.
+    async fn key_fingerprint(&self) -> Option<String> {
+        let key = live::resolve(self.key.clone()).await.ok().flatten()?;
+        let key = key.expose().trim();
+        (!key.is_empty()).then(|| text::fingerprint([KEY_CONTEXT, key], KEY_FINGERPRINT_BYTES))
     }
 
     /// Takes available credits, all or none. Returns the number of missing ones as the error.
@@ -214,7 +238,13 @@ impl CreditGate for Ledger {
     }
 
     fn sent(&self) -> SettledRequest {
-        SettledRequest { uncounted_before: self.pool().mark, sent_at: Some(self.clock.now()), ..SettledRequest::default() }
+        let pool = self.pool();
+        SettledRequest {
+            uncounted_before: pool.mark,
+            sent_at: Some(self.clock.now()),
+            key: pool.key.clone(),
+            ..SettledRequest::default()
+        }
     }
 
     fn settle(&self, request: SettledRequest) {

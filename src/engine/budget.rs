@@ -2,18 +2,20 @@
 //!
 //! The remaining credits are spread evenly over the days until `resetAt`, and unused credits of a day go to the following days. A reserve
 //! is kept for near events and for removal proofs. Polls for reported changes may run ahead of the even pace, because sources correct many
-//! schedules within one hour. With no credits left, nothing is polled at all, because the API rejects requests over the quota and requests
-//! over the rate limit with the same status.
+//! schedules within one hour. With no credits left, nothing is polled, because the API rejects requests over the quota and requests over the
+//! rate limit with the same status. The `limit` module decides when one request checks whether the API has raised its limit.
 //!
 //! The `ledger` reserves credits before each request and settles the actual cost. The `period` module decides when a quota period ends,
 //! even with a wrong clock.
 
 mod ledger;
+mod limit;
 mod period;
 
 use chrono::{Datelike, Months, NaiveTime, TimeDelta};
 
 pub use ledger::{Grant, ReservationRequest, Reserved, is_fresh, left, reserve, settle};
+pub use limit::recheck;
 use model::{CreditState, Timestamp, config};
 pub use period::rolled;
 
@@ -83,7 +85,7 @@ impl Allowance {
     pub fn at(credit: &CreditState, budget: &config::BudgetSettings, now: Timestamp) -> Self {
         let credit = rolled(credit.clone(), budget, now);
         let reset_at = ends_at(&credit, now);
-        let left = left(&credit, budget, now);
+        let left = ledger::spendable(&credit, budget, now);
         let total = match (credit.limit, budget.monthly_credits) {
             (Some(api), Some(cap)) => Some(api.min(cap)),
             (one, other) => one.or(other),
@@ -91,9 +93,10 @@ impl Allowance {
         // The reserve shrinks to zero at the end of the period, because unused credits expire.
         let rest = ((reset_at - now).num_milliseconds() as f64 / PERIOD_MS).clamp(0.0, 1.0);
         let reserve = total.map_or(0, |total| (reserve_of(total, budget) as f64 * rest).round() as u64);
+        let is_probe = credit.exhausted || limit::is_used_up(&credit);
         let today = left.map(|left| {
-            if credit.exhausted {
-                return left; // At most one: a probe.
+            if is_probe {
+                return left; // At most one.
             }
             let ordinary = left.saturating_sub(reserve);
             let midnight = now.date_naive().and_time(NaiveTime::MIN).and_utc();
@@ -110,7 +113,7 @@ impl Allowance {
             let ordinary = left.saturating_sub(reserve);
             let ahead = ordinary as f64 + total as f64 * MAX_LEAD - even;
             // The cast turns a negative value into zero.
-            if credit.exhausted { today } else { (ahead as u64).min(ordinary).max(today) }
+            if is_probe { today } else { (ahead as u64).min(ordinary).max(today) }
         });
         Self { left, reserve, today, for_changes, reset_at }
     }

@@ -15,7 +15,7 @@ mod upcoming;
 
 pub use self::commit::{Commit, CommitResult, FeedUpdate, PollEntry, PollEntryOutcome, PruneResult, Put};
 pub use self::counts::{DomainGauges, EndpointStat, PeriodReads, ReceiverCounts, StoreCounts, StoreGauges};
-pub use self::credit::{Charge, CreditState, PastPeriod, Reservation, SettledRequest};
+pub use self::credit::{Charge, CreditState, LimitProbe, PastPeriod, Reservation, SettledRequest};
 pub use self::notification::{
     AckResult, DispatchResult, NotificationOverview, NotificationRole, NotificationState, NotificationStatus, ReceiverStatus,
     SuppressedCount, cut_summary,

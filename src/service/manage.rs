@@ -92,6 +92,14 @@ impl Service {
         Ok(key)
     }
 
+    /// Changes the limit of an active key, as an API does after a purchase. Returns whether there is one with this name.
+    #[cfg(any(test, feature = "test-edits"))]
+    pub fn set_monthly_limit(&self, name: &str, monthly_limit: u64) -> Result<bool, ServiceError> {
+        let is_set = self.0.key_gate.keys()?.set_monthly_limit(name, monthly_limit)?;
+        self.forget();
+        Ok(is_set)
+    }
+
     /// Returns all keys with their usage, including revoked keys.
     pub fn keys(&self) -> Result<Vec<KeyRow>, ServiceError> {
         let now = self.0.options.clock.now();

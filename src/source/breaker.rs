@@ -219,10 +219,10 @@ impl Breaker {
         }
     }
 
-    /// Allows a probe now, unless the source requested the wait.
+    /// Allows a probe now, unless the source limits the rate of requests. A probe of a used-up quota is free if it is rejected.
     pub fn end_wait(&self, now: Timestamp) {
         if let Some(open) = &mut self.lock().open
-            && !open.is_requested()
+            && open.kind != FailureKind::RateLimited
         {
             open.until = open.until.min(now);
         }

@@ -96,7 +96,8 @@ impl App {
             let readiness = readiness(now, load, &files, rules.rules.len(), problem);
             let live = LiveConfig::build(config, rules).await.map_err(|problems| AppError::Config(problems.join("; ")))?;
             let live = Arc::new(ArcSwap::from_pointee(live));
-            let ledger = Arc::new(Ledger::new(quota.unwrap_or_else(|| store.clone()), live.clone(), clock.clone()));
+            let quota = quota.unwrap_or_else(|| store.clone());
+            let ledger = Arc::new(Ledger::new(quota, source.key(), live.clone(), clock.clone()));
             let api = Client::with_tuning(&source, clock.clone(), tuning, ledger.clone())?;
             let outbox = Arc::new(outbox(&store, &live, &metrics, (&clock, delivery), drive));
             let deps = Arc::new(cycle::Deps {

@@ -17,7 +17,8 @@ async fn requests_are_settled_after_dropped_and_failed_reservation() {
     let store = Store::open(Opening { path: path.clone(), access: Access::Own, now: clock.now() }).await.expect("opens");
     let config = load_text(None, "", &Environment::default()).config.expect("good");
     let live = LiveConfig::build_now(config, RuleSet::default()).expect("builds");
-    let ledger = Ledger::new(store.clone(), Arc::new(Live::from_pointee(live)), clock);
+    let ledger =
+        Ledger::new(store.clone(), model::config::SourceSettings::default().key(), Arc::new(Live::from_pointee(live)), clock);
     ledger.reserve(1).await.expect("granted");
     ledger.settle(SettledRequest { charge: Charge::One, ..ledger.sent() });
 

@@ -7,6 +7,7 @@
 
 use chrono::TimeDelta;
 
+use super::limit;
 use super::period::{self, rolled, rolled_within};
 use model::{Charge, CreditState, Reservation, SettledRequest, Timestamp, config, wire};
 
@@ -33,6 +34,8 @@ pub struct ReservationRequest {
     pub holds: u64,
     /// Additional credits that the process needs.
     pub want: u64,
+    /// A fingerprint of the current API key. `None` without a key.
+    pub key: Option<String>,
 }
 
 /// The result of a [`ReservationRequest`].
@@ -62,6 +65,9 @@ pub fn reserve(
     budget: &config::BudgetSettings,
     now: Timestamp,
 ) -> (CreditState, Reserved) {
+    if let Some(key) = &reservation.key {
+        limit::use_key(&mut credit, key);
+    }
     // Renew the reservation first: it may have expired while the process slept, but the process is alive.
     hold(&mut credit, reservation.owner, reservation.holds.saturating_add(reservation.settled.len() as u64), now);
     credit = rolled(credit, budget, now);
@@ -71,10 +77,12 @@ pub fn reserve(
     }
     // A response may show that a period ended or began.
     credit = rolled(credit, budget, now);
+    limit::update(&mut credit, now);
     let grant = grant(&credit, reservation.want, budget, now);
     if let Grant::Granted(credits) = grant
         && credits > 0
     {
+        limit::granted(&mut credit, now);
         hold(&mut credit, reservation.owner, reservation.holds.saturating_add(credits), now);
     }
     let uncounted_ever = credit.uncounted_ever;
@@ -97,7 +105,7 @@ pub fn is_fresh(reserved_at: Timestamp, now: Timestamp) -> bool {
 }
 
 fn grant(credit: &CreditState, want: u64, budget: &config::BudgetSettings, now: Timestamp) -> Grant {
-    let left = left(credit, budget, now);
+    let left = spendable(credit, budget, now);
     if want == 0 {
         return Grant::Granted(0);
     }
@@ -114,12 +122,24 @@ fn grant(credit: &CreditState, want: u64, budget: &config::BudgetSettings, now: 
     Grant::Granted(want.saturating_add(spare))
 }
 
-/// Returns the credits that may still be reserved at `now`; `None` if no limit is known. The state must be [`rolled`].
+/// Returns the remaining credits at `now`; `None` if no limit is known. The state must be [`rolled`].
 #[must_use]
 pub fn left(credit: &CreditState, budget: &config::BudgetSettings, now: Timestamp) -> Option<u64> {
+    let used = limit::counted(credit).saturating_add(credit.held());
+    left_of(credit, credit.limit.map(|limit| limit.saturating_sub(used)), budget, now)
+}
+
+/// Returns the credits that may be reserved at `now`: those of [`left`], or one to check whether the API's limit was raised.
+pub(super) fn spendable(credit: &CreditState, budget: &config::BudgetSettings, now: Timestamp) -> Option<u64> {
+    if limit::is_probe_due(credit, now) {
+        return left_of(credit, Some(1_u64.saturating_sub(credit.held())), budget, now);
+    }
+    left(credit, budget, now)
+}
+
+/// Returns the remaining credits if `by_api` remain by the API's count.
+fn left_of(credit: &CreditState, by_api: Option<u64>, budget: &config::BudgetSettings, now: Timestamp) -> Option<u64> {
     let held = credit.held();
-    let used = credit.used.unwrap_or(0).saturating_add(credit.uncounted).max(credit.spent).saturating_add(held);
-    let by_api = credit.limit.map(|limit| limit.saturating_sub(used));
     let by_cap = budget.monthly_credits.map(|cap| {
         // A probe for a new period may still be charged to this one, so keep a credit for it.
         let repeated = period::repeated_credits(credit, now);
@@ -150,8 +170,13 @@ pub fn settle(credit: CreditState, credits: u32, reported: Option<&wire::Credit>
     let charges = (1..credits).map(|_| (Charge::One, None));
     let last = if credits > 0 { Charge::One } else { Charge::Free };
     for (charge, reported) in charges.chain([(last, reported.cloned())]) {
-        let request =
-            SettledRequest { charge, reported, api_time: None, uncounted_before: credit.uncounted_ever, sent_at: Some(now) };
+        let request = SettledRequest {
+            charge,
+            reported,
+            uncounted_before: credit.uncounted_ever,
+            sent_at: Some(now),
+            ..SettledRequest::default()
+        };
         count(&mut credit, &request, now);
     }
     credit
@@ -159,19 +184,28 @@ pub fn settle(credit: CreditState, credits: u32, reported: Option<&wire::Credit>
 
 /// Counts a finished request.
 fn count(credit: &mut CreditState, request: &SettledRequest, now: Timestamp) {
-    let is_current = period::update_period(credit, request, now);
+    let has_other_key = limit::has_other_key(credit, request);
+    let is_current = !has_other_key && period::update_period(credit, request, now);
+    let is_accepted_probe = is_current && limit::is_accepted_probe(credit, request);
     let cost = u64::from(matches!(request.charge, Charge::One | Charge::Perhaps));
     match request.charge {
         Charge::One => credit.spent += cost,
         _ => credit.doubtful += cost,
     }
     credit.spent_today += cost;
+    if has_other_key {
+        credit.spent_elsewhere += if request.charge == Charge::One { cost } else { 0 };
+        return;
+    }
     let reported = request.reported.as_ref().filter(|_| is_current);
     if reported.is_none() {
         credit.uncounted += cost;
         credit.uncounted_ever += cost;
     }
     if let Some(reported) = reported {
+        if is_accepted_probe {
+            limit::replace(credit, reported);
+        }
         apply_report(credit, reported, request.uncounted_before, now);
     }
     match request.charge {

@@ -237,6 +237,7 @@ fn begin(credit: &mut CreditState, start: Option<Timestamp>, reset_at: Option<Ti
     credit.used = credit.used.map(|_| 0);
     (credit.spent, credit.doubtful, credit.uncounted, credit.spent_today) = (0, 0, 0, 0);
     (credit.exhausted, credit.recheck_at) = (false, None);
+    (credit.limit_probe, credit.spent_elsewhere) = (None, 0);
     (credit.unconfirmed, credit.not_over_before) = (false, None);
 }
 

@@ -263,7 +263,7 @@ fn problem_and_advice(kind: IncidentKind) -> (&'static str, &'static str) {
         ),
         FailureKind::QuotaExhausted => (
             "The API credits of this period are used up",
-            "Polling resumes when the period ends. To see what the schedule costs, run `cliffwatch plan`.",
+            "Polling resumes when the period ends. If the API has more credits now, run `cliffwatch credits recheck`.",
         ),
         FailureKind::NotFound => (
             "The source does not have the requested data",

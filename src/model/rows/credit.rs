@@ -37,6 +37,12 @@ pub struct CreditState {
     pub exhausted: bool,
     /// The time of the next probe while `exhausted`.
     pub recheck_at: Option<Timestamp>,
+    /// The check of the limit while the API's count has reached it; `None` otherwise.
+    pub limit_probe: Option<LimitProbe>,
+    /// A fingerprint of the API key of the last requests.
+    pub key: Option<String>,
+    /// The part of `spent` that the API's count does not include, such as requests with an earlier key.
+    pub spent_elsewhere: u64,
     /// Whether our clock says that a new period began but the API has not confirmed it. One probe request goes first.
     pub unconfirmed: bool,
     /// The earliest start of a new period by our clock, after the API reported that the period had not ended.
@@ -61,6 +67,16 @@ impl CreditState {
     pub fn held(&self) -> u64 {
         self.reserved.iter().map(|one| one.credits).sum()
     }
+}
+
+/// When a request checks whether the API's limit was raised.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LimitProbe {
+    /// The time of the next request.
+    pub next_at: Timestamp,
+    /// When the last one was granted.
+    pub granted_at: Option<Timestamp>,
 }
 
 /// Credits that a process may spend.
@@ -111,4 +127,6 @@ pub struct SettledRequest {
     pub uncounted_before: u64,
     /// When the request was sent, by our clock.
     pub sent_at: Option<Timestamp>,
+    /// The fingerprint of the API key of the request. `None` without a key.
+    pub key: Option<String>,
 }

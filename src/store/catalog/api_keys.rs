@@ -42,6 +42,20 @@ impl Catalog {
         in_transaction(&mut self.writer(), "add a key", add)
     }
 
+    /// Changes the limit of an active key. Returns whether there is one with this name.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database cannot be written.
+    pub fn set_monthly_limit(&self, name: &str, monthly_limit: u64) -> Result<bool, CatalogError> {
+        in_transaction(&mut self.writer(), "change a key", |at| {
+            let limit = i64::try_from(monthly_limit).unwrap_or(i64::MAX);
+            let sql = "UPDATE api_key SET monthly_limit = ?2 WHERE name = ?1 AND revoked_at IS NULL";
+            let changed = at.execute_counted(sql, params![name, limit]).map_err(doing("change a key"))?;
+            Ok(changed > 0)
+        })
+    }
+
     /// Returns all keys, including revoked ones, oldest first.
     pub fn keys(&self) -> Result<Vec<KeyRow>, CatalogError> {
         self.read(|view| {

@@ -140,7 +140,8 @@ impl World {
             near: config::Span(std::time::Duration::from_secs(7 * 86_400)),
         };
         let holds = process.available + process.running.len() as u64;
-        let reservation = ReservationRequest { owner: process.owner, settled: std::mem::take(&mut process.settled), holds, want };
+        let reservation =
+            ReservationRequest { owner: process.owner, settled: std::mem::take(&mut process.settled), holds, want, key: None };
         let (credit, reserved) = reserve(self.credit.clone(), &reservation, &budget, now);
         (process.uncounted_ever, process.reserved_at) = (reserved.uncounted_ever, now);
         if let Grant::Granted(credits) = reserved.grant {

@@ -46,7 +46,10 @@ impl CreditGauge {
         let runs_out_at = run_out(credit, spent, limit, now);
         let is_early = runs_out_at.is_some_and(|at| credit.reset_at.is_none_or(|reset| at < reset));
         let (severity, outlook) = match (credit.exhausted || spent >= limit, runs_out_at) {
-            (true, _) => ("bad", "Used up. Polling resumes when the period ends.".to_owned()),
+            (true, _) => (
+                "bad",
+                "Used up. Polling resumes when the period ends, or within a day after the API raises its limit.".to_owned(),
+            ),
             (false, Some(at)) if is_early => (
                 "warn",
                 format!("At the current rate, credits run out on {}. Polls are spread out to avoid that.", phrase::day(at)),

@@ -61,7 +61,13 @@ pub(super) fn of(status: &StatusView, held: &[Token]) -> Vec<Notice> {
         add("bad", "No active rules.", "Nothing is reported until a rule is enabled.".to_owned(), "/rules", "Show the rules");
     }
     if status.credits.exhausted {
-        add("bad", "Credits are used up.", "Polling resumes when the period ends.".to_owned(), "", "");
+        add(
+            "bad",
+            "Credits are used up.",
+            "Polling resumes when the period ends, or within a day after the API raises its limit.".to_owned(),
+            "",
+            "",
+        );
     }
     if status.source_up.is_none() {
         add("warn", "No data yet.", "Pages show data after the first polls.".to_owned(), "", "");
