@@ -244,6 +244,11 @@ impl Metrics {
         self.domain.set_incidents(open);
     }
 
+    /// Counts an incident that has just begun.
+    pub fn add_incident(&self, alert: &Alert) {
+        self.domain.add_incident(alert);
+    }
+
     /// Sets the start time of the process, given the current time.
     pub fn set_started(&self, now: Timestamp) {
         self.process.set_now(now);

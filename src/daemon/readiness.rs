@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::view::{DaemonView, RulesView};
 use engine::self_monitor::SourceState;
-use model::{Diagnostic, SourceText, Timestamp};
+use model::{Alert, Diagnostic, SourceText, Timestamp};
 use tools::ruletest::TestOutcome;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,8 @@ struct DaemonState {
     started_at: Timestamp,
     phase: Phase,
     store_failure: Option<String>,
+    /// The open incident about a database that cannot be written, which therefore cannot be stored there.
+    store_incident: Option<Alert>,
     last_cycle: Option<(Timestamp, String)>,
     rules: Option<u32>,
     /// Whether the config expects rules.
@@ -95,6 +97,7 @@ impl Readiness {
             started_at: at,
             phase: Phase::Starting,
             store_failure: None,
+            store_incident: None,
             last_cycle: None,
             rules: None,
             expects_rules: true,
@@ -129,6 +132,25 @@ impl Readiness {
     /// Records that the database was used without an error.
     pub fn clear_store_failure(&self) {
         self.with(|state| state.store_failure = None);
+    }
+
+    /// Records the incident about a database that cannot be written. Returns `false` if one is open already.
+    pub fn open_store_incident(&self, make: impl FnOnce() -> Alert) -> bool {
+        self.with(|state| {
+            let is_new = state.store_incident.is_none();
+            state.store_incident.get_or_insert_with(make);
+            is_new
+        })
+    }
+
+    /// Ends the incident about a database that cannot be written, and returns it.
+    pub fn close_store_incident(&self) -> Option<Alert> {
+        self.with(|state| state.store_incident.take())
+    }
+
+    /// The open incident about a database that cannot be written. It is not in the database.
+    pub fn store_incident(&self) -> Option<Alert> {
+        self.with(|state| state.store_incident.clone())
     }
 
     /// Records whether this is the active one of several instances, as a text for users.

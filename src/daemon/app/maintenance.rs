@@ -204,7 +204,7 @@ impl App {
         }
         let state = SourceState::of(&open, !gauges.last_success.is_empty());
         metrics.set_source_state(state, open.iter().any(|alert| self_monitor::is_source_down(&alert.subject)));
-        metrics.set_incidents(&open);
+        metrics.set_incidents(&[open, self.readiness.store_incident().into_iter().collect()].concat());
         self.readiness.set_source(state);
         for (endpoint, at) in gauges.last_success {
             metrics.set_last_success(endpoint, at);

@@ -1,7 +1,7 @@
 //! Alerts of the daemon about itself: a failed reload, a database that cannot be written, a wrong clock, and receiver outages.
 //! [`engine::self_monitor`] builds them; this module stores and sends them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::cycle::{self, CycleError};
 use crate::readiness::Readiness;
@@ -16,13 +16,11 @@ pub(crate) struct SelfAlerts {
     deps: Arc<cycle::Deps>,
     clock: Clock,
     readiness: Readiness,
-    /// The open alert about a database that cannot be written.
-    store_incident: Mutex<Option<Alert>>,
 }
 
 impl SelfAlerts {
     pub(super) fn new(deps: Arc<cycle::Deps>, clock: Clock, readiness: Readiness) -> Self {
-        Self { deps, clock, readiness, store_incident: Mutex::default() }
+        Self { deps, clock, readiness }
     }
 
     /// Opens the alert about files with errors. [`Self::reload_succeeded`] resolves it.
@@ -129,29 +127,29 @@ impl SelfAlerts {
         }
         let now = self.clock.now();
         let active = self.deps.active();
-        let (alert, notification) = {
-            let mut notified = self.store_incident.lock().unwrap_or_else(PoisonError::into_inner);
-            if notified.is_some() {
-                return;
-            }
-            let context = active.context(now);
-            // The hour serves as the number, because the database cannot count episodes now.
-            let episode = u32::try_from(now.timestamp() / 3600).unwrap_or_default();
-            let made = match source.kind() {
-                ErrorKind::Full => self_monitor::store_full(&error_chain(error), episode, &context),
-                _ => self_monitor::store_damaged(&error_chain(error), episode, &context),
-            };
-            *notified = Some(made.0.clone());
-            made
+        let context = active.context(now);
+        // The hour serves as the number, because the database cannot count episodes now.
+        let episode = u32::try_from(now.timestamp() / 3600).unwrap_or_default();
+        let (alert, notification) = match source.kind() {
+            ErrorKind::Full => self_monitor::store_full(&error_chain(error), episode, &context),
+            _ => self_monitor::store_damaged(&error_chain(error), episode, &context),
         };
+        if !self.readiness.open_store_incident(|| alert.clone()) {
+            return;
+        }
+        // At once, because the gauges may not be readable either.
+        self.deps.metrics.add_incident(&alert);
         send_past_outbox(&self.deps.setup().receivers, &alert, &notification, now).await;
     }
 
-    /// Resolves the alert of [`Self::store_failed`] after a cycle that used the database.
+    /// Resolves the alert of [`Self::store_failed`] after a cycle that used the database, if it can be written.
     pub(super) async fn store_recovered(&self) {
+        // The cycle may have written nothing.
+        if self.readiness.store_incident().is_some() && self.deps.store.decide_credit(|credit| (credit, ())).await.is_err() {
+            return;
+        }
         self.readiness.clear_store_failure();
-        let notified = self.store_incident.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(alert) = notified {
+        if let Some(alert) = self.readiness.close_store_incident() {
             let now = self.clock.now();
             let (alert, notification) = self_monitor::recovered(&alert, &self.deps.active().context(now));
             send_past_outbox(&self.deps.setup().receivers, &alert, &notification, now).await;

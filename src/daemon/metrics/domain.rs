@@ -75,6 +75,11 @@ impl DomainMetrics {
         }
     }
 
+    /// Counts an incident until [`Self::set_incidents`].
+    pub(super) fn add_incident(&self, alert: &Alert) {
+        self.incidents.get_or_create(&vec![("kind", self_monitor::incident_kind(alert).to_owned())]).inc();
+    }
+
     /// Sets the number of open incidents by kind.
     pub(super) fn set_incidents(&self, open: &[Alert]) {
         let mut counts: BTreeMap<&str, u64> = self_monitor::incident_kinds().map(|kind| (kind, 0)).collect();

@@ -45,13 +45,14 @@ pub(super) async fn metrics(State(deps): State<HttpDeps>, headers: HeaderMap) ->
 
 pub(super) async fn status_view(deps: &HttpDeps) -> Result<StatusView, StoreError> {
     let now = deps.app.clock.now();
-    let (counts, endpoints, credit, incidents, notifications) = tokio::try_join!(
+    let (counts, endpoints, credit, mut incidents, notifications) = tokio::try_join!(
         deps.app.store.counts(),
         deps.app.store.poll_stats(),
         deps.app.store.credit(),
         deps.app.store.source_alerts(),
         deps.app.store.notification_overview(now, now - digest::SUPPRESSED_WINDOW),
     )?;
+    incidents.extend(deps.app.readiness.store_incident());
     let live = deps.app.live.load();
     Ok(StatusView::of(StatusParts {
         now,
