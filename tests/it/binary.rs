@@ -11,6 +11,7 @@ mod outages;
 mod program;
 mod reload;
 mod restore;
+mod runbooks;
 mod secrets;
 mod signals;
 mod unit;

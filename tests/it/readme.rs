@@ -11,10 +11,12 @@ use crate::binary::Workdir;
 fn pages() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut pages: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].iter().map(PathBuf::from).collect();
-    for entry in fs::read_dir(root.join("docs")).expect("docs") {
-        let page = Path::new("docs").join(entry.expect("an entry").file_name());
-        // The folder also contains images.
-        pages.extend(Some(page).filter(|page| page.extension().is_some_and(|extension| extension == "md")));
+    for folder in ["docs", "docs/runbooks"] {
+        for entry in fs::read_dir(root.join(folder)).expect("docs") {
+            let page = Path::new(folder).join(entry.expect("an entry").file_name());
+            // The folder also contains images.
+            pages.extend(Some(page).filter(|page| page.extension().is_some_and(|extension| extension == "md")));
+        }
     }
     pages.sort();
     pages.into_iter().map(|page| (page.clone(), fs::read_to_string(root.join(&page)).expect("read"))).collect()

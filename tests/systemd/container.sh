@@ -59,6 +59,14 @@ boot() { # systemd-nspawn options…
 }
 
 inside() { nsenter --target "$init" --all -- "$@"; }
+play() { # runbook, section: runs the commands of the section as root
+    local line
+    awk -v heading="## $2" '$0 == heading { on = 1; next } /^## / { on = 0 } on && sub(/^\$ (sudo )?/, "")' "docs/runbooks/$1.md" >"$work/commands"
+    [ -s "$work/commands" ] || fail "docs/runbooks/$1.md has no commands in \"$2\""
+    while read -r line <&3; do
+        inside sh -c "cd /root && $line" >"$work/out" 2>&1 || fail "docs/runbooks/$1.md: $line: $(cat "$work/out")"
+    done 3<"$work/commands"
+}
 version_of_systemd() { inside systemctl --version | sed -n '1s/systemd \([0-9]*\).*/\1/p'; }
 put() { inside sh -c 'mkdir -p "$(dirname "$1")" && cat >"$1" && chmod "$2" "$1"' - "$1" "${2:-644}"; } # from standard input
 show() { inside systemctl show cliffwatch --property="$1" --value; }
