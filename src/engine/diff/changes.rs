@@ -139,7 +139,7 @@ impl Comparison<'_> {
     /// Returns whether so much changed that only the whole schedule explains it.
     fn is_rewritten(&self, explanations: &[ChangeExplanation]) -> bool {
         let (removed, added) = (&self.links.removed, &self.links.added);
-        // Changes that wait for proof count too: told in two parts, a correction would be two stories.
+        // Changes that wait for proof count too: otherwise one correction would be reported as two.
         let count = explanations.len();
         let is_short = count <= MAX_EXPLANATIONS || (count <= MAX_SINGLE_EVENTS && are_independent(explanations));
         let is_replaced = !explanations.is_empty()

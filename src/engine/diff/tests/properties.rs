@@ -32,18 +32,18 @@ fn held_correction_is_applied_at_once_when_its_hold_ends() {
     let airdrop = [series(3, 1, 1, 1, 0), series(3, 146, 1, 13, 21)].concat();
     let before = build(&[series(1, 13, 3, 15, 37), airdrop].concat());
     let after = build(&series(1, 9, 2, 16, 21));
-    let (mut snapshot, mut missing, mut told) = (known(&before), Vec::new(), Vec::new());
+    let (mut snapshot, mut missing, mut reports) = (known(&before), Vec::new(), Vec::new());
     for response in 0..8 {
         let proof = RemovalProof::new(ProofPolicy::default(), ResponseQuality::Complete, &missing, accepted_by_time(), now());
         let diff = diff_unlocks(&UnlockPoll::of(&token(), now()), &snapshot, &proof, &after);
         snapshot = apply(&snapshot, &diff);
         missing = diff.missing;
         if !diff.changes.is_empty() {
-            told.push((response, diff.changes));
+            reports.push((response, diff.changes));
         }
     }
     assert_same_facts(&snapshot, &after);
-    let [(_, changes)] = &told[..] else { panic!("told in parts: {told:?}") };
+    let [(_, changes)] = &reports[..] else { panic!("reported in parts: {reports:?}") };
     assert!(changes.len() <= 2, "{changes:?}");
 }
 
