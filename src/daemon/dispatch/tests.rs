@@ -554,7 +554,7 @@ async fn digest_ranks_all_unlocks_of_its_period() {
     let summary = rows.first().and_then(|row| row.alerts.first()).map(|alert| alert.summary.clone());
     assert_eq!(
         summary.as_deref(),
-        Some("Digest: 1202 unlocks ($15.20M) in the next 7 days, 1 more possible ($7.00M), 0 changes")
+        Some("Digest: 1202 unlocks ($15.20M) in the next 7 days, incomplete, 1 more possible ($7.00M), 0 changes")
     );
     store.close().await.expect("closes");
 }

@@ -230,6 +230,11 @@ fn digest_says_what_is_not_known() {
     assert_eq!(summary, "Digest: unlocks of the next 7 days not known, 0 changes");
     assert_eq!(unlocks, "Upcoming unlocks are not known: no schedule was read yet.");
     assert_eq!(gaps.as_deref(), Some("Incomplete: 3 tokens not read yet."));
+    // A list can show the next unlock of a token whose schedule was never read.
+    let linear = vec![vesting("arb", 1.0, Some(1.0), SumWindow::of(at, TimeDelta::days(7)))];
+    let listed = DigestAhead { gaps: SupplyGaps { unread: 3, ..complete }, linear, ..DigestAhead::default() };
+    let summary = phrase::digest::summary(&Digest::of(&only_unlocks(at, &listed)));
+    assert!(summary.starts_with("Digest: linear vesting ($7) in the next 7 days, incomplete"), "{summary}");
     let until = Some(at + TimeDelta::days(2));
     let (summary, unlocks, gaps) = texts(SupplyGaps { unread: 1, cliffs_only: 1, linear_until: until, ..complete });
     assert_eq!(summary, "Digest: 0 unlocks in the next 7 days, incomplete, 0 changes");

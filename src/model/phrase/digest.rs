@@ -71,10 +71,11 @@ pub fn summary(digest: &Digest) -> String {
     let unlocks = match (of.cliffs > 0, of.linear_tokens > 0) {
         (true, true) => format!("{} in the next {days}: {}", known(of.total_value), of.parts()),
         (false, true) => format!("{} in the next {days}", of.linear()),
-        _ if digest.gaps.is_nothing_known() => format!("unlocks of the next {days} not known"),
+        (false, false) if digest.gaps.is_nothing_known() => format!("unlocks of the next {days} not known"),
         _ => format!("{}{} in the next {days}", count(of.cliffs, "unlock"), of.cliff_note()),
     };
-    let incomplete = if is_incomplete(digest) && !digest.gaps.is_nothing_known() { ", incomplete" } else { "" };
+    let is_empty = of.cliffs == 0 && of.linear_tokens == 0;
+    let incomplete = if is_incomplete(digest) && !(is_empty && digest.gaps.is_nothing_known()) { ", incomplete" } else { "" };
     format!("Digest: {unlocks}{incomplete}{possible}, {changes}{incidents}")
 }
 
