@@ -16,6 +16,7 @@ mod latest_evaluation;
 mod lists;
 mod polling;
 mod progress;
+mod rejected_pages;
 mod report;
 mod response_batches;
 mod retry;
@@ -66,6 +67,7 @@ use model::{
 };
 pub use polling::{PlannedPass, PlannedPolls, endpoint_feeds, planned_pass};
 pub use progress::{EndpointProgress, Progress};
+pub use rejected_pages::RejectedPages;
 pub use report::CycleReport;
 pub use retry::{RetryOutcome, run_retry};
 use rules::{
@@ -107,6 +109,7 @@ pub struct Deps {
     pub progress: Progress,
     /// The cycles that decide about their own held events.
     pub running_cycles: RunningCycles,
+    pub rejected_pages: RejectedPages,
 }
 
 impl Deps {
@@ -274,7 +277,7 @@ impl<'a> Cycle<'a> {
 
     /// Processes an input. If the database rejects it, processes its parts one by one.
     async fn process(&mut self, mut input: Input, setup: &LiveConfig) -> Result<(), CycleError> {
-        self.adapt_final_rows(&mut input);
+        self.adapt(&mut input);
         match self.attempt(&mut input, setup).await {
             Err(error) if error.is_about_data() => self.process_parts(input, &error, setup).await,
             result => result,

@@ -19,7 +19,7 @@ use self::priority::{CorrectionModel, FeedEstimate, ListAges};
 pub use self::segments::{AheadPoll, LinearPolls};
 use crate::budget::{Allowance, PollReason};
 use model::{ContentHash, Endpoint, FeedState, LinearRequest, PlanToken, PollRequest, Timestamp, TokenId, Watch, config};
-pub use retry::early_wait;
+pub use retry::{early_wait, is_due};
 pub use retry_plan::{RetryPlan, plan_retries};
 
 /// The start of an unlimited date range. The source dates TBD parts at the epoch.

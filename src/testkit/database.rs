@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 /// The busy timeout of a file.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// The error of a rejected row.
+const REJECTION: &str = "rejected by the test";
+
 /// The URL of the test server, which `tests/postgres/run` starts.
 fn server() -> Option<String> {
     std::env::var("CLIFFWATCH_TEST_POSTGRES").ok().filter(|url| !url.is_empty())
@@ -106,16 +109,7 @@ impl Database {
 
     /// Makes every insert into `table` fail.
     pub fn sabotage(&self, table: &str) {
-        self.run(&match self {
-            Self::File(_) => {
-                format!("CREATE TRIGGER sabotage BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'sabotage'); END")
-            }
-            Self::Server(_) => format!(
-                "CREATE OR REPLACE FUNCTION sabotage() RETURNS trigger LANGUAGE plpgsql
-                 AS $$ BEGIN RAISE EXCEPTION 'sabotage'; END $$;
-                 CREATE TRIGGER sabotage BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION sabotage()"
-            ),
-        });
+        self.reject_rows("INSERT", table, "1 = 1");
     }
 
     /// Makes writes to a table fail for the rows that match a condition on `NEW`.
@@ -134,9 +128,29 @@ impl Database {
 
     /// Reverts `sabotage`.
     pub fn repair(&self, table: &str) {
+        self.accept_rows(table);
+    }
+
+    /// Rejects rows of `table` for which `condition` is true. `event` is `INSERT` or `UPDATE`, and the condition refers to the new row as
+    /// `NEW`.
+    pub fn reject_rows(&self, event: &str, table: &str, condition: &str) {
         self.run(&match self {
-            Self::File(_) => "DROP TRIGGER sabotage".to_owned(),
-            Self::Server(_) => format!("DROP TRIGGER sabotage ON {table}"),
+            Self::File(_) => format!(
+                "CREATE TRIGGER rejected BEFORE {event} ON {table} WHEN {condition} BEGIN SELECT RAISE(ABORT, '{REJECTION}'); END"
+            ),
+            Self::Server(_) => format!(
+                "CREATE OR REPLACE FUNCTION rejected() RETURNS trigger LANGUAGE plpgsql
+                 AS $$ BEGIN IF {condition} THEN RAISE EXCEPTION '{REJECTION}'; END IF; RETURN NEW; END $$;
+                 CREATE TRIGGER rejected BEFORE {event} ON {table} FOR EACH ROW EXECUTE FUNCTION rejected()"
+            ),
+        });
+    }
+
+    /// Reverts `reject_rows`.
+    pub fn accept_rows(&self, table: &str) {
+        self.run(&match self {
+            Self::File(_) => "DROP TRIGGER rejected".to_owned(),
+            Self::Server(_) => format!("DROP TRIGGER rejected ON {table}"),
         });
     }
 

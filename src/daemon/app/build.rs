@@ -118,6 +118,7 @@ impl App {
                 batch_lock: tokio::sync::Mutex::new(()),
                 running_cycles: cycle::RunningCycles::default(),
                 progress: cycle::Progress::default(),
+                rejected_pages: cycle::RejectedPages::default(),
             });
             let app = Self {
                 alerts: SelfAlerts::new(deps.clone(), clock.clone(), readiness.clone()),

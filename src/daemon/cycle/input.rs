@@ -10,7 +10,7 @@ use engine::{
     plan::PlannedPoll,
 };
 use model::{
-    poll::{FetchedResponse, Payload, PollOutcome},
+    poll::{FetchedResponse, Payload, PollOutcome, PollRequest},
     rows::{Commit, TokenSnapshot},
     supply::{Endpoint, Resource, Timestamp, TokenId},
     wire,
@@ -39,6 +39,17 @@ pub(super) struct InvestorPage {
     pub(super) item: Option<wire::InvestorItem>,
     /// The date of the latest round in the previous list. Older rounds are history, which is stored without a notification.
     pub(super) since: Option<Timestamp>,
+    pub(super) scope: PageScope,
+}
+
+/// The part of an investor's page that an input is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum PageScope {
+    Everything,
+    /// Only the rounds of this token.
+    RoundsOf(TokenId),
+    /// Everything but the rounds: the row of the list, and the poll.
+    Row,
 }
 
 /// The known facts that an input is compared with.
@@ -146,7 +157,7 @@ impl Cycle<'_> {
                     }
                 }
             }
-            Input::Investor(page) => work = self.ingest_investor(page, known, setup),
+            Input::Investor(page) => (work, ingested) = self.ingest_investor(page, known, setup),
             Input::Tokens(ids) => {
                 work.tokens.extend(ids.iter().filter_map(|id| known.tokens.get(id)).map(|known| ingest.as_known(known)));
             }
@@ -163,6 +174,12 @@ impl Cycle<'_> {
 
     /// Counts the polls of an input after its commit.
     pub(super) fn count_polls(&mut self, input: &Input, ingested: &[Option<Ingested>]) {
+        if let (Input::Investor(page), [Some(ingested)]) = (input, ingested) {
+            self.count_poll(&page.fetched, ingested);
+            if let (None, PollRequest::Investor { id }) = (&ingested.failure, &page.fetched.request) {
+                self.deps.rejected_pages.stored(id);
+            }
+        }
         let Input::Responses(_, responses) = input else { return };
         for ((poll, fetched), ingested) in responses.iter().zip(ingested) {
             let Some(ingested) = ingested else { continue };
@@ -171,17 +188,25 @@ impl Cycle<'_> {
         }
     }
 
-    fn ingest_investor<'k>(&mut self, page: &InvestorPage, known: &'k Known, setup: &LiveConfig) -> Work<'k> {
+    fn ingest_investor<'k>(
+        &mut self,
+        page: &InvestorPage,
+        known: &'k Known,
+        setup: &LiveConfig,
+    ) -> (Work<'k>, Vec<Option<Ingested>>) {
         let (rounds, fetched) = (page.rounds(setup), &page.fetched);
         let failure = match &fetched.outcome {
             PollOutcome::Failed(failure) => Some(failure.clone()),
             _ => None,
         };
-        let entry = ingest::poll_entry(fetched, failure.as_ref(), self.now);
-        self.count_poll(fetched, &Ingested { failure, parse_warnings: entry.parse_warnings_total, ..Ingested::default() });
-        let mut work = Work { commit: Commit { polls: vec![entry], ..Commit::default() }, tokens: Vec::new() };
+        let (mut work, mut ingested) = (Work::default(), Vec::new());
+        if !matches!(page.scope, PageScope::RoundsOf(_)) {
+            let entry = ingest::poll_entry(fetched, failure.as_ref(), self.now);
+            ingested.push(Some(Ingested { failure, parse_warnings: entry.parse_warnings_total, ..Ingested::default() }));
+            work.commit.polls.push(entry);
+            work.commit.investors.extend(page.item.clone().filter(|_| payload(fetched).is_some()));
+        }
         if let Some(Payload::Investor(detail)) = payload(fetched) {
-            work.commit.investors.extend(page.item.clone());
             let ingest = self.ingest_settings(setup);
             let since = page.since;
             for (token, rounds) in &rounds {
@@ -194,17 +219,22 @@ impl Cycle<'_> {
                 ingest.rounds(&mut work, known, &page);
             }
         }
-        work
+        (work, ingested)
     }
 }
 
 impl InvestorPage {
     /// Returns the rounds of watched tokens.
-    fn rounds(&self, setup: &LiveConfig) -> BTreeMap<TokenId, Vec<wire::FundingRound>> {
+    pub(super) fn rounds(&self, setup: &LiveConfig) -> BTreeMap<TokenId, Vec<wire::FundingRound>> {
         let mut rounds: BTreeMap<TokenId, Vec<wire::FundingRound>> = BTreeMap::new();
         let Some(Payload::Investor(detail)) = payload(&self.fetched) else { return rounds };
         for round in detail.funding_rounds.items() {
             let Some(token) = round.token_id.as_str().map(TokenId::from).filter(|id| setup.watch.covers(id)) else { continue };
+            match &self.scope {
+                PageScope::Everything => {}
+                PageScope::RoundsOf(only) if *only == token => {}
+                PageScope::RoundsOf(_) | PageScope::Row => continue,
+            }
             let mut round = round.clone();
             round.investor_id = detail.investor_id.clone();
             round.investor_name = detail.investor_name.clone();

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use chrono::TimeDelta;
 
 use super::{
-    Cycle, CycleError, input::Input, input::InvestorPage, input::payload, lists::ListResponse, response_batches::Responses,
-    stored,
+    Cycle, CycleError, input::Input, input::InvestorPage, input::PageScope, input::payload, lists::ListResponse,
+    response_batches::Responses, stored,
 };
 use engine::{pipeline::CompleteResponse, plan};
 use model::poll::{Payload, PollRequest};
@@ -62,7 +62,7 @@ impl InvestorPages {
                             let is_read = payload(&fetched).is_some() && item.is_some();
                             changes.unread = changes.unread.saturating_sub(usize::from(is_read));
                             let since = changes.latest.get(id.as_str()).copied().flatten();
-                            Some(Input::Investor(Box::new(InvestorPage { fetched, item, since })))
+                            Some(Input::Investor(Box::new(InvestorPage { fetched, item, since, scope: PageScope::Everything })))
                         }
                         _ => None,
                     };
@@ -115,6 +115,7 @@ impl Cycle<'_> {
             let is_changed = |id: &String| changes.rows.iter().any(|item| item.investor_id.as_str() == Some(id));
             ids.extend(awaited.into_iter().filter(|id| !is_changed(id)));
         }
+        ids.retain(|id| !self.is_set_aside(id));
         let _planning = self.deps.ledger.planning.lock().await;
         let basis = self.basis(Endpoint::Investors).await?;
         Ok(self.poll(plan::plan_investors(ids, &basis)))

@@ -1,23 +1,30 @@
 //! Inputs that the database rejects, for example because a text is too long for an index: all other data of the input is stored.
 //!
-//! The input is processed in parts, one token each. The feed of a rejected response fails, so that an incident reports it, and it is
+//! The input is processed in parts, one token or row each. The feed of a rejected response fails, so that an incident reports it, and it is
 //! polled again after growing waits instead of at each slot. Nothing is lost: a list with a rejected row is compared again at its next
-//! poll, and a cycle that could not store an evaluation fails, so that the next one repeats it.
+//! poll, a token whose rename was rejected keeps its slug until then, and a cycle that could not store an evaluation fails, so that the
+//! next one repeats it.
 
 use std::sync::atomic::Ordering;
 
-use super::{Cycle, CycleError, input::Input};
+use super::{
+    Cycle, CycleError,
+    input::{Input, InvestorPage, PageScope},
+    stored,
+};
 use crate::live::LiveConfig;
+use engine::evaluate::Transitions;
 use engine::self_monitor::{FeedOutcome, FeedResult};
 use model::{
-    poll::{FailureKind, PollFailure, PollOutcome},
-    supply::{Endpoint, FeedId},
+    poll::{FailureKind, PollFailure, PollOutcome, PollRequest},
+    rows::Commit,
+    supply::{Endpoint, FeedId, TokenId},
     text::error_chain,
 };
 
 impl Input {
-    /// Splits an input into inputs about one token each, if possible.
-    fn into_parts(self) -> Vec<Self> {
+    /// Splits an input into inputs about one token or row each, if possible.
+    fn into_parts(self, setup: &LiveConfig) -> Vec<Self> {
         match self {
             Self::Responses(endpoint, responses) => {
                 responses.into_iter().map(|response| Self::Responses(endpoint, vec![response])).collect()
@@ -27,7 +34,28 @@ impl Input {
             }
             Self::UpcomingRows(rows) => rows.into_iter().map(|row| Self::UpcomingRows(vec![row])).collect(),
             Self::Tokens(ids) => ids.into_iter().map(|id| Self::Tokens(vec![id])).collect(),
-            Self::Rename { .. } | Self::Investor(_) | Self::Commit(_) => vec![self],
+            Self::Investor(page) => {
+                let part = |scope: PageScope| {
+                    let InvestorPage { fetched, item, since, .. } = &*page;
+                    Self::Investor(Box::new(InvestorPage { fetched: fetched.clone(), item: item.clone(), since: *since, scope }))
+                };
+                let rounds = page.rounds(setup).into_keys().map(|token| part(PageScope::RoundsOf(token)));
+                rounds.chain([part(PageScope::Row)]).collect()
+            }
+            Self::Commit(mut commit) => {
+                let part = |commit: Commit| Self::Commit(Box::new(commit));
+                let mut parts: Vec<Self> = std::mem::take(&mut commit.investors)
+                    .into_iter()
+                    .map(|row| part(Commit { investors: vec![row], ..Commit::default() }))
+                    .collect();
+                if std::mem::take(&mut commit.token_list_complete) {
+                    let listed = std::mem::take(&mut commit.listed);
+                    parts.push(part(Commit { token_list_complete: true, listed, ..Commit::default() }));
+                }
+                parts.push(Self::Commit(commit));
+                parts
+            }
+            Self::Rename { .. } => vec![self],
         }
     }
 }
@@ -37,6 +65,10 @@ impl Input {
 pub(super) struct SetAside {
     /// Whether a list has rows that were not stored.
     has_rows: bool,
+    /// The old and new slugs of tokens whose rename was not stored.
+    renames: Vec<(TokenId, TokenId)>,
+    /// Why rounds of the current page were not stored.
+    page: Option<PollFailure>,
     /// The error of the last evaluation that was not stored.
     evaluation: Option<CycleError>,
 }
@@ -51,18 +83,38 @@ impl SetAside {
     pub(super) fn into_result(self) -> Result<(), CycleError> {
         self.evaluation.map_or(Ok(()), Err)
     }
+
+    fn is_new_slug(&self, id: &TokenId) -> bool {
+        self.renames.iter().any(|(_, new)| new == id)
+    }
 }
 
 impl Cycle<'_> {
-    /// Adapts the final rows of a job: a list with rejected rows is compared again at its next poll, and rules count as evaluated only if
-    /// all evaluations are stored.
-    pub(super) fn adapt_final_rows(&self, input: &mut Input) {
-        let Input::Commit(commit) = input else { return };
-        if self.set_aside.has_rows {
-            commit.feeds.iter_mut().for_each(|feed| feed.state.hash = None);
-        }
-        if self.set_aside.evaluation.is_some() {
-            commit.evaluated_until = None;
+    /// Adapts an input to what was set aside before: a list with rejected rows is compared again at its next poll, a token whose rename was
+    /// rejected keeps its slug, a page with a rejected round counts as failed, and rules count as evaluated only if all evaluations are
+    /// stored.
+    pub(super) fn adapt(&mut self, input: &mut Input) {
+        let aside = &mut self.set_aside;
+        match input {
+            Input::TokenRows { rows, .. } => rows.retain(|(id, _)| !aside.is_new_slug(id)),
+            Input::Investor(page) if page.scope == PageScope::Row => {
+                if let Some(failure) = aside.page.take() {
+                    page.fetched.outcome = PollOutcome::Failed(failure);
+                }
+            }
+            Input::Commit(commit) => {
+                if commit.token_list_complete {
+                    commit.listed.retain(|id| !aside.is_new_slug(id));
+                    commit.listed.extend(aside.renames.iter().map(|(old, _)| old.clone()));
+                }
+                if aside.has_rows {
+                    commit.feeds.iter_mut().for_each(|feed| feed.state.hash = None);
+                }
+                if aside.evaluation.is_some() {
+                    commit.evaluated_until = None;
+                }
+            }
+            _ => {}
         }
     }
 
@@ -74,7 +126,8 @@ impl Cycle<'_> {
             error = error_chain(error),
             "the database rejected a batch: storing its parts one by one"
         );
-        for mut part in input.into_parts() {
+        for mut part in input.into_parts(setup) {
+            self.adapt(&mut part);
             match self.attempt(&mut part, setup).await {
                 Err(error) if error.is_about_data() => self.set_aside(part, error, setup).await?,
                 result => result?,
@@ -98,6 +151,11 @@ impl Cycle<'_> {
             Input::UpcomingRows(rows) => {
                 rows.iter().for_each(|(id, _)| self.row_failed(Endpoint::Upcoming, id.as_str(), &error));
             }
+            Input::Rename { old, new, .. } => {
+                self.list_failed(Endpoint::TokenList, &format!("the new slug {new} of {old}"), &error);
+                self.set_aside.renames.push((old, new));
+            }
+            Input::Investor(page) => return self.set_page_aside(*page, error, setup).await,
             Input::Tokens(ids) => {
                 let token = ids.first().map_or("", |id| id.as_str());
                 tracing::error!(token, error = error_chain(&error), "the evaluation of a token cannot be stored");
@@ -105,16 +163,57 @@ impl Cycle<'_> {
                 // An alert that was held for a limit is only found by evaluating all tokens.
                 self.deps.reevaluate.store(true, Ordering::SeqCst);
             }
-            Input::Rename { .. } | Input::Investor(_) | Input::Commit(_) => return Err(error),
+            Input::Commit(commit) => match commit.investors.first() {
+                Some(row) => self.row_failed(Endpoint::Investors, row.investor_id.as_str().unwrap_or_default(), &error),
+                None if commit.token_list_complete => {
+                    self.list_failed(Endpoint::TokenList, "the absence of tokens", &error);
+                    return self.store_arrivals(*commit).await;
+                }
+                None => return Err(error),
+            },
         }
         Ok(())
     }
 
+    /// Stores which tokens are in the list. Tokens that left it stay listed.
+    async fn store_arrivals(&mut self, mut commit: Commit) -> Result<(), CycleError> {
+        commit.listed.extend(stored("read the previous token list", self.deps.store.token_ids(true)).await?);
+        self.commit(commit, Transitions::default()).await
+    }
+
+    /// Continues without a part of an investor's page. The page counts as failed, and waits before it is polled again.
+    async fn set_page_aside(&mut self, mut page: InvestorPage, error: CycleError, setup: &LiveConfig) -> Result<(), CycleError> {
+        let PollRequest::Investor { id } = &page.fetched.request else { return Err(error) };
+        let failure = not_stored(&format!("the page of {id} in {}", page.fetched.request.feed()), &error);
+        self.deps.rejected_pages.note(id, failure.clone(), self.now);
+        self.set_aside.has_rows = true;
+        if matches!(page.scope, PageScope::RoundsOf(_)) {
+            self.set_aside.page = Some(failure);
+            return Ok(());
+        }
+        page.fetched.outcome = PollOutcome::Failed(failure);
+        self.attempt(&mut Input::Investor(Box::new(page)), setup).await
+    }
+
+    /// Returns whether the page of an investor was rejected and is not to be polled yet. Then its incident stays open, and the list is
+    /// compared again at its next poll.
+    pub(super) fn is_set_aside(&mut self, investor: &str) -> bool {
+        let Some(failure) = self.deps.rejected_pages.waiting(investor, self.now) else { return false };
+        self.set_aside.has_rows = true;
+        self.outcomes.push(FeedOutcome { feed: FeedId::whole(Endpoint::Investors), result: FeedResult::Failed(failure) });
+        true
+    }
+
     /// Reports a row of a list that cannot be stored.
-    fn row_failed(&mut self, endpoint: Endpoint, token: &str, error: &CycleError) {
+    fn row_failed(&mut self, endpoint: Endpoint, name: &str, error: &CycleError) {
+        self.list_failed(endpoint, &format!("the row of {name}"), error);
+    }
+
+    /// Reports a part of a list that cannot be stored.
+    fn list_failed(&mut self, endpoint: Endpoint, what: &str, error: &CycleError) {
         self.set_aside.has_rows = true;
         let feed = FeedId::whole(endpoint);
-        let failure = not_stored(&format!("the row of {token} in {feed}"), error);
+        let failure = not_stored(&format!("{what} in {feed}"), error);
         self.report.failed.push((feed.clone(), failure.clone()));
         self.outcomes.push(FeedOutcome { feed, result: FeedResult::Failed(failure) });
     }

@@ -34,7 +34,8 @@ pub(super) fn fails_again(feed: &FeedState) -> bool {
 }
 
 /// Returns whether the feed may be polled at `now`.
-pub(super) fn is_due(feed: &FeedState, now: Timestamp) -> bool {
+#[must_use]
+pub fn is_due(feed: &FeedState, now: Timestamp) -> bool {
     let Some((tried_at, due_at)) = feed.tried_at.zip(due_at(feed)) else { return true };
     // If the clock was set back, do not wait.
     now < tried_at || now >= due_at
