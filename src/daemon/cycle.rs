@@ -409,6 +409,7 @@ impl<'a> Cycle<'a> {
                 "a template failed; the built-in text was sent"
             );
         }
+        step.commit.waits_from = Some(deps.clock.now().min(self.now));
         let notified = NotificationMetric::of(&step.commit);
         let (changes, matches) = (step.commit.changes.clone(), step.commit.rule_matches.clone());
         let (alerts, has_notifications) = (step.commit.alerts.len(), !step.commit.notifications.is_empty());

@@ -43,6 +43,15 @@ const WAITS: [&str; 5] = [
     "UPDATE silence SET starts_at = starts_at - (created_at - ?2), ends_at = ends_at - (created_at - ?2) WHERE created_at > ?1",
 ];
 
+/// Statements that start waits of the outbox at `?1` if they began after that, up to `?2`. A later time was written with a wrong clock, or
+/// this clock is wrong.
+const FUTURE_WAITS: [&str; 3] = [
+    "UPDATE pending_notification SET since = ?1 WHERE since > ?1 AND since <= ?2 AND state = 'waiting'",
+    "UPDATE notification_group SET notified_at = ?1 WHERE notified_at > ?1 AND notified_at <= ?2",
+    "UPDATE delivery SET next_attempt_at = next_attempt_at - (updated_at - ?1)
+     WHERE state IN ('due', 'retrying') AND updated_at > ?1 AND updated_at <= ?2",
+];
+
 impl Store {
     /// Stores a confirmed time for the next start.
     pub async fn save_clock(&self, anchor: &ClockAnchor) -> Result<(), StoreError> {
@@ -62,6 +71,19 @@ impl Store {
             let mut rows = statement.query([])?;
             let Some(row) = rows.next()? else { return Ok(None) };
             from_json("the trusted time", "clock", &row.get::<String>(0)?).map(Some)
+        })
+        .await
+    }
+
+    /// Starts waits of the outbox at `now` that began in the future: the clock of an earlier active instance was ahead of this one, by a
+    /// difference that counts as right. Without this, messages would wait until this clock has caught up.
+    pub async fn restart_future_waits(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.write("restart waits that began in the future", move |to| {
+            let latest = Millis(now.checked_add_signed(MAX_CLOCK_DIFFERENCE).unwrap_or(now));
+            for sql in FUTURE_WAITS {
+                to.execute(sql, params![Millis(now), latest])?;
+            }
+            Ok(())
         })
         .await
     }

@@ -71,6 +71,8 @@ fn write(connection: &mut Connection, commit: &Commit, target: NotificationTarge
 pub(super) struct CommitWriter<'a> {
     to: &'a Transaction<'a>,
     at: Timestamp,
+    /// The time from which new notifications wait.
+    waits_from: Timestamp,
     target: NotificationTarget,
     tokens: HashMap<TokenId, TokenRow>,
     /// Lookups sent for schedules that will be written.
@@ -88,6 +90,7 @@ impl<'a> CommitWriter<'a> {
         Self {
             to,
             at,
+            waits_from: at,
             target,
             tokens: HashMap::new(),
             queried: HashMap::new(),
@@ -98,6 +101,7 @@ impl<'a> CommitWriter<'a> {
     }
 
     fn write(&mut self, commit: &Commit) -> Result<CommitResult, StoreFault> {
+        self.waits_from = commit.waits_from.unwrap_or(self.at);
         let mut saved = CommitResult::default();
         self.load_tokens(tokens_of(commit))?;
         self.token_list(commit)?;

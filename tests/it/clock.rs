@@ -205,3 +205,39 @@ async fn instance_with_a_slower_clock_decides_nothing_again() {
         assert_eq!(again, [""; 0], "{at}");
     }
 }
+
+/// A takeover by an instance whose clock is eight minutes behind: no message waits until that clock has caught up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn instance_with_a_slower_clock_delays_no_message() {
+    let config =
+        "group_by = [\"token\"]\ngroup_wait = \"0s\"\ngroup_interval = \"1m\"\n[delivery]\nretry = [\"0s\", \"30s\", \"30s\"]\n";
+    let mut app = TestApp::with(Setup { config: config.into(), ..machine() }).await;
+    let mut watch = ClockWatch::default();
+    step(&app, &mut watch).await;
+    let burned = |app: &TestApp, token: &str, amount: f64| {
+        app.edit(|edit| edit.add_burn(token, burn("2026-03-01T00:00:00Z", amount)));
+    };
+    let at = "2026-03-02T00:00:00Z";
+    continue_on(&mut app, machine_at(at, TimeDelta::hours(1), TimeDelta::minutes(4)), at).await;
+    burned(&app, "alpha", 7_000.0);
+    let (notified, _) = step(&app, &mut ClockWatch::default()).await;
+    assert!(notified.len() == 1 && notified[0].contains("Burned alpha"), "{notified:#?}");
+    burned(&app, "beta", 8_000.0);
+    app.hook.respond_always(Some(503));
+    let (notified, _) = step(&app, &mut ClockWatch::default()).await;
+    assert_eq!(notified, [""; 0], "a retry waits");
+    assert_eq!(app.rows("SELECT state FROM delivery WHERE state <> 'delivered'"), [["retrying"]]);
+    app.hook.respond_always(None);
+
+    let at = "2026-03-02T00:00:30Z";
+    continue_on(&mut app, machine_at(at, TimeDelta::hours(9), TimeDelta::minutes(-4)), at).await;
+    burned(&app, "alpha", 9_000.0);
+    let (mut notified, _) = step(&app, &mut ClockWatch::default()).await;
+    app.machine.pass(TimeDelta::seconds(61));
+    app.clock.pass(TimeDelta::seconds(61));
+    app.deliver().await;
+    notified.extend(lines(&app.hook.take()));
+    notified.sort();
+    let rules: Vec<_> = notified.iter().map(|line| line.split(": ").next().unwrap_or_default()).collect();
+    assert_eq!(rules, ["alert.event Burned alpha", "alert.event Burned beta"], "{notified:#?}");
+}

@@ -84,6 +84,9 @@ impl App {
         Box::pin(async move {
             let _wait = (drive == Drive::Schedule).then(LongWait::begin);
             let now = resume_clock(&store, &clock).await?;
+            if store.is_active() {
+                standby::restart_future_waits(&store, &clock).await;
+            }
             let source = config.source.clone();
             let delivery = config.delivery.clone();
             let switch = DeadMansSwitch::from_config(&config.http)?;

@@ -16,7 +16,7 @@ use super::{App, AppError, ReloadRequests, reload_under_systemd, remember_good_r
 use crate::database_url::instance_name;
 use crate::readiness::Phase;
 use crate::systemd::{self, LongWait, ProgressMarker};
-use model::{BoxFuture, lease, text::error_chain};
+use model::{BoxFuture, Clock, lease, text::error_chain};
 use store::{LeaseStatus, Store};
 
 /// Takes the lease for a command that polls or delivers once, and renews it while the store is open.
@@ -41,6 +41,14 @@ pub(super) async fn take_lease(store: &Store) -> Result<(), AppError> {
         }
     });
     Ok(())
+}
+
+/// Starts waits of the outbox now that began in the future, by the clock of an earlier active instance. If this fails, messages wait until
+/// this clock has caught up.
+pub(super) async fn restart_future_waits(store: &Store, clock: &Clock) {
+    if let Err(error) = store.restart_future_waits(clock.now()).await {
+        tracing::warn!(error = error_chain(&error), "cannot restart the waits of an instance whose clock was ahead");
+    }
 }
 
 impl App {
@@ -150,6 +158,7 @@ impl App {
                 self.receivers_changed().await;
             }
         }
+        restart_future_waits(self.store(), &self.clock).await;
         self.deps.outbox.begin().await;
         Ok(())
     }

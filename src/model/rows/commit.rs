@@ -11,6 +11,9 @@ use chrono::TimeDelta;
 #[derive(Clone, Debug, Default)]
 pub struct Commit {
     pub at: Timestamp,
+    /// The time from which new notifications wait for the dispatcher. Before `at` if the clock of an earlier active instance was ahead.
+    /// `None` for `at`.
+    pub waits_from: Option<Timestamp>,
     /// One row of the poll log for each poll, including failed ones.
     pub polls: Vec<PollEntry>,
     /// Tokens that are new or changed; all others stay unchanged. Only a complete list can change whether a token is listed.

@@ -125,7 +125,7 @@ impl<'a> CommitWriter<'a> {
                     NotificationTarget::Outbox => {
                         deliveries.push((notification, receiver, self.delivery(notification, receiver)?));
                     }
-                    NotificationTarget::Dispatcher => pending::add_pending(self.to, notification, receiver, self.at)?,
+                    NotificationTarget::Dispatcher => pending::add_pending(self.to, notification, receiver, self.waits_from)?,
                 }
                 saved.deliveries += 1;
             }
