@@ -243,6 +243,16 @@ fn mistakes_are_reported_with_location_and_suggestion() {
     insta::assert_snapshot!(golden);
 }
 
+/// The client rejects these names as well: a resolver may send them elsewhere.
+#[test]
+fn plain_http_to_names_below_localhost_needs_a_network() {
+    let url = "[source]\nbase_url = \"http://api.localhost:8080\"\nlegacy_base_url = \"http://localhost:8080\"\n";
+    let errors =
+        |text: &str| load_plain(text).diagnostics.iter().filter(|problem| problem.message.contains("plain http")).count();
+    assert_eq!(errors(url), 1);
+    assert_eq!(errors(&format!("{url}allow_http_networks = [\"127.0.0.0/8\"]\n")), 0);
+}
+
 #[test]
 fn environment_is_checked_like_the_file() {
     let variables = [

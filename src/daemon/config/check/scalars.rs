@@ -162,6 +162,8 @@ impl ConfigCheck<'_> {
     }
 }
 
+pub(super) const PLAIN_HTTP: &str = "must use https: plain http is allowed on loopback only";
+
 /// Returns what is wrong with a URL. The message contains no part of the URL, which may be a secret.
 pub(super) fn check_url(text: &str, needs_tls: bool, may_have_login: bool) -> Result<(), &'static str> {
     let url = url::Url::parse(text).map_err(|_| "is not a valid URL: expected one like \"https://example.com\"")?;
@@ -178,7 +180,7 @@ pub(super) fn check_url(text: &str, needs_tls: bool, may_have_login: bool) -> Re
         None => return Err("has no host"),
     };
     if needs_tls && url.scheme() == "http" && !is_loopback {
-        return Err("must use https: plain http is allowed on loopback only");
+        return Err(PLAIN_HTTP);
     }
     Ok(())
 }

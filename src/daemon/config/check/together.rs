@@ -2,7 +2,10 @@
 
 use std::net::SocketAddr;
 
-use super::{ConfigCheck, scalars::check_url};
+use super::{
+    ConfigCheck,
+    scalars::{PLAIN_HTTP, check_url},
+};
 use crate::config::tree::ConfigNode;
 use model::config::HttpSettings;
 use notify::Network;
@@ -40,7 +43,8 @@ impl ConfigCheck<'_> {
     }
 
     /// Rejects base URLs with plain http, unless the host is loopback or an address in `allow_http_networks`. A host name is accepted if
-    /// any network is listed, because the client checks its addresses when it connects. Ignores values that are not valid URLs, which other
+    /// any network is listed, because the client checks its addresses when it connects. That includes names like `api.localhost`, which
+    /// not every resolver keeps on this machine. Ignores values that are not valid URLs, which other
     /// checks report.
     pub(super) fn source_addresses(&mut self, root: &ConfigNode) {
         let Some(source) = root.get("source") else { return };
@@ -53,8 +57,16 @@ impl ConfigCheck<'_> {
             if check_url(text, false, false).is_err() {
                 continue;
             }
-            let Err(problem) = check_url(text, true, false) else { continue };
-            let host = url::Url::parse(text).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
+            let url = url::Url::parse(text).ok();
+            let is_below_localhost = url
+                .as_ref()
+                .is_some_and(|url| url.scheme() == "http" && url.domain().is_some_and(|name| name.ends_with(".localhost")));
+            let problem = match check_url(text, true, false) {
+                Err(problem) => problem,
+                Ok(()) if is_below_localhost => PLAIN_HTTP,
+                Ok(()) => continue,
+            };
+            let host = url.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
             let is_allowed = match host.trim_matches(['[', ']']).parse() {
                 Ok(ip) => networks.iter().any(|network| network.contains(ip)),
                 // The client checks the address that a name resolves to when it connects.
