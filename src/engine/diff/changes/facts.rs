@@ -158,7 +158,8 @@ pub(super) fn revised(compared: &Comparison<'_>, facts: Vec<FactRevision>) -> Op
     };
     change.from = change.fields.first().and_then(|field| fact(&field.from));
     change.to = change.fields.first().and_then(|field| fact(&field.to));
-    let is_described = |field: &FieldChange| redated.is_some() && matches!(field.field.as_str(), "unlockDate" | "unlockPrecision");
+    let is_described =
+        |field: &FieldChange| redated.is_some() && matches!(field.field.as_str(), "unlockDate" | "unlockPrecision");
     let other_fields: Vec<FieldChange> = change.fields.iter().filter(|field| !is_described(field)).cloned().collect();
     if !other_fields.is_empty() {
         explanation.clauses.push(ChangeClause::FieldsRevised { fields: other_fields, events: new.len() });
