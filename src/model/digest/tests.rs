@@ -231,8 +231,8 @@ fn digest_says_what_is_not_known() {
     assert_eq!(unlocks, "Upcoming unlocks are not known: no schedule was read yet.");
     assert_eq!(gaps.as_deref(), Some("Incomplete: 3 tokens not read yet."));
     // A list can show the next unlock of a token whose schedule was never read.
-    let linear = vec![vesting("arb", 1.0, Some(1.0), SumWindow::of(at, TimeDelta::days(7)))];
-    let listed = DigestAhead { gaps: SupplyGaps { unread: 3, ..complete }, linear, ..DigestAhead::default() };
+    let mut listed = DigestAhead { gaps: SupplyGaps { unread: 3, ..complete }, ..DigestAhead::default() };
+    listed.add_vesting(vec![vesting("arb", 1.0, Some(1.0), SumWindow::of(at, TimeDelta::days(7)))]);
     let summary = phrase::digest::summary(&Digest::of(&only_unlocks(at, &listed)));
     assert!(summary.starts_with("Digest: linear vesting ($7) in the next 7 days, incomplete"), "{summary}");
     let until = Some(at + TimeDelta::days(2));

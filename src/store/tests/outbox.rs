@@ -216,7 +216,9 @@ async fn left_out_notification_has_state_limited() {
     let state_of = |alert: &Alert| statuses.iter().find(|status| status.alert == alert.id).map(|status| status.state);
     assert_eq!(state_of(&known), Some(NotificationState::Limited));
     assert_eq!(state_of(&unknown), Some(NotificationState::Nobody));
-    assert!(statuses.iter().all(|status| status.receiver.is_none() && status.suppressor.is_none()), "{statuses:?}");
+    let limit_of = |alert: &Alert| statuses.iter().find(|status| status.alert == alert.id)?.suppressor.as_deref();
+    assert_eq!((limit_of(&known), limit_of(&unknown)), (Some("10"), None));
+    assert!(statuses.iter().all(|status| status.receiver.is_none()), "{statuses:?}");
 }
 
 #[tokio::test]

@@ -429,7 +429,7 @@ async fn lists_rules_and_runs_a_trial() {
     with_unlocks(&app).await;
     let mut browser = Browser::new(&app, LOCAL);
     let (_, page) = browser.get("/rules").await;
-    assert!(page.contains("BigCliff") && page.contains("never matched") && page.contains("2 active rules"), "{page}");
+    assert!(page.contains("BigCliff") && page.contains("never matched") && page.contains("3 active rules"), "{page}");
     assert_valid_page("/rules", &page);
     let (_, page) = browser.get("/rules/playground").await;
     assert!(page.contains("BigCliffAhead") && page.contains("maxlength=\"32768\""), "{page}");
