@@ -27,6 +27,7 @@ mod limits;
 mod linear_supply;
 mod missing_credentials;
 mod one_path;
+mod pair;
 mod postgres_tls;
 mod readme;
 mod rejected;

@@ -13,7 +13,10 @@ use axum::{
     http::{HeaderMap, StatusCode},
     routing::post,
 };
-use cliffwatch::service as serve;
+use cliffwatch::{
+    model::{clock::Clock, supply::Timestamp},
+    service as serve,
+};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -38,14 +41,34 @@ struct Account {
     behavior: Option<Behavior>,
     /// The accepted messages in order: `webhook-id` and body.
     accepted: Vec<(String, Value)>,
+    /// The facts of these messages, with the ids of the messages.
+    facts: BTreeMap<Fact, BTreeSet<String>>,
+    /// When each fact was first accepted.
+    first_at: BTreeMap<Fact, Timestamp>,
     /// The number of messages accepted without a response.
     unanswered: usize,
     rejected: usize,
 }
 
+impl Account {
+    fn accept(&mut self, id: String, body: &str) {
+        let body: Value = serde_json::from_str(body).expect("JSON");
+        let now = Clock::system().now();
+        for alert in body["data"]["alerts"].as_array().into_iter().flatten() {
+            let fact = fact(alert);
+            self.facts.entry(fact.clone()).or_default().insert(id.clone());
+            self.first_at.entry(fact).or_insert(now);
+        }
+        self.accepted.push((id, body));
+    }
+}
+
 /// A receiver that records its messages.
 #[derive(Clone, Debug, Default)]
 pub struct Books(Arc<Mutex<Account>>);
+
+/// The length of a date with its minute.
+pub const MINUTE_LENGTH: usize = "2026-01-01T00:00".len();
 
 /// A notified fact as `rule token value`, comparable with the facts of the world.
 pub type Fact = String;
@@ -68,6 +91,15 @@ impl Books {
         self.0.lock().unwrap().accepted.clone()
     }
 
+    /// When each fact was first accepted, by the clock of this machine.
+    pub fn first_times(&self) -> BTreeMap<Fact, Timestamp> {
+        self.0.lock().unwrap().first_at.clone()
+    }
+
+    pub fn has(&self, fact: &Fact) -> bool {
+        self.0.lock().unwrap().facts.contains_key(fact)
+    }
+
     pub fn unanswered(&self) -> usize {
         self.0.lock().unwrap().unanswered
     }
@@ -84,13 +116,7 @@ impl Books {
 
     /// All notified facts with the ids of their messages.
     pub fn facts(&self) -> BTreeMap<Fact, BTreeSet<String>> {
-        let mut facts: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
-        for (id, body) in self.accepted() {
-            for alert in body["data"]["alerts"].as_array().into_iter().flatten() {
-                facts.entry(fact(alert)).or_default().insert(id.clone());
-            }
-        }
-        facts
+        self.0.lock().unwrap().facts.clone()
     }
 
     /// The alerts about the source, receivers, or the daemon.
@@ -111,7 +137,11 @@ pub fn fact(alert: &Value) -> Fact {
     let figure = match rule {
         "Burned" => alert["record"]["amount"].to_string(),
         "Moved" => alert["change"]["to"].as_str().unwrap_or_default().get(..10).unwrap_or_default().to_owned(),
-        _ => alert["status"].as_str().unwrap_or_default().to_owned(),
+        "Resized" => alert["record"]["cliffUnlocks"]["cliffAmount"].to_string(),
+        _ => {
+            let minute = alert["record"]["unlockDate"].as_str().and_then(|date| date.get(..MINUTE_LENGTH));
+            format!("{} {}", alert["status"].as_str().unwrap_or_default(), minute.unwrap_or("-"))
+        }
     };
     format!("{rule} {token} {figure}")
 }
@@ -122,7 +152,7 @@ async fn take(State(books): State<Books>, headers: HeaderMap, body: String) -> S
         let mut account = books.0.lock().unwrap();
         let behavior = account.behavior.unwrap_or(Behavior::Accepts);
         if matches!(behavior, Behavior::Accepts | Behavior::AcceptsWithoutResponse) {
-            account.accepted.push((id.clone(), serde_json::from_str(&body).expect("JSON")));
+            account.accept(id.clone(), &body);
         }
         account.unanswered += usize::from(behavior == Behavior::AcceptsWithoutResponse);
         account.rejected += usize::from(matches!(behavior, Behavior::Rejects(_)));
@@ -135,7 +165,7 @@ async fn take(State(books): State<Books>, headers: HeaderMap, body: String) -> S
         Behavior::Slow => {
             tokio::time::sleep(Duration::from_millis(700)).await;
             // If the client disconnects meanwhile, this future is dropped and nothing is stored.
-            books.0.lock().unwrap().accepted.push((id, serde_json::from_str(&body).expect("JSON")));
+            books.0.lock().unwrap().accept(id, &body);
             StatusCode::NO_CONTENT
         }
     }

@@ -10,7 +10,7 @@ use std::{
 use cliffwatch::store::failpoint;
 
 /// The library that overrides the clock of a process with the contents of a file.
-const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
+pub const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
 /// The mount option for the size of the database's disk.
 const DISK_SIZE: &str = "size=96m";
 

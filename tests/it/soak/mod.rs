@@ -8,7 +8,7 @@
 //! choices of a run, but not its timing.
 
 pub mod books;
-mod machine;
+pub mod machine;
 pub mod world;
 
 use std::{

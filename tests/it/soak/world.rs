@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::TimeDelta;
+use chrono::{TimeDelta, Timelike};
 use cliffwatch::{
     model::{clock::Clock, supply::Timestamp},
-    service::{AccessPolicy, Options, Service},
+    service::{Options, Service},
 };
 
 use super::books::Fact;
@@ -14,6 +14,24 @@ use crate::support::{burn, cliff, item};
 pub const TOKENS: usize = 24;
 /// The number of events per schedule.
 const EVENTS: usize = 7;
+/// The lead time of [`LEAD_RULE`].
+const LEAD_DAYS: i64 = 3;
+/// The amount of the events that [`LEAD_RULE`] reports.
+const LEAD_AMOUNT: f64 = 5e6;
+
+/// The rule for events whose lead time begins during a run.
+pub const LEAD_RULE: &str = r#"
+[[rule]]
+alert = "Lead"
+on = "unlock"
+within = ["3d"]
+when = "cliffValue >= 4000000"
+
+[[rule]]
+alert = "Resized"
+on = "unlock.resized"
+"#;
+
 /// The last token, which is silenced from the start.
 pub const SILENCED: &str = "token-23";
 
@@ -24,8 +42,15 @@ pub struct World {
     due: BTreeSet<Fact>,
     /// The last move of each token. The next one waits until it was notified.
     moving: BTreeMap<String, Fact>,
+    /// The last resized amount of each token. The next one waits until it was notified.
+    resizing: BTreeMap<String, Fact>,
+    /// The facts that become true during the run, with that time.
+    deadlines: BTreeMap<Fact, Timestamp>,
+    /// When each burn was added.
+    burnt_at: BTreeMap<Fact, Timestamp>,
     burns: u32,
     moves: u32,
+    resizes: u32,
 }
 
 pub fn token(n: usize) -> String {
@@ -38,7 +63,7 @@ fn day(at: Timestamp) -> String {
 
 impl World {
     pub fn new() -> Self {
-        let service = Service::in_memory(Options { access: AccessPolicy::Open, ..Options::default() }).expect("a service");
+        let service = Service::in_memory(Options::default()).expect("a service");
         let mut due = BTreeSet::new();
         service
             .edit(|edit| {
@@ -52,12 +77,49 @@ impl World {
                     let events = std::iter::once(first).chain(later).map(|at| cliff(&wire(at), "Team", 2e6, "second"));
                     edit.put_events(&id, events.collect())?;
                     edit.add_burn(&id, burn("2026-01-10T00:00:00Z", 5_000.0))?;
-                    due.insert(format!("Ahead {id} firing"));
+                    due.insert(format!("Ahead {id} firing {}", minute(first)));
                 }
                 Ok(())
             })
             .expect("filled");
-        Self { service, due, moving: BTreeMap::new(), burns: 0, moves: 0 }
+        let (moving, resizing) = (BTreeMap::new(), BTreeMap::new());
+        let (deadlines, burnt_at) = (BTreeMap::new(), BTreeMap::new());
+        Self { service, due, moving, resizing, deadlines, burnt_at, burns: 0, moves: 0, resizes: 0 }
+    }
+
+    /// Adds two events to each token: one that passes during the run, and one whose lead time of three days begins during the run, for
+    /// which the rules need [`LEAD_RULE`].
+    pub fn add_deadlines(&mut self, from: Timestamp, length: TimeDelta) {
+        let tokens = i32::try_from(TOKENS).expect("few");
+        for n in 0..tokens {
+            let id = token(usize::try_from(n).expect("positive"));
+            let passes = whole_second(from + length * n / tokens);
+            let begins = whole_second(from + length * (2 * n + 1) / (2 * tokens));
+            let ahead = begins + TimeDelta::days(LEAD_DAYS);
+            self.service
+                .edit(|edit| {
+                    let mut events = edit.events(&id)?;
+                    events.push(cliff(&wire(passes), "Team", 2e6, "second"));
+                    events.push(cliff(&wire(ahead), "Team", LEAD_AMOUNT, "second"));
+                    edit.put_events(&id, events)
+                })
+                .expect("filled");
+            for at in [passes, ahead] {
+                self.due.insert(format!("Ahead {id} firing {}", minute(at)));
+            }
+            self.deadlines.insert(format!("Ahead {id} resolved {}", minute(passes)), passes);
+            self.deadlines.insert(format!("Lead {id} firing {}", minute(ahead)), begins);
+        }
+    }
+
+    /// Returns whether the event of a fact is more than a day ahead.
+    pub fn is_far(&self, fact: &Fact) -> bool {
+        fact.rsplit(' ').next().is_some_and(|date| date > minute(Clock::system().now() + TimeDelta::days(1)).as_str())
+    }
+
+    /// The facts that become true during the run, with that time.
+    pub fn deadlines(&self) -> &BTreeMap<Fact, Timestamp> {
+        &self.deadlines
     }
 
     /// Adds a burn with a unique amount.
@@ -66,7 +128,14 @@ impl World {
         let (id, amount) = (token(random.usize(..TOKENS)), f64::from(1_000_000 + self.burns));
         let today = Clock::system().now();
         self.service.edit(|edit| edit.add_burn(&id, burn(&wire(today - TimeDelta::hours(30)), amount))).expect("burnt");
-        self.due.insert(format!("Burned {id} {amount:?}"));
+        let fact = format!("Burned {id} {amount:?}");
+        self.burnt_at.insert(fact.clone(), Clock::system().now());
+        self.due.insert(fact);
+    }
+
+    /// When each burn was added.
+    pub fn burnt_at(&self) -> &BTreeMap<Fact, Timestamp> {
+        &self.burnt_at
     }
 
     /// Moves the last event of a random token if its previous move was `notified`.
@@ -91,9 +160,39 @@ impl World {
         }
     }
 
-    /// All facts that each receiver must get.
+    /// Resizes the second to last event of a random token if its previous amount was `notified`.
+    pub fn resize_one(&mut self, random: &mut fastrand::Rng, notified: impl Fn(&Fact) -> bool) {
+        let id = token(random.usize(..TOKENS));
+        if self.resizing.get(&id).is_some_and(|fact| !notified(fact)) {
+            return;
+        }
+        self.resizes += 1;
+        // A factor that no other resize has, so that no amount occurs twice.
+        let factor = 1.0 + f64::from(self.resizes) / 1e6;
+        let factor = if self.resizes.is_multiple_of(2) { 1.3 * factor } else { factor / 1.3 };
+        let mut amount = None;
+        self.service
+            .edit(|edit| {
+                let mut dates: Vec<_> = edit.events(&id)?.into_iter().filter_map(|event| event.unlock_date.copied()).collect();
+                dates.sort_unstable();
+                let at = dates[dates.len() - 2];
+                edit.resize_event(&id, at, factor)?;
+                let event = edit.events(&id)?.into_iter().find(|event| event.unlock_date.copied() == Some(at)).expect("found");
+                amount = Some(serde_json::to_value(event).expect("JSON")["cliffUnlocks"]["cliffAmount"].to_string());
+                Ok(())
+            })
+            .expect("resized");
+        let fact = format!("Resized {id} {}", amount.expect("resized"));
+        if let Some(before) = self.resizing.insert(id, fact) {
+            self.due.insert(before);
+        }
+    }
+
+    /// All facts that each receiver must get by now.
     pub fn facts(&self) -> BTreeSet<Fact> {
-        self.due.iter().chain(self.moving.values()).cloned().collect()
+        let now = Clock::system().now();
+        let reached = self.deadlines.iter().filter(|(_, at)| **at <= now).map(|(fact, _)| fact);
+        self.due.iter().chain(self.moving.values()).chain(self.resizing.values()).chain(reached).cloned().collect()
     }
 
     /// The number of records in the baselines.
@@ -102,8 +201,17 @@ impl World {
     }
 
     pub fn summary(&self) -> String {
-        format!("{} burns, {} moves, {TOKENS} reminders", self.burns, self.moves)
+        let deadlines = self.deadlines.len();
+        format!("{} burns, {} moves, {} resizes, {TOKENS} reminders, {deadlines} deadlines", self.burns, self.moves, self.resizes)
     }
+}
+
+fn minute(at: Timestamp) -> String {
+    at.format("%Y-%m-%dT%H:%M").to_string()
+}
+
+fn whole_second(at: Timestamp) -> Timestamp {
+    at.with_nanosecond(0).expect("a second")
 }
 
 fn noon(days: i64) -> Timestamp {

@@ -19,9 +19,13 @@ use tokio::{
 /// The name of the program file, in the parent of all instance folders.
 pub const PROGRAM: &str = "cliffwatch";
 
-/// A TCP proxy to a server. After `cut`, it forwards nothing but keeps connections open, like a broken network.
+/// A TCP proxy to a server. After a cut, it forwards nothing in a direction, or in both, but keeps connections open, like a broken network.
+/// What was held back arrives after the repair.
 #[derive(Clone, Debug, Default)]
-pub struct Proxy(Arc<AtomicBool>);
+pub struct Proxy {
+    to_server: Arc<AtomicBool>,
+    to_client: Arc<AtomicBool>,
+}
 
 impl Proxy {
     /// Starts a proxy to `server`, given as `host:port`. Returns it and its port.
@@ -34,39 +38,51 @@ impl Proxy {
             while let Ok((near, _)) = listener.accept().await {
                 let (proxy, server) = (accepting.clone(), server.clone());
                 tokio::spawn(async move {
-                    proxy.wait_until_connected().await;
+                    wait_until_connected(&proxy.to_server).await;
                     let Ok(far) = TcpStream::connect(&server).await else { return };
                     let (near_in, near_out) = near.into_split();
                     let (far_in, far_out) = far.into_split();
-                    tokio::join!(proxy.clone().forward(near_in, far_out), proxy.forward(far_in, near_out));
+                    tokio::join!(forward(&proxy.to_server, near_in, far_out), forward(&proxy.to_client, far_in, near_out));
                 });
             }
         });
         (proxy, port)
     }
 
-    async fn wait_until_connected(&self) {
-        while self.0.load(Ordering::SeqCst) {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-
-    async fn forward(self, mut from: tokio::net::tcp::OwnedReadHalf, mut to: tokio::net::tcp::OwnedWriteHalf) {
-        let mut bytes = vec![0; 1 << 14];
-        while let Ok(count @ 1..) = from.read(&mut bytes).await {
-            self.wait_until_connected().await;
-            if to.write_all(&bytes[..count]).await.is_err() {
-                break;
-            }
-        }
-    }
-
     pub fn cut(&self) {
-        self.0.store(true, Ordering::SeqCst);
+        self.cut_requests();
+        self.cut_responses();
+    }
+
+    /// Cuts only the direction to the server.
+    pub fn cut_requests(&self) {
+        self.to_server.store(true, Ordering::SeqCst);
+    }
+
+    /// Cuts only the direction from the server.
+    pub fn cut_responses(&self) {
+        self.to_client.store(true, Ordering::SeqCst);
     }
 
     pub fn repair(&self) {
-        self.0.store(false, Ordering::SeqCst);
+        self.to_server.store(false, Ordering::SeqCst);
+        self.to_client.store(false, Ordering::SeqCst);
+    }
+}
+
+async fn wait_until_connected(is_cut: &AtomicBool) {
+    while is_cut.load(Ordering::SeqCst) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn forward(is_cut: &AtomicBool, mut from: tokio::net::tcp::OwnedReadHalf, mut to: tokio::net::tcp::OwnedWriteHalf) {
+    let mut bytes = vec![0; 1 << 14];
+    while let Ok(count @ 1..) = from.read(&mut bytes).await {
+        wait_until_connected(is_cut).await;
+        if to.write_all(&bytes[..count]).await.is_err() {
+            break;
+        }
     }
 }
 

@@ -1,0 +1,182 @@
+//! The comparison of the books with what happened.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
+
+use chrono::TimeDelta;
+
+use super::{GRACE, MAX_SKEW_SECS, PairSoak};
+use crate::soak::books::Books;
+
+/// The maximum number of deliveries to one receiver that are accepted but not recorded when a process dies.
+const UNRECORDED: usize = 8;
+/// The time limit for all notifications after the last fault. A clock that was ahead delays evaluation until the others have caught up.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(660);
+/// The longest time from a change at the source to its message: the longest failure, a takeover, a low budget, and retries.
+const MAX_DELAY: TimeDelta = TimeDelta::minutes(3);
+/// The tolerance of times, in addition to the difference of clocks.
+const TIME_TOLERANCE: TimeDelta = TimeDelta::seconds(10);
+
+impl PairSoak {
+    /// Checks that an instance sends no requests after another one became active.
+    pub fn check_requests(&mut self, now: Instant) {
+        let Some(tenure) = self.lease.last() else { return };
+        for at in 0..2 {
+            let since = tenure.at.max(self.resumed_at[at]) + GRACE;
+            let is_late = self.requests[at].last().is_some_and(|last| last > since);
+            if self.hosts[at].pid() != tenure.pid && now > since && is_late {
+                let log = self.hosts[at].log_end(40);
+                self.violate(format!(
+                    "{} polls although lease {} is of {}: {log}",
+                    self.hosts[at].name, tenure.number, tenure.pid
+                ));
+                self.resumed_at[at] = now;
+            }
+        }
+    }
+
+    fn column(&self, sql: &str) -> Vec<String> {
+        self.cluster.query(sql).lines().map(str::to_owned).filter(|line| !line.is_empty()).collect()
+    }
+
+    /// The facts that the first two receivers lack.
+    fn missing(&self) -> Vec<String> {
+        let due = self.world.facts();
+        let of = |books: &Books| {
+            let notified = books.facts();
+            due.iter().filter(|fact| !notified.contains_key(*fact)).cloned().collect::<Vec<_>>()
+        };
+        self.books.iter().take(2).flat_map(of).collect()
+    }
+
+    fn pending_count(&self) -> usize {
+        self.column("SELECT webhook_id FROM delivery WHERE state IN ('due', 'retrying')").len()
+    }
+
+    /// Ends all faults, and waits until everything is notified.
+    pub async fn finish(&mut self, length: Duration) {
+        println!("the last fault after {length:?}");
+        self.end_faults();
+        for at in std::mem::take(&mut self.must_start) {
+            self.hosts[at].restart().await;
+        }
+        let ended_at = Instant::now();
+        while ended_at.elapsed() < SETTLE_TIMEOUT && !(self.missing().is_empty() && self.pending_count() == 0) {
+            self.check_requests(Instant::now());
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        println!("all notifications arrived {:?} after the last fault", ended_at.elapsed());
+        // Leave time for unexpected messages.
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        for host in &mut self.hosts {
+            host.signal("TERM");
+            host.wait_for_end().await;
+        }
+    }
+
+    /// Returns a description of each violated guarantee. `is_final` adds the checks that hold only after all deliveries.
+    pub fn problems(&self, is_final: bool) -> Vec<String> {
+        let mut problems = self.lease.violations();
+        for (receiver, books) in ["steady", "moody", "extra"].into_iter().zip(&self.books) {
+            self.check_facts(receiver, books, &mut problems);
+            let deaths: usize = self.hosts.iter().map(|host| host.deaths + host.times_stepped_down()).sum();
+            let most = deaths * UNRECORDED + books.unanswered();
+            if books.repeats() > most {
+                problems.push(format!("{receiver} got {} repeated messages, at most {most} are allowed", books.repeats()));
+            }
+        }
+        if is_final {
+            self.check_database(&mut problems);
+            self.check_delays(&mut problems);
+            problems.extend(self.missing().into_iter().map(|fact| format!("never notified: {fact}")));
+        }
+        problems
+    }
+
+    fn check_facts(&self, receiver: &str, books: &Books, problems: &mut Vec<String>) {
+        let (due, deadlines) = (self.world.facts(), self.world.deadlines());
+        let times = books.first_times();
+        for (fact, ids) in books.facts() {
+            if fact.starts_with("SourceTrouble ") {
+                continue;
+            }
+            let extra = fact.strip_prefix("Extra").and_then(|rest| rest.split_once(' '));
+            let is_true = match extra {
+                // The rule matches the events of another one.
+                Some((_, rest)) => due.contains(&format!("Ahead {}", rest.replace(" resolved ", " firing "))),
+                None => due.contains(&fact) || deadlines.contains_key(&fact),
+            };
+            if !is_true {
+                problems.push(format!("{receiver} got an alert without a cause: {fact}"));
+            }
+            let is_reverted = extra.is_some_and(|(number, _)| number.parse().is_ok_and(|number| self.reverted.contains(&number)));
+            if ids.len() > 1 && !is_reverted {
+                problems.push(format!("{receiver} got an alert under several ids, {ids:?}: {fact}"));
+            }
+            let earliest = deadlines.get(&fact).map(|at| *at - TimeDelta::seconds(MAX_SKEW_SECS) - TIME_TOLERANCE);
+            if let (Some(earliest), Some(at)) =
+                (earliest, times.get(&fact).filter(|at| earliest.is_some_and(|earliest| **at < earliest)))
+            {
+                problems.push(format!("{receiver} got an alert too early, at {at} instead of {earliest}: {fact}"));
+            }
+        }
+    }
+
+    /// Checks how long after each burn the first receiver got it.
+    fn check_delays(&self, problems: &mut Vec<String>) {
+        let times = self.books[0].first_times();
+        let delays = self.world.burnt_at().iter().filter_map(|(fact, at)| Some((*times.get(fact)? - *at, fact)));
+        let mut delays: Vec<_> = delays.collect();
+        delays.sort();
+        let (Some((longest, fact)), at) =
+            (delays.last(), |share: usize| delays[(delays.len() - 1) * share / 100].0.num_seconds())
+        else {
+            return;
+        };
+        println!(
+            "from a burn to its message: median {} s, 95 % {} s, 99 % {} s, longest {} s",
+            at(50),
+            at(95),
+            at(99),
+            longest.num_seconds()
+        );
+        if *longest > MAX_DELAY {
+            problems.push(format!("notified only after {} s: {fact}", longest.num_seconds()));
+        }
+    }
+
+    fn check_database(&self, problems: &mut Vec<String>) {
+        for (receiver, books) in ["steady", "moody", "extra"].into_iter().zip(&self.books) {
+            let accepted: BTreeSet<String> = books.accepted().into_iter().map(|(id, _)| id).collect();
+            let sql = format!("SELECT webhook_id FROM delivery WHERE state = 'delivered' AND receiver = '{receiver}'");
+            for id in self.column(&sql).into_iter().filter(|id| !accepted.contains(id)) {
+                problems.push(format!("{id} is recorded as delivered, but {receiver} does not have it"));
+            }
+        }
+        let lost =
+            "SELECT id FROM notification WHERE receivers <> '[]' AND id NOT IN (SELECT notification FROM delivery_notification)";
+        problems.extend(self.column(lost).into_iter().map(|id| format!("notification without a delivery: {id}")));
+        let credit: serde_json::Value = serde_json::from_str(&self.cluster.query("SELECT state FROM credit")).unwrap_or_default();
+        let number = |key: &str| credit[key].as_u64().unwrap_or(0);
+        let reserved: u64 = credit["reserved"].as_array().into_iter().flatten().filter_map(|one| one["credits"].as_u64()).sum();
+        let (used, known) =
+            (self.used_credits(), (number("spent") + number("doubtful") + reserved).max(number("used") + number("uncounted")));
+        println!("{used} credits used by the count of the source; at most {known} by the ledger: {credit}");
+        if used > known {
+            problems.push(format!("{used} credits used, but only {known} in the ledger"));
+        }
+        let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+        for incident in self.books[0].incidents() {
+            *kinds.entry(format!("{} {}", incident["labels"]["kind"], incident["status"])).or_default() += 1;
+        }
+        println!("incidents: {kinds:?}");
+        let times = self.books[0].first_times().into_iter();
+        let late = times.filter_map(|(fact, at)| Some(((at - *self.world.deadlines().get(&fact)?).num_seconds(), at, fact)));
+        let mut late: Vec<_> = late.collect();
+        late.sort();
+        println!("deadlines were notified {:?} s to {:?} s after their time", late.first(), late.last());
+        println!("the latest: {:?}", late.iter().rev().take(5).collect::<Vec<_>>());
+    }
+}
