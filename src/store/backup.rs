@@ -8,7 +8,8 @@ use std::sync::PoisonError;
 use rusqlite::Connection;
 
 use super::Store;
-use super::connection::{open_read_only, sibling_path};
+use super::connection::{open_read_only, open_writer, sibling_path};
+use super::copy::MACHINE_KEYS;
 use super::error::{ErrorKind, StoreError, StoreFault};
 
 impl Store {
@@ -118,13 +119,15 @@ fn backup(from: &Path, to: &Path, overwrite: bool) -> Result<(), StoreFault> {
     Ok(())
 }
 
-/// Copies a database, as of now, to a file that does not exist yet.
+/// Copies a database, as of now and without the rows about its machine, to a file that does not exist yet.
 pub(super) fn copy_into(source: &Connection, to: &Path) -> Result<(), StoreFault> {
     let name = to.to_str().ok_or_else(|| rejected(to, "the path is not valid UTF-8; choose another one"))?;
     // `VACUUM INTO` would create the file with the default permissions, so create it as private first.
     private_file(to).map_err(|source| StoreError::io(WRITING, to, source))?;
     source.execute("VACUUM INTO ?1", [name])?;
-    Ok(())
+    let copy = open_writer(to, false)?;
+    copy.execute(&format!("DELETE FROM meta WHERE key IN ({MACHINE_KEYS})"), [])?;
+    Ok(copy.close().map_err(|(_, error)| error)?)
 }
 
 /// Syncs the directory of `file`, which makes a rename durable.

@@ -10,8 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::backup::{check, copy_into, sync_directory};
-use super::connection::{open_read_only, open_writer, sibling_path};
-use super::copy::MACHINE_KEYS;
+use super::connection::{open_read_only, sibling_path};
 use super::error::{ErrorKind, OPENING, StoreError, StoreFault};
 use super::lock::{resolve, take_lock};
 use super::open::{check_file, version_of};
@@ -94,10 +93,7 @@ impl Store {
 fn checked_copy(from: &Path, to: &Path) -> Result<(), StoreFault> {
     let source = open_read_only(from)?;
     check(&source, from)?;
-    copy_into(&source, to)?;
-    let copy = open_writer(to, false)?;
-    copy.execute(&format!("DELETE FROM meta WHERE key IN ({MACHINE_KEYS})"), [])?;
-    Ok(copy.close().map_err(|(_, error)| error)?)
+    copy_into(&source, to)
 }
 
 /// Gives the copy the owner and the permissions of the database that it replaces, else the owner of the directory. Removes the copy if
