@@ -112,20 +112,6 @@ impl Database {
         self.reject_rows("INSERT", table, "1 = 1");
     }
 
-    /// Makes writes to a table fail for the rows that match a condition on `NEW`.
-    pub fn sabotage_where(&self, table: &str, condition: &str) {
-        self.run(&match self {
-            Self::File(_) => format!(
-                "CREATE TRIGGER sabotage BEFORE INSERT ON {table} WHEN {condition} BEGIN SELECT RAISE(ABORT, 'sabotage'); END"
-            ),
-            Self::Server(_) => format!(
-                "CREATE OR REPLACE FUNCTION sabotage() RETURNS trigger LANGUAGE plpgsql
-                 AS $$ BEGIN RAISE EXCEPTION 'sabotage'; END $$;
-                 CREATE TRIGGER sabotage BEFORE INSERT ON {table} FOR EACH ROW WHEN ({condition}) EXECUTE FUNCTION sabotage()"
-            ),
-        });
-    }
-
     /// Reverts `sabotage`.
     pub fn repair(&self, table: &str) {
         self.accept_rows(table);

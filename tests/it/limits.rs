@@ -86,7 +86,7 @@ async fn events_of_a_failed_cycle_are_ranked_by_the_next_cycle_that_ends() {
     app.database().sabotage("notification");
     let cycle = app.app().tick(cliffwatch::daemon::schedule::Job::Poll(Endpoint::UnlockEvents)).await;
     assert!(cycle.is_err(), "{cycle:?}");
-    app.database().repair("notification");
+    app.database().accept_rows("notification");
     assert_eq!(count(&app, "SELECT count(*) FROM held_event"), i64::from(TOKENS));
     app.restart().await;
     app.at("2026-03-01T06:01:00Z");
@@ -101,13 +101,13 @@ async fn events_of_a_failed_cycle_are_ranked_by_the_next_cycle_that_ends() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rejected_event_stays_held_and_stops_no_other_event() {
     let app = app().await;
-    app.database().sabotage_where("notification", "NEW.body LIKE '%\"token-78\"%'");
+    app.database().reject_rows("INSERT", "notification", "NEW.body LIKE '%\"token-78\"%'");
     let job = cliffwatch::daemon::schedule::Job::Poll(Endpoint::UnlockEvents);
     assert!(app.app().tick(job).await.is_err(), "the cycle reports it");
     app.deliver().await;
     assert_eq!(tokens_of("Changed", &app.hook.take()), ["token-77", "token-79"]);
     assert_eq!(count(&app, "SELECT count(*) FROM held_event"), 1);
-    app.database().repair("notification");
+    app.database().accept_rows("notification");
     app.at("2026-03-01T06:01:00Z");
     app.evaluate().await;
     app.deliver().await;

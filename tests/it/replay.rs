@@ -295,7 +295,7 @@ async fn explanation_covers_the_whole_path() {
     // Rules on a token and on the portfolio are explained clause by clause.
     let text = explain(&app, "Pressure alpha");
     for part in [
-        "ahead(\"10d\"): 2.00M ALP, $2.00M, 1 entry",
+        "ahead(\"10d\"): 2.00M tokens ($2.00M, 2.00% of market cap) to unlock in the next 10 days in 1 cliff",
         "✓ when: ahead(\"10d\").value > burned(\"30d\").value + 1000000",
         "= 2,000,000",
     ] {
