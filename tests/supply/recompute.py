@@ -83,7 +83,7 @@ class Token:
             cliff = event["cliffUnlocks"]
             self.cliffs.append((date, begin, end, cliff["cliffAmount"], cliff.get("cliffValue")))
         older = rows(source, f"/v1/unlock/events/{self.id}")
-        self.segments, self.days = [], []
+        self.segments, self.days, self.is_daily = [], [], False
         for event in older or []:
             linear = event.get("linearUnlocks")
             for part in (linear or {}).get("allocationBreakdown") or []:
@@ -96,7 +96,7 @@ class Token:
 
     def from_emission(self, source):
         """Linear supply of a token that v1 does not have: the emission of each day without its cliffs."""
-        first = self.now.date()
+        self.is_daily, first = True, self.now.date()
         path = f"/v5/daily-emission/{self.id}?start={first}&end={first + 98 * DAY}"
         for day in rows(source, path) or []:
             begin = time(day["startDate"])
@@ -199,13 +199,42 @@ def compare_token(token, row, page):
 
 def steps(token, until):
     """Notable changes of the daily linear release: date, tokens per day before, and from then on."""
+    if token.is_daily:
+        yield from daily_steps(token, until)
+        return
     rates = [(begin, end, amount / ((end - begin) / DAY)) for begin, end, amount in token.segments if end > begin]
     dates = sorted({date for begin, end, _ in rates for date in (begin, end) if token.now < date <= until})
     for date in dates:
         before = sum(rate for begin, end, rate in rates if begin < date <= end)
         after = sum(rate for begin, end, rate in rates if begin <= date < end)
-        if abs(after - before) > 0.01 * max(before, after):
+        if is_notable(before, after):
             yield date, before, after
+
+
+def is_notable(before, after):
+    return abs(after - before) > 0.01 * max(before, after)
+
+
+def daily_steps(token, until):
+    """Like `steps`, for a token of which only the release of each day is known. A day between two rates has the change in it."""
+    by_day = {begin: amount for begin, _, amount in token.segments}
+    if not by_day:
+        return
+    days = [min(by_day) + number * DAY for number in range((max(by_day) - min(by_day)).days + 1)]
+    rates = [by_day.get(day, 0.0) for day in days]
+    number = 1
+    while number < len(days):
+        before, now, after = rates[number - 1], rates[number], rates[number + 1] if number + 1 < len(days) else None
+        date = days[number]
+        if not is_notable(before, now):
+            number += 1
+            continue
+        if after is not None and min(before, after) < now < max(before, after):
+            date, now = date + DAY * ((now - after) / (before - after)), after
+            number += 1
+        number += 1
+        if token.now < date <= until:
+            yield date, before, now
 
 
 def compare_next(tokens, daemon):

@@ -212,6 +212,8 @@ impl Limits {
                     phrase::count(left_out, "more alert")
                 ),
             );
+            // The order does not depend on batches.
+            tokens.sort_unstable();
             let more = if tokens.len() > MAX_TOKENS { ", …" } else { "" };
             tokens.truncate(MAX_TOKENS);
             if !tokens.is_empty() {
