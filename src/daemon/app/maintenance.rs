@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{App, setups::SetupWatch};
 use crate::cycle::CycleError;
 use crate::metrics::{self, OutboxLevel};
-use crate::schedule::Scheduler;
+use crate::schedule::{Job, Scheduler};
 use crate::systemd::{self, ProgressMarker};
 use engine::budget;
 use engine::self_monitor::{self, SourceState};
@@ -36,6 +36,19 @@ pub struct ClockWatch {
     repaired_at: Option<Timestamp>,
 }
 
+/// The slot that was overdue at the last check. After a pause of the process or a step of its clock, a check may come just before the
+/// schedule ticks, so a slot counts as missed only at the second check.
+#[derive(Debug, Default)]
+struct OverdueSlot(Option<(Job, Timestamp)>);
+
+impl OverdueSlot {
+    /// Records the slot that is overdue now. Returns it if it was overdue before.
+    fn note(&mut self, overdue: Option<(Job, Timestamp)>) -> Option<(Job, Timestamp)> {
+        let before = std::mem::replace(&mut self.0, overdue);
+        overdue.filter(|slot| before == Some(*slot))
+    }
+}
+
 impl App {
     /// Maintains the daemon until `ending`.
     pub(super) async fn maintain(self: Arc<Self>, schedule: Arc<Scheduler>, ending: CancellationToken) {
@@ -51,7 +64,7 @@ impl App {
         };
         let mut checking = Some(checking);
         let mut pruned_at: Option<Timestamp> = None;
-        let (mut watch, mut domain) = (ClockWatch::default(), None);
+        let (mut watch, mut domain, mut overdue) = (ClockWatch::default(), None, OverdueSlot::default());
         let mut setups = SetupWatch::default();
         let mut keeps_removed = self.deps.outbox.is_after_takeover();
         loop {
@@ -64,14 +77,14 @@ impl App {
             }
             match self.refresh_gauges().await {
                 Ok(()) => {
-                    if self.is_progressing(&schedule).await {
+                    if self.is_progressing(&schedule, &mut overdue).await {
                         alive.mark();
                     }
                 }
                 Err(error) => {
                     tracing::error!(error = error_chain(&error), "cannot read the gauges");
                     // A restart does not bring the server back. The lease decides whether this instance goes on.
-                    if error.kind() == ErrorKind::ServerLost && self.is_progressing(&schedule).await {
+                    if error.kind() == ErrorKind::ServerLost && self.is_progressing(&schedule, &mut overdue).await {
                         alive.mark();
                     }
                 }
@@ -143,8 +156,8 @@ impl App {
     }
 
     /// Returns `true` if no slot is overdue, and the current batch ends in time or makes progress.
-    async fn is_progressing(&self, schedule: &Scheduler) -> bool {
-        if let Some((job, slot)) = schedule.overdue(SLOT_TIMEOUT) {
+    async fn is_progressing(&self, schedule: &Scheduler, overdue: &mut OverdueSlot) -> bool {
+        if let Some((job, slot)) = overdue.note(schedule.overdue(SLOT_TIMEOUT)) {
             tracing::error!(job = job.as_str(), %slot, "the scheduler missed a slot; the watchdog is not fed");
             return false;
         }
@@ -210,5 +223,21 @@ impl App {
             metrics.set_last_success(endpoint, at);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slot_is_missed_only_if_it_is_still_overdue_at_the_next_check() {
+        let mut overdue = OverdueSlot::default();
+        let slot = |secs| Some((Job::Evaluate, Timestamp::from_timestamp(secs, 0).expect("a time")));
+        assert_eq!(overdue.note(slot(1)), None, "the clock has jumped, and the schedule ticks within a second");
+        assert_eq!(overdue.note(slot(61)), None, "another slot");
+        assert_eq!(overdue.note(slot(61)), slot(61), "the schedule does not tick");
+        assert_eq!(overdue.note(None), None);
+        assert_eq!(overdue.note(slot(61)), None);
     }
 }
