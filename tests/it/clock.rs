@@ -241,3 +241,22 @@ async fn instance_with_a_slower_clock_delays_no_message() {
     let rules: Vec<_> = notified.iter().map(|line| line.split(": ").next().unwrap_or_default()).collect();
     assert_eq!(rules, ["alert.event Burned alpha", "alert.event Burned beta"], "{notified:#?}");
 }
+
+/// While the evaluation waits for a clock that is behind, each correction still has an alert of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn instance_with_a_slower_clock_reports_every_correction() {
+    let mut app = TestApp::with(Setup { config: "group_wait = \"0s\"\n".into(), ..machine() }).await;
+    step(&app, &mut ClockWatch::default()).await;
+    let at = "2026-03-02T00:00:00Z";
+    continue_on(&mut app, machine_at(at, TimeDelta::hours(1), TimeDelta::minutes(4)), at).await;
+    step(&app, &mut ClockWatch::default()).await;
+    continue_on(&mut app, machine_at(at, TimeDelta::hours(9), TimeDelta::minutes(-4)), at).await;
+    for day in 21..24 {
+        let days = |day: u32| time(&format!("2026-08-{day}T12:00:00Z"));
+        app.edit(|edit| edit.move_event("alpha", days(day - 1), days(day)));
+        let (notified, _) = step(&app, &mut ClockWatch::default()).await;
+        assert!(notified.len() == 1 && notified[0].contains(&format!("to {day} Aug 2026")), "{day}: {notified:#?}");
+        app.machine.pass(TimeDelta::minutes(1));
+        app.clock.pass(TimeDelta::minutes(1));
+    }
+}

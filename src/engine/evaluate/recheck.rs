@@ -8,20 +8,32 @@ use model::{
 };
 use rules::{On, RuleSet, aggregate::EDGE_SLACK};
 
+/// The difference between two evaluations while time stays still.
+const STEP: TimeDelta = TimeDelta::milliseconds(1);
+
 /// Returns the time of an evaluation that began at `now`. `latest` is the time of the latest one, of this or of another instance, and
 /// `clock` is the current time with its state.
 ///
 /// Evaluation does not go back in time, so that nothing is decided twice: after a takeover by an instance whose clock is behind, the time
 /// stays at `latest` until that clock has caught up. It also stays there while a stored time contradicts the wall clock. If `latest` is
 /// ahead by more than [`MAX_CLOCK_DIFFERENCE`], it was made with a wrong clock, and is ignored once the current time is confirmed.
+///
+/// A time that stays still advances by [`STEP`], because the subject of a change contains its time: at the same time, a second correction
+/// of an event would have the alert of the first one.
 #[must_use]
 pub fn evaluation_time(now: Timestamp, latest: Option<Timestamp>, clock: (Timestamp, ClockState)) -> Timestamp {
     let (clock_time, state) = clock;
     match latest {
-        Some(latest) if state.is_resumed => latest,
-        Some(latest) if !state.is_settled || latest.signed_duration_since(clock_time) <= MAX_CLOCK_DIFFERENCE => now.max(latest),
+        Some(latest) if state.is_resumed => after(latest),
+        Some(latest) if latest <= now => now,
+        Some(latest) if !state.is_settled || latest.signed_duration_since(clock_time) <= MAX_CLOCK_DIFFERENCE => after(latest),
         _ => now,
     }
+}
+
+/// Returns the next time that the database can tell apart from `time`.
+fn after(time: Timestamp) -> Timestamp {
+    time.checked_add_signed(STEP).unwrap_or(time)
 }
 
 /// Returns the windows (start exclusive, end inclusive) of start times for which the time since the last evaluation may change the result:

@@ -6,6 +6,7 @@ use std::{
 };
 
 use chrono::TimeDelta;
+use cliffwatch::model::clock::Clock;
 
 use super::{GRACE, MAX_SKEW_SECS, PairSoak};
 use crate::soak::books::Books;
@@ -87,9 +88,9 @@ impl PairSoak {
                 problems.push(format!("{receiver} got {} repeated messages, at most {most} are allowed", books.repeats()));
             }
         }
+        self.check_delays(&mut problems);
         if is_final {
             self.check_database(&mut problems);
-            self.check_delays(&mut problems);
             problems.extend(self.missing().into_iter().map(|fact| format!("never notified: {fact}")));
         }
         problems
@@ -124,27 +125,23 @@ impl PairSoak {
         }
     }
 
-    /// Checks how long after each burn the first receiver got it.
+    /// Checks how long after each change at the source the first receiver got it.
     fn check_delays(&self, problems: &mut Vec<String>) {
-        let times = self.books[0].first_times();
-        let delays = self.world.burnt_at().iter().filter_map(|(fact, at)| Some((*times.get(fact)? - *at, fact)));
+        let (times, now) = (self.books[0].first_times(), Clock::system().now());
+        let changes = self.world.changed_at().iter();
+        let delays = changes.map(|(fact, at)| (times.get(fact).copied().unwrap_or(now) - *at, fact));
         let mut delays: Vec<_> = delays.collect();
         delays.sort();
-        let (Some((longest, fact)), at) =
-            (delays.last(), |share: usize| delays[(delays.len() - 1) * share / 100].0.num_seconds())
-        else {
-            return;
-        };
+        let at = |share: usize| delays.get(delays.len().saturating_sub(1) * share / 100).map(|(delay, _)| delay.num_seconds());
         println!(
-            "from a burn to its message: median {} s, 95 % {} s, 99 % {} s, longest {} s",
+            "from a change to its message, in seconds: median {:?}, 95 % {:?}, 99 % {:?}, longest {:?}",
             at(50),
             at(95),
             at(99),
-            longest.num_seconds()
+            at(100)
         );
-        if *longest > MAX_DELAY {
-            problems.push(format!("notified only after {} s: {fact}", longest.num_seconds()));
-        }
+        let late = delays.iter().filter(|(delay, _)| *delay > MAX_DELAY);
+        problems.extend(late.map(|(delay, fact)| format!("not notified within {} s: {fact}", delay.num_seconds())));
     }
 
     fn check_database(&self, problems: &mut Vec<String>) {

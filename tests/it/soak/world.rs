@@ -46,8 +46,8 @@ pub struct World {
     resizing: BTreeMap<String, Fact>,
     /// The facts that become true during the run, with that time.
     deadlines: BTreeMap<Fact, Timestamp>,
-    /// When each burn was added.
-    burnt_at: BTreeMap<Fact, Timestamp>,
+    /// When each burn, move, and resize was made.
+    changed_at: BTreeMap<Fact, Timestamp>,
     burns: u32,
     moves: u32,
     resizes: u32,
@@ -83,8 +83,8 @@ impl World {
             })
             .expect("filled");
         let (moving, resizing) = (BTreeMap::new(), BTreeMap::new());
-        let (deadlines, burnt_at) = (BTreeMap::new(), BTreeMap::new());
-        Self { service, due, moving, resizing, deadlines, burnt_at, burns: 0, moves: 0, resizes: 0 }
+        let (deadlines, changed_at) = (BTreeMap::new(), BTreeMap::new());
+        Self { service, due, moving, resizing, deadlines, changed_at, burns: 0, moves: 0, resizes: 0 }
     }
 
     /// Adds two events to each token: one that passes during the run, and one whose lead time of three days begins during the run, for
@@ -129,13 +129,13 @@ impl World {
         let today = Clock::system().now();
         self.service.edit(|edit| edit.add_burn(&id, burn(&wire(today - TimeDelta::hours(30)), amount))).expect("burnt");
         let fact = format!("Burned {id} {amount:?}");
-        self.burnt_at.insert(fact.clone(), Clock::system().now());
+        self.changed_at.insert(fact.clone(), Clock::system().now());
         self.due.insert(fact);
     }
 
-    /// When each burn was added.
-    pub fn burnt_at(&self) -> &BTreeMap<Fact, Timestamp> {
-        &self.burnt_at
+    /// When each burn, move, and resize was made.
+    pub fn changed_at(&self) -> &BTreeMap<Fact, Timestamp> {
+        &self.changed_at
     }
 
     /// Moves the last event of a random token if its previous move was `notified`.
@@ -155,6 +155,7 @@ impl World {
             })
             .expect("moved");
         let fact = format!("Moved {id} {}", day(to.expect("moved")));
+        self.changed_at.insert(fact.clone(), Clock::system().now());
         if let Some(before) = self.moving.insert(id, fact) {
             self.due.insert(before);
         }
@@ -183,6 +184,7 @@ impl World {
             })
             .expect("resized");
         let fact = format!("Resized {id} {}", amount.expect("resized"));
+        self.changed_at.insert(fact.clone(), Clock::system().now());
         if let Some(before) = self.resizing.insert(id, fact) {
             self.due.insert(before);
         }

@@ -113,17 +113,22 @@ fn month_date_counts_from_its_start_and_passes_at_its_end() {
 #[test]
 fn evaluation_never_goes_behind_the_latest_one() {
     let (noon, latest) = (time("2026-03-09T12:00:00Z"), time("2026-03-09T12:03:00Z"));
+    let next = |at: Timestamp| at + TimeDelta::milliseconds(1);
     let state = |is_settled, is_resumed| ClockState { is_settled, is_resumed, ..ClockState::default() };
     let right = state(true, false);
     assert_eq!(evaluation_time(noon, None, (noon, right)), noon);
     assert_eq!(evaluation_time(latest, Some(noon), (latest, right)), latest);
-    assert_eq!(evaluation_time(noon, Some(latest), (noon, right)), latest, "the clock of another instance was ahead");
+    assert_eq!(evaluation_time(noon, Some(latest), (noon, right)), next(latest), "the clock of another instance was ahead");
     let later = time("2026-03-09T14:00:00Z");
-    assert_eq!(evaluation_time(noon, Some(later), (later, right)), later, "the cycle began two hours ago");
+    assert_eq!(evaluation_time(noon, Some(later), (later, right)), next(later), "the cycle began two hours ago");
     let wrong = time("2036-03-09T12:00:00Z");
     assert_eq!(evaluation_time(noon, Some(wrong), (noon, right)), noon, "the latest evaluation used a wrong clock");
-    assert_eq!(evaluation_time(noon, Some(wrong), (noon, state(false, false))), wrong, "or the current clock is wrong");
-    assert_eq!(evaluation_time(wrong, Some(noon), (wrong, state(false, true))), noon, "the clocks of this machine disagree");
+    assert_eq!(evaluation_time(noon, Some(wrong), (noon, state(false, false))), next(wrong), "or the current clock is wrong");
+    assert_eq!(
+        evaluation_time(wrong, Some(noon), (wrong, state(false, true))),
+        next(noon),
+        "the clocks of this machine disagree"
+    );
 }
 
 fn in_november(world: &mut World, nominal: &str) {
