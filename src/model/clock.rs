@@ -115,6 +115,13 @@ impl Clock {
         }
     }
 
+    /// Records that the time contradicts what another instance stored, unless it is confirmed.
+    pub fn contradict(&self) {
+        if let TimeSource::Machine(_, time) = &self.0 {
+            locked(time).contradict();
+        }
+    }
+
     /// Returns the clock after a simulated restart of the program, without the learned state.
     #[must_use]
     pub fn restarted(&self) -> Self {

@@ -260,3 +260,27 @@ async fn instance_with_a_slower_clock_reports_every_correction() {
         app.clock.pass(TimeDelta::minutes(1));
     }
 }
+
+/// A standby started while its clock was a day ahead, and polls nothing. At its takeover, the time of the latest evaluation contradicts it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn takeover_with_a_wrong_clock_decides_nothing_before_the_source_responds() {
+    let mut app = TestApp::with(Setup { config: "group_wait = \"0s\"\n".into(), ..machine() }).await;
+    step(&app, &mut ClockWatch::default()).await;
+    let at = "2026-03-12T18:00:00Z";
+    app.at(at);
+    app.machine.set(time(at));
+    app.machine.pass(TimeDelta::days(11));
+    app.machine.set(time(at));
+    step(&app, &mut ClockWatch::default()).await;
+    continue_on(&mut app, machine_at(at, TimeDelta::hours(9), TimeDelta::days(1)), at).await;
+    app.app().require_time_confirmation().await;
+    app.evaluate().await;
+    app.deliver().await;
+    assert_eq!(lines(&app.hook.take()), [""; 0], "the cliff is not within 7 days yet");
+    let (notified, _) = step(&app, &mut ClockWatch::default()).await;
+    assert_eq!(notified, [""; 0], "the source corrects the time");
+    app.machine.pass(TimeDelta::hours(18));
+    app.clock.pass(TimeDelta::hours(18));
+    let (notified, _) = step(&app, &mut ClockWatch::default()).await;
+    assert!(notified.len() == 1 && notified[0].contains("7 days"), "{notified:#?}");
+}

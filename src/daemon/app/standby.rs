@@ -16,7 +16,7 @@ use super::{App, AppError, ReloadRequests, reload_under_systemd, remember_good_r
 use crate::database_url::instance_name;
 use crate::readiness::Phase;
 use crate::systemd::{self, LongWait, ProgressMarker};
-use model::{BoxFuture, Clock, lease, text::error_chain};
+use model::{BoxFuture, Clock, MAX_CLOCK_DIFFERENCE, lease, text::error_chain};
 use store::{LeaseStatus, Store};
 
 /// Takes the lease for a command that polls or delivers once, and renews it while the store is open.
@@ -145,7 +145,7 @@ impl App {
         tracing::info!("this instance is now active");
         self.readiness.set_instance_role("active");
         self.deps.metrics.set_active(true);
-        self.clock.require_confirmation();
+        self.require_time_confirmation().await;
         self.deps.outbox.begin_takeover();
         match self.reload().await {
             Ok(reloaded) if reloaded.needs_restart => {
@@ -161,6 +161,17 @@ impl App {
         restart_future_waits(self.store(), &self.clock).await;
         self.deps.outbox.begin().await;
         Ok(())
+    }
+
+    /// Requires a new confirmation of the time. A standby polls nothing, so its clock may have been wrong since its start. If it is far ahead
+    /// of the latest evaluation of any instance, nothing is decided by it until the source responds.
+    #[doc(hidden)]
+    pub async fn require_time_confirmation(&self) {
+        self.clock.require_confirmation();
+        let latest = self.store().evaluated_at().await.unwrap_or_default();
+        if latest.is_some_and(|latest| self.clock.now().signed_duration_since(latest) > MAX_CLOCK_DIFFERENCE) {
+            self.clock.contradict();
+        }
     }
 
     /// Renews the lease until this instance loses it.

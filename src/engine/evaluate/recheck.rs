@@ -15,7 +15,7 @@ const STEP: TimeDelta = TimeDelta::milliseconds(1);
 /// `clock` is the current time with its state.
 ///
 /// Evaluation does not go back in time, so that nothing is decided twice: after a takeover by an instance whose clock is behind, the time
-/// stays at `latest` until that clock has caught up. It also stays there while a stored time contradicts the wall clock. If `latest` is
+/// stays at `latest` until that clock has caught up. It also stays there while a stored time contradicts the clock. If `latest` is
 /// ahead by more than [`MAX_CLOCK_DIFFERENCE`], it was made with a wrong clock, and is ignored once the current time is confirmed.
 ///
 /// A time that stays still advances by [`STEP`], because the subject of a change contains its time: at the same time, a second correction
@@ -24,7 +24,7 @@ const STEP: TimeDelta = TimeDelta::milliseconds(1);
 pub fn evaluation_time(now: Timestamp, latest: Option<Timestamp>, clock: (Timestamp, ClockState)) -> Timestamp {
     let (clock_time, state) = clock;
     match latest {
-        Some(latest) if state.is_resumed => after(latest),
+        Some(latest) if state.is_resumed || state.is_contradicted => after(latest),
         Some(latest) if latest <= now => now,
         Some(latest) if !state.is_settled || latest.signed_duration_since(clock_time) <= MAX_CLOCK_DIFFERENCE => after(latest),
         _ => now,

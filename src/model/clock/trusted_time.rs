@@ -91,6 +91,8 @@ pub struct ClockState {
     /// Whether the time continues from a stored one and contradicts the wall clock. Nothing may be decided by it until one of the two is
     /// confirmed.
     pub is_resumed: bool,
+    /// Whether the time contradicts what another instance stored. Nothing may be decided by it until it is confirmed.
+    pub is_contradicted: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -147,6 +149,11 @@ impl TrustedTime {
         self.state.is_settled = false;
     }
 
+    /// Records that another instance stored a time that contradicts this one.
+    pub fn contradict(&mut self) {
+        self.state.is_contradicted = !self.state.is_settled;
+    }
+
     /// Returns the anchor for a later [`resume`](Self::resume), or `None` if the time is not confirmed yet. The caller adds the
     /// ids of the machine and the boot.
     #[must_use]
@@ -162,6 +169,7 @@ impl TrustedTime {
         let now = self.trusted(reading);
         let is_patient = reading.uptime.saturating_sub(self.began) > PATIENCE.num_milliseconds();
         self.state.is_settled |= is_patient && self.doubted_since.is_none();
+        self.state.is_contradicted &= !self.state.is_settled;
         now
     }
 
@@ -200,6 +208,7 @@ impl TrustedTime {
             is_by_source: !is_ours_right && !is_theirs_wrong,
             is_settled: true,
             is_resumed: false,
+            is_contradicted: false,
         };
         self.follow(if self.state.is_by_source { date } else { reading.system }, reading);
         if !is_theirs_wrong {
