@@ -220,7 +220,7 @@ fn due(tranches: &[TrancheFacts]) -> String {
 }
 
 impl DateChange {
-    /// Returns the new date if there was none before.
+    /// Returns the new date of a tranche that had no date. `None` if it had one.
     pub(super) fn first_date(&self) -> Option<String> {
         self.from.0.is_none().then_some(self.to.0).flatten().map(|at| date_text(at, self.to.1))
     }
