@@ -229,7 +229,7 @@ async fn no_message_and_no_command_claims_nothing_where_supply_comes_or_is_unkno
             true_claims += found.true_claims;
             false_claims.extend(found.false_claims.into_iter().map(|claim| format!("world {number}, day {days}: {claim}")));
         }
-        assert!(fixture.seen.0 > 100 && fixture.seen.1 > 5, "too few messages: {:?}", fixture.seen);
+        assert!(fixture.seen.0 > 20 && fixture.seen.1 > 0, "too few messages: {:?}", fixture.seen);
         if number == 0 {
             // Slow: it replays the history of the database.
             let claims = Claims::new(&world, fixture.app.clock.now());

@@ -83,7 +83,7 @@ class Token:
             cliff = event["cliffUnlocks"]
             self.cliffs.append((date, begin, end, cliff["cliffAmount"], cliff.get("cliffValue")))
         older = rows(source, f"/v1/unlock/events/{self.id}")
-        self.segments, self.days, self.is_daily = [], [], False
+        self.segments, self.days = [], []
         for event in older or []:
             linear = event.get("linearUnlocks")
             for part in (linear or {}).get("allocationBreakdown") or []:
@@ -96,7 +96,7 @@ class Token:
 
     def from_emission(self, source):
         """Linear supply of a token that v1 does not have: the emission of each day without its cliffs."""
-        self.is_daily, first = True, self.now.date()
+        first = self.now.date()
         path = f"/v5/daily-emission/{self.id}?start={first}&end={first + 98 * DAY}"
         for day in rows(source, path) or []:
             begin = time(day["startDate"])
@@ -197,89 +197,6 @@ def compare_token(token, row, page):
         check_page(f"{what} token page", page, both)
 
 
-def steps(token, until):
-    """Notable changes of the daily linear release: date, tokens per day before, and from then on."""
-    if token.is_daily:
-        yield from daily_steps(token, until)
-        return
-    rates = [(begin, end, amount / ((end - begin) / DAY)) for begin, end, amount in token.segments if end > begin]
-    dates = sorted({date for begin, end, _ in rates for date in (begin, end) if token.now < date <= until})
-    for date in dates:
-        before = sum(rate for begin, end, rate in rates if begin < date <= end)
-        after = sum(rate for begin, end, rate in rates if begin <= date < end)
-        if is_notable(before, after):
-            yield date, before, after
-
-
-def is_notable(before, after):
-    return abs(after - before) > 0.01 * max(before, after)
-
-
-def daily_steps(token, until):
-    """Like `steps`, for a token of which only the release of each day is known. A day between two rates has the change in it."""
-    by_day = {begin: amount for begin, _, amount in token.segments}
-    if not by_day:
-        return
-    days = [min(by_day) + number * DAY for number in range((max(by_day) - min(by_day)).days + 1)]
-    rates = [by_day.get(day, 0.0) for day in days]
-    number = 1
-    while number < len(days):
-        before, now, after = rates[number - 1], rates[number], rates[number + 1] if number + 1 < len(days) else None
-        date = days[number]
-        if not is_notable(before, now):
-            number += 1
-            continue
-        if after is not None and min(before, after) < now < max(before, after):
-            date, now = date + DAY * ((now - after) / (before - after)), after
-            number += 1
-        number += 1
-        if token.now < date <= until:
-            yield date, before, now
-
-
-def compare_next(tokens, daemon):
-    """The list of what comes next has the first cliffs and changes of linear unlocks, by day, the largest first."""
-    section = re.search(r'<section class="card" id="next".*?</section>', get(f"{daemon}/"), re.S)[0]
-    found = []
-    for row in re.findall(r"<tr[^>]*>(.*?)</tr>", section, re.S):
-        cells = re.findall(r"<td[^>]*>(.*?)</td>", row, re.S)
-        slug = re.search(r'href="/tokens/([^"]+)"', row)
-        if slug and cells:
-            day = datetime.strptime(re.search(r"\d+ \w+ \d{4}", cells[0])[0], "%d %b %Y").date()
-            kind = "linear" if text_of(cells[4]).strip().startswith("vesting") else "cliff"
-            found.append((day, slug[1], kind, text_of(cells[2])))
-    until, expected = tokens[0].now + 90 * DAY, []
-    for token in tokens:
-        for date, _, _, amount, value in token.cliffs:
-            if token.now < date <= until and ((value if value is not None else amount) or 0.0) > 0:
-                expected.append((date.date(), -(value if value is not None else float("-inf")), token.id, "cliff", []))
-        for date, before, after in steps(token, until):
-            value = abs(after - before) * token.price if token.price is not None else float("-inf")
-            shown = [rate * token.price for rate in (before, after)] if token.price is not None else []
-            expected.append((date.date(), -value, token.id, "linear", shown))
-    expected.sort(key=lambda row: row[:2])
-    if len(found) != min(len(expected), 24):
-        problems.append(f"next: expected {min(len(expected), 24)} rows of {len(expected)}, found {len(found)}")
-    total_of = re.search(r"(\d[\d,]*) of (\d[\d,]*) in the next", text_of(section))
-    if len(expected) > 24 and (not total_of or int(total_of[2].replace(",", "")) != len(expected)):
-        problems.append(f"next: expected {len(expected)} dates in all, found {total_of and total_of[0]}")
-    days = [row[0] for row in found]
-    if days != [row[0] for row in expected[: len(found)]]:
-        problems.append(f"next: expected the days {[row[0] for row in expected[:len(found)]]}, found {days}")
-        return
-    # The last day may be cut, and equal values have no order.
-    whole = [day for day in days if day != days[-1]]
-    for day in sorted(set(whole)):
-        of_day = sorted((slug, kind) for at, slug, kind, _ in found if at == day)
-        due = sorted((slug, kind) for at, _, slug, kind, _ in expected if at == day)
-        if of_day != due:
-            problems.append(f"next on {day}: expected {due}, found {of_day}")
-        for _, _, slug, kind, rates in (row for row in expected if row[0] == day):
-            texts = " ".join(text for at, of, what, text in found if (at, of, what) == (day, slug, kind))
-            for rate in rates:
-                check_page(f"next {slug} on {day}", texts, rate)
-
-
 def compare_totals(tokens, daemon):
     supply = json.loads(get(f"{daemon}/api/supply"))
     metrics = get(f"{daemon}/metrics")
@@ -354,7 +271,6 @@ def main():
             continue
         compare_token(token, found[token.id], text_of(get(f"{daemon}/tokens/{token.id}")))
     compare_totals(tokens, daemon)
-    compare_next(tokens, daemon)
     compare_upcoming(tokens, daemon, 30)
     compare_calendar(tokens, daemon)
     compare_digest(tokens, daemon)
