@@ -83,7 +83,8 @@ class Token:
             cliff = event["cliffUnlocks"]
             self.cliffs.append((date, begin, end, cliff["cliffAmount"], cliff.get("cliffValue")))
         older = rows(source, f"/v1/unlock/events/{self.id}")
-        self.segments, self.days = [], []
+        # Tokens per day by date, if only daily emission shows the linear supply. Then no instant of a change is known, only its day.
+        self.segments, self.daily = [], None
         for event in older or []:
             linear = event.get("linearUnlocks")
             for part in (linear or {}).get("allocationBreakdown") or []:
@@ -96,7 +97,7 @@ class Token:
 
     def from_emission(self, source):
         """Linear supply of a token that v1 does not have: the emission of each day without its cliffs."""
-        first = self.now.date()
+        self.daily, first = {}, self.now.date()
         path = f"/v5/daily-emission/{self.id}?start={first}&end={first + 98 * DAY}"
         for day in rows(source, path) or []:
             begin = time(day["startDate"])
@@ -104,6 +105,7 @@ class Token:
             linear = day["unlockAmount"] - cliffs
             if linear > 1e-6 * max(1.0, day["unlockAmount"]):
                 self.segments.append((begin, begin + DAY, linear))
+                self.daily[begin.date()] = linear
             if self.price is None:
                 self.price = day.get("referencePrice")
 
@@ -197,6 +199,83 @@ def compare_token(token, row, page):
         check_page(f"{what} token page", page, both)
 
 
+def is_notable(before, after):
+    return abs(after - before) > 0.01 * max(before, after)
+
+
+def steps(token, until):
+    """Notable changes of the daily linear release: date, tokens per day before, and from then on."""
+    rates = [(begin, end, amount / ((end - begin) / DAY)) for begin, end, amount in token.segments if end > begin]
+    dates = sorted({date for begin, end, _ in rates for date in (begin, end) if token.now < date <= until})
+    for date in dates:
+        before = sum(rate for begin, end, rate in rates if begin < date <= end)
+        after = sum(rate for begin, end, rate in rates if begin <= date < end)
+        if is_notable(before, after):
+            yield date, before, after
+
+
+def changed_days(token, until):
+    """The days whose release differs notably from the day before: the change is on one of the two days."""
+    days = [token.now.date() + number * DAY for number in range(1, (until.date() - token.now.date()).days + 1)]
+    return [day for day in days if is_notable(token.daily.get(day - DAY, 0.0), token.daily.get(day, 0.0))]
+
+
+def compare_next(tokens, daemon):
+    """The list of what comes next has the first cliffs and changes of linear unlocks, by day, the largest first."""
+    section = re.search(r'<section class="card" id="next".*?</section>', get(f"{daemon}/"), re.S)[0]
+    found = []
+    for row in re.findall(r"<tr[^>]*>(.*?)</tr>", section, re.S):
+        cells = re.findall(r"<td[^>]*>(.*?)</td>", row, re.S)
+        slug = re.search(r'href="/tokens/([^"]+)"', row)
+        if slug and cells:
+            day = datetime.strptime(re.search(r"\d+ \w+ \d{4}", cells[0])[0], "%d %b %Y").date()
+            kind = "linear" if text_of(cells[4]).strip().startswith("vesting") else "cliff"
+            found.append((day, slug[1], kind, text_of(cells[2])))
+    until, expected = tokens[0].now + 90 * DAY, {}
+    for token in tokens:
+        for date, _, _, amount, value in token.cliffs:
+            if token.now < date <= until and ((value if value is not None else amount) or 0.0) > 0:
+                expected.setdefault((date.date(), token.id, "cliff"), []).append((value, []))
+        for date, before, after in steps(token, until) if token.daily is None else []:
+            shown = [rate * token.price for rate in (before, after)] if token.price is not None else []
+            value = abs(after - before) * token.price if token.price is not None else None
+            expected.setdefault((date.date(), token.id, "linear"), []).append((value, shown))
+    days = [row[0] for row in found]
+    total_of = re.search(r"(\d[\d,]*) of (\d[\d,]*) in the next", text_of(section))
+    count = int(total_of[2].replace(",", "")) if total_of else len(found)
+    daily = {token.id: changed_days(token, until) for token in tokens if token.daily is not None}
+    exact, changed = sum(map(len, expected.values())), sum(map(len, daily.values()))
+    # A change within a day shows on two days, and one at an edge of the window may be outside of it.
+    if not exact + changed // 2 - len(daily) <= count <= exact + changed + len(daily):
+        problems.append(f"next: expected {exact} dates and about {changed} of daily emission, found {count}")
+    if days != sorted(days) or len(found) != min(count, 24):
+        problems.append(f"next: {len(found)} of {count} rows, by the days {days}")
+    # The last day may be cut.
+    is_whole = lambda day: day < days[-1] or count == len(found)
+    for day, slug, kind in sorted({row[:3] for row in found} | {key for key in expected if days and is_whole(key[0])}):
+        rows_of = [text for at, of, what, text in found if (at, of, what) == (day, slug, kind)]
+        due = expected.get((day, slug, kind), [])
+        if kind == "linear" and slug in daily:
+            if not {day, day + DAY} & set(daily[slug]):
+                problems.append(f"next: {slug} does not change on {day}")
+        elif is_whole(day) and len(rows_of) != len(due):
+            problems.append(f"next: expected {len(due)} rows of {slug} ({kind}) on {day}, found {len(rows_of)}")
+        for _, rates in due if rows_of else []:
+            for rate in rates:
+                check_page(f"next {slug} on {day}", " ".join(rows_of), rate)
+    for slug, changes in daily.items():
+        shown = {at for at, of, what, _ in found if (of, what) == (slug, "linear")}
+        for day in changes:
+            if is_whole(day) and day - DAY > tokens[0].now.date() and not {day - DAY, day} & shown:
+                problems.append(f"next: {slug} changes on {day}, which is not in the list")
+    for day in sorted(set(days)):
+        keys = [row[:3] for row in found if row[0] == day]
+        values = [expected[key][0][0] for key in keys if len(expected.get(key, [])) == 1]
+        ranks = [float("-inf") if value is None else value for value in values]
+        if any(later > earlier * (1 + 1e-9) for earlier, later in zip(ranks, ranks[1:]) if earlier >= 0):
+            problems.append(f"next on {day}: the largest is not first: {keys}")
+
+
 def compare_totals(tokens, daemon):
     supply = json.loads(get(f"{daemon}/api/supply"))
     metrics = get(f"{daemon}/metrics")
@@ -271,6 +350,7 @@ def main():
             continue
         compare_token(token, found[token.id], text_of(get(f"{daemon}/tokens/{token.id}")))
     compare_totals(tokens, daemon)
+    compare_next(tokens, daemon)
     compare_upcoming(tokens, daemon, 30)
     compare_calendar(tokens, daemon)
     compare_digest(tokens, daemon)
