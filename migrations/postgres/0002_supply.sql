@@ -14,7 +14,7 @@ CREATE TABLE token_supply (
     -- How much of the coming supply is known, and the time up to which linear unlocks are known; null if there is no such limit.
     known        TEXT NOT NULL CHECK (known IN ('all', 'cliffs', 'none')),
     linear_until BIGINT,
-    -- Linear unlocks that have not ended, or ended less than a day ago, packed: from the schedule, and from daily emission ahead.
+    -- Linear unlocks that have not ended, or ended in the last 32 days, packed: from the schedule, and from daily emission ahead.
     linear       BYTEA NOT NULL,
     emission     BYTEA NOT NULL
 );

@@ -2,9 +2,9 @@
 
 CREATE TABLE held_event (
     -- The id of the notification that the event becomes.
-    notification TEXT NOT NULL PRIMARY KEY,
+    notification TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     -- The cycle that decides. If it ended without a decision, the next cycle that ends decides.
-    cycle        TEXT NOT NULL,
+    cycle        TEXT COLLATE "C" NOT NULL,
     -- Limit, alert, and notification.
-    body         TEXT NOT NULL
+    body         TEXT COLLATE "C" NOT NULL
 );

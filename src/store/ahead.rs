@@ -1,5 +1,5 @@
 //! Upcoming unlocks, read from an index in one pass: times and sizes without unpacking schedules, and whether a time
-//! window counts each unlock. `whole` reads complete unlocks by row number.
+//! window counts each unlock. `upcoming_rows` reads complete unlocks by row number.
 
 use rusqlite::params;
 

@@ -17,8 +17,8 @@ use model::{
 
 impl Store {
     /// Returns the starts, ends, and rate changes of linear unlocks for which `select` returns `true`, next first, and those of events
-    /// removed since `removed_since`. At most `filter.limit` of each. To save memory, the returned rows have no event. `select` gets the
-    /// schedule of the token if `with_schedules` is set.
+    /// removed since `removed_since`. At most `filter.limit` dates, and those of at most `filter.limit` removed events. To save memory,
+    /// the returned rows have no event. `select` gets the schedule of the token if `with_schedules` is set.
     pub async fn calendar_linear(
         &self,
         filter: UpcomingFilter,

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::codec::{Conditions, Millis, all, list, time};
 use super::error::StoreFault;
+use super::list_limits::CHUNK_ROWS;
 use super::query::at;
 use super::rows::{token, tracked};
 use super::schedule_reader::ScheduleReader;
@@ -15,9 +16,9 @@ use model::{CalendarRow, Interval, Resource, Timestamp, TokenId, TokenSnapshot, 
 
 impl Store {
     /// Passes upcoming cliff unlocks to `select`, next first, and then those removed since `removed_since`, latest first: at most
-    /// the row limit of each. Stops after `max` values, and returns them. Only one chunk of unlocks is in memory at a time. `min_value`
-    /// does not apply to removed unlocks, and `kind` and `offset` have no effect. `select` gets the schedule of the token if
-    /// `with_schedules` is set.
+    /// the row limit of each. Stops after `max` values, and returns them. Of the upcoming ones, only one chunk is in memory at
+    /// a time. `min_value` does not apply to removed unlocks, and `kind` and `offset` have no effect. `select` gets the schedule of the
+    /// token if `with_schedules` is set.
     pub async fn calendar<T: Send + 'static>(
         &self,
         filter: UnlockListFilter,
@@ -34,7 +35,7 @@ impl Store {
             };
             let mut selected = Vec::new();
             let numbers = first_cliffs(from, &filter, usize::try_from(filter.unlocks.limit).unwrap_or(usize::MAX))?;
-            for chunk in numbers.chunks(CALENDAR_CHUNK) {
+            for chunk in numbers.chunks(CHUNK_ROWS as usize) {
                 if selected.len() >= max {
                     break;
                 }
@@ -82,11 +83,8 @@ impl Store {
     }
 }
 
-/// The number of unlocks per statement.
-const CALENDAR_CHUNK: usize = 250;
-
-/// Reads upcoming unlocks, given by their times and record numbers, in this order. An unlock counts as modified if it has a newer version, or if it was removed and added
-/// again. Replacing an `upcoming` entry by the full schedule is not a modification.
+/// Reads upcoming unlocks by their record numbers, by time, token, and key. An unlock counts as modified if it has a newer version, or if
+/// it was removed and added again. Replacing an `upcoming` entry by the full schedule is not a modification.
 fn ahead(from: &Transaction<'_>, places: &[(i64, i64)]) -> Result<Vec<CalendarRow>, StoreFault> {
     let mut statement = from.prepare_cached(
         "SELECT t.id, t.item, t.name, t.symbol, f.read_at, r.scope_no, r.key, r.version_at, r.version_at > r.first_seen OR EXISTS (

@@ -48,7 +48,7 @@ const WAITS: [&str; 5] = [
 const FUTURE_WAITS: [&str; 3] = [
     "UPDATE pending_notification SET since = ?1 WHERE since > ?1 AND since <= ?2 AND state = 'waiting'",
     "UPDATE notification_group SET notified_at = ?1 WHERE notified_at > ?1 AND notified_at <= ?2",
-    "UPDATE delivery SET next_attempt_at = next_attempt_at - (updated_at - ?1)
+    "UPDATE delivery SET next_attempt_at = next_attempt_at - (updated_at - ?1), updated_at = ?1
      WHERE state IN ('due', 'retrying') AND updated_at > ?1 AND updated_at <= ?2",
 ];
 

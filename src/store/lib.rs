@@ -246,7 +246,8 @@ impl Store {
         self.writer(doing)?.transact(doing, true, run).await
     }
 
-    /// Like [`Self::write`], but any instance may write. For user actions and for facts about the instance itself, which no other instance writes.
+    /// Like [`Self::write`], but any instance may write. For user actions and for facts about the instance itself, which no other
+    /// instance writes.
     async fn act<T: Send + 'static>(
         &self,
         doing: &'static str,

@@ -21,7 +21,7 @@ impl Store {
     }
 }
 
-/// Counts the rows that a list may still have.
+/// The size that a list may still have.
 pub(super) struct SizeLimit {
     left_bytes: usize,
 }

@@ -9,7 +9,10 @@ use super::error::StoreFault;
 use super::linear::{PricedToken, TokenLinear, each_linear, priced_token};
 use super::sql::Transaction;
 use model::phrase::linear::rate_change_parts;
-use model::{FirstOf, LargestFirst, LinearPiece, LinearUnlock, Precision, RateRow, RateStep, SumWindow, Timestamp, rate_changes};
+use model::{
+    FirstOf, LargestFirst, LinearPiece, LinearUnlock, Precision, RateRow, RateStep, ReferencePrice, SumWindow, Timestamp, Token,
+    rate_changes,
+};
 
 /// A change that can be shown. Sorted by day, then by the value of the change (largest first), then by time.
 type RatePlace = (NaiveDate, LargestFirst, Timestamp, i64);
@@ -47,20 +50,19 @@ pub(super) fn next_rates(
             entry.insert(token.map(read).transpose()?);
         }
         if let Some(Some(((token, _, price), linear))) = known.get(&token_no) {
-            let price = price.map(|price| price.usd);
-            rows.extend(row(&linear.unlocks(), at).map(|row| RateRow { token: token.clone(), price, ..row }));
+            rows.extend(row(token, *price, &linear.unlocks(), at));
         }
     }
     Ok((rows, total))
 }
 
-/// Returns the change at an instant, without its token and price.
-fn row(unlocks: &[LinearUnlock<'_>], at: Timestamp) -> Option<RateRow> {
+/// Returns the change at an instant. `None` if the rate does not change then.
+fn row(token: &Token, price: Option<ReferencePrice>, unlocks: &[LinearUnlock<'_>], at: Timestamp) -> Option<RateRow> {
     let instant = at.timestamp_millis();
     let step = RateStep::at(unlocks.iter().map(|of| of.piece), at)?;
     let edges = unlocks.iter().filter(|of| of.piece.starts_at == instant || of.piece.ends_at == instant);
     let precision = edges.map(|of| of.precision).max().unwrap_or(Precision::Second);
     let change = rate_changes(unlocks, SumWindow { at: at - TimeDelta::milliseconds(1), until: at }).into_iter().next();
     let causes = change.as_ref().and_then(rate_change_parts);
-    Some(RateRow { token: model::Token::unknown("".into()), at, precision, step, price: None, causes })
+    Some(RateRow { token: token.clone(), at, precision, step, price: price.map(|price| price.usd), causes })
 }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, chown};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, lchown};
 use std::path::Path;
 
 const ROOT: u32 = 0;
@@ -13,11 +13,12 @@ const ROOT: u32 = 0;
 ///
 /// Fails if `file` belongs to another user and only root could change that.
 pub(super) fn give_to_owner_of(model: &Metadata, file: &Path) -> io::Result<()> {
-    let own = fs::metadata(file)?;
+    // The directory can belong to another user, so a link is never followed.
+    let own = fs::symlink_metadata(file)?;
     if (own.uid(), own.gid()) == (model.uid(), model.gid()) {
         return Ok(());
     }
-    match chown(file, Some(model.uid()), Some(model.gid())) {
+    match lchown(file, Some(model.uid()), Some(model.gid())) {
         // Only the group differs, and the owner can open the file.
         Err(_) if own.uid() == model.uid() => Ok(()),
         result => result,
@@ -27,7 +28,7 @@ pub(super) fn give_to_owner_of(model: &Metadata, file: &Path) -> io::Result<()> 
 /// Gives a new `file` of root the owner of its directory. A file of another user stays as it is.
 pub(super) fn give_to_owner_of_directory(file: &Path) -> io::Result<()> {
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if fs::metadata(file)?.uid() != ROOT {
+    if fs::symlink_metadata(file)?.uid() != ROOT {
         return Ok(());
     }
     give_to_owner_of(&fs::metadata(directory)?, file)
@@ -47,7 +48,7 @@ pub(super) fn no_permission(path: &Path) -> String {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match fs::metadata(path) {
         Ok(metadata) => format!(
-            "no permission, because the file belongs to user {}; run the command as root, or change the owner with \
+            "no permission; the file belongs to user {}; run the command as root, or change the owner with \
              `sudo chown --reference={} {}`",
             metadata.uid(),
             shown(directory),

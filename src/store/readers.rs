@@ -123,10 +123,9 @@ const PAGE_READERS: usize = 2;
 const HEAVY_PAGE_READERS: usize = 1;
 
 /// The user of a read. Each kind has connections of its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReaderKind {
     /// The daemon, or a command.
-    #[default]
     Daemon,
     Pages,
     HeavyPages,

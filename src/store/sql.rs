@@ -150,10 +150,9 @@ impl Connection {
         }
     }
 
-    /// Rolls back a transaction that a panic left open.
+    /// Rolls back a transaction that a panic or an interrupt left open.
     pub(super) fn rollback_leftovers(&mut self) {
         match self {
-            // Only if a panic or an interrupt prevented the guard from rolling back.
             Connection::Sqlite(connection) if !connection.is_autocommit() => drop(connection.execute_batch("ROLLBACK")),
             Connection::Sqlite(_) => {}
             // A session rolls back itself.

@@ -100,6 +100,9 @@ pub struct PastPeriod {
     pub spent: u64,
     pub doubtful: u64,
     pub uncounted: u64,
+    /// See [`CreditState::spent_elsewhere`].
+    #[serde(default)]
+    pub spent_elsewhere: u64,
     pub unconfirmed: bool,
 }
 

@@ -9,11 +9,13 @@ use crate::error::StoreFault;
 use crate::schedule::Entry;
 use crate::sql::{Row, Transaction};
 use crate::supply_pieces;
-use model::{Endpoint, FeedUpdate, KnownSupply, LinearPiece, LinearSupply, LinearUnlock, ReferencePrice, Timestamp};
+use model::{
+    Endpoint, FeedUpdate, KnownSupply, LinearPiece, LinearSupply, LinearUnlock, ReferencePrice, Timestamp, time::LONGEST_INTERVAL,
+};
 
-/// The time for which ended linear unlocks are retained. Later pages of a list read from the instant of the first page, and find linear
-/// unlocks by position.
-const ENDED_FOR: TimeDelta = TimeDelta::days(1);
+/// The time for which ended linear unlocks are retained. An end that is exact to the month may not have passed yet. And later pages of a
+/// list read from the instant of the first page, and find linear unlocks by position.
+const ENDED_FOR: TimeDelta = TimeDelta::days(LONGEST_INTERVAL.num_days() + 1);
 
 /// A row of `token_supply`.
 #[derive(Clone, Debug, PartialEq)]

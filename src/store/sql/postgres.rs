@@ -209,7 +209,13 @@ impl PgSession {
             let live = LiveSession::new(client, self.place.clone(), server, self.stop.clone());
             let settings = [SETTINGS, self.more_settings].concat();
             let settings = live.request(live.client.batch_execute(&settings), self.response_timeout);
-            settings.inspect_err(|_| self.place.avoid(server))?;
+            // A stopped read says nothing about the server.
+            let is_fault = |fault: &PgFault| !matches!(fault, PgFault::Stopped);
+            settings.inspect_err(|fault| {
+                if is_fault(fault) {
+                    self.place.avoid(server)
+                }
+            })?;
             Ok(live)
         };
         match connect() {
@@ -218,6 +224,7 @@ impl PgSession {
                 self.live.replace(Some(live));
                 Ok(())
             }
+            Err(PgFault::Stopped) => Err(PgFault::Stopped),
             Err(fault) => {
                 let next = self.pause.get().map_or(FIRST_PAUSE, |(_, pause)| (pause * 2).min(LONGEST_PAUSE));
                 self.pause.set(Some((Instant::now(), next)));
