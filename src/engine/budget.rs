@@ -2,8 +2,8 @@
 //!
 //! The remaining credits are spread evenly over the days until `resetAt`, and unused credits of a day go to the following days. A reserve
 //! is kept for near events and for removal proofs. Polls for reported changes may run ahead of the even pace, because sources correct many
-//! schedules within one hour. With no credits left, nothing is polled, because the API rejects requests over the quota and requests over the
-//! rate limit with the same status. The `limit` module decides when one request checks whether the API has raised its limit.
+//! schedules within one hour. With no credits left, nothing is polled, because the API rejects requests over the quota and requests over
+//! the rate limit with the same status. The `limit` module decides when one request checks whether the API has raised its limit.
 //!
 //! The `ledger` reserves credits before each request and settles the actual cost. The `period` module decides when a quota period ends,
 //! even with a wrong clock.

@@ -108,7 +108,7 @@ pub struct AllocationChange {
     pub ratio: Option<f64>,
     /// The number of affected tranches.
     pub count: u32,
-    /// The affected tranches before. Only for changes of a whole schedule: [`ChangeKind::Restructured`] and [`ChangeKind::Rewritten`].
+    /// The affected tranches before, for a change that replaced the tranches of the allocation, such as [`ChangeKind::Restructured`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<AllocationSchedule>,
     /// The affected tranches after, like `before`.

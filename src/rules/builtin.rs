@@ -34,7 +34,7 @@ pub fn built_in_summary(scope: &Scope<'_>) -> String {
         return clean(symbol);
     };
     if let Some(end) = record.unlock().filter(|event| event.is_linear_end()) {
-        let step = end.unlock_date.copied().and_then(|at| scope.schedule.rate_step(at));
+        let step = scope.schedule.rate_step_of(end);
         let of_end = if scope.is_stored { phrase::stored_linear_end } else { phrase::linear_end };
         let text = of_end(step, end.reference_price.copied(), end.interval().as_ref(), scope.now);
         return clean(&format!("{symbol}: {text}"));

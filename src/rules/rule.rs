@@ -149,8 +149,7 @@ impl Rule {
         if self.within.is_empty() {
             return Some(Truth::False);
         }
-        let step = event.unlock_date.copied().and_then(|at| scope.schedule.rate_step(at));
-        Some(match step {
+        Some(match scope.schedule.rate_step_of(event) {
             None => Truth::Missing(vec![RateField::Change.as_str()]),
             Some(step) if step.is_large() => Truth::True,
             Some(_) => Truth::False,

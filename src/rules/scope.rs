@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 
 use crate::aggregate::Totals;
-use model::{Change, LinearPiece, LinearSupply, RateStep, Record, Timestamp, Token, Tracked};
+use model::{Change, LinearPiece, LinearSupply, RateStep, Record, Timestamp, Token, Tracked, wire::UnlockEvent};
 
 /// The data that a condition or a template reads.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +49,11 @@ impl ScheduleScope<'_> {
         let of_records = self.records.iter().filter_map(|tracked| tracked.record.unlock()).flat_map(LinearPiece::of);
         let of_emission = self.linear.map_or(&[][..], |linear| &linear.emission);
         RateStep::at(of_records.chain(of_emission.iter().copied()), at)
+    }
+
+    /// Like [`Self::rate_step`], at the date of an unlock.
+    pub fn rate_step_of(&self, event: &UnlockEvent) -> Option<RateStep> {
+        self.rate_step(event.unlock_date.copied()?)
     }
 }
 

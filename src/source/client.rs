@@ -249,8 +249,8 @@ impl Client {
         self.inner.breaker.state()
     }
 
-    /// Ends the wait after failures of the source or a rejected key: the next fetch reads the key again and sends a request. A wait that
-    /// the source requested continues.
+    /// Ends the wait after failures of the source or a rejected key: the next fetch reads the key again and sends a request. A rate
+    /// limit of the source continues.
     pub fn end_wait(&self) {
         if let Some(cached) = &mut self.inner.learned().key {
             cached.read_at = None;

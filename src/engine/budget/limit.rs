@@ -67,6 +67,9 @@ pub(super) fn use_key(credit: &mut CreditState, key: &str) {
         (credit.used, credit.limit, credit.reported_at) = (None, None, None);
         (credit.exhausted, credit.recheck_at, credit.limit_probe) = (false, None, None);
         (credit.uncounted, credit.spent_elsewhere) = (0, credit.spent);
+        for before in &mut credit.earlier {
+            (before.used, before.uncounted, before.spent_elsewhere) = (None, 0, before.spent);
+        }
     }
     if credit.key.as_deref() != Some(key) {
         credit.key = Some(key.to_owned());

@@ -227,6 +227,7 @@ fn begin(credit: &mut CreditState, start: Option<Timestamp>, reset_at: Option<Ti
             spent: credit.spent,
             doubtful: credit.doubtful,
             uncounted: credit.uncounted,
+            spent_elsewhere: credit.spent_elsewhere,
             unconfirmed: credit.unconfirmed,
         });
     }
@@ -252,6 +253,7 @@ fn resume(credit: &mut CreditState) -> bool {
     credit.spent += before.spent;
     credit.doubtful += before.doubtful;
     credit.uncounted += before.uncounted;
+    credit.spent_elsewhere += before.spent_elsewhere;
     credit.unconfirmed = before.unconfirmed;
     true
 }

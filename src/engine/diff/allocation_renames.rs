@@ -52,28 +52,20 @@ pub(super) fn find_renames<'a>(old: &Tranches<'a, Old>, new: &Tranches<'a, New>,
                 renames.insert(from, to);
             }
         }
+        let is_resized = |from: &str, to: &str| {
+            before[from].len() >= MIN_SERIES
+                && same_dates(&before[from], &after[to])
+                && category(old, from).is_some_and(|was| category(new, to) == Some(was))
+        };
+        let from: Vec<&str> = removed.into_iter().filter(|name| !renames.contains_key(name)).collect();
+        let to: Vec<&str> = added.into_iter().filter(|name| !taken.contains(name)).collect();
+        let resized: Vec<(&str, &str)> =
+            from.iter().flat_map(|from| to.iter().map(|to| (*from, *to))).filter(|(from, to)| is_resized(from, to)).collect();
+        // If several names have the same dates, the tokens were divided instead.
+        let is_only = |(from, to): &&(&str, &str)| resized.iter().filter(|(a, b)| a == from || b == to).count() == 1;
+        renames.extend(resized.iter().filter(is_only).copied());
     }
     renames.extend(swapped_names(&before, &after, tolerance));
-    let (removed, added): (Vec<&str>, Vec<&str>) = {
-        let taken: BTreeSet<&str> = renames.values().copied().collect();
-        (
-            removed.into_iter().filter(|name| !renames.contains_key(name)).collect(),
-            added.into_iter().filter(|name| !taken.contains(name)).collect(),
-        )
-    };
-    let is_resized = |from: &str, to: &str| {
-        before[from].len() >= MIN_SERIES
-            && same_dates(&before[from], &after[to])
-            && category(old, from).is_some_and(|was| category(new, to) == Some(was))
-    };
-    for from in &removed {
-        // If several names have the same dates, the tokens were divided instead.
-        if let [to] = added.iter().filter(|to| is_resized(from, to)).collect::<Vec<_>>()[..]
-            && removed.iter().filter(|other| is_resized(other, to)).count() == 1
-        {
-            renames.insert(from, to);
-        }
-    }
     renames
 }
 

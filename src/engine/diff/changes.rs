@@ -216,9 +216,14 @@ impl Comparison<'_> {
             && self.timeline.new[pair.new].precision() == Precision::ToBeDetermined
     }
 
+    /// Returns whether a pair has no date before and after. Dates that only stand for a missing one may still differ.
+    fn is_undated(&self, pair: TranchePair) -> bool {
+        self.timeline.old[pair.old].dated().is_none() && self.timeline.new[pair.new].dated().is_none()
+    }
+
     /// Returns the shift of a pair, in milliseconds.
     fn shift(&self, pair: TranchePair) -> i64 {
-        if self.is_to_be_determined(pair) || self.has_new_precision_only(pair) {
+        if self.is_undated(pair) || self.has_new_precision_only(pair) {
             return 0;
         }
         self.timeline.new[pair.new].at - self.timeline.old[pair.old].at

@@ -170,7 +170,8 @@ impl AlertSubject for AggregateSubject<'_> {
     }
 
     fn price_at(&self) -> Option<Timestamp> {
-        self.totals.filter(|totals| totals.has_value_ahead())?.price_at
+        let windows = self.rule?.windows();
+        self.totals.filter(|totals| totals.has_value_ahead(windows))?.price_at
     }
 
     fn for_resolution(self) -> Self {

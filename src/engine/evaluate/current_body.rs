@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::aggregates::current_text_of_totals;
 use super::lifecycle::{AlertSubject as _, stale};
-use super::records::{DatedRecord, ends_of, lead_of};
+use super::records::{DatedRecord, ends_of, has_date_of, has_key_of, lead_of};
 use super::{EvaluationContext, RuleEval as _, TokenFacts, subject::RecordSubject};
 use model::{Alert, AlertBody, AlertStatus, LinearEnd, Resource, Timestamp, Tracked};
 use rules::aggregate::Totals;
@@ -22,8 +22,8 @@ pub fn current_body(alert: &Alert, facts: &TokenFacts<'_>, context: &EvaluationC
     Some(AlertBody { stale_price_as_of: stale(subject.price_at(), context.stale_price, context.now), ..body })
 }
 
-/// Returns the annotations of an open alert as they are true now, with the time until its date. `totals` returns the current totals of the token, for an alert about them. `None` if rule, record, or totals no longer exist, or if a
-/// template fails.
+/// Returns the current annotations of an open alert, with the time until its date. `totals` returns the current totals of the token, for
+/// an alert about them. `None` if the rule, the record, or the totals no longer exist, or if a template fails.
 pub fn current_text(
     alert: &Alert,
     facts: &TokenFacts<'_>,
@@ -54,8 +54,7 @@ fn record_of<'a>(alert: &Alert, facts: &TokenFacts<'a>, now: Timestamp) -> Optio
 fn end_of_alert(alert: &Alert, records: &[Tracked], now: Timestamp) -> Option<Tracked> {
     let key = alert.key.as_ref().filter(|key| alert.resource == Some(Resource::Unlock) && LinearEnd::is_key(key))?;
     let ends = ends_of(records, now);
-    let by_date = || ends.iter().find(|end| alert.due.is_some() && end.tracked.record.interval() == alert.due);
-    let end = ends.iter().find(|end| end.keys.contains(key)).or_else(by_date)?;
+    let end = ends.iter().find(|end| has_key_of(alert, end)).or_else(|| ends.iter().find(|end| has_date_of(alert, end)))?;
     Some(Tracked { key: key.clone(), record: end.tracked.record.clone() })
 }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::transition::{AlertTransition, QueuedNotification, Transitions, add_receivers};
 use super::{RuleTerms, blank, iso, plain_body};
 use model::{
-    Alert, AlertBody, AlertState, AlertStatus, Commit, HeldEvent, Labels, Notification, NotificationKind, Precedence,
-    ReceiverName, RuleId, Timestamp, TokenId, alert_id, notification_id, phrase,
+    Alert, AlertBody, AlertState, AlertStatus, Commit, HeldEvent, Labels, NotificationKind, Precedence, ReceiverName, RuleId,
+    Timestamp, TokenId, alert_id, phrase,
 };
 
 /// The maximum number of tokens that a summary names.
@@ -154,8 +154,8 @@ impl Limits {
         count
     }
 
-    /// Applies the `limit` of a rule. Events are held for the end of the cycle, and alerts on states of tokens are held first. Of the others, the first by severity and value stay, and
-    /// the rest is recorded without receivers and counted. Resolutions always stay.
+    /// Applies the `limit` of a rule. Events are held until the end of the cycle, and alerts on states of tokens are held first. Of the
+    /// others, the first by severity and value stay, and the rest is recorded without receivers and counted. Resolutions always stay.
     pub(super) fn apply(&mut self, terms: &RuleTerms<'_>, transitions: &mut Transitions) {
         let Some(limit) = terms.limit else { return };
         self.has_held_events |= hold_events(limit, terms, transitions);
@@ -268,16 +268,9 @@ fn hold_events(limit: u32, terms: &RuleTerms<'_>, transitions: &mut Transitions)
             transitions.notifications.push(queued);
             continue;
         };
-        let notification = Notification {
-            id: notification_id(&alert.id, &queued.transition),
-            alert: alert.id.clone(),
-            kind: queued.kind,
-            at: alert.updated_at,
-            receivers: queued.receivers,
-            body: AlertBody { id: alert.id.clone(), ..queued.body },
-        };
-        transitions.held.push(HeldEvent { limit, alert: alert.clone(), notification });
         taken.insert(queued.alert);
+        let (alert, notification) = (alert.clone(), queued.into_notification(alert));
+        transitions.held.push(HeldEvent { limit, alert, notification });
     }
     transitions.remove_alerts(&taken);
     !taken.is_empty()

@@ -18,7 +18,7 @@ const STEP: TimeDelta = TimeDelta::milliseconds(1);
 /// stays at `latest` until that clock has caught up. It also stays there while a stored time contradicts the clock. If `latest` is
 /// ahead by more than [`MAX_CLOCK_DIFFERENCE`], it was made with a wrong clock, and is ignored once the current time is confirmed.
 ///
-/// A time that stays still advances by [`STEP`], because the subject of a change contains its time: at the same time, a second correction
+/// A time that stays still advances by a millisecond, because the subject of a change contains its time: at the same time, a second correction
 /// of an event would have the alert of the first one.
 #[must_use]
 pub fn evaluation_time(now: Timestamp, latest: Option<Timestamp>, clock: (Timestamp, ClockState)) -> Timestamp {

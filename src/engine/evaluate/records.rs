@@ -52,6 +52,16 @@ pub fn ends_of(records: &[Tracked], now: Timestamp) -> Vec<LinearEnd> {
     LinearEnd::all(records, now.checked_sub_signed(LONGEST_INTERVAL).unwrap_or(Timestamp::MIN_UTC))
 }
 
+/// Returns whether an alert is about a linear unlock that ends at `end`.
+pub(super) fn has_key_of(alert: &Alert, end: &LinearEnd) -> bool {
+    alert.key.as_ref().is_some_and(|key| end.keys.contains(key))
+}
+
+/// Returns whether an alert has the date of `end`.
+pub(super) fn has_date_of(alert: &Alert, end: &LinearEnd) -> bool {
+    alert.due.is_some() && alert.due == end.tracked.record.interval()
+}
+
 /// The time of a record relative to the lead times of a rule.
 #[derive(Clone, Copy, Debug)]
 enum TimePosition<'a> {
@@ -129,12 +139,10 @@ impl AlertLifecycle<'_> {
             .filter(|open| open.alert.rule == *terms.id && open.alert.resource == Some(Resource::Unlock))
             .filter(|open| open.alert.key.as_ref().is_some_and(LinearEnd::is_key))
             .collect();
-        let by_key = |end: &LinearEnd, alert: &Alert| alert.key.as_ref().is_some_and(|key| end.keys.contains(key));
-        let by_date = |end: &LinearEnd, alert: &Alert| alert.due.is_some() && alert.due == end.tracked.record.interval();
         let mut has_alert = vec![false; ends.len()];
-        for is_own in [by_key as fn(&LinearEnd, &Alert) -> bool, by_date] {
+        for is_own in [has_key_of as fn(&Alert, &LinearEnd) -> bool, has_date_of] {
             for (end, has_alert) in ends.iter().zip(&mut has_alert) {
-                for open in own.iter_mut().filter(|open| !open.is_accounted_for && is_own(end, open.alert)) {
+                for open in own.iter_mut().filter(|open| !open.is_accounted_for && is_own(open.alert, end)) {
                     (open.is_accounted_for, *has_alert) = (true, true);
                     let key = open.alert.key.clone().unwrap_or_else(|| end.tracked.key.clone());
                     let tracked = Tracked { key, record: end.tracked.record.clone() };

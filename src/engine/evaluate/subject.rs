@@ -30,8 +30,7 @@ impl<'a> RecordSubject<'a> {
     /// Returns the change of the daily release. `None` if the record is not an end of linear unlocks.
     fn rate_change(&self, now: Timestamp) -> Option<RateChangeBody> {
         let end = self.record()?.unlock().filter(|event| event.is_linear_end())?;
-        let step = end.unlock_date.copied().and_then(|at| self.scope(now).schedule.rate_step(at));
-        Some(RateChangeBody::of(step, end.reference_price.copied()))
+        Some(RateChangeBody::of(self.scope(now).schedule.rate_step_of(end), end.reference_price.copied()))
     }
 
     /// Returns the origin of the facts, from the record if it has one, else from the token.
@@ -97,7 +96,8 @@ impl AlertSubject for RecordSubject<'_> {
     fn price_at(&self) -> Option<Timestamp> {
         let event = self.record()?.unlock()?;
         let linear = || event.linear_unlocks.get().and_then(|linear| linear.linear_value.copied());
-        event.cliff_value().or_else(linear).or_else(|| event.value_to_market_cap())?;
+        let rate = || event.reference_price.copied().filter(|_| event.is_linear_end());
+        event.cliff_value().or_else(linear).or_else(|| event.value_to_market_cap()).or_else(rate)?;
         ReferencePrice::latest([event])?.at
     }
 

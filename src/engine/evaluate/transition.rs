@@ -64,6 +64,18 @@ impl QueuedNotification {
     pub(super) fn order(&self, other: &Self) -> Ordering {
         self.precedence.order(&other.precedence)
     }
+
+    /// Returns the notification of `alert`, whose id is assigned.
+    pub(super) fn into_notification(self, alert: &Alert) -> Notification {
+        Notification {
+            id: notification_id(&alert.id, &self.transition),
+            alert: alert.id.clone(),
+            kind: self.kind,
+            at: alert.updated_at,
+            receivers: self.receivers,
+            body: AlertBody { id: alert.id.clone(), ..self.body },
+        }
+    }
 }
 
 impl Transitions {
@@ -121,14 +133,7 @@ impl Transitions {
         });
         let notification = |queued: QueuedNotification| {
             let alert = &alerts.get(queued.alert)?.alert;
-            Some(Notification {
-                id: notification_id(&alert.id, &queued.transition),
-                alert: alert.id.clone(),
-                kind: queued.kind,
-                at: alert.updated_at,
-                receivers: queued.receivers,
-                body: AlertBody { id: alert.id.clone(), ..queued.body },
-            })
+            Some(queued.into_notification(alert))
         };
         let notifications = queued.into_iter().filter_map(notification).collect();
         let left_out = self.left_out.into_iter().filter_map(notification).collect();

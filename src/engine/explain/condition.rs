@@ -54,10 +54,9 @@ impl Explainer<'_> {
     fn end_of_linear_unlocks(&mut self, scope: &Scope<'_>) {
         let (rule, record) = (self.query.rule, scope.record.and_then(|tracked| tracked.record.unlock()));
         let Some((truth, end)) = rule.follows_end(scope).zip(record) else { return };
-        let step = end.unlock_date.copied().and_then(|at| scope.schedule.rate_step(at));
-        let text = rate_step(step, end.reference_price.copied(), false);
+        let text = rate_step(scope.schedule.rate_step_of(end), end.reference_price.copied(), false);
         match truth {
-            Truth::True => self.yes(format!("{text}: at least by half")),
+            Truth::True => self.yes(format!("{text}: a large change")),
             Truth::Missing(_) => self.no(format!("{text}: the daily release is not known"), "the daily release is not known"),
             Truth::False if rule.within.is_empty() => {
                 let because = "it is an end of linear unlocks, which needs `within` or a condition on `rateChange`";

@@ -52,8 +52,8 @@ pub fn describe(status: &NotificationStatus, records: &StatusEvidence<'_>, now: 
             end: ("sent to", "no receiver: no route matches".to_owned()),
         },
         NotificationState::Limited => {
-            let larger = status.suppressor.as_ref().map(|limit| format!(": {limit} larger ones")).unwrap_or_default();
-            let by = format!("left out by the rule's `limit`{larger}; its summary counts it");
+            let limit = status.suppressor.as_ref().map(|limit| format!(" of {limit}")).unwrap_or_default();
+            let by = format!("left out by the rule's `limit`{limit}; its summary counts it");
             StatusDescription {
                 mark: Mark::No,
                 text: format!("sent to no receiver: {by}"),

@@ -274,7 +274,7 @@ fn conclusion_states_firing_time_and_notification_status() {
         ("inhibited", "suppressed by alert al_9 of Worse, while it fires"),
         ("waiting", "waiting in group {}:{token=\"arbitrum\"} until 1 Mar 2026, 07:00 UTC: muted by nights (for ops)"),
         ("nobody", "sent to no receiver: no route matches"),
-        ("limited", "sent to no receiver: left out by the rule's `limit`: 14 larger ones; its summary counts it"),
+        ("limited", "sent to no receiver: left out by the rule's `limit` of 14; its summary counts it"),
     ] {
         let deliveries: Vec<OutboxRow> = DeliveryState::parse(state).map(delivery).into_iter().collect();
         let statuses = [status(state)];

@@ -1,12 +1,12 @@
 //! Reminders of alerts that still fire after the `repeat_interval` of their route.
 
-use crate::evaluate::{self, EvaluationContext, TokenFacts};
+use crate::evaluate::{self, EvaluationContext};
 use model::{
     Alert, AlertBody, Notification, NotificationKind, ReceiverName, RepeatAlert, RepeatGroup, Repeats, Resource, Silence,
     Timestamp, TokenId, TokenSnapshot, notification_id,
 };
 
-use super::{ScheduleFeed, polled_at};
+use super::texts::with_facts;
 
 /// Returns the reminders of these groups and the time of their next ones. `known` returns the current facts of a token; groups are in
 /// order of their due time.
@@ -30,8 +30,7 @@ pub fn repeats<'k>(
             if is_silenced || interval.is_none() || !context.routes.has_receiver(&receiver) {
                 continue;
             }
-            let current_body =
-                about(&alert).and_then(|(token, resource)| current_body(&alert, known(token, resource)?, resource, context));
+            let current_body = about(&alert).and_then(|(token, resource)| current_body(&alert, known(token, resource)?, context));
             repeats.notifications.push(repeat(&alert, &last, current_body, &receiver, &key, context.now));
         }
         repeats.groups.push((receiver, key, next));
@@ -45,26 +44,8 @@ pub fn about(alert: &Alert) -> Option<(&TokenId, Resource)> {
 }
 
 /// Returns the body of a reminder about a record, with current values. `None` if its rule or record no longer exists.
-pub fn current_body(
-    alert: &Alert,
-    snapshot: &TokenSnapshot,
-    resource: Resource,
-    context: &EvaluationContext<'_>,
-) -> Option<AlertBody> {
-    let linear = ScheduleFeed::of(snapshot).filter(|_| context.rules.reads_rate_steps).map(|feed| feed.linear());
-    let facts = TokenFacts {
-        token: &snapshot.token,
-        is_watched: true,
-        records: &snapshot.records,
-        linear: linear.as_ref(),
-        resources: &[resource],
-        changes: &[],
-        added: &[],
-        late: &[],
-        alerts: &[],
-        polled_at: &polled_at(&snapshot.feeds),
-    };
-    evaluate::current_body(alert, &facts, context)
+pub fn current_body(alert: &Alert, snapshot: &TokenSnapshot, context: &EvaluationContext<'_>) -> Option<AlertBody> {
+    with_facts(snapshot, context, |facts| evaluate::current_body(alert, facts, context))
 }
 
 /// Returns the reminder of an alert. `last` is its last notification, and `current_body` its text with current values, if known. A reminder

@@ -1,15 +1,15 @@
-//! The text of an open alert as it is true when the alert is shown.
+//! The current text of an open alert, for display.
 //!
 //! An evaluation renders the stored text of an alert again only if its facts changed, so that time alone causes no writes. Built-in stored
 //! texts have no time until the date, but a template can state one. Pages, API, commands, and digests show the text that [`current_text`]
-//! renders from the stored facts. What was notified stays as it was.
+//! renders from the stored facts. Sent notifications do not change.
 
 use std::collections::BTreeMap;
 
 use super::{ScheduleFeed, polled_at};
 use crate::evaluate::{self, EvaluationContext, TokenFacts};
 use model::{Alert, AlertState, Resource, TokenId, TokenSnapshot};
-use rules::aggregate::{AggregateCache, FlowEntries, Recheck, Totals};
+use rules::aggregate::{FlowEntries, Totals};
 
 /// The resources whose records are summed in totals.
 const SUMMED: [Resource; 4] = [Resource::Unlock, Resource::Emission, Resource::Burn, Resource::Buyback];
@@ -22,15 +22,24 @@ pub fn facts_for_text(alert: &Alert) -> Option<(&TokenId, Vec<Resource>)> {
     Some((token, alert.resource.map_or_else(|| SUMMED.to_vec(), |resource| vec![resource])))
 }
 
-/// Returns the annotations of an open alert with the facts and the time of now. `snapshot` has the resources of [`facts_for_text`]. `None`
-/// if the stored text must do: the rule or the record no longer exists, or a template fails.
+/// Returns the annotations of an open alert, from the current facts and time. `snapshot` has the resources of [`facts_for_text`]. `None`
+/// if the stored text applies: the rule or the record no longer exists, a template fails, or rules read shares of groups.
 pub fn current_text(
     alert: &Alert,
     snapshot: &TokenSnapshot,
     context: &EvaluationContext<'_>,
 ) -> Option<BTreeMap<String, String>> {
+    with_facts(snapshot, context, |facts| evaluate::current_text(alert, facts, || totals(snapshot, context), context))
+}
+
+/// Calls `render` with the stored facts of a token.
+pub(super) fn with_facts<T>(
+    snapshot: &TokenSnapshot,
+    context: &EvaluationContext<'_>,
+    render: impl FnOnce(&TokenFacts<'_>) -> T,
+) -> T {
     let linear = ScheduleFeed::of(snapshot).filter(|_| context.rules.reads_rate_steps).map(|feed| feed.linear());
-    let facts = TokenFacts {
+    render(&TokenFacts {
         token: &snapshot.token,
         is_watched: true,
         records: &snapshot.records,
@@ -41,18 +50,11 @@ pub fn current_text(
         late: &[],
         alerts: &[],
         polled_at: &polled_at(&snapshot.feeds),
-    };
-    evaluate::current_text(alert, &facts, || totals(snapshot, context), context)
+    })
 }
 
 /// Computes the totals of a token. `None` if rules read its share of a group, which needs the totals of all its tokens.
 fn totals(snapshot: &TokenSnapshot, context: &EvaluationContext<'_>) -> Option<Totals> {
     let reads = &context.rules.reads;
-    if reads.has_shares {
-        return None;
-    }
-    let mut cache = AggregateCache::default();
-    cache.reset(reads.clone());
-    let entries = FlowEntries::of_snapshot(snapshot);
-    Some(cache.compute(&snapshot.token, &entries, Recheck::Longest, context.now).totals().clone())
+    (!reads.has_shares).then(|| Totals::of(&snapshot.token, &FlowEntries::of_snapshot(snapshot), reads, context.now))
 }

@@ -75,9 +75,10 @@ pub fn coming_supply(supply: &ComingSupply, ahead: TimeDelta) -> String {
         (None, Some(value)) => format!("{} ({})", usd(value), percent("")),
         (None, None) => "an amount of unknown value".to_owned(),
     };
+    let verb = if total.tokens.is_none() && total.value.is_none() { "vests" } else { "vest" };
     let cliffs = cliff_count.map_or_else(|| "cliffs".to_owned(), |number| count(number, "cliff"));
     match (cliff.is_zero(), is_linear_known && !linear.is_zero()) {
-        (true, true) => format!("{size} vest over the next {within}{gap}"),
+        (true, true) => format!("{size} {verb} over the next {within}{gap}"),
         (_, false) => format!("{size} to unlock in the next {within} in {cliffs}{gap}"),
         (false, true) => {
             let (linear, cliff) = (linear.brief(), cliff.brief());
@@ -166,6 +167,6 @@ mod tests {
         );
         let unknown = SupplySize::default();
         let group = ComingSupply { total: unknown, linear: unknown, cliff: size(0.0, 0.0), ..supply };
-        assert_eq!(coming_supply(&group, TimeDelta::days(7)), "an amount of unknown value vest over the next 7 days");
+        assert_eq!(coming_supply(&group, TimeDelta::days(7)), "an amount of unknown value vests over the next 7 days");
     }
 }

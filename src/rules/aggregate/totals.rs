@@ -89,10 +89,11 @@ impl Totals {
         }
     }
 
-    /// Returns whether supply with a value comes in one of the windows.
-    pub fn has_value_ahead(&self) -> bool {
-        let is_valued = |sum: &Sum| sum.value.or(sum.cliff.value).or(sum.linear.value).is_some_and(|value| value > 0.0);
-        self.sums().any(|(window, sum)| window.flow == Flow::Ahead && is_valued(&sum))
+    /// Returns whether supply with a value comes in one of `windows`.
+    pub fn has_value_ahead(&self, windows: &[Window]) -> bool {
+        let is_valued = |sum: Sum| sum.value.or(sum.cliff.value).or(sum.linear.value).is_some_and(|value| value > 0.0);
+        let ahead = windows.iter().filter(|window| window.flow == Flow::Ahead);
+        ahead.filter_map(|window| self.sum(*window)).any(is_valued)
     }
 
     /// Returns the totals of a group. A sum is unknown if it is unknown for one of the tokens.
@@ -105,7 +106,7 @@ impl Totals {
         let latest = |of: fn(&Totals) -> Option<LatestEntry>| {
             members.iter().filter_map(|member| of(&member.totals)).max_by_key(|last| last.at)
         };
-        let priced = members.iter().map(|member| &member.totals).filter(|totals| totals.has_value_ahead());
+        let priced = members.iter().map(|member| &member.totals).filter(|totals| totals.has_value_ahead(windows));
         let price_at = priced.filter_map(|totals| totals.price_at).min();
         let mut totals = Self {
             price_at,

@@ -86,6 +86,7 @@ impl<'a> Simulation<'a> {
         for (rule, error) in step.template_errors {
             self.template_errors.entry(rule).or_insert(error);
         }
+        self.memory.add_known(step.commit.left_out.iter().map(|notification| notification.id.clone()));
         self.left_out.append(&mut step.commit.left_out);
         for event in std::mem::take(&mut step.commit.held) {
             let id = &event.notification.id;

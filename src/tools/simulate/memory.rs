@@ -176,11 +176,17 @@ impl MemoryStore {
         }
     }
 
-    /// Adds a notification for each of its receivers. Ignores one whose id is known.
+    /// Returns whether a notification was added, or recorded as known.
     pub fn has_notification(&self, id: &NotificationId) -> bool {
         self.notifications.contains(id)
     }
 
+    /// Records notifications that are stored but never sent.
+    pub fn add_known(&mut self, ids: impl Iterator<Item = NotificationId>) {
+        self.notifications.extend(ids);
+    }
+
+    /// Adds a notification for each of its receivers. Ignores one whose id is known.
     fn add_notification(&mut self, notification: Notification, at: Timestamp) -> Option<Arc<Notification>> {
         if !self.notifications.insert(notification.id.clone()) {
             return None;

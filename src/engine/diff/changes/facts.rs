@@ -21,6 +21,9 @@ use model::{
     supply::{Timestamp, parse_timestamp},
 };
 
+const UNLOCK_DATE: &str = "unlockDate";
+const UNLOCK_PRECISION: &str = "unlockPrecision";
+
 /// A fact that changed in one event.
 pub(super) struct RevisedFact {
     pub(super) field: FieldChange,
@@ -75,13 +78,13 @@ pub(super) fn other_facts(compared: &Comparison<'_>, found: Vec<RevisedFact>) ->
         let rows = (old.row, new.row);
         if old.at != new.at && compared.has_new_precision_only(*pair) {
             let (from, to) = (old.time().to_rfc3339(), new.time().to_rfc3339());
-            all.push(RevisedFact { redated: Some(*pair), ..RevisedFact::of("unlockDate", from.into(), to.into(), rows) });
+            all.push(RevisedFact { redated: Some(*pair), ..RevisedFact::of(UNLOCK_DATE, from.into(), to.into(), rows) });
         }
         // A missing precision is not a change; two known ones that differ are.
         if let (Some(a), Some(b)) = (old.precision, new.precision)
             && a != b
         {
-            all.push(RevisedFact::of("unlockPrecision", a.into(), b.into(), rows));
+            all.push(RevisedFact::of(UNLOCK_PRECISION, a.into(), b.into(), rows));
         }
         if let (None, Some(amount)) = (old.amount, new.amount) {
             let field = if new.form == TrancheForm::Cliff { "cliffAmount" } else { "linearAmount" };
@@ -149,17 +152,15 @@ pub(super) fn revised(compared: &Comparison<'_>, facts: Vec<FactRevision>) -> Op
     change.count = facts.iter().map(|fact| fact.count).max().unwrap_or(1);
     let redated = facts.iter().find_map(|fact| fact.redated_clause(compared));
     change.fields = facts.into_iter().map(|fact| fact.field).collect();
-    let is_date = redated.is_some();
-    let fact = |value: &Value| match value {
-        Value::String(text) if is_date => parse_timestamp(text).map(Fact::Time),
+    let fact = |field: &str, value: &Value| match value {
+        Value::String(text) if field == UNLOCK_DATE => parse_timestamp(text).map(Fact::Time),
         Value::String(text) => Some(Fact::Text(text.clone())),
         Value::Number(number) => number.as_f64().map(Fact::Amount),
         _ => None,
     };
-    change.from = change.fields.first().and_then(|field| fact(&field.from));
-    change.to = change.fields.first().and_then(|field| fact(&field.to));
-    let is_described =
-        |field: &FieldChange| redated.is_some() && matches!(field.field.as_str(), "unlockDate" | "unlockPrecision");
+    change.from = change.fields.first().and_then(|of| fact(&of.field, &of.from));
+    change.to = change.fields.first().and_then(|of| fact(&of.field, &of.to));
+    let is_described = |of: &FieldChange| redated.is_some() && [UNLOCK_DATE, UNLOCK_PRECISION].contains(&of.field.as_str());
     let other_fields: Vec<FieldChange> = change.fields.iter().filter(|field| !is_described(field)).cloned().collect();
     if !other_fields.is_empty() {
         explanation.clauses.push(ChangeClause::FieldsRevised { fields: other_fields, events: new.len() });

@@ -161,7 +161,7 @@ fn three_corrections_of_three_events_are_three_changes() {
     assert_eq!(kinds, [ChangeKind::Rescheduled, ChangeKind::Rescheduled, ChangeKind::Resized]);
 }
 
-// Series.
+// Dates and amounts.
 
 #[test]
 fn tranche_without_a_date_does_not_end_in_1970() {
@@ -190,7 +190,7 @@ fn amounts_exchanged_between_dates_do_not_change_dates() {
     after[3] = event("2026-06-16", &[("Team", 8.0)]);
     let changes = changes_of(&before, &after);
     let summaries: Vec<&str> = changes.iter().map(|change| change.summary.as_str()).collect();
-    assert!(summaries.iter().all(|summary| !summary.contains("other dates")), "{summaries:?}");
+    assert!(!summaries.is_empty() && summaries.iter().all(|summary| !summary.contains("other dates")), "{summaries:?}");
 }
 
 /// One event per date, with the given precision.
@@ -243,4 +243,18 @@ fn first_date_is_no_shift() {
         let change = only(changes_of(&after, &before), ChangeKind::Rescheduled);
         assert_eq!((change.shift_days, &change.to), (None, &None), "{date}: {}", change.summary);
     }
+    // Neither of two placeholders is a date.
+    assert!(changes_of(&dated(&["1970-01-01"], "second"), &dated(&["1971-07-02"], "second")).is_empty());
+}
+
+#[test]
+fn date_is_named_next_to_other_new_facts() {
+    let (mut before, after) = (dated(&["2026-04-01"], "month"), dated(&["2026-04-17"], "day"));
+    for part in before[0].cliff_unlocks.get_mut().and_then(|cliffs| cliffs.allocation_breakdown.get_mut()).into_iter().flatten() {
+        part.standard_allocation_name = "Reserve".to_owned().into();
+    }
+    before[0].data_source = "https://docs.example.com/v1".to_owned().into();
+    let changes = changes_of(&before, &after);
+    let dated = "10 tokens of Team now dated: 17 Apr 2026 (before: April 2026)";
+    assert!(changes.iter().any(|change| change.summary.contains(dated)), "{changes:#?}");
 }
