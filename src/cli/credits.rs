@@ -31,6 +31,6 @@ pub(super) async fn run(command: &CreditsCommand, invocation: &Invocation) -> an
         );
         return Ok(Exit::Failed);
     }
-    anstream::eprintln!("the next poll sends one request to check the limit of the API");
+    anstream::eprintln!("the next poll sends one request to check the limit of the API; reload the daemon to poll now");
     Ok(Exit::Done)
 }

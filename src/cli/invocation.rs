@@ -10,7 +10,7 @@ use engine::route::{RouteTree, Sections};
 use model::config::{Config, WatchSettings};
 use model::{Clock, Diagnostic, DiagnosticLevel, SourceText, Watch, diagnostic, phrase};
 use rules::{RuleFiles, RuleSet, Surroundings};
-use store::{Access, Store};
+use store::{Access, ErrorKind, Store};
 
 /// The global options of a command.
 pub(super) struct Invocation {
@@ -66,10 +66,13 @@ impl Invocation {
         if self.may_change_live_database {
             return Ok(());
         }
-        // A database that does not exist yet, or cannot be read, gets its error when the command opens it.
         let location = database_of(&config.store)?;
         let name = location.name().display().to_string();
-        let Ok(store) = Store::open_in(location, Access::Read, self.clock.now()).await else { return Ok(()) };
+        let store = match Store::open_in(location, Access::Read, self.clock.now()).await {
+            Ok(store) => store,
+            Err(error) if error.kind() == ErrorKind::Missing => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
         let confirmed_time = store.saved_clock().await;
         store.close().await?;
         if confirmed_time?.is_some() {

@@ -14,6 +14,7 @@ pub(super) fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, loaded) = load_checked(invocation)?;
     daemon::log::start(&config.log, invocation.verbose)?;
     let ended = block_on_workers(async {
+        invocation.need_commit_for_live_database(&config).await?;
         let mut stop = app::stop_requested();
         // Also completes for a signal that arrives while the app ends for a restart.
         let mut late_stop = app::stop_requested();
@@ -73,7 +74,8 @@ fn load_checked(invocation: &Invocation) -> anyhow::Result<(Config, Loaded)> {
     if problems.is_empty() { Ok((config, loaded)) } else { Err(invocation.print_errors(&problems, &loaded.sources)) }
 }
 
-/// Waits for a reload request that finds a valid config. Logs the errors of the others, which keep the previous config.
+/// Waits for a reload request while the config is valid. If the config has errors, logs them, keeps the previous config, and waits for
+/// the next request.
 async fn valid_config_after_reload_request(invocation: &Invocation) {
     let mut requests = app::ReloadRequests::listen();
     loop {

@@ -1,4 +1,4 @@
-//! The texts of open alerts as they are true now, for pages, API, commands, and digests. [`engine::pipeline`] renders them from the stored
+//! The current texts of open alerts, for pages, API, commands, and digests. [`engine::pipeline`] renders them from the stored
 //! facts; see [`engine::pipeline::current_text`].
 
 use std::collections::HashMap;

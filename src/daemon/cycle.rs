@@ -272,7 +272,7 @@ impl<'a> Cycle<'a> {
                 _ => {}
             }
         }
-        std::mem::take(&mut self.set_aside).into_result()
+        Ok(())
     }
 
     /// Processes an input. If the database rejects it, processes its parts one by one.

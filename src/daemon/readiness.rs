@@ -135,10 +135,10 @@ impl Readiness {
     }
 
     /// Records the incident about a database that cannot be written. Returns `false` if one is open already.
-    pub fn open_store_incident(&self, make: impl FnOnce() -> Alert) -> bool {
+    pub fn open_store_incident(&self, alert: &Alert) -> bool {
         self.with(|state| {
             let is_new = state.store_incident.is_none();
-            state.store_incident.get_or_insert_with(make);
+            state.store_incident.get_or_insert_with(|| alert.clone());
             is_new
         })
     }
@@ -148,7 +148,7 @@ impl Readiness {
         self.with(|state| state.store_incident.take())
     }
 
-    /// The open incident about a database that cannot be written. It is not in the database.
+    /// Returns the open incident about a database that cannot be written, which the database therefore does not contain.
     pub fn store_incident(&self) -> Option<Alert> {
         self.with(|state| state.store_incident.clone())
     }

@@ -44,7 +44,8 @@ impl App {
         Box::pin(async move { run_retry(&self.deps, endpoint, is_urgent, self.clock.now()).await })
     }
 
-    /// Runs a job, and updates log, readiness, and alerts. The first value is `true` if the cycle completed and no poll failed; it is `false` if a retry polled nothing.
+    /// Runs a job, and updates log, readiness, and alerts. The first value is `true` if the cycle completed and no poll failed; it is
+    /// `false` if a retry polled nothing.
     pub(super) async fn run_job(&self, job: Job, reason: RunReason) -> (bool, RunEnd) {
         let now = self.clock.now();
         let ran = match (reason, job.endpoint()) {

@@ -61,7 +61,7 @@ impl App {
     pub(super) fn handle(self: &Arc<Self>, bearer: Secret, address: SocketAddr) -> AppHandle {
         // Weak: a request that is still open must not keep the app alive.
         let (app, outbox) = (Arc::downgrade(self), Arc::downgrade(&self.deps.outbox));
-        // The web server has a runtime of its own. What a reload starts belongs to the daemon, and a closed connection must not interrupt it.
+        // The web server has another runtime. What a reload starts belongs to the daemon, and a closed connection must not interrupt it.
         let runtime = tokio::runtime::Handle::current();
         let external_url = self.deps.setup().config.http.external_url.as_deref().and_then(|url| Url::parse(url).ok());
         AppHandle {

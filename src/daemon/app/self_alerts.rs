@@ -134,7 +134,7 @@ impl SelfAlerts {
             ErrorKind::Full => self_monitor::store_full(&error_chain(error), episode, &context),
             _ => self_monitor::store_damaged(&error_chain(error), episode, &context),
         };
-        if !self.readiness.open_store_incident(|| alert.clone()) {
+        if !self.readiness.open_store_incident(&alert) {
             return;
         }
         // At once, because the gauges may not be readable either.

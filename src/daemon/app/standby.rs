@@ -43,8 +43,8 @@ pub(super) async fn take_lease(store: &Store) -> Result<(), AppError> {
     Ok(())
 }
 
-/// Starts waits of the outbox now that began in the future, by the clock of an earlier active instance. If this fails, messages wait until
-/// this clock has caught up.
+/// Restarts the waits of the outbox whose begin lies in the future, because the clock of an earlier active instance was ahead. If this
+/// fails, messages wait until this clock has caught up.
 pub(super) async fn restart_future_waits(store: &Store, clock: &Clock) {
     if let Err(error) = store.restart_future_waits(clock.now()).await {
         tracing::warn!(error = error_chain(&error), "cannot restart the waits of an instance whose clock was ahead");
@@ -163,8 +163,8 @@ impl App {
         Ok(())
     }
 
-    /// Requires a new confirmation of the time. A standby polls nothing, so its clock may have been wrong since its start. If it is far ahead
-    /// of the latest evaluation of any instance, nothing is decided by it until the source responds.
+    /// Requires a new confirmation of the time. A standby polls nothing, so its clock may have been wrong since its start. If it is far
+    /// ahead of the latest evaluation of any instance, nothing is decided by it until the source responds.
     #[doc(hidden)]
     pub async fn require_time_confirmation(&self) {
         self.clock.require_confirmation();

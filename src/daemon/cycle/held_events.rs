@@ -76,8 +76,8 @@ fn one_by_one(commit: Commit) -> impl Iterator<Item = Commit> {
 const RELEASED_TOGETHER: usize = 1_000;
 
 impl Cycle<'_> {
-    /// Ranks all held events except the events of other running cycles, and notifies or leaves out each. The batch lock is held, so no event
-    /// is added meanwhile.
+    /// Ranks all held events except those of other running cycles, and notifies or leaves out each. The batch lock is held, so no event is
+    /// added meanwhile.
     pub(super) async fn decide_held_events(&mut self) -> Result<(), CycleError> {
         let others = self.running.others();
         let mut last = None;

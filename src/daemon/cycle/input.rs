@@ -163,7 +163,9 @@ impl Cycle<'_> {
             }
             Input::Commit(commit) => {
                 work.commit = Commit::clone(commit);
-                if let (gaps @ 1.., Job::Poll(endpoint)) = (std::mem::take(&mut self.gaps), self.report.job) {
+                // A part without a row of the poll log leaves the number to the part that has it.
+                let gaps = if work.commit.polls.is_empty() { 0 } else { std::mem::take(&mut self.gaps) };
+                if let (gaps @ 1.., Job::Poll(endpoint)) = (gaps, self.report.job) {
                     work.commit.polls.iter_mut().for_each(|poll| poll.parse_warnings_total += gaps);
                     self.deps.metrics.parse_warnings(endpoint, gaps);
                 }

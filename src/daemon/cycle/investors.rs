@@ -115,7 +115,7 @@ impl Cycle<'_> {
             let is_changed = |id: &String| changes.rows.iter().any(|item| item.investor_id.as_str() == Some(id));
             ids.extend(awaited.into_iter().filter(|id| !is_changed(id)));
         }
-        ids.retain(|id| !self.is_set_aside(id));
+        ids.retain(|id| !self.skip_rejected_page(id));
         let _planning = self.deps.ledger.planning.lock().await;
         let basis = self.basis(Endpoint::Investors).await?;
         Ok(self.poll(plan::plan_investors(ids, &basis)))

@@ -195,9 +195,9 @@ impl Cycle<'_> {
         self.attempt(&mut Input::Investor(Box::new(page)), setup).await
     }
 
-    /// Returns whether the page of an investor was rejected and is not to be polled yet. Then its incident stays open, and the list is
-    /// compared again at its next poll.
-    pub(super) fn is_set_aside(&mut self, investor: &str) -> bool {
+    /// Skips the page of an investor that was rejected and is not due yet, and returns whether it did. The incident stays open, and the
+    /// list is compared again at its next poll.
+    pub(super) fn skip_rejected_page(&mut self, investor: &str) -> bool {
         let Some(failure) = self.deps.rejected_pages.waiting(investor, self.now) else { return false };
         self.set_aside.has_rows = true;
         self.outcomes.push(FeedOutcome { feed: FeedId::whole(Endpoint::Investors), result: FeedResult::Failed(failure) });

@@ -43,9 +43,9 @@ impl ConfigCheck<'_> {
     }
 
     /// Rejects base URLs with plain http, unless the host is loopback or an address in `allow_http_networks`. A host name is accepted if
-    /// any network is listed, because the client checks its addresses when it connects. That includes names like `api.localhost`, which
-    /// not every resolver keeps on this machine. Ignores values that are not valid URLs, which other
-    /// checks report.
+    /// any network is listed, because the client checks its addresses when it connects. Names like `api.localhost` count as
+    /// host names, because some resolvers return an address of another machine. Ignores values that are not valid URLs, which other checks
+    /// report.
     pub(super) fn source_addresses(&mut self, root: &ConfigNode) {
         let Some(source) = root.get("source") else { return };
         let networks = source.node.get("allow_http_networks").map(|entry| entry.node.list()).unwrap_or_default();
