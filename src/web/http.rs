@@ -45,7 +45,7 @@ use daemon::app::AppHandle;
 use daemon::playground::{self, Playground};
 use model::BoxFuture;
 use pages::overview::OverviewCache;
-use request_limits::{RequestLimits, limit_requests, limit_time};
+use request_limits::{RequestLimits, keep_slot, limit_requests, limit_time};
 use updates::Updates;
 pub use waiting::serve as serve_waiting;
 
@@ -125,6 +125,7 @@ fn router(deps: HttpDeps) -> Router {
         .layer(middleware::from_fn(error::format_errors))
         .layer(middleware::map_response(sanitize::sanitize))
         .layer(CompressionLayer::new())
+        .layer(middleware::map_response(keep_slot))
         .layer(SetResponseHeaderLayer::if_not_present(header::CACHE_CONTROL, HeaderValue::from_static("no-store")))
         .layer(SetResponseHeaderLayer::overriding(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")))
         .layer(SetResponseHeaderLayer::if_not_present(header::REFERRER_POLICY, HeaderValue::from_static("same-origin")))

@@ -181,7 +181,7 @@ async fn current_body(deps: &HttpDeps, live: &LiveConfig, alert: &Alert) -> Resu
     }
     let Some(mut known) = deps.app.store.tokens(vec![token.clone()], vec![resource]).await?.pop() else { return Ok(None) };
     known.token.groups = live.watch.groups_of(token);
-    Ok(pipeline::current_body(alert, &known, resource, &live.active.context(deps.app.clock.now())))
+    Ok(pipeline::current_body(alert, &known, &live.active.context(deps.app.clock.now())))
 }
 
 /// Returns the active rule of an alert. For an incident, this is the rule that customizes its text.

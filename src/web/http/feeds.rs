@@ -37,7 +37,7 @@ use rules::{On, Rule, Scope, Truth};
 const CALENDAR_SPAN: TimeDelta = TimeDelta::days(365);
 /// The time for which a removed unlock is shown as cancelled.
 const CANCELLED_FOR: TimeDelta = TimeDelta::days(30);
-/// The size limit of the events in a calendar. The last ones are left out.
+/// The size limit of the events in a calendar. Events that do not fit are left out.
 const MAX_CALENDAR_BYTES: usize = 4 * 1024 * 1024;
 /// The default number of feed entries.
 const FEED_ENTRIES: u32 = 100;
@@ -69,7 +69,8 @@ async fn calendar_text(deps: &HttpDeps, query: &ListQuery, style: CalendarStyle<
     let filter = UnlockFilter::resolve(deps, query, tokens(deps, query).await?, &live).await?;
     let within = query.duration(WITHIN)?.unwrap_or(CALENDAR_SPAN);
     let limit = query.integer(LIMIT)?.unwrap_or(MAX_ROWS).clamp(1, MAX_ROWS);
-    let max_rows = if filter.has_rules() { MAX_ROWS } else { limit };
+    // Rules, and the values of linear and removed unlocks, are compared in memory.
+    let max_rows = if filter.has_rules() || query.get(MIN_VALUE).is_some() { MAX_ROWS } else { limit };
     let (stored, removed_since) = (filter.unlocks(now.checked_add_signed(within), max_rows, now), now - CANCELLED_FOR);
     let unlocks = stored.unlocks.clone();
     let (limit, max_bytes) = (limit as usize, Arc::new(AtomicUsize::new(MAX_CALENDAR_BYTES)));

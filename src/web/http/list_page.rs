@@ -26,7 +26,8 @@ pub(super) struct ListPage<T> {
 }
 
 impl<T> ListPage<T> {
-    /// Builds the page from a query with a limit of `limit` + 1 rows, which the size limit of a list may have cut. `cursor` returns the cursor after a row.
+    /// Builds the page from a query with a limit of `limit` + 1 rows, which the size limit of a list may have cut. `cursor` returns the
+    /// cursor after a row.
     pub fn of(listed: Listed<T>, limit: u32, cursor: impl Fn(&T) -> String) -> Self {
         let Listed { mut rows, total, is_cut } = listed;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);

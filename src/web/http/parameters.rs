@@ -80,8 +80,11 @@ pub(super) const ACKNOWLEDGED: Parameter =
 pub(super) const RECEIVER: Parameter = text("receiver", "Name of a receiver.");
 pub(super) const MATCHER: Parameter =
     parameter("matcher", ParameterKind::Texts, "A matcher such as `token=\"arbitrum\"`. Can be repeated; all must match.");
-pub(super) const LIMIT: Parameter =
-    parameter("limit", ParameterKind::Integer, "Maximum number of rows. The default is 100, the maximum 10,000.");
+pub(super) const LIMIT: Parameter = parameter(
+    "limit",
+    ParameterKind::Integer,
+    "Maximum number of rows. The default is 100, the maximum 10,000. A list also ends at about 4 MiB.",
+);
 pub(super) const AFTER: Parameter = text("after", "Cursor of a page, from `next` of the previous page.");
 pub(super) const PAGED: Parameter = parameter(
     "paged",

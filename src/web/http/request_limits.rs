@@ -27,11 +27,11 @@ use super::{HttpDeps, feeds};
 /// The time limit of a request, except for trials in the playground.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The number of heavy requests that read or wait. Further ones are rejected.
-const MAX_HEAVY_REQUESTS: usize = 32;
+pub(super) const MAX_HEAVY_REQUESTS: usize = 32;
 /// The number of light requests that are handled at once. Two of them read at a time, and each keeps what it has read.
 const MAX_LIGHT_REQUESTS: usize = 8;
 /// The number of heavy responses in memory: one that is built, and others that are being sent.
-const MAX_HEAVY_RESPONSES: usize = 4;
+pub(super) const MAX_HEAVY_RESPONSES: usize = 4;
 /// The time in which a client must read a heavy response.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 /// The size of a part of a heavy response that is passed to the connection at once.
@@ -120,7 +120,22 @@ pub(super) async fn limit_requests(State(deps): State<HttpDeps>, mut request: Re
         return WebError::busy("the server is stopping").into_response();
     };
     request.extensions_mut().insert(HeavyRequest);
-    next.run(request).await.map(|body| Body::new(HeavyBody::new(body, response_slot)))
+    let mut response = next.run(request).await;
+    response.extensions_mut().insert(ResponseSlot(Arc::new(response_slot)));
+    response
+}
+
+/// The slot of a heavy response, as an extension of it.
+#[derive(Clone)]
+struct ResponseSlot(#[expect(dead_code, reason = "only its drop matters")] Arc<OwnedSemaphorePermit>);
+
+/// Keeps the slot of a heavy response until the response is sent. Must be outside of all layers that replace the body, because they read
+/// it before.
+pub(super) async fn keep_slot(mut response: Response) -> Response {
+    match response.extensions_mut().remove::<ResponseSlot>() {
+        Some(slot) => response.map(|body| Body::new(HeavyBody::new(body, slot))),
+        None => response,
+    }
 }
 
 /// Ends a request after its time limit, which also ends its reads of the database.
@@ -141,11 +156,11 @@ struct HeavyBody {
     /// would be free before the client has read it.
     rest: Bytes,
     until: Pin<Box<Sleep>>,
-    _slot: OwnedSemaphorePermit,
+    _slot: ResponseSlot,
 }
 
 impl HeavyBody {
-    fn new(body: Body, slot: OwnedSemaphorePermit) -> Self {
+    fn new(body: Body, slot: ResponseSlot) -> Self {
         Self { body, rest: Bytes::new(), until: Box::pin(tokio::time::sleep(SEND_TIMEOUT)), _slot: slot }
     }
 

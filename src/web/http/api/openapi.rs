@@ -47,6 +47,7 @@ fn openapi_json() -> Value {
                 "BadRequest": error_response("The request is not valid. `error` contains the reason."),
                 "Unauthorized": error_response("The token is missing or wrong."),
                 "NotFound": error_response("The id is unknown, or its data was deleted."),
+                "Busy": error_response("The server is busy, or the response took too long. Try again after the seconds in `Retry-After`."),
                 "TooMany": error_response("Too many failed logins from this address. Wait for the seconds in `Retry-After`."),
             },
         },
@@ -76,6 +77,7 @@ fn operation_json(operation: &Operation) -> Value {
         ("401", "Unauthorized", true),
         ("404", "NotFound", operation.path.contains("{id}") || operation.id == "acknowledge"),
         ("429", "TooMany", true),
+        ("503", "Busy", true),
     ] {
         if applies {
             responses.insert(status.to_owned(), json!({"$ref": format!("#/components/responses/{name}")}));

@@ -51,7 +51,8 @@ async fn slow_response_becomes_a_clear_error() {
 async fn body_keeps_its_slot_until_it_is_read() {
     let slots = Arc::new(Semaphore::new(1));
     let text = "x".repeat(PART_BYTES * 2 + 7);
-    let mut body = HeavyBody::new(Body::from(text.clone()), slots.clone().acquire_owned().await.expect("a slot"));
+    let slot = ResponseSlot(Arc::new(slots.clone().acquire_owned().await.expect("a slot")));
+    let mut body = HeavyBody::new(Body::from(text.clone()), slot);
     assert_eq!(body.size_hint().exact(), Some(text.len() as u64), "clients see the length");
     let mut read = Vec::new();
     while !body.is_end_stream() {
