@@ -122,6 +122,7 @@ pub fn run() -> anyhow::Result<()> {
         line("p99, loaded to quiet", &format!("{:.1} times", ratio(loaded.p99, quiet.p99)), "");
         ensure!(loaded.p99 <= MAX_P99, "p99 under load is {:.1} ms, more than {} ms", ms(loaded.p99), MAX_P99.as_millis());
         ensure!(loaded.peak_kib <= MAX_PEAK_KIB, "the memory under load is {} KiB, more than {MAX_PEAK_KIB}", loaded.peak_kib);
+        ensure!(loaded.watchdog_gap > Duration::ZERO, "the watchdog was never fed");
         ensure!(loaded.watchdog_gap < WATCHDOG, "the watchdog was not fed for {:.1} s", loaded.watchdog_gap.as_secs_f64());
         Ok(())
     })

@@ -58,6 +58,7 @@ def check_daemon():
         alerts, page = call("list_alerts", state="firing"), call("list_alerts", state="firing", limit=1, paged=True)
         if (page.total, page.items[0].id) == (len(alerts), alerts[0].id) or time.monotonic() > deadline:
             break
+        time.sleep(0.2)
     assert page.total == len(alerts) and len(page.items) == 1 and page.next_, page
     assert page.items[0].id == alerts[0].id and page.items[0].active_at.tzinfo is not None
     detail = call("get_alert", id=alerts[0].id)

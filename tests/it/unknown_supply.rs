@@ -208,8 +208,7 @@ async fn no_message_and_no_command_claims_nothing_where_supply_comes_or_is_unkno
         let mode = SourceMode::ALL[number % SourceMode::ALL.len()];
         let mut world = World::random(mode, &mut random);
         let mut fixture = Fixture::new(&world).await;
-        // To save time, every other world is only checked later.
-        for days in DAYS.into_iter().skip(number % 2) {
+        for days in DAYS {
             // The digests are due at 08:00.
             let now = world::start() + TimeDelta::days(days) + TimeDelta::hours(8);
             if days > 0 {
@@ -219,7 +218,10 @@ async fn no_message_and_no_command_claims_nothing_where_supply_comes_or_is_unkno
             fixture.run_to(now).await;
             let claims = Claims::new(&world, fixture.app.clock.now());
             fixture.check_messages(&claims);
-            fixture.check_commands(&claims, &world);
+            // Commands are slow, so every other world runs them only later.
+            if days > 0 || number.is_multiple_of(2) {
+                fixture.check_commands(&claims, &world);
+            }
             let found = claims.take();
             eprintln!(
                 "world {number}, {mode:?}, day {days}: {} false and {} true claims",
@@ -229,7 +231,7 @@ async fn no_message_and_no_command_claims_nothing_where_supply_comes_or_is_unkno
             true_claims += found.true_claims;
             false_claims.extend(found.false_claims.into_iter().map(|claim| format!("world {number}, day {days}: {claim}")));
         }
-        assert!(fixture.seen.0 > 20 && fixture.seen.1 > 0, "too few messages: {:?}", fixture.seen);
+        assert!(fixture.seen.0 > 100 && fixture.seen.1 > 5, "too few messages: {:?}", fixture.seen);
         if number == 0 {
             // Slow: it replays the history of the database.
             let claims = Claims::new(&world, fixture.app.clock.now());

@@ -52,6 +52,7 @@ async fn assumed_time_changes_the_database_of_a_daemon_only_with_commit() {
     };
     let before = evaluated_at();
     for line in [
+        "run",
         "poll",
         "poll --dry-run",
         "silence add alertname=Any --for 2d --author me --comment no",

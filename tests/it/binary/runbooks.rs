@@ -18,32 +18,23 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/runbooks")
 }
 
-/// The names of the pages that the tests play.
-const PLAYED: [&str; 13] = [
-    "credits-used-up",
-    "dead-letters",
-    "disk-full",
-    "not-sent",
-    "postgresql",
-    "receiver-down",
-    "restore",
-    "rotate-api-key",
-    "silence-weekend",
-    "token-renamed",
-    "two-instances",
-    "upgrade",
-    "wrong-clock",
+/// The code of the tests, each of which names its page.
+const TESTS: [&str; 4] = [
+    include_str!("runbooks/delivery.rs"),
+    include_str!("runbooks/host.rs"),
+    include_str!("runbooks/servers.rs"),
+    include_str!("runbooks/source.rs"),
 ];
 
 #[test]
 fn every_runbook_is_played_and_listed() {
     let index = fs::read_to_string(folder().join("README.md")).expect("the index");
     let names = fs::read_dir(folder()).expect("the folder").map(|entry| entry.expect("an entry").path());
-    let mut names: Vec<String> =
+    let names: Vec<String> =
         names.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).filter(|name| name != "README").collect();
-    names.sort();
-    assert_eq!(names, PLAYED);
+    assert!(names.len() > 10, "{names:?}");
     for name in names {
+        assert!(TESTS.iter().any(|text| text.contains(&format!("(\"{name}\")"))), "no test plays {name}");
         let page = fs::read_to_string(folder().join(format!("{name}.md"))).expect("a page");
         let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("## ")).collect();
         assert_eq!(sections, ["What you see", "What it means", "What to do", "How you know that it is over"], "{name}");

@@ -5,7 +5,7 @@ use std::{
     fs::OpenOptions,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::{
@@ -26,6 +26,9 @@ exec "$3" --config cliffwatch.toml --color never run
 
 /// The time limit until a new process has written its process id.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The time limit of an exit.
+const END_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub struct Host {
     pub name: &'static str,
@@ -115,7 +118,7 @@ impl Host {
         command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("NO_FAKE_STAT", "1");
         command.current_dir(&self.folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         self.child = command.spawn().expect("starts");
-        let begun = std::time::Instant::now();
+        let begun = Instant::now();
         self.pid = loop {
             if let Some(pid) = std::fs::read_to_string(&pid_file).ok().and_then(|text| text.trim().parse().ok()) {
                 break pid;
@@ -139,7 +142,9 @@ impl Host {
 
     /// Waits for the exit.
     pub async fn wait_for_end(&mut self) {
+        let deadline = Instant::now() + END_TIMEOUT;
         while self.is_running() {
+            assert!(Instant::now() < deadline, "the instance does not end: {}", self.log_end(40));
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

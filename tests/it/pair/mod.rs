@@ -2,9 +2,9 @@
 //! network, and of the server, in random order, while source and receivers fail, config and rules change, and the clocks of the machines
 //! differ. At the end, and during the run, it compares what the receivers and the source recorded with what happened.
 //!
-//! `CLIFFWATCH_PAIR_SOAK=7200 tests/postgres/run cargo test --test it pair -- --nocapture` runs for two hours. `CLIFFWATCH_SOAK_SEED` repeats
-//! the random choices of a run, but not its timing. As root, each machine has its own name, machine id, boot, uptime, and address of the
-//! source. Without the PostgreSQL programs, the test prints that it was skipped.
+//! `CLIFFWATCH_PAIR_SOAK=7200 tests/postgres/run cargo test --test it pair -- --nocapture` runs for two hours. `CLIFFWATCH_SOAK_SEED`
+//! repeats the random choices of a run, but not its timing. Each machine has its own name, machine id, boot, uptime, and address of the
+//! source, which needs root. Without root or the PostgreSQL programs, the test prints that it was skipped.
 
 mod edits;
 mod host;
@@ -42,7 +42,7 @@ use watch::{LeaseBooks, RequestBooks};
 const DEFAULT_SECS: u64 = 45;
 /// The time limit of waits.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(180);
-/// The interval between two looks at everything.
+/// The interval between two steps.
 const STEP: Duration = Duration::from_millis(100);
 /// The largest difference of a clock that counts as right in this test.
 const MAX_SKEW_SECS: i64 = 240;

@@ -106,7 +106,7 @@ impl PairSoak {
     async fn wait_for_pair(&mut self) -> Option<(i64, usize)> {
         let mut pair = None;
         self.until("one instance is active, the other one is a standby", |soak| {
-            soak.revive();
+            soak.note_ended();
             let Some(tenure) = soak.lease.last() else { return false };
             let Some(active) = soak.index_of(&tenure).filter(|_| !soak.lease.is_released()) else { return false };
             tenure.renewed_at.elapsed() < Duration::from_secs(5)
@@ -121,9 +121,9 @@ impl PairSoak {
     }
 
     /// Notes instances that exited on their own.
-    fn revive(&mut self) {
+    fn note_ended(&mut self) {
         for at in 0..2 {
-            if !self.hosts[at].is_running() {
+            if !self.must_start.contains(&at) && !self.hosts[at].is_running() {
                 let log = self.hosts[at].log_end(40);
                 self.violate(format!("an instance exited on its own: {log}"));
                 self.must_start.push(at);

@@ -48,12 +48,11 @@ start)
     first=$(($(lines) + 1))
     setsid $LAUNCH "$BINARY" run >>"$W/journal" 2>&1 </dev/null &
     echo $! >"$W/pid"
-    sleep 0.1
     wait_for "cliffwatch .* started\|waiting for the database" "$first" || { echo "Job for cliffwatch.service failed."; exit 1; } ;;
 stop)
     now_alive || exit 0
     kill -TERM "$(cat "$W/pid")"
-    while now_alive; do sleep 0.05; done ;;
+    for _ in $(seq 1200); do now_alive || exit 0; sleep 0.05; done; exit 1 ;;
 restart) "$0" stop && "$0" start ;;
 reload) kill -HUP "$(cat "$W/pid")" && cliffwatch check >/dev/null 2>&1 ;;
 *) echo "systemctl $1 is not supported"; exit 1 ;;
