@@ -8,11 +8,11 @@ use super::print::{self, Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, UsageError, rule_check, width};
 use daemon::cycle::endpoint_feeds;
 use daemon::database_url::database_of;
-use daemon::view::{ReadsView, RulesView, StatusParts, StatusView};
+use daemon::view::{ReadsView, RulesView, ShownDaysView, StatusParts, StatusView};
 use engine::digest_schedule;
 use engine::plan::month::polls::PollSummary;
 use model::config::Config;
-use model::{Endpoint, EndpointStat, SilenceState, SilenceView, Timestamp, digest, phrase, text::harmless};
+use model::{Endpoint, EndpointStat, ShownDays, SilenceState, SilenceView, Timestamp, digest, phrase, text::harmless};
 use notify::unsubscribe;
 use rules::RuleSet;
 use store::{Access, Store};
@@ -70,7 +70,10 @@ async fn reads(
     let polls = |endpoint| endpoints.iter().find(|stat| stat.endpoint == endpoint).map_or(0, |stat| stat.polls);
     let lists = [polls(Endpoint::TokenList), polls(Endpoint::Upcoming)];
     let of = PollSummary::from_polls(&feeds, period.reads, lists, config.budget.near.delta(), (period.since, now));
+    let schedules = store.schedule_feeds().await?;
+    let shown = schedules.iter().filter_map(|feed| feed.header.as_ref()).filter_map(ShownDays::of_header);
     Ok(Some(ReadsView {
+        shown_days: ShownDaysView::of(shown),
         since: period.since,
         noticed_hours_mean: of.noticed_hours.map(|(mean, _)| mean),
         noticed_hours_worst: of.noticed_hours.map(|(_, worst)| worst),
@@ -137,6 +140,11 @@ fn polls_text(reads: &ReadsView) -> String {
     if !reads.most_read.is_empty() {
         lines.push(("polls", format!("most polled: {}", tokens_read(&reads.most_read))));
         lines.push(("", format!("least polled: {}", tokens_read(&reads.least_read))));
+    }
+    if let Some(shown) = &reads.shown_days {
+        let of = counted(shown.schedules as u64, "schedule");
+        let (kept, entered) = (shown.older_kept, shown.came_into_view);
+        lines.push(("shown", format!("some days only, of {of}: {kept} older unlocks kept, {entered} came into view unreported")));
     }
     lines.iter().map(|(name, line)| format!("{name:<10}{}\n", harmless(line))).collect()
 }

@@ -13,6 +13,7 @@ mod input;
 mod investors;
 mod isolation;
 mod latest_evaluation;
+mod listed_schedules;
 mod lists;
 mod polling;
 mod progress;
@@ -50,6 +51,7 @@ pub use engine::pipeline::ActiveRules;
 use engine::{
     diff,
     evaluate::{self, EvaluationContext, Limits, Transitions},
+    ingest::ListedSchedules,
     pipeline::{self, Ingest, Work},
     plan::{PlannedPoll, PollPlan},
     removal::ProofPolicy,
@@ -59,6 +61,7 @@ use held_events::RunningCycle;
 pub use held_events::RunningCycles;
 use input::Input;
 pub use latest_evaluation::LatestEvaluation;
+pub use listed_schedules::ListedSchedulesCache;
 use model::{
     BoxFuture, Clock, config,
     poll::FetchedResponse,
@@ -96,6 +99,7 @@ pub struct Deps {
     pub clock: Clock,
     pub saved_clock: SavedClock,
     pub latest_evaluation: LatestEvaluation,
+    pub listed_schedules: ListedSchedulesCache,
     /// Whether the next evaluation covers all tokens, because rules or groups may have changed.
     pub reevaluate: AtomicBool,
     /// The aggregates of all tokens, and when each of them changes by time alone.
@@ -298,7 +302,10 @@ impl<'a> Cycle<'a> {
     async fn attempt(&mut self, input: &mut Input, setup: &LiveConfig) -> Result<(), CycleError> {
         let known = input.read_known(self.deps, setup).await?;
         let (limits, gaps) = (self.limits.clone(), self.gaps);
-        let (work, ingested) = self.ingest(input, &known, setup);
+        let listed = self.deps.listed_schedules.get(&self.deps.store).await?;
+        let (work, ingested) = self.ingest(input, &known, (setup, &listed));
+        drop(listed);
+        self.deps.listed_schedules.apply(&work.commit.feeds);
         let committed = self.evaluate_and_commit(work).await;
         if committed.is_err() {
             (self.limits, self.gaps) = (limits, gaps);
@@ -309,10 +316,10 @@ impl<'a> Cycle<'a> {
         Ok(())
     }
 
-    fn ingest_settings<'s>(&self, setup: &'s LiveConfig) -> Ingest<'s> {
+    fn ingest_settings<'s>(&self, (setup, listed): (&'s LiveConfig, &'s ListedSchedules)) -> Ingest<'s> {
         let store = &setup.config.store;
         let proof = ProofPolicy::Confirmations(store.removal_confirmations);
-        Ingest { watch: &setup.watch, settings: diff::Settings { tolerance: store.tolerance, proof }, now: self.now }
+        Ingest { watch: &setup.watch, settings: diff::Settings { tolerance: store.tolerance, proof }, listed, now: self.now }
     }
 
     fn context<'c>(&self, active: &'c ActiveRules) -> EvaluationContext<'c> {

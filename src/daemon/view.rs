@@ -17,7 +17,9 @@ use engine::{
     plan::month::polls::TokenPolls,
     self_monitor::{self, SourceState},
 };
-use model::{Alert, AlertState, CreditState, Endpoint, EndpointStat, NotificationOverview, SilenceView, StoreCounts, Timestamp};
+use model::{
+    Alert, AlertState, CreditState, Endpoint, EndpointStat, NotificationOverview, ShownDays, SilenceView, StoreCounts, Timestamp,
+};
 use notify::unsubscribe::Subscriber;
 pub use past_polls::PastPollsView;
 pub use receiver::{DigestView, OutboxView, StoppedView};
@@ -120,6 +122,33 @@ pub struct ReadsView {
     pub most_read: Vec<TokenPolls>,
     /// The tokens with the fewest polls of their schedule.
     pub least_read: Vec<TokenPolls>,
+    /// Null if the source shows all days of every schedule, as far as known.
+    pub shown_days: Option<ShownDaysView>,
+}
+
+/// Schedules of which the source shows only some days.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShownDaysView {
+    /// The number of these schedules.
+    pub schedules: usize,
+    /// The number of events before the shown days, which are not compared any more.
+    pub older_kept: u32,
+    /// The number of events that came into view, and so were not reported as added.
+    pub came_into_view: u32,
+}
+
+impl ShownDaysView {
+    /// Sums the windows of all schedules. `None` without any.
+    #[must_use]
+    pub fn of(shown: impl Iterator<Item = ShownDays>) -> Option<Self> {
+        let sum = shown.fold(Self::default(), |sum, one| Self {
+            schedules: sum.schedules + 1,
+            older_kept: sum.older_kept.saturating_add(one.older_kept),
+            came_into_view: sum.came_into_view.saturating_add(one.came_into_view),
+        });
+        (sum.schedules > 0).then_some(sum)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]

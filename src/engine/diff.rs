@@ -181,7 +181,7 @@ pub fn apply(before: &[Tracked], diff: &Diff) -> Vec<Tracked> {
     after
 }
 
-fn count_of(count: usize) -> u32 {
+pub(crate) fn count_of(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 

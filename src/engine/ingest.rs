@@ -9,6 +9,7 @@ mod completeness;
 mod entry;
 mod facts;
 mod header;
+mod listed_schedules;
 mod rate_changes;
 mod schedule;
 mod state;
@@ -26,6 +27,7 @@ use self::{
 pub use self::{
     entry::{entry_outcome, entry_with, poll_entry},
     facts::record_count,
+    listed_schedules::ListedSchedules,
     state::{findings, state_after_failure, state_after_poll},
 };
 use crate::{
@@ -76,20 +78,20 @@ pub struct ParseWarnings {
     pub total: usize,
 }
 
-/// Applies the outcome of a poll to a feed of a token.
+/// Applies the outcome of a poll to a feed of a token. `listed` is what the source lists of all tokens.
 #[must_use]
 pub fn ingest(
     before: &TokenSnapshot,
     poll: &PlannedPoll,
     fetched: &FetchedResponse,
-    settings: &Settings,
+    (settings, listed): (&Settings, &ListedSchedules),
     now: Timestamp,
 ) -> IngestResult {
     let fetched = &*completeness::with_listed_method(before, fetched);
     let mut result = match rate_changes::separate(before, fetched) {
-        None => ingest_same_view(before, poll, fetched, settings, now),
+        None => ingest_same_view(before, poll, fetched, (settings, listed), now),
         Some(Separated { before: rest, fetched, rate_changes }) => {
-            let mut result = ingest_same_view(&rest, poll, &fetched, settings, now);
+            let mut result = ingest_same_view(&rest, poll, &fetched, (settings, listed), now);
             rate_changes.restore(&mut result, before);
             result
         }
@@ -103,7 +105,7 @@ fn ingest_same_view(
     before: &TokenSnapshot,
     poll: &PlannedPoll,
     fetched: &FetchedResponse,
-    settings: &Settings,
+    (settings, listed): (&Settings, &ListedSchedules),
     now: Timestamp,
 ) -> IngestResult {
     let id = fetched.request.feed();
@@ -115,7 +117,7 @@ fn ingest_same_view(
         before.records.iter().filter(is_own).cloned().collect()
     };
     let known = before.feed(id.endpoint).cloned().unwrap_or_default();
-    let ingestion = Ingestion { before, known, records, id, poll, fetched, now };
+    let ingestion = Ingestion { before, known, records, id, poll, fetched, listed, now };
     match &fetched.outcome {
         PollOutcome::Failed(failure) => ingestion.failed(failure.clone()),
         PollOutcome::Unchanged => ingestion.unchanged(),
@@ -132,6 +134,7 @@ struct Ingestion<'a> {
     id: FeedId,
     poll: &'a PlannedPoll,
     fetched: &'a FetchedResponse,
+    listed: &'a ListedSchedules,
     now: Timestamp,
 }
 
@@ -192,7 +195,7 @@ impl Ingestion<'_> {
     }
 
     fn fresh(&self, response: &PollResponse, settings: &Settings) -> IngestResult {
-        let Self { before, known, records, poll, fetched, now, .. } = self;
+        let Self { before, known, records, poll, fetched, listed, now, .. } = self;
         let window = requested_window(&fetched.request);
         if let Some(repriced) = self.repriced(response, window) {
             return repriced;
@@ -202,7 +205,9 @@ impl Ingestion<'_> {
             false => Completed::new(response, records, fetched),
         };
         let schedule = match &*completed.payload {
-            Payload::UnlockEvents(events) => Some(ScheduleResponse::of(before, known, (poll, fetched), events, window, *now)),
+            Payload::UnlockEvents(events) => {
+                Some(ScheduleResponse::of(before, known, (poll, fetched), events, (window, listed), *now))
+            }
             _ => None,
         };
         if let Some(schedule) = schedule.as_ref().filter(|_| !self.is_baseline()) {
@@ -231,10 +236,10 @@ impl Ingestion<'_> {
 
     /// Applies a response that changes nothing but prices, so that nothing must be aligned or proven. `None` for any other response.
     fn repriced(&self, response: &PollResponse, window: DateWindow) -> Option<IngestResult> {
-        let Self { before, known, records, poll, fetched, now, .. } = self;
+        let Self { before, known, records, poll, fetched, listed, now, .. } = self;
         let Payload::UnlockEvents(events) = &response.payload else { return None };
         let is_plain = !self.is_baseline() && response.dropped == 0 && !known.awaits_proof();
-        let schedule = is_plain.then(|| ScheduleResponse::of(before, known, (poll, fetched), events, window, *now))?;
+        let schedule = is_plain.then(|| ScheduleResponse::of(before, known, (poll, fetched), events, (window, listed), *now))?;
         let diff = schedule.repriced(records)?;
         let total = usize::try_from(diff.anomalies.reordered).unwrap_or(usize::MAX);
         let result = self.applied(response, diff, schedule.header());

@@ -14,6 +14,7 @@ mod rate_changes;
 mod rate_step;
 mod recipient;
 mod record;
+mod shown_days;
 mod token;
 
 pub use self::{
@@ -32,6 +33,7 @@ pub use self::{
     rate_step::RateStep,
     recipient::Recipient,
     record::{Record, Tracked},
+    shown_days::ShownDays,
     token::Token,
 };
 pub use crate::time::{Interval, Precision, Timestamp, days, parse_timestamp, span_of_days};

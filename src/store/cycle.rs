@@ -9,14 +9,19 @@ use super::rows::{ALERT_COLUMNS, FEED_COLUMNS, alert, feed_state, token, tracked
 use super::sql::{Engine, PendingQuery, Row, Transaction};
 use super::{Store, StoreError, schedule};
 use model::{
-    Alert, Endpoint, FeedId, FeedState, LinearReads, ListedMethod, PlanToken, Resource, RuleId, Timestamp, Token, TokenId,
-    TokenSnapshot, Tracked, wire::InvestorItem,
+    Alert, Endpoint, FeedId, FeedState, FeedUpdate, LinearReads, ListedMethod, PlanToken, Resource, RuleId, Timestamp, Token,
+    TokenId, TokenSnapshot, Tracked, wire::InvestorItem,
 };
 
 impl Store {
     /// Returns all tokens that may be polled, by slug, with the planning data for `endpoint`.
     pub async fn plan_tokens(&self, endpoint: Endpoint, now: Timestamp) -> Result<Vec<PlanToken>, StoreError> {
         self.read("read the planning data", move |from| plan_tokens(from, endpoint, now)).await
+    }
+
+    /// Returns the state and the header of the schedule of each token. Records are left out.
+    pub async fn schedule_feeds(&self) -> Result<Vec<FeedUpdate>, StoreError> {
+        self.read("read the feeds of schedules", schedule_feeds).await
     }
 
     /// Returns the state of a feed, or the default if it was never polled.
@@ -181,6 +186,20 @@ fn feed(from: &Transaction<'_>, id: &FeedId) -> Result<FeedState, StoreFault> {
     let state =
         one(&mut *from.prepare_cached(&sql)?, params![id.endpoint.as_str(), token], |row| feed_state(row, 0, &id.to_string()))?;
     Ok(state.unwrap_or_default())
+}
+
+fn schedule_feeds(from: &Transaction<'_>) -> Result<Vec<FeedUpdate>, StoreFault> {
+    let sql = format!(
+        "SELECT t.id, f.header, {FEED_COLUMNS} FROM feed f JOIN token t ON t.no = f.token_no
+         WHERE f.endpoint = ?1 AND f.header IS NOT NULL"
+    );
+    all(&mut *from.prepare_cached(&sql)?, [Endpoint::UnlockEvents.as_str()], |row| {
+        let token: String = row.get(0)?;
+        let header = from_json("the header of a feed", &token, &row.get::<String>(1)?)?;
+        let state = feed_state(row, 2, &token)?;
+        let id = FeedId { endpoint: Endpoint::UnlockEvents, token: Some(token.as_str().into()) };
+        Ok(FeedUpdate { id, state, put: Vec::new(), removed: Vec::new(), header: Some(header) })
+    })
 }
 
 pub(super) fn tokens(from: &Transaction<'_>, ids: &[TokenId], resources: &[Resource]) -> Result<Vec<TokenSnapshot>, StoreFault> {

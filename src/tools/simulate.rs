@@ -32,6 +32,7 @@ pub use delivery::{DeliverySetup, Sent, UndeliveredSimulated};
 use engine::diff;
 use engine::evaluate::Limits;
 use engine::group::MuteTimes;
+use engine::ingest::ListedSchedules;
 use engine::pipeline::{self, ActiveRules, DispatchPolicy, RoundsPage, Work};
 use engine::plan::PlannedPoll;
 use engine::route::RouteTree;
@@ -71,6 +72,8 @@ pub struct Simulation<'a> {
     routes: &'a RouteTree,
     watch: &'a Watch,
     pace: Pace,
+    /// The last responses about all tokens.
+    listed: Arc<ListedSchedules>,
     now: Timestamp,
     memory: MemoryStore,
     /// The times at which tokens are evaluated without new data.
@@ -116,6 +119,7 @@ impl<'a> Simulation<'a> {
             routes,
             watch,
             pace,
+            listed: Arc::default(),
             now: start,
             memory: MemoryStore::default(),
             evaluations: EvaluationTimes::of(rules, pace.evaluate_every.max(MINUTE)),
@@ -203,7 +207,8 @@ impl<'a> Simulation<'a> {
         for id in &new {
             self.memory.token(id, self.watch);
         }
-        let (by, mut work, mut moved) = (self.ingestor(), Work::default(), BTreeMap::new());
+        let listed = self.listed.clone();
+        let (by, mut work, mut moved) = (self.ingestor(&listed), Work::default(), BTreeMap::new());
         for (id, item) in rows {
             let Some(known) = self.memory.tokens.get(&id) else { continue };
             let is_new = new.contains(&id);
@@ -232,7 +237,8 @@ impl<'a> Simulation<'a> {
         for token in responses.iter().filter_map(|(_, fetched)| fetched.request.token()).filter(|token| watch.covers(token)) {
             self.memory.token(token, watch);
         }
-        let (by, mut work, mut unproven) = (self.ingestor(), Work::default(), Vec::new());
+        let listed = self.listed.clone();
+        let (by, mut work, mut unproven) = (self.ingestor(&listed), Work::default(), Vec::new());
         for (poll, fetched) in &responses {
             let Some(known) = fetched.request.token().and_then(|token| self.memory.tokens.get(token)) else { continue };
             let ingested = by.response(&mut work, known, poll, fetched);
@@ -270,7 +276,7 @@ impl<'a> Simulation<'a> {
         let is_baseline = known.feed(Endpoint::Investors).is_none();
         let page = RoundsPage { rounds, covers: &|_| true, is_new: &|_| !is_baseline };
         let mut work = Work::default();
-        self.ingestor().rounds(&mut work, known, &page);
+        self.ingestor(&self.listed).rounds(&mut work, known, &page);
         let evaluated = self.evaluate(&work);
         self.commit(IngestedData::of(work), evaluated);
     }

@@ -40,7 +40,7 @@ use tokio_util::sync::CancellationToken;
 use crate::support::{BEGIN, Hook, burn, buyback, cliff, item, lines, time, two_tokens};
 
 /// The time limit for a command and for each wait.
-const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// A temporary folder with a config, in which the binary runs.
 pub struct Workdir {

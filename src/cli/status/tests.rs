@@ -79,6 +79,7 @@ fn describes_source_credits_and_outbox() {
             noticed_hours_worst: Some(71.0),
             most_read: [("arbitrum", 31), ("aptos", 30)].map(polls).to_vec(),
             least_read: [("sui", 2)].map(polls).to_vec(),
+            shown_days: Some(daemon::view::ShownDaysView { schedules: 3, older_kept: 12, came_into_view: 4 }),
         }),
         incidents: &[],
         receivers: vec!["desk".to_owned(), "ops".to_owned()],

@@ -113,6 +113,7 @@ impl App {
                 metrics,
                 clock: clock.clone(),
                 latest_evaluation: cycle::LatestEvaluation::default(),
+                listed_schedules: cycle::ListedSchedulesCache::default(),
                 reevaluate: AtomicBool::new(true),
                 saved_clock: SavedClock::default(),
                 totals: Mutex::default(),

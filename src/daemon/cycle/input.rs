@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::{Cycle, CycleError, Deps, by_token, response_batches::is_fresh, stored};
 use crate::{live::LiveConfig, schedule::Job};
 use engine::{
-    ingest,
+    ingest::{self, ListedSchedules},
     pipeline::{self, Ingested, RESOURCES, Renaming, RoundsPage, TIMED, Work},
     plan::PlannedPoll,
 };
@@ -120,9 +120,9 @@ impl Cycle<'_> {
         &mut self,
         input: &mut Input,
         known: &'k Known,
-        setup: &LiveConfig,
+        (setup, listed): (&LiveConfig, &ListedSchedules),
     ) -> (Work<'k>, Vec<Option<Ingested>>) {
-        let ingest = self.ingest_settings(setup);
+        let ingest = self.ingest_settings((setup, listed));
         let (mut work, mut ingested) = (Work::default(), Vec::new());
         match input {
             Input::Responses(_, responses) => {
@@ -157,7 +157,7 @@ impl Cycle<'_> {
                     }
                 }
             }
-            Input::Investor(page) => (work, ingested) = self.ingest_investor(page, known, setup),
+            Input::Investor(page) => (work, ingested) = self.ingest_investor(page, known, (setup, listed)),
             Input::Tokens(ids) => {
                 work.tokens.extend(ids.iter().filter_map(|id| known.tokens.get(id)).map(|known| ingest.as_known(known)));
             }
@@ -194,7 +194,7 @@ impl Cycle<'_> {
         &mut self,
         page: &InvestorPage,
         known: &'k Known,
-        setup: &LiveConfig,
+        (setup, listed): (&LiveConfig, &ListedSchedules),
     ) -> (Work<'k>, Vec<Option<Ingested>>) {
         let (rounds, fetched) = (page.rounds(setup), &page.fetched);
         let failure = match &fetched.outcome {
@@ -209,7 +209,7 @@ impl Cycle<'_> {
             work.commit.investors.extend(page.item.clone().filter(|_| payload(fetched).is_some()));
         }
         if let Some(Payload::Investor(detail)) = payload(fetched) {
-            let ingest = self.ingest_settings(setup);
+            let ingest = self.ingest_settings((setup, listed));
             let since = page.since;
             for (token, rounds) in &rounds {
                 let Some(known) = known.tokens.get(token) else { continue };

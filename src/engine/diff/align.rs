@@ -4,14 +4,17 @@
 //! all but its ends; paired by date, it would read as one tranche removed and one added. Each candidate shift is tried: none; first to
 //! first, last to last, and in order; and the shifts of other series of the token. Within a candidate:
 //!
-//! 1. Tranches that the shift explains are paired, and so are tranches that stayed in place: exceptions to the shift.
+//! 1. The first tranches that stayed in place are paired, as those that vested already. So are the tranches that the shift explains, and
+//!    other exceptions to it.
 //! 2. A tranche that was cut, or several that were joined, are found by their sums.
 //! 3. Dynamic programming aligns the rest in date order.
+
+use std::ops::Range;
 
 use super::{
     index::{List, New, NewPlace, Old, OldPlace, PlaceOf, Side},
     timeline::{IndexGroup, Pair},
-    tolerances::{self, DAY_MS, SCATTER_MS, close},
+    tolerances::{self, DAY_MS, SCATTER_MS, close, close_or_none},
     tranche::Tranche,
 };
 
@@ -22,7 +25,7 @@ const MAX_ALIGNED: usize = 256;
 /// The cost of a shift; less if other series of the token made the same one.
 const SHIFT_COST: f64 = 1.0;
 const HINTED_SHIFT_COST: f64 = 0.6;
-/// The cost of a tranche that did not move with its series.
+/// The cost of a run of tranches that did not move with their series, such as those that have vested.
 const EXCEPTION_COST: f64 = 0.2;
 /// The cost of each further tranche in a run of added or removed ones.
 const RUN_COST: f64 = 0.1;
@@ -39,8 +42,10 @@ type PlaceGroup = IndexGroup<OldPlace, NewPlace>;
 pub(super) struct Alignment {
     pub(super) pairs: Vec<PlacePair>,
     pub(super) groups: Vec<PlaceGroup>,
-    /// The shift, in milliseconds, of most pairs; zero if the series did not move.
+    /// The shift, in milliseconds; zero if the series did not move.
     pub(super) shift: i64,
+    /// The number of pairs that the shift explains.
+    pub(super) shifted: usize,
     cost: f64,
 }
 
@@ -154,7 +159,9 @@ impl<'s, 'a> AlignAttempt<'s, 'a> {
         let Candidate { shift, is_hinted } = candidate;
         let scatter = self.max_scatter();
         let (old, new) = (self.old, self.new);
-        let (mut olds, mut news) = (old.indices().peekable(), new.indices().peekable());
+        self.pair_first_equals();
+        let stayed = self.alignment.pairs.len();
+        let (mut olds, mut news) = (old.indices().skip(stayed).peekable(), new.indices().skip(stayed).peekable());
         while let (Some(i), Some(j)) = (olds.peek().copied(), news.peek().copied()) {
             let off = new[j].at - (old[i].at + shift);
             if off.abs() <= scatter {
@@ -168,14 +175,27 @@ impl<'s, 'a> AlignAttempt<'s, 'a> {
             }
         }
         self.alignment.shift = shift;
-        let paired_by_shift = self.alignment.pairs.len();
+        self.alignment.shifted = self.alignment.pairs.len() - stayed;
         self.pair_equals();
-        #[expect(clippy::cast_precision_loss, reason = "a count of tranches")]
-        let exceptions = (self.alignment.pairs.len() - paired_by_shift) as f64 * EXCEPTION_COST;
+        let exceptions = self.exception_cost(stayed..stayed + self.alignment.shifted);
         if !self.regroup() {
             self.align_rest();
         }
         self.finish(if is_hinted { HINTED_SHIFT_COST } else { SHIFT_COST }, exceptions)
+    }
+
+    /// Returns the cost of the pairs that stayed in place: all but those with an index in `shifted`.
+    fn exception_cost(&self, shifted: Range<usize>) -> f64 {
+        let mut stayed = List::filled(false, self.old.len());
+        let pairs = self.alignment.pairs.iter().enumerate();
+        pairs.filter(|(k, _)| !shifted.contains(k)).for_each(|(_, pair)| stayed[pair.old] = true);
+        let mut was_stayed = false;
+        let mut cost = 0.0;
+        for has_stayed in stayed.iter().copied() {
+            cost += if has_stayed && !was_stayed { EXCEPTION_COST } else { 0.0 };
+            was_stayed = has_stayed;
+        }
+        cost
     }
 
     /// Returns how far a tranche may lie from its shifted date, in milliseconds: less than half of the smallest gap of the series.
@@ -199,6 +219,17 @@ impl<'s, 'a> AlignAttempt<'s, 'a> {
 
     fn rest_new(&self) -> Vec<NewPlace> {
         self.new.indices().filter(|place| !self.new_used[*place]).collect()
+    }
+
+    /// Pairs the tranches before the first that differs.
+    fn pair_first_equals(&mut self) {
+        let equal = |(old, new): &(&&Tranche<'_, Old>, &&Tranche<'_, New>)| {
+            (old.at, old.end) == (new.at, new.end) && close_or_none(old.amount, new.amount, self.tolerance)
+        };
+        let count = self.old.iter().zip(self.new.iter()).take_while(equal).count();
+        for (old, new) in self.old.indices().zip(self.new.indices()).take(count) {
+            self.pair(old, new);
+        }
     }
 
     /// Pairs tranches with equal dates and amounts.

@@ -168,9 +168,11 @@ impl Comparison<'_> {
             match change {
                 Some(explanation) => {
                     if explanation.change.kind != ChangeKind::Rewritten {
-                        explanation.clauses.extend(fact.redated_clause(self));
+                        explanation.clauses.extend(fact.clause(self));
                     }
-                    explanation.change.fields.push(fact.field);
+                    if !explanation.change.fields.contains(&fact.field) {
+                        explanation.change.fields.push(fact.field);
+                    }
                     explanation.old.extend(fact.old);
                     explanation.new.extend(fact.new);
                 }

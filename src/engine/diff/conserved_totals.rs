@@ -7,7 +7,8 @@
 //! proof.
 //!
 //! An allocation that lost many tranches, but gained about as much in others, has a new schedule with another total, such as ten
-//! quarterly tranches instead of 30 monthly ones. It is a group, too.
+//! quarterly tranches instead of 30 monthly ones. So has one whose tranches all changed against the loss, such as 24 larger tranches
+//! instead of 28, and one that vests at once instead of linearly, or the reverse. Each is a group, too.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -25,6 +26,9 @@ const MAX_COMBINED: usize = 12;
 /// The minimum share of the tokens in added or removed tranches that an allocation must lose or gain elsewhere to be rescheduled as a
 /// whole.
 const MIN_BALANCED_SHARE: f64 = 0.5;
+
+/// The minimum ratio of the smaller total to the larger one of an allocation that vests in the other form.
+const MIN_TOTAL_OF_OTHER_FORM: f64 = 0.5;
 
 /// An allocation whose total changed.
 #[derive(Clone, Copy)]
@@ -58,7 +62,9 @@ pub(super) fn conserve(links: Links, timeline: &Timeline<'_>, tolerance: f64) ->
         unexplained.retain(|name| !partners.contains(name));
     }
     for name in unexplained {
-        if let Some(tranches) = allocations.get(name).filter(|_| has_new_schedule(name, &links, timeline)) {
+        let has_new_schedule =
+            |tranches: &&TrancheGroup| has_new_schedule(name, &links, timeline, tolerance) || has_other_form(tranches, timeline);
+        if let Some(tranches) = allocations.get(name).filter(has_new_schedule) {
             let (pairs, group) = compare(tranches, timeline, tolerance);
             if !group.old.is_empty() && !group.new.is_empty() {
                 links = without(links, tranches);
@@ -70,8 +76,9 @@ pub(super) fn conserve(links: Links, timeline: &Timeline<'_>, tolerance: f64) ->
     links
 }
 
-/// Returns whether a series of tranches of an allocation was added or removed, and its other tranches lost or gained a similar amount.
-fn has_new_schedule(name: &str, links: &Links, timeline: &Timeline<'_>) -> bool {
+/// Returns whether a series of tranches of an allocation was added or removed, and its other tranches lost or gained a similar amount,
+/// or all later ones lost or gained.
+fn has_new_schedule(name: &str, links: &Links, timeline: &Timeline<'_>, tolerance: f64) -> bool {
     let (old, new) = (&timeline.old, &timeline.new);
     let removed: Vec<OldTranche> = links.removed.iter().copied().filter(|i| old[*i].series == name).collect();
     let added: Vec<NewTranche> = links.added.iter().copied().filter(|j| new[*j].series == name).collect();
@@ -84,8 +91,33 @@ fn has_new_schedule(name: &str, links: &Links, timeline: &Timeline<'_>) -> bool 
     let of_added: f64 = added.iter().filter_map(|j| new[*j].amount).sum();
     let are_balanced =
         |moved: f64, opposite: f64| opposite >= moved * MIN_BALANCED_SHARE && moved >= opposite * MIN_BALANCED_SHARE;
-    (removed.len() >= MIN_SERIES && are_balanced(of_removed, gained + of_added))
-        || (added.len() >= MIN_SERIES && are_balanced(of_added, lost + of_removed))
+    if removed.len() >= MIN_SERIES && are_balanced(of_removed, gained + of_added)
+        || added.len() >= MIN_SERIES && are_balanced(of_added, lost + of_removed)
+    {
+        return true;
+    }
+    // Only tranches before the first changed one may have stayed.
+    let mut ratios: Vec<(i64, Option<f64>)> = (links.pairs.iter().filter(|pair| old[pair.old].series == name))
+        .map(|pair| (old[pair.old].at, changed_ratio(&old[pair.old], &new[pair.new], tolerance)))
+        .collect();
+    ratios.sort_by_key(|(at, _)| *at);
+    let changed: Vec<Option<f64>> = ratios.into_iter().map(|(_, ratio)| ratio).skip_while(Option::is_none).collect();
+    let have_all = |is_against_loss: fn(f64) -> bool| changed.iter().all(|ratio| ratio.is_some_and(is_against_loss));
+    changed.len() >= MIN_SERIES
+        && (!removed.is_empty() && added.is_empty() && have_all(|ratio| ratio > 1.0)
+            || !added.is_empty() && removed.is_empty() && have_all(|ratio| ratio < 1.0))
+}
+
+/// Returns whether all cliffs that differ became linear unlocks of a comparable total, or the reverse.
+fn has_other_form(tranches: &TrancheGroup, timeline: &Timeline<'_>) -> bool {
+    fn only_form<S: Side>(all: &Tranches<'_, S>, of: &[TrancheIndex<S>]) -> Option<TrancheForm> {
+        let form = all[*of.first()?].form;
+        of.iter().all(|k| all[*k].form == form).then_some(form)
+    }
+    let (_, rest) = compare(tranches, timeline, tolerances::TOTAL);
+    let forms = only_form::<Old>(&timeline.old, &rest.old).zip(only_form::<New>(&timeline.new, &rest.new));
+    let Some((before, after)) = forms.filter(|(was, is)| was != is).and_then(|_| totals(&rest, timeline)) else { return false };
+    before.min(after) >= before.max(after) * MIN_TOTAL_OF_OTHER_FORM
 }
 
 /// Returns the tranches of each allocation in which a tranche was added, removed, or resized.

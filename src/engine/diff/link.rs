@@ -198,7 +198,7 @@ fn align_all(series: &[TrancheGroup], timeline: &Timeline<'_>, hints: &[i64], to
 fn common_shifts(alignments: &[Alignment]) -> Vec<i64> {
     let mut votes: BTreeMap<i64, usize> = BTreeMap::new();
     for alignment in alignments.iter().filter(|alignment| alignment.shift != 0) {
-        *votes.entry(alignment.shift).or_default() += alignment.pairs.len();
+        *votes.entry(alignment.shift).or_default() += alignment.shifted;
     }
     let mut votes: Vec<(i64, usize)> = votes.into_iter().collect();
     votes.sort_by_key(|(shift, pairs)| (std::cmp::Reverse(*pairs), *shift));

@@ -24,6 +24,7 @@ mod properties;
 mod random;
 mod records;
 mod series;
+mod stories;
 mod truth;
 
 fn now() -> Timestamp {

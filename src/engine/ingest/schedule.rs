@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     facts::within_first_and_last_day,
+    listed_schedules::ListedSchedules,
     visibility::{Observation, Visibility},
 };
 use crate::{
@@ -20,9 +21,10 @@ use crate::{
     removal::RemovalProof,
 };
 use model::{
+    is_placeholder,
     poll::{FetchedResponse, SegmentsFetch, WITH_RATE_CHANGES},
     rows::TokenSnapshot,
-    supply::{Endpoint, FeedState, LinearNotes, Record, SegmentsRead, Timestamp, Tracked},
+    supply::{Endpoint, FeedState, LinearNotes, Record, SegmentsRead, ShownDays, Timestamp, Tracked},
     wire::UnlockEvent,
 };
 
@@ -41,9 +43,14 @@ pub(super) struct ScheduleNotes {
     /// The endpoint version of the last response.
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u8>,
-    visibility: Visibility,
+    pub(super) visibility: Visibility,
+    /// The first and the last date of the last response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) listed: Option<(Timestamp, Timestamp)>,
     /// The visibility window as segments show it, which are read less often than the cliffs.
     segments_visibility: Visibility,
+    #[serde(flatten)]
+    shown: ShownDays,
     #[serde(flatten)]
     pub(super) linear: LinearNotes,
 }
@@ -71,11 +78,11 @@ impl<'a> ScheduleResponse<'a> {
         known: &FeedState,
         (poll, fetched): (&PlannedPoll, &FetchedResponse),
         events: &'a [UnlockEvent],
-        requested: DateWindow,
+        (requested, listed): (DateWindow, &ListedSchedules),
         now: Timestamp,
     ) -> Self {
         let was = ScheduleNotes::of(before);
-        let learned = LearnedVisibility::of(&was, before, known, fetched, events, &requested, now);
+        let learned = LearnedVisibility::of(&was, before, known, fetched, events, (&requested, listed), now);
         let requested_before = known.read_at.map_or(DateWindow::ALL, |read_at| was.requested(read_at));
         let visible = |edges: [Visibility; 2], at: Timestamp| edges[0].window(at).within(&edges[1].window(at));
         // An edge that this response disproves still applies to the days of the previous response.
@@ -88,7 +95,8 @@ impl<'a> ScheduleResponse<'a> {
             None => window_before,
         };
         let second = if learned.is_joined { learned.segments } else { learned.all };
-        Self {
+        let notes = was.next((poll, fetched), events, &requested, &learned, now);
+        let mut response = Self {
             events,
             shows_linear: fetched.shows_linear(),
             knew_linear: was.linear.shown_linear,
@@ -96,8 +104,43 @@ impl<'a> ScheduleResponse<'a> {
             window_before,
             segments_before,
             is_other_view: was.version.zip(fetched.version).is_some_and(|(before, after)| view(before) != view(after)),
-            notes: was.next((poll, fetched), events, &requested, &learned, now),
+            notes,
             now,
+        };
+        response.notes.shown = response.shown_days(&before.records, known.baseline_at.is_some());
+        response
+    }
+
+    /// Returns the visibility window after this response, and what it hides.
+    fn shown_days(&self, records: &[Tracked], has_baseline: bool) -> ShownDays {
+        let DateWindow { first, last } = self.notes.visibility.window(self.now);
+        if (first, last) == (None, None) {
+            return ShownDays::default();
+        }
+        let is_newly_visible = self.newly_visible(records);
+        let entered = self.events.iter().filter(|event| has_baseline && is_newly_visible(event)).count();
+        let is_older = |tracked: &&Tracked| {
+            let date = listable_date(tracked, &|_| true, &DateWindow::ALL);
+            date.zip(first).is_some_and(|(date, first)| date.date_naive() < first)
+        };
+        ShownDays {
+            shown_from: first,
+            shown_until: last,
+            older_kept: diff::count_of(records.iter().filter(is_older).count()),
+            came_into_view: self.notes.shown.came_into_view.saturating_add(diff::count_of(entered)),
+        }
+    }
+
+    /// Returns a function that states whether an event of the response was outside the previous one, so that it was not added.
+    fn newly_visible(&self, records: &[Tracked]) -> impl Fn(&UnlockEvent) -> bool + use<> {
+        let dates: HashSet<Timestamp> =
+            records.iter().filter_map(|tracked| listable_date(tracked, &|_| true, &DateWindow::ALL)).collect();
+        let (window_before, segments_before) = (self.window_before, self.segments_before);
+        move |event: &UnlockEvent| {
+            let date = event.unlock_date.copied();
+            let has_cliff = event.cliff_unlocks.get().is_some();
+            let window = if has_cliff { &window_before } else { &segments_before };
+            !window.contains(date) && date.is_none_or(|date| !dates.contains(&date))
         }
     }
 
@@ -135,15 +178,8 @@ impl<'a> ScheduleResponse<'a> {
             tolerance,
             now: self.now,
         };
-        let dates: HashSet<Timestamp> =
-            records.iter().filter_map(|tracked| listable_date(tracked, &|_| true, &DateWindow::ALL)).collect();
-        let is_newly_visible = |event: &UnlockEvent| {
-            let date = event.unlock_date.copied();
-            let has_cliff = event.cliff_unlocks.get().is_some();
-            let window = if has_cliff { &self.window_before } else { &self.segments_before };
-            !window.contains(date) && date.is_none_or(|date| !dates.contains(&date))
-        };
-        if !self.events.iter().any(is_newly_visible) {
+        let is_newly_visible = self.newly_visible(records);
+        if !self.events.iter().any(&is_newly_visible) {
             return diff::diff_unlocks(&poll, records, proof, self.events);
         }
         let (new, old): (Vec<_>, Vec<_>) = self.events.iter().cloned().partition(is_newly_visible);
@@ -194,7 +230,7 @@ impl LearnedVisibility {
         known: &FeedState,
         fetched: &FetchedResponse,
         events: &[UnlockEvent],
-        requested: &DateWindow,
+        (requested, listed_schedules): (&DateWindow, &ListedSchedules),
         now: Timestamp,
     ) -> Self {
         let is_joined = fetched.segments.is_some_and(|segments| segments.is_read);
@@ -215,8 +251,14 @@ impl LearnedVisibility {
                 let listable = before.records.iter().filter(|tracked| !missing.contains(&tracked.key));
                 let known: Vec<Timestamp> =
                     listable.filter_map(|tracked| listable_date(tracked, is_of_form, requested)).collect();
-                let observation =
-                    Observation { known: &known, listed: &listed, listed_of_form: &listed_of_form, previous_at, is_rare };
+                let observation = Observation {
+                    known: &known,
+                    listed: &listed,
+                    listed_of_form: &listed_of_form,
+                    previous_at,
+                    is_rare,
+                    others: listed_schedules.others(&before.token.id, previous_at),
+                };
                 was.learn(&observation, now)
             };
         let all = learn(was.visibility, known.read_at.filter(|_| known.baseline_at.is_some()), false, &is_of_form);
@@ -265,6 +307,8 @@ impl ScheduleNotes {
             returns_beyond: events.iter().any(is_beyond),
             version: fetched.version.or(self.version),
             visibility: learned.all,
+            listed: outermost(events),
+            shown: self.shown,
             segments_visibility: learned.segments,
             linear: self.next_linear(poll, fetched, now),
         }
@@ -304,6 +348,12 @@ impl ScheduleNotes {
         }
         DateWindow { first: self.history_days.and_then(|days| day(-days)), last: self.horizon_days.and_then(day) }
     }
+}
+
+/// Returns the first and the last date of a response, without placeholders.
+fn outermost(events: &[UnlockEvent]) -> Option<(Timestamp, Timestamp)> {
+    let dates = events.iter().filter_map(|event| event.unlock_date.copied()).filter(|at| !is_placeholder(*at));
+    dates.clone().min().zip(dates.max())
 }
 
 /// Returns the date of an event that a response could list: on a requested day, and of a form that it shows.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::ingest::ListedSchedules;
 use crate::{
     diff::Settings,
     evaluate::Limits,
@@ -75,7 +76,7 @@ impl Daemon {
         );
         let poll = PlannedPoll::for_change(request);
         let mut work = Work::default();
-        let ingest = Ingest { watch: &self.watch, settings: Settings::default(), now };
+        let ingest = Ingest { watch: &self.watch, settings: Settings::default(), listed: ListedSchedules::NONE, now };
         let known = self.snapshot.clone();
         let ingested = ingest.response(&mut work, &known, &poll, &fetched);
         assert!(ingested.failure.is_none());
@@ -103,7 +104,7 @@ impl Daemon {
 /// Ingests a page of an investor with these rounds. Returns the ids of the notifications.
 fn poll_rounds(daemon: &mut Daemon, now: Timestamp, rounds: &str) -> Vec<String> {
     let rounds: Vec<wire::FundingRound> = serde_json::from_str(&format!("[{rounds}]")).expect("rounds");
-    let ingest = Ingest { watch: &daemon.watch, settings: Settings::default(), now };
+    let ingest = Ingest { watch: &daemon.watch, settings: Settings::default(), listed: ListedSchedules::NONE, now };
     let (known, mut work) = (daemon.snapshot.clone(), Work::default());
     // Rounds before this date are part of the baseline.
     let is_new = |record: &Record| record.interval().is_some_and(|round| round.start >= at(4, 0));

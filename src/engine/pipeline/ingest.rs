@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::diff::{self, DateWindow, RecordPoll};
-use crate::ingest;
+use crate::ingest::{self, ListedSchedules};
 use crate::late::IncompleteRecords;
 use crate::plan::PlannedPoll;
 use crate::removal::{self, Release, RemovalProof, ResponseQuality};
@@ -26,6 +26,8 @@ pub struct Ingest<'a> {
     /// The watched tokens and their groups.
     pub watch: &'a Watch,
     pub settings: diff::Settings,
+    /// The last responses about all tokens.
+    pub listed: &'a ListedSchedules,
     /// The time of the cycle.
     pub now: Timestamp,
 }
@@ -72,8 +74,8 @@ impl Ingest<'_> {
         poll: &PlannedPoll,
         fetched: &FetchedResponse,
     ) -> Ingested {
-        let Self { watch, settings, now } = self;
-        let taken = ingest::ingest(known, poll, fetched, settings, *now);
+        let Self { watch, settings, listed, now } = self;
+        let taken = ingest::ingest(known, poll, fetched, (settings, listed), *now);
         let entry = ingest::entry_with(fetched, taken.failure.as_ref(), &taken.parse_warnings, *now);
         let parse_warnings = entry.parse_warnings_total;
         work.commit.polls.push(entry);

@@ -107,6 +107,7 @@ pub enum ChangeClause {
         /// The old and the new name of each renamed allocation.
         names: Vec<(String, String)>,
         categories: Vec<CategoryChange>,
+        /// The number of tranches. Zero as a part of another change, which counts them.
         tranches: usize,
     },
     Rewritten {
@@ -288,6 +289,7 @@ impl ChangeClause {
             }
             Self::SplitOrMerged(tranches) => unit.split_or_merged(tranches),
             Self::Restructured(tranches) => unit.restructured(tranches),
+            Self::Renamed { names, categories, tranches: 0 } => renamed(names, categories),
             Self::Renamed { names, categories, tranches } => {
                 format!("{} ({})", renamed(names, categories), count(*tranches, "tranche"))
             }

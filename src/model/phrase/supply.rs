@@ -1,9 +1,9 @@
 //! Coming supply of a token or a group: the total of a window, and what of it vests continuously.
 
-use chrono::TimeDelta;
+use chrono::{NaiveDate, TimeDelta};
 
 use super::{MARKET_CAP, VALUE_UNKNOWN, amount, count, day, duration, share, tokens, usd};
-use crate::Timestamp;
+use crate::{Timestamp, supply::ShownDays};
 
 /// Coming supply in a window. A number is `None` if it is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -87,6 +87,28 @@ pub fn coming_supply(supply: &ComingSupply, ahead: TimeDelta) -> String {
     }
 }
 
+/// Describes the days that the source shows of a schedule, and what they hide: `the source shows 9 Mar 2025 to 9 Mar 2027 only: 12 older
+/// unlocks are kept as last seen, 3 came into view`.
+#[must_use]
+pub fn shown_days(shown: &ShownDays) -> String {
+    let date = |day: NaiveDate| day.format("%-d %b %Y").to_string();
+    let days = match (shown.shown_from, shown.shown_until) {
+        (Some(from), Some(until)) => format!("{} to {} only", date(from), date(until)),
+        (Some(from), None) => format!("{} and later only", date(from)),
+        (None, Some(until)) => format!("{} and earlier only", date(until)),
+        (None, None) => return String::new(),
+    };
+    let kept = (shown.older_kept > 0).then(|| {
+        let are = if shown.older_kept == 1 { "is" } else { "are" };
+        format!("{} {are} kept as last seen", count(u64::from(shown.older_kept), "older unlock"))
+    });
+    let entered =
+        (shown.came_into_view > 0).then(|| format!("{} came into view", count(u64::from(shown.came_into_view), "later unlock")));
+    let hidden = [kept, entered].into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let hidden = if hidden.is_empty() { hidden } else { format!(": {hidden}") };
+    format!("the source shows {days}{hidden}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,5 +190,17 @@ mod tests {
         let unknown = SupplySize::default();
         let group = ComingSupply { total: unknown, linear: unknown, cliff: size(0.0, 0.0), ..supply };
         assert_eq!(coming_supply(&group, TimeDelta::days(7)), "an amount of unknown value vests over the next 7 days");
+    }
+
+    #[test]
+    fn shown_days_name_what_they_hide() {
+        let day = |text: &str| text.parse().ok();
+        let both = ShownDays { shown_from: day("2025-03-09"), shown_until: day("2027-03-09"), older_kept: 12, came_into_view: 3 };
+        assert_eq!(
+            shown_days(&both),
+            "the source shows 9 Mar 2025 to 9 Mar 2027 only: 12 older unlocks are kept as last seen, 3 later unlocks came into view"
+        );
+        let ahead = ShownDays { shown_from: None, older_kept: 0, came_into_view: 0, ..both };
+        assert_eq!(shown_days(&ahead), "the source shows 9 Mar 2027 and earlier only");
     }
 }

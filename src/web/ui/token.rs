@@ -17,8 +17,8 @@ use chart::schedule::{EventLane, NextCliff, ScheduleDrawing, draw};
 use daemon::view::{AlertView, UnlockView};
 use linear::TokenLinearRow;
 use model::{
-    ChangeRow, Interval, Precision, Record, Resource, Timestamp, TokenSnapshot, TokenSupply, Tracked, UpcomingRow, VersionRow,
-    phrase, wire::UnlockEvent,
+    ChangeRow, Interval, Precision, Record, Resource, ShownDays, Timestamp, TokenSnapshot, TokenSupply, Tracked, UpcomingRow,
+    VersionRow, phrase, wire::UnlockEvent,
 };
 use provenance::Provenance;
 use supply::{SupplyBreakdown, TokenSupplyCard};
@@ -57,6 +57,8 @@ pub struct TokenParts<'a> {
 #[derive(Debug, Serialize)]
 struct TokenPage {
     id: String,
+    /// The days that the source shows of the schedule. Empty if it shows all.
+    shown_days: String,
     name: String,
     symbol: String,
     is_watched: bool,
@@ -138,6 +140,7 @@ impl TokenPage {
         let TokenParts { now, snapshot, supply, stale_price, changes, changes_total, versions, alerts, is_watched, groups } =
             parts;
         let token = &snapshot.token;
+        let shown = snapshot.schedule_header().and_then(ShownDays::of_header);
         let events: Vec<&UnlockEvent> =
             snapshot.records_of(Resource::Unlock).filter_map(|tracked| tracked.record.unlock()).collect();
         let curves = curves(events.iter().copied());
@@ -205,6 +208,7 @@ impl TokenPage {
             upcoming_total,
             changes: items(changes),
             changes_total,
+            shown_days: shown.map(|shown| phrase::shown_days(&shown)).unwrap_or_default(),
             alerts,
             provenance: Provenance::of(snapshot, &events),
         }

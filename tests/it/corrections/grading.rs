@@ -63,7 +63,9 @@ impl ReportedChange {
     /// All allocation names that the change mentions, former ones included.
     fn names(&self) -> BTreeSet<&str> {
         let of_parts = self.allocations().flat_map(|part| [&part["name"], &part["from"], &part["to"]]);
-        of_parts.chain([&self.change["from"], &self.change["to"]]).filter_map(Value::as_str).collect()
+        let fields = self.change["fields"].as_array().into_iter().flatten();
+        let of_names = fields.filter(|field| field["field"] == "allocationName").flat_map(|field| [&field["from"], &field["to"]]);
+        of_parts.chain(of_names).chain([&self.change["from"], &self.change["to"]]).filter_map(Value::as_str).collect()
     }
 
     /// Whether a reader of the summary learns that it is about an allocation of the story.
@@ -244,7 +246,9 @@ fn check_move(story: &Story, stories: &[&Story], report: &ReportedChange, object
         objections.wrong.push(format!("{operation}: reported as a move by {days} days"));
         return;
     }
-    if story.end.is_some() && change["summary"].as_str().is_some_and(|summary| summary.contains(" moved ")) {
+    // A text that also states the begin or end of a linear unlock says what moved and what did not.
+    let says_all_moved = |summary: &str| summary.contains(" moved ") && !summary.contains(" instead of ");
+    if story.end.is_some() && change["summary"].as_str().is_some_and(says_all_moved) {
         objections.wrong.push(format!("{operation}: the text says that all of it moved, but only its begin or end did"));
     }
     let least = change["shiftDaysMin"].as_f64().or(shift);

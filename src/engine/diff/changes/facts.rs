@@ -23,6 +23,7 @@ use model::{
 
 const UNLOCK_DATE: &str = "unlockDate";
 const UNLOCK_PRECISION: &str = "unlockPrecision";
+const ALLOCATION_NAME: &str = "allocationName";
 
 /// A fact that changed in one event.
 pub(super) struct RevisedFact {
@@ -54,19 +55,35 @@ pub(super) struct FactRevision {
 }
 
 impl FactRevision {
-    /// Returns the sentence about dates that are more or less exact than before.
-    pub(super) fn redated_clause(&self, compared: &Comparison<'_>) -> Option<ChangeClause> {
-        let (old, new) = (&compared.timeline.old, &compared.timeline.new);
-        let is_coming = |pair: &&TranchePair| new[pair.new].interval().is_some_and(|at| !at.has_passed(compared.now));
-        let next = self.redated.iter().filter(is_coming).min_by_key(|pair| new[pair.new].at);
-        let example = next.or(self.redated.first())?;
-        let tranches: Vec<NewTranche> = self.redated.iter().map(|pair| pair.new).collect();
-        Some(ChangeClause::Redated {
-            tranches: tranche_facts(new, &tranches),
-            example: date_change(&old[example.old], &new[example.new]),
-            is_next: next.is_some(),
-        })
+    /// Returns the sentence about a fact that matters in a text about another change: dates that are more or less exact than before, or
+    /// a new name of an allocation.
+    pub(super) fn clause(&self, compared: &Comparison<'_>) -> Option<ChangeClause> {
+        redated_clause(compared, &self.redated).or_else(|| self.renamed_clause())
     }
+
+    fn renamed_clause(&self) -> Option<ChangeClause> {
+        let name = |value: &Value| Some(value.as_str()?.to_owned());
+        let names = (self.field.field == ALLOCATION_NAME).then(|| Some((name(&self.field.from)?, name(&self.field.to)?)))??;
+        Some(ChangeClause::Renamed { names: vec![names], categories: Vec::new(), tranches: 0 })
+    }
+}
+
+/// Returns the fact that an allocation has a new name.
+pub(super) fn name_field(from: &str, to: &str) -> FieldChange {
+    FieldChange { field: ALLOCATION_NAME.to_owned(), from: from.into(), to: to.into() }
+}
+
+fn redated_clause(compared: &Comparison<'_>, redated: &[TranchePair]) -> Option<ChangeClause> {
+    let (old, new) = (&compared.timeline.old, &compared.timeline.new);
+    let is_coming = |pair: &&TranchePair| new[pair.new].interval().is_some_and(|at| !at.has_passed(compared.now));
+    let next = redated.iter().filter(is_coming).min_by_key(|pair| new[pair.new].at);
+    let example = next.or(redated.first())?;
+    let tranches: Vec<NewTranche> = redated.iter().map(|pair| pair.new).collect();
+    Some(ChangeClause::Redated {
+        tranches: tranche_facts(new, &tranches),
+        example: date_change(&old[example.old], &new[example.new]),
+        is_next: next.is_some(),
+    })
 }
 
 /// Returns the other facts that changed, grouped by what changed. `found` holds the facts that earlier steps found.
@@ -76,15 +93,16 @@ pub(super) fn other_facts(compared: &Comparison<'_>, found: Vec<RevisedFact>) ->
     for pair in &compared.links.pairs {
         let (old, new) = (&timeline.old[pair.old], &timeline.new[pair.new]);
         let rows = (old.row, new.row);
-        if old.at != new.at && compared.has_new_precision_only(*pair) {
+        let mut redated = compared.has_new_precision_only(*pair).then_some(*pair);
+        if old.at != new.at && redated.is_some() {
             let (from, to) = (old.time().to_rfc3339(), new.time().to_rfc3339());
-            all.push(RevisedFact { redated: Some(*pair), ..RevisedFact::of(UNLOCK_DATE, from.into(), to.into(), rows) });
+            all.push(RevisedFact { redated: redated.take(), ..RevisedFact::of(UNLOCK_DATE, from.into(), to.into(), rows) });
         }
         // A missing precision is not a change; two known ones that differ are.
         if let (Some(a), Some(b)) = (old.precision, new.precision)
             && a != b
         {
-            all.push(RevisedFact::of(UNLOCK_PRECISION, a.into(), b.into(), rows));
+            all.push(RevisedFact { redated, ..RevisedFact::of(UNLOCK_PRECISION, a.into(), b.into(), rows) });
         }
         if let (None, Some(amount)) = (old.amount, new.amount) {
             let field = if new.form == TrancheForm::Cliff { "cliffAmount" } else { "linearAmount" };
@@ -120,10 +138,10 @@ fn gather(all: Vec<RevisedFact>) -> Vec<FactRevision> {
     let mut revisions: Vec<FactRevision> = Vec::new();
     let mut known: BTreeMap<(String, String, String), usize> = BTreeMap::new();
     for RevisedFact { field, old, new, is_of_token, redated } in all {
-        let key = match redated {
+        let key = match field.field.as_str() {
             // Dates that became more or less exact are one change, although each has its own values.
-            Some(_) => (field.field.clone(), String::new(), String::new()),
-            None => (field.field.clone(), field.from.to_string(), field.to.to_string()),
+            UNLOCK_DATE => (field.field.clone(), String::new(), String::new()),
+            _ => (field.field.clone(), field.from.to_string(), field.to.to_string()),
         };
         let k = *known.entry(key).or_insert_with(|| {
             let (old, new) = (BTreeSet::new(), BTreeSet::new());
@@ -150,7 +168,8 @@ pub(super) fn revised(compared: &Comparison<'_>, facts: Vec<FactRevision>) -> Op
     change.old = Some(record(compared.timeline.old_events[o]));
     change.new = Some(record(compared.timeline.new_events[n]));
     change.count = facts.iter().map(|fact| fact.count).max().unwrap_or(1);
-    let redated = facts.iter().find_map(|fact| fact.redated_clause(compared));
+    let redated: Vec<TranchePair> = facts.iter().flat_map(|fact| fact.redated.iter().copied()).collect();
+    let redated = redated_clause(compared, &redated);
     change.fields = facts.into_iter().map(|fact| fact.field).collect();
     let fact = |field: &str, value: &Value| match value {
         Value::String(text) if field == UNLOCK_DATE => parse_timestamp(text).map(Fact::Time),

@@ -1,8 +1,11 @@
 //! Joins equal explanations of different tranches, so that a correction takes as few changes as possible.
 
-use super::{ChangeExplanation, MAX_EXPLANATIONS, MAX_SINGLE_EVENTS, are_independent, facts::RevisedFact};
+use super::{
+    ChangeExplanation, MAX_EXPLANATIONS, MAX_SINGLE_EVENTS, are_independent,
+    facts::{RevisedFact, name_field},
+};
 use crate::diff::ratio_of;
-use model::change::{Change, ChangeKind, Fact, FieldChange};
+use model::change::{Change, ChangeKind, Fact};
 
 /// The outcome of this step.
 pub(super) struct Joined {
@@ -53,7 +56,7 @@ fn join_names(mut explanations: Vec<ChangeExplanation>) -> Joined {
     let renamed = rename.change.allocations.into_iter().map(|allocation| (text(allocation.from), text(allocation.to)));
     let fact = |(from, to): (String, String)| {
         let (old, new) = rows?;
-        let field = FieldChange { field: "allocationName".to_owned(), from: from.into(), to: to.into() };
+        let field = name_field(&from, &to);
         Some(RevisedFact { field, old, new, is_of_token: true, redated: None })
     };
     Joined { facts: renamed.filter_map(fact).collect(), explanations }

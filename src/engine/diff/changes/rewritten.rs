@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ChangeExplanation, Comparison, known_sum};
+use super::{ChangeExplanation, Comparison, facts::name_field, known_sum};
 use crate::diff::{
     count_of,
     index::{RowIndex, Side, TrancheIndex},
@@ -57,6 +57,7 @@ pub(super) fn rewritten(compared: &Comparison<'_>, explanations: Vec<ChangeExpla
     change.from = Some(Fact::Amount(before.total));
     change.to = Some(Fact::Amount(after.total));
     change.ratio = ratio_of(Some(before.total), Some(after.total));
+    change.fields.extend(timeline.renames.iter().map(|(from, to)| name_field(from, to)));
     let renamed = timeline.renames.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect();
     let allocations = change.allocations.iter().map(AllocationRewrite::of).filter(AllocationRewrite::differs).collect();
     whole.clauses = vec![ChangeClause::Rewritten { before: before.clone(), after: after.clone(), allocations, renamed }];

@@ -30,7 +30,9 @@ pub(super) struct Moves {
 /// Explains dates that moved, grouped by their shift.
 pub(super) fn explain_moves(compared: &Comparison<'_>) -> Moves {
     let (old, new) = (&compared.timeline.old, &compared.timeline.new);
-    let moved = compared.links.pairs.iter().copied().filter(|pair| compared.shift(*pair) != 0);
+    let is_dated = |pair: TranchePair| (old[pair.old].dated().is_some(), new[pair.new].dated().is_some());
+    let is_moved = |pair: &TranchePair| compared.shift(*pair) != 0 || is_dated(*pair).0 != is_dated(*pair).1;
+    let moved = compared.links.pairs.iter().copied().filter(is_moved);
     let mut moves = Moves::default();
     let (mut moved_dates, mut first_dates, mut last_dates) = (Vec::new(), Vec::new(), Vec::new());
     for pair in moved {
@@ -138,7 +140,13 @@ fn moved_change(compared: &Comparison<'_>, kind: ChangeKind, pairs: &[TranchePai
         change.shift_days_max = days(most);
     }
     change.amount = known_sum(pairs.iter().filter_map(|pair| new[pair.new].amount));
-    explanation.clauses = vec![moved_clause(compared, kind, (*first, pairs), days(least).zip(days(most)))];
+    // A linear unlock that begins at another time, but ends as before, did not move as a whole.
+    let is_start = |pair: &TranchePair| new[pair.new].form == TrancheForm::Linear && old[pair.old].end == new[pair.new].end;
+    let (starts, whole): (Vec<TranchePair>, Vec<TranchePair>) = pairs.iter().copied().partition(is_start);
+    let parts = if is_of_several { vec![pairs.to_vec()] } else { vec![whole, starts] };
+    let clause =
+        |pairs: &Vec<TranchePair>| Some(moved_clause(compared, kind, (*pairs.first()?, pairs), days(least).zip(days(most))));
+    explanation.clauses = parts.iter().filter_map(clause).collect();
     explanation
 }
 

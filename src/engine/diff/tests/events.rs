@@ -225,6 +225,23 @@ fn date_that_becomes_more_or_less_exact_did_not_move() {
 }
 
 #[test]
+fn precision_of_the_same_instant_names_its_tranche() {
+    for (from, to, text) in [
+        ("day", "month", "10 tokens of Team now dated: January 2027 (before: 31 Jan 2027)"),
+        ("month", "day", "10 tokens of Team now dated: 31 Jan 2027 (before: January 2027)"),
+        ("second", "day", "10 tokens of Team now dated: 31 Jan 2027, exact to the day (before: to the second)"),
+    ] {
+        let change = only(changes_of(&dated(&["2027-01-31"], from), &dated(&["2027-01-31"], to)), ChangeKind::Revised);
+        assert_eq!((change.summary.as_str(), change.shift_days), (text, None));
+    }
+    let (dated, undated) = (dated(&["2028-01-17"], "month"), dated(&["2028-01-17"], "to be determined"));
+    let lost = only(changes_of(&dated, &undated), ChangeKind::Rescheduled);
+    assert_eq!(lost.summary, "10 tokens of Team moved from January 2028 to a date to be determined");
+    let found = only(changes_of(&undated, &dated), ChangeKind::Rescheduled);
+    assert_eq!(found.summary, "10 tokens of Team now dated: January 2028 (no date before)");
+}
+
+#[test]
 fn series_whose_months_become_days_is_one_revision() {
     let months = ["2026-04-01", "2026-05-01", "2026-06-01", "2026-07-01", "2026-08-01", "2026-09-01"];
     let days = ["2026-04-16", "2026-05-18", "2026-06-15", "2026-07-16", "2026-08-17", "2026-09-30"];

@@ -1,6 +1,7 @@
 //! Parts of events that a response leaves out or garbles: known facts stay, and no change is reported.
 
 use super::*;
+use crate::ingest::ListedSchedules;
 use crate::{
     ingest::{IngestResult, ingest},
     plan::PlannedPoll,
@@ -119,7 +120,7 @@ impl Polled {
         };
         self.polls += 1;
         let at = now() + chrono::TimeDelta::seconds(i64::try_from(self.polls).expect("few"));
-        let taken: IngestResult = ingest(&self.snapshot, &poll, &fetched, &Settings::default(), at);
+        let taken: IngestResult = ingest(&self.snapshot, &poll, &fetched, (&Settings::default(), ListedSchedules::NONE), at);
         assert!(taken.failure.is_none());
         self.snapshot.records = taken.after;
         self.snapshot.feeds = vec![(Endpoint::UnlockEvents, taken.update.state)];

@@ -28,7 +28,13 @@ impl AutoFeed {
             ahead: ahead.map(|days| AheadFetch { first, last, days: Some(days), is_absent: false, credits: 1 }),
             ..FetchedResponse::of_page(request.clone(), PollOutcome::Fresh(response), Some(5))
         };
-        let result = ingest(&self.0.snapshot, &PlannedPoll::for_change(request), &fetched, &Settings::default(), now);
+        let result = ingest(
+            &self.0.snapshot,
+            &PlannedPoll::for_change(request),
+            &fetched,
+            (&Settings::default(), ListedSchedules::NONE),
+            now,
+        );
         let mut stored = self.0.snapshot.records.clone();
         stored.retain(|tracked| !result.update.removed.contains(&tracked.key));
         stored.retain(|tracked| result.update.put.iter().all(|put| put.key != tracked.key));

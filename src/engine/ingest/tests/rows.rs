@@ -152,7 +152,8 @@ impl Polled {
         let response = PollResponse { dropped, ..PollResponse::clean(payload, ContentHash(0)) };
         let fetched = FetchedResponse::of_page(request.clone(), PollOutcome::Fresh(response), None);
         let snapshot = &mut self.feed.snapshot;
-        let result = ingest(snapshot, &PlannedPoll::for_change(request), &fetched, &Settings::default(), now);
+        let result =
+            ingest(snapshot, &PlannedPoll::for_change(request), &fetched, (&Settings::default(), ListedSchedules::NONE), now);
         snapshot.records = result.after;
         snapshot.feeds = vec![(of.endpoint, result.update.state)];
         snapshot.headers = result.update.header.map(|header| (of.endpoint, header)).into_iter().collect();
@@ -162,7 +163,7 @@ impl Polled {
     fn rounds(&mut self, rounds: &[wire::FundingRound], now: Timestamp) {
         let watch =
             Watch::build(&model::config::WatchSettings { tokens: vec!["*".into()], groups: BTreeMap::new() }).expect("a watch");
-        let ingest = Ingest { watch: &watch, settings: Settings::default(), now };
+        let ingest = Ingest { watch: &watch, settings: Settings::default(), listed: ListedSchedules::NONE, now };
         let (known, mut work) = (self.feed.snapshot.clone(), Work::default());
         let page = RoundsPage { rounds, covers: &|_| true, is_new: &|_| true };
         ingest.rounds(&mut work, &known, &page);

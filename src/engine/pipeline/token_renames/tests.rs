@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::ingest::ListedSchedules;
 use crate::{
     diff::Settings,
     evaluate::Limits,
@@ -167,7 +168,12 @@ impl World {
     }
 
     fn ingest(&self, day: i64) -> Ingest<'_> {
-        Ingest { watch: &self.watch, settings: Settings::default(), now: begin() + TimeDelta::days(day) }
+        Ingest {
+            watch: &self.watch,
+            settings: Settings::default(),
+            listed: ListedSchedules::NONE,
+            now: begin() + TimeDelta::days(day),
+        }
     }
 
     fn tick(&mut self, day: i64) {

@@ -225,12 +225,16 @@ impl DateChange {
         self.from.0.is_none().then_some(self.to.0).flatten().map(|at| date_text(at, self.to.1))
     }
 
-    /// Returns both dates, each as exact as it is: `17 Apr 2026 (before: April 2026)`.
+    /// Returns both dates, each as exact as it is: `17 Apr 2026 (before: April 2026)`. If they read alike, states how exact they are.
     pub(super) fn precision_text(&self) -> String {
         let one = |(at, precision): (Option<Timestamp>, Precision)| {
             at.map_or_else(|| "no date".to_owned(), |at| date_text(at, precision))
         };
-        format!("{} (before: {})", one(self.to), one(self.from))
+        let (from, to) = (one(self.from), one(self.to));
+        if from == to {
+            return format!("{to}, exact to the {} (before: to the {})", unit_of(self.to.1), unit_of(self.from.1));
+        }
+        format!("{to} (before: {from})")
     }
 
     /// Returns both dates, no more exact than the change needs: `from 12 to 16 Mar 2026`, `from March 2026 to May 2026`; with the time of day if
@@ -267,6 +271,16 @@ fn date_text(at: Timestamp, precision: Precision) -> String {
         Precision::Week => format!("week of {}", Interval::of(at, precision).map_or_else(|| day(at), |week| day(week.start))),
         Precision::Month => month(at),
         _ => day(at),
+    }
+}
+
+fn unit_of(precision: Precision) -> &'static str {
+    match precision {
+        Precision::Second => "second",
+        Precision::Hour => "hour",
+        Precision::Day | Precision::ToBeDetermined => "day",
+        Precision::Week => "week",
+        Precision::Month => "month",
     }
 }
 

@@ -1,0 +1,80 @@
+//! Corrections as a person would describe them, not as the smallest difference.
+
+use super::*;
+
+fn summaries(changes: &[Change]) -> Vec<(ChangeKind, &str)> {
+    changes.iter().map(|change| (change.kind, change.summary.as_str())).collect()
+}
+
+/// The first three of 15 coming unlocks now follow the last one. Two dates changed places, but the team paused vesting.
+#[test]
+fn series_that_moves_by_whole_steps_after_vested_tranches_is_shifted() {
+    for (vested, steps) in [(12, 3), (30, 2), (12, -2)] {
+        let mut before = monthly("2023-01-20", vested, &[("Team", 10.0)]);
+        let mut after = before.clone();
+        let first = time("2026-06-20");
+        let from = |months: i32| match months {
+            0.. => first + Months::new(months.unsigned_abs()),
+            _ => first - Months::new(months.unsigned_abs()),
+        };
+        before.extend(monthly(&first.to_rfc3339(), 15, &[("Team", 10.0)]));
+        after.extend(monthly(&from(steps).to_rfc3339(), 15, &[("Team", 10.0)]));
+        let change = only(changes_of(&before, &after), ChangeKind::SeriesShifted);
+        assert_eq!((change.count, change.amount), (15, Some(150.0)), "{}", change.summary);
+        assert_eq!(change.from, Some(Fact::Time(first)));
+    }
+}
+
+#[test]
+fn fewer_tranches_that_all_grew_are_one_resize() {
+    let before = monthly("2026-04-30", 28, &[("Team", 23.4)]);
+    let after = monthly("2026-04-30", 24, &[("Team", 24.6)]);
+    for (before, after) in [(&before, &after), (&after, &before)] {
+        let change = only(changes_of(before, after), ChangeKind::Resized);
+        let (from, to) = (change.from.and_then(|of| of.amount()), change.to.and_then(|of| of.amount()));
+        let total = |events: &[UnlockEvent]| events.len() as f64 * if events.len() == 28 { 23.4 } else { 24.6 };
+        assert!((from.expect("a total") - total(before)).abs() < 1e-6 && (to.expect("a total") - total(after)).abs() < 1e-6);
+    }
+}
+
+#[test]
+fn other_form_with_another_total_is_no_removal_next_to_a_true_one() {
+    let before = [
+        event_at(time("2027-03-05"), vec![cliff("Team", 195.0)], vec![linear("Investors", "2027-03-05", "2029-03-05", 230.0)]),
+        event("2027-09-05", &[("Team", 50.0)]),
+        segment("Reserve", "2028-09-05", "2029-09-05", 70.0),
+    ];
+    let after = [event("2027-03-05", &[("Investors", 161.0)]), event("2027-09-05", &[("Team", 50.0)]), before[2].clone()];
+    let changes = changes_of(&before, &after);
+    let removed: Vec<&Change> = changes.iter().filter(|change| change.kind == ChangeKind::Removed).collect();
+    assert!(changes.len() <= 2, "{:?}", summaries(&changes));
+    assert!(removed.iter().flat_map(|change| &change.allocations).all(|of| of.name == "Team"), "{:?}", summaries(&changes));
+    let investors = changes.iter().find(|change| change.kind == ChangeKind::Resized && change.summary.contains("Investors"));
+    assert!(investors.is_some_and(|change| change.summary.contains("161")), "{:?}", summaries(&changes));
+}
+
+#[test]
+fn linear_unlock_that_keeps_its_end_did_not_move_with_its_cliff() {
+    let with = |at: &str| {
+        let event = event_at(time(at), vec![cliff("Team", 10.0)], vec![linear("Team", at, "2029-11-24", 16.0)]);
+        [event, event_at(time("2030-01-01"), vec![cliff("Reserve", 5.0)], Vec::new())]
+    };
+    let change = only(changes_of(&with("2026-11-24"), &with("2026-12-24")), ChangeKind::Rescheduled);
+    assert!(change.summary.starts_with("10 tokens of Team moved from "), "{}", change.summary);
+    assert!(change.summary.contains("16 tokens of Team: from 24 Dec 2026 on instead of 24 Nov 2026"), "{}", change.summary);
+}
+
+#[test]
+fn new_name_is_reported_with_the_change_that_it_comes_with() {
+    let with = |name: &str, amount: f64, at: &str| {
+        let mut events = monthly("2026-04-20", 12, &[(name, amount)]);
+        events.push(event(at, &[("Foundation", 80.0)]));
+        events
+    };
+    let before = with("Labs", 20.0, "2026-06-03");
+    let changes = changes_of(&before, &with("Humidifi Labs", 24.0, "2026-06-18"));
+    assert!(changes.len() <= 2, "{:?}", summaries(&changes));
+    assert!(changes.iter().any(|change| change.summary.contains("Labs renamed Humidifi Labs")), "{:?}", summaries(&changes));
+    let is_named = |change: &Change| change.fields.iter().any(|field| field.field == "allocationName" && field.from == "Labs");
+    assert!(changes.iter().any(is_named), "{:?}", summaries(&changes));
+}
