@@ -161,11 +161,17 @@ impl Comparison<'_> {
             |explanation: &ChangeExplanation, fact: &FactRevision| fact.is_of_token || !explanation.new.is_disjoint(&fact.new);
         let mut separate = Vec::new();
         for fact in facts {
-            let change = explanations.iter_mut().find(|explanation| {
+            // A new name belongs to the change of its allocation.
+            let names = |explanation: &ChangeExplanation| {
+                fact.new_name().is_some_and(|name| explanation.change.allocations.iter().any(|of| of.name == name))
+            };
+            let fits = |explanation: &ChangeExplanation| {
                 explanation.change.kind == ChangeKind::Rewritten
                     || (!self.is_waiting(explanation) && (is_full || touches(explanation, &fact)))
-            });
-            match change {
+            };
+            let named = explanations.iter().position(|explanation| fits(explanation) && names(explanation));
+            let position = named.or_else(|| explanations.iter().position(fits));
+            match position.and_then(|position| explanations.get_mut(position)) {
                 Some(explanation) => {
                     if explanation.change.kind != ChangeKind::Rewritten {
                         explanation.clauses.extend(fact.clause(self));

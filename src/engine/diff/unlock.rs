@@ -134,7 +134,7 @@ pub fn diff_unlocks(poll: &UnlockPoll<'_>, before: &[Tracked], proof: &RemovalPr
         now,
     };
     let explanations = explain(&comparison);
-    let waiting = waiting_events(&explanations, &unproven, &matches);
+    let waiting = waiting_events(&explanations, &unproven, &matches, (&timeline, &links));
 
     let snapshot = LinkedSnapshot { before, known: &known, timeline: &timeline, links: &links };
     let (mut put, new_keys) = snapshot.visible_puts(&matches, &waiting, coverage, tolerance);

@@ -27,9 +27,9 @@ const POLLS_BEFORE: i32 = 5;
 const POLLS_AFTER: i32 = 8;
 
 /// Corrections that must be reported right, and limits of the other grades. A better program raises the first and lowers the others.
-const MIN_RIGHT: usize = 130;
-const MAX_WRONG: usize = 14;
-const MAX_NEVER_REPORTED: usize = 5;
+const MIN_RIGHT: usize = 156;
+const MAX_WRONG: usize = 2;
+const MAX_NEVER_REPORTED: usize = 2;
 
 const RULES: &str = "[[rule]]\nalert = \"ScheduleChanged\"\non = \"unlock.*\"\n";
 
@@ -125,9 +125,10 @@ fn corrections_are_reported_well() {
     assert_eq!(results.len(), corrections.len());
     let count = |grade| results.iter().filter(|(.., grading)| grading.grade == grade).count();
     let mut remarks: BTreeMap<&str, usize> = BTreeMap::new();
+    let prints_all = std::env::var_os("CLIFFWATCH_TEST_PRINT_ALL").is_some();
     for (correction, reported, grading) in &results {
         grading.remarks.iter().for_each(|remark| *remarks.entry(remark).or_default() += 1);
-        if grading.grade != Grade::Right {
+        if grading.grade != Grade::Right || prints_all {
             println!("{} {:?}: {}", correction.id, grading.grade, correction.sentence);
             reported.iter().for_each(|report| println!("    poll {}: {}", report.poll, report.change["summary"]));
             grading.reasons.iter().for_each(|reason| println!("    - {reason}"));

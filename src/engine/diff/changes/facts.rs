@@ -61,9 +61,13 @@ impl FactRevision {
         redated_clause(compared, &self.redated).or_else(|| self.renamed_clause())
     }
 
+    /// Returns the new name, if the fact is a new name of an allocation.
+    pub(super) fn new_name(&self) -> Option<&str> {
+        self.field.to.as_str().filter(|_| self.field.field == ALLOCATION_NAME)
+    }
+
     fn renamed_clause(&self) -> Option<ChangeClause> {
-        let name = |value: &Value| Some(value.as_str()?.to_owned());
-        let names = (self.field.field == ALLOCATION_NAME).then(|| Some((name(&self.field.from)?, name(&self.field.to)?)))??;
+        let names = (self.field.from.as_str()?.to_owned(), self.new_name()?.to_owned());
         Some(ChangeClause::Renamed { names: vec![names], categories: Vec::new(), tranches: 0 })
     }
 }

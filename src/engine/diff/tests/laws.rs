@@ -443,6 +443,7 @@ fn corrections_of_real_schedules_keep_the_laws() {
     let rounds: usize = std::env::var("LAW_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(400);
     let mut faults: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut counts: BTreeMap<Way, (usize, usize)> = BTreeMap::new();
+    let mut steps = 0;
     for round in 0..rounds {
         let mut random = Random(u64::try_from(round).expect("a number").wrapping_mul(0x9e37_79b9_7f4a_7c15));
         random.below(7);
@@ -452,7 +453,10 @@ fn corrections_of_real_schedules_keep_the_laws() {
         let changes = changes_from(&rebuild(before), &rebuild(&after));
         let reported: Vec<String> = changes.iter().map(|change| format!("{}: {}", change.kind, change.summary)).collect();
         let mut wrong = broken(before, &after, &changes);
-        if changes.is_empty() || !changes.iter().all(|change| way.kinds().contains(&change.kind)) {
+        // If the first tranche of a series now follows the last one, the series moved by a step as well.
+        let is_step = way == Way::MoveOne && matches!(&changes[..], [change] if change.kind == ChangeKind::SeriesShifted);
+        steps += usize::from(is_step);
+        if changes.is_empty() || !is_step && !changes.iter().all(|change| way.kinds().contains(&change.kind)) {
             wrong.push("the kind".to_owned());
         }
         let back = changes_from(&rebuild(&after), &rebuild(before));
@@ -479,6 +483,7 @@ fn corrections_of_real_schedules_keep_the_laws() {
         table.push_str(&format!("{way}\n  {}\n", faults.iter().take(3).cloned().collect::<Vec<_>>().join("\n  ")));
     }
     assert!(faults.is_empty(), "{table}");
+    assert!(steps * 1_000 <= rounds, "{steps} single moves are reported as a moved series");
 }
 
 #[test]
@@ -486,7 +491,8 @@ fn two_corrections_at_once_keep_the_laws() {
     let rounds: usize = std::env::var("LAW_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(400);
     let mut faults = Vec::new();
     let (mut all, mut rewritten) = (0, 0);
-    for round in 0..rounds {
+    // In the last one, a tranche left an event that waited for a removal, and was in two events meanwhile.
+    for round in (0..rounds).chain([1_034]) {
         let mut random = Random(u64::try_from(round).expect("a number").wrapping_mul(0x2545_f491_4f6c_dd1d));
         random.below(7);
         let ways = [Way::ALL[random.below(Way::ALL.len())], Way::ALL[random.below(Way::ALL.len())]];

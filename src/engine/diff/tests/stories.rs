@@ -74,7 +74,8 @@ fn new_name_is_reported_with_the_change_that_it_comes_with() {
     let before = with("Labs", 20.0, "2026-06-03");
     let changes = changes_of(&before, &with("Humidifi Labs", 24.0, "2026-06-18"));
     assert!(changes.len() <= 2, "{:?}", summaries(&changes));
-    assert!(changes.iter().any(|change| change.summary.contains("Labs renamed Humidifi Labs")), "{:?}", summaries(&changes));
+    let renamed = changes.iter().find(|change| change.summary.contains("Labs renamed Humidifi Labs"));
+    assert!(renamed.is_some_and(|change| change.kind == ChangeKind::SeriesRescaled), "{:?}", summaries(&changes));
     let is_named = |change: &Change| change.fields.iter().any(|field| field.field == "allocationName" && field.from == "Labs");
     assert!(changes.iter().any(is_named), "{:?}", summaries(&changes));
 }

@@ -77,18 +77,40 @@ impl WaitingEvents {
     }
 }
 
-/// Returns the events of changes that touch an unproven removal, and of changes that share an event with those.
+/// Returns the events of changes that touch an unproven removal, and of changes that share an event with those. A tranche that goes
+/// from one event to another waits with both. Otherwise it would be in both of them meanwhile, or in neither.
 pub(super) fn waiting_events(
     explanations: &[ChangeExplanation],
     unproven: &BTreeSet<OldRow>,
     matches: &EventMatches,
+    (timeline, links): (&Timeline<'_>, &Links),
 ) -> WaitingEvents {
     let mut waiting = WaitingEvents { old: unproven.clone(), new: BTreeSet::new() };
     let mut others: Vec<&ChangeExplanation> = explanations.iter().collect();
+    let mut moves: BTreeSet<(OldRow, NewRow)> = BTreeSet::new();
+    if !unproven.is_empty() {
+        let pairs = links.pairs.iter().map(|pair| (pair.old, pair.new));
+        // The first tranches connect all of a group.
+        let groups = links.groups.iter().filter_map(|group| Some((group, *group.old.first()?, *group.new.first()?)));
+        let groups = groups.flat_map(|(group, first_old, first_new)| {
+            let of_old = group.old.iter().map(move |old| (*old, first_new));
+            of_old.chain(group.new.iter().map(move |new| (first_old, *new)))
+        });
+        let rows = pairs.chain(groups).map(|(old, new)| (timeline.old[old].row, timeline.new[new].row));
+        moves.extend(rows.filter(|(old, new)| matches.new_of_old[*old] != Some(*new)));
+    }
     loop {
         let touched: Vec<&ChangeExplanation> = others.extract_if(.., |explanation| waiting.touches(explanation)).collect();
-        if touched.is_empty() {
+        let is_touched = |(old, new): &(OldRow, NewRow)| waiting.old.contains(old) || waiting.new.contains(new);
+        let moved: Vec<(OldRow, NewRow)> = moves.extract_if(.., is_touched).collect();
+        if touched.is_empty() && moved.is_empty() {
             return waiting;
+        }
+        for (old, new) in moved {
+            waiting.old.insert(old);
+            waiting.new.insert(new);
+            waiting.new.extend(matches.new_of_old[old]);
+            waiting.old.extend(matches.old_of_new[new]);
         }
         for explanation in touched {
             waiting.old.extend(&explanation.old);
