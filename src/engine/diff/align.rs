@@ -63,8 +63,10 @@ pub(super) fn align(old: &Series<'_, '_, Old>, new: &Series<'_, '_, New>, hints:
     if in_place.cost == 0.0 || old.is_empty() || new.is_empty() {
         return in_place;
     }
-    // If all tranches of one side are unchanged on the other side, nothing moved, even if a shift would cost less.
-    let is_part = in_place.groups.is_empty()
+    // If all tranches of one side are unchanged on the other side, nothing moved, even if a shift would cost less; unless other series of
+    // the token moved.
+    let is_part = hints.is_empty()
+        && in_place.groups.is_empty()
         && in_place.pairs.len() == old.len().min(new.len())
         && in_place.pairs.iter().all(|pair| {
             let (old, new) = (old[pair.old], new[pair.new]);

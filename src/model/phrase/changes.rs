@@ -345,7 +345,9 @@ fn renamed(names: &[(String, String)], categories: &[CategoryChange]) -> String 
     let mut clauses: Vec<String> = Vec::new();
     match names {
         [] => {}
-        [(a, b), (c, d)] if a == d && b == c => clauses.push(format!("{} and {} changed names", name(a), name(b))),
+        [(a, b), (c, d)] if a == d && b == c => {
+            clauses.push(format!("{} is now called {}, and {} is now called {}", name(a), name(b), name(c), name(d)));
+        }
         [(from, to)] => clauses.push(format!("{} renamed {}", name(from), name(to))),
         several => {
             let pairs: Vec<String> =

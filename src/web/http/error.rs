@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::feeds;
 use crate::ui::page::ErrorPage;
-use store::StoreError;
+use store::{ErrorKind, StoreError};
 
 /// A page, or the reason why it cannot be shown.
 pub(super) type PageResult<T = Html<String>> = Result<T, WebError>;
@@ -94,7 +94,11 @@ pub(super) async fn no_route(headers: HeaderMap) -> Response {
 
 impl From<StoreError> for WebError {
     fn from(error: StoreError) -> Self {
-        Self::internal("cannot read the database", "the database cannot be read; see the log", &error)
+        match error.kind() {
+            // A request that arrived as the daemon ends, or before it restarts, may be repeated.
+            ErrorKind::Closed => Self::busy("the daemon is stopping"),
+            _ => Self::internal("cannot read the database", "the database cannot be read; see the log", &error),
+        }
     }
 }
 

@@ -10,6 +10,8 @@ use crate::soak::{RULES, world::LEAD_RULE};
 
 /// The time limit until an edit on both sides has an effect.
 const EFFECT_TIMEOUT: Duration = Duration::from_secs(150);
+/// The time until another burn, if the new receiver did not get the last one.
+const BURN_AGAIN_AFTER: Duration = Duration::from_secs(40);
 /// The credits above the current count that a low budget leaves.
 const LOW_BUDGET: u64 = 600;
 
@@ -208,6 +210,11 @@ impl PairSoak {
             }
             EditStage::Effect => {
                 if current.is_on_both && !self.has_effect(&current) && now - current.since < EFFECT_TIMEOUT {
+                    // The active instance may have routed the burn just before it read the files.
+                    if current.edit == Edit::Receiver && now >= current.next_at + BURN_AGAIN_AFTER {
+                        current.expected = self.expected_effect(current.edit);
+                        current.next_at = now;
+                    }
                     self.edit = Some(current);
                     return;
                 }

@@ -110,7 +110,7 @@ fn same_tranches_under_another_name_or_category_are_renamed() {
 fn swapped_names_are_renamed() {
     let with = |a: &str, b: &str| monthly("2026-01-16", 12, &[(a, 10.0), (b, 4.0)]);
     let change = only(changes_of(&with("Team", "Farm"), &with("Farm", "Team")), ChangeKind::Renamed);
-    assert!(change.summary.contains("changed names"), "{}", change.summary);
+    assert!(change.summary.contains("is now called"), "{}", change.summary);
 }
 
 /// The sums of the changes of an allocation must be the sums of the schedules.

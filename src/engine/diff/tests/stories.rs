@@ -79,3 +79,18 @@ fn new_name_is_reported_with_the_change_that_it_comes_with() {
     let is_named = |change: &Change| change.fields.iter().any(|field| field.field == "allocationName" && field.from == "Labs");
     assert!(changes.iter().any(is_named), "{:?}", summaries(&changes));
 }
+
+/// The dates of the shorter series are a part of the former ones, because it moved by whole steps.
+#[test]
+fn series_that_moved_with_others_and_lost_its_end_is_shifted() {
+    let with = |first: &str, of_team: u32| {
+        let mut events = monthly(first, 24, &[("Investors", 10.0)]);
+        events.extend(monthly(first, of_team, &[("Team", 7.0)]));
+        events
+    };
+    let changes = changes_of(&with("2026-05-03", 20), &with("2026-07-03", 17));
+    let [moved, removed] = &changes[..] else { panic!("{:?}", summaries(&changes)) };
+    assert_eq!((moved.kind, moved.count), (ChangeKind::SeriesShifted, 41), "{}", moved.summary);
+    assert_eq!((removed.kind, removed.count), (ChangeKind::Removed, 3), "{}", removed.summary);
+    assert!(removed.summary.ends_with("from 3 Oct 2027 to 3 Dec 2027"), "{}", removed.summary);
+}

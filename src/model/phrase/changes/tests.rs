@@ -112,7 +112,7 @@ fn amount_changes_state_both_amounts() {
     };
     assert_summary(
         ChangeClause::Resized { tranches: tranches(10.0, 5.0), ratio: Some(0.5), rest: Some(7.0) },
-        "Team resized from 10 to 5 (×0.5), on 16 Mar 2026; the other 7 of that unlock stay",
+        "Team resized from 10 to 5 (×0.5), on 16 Mar 2026; the other 7 of that unlock are unchanged",
     );
     let removed = TranchesChange { after: Vec::new(), ..tranches(10.0, 5.0) };
     assert_summary(
@@ -190,7 +190,10 @@ fn renames_state_both_names() {
         tranches: 12,
     };
     assert_summary(renamed(&[("Team", "Core")], &[]), "Team renamed Core (12 tranches)");
-    assert_summary(renamed(&[("Team", "Core"), ("Core", "Team")], &[]), "Team and Core changed names (12 tranches)");
+    assert_summary(
+        renamed(&[("Team", "Core"), ("Core", "Team")], &[]),
+        "Team is now called Core, and Core is now called Team (12 tranches)",
+    );
     assert_summary(
         renamed(&[("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")], &[]),
         "4 allocations renamed: a → b; c → d; e → f and 1 more (12 tranches)",
@@ -309,7 +312,7 @@ fn amounts_that_change_places_keep_their_dates() {
     let after = vec![cliff("Team", 12.0, "2026-03-16"), cliff("Team", 8.0, "2026-05-16")];
     assert_summary(
         ChangeClause::Restructured(TranchesChange { before, after }),
-        "Team: other amounts on the same dates until 16 May 2026, in 2 cliffs instead of in 2 cliffs of 10; the total of 20 ARB (2.00% of \
+        "Team: from 16 Mar 2026 until 16 May 2026 as before, with other amounts on the same dates, in 2 cliffs instead of in 2 cliffs of 10; the total of 20 ARB (2.00% of \
          max supply) is unchanged",
     );
 }

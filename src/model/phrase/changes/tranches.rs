@@ -122,8 +122,12 @@ impl ScheduleUnit<'_> {
         let (Some(old), Some(new)) = (DateSpan::of(before), DateSpan::of(after)) else { return format!("{names}: other dates") };
         let dates = match old.changes(&new, TimeDelta::zero()) {
             dates if dates.is_empty() => {
-                let what = if instants(before) == instants(after) { "other amounts on the same dates" } else { "other dates" };
-                format!("{what} until {}", new.text(new.end))
+                let what = if instants(before) == instants(after) {
+                    "other amounts on the same dates"
+                } else {
+                    "other dates in between"
+                };
+                format!("from {} until {} as before, with {what}", new.text(new.begin), new.text(new.end))
             }
             dates => dates.join(", "),
         };
@@ -181,12 +185,12 @@ impl TranchesChange {
         format!(", {is} instead of {was}")
     }
 
-    /// `Team resized from 10.00M to 5.00M (×0.5), on 1 Mar 2026; the other 10.00M of that unlock stay`.
+    /// `Team resized from 10.00M to 5.00M (×0.5), on 1 Mar 2026; the other 10.00M of that unlock are unchanged`.
     pub(super) fn resized(&self, ratio: Option<f64>, rest: Option<f64>) -> String {
         let Self { before, after } = self;
         let shown = if after.is_empty() { before } else { after };
         let (names, due) = (allocation_names(shown), due(shown));
-        let rest = rest.map(|rest| format!("; the other {} of that unlock stay", amount(rest))).unwrap_or_default();
+        let rest = rest.map(|rest| format!("; the other {} of that unlock are unchanged", amount(rest))).unwrap_or_default();
         match (total(before), total(after)) {
             (Some(from), None) => format!("{names} ({}) taken out of the unlock {due}{rest}", amount(from)),
             (None, Some(to)) => format!("{names} ({}) added to the unlock {due}{rest}", amount(to)),
