@@ -70,10 +70,11 @@ async fn reads(
     let polls = |endpoint| endpoints.iter().find(|stat| stat.endpoint == endpoint).map_or(0, |stat| stat.polls);
     let lists = [polls(Endpoint::TokenList), polls(Endpoint::Upcoming)];
     let of = PollSummary::from_polls(&feeds, period.reads, lists, config.budget.near.delta(), (period.since, now));
-    let schedules = store.schedule_feeds().await?;
-    let shown = schedules.iter().filter_map(|feed| feed.header.as_ref()).filter_map(ShownDays::of_header);
+    let shown = store
+        .fold_schedule_feeds(|all: &mut Vec<ShownDays>, feed| all.extend(feed.header.as_ref().and_then(ShownDays::of_header)))
+        .await?;
     Ok(Some(ReadsView {
-        shown_days: ShownDaysView::of(shown),
+        shown_days: ShownDaysView::of(shown.into_iter()),
         since: period.since,
         noticed_hours_mean: of.noticed_hours.map(|(mean, _)| mean),
         noticed_hours_worst: of.noticed_hours.map(|(_, worst)| worst),

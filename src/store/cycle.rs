@@ -19,9 +19,10 @@ impl Store {
         self.read("read the planning data", move |from| plan_tokens(from, endpoint, now)).await
     }
 
-    /// Returns the state and the header of the schedule of each token. Records are left out.
-    pub async fn schedule_feeds(&self) -> Result<Vec<FeedUpdate>, StoreError> {
-        self.read("read the feeds of schedules", schedule_feeds).await
+    /// Collects facts from the state and the header of the schedule of each token. Records are left out. Only one header is in memory at
+    /// a time.
+    pub async fn fold_schedule_feeds<T: Default + Send + 'static>(&self, fold: fn(&mut T, &FeedUpdate)) -> Result<T, StoreError> {
+        self.read("read the feeds of schedules", move |from| fold_schedule_feeds(from, fold)).await
     }
 
     /// Returns the state of a feed, or the default if it was never polled.
@@ -188,7 +189,8 @@ fn feed(from: &Transaction<'_>, id: &FeedId) -> Result<FeedState, StoreFault> {
     Ok(state.unwrap_or_default())
 }
 
-fn schedule_feeds(from: &Transaction<'_>) -> Result<Vec<FeedUpdate>, StoreFault> {
+fn fold_schedule_feeds<T: Default>(from: &Transaction<'_>, fold: fn(&mut T, &FeedUpdate)) -> Result<T, StoreFault> {
+    let mut folded = T::default();
     let sql = format!(
         "SELECT t.id, f.header, {FEED_COLUMNS} FROM feed f JOIN token t ON t.no = f.token_no
          WHERE f.endpoint = ?1 AND f.header IS NOT NULL"
@@ -198,8 +200,10 @@ fn schedule_feeds(from: &Transaction<'_>) -> Result<Vec<FeedUpdate>, StoreFault>
         let header = from_json("the header of a feed", &token, &row.get::<String>(1)?)?;
         let state = feed_state(row, 2, &token)?;
         let id = FeedId { endpoint: Endpoint::UnlockEvents, token: Some(token.as_str().into()) };
-        Ok(FeedUpdate { id, state, put: Vec::new(), removed: Vec::new(), header: Some(header) })
-    })
+        fold(&mut folded, &FeedUpdate { id, state, put: Vec::new(), removed: Vec::new(), header: Some(header) });
+        Ok(())
+    })?;
+    Ok(folded)
 }
 
 pub(super) fn tokens(from: &Transaction<'_>, ids: &[TokenId], resources: &[Resource]) -> Result<Vec<TokenSnapshot>, StoreFault> {

@@ -20,10 +20,7 @@ impl ListedSchedulesCache {
         if let Some(listed) = &*self.cached() {
             return Ok(listed.clone());
         }
-        let mut read = ListedSchedules::default();
-        for update in stored("read the feeds of schedules", store.schedule_feeds()).await? {
-            read.apply(&update);
-        }
+        let read = stored("read the feeds of schedules", store.fold_schedule_feeds(ListedSchedules::apply)).await?;
         Ok(self.cached().get_or_insert_with(|| Arc::new(read)).clone())
     }
 

@@ -192,7 +192,12 @@ async fn every_value_round_trips() {
     let token = &all[0];
     assert_eq!(token.token.item, item);
     assert_eq!(token.feed(Endpoint::UnlockEvents), Some(&state));
-    assert_eq!(token.headers, [(Endpoint::UnlockEvents, header)]);
+    assert_eq!(token.headers, [(Endpoint::UnlockEvents, header.clone())]);
+    let of_schedules: Vec<(FeedId, FeedState, Option<serde_json::Value>)> = store
+        .fold_schedule_feeds(|all: &mut Vec<_>, feed| all.push((feed.id.clone(), feed.state.clone(), feed.header.clone())))
+        .await
+        .expect("read");
+    assert_eq!(of_schedules, [(FeedId::of(Endpoint::UnlockEvents, &arbitrum), state.clone(), Some(header))]);
     let found: Vec<_> = token.records.iter().map(|tracked| (tracked.key.as_str(), tracked.record.clone())).collect();
     let wanted = [
         ("burn", burn),
