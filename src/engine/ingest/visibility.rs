@@ -14,7 +14,7 @@
 //! - An event that entered at a whole number of years, if an edge behind is known or presumed: a plan cuts both sides.
 //! - Events of both sides that a server cuts at whole years at once: the plan changed.
 //!
-//! A single event that left behind, at a whole number of years or long past, is presumed to be outside the window for a season, and stays
+//! A single event that left behind, at a whole number of years or long past, is presumed to be outside the window for a year, and stays
 //! known. Otherwise each token of a small plan would report one false removal. If no second event confirms that, it is removed.
 //!
 //! An edge is dropped as soon as the server lists anything beyond it, of this token or of another one. What it hid is then compared.
@@ -40,8 +40,9 @@ const MAX_RANGE_OF_BOTH: i64 = 100 * DAY;
 /// The minimum age, in seconds, of events that leave behind at an odd distance and stay known.
 const MIN_AGE_OF_LEFT: i64 = 180 * DAY;
 
-/// How long a single event that left behind is presumed to be outside the window: longer than a quarter, the usual time between events.
-const MAX_PRESUMED: TimeDelta = TimeDelta::days(100);
+/// How long a single event that left behind is presumed to be outside the window: longer than a year, the longest usual time between two
+/// events.
+const MAX_PRESUMED: TimeDelta = TimeDelta::days(400);
 
 /// The maximum reach of a plan.
 const MAX_YEARS: i64 = 10;
