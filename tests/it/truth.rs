@@ -5,7 +5,7 @@ use std::{
     path::Path,
 };
 
-use chrono::TimeDelta;
+use chrono::{Datelike, TimeDelta};
 use cliffwatch::{
     model::{
         change::{Change, ChangeKind},
@@ -185,13 +185,14 @@ async fn play_clipped(reach: TimeDelta, clip: Clip) -> Vec<((String, String), Ve
             if !old.symmetric_difference(&new).all(well_within) {
                 continue;
             }
-            let first = BTreeMap::from([(token.clone(), vec![before.clone()])]);
+            let mut first = neighbors(time(at).year());
+            first.insert(token.clone(), vec![before.clone()]);
             let mut app = TestApp::with(Setup { rules: NEVER.into(), fill: first_versions(&first), ..Setup::default() }).await;
             if clip == Clip::OfConfig {
                 let span = Reach::Span(format!("{}d", reach.num_days()).parse().expect("a span"));
                 app.restart_with(|config| (config.source.history, config.source.horizon) = (span, span)).await;
             }
-            // The app needs two weeks of polls to learn the window.
+            // The app needs polls of two weeks, and other tokens, to learn the window.
             for days in -DAYS_BEFORE..0 {
                 assert_eq!(poll_clipped(&app, reach, clip, time(at) + TimeDelta::days(days)).await, [], "{token} {at}");
             }
@@ -202,11 +203,24 @@ async fn play_clipped(reach: TimeDelta, clip: Clip) -> Vec<((String, String), Ve
                 notified.extend(poll_clipped(&app, reach, clip, time(at) + TimeDelta::hours(6 * poll)).await);
             }
             app.hook.take();
+            assert!(notified.iter().all(|change| change.token.as_ref().is_some_and(|of| of.as_str() == token)), "{notified:#?}");
             let label = labels.iter().find(|label| label.token == *token && label.at == *at).expect("a label");
             visible.push(((token.clone(), at.clone()), labels::faults(label, &notified)));
         }
     }
     visible
+}
+
+/// Monthly schedules of other tokens, which reach both edges of every window of this test in `year`.
+fn neighbors(year: i32) -> BTreeMap<String, Versions> {
+    let schedule = |number: u32| -> Vec<UnlockEvent> {
+        let months = (year - 3..=year + 3).flat_map(|year| (1..=12).map(move |month| (year, month)));
+        let day = 3 + 6 * number;
+        months
+            .map(|(year, month)| support::cliff(&format!("{year}-{month:02}-{day:02}T00:00:00Z"), "Team", 1e6, "second"))
+            .collect()
+    };
+    (0..4).map(|number| (format!("neighbor-{number}"), vec![(String::new(), schedule(number))])).collect()
 }
 
 /// Days of polls before a correction.

@@ -44,7 +44,7 @@ pub(super) struct ScheduleNotes {
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u8>,
     pub(super) visibility: Visibility,
-    /// The first and the last date of the last response.
+    /// The first and the last date of the last response, as [`outermost`] defines them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) listed: Option<(Timestamp, Timestamp)>,
     /// The visibility window as segments show it, which are read less often than the cliffs.
@@ -307,7 +307,7 @@ impl ScheduleNotes {
             returns_beyond: events.iter().any(is_beyond),
             version: fetched.version.or(self.version),
             visibility: learned.all,
-            listed: outermost(events),
+            listed: outermost(events, fetched),
             shown: self.shown,
             segments_visibility: learned.segments,
             linear: self.next_linear(poll, fetched, now),
@@ -350,9 +350,13 @@ impl ScheduleNotes {
     }
 }
 
-/// Returns the first and the last date of a response, without placeholders.
-fn outermost(events: &[UnlockEvent]) -> Option<(Timestamp, Timestamp)> {
-    let dates = events.iter().filter_map(|event| event.unlock_date.copied()).filter(|at| !is_placeholder(*at));
+/// Returns the first and the last date that every response like this one lists, without placeholders. Segments that were read in
+/// addition, or that are known, are not among them: while the cliffs stay unchanged, they may leave the window unseen.
+fn outermost(events: &[UnlockEvent], fetched: &FetchedResponse) -> Option<(Timestamp, Timestamp)> {
+    let has_segments = fetched.segments.is_none() && fetched.shows_linear() == Some(true);
+    let listed = events.iter().filter(|event| has_segments || event.cliff_unlocks.get().is_some());
+    let dates = listed.filter_map(|event| event.unlock_date.copied());
+    let dates = dates.filter(|at| !is_placeholder(*at) && !fetched.without_cliffs.contains(at));
     dates.clone().min().zip(dates.max())
 }
 
