@@ -143,9 +143,10 @@ fn polls_text(reads: &ReadsView) -> String {
         lines.push(("", format!("least polled: {}", tokens_read(&reads.least_read))));
     }
     if let Some(shown) = &reads.shown_days {
+        let (kept, entered) =
+            (counted(shown.older_kept.into(), "older unlock"), counted(shown.came_into_view.into(), "later unlock"));
         let of = counted(shown.schedules as u64, "schedule");
-        let (kept, entered) = (shown.older_kept, shown.came_into_view);
-        lines.push(("shown", format!("some days only, of {of}: {kept} older unlocks kept, {entered} came into view unreported")));
+        lines.push(("shown", format!("only some days of {of}: {kept} kept, {entered} came into view without a report")));
     }
     lines.iter().map(|(name, line)| format!("{name:<10}{}\n", harmless(line))).collect()
 }

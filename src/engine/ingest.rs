@@ -78,7 +78,7 @@ pub struct ParseWarnings {
     pub total: usize,
 }
 
-/// Applies the outcome of a poll to a feed of a token. `listed` is what the source lists of all tokens.
+/// Applies the outcome of a poll to a feed of a token. `listed` has the last responses about all tokens.
 #[must_use]
 pub fn ingest(
     before: &TokenSnapshot,

@@ -190,7 +190,7 @@ fn feed(from: &Transaction<'_>, id: &FeedId) -> Result<FeedState, StoreFault> {
 }
 
 fn fold_schedule_feeds<T: Default>(from: &Transaction<'_>, fold: fn(&mut T, &FeedUpdate)) -> Result<T, StoreFault> {
-    let mut folded = T::default();
+    let mut facts = T::default();
     let sql = format!(
         "SELECT t.id, f.header, {FEED_COLUMNS} FROM feed f JOIN token t ON t.no = f.token_no
          WHERE f.endpoint = ?1 AND f.header IS NOT NULL"
@@ -200,10 +200,10 @@ fn fold_schedule_feeds<T: Default>(from: &Transaction<'_>, fold: fn(&mut T, &Fee
         let header = from_json("the header of a feed", &token, &row.get::<String>(1)?)?;
         let state = feed_state(row, 2, &token)?;
         let id = FeedId { endpoint: Endpoint::UnlockEvents, token: Some(token.as_str().into()) };
-        fold(&mut folded, &FeedUpdate { id, state, put: Vec::new(), removed: Vec::new(), header: Some(header) });
+        fold(&mut facts, &FeedUpdate { id, state, put: Vec::new(), removed: Vec::new(), header: Some(header) });
         Ok(())
     })?;
-    Ok(folded)
+    Ok(facts)
 }
 
 pub(super) fn tokens(from: &Transaction<'_>, ids: &[TokenId], resources: &[Resource]) -> Result<Vec<TokenSnapshot>, StoreFault> {

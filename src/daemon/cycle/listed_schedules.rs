@@ -1,4 +1,4 @@
-//! What the source lists of all tokens, read from the database once.
+//! The last responses about the schedules of all tokens, read from the database once.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -63,8 +63,8 @@ pub(super) fn align(old: &Series<'_, '_, Old>, new: &Series<'_, '_, New>, hints:
     if in_place.cost == 0.0 || old.is_empty() || new.is_empty() {
         return in_place;
     }
-    // If all tranches of one side are unchanged on the other side, nothing moved, even if a shift would cost less; unless other series of
-    // the token moved.
+    // If all tranches of one side are unchanged on the other side, nothing moved, even if a shift would cost less. If other series of the
+    // token moved, this one may have moved with them.
     let is_part = hints.is_empty()
         && in_place.groups.is_empty()
         && in_place.pairs.len() == old.len().min(new.len())
@@ -191,13 +191,7 @@ impl<'s, 'a> AlignAttempt<'s, 'a> {
         let mut stayed = List::filled(false, self.old.len());
         let pairs = self.alignment.pairs.iter().enumerate();
         pairs.filter(|(k, _)| !shifted.contains(k)).for_each(|(_, pair)| stayed[pair.old] = true);
-        let mut was_stayed = false;
-        let mut cost = 0.0;
-        for has_stayed in stayed.iter().copied() {
-            cost += if has_stayed && !was_stayed { EXCEPTION_COST } else { 0.0 };
-            was_stayed = has_stayed;
-        }
-        cost
+        cost_of_runs(stayed.iter().copied(), EXCEPTION_COST, 0.0)
     }
 
     /// Returns how far a tranche may lie from its shifted date, in milliseconds: less than half of the smallest gap of the series.
@@ -397,22 +391,24 @@ impl<'s, 'a> AlignAttempt<'s, 'a> {
                 cost += 1.0 + RUN_COST * (groups - 1) as f64;
             }
         }
-        cost += run_cost(&self.old_used) + run_cost(&self.new_used);
+        // Tranches in no pair and no group.
+        cost += cost_of_runs(self.old_used.iter().map(|used| !used), 1.0, RUN_COST);
+        cost += cost_of_runs(self.new_used.iter().map(|used| !used), 1.0, RUN_COST);
         self.alignment.cost = cost;
         self.alignment.pairs.sort_unstable();
         self.alignment
     }
 }
 
-/// Returns the cost of tranches that are in no pair. A run of neighbors counts as one.
-fn run_cost<S>(used: &List<PlaceOf<S>, bool>) -> f64 {
+/// Returns the cost of the tranches that are marked, by place. The first of a run of neighbors costs `first`, each other one `further`.
+fn cost_of_runs(marked: impl Iterator<Item = bool>, first: f64, further: f64) -> f64 {
     let mut cost = 0.0;
     let mut is_in_run = false;
-    for used in used.iter() {
-        if !used {
-            cost += if is_in_run { RUN_COST } else { 1.0 };
+    for is_marked in marked {
+        if is_marked {
+            cost += if is_in_run { further } else { first };
         }
-        is_in_run = !used;
+        is_in_run = is_marked;
     }
     cost
 }

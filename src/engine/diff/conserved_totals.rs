@@ -7,8 +7,8 @@
 //! proof.
 //!
 //! An allocation that lost many tranches, but gained about as much in others, has a new schedule with another total, such as ten
-//! quarterly tranches instead of 30 monthly ones. So has one whose tranches all changed against the loss, such as 24 larger tranches
-//! instead of 28, and one that vests at once instead of linearly, or the reverse. Each is a group, too.
+//! quarterly tranches instead of 30 monthly ones. So has one that lost tranches while all others grew, such as 24 larger tranches instead
+//! of 28, and one that vests at once instead of linearly; or the reverse. Each is a group, too.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -62,9 +62,9 @@ pub(super) fn conserve(links: Links, timeline: &Timeline<'_>, tolerance: f64) ->
         unexplained.retain(|name| !partners.contains(name));
     }
     for name in unexplained {
-        let has_new_schedule =
+        let is_replaced =
             |tranches: &&TrancheGroup| has_new_schedule(name, &links, timeline, tolerance) || has_other_form(tranches, timeline);
-        if let Some(tranches) = allocations.get(name).filter(has_new_schedule) {
+        if let Some(tranches) = allocations.get(name).filter(is_replaced) {
             let (pairs, group) = compare(tranches, timeline, tolerance);
             if !group.old.is_empty() && !group.new.is_empty() {
                 links = without(links, tranches);
@@ -76,8 +76,8 @@ pub(super) fn conserve(links: Links, timeline: &Timeline<'_>, tolerance: f64) ->
     links
 }
 
-/// Returns whether a series of tranches of an allocation was added or removed, and its other tranches lost or gained a similar amount,
-/// or all later ones lost or gained.
+/// Returns whether tranches of an allocation were added or removed, and its other tranches changed the other way: a series by a similar
+/// amount, or all tranches from the first changed one on.
 fn has_new_schedule(name: &str, links: &Links, timeline: &Timeline<'_>, tolerance: f64) -> bool {
     let (old, new) = (&timeline.old, &timeline.new);
     let removed: Vec<OldTranche> = links.removed.iter().copied().filter(|i| old[*i].series == name).collect();
@@ -102,10 +102,13 @@ fn has_new_schedule(name: &str, links: &Links, timeline: &Timeline<'_>, toleranc
         .collect();
     ratios.sort_by_key(|(at, _)| *at);
     let changed: Vec<Option<f64>> = ratios.into_iter().map(|(_, ratio)| ratio).skip_while(Option::is_none).collect();
-    let have_all = |is_against_loss: fn(f64) -> bool| changed.iter().all(|ratio| ratio.is_some_and(is_against_loss));
+    let have_all = |is_expected: fn(f64) -> bool| changed.iter().all(|ratio| ratio.is_some_and(is_expected));
     changed.len() >= MIN_SERIES
-        && (!removed.is_empty() && added.is_empty() && have_all(|ratio| ratio > 1.0)
-            || !added.is_empty() && removed.is_empty() && have_all(|ratio| ratio < 1.0))
+        && match (removed.is_empty(), added.is_empty()) {
+            (false, true) => have_all(|ratio| ratio > 1.0),
+            (true, false) => have_all(|ratio| ratio < 1.0),
+            _ => false,
+        }
 }
 
 /// Returns whether all cliffs that differ became linear unlocks of a comparable total, or the reverse.

@@ -1,4 +1,5 @@
-//! What the source lists of all tokens. The visibility window is a property of the plan, so each token is evidence for the others. Pure.
+//! The last responses about the schedules of all tokens. The visibility window is a property of the plan, so each token is evidence for
+//! the others. Pure.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +32,8 @@ struct ListedSchedule {
 
 impl ListedSchedules {
     /// No schedule at all.
-    pub const NONE: &'static Self = &Self(BTreeMap::new());
+    #[cfg(test)]
+    pub(crate) const NONE: &'static Self = &Self(BTreeMap::new());
 
     /// Records what a response listed. Responses that are held, failed, or about something else have no effect.
     pub fn apply(&mut self, update: &FeedUpdate) {
@@ -88,8 +90,8 @@ impl OtherSchedules<'_> {
         self.distances(side).any(|listed| listed > distance)
     }
 
-    /// Returns whether several schedules end just before an edge in this range.
-    pub(super) fn reach(&self, side: EdgeSide, range: EdgeRange) -> bool {
+    /// Returns whether several schedules reach an edge in this range, or end just before it.
+    pub(super) fn end_near(&self, side: EdgeSide, range: EdgeRange) -> bool {
         let is_near = |distance: &i64| *distance >= range.least() - MAX_BEFORE_EDGE;
         self.distances(side).filter(is_near).count() >= MIN_REACHING
     }

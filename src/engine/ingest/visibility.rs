@@ -6,7 +6,7 @@
 //! the server listed anything, and the least at which it left something out. The edge always lies between them.
 //!
 //! An edge is confirmed only with evidence, because nothing beyond it is compared any more. One event that left or entered at a whole
-//! number of years is a coincidence: teams correct the outermost event of a schedule, too. The evidence is:
+//! number of years may be a coincidence, because teams correct the outermost event of a schedule, too. The evidence is:
 //!
 //! - Two events that left or entered at the same distance, at different times. The other may be one of another token, because the window
 //!   is the same for all. The events of one response count as one, as does an event that waits for proof in several responses.
@@ -74,6 +74,7 @@ struct Crossing {
     at: Timestamp,
 }
 
+/// The side of today on which an edge is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EdgeSide {
     Back,
@@ -358,7 +359,7 @@ impl<'a> CrossedEdge<'a> {
         let is_own = self.range.agrees_with(edge) && edge.crossing.is_some_and(is_another);
         is_own
             || self.others.crossed(self.side, self.range, self.crossing.at)
-            || (self.range.contains_whole_years() && self.others.reach(self.side, self.range))
+            || (self.range.contains_whole_years() && self.others.end_near(self.side, self.range))
     }
 
     fn edge(self, is_confirmed: bool, is_presumed: bool) -> WindowEdge {

@@ -88,7 +88,7 @@ pub fn coming_supply(supply: &ComingSupply, ahead: TimeDelta) -> String {
 }
 
 /// Describes the days that the source shows of a schedule, and what they hide: `the source shows 9 Mar 2025 to 9 Mar 2027 only: 12 older
-/// unlocks are kept as last seen, 3 came into view`.
+/// unlocks are kept as last seen, 3 later unlocks came into view`.
 #[must_use]
 pub fn shown_days(shown: &ShownDays) -> String {
     let date = |day: NaiveDate| day.format("%-d %b %Y").to_string();

@@ -30,8 +30,8 @@ pub(super) struct Moves {
 /// Explains dates that moved, grouped by their shift.
 pub(super) fn explain_moves(compared: &Comparison<'_>) -> Moves {
     let (old, new) = (&compared.timeline.old, &compared.timeline.new);
-    let is_dated = |pair: TranchePair| (old[pair.old].dated().is_some(), new[pair.new].dated().is_some());
-    let is_moved = |pair: &TranchePair| compared.shift(*pair) != 0 || is_dated(*pair).0 != is_dated(*pair).1;
+    let is_moved =
+        |pair: &TranchePair| compared.shift(*pair) != 0 || old[pair.old].dated().is_some() != new[pair.new].dated().is_some();
     let moved = compared.links.pairs.iter().copied().filter(is_moved);
     let mut moves = Moves::default();
     let (mut moved_dates, mut first_dates, mut last_dates) = (Vec::new(), Vec::new(), Vec::new());

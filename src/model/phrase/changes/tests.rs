@@ -312,7 +312,7 @@ fn amounts_that_change_places_keep_their_dates() {
     let after = vec![cliff("Team", 12.0, "2026-03-16"), cliff("Team", 8.0, "2026-05-16")];
     assert_summary(
         ChangeClause::Restructured(TranchesChange { before, after }),
-        "Team: from 16 Mar 2026 until 16 May 2026 as before, with other amounts on the same dates, in 2 cliffs instead of in 2 cliffs of 10; the total of 20 ARB (2.00% of \
-         max supply) is unchanged",
+        "Team: from 16 Mar 2026 until 16 May 2026 as before, with other amounts on the same dates, in 2 cliffs instead of in 2 cliffs \
+         of 10; the total of 20 ARB (2.00% of max supply) is unchanged",
     );
 }

@@ -81,6 +81,15 @@ async fn slow_clients_keep_their_slots() {
     assert_eq!(next.await.0, 200);
 }
 
+/// A reader can ask while the daemon stops, or just before it restarts.
+#[tokio::test]
+async fn closed_store_is_a_reason_to_try_again() {
+    let app = run(None, None).await;
+    app.store.close().await.expect("closed");
+    let (status, response) = app.request("GET /api/changes", LOCAL).await;
+    assert!(status == 503 && response.contains("the daemon is stopping; try again in 5 s"), "{response}");
+}
+
 #[tokio::test]
 async fn full_queue_rejects_heavy_requests_with_a_time_to_retry() {
     let app = Arc::new(run(None, None).await);
