@@ -51,7 +51,6 @@ pub use engine::pipeline::ActiveRules;
 use engine::{
     diff,
     evaluate::{self, EvaluationContext, Limits, Transitions},
-    ingest::ListedSchedules,
     pipeline::{self, Ingest, Work},
     plan::{PlannedPoll, PollPlan},
     removal::ProofPolicy,
@@ -316,10 +315,10 @@ impl<'a> Cycle<'a> {
         Ok(())
     }
 
-    fn ingest_settings<'s>(&self, (setup, listed): (&'s LiveConfig, &'s ListedSchedules)) -> Ingest<'s> {
+    fn ingest_settings<'s>(&self, setup: &'s LiveConfig) -> Ingest<'s> {
         let store = &setup.config.store;
         let proof = ProofPolicy::Confirmations(store.removal_confirmations);
-        Ingest { watch: &setup.watch, settings: diff::Settings { tolerance: store.tolerance, proof }, listed, now: self.now }
+        Ingest { watch: &setup.watch, settings: diff::Settings { tolerance: store.tolerance, proof }, now: self.now }
     }
 
     fn context<'c>(&self, active: &'c ActiveRules) -> EvaluationContext<'c> {

@@ -73,7 +73,7 @@ pub struct Simulation<'a> {
     watch: &'a Watch,
     pace: Pace,
     /// The last responses about all tokens.
-    listed: Arc<ListedSchedules>,
+    listed: ListedSchedules,
     now: Timestamp,
     memory: MemoryStore,
     /// The times at which tokens are evaluated without new data.
@@ -119,7 +119,7 @@ impl<'a> Simulation<'a> {
             routes,
             watch,
             pace,
-            listed: Arc::default(),
+            listed: ListedSchedules::default(),
             now: start,
             memory: MemoryStore::default(),
             evaluations: EvaluationTimes::of(rules, pace.evaluate_every.max(MINUTE)),
@@ -207,8 +207,7 @@ impl<'a> Simulation<'a> {
         for id in &new {
             self.memory.token(id, self.watch);
         }
-        let listed = self.listed.clone();
-        let (by, mut work, mut moved) = (self.ingestor(&listed), Work::default(), BTreeMap::new());
+        let (by, mut work, mut moved) = (self.ingestor(), Work::default(), BTreeMap::new());
         for (id, item) in rows {
             let Some(known) = self.memory.tokens.get(&id) else { continue };
             let is_new = new.contains(&id);
@@ -237,11 +236,10 @@ impl<'a> Simulation<'a> {
         for token in responses.iter().filter_map(|(_, fetched)| fetched.request.token()).filter(|token| watch.covers(token)) {
             self.memory.token(token, watch);
         }
-        let listed = self.listed.clone();
-        let (by, mut work, mut unproven) = (self.ingestor(&listed), Work::default(), Vec::new());
+        let (by, mut work, mut unproven) = (self.ingestor(), Work::default(), Vec::new());
         for (poll, fetched) in &responses {
             let Some(known) = fetched.request.token().and_then(|token| self.memory.tokens.get(token)) else { continue };
-            let ingested = by.response(&mut work, known, poll, fetched);
+            let ingested = by.response(&mut work, known, poll, fetched, &self.listed);
             let misses = work.commit.feeds.last().is_some_and(|update| !update.state.missing.is_empty());
             unproven.push((fetched.request.feed(), misses || ingested.is_held));
             self.seen.push(pipeline::feed_outcome(fetched.request.feed(), &ingested));
@@ -276,7 +274,7 @@ impl<'a> Simulation<'a> {
         let is_baseline = known.feed(Endpoint::Investors).is_none();
         let page = RoundsPage { rounds, covers: &|_| true, is_new: &|_| !is_baseline };
         let mut work = Work::default();
-        self.ingestor(&self.listed).rounds(&mut work, known, &page);
+        self.ingestor().rounds(&mut work, known, &page);
         let evaluated = self.evaluate(&work);
         self.commit(IngestedData::of(work), evaluated);
     }

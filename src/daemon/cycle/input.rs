@@ -122,13 +122,13 @@ impl Cycle<'_> {
         known: &'k Known,
         (setup, listed): (&LiveConfig, &ListedSchedules),
     ) -> (Work<'k>, Vec<Option<Ingested>>) {
-        let ingest = self.ingest_settings((setup, listed));
+        let ingest = self.ingest_settings(setup);
         let (mut work, mut ingested) = (Work::default(), Vec::new());
         match input {
             Input::Responses(_, responses) => {
                 ingested.extend(responses.iter().map(|(poll, fetched)| {
                     let known = fetched.request.token().and_then(|id| known.tokens.get(id))?;
-                    Some(ingest.response(&mut work, known, poll, fetched))
+                    Some(ingest.response(&mut work, known, poll, fetched, listed))
                 }));
             }
             Input::Rename { old, new, .. } => {
@@ -157,7 +157,7 @@ impl Cycle<'_> {
                     }
                 }
             }
-            Input::Investor(page) => (work, ingested) = self.ingest_investor(page, known, (setup, listed)),
+            Input::Investor(page) => (work, ingested) = self.ingest_investor(page, known, setup),
             Input::Tokens(ids) => {
                 work.tokens.extend(ids.iter().filter_map(|id| known.tokens.get(id)).map(|known| ingest.as_known(known)));
             }
@@ -194,7 +194,7 @@ impl Cycle<'_> {
         &mut self,
         page: &InvestorPage,
         known: &'k Known,
-        (setup, listed): (&LiveConfig, &ListedSchedules),
+        setup: &LiveConfig,
     ) -> (Work<'k>, Vec<Option<Ingested>>) {
         let (rounds, fetched) = (page.rounds(setup), &page.fetched);
         let failure = match &fetched.outcome {
@@ -209,7 +209,7 @@ impl Cycle<'_> {
             work.commit.investors.extend(page.item.clone().filter(|_| payload(fetched).is_some()));
         }
         if let Some(Payload::Investor(detail)) = payload(fetched) {
-            let ingest = self.ingest_settings((setup, listed));
+            let ingest = self.ingest_settings(setup);
             let since = page.since;
             for (token, rounds) in &rounds {
                 let Some(known) = known.tokens.get(token) else { continue };

@@ -76,9 +76,9 @@ impl Daemon {
         );
         let poll = PlannedPoll::for_change(request);
         let mut work = Work::default();
-        let ingest = Ingest { watch: &self.watch, settings: Settings::default(), listed: ListedSchedules::NONE, now };
+        let ingest = Ingest { watch: &self.watch, settings: Settings::default(), now };
         let known = self.snapshot.clone();
-        let ingested = ingest.response(&mut work, &known, &poll, &fetched);
+        let ingested = ingest.response(&mut work, &known, &poll, &fetched, ListedSchedules::NONE);
         assert!(ingested.failure.is_none());
         let mut limits = Limits::default();
         let transitions = pipeline::step(&work.tokens, &[], &self.rules.context(now), &mut limits);
@@ -104,7 +104,7 @@ impl Daemon {
 /// Ingests a page of an investor with these rounds. Returns the ids of the notifications.
 fn poll_rounds(daemon: &mut Daemon, now: Timestamp, rounds: &str) -> Vec<String> {
     let rounds: Vec<wire::FundingRound> = serde_json::from_str(&format!("[{rounds}]")).expect("rounds");
-    let ingest = Ingest { watch: &daemon.watch, settings: Settings::default(), listed: ListedSchedules::NONE, now };
+    let ingest = Ingest { watch: &daemon.watch, settings: Settings::default(), now };
     let (known, mut work) = (daemon.snapshot.clone(), Work::default());
     // Rounds before this date are part of the baseline.
     let is_new = |record: &Record| record.interval().is_some_and(|round| round.start >= at(4, 0));

@@ -26,8 +26,6 @@ pub struct Ingest<'a> {
     /// The watched tokens and their groups.
     pub watch: &'a Watch,
     pub settings: diff::Settings,
-    /// The last responses about all tokens.
-    pub listed: &'a ListedSchedules,
     /// The time of the cycle.
     pub now: Timestamp,
 }
@@ -66,15 +64,17 @@ pub struct RoundsPage<'a> {
 }
 
 impl Ingest<'_> {
-    /// Applies the outcome of a poll of one token's feed. The first complete response of a feed is the baseline, without changes.
+    /// Applies the outcome of a poll of one token's feed. The first complete response of a feed is the baseline, without changes. `listed`
+    /// has the last responses about all tokens.
     pub fn response<'k>(
         &self,
         work: &mut Work<'k>,
         known: &'k TokenSnapshot,
         poll: &PlannedPoll,
         fetched: &FetchedResponse,
+        listed: &ListedSchedules,
     ) -> Ingested {
-        let Self { watch, settings, listed, now } = self;
+        let Self { watch, settings, now } = self;
         let taken = ingest::ingest(known, poll, fetched, (settings, listed), *now);
         let entry = ingest::entry_with(fetched, taken.failure.as_ref(), &taken.parse_warnings, *now);
         let parse_warnings = entry.parse_warnings_total;

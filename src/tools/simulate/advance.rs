@@ -68,8 +68,7 @@ impl Simulation<'_> {
 
     /// Evaluates tokens in their current state, including their records if the value is `true`.
     pub(super) fn check_at(&mut self, due: BTreeMap<TokenId, bool>) {
-        let listed = self.listed.clone();
-        let by = self.ingestor(&listed);
+        let by = self.ingestor();
         let updates = due.iter().filter_map(|(id, is_due)| {
             let known = by.as_known(self.memory.tokens.get(id)?);
             let (records, resources) = (Cow::Borrowed(&[][..]), Cow::Borrowed(&[][..]));

@@ -1,11 +1,9 @@
 //! The cycle of a simulation: evaluates and commits ingested data, then reports incidents and evaluates groups.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use super::{MINUTE, Simulation, clock::minute, memory::TokenRecords};
 use engine::evaluate::{EvaluationContext, Limits, Transitions};
-use engine::ingest::ListedSchedules;
 use engine::pipeline::{self, Ingest, TokenUpdate, Work};
 use engine::self_monitor;
 use model::{Commit, Resource, Timestamp, Token, TokenId, TokenSnapshot};
@@ -13,11 +11,8 @@ use rules::On;
 use rules::aggregate::{ComputedTotals, FlowEntries};
 
 impl<'a> Simulation<'a> {
-    pub(super) fn ingestor<'l>(&self, listed: &'l ListedSchedules) -> Ingest<'l>
-    where
-        'a: 'l,
-    {
-        Ingest { watch: self.watch, settings: self.pace.diff, listed, now: self.now }
+    pub(super) fn ingestor(&self) -> Ingest<'a> {
+        Ingest { watch: self.watch, settings: self.pace.diff, now: self.now }
     }
 
     pub(super) fn context(&self) -> EvaluationContext<'a> {
@@ -76,8 +71,7 @@ impl<'a> Simulation<'a> {
         }
         self.flow_entries.extend(flow_entries);
         self.is_recomputed |= !computed.is_empty();
-        let listed = Arc::make_mut(&mut self.listed);
-        work.commit.feeds.iter().for_each(|update| listed.apply(update));
+        work.commit.feeds.iter().for_each(|update| self.listed.apply(update));
         let touched: Vec<TokenId> = work.records.iter().map(|(id, ..)| id.clone()).collect();
         self.write(work.commit, work.records, draft);
         pipeline::keep_totals(&mut self.totals, computed, &moved, &[], now);

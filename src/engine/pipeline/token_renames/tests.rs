@@ -7,7 +7,6 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::ingest::ListedSchedules;
 use crate::{
     diff::Settings,
     evaluate::Limits,
@@ -168,12 +167,7 @@ impl World {
     }
 
     fn ingest(&self, day: i64) -> Ingest<'_> {
-        Ingest {
-            watch: &self.watch,
-            settings: Settings::default(),
-            listed: ListedSchedules::NONE,
-            now: begin() + TimeDelta::days(day),
-        }
+        Ingest { watch: &self.watch, settings: Settings::default(), now: begin() + TimeDelta::days(day) }
     }
 
     fn tick(&mut self, day: i64) {
