@@ -196,11 +196,11 @@ requests_per_minute = 60000
 tokens = ["*"]
 groups = {{ portfolio = ["arbitrum", "aptos"] }}
 [schedule]
-token_list    = "*/4 * * * * *"
-upcoming      = "1-59/4 * * * * *"
-unlock_events = "*/2 * * * * *"
-burn          = "1-59/4 * * * * *"
-buyback       = "2-59/4 * * * * *"
+token_list    = "*/6 * * * * *"
+upcoming      = "1-59/6 * * * * *"
+unlock_events = "2-59/3 * * * * *"
+burn          = "*/20 * * * * *"
+buyback       = "5-59/20 * * * * *"
 allocations   = "*/30 * * * * *"
 evaluate      = "* * * * * *"
 [store]
