@@ -4,7 +4,7 @@
 //! The daemon and the alerts run in a process of their own, `speed --load …`, so that its memory includes neither readers nor source.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fs,
     io::{BufRead, BufReader},
     net::TcpListener as Socket,
@@ -86,7 +86,7 @@ const ALERT_RATE: u32 = 100;
 const MAX_P99: Duration = Duration::from_millis(100);
 const MAX_PEAK_KIB: u64 = 128 * 1024;
 /// The watchdog limit. The unit has a longer one.
-const WATCHDOG: Duration = Duration::from_secs(10);
+const WATCHDOG: Duration = Duration::from_secs(20);
 /// The time until the last alerts arrive.
 const SETTLE_TIME: Duration = Duration::from_secs(120);
 const PAGES: [&str; 16] = [
@@ -253,7 +253,7 @@ async fn measure(
     let reading = Reading::start(&web, readers);
     let result = tokio::task::spawn_blocking(move || lines.next().context("no result")).await???;
     let memory = daemon_memory.next("stopping");
-    let read = reading.stop().await;
+    let read = reading.stop()?;
     let gap = watchdog.longest_gap();
     ensure!(child.0.wait()?.success(), "the daemon failed");
     let micros: Vec<u64> = result.split(' ').map(str::parse).collect::<Result<_, _>>().context(result.clone())?;
@@ -316,56 +316,65 @@ impl Watchdog {
     }
 }
 
-/// Readers that request pages without a pause.
+/// Readers that request pages without a pause. Real readers use other machines, so these have the lowest priority on this one.
 struct Reading {
     is_over: Arc<AtomicBool>,
-    readers: JoinSet<HashMap<String, usize>>,
+    readers: std::thread::JoinHandle<anyhow::Result<StatusCounts>>,
 }
+
+/// The number of responses of each status.
+type StatusCounts = BTreeMap<String, usize>;
 
 impl Reading {
     fn start(address: &str, count: usize) -> Self {
-        let (is_over, mut readers) = (Arc::new(AtomicBool::new(false)), JoinSet::new());
-        for reader in 0..count {
-            let (address, is_over) = (address.to_owned(), is_over.clone());
-            readers.spawn(async move {
-                let client = reqwest::Client::new();
-                let mut results: HashMap<String, usize> = HashMap::new();
-                for page in PAGES.iter().cycle().skip(reader) {
-                    if is_over.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    let result = match client.get(format!("{address}{page}")).send().await {
-                        Ok(response) => {
-                            let status = response.status();
-                            let is_expected = status.is_success() || status == StatusCode::SERVICE_UNAVAILABLE;
-                            match response.text().await {
-                                Ok(_) if is_expected => status.as_u16().to_string(),
-                                Ok(body) => {
-                                    eprintln!("{page}: {status}: {}", body.chars().take(2_000).collect::<String>());
-                                    status.as_u16().to_string()
-                                }
-                                Err(_) => "broken".to_owned(),
-                            }
-                        }
-                        Err(_) => "failed".to_owned(),
-                    };
-                    *results.entry(result).or_default() += 1;
-                }
-                results
-            });
-        }
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (address, is_ended) = (address.to_owned(), is_over.clone());
+        let readers = std::thread::spawn(move || {
+            rustix::process::setpriority_process(None, 19)?;
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let read = (0..count).map(|reader| read_pages(address.clone(), reader, is_ended.clone()));
+            let counts = runtime.block_on(async { read.collect::<JoinSet<_>>().join_all().await });
+            let mut all = StatusCounts::new();
+            counts.into_iter().flatten().for_each(|(status, count)| *all.entry(status).or_default() += count);
+            Ok(all)
+        });
         Self { is_over, readers }
     }
 
     /// Ends the readers. Returns the number of responses of each status.
-    async fn stop(self) -> String {
+    fn stop(self) -> anyhow::Result<String> {
         self.is_over.store(true, Ordering::Relaxed);
-        let mut all: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
-        for results in self.readers.join_all().await {
-            results.into_iter().for_each(|(result, count)| *all.entry(result).or_default() += count);
-        }
-        all.into_iter().map(|(result, count)| format!("{count} × {result}")).collect::<Vec<_>>().join(", ")
+        let all = self.readers.join().map_err(|_| anyhow::anyhow!("the readers panicked"))??;
+        Ok(all.into_iter().map(|(result, count)| format!("{count} × {result}")).collect::<Vec<_>>().join(", "))
     }
+}
+
+/// Requests all pages in turn until `is_over`, beginning with the page number `first`.
+async fn read_pages(address: String, first: usize, is_over: Arc<AtomicBool>) -> StatusCounts {
+    let client = reqwest::Client::new();
+    let mut results = StatusCounts::new();
+    for page in PAGES.iter().cycle().skip(first) {
+        if is_over.load(Ordering::Relaxed) {
+            break;
+        }
+        let result = match client.get(format!("{address}{page}")).send().await {
+            Ok(response) => {
+                let status = response.status();
+                let is_expected = status.is_success() || status == StatusCode::SERVICE_UNAVAILABLE;
+                match response.text().await {
+                    Ok(_) if is_expected => status.as_u16().to_string(),
+                    Ok(body) => {
+                        eprintln!("{page}: {status}: {}", body.chars().take(2_000).collect::<String>());
+                        status.as_u16().to_string()
+                    }
+                    Err(_) => "broken".to_owned(),
+                }
+            }
+            Err(_) => "failed".to_owned(),
+        };
+        *results.entry(result).or_default() += 1;
+    }
+    results
 }
 
 /// Runs the daemon with a stream of alerts. Prints the address of the pages, and then the latencies in microseconds.

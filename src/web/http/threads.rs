@@ -14,7 +14,7 @@ use model::BoxFuture;
 const MAX_BLOCKING_THREADS: usize = 8;
 
 /// The niceness of the threads, from 0 to 19. The daemon's is 0 by default.
-const NICENESS: i32 = 5;
+const NICENESS: i32 = 10;
 
 /// Runs a server on a runtime of its own until it ends.
 ///
