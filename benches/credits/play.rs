@@ -6,13 +6,14 @@ use chrono::{Months, TimeDelta};
 use cliffwatch::engine::{
     budget::{self, Allowance},
     ingest,
-    plan::{self, EndpointFeeds, PlanBasis, PlannedPoll},
+    plan::{self, EndpointFeeds, PlanBasis, PlannedPoll, priority::ListTrust},
     slot::Slots,
 };
 use cliffwatch::model::{
     ContentHash, CreditState, Endpoint, FeedState, FetchedResponse, PlanToken, PollOutcome, SegmentsFetch, SegmentsRead,
     Timestamp, TokenId, config, wire,
 };
+use cliffwatch::{daemon::cycle, rules::RuleSet};
 
 use super::world::{DAYS, World, days};
 
@@ -20,6 +21,10 @@ use super::world::{DAYS, World, days};
 const HORIZON: f64 = 90.0;
 /// The number of rows per page.
 const PAGE: usize = 100;
+/// The number of tokens for each one with burns, and for each one with buybacks: 9 and 8 of the 296 in the bundled data.
+const TOKENS_PER_BURN: usize = 33;
+/// The interval of burns and buybacks, in days.
+const ROW_DAYS: f64 = 7.0;
 
 /// The time of a slot, its endpoint, and the time of the endpoint's next slot.
 pub type Slot = (Timestamp, Endpoint, Timestamp);
@@ -29,6 +34,8 @@ pub type Slot = (Timestamp, Endpoint, Timestamp);
 pub struct Played {
     /// The days on which each token's schedule was polled.
     pub reads: Vec<Vec<f64>>,
+    /// The days on which each token's allocations were polled.
+    pub allocation_reads: Vec<Vec<f64>>,
     /// Credits per endpoint, as counted by the source.
     pub spent: Vec<(Endpoint, u64)>,
     /// Credits per quota period, in order.
@@ -122,6 +129,8 @@ pub fn slots(schedule: &config::ScheduleSettings, begin: Timestamp) -> anyhow::R
 pub struct Player<'a> {
     world: &'a World,
     config: &'a config::Config,
+    /// The days on which each token's allocations were polled.
+    allocation_reads: Vec<Vec<f64>>,
     source: Source,
     credit: CreditState,
     feeds: Vec<EndpointFeeds>,
@@ -131,25 +140,25 @@ pub struct Player<'a> {
 }
 
 /// Simulates a world over `slots` with `credits` per month.
-pub fn play(world: &World, config: &config::Config, slots: &[Slot], credits: u64) -> Played {
-    let mut player = Player::new(world, config, slots, credits);
+pub fn play(world: &World, (config, rules): (&config::Config, &RuleSet), slots: &[Slot], credits: u64) -> Played {
+    let mut player = Player::new(world, (config, rules), slots, credits);
     for (now, endpoint, next) in slots {
         player.slot(*endpoint, *now, *next);
     }
     let mut played = player.source.played;
     played.periods.push(player.source.used);
-    (played.reads, played.feeds) = (player.reads, player.feeds);
+    (played.reads, played.allocation_reads, played.feeds) = (player.reads, player.allocation_reads, player.feeds);
     played
 }
 
 impl<'a> Player<'a> {
-    fn new(world: &'a World, config: &'a config::Config, slots: &[Slot], credits: u64) -> Self {
+    fn new(world: &'a World, (config, rules): (&'a config::Config, &RuleSet), slots: &[Slot], credits: u64) -> Self {
         let ids: Vec<TokenId> = (0..world.tokens.len()).map(|number| TokenId::from(format!("t{number:04}").as_str())).collect();
         let token = |(number, id): (usize, &TokenId)| PlanToken {
             listed: true,
             last_updated: Some(world.begin),
-            has_burn: Some(number % 10 == 0),
-            has_buyback: Some(number % 10 == 1),
+            has_burn: Some(number % TOKENS_PER_BURN == 0),
+            has_buyback: Some(number % TOKENS_PER_BURN == 1),
             ..PlanToken::unknown(id.clone())
         };
         let mut endpoints: Vec<Endpoint> = slots.iter().map(|(_, endpoint, _)| *endpoint).collect();
@@ -157,7 +166,12 @@ impl<'a> Player<'a> {
         endpoints.dedup();
         let feeds = endpoints.into_iter().map(|endpoint| EndpointFeeds {
             endpoint,
-            is_subscribed: matches!(endpoint, Endpoint::UnlockEvents | Endpoint::TokenList | Endpoint::Upcoming),
+            is_subscribed: cycle::is_subscribed(endpoint, rules, &config.mirror),
+            next_slot: slots.iter().find(|(_, of, _)| *of == endpoint).map(|(slot, ..)| *slot),
+            slot_interval: slots
+                .iter()
+                .find(|(_, of, _)| *of == endpoint)
+                .map_or(TimeDelta::MAX, |(first, _, second)| *second - *first),
             whole: FeedState::default(),
             tokens: if endpoint.is_per_token() { ids.iter().enumerate().map(token).collect() } else { Vec::new() },
         });
@@ -165,6 +179,7 @@ impl<'a> Player<'a> {
         Self {
             world,
             config,
+            allocation_reads: vec![Vec::new(); world.tokens.len()],
             source,
             credit: CreditState::default(),
             feeds: feeds.collect(),
@@ -175,31 +190,34 @@ impl<'a> Player<'a> {
 
     fn slot(&mut self, endpoint: Endpoint, now: Timestamp, next: Timestamp) {
         let day = days(now - self.world.begin);
+        if let Some(own) = self.feeds.iter_mut().find(|feeds| feeds.endpoint == endpoint) {
+            (own.next_slot, own.slot_interval) = (Some(next), next - now);
+        }
         if endpoint == Endpoint::UnlockEvents || endpoint == Endpoint::Allocations {
             self.update_next_events(day);
         }
-        for poll in plan::plan(endpoint, &self.feeds, &self.basis(now, next)).polls {
+        for poll in plan::plan(endpoint, &self.feeds, &self.basis(now)).polls {
             // Like the real ledger, send no request without a credit.
             if Allowance::at(&self.credit, &self.config.budget, now).is_exhausted() {
                 break;
             }
             if self.poll(&poll, endpoint, now, day) && poll.may_add_segments && !poll.with_segments {
                 // A changed schedule is polled again with its linear segments.
-                for again in plan::plan_with_segments([poll.with_segments()], &self.basis(now, next)).polls {
+                for again in plan::plan_with_segments([poll.with_segments()], &self.basis(now)).polls {
                     self.poll(&again, endpoint, now, day);
                 }
             }
         }
     }
 
-    fn basis(&self, now: Timestamp, next_slot: Timestamp) -> PlanBasis<'a> {
+    fn basis(&self, now: Timestamp) -> PlanBasis<'a> {
         PlanBasis {
             allowance: Allowance::at(&self.credit, &self.config.budget, now),
             spent_today: budget::rolled(self.credit.clone(), &self.config.budget, now).spent_today,
-            next_slot,
             source: &self.config.source,
             near: self.config.budget.near.delta(),
             now,
+            trust: ListTrust::Learned,
         }
     }
 
@@ -264,12 +282,20 @@ impl<'a> Player<'a> {
         now: Timestamp,
         day: f64,
     ) -> bool {
-        let last = self.reads[number].last().copied();
-        let is_between = |at: f64| last.is_some_and(|last| at > last) && at <= day;
-        let is_schedule = endpoint == Endpoint::UnlockEvents;
-        let has_found = is_schedule && self.world.tokens[number].corrections.iter().any(|of| is_between(of.day));
         let Some(feeds) = self.feeds.iter_mut().find(|feeds| feeds.endpoint == endpoint) else { return false };
         let known = feeds.tokens[number].feed.take().unwrap_or_default();
+        let last = known.read_at.map(|at| days(at - self.world.begin));
+        let is_between = |at: f64| last.is_some_and(|last| at > last) && at <= day;
+        let is_schedule = endpoint == Endpoint::UnlockEvents;
+        let token = &self.world.tokens[number];
+        let has_found = match endpoint {
+            Endpoint::UnlockEvents => token.corrections.iter().any(|of| is_between(of.day)),
+            Endpoint::Allocations => {
+                token.corrections.iter().any(|of| is_between(of.day))
+                    || token.only_in_allocations.iter().any(|at| is_between(*at))
+            }
+            _ => is_between((day / ROW_DAYS).floor() * ROW_DAYS),
+        };
         let findings = ingest::findings(&known, poll, has_found, now);
         let mut state = FeedState { findings, ..ingest::state_after_poll(known, poll, fetched, now) };
         state.baseline_at.get_or_insert(now);
@@ -279,10 +305,12 @@ impl<'a> Player<'a> {
             feeds.tokens[number].segments =
                 Some(SegmentsRead { at: now, mark: poll.mark, version: Some(poll.linear.segments_version) });
         }
-        if is_schedule {
-            self.reads[number].push(day);
+        match endpoint {
+            Endpoint::UnlockEvents => self.reads[number].push(day),
+            Endpoint::Allocations => self.allocation_reads[number].push(day),
+            _ => {}
         }
-        has_found
+        is_schedule && has_found
     }
 
     fn apply_list_response(

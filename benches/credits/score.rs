@@ -2,6 +2,9 @@
 
 use super::world::{DAYS, Token, World};
 
+/// The days at the end of a world in which a correction may stay unnoticed.
+const TAIL: f64 = 90.0;
+
 /// The delays in one world.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Score {
@@ -41,8 +44,11 @@ pub fn ratio(ours: &[Score], theirs: &[Score]) -> (f64, Option<f64>) {
 /// Scores a strategy in a world.
 pub struct Scorer<'a> {
     pub world: &'a World,
-    /// The day from which the corrections of each token count. All strategies have polled the token by then.
+    /// The day from which the corrections of each token count: when reading in turn has polled the token first. A strategy that polls it
+    /// first on a later day notices the corrections in between on that day.
     pub since: Vec<f64>,
+    /// The days on which a correction counts.
+    pub window: (f64, f64),
     /// Whether to weight each hour by the token's correction rate instead of by actual corrections. This has less noise, but is only
     /// valid if no list reports corrections, because then polls are independent of them.
     pub by_law: bool,
@@ -54,18 +60,28 @@ impl Scorer<'_> {
         let mut delays = Vec::new();
         let mut unseen = 0;
         let (mut late, mut weight) = (0.0, 0.0);
+        let (from, to) = self.window;
         for ((token, reads), since) in self.world.tokens.iter().zip(reads).zip(&self.since) {
-            for correction in token.corrections.iter().filter(|correction| correction.day > *since) {
+            let from = since.max(from);
+            for correction in token.corrections.iter().filter(|correction| correction.day > from && correction.day <= to) {
                 let read = reads.get(reads.partition_point(|read| *read < correction.day));
-                unseen += usize::from(read.is_none());
+                // The last corrections of a world may be noticed after its end.
+                unseen += usize::from(read.is_none() && correction.day < DAYS - TAIL);
                 delays.push((read.copied().unwrap_or(DAYS) - correction.day) * 24.0);
             }
-            let mut last = *since;
-            for read in reads.iter().filter(|read| **read > *since).chain([&DAYS]) {
-                late += token.rate * (read - last).powi(2) * 12.0;
-                last = *read;
+            if from >= to {
+                continue;
             }
-            weight += token.rate * (DAYS - since).max(0.0);
+            let mut last = from;
+            for read in reads.iter().filter(|read| **read > from).chain([&DAYS]) {
+                let end = read.min(to);
+                late += token.rate * ((read - last).powi(2) - (read - end).powi(2)) * 12.0;
+                last = end;
+                if last >= to {
+                    break;
+                }
+            }
+            weight += token.rate * (to - from);
         }
         delays.sort_by(f64::total_cmp);
         let count = delays.len().max(1) as f64;
@@ -96,8 +112,13 @@ const MONTH: f64 = 365.25 / 12.0;
 /// Polls the tokens in turn at an even pace. Linear segments double the cost of the first round.
 pub fn in_turn(world: &World, credits: u64) -> Vec<Vec<f64>> {
     let step = MONTH / credits as f64;
-    let every = step * world.tokens.len() as f64;
-    even(world, |number, _| (step * 2.0 * (number + 1) as f64, every))
+    let round = step * world.tokens.len() as f64;
+    let of_token = |number: usize| {
+        let offset = step * (number + 1) as f64;
+        let later = (0..).map(|turn| round * f64::from(turn + 2) + offset).take_while(|day| *day < DAYS);
+        std::iter::once(offset * 2.0).filter(|day| *day < DAYS).chain(later).collect()
+    };
+    (0..world.tokens.len()).map(of_token).collect()
 }
 
 /// The best fixed allocation with known rates: polls each token every 1/√rate (Cho and Garcia-Molina).

@@ -15,6 +15,9 @@ const SPREAD: f64 = 1.0;
 /// The fraction of corrections that change the token's next cliff, which `upcoming` shows: 16 of 71 in `data/revisions`.
 const TOUCHES_NEXT: f64 = 0.22;
 
+/// The number of corrections that only allocations show, per correction of a schedule. An assumption: `data/revisions` has none.
+const ONLY_IN_ALLOCATIONS: f64 = 0.05;
+
 /// The corrections that the lists report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListReports {
@@ -47,6 +50,8 @@ pub struct Token {
     pub idle_marks: Vec<f64>,
     /// The sorted days of events with their percent of market cap.
     pub events: Vec<(f64, f64)>,
+    /// The sorted days of corrections that only allocations show, such as a new name of an allocation without unlocks.
+    pub only_in_allocations: Vec<f64>,
 }
 
 pub struct World {
@@ -109,6 +114,16 @@ impl World {
         Ok(Self { begin: begin(), tokens })
     }
 
+    /// The same world with the corrections that only allocations show instead of those of schedules.
+    pub fn only_in_allocations(&self) -> Self {
+        let correction = |day: &f64| Correction { day: *day, is_marked: false, is_shown: false };
+        let tokens = self
+            .tokens
+            .iter()
+            .map(|token| Token { corrections: token.only_in_allocations.iter().map(correction).collect(), ..token.clone() });
+        Self { begin: self.begin, tokens: tokens.collect() }
+    }
+
     pub fn at(&self, day: f64) -> Timestamp {
         self.begin + TimeDelta::milliseconds((day * 86_400_000.0) as i64)
     }
@@ -143,7 +158,13 @@ fn token(rate: f64, days: &[f64], reports: ListReports, rng: &mut Rng) -> Token 
         idle_marks.push(day);
         day += wait(rng, 2.0 / 365.0);
     }
-    Token { rate, corrections, idle_marks, events }
+    let mut only_in_allocations = Vec::new();
+    let mut day = wait(rng, rate * ONLY_IN_ALLOCATIONS);
+    while day < DAYS {
+        only_in_allocations.push(day);
+        day += wait(rng, rate * ONLY_IN_ALLOCATIONS);
+    }
+    Token { rate, corrections, idle_marks, events, only_in_allocations }
 }
 
 fn wait(rng: &mut Rng, rate: f64) -> f64 {

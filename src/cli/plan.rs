@@ -125,14 +125,16 @@ fn listing(month: &Month) -> Listing<'_, MonthLine> {
         .left_column("Endpoint", "endpoint", |line| Cell::text(line.endpoint))
         .right_column("Slots", "ticks", move |line| number(line.ticks))
         .right_column("Polls", "asks", move |line| number(line.polls))
-        .right_column("Credits each", "creditsPerAsk", |line| {
+        .right_column("Each", "creditsPerAsk", |line| {
             let each = trimmed(line.credits_per_poll);
             Cell::both(format!("{each}{}", if line.is_measured { "" } else { "?" }), each)
         })
-        .right_column("Credits wanted", "wanted", move |line| number(line.wanted))
-        .right_column("Credits granted", "granted", move |line| number(line.granted))
-        .left_column("Poll interval", "hoursBetweenPolls", |line| match line.hours_between_polls {
-            Some(hours) => Cell::both(format!("every {}", phrase::duration_of_days(hours / 24.0)), trimmed(hours)),
+        .right_column("Wanted", "wanted", move |line| number(line.wanted))
+        .right_column("Granted", "granted", move |line| number(line.granted))
+        .right_column("Listed", "grantedIfReported", move |line| number(line.granted_if_reported))
+        .right_column("Silent", "grantedIfSilent", move |line| number(line.granted_if_silent))
+        .left_column("Every", "hoursBetweenPolls", |line| match line.hours_between_polls {
+            Some(hours) => Cell::both(phrase::duration_of_days(hours / 24.0), trimmed(hours)),
             None => Cell::both("never", ""),
         })
 }
@@ -163,12 +165,32 @@ fn sentences(month: &Month, credit: &CreditState, budget: &config::BudgetSetting
         let until = credit.reset_at.map(|at| format!(" until {}", phrase::day(at))).unwrap_or_default();
         let _ = writeln!(text, "Current period: {} of {} used{until}.", phrase::grouped(used), phrase::grouped(limit));
     }
+    text.push_str(
+        "Each, wanted, and granted are credits: granted with what past polls show about the lists, if the token list reports all\n\
+        corrections (listed), and if no list reports any (silent).\n",
+    );
     if month.first_reads > 0 {
         let _ = writeln!(
             text,
             "The first polls cost {} credits once (assuming 1 credit each, 2 with linear segments, and 3 with daily emission ahead).",
             phrase::grouped(month.first_reads)
         );
+    }
+    match month.first_pass_days {
+        Some(days) if days >= 1.0 => {
+            let _ = writeln!(
+                text,
+                "Every schedule is polled once within {}, those with the next unlocks first.",
+                phrase::duration_of_days(days)
+            );
+        }
+        None if month.first_reads > 0 && month.allowance.is_some() => {
+            let _ = writeln!(
+                text,
+                "Polling every schedule once takes longer than {DAYS} days. Those with the next unlocks are first."
+            );
+        }
+        _ => {}
     }
     if month.tokens_are_assumed {
         text.push_str("The number of tokens is assumed, because the token list was never polled, or --tokens is set.\n");
@@ -191,6 +213,13 @@ fn delay_text(month: &Month) -> String {
             text,
             "\nA schedule correction is found after {mean} on average, and after {worst} at most if no list reports it."
         );
+        if let (Some(reported), Some(silent)) = (month.noticed_hours_mean_if_reported, month.noticed_hours_mean_if_silent) {
+            let [reported, silent] = [reported, silent].map(|hours| phrase::duration_of_days(hours / 24.0));
+            let _ = writeln!(
+                text,
+                "It is {reported} if the token list reports all corrections, and {silent} if the lists are silent. The daemon learns which."
+            );
+        }
     }
     if !month.most_read.is_empty() && !month.tokens_are_assumed {
         let _ = writeln!(text, "Most polled schedules: {}.", tokens_read(&month.most_read));
@@ -216,8 +245,8 @@ fn credits_text(month: &Month) -> String {
         Outlook::InFull => text.push_str("The credits are sufficient: everything is polled in every slot.\n"),
         Outlook::Stretched => text.push_str(
             "The credits are sufficient because some polls are skipped: polls with a higher priority come first, and the table shows how often\n\
-            each unchanged schedule is polled. First polls, near events, and reported changes come before all others and are not\n\
-            skipped.\n",
+            each unchanged schedule is polled. The split depends on whether the lists report corrections. First polls, near events, and\n\
+            reported changes come before all others.\n",
         ),
         Outlook::ListsTooExpensive => text.push_str(
             "The credits are sufficient, but not for polling the lists, which report changes, in every slot. Other schedules are only polled\n\

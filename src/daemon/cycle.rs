@@ -67,7 +67,7 @@ use model::{
     rows::{Commit, TokenSnapshot},
     supply::{Endpoint, Resource, Timestamp, TokenId},
 };
-pub use polling::{PlannedPass, PlannedPolls, endpoint_feeds, planned_pass};
+pub use polling::{PlannedPass, PlannedPolls, endpoint_feeds, is_subscribed, planned_pass};
 pub use progress::{EndpointProgress, Progress};
 pub use rejected_pages::RejectedPages;
 pub use report::CycleReport;

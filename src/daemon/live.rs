@@ -6,13 +6,14 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use chrono::TimeDelta;
 
 use crate::schedule::{self, Job};
 use engine::pipeline::{ActiveRules, DispatchPolicy};
 use engine::route::{RouteTree, Sections};
 use engine::slot::Slots;
 use model::config::{Config, Secret, SecretError, SecretText};
-use model::{BoxFuture, Endpoint, Watch};
+use model::{BoxFuture, Endpoint, Timestamp, Watch};
 use notify::Receivers;
 use notify::unsubscribe::{Subscriber, subscribers};
 use rules::RuleSet;
@@ -77,6 +78,13 @@ impl LiveConfig {
 
     pub fn endpoints(&self) -> Vec<Endpoint> {
         self.slots.iter().filter_map(|(job, _)| job.endpoint()).collect()
+    }
+
+    /// Returns the first slot of an endpoint after `now`, and the time from it to the one after it. `None` if it has none.
+    pub fn next_slot(&self, endpoint: Endpoint, now: Timestamp) -> Option<(Timestamp, TimeDelta)> {
+        let (_, slots) = self.slots.iter().find(|(job, _)| *job == Job::Poll(endpoint))?;
+        let first = slots.next(now)?;
+        Some((first, slots.next(first).map_or(TimeDelta::MAX, |second| second - first)))
     }
 }
 

@@ -22,7 +22,7 @@ pub use period::rolled;
 /// The reason for a poll, from the most to the least urgent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PollReason {
-    /// The feed was never read. May use the reserve.
+    /// The feed was never read. May run ahead of the even pace, but leaves as much for reported changes. A list may use the reserve.
     First,
     /// A record was missing from an earlier response, and the poll may prove its removal. May use the reserve.
     Confirm,
@@ -58,6 +58,8 @@ const PERIOD_MS: f64 = 30.0 * 86_400_000.0;
 /// The maximum lead over the even pace for polls of reported changes, as a share of the period's credits. Bounds the effect of a source
 /// that reports changes all the time.
 const MAX_LEAD: f64 = 0.2;
+/// The same for first reads of tokens: a few tokens are read at once, and a wide watch leaves credits for reported changes.
+const MAX_FIRST_LEAD: f64 = 0.1;
 
 /// The credits that may be spent at an instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,6 +72,8 @@ pub struct Allowance {
     pub today: Option<u64>,
     /// Credits that polls for reported changes may still spend today. `None` if no limit is known.
     pub for_changes: Option<u64>,
+    /// Credits that first reads of tokens may still spend today. `None` if no limit is known.
+    pub for_first_reads: Option<u64>,
     /// When the period ends.
     pub reset_at: Timestamp,
 }
@@ -107,21 +111,23 @@ impl Allowance {
             let share = ((left + today) as f64 / days + rounding_of(midnight)).floor() as u64;
             share.saturating_sub(today).min(ordinary)
         });
-        let for_changes = left.zip(today).map(|(left, today)| {
+        let ahead_by = |lead: f64| {
+            let (left, today) = left.zip(today)?;
             let total = total.unwrap_or(left);
             let even = (total - reserve_of(total, budget)) as f64 * rest;
             let ordinary = left.saturating_sub(reserve);
-            let ahead = ordinary as f64 + total as f64 * MAX_LEAD - even;
+            let ahead = ordinary as f64 + total as f64 * lead - even;
             // The cast turns a negative value into zero.
-            if is_probe { today } else { (ahead as u64).min(ordinary).max(today) }
-        });
-        Self { left, reserve, today, for_changes, reset_at }
+            Some(if is_probe { today } else { (ahead as u64).min(ordinary).max(today) })
+        };
+        Self { left, reserve, today, for_changes: ahead_by(MAX_LEAD), for_first_reads: ahead_by(MAX_FIRST_LEAD), reset_at }
     }
 
     /// Returns the credits that polls for this reason may spend now; `None` if no limit is known.
     pub fn of(&self, why: PollReason) -> Option<u64> {
         match why {
-            PollReason::First | PollReason::Confirm | PollReason::Near => self.left,
+            PollReason::Confirm | PollReason::Near => self.left,
+            PollReason::First => self.for_first_reads,
             PollReason::Changed => self.for_changes,
             PollReason::Retry | PollReason::Backbone | PollReason::Verify => self.today,
         }
@@ -134,6 +140,7 @@ impl Allowance {
             left: self.left.map(|left| left.saturating_sub(credits)),
             today: self.today.map(|today| today.saturating_sub(credits)),
             for_changes: self.for_changes.map(|for_changes| for_changes.saturating_sub(credits)),
+            for_first_reads: self.for_first_reads.map(|for_first_reads| for_first_reads.saturating_sub(credits)),
             ..self
         }
     }
@@ -147,9 +154,9 @@ impl Allowance {
 /// Returns the day's rounding offset, from 0 to 1, for a share that is not a whole number of credits. It follows a golden ratio sequence,
 /// which spreads a few credits evenly over the month.
 #[expect(clippy::cast_precision_loss, reason = "days are far below 2^53")]
-fn rounding_of(midnight: Timestamp) -> f64 {
+pub(crate) fn rounding_of(day: Timestamp) -> f64 {
     const GOLDEN_RATIO: f64 = 0.618_033_988_749_895;
-    ((midnight.timestamp() / 86_400) as f64 * GOLDEN_RATIO).rem_euclid(1.0)
+    (day.timestamp().div_euclid(86_400) as f64 * GOLDEN_RATIO).rem_euclid(1.0)
 }
 
 /// Returns the end of the period: the known one, else the start of the next calendar month.

@@ -1,21 +1,28 @@
 //! Plans which feeds of an endpoint to poll in one slot. Pure.
 //!
-//! First reads come first, then removal proofs and retries, then reported changes of tokens whose next event is near. All other polls
-//! of all endpoints share the credits that an even daily pace allows by the next slot. They go to the polls with the highest
-//! [`priority`]. Credits for higher-priority polls of other endpoints stay available for the slots of those endpoints.
+//! First reads come first, those of the next events before others, then removal proofs and retries, then reported changes of tokens whose
+//! next event is near. All other polls of all endpoints share the credits that an even pace allows by the endpoint's next slot. They go
+//! to the polls with the highest [`priority`]. Credits for higher-priority polls of other endpoints stay available for the slots that
+//! these endpoints have until then (see [`rivals`]).
+//!
+//! Allocations and emissions change with the schedule of a token, so a schedule that changed is what reports their corrections.
 
 mod burst;
 pub mod month;
+mod pace;
 pub mod priority;
+mod relatives;
 mod retry;
 mod retry_plan;
+mod rivals;
 mod segments;
 
 use std::{cell::OnceCell, collections::HashSet};
 
-use chrono::{NaiveDate, NaiveTime, TimeDelta};
+use chrono::{NaiveDate, TimeDelta};
 
-use self::priority::{CorrectionModel, FeedEstimate, ListAges};
+use self::priority::{CorrectionModel, FeedEstimate, ListAges, ListTrust};
+use self::relatives::Relatives;
 pub use self::segments::{AheadPoll, LinearPolls};
 use crate::budget::{Allowance, PollReason};
 use model::{ContentHash, Endpoint, FeedState, LinearRequest, PlanToken, PollRequest, Timestamp, TokenId, Watch, config};
@@ -120,13 +127,13 @@ pub struct PlanBasis<'a> {
     pub allowance: Allowance,
     /// Credits of today's share that are used, reserved, or assigned to running plans.
     pub spent_today: u64,
-    /// The endpoint's next slot.
-    pub next_slot: Timestamp,
     pub source: &'a config::SourceSettings,
     /// The maximum time until an event that counts as near.
     pub near: TimeDelta,
     /// The time of the current slot.
     pub now: Timestamp,
+    /// The assumption about the lists. Only forecasts assume anything else than what was learned.
+    pub trust: ListTrust,
 }
 
 impl PlanBasis<'_> {
@@ -161,6 +168,10 @@ pub struct EndpointFeeds {
     pub endpoint: Endpoint,
     /// Whether a rule subscribes to the endpoint's records or changes.
     pub is_subscribed: bool,
+    /// The first slot after now. `None` if the endpoint has no slots.
+    pub next_slot: Option<Timestamp>,
+    /// The time from that slot to the one after it.
+    pub slot_interval: TimeDelta,
     /// The only feed of an endpoint that is not polled per token.
     pub whole: FeedState,
     /// The watched tokens of a per-token endpoint.
@@ -176,9 +187,6 @@ const MAX_LIST_AGE_CREDITS: i32 = 4;
 const LIST_SHARE: f64 = 200.0;
 /// The maximum, in days, to which [`LIST_SHARE`] raises the age limit of a list.
 const MAX_LIST_AGE_DAYS: f64 = 14.0;
-
-/// The maximum lead over the even pace for polls of endpoints that no rule subscribes to.
-const UNSUBSCRIBED_MARGIN: TimeDelta = TimeDelta::hours(1);
 
 /// Plans a slot of `endpoint`. `feeds` contains all scheduled endpoints, because they share the credits.
 pub fn plan(endpoint: Endpoint, feeds: &[EndpointFeeds], basis: &PlanBasis<'_>) -> PollPlan {
@@ -209,7 +217,10 @@ pub fn plan(endpoint: Endpoint, feeds: &[EndpointFeeds], basis: &PlanBasis<'_>) 
             candidate.cost >>= u32::from(candidate.with_segments);
             candidate.with_segments = false;
         }
-        let is_paid = planner.allowance.of(candidate.why).is_none_or(|max| candidate.cost <= max);
+        // A list is what orders all other first reads.
+        let is_first_list = candidate.why == PollReason::First && candidate.token.is_none();
+        let max = if is_first_list { planner.allowance.left } else { planner.allowance.of(candidate.why) };
+        let is_paid = max.is_none_or(|max| candidate.cost <= max);
         planner.decide(&candidate, is_paid);
     }
     planner.plan_paced(paced);
@@ -246,9 +257,14 @@ impl<'a> SlotEstimates<'a> {
     }
 
     fn estimate(&self, of: &EndpointFeeds) -> Vec<FeedEstimate> {
-        let PlanBasis { near, now, .. } = *self.basis;
-        let model = CorrectionModel::learn(&of.tokens, self.listed_at(), now);
-        of.tokens.iter().map(|token| model.estimate(of.endpoint, of.is_subscribed, token, near, now)).collect()
+        let PlanBasis { near, now, trust, .. } = *self.basis;
+        let model = CorrectionModel::learn(&of.tokens, self.listed_at(), now).with_trust(trust);
+        let relatives = Relatives::of(self.feeds, of.endpoint);
+        let estimate = |token: &PlanToken| {
+            let estimate = model.estimate(of.endpoint, of.is_subscribed, token, near, now);
+            estimate.with_sign(relatives.show_correction(token), of.endpoint, of.is_subscribed)
+        };
+        of.tokens.iter().map(estimate).collect()
     }
 
     fn listed_at(&self) -> Option<Timestamp> {
@@ -291,7 +307,7 @@ fn poll_candidates<'a>(of: &EndpointFeeds, estimates: &SlotEstimates<'a>, basis:
             // The older version has as many pages again.
             let pages = u64::from(token.feed.as_ref().map_or(1, |feed| feed.cost.max(1)));
             let cost = (pages << u32::from(with_segments)).saturating_add(linear.ahead_cost());
-            let why = reason(token, of.is_subscribed, estimate, basis);
+            let why = reason(token, of, estimate, basis);
             PollCandidate {
                 why,
                 token: Some(token),
@@ -387,12 +403,12 @@ fn list_candidate<'a>(of: &EndpointFeeds, estimates: &SlotEstimates<'a>, basis: 
     }
 }
 
-fn reason(token: &PlanToken, is_subscribed: bool, estimate: &FeedEstimate, basis: &PlanBasis<'_>) -> PollReason {
+fn reason(token: &PlanToken, of: &EndpointFeeds, estimate: &FeedEstimate, basis: &PlanBasis<'_>) -> PollReason {
     let none = FeedState::default();
     let feed = token.feed.as_ref().unwrap_or(&none);
     let is_near = token.next_event.is_some_and(|at| at >= basis.now && at <= basis.now + basis.near);
     match feed {
-        FeedState { baseline_at: None, .. } if !is_subscribed && feed.failing_since.is_none() => PollReason::Verify,
+        FeedState { baseline_at: None, .. } if !is_read_at_once(of) && feed.failing_since.is_none() => PollReason::Verify,
         FeedState { baseline_at: None, .. } if !retry::fails_again(feed) => PollReason::First,
         FeedState { baseline_at: Some(_), .. } if feed.awaits_proof() => PollReason::Confirm,
         FeedState { failing_since: Some(_), .. } => PollReason::Retry,
@@ -400,6 +416,11 @@ fn reason(token: &PlanToken, is_subscribed: bool, estimate: &FeedEstimate, basis
         _ if estimate.is_change_reported() => PollReason::Changed,
         _ => PollReason::Verify,
     }
+}
+
+/// Returns whether the first reads of an endpoint come before all other polls. Those of a feed that shows what a schedule shows do not.
+fn is_read_at_once(of: &EndpointFeeds) -> bool {
+    of.is_subscribed && priority::follows(of.endpoint).is_none()
 }
 
 /// Grants or defers the candidates of one slot.
@@ -447,52 +468,6 @@ impl SlotPlanner<'_> {
             may_add_segments: endpoint == Endpoint::UnlockEvents && basis.source.unlock_events == config::EndpointVersion::Auto,
         }
     }
-
-    /// Grants the credits that the even pace allows to the candidates with the highest priority. Leaves enough credits for
-    /// higher-priority polls of other endpoints.
-    fn plan_paced(&mut self, candidates: Vec<PollCandidate<'_>>) {
-        let Some(today) = self.allowance.today else {
-            return candidates.iter().for_each(|candidate| self.decide(candidate, true));
-        };
-        let share = today.saturating_add(self.basis.spent_today);
-        // An unsubscribed endpoint must not use credits that earlier slots of other endpoints could spend better.
-        let soon = self.basis.next_slot.min(self.basis.now + UNSUBSCRIBED_MARGIN);
-        let until = if self.own.is_subscribed { self.basis.next_slot } else { soon };
-        let mut available = today.min(paced_credits(share, until, self.basis).saturating_sub(self.basis.spent_today));
-        let mut rivals = Vec::new();
-        if available > 0 {
-            for other in self.estimates.feeds.iter().filter(|feeds| feeds.endpoint != self.own.endpoint) {
-                let others = poll_candidates(other, self.estimates, self.basis);
-                let paced = others.iter().filter(|candidate| candidate.why > PollReason::Changed);
-                rivals.extend(paced.map(|candidate| (candidate.priority, candidate.cost)));
-            }
-            rivals.sort_by(|a, b| b.0.total_cmp(&a.0));
-        }
-        let mut rivals = rivals.into_iter().peekable();
-        for candidate in candidates {
-            while let Some((_, cost)) = rivals.next_if(|(priority, _)| *priority > candidate.priority) {
-                available = available.saturating_sub(cost);
-            }
-            // A poll that costs more than the share of a whole day only needs that share.
-            let is_paid = available > 0 && candidate.cost.min(share) <= available;
-            if is_paid {
-                available -= candidate.cost.min(available);
-            } else {
-                available = 0;
-            }
-            self.decide(&candidate, is_paid);
-        }
-    }
-}
-
-/// Returns the credits of the day's share that an even pace spends by `until`. Rounds up, so that a share of one credit does not wait
-/// for the last slot of the day.
-fn paced_credits(share: u64, until: Timestamp, basis: &PlanBasis<'_>) -> u64 {
-    let midnight = basis.now.date_naive().and_time(NaiveTime::MIN).and_utc();
-    let day = (basis.allowance.reset_at - midnight).clamp(TimeDelta::seconds(1), TimeDelta::days(1));
-    let elapsed = (until - midnight).clamp(TimeDelta::zero(), day);
-    let seconds = |span: TimeDelta| u64::try_from(span.num_seconds()).unwrap_or(0);
-    share.saturating_mul(seconds(elapsed)).div_ceil(seconds(day).max(1))
 }
 
 fn whole_request(endpoint: Endpoint, basis: &PlanBasis<'_>) -> PollRequest {

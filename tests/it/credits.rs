@@ -9,6 +9,7 @@ use cliffwatch::{
     },
     engine::slot::Slots,
     model::{CreditState, Endpoint, FeedState, PlanToken, TokenId, config, config::EndpointVersion},
+    rules::RuleSet,
 };
 
 #[allow(dead_code, reason = "only the bench uses all of it")]
@@ -37,7 +38,7 @@ fn dated(tokens: usize, reports: ListReports) -> World {
 /// Scores polls. Revisions before a token's first poll are part of its baseline and do not count.
 fn scored(world: &World, reads: &[Vec<f64>]) -> Score {
     let since = reads.iter().map(|reads| reads.first().copied().unwrap_or(0.0)).collect();
-    Scorer { world, since, by_law: false }.score(reads)
+    Scorer { world, since, window: (0.0, world::DAYS), by_law: false }.score(reads)
 }
 
 #[test]
@@ -48,7 +49,7 @@ fn listed_corrections_are_noticed_within_hours_and_within_the_budget() {
     // With `Auto`, each changed schedule costs two polls: cliffs and segments.
     for version in [EndpointVersion::V(5), EndpointVersion::Auto] {
         config.source.unlock_events = version;
-        let played = play::play(&world, &config, &slots, 300);
+        let played = play::play(&world, (&config, &RuleSet::default()), &slots, 300);
         let ours = scored(&world, &played.reads);
         assert!(ours.mean < turn.mean / 3.0, "{} h, {} h in turn", ours.mean, turn.mean);
         assert_eq!((played.overspent, played.rejected), (0, 0));
@@ -64,11 +65,41 @@ fn small_budgets_are_used_up_and_never_exceeded() {
     for credits in [1, 2, 5, 12, 25, 39] {
         let config = config(credits);
         let slots = play::slots(&config.schedule, world.begin).expect("slots");
-        let played = play::play(&world, &config, &slots, credits);
+        let played = play::play(&world, (&config, &RuleSet::default()), &slots, credits);
         assert_eq!((played.overspent, played.rejected), (0, 0), "{credits}");
         let whole = &played.periods[1..played.periods.len() - 1];
         assert!(whole.len() > 30 && whole.iter().all(|used| used + 1 >= credits), "{credits}: {whole:?}");
     }
+}
+
+#[test]
+fn rarer_slots_of_an_endpoint_delay_nothing_else() {
+    let (world, mut config) = (World::random(20, ListReports::Nothing, 5), config(100));
+    let mut hours = Vec::new();
+    for pattern in ["0 30 3 * * *", "0 30 3 * * 1", "0 30 3 1 * *"] {
+        config.schedule.allocations = pattern.to_owned();
+        let slots = play::slots(&config.schedule, world.begin).expect("slots");
+        let played = play::play(&world, (&config, &RuleSet::default()), &slots, 100);
+        let since = played.reads.iter().map(|reads| reads.first().copied().unwrap_or(0.0)).collect();
+        let scorer = Scorer { world: &world, since, window: (0.0, world::DAYS), by_law: true };
+        hours.push(scorer.score(&played.reads).mean);
+        let whole = &played.periods[1..played.periods.len() - 1];
+        assert!(whole.iter().all(|used| *used >= 98), "{pattern}: {whole:?}");
+    }
+    assert!(hours[1] <= hours[0] * 1.02 && hours[2] <= hours[0] * 1.02, "{hours:?}");
+}
+
+#[test]
+fn weekly_slots_of_schedules_use_the_credits_of_a_week() {
+    let (world, mut config) = (World::random(20, ListReports::Nothing, 5), config(100));
+    config.schedule.unlock_events = "0 10 3 * * 1".to_owned();
+    let slots = play::slots(&config.schedule, world.begin).expect("slots");
+    let played = play::play(&world, (&config, &RuleSet::default()), &slots, 100);
+    let scored = scored(&world, &played.reads);
+    assert!(scored.unseen == 0.0 && scored.p95 < 24.0 * 21.0, "{scored:?}");
+    let whole = &played.periods[1..played.periods.len() - 1];
+    assert!(whole.iter().all(|used| *used >= 90), "{whole:?}");
+    assert_eq!((played.overspent, played.rejected), (0, 0));
 }
 
 /// The polled endpoints with their slots.
@@ -89,7 +120,7 @@ fn polled(config: &config::Config) -> Vec<(Endpoint, Slots)> {
 fn play_until(day: f64, world: &World, config: &config::Config) -> play::Played {
     let mut slots = play::slots(&config.schedule, world.begin).expect("slots");
     slots.retain(|(at, ..)| world::days(*at - world.begin) < day);
-    play::play(world, config, &slots, 1_000)
+    play::play(world, (config, &RuleSet::default()), &slots, 1_000)
 }
 
 #[test]
@@ -98,7 +129,9 @@ fn forecast_month_matches_the_simulated_month() {
         let token = |number: usize| PlanToken::unknown(TokenId::from(format!("t{number}").as_str()));
         let feeds = polled(config).into_iter().map(|(endpoint, _)| EndpointFeeds {
             endpoint,
-            is_subscribed: matches!(endpoint, Endpoint::UnlockEvents | Endpoint::TokenList | Endpoint::Upcoming),
+            is_subscribed: true,
+            next_slot: None,
+            slot_interval: chrono::TimeDelta::hours(1),
             whole: FeedState::default(),
             tokens: if endpoint.is_per_token() { (0..30).map(token).collect() } else { Vec::new() },
         });

@@ -117,7 +117,7 @@ impl Cycle<'_> {
         }
         ids.retain(|id| !self.skip_rejected_page(id));
         let _planning = self.deps.ledger.planning.lock().await;
-        let basis = self.basis(Endpoint::Investors).await?;
+        let basis = self.basis().await?;
         Ok(self.poll(plan::plan_investors(ids, &basis)))
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use chrono::TimeDelta;
+
 use super::lists::ListResponse;
 use super::response_batches::{self, Responses};
 use super::{Cycle, CycleError, CyclePolls, Deps, stored};
@@ -9,7 +11,7 @@ use crate::schedule::Job;
 use engine::{
     ingest,
     pipeline::{CompleteResponse, Ingested, complete_response, feed_outcome},
-    plan::{self, EndpointFeeds, PlanBasis, PlannedPoll, PollPlan, RetryPlan},
+    plan::{self, EndpointFeeds, PlanBasis, PlannedPoll, PollPlan, RetryPlan, priority::ListTrust},
     self_monitor::{FeedOutcome, FeedResult},
 };
 use model::{
@@ -20,16 +22,20 @@ use model::{
 use rules::RuleSet;
 use store::{Store, StoreError};
 
-/// Returns the known feeds of an endpoint. Without a store, no feed is known. If there are no rules, or if a mirror serves the data to
-/// others, every endpoint counts as subscribed.
+/// Returns whether a rule reads what an endpoint reports. Without rules, and for the readers of a mirror, every endpoint counts.
+pub fn is_subscribed(endpoint: Endpoint, rules: &RuleSet, mirror: &config::MirrorSettings) -> bool {
+    let subscribes_to_all = rules.rules.is_empty() || mirror.listen.trim() != "off";
+    subscribes_to_all || endpoint.resource().is_none_or(|resource| rules.subscribes_to(resource))
+}
+
+/// Returns the known feeds of an endpoint, without its slots. Without a store, no feed is known.
 pub async fn endpoint_feeds(
     store: Option<&Store>,
     (rules, mirror, watch): (&RuleSet, &config::MirrorSettings, &Watch),
     endpoint: Endpoint,
     now: Timestamp,
 ) -> Result<EndpointFeeds, StoreError> {
-    let subscribes_to_all = rules.rules.is_empty() || mirror.listen.trim() != "off";
-    let is_subscribed = subscribes_to_all || endpoint.resource().is_none_or(|resource| rules.subscribes_to(resource));
+    let is_subscribed = is_subscribed(endpoint, rules, mirror);
     let (mut whole, mut tokens) = (FeedState::default(), Vec::new());
     match (store, endpoint.is_per_token()) {
         (Some(store), true) => tokens = store.plan_tokens(endpoint, now).await?,
@@ -39,7 +45,14 @@ pub async fn endpoint_feeds(
     if endpoint.is_per_token() {
         tokens = plan::watched(tokens, watch);
     }
-    Ok(EndpointFeeds { endpoint, is_subscribed, whole, tokens })
+    Ok(EndpointFeeds { endpoint, is_subscribed, next_slot: None, slot_interval: TimeDelta::MAX, whole, tokens })
+}
+
+fn with_slots(feeds: EndpointFeeds, slots: Option<(Timestamp, TimeDelta)>) -> EndpointFeeds {
+    match slots {
+        Some((first, slot_interval)) => EndpointFeeds { next_slot: Some(first), slot_interval, ..feeds },
+        None => feeds,
+    }
 }
 
 impl Cycle<'_> {
@@ -56,9 +69,9 @@ impl Cycle<'_> {
     }
 
     /// Polls schedules again with their linear segments.
-    pub(super) async fn repeat_polls(&mut self, endpoint: Endpoint, polls: Vec<PlannedPoll>) -> Result<Responses, CycleError> {
+    pub(super) async fn repeat_polls(&mut self, polls: Vec<PlannedPoll>) -> Result<Responses, CycleError> {
         let _planning = self.deps.ledger.planning.lock().await;
-        let plan = plan::plan_with_segments(polls, &self.basis(endpoint).await?);
+        let plan = plan::plan_with_segments(polls, &self.basis().await?);
         Ok(self.poll(plan))
     }
 
@@ -114,8 +127,8 @@ impl Cycle<'_> {
         response_batches::poll(&self.deps.api, plan.polls, claim, concurrency, self.deps.stopping.clone())
     }
 
-    pub(super) async fn basis(&self, endpoint: Endpoint) -> Result<PlanBasis<'_>, CycleError> {
-        basis_of(self.deps, endpoint, self.began_at).await
+    pub(super) async fn basis(&self) -> Result<PlanBasis<'_>, CycleError> {
+        basis_of(self.deps, self.began_at).await
     }
 
     /// Counts a poll in report, metrics, and progress.
@@ -159,9 +172,10 @@ async fn plan_of(deps: &Deps, endpoint: Endpoint, now: Timestamp) -> Result<Poll
     let mut feeds = Vec::with_capacity(endpoints.len());
     for candidate in endpoints {
         let scope = (&setup.active.rules, &setup.config.mirror, &setup.watch);
-        feeds.push(stored("read the feeds of an endpoint", endpoint_feeds(Some(&deps.store), scope, candidate, now)).await?);
+        let of = stored("read the feeds of an endpoint", endpoint_feeds(Some(&deps.store), scope, candidate, now)).await?;
+        feeds.push(with_slots(of, setup.next_slot(candidate, now)));
     }
-    Ok(plan::plan(endpoint, &feeds, &basis_of(deps, endpoint, now).await?))
+    Ok(plan::plan(endpoint, &feeds, &basis_of(deps, now).await?))
 }
 
 /// Returns the retries of an endpoint that are due before its next slot.
@@ -173,23 +187,25 @@ pub(super) async fn retries_of(
 ) -> Result<RetryPlan, CycleError> {
     let setup = deps.setup();
     let scope = (&setup.active.rules, &setup.config.mirror, &setup.watch);
-    let feeds = async |of| stored("read the feeds of an endpoint", endpoint_feeds(Some(&deps.store), scope, of, now)).await;
+    let feeds = async |of| {
+        let feeds = stored("read the feeds of an endpoint", endpoint_feeds(Some(&deps.store), scope, of, now)).await?;
+        Ok::<_, CycleError>(with_slots(feeds, setup.next_slot(of, now)))
+    };
     let own = feeds(endpoint).await?;
     let lists = vec![feeds(Endpoint::TokenList).await?, feeds(Endpoint::Upcoming).await?];
-    Ok(plan::plan_retries(own, lists, is_urgent, &basis_of(deps, endpoint, now).await?))
+    Ok(plan::plan_retries(own, lists, is_urgent, &basis_of(deps, now).await?))
 }
 
-async fn basis_of(deps: &Deps, endpoint: Endpoint, now: Timestamp) -> Result<PlanBasis<'_>, CycleError> {
+async fn basis_of(deps: &Deps, now: Timestamp) -> Result<PlanBasis<'_>, CycleError> {
     let (allowance, spent_today) = stored("read the credits", deps.ledger.allowance()).await?;
     let setup = deps.setup();
-    let slots = setup.slots.iter().find(|(job, _)| *job == Job::Poll(endpoint)).map(|(_, slots)| slots);
     Ok(PlanBasis {
         allowance,
         spent_today,
-        next_slot: slots.and_then(|slots| slots.next(now)).unwrap_or(now),
         source: &deps.source,
         near: setup.config.budget.near.delta(),
         now,
+        trust: ListTrust::Learned,
     })
 }
 

@@ -66,7 +66,7 @@ async fn next_responses(
         if repeats.is_empty() {
             return Ok(None);
         }
-        *responses = cycle.repeat_polls(endpoint, repeats).await?;
+        *responses = cycle.repeat_polls(repeats).await?;
     }
     cycle.follow_clock().await;
     Ok(Some(Input::Responses(endpoint, batch)))

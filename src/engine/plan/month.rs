@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use self::forecast::Forecast;
 use self::polls::TokenPolls;
+use super::priority::ListTrust;
 use super::{EndpointFeeds, PlanBasis, PlannedPoll, PollPlan, segments};
 use crate::budget::{self, Allowance, PollReason};
 use crate::plan;
@@ -86,7 +87,7 @@ fn linear_again(feeds: &EndpointFeeds, plan: &PollPlan, has_new_marks: bool, now
 
 /// Returns an allowance without a limit, with which the planner defers nothing.
 fn unlimited(now: Timestamp) -> Allowance {
-    Allowance { left: None, reserve: 0, today: None, for_changes: None, reset_at: now }
+    Allowance { left: None, reserve: 0, today: None, for_changes: None, for_first_reads: None, reset_at: now }
 }
 
 fn ticks(slots: &Slots, now: Timestamp) -> u64 {
@@ -120,8 +121,14 @@ pub struct Month {
     /// Whether the allowance lasts.
     #[serde(rename = "decision")]
     pub outlook: Outlook,
+    /// Days until every schedule was polled once; zero if it was before. Null if it takes more than [`DAYS`], or if no schedules are polled.
+    pub first_pass_days: Option<f64>,
     /// The mean time until a correction of a schedule is noticed, in hours; null if no schedules are polled. Lists report some of them.
     pub noticed_hours_mean: Option<f64>,
+    /// The same if the token list reports all corrections.
+    pub noticed_hours_mean_if_reported: Option<f64>,
+    /// The same if no list reports any correction.
+    pub noticed_hours_mean_if_silent: Option<f64>,
     /// The maximum time between two polls of one schedule, in hours.
     pub noticed_hours_worst: Option<f64>,
     /// The most frequently polled tokens.
@@ -145,8 +152,12 @@ pub struct MonthLine {
     pub is_measured: bool,
     /// Credits for all slots without a limit.
     pub wanted: u64,
-    /// Credits that the budget grants.
+    /// Credits that the budget grants if the lists report as many corrections as they did so far.
     pub granted: u64,
+    /// Credits that the budget grants if the token list reports all corrections.
+    pub granted_if_reported: u64,
+    /// Credits that the budget grants if no list reports any correction.
+    pub granted_if_silent: u64,
     /// Hours between two polls of the same feed; null if feeds are polled only once.
     pub hours_between_polls: Option<f64>,
 }
@@ -178,7 +189,8 @@ pub fn plan_month(
     (source, budget): (&config::SourceSettings, &config::BudgetSettings),
     now: Timestamp,
 ) -> Month {
-    let basis = PlanBasis { allowance: unlimited(now), spent_today: 0, next_slot: now, source, near: budget.near.delta(), now };
+    let near = budget.near.delta();
+    let basis = PlanBasis { allowance: unlimited(now), spent_today: 0, source, near, now, trust: ListTrust::Learned };
     let has_new_marks = feeds.iter().any(|feeds| feeds.endpoint == Endpoint::TokenList && feeds.whole.baseline_at.is_none());
     let demand = |(endpoint, slots): &(Endpoint, Slots)| {
         let own = feeds.iter().find(|feeds| feeds.endpoint == *endpoint)?;
@@ -186,14 +198,26 @@ pub fn plan_month(
     };
     let demands: Vec<Demand> = polled.iter().filter_map(demand).collect();
     let tokens = feeds.iter().filter(|feeds| feeds.endpoint.is_per_token()).map(|feeds| feeds.tokens.len()).max();
-    let forecast = Forecast::simulate(feeds, polled, credit, (source, budget), now);
-    month(&demands, (count(tokens.unwrap_or(0)), tokens_are_assumed), forecast, credit, budget, now)
+    let forecast = |trust| Forecast::simulate(feeds.clone(), polled, credit, (source, budget), trust, now);
+    let forecasts = Forecasts {
+        learned: forecast(ListTrust::Learned),
+        reporting: forecast(ListTrust::Reporting),
+        silent: forecast(ListTrust::Silent),
+    };
+    month(&demands, (count(tokens.unwrap_or(0)), tokens_are_assumed), &forecasts, credit, budget, now)
+}
+
+/// A month under each assumption about the lists.
+struct Forecasts {
+    learned: Forecast,
+    reporting: Forecast,
+    silent: Forecast,
 }
 
 fn month(
     demands: &[Demand],
     (tokens, tokens_are_assumed): (u64, bool),
-    forecast: Forecast,
+    forecasts: &Forecasts,
     credit: &CreditState,
     budget: &config::BudgetSettings,
     now: Timestamp,
@@ -203,11 +227,19 @@ fn month(
     let first_reads: u64 = demands.iter().map(|demand| demand.first_reads).sum();
     let wanted = demands.iter().map(Demand::wanted).sum::<u64>().saturating_add(first_reads);
     // The even pace of the credits can skip polls of a schedule that is not even.
-    let is_in_full = whole.left.is_none_or(|left| wanted <= left - reserve && forecast.is_complete());
-    let polls = forecast.summary(is_in_full, budget.near.delta());
-    let granted_to =
-        |demand: &Demand| if is_in_full { demand.wanted() } else { forecast.granted(demand.endpoint).min(demand.wanted()) };
-    let endpoints: Vec<MonthLine> = demands.iter().map(|demand| line(demand, granted_to(demand))).collect();
+    let is_in_full = whole.left.is_none_or(|left| wanted <= left - reserve && forecasts.learned.is_complete());
+    let near = budget.near.delta();
+    let polls = forecasts.learned.summary(is_in_full, near);
+    let of = |demand: &Demand, forecast: &Forecast| match is_in_full {
+        true => demand.wanted(),
+        false => forecast.granted(demand.endpoint).min(demand.wanted()),
+    };
+    let granted_to = |demand: &Demand| of(demand, &forecasts.learned);
+    let endpoints: Vec<MonthLine> = demands
+        .iter()
+        .map(|demand| line(demand, granted_to(demand), [of(demand, &forecasts.reporting), of(demand, &forecasts.silent)]))
+        .collect();
+    let mean_if = |forecast: &Forecast| forecast.summary(is_in_full, near).noticed_hours.map(|(mean, _)| mean);
     let lists = demands.iter().filter(|demand| !demand.endpoint.is_per_token());
     let first_granted = whole.left.map_or(first_reads, |left| first_reads.min(left));
     let outlook = match whole.left {
@@ -233,14 +265,17 @@ fn month(
         reserve,
         first_reads,
         outlook,
+        first_pass_days: forecasts.learned.first_pass_days(),
         noticed_hours_mean: polls.noticed_hours.map(|(mean, _)| mean),
+        noticed_hours_mean_if_reported: mean_if(&forecasts.reporting),
+        noticed_hours_mean_if_silent: mean_if(&forecasts.silent),
         noticed_hours_worst: polls.noticed_hours.map(|(_, worst)| worst),
         most_read: polls.most_read,
         least_read: polls.least_read,
     }
 }
 
-fn line(demand: &Demand, granted: u64) -> MonthLine {
+fn line(demand: &Demand, granted: u64, [granted_if_reported, granted_if_silent]: [u64; 2]) -> MonthLine {
     let credits_per_poll = if demand.polls == 0 { 1.0 } else { real(demand.cost) / real(demand.polls) };
     let hours = f64::from(DAYS) * 24.0;
     let of_polls = granted.saturating_sub(demand.linear_again);
@@ -252,6 +287,8 @@ fn line(demand: &Demand, granted: u64) -> MonthLine {
         is_measured: demand.is_measured,
         wanted: demand.wanted(),
         granted,
+        granted_if_reported,
+        granted_if_silent,
         hours_between_polls: (of_polls > 0).then(|| hours * real(demand.cost) / real(of_polls)),
     }
 }

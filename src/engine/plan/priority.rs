@@ -39,8 +39,9 @@ const PRIOR_MARK: [f64; 2] = [0.475, 0.025];
 const PRIOR_UPCOMING: [f64; 2] = [0.0125, 0.4875];
 /// The prior probability that a list never reports corrections. With zero, a list that never reported any would be polled for years,
 /// because even a small share of the corrections of all feeds seems to justify many credits. The first reported correction rules this
-/// case out. A higher value helps little and delays the first corrections that a list reports, which may be a batch.
-const PRIOR_SILENT: f64 = 0.25;
+/// case out, so a high value costs little: a list that reports is polled less often only until then. With 0.25, a new database behind a
+/// silent list notices corrections of 30 schedules 7% later for two months.
+const PRIOR_SILENT: f64 = 0.75;
 /// Beta prior for whether a report is right: right, wrong.
 const PRIOR_RIGHT: [f64; 2] = [1.0, 1.0];
 /// The maximum weight of the observed corrections, so that the model adapts if the source changes its behavior.
@@ -55,10 +56,17 @@ const MAX_RATE: f64 = 12.0 / 365.0;
 const MIN_REPORT_PROBABILITY: f64 = 0.2;
 /// The age, in days, assumed for a feed that was never polled.
 pub const NEVER_DAYS: f64 = 365.0;
+/// The same for a feed that follows the schedule. A low age, because its first read shows little that the schedule does not show.
+const UNREAD_FOLLOWER_DAYS: f64 = 30.0;
 /// The weight of changes on an endpoint that no rule subscribes to.
 const UNSUBSCRIBED_WEIGHT: f64 = 1e-4;
-/// The weight of an expected new row, such as a daily burn, relative to a correction of a known fact.
-const ROW_WEIGHT: f64 = 0.1;
+/// The weight of what only a feed shows that otherwise changes with the schedule, relative to a correction of the schedule.
+const FOLLOWER_WEIGHT: f64 = 0.001;
+/// The probability that a feed has a correction that a related feed showed.
+const SIGN_RIGHT: f64 = 0.5;
+/// The weight of an expected new row, such as a weekly burn, relative to a correction of a known fact. Rows are many times more frequent
+/// than corrections, so with this weight a feed of rows is polled about as often as a schedule.
+const ROW_WEIGHT: f64 = 0.01;
 /// The share of market cap, in percent, from which an event has the maximum weight.
 const LARGE_PERCENT: f64 = 5.0;
 
@@ -68,6 +76,21 @@ pub struct ListAges {
     pub token_list: f64,
     pub upcoming: f64,
 }
+
+/// An assumption of a plan about the lists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ListTrust {
+    /// They report as many corrections as past polls suggest.
+    #[default]
+    Learned,
+    /// The token list reports nearly all corrections.
+    Reporting,
+    /// They report none.
+    Silent,
+}
+
+/// The share of corrections that a list reports under [`ListTrust::Reporting`]. One like this has proven itself, but never fully.
+const REPORTING_SHARE: f64 = 0.97;
 
 /// The statistics of an endpoint's corrections, learned from past polls.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,6 +111,7 @@ pub struct CorrectionModel {
     burst: Option<Burst>,
     /// When the token list was last polled.
     listed_at: Option<Timestamp>,
+    trust: ListTrust,
 }
 
 /// The estimate for one feed.
@@ -140,7 +164,19 @@ impl CorrectionModel {
             right_upcoming: right_share(all.by_upcoming.saturating_add(all.undecided_upcoming), all.idle_upcoming),
             burst: Burst::detect(feeds, chance, now),
             listed_at,
+            trust: ListTrust::Learned,
         }
+    }
+
+    /// Returns the model with another assumption about the lists.
+    #[must_use]
+    pub fn with_trust(self, trust: ListTrust) -> Self {
+        let (by_mark, by_upcoming) = match trust {
+            ListTrust::Learned => return self,
+            ListTrust::Reporting => (REPORTING_SHARE, 0.0),
+            ListTrust::Silent => (0.0, 0.0),
+        };
+        Self { by_mark, by_upcoming, trust, ..self }
     }
 
     /// Returns the expected corrections per day of a feed with `found` corrections in `days`.
@@ -165,7 +201,10 @@ impl CorrectionModel {
         // Undecided corrections do not show which list reports corrections.
         let decided = found - f64::from(of.undecided_count());
         let rate = self.rate_of(found, observed_days(feed)).min(MAX_RATE);
-        let own = |all: f64, reported: u32| (OWN_WEIGHT * all + f64::from(reported)) / (OWN_WEIGHT + decided);
+        let own = |all: f64, reported: u32| match self.trust {
+            ListTrust::Learned => (OWN_WEIGHT * all + f64::from(reported)) / (OWN_WEIGHT + decided),
+            ListTrust::Reporting | ListTrust::Silent => all,
+        };
         let right_share = |all: f64, right: u32, wrong: u32| {
             (OWN_WEIGHT * all + f64::from(right)) / (OWN_WEIGHT + f64::from(right) + f64::from(wrong))
         };
@@ -176,19 +215,29 @@ impl CorrectionModel {
         } else if feed.stale {
             right_share(self.right_upcoming, of.by_upcoming.saturating_add(of.undecided_upcoming), of.idle_upcoming)
         } else {
-            self.burst.map_or(0.0, |burst| burst.probability(feed))
+            // A feed that follows the schedule finds corrections in batches because the schedules reported them.
+            self.burst.filter(|_| follows(endpoint).is_none()).map_or(0.0, |burst| burst.probability(feed))
         };
         FeedEstimate {
             rate: rate * weight(endpoint, is_subscribed) * urgency(token, near, now),
             by_mark: if token.last_updated.is_some() { own(self.by_mark, of.by_mark) } else { 0.0 },
             by_upcoming: if endpoint == Endpoint::UnlockEvents { own(self.by_upcoming, of.by_upcoming) } else { 0.0 },
-            reported: reported * weight(endpoint, is_subscribed),
-            age: feed.read_at.map_or(NEVER_DAYS, |at| days(now - at)),
+            reported: reported * report_weight(endpoint, is_subscribed),
+            age: feed
+                .read_at
+                .map_or(if follows(endpoint).is_some() { UNREAD_FOLLOWER_DAYS } else { NEVER_DAYS }, |at| days(now - at)),
         }
     }
 }
 
 impl FeedEstimate {
+    /// Adds the sign of a correction that a related feed of the token shows, if there is one.
+    #[must_use]
+    pub fn with_sign(self, is_shown: bool, endpoint: Endpoint, is_subscribed: bool) -> Self {
+        let sign = if is_shown { SIGN_RIGHT * report_weight(endpoint, is_subscribed) } else { 0.0 };
+        Self { reported: self.reported.max(sign), ..self }
+    }
+
     /// Returns V, the benefit of polling the feed now, not yet divided by the cost.
     pub fn benefit(&self, lists: ListAges) -> f64 {
         let square = |age: f64| age.min(self.age).powi(2);
@@ -254,13 +303,32 @@ fn settled(feed: &FeedState, mark: Option<Timestamp>, listed_at: Option<Timestam
     feed.findings.settled(list_report(feed, mark, listed_at))
 }
 
-/// Returns the weight of a correction or a new row on an endpoint.
+/// Returns the endpoint whose corrections also show on `endpoint`. Allocations sum up the schedule, and emissions follow from it. Burns
+/// and buybacks are facts of their own.
+pub fn follows(endpoint: Endpoint) -> Option<Endpoint> {
+    match endpoint {
+        Endpoint::Allocations | Endpoint::DailyEmission | Endpoint::WeeklyEmission => Some(Endpoint::UnlockEvents),
+        _ => None,
+    }
+}
+
+/// Returns the weight of a correction or a new row that nothing reports.
 fn weight(endpoint: Endpoint, is_subscribed: bool) -> f64 {
-    let of_kind = match endpoint {
+    let of_kind = if follows(endpoint).is_some() { FOLLOWER_WEIGHT } else { kind_weight(endpoint) };
+    if is_subscribed { of_kind } else { of_kind * UNSUBSCRIBED_WEIGHT }
+}
+
+/// Returns the weight of a correction or a new row that was reported.
+fn report_weight(endpoint: Endpoint, is_subscribed: bool) -> f64 {
+    let of_kind = kind_weight(endpoint);
+    if is_subscribed { of_kind } else { of_kind * UNSUBSCRIBED_WEIGHT }
+}
+
+fn kind_weight(endpoint: Endpoint) -> f64 {
+    match endpoint {
         Endpoint::Burn | Endpoint::Buyback | Endpoint::DailyEmission | Endpoint::WeeklyEmission => ROW_WEIGHT,
         _ => 1.0,
-    };
-    if is_subscribed { of_kind } else { of_kind * UNSUBSCRIBED_WEIGHT }
+    }
 }
 
 /// Returns the factor, between 1 and 1.5, by which a near and large next event raises the weight. An unknown size counts as large.

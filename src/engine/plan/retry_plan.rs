@@ -53,6 +53,7 @@ mod tests {
 
     use super::*;
     use crate::budget::Allowance;
+    use crate::plan::priority::ListTrust;
     use testkit::time;
 
     fn token(id: &str, baseline_at: Option<&str>, tried_at: &str, failing_since: Option<&str>) -> PlanToken {
@@ -70,14 +71,28 @@ mod tests {
         let source = model::config::SourceSettings::default();
         let now = time("2026-11-21T12:00:00Z");
         let basis = PlanBasis {
-            allowance: Allowance { left, reserve: 0, today: left, for_changes: left, reset_at: time("2026-12-01") },
+            allowance: Allowance {
+                left,
+                reserve: 0,
+                today: left,
+                for_changes: left,
+                for_first_reads: left,
+                reset_at: time("2026-12-01"),
+            },
             spent_today: 0,
-            next_slot: time("2026-11-22"),
             source: &source,
             near: chrono::TimeDelta::days(7),
             now,
+            trust: ListTrust::Learned,
         };
-        let own = EndpointFeeds { endpoint: Endpoint::Allocations, is_subscribed: true, whole: FeedState::default(), tokens };
+        let own = EndpointFeeds {
+            endpoint: Endpoint::Burn,
+            is_subscribed: true,
+            next_slot: Some(time("2026-11-22")),
+            slot_interval: chrono::TimeDelta::hours(1),
+            whole: FeedState::default(),
+            tokens,
+        };
         let RetryPlan { polls, next_at } = plan_retries(own, Vec::new(), is_urgent, &basis);
         let id = |request: &PollRequest| request.token().map(ToString::to_string).unwrap_or_default();
         (polls.polls.iter().map(|poll| id(&poll.request)).collect(), next_at)

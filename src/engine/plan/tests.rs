@@ -37,17 +37,31 @@ fn read(mark: &str, read_at: &str) -> FeedState {
 fn basis<'a>(source: &'a config::SourceSettings, left: Option<u64>, today: Option<u64>) -> PlanBasis<'a> {
     let now = time("2026-11-21");
     PlanBasis {
-        allowance: Allowance { left, reserve: 10, today, for_changes: today, reset_at: time("2026-12-01") },
+        allowance: Allowance {
+            left,
+            reserve: 10,
+            today,
+            for_changes: today,
+            for_first_reads: left,
+            reset_at: time("2026-12-01"),
+        },
         spent_today: 0,
-        next_slot: time("2026-11-21T12:00:00Z"),
         source,
         near: TimeDelta::days(7),
         now,
+        trust: ListTrust::Learned,
     }
 }
 
 fn schedules(tokens: &[PlanToken]) -> EndpointFeeds {
-    EndpointFeeds { endpoint: Endpoint::UnlockEvents, is_subscribed: true, whole: FeedState::default(), tokens: tokens.to_vec() }
+    EndpointFeeds {
+        endpoint: Endpoint::UnlockEvents,
+        is_subscribed: true,
+        next_slot: Some(time("2026-11-21T12:00:00Z")),
+        slot_interval: TimeDelta::hours(1),
+        whole: FeedState::default(),
+        tokens: tokens.to_vec(),
+    }
 }
 
 fn plan_tokens(endpoint: Endpoint, tokens: &[PlanToken], basis: &PlanBasis<'_>) -> PollPlan {
@@ -113,16 +127,18 @@ fn regular_polls_keep_an_even_pace_and_take_the_oldest_feed_first() {
 fn leaves_credits_for_higher_priorities_of_other_endpoints() {
     let source = source();
     let old: Vec<_> = (0..2).map(|n| token(&format!("o{n}"), Some(read("2026-11-01", "2026-10-10")))).collect();
-    let young: Vec<_> = (0..9).map(|n| token(&format!("y{n}"), Some(read("2026-11-01", "2026-11-19")))).collect();
-    let feeds = [schedules(&old), EndpointFeeds { endpoint: Endpoint::Allocations, ..schedules(&young) }];
+    let young: Vec<_> = (0..9).map(|n| token(&format!("y{n}"), Some(read("2026-11-01", "2026-11-01")))).collect();
+    let sooner = |of: EndpointFeeds| EndpointFeeds { next_slot: Some(time("2026-11-21T00:30:00Z")), ..of };
+    let feeds = [sooner(schedules(&old)), EndpointFeeds { endpoint: Endpoint::Burn, ..schedules(&young) }];
     let count =
         |endpoint, feeds: &[EndpointFeeds], today| plan(endpoint, feeds, &basis(&source, Some(500), Some(today))).polls.len();
-    assert_eq!(count(Endpoint::Allocations, &feeds, 6), 1, "two of three credits are for the schedules");
-    assert_eq!(count(Endpoint::UnlockEvents, &feeds, 6), 2);
+    assert_eq!(count(Endpoint::Burn, &feeds, 6), 1, "two of three credits are for the schedules");
+    let later = [EndpointFeeds { next_slot: Some(time("2026-11-22")), ..feeds[0].clone() }, feeds[1].clone()];
+    assert_eq!(count(Endpoint::Burn, &later, 6), 3, "the schedules have no slot before the next one of burns");
     let unsubscribed = EndpointFeeds { is_subscribed: false, ..feeds[1].clone() };
-    let idle = schedules(&[token("o", Some(read("2026-11-01", "2026-11-20T23:00:00Z")))]);
+    let idle = sooner(schedules(&[token("o", Some(read("2026-11-01", "2026-11-20T23:00:00Z")))]));
     assert_eq!(
-        count(Endpoint::Allocations, &[idle, unsubscribed], 72),
+        count(Endpoint::Burn, &[idle, unsubscribed], 72),
         2,
         "an unsubscribed endpoint is polled rarely: one of three credits for an hour is for the schedule"
     );
@@ -133,9 +149,9 @@ fn poll_that_costs_more_than_a_days_share_is_still_sent() {
     let source = source();
     let mut large = token("large", Some(read("2026-11-01", "2026-10-10")));
     large.feed.as_mut().expect("a feed").cost = 40;
-    let mut basis = basis(&source, Some(500), Some(6));
-    basis.next_slot = time("2026-11-22");
-    assert_eq!(order(&plan_tokens(Endpoint::UnlockEvents, &[large], &basis)), [("large", PollReason::Verify)]);
+    let feeds = [EndpointFeeds { next_slot: Some(time("2026-11-22")), ..schedules(&[large]) }];
+    let basis = basis(&source, Some(500), Some(6));
+    assert_eq!(order(&plan(Endpoint::UnlockEvents, &feeds, &basis)), [("large", PollReason::Verify)]);
 }
 
 #[test]
@@ -165,7 +181,7 @@ fn silent_list_is_polled_less_often_with_fewer_credits() {
         list.whole = FeedState { baseline_at: Some(read_at), read_at: Some(read_at), cost: 1, ..FeedState::default() };
         let mut old: Vec<_> = (0..20).map(|n| token(&format!("o{n}"), Some(read("2026-11-01", "2026-11-01")))).collect();
         old[0].feed.as_mut().expect("a feed").findings.unreported = 5;
-        let feeds = [list, schedules(&old)];
+        let feeds = [list, EndpointFeeds { next_slot: Some(time("2026-11-21T00:10:00Z")), ..schedules(&old) }];
         let share = left / 10;
         plan(Endpoint::TokenList, &feeds, &PlanBasis { spent_today: 0, ..basis(&source, Some(left), Some(share)) }).polls.len()
     };
@@ -303,12 +319,69 @@ fn last_credit_polls_cliffs_of_new_token_but_no_half_correction() {
     let planned =
         |token: &PlanToken| plan_tokens(Endpoint::UnlockEvents, std::slice::from_ref(token), &basis(&source, Some(11), Some(1)));
     let first = planned(&tokens[0]);
-    assert_eq!(first.polls.iter().map(|poll| poll.with_segments).collect::<Vec<_>>(), [true], "a first read may use the reserve");
+    assert_eq!(
+        first.polls.iter().map(|poll| poll.with_segments).collect::<Vec<_>>(),
+        [true],
+        "a first read runs ahead of the even pace"
+    );
     let none_in_reserve = PlanBasis {
-        allowance: Allowance { left: Some(1), reserve: 0, ..basis(&source, None, None).allowance },
+        allowance: Allowance { left: Some(1), reserve: 0, for_first_reads: Some(1), ..basis(&source, None, None).allowance },
         ..basis(&source, None, None)
     };
     let first = plan_tokens(Endpoint::UnlockEvents, &tokens[..1], &none_in_reserve);
     assert_eq!(first.polls.iter().map(|poll| (poll.with_segments, poll.cost)).collect::<Vec<_>>(), [(false, 1)]);
     assert_eq!(planned(&tokens[1]).deferred, [(PollReason::Changed, 1)]);
+}
+
+/// A feed of `endpoint` that was polled on `read_at` and last found a correction on `found_at`.
+fn found(endpoint: Endpoint, read_at: &str, found_at: Option<&str>) -> EndpointFeeds {
+    let mut feed = read("2026-11-01", read_at);
+    feed.findings.found_at = found_at.map(time);
+    EndpointFeeds { endpoint, ..schedules(&[token("a", Some(feed))]) }
+}
+
+#[test]
+fn correction_of_schedule_reports_allocations_and_the_reverse() {
+    let source = source();
+    let why = |endpoint, feeds: &[EndpointFeeds]| {
+        let plan = plan(endpoint, feeds, &basis(&source, Some(500), Some(100)));
+        plan.polls.first().map(|poll| poll.why)
+    };
+    let (schedule, allocations) = (Endpoint::UnlockEvents, Endpoint::Allocations);
+    let corrected = [found(schedule, "2026-11-20", Some("2026-11-20")), found(allocations, "2026-11-10", None)];
+    assert_eq!(why(allocations, &corrected), Some(PollReason::Changed));
+    let read_since = [corrected[0].clone(), found(allocations, "2026-11-20T12:00:00Z", Some("2026-11-20T12:00:00Z"))];
+    assert_eq!(why(allocations, &read_since), Some(PollReason::Verify));
+    assert_eq!(why(schedule, &read_since), Some(PollReason::Verify), "the correction that the schedule showed first");
+    let only_allocations = [found(schedule, "2026-11-19", None), read_since[1].clone()];
+    assert_eq!(why(schedule, &only_allocations), Some(PollReason::Changed));
+    let burns = [corrected[0].clone(), found(Endpoint::Burn, "2026-11-10", None)];
+    assert_eq!(why(Endpoint::Burn, &burns), Some(PollReason::Verify), "burns are facts of their own");
+}
+
+#[test]
+fn rare_slot_spends_what_the_days_until_the_next_one_may_spend() {
+    let source = source();
+    let tokens: Vec<_> = (0..90).map(|n| token(&format!("t{n:02}"), Some(read("2026-11-01", "2026-11-10")))).collect();
+    let polled = |next_slot| {
+        let feeds = [EndpointFeeds { next_slot: Some(time(next_slot)), ..schedules(&tokens) }];
+        plan(Endpoint::UnlockEvents, &feeds, &basis(&source, Some(110), Some(11))).polls.len()
+    };
+    // 110 credits for ten days, 10 of them in reserve.
+    assert_eq!([polled("2026-11-22"), polled("2026-11-25"), polled("2026-12-08")], [11, 44, 90]);
+}
+
+#[test]
+fn first_reads_of_allocations_do_not_come_before_polls_of_schedules() {
+    let source = source();
+    let old: Vec<_> = (0..40).map(|n| token(&format!("o{n:02}"), Some(read("2026-11-01", "2026-11-01")))).collect();
+    let unread: Vec<_> = (0..40).map(|n| token(&format!("o{n:02}"), None)).collect();
+    let feeds = [
+        EndpointFeeds { next_slot: Some(time("2026-11-21T00:30:00Z")), ..schedules(&old) },
+        EndpointFeeds { endpoint: Endpoint::Allocations, next_slot: Some(time("2026-11-22")), ..schedules(&unread) },
+    ];
+    let polls = plan(Endpoint::Allocations, &feeds, &basis(&source, Some(500), Some(30))).polls;
+    assert!(polls.len() <= 1 && polls.iter().all(|poll| poll.why == PollReason::Verify), "{polls:?}");
+    let polls = plan(Endpoint::Allocations, &feeds, &basis(&source, Some(500), Some(80))).polls;
+    assert_eq!(polls.len(), 40, "everything is affordable");
 }

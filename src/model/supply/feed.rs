@@ -112,6 +112,9 @@ pub struct Findings {
     /// The time of the last correction that neither had reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreported_at: Option<Timestamp>,
+    /// The time of the last poll that found a correction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found_at: Option<Timestamp>,
     /// Polls that found no correction, although the token list had reported one.
     pub idle_marks: u32,
     /// Polls that found no correction, although `upcoming` had reported one.
@@ -164,6 +167,7 @@ impl Findings {
     /// Adds a poll at `now`.
     #[must_use]
     pub fn with(mut self, has_found: bool, mark_moved: bool, upcoming_reported: bool, now: Timestamp) -> Self {
+        self.found_at = if has_found { Some(now) } else { self.found_at };
         if has_found && !mark_moved {
             self.undecided_at = Some(now);
             self.unreported_at = if upcoming_reported { self.unreported_at } else { Some(now) };

@@ -113,6 +113,7 @@ async fn every_value_round_trips() {
             idle_upcoming: 5,
             undecided: 6,
             undecided_upcoming: 7,
+            found_at: Some(now() - minutes(6)),
             undecided_at: Some(now() - minutes(5)),
             awaits_segments: true,
         },

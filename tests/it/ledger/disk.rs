@@ -73,9 +73,9 @@ fn full_disk_during_polls_costs_no_credit_twice_and_polling_continues() {
     // A schedule of twelve pages for each of twelve tokens.
     let (tokens, pages) = (12, 12);
     let folder = tempfile::tempdir_in(disk.path()).expect("a folder");
-    let world = World { tokens, events: pages * 5, cap: 600, ..world(11) };
+    let world = World { tokens, events: pages * 5, cap: 6_000, ..world(11) };
     let file = Database::File(folder.path().join("l.db"));
-    let stage = Stage::new_in(folder, &file, world, Some(600));
+    let stage = Stage::new_in(folder, &file, world, Some(6_000));
     let kept = || (0..tokens).filter(|n| stage.schedule(&format!("t{n}")).0).count();
     let poll = [Job::Poll(Endpoint::UnlockEvents)];
     stage.run_jobs(&[Job::Poll(Endpoint::TokenList)], WAIT_TIMEOUT);

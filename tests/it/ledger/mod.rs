@@ -232,12 +232,18 @@ fn world(seed: u64) -> World {
 
 #[test]
 fn first_start_spends_at_most_the_cap() {
-    let stage = Stage::new(World { tokens: 60, cap: 100, ..world(1) }, Some(100));
+    let stage = Stage::new(World { tokens: 60, cap: 500, ..world(1) }, Some(500));
     stage.run_all_jobs();
+    let charged = stage.source.world().charged_now();
+    // A tenth of the credits is for first reads at once, including segments; the rest is spread evenly.
+    assert!((20..100).contains(&charged), "{charged} credits at the start");
+    for _ in 0..40 {
+        stage.pass(TimeDelta::hours(6));
+        stage.run_all_jobs();
+    }
     let world = stage.source.world();
-    assert!(world.overspent.is_empty(), "{} charged, cap 100", world.charged_now());
-    // Endpoints with rules are polled first, including segments; the rest is spread evenly.
-    assert!(world.charged_now() > 40, "too few credits spent: {}", world.charged_now());
+    assert!(world.overspent.is_empty(), "{} charged, cap 500", world.charged_now());
+    assert!(world.charged_now() > 120, "too few credits spent: {}", world.charged_now());
 }
 
 #[test]
@@ -359,9 +365,12 @@ fn credits_never_exceed_the_cap_in_random_runs() {
 fn polling_resumes_after_the_quota_renews() {
     for is_restarted in [false, true] {
         let mut stage = Stage::new(World { tokens: 60, limit: Some(30), ..world(4) }, None);
-        for _ in 0..3 {
+        for _ in 0..40 {
             stage.run_all_jobs();
-            stage.pass(TimeDelta::hours(6));
+            if stage.source.world().charged_now() >= 25 {
+                break;
+            }
+            stage.pass(TimeDelta::hours(12));
         }
         assert!(stage.source.world().charged_now() >= 25, "{}", stage.source.world().charged_now());
         assert!(stage.source.world().rejected <= 1, "requests beyond the quota: {}", stage.source.world().rejected);
@@ -372,17 +381,21 @@ fn polling_resumes_after_the_quota_renews() {
         }
         stage.pass(TimeDelta::days(30));
         stage.run_all_jobs();
-        assert!(stage.source.world().charged_now() >= 10, "{}", stage.source.world().charged_now());
-        stage.pass(TimeDelta::hours(6));
-        stage.run_all_jobs();
-        assert!(stage.source.world().charged_now() >= 20, "{}", stage.source.world().charged_now());
+        assert!(stage.source.world().charged_now() >= 3, "{}", stage.source.world().charged_now());
+        let mut most = 0;
+        for _ in 0..10 {
+            stage.pass(TimeDelta::hours(24));
+            stage.run_all_jobs();
+            most = most.max(stage.source.world().charged_now());
+        }
+        assert!(most >= 20, "{most}");
     }
 }
 
 #[test]
 fn failed_reservation_sends_nothing_and_polling_recovers() {
     // Too few credits to reserve any in advance.
-    let stage = Stage::new(World { tokens: 12, cap: 60, ..world(10) }, Some(60));
+    let stage = Stage::new(World { tokens: 12, cap: 300, ..world(10) }, Some(300));
     stage.run_jobs(&[Job::Poll(Endpoint::TokenList)], WAIT_TIMEOUT);
     let requested = stage.source.world().requests;
     stage.database().sabotage("credit");
@@ -505,14 +518,14 @@ fn polls_and_concurrent_dry_runs_share_one_cap() {
     );
     std::fs::write(folder.path().join("cliffwatch.toml"), text).expect("written");
     let start = |slot: i64, dry: &[&str]| {
-        let now = (stage.clock.now() + TimeDelta::hours(6 * slot)).format("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let now = (stage.clock.now() + TimeDelta::hours(72 * slot)).format("%Y-%m-%dT%H:%M:%SZ").to_string();
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_cliffwatch"));
         command.args(["--config", "cliffwatch.toml", "--now", &now, "poll"]).args(dry).current_dir(folder.path());
         command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().expect("starts")
     };
     // The first poll creates the database.
     start(0, &[]).wait().expect("ends");
-    for slot in 1..5 {
+    for slot in 1..9 {
         let children = [start(slot, &[]), start(slot, &["--dry-run"]), start(slot, &["--dry-run"])];
         for mut child in children {
             child.wait().expect("ends");
@@ -520,5 +533,5 @@ fn polls_and_concurrent_dry_runs_share_one_cap() {
     }
     let world = stage.source.world();
     assert!(world.overspent.is_empty(), "{:#?}", world.overspent);
-    assert!(world.charged_now() >= 20, "too few requests: {}", world.charged_now());
+    assert!(world.charged_now() >= 15, "too few requests: {}", world.charged_now());
 }

@@ -3,7 +3,10 @@
 use chrono::TimeDelta;
 
 use crate::budget::{self, Allowance, PollReason};
-use crate::plan::{self, EndpointFeeds, PlanBasis, PlannedPoll};
+use crate::plan::{
+    self, EndpointFeeds, PlanBasis, PlannedPoll,
+    priority::{self, ListTrust},
+};
 use crate::slot::Slots;
 use model::{CreditState, Endpoint, FeedState, PlanToken, SegmentsRead, Timestamp, config};
 
@@ -32,6 +35,7 @@ pub struct Forecast {
     /// The number of slots for each simulated one, by endpoint.
     merged_slots: Vec<(Endpoint, f64)>,
     start: Timestamp,
+    trust: ListTrust,
 }
 
 /// Returns the quota at the start of a month in which no credits were used yet.
@@ -41,12 +45,13 @@ pub(super) fn whole_month(credit: &CreditState, now: Timestamp) -> CreditState {
 }
 
 impl Forecast {
-    /// Simulates the month that begins at `now`.
+    /// Simulates the month that begins at `now`, with an assumption about the lists.
     pub fn simulate(
         feeds: Vec<EndpointFeeds>,
         slots: &[(Endpoint, Slots)],
         credit: &CreditState,
         (source, budget): (&config::SourceSettings, &config::BudgetSettings),
+        trust: ListTrust,
         now: Timestamp,
     ) -> Self {
         let in_order = slots_in_order(slots, now);
@@ -56,16 +61,24 @@ impl Forecast {
         });
         let merged_slots = merged_slots.collect();
         let spent = Vec::new();
-        let forecast = Self { spent, planned: 0, skipped: 0, feeds, polls: Vec::new(), merged_slots, start: now };
+        let forecast = Self { spent, planned: 0, skipped: 0, feeds, polls: Vec::new(), merged_slots, start: now, trust };
         let mut simulation = MonthSimulation { credit: whole_month(credit, now), forecast };
+        for feeds in &mut simulation.forecast.feeds {
+            if let Some((first, _, second)) = in_order.iter().find(|(_, of, _)| *of == feeds.endpoint) {
+                (feeds.next_slot, feeds.slot_interval) = (Some(*first), *second - *first);
+            }
+        }
         for (slot, endpoint, next_slot) in in_order {
+            if let Some(own) = simulation.forecast.feeds.iter_mut().find(|feeds| feeds.endpoint == endpoint) {
+                (own.next_slot, own.slot_interval) = (Some(next_slot), next_slot - slot);
+            }
             let basis = PlanBasis {
                 allowance: Allowance::at(&simulation.credit, budget, slot),
                 spent_today: budget::rolled(simulation.credit.clone(), budget, slot).spent_today,
-                next_slot,
                 source,
                 near: budget.near.delta(),
                 now: slot,
+                trust,
             };
             let planned = plan::plan(endpoint, &simulation.forecast.feeds, &basis);
             simulation.forecast.skipped += planned.deferred.iter().map(|(_, count)| u64::from(*count)).sum::<u64>();
@@ -79,6 +92,13 @@ impl Forecast {
     /// Returns the credits that an endpoint uses, without first reads.
     pub fn granted(&self, endpoint: Endpoint) -> u64 {
         credits_of(&self.spent, endpoint)
+    }
+
+    /// Returns the days until every schedule was polled at least once. Zero if it was before, `None` if it takes longer than the month.
+    pub fn first_pass_days(&self) -> Option<f64> {
+        let schedules = self.feeds.iter().find(|feeds| feeds.endpoint == Endpoint::UnlockEvents)?;
+        let mut first_polls = schedules.tokens.iter().map(|token| token.feed.as_ref().and_then(|feed| feed.baseline_at));
+        first_polls.try_fold(0.0_f64, |latest, at| at.map(|at| latest.max(priority::days(at - self.start))))
     }
 
     /// Returns whether every slot polls all feeds, but for a few polls.
@@ -113,7 +133,7 @@ impl Forecast {
         let slots = slots_per_poll(Endpoint::UnlockEvents);
         let pace = |(token, polls): (&PlanToken, &Vec<Timestamp>)| TokenPace::planned(polls, slots, token, (self.start, end));
         let paces: Vec<TokenPace> = schedules.tokens.iter().zip(&polls).map(pace).collect();
-        PollSummary::from_paces(&self.feeds, &paces, lists, near, end)
+        PollSummary::from_paces(&self.feeds, &paces, lists, (near, self.trust), end)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use chrono::TimeDelta;
 use serde::Serialize;
 
-use crate::plan::priority::{self, CorrectionModel, FeedEstimate};
+use crate::plan::priority::{self, CorrectionModel, FeedEstimate, ListTrust};
 use crate::plan::{self, EndpointFeeds};
 use model::{Endpoint, PlanToken, Timestamp, TokenId};
 
@@ -70,16 +70,17 @@ pub struct PollSummary {
 
 impl PollSummary {
     /// Summarizes polls of schedules. `paces` is parallel to the tokens of the schedules. `lists` contains the hours between two polls of
-    /// the token list and of `upcoming`. `near` is the time scale within which the next event raises a token's weight.
+    /// the token list and of `upcoming`. `near` is the time scale within which the next event raises a token's weight, and `trust` what to
+    /// assume about the lists.
     pub(super) fn from_paces(
         feeds: &[EndpointFeeds],
         paces: &[TokenPace],
         lists: [f64; 2],
-        near: TimeDelta,
+        (near, trust): (TimeDelta, ListTrust),
         now: Timestamp,
     ) -> Self {
         let Some(schedules) = schedules(feeds) else { return Self::default() };
-        let model = CorrectionModel::learn(&schedules.tokens, plan::listed_at(feeds), now);
+        let model = CorrectionModel::learn(&schedules.tokens, plan::listed_at(feeds), now).with_trust(trust);
         let (mut delays, mut rates, mut worst) = (0.0, 0.0, 0.0_f64);
         for (token, pace) in schedules.tokens.iter().zip(paces) {
             let estimate = model.estimate(Endpoint::UnlockEvents, schedules.is_subscribed, token, near, now);
@@ -121,7 +122,7 @@ impl PollSummary {
             TokenPace::from_polls(polls, token, since, now)
         };
         let paces: Vec<TokenPace> = schedules(feeds).into_iter().flat_map(|feeds| feeds.tokens.iter().map(pace)).collect();
-        Self::from_paces(feeds, &paces, lists.map(|polls| hours / plan::real(polls.max(1))), near, now)
+        Self::from_paces(feeds, &paces, lists.map(|polls| hours / plan::real(polls.max(1))), (near, ListTrust::Learned), now)
     }
 }
 

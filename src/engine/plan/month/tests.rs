@@ -28,6 +28,8 @@ fn month(endpoints: &[(Endpoint, u32)], tokens: usize, is_new: bool, credit: &Cr
         .map(|(endpoint, _)| EndpointFeeds {
             endpoint: *endpoint,
             is_subscribed: true,
+            next_slot: None,
+            slot_interval: TimeDelta::hours(1),
             whole: if is_new { FeedState::default() } else { read.clone() },
             tokens: (0..tokens).filter(|_| endpoint.is_per_token()).map(token).collect(),
         })
@@ -72,10 +74,25 @@ fn stretched_month_uses_nearly_all_credits_and_reports_the_delay() {
 }
 
 #[test]
-fn first_reads_come_first_and_may_use_the_reserve() {
-    let month = |tokens| month(&LIST_AND_SCHEDULES, tokens, true, &CreditState::default(), Some(100));
-    assert_eq!((month(99).first_reads, month(99).outlook), (100, Outlook::ListsTooExpensive));
-    assert_eq!(month(150).outlook, Outlook::FirstReadsTooExpensive);
+fn first_reads_are_spread_and_leave_credits_for_lists() {
+    let month = |tokens, credits| month(&LIST_AND_SCHEDULES, tokens, true, &CreditState::default(), Some(credits));
+    assert_eq!((month(99, 100).first_reads, month(99, 100).outlook), (100, Outlook::Stretched));
+    assert_eq!(month(150, 100).outlook, Outlook::FirstReadsTooExpensive);
+    let days = |tokens| month(tokens, 300).first_pass_days.map(f64::round);
+    // A tenth of the credits at once, then an even pace of ten a day.
+    assert_eq!([days(20), days(130)], [Some(0.0), Some(11.0)]);
+    assert_eq!(month(290, 200).first_pass_days, None);
+}
+
+#[test]
+fn both_assumptions_about_the_lists_are_planned() {
+    let month = month(&LIST_AND_SCHEDULES, 40, true, &CreditState::default(), Some(1_000));
+    let [list, schedules] =
+        [0, 1].map(|line: usize| (month.endpoints[line].granted_if_reported, month.endpoints[line].granted_if_silent));
+    assert!(list.0 > 3 * list.1 && schedules.0 < schedules.1, "{list:?} {schedules:?}");
+    let (reported, silent) =
+        (month.noticed_hours_mean_if_reported.expect("known"), month.noticed_hours_mean_if_silent.expect("known"));
+    assert!(reported * 3.0 < silent, "{reported} h and {silent} h");
 }
 
 #[test]
@@ -121,8 +138,14 @@ fn segments_are_counted_once_and_not_per_slot() {
     };
     let polls = vec![poll(PollReason::First, 2, true), poll(PollReason::Changed, 4, true), poll(PollReason::Verify, 3, false)];
     let slots = Slots::parse("0 10 */6 * * *", "UTC").expect("a pattern").expect("on");
-    let feeds =
-        EndpointFeeds { endpoint: Endpoint::UnlockEvents, is_subscribed: true, whole: FeedState::default(), tokens: Vec::new() };
+    let feeds = EndpointFeeds {
+        endpoint: Endpoint::UnlockEvents,
+        is_subscribed: true,
+        next_slot: None,
+        slot_interval: TimeDelta::hours(1),
+        whole: FeedState::default(),
+        tokens: Vec::new(),
+    };
     let demand = Demand::new(&feeds, &slots, &PollPlan { polls, ..PollPlan::default() }, false, now());
     assert_eq!(
         (demand.polls, demand.cost, demand.first_reads),
@@ -138,6 +161,8 @@ fn scheduled_month(patterns: &[(Endpoint, &str)], tokens: usize, monthly: Option
     let feeds = patterns.iter().map(|(endpoint, _)| EndpointFeeds {
         endpoint: *endpoint,
         is_subscribed: true,
+        next_slot: None,
+        slot_interval: TimeDelta::hours(1),
         whole: read.clone(),
         tokens: (0..tokens).filter(|_| endpoint.is_per_token()).map(token).collect(),
     });
@@ -187,6 +212,8 @@ fn delays_agree_with_the_instants_of_the_polls() {
         let feeds = vec![EndpointFeeds {
             endpoint: Endpoint::UnlockEvents,
             is_subscribed: true,
+            next_slot: None,
+            slot_interval: TimeDelta::hours(1),
             whole: read.clone(),
             tokens: (0..tokens).map(token).collect(),
         }];
@@ -223,13 +250,14 @@ fn instants_of_polls(
     let mut at = slots.next(now());
     while let Some(slot) = at.filter(|slot| *slot < end) {
         at = slots.next(slot);
+        feeds[0].next_slot = Some(at.unwrap_or(end));
         let basis = PlanBasis {
             allowance: Allowance::at(&credit, budget, slot),
             spent_today: budget::rolled(credit.clone(), budget, slot).spent_today,
-            next_slot: at.unwrap_or(end),
             source,
             near: budget.near.delta(),
             now: slot,
+            trust: ListTrust::Learned,
         };
         for poll in plan::plan(Endpoint::UnlockEvents, &feeds, &basis).polls {
             let index = feeds[0].tokens.iter().position(|token| Some(&token.id) == poll.request.token()).expect("a token");

@@ -14,6 +14,8 @@ fn summary(tokens: &[PlanToken], reads: &[(&str, i64)]) -> PollSummary {
     let feeds = [EndpointFeeds {
         endpoint: Endpoint::UnlockEvents,
         is_subscribed: true,
+        next_slot: None,
+        slot_interval: chrono::TimeDelta::hours(1),
         whole: FeedState::default(),
         tokens: tokens.to_vec(),
     }];
