@@ -3,7 +3,7 @@
 //! First reads come first, those of the next events before others, then removal proofs and retries, then reported changes of tokens whose
 //! next event is near. All other polls of all endpoints share the credits that an even pace allows by the endpoint's next slot. They go
 //! to the polls with the highest [`priority`]. Credits for higher-priority polls of other endpoints stay available for the slots that
-//! these endpoints have until then (see [`rivals`]).
+//! these endpoints have until then.
 //!
 //! Allocations and emissions change with the schedule of a token, so a schedule that changed is what reports their corrections.
 

@@ -156,6 +156,8 @@ fn forecast_month_matches_the_simulated_month() {
         for line in month.endpoints.iter().filter(|_| day > 0.0) {
             let spent = spent(line.endpoint);
             assert!(!off(line.granted, spent), "{reports:?}, {}: {} planned, {spent} spent", line.endpoint, line.granted);
+            let assumed = if reports == ListReports::All { line.granted_if_reported } else { line.granted_if_silent };
+            assert!(!off(assumed, spent), "{reports:?}, {}: {assumed} planned, {spent} spent", line.endpoint);
         }
     }
 }

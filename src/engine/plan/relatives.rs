@@ -1,6 +1,6 @@
 //! Corrections that another endpoint of the same token shows. Pure.
 //!
-//! Allocations and emissions follow from the schedule of a token ([`follows`]). A poll that finds a correction in one of them is a sign
+//! Allocations and emissions follow from the schedule of a token. A poll that finds a correction in one of them is a sign
 //! that the others changed too.
 
 use std::collections::HashMap;
