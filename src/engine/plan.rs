@@ -258,6 +258,9 @@ impl<'a> SlotEstimates<'a> {
 
     fn estimate(&self, of: &EndpointFeeds) -> Vec<FeedEstimate> {
         let PlanBasis { near, now, trust, .. } = *self.basis;
+        // Rows of burns and buybacks are no corrections, whatever the lists report.
+        let is_of_schedules = of.endpoint == Endpoint::UnlockEvents || priority::follows(of.endpoint).is_some();
+        let trust = if is_of_schedules { trust } else { ListTrust::Learned };
         let model = CorrectionModel::learn(&of.tokens, self.listed_at(), now).with_trust(trust);
         let relatives = Relatives::of(self.feeds, of.endpoint);
         let estimate = |token: &PlanToken| {

@@ -48,6 +48,8 @@ pub struct EmailReceiver {
     from: Mailbox,
     to: Vec<Mailbox>,
     timeout: Duration,
+    /// The number of attempts in which a temporarily rejected recipient delays the mail for all. The last attempt never does.
+    postponing_attempts: u32,
     external_url: Option<String>,
     pool: ConnectionPool,
     progress: AcceptedParts,
@@ -167,7 +169,9 @@ impl EmailReceiver {
                 let text = format!("accepted for: {}; then: {}", accepted_for(), failed.text);
                 return SendResult { outcome, text, ..failed };
             }
-            (None, _) if accepted.is_empty() || (rejected.is_temporary() && attempt.delivery.tries < MAX_POSTPONING_ATTEMPTS) => {
+            (None, _)
+                if accepted.is_empty() || (rejected.is_temporary() && attempt.delivery.tries < self.postponing_attempts) =>
+            {
                 let before = if accepted.is_empty() { String::new() } else { format!("accepted for: {}; ", accepted_for()) };
                 return rejected.result(format!("{before}not delivered to: {rejected}"));
             }

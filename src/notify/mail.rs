@@ -63,6 +63,8 @@ struct ListedAlert<'a> {
     aside: String,
     page: Option<&'a str>,
     also: String,
+    /// The day of the prices, if they are stale and not those of all entries.
+    prices: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -144,7 +146,14 @@ fn line_of<'a>(card: &'a Card, notice: &Notification, brief: &Brief<'_>) -> List
         Severity::Good => Some(card::ending(&notice.body)).filter(|why| !why.is_empty()).unwrap_or_else(|| "resolved".to_owned()),
         _ => card::nearness(notice, brief.now).unwrap_or_default(),
     };
-    ListedAlert { severity: card.severity, headline: &card.headline, aside, page: card.page.as_deref(), also: card.also_rules() }
+    ListedAlert {
+        severity: card.severity,
+        headline: &card.headline,
+        aside,
+        page: card.page.as_deref(),
+        also: card.also_rules(),
+        prices: card.prices.as_deref(),
+    }
 }
 
 fn render(page: &MailPage<'_>) -> Option<String> {

@@ -18,14 +18,22 @@ pub(super) fn pack(pieces: impl IntoIterator<Item = LinearPiece>, now: Timestamp
     packed
 }
 
-/// Returns the linear unlocks of a packed list. Invalid ones are left out.
+/// Returns the linear unlocks of a packed list that [`is_valid`]. Invalid ones are left out.
 pub(super) fn unpack(packed: &[u8]) -> impl Iterator<Item = LinearPiece> + '_ {
-    packed.as_chunks::<PIECE_BYTES>().0.iter().filter_map(|piece| {
-        let (parts, _) = piece.as_chunks::<8>();
-        let [starts_at, ends_at, amount] = <[[u8; 8]; 3]>::try_from(parts).ok()?;
-        let amount = Some(f64::from_le_bytes(amount)).filter(|amount| !amount.is_nan());
-        LinearPiece::new(i64::from_le_bytes(starts_at), i64::from_le_bytes(ends_at), amount)
-    })
+    packed.as_chunks::<PIECE_BYTES>().0.iter().filter_map(piece)
+}
+
+/// Returns whether a packed list is complete, and each of its linear unlocks is valid.
+pub(super) fn is_valid(packed: &[u8]) -> bool {
+    let (pieces, rest) = packed.as_chunks::<PIECE_BYTES>();
+    rest.is_empty() && pieces.iter().all(|packed| piece(packed).is_some())
+}
+
+fn piece(packed: &[u8; PIECE_BYTES]) -> Option<LinearPiece> {
+    let (parts, _) = packed.as_chunks::<8>();
+    let [starts_at, ends_at, amount] = <[[u8; 8]; 3]>::try_from(parts).ok()?;
+    let amount = Some(f64::from_le_bytes(amount)).filter(|amount| !amount.is_nan());
+    LinearPiece::new(i64::from_le_bytes(starts_at), i64::from_le_bytes(ends_at), amount)
 }
 
 #[cfg(test)]
@@ -39,6 +47,8 @@ mod tests {
         let pieces = [piece(5_000, 9_000, None), piece(0, 1_000, Some(1.0)), piece(-7, 1_001, Some(2.5))];
         let packed = pack(pieces, now);
         assert_eq!(unpack(&packed).collect::<Vec<_>>(), [pieces[0], pieces[2]]);
-        assert_eq!(unpack(&packed[..30]).count(), 1, "a damaged tail is left out");
+        assert!(is_valid(&packed) && is_valid(&[]));
+        assert!(!is_valid(&packed[..30]), "a tail is missing");
+        assert!(!is_valid(&[0xff; PIECE_BYTES]), "an end before its start");
     }
 }

@@ -118,7 +118,7 @@ fn write_loop(mut connection: Connection, lock: Option<File>, mut inbox: mpsc::R
 
 /// Checkpoints the WAL of a file and closes the connection. A process that reads can prevent the checkpoint; then the
 /// WAL stays, and nothing is lost.
-fn close(connection: Connection) -> Result<(), StoreFault> {
+pub(super) fn close(connection: Connection) -> Result<(), StoreFault> {
     let Connection::Sqlite(connection) = connection else { return Ok(()) };
     let moved = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(StoreFault::from);
     let closed = connection.close().map_err(|(_, error)| StoreFault::from(error));

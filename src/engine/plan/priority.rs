@@ -90,7 +90,7 @@ pub enum ListTrust {
 }
 
 /// The share of corrections that a list reports under [`ListTrust::Reporting`]. One like this has proven itself, but never fully.
-const REPORTING_SHARE: f64 = 0.985;
+const REPORTING_SHARE: f64 = 0.995;
 
 /// The statistics of an endpoint's corrections, learned from past polls.
 #[derive(Clone, Copy, Debug, PartialEq)]

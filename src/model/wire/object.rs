@@ -80,6 +80,9 @@ macro_rules! wire {
                             }
                             record.$field = value;
                         } )*
+                        key if super::object::is_reserved(key) => {
+                            map.next_value::<serde::de::IgnoredAny>()?;
+                        }
                         _ => {
                             let value = map.next_value_seed(UnknownValue { depth: 0 })?;
                             if let Some((key, _)) = record.extra.remove_entry(key.0.as_ref()) {
@@ -245,10 +248,27 @@ impl<'de> Visitor<'de> for UnknownValue {
         }
         let mut fields = serde_json::Map::new();
         while let Some(key) = map.next_key::<String>()? {
+            if is_reserved(&key) {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
             fields.insert(key, map.next_value_seed(UnknownValue { depth: self.depth + 1 })?);
         }
         Ok(Value::Object(fields))
     }
+}
+
+/// The name of a field that `serde_json` uses for its own purposes. It would read a stored value with this field as something else, or not
+/// at all.
+const RESERVED_FIELD: &str = "$serde_json::private::RawValue";
+
+/// Returns whether a field is left out because of its name. Warns about it.
+pub(super) fn is_reserved(name: &str) -> bool {
+    let is_reserved = name == RESERVED_FIELD;
+    if is_reserved {
+        note(|| format!("the field {} is left out, because its name is reserved", quoted(name)));
+    }
+    is_reserved
 }
 
 /// Returns the first characters of a text from outside, in quotes and escaped.

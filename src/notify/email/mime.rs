@@ -39,7 +39,8 @@ pub(super) fn write(addresses: &MailAddresses<'_>, brief: &Brief<'_>) -> Result<
     };
     let mut builder = Message::builder()
         .from(from.clone())
-        .subject(mail.subject)
+        // A mail program would decode an encoded word from the source, and show what was removed from its texts.
+        .subject(mail.subject.replace("=?", "= ?"))
         .date(SystemTime::from(brief.now))
         .message_id(Some(message_id(&id, &domain)));
     for to in to {

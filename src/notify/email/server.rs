@@ -185,7 +185,9 @@ impl MailServer {
         let hello = ClientId::default();
         let implicit = tls.filter(|_| matches!(security, MailSecurity::Implicit(_))).cloned();
         let address = (host.as_str(), *port);
-        let connecting = AsyncSmtpConnection::connect_tokio1(address, None, &hello, implicit, None);
+        // The name of a server can have several addresses, and the first one may be unreachable.
+        let per_address = Some(deadline.saturating_duration_since(Instant::now()) / 3);
+        let connecting = AsyncSmtpConnection::connect_tokio1(address, per_address, &hello, implicit, None);
         let mut connection = step(deadline, "the greeting", connecting).await?;
         if let (MailSecurity::StartTls(_), Some(tls)) = (security, tls) {
             if !connection.can_starttls() {

@@ -14,7 +14,7 @@ use lettre::transport::smtp::response::Response;
 use tokio::time::{Instant, timeout_at};
 
 use super::pool::{OpenConnection, SmtpLogin, quit};
-use super::{EmailReceiver, MAX_POSTPONING_ATTEMPTS, MailAttempt};
+use super::{EmailReceiver, MailAttempt};
 use crate::{SendResult, retry::Outcome, text};
 use model::text::error_chain;
 
@@ -44,7 +44,7 @@ impl EmailReceiver {
                 Err(failed) => return Err(failed),
             }
         }
-        if accepted.is_empty() || (rejected.is_temporary() && attempt.delivery.tries < MAX_POSTPONING_ATTEMPTS) {
+        if accepted.is_empty() || (rejected.is_temporary() && attempt.delivery.tries < self.postponing_attempts) {
             let why = if accepted.is_empty() { "all recipients were rejected" } else { "some recipients are not accepted yet" };
             quit(connection);
             return Err(rejected.result(format!("{why}: {rejected}")));

@@ -244,6 +244,30 @@ async fn temporarily_rejected_recipient_delays_the_mail_only_for_some_attempts()
 }
 
 #[tokio::test]
+async fn last_attempt_does_not_wait_for_a_temporarily_rejected_recipient() {
+    let (smtp, seen) = server(Script(vec![("RCPT risk@", Act::Say("452 4.2.2 mailbox full"))])).await;
+    let retry = vec![Span(Duration::ZERO), Span(Duration::from_secs(30)), Span(Duration::from_secs(300))];
+    let delivery = config::DeliverySettings { retry, ..delivery_config() };
+    let email = EmailReceiver::build(&receiver(&smtp), &delivery, None, &mut Vec::new()).expect("a valid receiver");
+    let last = DueDelivery { tries: 2, ..due(1, "desk", vec![unlock()]) };
+    let result = email.send(&last, time(NOW), None).await;
+    assert_eq!(result.outcome, Outcome::Accepted, "{}", result.text);
+    assert_eq!(seen.lock().expect("a lock").mails.len(), 1);
+}
+
+#[tokio::test]
+async fn encoded_word_from_the_source_is_not_decoded_in_the_subject() {
+    let (smtp, seen) = server(Script::default()).await;
+    let mut notice = unlock();
+    notice.body.token.as_mut().expect("a token").symbol = "=?utf-8?q?=E2=80=AE?= X".into();
+    let email = build(&receiver(&smtp)).expect("a valid receiver");
+    email.send(&due(1, "desk", vec![notice]), time(NOW), None).await;
+    let mails = seen.lock().expect("a lock").mails.clone();
+    let subject = mails[0].lines().find(|line| line.starts_with("Subject: ")).expect("a subject");
+    assert!(subject.contains("= ?utf-8?q?") && !subject.contains("=?utf-8?q?"), "{subject}");
+}
+
+#[tokio::test]
 async fn recorded_text_contains_no_password() {
     let (smtp, seen) = server(Script(vec![(
         "AUTH",

@@ -41,12 +41,19 @@ impl SupplyRow {
     pub(crate) fn read(row: &Row<'_>, first: usize, of: &str) -> Result<Self, StoreFault> {
         let usd: Option<f64> = row.get(first)?;
         let (at, known): (Option<Millis>, String) = (row.get(first + 1)?, row.get(first + 2)?);
+        let pieces = |column: usize| -> Result<Vec<u8>, StoreFault> {
+            let packed: Vec<u8> = row.get(column)?;
+            if supply_pieces::is_valid(&packed) {
+                return Ok(packed);
+            }
+            Err(StoreFault::BadRow { what: format!("the list of linear unlocks of {of} cannot be unpacked"), source: None })
+        };
         Ok(Self {
             price: usd.map(|usd| ReferencePrice { usd, at: time(at) }),
             known: word("the known supply", of, &known, KnownSupply::parse)?,
             linear_until: time(row.get(first + 3)?),
-            linear: row.get(first + 4)?,
-            emission: row.get(first + 5)?,
+            linear: pieces(first + 4)?,
+            emission: pieces(first + 5)?,
         })
     }
 

@@ -20,6 +20,7 @@ use crate::sql::postgres::fence::Fence;
 use crate::sql::postgres::schema::DAEMON;
 use crate::sql::postgres::url::PostgresUrl;
 use crate::sql::{Connection, Transaction};
+use crate::writer;
 use crate::{LeaseStatus, Opening};
 use model::Timestamp;
 use model::lease::{RENEWAL, TERM};
@@ -123,9 +124,8 @@ impl Target {
     /// Renames the finished file to its final name.
     pub(super) fn finish(self) -> Result<(), StoreError> {
         let Some(unfinished) = self.unfinished else { return Ok(()) };
-        // Closing the last connection checkpoints the WAL.
-        drop(self.connection);
         let path = &self.path;
+        checkpoint(self.connection, &unfinished)?;
         let named = File::open(&unfinished)
             .and_then(|file| file.sync_all())
             .and_then(|()| remove_companions(path))
@@ -133,6 +133,20 @@ impl Target {
             .and_then(|()| sync_directory(path));
         named.map_err(|source| file_failed(path, source))
     }
+}
+
+/// Moves everything from the WAL into the database, and closes it. The commit of a transaction does not report a checkpoint that fails,
+/// for example on a full disk.
+fn checkpoint(connection: Connection, path: &Path) -> Result<(), StoreError> {
+    let closed = writer::close(connection);
+    closed.map_err(|fault| fault.during("write the database", path))?;
+    // The checkpoint leaves data there if another program reads the file.
+    let wal = fs::metadata(sibling_path(path, "-wal")).map_or(0, |wal| wal.len());
+    if wal > 0 {
+        let why = "another program reads the unfinished copy, so some data is still in its write-ahead log";
+        return Err(file_failed(path, io::Error::other(why)));
+    }
+    Ok(())
 }
 
 fn in_transaction<T>(

@@ -259,3 +259,16 @@ proptest! {
         let _ = unpacked::<Vec<UnlockEvent>>(&bytes);
     }
 }
+
+#[test]
+fn field_with_a_reserved_name_does_not_make_a_record_unreadable() {
+    for value in [r#""draft""#, r#""[1]""#, "7"] {
+        let reserved = r#"{"$serde_json::private::RawValue": "#.to_owned() + value + "}";
+        for text in [format!(r#"{{"note": {reserved}}}"#), format!(r#"{{"note": [{{"deep": {reserved}}}]}}"#), reserved] {
+            let event: UnlockEvent = serde_json::from_str(&text).expect("parsed");
+            assert_eq!(unpacked::<UnlockEvent>(&packed(&event)), Some(event.clone()), "{text}");
+            let written = serde_json::to_string(&event).expect("written");
+            assert_eq!(serde_json::from_str::<UnlockEvent>(&written).expect("read again"), event, "{text}");
+        }
+    }
+}
