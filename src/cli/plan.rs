@@ -254,7 +254,7 @@ fn credits_text(month: &Month) -> String {
         ),
         Outlook::FirstReadsTooExpensive => text.push_str(
             "The credits are not sufficient: polling every token once costs more than the limit of a month. The last tokens are first polled\n\
-            next month or later, and no token is polled twice until then. Watch fewer tokens in [watch], or set endpoints to\n\
+            next month or later. Watch fewer tokens in [watch], or set endpoints to\n\
             \"off\" in [schedule].\n",
         ),
     }

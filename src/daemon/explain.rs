@@ -105,7 +105,10 @@ impl ExplainReader {
                 let changes = self.changes(Some(token), resource, kind, MAX_CHANGES).await?;
                 let cases = explain::change_cases(&snapshot, &changes, target, &own);
                 if cases.is_empty() {
-                    return Ok(vec![explain::unsubscribed(rule, &snapshot.token, resource, kind)]);
+                    return Ok(vec![match changes.iter().map(|row| row.at).max() {
+                        Some(latest) => explain::other_changes(rule, &snapshot.token, changes.len(), latest),
+                        None => explain::unsubscribed(rule, &snapshot.token, resource, kind),
+                    }]);
                 }
                 return self.explain_all(rule, cases).await;
             }

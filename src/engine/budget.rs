@@ -108,7 +108,7 @@ impl Allowance {
             // The share is a part of what the day began with, so that it does not shrink during the day. The reserve is included and
             // only limits the result, so that the pace stays even while the reserve shrinks.
             let today = credit.spent_today + credit.held();
-            let share = ((left + today) as f64 / days + rounding_of(midnight)).floor() as u64;
+            let share = ((left + today) as f64 / days + spread(midnight.timestamp() / 86_400)).floor() as u64;
             share.saturating_sub(today).min(ordinary)
         });
         let ahead_by = |lead: f64| {
@@ -151,12 +151,12 @@ impl Allowance {
     }
 }
 
-/// Returns the day's rounding offset, from 0 to 1, for a share that is not a whole number of credits. It follows a golden ratio sequence,
-/// which spreads a few credits evenly over the month.
-#[expect(clippy::cast_precision_loss, reason = "days are far below 2^53")]
-pub(crate) fn rounding_of(day: Timestamp) -> f64 {
+/// Returns the rounding offset, from 0 to 1, for a number that is not a whole one. `index` counts days, or hours. The offsets are a golden
+/// ratio sequence, which spreads a few credits evenly over the month.
+#[expect(clippy::cast_precision_loss, reason = "hours are far below 2^53")]
+pub(crate) fn spread(index: i64) -> f64 {
     const GOLDEN_RATIO: f64 = 0.618_033_988_749_895;
-    (day.timestamp().div_euclid(86_400) as f64 * GOLDEN_RATIO).rem_euclid(1.0)
+    (index as f64 * GOLDEN_RATIO).rem_euclid(1.0)
 }
 
 /// Returns the end of the period: the known one, else the start of the next calendar month.

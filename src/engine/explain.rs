@@ -34,7 +34,7 @@ pub use case::{
     CaseOrNothing, ExplainCase, ExplainTarget, MAX_CASES, absent_record, change_case, change_cases, group_cases, incident_case,
     incidents, missing_record_case, record_cases, token_case,
 };
-pub use explanation::{nothing, of_incident, unsubscribed};
+pub use explanation::{nothing, of_incident, other_changes, unsubscribed};
 pub use overview::{ExplainLine, Overview};
 pub use status::StatusEvidence;
 

@@ -265,7 +265,7 @@ impl<'a> SlotEstimates<'a> {
         let relatives = Relatives::of(self.feeds, of.endpoint);
         let estimate = |token: &PlanToken| {
             let estimate = model.estimate(of.endpoint, of.is_subscribed, token, near, now);
-            estimate.with_sign(relatives.show_correction(token), of.endpoint, of.is_subscribed)
+            estimate.with_sign(relatives.show_correction(token, now), of.endpoint, of.is_subscribed)
         };
         of.tokens.iter().map(estimate).collect()
     }

@@ -192,8 +192,11 @@ pub(super) async fn retries_of(
         Ok::<_, CycleError>(with_slots(feeds, setup.next_slot(of, now)))
     };
     let own = feeds(endpoint).await?;
-    let lists = vec![feeds(Endpoint::TokenList).await?, feeds(Endpoint::Upcoming).await?];
-    Ok(plan::plan_retries(own, lists, is_urgent, &basis_of(deps, now).await?))
+    let mut others = Vec::new();
+    for other in setup.endpoints().into_iter().filter(|other| *other != endpoint) {
+        others.push(feeds(other).await?);
+    }
+    Ok(plan::plan_retries(own, others, is_urgent, &basis_of(deps, now).await?))
 }
 
 async fn basis_of(deps: &Deps, now: Timestamp) -> Result<PlanBasis<'_>, CycleError> {

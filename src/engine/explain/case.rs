@@ -81,7 +81,10 @@ impl ExplainTarget {
 
     /// Returns whether the target selects a change. `earlier` are the changes before it, latest first.
     fn selects(&self, row: &ChangeRow, earlier: &[ChangeRow]) -> bool {
-        let of_key = || self.key.as_deref().is_none_or(|key| row.key.as_ref().is_some_and(|row_key| row_key.as_str() == key));
+        // A change of several events has no key.
+        let of_key = || {
+            self.key.as_deref().is_none_or(|key| row.key.as_ref().map_or(row.change.count > 1, |row_key| row_key.as_str() == key))
+        };
         match &self.alert {
             Some(alert) if !is_about(alert, row, earlier) => return false,
             None if !of_key() => return false,
@@ -101,9 +104,14 @@ fn is_about(alert: &Alert, row: &ChangeRow, earlier: &[ChangeRow]) -> bool {
     alert.starts_at == Some(row.at) && alert.key == row.key && names_change(&alert.subject, &row.change, row.resource, ordinal)
 }
 
-/// Returns whether the event of a change starts on this day, before or after the change.
+/// Returns whether the event of a change starts on this day, before or after the change. A change of several events has the first of them, so
+/// it may concern any later day.
 fn is_dated(change: &Change, day: Timestamp) -> bool {
-    let of_day = |record: &Record| record.interval().is_some_and(|interval| interval.start.date_naive() == day.date_naive());
+    let is_of_several = change.count > 1;
+    let of_day = |record: &Record| {
+        let start = record.interval().map(|interval| interval.start.date_naive());
+        start.is_some_and(|start| start == day.date_naive() || (is_of_several && start < day.date_naive()))
+    };
     [&change.old, &change.new].into_iter().flatten().any(of_day)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{ExplainCase, ExplainQuery, ExplainStep, Explainer, Explanation, Mark, status::describe};
-use model::{Alert, ChangeKind, ReceiverName, Resource, Token, phrase};
+use model::{Alert, ChangeKind, ReceiverName, Resource, Timestamp, Token, phrase};
 use rules::{Rule, aggregate::Totals};
 
 /// Returns the title of an explanation, such as `BigCliffAhead for ARB, unlock on 16 Mar 2026`.
@@ -72,6 +72,18 @@ pub fn unsubscribed(rule: &Rule, token: &Token, resource: Resource, kind: Option
         Some(kind) => format!("change `{resource}.{kind}`"),
     };
     nothing(rule, &phrase::name(token.symbol()), &format!("no {what} was ever seen for {}", token.id))
+}
+
+/// Returns the explanation if there are changes that the rule subscribes to, but none of them is about the target. `latest` is
+/// when the latest of `count` changes was seen.
+pub fn other_changes(rule: &Rule, token: &Token, count: usize, latest: Timestamp) -> Explanation {
+    let because = format!(
+        "none of the latest {} of {} is about it; the latest was seen on {}",
+        phrase::count(count, "change"),
+        token.id,
+        phrase::day(latest)
+    );
+    nothing(rule, &phrase::name(token.symbol()), &because)
 }
 
 /// Returns the explanation if the rule has no subject.

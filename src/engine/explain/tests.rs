@@ -483,3 +483,34 @@ fn change_is_explained_by_its_own_alerts() {
     assert_eq!(found(&target(Some(alerts[1]))), [(2, subject(1))], "the page of an alert explains its change");
     assert_eq!(found(&target(Some(alerts[0]))), [(3, subject(0))]);
 }
+
+#[test]
+fn change_of_several_events_is_found_by_each_of_their_days() {
+    let token = TokenId::from("arbitrum");
+    let event = |date: &str| {
+        let event: model::wire::UnlockEvent =
+            serde_json::from_value(serde_json::json!({"unlockDate": date, "unlockPrecision": "day"})).expect("an event");
+        Some(model::Record::Unlock(Arc::new(event)))
+    };
+    let mut change = model::Change::of(model::ChangeKind::SeriesShifted, Resource::Unlock, &token);
+    (change.count, change.old, change.new) = (12, event("2026-04-01T00:00:00Z"), event("2026-05-01T00:00:00Z"));
+    let snapshot = TokenSnapshot::of(Token::unknown(token.clone()));
+    let found = |count: u32, day: &str, key: Option<&str>| {
+        let change = model::Change { count, ..change.clone() };
+        let row = model::ChangeRow {
+            id: 1,
+            at: at("2026-03-09"),
+            token: token.clone(),
+            symbol: None,
+            resource: Resource::Unlock,
+            key: None,
+            change,
+        };
+        let target = ExplainTarget { day: Some(at(day)), key: key.map(Into::into), ..ExplainTarget::default() };
+        change_cases(&snapshot, &[row], &target, &[]).len()
+    };
+    assert_eq!(found(12, "2026-06-01", None), 1);
+    assert_eq!(found(12, "2026-06-01", Some("2026-06-01")), 1, "a series has no key");
+    assert_eq!(found(12, "2026-03-20", None), 0, "before all of its events");
+    assert_eq!(found(1, "2026-06-01", None), 0);
+}

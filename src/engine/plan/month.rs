@@ -18,7 +18,7 @@ use crate::budget::{self, Allowance, PollReason};
 use crate::plan;
 use crate::slot::Slots;
 use chrono::TimeDelta;
-use model::{CreditState, Endpoint, PlanToken, Timestamp, TokenId, config};
+use model::{CreditState, Endpoint, FeedState, PlanToken, Timestamp, TokenId, config};
 
 /// The length of the planned month in days.
 pub const DAYS: u32 = 30;
@@ -57,13 +57,18 @@ impl Demand {
             cost,
             first_reads: first.map(PlannedPoll::base_cost).sum::<u64>().saturating_add(plan.cost().saturating_sub(cost)),
             linear_again: linear_again(feeds, plan, has_new_marks, now),
-            is_measured: plan.polls.iter().any(|poll| poll.why != PollReason::First),
+            is_measured: feeds.whole.baseline_at.is_some()
+                || feeds.tokens.iter().filter_map(|token| token.feed.as_ref()).any(is_read),
         }
     }
 
     fn wanted(&self) -> u64 {
         self.ticks.saturating_mul(self.cost).saturating_add(self.linear_again)
     }
+}
+
+fn is_read(feed: &FeedState) -> bool {
+    feed.baseline_at.is_some()
 }
 
 /// Returns the credits of reading linear unlocks and daily emission ahead again in the month, after the reads of `plan`.

@@ -1,5 +1,7 @@
 //! The polls that an even pace of the credits allows. Pure.
 
+use std::collections::HashSet;
+
 use chrono::{NaiveTime, TimeDelta};
 
 use super::rivals::{self, Rival};
@@ -12,6 +14,14 @@ const UNREAD_SHARE: f64 = 0.02;
 
 /// The maximum lead over the even pace for polls of endpoints that no rule subscribes to.
 const UNSUBSCRIBED_MARGIN: TimeDelta = TimeDelta::hours(1);
+
+/// The polls of other endpoints that compete for the credits of a slot.
+#[derive(Debug, Default)]
+struct SlotRivals {
+    /// Credits of first reads, which come before all others.
+    first_reads: u64,
+    paced: Vec<Rival>,
+}
 
 impl SlotPlanner<'_> {
     /// Grants the credits that the even pace allows to the candidates with the highest priority. Leaves enough credits for
@@ -28,50 +38,80 @@ impl SlotPlanner<'_> {
         let spent_today = basis.spent_today.saturating_add(self.plan.cost());
         let share = today.saturating_add(spent_today);
         let available = self.paced_credits(share, spent_today, until);
-        let rivals = if available > 0 { self.rivals(until) } else { Vec::new() };
+        let left = self.allowance.left.unwrap_or(u64::MAX);
+        // What cannot be paid at all must not stop cheaper polls.
+        let (candidates, unaffordable): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|candidate| candidate.cost <= left);
+
+        let unread = if self.own.is_subscribed { self.guaranteed(&candidates, available) } else { HashSet::new() };
+        let for_unread: u64 = unread.iter().filter_map(|index| candidates.get(*index)).map(|candidate| candidate.cost).sum();
+        let available = available.saturating_sub(for_unread);
+        let until = until.max(covered_until(share, spent_today + available, basis));
+        let rivals = if available > 0 { self.rivals(until, left) } else { SlotRivals::default() };
+        // A list orders the first reads of all others, so they leave half of the credits to it.
+        let first_reads =
+            if self.own.endpoint.is_per_token() { rivals.first_reads } else { rivals.first_reads.min(available / 2) };
         let days = priority::days(until - basis.now);
-        let (mut sums, mut cost) = (Vec::with_capacity(candidates.len()), 0);
+        let (mut sums, mut cost) = (Vec::with_capacity(candidates.len()), for_unread);
+        let mut needed = 0;
         for candidate in &candidates {
             // A poll that costs more than the share of a whole day only needs that share.
-            let needed = cost + candidate.cost.min(share);
-            cost += candidate.cost;
-            sums.push((candidate.priority, needed, cost));
+            sums.push((candidate.priority, needed + candidate.cost.min(share), cost + candidate.cost));
+            (needed, cost) = (needed + candidate.cost, cost + candidate.cost);
         }
-        let left = self.allowance.left.unwrap_or(u64::MAX);
         // The lower the priority, the more is needed for polls before it and for rivals.
         let paid = sums.partition_point(|(priority, needed, cost)| {
-            let for_rivals = || rivals::cost_above(&rivals, *priority, days);
+            let first_reads = if priority.is_finite() { first_reads } else { 0 };
+            let for_rivals = || real(first_reads) + rivals::cost_above(&rivals.paced, *priority, days);
             available > 0 && *cost <= left && real(*needed) + for_rivals() <= real(available)
         });
-        let spent = candidates.iter().take(paid).map(|candidate| candidate.cost).sum();
-        let mut for_unread = self.unread_share(available).min(available.saturating_sub(spent));
         for (index, candidate) in candidates.iter().enumerate() {
-            let is_unread =
-                candidate.token.is_some_and(|token| token.feed.as_ref().is_none_or(|feed| feed.baseline_at.is_none()));
-            let is_paid_as_unread = index >= paid && self.own.is_subscribed && is_unread && candidate.cost <= for_unread;
-            if is_paid_as_unread {
-                for_unread -= candidate.cost;
-            }
-            self.decide(candidate, index < paid || is_paid_as_unread);
+            self.decide(candidate, index < paid || unread.contains(&index));
         }
+        unaffordable.iter().for_each(|candidate| self.decide(candidate, false));
     }
 
-    /// Returns the paced polls of other endpoints that have a slot until `until`.
-    fn rivals(&self, until: Timestamp) -> Vec<Rival> {
-        let has_slot = |other: &&EndpointFeeds| other.next_slot.is_some_and(|slot| slot < until);
+    /// Returns the first reads that are polled whatever the priority of others: a share of the available credits, which over many slots
+    /// also pays for those that cost more than a slot has.
+    fn guaranteed(&self, candidates: &[PollCandidate<'_>], available: u64) -> HashSet<usize> {
+        let is_unread = |candidate: &PollCandidate<'_>| {
+            candidate.token.is_some_and(|token| token.feed.as_ref().is_none_or(|feed| feed.baseline_at.is_none()))
+        };
+        let unread = || candidates.iter().enumerate().filter(|(_, candidate)| is_unread(candidate));
+        let Some((_, first)) = unread().next() else { return HashSet::new() };
+        let hour = self.basis.now.timestamp().div_euclid(3_600);
+        let polls = real(available) * UNREAD_SHARE / real(first.cost.max(1)) + budget::spread(hour);
+        let mut left = self.allowance.left.unwrap_or(u64::MAX);
+        let mut guaranteed = HashSet::new();
+        for (index, candidate) in unread().take(usize::try_from(floor(polls)).unwrap_or(usize::MAX)) {
+            if candidate.cost <= left && available > 0 {
+                left -= candidate.cost;
+                guaranteed.insert(index);
+            }
+        }
+        guaranteed
+    }
+
+    /// Returns the polls of other endpoints that have a slot until `until` and cost at most `left`.
+    fn rivals(&self, until: Timestamp, left: u64) -> SlotRivals {
+        let has_slot = |other: &&EndpointFeeds| other.next_slot.is_some_and(|slot| slot <= until);
         let others = self.estimates.feeds.iter().filter(|feeds| feeds.endpoint != self.own.endpoint).filter(has_slot);
-        let mut rivals = Vec::new();
+        let mut rivals = SlotRivals::default();
         for other in others {
             let rest = other.next_slot.map_or(0.0, |slot| priority::days(until - slot));
             let slots = 1.0 + (rest / priority::days(other.slot_interval).max(1e-6)).floor();
-            let candidates = poll_candidates(other, self.estimates, self.basis);
-            let paced = candidates.iter().filter(|candidate| candidate.why > PollReason::Changed);
-            rivals.extend(paced.map(|candidate| {
-                let feed = candidate.token.map_or(Some(&other.whole), |token| token.feed.as_ref());
-                let age =
-                    feed.and_then(|feed| feed.read_at).map_or(priority::NEVER_DAYS, |at| priority::days(self.basis.now - at));
-                Rival { priority: candidate.priority, cost: real(candidate.cost), age, slots }
-            }));
+            for candidate in poll_candidates(other, self.estimates, self.basis).iter().filter(|candidate| candidate.cost <= left)
+            {
+                match candidate.why {
+                    PollReason::First if candidate.token.is_some() => rivals.first_reads += candidate.cost,
+                    why if why > PollReason::Changed => {
+                        let feed = candidate.token.map_or(Some(&other.whole), |token| token.feed.as_ref());
+                        let read_at = feed.and_then(|feed| feed.read_at);
+                        let age = read_at.map_or(priority::NEVER_DAYS, |at| priority::days(self.basis.now - at));
+                        rivals.paced.push(Rival { priority: candidate.priority, cost: real(candidate.cost), age, slots });
+                    }
+                    _ => {}
+                }
+            }
         }
         rivals
     }
@@ -89,11 +129,15 @@ impl SlotPlanner<'_> {
         let later = real(after_today) * (priority::days(until.min(reset_at) - tomorrow) / priority::days(reset_at - tomorrow));
         of_today.saturating_add(floor(later)).min(left.saturating_sub(reserve))
     }
+}
 
-    /// Returns the part of the available credits for first reads of feeds that show what a schedule shows.
-    fn unread_share(&self, available: u64) -> u64 {
-        floor(real(available) * UNREAD_SHARE + budget::rounding_of(self.basis.now))
-    }
+/// Returns the time until which an even pace has spent `credits` of the day's share. Later than the next slot if a fraction of a credit was
+/// rounded up.
+fn covered_until(share: u64, credits: u64, basis: &PlanBasis<'_>) -> Timestamp {
+    let midnight = basis.now.date_naive().and_time(NaiveTime::MIN).and_utc();
+    let day = (basis.allowance.reset_at - midnight).clamp(TimeDelta::seconds(1), TimeDelta::days(1));
+    let seconds = u64::try_from(day.num_seconds()).unwrap_or(0).saturating_mul(credits.min(share)) / share.max(1);
+    midnight + TimeDelta::seconds(i64::try_from(seconds).unwrap_or(0))
 }
 
 /// Returns the credits of the day's share that an even pace spends by `until`. Rounds up, so that a share of one credit does not wait

@@ -34,12 +34,13 @@ impl<'a> Relatives<'a> {
     }
 
     /// Returns whether a related feed of the token shows a correction that the feed of `token` may not show yet.
-    pub(super) fn show_correction(&self, token: &PlanToken) -> bool {
+    pub(super) fn show_correction(&self, token: &PlanToken, now: Timestamp) -> bool {
         let Some(feed) = token.feed.as_ref() else { return false };
         let found = self.feeds.get(&token.id).into_iter().flatten().filter_map(|related| related.findings.found_at);
         // What a feed shows shortly after its schedule is no new correction of the schedule.
         let is_known =
             |at: Timestamp| self.is_schedule && feed.findings.found_at.is_some_and(|own| at - own < SAME_CORRECTION_TIME);
-        found.into_iter().any(|at| feed.read_at.is_some_and(|read| read < at) && !is_known(at))
+        // A time in the future comes from a clock that was wrong.
+        found.into_iter().filter(|at| *at <= now).any(|at| feed.read_at.is_some_and(|read| read < at) && !is_known(at))
     }
 }

@@ -12,9 +12,9 @@ pub struct RetryPlan {
     pub next_at: Option<Timestamp>,
 }
 
-/// Plans the retries of the endpoint `own`. `lists` are the token list and `upcoming`. If `is_urgent` is set, no feed waits, and feeds that
+/// Plans the retries of the endpoint `own`. `others` are all other scheduled endpoints. If `is_urgent` is set, no feed waits, and feeds that
 /// were never tried are polled as well: after a start, a reload, a new key, or the first token list.
-pub fn plan_retries(mut own: EndpointFeeds, lists: Vec<EndpointFeeds>, is_urgent: bool, basis: &PlanBasis<'_>) -> RetryPlan {
+pub fn plan_retries(mut own: EndpointFeeds, others: Vec<EndpointFeeds>, is_urgent: bool, basis: &PlanBasis<'_>) -> RetryPlan {
     let endpoint = own.endpoint;
     let mut next_at: Option<Timestamp> = None;
     let mut select = |feed: &FeedState| {
@@ -34,7 +34,7 @@ pub fn plan_retries(mut own: EndpointFeeds, lists: Vec<EndpointFeeds>, is_urgent
     if is_urgent {
         own.tokens.iter_mut().for_each(end_wait);
     }
-    let others = lists.into_iter().filter(|list| list.endpoint != endpoint);
+    let others = others.into_iter().filter(|other| other.endpoint != endpoint);
     let feeds: Vec<EndpointFeeds> = std::iter::once(own).chain(others).collect();
     let polls = plan(endpoint, &feeds, basis);
     RetryPlan { next_at: next_at.into_iter().chain(polls.exhausted_until).min(), polls }

@@ -133,6 +133,10 @@ fn leaves_credits_for_higher_priorities_of_other_endpoints() {
     let count =
         |endpoint, feeds: &[EndpointFeeds], today| plan(endpoint, feeds, &basis(&source, Some(500), Some(today))).polls.len();
     assert_eq!(count(Endpoint::Burn, &feeds, 6), 1, "two of three credits are for the schedules");
+    let same = [schedules(&old), feeds[1].clone()];
+    assert_eq!(count(Endpoint::Burn, &same, 6), 1, "a slot at the same time competes as well");
+    let unread = [sooner(schedules(&[token("new", None)])), feeds[1].clone()];
+    assert_eq!(count(Endpoint::Burn, &unread, 6), 1, "the other two credits are for a first read with its linear unlocks");
     let later = [EndpointFeeds { next_slot: Some(time("2026-11-22")), ..feeds[0].clone() }, feeds[1].clone()];
     assert_eq!(count(Endpoint::Burn, &later, 6), 3, "the schedules have no slot before the next one of burns");
     let unsubscribed = EndpointFeeds { is_subscribed: false, ..feeds[1].clone() };
@@ -355,6 +359,8 @@ fn correction_of_schedule_reports_allocations_and_the_reverse() {
     assert_eq!(why(schedule, &read_since), Some(PollReason::Verify), "the correction that the schedule showed first");
     let only_allocations = [found(schedule, "2026-11-19", None), read_since[1].clone()];
     assert_eq!(why(schedule, &only_allocations), Some(PollReason::Changed));
+    let of_wrong_clock = [found(schedule, "2026-11-19", None), found(allocations, "2026-11-20", Some("2027-01-01"))];
+    assert_eq!(why(schedule, &of_wrong_clock), Some(PollReason::Verify));
     let burns = [corrected[0].clone(), found(Endpoint::Burn, "2026-11-10", None)];
     assert_eq!(why(Endpoint::Burn, &burns), Some(PollReason::Verify), "burns are facts of their own");
 }
@@ -382,6 +388,65 @@ fn first_reads_of_allocations_do_not_come_before_polls_of_schedules() {
     ];
     let polls = plan(Endpoint::Allocations, &feeds, &basis(&source, Some(500), Some(30))).polls;
     assert!(polls.len() <= 1 && polls.iter().all(|poll| poll.why == PollReason::Verify), "{polls:?}");
-    let polls = plan(Endpoint::Allocations, &feeds, &basis(&source, Some(500), Some(80))).polls;
+    let polls = plan(Endpoint::Allocations, &feeds, &basis(&source, Some(500), Some(90))).polls;
     assert_eq!(polls.len(), 40, "everything is affordable");
+}
+
+#[test]
+fn last_credit_of_a_day_is_for_the_poll_that_needs_it_most() {
+    let source = source();
+    let schedule = EndpointFeeds {
+        next_slot: Some(time("2026-11-21T01:00:00Z")),
+        ..schedules(&[token("a", Some(read("2026-11-01", "2026-11-20")))])
+    };
+    let burn = EndpointFeeds {
+        endpoint: Endpoint::Burn,
+        next_slot: Some(time("2026-11-21T12:20:00Z")),
+        slot_interval: TimeDelta::days(1),
+        ..schedules(&[token("a", Some(read("2026-11-01", "2025-10-20")))])
+    };
+    let plan = plan(Endpoint::UnlockEvents, &[schedule, burn], &basis(&source, Some(30), Some(1)));
+    assert_eq!(plan.polls, [], "a burn of 400 days waits for its slot at noon");
+}
+
+#[test]
+fn unaffordable_poll_does_not_stop_cheaper_ones() {
+    let source = source();
+    let mut tokens: Vec<_> = (0..9).map(|n| token(&format!("t{n}"), Some(read("2026-11-01", "2026-11-20")))).collect();
+    let mut large = token("large", Some(read("2026-11-01", "2026-01-25")));
+    large.feed.as_mut().expect("a feed").cost = 40;
+    tokens.push(large);
+    assert_eq!(plan_tokens(Endpoint::UnlockEvents, &tokens, &basis(&source, Some(30), Some(6))).polls.len(), 3);
+}
+
+#[test]
+fn emissions_of_many_pages_are_read_at_last() {
+    let source = source();
+    let old: Vec<_> = (0..40).map(|n| token(&format!("o{n:02}"), Some(read("2026-11-01", "2026-11-01")))).collect();
+    let unread = FeedState { cost: 30, tried_at: Some(time("2026-11-20")), ..FeedState::default() };
+    let unread: Vec<_> = (0..5).map(|n| token(&format!("o{n:02}"), Some(unread.clone()))).collect();
+    let days = (0..300).filter(|day| {
+        let mut basis = basis(&source, Some(1_000), Some(33));
+        basis.now += TimeDelta::days(*day);
+        basis.allowance.reset_at = basis.now + TimeDelta::days(30);
+        let slot = |hours| Some(basis.now + TimeDelta::hours(hours));
+        let feeds = [
+            EndpointFeeds { next_slot: slot(1), ..schedules(&old) },
+            EndpointFeeds { endpoint: Endpoint::DailyEmission, next_slot: slot(24), ..schedules(&unread) },
+        ];
+        !plan(Endpoint::DailyEmission, &feeds, &basis).polls.is_empty()
+    });
+    let days = days.count();
+    assert!((3..=10).contains(&days), "{days}: a fiftieth of 9,900 credits pays for six polls");
+}
+
+#[test]
+fn retries_after_a_start_leave_credits_for_schedules() {
+    let source = source();
+    let old: Vec<_> = (0..40).map(|n| token(&format!("o{n:02}"), Some(read("2026-11-01", "2026-11-01")))).collect();
+    let unread: Vec<_> = (0..40).map(|n| token(&format!("o{n:02}"), None)).collect();
+    let own = EndpointFeeds { endpoint: Endpoint::Allocations, next_slot: Some(time("2026-11-22")), ..schedules(&unread) };
+    let others = vec![EndpointFeeds { next_slot: Some(time("2026-11-21T00:30:00Z")), ..schedules(&old) }];
+    let retries = plan_retries(own, others, true, &basis(&source, Some(500), Some(30)));
+    assert!(retries.polls.polls.len() <= 1, "{:?}", retries.polls.polls);
 }

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 pub use tranches::{DateChange, ScheduleUnit, TrancheFacts, TranchesChange};
 
-use super::{UNKNOWN_AMOUNT, amount, count, day, name, names, one_line, plural, ratio, shift, shifts};
+use self::tranches::is_close;
+use super::{UNKNOWN_AMOUNT, amount, count, day, grouped, name, names, one_line, plural, ratio, shift, shifts};
 use crate::{
     AllocationChange, AllocationSchedule, Change, ChangeKind, ChangeRow, FieldChange, Resource, ScheduleBrief, Timestamp,
 };
@@ -369,10 +370,16 @@ fn rewritten(before: &ScheduleBrief, after: &ScheduleBrief) -> String {
     let step = |from: String, to: String, what: &str| {
         if from == to { format!("{to}{what} as before") } else { format!("{from} to {to}{what}") }
     };
+    let totals = match (amount(before.total), amount(after.total)) {
+        // With fewer digits, different totals can be equal texts.
+        (from, to) if from == to && !is_close(before.total, after.total, 1e-9) => {
+            step(grouped(before.total), grouped(after.total), " tokens in all")
+        }
+        (from, to) => step(from, to, " tokens in all"),
+    };
     format!(
-        "schedule rewritten: {}, {}, end {}",
+        "schedule rewritten: {}, {totals}, end {}",
         step(before.events.to_string(), after.events.to_string(), if after.events == 1 { " event" } else { " events" }),
-        step(amount(before.total), amount(after.total), " tokens in all"),
         step(end(before), end(after), "")
     )
 }
@@ -395,7 +402,12 @@ impl AllocationRewrite {
     /// Returns whether total, begin, or end changed.
     #[must_use]
     pub fn differs(&self) -> bool {
-        self.before != self.after
+        let (Some(was), Some(is)) = (&self.before, &self.after) else { return self.before != self.after };
+        let is_same_total = match (was.total, is.total) {
+            (Some(was), Some(is)) => is_close(was, is, 1e-9),
+            (was, is) => was == is,
+        };
+        !is_same_total || (was.begin, was.end) != (is.begin, is.end)
     }
 
     /// Returns the difference of the totals, without its sign.

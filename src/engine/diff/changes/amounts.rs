@@ -268,7 +268,7 @@ fn resized_clause(compared: &Comparison<'_>, tranches: &TrancheSet, total: (Opti
 }
 
 /// Returns the sum of the differences of the named allocations, each without its sign.
-fn amount_of_difference(change: &Change) -> Option<f64> {
+pub(super) fn amount_of_difference(change: &Change) -> Option<f64> {
     let amount = |fact: &Option<Fact>| fact.as_ref().and_then(Fact::amount).unwrap_or(0.0);
     known_sum(change.allocations.iter().map(|allocation| (amount(&allocation.to) - amount(&allocation.from)).abs()))
 }

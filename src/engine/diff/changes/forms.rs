@@ -4,24 +4,30 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     ChangeExplanation, ChangeSubject, Comparison,
-    amounts::allocation_changes,
-    in_days,
+    amounts::{allocation_changes, amount_of_difference},
+    in_days, known_sum,
     rewritten::{allocation_schedule, brief},
     tranche_facts::tranches_change,
 };
 use crate::diff::{
-    count_of, ratio_of,
+    count_of,
+    index::{NewTranche, OldTranche},
+    ratio_of,
     timeline::{TrancheGroup, TranchePair, TrancheSet},
     tolerances::{self, close},
     tranche::TrancheForm,
 };
 use model::{
+    Timestamp,
     change::{ChangeKind, Fact},
     phrase::changes::ChangeClause,
 };
 
 /// The maximum number of cliffs in a split or a merge. More are a restructured schedule.
 const MAX_CUT: usize = 4;
+
+/// The maximum number of clauses about allocations with other dates.
+const MAX_RESTRUCTURED: usize = 4;
 
 /// Explains groups of tranches that keep their sum, and series that vest with other timing.
 pub(super) fn explain(compared: &Comparison<'_>, retimed: &BTreeSet<TranchePair>) -> Vec<ChangeExplanation> {
@@ -43,6 +49,34 @@ pub(super) fn explain(compared: &Comparison<'_>, retimed: &BTreeSet<TranchePair>
     by_kind.into_iter().map(|(kind, groups)| regrouped(compared, kind, &groups)).collect()
 }
 
+/// Returns a clause for each group of allocations whose schedules begin and end alike, before and after. One clause for all, if there are
+/// too many to read.
+fn restructured(compared: &Comparison<'_>, set: &TrancheSet) -> Vec<ChangeClause> {
+    type Span = (Option<Timestamp>, Option<Timestamp>);
+    let timeline = compared.timeline;
+    let (old, new) = (&set.unpaired_old, &set.unpaired_new);
+    let mut by_series: BTreeMap<&str, (Vec<OldTranche>, Vec<NewTranche>)> = BTreeMap::new();
+    for i in old {
+        by_series.entry(timeline.old[*i].series).or_default().0.push(*i);
+    }
+    for j in new {
+        by_series.entry(timeline.new[*j].series).or_default().1.push(*j);
+    }
+    let mut by_span: BTreeMap<(Span, Span), (Vec<OldTranche>, Vec<NewTranche>)> = BTreeMap::new();
+    for (olds, news) in by_series.into_values() {
+        let before = allocation_schedule(&olds.iter().map(|i| &timeline.old[*i]).collect::<Vec<_>>());
+        let after = allocation_schedule(&news.iter().map(|j| &timeline.new[*j]).collect::<Vec<_>>());
+        let group = by_span.entry(((before.begin, before.end), (after.begin, after.end))).or_default();
+        group.0.extend(olds);
+        group.1.extend(news);
+    }
+    let is_whole = |(olds, news): &(Vec<OldTranche>, Vec<NewTranche>)| !olds.is_empty() && !news.is_empty();
+    if by_span.len() > MAX_RESTRUCTURED || !by_span.values().all(is_whole) {
+        return vec![ChangeClause::Restructured(tranches_change(compared, old, new))];
+    }
+    by_span.into_values().map(|(olds, news)| ChangeClause::Restructured(tranches_change(compared, &olds, &news))).collect()
+}
+
 fn regrouped(compared: &Comparison<'_>, kind: ChangeKind, groups: &[TrancheGroup]) -> ChangeExplanation {
     let timeline = compared.timeline;
     let set = TrancheSet::from(TrancheGroup {
@@ -61,7 +95,7 @@ fn regrouped(compared: &Comparison<'_>, kind: ChangeKind, groups: &[TrancheGroup
         allocation.after = (!after.is_empty()).then(|| allocation_schedule(&after));
     }
     let (before, after) = (brief(&timeline.old, old, compared.now), brief(&timeline.new, new, compared.now));
-    change.amount = Some(after.total);
+    change.amount = known_sum(new.iter().filter_map(|j| timeline.new[*j].amount));
     if kind == ChangeKind::Restructured {
         // This change is about timing alone. A change of the amount is reported separately.
         for allocation in &mut change.allocations {
@@ -71,11 +105,14 @@ fn regrouped(compared: &Comparison<'_>, kind: ChangeKind, groups: &[TrancheGroup
         change.to = after.end.map(Fact::Time);
         let shift = before.end.zip(after.end).map(|(from, to)| in_days((to - from).num_milliseconds()));
         change.shift_days = shift.filter(|days| *days != 0.0);
-        explanation.clauses = vec![ChangeClause::Restructured(tranches_change(compared, old, new))];
+        explanation.clauses = restructured(compared, &set);
     } else {
         change.from = Some(Fact::Amount(before.total));
         change.to = Some(Fact::Amount(after.total));
         change.ratio = ratio_of(Some(before.total), Some(after.total));
+        if kind == ChangeKind::Resized {
+            change.amount = amount_of_difference(change);
+        }
         let tranches = tranches_change(compared, old, new);
         explanation.clauses = vec![match kind {
             ChangeKind::Resized => ChangeClause::Restructured(tranches),

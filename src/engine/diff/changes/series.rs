@@ -15,6 +15,7 @@ use crate::diff::{
     tranche::TrancheForm,
 };
 use model::{
+    Timestamp,
     change::{AllocationChange, ChangeKind, Fact},
     phrase::changes::{ChangeClause, DateChange},
 };
@@ -205,16 +206,32 @@ pub(super) fn explain_ends(
             change.shift_days_min = shifts().min().map(in_days);
             change.shift_days_max = shifts().max().map(in_days);
         }
-        let olds: Vec<OldTranche> = pairs.iter().map(|pair| pair.old).collect();
         let news: Vec<NewTranche> = pairs.iter().map(|pair| pair.new).collect();
-        change.amount = Some(news.iter().filter_map(|j| new[*j].amount).sum());
-        let tranches = tranches_change(compared, &olds, &news);
-        explanation.clauses = vec![ChangeClause::EndMoved { tranches, from, to, shift_days: common }];
+        change.amount = known_sum(news.iter().filter_map(|j| new[*j].amount));
+        explanation.clauses = ends_moved(compared, &pairs);
         change.allocations = by_name.into_values().collect();
         explanation.subject = compared.single_event(&explanation);
         explanations.push(explanation);
     }
     explanations
+}
+
+/// Returns a clause for each pair of a former and a new end.
+fn ends_moved(compared: &Comparison<'_>, pairs: &[TranchePair]) -> Vec<ChangeClause> {
+    let (old, new) = (&compared.timeline.old, &compared.timeline.new);
+    let mut by_ends: BTreeMap<(Timestamp, Timestamp), (Vec<OldTranche>, Vec<NewTranche>)> = BTreeMap::new();
+    for pair in pairs {
+        if let (Some(from), Some(to)) = (old[pair.old].end_time(), new[pair.new].end_time()) {
+            let (olds, news) = by_ends.entry((from, to)).or_default();
+            olds.push(pair.old);
+            news.push(pair.new);
+        }
+    }
+    let clause = |((from, to), (olds, news)): ((Timestamp, Timestamp), (Vec<OldTranche>, Vec<NewTranche>))| {
+        let tranches = tranches_change(compared, &olds, &news);
+        ChangeClause::EndMoved { tranches, from, to, shift_days: in_days((to - from).num_milliseconds()) }
+    };
+    by_ends.into_iter().map(clause).collect()
 }
 
 impl Comparison<'_> {
@@ -233,7 +250,6 @@ fn moved_clause(
     shift_days: Option<(f64, f64)>,
 ) -> ChangeClause {
     let (old, new) = (&compared.timeline.old, &compared.timeline.new);
-    let olds: Vec<OldTranche> = pairs.iter().map(|pair| pair.old).collect();
     let news: Vec<NewTranche> = pairs.iter().map(|pair| pair.new).collect();
     let rows: BTreeSet<OldRow> = pairs.iter().map(|pair| old[pair.old].row).collect();
     if kind == ChangeKind::SeriesShifted || rows.len() > 1 {
@@ -251,7 +267,7 @@ fn moved_clause(
     let (was, is) = (&old[first.old], &new[first.new]);
     match shift_days {
         Some(shift_days) if is.form == TrancheForm::Linear && was.end == is.end => ChangeClause::StartMoved {
-            tranches: tranches_change(compared, &olds, &news),
+            tranches: tranches_change(compared, &pairs.iter().map(|pair| pair.old).collect::<Vec<_>>(), &news),
             from: was.time(),
             to: is.time(),
             shift_days,

@@ -127,6 +127,7 @@ fn fewer_and_larger_tranches_are_one_resize_at_once() {
             let change = only(seen.changes, ChangeKind::Resized);
             let (was, is) = if is_reversed { (total, 30.0) } else { (30.0, total) };
             assert_eq!((change.from, change.to), (Some(Fact::Amount(was)), Some(Fact::Amount(is))));
+            assert_eq!(change.amount, Some((total - 30.0_f64).abs()), "the difference");
             if !is_reversed {
                 let text = format!(
                     "Team: ends on 1 Jul 2028 instead of 1 Sep 2028, {pace} per quarter instead of 1 per month; \

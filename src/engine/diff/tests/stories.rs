@@ -94,3 +94,32 @@ fn series_that_moved_with_others_and_lost_its_end_is_shifted() {
     assert_eq!((removed.kind, removed.count), (ChangeKind::Removed, 3), "{}", removed.summary);
     assert!(removed.summary.ends_with("from 3 Oct 2027 to 3 Dec 2027"), "{}", removed.summary);
 }
+
+#[test]
+fn each_allocation_has_its_own_end() {
+    let before: Vec<_> = monthly("2026-05-01", 12, &[("Team", 10.0), ("Farm", 6.0)])
+        .into_iter()
+        .chain(monthly("2027-05-01", 12, &[("Farm", 6.0)]))
+        .collect();
+    let after: Vec<_> = monthly("2026-05-01", 12, &[("Team", 5.0), ("Farm", 12.0)])
+        .into_iter()
+        .chain(monthly("2027-05-01", 12, &[("Team", 5.0)]))
+        .collect();
+    let change = only(changes_of(&before, &after), ChangeKind::Restructured);
+    for text in ["Team: ends on 1 Apr 2028 instead of 1 Apr 2027", "Farm: ends on 1 Apr 2027 instead of 1 Apr 2028"] {
+        assert!(change.summary.contains(text), "{}", change.summary);
+    }
+}
+
+#[test]
+fn each_linear_unlock_has_its_own_end() {
+    let event = |farm: &str, team: &str| {
+        let linears = vec![linear("Farm", "2026-04-16", farm, 40.0), linear("Team", "2026-04-16", team, 100.0)];
+        event_at(time("2026-04-16"), Vec::new(), linears)
+    };
+    let change =
+        only(changes_of(&[event("2027-04-16", "2029-04-16")], &[event("2028-04-16", "2030-04-16")]), ChangeKind::Rescheduled);
+    for text in ["Farm: until 16 Apr 2028 instead of 16 Apr 2027", "Team: until 16 Apr 2030 instead of 16 Apr 2029"] {
+        assert!(change.summary.contains(text), "{}", change.summary);
+    }
+}

@@ -262,6 +262,7 @@ fn month_of_an_imprecise_date_is_not_shown_as_a_day() {
     assert_eq!(text(day("2026-03-16"), month("2026-03-01")), "from 16 Mar 2026 to March 2026");
     assert_eq!(text(month("2026-03-01"), day("2026-03-01T13:00:00Z")), "from March 2026 to 1 Mar 2026");
     assert_eq!(text(month("2026-03-01"), month("2026-03-16")), "from 1 to 16 Mar 2026", "the month alone shows no change");
+    assert_eq!(text(month("2026-03-01"), month("2026-03-01T04:00:00Z")), "within March 2026");
     assert_eq!(text(day("2026-03-16"), day("2026-03-20")), "from 16 to 20 Mar 2026");
     let undecided = (Some(time("2026-03-01")), Precision::ToBeDetermined);
     assert_eq!(text(undecided, day("2026-03-01T13:00:00Z")), "from a date to be determined to 1 Mar 2026");
@@ -304,6 +305,18 @@ fn unknown_amounts_are_not_zero() {
         is_next: true,
     };
     assert_summary(moved, "the whole schedule moved by +4 days; the next from 16 to 20 Mar 2026");
+    let tranches = TranchesChange { before: vec![unknown("2026-04-01")], after: vec![unknown("2026-09-01")] };
+    assert_summary(ChangeClause::Restructured(tranches), "Team: ends on 1 Sep 2026 instead of 1 Apr 2026");
+}
+
+#[test]
+fn different_totals_have_enough_digits() {
+    let brief = |total: f64| ScheduleBrief { total, events: 3, end: Some(time("2028-01-01")), ..ScheduleBrief::default() };
+    assert_eq!(
+        rewritten(&brief(1_230_000_000.0), &brief(1_234_000_000.0)),
+        "schedule rewritten: 3 events as before, 1,230,000,000 to 1,234,000,000 tokens in all, end 1 Jan 2028 as before"
+    );
+    assert!(rewritten(&brief(420.0), &brief(420.000_000_01)).contains("420 tokens in all as before"));
 }
 
 #[test]

@@ -131,13 +131,14 @@ impl ScheduleUnit<'_> {
             }
             dates => dates.join(", "),
         };
-        let (was, is) = (total(before).unwrap_or(0.0), total(after).unwrap_or(0.0));
-        let total = if is_close(was, is, 1e-6) {
-            format!("the total of {}{} is unchanged", self.tokens(is), self.share(is))
-        } else {
-            format!("{} in total instead of {}", self.tokens(is), amount(was))
+        let total = match (total(before), total(after)) {
+            (Some(was), Some(is)) if is_close(was, is, 1e-6) => {
+                format!("; the total of {}{} is unchanged", self.tokens(is), self.share(is))
+            }
+            (Some(was), Some(is)) => format!("; {} in total instead of {}", self.tokens(is), amount(was)),
+            _ => String::new(),
         };
-        format!("{names}: {dates}{}; {total}", tranches.pace_change())
+        format!("{names}: {dates}{}{total}", tranches.pace_change())
     }
 
     /// Tokens that go to other allocations: `1.50M ARB of New Order Treasury (0.15% of max supply) go to Treasury`.
@@ -256,6 +257,10 @@ impl DateChange {
             // If one of them is only a month, its day is not known.
             let is_month_enough = !is_one_month || (from.1 == Precision::Month) != (to.1 == Precision::Month);
             let are_days = !is_month_enough && from.1 != UNDECIDED && to.1 != UNDECIDED;
+            let has_no_day = |precision| matches!(precision, Precision::Month | Precision::Week);
+            if are_days && a.date_naive() == b.date_naive() && has_no_day(from.1) && has_no_day(to.1) {
+                return format!("within {}", month(a));
+            }
             if are_days && a.date_naive() == b.date_naive() {
                 return format!("from {} to {}", instant(a), instant(b));
             }
@@ -432,6 +437,6 @@ fn regular_interval(dates: &[Timestamp]) -> Option<(&'static str, &'static str)>
     Some((found.0, found.1))
 }
 
-fn is_close(a: f64, b: f64, tolerance: f64) -> bool {
+pub(super) fn is_close(a: f64, b: f64, tolerance: f64) -> bool {
     (a - b).abs() <= tolerance * a.abs().max(b.abs())
 }
