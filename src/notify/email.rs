@@ -34,9 +34,9 @@ use pool::{ConnectionPool, SmtpLogin};
 use server::MailServer;
 use session::RejectedRecipients;
 
-/// The maximum number of attempts in which a temporarily rejected recipient delays the mail for all: greylisting ends after minutes.
-/// After that, the other recipients get the mail, and the result names the rejected one.
-const MAX_POSTPONING_ATTEMPTS: u32 = 4;
+/// The maximum number of attempts for a recipient that is temporarily rejected while others have the mail: greylisting ends after minutes.
+/// After that, the delivery ends, and its result names the recipient. Later messages about the same alert wait until then.
+const MAX_RETRIED_ATTEMPTS: u32 = 4;
 
 /// A validated email receiver.
 #[derive(Debug)]
@@ -48,8 +48,8 @@ pub struct EmailReceiver {
     from: Mailbox,
     to: Vec<Mailbox>,
     timeout: Duration,
-    /// The number of attempts in which a temporarily rejected recipient delays the mail for all. The last attempt never does.
-    postponing_attempts: u32,
+    /// The number of attempts after which temporarily rejected recipients are retried. The last attempt is not followed by another.
+    retried_attempts: u32,
     external_url: Option<String>,
     pool: ConnectionPool,
     progress: AcceptedParts,
@@ -91,16 +91,33 @@ impl EmailReceiver {
         SendResult { text: scrub.clean(&result.text), ..result }
     }
 
+    /// Sends one mail to all recipients that do not have it from an earlier attempt. All recipients are in its header.
     async fn send_to_all(&self, attempt: &MailAttempt<'_>, to: &[&Mailbox]) -> SendResult {
+        let id = &attempt.delivery.webhook_id;
+        let accepted = self.progress.accepted(id);
+        let missing: Vec<&Mailbox> = to.iter().copied().filter(|to| !accepted.contains(&to.email.to_string())).collect();
+        let earlier = || format!("accepted earlier for: {}", accepted.iter().cloned().collect::<Vec<_>>().join(", "));
+        if missing.is_empty() {
+            return SendResult { outcome: Outcome::Accepted, status: None, text: earlier() };
+        }
         let message = match self.message(attempt, to, None) {
             Ok(message) => message,
             Err(text) => return SendResult::refused(text),
         };
         let sent = match self.open(attempt.deadline, attempt.login.clone()).await {
-            Ok(open) => self.transfer(open, attempt, &message, to).await,
+            Ok(open) => self.transfer(open, attempt, &message, &missing).await,
             Err(failed) => Err(failed),
         };
-        let (Ok(result) | Err(result)) = sent;
+        let (Ok(mut result) | Err(mut result)) = sent;
+        // Only a reply concerns the missing recipients; any other failure concerns the server.
+        if !accepted.is_empty() && result.status.is_some() && !matches!(result.outcome, Outcome::Accepted | Outcome::Uncertain) {
+            let is_last = attempt.delivery.tries >= self.retried_attempts || result.outcome == Outcome::Refused;
+            result.outcome = if is_last { Outcome::Accepted } else { Outcome::Partly };
+            result.text = format!("{}; {}", result.text, earlier());
+        }
+        if result.outcome == Outcome::Accepted {
+            self.progress.forget(id);
+        }
         result
     }
 
@@ -169,9 +186,7 @@ impl EmailReceiver {
                 let text = format!("accepted for: {}; then: {}", accepted_for(), failed.text);
                 return SendResult { outcome, text, ..failed };
             }
-            (None, _)
-                if accepted.is_empty() || (rejected.is_temporary() && attempt.delivery.tries < self.postponing_attempts) =>
-            {
+            (None, _) if accepted.is_empty() || (rejected.is_temporary() && attempt.delivery.tries < self.retried_attempts) => {
                 let before = if accepted.is_empty() { String::new() } else { format!("accepted for: {}; ", accepted_for()) };
                 return rejected.result(format!("{before}not delivered to: {rejected}"));
             }

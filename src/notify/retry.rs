@@ -10,6 +10,8 @@ use model::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Accepted,
+    /// The server accepted the mail for some recipients. The others are retried.
+    Partly,
     /// A temporary failure: no connection, a timeout, too many requests, or a server error.
     Later {
         /// The wait that the receiver requested.
@@ -31,7 +33,7 @@ impl Outcome {
     pub fn word(&self) -> AttemptOutcome {
         match self {
             Outcome::Accepted => AttemptOutcome::Accepted,
-            Outcome::Later { .. } => AttemptOutcome::Retry,
+            Outcome::Later { .. } | Outcome::Partly => AttemptOutcome::Retry,
             Outcome::Refused => AttemptOutcome::Refused,
             Outcome::Gone => AttemptOutcome::Gone,
             Outcome::Uncertain => AttemptOutcome::Uncertain,
@@ -105,7 +107,7 @@ pub fn decide(
             return NextStep::Dead { reason: "the receiver no longer exists".into() };
         }
         Outcome::Later { retry_after } => *retry_after,
-        Outcome::Uncertain => None,
+        Outcome::Uncertain | Outcome::Partly => None,
     };
     let Some(wait) = delivery.retry.get(tries as usize) else {
         let (attempts, span) = (phrase::count(tries, "attempt"), phrase::duration(now - first_due));

@@ -44,10 +44,9 @@ impl EmailReceiver {
                 Err(failed) => return Err(failed),
             }
         }
-        if accepted.is_empty() || (rejected.is_temporary() && attempt.delivery.tries < self.postponing_attempts) {
-            let why = if accepted.is_empty() { "all recipients were rejected" } else { "some recipients are not accepted yet" };
+        if accepted.is_empty() {
             quit(connection);
-            return Err(rejected.result(format!("{why}: {rejected}")));
+            return Err(rejected.result(format!("all recipients were rejected: {rejected}")));
         }
         step(deadline, "the announcement of the mail", connection.command(Data)).await?;
 
@@ -70,9 +69,17 @@ impl EmailReceiver {
         }
         self.pool.keep(OpenConnection { connection, login, mails: mails + 1 });
         let mut text = reply_text(&response);
+        let names: Vec<String> = accepted.iter().map(ToString::to_string).collect();
         if to.len() > 1 {
-            let names: Vec<String> = accepted.iter().map(ToString::to_string).collect();
             text = format!("{text}; accepted for: {}", names.join(", "));
+        }
+        if rejected.is_temporary() && attempt.delivery.tries < self.retried_attempts {
+            names.into_iter().for_each(|name| self.progress.remember(&attempt.delivery.webhook_id, name));
+            return Ok(SendResult {
+                outcome: Outcome::Partly,
+                status: Some(250),
+                text: format!("{text}; not yet for: {rejected}"),
+            });
         }
         if !rejected.0.is_empty() {
             tracing::warn!(receiver = %self.name, rejected = rejected.0.len(), "mail sent, but some recipients were rejected");

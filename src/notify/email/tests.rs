@@ -232,15 +232,40 @@ async fn rejected_recipient_does_not_affect_the_others() {
 }
 
 #[tokio::test]
-async fn temporarily_rejected_recipient_delays_the_mail_only_for_some_attempts() {
-    let script = Script(vec![("RCPT risk@", Act::Say("452 4.2.2 mailbox full"))]);
-    let (result, seen) = send(script.clone(), 0).await;
-    assert_eq!(result.outcome, Outcome::LATER, "{}", result.text);
-    assert!(seen.mails.is_empty(), "no recipient has it yet, so none gets it twice");
-    let (result, seen) = send(script, MAX_POSTPONING_ATTEMPTS).await;
-    assert_eq!(result.outcome, Outcome::Accepted);
-    assert!(result.text.contains("risk@example.com"), "{}", result.text);
-    assert_eq!(seen.mails.len(), 1);
+async fn temporarily_rejected_recipient_does_not_delay_the_mail_for_others() {
+    let (smtp, seen) = server(Script(vec![("RCPT risk@", Act::Say("452 4.2.2 mailbox full"))])).await;
+    let email = build(&receiver(&smtp)).expect("a valid receiver");
+    let mut outcomes = Vec::new();
+    for tries in 0..=MAX_RETRIED_ATTEMPTS {
+        let result = email.send(&DueDelivery { tries, ..due(1, "desk", vec![unlock()]) }, time(NOW), None).await;
+        assert!(result.text.contains("risk@example.com"), "{}", result.text);
+        outcomes.push(result.outcome);
+    }
+    let [before @ .., last] = outcomes.as_slice() else { panic!("attempts") };
+    assert!(before.iter().all(|outcome| *outcome == Outcome::Partly) && *last == Outcome::Accepted, "{outcomes:?}");
+    let seen = seen.lock().expect("a lock").clone();
+    assert_eq!(seen.mails.len(), 1, "the others have it once");
+    let asked = |name: &str| seen.commands.iter().filter(|command| command.starts_with("RCPT") && command.contains(name)).count();
+    assert_eq!((asked("desk@"), asked("risk@")), (1, outcomes.len()));
+}
+
+#[tokio::test]
+async fn recipient_that_is_accepted_later_gets_the_same_mail() {
+    let (smtp, seen) = server(Script(vec![("RCPT risk@", Act::Say("451 4.7.1 greylisted"))])).await;
+    let email = build(&receiver(&smtp)).expect("a valid receiver");
+    let delivery = due(1, "desk", vec![unlock()]);
+    assert_eq!(email.send(&delivery, time(NOW), None).await.outcome, Outcome::Partly);
+    let (other, later) = server(Script::default()).await;
+    let moved =
+        EmailReceiver { server: build(&receiver(&other)).expect("valid").server, pool: pool::ConnectionPool::default(), ..email };
+    let result = moved.send(&DueDelivery { tries: 1, ..delivery }, time(NOW), None).await;
+    assert_eq!(result.outcome, Outcome::Accepted, "{}", result.text);
+    let (first, second) = (seen.lock().expect("a lock").clone(), later.lock().expect("a lock").clone());
+    let recipients =
+        |log: &SmtpLog| log.commands.iter().filter(|command| command.starts_with("RCPT")).cloned().collect::<Vec<_>>();
+    assert_eq!(recipients(&second).len(), 1, "{:?}", second.commands);
+    let id = |mail: &str| mail.lines().find(|line| line.starts_with("Message-ID")).map(str::to_owned);
+    assert_eq!(id(&first.mails[0]), id(&second.mails[0]), "one message for all");
 }
 
 #[tokio::test]
@@ -461,7 +486,7 @@ async fn retry_of_a_digest_skips_recipients_that_have_it() {
     let result = email.send(&digest, time(NOW), Some(&consent(&[]))).await;
     assert_eq!(result.outcome, Outcome::LATER, "{}", result.text);
     assert!(result.text.contains("accepted for: desk@example.com") && result.text.contains("mailbox full"), "{}", result.text);
-    let patient = DueDelivery { tries: MAX_POSTPONING_ATTEMPTS, ..digest };
+    let patient = DueDelivery { tries: MAX_RETRIED_ATTEMPTS, ..digest };
     let result = email.send(&patient, time(NOW), Some(&consent(&[]))).await;
     assert_eq!(result.outcome, Outcome::Accepted, "{}", result.text);
     assert!(result.text.contains("not delivered to: risk@example.com"), "{}", result.text);
