@@ -414,3 +414,23 @@ fn progress_ends_at_total() {
     .expect("copied");
     assert!(seen.0 > 0 && seen.0 == seen.1, "{seen:?}");
 }
+
+#[test]
+fn copy_whose_data_stays_in_the_log_fails() {
+    let directory = TempDir::new().expect("a directory");
+    let path = directory.path().join("copied.db");
+    let now = Timestamp::from_timestamp_millis(1_780_000_000_000).expect("a time");
+    let mut target = Target::open(&DatabaseLocation::File(path.clone()), "copy", now).expect("opened");
+    // A reader of the unfinished file prevents the checkpoint.
+    let reader = rusqlite::Connection::open(directory.path().join("copied.db.copy")).expect("opened");
+    reader.execute_batch("BEGIN; SELECT count(*) FROM meta").expect("read");
+    let written = target.fill(|side| {
+        let sql = "INSERT INTO meta (key, value) VALUES ('copied', 'yes')";
+        side.at.prepare_cached(sql).expect("prepared").execute(rusqlite::params![]).expect("written");
+        Ok(())
+    });
+    assert!(written.is_ok(), "{written:?}");
+    let error = target.finish().expect_err("the row is only in the log");
+    assert!(error.to_string().contains("copied.db"), "{error}");
+    assert!(!path.exists(), "complete, or absent");
+}
