@@ -245,8 +245,9 @@ async fn temporarily_rejected_recipient_does_not_delay_the_mail_for_others() {
     assert!(before.iter().all(|outcome| *outcome == Outcome::Partly) && *last == Outcome::Accepted, "{outcomes:?}");
     let seen = seen.lock().expect("a lock").clone();
     assert_eq!(seen.mails.len(), 1, "the others have it once");
-    let asked = |name: &str| seen.commands.iter().filter(|command| command.starts_with("RCPT") && command.contains(name)).count();
-    assert_eq!((asked("desk@"), asked("risk@")), (1, outcomes.len()));
+    let requested =
+        |name: &str| seen.commands.iter().filter(|command| command.starts_with("RCPT") && command.contains(name)).count();
+    assert_eq!((requested("desk@"), requested("risk@")), (1, outcomes.len()));
 }
 
 #[tokio::test]
