@@ -166,8 +166,8 @@ fn sentences(month: &Month, credit: &CreditState, budget: &config::BudgetSetting
         let _ = writeln!(text, "Current period: {} of {} used{until}.", phrase::grouped(used), phrase::grouped(limit));
     }
     text.push_str(
-        "Each, wanted, and granted are credits: granted with what past polls show about the lists, if the token list reports all\n\
-        corrections (listed), and if no list reports any (silent).\n",
+        "Each, Wanted, Granted, Listed, and Silent are credits. Granted assumes that the lists report as many corrections as before, Listed\n\
+        that the token list reports all of them, and Silent that no list reports any.\n",
     );
     if month.first_reads > 0 {
         let _ = writeln!(
@@ -217,7 +217,7 @@ fn delay_text(month: &Month) -> String {
             let [reported, silent] = [reported, silent].map(|hours| phrase::duration_of_days(hours / 24.0));
             let _ = writeln!(
                 text,
-                "It is {reported} if the token list reports all corrections, and {silent} if the lists are silent. The daemon learns which."
+                "This is {reported} if the token list reports all corrections, and {silent} if no list reports any. The daemon learns which is true."
             );
         }
     }
@@ -254,8 +254,7 @@ fn credits_text(month: &Month) -> String {
         ),
         Outlook::FirstReadsTooExpensive => text.push_str(
             "The credits are not sufficient: polling every token once costs more than the limit of a month. The last tokens are first polled\n\
-            next month or later. Watch fewer tokens in [watch], or set endpoints to\n\
-            \"off\" in [schedule].\n",
+            next month or later. Watch fewer tokens in [watch], or set endpoints to \"off\" in [schedule].\n",
         ),
     }
     text

@@ -58,7 +58,7 @@ const PERIOD_MS: f64 = 30.0 * 86_400_000.0;
 /// The maximum lead over the even pace for polls of reported changes, as a share of the period's credits. Bounds the effect of a source
 /// that reports changes all the time.
 const MAX_LEAD: f64 = 0.2;
-/// The same for first reads of tokens: a few tokens are read at once, and a wide watch leaves credits for reported changes.
+/// The same for first reads of tokens. A few tokens are read at once, while a watch of many leaves credits for reported changes.
 const MAX_FIRST_LEAD: f64 = 0.1;
 
 /// The credits that may be spent at an instant.
@@ -108,7 +108,7 @@ impl Allowance {
             // The share is a part of what the day began with, so that it does not shrink during the day. The reserve is included and
             // only limits the result, so that the pace stays even while the reserve shrinks.
             let today = credit.spent_today + credit.held();
-            let share = ((left + today) as f64 / days + spread(midnight.timestamp() / 86_400)).floor() as u64;
+            let share = ((left + today) as f64 / days + rounding_offset(midnight.timestamp() / 86_400)).floor() as u64;
             share.saturating_sub(today).min(ordinary)
         });
         let ahead_by = |lead: f64| {
@@ -154,7 +154,7 @@ impl Allowance {
 /// Returns the rounding offset, from 0 to 1, for a number that is not a whole one. `index` counts days, or hours. The offsets are a golden
 /// ratio sequence, which spreads a few credits evenly over the month.
 #[expect(clippy::cast_precision_loss, reason = "hours are far below 2^53")]
-pub(crate) fn spread(index: i64) -> f64 {
+pub(crate) fn rounding_offset(index: i64) -> f64 {
     const GOLDEN_RATIO: f64 = 0.618_033_988_749_895;
     (index as f64 * GOLDEN_RATIO).rem_euclid(1.0)
 }

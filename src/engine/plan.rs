@@ -217,7 +217,7 @@ pub fn plan(endpoint: Endpoint, feeds: &[EndpointFeeds], basis: &PlanBasis<'_>) 
             candidate.cost >>= u32::from(candidate.with_segments);
             candidate.with_segments = false;
         }
-        // A list is what orders all other first reads.
+        // The lists determine the order of all other first reads.
         let is_first_list = candidate.why == PollReason::First && candidate.token.is_none();
         let max = if is_first_list { planner.allowance.left } else { planner.allowance.of(candidate.why) };
         let is_paid = max.is_none_or(|max| candidate.cost <= max);
@@ -421,7 +421,7 @@ fn reason(token: &PlanToken, of: &EndpointFeeds, estimate: &FeedEstimate, basis:
     }
 }
 
-/// Returns whether the first reads of an endpoint come before all other polls. Those of a feed that shows what a schedule shows do not.
+/// Returns whether the first reads of an endpoint come before all other polls. Those of feeds that follow a schedule do not.
 fn is_read_at_once(of: &EndpointFeeds) -> bool {
     of.is_subscribed && priority::follows(of.endpoint).is_none()
 }

@@ -104,8 +104,8 @@ fn is_about(alert: &Alert, row: &ChangeRow, earlier: &[ChangeRow]) -> bool {
     alert.starts_at == Some(row.at) && alert.key == row.key && names_change(&alert.subject, &row.change, row.resource, ordinal)
 }
 
-/// Returns whether the event of a change starts on this day, before or after the change. A change of several events has the first of them, so
-/// it may concern any later day.
+/// Returns whether the event of a change starts on this day, before or after the change. Of several events, only the first one is stored, so
+/// any later day may be that of another.
 fn is_dated(change: &Change, day: Timestamp) -> bool {
     let is_of_several = change.count > 1;
     let of_day = |record: &Record| {

@@ -74,8 +74,8 @@ pub fn unsubscribed(rule: &Rule, token: &Token, resource: Resource, kind: Option
     nothing(rule, &phrase::name(token.symbol()), &format!("no {what} was ever seen for {}", token.id))
 }
 
-/// Returns the explanation if there are changes that the rule subscribes to, but none of them is about the target. `latest` is
-/// when the latest of `count` changes was seen.
+/// Returns the explanation if there are changes that the rule subscribes to, but none of them is about the target. `latest` is when the latest
+/// of `count` changes was seen.
 pub fn other_changes(rule: &Rule, token: &Token, count: usize, latest: Timestamp) -> Explanation {
     let because = format!(
         "none of the latest {} of {} is about it; the latest was seen on {}",

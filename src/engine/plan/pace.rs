@@ -9,7 +9,7 @@ use super::{EndpointFeeds, PlanBasis, PollCandidate, SlotPlanner, poll_candidate
 use crate::budget::{self, Allowance, PollReason};
 use model::Timestamp;
 
-/// The share of the credits of a slot for first reads of feeds that show what a schedule shows, even if other polls have a higher priority.
+/// The share of the credits of a slot for first reads of feeds that follow a schedule, even if other polls have a higher priority.
 const UNREAD_SHARE: f64 = 0.02;
 
 /// The maximum lead over the even pace for polls of endpoints that no rule subscribes to.
@@ -45,9 +45,9 @@ impl SlotPlanner<'_> {
         let unread = if self.own.is_subscribed { self.guaranteed(&candidates, available) } else { HashSet::new() };
         let for_unread: u64 = unread.iter().filter_map(|index| candidates.get(*index)).map(|candidate| candidate.cost).sum();
         let available = available.saturating_sub(for_unread);
-        let until = until.max(covered_until(share, spent_today + available, basis));
+        let until = until.max(BudgetDay::of(basis).covered_until(share, spent_today + available));
         let rivals = if available > 0 { self.rivals(until, left) } else { SlotRivals::default() };
-        // A list orders the first reads of all others, so they leave half of the credits to it.
+        // The lists determine the order of all other first reads, which therefore leave half of the credits to them.
         let first_reads =
             if self.own.endpoint.is_per_token() { rivals.first_reads } else { rivals.first_reads.min(available / 2) };
         let days = priority::days(until - basis.now);
@@ -70,8 +70,8 @@ impl SlotPlanner<'_> {
         unaffordable.iter().for_each(|candidate| self.decide(candidate, false));
     }
 
-    /// Returns the first reads that are polled whatever the priority of others: a share of the available credits, which over many slots
-    /// also pays for those that cost more than a slot has.
+    /// Returns the first reads that [`UNREAD_SHARE`] of the available credits pays for. A read that costs more than a slot has is paid by
+    /// the shares of many slots.
     fn guaranteed(&self, candidates: &[PollCandidate<'_>], available: u64) -> HashSet<usize> {
         let is_unread = |candidate: &PollCandidate<'_>| {
             candidate.token.is_some_and(|token| token.feed.as_ref().is_none_or(|feed| feed.baseline_at.is_none()))
@@ -79,7 +79,7 @@ impl SlotPlanner<'_> {
         let unread = || candidates.iter().enumerate().filter(|(_, candidate)| is_unread(candidate));
         let Some((_, first)) = unread().next() else { return HashSet::new() };
         let hour = self.basis.now.timestamp().div_euclid(3_600);
-        let polls = real(available) * UNREAD_SHARE / real(first.cost.max(1)) + budget::spread(hour);
+        let polls = real(available) * UNREAD_SHARE / real(first.cost.max(1)) + budget::rounding_offset(hour);
         let mut left = self.allowance.left.unwrap_or(u64::MAX);
         let mut guaranteed = HashSet::new();
         for (index, candidate) in unread().take(usize::try_from(floor(polls)).unwrap_or(usize::MAX)) {
@@ -120,9 +120,9 @@ impl SlotPlanner<'_> {
     /// spent of it.
     fn paced_credits(&self, share: u64, spent_today: u64, until: Timestamp) -> u64 {
         let Allowance { left, reserve, today, reset_at, .. } = self.allowance;
-        let midnight = self.basis.now.date_naive().and_time(NaiveTime::MIN).and_utc();
-        let tomorrow = (midnight + TimeDelta::days(1)).min(reset_at);
-        let of_today = paced_today(share, until, self.basis).saturating_sub(spent_today).min(today.unwrap_or(u64::MAX));
+        let day = BudgetDay::of(self.basis);
+        let tomorrow = day.begin + day.length;
+        let of_today = day.paced(share, until).saturating_sub(spent_today).min(today.unwrap_or(u64::MAX));
         let Some(left) = left.filter(|_| until > tomorrow && reset_at > tomorrow) else { return of_today };
         // A slot that is rarer than daily spends what the days until the next one may spend.
         let after_today = left.saturating_sub(of_today);
@@ -131,23 +131,36 @@ impl SlotPlanner<'_> {
     }
 }
 
-/// Returns the time until which an even pace has spent `credits` of the day's share. Later than the next slot if a fraction of a credit was
-/// rounded up.
-fn covered_until(share: u64, credits: u64, basis: &PlanBasis<'_>) -> Timestamp {
-    let midnight = basis.now.date_naive().and_time(NaiveTime::MIN).and_utc();
-    let day = (basis.allowance.reset_at - midnight).clamp(TimeDelta::seconds(1), TimeDelta::days(1));
-    let seconds = u64::try_from(day.num_seconds()).unwrap_or(0).saturating_mul(credits.min(share)) / share.max(1);
-    midnight + TimeDelta::seconds(i64::try_from(seconds).unwrap_or(0))
+/// The day over which a share of the credits is spread. Ends early if the credit period does.
+#[derive(Clone, Copy)]
+struct BudgetDay {
+    begin: Timestamp,
+    length: TimeDelta,
 }
 
-/// Returns the credits of the day's share that an even pace spends by `until`. Rounds up, so that a share of one credit does not wait
-/// for the last slot of the day.
-fn paced_today(share: u64, until: Timestamp, basis: &PlanBasis<'_>) -> u64 {
-    let midnight = basis.now.date_naive().and_time(NaiveTime::MIN).and_utc();
-    let day = (basis.allowance.reset_at - midnight).clamp(TimeDelta::seconds(1), TimeDelta::days(1));
-    let elapsed = (until - midnight).clamp(TimeDelta::zero(), day);
-    let seconds = |span: TimeDelta| u64::try_from(span.num_seconds()).unwrap_or(0);
-    share.saturating_mul(seconds(elapsed)).div_ceil(seconds(day).max(1))
+impl BudgetDay {
+    fn of(basis: &PlanBasis<'_>) -> Self {
+        let begin = basis.now.date_naive().and_time(NaiveTime::MIN).and_utc();
+        Self { begin, length: (basis.allowance.reset_at - begin).clamp(TimeDelta::seconds(1), TimeDelta::days(1)) }
+    }
+
+    /// Returns the credits of the day's share that an even pace spends by `until`. Rounds up, so that a share of one credit does not wait
+    /// for the last slot of the day.
+    fn paced(self, share: u64, until: Timestamp) -> u64 {
+        let elapsed = (until - self.begin).clamp(TimeDelta::zero(), self.length);
+        share.saturating_mul(seconds(elapsed)).div_ceil(seconds(self.length).max(1))
+    }
+
+    /// Returns the time until which an even pace has spent `credits` of the day's share. Later than the next slot if a fraction of a credit
+    /// was rounded up.
+    fn covered_until(self, share: u64, credits: u64) -> Timestamp {
+        let covered = seconds(self.length).saturating_mul(credits.min(share)) / share.max(1);
+        self.begin + TimeDelta::seconds(i64::try_from(covered).unwrap_or(0))
+    }
+}
+
+fn seconds(span: TimeDelta) -> u64 {
+    u64::try_from(span.num_seconds()).unwrap_or(0)
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "credits are far below 2^53 and never negative")]

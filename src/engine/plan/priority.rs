@@ -56,13 +56,13 @@ const MAX_RATE: f64 = 12.0 / 365.0;
 const MIN_REPORT_PROBABILITY: f64 = 0.2;
 /// The age, in days, assumed for a feed that was never polled.
 pub const NEVER_DAYS: f64 = 365.0;
-/// The same for a feed that follows the schedule. A low age, because its first read shows little that the schedule does not show.
+/// The same for a feed that follows the schedule. Lower, because its first read shows little that the schedule does not show.
 const UNREAD_FOLLOWER_DAYS: f64 = 30.0;
 /// The weight of changes on an endpoint that no rule subscribes to.
 const UNSUBSCRIBED_WEIGHT: f64 = 1e-4;
-/// The weight of what only a feed shows that otherwise changes with the schedule, relative to a correction of the schedule.
+/// The weight of a correction that only a following endpoint shows ([`follows`]), relative to a correction of the schedule.
 const FOLLOWER_WEIGHT: f64 = 0.001;
-/// The probability that a feed has a correction that a related feed showed.
+/// The probability that a correction in a related feed shows in this one as well.
 const SIGN_RIGHT: f64 = 0.5;
 /// The weight of an expected new row, such as a weekly burn, relative to a correction of a known fact. Rows are many times more frequent
 /// than corrections, so with this weight a feed of rows is polled about as often as a schedule.
@@ -89,7 +89,7 @@ pub enum ListTrust {
     Silent,
 }
 
-/// The share of corrections that a list reports under [`ListTrust::Reporting`]. One like this has proven itself, but never fully.
+/// The share of corrections that the token list reports under [`ListTrust::Reporting`]: about what is learned of one that reported all.
 const REPORTING_SHARE: f64 = 0.995;
 
 /// The statistics of an endpoint's corrections, learned from past polls.
@@ -218,14 +218,13 @@ impl CorrectionModel {
             // A feed that follows the schedule finds corrections in batches because the schedules reported them.
             self.burst.filter(|_| follows(endpoint).is_none()).map_or(0.0, |burst| burst.probability(feed))
         };
+        let age_if_unread = if follows(endpoint).is_some() { UNREAD_FOLLOWER_DAYS } else { NEVER_DAYS };
         FeedEstimate {
             rate: rate * weight(endpoint, is_subscribed) * urgency(token, near, now),
             by_mark: if token.last_updated.is_some() { own(self.by_mark, of.by_mark) } else { 0.0 },
             by_upcoming: if endpoint == Endpoint::UnlockEvents { own(self.by_upcoming, of.by_upcoming) } else { 0.0 },
             reported: reported * report_weight(endpoint, is_subscribed),
-            age: feed
-                .read_at
-                .map_or(if follows(endpoint).is_some() { UNREAD_FOLLOWER_DAYS } else { NEVER_DAYS }, |at| days(now - at)),
+            age: feed.read_at.map_or(age_if_unread, |at| days(now - at)),
         }
     }
 }
@@ -314,21 +313,24 @@ pub fn follows(endpoint: Endpoint) -> Option<Endpoint> {
 
 /// Returns the weight of a correction or a new row that nothing reports.
 fn weight(endpoint: Endpoint, is_subscribed: bool) -> f64 {
-    let of_kind = if follows(endpoint).is_some() { FOLLOWER_WEIGHT } else { kind_weight(endpoint) };
-    if is_subscribed { of_kind } else { of_kind * UNSUBSCRIBED_WEIGHT }
+    if follows(endpoint).is_some() {
+        FOLLOWER_WEIGHT * subscription_weight(is_subscribed)
+    } else {
+        report_weight(endpoint, is_subscribed)
+    }
 }
 
 /// Returns the weight of a correction or a new row that was reported.
 fn report_weight(endpoint: Endpoint, is_subscribed: bool) -> f64 {
-    let of_kind = kind_weight(endpoint);
-    if is_subscribed { of_kind } else { of_kind * UNSUBSCRIBED_WEIGHT }
-}
-
-fn kind_weight(endpoint: Endpoint) -> f64 {
-    match endpoint {
+    let of_kind = match endpoint {
         Endpoint::Burn | Endpoint::Buyback | Endpoint::DailyEmission | Endpoint::WeeklyEmission => ROW_WEIGHT,
         _ => 1.0,
-    }
+    };
+    of_kind * subscription_weight(is_subscribed)
+}
+
+const fn subscription_weight(is_subscribed: bool) -> f64 {
+    if is_subscribed { 1.0 } else { UNSUBSCRIBED_WEIGHT }
 }
 
 /// Returns the factor, between 1 and 1.5, by which a near and large next event raises the weight. An unknown size counts as large.

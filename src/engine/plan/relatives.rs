@@ -1,7 +1,7 @@
 //! Corrections that another endpoint of the same token shows. Pure.
 //!
-//! Allocations and emissions follow from the schedule of a token. A poll that finds a correction in one of them is a sign
-//! that the others changed too.
+//! Allocations and emissions follow from the schedule of a token. A poll that finds a correction in one of them is a sign that the
+//! others changed too.
 
 use std::collections::HashMap;
 

@@ -11,7 +11,7 @@ mod servers;
 mod source;
 
 use super::*;
-use machine::Machine;
+use machine::{DATABASE, Machine};
 
 /// The folder of the pages.
 fn folder() -> PathBuf {

@@ -1,5 +1,7 @@
 //! A simulation of one month of polling, in which no response contains a change. Pure.
 
+use std::collections::HashMap;
+
 use chrono::TimeDelta;
 
 use crate::budget::{self, Allowance, PollReason};
@@ -8,7 +10,7 @@ use crate::plan::{
     priority::{self, ListTrust},
 };
 use crate::slot::Slots;
-use model::{CreditState, Endpoint, FeedState, PlanToken, SegmentsRead, Timestamp, config};
+use model::{CreditState, Endpoint, FeedState, PlanToken, SegmentsRead, Timestamp, TokenId, config};
 
 use super::polls::{PollSummary, TokenPace};
 use super::{DAYS, ticks};
@@ -62,7 +64,12 @@ impl Forecast {
         let merged_slots = merged_slots.collect();
         let spent = Vec::new();
         let forecast = Self { spent, planned: 0, skipped: 0, feeds, polls: Vec::new(), merged_slots, start: now, trust };
-        let mut simulation = MonthSimulation { credit: whole_month(credit, now), forecast };
+        let indices = forecast.feeds.iter().flat_map(|feeds| {
+            let ids = feeds.tokens.iter().map(|token| (feeds.endpoint, token.id.clone()));
+            ids.zip(0..)
+        });
+        let indices = indices.collect();
+        let mut simulation = MonthSimulation { credit: whole_month(credit, now), forecast, indices };
         for feeds in &mut simulation.forecast.feeds {
             if let Some((first, _, second)) = in_order.iter().find(|(_, of, _)| *of == feeds.endpoint) {
                 (feeds.next_slot, feeds.slot_interval) = (Some(*first), *second - *first);
@@ -159,6 +166,8 @@ fn slots_in_order(slots: &[(Endpoint, Slots)], now: Timestamp) -> Vec<(Timestamp
 struct MonthSimulation {
     credit: CreditState,
     forecast: Forecast,
+    /// The index of each token in the feeds of an endpoint.
+    indices: HashMap<(Endpoint, TokenId), usize>,
 }
 
 impl MonthSimulation {
@@ -181,7 +190,7 @@ impl MonthSimulation {
             feeds.whole = read(&feeds.whole, poll, now);
             return;
         };
-        let Some(index) = feeds.tokens.iter().position(|token| token.id == *id) else { return };
+        let Some(index) = self.indices.get(&(endpoint, id.clone())).copied() else { return };
         if let Some(token) = feeds.tokens.get_mut(index) {
             token.feed = Some(read(&token.feed.take().unwrap_or_default(), poll, now));
             if poll.with_segments {

@@ -16,6 +16,8 @@ fn buy_back(machine: &Machine, days_ago: i64) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn receiver_down() {
     let mut machine = Machine::new("receiver-down").await;
+    // As after an outage of hours: no automatic attempt comes before the one of the page.
+    machine.configure("[delivery]\nretry = [\"0s\", \"6h\", \"6h\"]", DATABASE);
     machine.start();
     machine.fixture.hook.respond_always(Some(UNAVAILABLE));
     machine.extra_messages = messages_of_six_hours().await;

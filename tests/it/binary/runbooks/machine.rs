@@ -6,6 +6,9 @@ use regex::Regex;
 
 use super::*;
 
+/// The `[store]` of a machine.
+pub(super) const DATABASE: &str = "path = \"/var/lib/cliffwatch/cliffwatch.db\"";
+
 /// The paths and addresses on the pages, and the names of their replacements on the machine.
 const PATHS: [&str; 4] = ["/etc/cliffwatch", "/var/lib/cliffwatch", "/var/backups", "/run/credentials"];
 
@@ -157,7 +160,7 @@ impl Machine {
         fs::write(self.path("/journal"), "").expect("written");
         self.write("/etc/cliffwatch/api-key", &format!("{}\n", self.fixture.key));
         self.write("/etc/cliffwatch/rules/unlocks.toml", RULES);
-        self.configure("", "path = \"/var/lib/cliffwatch/cliffwatch.db\"");
+        self.configure("", DATABASE);
     }
 
     /// Writes a file, with the machine's paths in place of the page's.
