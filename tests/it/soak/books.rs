@@ -45,6 +45,7 @@ struct Account {
     facts: BTreeMap<Fact, BTreeSet<String>>,
     /// When each fact was first accepted.
     first_at: BTreeMap<Fact, Timestamp>,
+    minutes: UnlockMinutes,
     /// The number of messages accepted without a response.
     unanswered: usize,
     rejected: usize,
@@ -55,7 +56,7 @@ impl Account {
         let body: Value = serde_json::from_str(body).expect("JSON");
         let now = Clock::system().now();
         for alert in body["data"]["alerts"].as_array().into_iter().flatten() {
-            let fact = fact(alert);
+            let fact = fact(alert, &mut self.minutes);
             self.facts.entry(fact.clone()).or_default().insert(id.clone());
             self.first_at.entry(fact).or_insert(now);
         }
@@ -69,6 +70,9 @@ pub struct Books(Arc<Mutex<Account>>);
 
 /// The length of a date with its minute.
 pub const MINUTE_LENGTH: usize = "2026-01-01T00:00".len();
+
+/// The minute of the unlock of each alert, keyed by the id of the alert. A message without a record does not have it.
+pub type UnlockMinutes = BTreeMap<String, String>;
 
 /// A notified fact as `rule token value`, comparable with the facts of the world.
 pub type Fact = String;
@@ -131,7 +135,7 @@ impl Books {
 }
 
 /// The fact of an alert: rule, token, and a value that identifies it.
-pub fn fact(alert: &Value) -> Fact {
+pub fn fact(alert: &Value, minutes: &mut UnlockMinutes) -> Fact {
     let rule = alert["rule"].as_str().unwrap_or_default();
     let token = alert["token"]["id"].as_str().unwrap_or("-");
     let figure = match rule {
@@ -139,8 +143,12 @@ pub fn fact(alert: &Value) -> Fact {
         "Moved" => alert["change"]["to"].as_str().unwrap_or_default().get(..10).unwrap_or_default().to_owned(),
         "Resized" => alert["record"]["cliffUnlocks"]["cliffAmount"].to_string(),
         _ => {
-            let minute = alert["record"]["unlockDate"].as_str().and_then(|date| date.get(..MINUTE_LENGTH));
-            format!("{} {}", alert["status"].as_str().unwrap_or_default(), minute.unwrap_or("-"))
+            let id = alert["id"].as_str().unwrap_or_default();
+            if let Some(minute) = alert["record"]["unlockDate"].as_str().and_then(|date| date.get(..MINUTE_LENGTH)) {
+                minutes.insert(id.to_owned(), minute.to_owned());
+            }
+            let minute = minutes.get(id).map_or("-", String::as_str);
+            format!("{} {minute}", alert["status"].as_str().unwrap_or_default())
         }
     };
     format!("{rule} {token} {figure}")

@@ -365,7 +365,8 @@ group_interval = "1s"
             "SELECT n.body FROM delivery d JOIN delivery_notification dn ON dn.delivery_no = d.no JOIN notification n ON n.id = dn.notification \
              WHERE d.state = 'dead' AND d.receiver = '{receiver}'"
         );
-        self.text(&sql).iter().map(|body| books::fact(&serde_json::from_str(body).expect("JSON"))).collect()
+        let mut minutes = books::UnlockMinutes::new();
+        self.text(&sql).iter().map(|body| books::fact(&serde_json::from_str(body).expect("JSON"), &mut minutes)).collect()
     }
 
     /// The expected facts that are neither notified nor dead letters, keyed by receiver.

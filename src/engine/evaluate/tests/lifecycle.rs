@@ -44,6 +44,17 @@ fn alert_stays_open_just_after_a_takeover_although_its_rule_is_gone() {
 }
 
 #[test]
+fn resolution_without_a_rule_still_has_its_record() {
+    let mut world = World::new(vec![ahead("Big", &["7d"])]);
+    world.unlock("a", "2026-03-31", 5e6);
+    world.tick("2026-03-25");
+    world.rules.clear();
+    let evaluation = world.evaluate(time("2026-03-26"));
+    let body = &evaluation.notifications.first().expect("a resolution").body;
+    assert!(body.record.is_some() && body.event.is_some(), "{body:?}");
+}
+
+#[test]
 fn alert_resolves_when_its_rule_is_gone() {
     type Change = fn(&mut World);
     let ways: [Change; 5] = [
