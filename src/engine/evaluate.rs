@@ -213,9 +213,10 @@ fn resolve_unaccounted<R: RuleEval>(
                 Some(due) if due.has_passed(lifecycle.now) => Resolution::Passed,
                 _ => Resolution::Removed,
             };
-            let record = facts.records.iter().find(|tracked| {
-                alert.key.as_ref() == Some(&tracked.key) && alert.resource == Some(tracked.record.resource())
-            });
+            let record = facts
+                .records
+                .iter()
+                .find(|tracked| alert.key.as_ref() == Some(&tracked.key) && alert.resource == Some(tracked.record.resource()));
             lifecycle.resolve((*alert).clone(), resolution, RecordSubject::of(facts, record), None::<&R>);
         }
     }
