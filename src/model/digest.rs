@@ -278,7 +278,7 @@ impl AheadPart {
     }
 }
 
-/// Returns the lines of firing alerts by precedence. Alerts of several rules about one event share a line.
+/// Returns the lines of firing alerts by precedence, then by rule. Alerts of several rules about one event share a line.
 fn firing_lines(fires: &[&ValuedAlert]) -> Vec<FiringLine> {
     let severity = |alert: &Alert| Severity::from_label(alert.labels.get("severity").map(String::as_str));
     let precedence = |ValuedAlert { alert, value }: &ValuedAlert| Precedence {
@@ -287,7 +287,7 @@ fn firing_lines(fires: &[&ValuedAlert]) -> Vec<FiringLine> {
         due: alert.due.map(|due| due.start),
     };
     let mut all: Vec<(Precedence, &Alert)> = fires.iter().map(|of| (precedence(of), &of.alert)).collect();
-    all.sort_by(|a, b| a.0.order(&b.0).then_with(|| a.1.id.cmp(&b.1.id)));
+    all.sort_by(|a, b| a.0.order(&b.0).then_with(|| (&a.1.name, &a.1.id).cmp(&(&b.1.name, &b.1.id))));
     let mut lines: Vec<FiringLine> = Vec::new();
     let mut known: HashMap<(&TokenId, Resource, &RecordKey), usize> = HashMap::new();
     for (Precedence { severity, value, .. }, alert) in all {

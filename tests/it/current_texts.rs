@@ -78,8 +78,8 @@ async fn command_and_digest_show_what_is_true_now() {
     assert!(lines(&app.hook.take()).is_empty(), "nothing is notified again");
     let digest = digests.last().map(ToString::to_string).unwrap_or_default();
     let ahead = days(begin + TimeDelta::days(3), date);
-    // Both rules on the unlock share a line.
-    for summary in [format!("ALP in {ahead} days"), "ALP quiet for 5 days".to_owned()] {
+    // Both rules on the unlock share a line, which has the text of the first one by name.
+    for summary in [format!("(in {ahead} days) (BuiltIn, also Counted)"), "ALP quiet for 5 days".to_owned()] {
         assert!(digest.contains(&summary), "{summary}: {digest}");
     }
     assert!(!digest.contains("in 10 days"), "{digest}");
