@@ -17,7 +17,7 @@ pub(super) struct AcceptArgs {
 /// Accepts the held responses of a token: records that are missing from its next response count as removed. Returns
 /// [`Exit::Failed`] if no response of the token is held.
 pub(super) async fn run(accept: &AcceptArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
-    let (config, _) = invocation.load()?;
+    let (config, _) = invocation.load_sections(&["store"])?;
     let store = invocation.open(&config, Access::Write).await?;
     let token = find(&accept.token, false, &store).await?;
     let count = store.accept_held(token.clone()).await?;

@@ -28,7 +28,7 @@ pub(super) struct AckArgs {
 }
 
 pub(super) async fn run(ack: &AckArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
-    let (config, _) = invocation.load()?;
+    let (config, _) = invocation.load_sections(&["store"])?;
     let store = invocation.open(&config, if ack.list { Access::Read } else { Access::Write }).await?;
     let exit = match &ack.alert {
         None => list(&store, invocation).await,

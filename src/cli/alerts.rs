@@ -29,7 +29,7 @@ pub(super) struct AlertsArgs {
 }
 
 pub(super) async fn run(args: &AlertsArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
-    let (config, loaded) = invocation.load()?;
+    let (config, loaded) = invocation.load_sections(&["store"])?;
     let store = invocation.open(&config, Access::Read).await?;
     let token = match &args.token {
         Some(name) => Some(find(name, false, &store).await?),

@@ -25,7 +25,7 @@ pub(super) struct BackupArgs {
 ///
 /// Fails if the database is on a PostgreSQL server; the error names the `pg_dump` command to use instead.
 pub(super) async fn run(backup: &BackupArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
-    let (config, _) = invocation.load()?;
+    let (config, _) = invocation.load_sections(&["store"])?;
     if let DatabaseLocation::Server(place) = database_of(&config.store)? {
         return Err(dump::backup(&place, &backup.file)?.into());
     }

@@ -29,7 +29,7 @@ pub(super) struct ChangesArgs {
 }
 
 pub(super) async fn run(args: &ChangesArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
-    let (config, _) = invocation.load()?;
+    let (config, _) = invocation.load_sections(&["store"])?;
     let store = invocation.open(&config, Access::Read).await?;
     let token = match &args.token {
         Some(name) => Some(find(name, false, &store).await?),

@@ -23,8 +23,8 @@ use store::Access;
 /// Explain clause by clause why a rule notified or did not
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
-    /// `alert` name or `id` of a rule
-    #[arg(value_name = "RULE", required_unless_present_any = ["why_not", "idle"])]
+    /// `alert` name or `id` of a rule, or the id of an alert
+    #[arg(value_name = "RULE|ALERT", required_unless_present_any = ["why_not", "idle"])]
     rule: Option<String>,
     /// Token (slug or symbol), event (`arbitrum@2026-03-16`, `unlock/arbitrum/KEY`), group, or alert id
     #[arg(value_name = "TOKEN|EVENT")]
@@ -70,8 +70,13 @@ pub(super) async fn run(args: &ExplainArgs, invocation: &Invocation) -> anyhow::
             show(&command.explanations(rule, &target).await?, invocation)
         }
         (None, None, None) => {
-            let rule = command.find_rule(args.rule.as_deref().unwrap_or_default())?;
-            command.overview(rule, invocation).await
+            let name = args.rule.as_deref().unwrap_or_default();
+            if name.starts_with("al_") {
+                let alert = command.alert(name).await?;
+                let rule = command.find_rule(alert.rule.as_str())?;
+                return show(&command.explanations(rule, &target_of(&alert)).await?, invocation);
+            }
+            command.overview(command.find_rule(name)?, invocation).await
         }
     }
 }
@@ -96,12 +101,20 @@ impl ExplainCommand {
         Err(UsageError(format!("no enabled rule has the name {name:?}: {help}")).into())
     }
 
+    /// Returns the alert with this id.
+    ///
+    /// # Errors
+    ///
+    /// Fails with a usage error if there is none.
+    async fn alert(&self, id: &str) -> anyhow::Result<Alert> {
+        let found = self.reader.store.alert(AlertId::from(id)).await?;
+        found.ok_or_else(|| UsageError(format!("no alert has the id {id}: `cliffwatch alerts` lists them")).into())
+    }
+
     /// Parses the name of a token, event, group, or alert.
     async fn target(&self, text: &str) -> anyhow::Result<ExplainTarget> {
         if text.starts_with("al_") {
-            let found = self.reader.store.alert(AlertId::from(text)).await?;
-            let Some(alert) = found else { return Err(UsageError(format!("no alert has the id {text}")).into()) };
-            return Ok(target_of(&alert));
+            return Ok(target_of(&self.alert(text).await?));
         }
         if let Some(name) = self.groups.iter().find(|name| *name == text || text.strip_prefix('@') == Some(name)) {
             return Ok(ExplainTarget { group: Some(name.clone()), ..ExplainTarget::default() });

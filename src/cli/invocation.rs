@@ -40,6 +40,19 @@ impl Invocation {
         }
     }
 
+    /// Loads a config of which the command needs only some sections. Errors in other sections are printed, and these sections are left
+    /// out: an operator must be able to look at a daemon and to stop its alerts although the config is broken.
+    pub fn load_sections(&self, needed: &[&str]) -> anyhow::Result<(Config, Loaded)> {
+        let mut loaded = load::load_valid_sections(self.config_path().as_deref(), &Environment::from_process(), needed);
+        let errors = errors_of(&loaded.diagnostics);
+        let Some(config) = loaded.config.take() else { return Err(self.print_errors(&errors, &loaded.sources)) };
+        if !errors.is_empty() {
+            anstream::eprint!("{}", diagnostic::render(&errors, &loaded.sources, self.color));
+            anstream::eprintln!("this command continues without the sections that have errors");
+        }
+        Ok((config, loaded))
+    }
+
     /// Like [`Self::load`], but requires a file, so that the daemon does not run by accident.
     pub fn load_file(&self) -> anyhow::Result<(Config, Loaded)> {
         if self.config_path().is_none() {

@@ -12,7 +12,7 @@ use daemon::explain::StatusReader;
 use engine::{explain, pipeline::DispatchPolicy};
 use model::{
     AlertId, DeliveryId, DeliveryState, NotificationFilter, NotificationRole, NotificationStatus, OutboxDetail, OutboxFilter,
-    OutboxRow, ReceiverName, config::Config, phrase, text::harmless,
+    OutboxRow, ReceiverName, closest, config::Config, phrase, text::harmless,
 };
 use store::{Access, Store};
 
@@ -72,6 +72,16 @@ async fn why(why: &WhyArgs, config: &Config, store: &Store, invocation: &Invocat
         undelivered: why.undelivered,
         limit: why.limit.saturating_add(1),
     };
+    if let Some(alert) = &filter.alert
+        && store.alert(alert.clone()).await?.is_none()
+    {
+        return Err(UsageError(format!("no alert has the id {alert}: `cliffwatch alerts` lists them")).into());
+    }
+    let receivers = || config.receivers.iter().map(|receiver| receiver.name.as_str());
+    if let Some(name) = why.receiver.as_deref().filter(|name| receivers().all(|known| known != *name)) {
+        let near = closest(name, receivers()).map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+        anstream::eprintln!("warning: the config has no receiver {:?}{near}", harmless(name));
+    }
     let mut statuses = store.notification_statuses(filter).await?;
     print::keep_first(&mut statuses, why.limit, "messages");
     let read = reader.records_of(store, &statuses).await?;
@@ -127,7 +137,11 @@ pub(super) struct DeliverySelection {
 }
 
 pub(super) async fn run(command: &OutboxCommand, invocation: &Invocation) -> anyhow::Result<Exit> {
-    let (config, _) = invocation.load()?;
+    let (config, _) = match command {
+        // The explanation reads routes and receivers.
+        OutboxCommand::Why(_) => invocation.load()?,
+        _ => invocation.load_sections(&["store"])?,
+    };
     let access = if matches!(command, OutboxCommand::List(_) | OutboxCommand::Show { .. } | OutboxCommand::Why(_)) {
         Access::Read
     } else {

@@ -17,7 +17,7 @@ pub(super) struct RestoreArgs {
 }
 
 pub(super) fn run(restore: &RestoreArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
-    let (config, _) = invocation.load()?;
+    let (config, _) = invocation.load_sections(&["store"])?;
     if let DatabaseLocation::Server(place) = database_of(&config.store)? {
         return Err(dump::restore(&place, &restore.file)?.into());
     }

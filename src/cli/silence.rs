@@ -5,8 +5,8 @@ use clap::{Args, Subcommand};
 use super::print::{self, Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, UsageError, parse_span, parse_time};
 use model::{
-    SilencePreview, SilenceRequest, SilenceState, SilenceView, Timestamp, all_match, config::Span, phrase, read_matchers,
-    text::harmless,
+    Silence, SilencePreview, SilenceRequest, SilenceState, SilenceView, Timestamp, all_match, config::Span, phrase,
+    read_matchers, text::harmless,
 };
 use store::{Access, Store};
 
@@ -58,7 +58,7 @@ pub(super) struct SilenceListArgs {
 }
 
 pub(super) async fn run(command: &SilenceCommand, invocation: &Invocation) -> anyhow::Result<Exit> {
-    let (config, _) = invocation.load()?;
+    let (config, _) = invocation.load_sections(&["store"])?;
     let is_read_only = match command {
         SilenceCommand::Add(add) => add.dry_run,
         SilenceCommand::List(_) => true,
@@ -98,6 +98,7 @@ async fn add(add: &AddSilenceArgs, store: &Store, invocation: &Invocation) -> an
         let matchers = silence.matchers.clone();
         store.preview(move |labels| all_match(&matchers, labels), now).await?
     };
+    warn_about_typos(&silence, store).await?;
     if !add.dry_run {
         store.put_silence(silence.clone()).await?;
     }
@@ -106,9 +107,10 @@ async fn add(add: &AddSilenceArgs, store: &Store, invocation: &Invocation) -> an
         print::out(&print::json(&serde_json::json!({ "silence": silence, "hides": preview }))?)?;
         return Ok(Exit::Done);
     }
+    let begin = if silence.starts_at > now { format!("from {} ", phrase::instant(silence.starts_at)) } else { String::new() };
     let end = phrase::instant(silence.ends_at);
-    let done = if add.dry_run { "would be silenced until" } else { "silenced until" };
-    anstream::eprintln!("{} {done} {end}: {}", harmless(&silence.matchers_line()), preview.sentence());
+    let done = if add.dry_run { "would be silenced" } else { "silenced" };
+    anstream::eprintln!("{} {done} {begin}until {end}: {}", harmless(&silence.matchers_line()), preview.sentence());
     if add.dry_run {
         print_preview(&preview, invocation)?;
     } else {
@@ -116,6 +118,21 @@ async fn add(add: &AddSilenceArgs, store: &Store, invocation: &Invocation) -> an
         print::out(&format!("{}\n", silence.id))?;
     }
     Ok(Exit::Done)
+}
+
+/// Warns about labels and values that are probably misspelled. A silence may also precede its first alert, so they are no errors.
+async fn warn_about_typos(silence: &Silence, store: &Store) -> anyhow::Result<()> {
+    let labels = store.open_labels().await?;
+    for matcher in &silence.matchers {
+        let values: Vec<String> = match matcher.label() {
+            "token" => store.token_ids(false).await?.iter().map(ToString::to_string).collect(),
+            _ => Vec::new(),
+        };
+        if let Some(doubt) = matcher.doubt(&labels, &values) {
+            anstream::eprintln!("warning: {}", harmless(&doubt));
+        }
+    }
+    Ok(())
 }
 
 fn print_preview(preview: &SilencePreview, invocation: &Invocation) -> anyhow::Result<()> {

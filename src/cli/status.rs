@@ -21,7 +21,7 @@ pub(super) async fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
     if invocation.format == OutputFormat::Csv {
         return Err(UsageError("status does not support --format csv: use table or json".to_owned()).into());
     }
-    let (config, loaded) = invocation.load()?;
+    let (config, loaded) = invocation.load_sections(&["store", "watch", "source", "schedule", "budget", "rules"])?;
     let store = invocation.open(&config, Access::Read).await?;
     let counts = store.counts().await?;
     let endpoints = store.poll_stats().await?;

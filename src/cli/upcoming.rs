@@ -37,7 +37,7 @@ pub(super) struct UpcomingArgs {
 }
 
 pub(super) async fn run(args: &UpcomingArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
-    let (config, _) = invocation.load()?;
+    let (config, _) = invocation.load_sections(&["store", "watch"])?;
     let store = invocation.open(&config, Access::Read).await?;
     let now = invocation.clock.now();
     let tokens = selected_tokens(&args.tokens, &config, &store).await?;

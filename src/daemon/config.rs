@@ -12,6 +12,7 @@ mod mask;
 #[cfg(test)]
 mod reference;
 mod schema;
+mod sections;
 mod tree;
 
 #[cfg(test)]
@@ -34,10 +35,11 @@ use check::ENVIRONMENT;
 use engine::digest_schedule::Schedule;
 use engine::route::{ConfigProblem, RouteTree, Sections};
 use model::config::{Config, InhibitRule, ReceiverSettings, Route, TimeIntervals, ValueKind};
-use model::{Diagnostic, DiagnosticLevel, SourceText};
+use model::{Diagnostic, DiagnosticLevel, ReceiverName, SourceText};
 use notify::format::{FormatKey, FormatSpec, format_keys};
 use notify::{KeyProblem, ReceiverProblem, Receivers};
 pub use schema::config as schema;
+pub use sections::load_valid_sections;
 use tree::{ConfigNode, Location};
 
 const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
@@ -195,7 +197,7 @@ pub fn load_text(path: Option<&Path>, text: &str, environment: &Environment) -> 
         let line = text.get(..text.floor_char_boundary(first)).and_then(|before| before.rfind('\n')).unwrap_or(0);
         diagnostics.retain(|problem| problem.span.as_ref().is_some_and(|span| span.end <= line));
     }
-    diagnostics.extend(syntax_errors.iter().map(|error| syntax_problem(file, error)));
+    diagnostics.extend(sections::syntax_problems(file, text, &syntax_errors));
 
     if syntax_errors.is_empty() {
         let merged = merge_layers(text, &environment.variables);
@@ -208,6 +210,7 @@ pub fn load_text(path: Option<&Path>, text: &str, environment: &Environment) -> 
                     if !has_errors(&diagnostics) {
                         diagnostics.extend(check_named_files(file, &tree, &mut config));
                         diagnostics.extend(check_templates(file, &tree, &config));
+                        diagnostics.extend(lone_receiver(file, &tree, &config));
                     }
                     if !has_errors(&diagnostics) {
                         let (path, locations) =
@@ -376,6 +379,25 @@ fn check_named_files(file: &Path, tree: &ConfigNode, config: &mut Config) -> Vec
         Some(Diagnostic { severity: DiagnosticLevel::Warning, ..problem })
     };
     named.into_iter().filter_map(warning).collect()
+}
+
+/// Warns about a receiver of which no other one would report that it fails. A config with a single receiver is the usual first one, and
+/// correct.
+fn lone_receiver(file: &Path, tree: &ConfigNode, config: &Config) -> Option<Diagnostic> {
+    if config.receivers.len() < 2 {
+        return None;
+    }
+    let routes = RouteTree::of(&Sections::from(config)).ok()?;
+    let named = |name: &&ReceiverName| routes.names(name);
+    let names: Vec<ReceiverName> = config.receivers.iter().map(|receiver| ReceiverName::from(receiver.name.as_str())).collect();
+    let lone = names.iter().filter(named).find(|name| routes.fallback(name).is_empty())?;
+    let problem = ConfigProblem {
+        path: "route".to_owned(),
+        message: format!("if the receiver \"{lone}\" fails, no one is notified, because no route names another one"),
+        help: Some("name another receiver in `fallback` of [route]".to_owned()),
+        is_of_keys: false,
+    };
+    Some(Diagnostic { severity: DiagnosticLevel::Warning, ..problem_at_key(file, tree, problem) })
 }
 
 /// The message about a file that does not exist.

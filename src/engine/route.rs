@@ -104,11 +104,18 @@ impl RouteTree {
         &self.inhibit_rules
     }
 
-    /// Returns the receivers of dead letters of `dead`: `[route] fallback`, else the root's receivers, without `dead` itself.
+    /// Returns the receivers of dead letters of `dead`, without `dead` itself: `[route] fallback`, else the root's receivers, else the
+    /// first receiver of another route. Empty if the routes name no other receiver.
     pub fn fallback(&self, dead: &ReceiverName) -> Vec<ReceiverName> {
         let others = |names: &[ReceiverName]| names.iter().filter(|name| *name != dead).cloned().collect::<Vec<_>>();
-        let fallback = others(&self.fallback);
-        if fallback.is_empty() { others(&self.root.receivers) } else { fallback }
+        let candidates = [&self.fallback, &self.root.receivers];
+        let found = candidates.into_iter().map(|names| others(names)).find(|others| !others.is_empty());
+        found.unwrap_or_else(|| self.root.named().find(|name| *name != dead).into_iter().cloned().collect())
+    }
+
+    /// Returns whether a route names this receiver.
+    pub fn names(&self, receiver: &ReceiverName) -> bool {
+        self.root.named().any(|name| name == receiver)
     }
 
     /// Returns whether the config has this receiver.

@@ -5,7 +5,7 @@ use std::fmt;
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
-use crate::Labels;
+use crate::{Labels, closest};
 
 /// The maximum size of a matcher.
 pub const MAX_MATCHER_BYTES: usize = 1_024;
@@ -42,6 +42,9 @@ pub struct MatcherError {
 fn wrong(message: impl Into<String>, help: impl Into<String>) -> MatcherError {
     MatcherError { message: message.into(), help: Some(help.into()) }
 }
+
+/// Labels that alerts have without a rule that sets them.
+const COMMON_LABELS: [&str; 6] = ["alertname", "endpoint", "kind", "receiver", "severity", "token"];
 
 /// The form of label names.
 const LABEL_FORM: &str = "label names have letters, digits, _, - and . and do not begin with a digit";
@@ -132,6 +135,24 @@ impl Matcher {
 
     pub fn label(&self) -> &str {
         &self.label
+    }
+
+    /// Returns a doubt about a matcher that no known alert matches: its label has another spelling, or its value is close to a known one.
+    /// `labels` are those of the known alerts, and `values` are other known values of the label.
+    pub fn doubt(&self, labels: &[Labels], values: &[String]) -> Option<String> {
+        let is_known = COMMON_LABELS.contains(&self.label.as_str()) || labels.iter().any(|one| one.contains_key(&self.label));
+        if !is_known {
+            let names = labels.iter().flat_map(Labels::keys).map(String::as_str).chain(COMMON_LABELS);
+            let near = closest(&self.label, names).map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+            return Some(format!("no open alert has the label {:?}{near}", self.label));
+        }
+        let MatchTest::Is(wanted) = &self.test else { return None };
+        let known = || labels.iter().filter_map(|one| one.get(&self.label)).chain(values).map(String::as_str);
+        if known().any(|value| value == wanted) {
+            return None;
+        }
+        let near = closest(wanted, known())?;
+        Some(format!("no open alert has {}={wanted:?}; did you mean {near:?}?", self.label))
     }
 
     /// Returns the value or pattern to match; `None` for a negated condition.
@@ -253,4 +274,28 @@ fn pattern(text: &str) -> Result<Regex, MatcherError> {
             wrong(format!("invalid pattern: {reason}"), "patterns are regular expressions, such as token=~\"arb.*|optimism\"")
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misspelled_labels_and_values_are_doubted() {
+        let labels: Vec<Labels> = vec![
+            [("alertname", "Big"), ("team", "desk")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into_iter()
+                .collect(),
+        ];
+        let doubt = |text: &str| Matcher::parse(text).expect("a matcher").doubt(&labels, &["arbitrum".to_owned()]);
+        assert_eq!(doubt("tokn=arbitrum").as_deref(), Some("no open alert has the label \"tokn\"; did you mean \"token\"?"));
+        assert_eq!(doubt("colour=red").as_deref(), Some("no open alert has the label \"colour\""));
+        assert_eq!(doubt("token=arbitrm").as_deref(), Some("no open alert has token=\"arbitrm\"; did you mean \"arbitrum\"?"));
+        for fine in
+            ["token=arbitrum", "token=something-else", "team=desk", "team!=desks", "severity=critical", "alertname=~\"B.*\""]
+        {
+            assert_eq!(doubt(fine), None, "{fine}");
+        }
+    }
 }

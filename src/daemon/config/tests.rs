@@ -54,6 +54,21 @@ fn defaults_are_a_valid_config() {
 }
 
 #[test]
+fn receiver_that_no_other_one_reports_is_a_warning() {
+    let receivers = "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://example.com/x\"\n\
+                     [[receiver]]\nname = \"desk\"\ntype = \"webhook\"\nurl = \"https://example.com/y\"\n";
+    let lone = page(&load_plain(&format!("{receivers}[route]\nreceivers = [\"ops\"]\n")));
+    assert!(lone.contains("if the receiver \"ops\" fails, no one is notified") && lone.ends_with("\n1 warning\n"), "{lone}");
+    for route in [
+        "",
+        "[route]\nreceivers = [\"ops\"]\nfallback = [\"desk\"]\n",
+        "[route]\nreceivers = [\"ops\"]\n[[route.routes]]\nmatchers = ['severity=\"critical\"']\nreceivers = [\"desk\"]\n",
+    ] {
+        assert_eq!(page(&load_plain(&format!("{receivers}{route}"))), "");
+    }
+}
+
+#[test]
 fn environment_overrides_file_and_file_overrides_defaults() {
     let text = "[source]\ntimeout = \"20s\"\npage_size = 50\n[watch]\ntokens = [\"aptos\"]\n";
     let variables = [

@@ -38,6 +38,11 @@ impl RouteNode {
         true
     }
 
+    /// Returns the receivers of this route and all routes below it, in tree order.
+    pub(super) fn named(&self) -> Box<dyn Iterator<Item = &ReceiverName> + '_> {
+        Box::new(self.receivers.iter().chain(self.routes.iter().flat_map(RouteNode::named)))
+    }
+
     pub(super) fn describe(&self, depth: usize, intervals: &[NamedInterval], lines: &mut Vec<RouteLine>) {
         let names = |indices: &[usize]| indices.iter().filter_map(|index| Some(intervals.get(*index)?.name.clone())).collect();
         lines.push(RouteLine {

@@ -154,6 +154,14 @@ fn fallback_never_contains_the_dead_receiver() {
     let tree = build(&root).expect("a tree");
     assert_eq!(tree.fallback(&"ops".into()), vec![ReceiverName::from("night")]);
     assert_eq!(tree.fallback(&"night".into()), vec![ReceiverName::from("ops"), ReceiverName::from("desk")]);
+
+    // A root with one receiver and a child with another, as in the how-to.
+    let child = route(&["severity=\"critical\""], &["ops", "night"], vec![]);
+    let tree = build(&route(&[], &["ops"], vec![child])).expect("a tree");
+    assert_eq!(tree.fallback(&"ops".into()), vec![ReceiverName::from("night")]);
+    assert_eq!(tree.fallback(&"night".into()), vec![ReceiverName::from("ops")]);
+    let tree = build(&route(&[], &["ops"], vec![])).expect("a tree");
+    assert_eq!(tree.fallback(&"ops".into()), Vec::<ReceiverName>::new());
 }
 
 #[test]

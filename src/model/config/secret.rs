@@ -1,6 +1,9 @@
 //! Secrets: set in the config, or read from a file or a systemd credential.
 
-use std::{fmt, path::PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, Serializer};
@@ -116,13 +119,47 @@ impl Secret {
     /// Returns the file that contains the value: the configured one, else the credential. `None` if the value is in the config, or if
     /// the secret is not set.
     pub fn path(&self) -> Option<PathBuf> {
+        let directory = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+        self.path_with(directory.as_deref())
+    }
+
+    /// Like [`Self::path`], with the directory of the credentials. A credential also replaces a file that cannot be opened: the unit may
+    /// pass a file that only root can read.
+    fn path_with(&self, credentials: Option<&Path>) -> Option<PathBuf> {
         if self.inline.is_some() {
             return None;
         }
-        if self.file.is_some() {
-            return self.file.clone();
+        let credential =
+            || credentials.and_then(|at| self.credentials.iter().map(|name| at.join(name)).find(|path| path.exists()));
+        match &self.file {
+            Some(file) if std::fs::File::open(file).is_ok() => Some(file.clone()),
+            Some(file) => credential().or_else(|| Some(file.clone())),
+            None => credential(),
         }
-        let directory = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from)?;
-        self.credentials.iter().map(|name| directory.join(name)).find(|path| path.exists())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn credential_replaces_a_file_that_cannot_be_opened() {
+        let (files, credentials) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+        let secret = Secret {
+            key: "url".to_owned(),
+            inline: None,
+            file: Some(files.path().join("ops-url")),
+            credentials: vec!["ops-url".to_owned(), "ops_url".to_owned()],
+        };
+        let (file, credential) = (files.path().join("ops-url"), credentials.path().join("ops-url"));
+        assert_eq!(secret.path_with(Some(credentials.path())), Some(file.clone()), "an error about it names the file");
+        fs::write(&credential, "from the unit").expect("written");
+        assert_eq!(secret.path_with(Some(credentials.path())), Some(credential));
+        assert_eq!(secret.path_with(None), Some(file.clone()));
+        fs::write(&file, "from the config").expect("written");
+        assert_eq!(secret.path_with(Some(credentials.path())), Some(file), "a readable file can be replaced at any time");
     }
 }
