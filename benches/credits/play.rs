@@ -173,6 +173,7 @@ impl<'a> Player<'a> {
                 .find(|(_, of, _)| *of == endpoint)
                 .map_or(TimeDelta::MAX, |(first, _, second)| *second - *first),
             whole: FeedState::default(),
+            unreadable: Vec::new(),
             tokens: if endpoint.is_per_token() { ids.iter().enumerate().map(token).collect() } else { Vec::new() },
         });
         let source = Source { limit: credits, used: 0, reset_at: world.begin + Months::new(1), played: Played::default() };

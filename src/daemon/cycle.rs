@@ -22,6 +22,7 @@ mod report;
 mod response_batches;
 mod retry;
 mod source;
+mod unreadable_tokens;
 
 use std::{
     collections::HashMap,
@@ -77,6 +78,7 @@ use rules::{
     aggregate::{AggregateCache, ComputedTotals},
 };
 use store::{ErrorKind, Store, StoreError};
+pub use unreadable_tokens::UnreadableTokens;
 
 /// The number of tokens whose facts are in memory at once, except for responses of per-token endpoints.
 const TOKENS_PER_INPUT: usize = 16;
@@ -113,6 +115,7 @@ pub struct Deps {
     /// The cycles that decide about their own held events.
     pub running_cycles: RunningCycles,
     pub rejected_pages: RejectedPages,
+    pub unreadable_tokens: UnreadableTokens,
 }
 
 impl Deps {
@@ -135,6 +138,22 @@ impl Deps {
     async fn known(&self, ids: Vec<TokenId>, resources: Vec<Resource>) -> Result<HashMap<TokenId, TokenSnapshot>, CycleError> {
         Ok(by_token(stored("read the known facts", self.store.tokens(ids, resources)).await?))
     }
+
+    /// Returns the known tokens, without their records. A token with a damaged row is left out.
+    async fn readable(&self, ids: Vec<TokenId>) -> Result<HashMap<TokenId, TokenSnapshot>, CycleError> {
+        match self.known(ids.clone(), Vec::new()).await {
+            Err(error) if error.is_unreadable() => {}
+            known => return known,
+        }
+        let mut readable = HashMap::new();
+        for id in ids {
+            match self.known(vec![id], Vec::new()).await {
+                Err(error) if error.is_unreadable() => {}
+                known => readable.extend(known?),
+            }
+        }
+        Ok(readable)
+    }
 }
 
 /// An error that ends a cycle. Only the database causes one; failed polls are part of the report.
@@ -150,10 +169,15 @@ pub enum CycleError {
 }
 
 impl CycleError {
-    /// Returns whether the database rejected the data, so that other data may be accepted.
+    /// Returns whether the database rejected the data or a row is damaged, so that other data can be processed.
     fn is_about_data(&self) -> bool {
         let CycleError::Store { source, .. } = self;
-        matches!(source.kind(), ErrorKind::Other | ErrorKind::Panicked)
+        matches!(source.kind(), ErrorKind::Other | ErrorKind::Panicked | ErrorKind::Unreadable)
+    }
+
+    fn is_unreadable(&self) -> bool {
+        let CycleError::Store { source, .. } = self;
+        source.kind() == ErrorKind::Unreadable
     }
 }
 
@@ -311,6 +335,7 @@ impl<'a> Cycle<'a> {
         }
         committed?;
         self.count_polls(input, &ingested);
+        self.count_evaluations(input);
         self.deps.committed_inputs.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -443,10 +468,10 @@ impl<'a> Cycle<'a> {
         }
         self.decide_held(&setup).await?;
         let outcomes = std::mem::take(&mut self.outcomes);
-        if let Some(is_up) = self_monitor::has_succeeded(&outcomes) {
+        if let Some(is_up) = self_monitor::has_responded(&outcomes) {
             deps.metrics.set_source_up(is_up);
         }
-        let mut known = deps.known(pipeline::tokens_of_incidents(&outcomes, &open), Vec::new()).await?;
+        let mut known = deps.readable(pipeline::tokens_of_incidents(&outcomes, &open)).await?;
         for known in known.values_mut() {
             known.token.groups = setup.watch.groups_of(&known.token.id);
         }

@@ -35,8 +35,15 @@ const LATENCY_BUCKETS: [f64; 14] =
     [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0, 7200.0, 21600.0, 86400.0, 259_200.0];
 
 /// The prefixes of the families that a standby exports.
-const STANDBY_FAMILIES: [&str; 5] =
-    ["process_", "cliffwatch_active", "cliffwatch_build", "cliffwatch_config_last_reload_successful", "cliffwatch_database_up"];
+const STANDBY_FAMILIES: [&str; 7] = [
+    "process_",
+    "cliffwatch_active",
+    "cliffwatch_build",
+    "cliffwatch_config_last_reload_successful",
+    "cliffwatch_database_up",
+    "cliffwatch_ready",
+    "cliffwatch_standby",
+];
 
 /// The state of one receiver's outbox.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,6 +86,8 @@ pub struct Metrics {
     digest_stopped: Family<MetricLabels, Gauge>,
     reload: Gauge,
     active: Gauge,
+    standby: Gauge,
+    ready: Gauge,
     database_up: Gauge,
     rule_match: Family<MetricLabels, FloatGauge>,
     template_fallbacks: Counter,
@@ -141,6 +150,8 @@ impl Default for Metrics {
             digest_slot: family(r, "digest_last_timestamp_seconds", "Time of the last digest"),
             digest_stopped: family(r, "digest_recipients_stopped", "Mail recipients who opted out of the digest"),
             active: family(r, "active", "Whether this instance is the active one on its database"),
+            standby: family(r, "standby", "Whether this instance waits to take over from another one"),
+            ready: family(r, "ready", "Whether /-/ready responds with 200"),
             database_up: family(r, "database_up", "Whether the last use of the database succeeded"),
             reload: family(r, "config_last_reload_successful", "Whether the last reload of config and rules succeeded"),
             rule_match: family(r, "rule_last_match_timestamp_seconds", "Time of the last match of the rule"),
@@ -190,11 +201,11 @@ impl Metrics {
     }
 
     /// Sets the state of the source. Before the first cycle, also sets whether the source is up.
-    pub fn set_source_state(&self, state: SourceState, is_down: bool) {
+    pub fn set_source_state(&self, state: SourceState) {
         self.source_state.clear();
         self.source_state.get_or_create(&vec![("state", state.as_str().to_owned())]).set(1);
         if !self.has_polled.load(Ordering::Relaxed) {
-            self.source_up.set(i64::from(!is_down));
+            self.source_up.set(i64::from(state != SourceState::Unreachable));
         }
     }
 
@@ -262,7 +273,7 @@ impl Metrics {
     pub fn attempt(&self, receiver: &ReceiverName, outcome: &Outcome, latency: Duration) {
         let labels = vec![("receiver", receiver.as_str().to_owned()), ("outcome", outcome.word().as_str().to_owned())];
         self.deliveries.get_or_create(&labels).inc();
-        if *outcome == Outcome::Accepted {
+        if outcome.is_accepted() {
             self.latency.observe(latency.as_secs_f64());
         }
     }
@@ -312,6 +323,12 @@ impl Metrics {
 
     pub fn set_active(&self, is_active: bool) {
         self.active.set(i64::from(is_active));
+        self.standby.set(i64::from(!is_active));
+    }
+
+    /// Sets whether the daemon is ready.
+    pub fn set_ready(&self, is_ready: bool) {
+        self.ready.set(i64::from(is_ready));
     }
 
     /// Sets whether the last use of the database succeeded.

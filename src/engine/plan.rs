@@ -25,7 +25,9 @@ use self::priority::{CorrectionModel, FeedEstimate, ListAges, ListTrust};
 use self::relatives::Relatives;
 pub use self::segments::{AheadPoll, LinearPolls};
 use crate::budget::{Allowance, PollReason};
-use model::{ContentHash, Endpoint, FeedState, LinearRequest, PlanToken, PollRequest, Timestamp, TokenId, Watch, config};
+use model::{
+    ContentHash, Endpoint, FeedState, LinearRequest, PlanToken, PollRequest, Timestamp, TokenId, UnreadableToken, Watch, config,
+};
 pub use retry::{early_wait, is_due};
 pub use retry_plan::{RetryPlan, plan_retries};
 
@@ -112,6 +114,8 @@ pub struct PollPlan {
     pub not_due: u32,
     /// The end of the credit period, if nothing is polled because all credits are used.
     pub exhausted_until: Option<Timestamp>,
+    /// The tokens that are not polled, because a stored row of them is damaged.
+    pub unreadable: Vec<UnreadableToken>,
 }
 
 impl PollPlan {
@@ -176,6 +180,8 @@ pub struct EndpointFeeds {
     pub whole: FeedState,
     /// The watched tokens of a per-token endpoint.
     pub tokens: Vec<PlanToken>,
+    /// The watched tokens that cannot be planned, because a stored row of them is damaged.
+    pub unreadable: Vec<UnreadableToken>,
 }
 
 /// The maximum time between two polls of a list, per credit that the list costs. Lists also report new tokens and prices, so they are
@@ -191,7 +197,7 @@ const MAX_LIST_AGE_DAYS: f64 = 14.0;
 /// Plans a slot of `endpoint`. `feeds` contains all scheduled endpoints, because they share the credits.
 pub fn plan(endpoint: Endpoint, feeds: &[EndpointFeeds], basis: &PlanBasis<'_>) -> PollPlan {
     let Some(own) = feeds.iter().find(|feeds| feeds.endpoint == endpoint) else { return PollPlan::default() };
-    let mut plan = PollPlan::default();
+    let mut plan = PollPlan { unreadable: own.unreadable.clone(), ..PollPlan::default() };
     if basis.allowance.is_exhausted() {
         plan.exhausted_until = Some(basis.allowance.reset_at).filter(|_| !endpoint.is_per_token() || !own.tokens.is_empty());
         return plan;

@@ -39,11 +39,11 @@ use crate::evaluate::{EvaluationContext, RuleEval, Transitions};
 use crate::route::RouteTree;
 use incident::{Incident, assign, narrow};
 pub use kind::{incident_kind, incident_kinds};
-use model::{Alert, Endpoint, FeedId, IncidentKind, PollFailure, Timestamp, Token, TokenId};
+use model::{Alert, Endpoint, FailureKind, FeedId, IncidentKind, PollFailure, Timestamp, Token, TokenId};
 pub use own::{
     CLOCK_SUBJECT, DAMAGED_SUBJECT, FULL_SUBJECT, INSTANCES_SUBJECT, RECEIVER_PREFIX, RELOAD_SUBJECT, clock_differs, dead_letter,
-    instances_differ, is_about_delivery, receiver_dead, receiver_removed, receiver_subject, recovered, reload_failed,
-    store_damaged, store_full, store_unreachable, template_failed,
+    instances_differ, is_about_delivery, receiver_dead, receiver_removed, receiver_subject, recipient_rejected, recovered,
+    reload_failed, store_damaged, store_full, store_unreachable, template_failed,
 };
 use scope::scopes;
 pub use scope::{feed_of, is_about_source, is_source_down};
@@ -137,12 +137,18 @@ impl<'a> FeedsByResult<'a> {
     }
 }
 
-/// Returns whether the source responded in a cycle, or `None` if nothing was polled.
-pub fn has_succeeded(outcomes: &[FeedOutcome]) -> Option<bool> {
-    let has_failed =
-        |outcome: &FeedOutcome| matches!(&outcome.result, FeedResult::Failed(failure) if failure.kind.is_source_wide());
-    let wide = outcomes.iter().filter(|outcome| has_failed(outcome)).count();
-    (!outcomes.is_empty()).then_some(wide < outcomes.len())
+/// Returns whether the source responded in a cycle, or `None` if no request was sent. A source that rejects the key or has no credits left
+/// responds; other alerts report that.
+pub fn has_responded(outcomes: &[FeedOutcome]) -> Option<bool> {
+    let response = |outcome: &FeedOutcome| match &outcome.result {
+        FeedResult::Failed(failure) => match failure.kind {
+            FailureKind::Suspended => None,
+            FailureKind::Unreachable | FailureKind::Timeout | FailureKind::ServerError => Some(false),
+            _ => Some(true),
+        },
+        _ => Some(true),
+    };
+    outcomes.iter().filter_map(response).reduce(|one, other| one || other)
 }
 
 fn watch_with<R: RuleEval>(cycle: &CycleOutcome<'_>, rules: &[R], routes: &RouteTree, now: Timestamp) -> Transitions {

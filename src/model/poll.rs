@@ -254,6 +254,8 @@ words! {
         Emptied = "emptied",
         /// A complete response that the database rejects.
         NotStored = "not_stored",
+        /// A stored row of the token is damaged, so that nothing can be compared or evaluated. Not a failure of the source.
+        Unreadable = "unreadable",
         /// Not polled, because of repeated failures before.
         Suspended = "suspended",
         /// Stopped because it costs more credits than planned. It waits for a slot with enough credits. Not a failure of the

@@ -31,7 +31,8 @@ pub use self::query::{
     AlertCursor, AlertFilter, ChangeFilter, DigestAheadFilter, Listed, NotificationFilter, OutboxFilter, UpcomingFilter,
 };
 pub use self::snapshot::{
-    CalendarRow, ChangeRow, LinearReads, PlanToken, RecordRange, TokenSnapshot, UpcomingRow, VersionRow, WindowRecords,
+    CalendarRow, ChangeRow, LinearReads, PlanToken, PlanTokens, RecordRange, TokenSnapshot, UnreadableToken, UpcomingRow,
+    VersionRow, WindowRecords,
 };
 pub use self::supply::{SUPPLY_WINDOWS, SupplyTotals, TokenSupply, TotalsCoverage, supply_weeks, supply_windows};
 pub use self::upcoming::{LinearCalendarRow, LinearRow, ListedUnlock, UnlockKind, UnlockListFilter};

@@ -110,12 +110,16 @@ impl EmailReceiver {
         };
         let (Ok(mut result) | Err(mut result)) = sent;
         // Only a reply concerns the missing recipients; any other failure concerns the server.
-        if !accepted.is_empty() && result.status.is_some() && !matches!(result.outcome, Outcome::Accepted | Outcome::Uncertain) {
+        let is_about_missing = !result.outcome.is_accepted() && result.outcome != Outcome::Uncertain;
+        if !accepted.is_empty() && result.status.is_some() && is_about_missing {
             let is_last = attempt.delivery.tries >= self.retried_attempts || result.outcome == Outcome::Refused;
-            result.outcome = if is_last { Outcome::Accepted } else { Outcome::Partly };
+            result.outcome = match is_last {
+                true => RejectedRecipients(missing.iter().map(|to| (&to.email, result.clone())).collect()).accepted_except(),
+                false => Outcome::Partly,
+            };
             result.text = format!("{}; {}", result.text, earlier());
         }
-        if result.outcome == Outcome::Accepted {
+        if result.outcome.is_accepted() {
             self.progress.forget(id);
         }
         result
@@ -188,7 +192,10 @@ impl EmailReceiver {
             }
             (None, _) if accepted.is_empty() || (rejected.is_temporary() && attempt.delivery.tries < self.retried_attempts) => {
                 let before = if accepted.is_empty() { String::new() } else { format!("accepted for: {}; ", accepted_for()) };
-                return rejected.result(format!("{before}not delivered to: {rejected}"));
+                let failed = rejected.result(format!("{before}not delivered to: {rejected}"));
+                // The server works, so its outage is not reported.
+                let outcome = if accepted.is_empty() { failed.outcome } else { Outcome::Partly };
+                return SendResult { outcome, ..failed };
             }
             (None, Some(result)) => result,
             (None, None) => SendResult { outcome: Outcome::Accepted, status: None, text: "accepted earlier".to_owned() },
@@ -198,7 +205,7 @@ impl EmailReceiver {
         if !rejected.0.is_empty() {
             text = format!("{text}; not delivered to: {rejected}");
         }
-        SendResult { text, ..result }
+        SendResult { text, outcome: rejected.accepted_except(), ..result }
     }
 
     fn message(&self, attempt: &MailAttempt<'_>, to: &[&Mailbox], unsubscribe: Option<&str>) -> Result<Vec<u8>, String> {

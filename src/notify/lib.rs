@@ -52,7 +52,7 @@ pub use card::{Brief, change_rows};
 pub use credentials::{MissingSecret, missing_secrets};
 pub use mail::{Mail, compose};
 pub use problem::{KeyProblem, ReceiverProblem};
-pub use retry::{NextStep, Outcome};
+pub use retry::{NextStep, Outcome, RejectedRecipient};
 pub use webhook::webhook_schema;
 
 use model::config::{self, ReceiverKind};

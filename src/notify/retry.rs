@@ -10,6 +10,10 @@ use model::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Accepted,
+    /// The server accepted the mail for some recipients. The others will not get it.
+    AcceptedExcept {
+        rejected: Vec<RejectedRecipient>,
+    },
     /// The server accepted the mail for some recipients. The others are retried.
     Partly,
     /// A temporary failure: no connection, a timeout, too many requests, or a server error.
@@ -25,14 +29,27 @@ pub enum Outcome {
     Uncertain,
 }
 
+/// A recipient that a mail server rejects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RejectedRecipient {
+    pub address: String,
+    /// The reply of the server.
+    pub reply: String,
+}
+
 impl Outcome {
     /// A temporary failure without a requested wait.
     pub const LATER: Outcome = Outcome::Later { retry_after: None };
 
+    /// Returns whether the delivery is complete.
+    pub fn is_accepted(&self) -> bool {
+        matches!(self, Outcome::Accepted | Outcome::AcceptedExcept { .. })
+    }
+
     /// Returns the outcome for the database, logs, and metrics.
     pub fn word(&self) -> AttemptOutcome {
         match self {
-            Outcome::Accepted => AttemptOutcome::Accepted,
+            Outcome::Accepted | Outcome::AcceptedExcept { .. } => AttemptOutcome::Accepted,
             Outcome::Later { .. } | Outcome::Partly => AttemptOutcome::Retry,
             Outcome::Refused => AttemptOutcome::Refused,
             Outcome::Gone => AttemptOutcome::Gone,
@@ -99,7 +116,7 @@ pub fn decide(
     delivery: &config::DeliverySettings,
 ) -> NextStep {
     let retry_after = match outcome {
-        Outcome::Accepted => return NextStep::Delivered,
+        Outcome::Accepted | Outcome::AcceptedExcept { .. } => return NextStep::Delivered,
         Outcome::Refused => {
             return NextStep::Dead { reason: "the receiver rejected the message".into() };
         }

@@ -1,6 +1,9 @@
 //! Conversion between values and columns. A value that this program never writes is an error, not a panic or a silent
 //! default.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
 use chrono::DateTime;
 use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Value, ValueRef};
@@ -91,6 +94,41 @@ pub(super) fn all<T>(
     read: impl FnMut(&Row<'_>) -> Result<T, StoreFault>,
 ) -> Result<Vec<T>, StoreFault> {
     all_of(statement.query(values)?, read)
+}
+
+/// Reads all rows of a query except damaged ones, which are logged.
+pub(super) fn all_readable<T>(
+    statement: &mut Statement<'_>,
+    values: impl Params,
+    mut read: impl FnMut(&Row<'_>) -> Result<T, StoreFault>,
+) -> Result<Vec<T>, StoreFault> {
+    let rows = all(statement, values, |row| readable(read(row)))?;
+    Ok(rows.into_iter().flatten().collect())
+}
+
+/// Returns `None` for a damaged row, and logs it.
+pub(super) fn readable<T>(read: Result<T, StoreFault>) -> Result<Option<T>, StoreFault> {
+    match read {
+        Ok(value) => Ok(Some(value)),
+        Err(fault) => {
+            let Some(damage) = fault.unreadable() else { return Err(fault) };
+            log_damage(damage);
+            Ok(None)
+        }
+    }
+}
+
+/// The maximum number of damaged rows that are logged.
+const MAX_LOGGED: usize = 1_000;
+
+/// Logs a damaged row, once until the next start: most rows are read every few seconds.
+fn log_damage(damage: String) {
+    static LOGGED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+    if logged.len() < MAX_LOGGED && !logged.contains(&damage) {
+        tracing::error!(damage, "a row of the database is damaged and left out; restore a backup to repair it");
+        logged.insert(damage);
+    }
 }
 
 /// Reads all rows of a result.

@@ -3,24 +3,24 @@
 use rusqlite::params;
 use std::cmp::Ordering;
 
-use super::codec::{Millis, all, all_of, from_json, one, one_of, small, time, word};
+use super::codec::{Millis, all, all_of, all_readable, from_json, one, one_of, small, time, word};
 use super::error::StoreFault;
 use super::rows::{ALERT_COLUMNS, FEED_COLUMNS, alert, feed_state, token, tracked};
 use super::sql::{Engine, PendingQuery, Row, Transaction};
 use super::{Store, StoreError, schedule};
 use model::{
-    Alert, Endpoint, FeedId, FeedState, FeedUpdate, LinearReads, ListedMethod, PlanToken, Resource, RuleId, Timestamp, Token,
-    TokenId, TokenSnapshot, Tracked, wire::InvestorItem,
+    Alert, Endpoint, FeedId, FeedState, FeedUpdate, LinearReads, ListedMethod, PlanToken, PlanTokens, Resource, RuleId,
+    Timestamp, Token, TokenId, TokenSnapshot, Tracked, UnreadableToken, wire::InvestorItem,
 };
 
 impl Store {
     /// Returns all tokens that may be polled, by slug, with the planning data for `endpoint`.
-    pub async fn plan_tokens(&self, endpoint: Endpoint, now: Timestamp) -> Result<Vec<PlanToken>, StoreError> {
+    pub async fn plan_tokens(&self, endpoint: Endpoint, now: Timestamp) -> Result<PlanTokens, StoreError> {
         self.read("read the planning data", move |from| plan_tokens(from, endpoint, now)).await
     }
 
-    /// Collects facts from the state and the header of the schedule of each token. Records are left out. Only one header is in memory at
-    /// a time.
+    /// Collects facts from the state and the header of the schedule of each token. Records and damaged rows are left out. Only one header
+    /// is in memory at a time.
     pub async fn fold_schedule_feeds<T: Default + Send + 'static>(&self, fold: fn(&mut T, &FeedUpdate)) -> Result<T, StoreError> {
         self.read("read the feeds of schedules", move |from| fold_schedule_feeds(from, fold)).await
     }
@@ -58,12 +58,12 @@ impl Store {
         self.read("read episodes of alerts", move |from| episodes(from, &pairs)).await
     }
 
-    /// Returns open alerts without a token: about the source, and about groups of tokens.
+    /// Returns open alerts without a token: about the source, and about groups of tokens. Damaged rows are left out.
     pub async fn global_alerts(&self) -> Result<Vec<Alert>, StoreError> {
         self.read("read alerts without a token", global_alerts).await
     }
 
-    /// Returns open alerts about the source, receivers, and the daemon itself.
+    /// Returns open alerts about the source, receivers, and the daemon itself. Damaged rows are left out.
     pub async fn source_alerts(&self) -> Result<Vec<Alert>, StoreError> {
         self.read("read alerts about the source", source_alerts).await
     }
@@ -78,7 +78,7 @@ impl Store {
         self.read("read the time of the latest evaluation", |from| millis_of(from, "evaluated_at")).await
     }
 
-    /// Returns the investors of the list, by slug.
+    /// Returns the investors of the list, by slug. Damaged rows are left out, and the next list replaces them.
     pub async fn investors(&self) -> Result<Vec<InvestorItem>, StoreError> {
         self.read("read investors", investors).await
     }
@@ -123,44 +123,56 @@ pub(super) fn to_recheck_sql(engine: Engine) -> String {
 }
 
 /// Selects all tokens except those listed under another slug now.
-fn plan_tokens(from: &Transaction<'_>, endpoint: Endpoint, now: Timestamp) -> Result<Vec<PlanToken>, StoreFault> {
+fn plan_tokens(from: &Transaction<'_>, endpoint: Endpoint, now: Timestamp) -> Result<PlanTokens, StoreFault> {
+    let (item, header) = (from.engine().json("t.item"), from.engine().json("f.header"));
     let sql = format!(
         "SELECT t.id, t.listed, t.last_updated, t.has_burn, t.has_buyback,
          (SELECT min(r.starts_at) FROM record r WHERE r.token_no = t.no AND r.resource = 'unlock' AND r.starts_at > ?2),
          (SELECT r.share FROM record r
           WHERE r.token_no = t.no AND r.resource = 'unlock' AND r.starts_at > ?2 ORDER BY r.starts_at LIMIT 1),
-         coalesce(f.header ->> '$.segmentsAbsent', f.header ->> '$.segmentsRead'), f.no, t.item ->> '$.listedMethod',
-         f.header ->> '$.rateChangesAbsent', CAST(f.header ->> '$.needsAhead' AS TEXT), f.header ->> '$.linearAhead.readAt',
-         f.header ->> '$.aheadAbsent', {FEED_COLUMNS} FROM token t LEFT JOIN feed f ON f.token_no = t.no AND f.endpoint = ?1
+         coalesce({header} ->> '$.segmentsAbsent', {header} ->> '$.segmentsRead'), f.no, {item} ->> '$.listedMethod',
+         {header} ->> '$.rateChangesAbsent', CAST({header} ->> '$.needsAhead' AS TEXT), {header} ->> '$.linearAhead.readAt',
+         {header} ->> '$.aheadAbsent', {FEED_COLUMNS} FROM token t LEFT JOIN feed f ON f.token_no = t.no AND f.endpoint = ?1
          WHERE t.unlisted_at IS NULL OR NOT EXISTS
-         (SELECT 1 FROM feed m WHERE m.token_no = t.no AND m.header ->> '$.cliffwatchRenamedTo' IS NOT NULL) ORDER BY t.id"
+         (SELECT 1 FROM feed m WHERE m.token_no = t.no AND {} ->> '$.cliffwatchRenamedTo' IS NOT NULL) ORDER BY t.id",
+        from.engine().json("m.header")
     );
     // Reserve the exact size: ten thousand tokens take several megabytes.
     let count: i64 = from.prepare_cached("SELECT count(*) FROM token")?.query_row([], |row| row.get(0))?;
-    let mut tokens = Vec::with_capacity(usize::try_from(count).unwrap_or_default());
+    let mut found = PlanTokens { tokens: Vec::with_capacity(usize::try_from(count).unwrap_or_default()), unreadable: Vec::new() };
     let mut statement = from.prepare_cached(&sql)?;
     let mut rows = statement.query(params![endpoint.as_str(), Millis(now)])?;
     while let Some(row) = rows.next()? {
-        let id: String = row.get(0)?;
-        let feed = row.get::<Option<i64>>(8)?.map(|_| feed_state(&row, 14, &id)).transpose()?;
-        let segments: Option<String> = row.get(7)?;
-        let method: Option<String> = row.get(9)?;
-        tokens.push(PlanToken {
-            listed: row.get(1)?,
-            last_updated: time(row.get(2)?),
-            has_burn: row.get(3)?,
-            has_buyback: row.get(4)?,
-            next_event: time(row.get(5)?),
-            next_size: row.get(6)?,
-            feed,
-            // Segments that cannot be parsed are fetched again.
-            segments: segments.and_then(|text| serde_json::from_str(&text).ok()),
-            linear: linear_reads(&row)?,
-            listed_method: method.as_deref().map(ListedMethod::of),
-            id: TokenId::from(id),
-        });
+        let id = TokenId::from(row.get::<String>(0)?);
+        match plan_token(&row, &id) {
+            Ok(token) => found.tokens.push(token),
+            Err(fault) => match fault.unreadable() {
+                Some(error) => found.unreadable.push(UnreadableToken { id, error }),
+                None => return Err(fault),
+            },
+        }
     }
-    Ok(tokens)
+    Ok(found)
+}
+
+fn plan_token(row: &Row<'_>, id: &TokenId) -> Result<PlanToken, StoreFault> {
+    let feed = row.get::<Option<i64>>(8)?.map(|_| feed_state(row, 14, id.as_str())).transpose()?;
+    let segments: Option<String> = row.get(7)?;
+    let method: Option<String> = row.get(9)?;
+    Ok(PlanToken {
+        listed: row.get(1)?,
+        last_updated: time(row.get(2)?),
+        has_burn: row.get(3)?,
+        has_buyback: row.get(4)?,
+        next_event: time(row.get(5)?),
+        next_size: row.get(6)?,
+        feed,
+        // Segments that cannot be parsed are fetched again.
+        segments: segments.and_then(|text| serde_json::from_str(&text).ok()),
+        linear: linear_reads(row)?,
+        listed_method: method.as_deref().map(ListedMethod::of),
+        id: id.clone(),
+    })
 }
 
 /// Returns the reads that completed the linear unlocks of a schedule. `None` if nothing is stored. What cannot be parsed is read again.
@@ -195,7 +207,7 @@ fn fold_schedule_feeds<T: Default>(from: &Transaction<'_>, fold: fn(&mut T, &Fee
         "SELECT t.id, f.header, {FEED_COLUMNS} FROM feed f JOIN token t ON t.no = f.token_no
          WHERE f.endpoint = ?1 AND f.header IS NOT NULL"
     );
-    all(&mut *from.prepare_cached(&sql)?, [Endpoint::UnlockEvents.as_str()], |row| {
+    all_readable(&mut *from.prepare_cached(&sql)?, [Endpoint::UnlockEvents.as_str()], |row| {
         let token: String = row.get(0)?;
         let header = from_json("the header of a feed", &token, &row.get::<String>(1)?)?;
         let state = feed_state(row, 2, &token)?;
@@ -361,7 +373,7 @@ fn global_alerts(from: &Transaction<'_>) -> Result<Vec<Alert>, StoreFault> {
         "SELECT {ALERT_COLUMNS} FROM alert a LEFT JOIN token t ON t.no = a.token_no
          WHERE a.token_no IS NULL AND a.state IN ('pending', 'firing') ORDER BY a.active_at, a.id"
     );
-    all(&mut *from.prepare_cached(&sql)?, [], alert)
+    all_readable(&mut *from.prepare_cached(&sql)?, [], alert)
 }
 
 fn source_alerts(from: &Transaction<'_>) -> Result<Vec<Alert>, StoreFault> {
@@ -377,7 +389,7 @@ fn millis_of(from: &Transaction<'_>, key: &str) -> Result<Option<Timestamp>, Sto
 }
 
 pub(super) fn investors(from: &Transaction<'_>) -> Result<Vec<InvestorItem>, StoreFault> {
-    all(&mut *from.prepare_cached("SELECT id, item FROM investor ORDER BY id")?, [], |row| {
+    all_readable(&mut *from.prepare_cached("SELECT id, item FROM investor ORDER BY id")?, [], |row| {
         from_json("the list item of the investor", &row.get::<String>(0)?, &row.get::<String>(1)?)
     })
 }

@@ -41,6 +41,8 @@ pub enum ErrorKind {
     RestoreUnfinished,
     /// Stored data is damaged. Only a backup helps.
     Damaged,
+    /// A row contains a value that this program never writes. All other rows can be used.
+    Unreadable,
     /// The disk is full. Writes resume once there is space.
     Full,
     /// The database cannot be written: missing permissions, a replica, or a handle opened for reading.
@@ -90,6 +92,11 @@ impl StoreError {
     pub(super) fn damaged(doing: &'static str, place: &Path, detail: &str) -> Self {
         let help = "stop the daemon, and restore a copy made by `cliffwatch backup` with `cliffwatch restore`";
         Self::new(ErrorKind::Damaged, doing, place, format!("the database is damaged ({detail}); {help}"))
+    }
+
+    fn unreadable(doing: &'static str, place: &Path, what: &str) -> Self {
+        let help = "stop the daemon, and restore a copy made by `cliffwatch backup` with `cliffwatch restore`";
+        Self::new(ErrorKind::Unreadable, doing, place, format!("a row of the database is damaged ({what}); {help}"))
     }
 
     pub(super) fn missing(place: &Path) -> Self {
@@ -194,6 +201,16 @@ impl From<StoreError> for StoreFault {
 }
 
 impl StoreFault {
+    /// Returns a description of the damage if only this row is damaged, so that other rows can be read.
+    pub(super) fn unreadable(&self) -> Option<String> {
+        match self {
+            StoreFault::BadRow { what, source: Some(source) } => Some(format!("{what}: {source}")),
+            StoreFault::BadRow { what, source: None } => Some(what.clone()),
+            StoreFault::Sqlite(error) if is_wrong_type(error) => Some(error.to_string()),
+            _ => None,
+        }
+    }
+
     /// Adds the attempted operation and the database.
     pub(super) fn during(self, doing: &'static str, place: &Path) -> StoreError {
         match self {
@@ -202,7 +219,7 @@ impl StoreFault {
                 StoreError::new(ErrorKind::Other, doing, place, format!("{what} cannot be written as JSON")).with_source(source)
             }
             StoreFault::BadRow { what, source } => {
-                StoreError { source: source.map(Into::into), ..StoreError::damaged(doing, place, &what) }
+                StoreError { source: source.map(Into::into), ..StoreError::unreadable(doing, place, &what) }
             }
             StoreFault::Postgres(fault) => postgres_error(fault, doing, place),
             StoreFault::Sqlite(source) => sqlite_error(source, doing, place),
@@ -211,7 +228,6 @@ impl StoreFault {
 }
 
 fn sqlite_error(source: rusqlite::Error, doing: &'static str, place: &Path) -> StoreError {
-    use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType};
     let error = |kind, reason: &'static str| StoreError::new(kind, doing, place, reason);
     let error = match (source.sqlite_error_code(), &source) {
         (Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase), _) => {
@@ -227,12 +243,16 @@ fn sqlite_error(source: rusqlite::Error, doing: &'static str, place: &Path) -> S
         }
         (Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen), _) => error(ErrorKind::Io, IO),
         (Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked), _) => error(ErrorKind::Busy, BUSY),
-        (_, FromSqlConversionFailure(..) | InvalidColumnType(..) | IntegralValueOutOfRange(..)) => {
-            StoreError::damaged(doing, place, "a row contains a value of the wrong type")
-        }
+        _ if is_wrong_type(&source) => StoreError::unreadable(doing, place, "it contains a value of the wrong type"),
         _ => error(ErrorKind::Other, ""),
     };
     error.with_source(source)
+}
+
+/// Returns whether a column contains a value of another type than this program writes.
+fn is_wrong_type(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType};
+    matches!(error, FromSqlConversionFailure(..) | InvalidColumnType(..) | IntegralValueOutOfRange(..))
 }
 
 /// Returns whether the user of this process has no permission to read the file.
@@ -251,9 +271,10 @@ fn postgres_error(fault: PgFault, doing: &'static str, place: &Path) -> StoreErr
             ErrorKind::ReadOnly,
             "the role lacks privileges; make it the owner of our tables, or grant it all privileges on them and USAGE and CREATE on the schema",
         ),
-        Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => {
-            error(ErrorKind::ReadOnly, "the server is a read-only replica; set `url` in [store] to the primary")
-        }
+        Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => error(
+            ErrorKind::ReadOnly,
+            "the server accepts no writes: it is a replica, or default_transaction_read_only is on; set `url` in [store] to the primary, or turn that setting off for our role",
+        ),
         Some(&(SqlState::LOCK_NOT_AVAILABLE | SqlState::QUERY_CANCELED | SqlState::T_R_DEADLOCK_DETECTED)) => {
             error(ErrorKind::Busy, BUSY)
         }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use rusqlite::params;
 use rusqlite::types::Value;
 
-use super::codec::{Millis, all, all_of, count, from_json, list, millis, one, one_of, small, word};
+use super::codec::{Millis, all, all_of, count, from_json, list, millis, one, one_of, readable, small, word};
 use super::commit::{CommitWriter, NotificationTarget};
 use super::error::StoreFault;
 use super::sql::{Connection, PendingQuery, Row, Transaction, row_of};
@@ -24,8 +24,8 @@ impl Store {
     }
 
     /// Returns the due deliveries of `receiver`: critical ones first, then oldest first. Skips deliveries that wait for
-    /// an earlier one of the same alert, so that a resolution never overtakes its alert. Reading does not change their
-    /// state; the caller tracks which attempts are running.
+    /// an earlier one of the same alert, so that a resolution never overtakes its alert. Damaged notifications are left out, so a
+    /// delivery may have none. Reading does not change the state of deliveries; the caller tracks which attempts are running.
     pub async fn due(&self, receiver: ReceiverName, now: Timestamp, limit: u32) -> Result<Vec<DueDelivery>, StoreError> {
         let doing = "read due deliveries";
         if self.is_shared() {
@@ -95,7 +95,7 @@ pub(super) fn next_due_sql() -> String {
 fn due(from: &Transaction<'_>, receiver: &ReceiverName, now: Timestamp, limit: u32) -> Result<Vec<DueDelivery>, StoreFault> {
     let read = |row: &Row<'_>| {
         let batch: Option<String> = row.get(6)?;
-        let batch = batch.map(|text| from_json("the batch of a delivery to", receiver.as_str(), &text)).transpose()?;
+        let batch = batch.map(|text| from_json("the batch of a delivery to", receiver.as_str(), &text)).transpose();
         Ok(DueDelivery {
             id: DeliveryId(row.get(0)?),
             webhook_id: row.get(1)?,
@@ -105,7 +105,7 @@ fn due(from: &Transaction<'_>, receiver: &ReceiverName, now: Timestamp, limit: u
             created_at: row.get::<Millis>(4)?.0,
             due_at: row.get::<Millis>(5)?.0,
             notifications: Vec::new(),
-            batch: batch.unwrap_or_default(),
+            batch: readable(batch)?.flatten().unwrap_or_default(),
             over: Vec::new(),
         })
     };
@@ -119,7 +119,8 @@ fn due(from: &Transaction<'_>, receiver: &ReceiverName, now: Timestamp, limit: u
     let queried =
         deliveries.iter().map(|delivery| query_notifications(from, delivery.id, role)).collect::<Result<Vec<_>, _>>()?;
     for (delivery, queried) in deliveries.iter_mut().zip(queried) {
-        delivery.notifications = all_of(queried.rows()?, notification)?;
+        let notifications = all_of(queried.rows()?, |row| readable(notification(row)))?;
+        delivery.notifications = notifications.into_iter().flatten().collect();
         delivery.over = finished_storms(from, delivery)?;
     }
     Ok(deliveries)

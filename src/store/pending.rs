@@ -5,7 +5,7 @@ use std::{borrow::Cow, cell::RefCell, sync::atomic::Ordering};
 
 use rusqlite::params;
 
-use super::codec::{Millis, all, from_json, json, millis, one, small, time, word};
+use super::codec::{Millis, all, all_readable, from_json, json, millis, one, readable, small, time, word};
 use super::commit::{CommitWriter, DELIVERY_NOTIFICATION_COLUMNS, NotificationTarget, webhook_id};
 use super::error::StoreFault;
 use super::outbox::notification;
@@ -217,7 +217,7 @@ fn waiting(from: &Transaction<'_>) -> Result<Vec<PendingNotification>, StoreFaul
 fn acknowledged(from: &Transaction<'_>, rows: &mut [PendingNotification]) -> Result<(), StoreFault> {
     let has_acks: bool = from.prepare_cached("SELECT EXISTS (SELECT 1 FROM ack)")?.query_row([], |row| row.get(0))?;
     for row in rows.iter_mut().filter(|row| has_acks && row.kind == NotificationKind::Reminder) {
-        row.acknowledged = acknowledgement(from, row)?;
+        row.acknowledged = readable(acknowledgement(from, row))?.flatten();
     }
     Ok(())
 }
@@ -232,9 +232,11 @@ fn pending_row(row: &Row<'_>) -> Result<PendingNotification, StoreFault> {
         no: row.get(0)?,
         alert: AlertId::from(row.get::<String>(2)?),
         receiver: ReceiverName::from(row.get::<String>(3)?),
-        kind: word("the kind of the message", &notice, &kind, NotificationKind::parse)?,
+        kind: readable(word("the kind of the message", &notice, &kind, NotificationKind::parse))?
+            .unwrap_or(NotificationKind::Firing),
         is_end: row.get(5)?,
-        labels: from_json::<Labels>("the labels of the message", &notice, &labels)?,
+        // Without labels, a message is sent alone, and nothing suppresses it.
+        labels: readable(from_json::<Labels>("the labels of the message", &notice, &labels))?.unwrap_or_default(),
         since: row.get::<Millis>(7)?.0,
         is_firing: row.get(8)?,
         suppression: None,
@@ -258,7 +260,7 @@ fn suppressed(from: &Transaction<'_>) -> Result<Vec<PendingNotification>, StoreF
                     WHERE m.id = t.notification AND d.receiver = t.receiver AND n.at > m.at)
          FROM pending_notification t {indexed} WHERE {which} ORDER BY t.no"
     );
-    let mut rows = all(&mut *from.prepare_cached(&sql)?, [], |row| {
+    let mut rows = all_readable(&mut *from.prepare_cached(&sql)?, [], |row| {
         let pending = pending_row(row)?;
         let suppression = suppression(row, PENDING_COLUMN_COUNT, pending.alert.as_str())?;
         Ok(PendingNotification { suppression: Some(suppression), is_superseded: row.get(PENDING_COLUMN_COUNT + 2)?, ..pending })
@@ -340,11 +342,13 @@ impl PendingLookup for StoreLookup<'_> {
 }
 
 fn firing(from: &Transaction<'_>) -> Result<Vec<FiringAlert>, StoreFault> {
-    let mut statement =
-        from.prepare_cached("SELECT id, body ->> '$.labels' FROM alert WHERE state = 'firing' ORDER BY starts_at, id")?;
-    all(&mut statement, [], |row| {
+    let mut statement = from.prepare_cached(&format!(
+        "SELECT id, {} ->> '$.labels' FROM alert WHERE state = 'firing' ORDER BY starts_at, id",
+        from.engine().json("body")
+    ))?;
+    all_readable(&mut statement, [], |row| {
         let id: String = row.get(0)?;
-        let labels: String = row.get(1)?;
+        let labels: String = row.get::<Option<String>>(1)?.unwrap_or_default();
         Ok(FiringAlert { labels: from_json("the labels of the alert", &id, &labels)?, id: AlertId::from(id) })
     })
 }
@@ -453,7 +457,7 @@ fn repeats(from: &Transaction<'_>, now: Timestamp) -> Result<Vec<RepeatGroup>, S
         .into_iter()
         .map(|(receiver, key)| {
             let mut statement = from.prepare_cached(&sql)?;
-            let found = all(&mut statement, params![receiver.as_str(), key], |row| {
+            let found = all_readable(&mut statement, params![receiver.as_str(), key], |row| {
                 Ok((rows::alert(row)?, row.get::<bool>(ALERT_COLUMN_COUNT)?))
             })?;
             let mut alerts = Vec::with_capacity(found.len());
@@ -461,7 +465,7 @@ fn repeats(from: &Transaction<'_>, now: Timestamp) -> Result<Vec<RepeatGroup>, S
                 let mut statement = from.prepare_cached(
                     "SELECT id, alert, kind, at, receivers, body, series FROM notification WHERE alert = ?1 ORDER BY at DESC, id LIMIT 1",
                 )?;
-                if let Some(last) = one(&mut statement, [alert.id.as_str()], notification)? {
+                if let Some(last) = readable(one(&mut statement, [alert.id.as_str()], notification))?.flatten() {
                     alerts.push(RepeatAlert { alert, last, is_acknowledged });
                 }
             }

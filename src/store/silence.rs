@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use rusqlite::params;
 
-use super::codec::{Millis, all, from_json, json, millis, one, word};
+use super::codec::{Millis, all, all_readable, from_json, json, millis, one, word};
 use super::error::StoreFault;
 use super::rows::{self, ALERT_COLUMNS};
 use super::sql::{Engine, Row, Transaction};
@@ -95,7 +95,7 @@ pub(super) fn silences(from: &Transaction<'_>, not_over_at: Option<Timestamp>) -
         "SELECT id, matchers, author, comment, starts_at, ends_at, created_at FROM silence WHERE ends_at > ?1 OR ?1 IS NULL
          ORDER BY ends_at DESC, id",
     )?;
-    all(&mut statement, [millis(not_over_at)], |row| {
+    all_readable(&mut statement, [millis(not_over_at)], |row| {
         let id: String = row.get(0)?;
         let matchers: String = row.get(1)?;
         Ok(Silence {

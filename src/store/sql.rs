@@ -49,6 +49,14 @@ impl Engine {
         }
     }
 
+    /// Returns an operand of `->>` for a JSON column. `NULL` if its text is damaged, which would fail the whole query in SQLite.
+    pub(super) fn json(self, column: &str) -> String {
+        match self {
+            Engine::Sqlite => format!("(CASE WHEN json_valid({column}) THEN {column} END)"),
+            Engine::Postgres => column.to_owned(),
+        }
+    }
+
     /// Returns the clause that locks the selected rows. Empty for SQLite, which has a single writer.
     pub(super) fn for_update(self) -> &'static str {
         match self {

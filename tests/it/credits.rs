@@ -134,6 +134,7 @@ fn forecast_month_matches_the_simulated_month() {
             slot_interval: chrono::TimeDelta::hours(1),
             whole: FeedState::default(),
             tokens: if endpoint.is_per_token() { (0..30).map(token).collect() } else { Vec::new() },
+            unreadable: Vec::new(),
         });
         feeds.collect()
     };

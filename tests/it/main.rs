@@ -17,6 +17,7 @@ mod corrections;
 mod credits;
 mod current_texts;
 mod cycle;
+mod damaged_rows;
 mod examples;
 mod faults;
 mod fuzzed;

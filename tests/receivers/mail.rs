@@ -122,7 +122,7 @@ async fn each_recipient_has_a_result_and_a_wrong_password_is_reported() {
     let (server, port) = server(folder.path());
     let ours = mailbox(folder.path(), port, PASSWORD, "[\"desk@example.com\", \"unknown@example.com\"]");
     let (outcome, attempt) = send(&ours, &due("msg_1", vec![unlock("aptos", 7)])).await;
-    assert_eq!(outcome, Outcome::Accepted, "{}", attempt.response);
+    assert!(matches!(outcome, Outcome::AcceptedExcept { .. }), "{outcome:?} {}", attempt.response);
     assert!(
         attempt.response.contains("accepted for: desk@example.com")
             && attempt.response.contains("not delivered to: unknown@example.com")
@@ -139,7 +139,7 @@ async fn each_recipient_has_a_result_and_a_wrong_password_is_reported() {
     assert_eq!(outcome, Outcome::Partly, "{}", attempt.response);
     assert_eq!(parsed(&server.line())["recipients"], serde_json::json!(["desk@example.com"]));
     let (outcome, attempt) = send(&ours, &DueDelivery { tries: 10, ..delivery }).await;
-    assert_eq!(outcome, Outcome::Accepted, "{}", attempt.response);
+    assert!(matches!(outcome, Outcome::AcceptedExcept { .. }), "{outcome:?} {}", attempt.response);
     assert!(attempt.response.contains("later@example.com"), "{}", attempt.response);
 
     let wrong = mailbox(folder.path(), port, "wrong password", "[\"desk@example.com\"]");

@@ -123,6 +123,7 @@ impl App {
                 running_cycles: cycle::RunningCycles::default(),
                 progress: cycle::Progress::default(),
                 rejected_pages: cycle::RejectedPages::default(),
+                unreadable_tokens: cycle::UnreadableTokens::default(),
             });
             let app = Self {
                 alerts: SelfAlerts::new(deps.clone(), clock.clone(), readiness.clone()),

@@ -79,8 +79,8 @@ fn next_retry(report: &CycleReport, is_probe: bool) -> NextRetry {
     if report.failed.is_empty() {
         return if is_probe { NextRetry::Recovered } else { NextRetry::None };
     }
-    // A response that cannot be stored would cost credits again for nothing.
-    if report.failed.iter().all(|(_, failure)| failure.kind == FailureKind::NotStored) {
+    // A response that cannot be stored or compared would cost credits again for nothing.
+    if report.failed.iter().all(|(_, failure)| matches!(failure.kind, FailureKind::NotStored | FailureKind::Unreadable)) {
         return NextRetry::None;
     }
     let requested: Option<Vec<Timestamp>> = report.failed.iter().map(|(_, failure)| failure.retry_at).collect();

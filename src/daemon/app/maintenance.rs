@@ -13,7 +13,7 @@ use crate::metrics::{self, OutboxLevel};
 use crate::schedule::{Job, Scheduler};
 use crate::systemd::{self, ProgressMarker};
 use engine::budget;
-use engine::self_monitor::{self, SourceState};
+use engine::self_monitor::SourceState;
 use model::{DeliveryState, Pulse, Timestamp, digest, text::error_chain};
 use store::{ErrorKind, StoreError};
 
@@ -216,7 +216,7 @@ impl App {
             metrics.set_alerts(state, count);
         }
         let state = SourceState::of(&open, !gauges.last_success.is_empty());
-        metrics.set_source_state(state, open.iter().any(|alert| self_monitor::is_source_down(&alert.subject)));
+        metrics.set_source_state(state);
         metrics.set_incidents(&[open, self.readiness.store_incident().into_iter().collect()].concat());
         self.readiness.set_source(state);
         for (endpoint, at) in gauges.last_success {

@@ -122,7 +122,7 @@ impl SelfAlerts {
         tracing::error!(error = error_chain(error), "the cycle ended early; committed batches stay, the rest is polled again");
         let CycleError::Store { source, .. } = error;
         self.readiness.set_store_failure(error_chain(error));
-        if !matches!(source.kind(), ErrorKind::Damaged | ErrorKind::Full) {
+        if !matches!(source.kind(), ErrorKind::Damaged | ErrorKind::Unreadable | ErrorKind::Full) {
             return;
         }
         let now = self.clock.now();

@@ -41,6 +41,7 @@ impl DueTokens {
             due.extend(known.into_iter().filter(|id| setup.watch.covers(id)));
         }
         due.extend(deps.totals().due(now));
+        due.extend(deps.unreadable_tokens.all());
         if until.is_none() {
             let states = evaluate::states(rules, now);
             due.extend(stored("read the tokens of all rules", deps.store.tokens_to_reevaluate(states)).await?);

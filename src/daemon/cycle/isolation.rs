@@ -1,4 +1,5 @@
-//! Inputs that the database rejects, for example because a text is too long for an index: all other data of the input is stored.
+//! Inputs that the database rejects, for example because a text is too long for an index, and tokens with a damaged row: all other data of
+//! the input is stored.
 //!
 //! The input is processed in parts, one token or row each. The feed of a rejected response fails, so that an incident reports it, and it is
 //! polled again after growing waits instead of at each slot. Nothing is lost: a list with a rejected row is compared again at its next
@@ -10,7 +11,7 @@ use std::sync::atomic::Ordering;
 use super::{
     Cycle, CycleError,
     input::{Input, InvestorPage, PageScope},
-    stored,
+    stored, unreadable_tokens,
 };
 use crate::live::LiveConfig;
 use engine::evaluate::Transitions;
@@ -143,7 +144,14 @@ impl Cycle<'_> {
                 for (_, fetched) in &mut responses {
                     fetched.outcome = PollOutcome::Failed(not_stored(&fetched.request.feed().to_string(), &error));
                 }
-                return self.attempt(&mut Input::Responses(endpoint, responses), setup).await;
+                let feeds: Vec<FeedId> = responses.iter().map(|(_, fetched)| fetched.request.feed()).collect();
+                match self.attempt(&mut Input::Responses(endpoint, responses), setup).await {
+                    // The state of the feed cannot be read either.
+                    Err(error) if error.is_unreadable() => {
+                        feeds.into_iter().for_each(|feed| self.unreadable(feed, &error_chain(&error)));
+                    }
+                    result => return result,
+                }
             }
             Input::TokenRows { rows, .. } => {
                 rows.iter().for_each(|(id, _)| self.row_failed(Endpoint::TokenList, id.as_str(), &error));
@@ -156,6 +164,12 @@ impl Cycle<'_> {
                 self.set_aside.renames.push((old, new));
             }
             Input::Investor(page) => return self.set_page_aside(*page, error, setup).await,
+            Input::Tokens(ids) if error.is_unreadable() => {
+                for id in ids {
+                    self.unreadable(unreadable_tokens::feed_of(&id), &error_chain(&error));
+                    self.deps.unreadable_tokens.note(id);
+                }
+            }
             Input::Tokens(ids) => {
                 let token = ids.first().map_or("", |id| id.as_str());
                 tracing::error!(token, error = error_chain(&error), "the evaluation of a token cannot be stored");
@@ -204,6 +218,21 @@ impl Cycle<'_> {
         true
     }
 
+    /// Closes the incidents of tokens that can be evaluated again.
+    pub(super) fn count_evaluations(&mut self, input: &Input) {
+        let Input::Tokens(ids) = input else { return };
+        for id in ids.iter().filter(|id| self.deps.unreadable_tokens.evaluated(id)) {
+            self.outcomes.push(FeedOutcome { feed: unreadable_tokens::feed_of(id), result: FeedResult::Fine });
+        }
+    }
+
+    /// Reports a feed with a damaged row.
+    pub(super) fn unreadable(&mut self, feed: FeedId, error: &str) {
+        let failure = PollFailure { kind: FailureKind::Unreadable, message: format!("{feed}: {error}"), retry_at: None };
+        self.report.failed.push((feed.clone(), failure.clone()));
+        self.outcomes.push(FeedOutcome { feed, result: FeedResult::Failed(failure) });
+    }
+
     /// Reports a row of a list that cannot be stored.
     fn row_failed(&mut self, endpoint: Endpoint, name: &str, error: &CycleError) {
         self.list_failed(endpoint, &format!("the row of {name}"), error);
@@ -220,5 +249,6 @@ impl Cycle<'_> {
 }
 
 fn not_stored(what: &str, error: &CycleError) -> PollFailure {
-    PollFailure { kind: FailureKind::NotStored, message: format!("{what}: {}", error_chain(error)), retry_at: None }
+    let kind = if error.is_unreadable() { FailureKind::Unreadable } else { FailureKind::NotStored };
+    PollFailure { kind, message: format!("{what}: {}", error_chain(error)), retry_at: None }
 }

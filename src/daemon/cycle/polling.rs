@@ -15,7 +15,7 @@ use engine::{
     self_monitor::{FeedOutcome, FeedResult},
 };
 use model::{
-    BoxFuture, Watch, config, phrase,
+    BoxFuture, PlanTokens, UnreadableToken, Watch, config, phrase,
     poll::{FailureKind, FetchedResponse, PollFailure, PollOutcome},
     supply::{Endpoint, FeedId, FeedState, Timestamp},
 };
@@ -36,16 +36,20 @@ pub async fn endpoint_feeds(
     now: Timestamp,
 ) -> Result<EndpointFeeds, StoreError> {
     let is_subscribed = is_subscribed(endpoint, rules, mirror);
-    let (mut whole, mut tokens) = (FeedState::default(), Vec::new());
+    let (mut whole, mut known) = (FeedState::default(), PlanTokens::default());
     match (store, endpoint.is_per_token()) {
-        (Some(store), true) => tokens = store.plan_tokens(endpoint, now).await?,
+        (Some(store), true) => known = store.plan_tokens(endpoint, now).await?,
         (Some(store), false) => whole = store.feed(FeedId::whole(endpoint)).await?,
         (None, _) => {}
     }
+    let PlanTokens { mut tokens, mut unreadable } = known;
     if endpoint.is_per_token() {
         tokens = plan::watched(tokens, watch);
     }
-    Ok(EndpointFeeds { endpoint, is_subscribed, next_slot: None, slot_interval: TimeDelta::MAX, whole, tokens })
+    unreadable.retain(|token| watch.covers(&token.id));
+    // A token that is named in the config counts as never polled if it is unknown.
+    tokens.retain(|token| unreadable.iter().all(|other| other.id != token.id));
+    Ok(EndpointFeeds { endpoint, is_subscribed, next_slot: None, slot_interval: TimeDelta::MAX, whole, tokens, unreadable })
 }
 
 fn with_slots(feeds: EndpointFeeds, slots: Option<(Timestamp, TimeDelta)>) -> EndpointFeeds {
@@ -105,6 +109,11 @@ impl Cycle<'_> {
         if let Job::Poll(endpoint) = self.report.job {
             self.deps.progress.plan(endpoint, plan.polls.len(), Instant::now());
         }
+        if let Job::Poll(endpoint) = self.report.job {
+            for UnreadableToken { id, error } in std::mem::take(&mut plan.unreadable) {
+                self.unreadable(FeedId { endpoint, token: Some(id) }, &error);
+            }
+        }
         if let Some(until) = plan.exhausted_until {
             let feed = FeedId::whole(match self.report.job {
                 Job::Poll(endpoint) => endpoint,
@@ -158,7 +167,9 @@ impl Cycle<'_> {
             (None, PollOutcome::Unchanged) => self.report.unchanged += 1,
             (None, _) => self.report.fresh += 1,
         }
-        self.outcomes.push(outcome);
+        if ingested.failure.is_some() || !self.deps.unreadable_tokens.keep_open(&outcome.feed) {
+            self.outcomes.push(outcome);
+        }
     }
 }
 

@@ -16,7 +16,7 @@ fn full() -> Metrics {
     metrics.parse_warnings(Endpoint::Burn, 2);
     metrics.poll(Endpoint::Burn, PollEntryOutcome::Failed(FailureKind::Timeout), at());
     metrics.set_source_up(true);
-    metrics.set_source_state(SourceState::Up, false);
+    metrics.set_source_state(SourceState::Up);
     let credit = CreditState { used: Some(7), limit: Some(1000), ..CreditState::default() };
     metrics.set_credits(&credit, Some(893), at());
     metrics.set_removals_held(2);
@@ -143,7 +143,17 @@ fn standby_exports_only_its_own_state() {
         .collect();
     assert_eq!(
         families.into_iter().collect::<Vec<_>>(),
-        ["cliffwatch_active", "cliffwatch_build", "cliffwatch_config_last_reload_successful", "cliffwatch_database_up"]
+        [
+            "cliffwatch_active",
+            "cliffwatch_build",
+            "cliffwatch_config_last_reload_successful",
+            "cliffwatch_database_up",
+            "cliffwatch_ready",
+            "cliffwatch_standby"
+        ]
     );
-    assert!(page.contains("cliffwatch_active 0\n") && page.ends_with("# EOF\n"), "{page}");
+    assert!(
+        page.contains("cliffwatch_active 0\n") && page.contains("cliffwatch_standby 1\n") && page.ends_with("# EOF\n"),
+        "{page}"
+    );
 }

@@ -75,7 +75,7 @@ impl ReceiverHealth {
     pub fn note(&mut self, outcome: &Outcome, now: Timestamp, max_wait: TimeDelta) {
         match outcome {
             // The receiver responded about this message, so it is not down, even if it rejected the message.
-            Outcome::Accepted | Outcome::Partly | Outcome::Refused | Outcome::Gone => {
+            Outcome::Accepted | Outcome::AcceptedExcept { .. } | Outcome::Partly | Outcome::Refused | Outcome::Gone => {
                 self.failures = 0;
                 self.failing_since = None;
                 self.resume_at = None;
@@ -95,7 +95,7 @@ impl ReceiverHealth {
                 self.resume_at = wait.and_then(|wait| now.checked_add_signed(wait));
             }
         }
-        if matches!(outcome, Outcome::Accepted | Outcome::Partly | Outcome::Uncertain) {
+        if outcome.is_accepted() || matches!(outcome, Outcome::Partly | Outcome::Uncertain) {
             self.drop_future_times(now);
             self.sent.push_back(now);
         }

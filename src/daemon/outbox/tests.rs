@@ -9,7 +9,7 @@ use tokio::{sync::Notify, time::Instant};
 use super::*;
 use engine::self_monitor;
 use fakes::{Behavior, Fakes, Memory, deps, live, many, to};
-use notify::Outcome;
+use notify::{Outcome, RejectedRecipient};
 use testkit::samples::{delivery_config, moved, resolved, unlock};
 use testkit::time;
 
@@ -76,6 +76,27 @@ async fn dead_letter_raises_one_alert_without_loop() {
     assert_eq!(memory.announced(), ["firing dead_letter"]);
     assert!(memory.texts().contains("he receiver rejected the message: said"), "{}", memory.texts());
     assert_eq!(memory.states(), [DeliveryState::Dead; 2]);
+}
+
+#[tokio::test]
+async fn rejected_recipient_is_reported_once_a_day() {
+    let day = 24 * 3_600;
+    let rejected = vec![RejectedRecipient { address: "risk@example.com".into(), reply: "550 no such user".into() }];
+    let outcome = Outcome::AcceptedExcept { rejected };
+    let memory = Memory::with(&[]);
+    // The receiver of the report has the same problem.
+    let fakes = Fakes::new(&[("ops", Behavior::Always(outcome.clone())), ("fallback", Behavior::Always(outcome))]);
+    let outbox = Outbox::idle(deps(&memory, &fakes, after(0)));
+    for (number, notice) in many("ops", 4).iter().enumerate() {
+        memory.0.lock().expect("a lock").queue(notice);
+        outbox.deliver_due(after([0, 60, day, day + 60][number])).await;
+    }
+    outbox.deliver_due(after(2 * day)).await;
+    assert!(memory.texts().contains("risk@example.com did not get a mail of receiver ops"), "{}", memory.texts());
+    // One a day about ops, and at most one a day about the receiver of the report.
+    let about = |receiver: &str| memory.texts().matches(&format!("of receiver {receiver},")).count();
+    assert_eq!((about("ops"), about("fallback")), (2, 2), "{}", memory.texts());
+    assert!(memory.states().iter().all(|state| *state == DeliveryState::Delivered));
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use super::{BATCH, DeliveryReport, MAX_SLEEP, MIN_SLEEP, STORE_PAUSE};
 use engine::self_monitor;
 use model::{Attempt, AttemptRecord, Clock, DeliveryId, DueDelivery, ReceiverName, RuleId, SOURCE_TROUBLE, Severity, Timestamp};
 use notify::Outcome;
-use record::{Recording, recorded};
+use record::{Recording, recorded, unreadable};
 
 /// The time after which the queue is read again, because another process may have dropped deliveries.
 const MAX_QUEUE_AGE: Duration = Duration::from_secs(2);
@@ -236,7 +236,10 @@ impl Worker {
         let sender = self.shared.sending().sender.clone();
         let receiver = self.receiver.clone();
         let sent = delivery.clone();
-        let task = self.tasks.spawn(async move { sender.send(&receiver, &sent, now).await });
+        let task = match delivery.notifications.is_empty() {
+            true => self.tasks.spawn(async move { (Outcome::Refused, unreadable(now)) }),
+            false => self.tasks.spawn(async move { sender.send(&receiver, &sent, now).await }),
+        };
         self.prepared.insert(task.id(), delivery);
     }
 

@@ -92,6 +92,7 @@ mod tests {
             slot_interval: chrono::TimeDelta::hours(1),
             whole: FeedState::default(),
             tokens,
+            unreadable: Vec::new(),
         };
         let RetryPlan { polls, next_at } = plan_retries(own, Vec::new(), is_urgent, &basis);
         let id = |request: &PollRequest| request.token().map(ToString::to_string).unwrap_or_default();

@@ -61,6 +61,7 @@ fn schedules(tokens: &[PlanToken]) -> EndpointFeeds {
         slot_interval: TimeDelta::hours(1),
         whole: FeedState::default(),
         tokens: tokens.to_vec(),
+        unreadable: Vec::new(),
     }
 }
 

@@ -34,6 +34,9 @@ pub(super) const RECEIVER: &str = "receiver";
 /// The `kind` of an alert about a dead letter.
 const DEAD_LETTER: &str = "dead_letter";
 
+/// The `kind` of an alert about a recipient that a mail server rejects.
+const RECIPIENT: &str = "recipient";
+
 /// The kinds of incidents that last until [`recovered`].
 pub(super) const LASTING_KINDS: [&str; 7] =
     [RECEIVER, "reload", "store_damaged", "store_full", "store_unreachable", "instances", "clock"];
@@ -41,7 +44,8 @@ pub(super) const LASTING_KINDS: [&str; 7] =
 /// Returns whether a notification is about deliveries themselves. It is sent at once, whatever the routes are, and its own failure is not
 /// reported, which would never end.
 pub fn is_about_delivery(kind: NotificationKind, labels: &Labels) -> bool {
-    kind == NotificationKind::Source && labels.get("kind").is_some_and(|kind| [RECEIVER, DEAD_LETTER].contains(&kind.as_str()))
+    kind == NotificationKind::Source
+        && labels.get("kind").is_some_and(|kind| [RECEIVER, DEAD_LETTER, RECIPIENT].contains(&kind.as_str()))
 }
 
 /// Reports that a receiver has accepted nothing since `since`, while `waiting` deliveries are pending. Sent to the fallback receiver.
@@ -83,7 +87,8 @@ pub fn dead_letter(
     reason: &str,
     context: &EvaluationContext<'_>,
 ) -> Option<(Alert, Notification)> {
-    if notifications.iter().all(|notification| is_about_delivery(notification.kind, &notification.body.labels)) {
+    let is_about = |notification: &Notification| is_about_delivery(notification.kind, &notification.body.labels);
+    if !notifications.is_empty() && notifications.iter().all(is_about) {
         return None;
     }
     let lost: Vec<(&str, &str)> = notifications
@@ -102,6 +107,25 @@ pub fn dead_letter(
         ..IncidentFacts::default()
     };
     Some(OwnIncident { unreachable: Some(receiver), ..OwnIncident::event(format!("dead/{delivery}"), facts) }.raise(context))
+}
+
+/// Reports that a mail server rejects a recipient of `receiver`, while others get the mail: at most once a day for each recipient. It is
+/// not sent to the fallback only, because the receiver reaches its other recipients.
+pub fn recipient_rejected(
+    receiver: &ReceiverName,
+    address: &str,
+    reply: &str,
+    context: &EvaluationContext<'_>,
+) -> (Alert, Notification) {
+    let facts = IncidentFacts {
+        kind: RECIPIENT,
+        receiver: Some(receiver),
+        text: IncidentText::recipient_rejected(receiver, address, reply),
+        count: 1,
+        since: context.now,
+        ..IncidentFacts::default()
+    };
+    OwnIncident::event(format!("recipient/{receiver}/{address}/{}", context.now.format("%Y-%m-%d")), facts).raise(context)
 }
 
 /// Reports that a changed config or rule file was rejected, so the previous one stays active. `problem` has a line for each location.

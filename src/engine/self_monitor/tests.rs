@@ -147,7 +147,7 @@ fn refs(texts: &[String]) -> Vec<&str> {
     texts.iter().map(String::as_str).collect()
 }
 
-const EVERY_FAULT: [FailureKind; 16] = [
+const EVERY_FAULT: [FailureKind; 17] = [
     FailureKind::Unreachable,
     FailureKind::Timeout,
     FailureKind::ServerError,
@@ -164,6 +164,7 @@ const EVERY_FAULT: [FailureKind; 16] = [
     FailureKind::Incomplete,
     FailureKind::Emptied,
     FailureKind::NotStored,
+    FailureKind::Unreadable,
 ];
 
 #[test]

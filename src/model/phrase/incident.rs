@@ -47,6 +47,10 @@ impl IncidentText {
                 format!("{feeds}: response accepted after it was held for {lasted}: {why}"),
                 format!("Responses were held from {since} to {now}. Notifications of the changes follow."),
             ),
+            FeedRecovery::Responding if kind == FailureKind::Unreadable.as_str() => Self::new(
+                format!("The database can be read again after {lasted}: {feeds}"),
+                format!("The feeds were not compared from {since} to {now}. Notifications of changes since then follow."),
+            ),
             FeedRecovery::Responding => Self::new(
                 format!("The source responds again after {lasted} ({kind}): {feeds}"),
                 format!(
@@ -84,8 +88,11 @@ impl IncidentText {
 
     /// A delivery that became a dead letter. `lost` are reason and summary of each notification in it.
     pub fn dead_letter(delivery: DeliveryId, receiver: &ReceiverName, lost: &[(&str, &str)], reason: &str) -> Self {
-        let texts: Vec<String> =
+        let mut texts: Vec<String> =
             lost.iter().take(MAX_LOST).map(|(reason, summary)| format!("[{reason}] {}", quote(summary))).collect();
+        if lost.is_empty() {
+            texts.push("a message that cannot be read".to_owned());
+        }
         let more = lost.len().saturating_sub(texts.len());
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
         Self::new(
@@ -94,6 +101,20 @@ impl IncidentText {
                 "Delivery {delivery} became a dead letter: {} To see each attempt, run `cliffwatch outbox show {delivery}`; to send it \
                  again, run `cliffwatch outbox retry {delivery}`.",
                 quoted_sentence(reason)
+            ),
+        )
+    }
+
+    /// A recipient of a mail receiver that the server rejects.
+    pub fn recipient_rejected(receiver: &ReceiverName, address: &str, reply: &str) -> Self {
+        Self::new(
+            format!(
+                "{} did not get a mail of receiver {receiver}, because the mail server rejected the recipient",
+                quote(address)
+            ),
+            format!(
+                "{} The other recipients got the mail. Correct or remove the address in the config, or have the mailbox repaired.",
+                quoted_sentence(reply)
             ),
         )
     }
@@ -279,6 +300,10 @@ fn problem_and_advice(kind: IncidentKind) -> (&'static str, &'static str) {
         FailureKind::NotStored => (
             "A response cannot be stored",
             "It is polled again after growing waits; all other responses are stored. Please report this error.",
+        ),
+        FailureKind::Unreadable => (
+            "A row of the database is damaged",
+            "Everything else is polled and evaluated. To repair it, stop the daemon, and restore a copy with `cliffwatch restore`.",
         ),
         FailureKind::Suspended => ("Polling is suspended after repeated failures", RETRIED),
         FailureKind::Deferred => ("A poll costs more credits than planned", RETRIED),

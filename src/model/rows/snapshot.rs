@@ -88,6 +88,22 @@ pub struct PlanToken {
     pub linear: Option<Box<LinearReads>>,
 }
 
+/// The tokens that may be polled.
+#[derive(Clone, Debug, Default)]
+pub struct PlanTokens {
+    pub tokens: Vec<PlanToken>,
+    /// The tokens that cannot be polled, because a stored row of them is damaged.
+    pub unreadable: Vec<UnreadableToken>,
+}
+
+/// A token with a damaged row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadableToken {
+    pub id: TokenId,
+    /// The damaged row, and why it cannot be read.
+    pub error: String,
+}
+
 /// Earlier reads that completed the linear unlocks of a schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinearReads {

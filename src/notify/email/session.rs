@@ -15,7 +15,11 @@ use tokio::time::{Instant, timeout_at};
 
 use super::pool::{OpenConnection, SmtpLogin, quit};
 use super::{EmailReceiver, MailAttempt};
-use crate::{SendResult, retry::Outcome, text};
+use crate::{
+    SendResult,
+    retry::{Outcome, RejectedRecipient},
+    text,
+};
 use model::text::error_chain;
 
 const CHUNK_BYTES: usize = 16 * 1024;
@@ -85,7 +89,7 @@ impl EmailReceiver {
             tracing::warn!(receiver = %self.name, rejected = rejected.0.len(), "mail sent, but some recipients were rejected");
             text = format!("{text}; not delivered to: {rejected}");
         }
-        Ok(SendResult { outcome: Outcome::Accepted, status: Some(250), text })
+        Ok(SendResult { outcome: rejected.accepted_except(), status: Some(250), text })
     }
 
     /// Returns a connection on which the server accepted the sender, from the pool or a new one.
@@ -157,6 +161,9 @@ fn reply_text(response: &Response) -> String {
     text::line(&format!("{} {}", response.code(), words.join(" ")), model::phrase::MAX_LINE_CHARS)
 }
 
+/// The shown part of a server's reply about a recipient.
+const MAX_REPLY_CHARS: usize = 200;
+
 /// Recipients that the server rejected, with its replies.
 #[derive(Default)]
 pub(super) struct RejectedRecipients<'a>(pub(super) Vec<(&'a Address, SendResult)>);
@@ -165,6 +172,16 @@ impl RejectedRecipients<'_> {
     /// Returns whether the server may accept one of them later.
     pub(super) fn is_temporary(&self) -> bool {
         self.0.iter().any(|(_, failed)| failed.outcome != Outcome::Refused)
+    }
+
+    /// Returns the outcome of a mail that was accepted for all other recipients, if these are not retried.
+    pub(super) fn accepted_except(&self) -> Outcome {
+        let of = |(address, failed): &(&Address, SendResult)| RejectedRecipient {
+            address: address.to_string(),
+            reply: text::line(&failed.text, MAX_REPLY_CHARS),
+        };
+        let rejected: Vec<_> = self.0.iter().map(of).collect();
+        if rejected.is_empty() { Outcome::Accepted } else { Outcome::AcceptedExcept { rejected } }
     }
 
     /// Returns the result of an attempt that failed because of them.
@@ -176,7 +193,7 @@ impl RejectedRecipients<'_> {
 
 impl fmt::Display for RejectedRecipients<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let each = self.0.iter().map(|(address, failed)| format!("{address} ({})", text::line(&failed.text, 200)));
+        let each = self.0.iter().map(|(address, failed)| format!("{address} ({})", text::line(&failed.text, MAX_REPLY_CHARS)));
         f.write_str(&each.collect::<Vec<_>>().join(", "))
     }
 }

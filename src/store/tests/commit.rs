@@ -239,7 +239,7 @@ async fn every_value_round_trips() {
     let episodes =
         store.episodes(vec![("BigCliffAhead".into(), "open".into()), ("X".into(), "open".into())]).await.expect("read");
     assert_eq!(episodes, [3, 0]);
-    let plan = store.plan_tokens(Endpoint::UnlockEvents, now()).await.expect("read");
+    let plan = store.plan_tokens(Endpoint::UnlockEvents, now()).await.expect("read").tokens;
     assert_eq!(plan.len(), 1);
     assert_eq!(
         (plan[0].listed, plan[0].has_burn, plan[0].has_buyback, plan[0].last_updated),

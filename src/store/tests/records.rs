@@ -174,7 +174,7 @@ async fn window_start_is_exclusive_and_end_inclusive() {
     assert_eq!(list(of_one.clone()).await.rows.len(), 2);
     let of_none = UpcomingFilter { tokens: Some(vec![]), ..of_one };
     assert_eq!(list(of_none).await.total, 0);
-    let plan = store.plan_tokens(Endpoint::UnlockEvents, now()).await.expect("read");
+    let plan = store.plan_tokens(Endpoint::UnlockEvents, now()).await.expect("read").tokens;
     let next = |id: &str| plan.iter().find(|token| token.id.as_str() == id).expect("planned").next_event;
     assert_eq!((next("exact"), next("passed")), (Some(time("2026-03-16T13:00:00Z")), None));
 }
@@ -208,7 +208,7 @@ async fn planning_data_has_the_reads_that_completed_linear_unlocks() {
     let mut item = token_item("needed", "NEED");
     item.listed_method = "AI".into();
     store.commit(at(Commit { feeds, tokens: vec![item], ..Commit::default() })).await.expect("committed");
-    let plan = store.plan_tokens(Endpoint::UnlockEvents, now()).await.expect("read");
+    let plan = store.plan_tokens(Endpoint::UnlockEvents, now()).await.expect("read").tokens;
     let token = |id: &str| plan.iter().find(|token| token.id.as_str() == id).expect("planned").clone();
     let reads = LinearReads {
         rate_changes_absent: notes.rate_changes_absent,

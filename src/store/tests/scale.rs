@@ -45,7 +45,7 @@ async fn handles_a_hundred_thousand_records() {
     timed("tokens_due", begun);
     assert!(!due.is_empty());
     let begun = std::time::Instant::now();
-    assert_eq!(store.plan_tokens(Endpoint::UnlockEvents, now()).await.expect("read").len(), 1000);
+    assert_eq!(store.plan_tokens(Endpoint::UnlockEvents, now()).await.expect("read").tokens.len(), 1000);
     timed("plan_tokens", begun);
     let begun = std::time::Instant::now();
     let hundred: Vec<TokenId> = (0..100).map(|token| TokenId::from(format!("token-{token:04}"))).collect();

@@ -38,6 +38,7 @@ pub(super) async fn reload(State(deps): State<HttpDeps>) -> Response {
 
 pub(super) async fn metrics(State(deps): State<HttpDeps>, headers: HeaderMap) -> impl IntoResponse {
     deps.app.metrics.set_database_up(deps.app.readiness.is_store_usable());
+    deps.app.metrics.set_ready(deps.app.readiness.not_ready().is_none());
     let accept = headers.get_all(header::ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
     let (kind, page) = service::exposition::negotiated(accept, deps.app.metrics.encode());
     ([(header::CONTENT_TYPE, kind), (header::VARY, "accept")], page)

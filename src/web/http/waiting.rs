@@ -22,6 +22,12 @@ cliffwatch_active 0
 # HELP cliffwatch_database_up Whether the last use of the database succeeded.
 # TYPE cliffwatch_database_up gauge
 cliffwatch_database_up 0
+# HELP cliffwatch_ready Whether /-/ready responds with 200.
+# TYPE cliffwatch_ready gauge
+cliffwatch_ready 0
+# HELP cliffwatch_standby Whether this instance waits to take over from another one.
+# TYPE cliffwatch_standby gauge
+cliffwatch_standby 0
 # EOF
 ";
 

@@ -57,6 +57,10 @@ impl State {
         if alert.subject.starts_with("receiver/") {
             self.incident = Some(alert);
         }
+        // As in the database, a notification with a known id is not stored again.
+        if self.announced.iter().any(|known| known.id == notice.id) {
+            return;
+        }
         self.announced.push(notice.clone());
         self.queue(notice);
     }

@@ -4,7 +4,7 @@ use tokio::{task::JoinHandle, time::Instant};
 
 use super::{Ended, Worker, ended_from};
 use crate::outbox::STORE_PAUSE;
-use crate::outbox::announcement::{add_alert, add_dead_letter, recipients};
+use crate::outbox::announcement::{add_alert, add_dead_letter, add_rejected_recipients, recipients};
 use crate::outbox::ports::DeliveryStoreError;
 use engine::self_monitor;
 use model::{Attempt, AttemptOutcome, AttemptRecord, Clock, DueDelivery, Timestamp};
@@ -43,7 +43,10 @@ impl Worker {
             metrics.attempt(&self.receiver, outcome, (now - delivery.created_at).to_std().unwrap_or_default());
         }
         let (was_failing, was_down) = (self.health.failing_since().is_some(), self.health.is_down());
-        self.health.note(outcome, now, setup.delivery.max_retry_after.delta());
+        // Nothing was sent if the notifications are damaged.
+        if !delivery.notifications.is_empty() {
+            self.health.note(outcome, now, setup.delivery.max_retry_after.delta());
+        }
         self.response.clone_from(&attempt.response);
         let tries = delivery.tries.saturating_add(1);
         let next = retry::decide(outcome, tries, delivery.due_at, now, fastrand::f64(), &setup.delivery);
@@ -62,7 +65,10 @@ impl Worker {
                 tracing::debug!(receiver = %self.receiver, delivery = %delivery.id, outcome = outcome.word().as_str(), %response, "attempt");
             }
         }
-        if *outcome == Outcome::Accepted {
+        if let Outcome::AcceptedExcept { rejected } = outcome {
+            add_rejected_recipients(&mut record, &deps.live, delivery, rejected, now);
+        }
+        if outcome.is_accepted() {
             if was_failing {
                 tracing::info!(receiver = %self.receiver, "the receiver accepts messages again");
             }
@@ -71,8 +77,8 @@ impl Worker {
                 add_alert(&mut record, self_monitor::recovered(&alert, &active.context(now)));
             }
         }
-        self.is_gone = *outcome == Outcome::Gone || (self.is_gone && *outcome != Outcome::Accepted);
-        self.has_recovered |= *outcome == Outcome::Accepted && was_down;
+        self.is_gone = *outcome == Outcome::Gone || (self.is_gone && !outcome.is_accepted());
+        self.has_recovered |= outcome.is_accepted() && was_down;
         record
     }
 
@@ -119,6 +125,12 @@ impl Worker {
 pub(super) async fn recorded(recording: &mut Option<Recording>) -> Option<Result<(), DeliveryStoreError>> {
     let done = (&mut recording.as_mut()?.task).await;
     Some(done.unwrap_or_else(|error| Err(error.into())))
+}
+
+/// The result of a delivery whose notifications are all damaged.
+pub(super) fn unreadable(now: Timestamp) -> Attempt {
+    let response = "not sent: its stored notifications are damaged; the log names them".to_owned();
+    Attempt { at: now, took_ms: 0, outcome: AttemptOutcome::Refused, status: None, response }
 }
 
 fn panicked(now: Timestamp) -> Attempt {

@@ -32,6 +32,7 @@ fn month(endpoints: &[(Endpoint, u32)], tokens: usize, is_new: bool, credit: &Cr
             slot_interval: TimeDelta::hours(1),
             whole: if is_new { FeedState::default() } else { read.clone() },
             tokens: (0..tokens).filter(|_| endpoint.is_per_token()).map(token).collect(),
+            unreadable: Vec::new(),
         })
         .collect();
     let polled: Vec<(Endpoint, Slots)> = endpoints.iter().map(|(endpoint, hours)| (*endpoint, slots(*hours))).collect();
@@ -145,6 +146,7 @@ fn segments_are_counted_once_and_not_per_slot() {
         slot_interval: TimeDelta::hours(1),
         whole: FeedState::default(),
         tokens: Vec::new(),
+        unreadable: Vec::new(),
     };
     let demand = Demand::new(&feeds, &slots, &PollPlan { polls, ..PollPlan::default() }, false, now());
     assert_eq!(
@@ -165,6 +167,7 @@ fn scheduled_month(patterns: &[(Endpoint, &str)], tokens: usize, monthly: Option
         slot_interval: TimeDelta::hours(1),
         whole: read.clone(),
         tokens: (0..tokens).filter(|_| endpoint.is_per_token()).map(token).collect(),
+        unreadable: Vec::new(),
     });
     let slots = |pattern| Slots::parse(pattern, "UTC").expect("a pattern").expect("on");
     let polled: Vec<(Endpoint, Slots)> = patterns.iter().map(|(endpoint, pattern)| (*endpoint, slots(*pattern))).collect();
@@ -216,6 +219,7 @@ fn delays_agree_with_the_instants_of_the_polls() {
             slot_interval: TimeDelta::hours(1),
             whole: read.clone(),
             tokens: (0..tokens).map(token).collect(),
+            unreadable: Vec::new(),
         }];
         let (source, budget) = (source(), budget(Some(monthly)));
         let instants = instants_of_polls(feeds.clone(), &polled[0].1, (&source, &budget));

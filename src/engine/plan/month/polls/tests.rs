@@ -18,6 +18,7 @@ fn summary(tokens: &[PlanToken], reads: &[(&str, i64)]) -> PollSummary {
         slot_interval: chrono::TimeDelta::hours(1),
         whole: FeedState::default(),
         tokens: tokens.to_vec(),
+        unreadable: Vec::new(),
     }];
     let reads = reads.iter().map(|(token, at)| (TokenId::from(*token), hour(*at))).collect();
     PollSummary::from_polls(&feeds, reads, [0, 0], TimeDelta::days(7), (hour(0), hour(100)))
