@@ -67,8 +67,8 @@ pub enum FeedResult {
     Fine,
     /// As `Fine`, after responses were held; with the reason of the release.
     Released(String),
-    /// The poll failed or was not made ([`FailureKind::Suspended`](model::poll::FailureKind::Suspended),
-    /// [`FailureKind::QuotaExhausted`](model::poll::FailureKind::QuotaExhausted)).
+    /// The poll failed or was not made ([`FailureKind::Suspended`],
+    /// [`FailureKind::QuotaExhausted`]).
     Failed(PollFailure),
     /// The response is held because most of the token's upcoming records are missing; with a description of them.
     Held(String),

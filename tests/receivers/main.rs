@@ -7,6 +7,7 @@
 mod alertmanager;
 mod editor;
 mod feeds;
+mod incident_rules;
 mod mail;
 mod metrics;
 mod outside;

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::outside::{self, ExternalProgram, until};
 
-fn packaging(path: &str) -> PathBuf {
+pub fn packaging(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging").join(path)
 }
 
@@ -161,7 +161,7 @@ fn cliffwatch(folder: &Path, arguments: &[&str]) -> ExternalProgram {
 }
 
 /// Sends a request to Prometheus. `None` unless it succeeds.
-async fn query_prometheus(client: &reqwest::Client, url: &str) -> Option<Value> {
+pub async fn query_prometheus(client: &reqwest::Client, url: &str) -> Option<Value> {
     let text = client.get(url).send().await.ok()?.text().await.ok()?;
     serde_json::from_str(&text).ok().filter(|response: &Value| response["status"] == "success")
 }
