@@ -83,11 +83,11 @@ pub fn load_valid_sections(path: Option<&Path>, environment: &Environment, neede
     for _ in 0..sections.len() {
         let errors = diagnostics.iter().filter(|problem| problem.severity == DiagnosticLevel::Error);
         for error in errors {
-            let start = error.span.as_ref().map(|span| span.start);
-            let at = sections.iter().position(|section| start.is_some_and(|start| section.span.contains(&start)));
-            match at {
-                Some(at) if !sections[at].name.is_empty() && !needed.contains(&sections[at].name.as_str()) => left_out[at] = true,
-                // At the end of a section that is not closed.
+            let Some(start) = error.span.as_ref().map(|span| span.start) else { return all };
+            // An error at the end of the text belongs to the last section.
+            let found = sections.iter().zip(&mut left_out).rfind(|(section, _)| section.span.start <= start);
+            match found {
+                Some((section, out)) if !section.name.is_empty() && !needed.contains(&section.name.as_str()) => *out = true,
                 _ => return all,
             }
         }
@@ -160,6 +160,9 @@ receivers = [\"ops\"]
         let config = loaded.config.expect("the rest");
         assert_eq!((errors, config.receivers.len(), config.store.path.ends_with("x.db")), (1, 1, true));
         assert!(load(CONFIG, &["watch"]).0.config.is_none(), "a needed section has the error");
+        let (loaded, errors) =
+            load(&CONFIG.replace("\"aptos\"\n", "\"aptos\"]\n").replace("[\"ops\"]\n", "[\"ops\""), &["store"]);
+        assert!(errors == 1 && loaded.config.is_some(), "an error at the end of the text");
 
         // An unknown key in a receiver, so that the route names a receiver that is left out.
         let text = CONFIG.replace("\"aptos\"\n", "\"aptos\"]\n").replace("type = \"webhook\"", "kind = \"webhook\"");

@@ -41,14 +41,18 @@ impl DueTokens {
             due.extend(known.into_iter().filter(|id| setup.watch.covers(id)));
         }
         due.extend(deps.totals().due(now));
-        due.extend(deps.unreadable_tokens.all());
         if until.is_none() {
             let states = evaluate::states(rules, now);
             due.extend(stored("read the tokens of all rules", deps.store.tokens_to_reevaluate(states)).await?);
         }
+        let unreadable = deps.unreadable_tokens.all();
+        due.retain(|id| !unreadable.contains(id));
         due.sort();
         due.dedup();
-        Ok(Self { inputs: split(&due), fills_totals, is_done: false, until: now })
+        let mut inputs: Vec<Vec<TokenId>> = split(&due).collect();
+        // Each alone, so that it does not make the others be processed one by one.
+        inputs.extend(unreadable.into_iter().map(|id| vec![id]));
+        Ok(Self { inputs: inputs.into_iter(), fills_totals, is_done: false, until: now })
     }
 
     pub(super) fn next(&mut self, cycle: &Cycle<'_>) -> Option<Input> {

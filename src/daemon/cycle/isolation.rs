@@ -121,12 +121,15 @@ impl Cycle<'_> {
 
     /// Processes the parts of an input that the database rejected with `error`.
     pub(super) async fn process_parts(&mut self, input: Input, error: &CycleError, setup: &LiveConfig) -> Result<(), CycleError> {
-        tracing::warn!(
-            job = self.report.job.as_str(),
-            cycle = self.report.id(),
-            error = error_chain(error),
-            "the database rejected a batch: storing its parts one by one"
-        );
+        let is_known = matches!(&input, Input::Tokens(ids) if ids.iter().all(|id| self.deps.unreadable_tokens.contains(id)));
+        if !is_known {
+            tracing::warn!(
+                job = self.report.job.as_str(),
+                cycle = self.report.id(),
+                error = error_chain(error),
+                "a batch cannot be processed: processing its parts one by one"
+            );
+        }
         for mut part in input.into_parts(setup) {
             self.adapt(&mut part);
             match self.attempt(&mut part, setup).await {

@@ -27,9 +27,13 @@ impl UnreadableTokens {
         self.tokens().iter().cloned().collect()
     }
 
+    pub(super) fn contains(&self, id: &TokenId) -> bool {
+        self.tokens().contains(id)
+    }
+
     /// Returns whether an incident of this feed stays open although its poll succeeded.
     pub(super) fn keep_open(&self, feed: &FeedId) -> bool {
-        feed.token.as_ref().is_some_and(|id| *feed == feed_of(id) && self.tokens().contains(id))
+        feed.token.as_ref().is_some_and(|id| *feed == feed_of(id) && self.contains(id))
     }
 }
 
