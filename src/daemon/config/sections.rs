@@ -9,6 +9,11 @@ use toml::de::DeTable;
 use super::{Environment, Loaded, load_text, read_text, syntax_problem};
 use model::{Diagnostic, DiagnosticLevel};
 
+/// The maximum number of sections whose errors are reported.
+const MAX_SECTIONS_WITH_ERRORS: usize = 50;
+/// The maximum number of times that sections are left out because of errors which the absence of others caused.
+const MAX_ROUNDS: usize = 8;
+
 /// A table of the file, from its header to the next header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TextSection {
@@ -42,14 +47,14 @@ fn header(line: &str) -> Option<String> {
     ((rest.is_empty() || rest.starts_with([']', '.'])) && !name.is_empty()).then_some(name)
 }
 
-/// Replaces everything outside of `kept` with spaces, so that all positions stay the same.
-fn blanked(text: &str, is_kept: impl Fn(usize) -> bool) -> String {
-    let blank = |(at, char): (usize, char)| match char {
-        '\n' => "\n".to_owned(),
-        char if is_kept(at) => char.to_string(),
-        char => " ".repeat(char.len_utf8()),
-    };
-    text.char_indices().map(blank).collect()
+/// Replaces the sections that are not kept with spaces, so that all positions stay the same.
+fn blanked(text: &str, sections: &[TextSection], is_left_out: &[bool]) -> String {
+    let blank = |char: char| if char == '\n' { "\n".to_owned() } else { " ".repeat(char.len_utf8()) };
+    let rest = sections.iter().zip(is_left_out).map(|(section, is_left_out)| {
+        let text = text.get(section.span.clone()).unwrap_or_default();
+        if *is_left_out { text.chars().map(blank).collect() } else { text.to_owned() }
+    });
+    rest.collect()
 }
 
 fn first(errors: &[toml::de::Error]) -> Option<&toml::de::Error> {
@@ -62,12 +67,14 @@ pub(super) fn syntax_problems(file: &Path, text: &str, errors: &[toml::de::Error
         return Vec::new();
     }
     let problem_of = |section: &TextSection| {
-        let end = section.span.start + text.get(section.span.clone())?.trim_end().len();
-        let alone = blanked(text.get(..end)?, |at| section.span.contains(&at));
-        let (_, errors) = DeTable::parse_recoverable(&alone);
-        Some(syntax_problem(file, first(&errors)?))
+        let alone = text.get(section.span.clone())?.trim_end();
+        let (_, errors) = DeTable::parse_recoverable(alone);
+        let problem = syntax_problem(file, first(&errors)?);
+        let start = section.span.start;
+        let span = problem.span.map(|span| span.start + start..span.end + start);
+        Some(Diagnostic { span, ..problem })
     };
-    let problems: Vec<Diagnostic> = sections(text).iter().filter_map(problem_of).collect();
+    let problems: Vec<Diagnostic> = sections(text).iter().filter_map(problem_of).take(MAX_SECTIONS_WITH_ERRORS).collect();
     if problems.is_empty() { first(errors).map(|error| syntax_problem(file, error)).into_iter().collect() } else { problems }
 }
 
@@ -80,7 +87,7 @@ pub fn load_valid_sections(path: Option<&Path>, environment: &Environment, neede
     let mut left_out: Vec<bool> = vec![false; sections.len()];
     let mut diagnostics = all.diagnostics.clone();
     // Without a receiver, routes that name it have errors as well.
-    for _ in 0..sections.len() {
+    for _ in 0..MAX_ROUNDS {
         let errors = diagnostics.iter().filter(|problem| problem.severity == DiagnosticLevel::Error);
         for error in errors {
             let Some(start) = error.span.as_ref().map(|span| span.start) else { return all };
@@ -91,8 +98,7 @@ pub fn load_valid_sections(path: Option<&Path>, environment: &Environment, neede
                 _ => return all,
             }
         }
-        let is_kept = |at: usize| !sections.iter().zip(&left_out).any(|(section, out)| *out && section.span.contains(&at));
-        let rest = load_text(path, &blanked(&text, is_kept), environment);
+        let rest = load_text(path, &blanked(&text, &sections, &left_out), environment);
         if rest.config.is_some() {
             return Loaded { diagnostics: all.diagnostics, sources: all.sources, ..rest };
         }
