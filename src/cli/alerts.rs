@@ -5,11 +5,11 @@ use clap::Args;
 use super::invocation::watch_of;
 use super::print::{Cell, Listing};
 use super::upcoming::{empty_reason, find};
-use super::{Exit, Invocation};
+use super::{Exit, Invocation, UsageError};
 use daemon::current_texts::show_current_texts;
 use daemon::view::AlertView;
-use model::{AlertFilter, AlertState, RuleId};
-use store::Access;
+use model::{Alert, AlertFilter, AlertId, AlertState, RuleId, text::harmless};
+use store::{Access, Store};
 
 /// List alerts, most recently updated first
 #[derive(Debug, Args)]
@@ -26,6 +26,16 @@ pub(super) struct AlertsArgs {
     /// Maximum number of alerts
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
+}
+
+/// Returns the alert with this id.
+///
+/// # Errors
+///
+/// Fails with a usage error if there is none.
+pub(super) async fn find_alert(id: &str, store: &Store) -> anyhow::Result<Alert> {
+    let found = store.alert(AlertId::from(id)).await?;
+    found.ok_or_else(|| UsageError(format!("no alert has the id {}: `cliffwatch alerts` lists them", harmless(id))).into())
 }
 
 pub(super) async fn run(args: &AlertsArgs, invocation: &Invocation) -> anyhow::Result<Exit> {

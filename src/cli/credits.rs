@@ -15,7 +15,7 @@ pub(super) enum CreditsCommand {
 /// Returns [`Exit::Failed`] if the API's credits are not used up.
 pub(super) async fn run(command: &CreditsCommand, invocation: &Invocation) -> anyhow::Result<Exit> {
     let CreditsCommand::Recheck = command;
-    let (config, _) = invocation.load_sections(&["store", "source", "budget"])?;
+    let (config, _) = invocation.load_sections(&["store"])?;
     let store = invocation.open(&config, Access::Write).await?;
     let now = invocation.clock.now();
     let is_used_up = store

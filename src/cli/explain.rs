@@ -7,6 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 
+use super::alerts::find_alert;
 use super::invocation::{routes_of, watch_of};
 use super::print::{self, Cell, Listing};
 use super::upcoming::find;
@@ -15,7 +16,7 @@ use daemon::cycle::ActiveRules;
 use daemon::explain::{ExplainError, ExplainReader, target_of};
 use engine::explain::{self, ExplainLine, ExplainStep, ExplainTarget, Explanation, MAX_CASES, Overview};
 use engine::pipeline::DispatchPolicy;
-use model::{Alert, AlertId, ChangeKind, Resource, Timestamp, closest, config::Span, text::harmless, wire};
+use model::{Alert, ChangeKind, Resource, Timestamp, closest, config::Span, text::harmless, wire};
 use rules::aggregate::{AggregateCache, FlowEntries, Recheck};
 use rules::{On, Rule};
 use store::Access;
@@ -72,7 +73,7 @@ pub(super) async fn run(args: &ExplainArgs, invocation: &Invocation) -> anyhow::
         (None, None, None) => {
             let name = args.rule.as_deref().unwrap_or_default();
             if name.starts_with("al_") {
-                let alert = command.alert(name).await?;
+                let alert = find_alert(name, &command.reader.store).await?;
                 let rule = command.find_rule(alert.rule.as_str())?;
                 return show(&command.explanations(rule, &target_of(&alert)).await?, invocation);
             }
@@ -101,20 +102,10 @@ impl ExplainCommand {
         Err(UsageError(format!("no enabled rule has the name {name:?}: {help}")).into())
     }
 
-    /// Returns the alert with this id.
-    ///
-    /// # Errors
-    ///
-    /// Fails with a usage error if there is none.
-    async fn alert(&self, id: &str) -> anyhow::Result<Alert> {
-        let found = self.reader.store.alert(AlertId::from(id)).await?;
-        found.ok_or_else(|| UsageError(format!("no alert has the id {id}: `cliffwatch alerts` lists them")).into())
-    }
-
     /// Parses the name of a token, event, group, or alert.
     async fn target(&self, text: &str) -> anyhow::Result<ExplainTarget> {
         if text.starts_with("al_") {
-            return Ok(target_of(&self.alert(text).await?));
+            return Ok(target_of(&find_alert(text, &self.reader.store).await?));
         }
         if let Some(name) = self.groups.iter().find(|name| *name == text || text.strip_prefix('@') == Some(name)) {
             return Ok(ExplainTarget { group: Some(name.clone()), ..ExplainTarget::default() });

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
+use super::alerts::find_alert;
 use super::invocation::routes_of;
 use super::print::{self, Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, UsageError};
@@ -72,10 +73,8 @@ async fn why(why: &WhyArgs, config: &Config, store: &Store, invocation: &Invocat
         undelivered: why.undelivered,
         limit: why.limit.saturating_add(1),
     };
-    if let Some(alert) = &filter.alert
-        && store.alert(alert.clone()).await?.is_none()
-    {
-        return Err(UsageError(format!("no alert has the id {alert}: `cliffwatch alerts` lists them")).into());
+    if let Some(alert) = &why.alert {
+        find_alert(alert, store).await?;
     }
     let receivers = || config.receivers.iter().map(|receiver| receiver.name.as_str());
     if let Some(name) = why.receiver.as_deref().filter(|name| receivers().all(|known| known != *name)) {

@@ -468,7 +468,9 @@ impl<'a> Cycle<'a> {
         }
         self.decide_held(&setup).await?;
         let outcomes = std::mem::take(&mut self.outcomes);
-        if let Some(is_up) = self_monitor::has_responded(&outcomes) {
+        if matches!(job, Job::Poll(_))
+            && let Some(is_up) = self_monitor::has_responded(&outcomes)
+        {
             deps.metrics.set_source_up(is_up);
         }
         let mut known = deps.readable(pipeline::tokens_of_incidents(&outcomes, &open)).await?;

@@ -67,8 +67,7 @@ pub enum FeedResult {
     Fine,
     /// As `Fine`, after responses were held; with the reason of the release.
     Released(String),
-    /// The poll failed or was not made ([`FailureKind::Suspended`],
-    /// [`FailureKind::QuotaExhausted`]).
+    /// The poll failed or was not made ([`FailureKind::Suspended`], [`FailureKind::QuotaExhausted`]).
     Failed(PollFailure),
     /// The response is held because most of the token's upcoming records are missing; with a description of them.
     Held(String),
@@ -137,12 +136,12 @@ impl<'a> FeedsByResult<'a> {
     }
 }
 
-/// Returns whether the source responded in a cycle, or `None` if no request was sent. A source that rejects the key or has no credits left
-/// responds; other alerts report that.
+/// Returns whether the source responded to the polls of a cycle, or `None` if that is unknown, because no request was sent. A source that
+/// rejects the key responds; another alert reports that.
 pub fn has_responded(outcomes: &[FeedOutcome]) -> Option<bool> {
     let response = |outcome: &FeedOutcome| match &outcome.result {
         FeedResult::Failed(failure) => match failure.kind {
-            FailureKind::Suspended => None,
+            FailureKind::Suspended | FailureKind::QuotaExhausted | FailureKind::UnusableKey | FailureKind::Unreadable => None,
             FailureKind::Unreachable | FailureKind::Timeout | FailureKind::ServerError => Some(false),
             _ => Some(true),
         },

@@ -2,6 +2,7 @@
 //! conditions of the rules are compared; `promtool` tests how long each must last.
 
 use std::{
+    cell::{Cell, RefCell},
     collections::BTreeSet,
     fs,
     path::Path,
@@ -15,7 +16,6 @@ use std::{
 
 use axum::{Router, http::StatusCode, routing::post};
 use cliffwatch::service as serve;
-use serde_json::Value;
 use testkit::free_port;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -25,8 +25,8 @@ use crate::{
     prometheus::{packaging, query_prometheus},
 };
 
-/// The time in which the conditions must be as expected.
-const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// The time for which the conditions must stay as expected.
+const STEADY_TIME: Duration = Duration::from_secs(3);
 
 /// The library that sets the clock of a program.
 const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
@@ -123,43 +123,31 @@ impl World {
         self.daemon = Some(ExternalProgram::start(command.arg("run")));
     }
 
-    /// The rules whose condition is true now. `None` while Prometheus does not respond.
+    /// The rules whose condition was true at the last evaluation. `None` while Prometheus does not respond.
     async fn true_conditions(&self) -> Option<BTreeSet<String>> {
-        let prometheus = &self.addresses[2];
-        let rules = query_prometheus(&self.client, &format!("http://{prometheus}/api/v1/rules")).await?;
-        let mut found = BTreeSet::new();
-        for rule in rules["data"]["groups"][0]["rules"].as_array()? {
-            let url = reqwest::Url::parse_with_params(
-                &format!("http://{prometheus}/api/v1/query"),
-                [("query", rule["query"].as_str()?)],
-            );
-            let result = query_prometheus(&self.client, url.ok()?.as_str()).await?;
-            if result["data"]["result"].as_array().is_some_and(|series: &Vec<Value>| !series.is_empty()) {
-                found.insert(rule["name"].as_str()?.trim_start_matches("Cliffwatch").to_owned());
-            }
-        }
-        Some(found)
+        let rules = query_prometheus(&self.client, &format!("http://{}/api/v1/rules", self.addresses[2])).await?;
+        let active = rules["data"]["groups"][0]["rules"].as_array()?.iter().filter(|rule| rule["state"] != "inactive");
+        active.map(|rule| Some(rule["name"].as_str()?.trim_start_matches("Cliffwatch").to_owned())).collect()
     }
 
-    /// Waits until exactly these rules are true, and then remain so for some scrapes.
+    /// Waits until exactly these rules are true, and remain so for some scrapes.
     async fn expect(&self, what: &str, expected: &[&str]) {
         let expected: BTreeSet<String> = expected.iter().map(|name| (*name).to_owned()).collect();
-        let (begun, mut since, mut last) = (Instant::now(), None, None);
-        while begun.elapsed() < SETTLE_TIMEOUT {
-            let found = self.true_conditions().await;
-            match found == Some(expected.clone()) {
-                true => {
-                    if since.get_or_insert_with(Instant::now).elapsed() > Duration::from_secs(3) {
-                        println!("{what}: {:.1?}", begun.elapsed());
-                        return;
-                    }
-                }
-                false => since = None,
+        let (since, last) = (Cell::new(None::<Instant>), RefCell::new(BTreeSet::new()));
+        outside::until(&format!("{what}: {expected:?}"), || async {
+            let found = self.true_conditions().await?;
+            if found != expected {
+                since.set(None);
+            } else if since.get().is_none() {
+                since.set(Some(Instant::now()));
             }
-            last = found;
-            tokio::time::sleep(Duration::from_millis(300)).await;
-        }
-        panic!("{what}: expected {expected:?}, but {last:?} are true");
+            if *last.borrow() != found {
+                println!("{what}: {found:?} are true");
+                last.replace(found);
+            }
+            since.get().filter(|since| since.elapsed() > STEADY_TIME)
+        })
+        .await;
     }
 }
 

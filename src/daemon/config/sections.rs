@@ -15,15 +15,14 @@ const MAX_SECTIONS_WITH_ERRORS: usize = 50;
 const MAX_ROUNDS: usize = 8;
 
 /// A table of the file, from its header to the next header.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TextSection {
+struct TextSection {
     /// The first key of the header, such as `route` for `[[route.routes]]`. Empty for the lines before the first header.
-    pub name: String,
-    pub span: Range<usize>,
+    name: String,
+    span: Range<usize>,
 }
 
 /// Splits a text at its headers. A line within a multi-line list or text can look like a header, so this is only used after an error.
-pub(super) fn sections(text: &str) -> Vec<TextSection> {
+fn sections(text: &str) -> Vec<TextSection> {
     let mut found = vec![TextSection { name: String::new(), span: 0..text.len() }];
     let mut start = 0;
     for line in text.split_inclusive('\n') {

@@ -1,5 +1,5 @@
-//! Inputs that the database rejects, for example because a text is too long for an index, and tokens with a damaged row: all other data of
-//! the input is stored.
+//! Inputs that the database rejects, for example because a text is too long for an index, and tokens with a damaged row. All other data
+//! of the input is stored.
 //!
 //! The input is processed in parts, one token or row each. The feed of a rejected response fails, so that an incident reports it, and it is
 //! polled again after growing waits instead of at each slot. Nothing is lost: a list with a rejected row is compared again at its next
@@ -119,7 +119,7 @@ impl Cycle<'_> {
         }
     }
 
-    /// Processes the parts of an input that the database rejected with `error`.
+    /// Processes the parts of an input that failed with `error`, because the database rejected it or a row is damaged.
     pub(super) async fn process_parts(&mut self, input: Input, error: &CycleError, setup: &LiveConfig) -> Result<(), CycleError> {
         let is_known = matches!(&input, Input::Tokens(ids) if ids.iter().all(|id| self.deps.unreadable_tokens.contains(id)));
         if !is_known {
@@ -151,7 +151,7 @@ impl Cycle<'_> {
                 match self.attempt(&mut Input::Responses(endpoint, responses), setup).await {
                     // The state of the feed cannot be read either.
                     Err(error) if error.is_unreadable() => {
-                        feeds.into_iter().for_each(|feed| self.unreadable(feed, &error_chain(&error)));
+                        feeds.into_iter().for_each(|feed| self.report_unreadable(feed, &error_chain(&error)));
                     }
                     result => return result,
                 }
@@ -169,7 +169,7 @@ impl Cycle<'_> {
             Input::Investor(page) => return self.set_page_aside(*page, error, setup).await,
             Input::Tokens(ids) if error.is_unreadable() => {
                 for id in ids {
-                    self.unreadable(unreadable_tokens::feed_of(&id), &error_chain(&error));
+                    self.report_unreadable(unreadable_tokens::feed_of(&id), &error_chain(&error));
                     self.deps.unreadable_tokens.note(id);
                 }
             }
@@ -230,8 +230,13 @@ impl Cycle<'_> {
     }
 
     /// Reports a feed with a damaged row.
-    pub(super) fn unreadable(&mut self, feed: FeedId, error: &str) {
-        let failure = PollFailure { kind: FailureKind::Unreadable, message: format!("{feed}: {error}"), retry_at: None };
+    pub(super) fn report_unreadable(&mut self, feed: FeedId, error: &str) {
+        let message = format!("{feed}: {error}");
+        self.report_failure(feed, PollFailure { kind: FailureKind::Unreadable, message, retry_at: None });
+    }
+
+    /// Reports a feed that failed without a response that is counted.
+    pub(super) fn report_failure(&mut self, feed: FeedId, failure: PollFailure) {
         self.report.failed.push((feed.clone(), failure.clone()));
         self.outcomes.push(FeedOutcome { feed, result: FeedResult::Failed(failure) });
     }
@@ -246,8 +251,7 @@ impl Cycle<'_> {
         self.set_aside.has_rows = true;
         let feed = FeedId::whole(endpoint);
         let failure = not_stored(&format!("{what} in {feed}"), error);
-        self.report.failed.push((feed.clone(), failure.clone()));
-        self.outcomes.push(FeedOutcome { feed, result: FeedResult::Failed(failure) });
+        self.report_failure(feed, failure);
     }
 }
 

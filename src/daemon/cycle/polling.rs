@@ -12,7 +12,6 @@ use engine::{
     ingest,
     pipeline::{CompleteResponse, Ingested, complete_response, feed_outcome},
     plan::{self, EndpointFeeds, PlanBasis, PlannedPoll, PollPlan, RetryPlan, priority::ListTrust},
-    self_monitor::{FeedOutcome, FeedResult},
 };
 use model::{
     BoxFuture, PlanTokens, UnreadableToken, Watch, config, phrase,
@@ -47,7 +46,7 @@ pub async fn endpoint_feeds(
         tokens = plan::watched(tokens, watch);
     }
     unreadable.retain(|token| watch.covers(&token.id));
-    // A token that is named in the config counts as never polled if it is unknown.
+    // `watched` takes a token that the config names for a new one, because it has no readable row.
     tokens.retain(|token| unreadable.iter().all(|other| other.id != token.id));
     Ok(EndpointFeeds { endpoint, is_subscribed, next_slot: None, slot_interval: TimeDelta::MAX, whole, tokens, unreadable })
 }
@@ -108,10 +107,8 @@ impl Cycle<'_> {
         self.report.resting += plan.not_due;
         if let Job::Poll(endpoint) = self.report.job {
             self.deps.progress.plan(endpoint, plan.polls.len(), Instant::now());
-        }
-        if let Job::Poll(endpoint) = self.report.job {
             for UnreadableToken { id, error } in std::mem::take(&mut plan.unreadable) {
-                self.unreadable(FeedId { endpoint, token: Some(id) }, &error);
+                self.report_unreadable(FeedId { endpoint, token: Some(id) }, &error);
             }
         }
         if let Some(until) = plan.exhausted_until {
@@ -127,8 +124,7 @@ impl Cycle<'_> {
                 ),
                 retry_at: Some(until),
             };
-            self.report.failed.push((feed.clone(), failure.clone()));
-            self.outcomes.push(FeedOutcome { feed, result: FeedResult::Failed(failure) });
+            self.report_failure(feed, failure);
         }
         let claim = self.deps.ledger.claim(plan.cost());
         self.report.deferred.extend(plan.deferred);

@@ -109,8 +109,8 @@ pub fn dead_letter(
     Some(OwnIncident { unreachable: Some(receiver), ..OwnIncident::event(format!("dead/{delivery}"), facts) }.raise(context))
 }
 
-/// Reports that a mail server rejects a recipient of `receiver`, while others get the mail: at most once a day for each recipient. It is
-/// not sent to the fallback only, because the receiver reaches its other recipients.
+/// Reports that a mail server rejects a recipient of `receiver`, while others get the mail: at most once a day for each recipient. It
+/// may be sent to the same receiver, which reaches its other recipients.
 pub fn recipient_rejected(
     receiver: &ReceiverName,
     address: &str,

@@ -168,6 +168,21 @@ const EVERY_FAULT: [FailureKind; 17] = [
 ];
 
 #[test]
+fn only_a_response_shows_that_the_source_responds() {
+    let of = |kinds: &[FailureKind]| {
+        let outcomes: Vec<FeedOutcome> = kinds.iter().flat_map(|kind| failed(*kind, &["burn/a"])).collect();
+        has_responded(&outcomes)
+    };
+    use FailureKind::{QuotaExhausted, Suspended, Timeout, Unauthorized, Unreachable, Unreadable, UnusableKey};
+    assert_eq!((of(&[Timeout, Suspended]), of(&[Unreachable, Unreadable])), (Some(false), Some(false)));
+    assert_eq!((of(&[Unauthorized]), of(&[Timeout, Unauthorized])), (Some(true), Some(true)));
+    for unsent in [&[][..], &[Suspended], &[QuotaExhausted], &[UnusableKey], &[Unreadable]] {
+        assert_eq!(of(unsent), None, "{unsent:?}");
+    }
+    assert_eq!(has_responded(&fine(&["burn/a"])), Some(true));
+}
+
+#[test]
 fn every_fault_makes_one_alert_and_one_recovery() {
     for kind in EVERY_FAULT {
         for names in [
