@@ -7,26 +7,24 @@
 
 use std::{collections::BTreeMap, path::Path, sync::LazyLock};
 
-use cliffwatch::{
-    daemon::config::{Environment, load_text},
-    engine::route::{RouteTree, Sections},
-    model::{
-        change::{AllocationChange, Change, ChangeKind, Fact},
-        config::{self},
-        diagnostic::{self, Diagnostic, DiagnosticLevel, SourceText},
-        poll::{Payload, PollOutcome, PollRequest},
-        supply::{Endpoint, Record, RecordKey, Resource, Timestamp, Token, TokenId, Tracked},
-        watch::Watch,
-    },
-    rules::{
-        self, LoadedRules, On, Rule, RuleSet, Scope, SourceFacts, Surroundings,
-        aggregate::{FlowEntries, Member, Totals},
-    },
-    source as api,
-    tools::{
-        ruletest::{self, TestSetup},
-        simulate::{Pace, Simulation},
-    },
+use daemon::config::{Environment, load_text};
+use engine::route::{RouteTree, Sections};
+use model::{
+    change::{AllocationChange, Change, ChangeKind, Fact},
+    config::{self},
+    diagnostic::{self, Diagnostic, DiagnosticLevel, SourceText},
+    poll::{Payload, PollOutcome, PollRequest},
+    supply::{Endpoint, Record, RecordKey, Resource, Timestamp, Token, TokenId, Tracked},
+    watch::Watch,
+};
+use rules::{
+    LoadedRules, On, Rule, RuleSet, Scope, SourceFacts, Surroundings,
+    aggregate::{FlowEntries, Member, Totals},
+};
+use source as api;
+use tools::{
+    ruletest::{self, TestSetup},
+    simulate::{Pace, Simulation},
 };
 
 /// The fixed time of all targets.
