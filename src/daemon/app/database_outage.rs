@@ -22,10 +22,17 @@ use crate::systemd::{self, LongWait};
 use engine::self_monitor;
 use model::{Alert, Clock, Timestamp, config::Config, lease, text::error_chain};
 use rules::RuleSet;
-use store::{Access, ErrorKind, Store};
+use store::{Access, DatabaseLocation, ErrorKind, Store};
 
 /// The time after which an outage is reported. A restart or a failover of the server takes less.
 const REPORT_AFTER: Duration = Duration::from_secs(60);
+
+/// The time after which a daemon that still opens its database responds to requests with that reason. A server that is cut off does not
+/// refuse a connection, so the first attempt can take seconds.
+const SERVE_AFTER: Duration = Duration::from_millis(200);
+
+/// The reason until the first attempt has failed.
+const NO_RESPONSE_YET: &str = "the database has not responded yet";
 
 /// The time that open requests get to finish before the web server starts.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -78,12 +85,24 @@ pub(super) async fn open_when_reachable(
     serve: Option<ServeWaiting>,
 ) -> Result<Store, AppError> {
     let location = database_of(&config.store)?;
+    let is_on_server = matches!(location, DatabaseLocation::Server(_));
     let _wait = LongWait::begin();
     let readiness = Readiness::starting(clock.now());
     let (mut outage, mut live) = (DatabaseOutage::default(), None);
     let mut server: Option<WaitingServer> = None;
     loop {
-        let text = match Store::open_in(location.clone(), Access::Own, clock.now()).await {
+        let mut opening = std::pin::pin!(Store::open_in(location.clone(), Access::Own, clock.now()));
+        let opened = tokio::select! {
+            opened = &mut opening => opened,
+            () = tokio::time::sleep(SERVE_AFTER), if is_on_server && server.is_none() => {
+                if let Some(serve) = serve {
+                    readiness.set_store_failure(NO_RESPONSE_YET.to_owned());
+                    server = WaitingServer::start(config, &readiness, serve).await;
+                }
+                opening.await
+            }
+        };
+        let text = match opened {
             Err(error) if error.kind() == ErrorKind::ServerLost => error_chain(&error),
             opened => {
                 if let Some(server) = server {

@@ -7,6 +7,7 @@
 mod commands;
 mod files;
 pub mod machines;
+mod pages;
 
 use std::{
     collections::BTreeMap,
@@ -30,9 +31,9 @@ use machines::{Instance, PROGRAM, Proxy};
 const MAX_TAKEOVER: Duration = Duration::from_secs(15);
 /// The time limit of other waits.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(120);
-/// The maximum number of deliveries to one receiver that are accepted but not recorded when a process dies.
 /// The connections of the server. Three are reserved for superusers, who observe it.
 const MAX_CONNECTIONS: u16 = 60;
+/// The maximum number of deliveries to one receiver that are accepted but not recorded when a process dies.
 const UNRECORDED: usize = 8;
 
 /// A failure of the active instance or of the server.
