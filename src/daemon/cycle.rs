@@ -15,6 +15,7 @@ mod isolation;
 mod latest_evaluation;
 mod listed_schedules;
 mod lists;
+mod plan_log;
 mod polling;
 mod progress;
 mod rejected_pages;
