@@ -104,6 +104,15 @@ pub(super) async fn open_when_reachable(
         };
         let text = match opened {
             Err(error) if error.kind() == ErrorKind::ServerLost => error_chain(&error),
+            // Another instance runs a newer version. This one waits for its upgrade, which restarts it.
+            Err(error) if is_on_server && error.kind() == ErrorKind::Newer => {
+                wait_for_upgrade(&readiness, &error_chain(&error));
+                if let (None, Some(serve)) = (&server, serve) {
+                    server = WaitingServer::start(config, &readiness, serve).await;
+                }
+                tokio::time::sleep(lease::CHECK_INTERVAL).await;
+                continue;
+            }
             opened => {
                 if let Some(server) = server {
                     server.stop().await;
@@ -128,6 +137,14 @@ pub(super) async fn open_when_reachable(
             })
             .await;
         tokio::time::sleep(lease::CHECK_INTERVAL).await;
+    }
+}
+
+/// Reports that a newer program has migrated the database, to systemd as a started service: the start of an older package must not wait.
+pub(super) fn wait_for_upgrade(readiness: &Readiness, error: &str) {
+    if readiness.set_store_failure(error.to_owned()) {
+        tracing::error!(error, "this version is too old for the database; waiting for an upgrade");
+        systemd::ready(&format!("waiting for an upgrade: {error}"));
     }
 }
 

@@ -115,6 +115,33 @@ async fn instance_that_was_cut_off_responds_with_the_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn older_version_waits_for_its_upgrade() {
+    let Some(mut stage) = Stage::start().await else { return };
+    stage.wait_for_baselines().await;
+    let (_, active) = stage.lease().expect("one is active");
+    // As a newer program would leave it.
+    stage.query("UPDATE meta SET value = '99' WHERE key = 'schema'");
+    for at in [active, 1 - active] {
+        let text = stage.until_ready(at, 503).await;
+        let is_clear = |text: &str| text.contains("a newer version") && text.contains("run that version or a newer one");
+        let begun = Instant::now();
+        while !is_clear(&stage.until_ready(at, 503).await) {
+            assert!(begun.elapsed() < WAIT_TIMEOUT, "{text}: {}", stage.logs());
+            tokio::time::sleep(INTERVAL).await;
+        }
+        assert!(!stage.instances[at].has_ended(), "{}", stage.logs());
+    }
+    let polls = || stage.query("SELECT count(*) FROM poll");
+    let before = polls();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert_eq!(polls(), before, "neither instance writes");
+    stage.query("UPDATE meta SET value = '3' WHERE key = 'schema'");
+    for at in [active, 1 - active] {
+        stage.until_ready(at, 200).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn takeover_without_free_connections_waits_for_them() {
     let mut random = fastrand::Rng::with_seed(17);
     let Some(mut stage) = Stage::start().await else { return };
