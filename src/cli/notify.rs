@@ -15,8 +15,8 @@ use daemon::outbox::{DeliverySender as _, ReceiverSender};
 use engine::digest_schedule::DigestPlan;
 use engine::pipeline::{ActiveRules, DispatchPolicy};
 use model::{
-    Commit, DeliveryId, DeliveryState, DueDelivery, Notification, NotificationId, OutboxDetail, OutboxFilter, ReceiverName,
-    Timestamp, Watch, closest,
+    DeliveryId, DeliveryState, DueDelivery, Notification, NotificationId, OutboxDetail, OutboxFilter, ReceiverName, Timestamp,
+    Watch, closest,
     config::{Config, ReceiverSettings},
     phrase,
     text::harmless,
@@ -132,7 +132,7 @@ async fn enqueue(
     let now = invocation.clock.now();
     let notice = message.notification(store, receiver, now).await?;
     let id = notice.id.clone();
-    store.commit(Commit { at: now, notifications: vec![notice], ..Commit::default() }).await?;
+    store.enqueue(notice, now).await?;
     Ok(id)
 }
 

@@ -15,6 +15,7 @@ mod isolation;
 mod latest_evaluation;
 mod listed_schedules;
 mod lists;
+mod plan_log;
 mod polling;
 mod progress;
 mod rejected_pages;
@@ -323,7 +324,7 @@ impl<'a> Cycle<'a> {
 
     /// Reads the known facts of an input, compares it with them, and evaluates and commits the result in one transaction.
     async fn attempt(&mut self, input: &mut Input, setup: &LiveConfig) -> Result<(), CycleError> {
-        let known = input.read_known(self.deps, setup).await?;
+        let known = input.read_known(self.deps, setup, self.now).await?;
         let (limits, gaps) = (self.limits.clone(), self.gaps);
         let listed = self.deps.listed_schedules.get(&self.deps.store).await?;
         let (work, ingested) = self.ingest(input, &known, (setup, &listed));

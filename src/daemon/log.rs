@@ -19,6 +19,24 @@ use escaped::EscapedStderr;
 use fields::HarmlessFields;
 use model::config::{LogFormat, LogSettings};
 
+/// Libraries whose messages below a warning are left out by default: at `debug`, the connection pool would hide what the daemon decides.
+const LIBRARIES: [&str; 14] = [
+    "h2",
+    "hickory_proto",
+    "hyper",
+    "hyper_util",
+    "lettre",
+    "mio",
+    "reqwest",
+    "rustls",
+    "tokio",
+    "tokio_postgres",
+    "tokio_util",
+    "tower",
+    "tower_http",
+    "want",
+];
+
 /// Targets that are off by default. The cron scheduler logs an error for each tick that it skips on a busy machine, but
 /// [`crate::schedule`] catches up on skipped ticks.
 const QUIET: [&str; 1] = ["tokio_cron_scheduler=off"];
@@ -52,7 +70,8 @@ pub fn check_filter(text: &str) -> Result<(), String> {
 }
 
 /// Returns the filter of the log. If `rust_log` has text, it is used without change. Otherwise `level` applies, one `-v` adds debug
-/// messages of this program, further ones add trace messages, and the targets in [`QUIET`] are off.
+/// messages of this program, further ones add trace messages, the targets in [`QUIET`] are off, and [`LIBRARIES`] log warnings only, unless
+/// `level` names them.
 ///
 /// # Errors
 ///
@@ -66,7 +85,12 @@ fn filter(level: &str, verbose: u8, rust_log: Option<&str>) -> Result<EnvFilter,
         (None, 1) => format!("{level},cliffwatch=debug"),
         (None, _) => format!("{level},cliffwatch=trace"),
     };
-    let text = QUIET.iter().fold(text, |text, quiet| format!("{quiet},{text}"));
+    // A directive for the same target replaces an earlier one. A level above `info` also applies to the libraries.
+    let is_verbose =
+        level.split(',').any(|word| ["info", "debug", "trace"].iter().any(|level| word.trim().eq_ignore_ascii_case(level)));
+    let libraries = LIBRARIES.iter().filter(|_| is_verbose).map(|library| format!("{library}=warn"));
+    let quiet: Vec<String> = QUIET.iter().map(ToString::to_string).chain(libraries).collect();
+    let text = format!("{},{text}", quiet.join(","));
     EnvFilter::builder().parse(&text).map_err(|error| LogError::Filter(error.to_string()))
 }
 

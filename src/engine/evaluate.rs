@@ -46,6 +46,7 @@ pub use current_body::{current_body, current_text};
 pub(crate) use events::{names_change, record_of};
 pub use limit::Limits;
 pub use nominal::NominalReminder;
+pub use outcome::RENAMED_OUTCOME;
 pub use recheck::{evaluation_time, states, windows};
 pub use rule::{RuleEval, RuleTerms};
 pub use transition::{Evaluation, NotificationDraft, Transitions};

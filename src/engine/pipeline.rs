@@ -43,7 +43,7 @@ pub use dispatch::{HourLimits, dispatch, prospects};
 pub use ingest::{CompleteResponse, Ingest, Ingested, RoundsPage, Work, complete_response, feed_outcome};
 pub use repeats::{about, current_body, repeats};
 pub use texts::{current_text, facts_for_text};
-pub use token_renames::{RESOURCES, Renaming, is_renamed, is_unread, renamed_tokens};
+pub use token_renames::{RESOURCES, RenamedToken, Renaming, is_renamed, is_unread, renamed_tokens};
 pub use totals::{KnownFlows, compute_totals, flow_entries, groups, keep_totals, moved_feeds, reaches};
 
 /// Resources whose records can match a rule merely because time passes.

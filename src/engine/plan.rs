@@ -8,6 +8,7 @@
 //! Allocations and emissions change with the schedule of a token, so a schedule that changed is what reports their corrections.
 
 mod burst;
+mod delayed;
 pub mod month;
 mod pace;
 pub mod priority;
@@ -21,6 +22,7 @@ use std::{cell::OnceCell, collections::HashSet};
 
 use chrono::{NaiveDate, TimeDelta};
 
+pub use self::delayed::{DelayCause, DelayedFeed};
 use self::priority::{CorrectionModel, FeedEstimate, ListAges, ListTrust};
 use self::relatives::Relatives;
 pub use self::segments::{AheadPoll, LinearPolls};
@@ -112,6 +114,8 @@ pub struct PollPlan {
     pub deferred: Vec<(PollReason, u32)>,
     /// The number of feeds that are not due.
     pub not_due: u32,
+    /// The feeds that wait for credits or for a retry, for the log.
+    pub delayed: Vec<DelayedFeed>,
     /// The end of the credit period, if nothing is polled because all credits are used.
     pub exhausted_until: Option<Timestamp>,
     /// The tokens that are not polled, because a stored row of them is damaged.
@@ -204,7 +208,9 @@ pub fn plan(endpoint: Endpoint, feeds: &[EndpointFeeds], basis: &PlanBasis<'_>) 
     }
     let estimates = SlotEstimates::new(feeds, basis);
     let mut candidates = poll_candidates(own, &estimates, basis);
-    plan.not_due = u32::try_from(own.tokens.len().saturating_sub(candidates.len())).unwrap_or(0);
+    let feeds = if endpoint.is_per_token() { own.tokens.len() } else { 1 };
+    plan.not_due = u32::try_from(feeds.saturating_sub(candidates.len())).unwrap_or(0);
+    plan.delayed.extend(delayed::failing_feeds(own, basis.now));
     let paced = candidates.split_off(candidates.partition_point(|candidate| candidate.why <= PollReason::Changed));
     let mut planner = SlotPlanner { plan, allowance: basis.allowance, own, estimates: &estimates, basis };
     let mut spare = spare_credits(&candidates, &basis.allowance);
@@ -306,7 +312,8 @@ impl PollCandidate<'_> {
 /// Returns the feeds of an endpoint that may be polled, sorted by reason, then by priority or by the date of the next event.
 fn poll_candidates<'a>(of: &EndpointFeeds, estimates: &SlotEstimates<'a>, basis: &PlanBasis<'_>) -> Vec<PollCandidate<'a>> {
     if !of.endpoint.is_per_token() {
-        return vec![list_candidate(of, estimates, basis)];
+        let is_due = retry::is_due(&of.whole, basis.now);
+        return if is_due { vec![list_candidate(of, estimates, basis)] } else { Vec::new() };
     }
     let is_due = |token: &PlanToken| token.feed.as_ref().is_none_or(|feed| retry::is_due(feed, basis.now));
     let due = estimates.tokens(of.endpoint).filter(|(token, _)| !is_listed_absent(of.endpoint, token) && is_due(token));
@@ -449,6 +456,7 @@ impl SlotPlanner<'_> {
             self.plan.polls.push(self.poll(candidate));
             return;
         }
+        self.plan.delayed.push(delayed::unpaid(self.own, candidate));
         match self.plan.deferred.iter_mut().find(|(why, _)| *why == candidate.why) {
             Some((_, count)) => *count += 1,
             None => self.plan.deferred.push((candidate.why, 1)),

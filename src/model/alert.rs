@@ -18,6 +18,9 @@ use crate::{
 /// The annotation of a resolved alert that contains its outcome.
 pub const OUTCOME: &str = "outcome";
 
+/// The label with the slug of the token.
+pub const TOKEN_LABEL: &str = "token";
+
 pub type Labels = BTreeMap<String, String>;
 
 /// The rule of all alerts about the source, receivers, and the daemon. Also their alert name, unless a rule with `on = "source"`

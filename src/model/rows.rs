@@ -9,6 +9,7 @@ mod outbox;
 mod pages;
 mod past_poll;
 mod query;
+mod session;
 mod snapshot;
 mod supply;
 mod upcoming;
@@ -30,6 +31,7 @@ pub use self::past_poll::{PastPoll, PastPollState, PastPolls, PollProblem};
 pub use self::query::{
     AlertCursor, AlertFilter, ChangeFilter, DigestAheadFilter, Listed, NotificationFilter, OutboxFilter, UpcomingFilter,
 };
+pub use self::session::{EndedSessions, MAX_SESSION_AGE};
 pub use self::snapshot::{
     CalendarRow, ChangeRow, LinearReads, PlanToken, PlanTokens, RecordRange, TokenSnapshot, UnreadableToken, UpcomingRow,
     VersionRow, WindowRecords,

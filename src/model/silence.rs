@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Span;
 use crate::text::{fingerprint, replaced};
-use crate::{AlertBody, AlertId, AlertState, Labels, Matcher, MatcherError, Timestamp, all_match};
+use crate::{AlertBody, AlertId, AlertState, Labels, Matcher, MatcherError, TOKEN_LABEL, Timestamp, TokenId, all_match};
 
 /// The maximum number of matchers in a silence.
 pub const MAX_MATCHERS: usize = 32;
@@ -171,6 +171,26 @@ fn silence_id(
 }
 
 impl Silence {
+    /// Returns the silence for a token that the source lists under another slug. `None` unless this silence selects the old slug and not
+    /// the new one. The result is always the same, so that storing it twice leaves one silence.
+    #[must_use]
+    pub fn under_new_slug(&self, from: &TokenId, to: &TokenId) -> Option<Self> {
+        let is_about_token = |matcher: &Matcher| matcher.label() == TOKEN_LABEL;
+        let selects = |slug: &TokenId| {
+            let labels = Labels::from([(TOKEN_LABEL.to_owned(), slug.to_string())]);
+            self.matchers.iter().filter(|matcher| is_about_token(matcher)).all(|matcher| matcher.matches(&labels))
+        };
+        if !selects(from) || selects(to) {
+            return None;
+        }
+        // One matcher for the new slug, in place of the first one about the token.
+        let mut own = Some(Matcher::of(TOKEN_LABEL, to.as_str(), false, true).ok()?);
+        let moved = |matcher: &Matcher| if is_about_token(matcher) { own.take() } else { Some(matcher.clone()) };
+        let matchers: Vec<Matcher> = self.matchers.iter().filter_map(moved).collect();
+        let id = silence_id(&matchers, &self.author, &self.comment, self.starts_at, self.ends_at, self.created_at);
+        Some(Self { id, matchers, ..self.clone() })
+    }
+
     pub fn state(&self, now: Timestamp) -> SilenceState {
         if now < self.starts_at {
             SilenceState::Pending

@@ -1,8 +1,8 @@
 //! Email receivers, over SMTP.
 //!
 //! A failure before the final dot of a mail means that the server does not have it ([`Outcome::Later`]). After the dot, only the
-//! server's reply decides ([`Outcome::Uncertain`] without one). The attempt's deadline applies to every step. A connection that
-//! delivered a mail is reused for a while. A connection with any failure is dropped, since a late reply would be read as the reply
+//! server's reply decides ([`Outcome::Uncertain`] without one). The attempt's deadline applies to every step but this reply, which has
+//! its own time: a server that filters a mail would otherwise get copies. A connection that delivered a mail is reused for a while. A connection with any failure is dropped, since a late reply would be read as the reply
 //! to the next command.
 //!
 //! An alert is one mail to all recipients. A digest with unsubscribe links is one mail per recipient, since the link is personal.
@@ -48,6 +48,8 @@ pub struct EmailReceiver {
     from: Mailbox,
     to: Vec<Mailbox>,
     timeout: Duration,
+    /// The time for the reply to the final dot.
+    reply_timeout: Duration,
     /// The number of attempts after which temporarily rejected recipients are retried. The last attempt is not followed by another.
     retried_attempts: u32,
     external_url: Option<String>,
@@ -55,6 +57,7 @@ pub struct EmailReceiver {
     progress: AcceptedParts,
 }
 
+#[derive(Clone)]
 struct MailAttempt<'a> {
     delivery: &'a DueDelivery,
     now: Timestamp,
@@ -63,6 +66,11 @@ struct MailAttempt<'a> {
 }
 
 impl EmailReceiver {
+    /// Continues the unfinished deliveries of the receiver that this one replaces.
+    pub(super) fn continue_from(&self, earlier: &Self) {
+        self.progress.continue_from(&earlier.progress);
+    }
+
     /// Makes one attempt. Digests come with `consent`: the recipients that unsubscribed, and the key of the unsubscribe links.
     pub(super) async fn send(&self, delivery: &DueDelivery, now: Timestamp, consent: Option<&DigestConsent>) -> SendResult {
         let read = match Credentials::read(vec![self.password.clone()]).await {
@@ -157,6 +165,8 @@ impl EmailReceiver {
             if accepted.contains(&name) {
                 continue;
             }
+            // The time in which the server confirmed the earlier mails does not count.
+            let attempt = &MailAttempt { deadline: Instant::now() + self.timeout, ..attempt.clone() };
             let message = match self.message(attempt, &[mailbox], Some(&link)) {
                 Ok(message) => message,
                 Err(text) => return SendResult::refused(text),

@@ -7,7 +7,7 @@
 //! - Transport: `webhook`, `email`, `exec`. `pace` limits the request rate, `network` the reachable addresses, and `scrub` redacts
 //!   secrets from recorded responses.
 //!
-//! An attempt ends shortly after `[delivery] timeout` at the latest. An unknown outcome is reported as [`Outcome::Uncertain`]. No
+//! An attempt ends shortly after `[delivery] timeout` at the latest, but a mail server gets its own time to confirm a mail. An unknown outcome is reported as [`Outcome::Uncertain`]. No
 //! returned text contains a secret.
 //!
 //! ```
@@ -142,6 +142,18 @@ impl Receivers {
         if all.is_empty() { Ok(Self { by_name }) } else { Err(all) }
     }
 
+    /// Continues the unfinished deliveries of the receivers that these replace, so that a retry after a reload sends only the parts that
+    /// were not accepted before.
+    pub fn continue_from(&self, earlier: &Self) {
+        for (name, receiver) in &self.by_name {
+            match (&receiver.sender, earlier.by_name.get(name).map(|earlier| &earlier.sender)) {
+                (Sender::Email(mail), Some(Sender::Email(earlier))) => mail.continue_from(earlier),
+                (Sender::Webhook(webhook), Some(Sender::Webhook(earlier))) => webhook.continue_from(earlier),
+                _ => {}
+            }
+        }
+    }
+
     /// Returns the names of all receivers, sorted.
     pub fn names(&self) -> impl Iterator<Item = &ReceiverName> {
         self.by_name.keys()
@@ -180,7 +192,8 @@ impl Receivers {
         is_mail && !delivery.notifications.is_empty() && delivery.notifications.iter().all(Notification::is_digest)
     }
 
-    /// Makes one attempt to send the delivery. Ends shortly after the configured timeout at the latest.
+    /// Makes one attempt to send the delivery. Ends shortly after the configured timeout at the latest, or, for mails, after the time in
+    /// which the server confirms them.
     pub async fn send(&self, receiver: &ReceiverName, delivery: &DueDelivery, now: Timestamp) -> (Outcome, Attempt) {
         self.attempt(receiver, delivery, now, None).await
     }

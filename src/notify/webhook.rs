@@ -93,6 +93,11 @@ impl From<PrepareError> for SendResult {
 }
 
 impl WebhookReceiver {
+    /// Continues the unfinished deliveries of the receiver that this one replaces.
+    pub(super) fn continue_from(&self, earlier: &Self) {
+        self.progress.continue_from(&earlier.progress);
+    }
+
     pub(super) fn take_template_failures(&self) -> u64 {
         self.template_failures.swap(0, Ordering::Relaxed)
     }

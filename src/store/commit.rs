@@ -26,6 +26,7 @@ use self::tokens::TokenRow;
 use super::codec::{Millis, count, json};
 use super::cycle::READ_TOGETHER;
 use super::error::StoreFault;
+use super::silence::put_silence;
 use super::sql::{Connection, Transaction};
 use super::{Store, StoreError, failpoint};
 use model::{Commit, CommitResult, Endpoint, PollEntry, Resource, Timestamp, TokenId, wire::InvestorItem};
@@ -120,6 +121,9 @@ impl<'a> CommitWriter<'a> {
             self.alert(alert)?;
         }
         self.notifications(commit.notifications.iter().chain(&commit.left_out), &mut saved)?;
+        for silence in &commit.silences {
+            put_silence(self.to, silence)?;
+        }
         for event in &commit.held {
             self.hold_event(event, &commit.cycle)?;
         }

@@ -261,6 +261,9 @@ fn is_forbidden(path: &Path) -> bool {
 }
 
 fn postgres_error(fault: PgFault, doing: &'static str, place: &Path) -> StoreError {
+    if let PgFault::NewerSchema { found, known, written_by } = fault {
+        return StoreError::newer(place, found, known, Some(written_by));
+    }
     let error = |kind, reason: &'static str| StoreError::new(kind, doing, place, reason);
     let error = match fault.state() {
         _ if matches!(fault, PgFault::NotActive) => return error(ErrorKind::NotActive, "this instance is not the active one"),

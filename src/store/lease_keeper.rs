@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::error::StoreFault;
-use super::sql::SqlResult;
 use super::sql::postgres::PgSession;
 use super::sql::postgres::fence::Fence;
 use super::sql::postgres::url::PostgresUrl;
+use super::sql::{PgFault, SqlError, SqlResult};
 use super::{Store, StoreError};
 use model::lease::{LeaseAct, LeaseState, LeaseWatch, TERM, decide};
 
@@ -58,6 +58,9 @@ impl LeaseKeeper {
         }
         let started = Instant::now();
         let checked = connection.read_lease(&self.place, &self.fence);
+        if let Err(SqlError::Postgres(PgFault::NewerSchema { .. })) = &checked {
+            self.fence.step_down();
+        }
         let seen = checked.as_ref().ok().map(|state| {
             let sign = connection.watch.saw(state, started - self.origin, self.origin.elapsed());
             (state, sign)
@@ -124,7 +127,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Fails if the server cannot be reached. An active instance stays active until its term ends.
+    /// Fails if the server cannot be reached: an active instance stays active until its term ends. Fails also if a newer program has
+    /// migrated the database: this instance is not active then.
     pub async fn maintain_lease(&self, instance: &str) -> Result<LeaseStatus, StoreError> {
         let doing = "renew the lease";
         let Some(keeper) = &self.0.lease else { return Ok(LeaseStatus::Active) };

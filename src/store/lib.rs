@@ -51,6 +51,7 @@ mod counts;
 mod credit;
 mod cycle;
 mod digest;
+mod ended_sessions;
 mod error;
 pub mod facts;
 pub mod failpoint;

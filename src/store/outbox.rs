@@ -41,6 +41,15 @@ impl Store {
         self.read("read the next due time", move |from| next_due_at(from, &receiver)).await
     }
 
+    /// Adds a notification to the outbox of its receivers, past the dispatcher. Any process may do so: the active instance sends it.
+    pub async fn enqueue(&self, notification: Notification, at: Timestamp) -> Result<(), StoreError> {
+        self.act("add a message to the outbox", move |to| {
+            let writer = CommitWriter::new(to, at, NotificationTarget::Outbox);
+            writer.notifications([&notification], &mut CommitResult::default())
+        })
+        .await
+    }
+
     /// Makes all deliveries of `receiver` that wait for a retry due at `now`, after the receiver recovered.
     pub async fn retry_now(&self, receiver: ReceiverName, now: Timestamp) -> Result<(), StoreError> {
         self.write("retry deliveries at once", move |to| retry_now(to, &receiver, now)).await

@@ -3,10 +3,13 @@
 //!
 //! The backup is first copied and checked under a temporary name. Then the copy is renamed to `<db>.restore`, the old
 //! files are moved, and the copy gets its final name. If the process is killed in between, `<db>.restore` remains, and
-//! the database cannot be opened until the restore is run again.
+//! the database cannot be opened until the restore is run again. `<db>.restore.aside` contains the new name of the old
+//! files, so that the next run moves all of them to the same name: a database without its WAL lacks the latest writes.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::backup::{check, copy_into, sync_directory};
@@ -74,18 +77,28 @@ impl Store {
         })?;
         File::open(&copy).and_then(|copy| copy.sync_all()).map_err(failed)?;
         failpoint::pass("restore.checked");
+        let was_interrupted = ready.exists();
+        let aside = match interrupted_aside(&path).filter(|_| was_interrupted) {
+            Some(aside) if !path.exists() || !aside.exists() => aside,
+            _ => free_name(&path, opening),
+        };
+        // Before the marker, so that a marker without this record is impossible.
+        record_aside(&path, &aside).map_err(failed)?;
         fs::rename(&copy, &ready).and_then(|()| sync_directory(&path)).map_err(failed)?;
         failpoint::pass("restore.marked");
-        let aside = free_name(&path, opening);
-        let was_there = path.exists();
         for companion in COMPANIONS {
-            move_if_exists(&sibling_path(&path, companion), &sibling_path(&aside, companion)).map_err(failed)?;
+            let moved = sibling_path(&aside, companion);
+            // Another program opened the old database in between. Only the first WAL belongs to it.
+            let to = if moved.exists() { sibling_path(&free_name(&path, opening), companion) } else { moved };
+            move_if_exists(&sibling_path(&path, companion), &to).map_err(failed)?;
             failpoint::pass("restore.moving");
         }
         move_if_exists(&path, &aside).and_then(|()| sync_directory(&path)).map_err(failed)?;
         failpoint::pass("restore.moved");
         fs::rename(&ready, &path).and_then(|()| sync_directory(&path)).map_err(failed)?;
-        Ok(Restored { path, aside: was_there.then_some(aside) })
+        remove(&aside_record(&path)).map_err(failed)?;
+        let has_old = aside.exists();
+        Ok(Restored { path, aside: has_old.then_some(aside) })
     }
 }
 
@@ -119,6 +132,30 @@ pub(super) fn check_restore_finished(path: &Path) -> Result<(), StoreError> {
 
 fn marker(path: &Path) -> PathBuf {
     sibling_path(path, ".restore")
+}
+
+/// The file that contains the name of the old database.
+fn aside_record(path: &Path) -> PathBuf {
+    sibling_path(path, ".restore.aside")
+}
+
+/// Stores the file name to which the old files are moved.
+fn record_aside(path: &Path, aside: &Path) -> io::Result<()> {
+    let (record, fresh) = (aside_record(path), sibling_path(path, ".restore.aside.tmp"));
+    let name = aside.file_name().unwrap_or_default();
+    fs::write(&fresh, name.as_bytes())?;
+    File::open(&fresh)?.sync_all()?;
+    fs::rename(&fresh, &record)?;
+    sync_directory(path)
+}
+
+/// Returns the name to which an interrupted restore moves the old files. `None` if none was recorded.
+fn interrupted_aside(path: &Path) -> Option<PathBuf> {
+    let name = fs::read(aside_record(path)).ok()?;
+    let own = path.file_name()?.as_bytes();
+    // Nothing but a file name of this database, whatever the file contains.
+    let is_own = name.starts_with(own) && !name.contains(&b'/');
+    is_own.then(|| path.with_file_name(OsStr::from_bytes(&name)))
 }
 
 /// Returns a free name like `cliffwatch.db.before-2026-03-09T00-00-00Z`, with a number appended if needed.

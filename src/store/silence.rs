@@ -73,7 +73,8 @@ impl Store {
     }
 }
 
-fn put_silence(to: &Transaction<'_>, silence: &Silence) -> Result<(), StoreFault> {
+/// Stores a silence, unless its id exists.
+pub(super) fn put_silence(to: &Transaction<'_>, silence: &Silence) -> Result<(), StoreFault> {
     to.prepare_cached(
         "INSERT INTO silence (id, matchers, author, comment, starts_at, ends_at, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
          ON CONFLICT (id) DO NOTHING",

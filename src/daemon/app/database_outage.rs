@@ -22,10 +22,17 @@ use crate::systemd::{self, LongWait};
 use engine::self_monitor;
 use model::{Alert, Clock, Timestamp, config::Config, lease, text::error_chain};
 use rules::RuleSet;
-use store::{Access, ErrorKind, Store};
+use store::{Access, DatabaseLocation, ErrorKind, Store};
 
 /// The time after which an outage is reported. A restart or a failover of the server takes less.
 const REPORT_AFTER: Duration = Duration::from_secs(60);
+
+/// The time after which a daemon that still opens its database responds to requests with that reason. A server that is cut off does not
+/// refuse a connection, so the first attempt can take seconds.
+const SERVE_AFTER: Duration = Duration::from_millis(200);
+
+/// The reason until the first attempt has failed.
+const NO_RESPONSE_YET: &str = "the database has not responded yet";
 
 /// The time that open requests get to finish before the web server starts.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -78,13 +85,34 @@ pub(super) async fn open_when_reachable(
     serve: Option<ServeWaiting>,
 ) -> Result<Store, AppError> {
     let location = database_of(&config.store)?;
+    let is_on_server = matches!(location, DatabaseLocation::Server(_));
     let _wait = LongWait::begin();
     let readiness = Readiness::starting(clock.now());
     let (mut outage, mut live) = (DatabaseOutage::default(), None);
     let mut server: Option<WaitingServer> = None;
     loop {
-        let text = match Store::open_in(location.clone(), Access::Own, clock.now()).await {
+        let mut opening = std::pin::pin!(Store::open_in(location.clone(), Access::Own, clock.now()));
+        let opened = tokio::select! {
+            opened = &mut opening => opened,
+            () = tokio::time::sleep(SERVE_AFTER), if is_on_server && server.is_none() => {
+                if let Some(serve) = serve {
+                    readiness.set_store_failure(NO_RESPONSE_YET.to_owned());
+                    server = WaitingServer::start(config, &readiness, serve).await;
+                }
+                opening.await
+            }
+        };
+        let text = match opened {
             Err(error) if error.kind() == ErrorKind::ServerLost => error_chain(&error),
+            // Another instance runs a newer version. This one waits for its upgrade, which restarts it.
+            Err(error) if is_on_server && error.kind() == ErrorKind::Newer => {
+                wait_for_upgrade(&readiness, &error_chain(&error));
+                if let (None, Some(serve)) = (&server, serve) {
+                    server = WaitingServer::start(config, &readiness, serve).await;
+                }
+                tokio::time::sleep(lease::CHECK_INTERVAL).await;
+                continue;
+            }
             opened => {
                 if let Some(server) = server {
                     server.stop().await;
@@ -109,6 +137,14 @@ pub(super) async fn open_when_reachable(
             })
             .await;
         tokio::time::sleep(lease::CHECK_INTERVAL).await;
+    }
+}
+
+/// Reports that a newer program has migrated the database, to systemd as a started service: the start of an older package must not wait.
+pub(super) fn wait_for_upgrade(readiness: &Readiness, error: &str) {
+    if readiness.set_store_failure(error.to_owned()) {
+        tracing::error!(error, "this version is too old for the database; waiting for an upgrade");
+        systemd::ready(&format!("waiting for an upgrade: {error}"));
     }
 }
 

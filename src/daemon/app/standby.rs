@@ -10,14 +10,14 @@
 
 use std::time::Duration;
 
-use super::database_outage::DatabaseOutage;
+use super::database_outage::{DatabaseOutage, wait_for_upgrade};
 use super::setups::SetupWatch;
 use super::{App, AppError, ReloadRequests, reload_under_systemd, remember_good_rules};
 use crate::database_url::instance_name;
 use crate::readiness::Phase;
 use crate::systemd::{self, LongWait, ProgressMarker};
 use model::{BoxFuture, Clock, MAX_CLOCK_DIFFERENCE, lease, text::error_chain};
-use store::{LeaseStatus, Store};
+use store::{ErrorKind, LeaseStatus, Store};
 
 /// Takes the lease for a command that polls or delivers once, and renews it while the store is open.
 ///
@@ -87,6 +87,10 @@ impl App {
                             reported = Some(holder);
                         }
                         self.compare_setups(&mut setups).await;
+                    }
+                    Err(error) if error.kind() == ErrorKind::Newer => {
+                        wait_for_upgrade(&self.readiness, &error_chain(&error));
+                        reported = None;
                     }
                     Err(error) => {
                         let text = error_chain(&error);

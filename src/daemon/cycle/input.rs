@@ -6,7 +6,7 @@ use super::{Cycle, CycleError, Deps, by_token, response_batches::is_fresh, store
 use crate::{live::LiveConfig, schedule::Job};
 use engine::{
     ingest::{self, ListedSchedules},
-    pipeline::{self, Ingested, RESOURCES, Renaming, RoundsPage, TIMED, Work},
+    pipeline::{self, Ingested, RESOURCES, RenamedToken, Renaming, RoundsPage, TIMED, Work},
     plan::PlannedPoll,
 };
 use model::{
@@ -59,11 +59,11 @@ pub(super) struct Known {
     /// For rows of the token list: the tokens with new facts that rules use, with the records that depend on the time.
     moved: HashMap<TokenId, TokenSnapshot>,
     /// For a rename: the token under its new slug.
-    renamed: Option<TokenSnapshot>,
+    renamed: Option<RenamedToken>,
 }
 
 impl Input {
-    pub(super) async fn read_known(&self, deps: &Deps, setup: &LiveConfig) -> Result<Known, CycleError> {
+    pub(super) async fn read_known(&self, deps: &Deps, setup: &LiveConfig, now: Timestamp) -> Result<Known, CycleError> {
         let mut known = Known::default();
         match self {
             Input::Responses(endpoint, responses) => {
@@ -84,9 +84,11 @@ impl Input {
             Input::Rename { old, new, item } => {
                 known.tokens = deps.known(vec![old.clone(), new.clone()], RESOURCES.to_vec()).await?;
                 if let (Some(from), Some(to)) = (known.tokens.get(old), known.tokens.get(new)) {
-                    let renaming = Renaming::of(from, to, item);
+                    let global = stored("read the open alerts of no token", deps.store.global_alerts()).await?;
+                    let silences = stored("read the silences", deps.store.silences(Some(now))).await?;
+                    let renaming = Renaming::of(from, to, item, &global, &silences);
                     let latest = stored("read episodes", deps.store.episodes(renaming.openings())).await?;
-                    known.renamed = Some(renaming.into_snapshot(&latest, to));
+                    known.renamed = Some(renaming.into_token(&latest, to, now));
                 }
             }
             Input::TokenRows { rows, .. } => {

@@ -5,6 +5,7 @@ use std::time::Instant;
 use chrono::TimeDelta;
 
 use super::lists::ListResponse;
+use super::plan_log;
 use super::response_batches::{self, Responses};
 use super::{Cycle, CycleError, CyclePolls, Deps, stored};
 use crate::schedule::Job;
@@ -101,6 +102,10 @@ impl Cycle<'_> {
 
     /// Starts the planned polls in parallel. Returns their responses, which arrive in any order.
     pub(super) fn poll(&mut self, mut plan: PollPlan) -> Responses {
+        if tracing::enabled!(tracing::Level::DEBUG) {
+            let job = self.report.job.as_str();
+            plan_log::lines(&plan).into_iter().for_each(|line| tracing::debug!(job, "plan: {line}"));
+        }
         // Both vectors live as long as the polls, which may take many minutes.
         plan.polls.shrink_to_fit();
         self.outcomes.reserve_exact(plan.polls.len());

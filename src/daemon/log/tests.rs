@@ -21,8 +21,34 @@ fn rust_log_overrides_level_and_scheduler_is_quiet() {
     assert!(filter_text("warn", 2, None).contains("cliffwatch=trace"));
 }
 
+#[test]
+fn debug_level_shows_this_program_and_not_the_libraries() {
+    let logged = |level: &str, verbose: u8| {
+        let text = written_with(filter(level, verbose, None).expect("a filter"), || {
+            tracing::debug!(target: "cliffwatch_daemon::cycle", "plan");
+            tracing::debug!(target: "hyper_util::client::legacy::pool", "pooling");
+            tracing::debug!(target: "rustls::client::hs", "handshake");
+            tracing::warn!(target: "hyper_util::client::legacy", "broken");
+        });
+        text.split_whitespace().filter(|word| word.chars().all(char::is_lowercase)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(logged("debug", 0), ["plan", "broken"]);
+    assert_eq!(logged("debug,rustls=debug", 0), ["plan", "handshake", "broken"], "the operator names it");
+    assert_eq!(logged("debug,hyper_util::client=debug", 0), ["plan", "pooling", "broken"]);
+    assert_eq!(logged("info", 1), ["plan", "broken"]);
+    assert_eq!(logged("TRACE", 0), ["plan", "broken"]);
+    assert_eq!(logged("warn", 0), ["broken"]);
+    assert_eq!(logged("error", 0), [] as [&str; 0], "the level is above a warning");
+    assert_eq!(logged("off", 0), [] as [&str; 0]);
+}
+
 /// Returns the text of the logged events, without the time.
 fn written(log: impl FnOnce()) -> String {
+    written_with(EnvFilter::new("trace"), log)
+}
+
+/// Like [`written`], with a filter.
+fn written_with(filter: EnvFilter, log: impl FnOnce()) -> String {
     #[derive(Clone, Default)]
     struct Memory(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
     impl std::io::Write for Memory {
@@ -37,7 +63,7 @@ fn written(log: impl FnOnce()) -> String {
     let memory = Memory::default();
     let writer = memory.clone();
     let builder = tracing_subscriber::fmt().fmt_fields(HarmlessFields).without_time().with_target(false).with_ansi(false);
-    let subscriber = builder.with_writer(move || writer.clone()).finish();
+    let subscriber = builder.with_env_filter(filter).with_writer(move || writer.clone()).finish();
     tracing::subscriber::with_default(subscriber, log);
     let bytes = memory.0.lock().unwrap().clone();
     String::from_utf8(bytes).unwrap()

@@ -125,6 +125,7 @@ impl App {
     async fn swap(&self, live: LiveConfig) {
         let deps = &self.deps;
         let live = Arc::new(live);
+        live.receivers.continue_from(&deps.setup().receivers);
         let before = {
             let _batch = deps.batch_lock.lock().await;
             let before = deps.live.swap(live.clone());

@@ -4,6 +4,9 @@ use super::RuleEval;
 use model::{Alert, Resolution, Timestamp, phrase};
 use rules::{Scope, aggregate::Flow};
 
+/// The outcome of an alert that goes on under another slug.
+pub const RENAMED_OUTCOME: &str = "token renamed";
+
 /// Returns the outcome of an alert, from the facts at its end. `scope` is the subject, and `alert` has its current date.
 pub(super) fn outcome<R: RuleEval>(
     alert: &Alert,
@@ -23,7 +26,7 @@ pub(super) fn outcome<R: RuleEval>(
         Resolution::Removed => phrase::removed_from(alert.resource).to_owned(),
         Resolution::RuleGone => "the rule no longer applies".to_owned(),
         Resolution::Unwatched => "token no longer watched".to_owned(),
-        Resolution::Renamed => "token renamed".to_owned(),
+        Resolution::Renamed => RENAMED_OUTCOME.to_owned(),
     }
 }
 

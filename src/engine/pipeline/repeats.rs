@@ -60,7 +60,16 @@ fn repeat(
 ) -> Notification {
     let body = current_body.unwrap_or_else(|| {
         // The text of a stored alert is current.
-        let mut body = AlertBody { annotations: alert.annotations.clone(), ..last.body.clone() };
+        let mut body = AlertBody {
+            labels: alert.labels.clone(),
+            former_labels: alert.former_labels.clone(),
+            annotations: alert.annotations.clone(),
+            ..last.body.clone()
+        };
+        // The source may list the token under another slug since.
+        if let (Some(token), Some(id)) = (&mut body.token, &alert.token) {
+            token.id = id.to_string();
+        }
         body.reason = "repeat".to_owned();
         body.days_until = alert.due.map(|due| due.days_until(now));
         body

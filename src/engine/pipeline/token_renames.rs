@@ -4,9 +4,10 @@
 //! agrees and none contradicts, and no other token fits. Without evidence, the old slug is a token that left the list, and the new slug is
 //! read for the first time.
 //!
-//! After a rename, all known facts move to the new slug: records under their keys, feeds, and open alerts with the lead times that were
-//! notified. So the next response is compared with the known facts, and no reminder is repeated. The alerts of the old slug are resolved
-//! as renamed.
+//! After a rename, everything known moves to the new slug: records under their keys, feeds, open alerts, incidents of the feeds, and
+//! silences. So the next response is compared with the known facts. An alert keeps its id, which receivers, acknowledgements, and messages
+//! refer to: it goes on without a message, and no reminder is repeated. A closed alert with another id stays in the history of the old
+//! slug.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -14,9 +15,11 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::{Ingest, ScheduleFeed, TokenUpdate, Work, polled_at};
+use crate::evaluate::RENAMED_OUTCOME;
 use model::{
-    Alert, AlertState, Change, ChangeKind, Endpoint, Fact, FeedId, FeedState, FeedUpdate, Put, Record, RecordKey, Resource,
-    RuleId, SOURCE_TROUBLE, Token, TokenId, TokenSnapshot, Tracked, alert_id,
+    Alert, AlertState, Change, ChangeKind, Endpoint, Fact, FeedId, FeedState, FeedUpdate, Labels, OUTCOME, Put, Record,
+    RecordKey, Resolution, Resource, RuleId, SOURCE_TROUBLE, Silence, TOKEN_LABEL, Timestamp, Token, TokenId, TokenSnapshot,
+    Tracked, alert_id,
     phrase::changes::{ChangeClause, ScheduleUnit, summary},
     wire::{self, Maybe, Text},
 };
@@ -131,75 +134,121 @@ pub fn is_unread(known: &TokenSnapshot) -> bool {
     is_renamed(known) || known.feeds.iter().all(|(_, feed)| feed.baseline_at.is_none())
 }
 
-/// The known facts of a token under its new slug.
+/// Everything that a rename moves, except for the episodes of the alerts.
 #[derive(Debug)]
-pub struct Renaming(TokenSnapshot);
+pub struct Renaming {
+    snapshot: TokenSnapshot,
+    /// The alerts of the token and the incidents of its feeds, before and after. The subject differs, unless an incident covers more.
+    moves: Vec<(Alert, Alert)>,
+    /// Alerts of the old slug that the new one has already.
+    left: Vec<Alert>,
+    silences: Vec<Silence>,
+}
+
+/// A token under its new slug.
+#[derive(Debug)]
+pub struct RenamedToken {
+    /// The known facts, with the open alerts.
+    pub snapshot: TokenSnapshot,
+    /// Alerts to store: those that moved, and a closed one in the history of each old subject.
+    alerts: Vec<Alert>,
+    /// Alerts of the old slug to resolve.
+    left: Vec<Alert>,
+    /// Silences to add for the new slug.
+    silences: Vec<Silence>,
+}
 
 impl Renaming {
-    /// Moves the known facts of a token to its new slug. `old` holds the facts under the old slug, `to` those under the new slug, and
-    /// `item` is the row of the new slug in the token list.
+    /// Moves everything known of a token to its new slug. `old` holds the facts under the old slug, `to` those under the new slug, and
+    /// `item` is the row of the new slug in the token list. `global` are the open alerts of no token, and `silences` those that have not
+    /// ended.
     #[must_use]
-    pub fn of(old: &TokenSnapshot, to: &TokenSnapshot, item: &wire::TokenItem) -> Self {
+    pub fn of(old: &TokenSnapshot, to: &TokenSnapshot, item: &wire::TokenItem, global: &[Alert], silences: &[Silence]) -> Self {
         let (from, id) = (&old.token.id, &to.token.id);
         let token = Token { item: item.clone(), ..Token::unknown(id.clone()) };
-        let is_open = |alert: &&Alert| {
-            matches!(alert.state, AlertState::Pending | AlertState::Firing) && alert.rule.as_str() != SOURCE_TROUBLE
+        let is_open = |alert: &&Alert| matches!(alert.state, AlertState::Pending | AlertState::Firing);
+        let has = |moved: &Alert| {
+            let is_equal = |other: &Alert| (&other.rule, &other.subject) == (&moved.rule, &moved.subject);
+            to.alerts.iter().chain(global).any(is_equal)
         };
-        let moved = old.alerts.iter().filter(is_open).map(|alert| moved_alert(alert, from, id));
-        let has = |alert: &Alert| to.alerts.iter().any(|other| (&other.rule, &other.subject) == (&alert.rule, &alert.subject));
-        Self(TokenSnapshot {
+        let own = old.alerts.iter().filter(is_open).filter(|alert| alert.rule.as_str() != SOURCE_TROUBLE);
+        let own = own.map(|alert| (alert.clone(), moved_alert(alert, from, id)));
+        let (left, mut moves): (Vec<_>, Vec<_>) = own.partition(|(_, moved)| has(moved));
+        moves.extend(global.iter().filter(is_open).filter_map(|alert| {
+            let moved = moved_incident(alert, from, id)?;
+            // An incident without feeds ends with the cycle.
+            let is_known = moved.subject != alert.subject && has(&moved);
+            let moved = if is_known { Alert { members: Vec::new(), ..alert.clone() } } else { moved };
+            Some((alert.clone(), moved))
+        }));
+        let snapshot = TokenSnapshot {
             feeds: old.feeds.iter().map(|(endpoint, feed)| (*endpoint, stale(feed))).collect(),
             headers: old.headers.clone(),
             records: old.records.iter().map(|tracked| moved_record(tracked, from, id)).collect(),
-            alerts: moved.filter(|alert| !has(alert)).collect(),
             ..TokenSnapshot::of(token)
-        })
+        };
+        let silences = silences.iter().filter_map(|silence| silence.under_new_slug(from, id)).collect();
+        Self { snapshot, moves, left: left.into_iter().map(|(alert, _)| alert).collect(), silences }
     }
 
-    /// Returns rule and subject of each alert that opens. The store has the latest episode of each.
+    /// Returns rule and subject of each alert that gets another subject. The store has the latest episode of each.
     #[must_use]
     pub fn openings(&self) -> Vec<(RuleId, String)> {
-        self.0.alerts.iter().map(|alert| (alert.rule.clone(), alert.subject.clone())).collect()
+        let has_moved = self.moves.iter().filter(|(before, moved)| before.subject != moved.subject);
+        has_moved.map(|(_, moved)| (moved.rule.clone(), moved.subject.clone())).collect()
     }
 
-    /// Returns the snapshot of the new slug. `latest` holds the latest episodes of [`Self::openings`], in the same order; `to` holds the
+    /// Returns the token under its new slug. `latest` holds the latest episodes of [`Self::openings`], in the same order; `to` holds the
     /// facts known under the new slug until now.
     #[must_use]
-    pub fn into_snapshot(mut self, latest: &[u32], to: &TokenSnapshot) -> TokenSnapshot {
-        for (alert, latest) in self.0.alerts.iter_mut().zip(latest.iter().copied().chain(std::iter::repeat(0))) {
-            alert.episode = latest.saturating_add(1);
-            alert.id = alert_id(&alert.rule, &alert.subject, alert.episode);
+    pub fn into_token(self, latest: &[u32], to: &TokenSnapshot, now: Timestamp) -> RenamedToken {
+        let Self { mut snapshot, moves, left, silences } = self;
+        let mut latest = latest.iter().copied();
+        let mut alerts = Vec::new();
+        for (before, mut moved) in moves {
+            let has_moved = before.subject != moved.subject;
+            if has_moved {
+                moved.episode = latest.next().unwrap_or_default().saturating_add(1);
+            }
+            if moved.token.is_some() {
+                snapshot.alerts.push(moved.clone());
+            }
+            // First the alert that moves, because an episode of a subject is unique.
+            alerts.push(moved);
+            alerts.extend(has_moved.then(|| former_alert(before, now)));
         }
-        self.0.alerts.extend(to.alerts.iter().cloned());
-        self.0
+        snapshot.alerts.extend(to.alerts.iter().cloned());
+        RenamedToken { snapshot, alerts, left, silences }
     }
 }
 
 impl Ingest<'_> {
-    /// Moves a token to its new slug. `old` and `to` hold the known facts under the old and the new slug, and `new` is the snapshot that
-    /// [`Renaming`] made of both.
-    pub fn renamed<'k>(&self, work: &mut Work<'k>, old: &'k TokenSnapshot, to: &TokenSnapshot, new: &'k TokenSnapshot) {
-        let change = rename_change(&old.token, &new.token);
-        work.commit.tokens.push(new.token.item.clone());
+    /// Moves a token to its new slug. `old` and `to` hold the known facts under the old and the new slug, and `new` is what [`Renaming`]
+    /// made of both.
+    pub fn renamed<'k>(&self, work: &mut Work<'k>, old: &'k TokenSnapshot, to: &TokenSnapshot, new: &'k RenamedToken) {
+        let RenamedToken { snapshot, alerts, left, silences } = new;
+        let change = rename_change(&old.token, &snapshot.token);
+        work.commit.tokens.push(snapshot.token.item.clone());
         work.commit.changes.push(change.clone());
-        work.commit.alerts.extend(new.alerts.iter().cloned());
-        work.commit.feeds.extend(new_feeds(to, new));
-        work.commit.feeds.extend(old_feeds(old, &new.token.id));
-        let update = |known: &'k TokenSnapshot, is_watched: bool, records: &'k [Tracked], changes: Vec<Change>| TokenUpdate {
+        work.commit.alerts.extend(alerts.iter().cloned());
+        work.commit.silences.extend(silences.iter().cloned());
+        work.commit.feeds.extend(new_feeds(to, snapshot));
+        work.commit.feeds.extend(old_feeds(old, &snapshot.token.id));
+        let update = |known: &'k TokenSnapshot, records: &'k [Tracked], alerts: &'k [Alert]| TokenUpdate {
             token: Cow::Owned(self.watch.placed(known.token.clone())),
-            is_watched,
+            is_watched: known.token.id == snapshot.token.id,
             records: Cow::Borrowed(records),
             schedule: ScheduleFeed::of(known),
             resources: Cow::Borrowed(&RESOURCES),
-            changes,
+            changes: vec![change.clone()],
             added: Vec::new(),
             late: Vec::new(),
-            alerts: &known.alerts,
+            alerts,
             polled_at: polled_at(&known.feeds),
         };
-        // The old slug is no longer watched, so its alerts are resolved.
-        work.tokens.push(update(old, false, &[], vec![change.clone()]));
-        work.tokens.push(update(new, true, &new.records, vec![change]));
+        // The old slug is no longer watched, so the alerts that did not move are resolved.
+        work.tokens.push(update(old, &[], left));
+        work.tokens.push(update(snapshot, &snapshot.records, &snapshot.alerts));
     }
 
     /// Resets a renamed token whose old slug is listed again: it is read as if for the first time.
@@ -288,17 +337,63 @@ fn moved_record(tracked: &Tracked, from: &TokenId, to: &TokenId) -> Tracked {
     tracked
 }
 
-/// Returns an open alert under the new slug, with its notified lead times.
+/// Returns an open alert under the new slug, with its id, its acknowledgement, and its notified lead times.
 fn moved_alert(alert: &Alert, from: &TokenId, to: &TokenId) -> Alert {
     let subject = match (alert.resource, &alert.key) {
         (Some(resource), Some(key)) => format!("{resource}/{to}/{key}"),
-        _ => alert.subject.replacen(from.as_str(), to.as_str(), 1),
+        _ => with_new_slug(&alert.subject, from, to).unwrap_or_else(|| alert.subject.clone()),
     };
+    let mut moved = Alert { subject, token: Some(to.clone()), ..alert.clone() };
+    moved.relabel(moved_labels(alert, from, to));
+    moved
+}
+
+/// Returns an incident of the source under the new slug. `None` if it covers no feed of the old one.
+fn moved_incident(alert: &Alert, from: &TokenId, to: &TokenId) -> Option<Alert> {
+    let is_own = |member: &String| with_new_slug(member, from, to).is_some();
+    if alert.rule.as_str() != SOURCE_TROUBLE || !alert.members.iter().any(is_own) {
+        return None;
+    }
+    let moved_text = |text: &String| with_new_slug(text, from, to).unwrap_or_else(|| text.clone());
+    let mut members: Vec<String> = alert.members.iter().map(moved_text).collect();
+    members.sort();
+    let mut moved = Alert { subject: moved_text(&alert.subject), members, ..alert.clone() };
+    moved.relabel(moved_labels(alert, from, to));
+    Some(moved)
+}
+
+/// Replaces the slug at the end of a feed, or of a subject without a record. `None` if it ends with another slug.
+fn with_new_slug(text: &str, from: &TokenId, to: &TokenId) -> Option<String> {
+    let prefix = text.strip_suffix(from.as_str()).filter(|prefix| prefix.ends_with('/'))?;
+    Some(format!("{prefix}{to}"))
+}
+
+fn moved_labels(alert: &Alert, from: &TokenId, to: &TokenId) -> Labels {
     let labels = alert.labels.iter().map(|(name, value)| {
-        let is_slug = name == "token" && value == from.as_str();
+        let is_slug = name == TOKEN_LABEL && value == from.as_str();
         (name.clone(), if is_slug { to.to_string() } else { value.clone() })
     });
-    Alert { subject, token: Some(to.clone()), labels: labels.collect(), former_labels: Vec::new(), ..alert.clone() }
+    labels.collect()
+}
+
+/// Returns the closed alert that stays in the history of the old subject. It also keeps later alerts of that subject from getting the id
+/// of the alert that moved.
+fn former_alert(alert: Alert, now: Timestamp) -> Alert {
+    let mut former = Alert {
+        id: alert_id(&alert.rule, &format!("{} renamed", alert.subject), alert.episode),
+        state: AlertState::Resolved,
+        resolution: Some(Resolution::Renamed),
+        ends_at: Some(now),
+        false_since: None,
+        recheck_at: None,
+        notified: Vec::new(),
+        members: Vec::new(),
+        updated_at: now,
+        text_at: None,
+        ..alert
+    };
+    former.annotations.insert(OUTCOME.to_owned(), RENAMED_OUTCOME.to_owned());
+    former
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Plans the retries of an endpoint between two of its slots. Pure.
 
-use model::{FeedState, PlanToken, Timestamp};
+use model::{FeedState, Timestamp};
 
 use super::{EndpointFeeds, PlanBasis, PollPlan, plan, retry};
 
@@ -32,7 +32,8 @@ pub fn plan_retries(mut own: EndpointFeeds, others: Vec<EndpointFeeds>, is_urgen
         return RetryPlan { next_at, ..RetryPlan::default() };
     }
     if is_urgent {
-        own.tokens.iter_mut().for_each(end_wait);
+        own.tokens.iter_mut().filter_map(|token| token.feed.as_mut()).for_each(end_wait);
+        end_wait(&mut own.whole);
     }
     let others = others.into_iter().filter(|other| other.endpoint != endpoint);
     let feeds: Vec<EndpointFeeds> = std::iter::once(own).chain(others).collect();
@@ -41,15 +42,13 @@ pub fn plan_retries(mut own: EndpointFeeds, others: Vec<EndpointFeeds>, is_urgen
 }
 
 /// Makes a feed that failed more than once due.
-fn end_wait(token: &mut PlanToken) {
-    if let Some(feed) = &mut token.feed {
-        feed.tried_at = feed.failing_since.or(feed.tried_at);
-    }
+fn end_wait(feed: &mut FeedState) {
+    feed.tried_at = feed.failing_since.or(feed.tried_at);
 }
 
 #[cfg(test)]
 mod tests {
-    use model::{Endpoint, PollRequest, TokenId};
+    use model::{Endpoint, PlanToken, PollRequest, TokenId};
 
     use super::*;
     use crate::budget::Allowance;

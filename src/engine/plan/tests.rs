@@ -1,5 +1,5 @@
 use super::*;
-use model::{Findings, LinearReads, ListedMethod, SegmentsRead, VersionAbsence};
+use model::{FeedId, Findings, LinearReads, ListedMethod, SegmentsRead, VersionAbsence};
 use testkit::time;
 
 fn source() -> config::SourceSettings {
@@ -100,6 +100,34 @@ fn orders_first_reads_proofs_near_events_changes_and_regular_polls() {
     assert_eq!(order(&plan), expected);
     assert_eq!(plan.polls[1].known, None, "an unchanged response must count as proof, so it is parsed");
     assert_eq!(plan.polls[4].known, Some(ContentHash(7)));
+}
+
+#[test]
+fn failing_list_is_polled_with_growing_waits() {
+    let source = source();
+    for endpoint in [Endpoint::TokenList, Endpoint::Upcoming, Endpoint::Investors] {
+        // It fails from midnight on. A slot comes every ten minutes.
+        let begin = time("2026-11-21");
+        let mut list = EndpointFeeds {
+            endpoint,
+            whole: FeedState { tried_at: Some(begin), failing_since: Some(begin), ..read("2026-11-01", "2026-11-01") },
+            ..schedules(&[])
+        };
+        let mut polled_after = Vec::new();
+        for slot in 1..=6 * 72 {
+            let now = begin + TimeDelta::minutes(10 * slot);
+            let plan = plan(endpoint, std::slice::from_ref(&list), &PlanBasis { now, ..basis(&source, None, None) });
+            if plan.polls.is_empty() {
+                let cause = DelayCause::Failing { retry_at: retry::due_at(&list.whole).expect("it waits") };
+                assert_eq!((plan.not_due, &plan.delayed), (1, &vec![DelayedFeed { feed: FeedId::whole(endpoint), cause }]));
+                continue;
+            }
+            list.whole.tried_at = Some(now);
+            polled_after.push(10 * slot);
+        }
+        // The first retry is at the next slot. Each wait is as long as the list has failed so far, at most a day.
+        assert_eq!(polled_after, [10, 20, 40, 80, 160, 320, 640, 1_280, 2_560, 4_000], "{endpoint}");
+    }
 }
 
 #[test]

@@ -171,7 +171,7 @@ pub struct RowSubject {
     /// The noun for one row: `burn`.
     pub noun: &'static str,
     pub count: usize,
-    /// The date of the first row.
+    /// The earliest date of the rows.
     pub date: Option<Timestamp>,
     /// The key of the first row.
     pub key: String,
@@ -197,8 +197,10 @@ pub enum RowChange {
         to: f64,
         ratio: Option<f64>,
     },
-    /// The first field that changed.
+    /// A field that changed, in the same way in all rows.
     Field(FieldChange),
+    /// A field that changed in all rows, each in its own way.
+    Fields(String),
     /// Rows changed in no listed field.
     Other,
 }
@@ -474,6 +476,8 @@ fn row_change(rows: &RowSubject, change: &RowChange) -> String {
             format!("{subject} renamed from {}", field_value(from))
         }
         RowChange::Field(field) => format!("{subject} {}", field_change(field)),
+        RowChange::Fields(field) if field == "allocationName" => format!("{subject} renamed"),
+        RowChange::Fields(field) => format!("{subject} {field} changed"),
         RowChange::Other => format!("{subject} revised"),
     }
 }

@@ -3,7 +3,7 @@
 use crate::wire::{InvestorItem, ParseWarning, TokenItem};
 use crate::{
     Alert, Change, Endpoint, FailureKind, FeedId, FeedState, HeldEvent, Notification, NotificationId, Record, RecordKey, RuleId,
-    Timestamp, TokenId,
+    Silence, Timestamp, TokenId,
 };
 use chrono::TimeDelta;
 
@@ -36,6 +36,8 @@ pub struct Commit {
     pub notifications: Vec<Notification>,
     /// Notifications that a rule's `limit` left out. They are stored without receivers and never sent.
     pub left_out: Vec<Notification>,
+    /// Silences of a token that go on under its new slug. Existing ids are skipped.
+    pub silences: Vec<Silence>,
     /// Events that wait for the end of `cycle`. Those with a known notification are skipped.
     pub held: Vec<HeldEvent>,
     /// The key of the cycle that decides about `held`.

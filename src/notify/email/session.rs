@@ -2,7 +2,7 @@
 //! mail.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use lettre::Address;
@@ -23,6 +23,10 @@ use crate::{
 use model::text::error_chain;
 
 const CHUNK_BYTES: usize = 16 * 1024;
+
+/// The time for the reply to the final dot, in which servers filter the mail. RFC 5321 (4.5.3.2.6) suggests ten minutes, because a client
+/// that gives up sends a copy later. Later messages about the same alert wait meanwhile, so it is less here.
+pub(super) const FINAL_REPLY_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The timeout of the first command on a reused connection, which the server may have closed.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -55,17 +59,23 @@ impl EmailReceiver {
         step(deadline, "the announcement of the mail", connection.command(Data)).await?;
 
         // The library writes the final dot after it took the last chunk. From then on, only the reply decides.
-        let is_ended = AtomicBool::new(false);
-        let chunks = message
-            .chunks(CHUNK_BYTES)
-            .chain(std::iter::once_with(|| is_ended.store(true, Ordering::Relaxed)).filter_map(|()| None::<&[u8]>));
-        let reply = timeout_at(deadline, send_chunks(&mut connection, chunks)).await;
+        let ended_at = OnceLock::new();
+        let note_end = || _ = ended_at.get_or_init(Instant::now);
+        let chunks = message.chunks(CHUNK_BYTES).chain(std::iter::once_with(note_end).filter_map(|()| None::<&[u8]>));
+        let reply = {
+            let mut sending = std::pin::pin!(send_chunks(&mut connection, chunks));
+            match (timeout_at(deadline, &mut sending).await, ended_at.get()) {
+                (Err(_), Some(ended_at)) => timeout_at(*ended_at + self.reply_timeout, sending).await,
+                (reply, _) => reply,
+            }
+        };
+        let is_ended = ended_at.get().is_some();
         let response = match reply {
             Ok(Ok(response)) => response,
             Ok(Err(error)) if error.status().is_some() => return Err(failed("the mail", &error)),
-            Ok(Err(error)) if is_ended.load(Ordering::Relaxed) => return Err(uncertain(&error_chain(&error))),
+            Ok(Err(error)) if is_ended => return Err(uncertain(&error_chain(&error))),
             Ok(Err(error)) => return Err(failed("the mail", &error)),
-            Err(_) if is_ended.load(Ordering::Relaxed) => return Err(uncertain("the reply timed out")),
+            Err(_) if is_ended => return Err(uncertain("the reply timed out")),
             Err(_) => return Err(timed_out("the mail")),
         };
         if !response.has_code(250) {

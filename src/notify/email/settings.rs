@@ -2,7 +2,7 @@
 
 use lettre::message::Mailbox;
 
-use super::{EmailReceiver, MAX_RETRIED_ATTEMPTS, pool::ConnectionPool, server::MailServer};
+use super::{EmailReceiver, MAX_RETRIED_ATTEMPTS, pool::ConnectionPool, server::MailServer, session::FINAL_REPLY_TIMEOUT};
 use crate::{KeyProblem, format::Credential, progress::AcceptedParts, text};
 use model::{config, text::error_chain};
 
@@ -32,6 +32,7 @@ impl EmailReceiver {
             from: from?,
             to,
             timeout: delivery.timeout.0,
+            reply_timeout: FINAL_REPLY_TIMEOUT,
             retried_attempts: u32::try_from(delivery.retry.len().saturating_sub(1)).unwrap_or(u32::MAX).min(MAX_RETRIED_ATTEMPTS),
             external_url: external_url.map(str::to_owned),
             pool: ConnectionPool::default(),

@@ -1,3 +1,5 @@
+mod partial;
+
 use std::sync::{Arc, Mutex};
 
 use lettre::transport::smtp::client::TlsParameters;
@@ -15,10 +17,16 @@ use testkit::time;
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Say(&'static str),
+    /// Replies after [`LATE`].
+    SayLate(&'static str),
     /// Sends no reply and keeps the connection open.
     Hang,
     Drop,
 }
+
+/// The wait of a slow server, longer than [`SHORT_TIMEOUT`].
+const LATE: Duration = Duration::from_millis(2_500);
+const SHORT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The steps of a scripted mail server, by point: `greeting`, the verb of each command, `.` after the mail, and `RCPT <address>`.
 #[derive(Clone, Default)]
@@ -57,7 +65,10 @@ async fn serve(socket: tokio::net::TcpStream, script: Script, log: Arc<Mutex<Smt
     let mut mail = String::new();
     loop {
         match act {
-            Act::Say(text) => {
+            Act::Say(text) | Act::SayLate(text) => {
+                if matches!(act, Act::SayLate(_)) {
+                    tokio::time::sleep(LATE).await;
+                }
                 if socket.write_all(format!("{text}\r\n").as_bytes()).await.is_err() {
                     return;
                 }
@@ -89,7 +100,7 @@ async fn serve(socket: tokio::net::TcpStream, script: Script, log: Arc<Mutex<Smt
             act = of_recipient.map(|(_, act)| *act).or_else(|| script.at(&verb)).unwrap_or(Act::Say(standard));
             if in_mail {
                 in_mail = false;
-                if matches!(act, Act::Say(text) if text.starts_with("250")) {
+                if matches!(act, Act::Say(text) | Act::SayLate(text) if text.starts_with("250")) {
                     log.lock().expect("a lock").mails.push(std::mem::take(&mut mail));
                 }
             }
@@ -128,7 +139,8 @@ async fn send(script: Script, tries: u32) -> (SendResult, SmtpLog) {
     let hangs = script.0.iter().any(|(_, act)| matches!(act, Act::Hang));
     let (smtp, seen) = server(script).await;
     let timeout = if hangs { Duration::from_secs(2) } else { TIMEOUT };
-    let email = build_with(&receiver(&smtp), timeout).expect("a valid receiver");
+    let mut email = build_with(&receiver(&smtp), timeout).expect("a valid receiver");
+    email.reply_timeout = timeout;
     let delivery = DueDelivery { tries, ..due(1, "desk", vec![unlock()]) };
     let result = email.send(&delivery, time(NOW), None).await;
     let seen = seen.lock().expect("a lock").clone();
@@ -153,7 +165,7 @@ async fn code_250_after_the_dot_accepts_the_mail() {
 
 #[tokio::test]
 async fn each_server_fault_has_an_outcome() {
-    use Act::{Drop, Hang, Say};
+    use Act::{Drop, Hang, Say, SayLate};
     let later = Outcome::LATER;
     let mut hanging = tokio::task::JoinSet::new();
     for (point, act, outcome, status) in [
@@ -188,7 +200,7 @@ async fn each_server_fault_has_an_outcome() {
         };
         match act {
             Hang => drop(hanging.spawn(case)),
-            Say(_) | Drop => case.await,
+            Say(_) | SayLate(_) | Drop => case.await,
         }
     }
     while let Some(ended) = hanging.join_next().await {

@@ -96,6 +96,9 @@ pub(crate) enum PgFault {
     /// Another instance holds the lease, or none does.
     #[error("this instance is not the active one")]
     NotActive,
+    /// A newer program migrated the tables since this one opened them.
+    #[error("the tables have schema {found}, and this program supports schemas up to {known}")]
+    NewerSchema { found: i64, known: i64, written_by: String },
     #[error("a value of type {kind} does not fit a column of type {column}")]
     TypeMismatch { kind: String, column: String },
 }
@@ -119,7 +122,11 @@ impl PgFault {
                 None => !error.source().is_some_and(|source| source.is::<PgFault>()),
             },
             PgFault::Tls(problem) => problem.is_temporary(),
-            PgFault::LoginRejected(_) | PgFault::NotActive | PgFault::Stopped | PgFault::TypeMismatch { .. } => false,
+            PgFault::LoginRejected(_)
+            | PgFault::NotActive
+            | PgFault::NewerSchema { .. }
+            | PgFault::Stopped
+            | PgFault::TypeMismatch { .. } => false,
         }
     }
 }

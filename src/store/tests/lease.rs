@@ -77,6 +77,44 @@ async fn instance_without_lease_gets_no_due_deliveries() {
 }
 
 #[tokio::test]
+async fn instance_of_an_older_version_is_not_active_once_a_newer_one_migrated() {
+    let directory = TempDir::new().expect("a directory");
+    let Some((first, second)) = two(&directory).await else { return };
+    assert!(is_active(&first, "a:1").await);
+    // As a newer program would leave it.
+    change(&second, "UPDATE meta SET value = '99' WHERE key = 'schema'");
+    for (store, name) in [(&first, "a:1"), (&second, "b:2")] {
+        let rejected = store.maintain_lease(name).await.expect_err("the schema is newer");
+        assert_eq!(rejected.kind(), ErrorKind::Newer, "{rejected}");
+        assert!(rejected.to_string().contains("run that version or a newer one"), "{rejected}");
+        assert!(!store.is_active());
+        assert_eq!(store.commit(at(Commit::default())).await.expect_err("not active").kind(), ErrorKind::NotActive);
+    }
+    change(&second, "UPDATE meta SET value = '3' WHERE key = 'schema'");
+    // The old lease of the first instance must expire.
+    let begun = Instant::now();
+    while !is_active(&second, "b:2").await {
+        assert!(begun.elapsed() < Duration::from_secs(15), "no instance takes over");
+        tokio::time::sleep(lease::CHECK_INTERVAL).await;
+    }
+}
+
+#[tokio::test]
+async fn migration_fences_out_the_active_instance() {
+    let directory = TempDir::new().expect("a directory");
+    let Some((first, _)) = two(&directory).await else { return };
+    assert!(is_active(&first, "a:1").await);
+    // The database as it was before the last migration. Then a newer program starts.
+    change(&first, "DROP TABLE held_event");
+    change(&first, "UPDATE meta SET value = '2' WHERE key = 'schema'");
+    let place = server_place(directory.path()).expect("a server");
+    let newer = Store::open_in(DatabaseLocation::Server(place), Access::Own, now()).await.expect("migrates");
+    assert!(first.is_active(), "it does not know yet");
+    assert_eq!(first.commit(at(Commit::default())).await.expect_err("fenced out").kind(), ErrorKind::NotActive);
+    assert!(is_active(&newer, "c:3").await, "the lease is free");
+}
+
+#[tokio::test]
 async fn released_lease_is_not_renewed() {
     let directory = TempDir::new().expect("a directory");
     let Some((first, second)) = two(&directory).await else { return };

@@ -1,8 +1,8 @@
 //! Login sessions, the limit of failed logins, and CSRF protection.
 //!
-//! Authorization attaches a [`Visitor`] to each request. `sessions` stores the logins, `rate_limit` counts failed logins per address,
-//! `forms` checks that a form came from a page of this server, and `login` serves the pages to log in and out. All state is in memory:
-//! a restart ends every session.
+//! Authorization attaches a [`Visitor`] to each request. `sessions` signs the logins, `rate_limit` counts failed logins per address,
+//! `forms` checks that a form came from a page of this server, and `login` serves the pages to log in and out. All instances on a database
+//! share the sessions; failed logins are counted in memory.
 
 pub(super) mod forms;
 pub(super) mod login;
@@ -10,7 +10,7 @@ pub(super) mod rate_limit;
 pub(super) mod sessions;
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
@@ -18,9 +18,10 @@ use base64::Engine as _;
 use ring::digest;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-use model::{Timestamp, config::SecretText};
+use model::{EndedSessions, LinkKey, Timestamp, config::SecretText, text::error_chain};
 use rate_limit::FailedLogins;
-use sessions::Sessions;
+use sessions::{Session, SessionKey};
+use store::{Store, StoreError};
 
 /// The name of the session cookie.
 pub(super) const SESSION_COOKIE: &str = "cliffwatch_session";
@@ -37,10 +38,6 @@ pub(super) fn fingerprint(secret: &[u8]) -> Fingerprint {
     bytes
 }
 
-pub(super) fn token_fingerprint(token: &SecretText) -> Fingerprint {
-    fingerprint(token.expose().as_bytes())
-}
-
 /// Generates a random text for cookies, forms, and tokens. `None` if the system returns no random bytes.
 pub fn random_secret() -> Option<String> {
     let mut bytes = [0; SECRET_BYTES];
@@ -48,10 +45,13 @@ pub fn random_secret() -> Option<String> {
     Some(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// Sessions and failed logins since the start of the daemon.
+/// The state of access control in memory.
 #[derive(Debug)]
 pub struct AccessState {
-    sessions: Mutex<Sessions>,
+    /// The key of the database. It never changes.
+    shared_key: OnceLock<LinkKey>,
+    /// The ended sessions as last read, for times when the database cannot be read.
+    ended: Mutex<EndedSessions>,
     failed_logins: Mutex<FailedLogins>,
     /// The CSRF token of visitors on loopback without a session. It allows only forms that change nothing, such as rule trials.
     anonymous_csrf_token: Option<String>,
@@ -59,38 +59,113 @@ pub struct AccessState {
 
 impl Default for AccessState {
     fn default() -> Self {
-        Self { sessions: Mutex::default(), failed_logins: Mutex::default(), anonymous_csrf_token: random_secret() }
+        Self {
+            shared_key: OnceLock::new(),
+            ended: Mutex::default(),
+            failed_logins: Mutex::default(),
+            anonymous_csrf_token: random_secret(),
+        }
     }
 }
 
 impl AccessState {
-    pub(super) fn sessions<T>(&self, run: impl FnOnce(&mut Sessions) -> T) -> T {
-        run(&mut self.sessions.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
     pub(super) fn failed_logins<T>(&self, run: impl FnOnce(&mut FailedLogins) -> T) -> T {
         run(&mut self.failed_logins.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Identifies the visitor by the session cookie, and extends a valid session. `token` is the configured token, or `None` if logging
-    /// in is disabled. `is_reading_open` is `true` if reading needs no login, as on loopback: then a visitor without a session gets the anonymous
-    /// CSRF token. Ignores the `Authorization` header.
-    pub(super) fn identify(
+    /// Begins a session, and returns the value of its cookie. `None` if the system returns no random bytes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database cannot store the key of the sessions.
+    pub(super) async fn begin_session(
         &self,
+        store: &Store,
+        token: &SecretText,
+        now: Timestamp,
+    ) -> Result<Option<String>, StoreError> {
+        let (Some(id), Some(fresh)) = (random_secret(), notify::unsubscribe::fresh_key()) else { return Ok(None) };
+        let shared = match self.shared_key.get() {
+            Some(known) => *known,
+            None => {
+                let stored = store.ensure_link_key(fresh).await?;
+                *self.shared_key.get_or_init(|| stored)
+            }
+        };
+        Ok(Some(Session::begin(id, now).cookie(&SessionKey::of(&shared, token))))
+    }
+
+    /// Ends a session on all instances. If the database cannot store that, it ends on this instance only.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database cannot store that.
+    pub(super) async fn end_session(&self, store: &Store, session: &Session, now: Timestamp) -> Result<(), StoreError> {
+        let (fingerprint, began_at) = session.identity();
+        self.ended(|ended| ended.end(fingerprint.clone(), began_at, now));
+        store.end_session(fingerprint, began_at, now).await.map(drop)
+    }
+
+    fn ended<T>(&self, run: impl FnOnce(&mut EndedSessions) -> T) -> T {
+        run(&mut self.ended.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns the key that signs sessions. `None` if there was no login yet, or if the database cannot be read.
+    async fn session_key(&self, store: &Store, token: &SecretText) -> Option<SessionKey> {
+        let shared = match self.shared_key.get() {
+            Some(known) => *known,
+            None => {
+                let stored = store.link_key().await.ok().flatten()?;
+                *self.shared_key.get_or_init(|| stored)
+            }
+        };
+        Some(SessionKey::of(&shared, token))
+    }
+
+    /// Returns whether a session was ended, on any instance.
+    async fn has_ended(&self, store: &Store, session: &Session) -> bool {
+        match store.ended_sessions().await {
+            Ok(stored) => self.ended(|ended| *ended = stored),
+            Err(error) => tracing::debug!(error = error_chain(&error), "cannot read the ended sessions; using those known"),
+        }
+        let (fingerprint, began_at) = session.identity();
+        self.ended(|ended| ended.contains(&fingerprint, began_at))
+    }
+
+    /// Identifies the visitor by the session cookie. `token` is the configured token, or `None` if logging in is disabled.
+    /// `is_reading_open` is `true` if reading needs no login, as on loopback: then a visitor without a session gets the anonymous CSRF
+    /// token. Ignores the `Authorization` header.
+    pub(super) async fn identify(
+        &self,
+        store: &Store,
         headers: &HeaderMap,
         token: Option<&SecretText>,
         is_reading_open: bool,
         now: Timestamp,
-    ) -> Visitor {
-        let session = session_cookie(headers).zip(token);
-        let session_token =
-            session.and_then(|(id, token)| self.sessions(|sessions| sessions.touch(id, token_fingerprint(token), now)));
-        Visitor {
-            is_logged_in: session_token.is_some(),
-            csrf_token: session_token.or_else(|| self.anonymous_csrf_token.clone().filter(|_| is_reading_open)),
-            has_login: token.is_some(),
+    ) -> IdentifiedVisitor {
+        let mut visitor = Visitor { has_login: token.is_some(), ..Visitor::default() };
+        let mut renewed_cookie = None;
+        if let Some((cookie, token)) = session_cookie(headers).zip(token)
+            && let Some(key) = self.session_key(store, token).await
+            && let Some(session) = Session::read(cookie, &key, now)
+            && !self.has_ended(store, &session).await
+        {
+            renewed_cookie = session.renewed(now).map(|session| (session.cookie(&key), session.remaining(now).num_seconds()));
+            visitor.csrf_token = Some(session.csrf_token(&key));
+            visitor.is_logged_in = true;
+            visitor.session = Some(session);
+        } else if is_reading_open {
+            visitor.csrf_token.clone_from(&self.anonymous_csrf_token);
         }
+        IdentifiedVisitor { visitor, renewed_cookie }
     }
+}
+
+/// A visitor, with what the response must contain.
+pub(super) struct IdentifiedVisitor {
+    pub visitor: Visitor,
+    /// A cookie that extends the session, with its maximum age in seconds. `None` if the cookie of the request is recent.
+    pub renewed_cookie: Option<(String, i64)>,
 }
 
 /// The sender of an authorized request. It is a request extension.
@@ -102,6 +177,8 @@ pub(super) struct Visitor {
     pub is_logged_in: bool,
     /// Whether a login is possible, because a token is configured.
     pub has_login: bool,
+    /// The session. `None` without a login.
+    pub session: Option<Session>,
 }
 
 /// Returns the session id in the cookies of a request.

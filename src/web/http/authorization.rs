@@ -14,7 +14,7 @@ use subtle::ConstantTimeEq as _;
 use url::Url;
 
 use super::access::{
-    self, Visitor,
+    self, IdentifiedVisitor, Visitor,
     forms::{self, FormFields, FormKind},
 };
 use super::{HttpDeps, MAX_REQUEST_BYTES};
@@ -95,7 +95,9 @@ pub(super) async fn authorize(State(deps): State<HttpDeps>, mut request: Request
             return (StatusCode::INTERNAL_SERVER_ERROR, "cannot read the token; see the log\n").into_response();
         }
     };
-    let visitor = deps.access.identify(request.headers(), token.as_ref(), is_loopback, deps.app.clock.now());
+    let now = deps.app.clock.now();
+    let identified = deps.access.identify(&deps.app.store, request.headers(), token.as_ref(), is_loopback, now).await;
+    let IdentifiedVisitor { visitor, renewed_cookie } = identified;
     let kind = RequestKind::of(request.method(), request.uri().path());
     let rejection = match kind {
         RequestKind::Read if is_loopback || visitor.is_logged_in => None,
@@ -118,7 +120,11 @@ pub(super) async fn authorize(State(deps): State<HttpDeps>, mut request: Request
         };
     }
     request.extensions_mut().insert(visitor);
-    next.run(request).await
+    let response = next.run(request).await;
+    match renewed_cookie {
+        Some(cookie) => access::login::renew(&deps, response, cookie),
+        None => response,
+    }
 }
 
 /// The reason to reject a request without a session.

@@ -95,13 +95,13 @@ pub(super) async fn run(token: Option<&str>, pretend: Option<&str>) -> TestServe
 }
 
 /// Like [`run`], with the database in a folder.
-async fn run_in(directory: &std::path::Path, token: Option<&str>, pretend: Option<&str>) -> TestServer {
+pub(super) async fn run_in(directory: &std::path::Path, token: Option<&str>, pretend: Option<&str>) -> TestServer {
     let path = directory.join("cliffwatch.db");
     let store = Store::open(Opening { path: path.clone(), access: Access::Own, now: now() }).await.expect("a store");
     run_on(store, path, token, pretend).await
 }
 
-async fn run_on(store: Store, path: std::path::PathBuf, token: Option<&str>, pretend: Option<&str>) -> TestServer {
+pub(super) async fn run_on(store: Store, path: std::path::PathBuf, token: Option<&str>, pretend: Option<&str>) -> TestServer {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let readiness = Readiness::starting(now());

@@ -3,6 +3,13 @@
 use super::*;
 use cliffwatch::store::failpoint::{RESTORE_POINTS, VARIABLE};
 
+/// The files that a restore moved aside.
+fn asides(fixture: &Fixture) -> std::collections::BTreeSet<String> {
+    let names =
+        fs::read_dir(fixture.workdir.path("")).expect("read").filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.filter(|name| name.contains(".before-")).collect()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn restore_survives_a_crash_at_every_point() {
     let fixture = Fixture::new(Time::System, AccessPolicy::Open).await;
@@ -30,25 +37,33 @@ async fn restore_survives_a_crash_at_every_point() {
     for point in [""].into_iter().chain(RESTORE_POINTS) {
         fs::write(fixture.workdir.path("test.db"), &database).expect("written");
         fs::write(&wal, &stale).expect("written");
+        let before = asides(&fixture);
         if !point.is_empty() {
             let died = fixture.workdir.run_with("restore copy.db", &[(VARIABLE, point)]);
             assert_eq!(died.status.signal(), Some(6), "{point}: {}", died.err);
             let between = fixture.workdir.run("status");
             let is_as_before = between.code() == 0;
             assert!(is_as_before || between.err.contains("restore"), "{point}: {}", between.err);
+            // The name of the old files has a time, so that the next run would find another one.
+            std::thread::sleep(Duration::from_millis(1_100));
         }
         let ran = fixture.workdir.run("restore copy.db");
         assert_eq!(ran.code(), 0, "{point}: {}", ran.err);
-        assert!(
-            ran.err.contains("test.db.before-") || point == "restore.moved",
-            "{point}: the old database was not kept: {}",
-            ran.err
-        );
+        // Exactly one database was moved aside, with the WAL that belongs to it.
+        let added: Vec<String> = asides(&fixture).difference(&before).cloned().collect();
+        let databases: Vec<&String> = added.iter().filter(|name| !name.ends_with("-wal") && !name.ends_with("-shm")).collect();
+        let [aside] = databases.as_slice() else { panic!("{point}: {added:?}") };
+        assert!(ran.err.contains(aside.as_str()), "{point}: {}", ran.err);
+        assert!(added.iter().all(|name| name.starts_with(aside.as_str())), "{point}: {added:?}");
+        assert_eq!(fs::read(fixture.workdir.path(aside)).expect("read"), database, "{point}");
+        assert_eq!(fs::read(fixture.workdir.path(&format!("{aside}-wal"))).expect("the WAL"), stale, "{point}");
         assert!(fixture.workdir.run("silence list --format json").json().as_array().expect("a list").is_empty(), "{point}");
         let copy = fixture.workdir.run_with("changes --format json", &[("CLIFFWATCH_STORE__PATH", "copy.db")]).json();
         assert_eq!(fixture.workdir.run("changes --format json").json(), copy, "{point}");
         assert!(
-            !fixture.workdir.path("test.db.restore").exists() && !fixture.workdir.path("test.db.restore.tmp").exists(),
+            ["restore", "restore.tmp", "restore.aside", "restore.aside.tmp"]
+                .iter()
+                .all(|suffix| !fixture.workdir.path(&format!("test.db.{suffix}")).exists()),
             "{point}"
         );
     }

@@ -10,7 +10,7 @@ mod edits;
 mod host;
 mod problems;
 mod rounds;
-mod session;
+pub mod session;
 mod watch;
 
 use std::{

@@ -91,16 +91,27 @@ pub struct Instance {
     /// One proxy per server.
     pub proxies: Vec<Proxy>,
     pub child: Child,
+    /// The port of the web pages.
+    pub pages: u16,
 }
 
 impl Instance {
     /// Starts an instance with this config in `folder`.
-    pub fn start(folder: PathBuf, proxies: Vec<Proxy>, config: &str, rules: &str) -> Self {
+    pub fn start(folder: PathBuf, proxies: Vec<Proxy>, config: &str, rules: &str, pages: u16) -> Self {
         std::fs::create_dir_all(folder.join("rules")).expect("a folder");
         std::fs::write(folder.join("cliffwatch.toml"), config).expect("written");
         std::fs::write(folder.join("rules/r.toml"), rules).expect("written");
         let child = spawn(&folder);
-        Self { folder, proxies, child }
+        Self { folder, proxies, child, pages }
+    }
+
+    /// Runs a command of the program with the config of the instance, on the same machine. Returns its exit code and its output.
+    pub fn run(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let mut command = Command::new(self.folder.with_file_name(PROGRAM));
+        command.args(["--config", "cliffwatch.toml", "--color", "never"]).args(arguments).current_dir(&self.folder);
+        let output = command.stdin(Stdio::null()).output().expect("it runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
     }
 
     /// Changes a file of the instance.

@@ -4,8 +4,10 @@
 //! `tests/postgres/run` provides the PostgreSQL programs; without them, the test prints that it was skipped.
 //! `CLIFFWATCH_TAKEOVERS=200` runs more rounds.
 
+mod commands;
 mod files;
 pub mod machines;
+mod pages;
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +15,7 @@ use std::{
 };
 
 use cliffwatch::{model::lease, service as serve};
-use testkit::faults::Faults;
+use testkit::{faults::Faults, free_port};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -29,6 +31,8 @@ use machines::{Instance, PROGRAM, Proxy};
 const MAX_TAKEOVER: Duration = Duration::from_secs(15);
 /// The time limit of other waits.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(120);
+/// The connections of the server. Three are reserved for superusers, who observe it.
+const MAX_CONNECTIONS: u16 = 60;
 /// The maximum number of deliveries to one receiver that are accepted but not recorded when a process dies.
 const UNRECORDED: usize = 8;
 
@@ -61,7 +65,10 @@ struct Stage {
 impl Stage {
     /// Starts servers and instances. `None` without PostgreSQL.
     async fn start() -> Option<Self> {
-        let primary = Cluster::start("")?;
+        let primary = Cluster::start(&format!("max_connections = {MAX_CONNECTIONS}\n"))?;
+        primary.query("CREATE ROLE cliffwatch LOGIN");
+        primary.query("CREATE ROLE greedy LOGIN");
+        primary.query("GRANT ALL ON SCHEMA public TO cliffwatch");
         let replica = primary.replica();
         let ending = CancellationToken::new();
         let world = World::new();
@@ -76,9 +83,10 @@ impl Stage {
             let (first, port) = Proxy::to(&format!("127.0.0.1:{}", primary.port)).await;
             let (second, other) = Proxy::to(&format!("127.0.0.1:{}", replica.port)).await;
             let store =
-                format!("postgres://postgres@127.0.0.1:{port},127.0.0.1:{other}/postgres?target_session_attrs=read-write");
-            let config = config(&source.to_string(), &receiver.to_string(), &store);
-            instances.push(Instance::start(folder.path().join(name), vec![first, second], &config, RULES));
+                format!("postgres://cliffwatch@127.0.0.1:{port},127.0.0.1:{other}/postgres?target_session_attrs=read-write");
+            let pages = free_port();
+            let config = config(&source.to_string(), &receiver.to_string(), &store, pages);
+            instances.push(Instance::start(folder.path().join(name), vec![first, second], &config, RULES, pages));
         }
         let servers = [primary, replica];
         Some(Self { servers, primary: 0, world, books, instances, _folder: folder, _ending: ending.drop_guard() })
@@ -212,7 +220,7 @@ impl Stage {
     }
 }
 
-fn config(source: &str, receiver: &str, store: &str) -> String {
+fn config(source: &str, receiver: &str, store: &str, pages: u16) -> String {
     format!(
         r#"
 [source]
@@ -231,7 +239,7 @@ evaluate = "* * * * * *"
 [store]
 url = "{store}"
 [http]
-listen = "127.0.0.1:0"
+listen = "127.0.0.1:{pages}"
 [log]
 format = "human"
 [delivery]

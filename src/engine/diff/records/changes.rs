@@ -1,4 +1,5 @@
-//! Turns changed rows into changes: one for each row if they are few, otherwise one for all.
+//! Turns changed rows into changes: one for each row if they are few, otherwise one for all rows with the same changed field. Such a change
+//! states only facts that are true of each of its rows.
 
 use std::collections::BTreeMap;
 
@@ -32,16 +33,48 @@ pub(super) fn revised_rows<T>(pairing: &RowPairing<'_, T>, token: &TokenId, rows
     }
     let mut changes = Vec::new();
     for (kind, rows) in by_kind {
-        if rows.len() > pairing.shape.max_separate {
-            changes.push(revised(pairing, kind, token, &rows));
-            continue;
-        }
-        changes.extend(rows.iter().map(|row| {
-            let change = revised(pairing, kind, token, std::slice::from_ref(row));
-            Change { key: Some(pairing.known[row.old].key.clone()), ..change }
+        let groups: Vec<Vec<RevisedRow>> = match rows.len() > pairing.shape.max_separate {
+            true => by_field(pairing, rows),
+            false => rows.into_iter().map(|row| vec![row]).collect(),
+        };
+        changes.extend(groups.iter().map(|group| {
+            let change = revised(pairing, kind, token, group);
+            let key = if let [row] = group.as_slice() { Some(pairing.known[row.old].key.clone()) } else { change.key.clone() };
+            Change { key, ..change }
         }));
     }
     changes
+}
+
+/// Groups rows by the field that their change is about.
+fn by_field<T>(pairing: &RowPairing<'_, T>, rows: Vec<RevisedRow>) -> Vec<Vec<RevisedRow>> {
+    let mut groups: BTreeMap<String, Vec<RevisedRow>> = BTreeMap::new();
+    for row in rows {
+        let field = lead_of(pairing, &row).map(|lead| lead.field.clone()).unwrap_or_default();
+        groups.entry(field).or_default().push(row);
+    }
+    groups.into_values().collect()
+}
+
+/// Returns the fact that the change of a row is about: its amount, if that changed, else the first fact that did.
+fn lead_of<'r, T>(pairing: &RowPairing<'_, T>, row: &'r RevisedRow) -> Option<&'r FieldChange> {
+    let amount_field = amount_field(pairing.shape, pairing.given[row.new].row);
+    row.fields.iter().find(|field| field.field == amount_field && amounts(field).is_some()).or(row.fields.first())
+}
+
+fn amount_field<T>(shape: &RecordShape<T>, row: &T) -> String {
+    (shape.numbers)(row).first().map(|(field, _)| field.clone().into_owned()).unwrap_or_default()
+}
+
+/// Returns the numbers before and after. `None` unless both are known.
+fn amounts(field: &FieldChange) -> Option<(f64, f64)> {
+    field.from.as_f64().zip(field.to.as_f64())
+}
+
+/// Returns the value that all items have. `None` if they differ, or if one has none.
+fn common<V: PartialEq>(mut items: impl Iterator<Item = Option<V>>) -> Option<V> {
+    let first = items.next()??;
+    items.all(|item| item.as_ref() == Some(&first)).then_some(first)
 }
 
 fn kind_of(resource: Resource, field: &str) -> ChangeKind {
@@ -60,67 +93,61 @@ fn fact(value: &Value) -> Option<Fact> {
     }
 }
 
-/// Returns one change for rows whose facts of the same kind changed.
-fn revised<T>(pairing: &RowPairing<'_, T>, kind: ChangeKind, token: &TokenId, pairs: &[RevisedRow]) -> Change {
+/// Returns one change for rows whose facts of the same kind changed. Several rows differ in the same field.
+fn revised<T>(pairing: &RowPairing<'_, T>, kind: ChangeKind, token: &TokenId, rows: &[RevisedRow]) -> Change {
     let RowPairing { shape, known, given, .. } = pairing;
     let mut change = Change::of(kind, shape.resource, token);
-    change.count = count_of(pairs.len());
-    let Some(first) = pairs.first() else { return change };
+    change.count = count_of(rows.len());
+    let Some(first) = rows.first() else { return change };
     let first_row = given[first.new].row;
     change.old = Some(known[first.old].record.clone());
     change.new = Some((shape.record)(first_row));
-    // The total, if amounts changed; otherwise the first fact that did.
-    let amount_field = (shape.numbers)(first_row).first().map(|(field, _)| field.clone().into_owned()).unwrap_or_default();
-    let mut sums: Option<(f64, f64)> = None;
-    for pair in pairs {
-        for field in &pair.fields {
-            if field.field == amount_field
-                && let (Some(from), Some(to)) = (field.from.as_f64(), field.to.as_f64())
-            {
-                let sum = sums.get_or_insert((0.0, 0.0));
-                sum.0 += from;
-                sum.1 += to;
-            }
-        }
-    }
-    let lead = first.fields.first();
+    // The total, if amounts changed; otherwise the fact that changed, if it is the same in all rows.
+    let leads: Vec<&FieldChange> = rows.iter().filter_map(|row| lead_of(pairing, row)).collect();
+    let is_amount = leads.first().is_some_and(|lead| lead.field == amount_field(shape, first_row));
+    let sums = leads.iter().filter(|_| is_amount).filter_map(|lead| amounts(lead));
+    let sums = sums.reduce(|(from, to), (other_from, other_to)| (from + other_from, to + other_to));
+    let common_fact = |side: fn(&FieldChange) -> &Value| common(leads.iter().map(|lead| fact(side(lead))));
     if let Some((from, to)) = sums {
         change.from = Some(Fact::Amount(from));
         change.to = Some(Fact::Amount(to));
         change.ratio = ratio_of(Some(from), Some(to));
-    } else if let Some(lead) = lead {
-        change.from = fact(&lead.from);
-        change.to = fact(&lead.to);
+    } else {
+        change.from = common_fact(|lead| &lead.from);
+        change.to = common_fact(|lead| &lead.to);
         if let (Some(Fact::Amount(from)), Some(Fact::Amount(to))) = (&change.from, &change.to) {
             change.ratio = ratio_of(Some(*from), Some(*to));
         }
-        if let (Some(Fact::Time(from)), Some(Fact::Time(to))) = (&change.from, &change.to) {
-            change.shift_days = Some(model::supply::days(*to - *from));
-        }
+        change.shift_days = common(leads.iter().map(|lead| match (fact(&lead.from), fact(&lead.to)) {
+            (Some(Fact::Time(from)), Some(Fact::Time(to))) => Some(model::supply::days(to - from)),
+            _ => None,
+        }));
     }
-    change.fields = pairs.iter().flat_map(|pair| pair.fields.iter().cloned()).take(MAX_LISTED).collect();
+    change.fields = rows.iter().flat_map(|row| row.fields.iter().cloned()).take(MAX_LISTED).collect();
     if shape.resource == Resource::Allocation {
-        change.allocations = pairs
+        change.allocations = rows
             .iter()
             .take(MAX_LISTED)
-            .filter_map(|pair| {
-                let lead = pair.fields.first()?;
+            .filter_map(|row| {
+                let lead = lead_of(pairing, row)?;
                 let (from, to) = (fact(&lead.from), fact(&lead.to));
                 let ratio = ratio_of(from.as_ref().and_then(Fact::amount), to.as_ref().and_then(Fact::amount));
-                let name = (shape.key)(given[pair.new].row);
+                let name = (shape.key)(given[row.new].row);
                 Some(AllocationChange { name, from, to, ratio, count: 1, ..AllocationChange::default() })
             })
             .collect();
     }
-    let rows = row_subject(shape, pairs.len(), (shape.date)(first_row), &(shape.key)(first_row));
+    let date = rows.iter().filter_map(|row| (shape.date)(given[row.new].row)).min();
+    let subject = row_subject(shape, rows.len(), date, &(shape.key)(first_row));
     let ratio = change.ratio;
-    let what = match (sums, lead) {
+    let what = match (sums, leads.first()) {
         (Some((from, to)), _) if kind == ChangeKind::Resized => RowChange::Resized { from, to, ratio },
         (Some((from, to)), _) => RowChange::Restated { from, to, ratio },
-        (None, Some(lead)) => RowChange::Field(lead.clone()),
+        (None, Some(lead)) if leads.iter().all(|other| other == lead) => RowChange::Field((*lead).clone()),
+        (None, Some(lead)) => RowChange::Fields(lead.field.clone()),
         (None, None) => RowChange::Other,
     };
-    change.summary = summary_of_rows(rows, what);
+    change.summary = summary_of_rows(subject, what);
     change
 }
 
@@ -153,7 +180,8 @@ pub(super) fn changed_rows<T>(shape: &RecordShape<T>, kind: ChangeKind, token: &
         let fact = known.then_some(Fact::Amount(total));
         let amount = known.then_some(total);
         let what = if kind == ChangeKind::Added { RowChange::Added { amount } } else { RowChange::Removed { amount } };
-        change.summary = summary_of_rows(row_subject(shape, group.len(), first.date, first.key.as_str()), what);
+        let date = group.iter().filter_map(|row| row.date).min();
+        change.summary = summary_of_rows(row_subject(shape, group.len(), date, first.key.as_str()), what);
         if group.len() == 1 {
             change.key = Some(first.key.clone());
         }

@@ -51,6 +51,58 @@ fn restated_burn_is_revised_whichever_field_changed() {
 }
 
 #[test]
+fn each_row_of_many_revised_burns_has_its_own_facts() {
+    let days: Vec<String> = (1..=9).map(|day| format!("2026-01-{:02}", 10 - day)).collect();
+    let before: Vec<Burn> = days.iter().map(|day| burn(day, &format!("of {day}"), 5.0)).collect();
+    // Two amounts, three types, and the rest other labels, each in its own way.
+    let mut after = before.clone();
+    after[0].amount = 6.0.into();
+    after[1].amount = 8.0.into();
+    for (row, burn) in after.iter_mut().enumerate().skip(2) {
+        match row {
+            2..5 => burn.burn_type = format!("TYPE{row}").into(),
+            _ => burn.burn_event_label = format!("another label {row}").into(),
+        }
+    }
+    let changes = burns_diff(&before, &after).changes;
+    let mut seen: Vec<(u32, Option<Fact>, Option<Fact>, &str)> = Vec::new();
+    for change in &changes {
+        assert!(change.fields.iter().all(|field| field.field == change.fields[0].field), "{change:?}");
+        seen.push((change.count, change.from.clone(), change.to.clone(), &change.summary));
+    }
+    seen.sort_by_key(|(count, ..)| *count);
+    assert_eq!(
+        seen,
+        [
+            (2, Some(Fact::Amount(10.0)), Some(Fact::Amount(14.0)), "2 burns from 8 Jan 2026 on restated from 10 to 14 (×1.4)"),
+            (3, Some(Fact::Text("PROGRAMMATIC".into())), None, "3 burns from 5 Jan 2026 on burnType changed"),
+            (4, None, None, "4 burns from 1 Jan 2026 on burnEventLabel changed"),
+        ]
+    );
+    // A fact that is true of all rows is stated.
+    let mut same = before.clone();
+    same.iter_mut().for_each(|burn| burn.burn_type = "MANUAL".to_owned().into());
+    let change = only(burns_diff(&before, &same).changes, ChangeKind::Revised);
+    assert_eq!((change.count, change.to), (9, Some(Fact::Text("MANUAL".into()))));
+    assert_eq!(change.summary, "9 burns from 1 Jan 2026 on burnType changed from PROGRAMMATIC to MANUAL");
+}
+
+#[test]
+fn several_renamed_allocations_keep_their_own_names() {
+    let before = [allocation("Tem", 40.0, 1.0), allocation("Comunity", 60.0, 2.0)];
+    let snapshot = tracked(baseline_allocations(&before));
+    let after = table(100.0, vec![allocation("Team", 40.0, 1.0), allocation("Community", 60.0, 2.0)]);
+    let header = serde_json::json!({"maxSupply": 100.0});
+    let seen = diff_allocations(&poll(&token()), &snapshot, &confirmed_by(&[]), &after, Some(&header));
+    let change = only(seen.changes, ChangeKind::Renamed);
+    assert_eq!((change.count, &change.from, &change.to), (2, &None, &None));
+    assert_eq!(change.summary, "2 allocations, Community among them, renamed");
+    let text = |text: &str| Some(Fact::Text(text.into()));
+    let own: Vec<_> = change.allocations.iter().map(|row| (row.from.clone(), row.to.clone())).collect();
+    assert_eq!(own, [(text("Comunity"), text("Community")), (text("Tem"), text("Team"))]);
+}
+
+#[test]
 fn price_drift_is_not_a_restated_burn() {
     let before: Vec<Burn> = (1..=9).map(|day| burn(&format!("2026-01-0{day}"), "daily", 5.0)).collect();
     let mut after = before.clone();

@@ -229,6 +229,8 @@ fn rows_are_named_by_date_or_key() {
         (rows(3, Some("2026-02-01")), RowChange::Added { amount: Some(9.0) }, "added: 3 burns from 1 Feb 2026 on, 9"),
         (rows(3, None), RowChange::Removed { amount: None }, "removed: 3 burns, Q1 among them"),
         (rows(3, None), RowChange::Other, "3 burns, Q1 among them, revised"),
+        (rows(3, None), RowChange::Fields("burnType".into()), "3 burns, Q1 among them, burnType changed"),
+        (rows(3, None), RowChange::Fields("allocationName".into()), "3 burns, Q1 among them, renamed"),
         (
             rows(1, None),
             RowChange::Field(field("allocationName", json!("Comunity"), json!("Community"))),

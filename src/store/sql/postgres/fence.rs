@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use model::lease::LeaseState;
 
+use super::schema::DAEMON;
 use super::{PgFault, PgSession};
 
 /// The renewal time in microseconds, 0 if the lease was released.
@@ -48,8 +49,17 @@ impl Fence {
 }
 
 impl PgSession {
+    /// Reads the lease. Fails if a newer program has migrated the tables: this one must then neither take nor renew it.
     pub(crate) fn lease(&self) -> Result<LeaseState, PgFault> {
         self.connect()?;
+        let schema = self.simple(
+            "SELECT (SELECT value FROM meta WHERE key = 'schema') || ' ' || coalesce((SELECT value FROM meta WHERE key = 'program'), '')",
+        )?;
+        if let Some((found, written_by)) = schema.as_deref().and_then(|text| text.split_once(' '))
+            && let Some(found) = found.parse().ok().filter(|found| *found > DAEMON.version())
+        {
+            return Err(PgFault::NewerSchema { found, known: DAEMON.version(), written_by: written_by.to_owned() });
+        }
         let row = self.simple(&format!(
             "SELECT number || ' ' || {RENEWED_MICROS} || ' ' || coalesce(round(extract(epoch FROM clock_timestamp() - aged_from) * 1000)::bigint::text, '-')
              || ' ' || holder FROM (SELECT number, renewed_at, nullif(renewed_at, '-infinity') AS aged_from, holder FROM lease) l"

@@ -1,5 +1,6 @@
 //! The schema on a server and its migrations. A row of `meta` contains the version. Migrations take a lock, so that a
-//! second daemon that starts at the same time finds them done.
+//! second daemon that starts at the same time finds them done. They also take the lease from a running instance of an
+//! older version, which knows nothing of the new schema.
 
 use tokio_postgres::error::SqlState;
 
@@ -10,6 +11,7 @@ use crate::sql::SqlError;
 /// The tables of the daemon.
 pub(crate) const DAEMON: ServerSchema = ServerSchema {
     meta: "meta",
+    lease: Some("lease"),
     migrations: &[
         include_str!("../../../../migrations/postgres/0001_start.sql"),
         include_str!("../../../../migrations/postgres/0002_supply.sql"),
@@ -18,14 +20,19 @@ pub(crate) const DAEMON: ServerSchema = ServerSchema {
 };
 
 /// The tables of the data service.
-pub(crate) const CATALOG: ServerSchema =
-    ServerSchema { meta: "served_meta", migrations: &[include_str!("../../../../migrations/postgres/catalog/0001_start.sql")] };
+pub(crate) const CATALOG: ServerSchema = ServerSchema {
+    meta: "served_meta",
+    lease: None,
+    migrations: &[include_str!("../../../../migrations/postgres/catalog/0001_start.sql")],
+};
 
 /// A set of tables with a common version.
 #[derive(Clone, Copy)]
 pub(crate) struct ServerSchema {
     /// The table that contains the version.
     meta: &'static str,
+    /// The table of the lease. `None` if the instances need none.
+    lease: Option<&'static str>,
     /// The migrations from nothing to the current schema. Append only: a released migration never changes.
     migrations: &'static [&'static str],
 }
@@ -45,7 +52,7 @@ const LOCK: &str = "BEGIN; SELECT pg_advisory_xact_lock(1668048504, hashtext(cur
 
 impl ServerSchema {
     /// Returns the schema version of this program.
-    const fn version(&self) -> i64 {
+    pub(super) const fn version(&self) -> i64 {
         self.migrations.len() as i64
     }
 }
@@ -138,6 +145,11 @@ impl PgSession {
                 }
                 _ => StoreError::migration(path, to, fault),
             })?;
+        }
+        if let (1.., Some(lease)) = (from, schema.lease) {
+            // Fences out a running instance of an older version: it commits nothing after this transaction.
+            let release = format!("UPDATE {lease} SET number = number + 1, holder = '', renewed_at = '-infinity'");
+            self.batch(&release).map_err(|fault| StoreError::migration(path, schema.version(), fault))?;
         }
         Ok(())
     }

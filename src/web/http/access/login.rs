@@ -2,15 +2,16 @@
 
 use axum::Extension;
 use axum::extract::{Query, Request, State, rejection::QueryRejection};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
 use super::forms::{FormError, FormFields, local_path};
-use super::{SESSION_COOKIE, Visitor, peer_of, random_secret, session_cookie, sessions, token_fingerprint};
+use super::{SESSION_COOKIE, Visitor, peer_of};
 use crate::http::{HttpDeps, authorization, error::WebError};
 use crate::ui::page::{PageFrame, render};
 use daemon::live;
+use model::MAX_SESSION_AGE;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -53,27 +54,38 @@ pub(in crate::http) async fn log_in(State(deps): State<HttpDeps>, request: Reque
         tracing::warn!(%peer, "login failed: wrong token");
         return page(&visitor, &next, Some("Wrong token."), StatusCode::FORBIDDEN);
     }
-    let (Some(id), Some(csrf_token)) = (random_secret(), random_secret()) else {
-        return (StatusCode::INTERNAL_SERVER_ERROR, "cannot get random bytes from the system\n").into_response();
-    };
     deps.access.failed_logins(|logins| logins.record_success(peer));
-    deps.access.sessions(|sessions| sessions.begin(&id, csrf_token, token_fingerprint(&token), now));
+    let value = match deps.access.begin_session(&deps.app.store, &token, now).await {
+        Ok(Some(value)) => value,
+        Ok(None) => return (StatusCode::INTERNAL_SERVER_ERROR, "cannot get random bytes from the system\n").into_response(),
+        Err(error) => return WebError::from(error).into_response(),
+    };
     tracing::info!(%peer, "login succeeded");
-    with_cookie(redirect(&next), &cookie(&deps, &id, sessions::MAX_AGE.num_seconds()))
+    with_cookie(redirect(&next), &cookie(&deps, &value, MAX_SESSION_AGE.num_seconds()))
 }
 
-/// `POST /logout`: deletes the session on the server and the cookie in the browser.
-pub(in crate::http) async fn log_out(State(deps): State<HttpDeps>, headers: HeaderMap) -> Response {
-    if let Some(id) = session_cookie(&headers) {
-        deps.access.sessions(|sessions| sessions.end(id));
+/// `POST /logout`: ends the session on all instances and deletes the cookie in the browser.
+pub(in crate::http) async fn log_out(State(deps): State<HttpDeps>, Extension(visitor): Extension<Visitor>) -> Response {
+    let ended = match &visitor.session {
+        Some(session) => deps.access.end_session(&deps.app.store, session, deps.app.clock.now()).await,
+        None => Ok(()),
+    };
+    let response = ended.map_or_else(|error| WebError::from(error).into_response(), |()| redirect("/login"));
+    with_cookie(response, &cookie(&deps, "", 0))
+}
+
+/// Extends a session, unless the response begins or ends one.
+pub(in crate::http) fn renew(deps: &HttpDeps, response: Response, (value, seconds): (String, i64)) -> Response {
+    match response.headers().contains_key(header::SET_COOKIE) {
+        true => response,
+        false => with_cookie(response, &cookie(deps, &value, seconds)),
     }
-    with_cookie(redirect("/login"), &cookie(&deps, "", 0))
 }
 
-fn cookie(deps: &HttpDeps, id: &str, seconds: i64) -> String {
+fn cookie(deps: &HttpDeps, value: &str, seconds: i64) -> String {
     let is_https = deps.app.external_url.as_ref().is_some_and(|url| url.scheme() == "https");
     let secure = if is_https { "; Secure" } else { "" };
-    format!("{SESSION_COOKIE}={id}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}")
+    format!("{SESSION_COOKIE}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}")
 }
 
 fn with_cookie(mut response: Response, cookie: &str) -> Response {

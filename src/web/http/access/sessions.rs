@@ -1,27 +1,47 @@
-//! Login sessions. A session ends at the logout, after a time, or when the configured token changes.
+//! Login sessions. The cookie contains the session and a signature, so that every instance on a database accepts it, also after a restart.
+//! A session ends at the logout, after a time, or when the configured token changes, because the key of the signature depends on it. Pure.
 
-use std::collections::HashMap;
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use chrono::{SubsecRound as _, TimeDelta};
+use ring::hmac;
 
-use chrono::TimeDelta;
+use super::fingerprint;
+use model::{LinkKey, MAX_SESSION_AGE, Timestamp, config::SecretText};
 
-use super::{Fingerprint, fingerprint};
-use model::Timestamp;
-
-/// The maximum number of sessions. Beyond it, the least recently used session ends.
-const MAX_SESSIONS: usize = 64;
 /// The time without a request after which a session ends.
 const MAX_IDLE: TimeDelta = TimeDelta::hours(12);
-/// The time after which a session ends even if it is in use.
-pub(in crate::http) const MAX_AGE: TimeDelta = TimeDelta::days(7);
+/// The interval at which a session in use gets a new cookie.
+const RENEWAL_INTERVAL: TimeDelta = TimeDelta::minutes(10);
+/// The maximum length of a cookie value.
+const MAX_COOKIE_BYTES: usize = 256;
 
-/// Sessions by the fingerprint of the cookie value, so that a memory dump reveals no valid cookie.
-#[derive(Debug, Default)]
-pub(in crate::http) struct Sessions(HashMap<Fingerprint, Session>);
+/// The key that signs sessions.
+pub(in crate::http) struct SessionKey(hmac::Key);
 
-struct Session {
-    csrf_token: String,
-    /// The fingerprint of the token at the login.
-    token: Fingerprint,
+impl SessionKey {
+    /// Returns the key for the configured token. `shared` is the key of the database, without which a weak token could be guessed from a
+    /// cookie.
+    pub fn of(shared: &LinkKey, token: &SecretText) -> Self {
+        let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, shared.bytes()));
+        context.update(b"cliffwatch session 1\0");
+        context.update(token.expose().as_bytes());
+        Self(hmac::Key::new(hmac::HMAC_SHA256, context.sign().as_ref()))
+    }
+
+    /// Signs a text for a purpose, so that signatures for another purpose differ.
+    fn sign(&self, purpose: &str, text: &str) -> hmac::Tag {
+        hmac::sign(&self.0, format!("{purpose}\0{text}").as_bytes())
+    }
+}
+
+/// The purposes of signatures.
+const COOKIE: &str = "cookie";
+const FORMS: &str = "forms";
+
+/// A login session. Times are in whole seconds.
+#[derive(Clone, PartialEq, Eq)]
+pub(in crate::http) struct Session {
+    id: String,
     began_at: Timestamp,
     used_at: Timestamp,
 }
@@ -33,37 +53,54 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
+    /// Begins a session. `id` is a random text of letters, digits, `-`, and `_`.
+    pub fn begin(id: String, now: Timestamp) -> Self {
+        let now = now.trunc_subsecs(0);
+        Self { id, began_at: now, used_at: now }
+    }
+
+    /// Returns the value of the cookie.
+    pub fn cookie(&self, key: &SessionKey) -> String {
+        let text = format!("{}.{}.{}", self.id, self.began_at.timestamp(), self.used_at.timestamp());
+        let tag = URL_SAFE_NO_PAD.encode(key.sign(COOKIE, &text));
+        format!("{text}.{tag}")
+    }
+
+    /// Reads a cookie. `None` if its signature is not valid, or if the session has expired.
+    pub fn read(cookie: &str, key: &SessionKey, now: Timestamp) -> Option<Self> {
+        let (text, tag) = cookie.rsplit_once('.').filter(|_| cookie.len() <= MAX_COOKIE_BYTES)?;
+        let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
+        hmac::verify(&key.0, format!("{COOKIE}\0{text}").as_bytes(), &tag).ok()?;
+        let mut parts = text.split('.');
+        let id = parts.next()?.to_owned();
+        let mut time = || chrono::DateTime::from_timestamp(parts.next()?.parse().ok()?, 0);
+        let session = Self { id, began_at: time()?, used_at: time()? };
+        session.is_valid(now).then_some(session)
+    }
+
     fn is_valid(&self, now: Timestamp) -> bool {
-        // If the clock was set back, the differences are negative and the session stays valid.
-        now - self.used_at < MAX_IDLE && now - self.began_at < MAX_AGE
-    }
-}
-
-impl Sessions {
-    /// Begins a session. `id` is the value of its cookie.
-    pub fn begin(&mut self, id: &str, csrf_token: String, token: Fingerprint, now: Timestamp) {
-        self.0.retain(|_, session| session.is_valid(now));
-        if self.0.len() >= MAX_SESSIONS {
-            let oldest = self.0.iter().min_by_key(|(_, session)| session.used_at).map(|(key, _)| *key);
-            oldest.map(|key| self.0.remove(&key));
-        }
-        self.0.insert(fingerprint(id.as_bytes()), Session { csrf_token, token, began_at: now, used_at: now });
+        // If the clock was set back, or is behind that of another instance, the differences are negative and the session stays valid.
+        now - self.used_at < MAX_IDLE && now - self.began_at < MAX_SESSION_AGE
     }
 
-    /// Returns the CSRF token of a session and marks the session as used. `None` if the session does not exist or has ended.
-    pub fn touch(&mut self, id: &str, token: Fingerprint, now: Timestamp) -> Option<String> {
-        let key = fingerprint(id.as_bytes());
-        let session = self.0.get_mut(&key)?;
-        if session.token != token || !session.is_valid(now) {
-            self.0.remove(&key);
-            return None;
-        }
-        session.used_at = session.used_at.max(now);
-        Some(session.csrf_token.clone())
+    /// Returns the session with a new time of use. `None` if its cookie is recent.
+    pub fn renewed(&self, now: Timestamp) -> Option<Self> {
+        (now - self.used_at >= RENEWAL_INTERVAL).then(|| Self { used_at: now, ..self.clone() })
     }
 
-    pub fn end(&mut self, id: &str) {
-        self.0.remove(&fingerprint(id.as_bytes()));
+    /// Returns the time until the session ends even if it is in use.
+    pub fn remaining(&self, now: Timestamp) -> TimeDelta {
+        MAX_SESSION_AGE - (now - self.began_at).max(TimeDelta::zero())
+    }
+
+    /// Returns the CSRF token of the forms in this session.
+    pub fn csrf_token(&self, key: &SessionKey) -> String {
+        URL_SAFE_NO_PAD.encode(key.sign(FORMS, &self.id))
+    }
+
+    /// Returns a hash that does not reveal the cookie, and the begin of the session.
+    pub fn identity(&self) -> (String, Timestamp) {
+        (URL_SAFE_NO_PAD.encode(fingerprint(self.id.as_bytes())), self.began_at)
     }
 }
 

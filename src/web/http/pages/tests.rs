@@ -1,6 +1,7 @@
 //! End-to-end tests of the pages and their forms, with requests as a browser sends them.
 
 mod bulk;
+mod sessions;
 mod supply;
 mod texts;
 
@@ -119,8 +120,7 @@ impl<'a> Browser<'a> {
     /// Logs in on loopback.
     async fn logged_in(app: &'a TestServer) -> Self {
         let (_, response) = Browser::new(app, LOCAL).post("/login", &[("token", TOKEN)]).await;
-        let cookie = response.lines().find_map(|line| line.strip_prefix("set-cookie: ")).expect("a cookie");
-        Self::new(app, &format!("{LOCAL}Cookie: {}\r\n", cookie.split(';').next().expect("a pair")))
+        Self::new(app, &format!("{LOCAL}Cookie: {}\r\n", set_cookie(&response).expect("a cookie")))
     }
 
     /// Loads a page and stores the CSRF token of its forms.
@@ -157,6 +157,12 @@ fn assert_valid_page(path: &str, page: &str) {
     for bad in [" style=\"", "<style", "onclick=", "<script>", "javascript:", "\u{202e}"] {
         assert!(!page.contains(bad), "{path} has {bad:?}: {page}");
     }
+}
+
+/// Returns the pair of name and value that a response sets as a cookie.
+fn set_cookie(response: &str) -> Option<String> {
+    let cookie = response.lines().find_map(|line| line.strip_prefix("set-cookie: "))?;
+    cookie.split(';').next().map(str::to_owned)
 }
 
 const OUTSIDE: &str = "Host: cliffwatch.example.com\r\n";

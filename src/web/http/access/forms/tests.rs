@@ -30,7 +30,12 @@ fn detects_cross_site_forms() {
 
 #[test]
 fn rejects_form_without_valid_csrf_token() {
-    let visitor = |token: Option<&str>| Visitor { csrf_token: token.map(str::to_owned), is_logged_in: true, has_login: true };
+    let visitor = |token: Option<&str>| Visitor {
+        csrf_token: token.map(str::to_owned),
+        is_logged_in: true,
+        has_login: true,
+        session: None,
+    };
     let check = |body: &str, token| {
         super::check(&FormFields::parse(body.as_bytes()), FormKind::Change, &visitor(token), &HeaderMap::new(), None)
     };

@@ -4,49 +4,66 @@ fn start() -> Timestamp {
     chrono::DateTime::from_timestamp(1_790_000_000, 0).expect("a time")
 }
 
-fn token(text: &str) -> Fingerprint {
-    fingerprint(text.as_bytes())
+fn key(shared: u8, token: &str) -> SessionKey {
+    SessionKey::of(&LinkKey::new([shared; 32]), &token.to_owned().into())
 }
 
 #[test]
-fn session_ends_at_logout_when_idle_at_maximum_age_or_with_new_token() {
+fn session_is_valid_on_every_instance_until_the_token_changes() {
     let now = start();
-    let begun = || {
-        let mut sessions = Sessions::default();
-        sessions.begin("id", "key".into(), token("old"), now);
-        sessions
-    };
-    assert_eq!(begun().touch("id", token("old"), now), Some("key".into()));
-    assert_eq!(begun().touch("other", token("old"), now), None);
-    assert_eq!(begun().touch("id", token("new"), now), None, "the configured token changed");
-    assert_eq!(begun().touch("id", token("old"), now + MAX_IDLE), None);
-    let mut sessions = begun();
-    sessions.end("id");
-    assert_eq!(sessions.touch("id", token("old"), now), None);
-    let mut sessions = begun();
+    let session = Session::begin("id_-7".into(), now);
+    let cookie = session.cookie(&key(1, "old"));
+    assert_eq!(Session::read(&cookie, &key(1, "old"), now), Some(session.clone()));
+    assert_eq!(Session::read(&cookie, &key(1, "new"), now), None, "the configured token changed");
+    assert_eq!(Session::read(&cookie, &key(2, "old"), now), None, "another database");
+    assert_eq!(session.csrf_token(&key(1, "old")), session.csrf_token(&key(1, "old")));
+    assert_ne!(session.csrf_token(&key(1, "old")), Session::begin("other".into(), now).csrf_token(&key(1, "old")));
+    assert!(!cookie.contains(&session.csrf_token(&key(1, "old"))));
+}
+
+#[test]
+fn session_ends_when_idle_and_at_maximum_age() {
+    let (now, key) = (start(), key(1, "t"));
+    let mut session = Session::begin("id".into(), now);
+    let cookie = session.cookie(&key);
+    assert!(Session::read(&cookie, &key, now + MAX_IDLE - TimeDelta::seconds(1)).is_some());
+    assert_eq!(Session::read(&cookie, &key, now + MAX_IDLE), None);
+    assert!(Session::read(&cookie, &key, now - TimeDelta::hours(1)).is_some(), "the clock of this instance is behind");
+    assert_eq!(session.renewed(now + TimeDelta::minutes(9)), None, "the cookie is recent");
     let mut at = now;
-    while sessions.touch("id", token("old"), at).is_some() {
+    while let Some(read) = Session::read(&session.cookie(&key), &key, at) {
+        assert_eq!(read.remaining(at), now + MAX_SESSION_AGE - at);
+        session = read.renewed(at).unwrap_or(read);
         at += TimeDelta::hours(6);
     }
-    assert_eq!(at, now + MAX_AGE, "a session in use ends too");
+    assert_eq!(at, now + MAX_SESSION_AGE, "a session in use ends too");
+    assert_eq!(session.identity().1, now, "the begin stays");
 }
 
 #[test]
-fn least_recently_used_session_ends_at_the_limit() {
-    let (mut sessions, now) = (Sessions::default(), start());
-    for number in 0..200 {
-        sessions.begin(&number.to_string(), "key".into(), token("t"), now + TimeDelta::seconds(number));
+fn changed_cookie_is_rejected() {
+    let (now, key) = (start(), key(1, "t"));
+    let cookie = Session::begin("id".into(), now).cookie(&key);
+    for at in 0..cookie.len() {
+        for byte in *b"0A.~" {
+            let mut changed = cookie.clone().into_bytes();
+            changed[at] = byte;
+            let changed = String::from_utf8(changed).expect("ASCII");
+            if changed != cookie {
+                // The last character of the signature has bits that decode to nothing.
+                let read = Session::read(&changed, &key, now);
+                assert!(read.is_none() || at + 1 == cookie.len(), "{changed}");
+            }
+        }
     }
-    assert_eq!(sessions.0.len(), MAX_SESSIONS);
-    let now = now + TimeDelta::seconds(200);
-    assert_eq!(sessions.touch("0", token("t"), now), None, "the oldest was removed");
-    assert!(sessions.touch("199", token("t"), now).is_some());
+    for text in ["", ".", "...", "id.1.2.3", &"x".repeat(10_000), &format!("{cookie}.{cookie}")] {
+        assert_eq!(Session::read(text, &key, now), None, "{text}");
+    }
 }
 
 #[test]
 fn debug_output_hides_secrets() {
-    let mut sessions = Sessions::default();
-    sessions.begin("the-id", "the-key".into(), token("t"), start());
-    let shown = format!("{sessions:?}");
-    assert!(!shown.contains("the-id") && !shown.contains("the-key"), "{shown}");
+    let session = Session::begin("the-id".into(), start());
+    assert!(!format!("{session:?}").contains("the-id"));
+    assert!(!session.identity().0.contains("the-id"));
 }
