@@ -67,6 +67,30 @@ fn alertmanager_config_and_compose_file_are_valid() {
     assert!(checked.status.success(), "{}{}", String::from_utf8_lossy(&checked.stdout), String::from_utf8_lossy(&checked.stderr));
 }
 
+#[test]
+fn images_are_pinned_and_containers_are_confined() {
+    let (compose, containerfile) = (read("compose.yaml"), read("Containerfile"));
+    let images = compose.lines().filter_map(|line| line.trim().strip_prefix("image: "));
+    let bases = containerfile.lines().filter_map(|line| line.strip_prefix("FROM ").or_else(|| line.strip_prefix("ARG BUILDER=")));
+    let foreign: Vec<&str> = images.chain(bases).filter(|image| image.contains('/')).collect();
+    assert_eq!(foreign.len(), 5, "{foreign:?}");
+    for image in foreign {
+        let digest = image.split_once("@sha256:").map(|(_, digest)| digest).unwrap_or_default();
+        assert!(digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit()), "{image} is not pinned");
+    }
+    let services = compose.split_once("\nservices:\n").and_then(|(_, rest)| rest.split_once("\nsecrets:\n")).expect("services").0;
+    let services: Vec<&str> = services.split("\n\n").filter(|service| !service.starts_with('#')).collect();
+    assert_eq!(services.len(), 4);
+    for service in services {
+        for key in ["<<: *confined", "mem_limit: ", "pids_limit: ", "healthcheck:"] {
+            assert!(service.contains(key), "{key} is missing: {service}");
+        }
+    }
+    for key in ["init: true", "read_only: true", "cap_drop: [ALL]", "no-new-privileges:true"] {
+        assert!(compose.contains(key), "{key}");
+    }
+}
+
 fn read(path: &str) -> String {
     std::fs::read_to_string(packaging(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }

@@ -37,6 +37,8 @@ pub(super) async fn reload(State(deps): State<HttpDeps>) -> Response {
 }
 
 pub(super) async fn metrics(State(deps): State<HttpDeps>, headers: HeaderMap) -> impl IntoResponse {
+    // After a pause of the process, the lease may be over before any task has run to notice it.
+    deps.app.metrics.set_active(deps.app.store.is_active());
     deps.app.metrics.set_database_up(deps.app.readiness.is_store_usable());
     deps.app.metrics.set_ready(deps.app.readiness.not_ready().is_none());
     let accept = headers.get_all(header::ACCEPT).iter().filter_map(|accept| accept.to_str().ok());

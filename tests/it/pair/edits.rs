@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::PairSoak;
+use super::{PairSoak, fault_log::Cause};
 use crate::soak::{RULES, world::LEAD_RULE};
 
 /// The time limit until an edit on both sides has an effect.
@@ -21,7 +21,7 @@ pub struct HostFiles {
     extra_rule: Option<u32>,
     is_broken: bool,
     has_extra_receiver: bool,
-    has_pages: bool,
+    has_external_url: bool,
     budget: Option<u64>,
 }
 
@@ -74,7 +74,7 @@ impl HostFiles {
         match edit {
             Edit::Rule(number) => self.extra_rule = is_on.then_some(number),
             Edit::Receiver => self.has_extra_receiver = is_on,
-            Edit::RestartKey => self.has_pages = is_on,
+            Edit::RestartKey => self.has_external_url = is_on,
             Edit::BrokenRules => self.is_broken = is_on,
             Edit::LowBudget(credits) => self.budget = is_on.then_some(credits),
         }
@@ -91,10 +91,11 @@ impl HostFiles {
         format!("{rules}{LEAD_RULE}{}", extra.unwrap_or_default())
     }
 
-    pub fn config(&self, around: &Surroundings, store: &str) -> String {
+    /// The config of an instance with this database URL, whose pages and metrics are at `port`.
+    pub fn config(&self, around: &Surroundings, store: &str, port: u16) -> String {
         let Surroundings { source_port, api_key, receivers: [steady, moody, extra] } = around;
         let budget = self.budget.map(|credits| format!("[budget]\nmonthly_credits = {credits}\n")).unwrap_or_default();
-        let pages = if self.has_pages { "127.0.0.1:0" } else { "off" };
+        let external_url = if self.has_external_url { "external_url = \"http://pages.localhost\"" } else { "" };
         let (route, receiver) = match self.has_extra_receiver {
             true => (", \"extra\"", format!("[[receiver]]\nname = \"extra\"\ntype = \"webhook\"\nurl = \"http://{extra}/hook\"")),
             false => ("", String::new()),
@@ -120,7 +121,8 @@ evaluate = "* * * * * *"
 [store]
 url = "{store}"
 [http]
-listen = "{pages}"
+listen = "127.0.0.1:{port}"
+{external_url}
 [log]
 format = "human"
 [delivery]
@@ -149,13 +151,24 @@ group_interval = "1s"
 impl PairSoak {
     pub fn write_files(&self, at: usize) {
         let host = &self.hosts[at];
-        host.write("cliffwatch.toml", &self.files[at].config(&self.around, &self.stores[at]));
+        host.write("cliffwatch.toml", &self.files[at].config(&self.around, &self.stores[at], self.ports[at]));
         host.write("rules/r.toml", &self.files[at].rules());
     }
 
     fn put_edit(&mut self, at: usize, edit: Edit, is_on: bool) {
         self.files[at].set(edit, is_on);
         self.write_files(at);
+        let cause = match (edit, is_on) {
+            (Edit::BrokenRules, _) => Cause::BrokenRules,
+            (Edit::RestartKey, _) => Cause::RestartKey,
+            (Edit::LowBudget(_), _) => Cause::LowBudget,
+            (Edit::Receiver, false) => Cause::LeftReceiver,
+            (Edit::Rule(_), _) | (Edit::Receiver, true) => Cause::OtherEdit,
+        };
+        match (cause, is_on) {
+            (Cause::LeftReceiver, _) | (_, true) => self.fault_log.begin(cause, Some(at)),
+            (_, false) => self.fault_log.end(cause, Some(at)),
+        }
     }
 
     fn begin_edit(&mut self) {

@@ -1,17 +1,21 @@
 //! A soak test of two instances on one PostgreSQL server: rounds of failures of the active instance, of the standby, of both, of the
 //! network, and of the server, in random order, while source and receivers fail, config and rules change, and the clocks of the machines
-//! differ. At the end, and during the run, it compares what the receivers and the source recorded with what happened.
+//! differ. At the end, and during the run, it compares what the receivers and the source recorded with what happened, the metrics of both
+//! instances with the lease, each write with the holder of the lease, and the alerts of a real Prometheus with the faults.
 //!
 //! `CLIFFWATCH_PAIR_SOAK=7200 tests/postgres/run cargo test --test it pair -- --nocapture` runs for two hours. `CLIFFWATCH_SOAK_SEED`
 //! repeats the random choices of a run, but not its timing. Each machine has its own name, machine id, boot, uptime, and address of the
 //! source, which needs root. Without root or the PostgreSQL programs, the test prints that it was skipped.
 
+mod claims;
 mod edits;
+mod fault_log;
 mod host;
 mod problems;
 mod rounds;
 pub mod session;
 mod watch;
+mod witness;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,7 +25,10 @@ use std::{
 
 use chrono::TimeDelta;
 use cliffwatch::{model::clock::Clock, service as serve};
-use testkit::faults::{Fault, Faults};
+use testkit::{
+    faults::{Fault, Faults},
+    free_port,
+};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -33,7 +40,9 @@ use crate::{
     standby::machines::{PROGRAM, Proxy},
     support::Cluster,
 };
+use claims::ClaimBooks;
 use edits::{EditInProgress, HostFiles, Surroundings};
+use fault_log::{Cause, FaultLog, Prometheus};
 use host::Host;
 use rounds::Failure;
 use watch::{LeaseBooks, RequestBooks};
@@ -50,6 +59,10 @@ const MAX_SKEW_SECS: i64 = 240;
 const GRACE: Duration = Duration::from_secs(3);
 /// The difference between the uptimes of the machines.
 const MORE_UPTIME_SECS: u64 = 900 * 86_400;
+/// The length of a run that has rounds of several minutes, in which alerts fire.
+const LONG_ROUNDS_FROM: Duration = Duration::from_secs(3_600);
+/// The number of times that all failures are played between two such rounds.
+const DECKS_PER_LONG_ROUNDS: usize = 3;
 /// The connections of the server. Three are reserved for superusers.
 const MAX_CONNECTIONS: u16 = 50;
 
@@ -64,8 +77,13 @@ struct PairSoak {
     hosts: Vec<Host>,
     requests: Vec<RequestBooks>,
     lease: LeaseBooks,
+    claims: ClaimBooks,
+    fault_log: FaultLog,
+    prometheus: Option<Prometheus>,
     around: Surroundings,
     stores: Vec<String>,
+    /// The ports of the pages and metrics.
+    ports: [u16; 2],
     files: [HostFiles; 2],
     edit: Option<EditInProgress>,
     edits: u32,
@@ -93,9 +111,8 @@ impl PairSoak {
     /// Starts the server, the source, the receivers, and the instances. `None` without PostgreSQL.
     async fn start(seed: u64, length: Duration) -> Option<Self> {
         let cluster = Cluster::start(&format!("max_connections = {MAX_CONNECTIONS}\n"))?;
-        cluster.query("CREATE ROLE cliffwatch LOGIN");
+        witness::create_logins(&cluster);
         cluster.query("CREATE ROLE greedy LOGIN");
-        cluster.query("GRANT ALL ON SCHEMA public TO cliffwatch");
         let mut random = fastrand::Rng::with_seed(seed);
         let ending = CancellationToken::new();
         let mut world = World::new();
@@ -126,19 +143,23 @@ impl PairSoak {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::copy(env!("CARGO_BIN_EXE_cliffwatch"), folder.path().join(PROGRAM)).expect("copied");
         let (mut hosts, mut stores) = (Vec::new(), Vec::new());
+        let ports = [free_port(), free_port()];
         let machines = [("one", "127.0.0.1", 0, "?target_session_attrs=read-write"), ("two", "127.0.0.2", MORE_UPTIME_SECS, "")];
-        for (name, address, uptime, options) in machines {
+        for ((name, address, uptime, options), listen) in machines.into_iter().zip(ports) {
             let (proxy, port) = Proxy::to(&format!("127.0.0.1:{}", cluster.port)).await;
-            let store = format!("postgres://cliffwatch@127.0.0.1:{port}/postgres{options}");
+            let store = format!("postgres://{name}@127.0.0.1:{port}/postgres{options}");
             let place = folder.path().join(name);
             std::fs::create_dir_all(place.join("rules")).expect("a folder");
             let files = HostFiles::default();
-            std::fs::write(place.join("cliffwatch.toml"), files.config(&around, &store)).expect("written");
+            std::fs::write(place.join("cliffwatch.toml"), files.config(&around, &store, listen)).expect("written");
             std::fs::write(place.join("rules/r.toml"), files.rules()).expect("written");
             hosts.push(Host::start(name, place, proxy, address, uptime).await);
             stores.push(store);
         }
         let lease = LeaseBooks::open(cluster.port);
+        let instances = [("one", ports[0]), ("two", ports[1])];
+        let claims = ClaimBooks::open(instances);
+        let prometheus = Prometheus::start(folder.path(), instances);
         let now = Instant::now();
         let next_edit_at = now + Duration::from_millis(random.u64(10_000..20_000));
         Some(Self {
@@ -151,8 +172,12 @@ impl PairSoak {
             hosts,
             requests,
             lease,
+            claims,
+            fault_log: FaultLog::default(),
+            prometheus,
             around,
             stores,
+            ports,
             files: [HostFiles::default(), HostFiles::default()],
             edit: None,
             edits: 0,
@@ -227,6 +252,7 @@ impl PairSoak {
         let path = ["", "/v", "/v5/burn", "/v2/token", "/v3"][self.random.usize(..5)];
         self.count(&format!("source: {}", format!("{fault:?}").split(['(', ' ']).next().unwrap_or_default()));
         self.faults.set(path, fault);
+        self.fault_log.begin(Cause::Source, None);
         self.source_ends = Some(now + Duration::from_millis(self.random.u64(300..4_000)));
     }
 
@@ -236,6 +262,7 @@ impl PairSoak {
         let behavior = behaviors[self.random.usize(..behaviors.len())];
         self.count(&format!("receiver: {behavior:?}"));
         self.books[1].behave(behavior);
+        self.fault_log.begin(Cause::Receiver, None);
         self.receiver_ends = Some(now + Duration::from_millis(self.random.u64(500..8_000)));
     }
 
@@ -249,6 +276,7 @@ impl PairSoak {
         };
         self.count(&format!("clock set {}", if by.ends_with(['d', 'h']) { &by } else { "by up to 4 minutes" }));
         self.hosts[at].set_clock(&by);
+        self.fault_log.begin(Cause::Clock, Some(at));
         self.clock_ends[at] = Some(now + Duration::from_millis(self.random.u64(1_000..60_000)));
     }
 
@@ -262,14 +290,17 @@ impl PairSoak {
         let is_over = |until: &mut Option<Instant>| until.take_if(|until| *until <= now).is_some();
         if is_over(&mut self.source_ends) {
             self.faults.clear();
+            self.fault_log.end(Cause::Source, None);
         }
         if is_over(&mut self.receiver_ends) {
             self.books[1].behave(Behavior::Accepts);
+            self.fault_log.end(Cause::Receiver, None);
         }
         for at in 0..2 {
             if is_over(&mut self.clock_ends[at]) {
                 let skew = self.some_skew();
                 self.hosts[at].set_clock(&skew);
+                self.fault_log.end(Cause::Clock, Some(at));
             }
         }
     }
@@ -325,7 +356,12 @@ impl PairSoak {
     }
 
     fn print_counts(&self) {
-        println!("{}; {} leases; {} takeovers without a failure", self.world.summary(), self.lease.tenure_count(), self.unneeded);
+        println!(
+            "{}; {} leases; {} takeovers without a failure",
+            self.world.summary(),
+            self.lease.tenures().len(),
+            self.unneeded
+        );
         for (what, times) in &self.injected {
             println!("  {what:<40} {times:>6}");
         }
@@ -359,12 +395,20 @@ async fn two_machines_under_faults_notify_every_fact_once() {
     }
     let Some(mut soak) = PairSoak::start(seed, length).await else { return };
     soak.wait_for_baselines().await;
+    witness::observe(&soak.cluster);
+    soak.wait_for_scrapes().await;
     let (begin, mut shown) = (Instant::now(), Instant::now());
     let mut deck: Vec<Failure> = Vec::new();
+    let mut decks = 0;
+    let has_long_rounds = length >= LONG_ROUNDS_FROM;
     while begin.elapsed() < length {
         if deck.is_empty() {
             deck = rounds::FAILURES.to_vec();
             soak.random.shuffle(&mut deck);
+            if has_long_rounds && decks % DECKS_PER_LONG_ROUNDS == 0 {
+                deck.extend(rounds::LONG_FAILURES);
+            }
+            decks += 1;
         }
         let failure = deck.pop().expect("filled");
         soak.count(&format!("round: {failure:?}"));

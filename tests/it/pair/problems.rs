@@ -8,7 +8,7 @@ use std::{
 use chrono::TimeDelta;
 use cliffwatch::model::clock::Clock;
 
-use super::{GRACE, MAX_SKEW_SECS, PairSoak};
+use super::{GRACE, MAX_SKEW_SECS, PairSoak, claims, fault_log, witness};
 use crate::soak::books::Books;
 
 /// The maximum number of deliveries to one receiver that are accepted but not recorded when a process dies.
@@ -17,6 +17,8 @@ const UNRECORDED: usize = 8;
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(660);
 /// The longest time from a change at the source to its message: the longest failure, a takeover, a low budget, and retries.
 const MAX_DELAY: TimeDelta = TimeDelta::minutes(3);
+/// The longest failure of the server that is part of [`MAX_DELAY`].
+const COVERED_FAILURE_SECS: f64 = 30.0;
 /// The tolerance of times, in addition to the difference of clocks.
 const TIME_TOLERANCE: TimeDelta = TimeDelta::seconds(10);
 
@@ -52,9 +54,11 @@ impl PairSoak {
         self.books.iter().take(2).flat_map(of).collect()
     }
 
-    /// The deliveries to the receivers that are always in the config.
+    /// The deliveries, and notifications in none, to the receivers that are always in the config.
     fn pending_count(&self) -> usize {
-        self.column("SELECT webhook_id FROM delivery WHERE state IN ('due', 'retrying') AND receiver <> 'extra'").len()
+        let deliveries = "SELECT webhook_id FROM delivery WHERE state IN ('due', 'retrying') AND receiver <> 'extra'";
+        let notifications = "SELECT notification FROM pending_notification WHERE state = 'waiting' AND receiver <> 'extra'";
+        self.column(deliveries).len() + self.column(notifications).len()
     }
 
     /// Ends all faults, and waits until everything is notified.
@@ -90,6 +94,14 @@ impl PairSoak {
             }
         }
         self.check_delays(&mut problems);
+        let claims = self.claims.all();
+        problems.extend(claims::contradictions(&claims, &self.lease.tenures()));
+        if is_final {
+            problems.extend(
+                witness::breaches(&self.cluster).into_iter().map(|breach| format!("written without the lease: {breach}")),
+            );
+            self.check_alerts(&mut problems);
+        }
         if is_final {
             self.check_database(&mut problems);
             problems.extend(self.missing().into_iter().map(|fact| format!("never notified: {fact}")));
@@ -101,7 +113,7 @@ impl PairSoak {
         let (due, deadlines) = (self.world.facts(), self.world.deadlines());
         let times = books.first_times();
         for (fact, ids) in books.facts() {
-            if fact.starts_with("SourceTrouble ") {
+            if fact.starts_with("SourceInjectedFault ") {
                 continue;
             }
             let extra = fact.strip_prefix("Extra").and_then(|rest| rest.split_once(' '));
@@ -126,6 +138,15 @@ impl PairSoak {
         }
     }
 
+    /// The part of the longest failure of the server that [`MAX_DELAY`] does not cover.
+    fn longest_server_failure(&self) -> TimeDelta {
+        let failures =
+            self.fault_log.all().iter().filter(|fault| fault.cause == fault_log::Cause::Server && fault.end.is_finite());
+        let longest = failures.map(|fault| fault.end - fault.begin).fold(0.0, f64::max);
+        #[expect(clippy::cast_possible_truncation, reason = "some minutes")]
+        TimeDelta::seconds((longest - COVERED_FAILURE_SECS).max(0.0) as i64)
+    }
+
     /// Checks how long after each change at the source the first receiver got it.
     fn check_delays(&self, problems: &mut Vec<String>) {
         let (times, now) = (self.books[0].first_times(), Clock::system().now());
@@ -141,8 +162,34 @@ impl PairSoak {
             at(99),
             at(100)
         );
-        let late = delays.iter().filter(|(delay, _)| *delay > MAX_DELAY);
+        let late = delays.iter().filter(|(delay, _)| *delay > MAX_DELAY + self.longest_server_failure());
         problems.extend(late.map(|(delay, fact)| format!("not notified within {} s: {fact}", delay.num_seconds())));
+    }
+
+    /// Checks the alerts of Prometheus, and that the observers observed.
+    fn check_alerts(&self, problems: &mut Vec<String>) {
+        let (claims, statements) = (self.claims.all(), witness::statements(&self.cluster));
+        let active = |host: &str| claims.iter().filter(|claim| claim.host == host && claim.is_active == Some(true)).count();
+        println!(
+            "{} scrapes, {} of them showed machine one as active and {} machine two; {statements:?} statements were compared with the lease",
+            claims.len(),
+            active("one"),
+            active("two")
+        );
+        if statements.contains(&0) || active("one") == 0 || active("two") == 0 {
+            problems.push("a machine was never observed as active".to_owned());
+        }
+        let Some(prometheus) = &self.prometheus else { return };
+        let periods = prometheus.periods();
+        let mut totals: BTreeMap<(String, String), (usize, usize, f64)> = BTreeMap::new();
+        for period in &periods {
+            let total = totals.entry((period.alert.clone(), period.instance.clone())).or_default();
+            *total = (total.0 + 1, total.1 + usize::from(period.fired_at.is_some()), total.2.max(period.end - period.begin));
+        }
+        for ((alert, instance), (times, fired, longest)) in totals {
+            println!("  {alert:<26} {instance:<4} {times:>4} times true, {fired:>3} fired, longest {longest:>6.0} s");
+        }
+        problems.extend(fault_log::surprises(&periods, self.fault_log.all()));
     }
 
     fn check_database(&self, problems: &mut Vec<String>) {

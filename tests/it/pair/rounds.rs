@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{PairSoak, WAIT_TIMEOUT, session::Greed, watch::Tenure};
+use super::{PairSoak, WAIT_TIMEOUT, fault_log::Cause, session::Greed, watch::Tenure};
 
 /// The range of the extra uptime after a simulated reboot.
 const MAX_UPTIME_SECS: u64 = 2_000 * 86_400;
@@ -38,6 +38,9 @@ pub enum Failure {
     Disconnected,
     /// Another client takes all free connections, and the active instance is killed.
     KilledWhileExhausted,
+    // For so long that alerts fire.
+    StandbyGone,
+    ServerGone,
 }
 
 pub const FAILURES: [Failure; 19] = [
@@ -62,12 +65,24 @@ pub const FAILURES: [Failure; 19] = [
     Failure::KilledWhileExhausted,
 ];
 
+/// Failures of several minutes, for long runs.
+pub const LONG_FAILURES: [Failure; 2] = [Failure::StandbyGone, Failure::ServerGone];
+
+/// Longer than the five minutes of `CliffwatchDown`.
+const STANDBY_GONE_FOR: Duration = Duration::from_secs(330);
+/// Longer than the two minutes of `CliffwatchDatabaseDown`.
+const SERVER_GONE_FOR: Duration = Duration::from_secs(150);
+/// The time until the next edit after a long failure.
+const EDIT_AFTER: Duration = Duration::from_secs(20);
+/// The time from the end of a failure until the metrics show exactly one active instance: a takeover, and two scrapes.
+const SHOWN_WITHIN: Duration = Duration::from_secs(18);
+
 impl Failure {
     /// Returns the failure of each affected instance.
     fn kind_of(self) -> Hit {
         match self {
             Self::Killed | Self::StandbyKilled | Self::BothKilled | Self::KilledWhileExhausted => Hit::Kill,
-            Self::Stopped => Hit::Stop,
+            Self::Stopped | Self::StandbyGone => Hit::Stop,
             Self::Paused | Self::BrieflyPaused | Self::StandbyPaused | Self::BothPaused => Hit::Pause,
             Self::RequestsCut => Hit::CutRequests,
             Self::ResponsesCut => Hit::CutResponses,
@@ -87,6 +102,15 @@ enum Hit {
     CutResponses,
 }
 
+impl Hit {
+    fn cause(self) -> Cause {
+        match self {
+            Self::Kill | Self::Stop | Self::Pause => Cause::Process,
+            Self::Cut | Self::CutRequests | Self::CutResponses => Cause::Network,
+        }
+    }
+}
+
 impl PairSoak {
     /// Waits for all baselines, after which changes are notified.
     pub async fn wait_for_baselines(&mut self) {
@@ -94,6 +118,15 @@ impl PairSoak {
         let begun = Instant::now();
         while self.cluster.query(sql).parse::<usize>().unwrap_or(0) < 2 * super::TOKENS {
             assert!(begun.elapsed() < WAIT_TIMEOUT, "no baselines: {}", self.logs());
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    /// Waits until Prometheus scrapes both instances.
+    pub async fn wait_for_scrapes(&mut self) {
+        let begun = Instant::now();
+        while self.prometheus.as_ref().is_some_and(|prometheus| !prometheus.is_scraping()) {
+            assert!(begun.elapsed() < WAIT_TIMEOUT, "Prometheus does not scrape");
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     }
@@ -132,6 +165,7 @@ impl PairSoak {
     }
 
     async fn hit(&mut self, at: usize, what: Hit) {
+        self.fault_log.begin(what.cause(), Some(at));
         let host = &mut self.hosts[at];
         match what {
             Hit::Kill => {
@@ -163,6 +197,15 @@ impl PairSoak {
             Hit::Cut | Hit::CutRequests | Hit::CutResponses => host.proxy.repair(),
         }
         self.resumed_at[at] = Instant::now();
+        self.fault_log.end(what.cause(), Some(at));
+    }
+
+    /// Begins or ends a failure of the server.
+    fn note_server(&mut self, is_failing: bool) {
+        match is_failing {
+            true => self.fault_log.begin(Cause::Server, None),
+            false => self.fault_log.end(Cause::Server, None),
+        }
     }
 
     /// Plays a failure and its end.
@@ -196,18 +239,43 @@ impl PairSoak {
                 None
             }
             Failure::BothKilled | Failure::BothPaused | Failure::BothCutOff => self.both_fail(failure).await,
+            Failure::StandbyGone => {
+                self.hit(1 - active, failure.kind_of()).await;
+                self.pause(STANDBY_GONE_FOR).await;
+                self.recover(1 - active, failure.kind_of()).await;
+                None
+            }
+            Failure::ServerGone => {
+                // No edit has an effect meanwhile.
+                self.until("the last edit is over", |soak| {
+                    soak.next_edit_at = Instant::now() + EDIT_AFTER;
+                    soak.edit.is_none()
+                })
+                .await;
+                self.next_edit_at = Instant::now() + SERVER_GONE_FOR + EDIT_AFTER;
+                self.note_server(true);
+                self.cluster.stop("fast");
+                self.pause(SERVER_GONE_FOR).await;
+                self.cluster.resume();
+                self.note_server(false);
+                self.time_to_renewal(Instant::now()).await
+            }
             Failure::ServerRestarts | Failure::ServerCrashes => {
+                self.note_server(true);
                 self.cluster.stop(if failure == Failure::ServerRestarts { "fast" } else { "immediate" });
                 let pause = self.some_millis(0, 15_000);
                 self.pause(pause).await;
                 self.cluster.resume();
+                self.note_server(false);
                 self.time_to_renewal(Instant::now()).await
             }
             Failure::ReadOnly => {
+                self.note_server(true);
                 self.set_read_only(true);
                 let pause = self.some_millis(1_000, 25_000);
                 self.pause(pause).await;
                 self.set_read_only(false);
+                self.note_server(false);
                 self.time_to_renewal(Instant::now()).await
             }
             Failure::Exhausted | Failure::Disconnected | Failure::KilledWhileExhausted => {
@@ -215,12 +283,26 @@ impl PairSoak {
             }
         };
         println!("{failure:?}: {took:?}");
+        self.expect_one_active(failure).await;
         if let Some(took) = took {
             self.takeovers.entry(failure).or_default().push(took);
             if took > MAX_TAKEOVER {
                 let logs = self.logs();
                 self.violate(format!("{failure:?} took {took:?}\n{logs}"));
             }
+        }
+    }
+
+    /// Checks that the metrics show exactly one active instance soon.
+    async fn expect_one_active(&mut self, failure: Failure) {
+        let since = Instant::now();
+        while !self.claims.show_one_active() {
+            if since.elapsed() > SHOWN_WITHIN {
+                let logs = self.logs();
+                self.violate(format!("{failure:?}: after {SHOWN_WITHIN:?}, the metrics show no single active instance\n{logs}"));
+                return;
+            }
+            self.step().await;
         }
     }
 
@@ -289,19 +371,22 @@ impl PairSoak {
 
     /// Measures a takeover from the failure if it comes while no connection is free, else from the end of that.
     async fn exhaust_connections(&mut self, failure: Failure, number: i64, active: usize) -> Option<Duration> {
+        self.note_server(true);
         let greed = Greed::begin(self.cluster.port, "greedy");
         self.pause(Duration::from_secs(1)).await;
         let hit_at = Instant::now();
         match failure {
             Failure::KilledWhileExhausted => self.hit(active, Hit::Kill).await,
             Failure::Disconnected => {
-                self.cluster.query("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'cliffwatch'");
+                self.cluster
+                    .query("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename IN ('one', 'two')");
             }
             _ => {}
         }
         let pause = self.some_millis(3_000, 20_000);
         self.pause(pause).await;
         drop(greed);
+        self.note_server(false);
         let freed_at = Instant::now();
         let took = match failure {
             Failure::KilledWhileExhausted => {

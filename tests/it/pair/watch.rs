@@ -22,13 +22,24 @@ const SHORT_TENURE: Duration = Duration::from_secs(4);
 #[derive(Clone, Debug)]
 pub struct Tenure {
     pub number: i64,
+    /// The name of the holder's machine.
+    pub host: String,
     /// The process id of the holder.
     pub pid: u32,
     /// When it was first seen.
     pub at: Instant,
     /// When its last renewal was seen.
     pub renewed_at: Instant,
+    /// The begin of the last reading that showed it. The next holder took the lease after that.
+    pub held_until: Instant,
     renewal: String,
+}
+
+impl Tenure {
+    /// A holder that was seen between two instants.
+    pub fn of(number: i64, host: &str, at: Instant, held_until: Instant) -> Self {
+        Self { number, host: host.to_owned(), pid: 1, at, renewed_at: at, held_until, renewal: String::new() }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -53,11 +64,12 @@ impl LeaseBooks {
             let mut session = None;
             while !reading.is_over.load(Ordering::SeqCst) {
                 session = session.or_else(|| RawSession::open(port, "postgres").ok());
+                let requested_at = Instant::now();
                 let read = session
                     .as_mut()
                     .map(|session| session.query("SELECT number || ' ' || renewed_at || '|' || holder FROM lease"));
                 match read {
-                    Some(Ok(rows)) => rows.iter().for_each(|row| reading.note(row)),
+                    Some(Ok(rows)) => rows.iter().for_each(|row| reading.note(row, requested_at)),
                     _ => session = None,
                 }
                 std::thread::sleep(READ_INTERVAL);
@@ -66,15 +78,17 @@ impl LeaseBooks {
         books
     }
 
-    fn note(&self, row: &str) {
+    fn note(&self, row: &str, requested_at: Instant) {
         let mut record = self.record.lock().unwrap();
         let now = Instant::now();
         let (Some((number, rest)), Some((_, pid))) = (row.split_once(' '), row.rsplit_once(':')) else { return };
         let (renewal, holder) = rest.rsplit_once('|').unwrap_or_default();
         record.is_released = holder.is_empty();
+        let host = holder.rsplit_once(':').map_or(holder, |(host, _)| host).to_owned();
         let (Ok(number), Ok(pid), false) = (number.parse(), pid.parse(), record.is_released) else { return };
         match record.tenures.last_mut() {
             Some(last) if last.number == number && last.pid == pid => {
+                last.held_until = requested_at;
                 if last.renewal != renewal {
                     renewal.clone_into(&mut last.renewal);
                     last.renewed_at = now;
@@ -84,7 +98,10 @@ impl LeaseBooks {
                 let violation = format!("lease {number} of {pid} after lease {} of {}", last.number, last.pid);
                 record.violations.push(violation);
             }
-            _ => record.tenures.push(Tenure { number, pid, at: now, renewed_at: now, renewal: renewal.to_owned() }),
+            _ => {
+                let renewal = renewal.to_owned();
+                record.tenures.push(Tenure { number, host, pid, at: now, renewed_at: now, held_until: requested_at, renewal });
+            }
         }
     }
 
@@ -111,8 +128,9 @@ impl LeaseBooks {
         record.tenures.iter().enumerate().find(lasts).map(|(_, tenure)| tenure.clone())
     }
 
-    pub fn tenure_count(&self) -> usize {
-        self.record.lock().unwrap().tenures.len()
+    /// All holders, in order.
+    pub fn tenures(&self) -> Vec<Tenure> {
+        self.record.lock().unwrap().tenures.clone()
     }
 
     pub fn violations(&self) -> Vec<String> {
