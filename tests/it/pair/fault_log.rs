@@ -71,7 +71,13 @@ const TABLE: &[AlertCauses] = &[
     AlertCauses { alert: "CliffwatchClockWrong", causes: &[Cause::Clock], margin_secs: 60.0, must_follow: None },
     AlertCauses { alert: "CliffwatchPollsStopped", causes: &[Cause::Clock], margin_secs: 60.0, must_follow: None },
     AlertCauses { alert: "CliffwatchCreditsSpent", causes: &[Cause::LowBudget], margin_secs: 60.0, must_follow: None },
-    AlertCauses { alert: "CliffwatchSourceDown", causes: &[Cause::Source], margin_secs: 60.0, must_follow: None },
+    // A new active instance has no response before its first cycle.
+    AlertCauses {
+        alert: "CliffwatchSourceDown",
+        causes: &[Cause::Source, Cause::Process, Cause::Network, Cause::Server, Cause::RestartKey],
+        margin_secs: 60.0,
+        must_follow: None,
+    },
     AlertCauses { alert: "CliffwatchRemovalsHeld", causes: &[Cause::Source], margin_secs: 60.0, must_follow: None },
     // A new active instance reads the times of the last successes from the database.
     AlertCauses { alert: "CliffwatchNothingRead", causes: RESTARTS, margin_secs: 30.0, must_follow: None },
