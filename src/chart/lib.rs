@@ -1,12 +1,13 @@
 //! Charts as SVG, drawn from values without I/O. Pages and the report of a backtest share them.
 //!
-//! [`svg`] writes elements and escapes their text. [`scale`] maps values to coordinates, [`bars`] lays out bars, and [`curve`] computes the
-//! unlocked tokens of a vesting schedule. [`supply`] draws the coming supply of all tokens per week, [`timeline`] their upcoming cliff unlocks, [`weeks`]
-//! weekly sums of one token, [`schedule`](mod@schedule) a vesting schedule, and [`past_polls`] the polls of an endpoint. Colors are defined in the stylesheets, so
-//! that they follow dark mode.
+//! [`svg`] writes elements and escapes their text. [`scale`] maps values to coordinates, [`bars`] lays out bars, and [`curve`] computes
+//! the unlocked tokens of a vesting schedule. [`supply`] draws the coming supply of all tokens per week, [`bands`] the linear unlocks of
+//! several tokens in a month, [`weeks`] weekly sums of one token, [`schedule`](mod@schedule) a vesting schedule, and [`past_polls`] the
+//! polls of an endpoint. Colors are defined in the stylesheets, so that they follow dark mode.
 //!
 //! A chart has a bounded number of marks, contains only finite numbers, and shows an unlock with month precision as a month.
 
+pub mod bands;
 pub mod bars;
 pub mod curve;
 pub mod past_polls;
@@ -15,7 +16,6 @@ pub mod scale;
 pub mod schedule;
 pub mod supply;
 pub mod svg;
-pub mod timeline;
 pub mod weeks;
 
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 use chrono::{Datelike, Days, Months, NaiveDate, NaiveTime};
 
-use model::{Timestamp, time::days};
+use model::{Timestamp, phrase, time::days};
 
 /// A linear scale of time on the horizontal axis.
 #[derive(Clone, Copy, Debug)]
@@ -59,51 +59,6 @@ pub fn midnight(day: NaiveDate) -> Timestamp {
     day.and_time(NaiveTime::MIN).and_utc()
 }
 
-/// A logarithmic scale of sizes on the vertical axis.
-#[derive(Clone, Copy, Debug)]
-pub struct LogScale {
-    low: f64,
-    high: f64,
-    bottom: f64,
-    height: f64,
-}
-
-impl LogScale {
-    /// The maximum range in orders of magnitude. Smaller sizes are at the bottom.
-    const MAX_ORDERS: f64 = 4.0;
-
-    /// Returns the scale for these sizes. Ignores sizes that are not positive and finite. `None` if no size is left.
-    pub fn new(sizes: impl IntoIterator<Item = f64>, bottom: f64, height: f64) -> Option<Self> {
-        let sizes = sizes.into_iter().filter(|size| size.is_finite() && *size > 0.0);
-        let (min, max) = sizes.fold((f64::INFINITY, 0.0_f64), |(min, max), size| (min.min(size), max.max(size)));
-        if max <= 0.0 {
-            return None;
-        }
-        let high = (max * 1.25).log10();
-        let low = min.log10().max(high - Self::MAX_ORDERS).min(high - 1.0) - 0.12;
-        Some(Self { low, high, bottom, height })
-    }
-
-    pub fn y(&self, size: f64) -> f64 {
-        let fraction = ((size.log10() - self.low) / (self.high - self.low)).clamp(0.0, 1.0);
-        fraction.mul_add(-self.height, self.bottom)
-    }
-
-    /// Returns round sizes: powers of ten, and also two and five times a power of ten if the range is small.
-    pub fn ticks(&self) -> Vec<f64> {
-        let factors: &[f64] = if self.high - self.low > 2.2 { &[1.0] } else { &[1.0, 2.0, 5.0] };
-        let (first, last) = (self.low.floor().clamp(-30.0, 300.0), self.high.ceil().clamp(-30.0, 300.0));
-        let mut ticks = Vec::new();
-        let mut order = first;
-        while order <= last && ticks.len() < 30 {
-            ticks.extend(factors.iter().map(|factor| factor * 10_f64.powf(order)));
-            order += 1.0;
-        }
-        ticks.retain(|tick| (self.low..=self.high).contains(&tick.log10()));
-        ticks
-    }
-}
-
 /// Removes trailing zeros from the label of an axis: `$1.5B` for `$1.50B`.
 pub fn tick(label: &str) -> String {
     let Some(point) = label.find('.') else { return label.to_owned() };
@@ -111,6 +66,12 @@ pub fn tick(label: &str) -> String {
     let unit = rest.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(rest.len());
     let (digits, unit) = rest.split_at(unit);
     format!("{whole}{}{unit}", digits.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// A value in USD with three digits, so that neighbors do not overlap: `$340M`.
+pub fn short_usd(value: f64) -> String {
+    let unit = 10_f64.powf(value.abs().max(1.0).log10().floor() - 2.0);
+    tick(&phrase::usd((value / unit).round() * unit))
 }
 
 /// Returns round values from zero to at least `max`, in about `count` steps of 1, 2, or 5 times a power of ten. Only zero if `max` is not

@@ -15,14 +15,15 @@ pub struct ScheduleDrawing<'a> {
     pub former: Option<&'a [Curve]>,
     /// Sorted by date.
     pub cliffs: &'a [Interval],
+    /// The unlock with a label: the next one, or that of an alert.
     pub next: Option<NextCliff>,
     /// Burns in tokens, and buybacks in USD.
-    pub lanes: [EventLane<'a>; 2],
+    pub lanes: Vec<EventLane<'a>>,
     pub max_supply: Option<f64>,
     pub now: Timestamp,
 }
 
-/// The next cliff with its label.
+/// A cliff with its label.
 #[derive(Clone, Debug)]
 pub struct NextCliff {
     pub interval: Interval,

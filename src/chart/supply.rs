@@ -1,5 +1,5 @@
-//! Stacked bars of the coming supply per week: linear unlocks, and cliff unlocks above them. Each bar has its total as text, and its parts
-//! in a tooltip.
+//! Stacked bars of the coming supply per week: linear unlocks, and cliff unlocks above them. Each bar has its total as text. Its values
+//! appear above the bars for the pointer, for a touch, and for keyboard focus, without a script.
 
 use crate::bars::bars;
 use crate::scale::{self, round_steps};
@@ -14,12 +14,15 @@ pub struct SupplyWeek {
     pub ahead: SupplyAhead,
 }
 
-const WIDE: Canvas = Canvas { width: 880.0, height: 300.0, left: 52.0, max_marks: 26, max_labels: 26 };
-const NARROW: Canvas = Canvas { width: 360.0, height: 210.0, left: 46.0, max_marks: 26, max_labels: 5 };
-/// Margins around the bars.
-const TOP: f64 = 22.0;
-const BOTTOM: f64 = 24.0;
+const WIDE: Canvas = Canvas { width: 1180.0, height: 320.0, left: 58.0, max_marks: 26, max_labels: 26 };
+const NARROW: Canvas = Canvas { width: 360.0, height: 280.0, left: 46.0, max_marks: 26, max_labels: 5 };
+/// The space above the bars, for the name of the axis and the values of one week.
+const TOP: f64 = 72.0;
+/// The space below the bars, for the dates and the name of the axis.
+const BOTTOM: f64 = 40.0;
 const RIGHT: f64 = 10.0;
+/// The height of a line of values.
+const LINE: f64 = 16.0;
 /// The number of steps of the axis.
 const STEPS: usize = 4;
 
@@ -34,19 +37,15 @@ fn usd(sum: &UnlockSum) -> f64 {
     sum.known_value().filter(|value| value.is_finite() && *value > 0.0).unwrap_or_default()
 }
 
-/// A value with three digits, so that neighbors do not overlap: `$340M`.
-fn short(value: f64) -> String {
-    let unit = 10_f64.powf(value.abs().max(1.0).log10().floor() - 2.0);
-    scale::tick(&phrase::usd((value / unit).round() * unit))
-}
-
-/// A week as text, with its exclusive end: `9 Mar to 16 Mar: $4.00M ($1.00M cliffs + $3.00M linear)`.
-fn title(week: &SupplyWeek) -> String {
+/// The values of a week as lines, with its exclusive end: `9 Mar to 16 Mar: $4.00M`, `$1.00M cliffs + $3.00M linear`.
+fn lines(week: &SupplyWeek) -> Vec<String> {
     let days = format!("{} to {}", week.window.at.format("%-d %b"), week.window.until.format("%-d %b"));
-    match phrase::supply_parts(&week.ahead) {
-        parts if parts.is_empty() => format!("{days}: {}", phrase::NOTHING_SCHEDULED),
-        parts => format!("{days}: {} ({parts})", phrase::sum_value(&week.ahead.total())),
-    }
+    let mut lines = match phrase::supply_parts(&week.ahead) {
+        parts if parts.is_empty() => vec![format!("{days}: {}", phrase::NOTHING_SCHEDULED)],
+        parts => vec![format!("{days}: {}", phrase::sum_value(&week.ahead.total())), parts],
+    };
+    lines.extend(phrase::inexact_unlocks(&week.ahead.inexact));
+    lines
 }
 
 fn draw_on(canvas: Canvas, weeks: &[SupplyWeek], largest: f64) -> String {
@@ -63,25 +62,35 @@ fn draw_on(canvas: Canvas, weeks: &[SupplyWeek], largest: f64) -> String {
         svg.line("grid-line", (left, y), (width - RIGHT, y));
         svg.text("", left - 7.0, y + 4.0, Anchor::End, &scale::tick(&phrase::usd(*step)));
     }
+    svg.text("hint", left, LINE, Anchor::Start, "USD per week");
+    svg.text("", left + room / 2.0, height - 4.0, Anchor::Middle, "first day of the week");
     let gap = if is_wide { 14.0 } else { 5.0 };
     let every = weeks.len().div_ceil(canvas.max_labels).max(1);
     for (index, (bar, week)) in bars(&vec![1.0; weeks.len()], room, floor, gap).into_iter().zip(weeks).enumerate() {
         let (cliff, linear) = (scaled(usd(&week.ahead.cliff)), scaled(usd(&week.ahead.linear)));
         let (x, middle) = (left + gap / 2.0 + bar.x, left + gap / 2.0 + bar.x + bar.width / 2.0);
-        svg.marked_group(None, &title(week), |svg| {
+        let lines = lines(week);
+        svg.focusable_group("bar", &lines.join("; "), |svg| {
             // Small bars have a large area for the pointer.
-            svg.rect("aim", x, TOP, bar.width, floor - TOP, 0.0);
+            svg.rect("aim", x - gap / 2.0, TOP, bar.width + gap, floor - TOP, 0.0);
             svg.rect("s-linear", x, floor - linear, bar.width, linear, 0.0);
             svg.rect("s-cliff", x, floor - linear - cliff, bar.width, cliff, 0.0);
+            // Shown above all bars, where it covers none of them.
+            svg.group("g", &[("class", "values"), ("aria-hidden", "true")], |svg| {
+                let (at, anchor) = if middle > left + room / 2.0 { (width - RIGHT, Anchor::End) } else { (left, Anchor::Start) };
+                for (y, line) in [1.0, 2.0, 3.0].into_iter().zip(&lines) {
+                    svg.text(if y < 2.0 { "strong" } else { "" }, at, y * LINE, anchor, line);
+                }
+            });
         });
         let total = week.ahead.total();
         if is_wide && total.count > 0 {
-            let text = total.known_value().map_or_else(|| "?".to_owned(), short);
+            let text = total.known_value().map_or_else(|| "?".to_owned(), scale::short_usd);
             svg.text("strong", middle, floor - linear - cliff - 5.0, Anchor::Middle, &text);
         }
         if index % every == 0 {
             svg.line("axis", (x, floor), (x, floor + 4.0));
-            svg.text("name", x, height - 7.0, Anchor::Start, &week.window.at.format("%-d %b").to_string());
+            svg.text("name", x, floor + 17.0, Anchor::Start, &week.window.at.format("%-d %b").to_string());
         }
     }
     svg.line("axis", (left, floor), (width - RIGHT, floor));

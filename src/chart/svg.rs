@@ -77,14 +77,21 @@ impl Svg {
         let _ = write!(self.out, "<text{class} x=\"{}\" y=\"{}\"{anchor}>{}</text>", number(x), number(y), escaped(text));
     }
 
-    /// Writes a group with a tooltip and an optional link. The link is not in the tab order, because the table of a chart has the same
-    /// links.
+    /// Writes a group with a tooltip and an optional link.
     pub fn marked_group(&mut self, href: Option<&str>, title: &str, inside: impl FnOnce(&mut Self)) {
         let (name, attributes) = match href {
-            Some(href) => ("a", &[("href", href), ("tabindex", "-1")][..]),
+            Some(href) => ("a", &[("href", href)][..]),
             None => ("g", &[][..]),
         };
         self.group(name, attributes, |svg| {
+            let _ = write!(svg.out, "<title>{}</title>", escaped(title));
+            inside(svg);
+        });
+    }
+
+    /// Writes a group that takes keyboard focus, with a tooltip that is also its accessible name.
+    pub fn focusable_group(&mut self, class: &str, title: &str, inside: impl FnOnce(&mut Self)) {
+        self.group("g", &[("class", class), ("tabindex", "0"), ("role", "img"), ("aria-label", title)], |svg| {
             let _ = write!(svg.out, "<title>{}</title>", escaped(title));
             inside(svg);
         });

@@ -6,6 +6,7 @@
 
 pub mod changes;
 pub mod digest;
+mod direction;
 mod incident;
 pub mod linear;
 mod list;
@@ -19,6 +20,7 @@ mod time;
 mod unlock;
 
 pub use {
+    direction::direction,
     incident::{DaemonIncident, FeedRecovery, IncidentText, dead_letters, quote},
     list::*,
     number::*,

@@ -3,6 +3,7 @@
 mod commit;
 mod counts;
 mod credit;
+mod month;
 mod notification;
 mod opt_out;
 mod outbox;
@@ -17,6 +18,7 @@ mod upcoming;
 pub use self::commit::{Commit, CommitResult, FeedUpdate, PollEntry, PollEntryOutcome, PruneResult, Put};
 pub use self::counts::{DomainGauges, EndpointStat, PeriodReads, ReceiverCounts, StoreCounts, StoreGauges};
 pub use self::credit::{Charge, CreditState, LimitProbe, PastPeriod, Reservation, SettledRequest};
+pub use self::month::{LinearBand, MonthFilter, MonthUnlock, UnlockDay, UnlockMonth, UnlockOrder};
 pub use self::notification::{
     AckResult, DispatchResult, NotificationOverview, NotificationRole, NotificationState, NotificationStatus, ReceiverStatus,
     SuppressedCount, cut_summary,

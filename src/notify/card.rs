@@ -257,6 +257,8 @@ pub struct Card {
     pub token: String,
     /// Token, value, share, and date in one line.
     pub headline: String,
+    /// The outcome of an alert that ended: `removed from the schedule`. Empty if the headline says it, and for an alert that fires.
+    pub outcome: String,
     /// The headline with a prefix such as `[Critical]` and the days until the event.
     pub first_line: String,
     /// The day of the prices, if they are stale: `at prices of 3 Nov 2025`.
@@ -413,6 +415,7 @@ fn card(entry: &MessageEntry<'_>, brief: &Brief<'_>) -> Card {
         prices: phrase::stale_prices_of(body),
         summary: if adds_words(&summary, &headline) { summary } else { String::new() },
         headline,
+        outcome: if is_resolved(body) { ending(body) } else { String::new() },
         first_line: title(notice, "", ShareStyle::Long, now, MAX_TITLE_CHARS),
         description: match notice.is_digest() {
             true => text::paragraph(annotation("description"), text::MAX_DIGEST_CHARS),

@@ -2,6 +2,7 @@ mod conditions;
 mod files;
 mod language;
 mod properties;
+mod shipped;
 mod spec;
 mod supply;
 mod templates;

@@ -86,6 +86,7 @@ mod status;
 mod supply;
 mod supply_index;
 mod supply_pieces;
+mod unlock_month;
 mod upcoming;
 mod windows;
 mod writer;

@@ -14,8 +14,8 @@ use model::{
     rate_changes,
 };
 
-/// A change that can be shown. Sorted by day, then by the value of the change (largest first), then by time.
-type RatePlace = (NaiveDate, LargestFirst, Timestamp, i64);
+/// A change that can be shown. Sorted by day, then by the value of the change (largest first), then by time, then by token number.
+pub(super) type RatePlace = (NaiveDate, LargestFirst, Timestamp, i64);
 
 /// Returns the first `most` changes in a window, and the number of all. `is_watched` takes the number of a token.
 pub(super) fn next_rates(
@@ -24,6 +24,17 @@ pub(super) fn next_rates(
     is_watched: impl Fn(i64) -> bool,
     most: usize,
 ) -> Result<(Vec<RateRow>, u64), StoreFault> {
+    let (places, total) = rate_places(from, window, is_watched, most)?;
+    Ok((read_rates(from, &places)?, total))
+}
+
+/// Returns the first `most` changes in a window before they are read, in order, and the number of all.
+pub(super) fn rate_places(
+    from: &Transaction<'_>,
+    window: SumWindow,
+    is_watched: impl Fn(i64) -> bool,
+    most: usize,
+) -> Result<(Vec<RatePlace>, u64), StoreFault> {
     let (mut first, mut total) = (FirstOf::<RatePlace>::new(most), 0);
     each_linear(from, None, window, |of| {
         if !is_watched(of.token_no) {
@@ -38,22 +49,27 @@ pub(super) fn next_rates(
             first.push((at.date_naive(), LargestFirst(value), at, of.token_no));
         }
     })?;
+    Ok((first.into_sorted(), total))
+}
+
+/// Reads changes.
+pub(super) fn read_rates(from: &Transaction<'_>, places: &[RatePlace]) -> Result<Vec<RateRow>, StoreFault> {
     let mut known: BTreeMap<i64, Option<(PricedToken, TokenLinear)>> = BTreeMap::new();
     let mut rows = Vec::new();
-    for (_, _, at, token_no) in first.into_sorted() {
-        if let std::collections::btree_map::Entry::Vacant(entry) = known.entry(token_no) {
-            let token = priced_token(from, token_no)?;
+    for (_, _, at, token_no) in places {
+        if let std::collections::btree_map::Entry::Vacant(entry) = known.entry(*token_no) {
+            let token = priced_token(from, *token_no)?;
             let read = |token: PricedToken| {
-                let linear = TokenLinear::read(from, token_no, token.0.id.as_str())?;
+                let linear = TokenLinear::read(from, *token_no, token.0.id.as_str())?;
                 Ok::<_, StoreFault>((token, linear))
             };
             entry.insert(token.map(read).transpose()?);
         }
-        if let Some(Some(((token, _, price), linear))) = known.get(&token_no) {
-            rows.extend(row(token, *price, &linear.unlocks(), at));
+        if let Some(Some(((token, _, price), linear))) = known.get(token_no) {
+            rows.extend(row(token, *price, &linear.unlocks(), *at));
         }
     }
-    Ok((rows, total))
+    Ok(rows)
 }
 
 /// Returns the change at an instant. `None` if the rate does not change then.

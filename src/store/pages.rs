@@ -9,7 +9,7 @@ use super::ahead::{IS_CLIFF, IndexedUnlock, Sizes, each_ahead, upcoming_rows};
 use super::codec::{Millis, all, counted, one};
 use super::commit::SupplyRow;
 use super::error::StoreFault;
-use super::next_rates::next_rates;
+use super::next_rates::{RatePlace, rate_places, read_rates};
 use super::rows::{ALERT_COLUMNS, alert, token};
 use super::sql::Transaction;
 use super::supply::token_supply;
@@ -59,32 +59,65 @@ impl Store {
 }
 
 fn largest_ahead(from: &Transaction<'_>, filter: &AheadFilter) -> Result<Ahead, StoreFault> {
-    let AheadFilter { window, by_share, limit, next, watch } = filter;
+    let AheadFilter { window, largest, limit, next, watch } = filter;
     let watched = watched_numbers(from, watch)?;
     // Ordered by size (largest first), then start, then row number.
-    let mut largest: FirstOf<(LargestFirst, i64, i64)> = FirstOf::new(*limit as usize);
-    // Ordered by nominal date, then size (largest first), then row number.
+    let largest_of = || FirstOf::<(LargestFirst, i64, i64)>::new(*limit as usize);
+    let (mut by_value, mut by_share) = (largest_of(), largest_of());
+    // Ordered by nominal date, then value (largest first), then row number.
     let mut first: FirstOf<(i64, LargestFirst, i64)> = FirstOf::new(*next as usize);
     let mut next_total = 0;
-    each_ahead(from, window.at, window.until, if *by_share { Sizes::Both } else { Sizes::Value }, |row| {
+    each_ahead(from, window.at, window.until, Sizes::Both, |row| {
         let is_watched = row.token_no.and_then(|no| watched.get(usize::try_from(no).ok()?)).copied().unwrap_or(false);
-        let Some(inclusion) = row.piece().inclusion(*window).filter(|_| is_watched && has_size(&row)) else { return };
-        let size = if *by_share { row.share } else { row.value };
-        if size.is_some_and(|size| size > 0.0) {
-            largest.push((LargestFirst(size), row.starts_at, row.no));
+        if !is_watched || !has_size(&row) {
+            return;
         }
-        if inclusion == Inclusion::Counted {
+        if row.piece().inclusion(*largest).is_some() {
+            for (sorted, size) in [(&mut by_value, row.value), (&mut by_share, row.share)] {
+                if size.is_some_and(|size| size > 0.0) {
+                    sorted.push((LargestFirst(size), row.starts_at, row.no));
+                }
+            }
+        }
+        if row.piece().inclusion(*window) == Some(Inclusion::Counted) {
             next_total += 1;
-            first.push((row.nominal_at, LargestFirst(size), row.no));
+            first.push((row.nominal_at, LargestFirst(row.value), row.no));
         }
     })?;
-    let largest: Vec<i64> = largest.into_sorted().into_iter().map(|(_, _, no)| no).collect();
-    let first: Vec<i64> = first.into_sorted().into_iter().map(|(_, _, no)| no).collect();
-    let rows: HashMap<i64, UpcomingRow> = upcoming_rows(from, largest.iter().chain(&first).copied())?.into_iter().collect();
-    let pick = |numbers: Vec<i64>| numbers.iter().filter_map(|no| rows.get(no).cloned()).collect();
+    let numbers = |sorted: FirstOf<(LargestFirst, i64, i64)>| sorted.into_sorted().into_iter().map(|(_, _, no)| no).collect();
+    let (by_value, by_share): (Vec<i64>, Vec<i64>) = (numbers(by_value), numbers(by_share));
     let is_watched = |no: i64| usize::try_from(no).ok().and_then(|no| watched.get(no)).copied().unwrap_or(false);
-    let (rates, rates_total) = next_rates(from, *window, is_watched, *next as usize)?;
-    Ok(Ahead { rows: pick(largest), next: pick(first), next_total, rates, rates_total })
+    let (rates, rates_total) = rate_places(from, *window, is_watched, *next as usize)?;
+    let (first, rates) = first_of_both(first.into_sorted(), rates, *next as usize);
+    let all = by_value.iter().chain(&by_share).chain(&first).copied();
+    let rows: HashMap<i64, UpcomingRow> = upcoming_rows(from, all)?.into_iter().collect();
+    let pick = |numbers: Vec<i64>| numbers.iter().filter_map(|no| rows.get(no).cloned()).collect();
+    let rates = read_rates(from, &rates)?;
+    Ok(Ahead { largest: pick(by_value), largest_share: pick(by_share), next: pick(first), next_total, rates, rates_total })
+}
+
+/// Returns the row numbers of cliff unlocks and the changes that are among the first `most` of both together, by day and value. Only
+/// these are read.
+fn first_of_both(cliffs: Vec<(i64, LargestFirst, i64)>, rates: Vec<RatePlace>, most: usize) -> (Vec<i64>, Vec<RatePlace>) {
+    let day = |millis: i64| Timestamp::from_timestamp_millis(millis).unwrap_or_default().date_naive();
+    let (mut cliffs, mut rates) = (cliffs.into_iter().peekable(), rates.into_iter().peekable());
+    let (mut first, mut changes) = (Vec::new(), Vec::new());
+    while first.len() + changes.len() < most {
+        let is_cliff = match (cliffs.peek(), rates.peek()) {
+            (Some((at, value, _)), Some((of, other, ..))) => (day(*at), *value) <= (*of, *other),
+            (cliff, rate) => {
+                if cliff.is_none() && rate.is_none() {
+                    break;
+                }
+                cliff.is_some()
+            }
+        };
+        match is_cliff {
+            true => first.extend(cliffs.next().map(|(_, _, no)| no)),
+            false => changes.extend(rates.next()),
+        }
+    }
+    (first, changes)
 }
 
 /// Returns whether an unlock has a known value or amount above zero.
@@ -93,7 +126,7 @@ fn has_size(unlock: &IndexedUnlock) -> bool {
 }
 
 /// Returns whether each token is watched, by token number.
-fn watched_numbers(from: &Transaction<'_>, watch: &Watch) -> Result<Vec<bool>, StoreFault> {
+pub(super) fn watched_numbers(from: &Transaction<'_>, watch: &Watch) -> Result<Vec<bool>, StoreFault> {
     let mut watched = Vec::new();
     let mut statement = from.prepare_cached("SELECT no, id FROM token")?;
     let mut rows = statement.query([])?;

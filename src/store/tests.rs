@@ -19,4 +19,5 @@ mod round_trips;
 mod scale;
 mod schedules;
 pub(crate) mod support;
+mod unlock_month;
 mod upcoming;

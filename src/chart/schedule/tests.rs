@@ -14,7 +14,7 @@ fn event(date: &str, name: &str, amount: f64) -> UnlockEvent {
 fn drawn(events: &[UnlockEvent], former: &[UnlockEvent], burns: &[(Timestamp, f64)]) -> Option<String> {
     let (curves, former) = (curves(events), curves(former));
     let cliffs: Vec<Interval> = events.iter().filter_map(UnlockEvent::interval).collect();
-    let lanes = [
+    let lanes = vec![
         EventLane { name: "Burned", class: "burn", sizes: burns, format: phrase::amount },
         EventLane { name: "Bought back", class: "buyback", sizes: &[], format: phrase::usd },
     ];

@@ -16,24 +16,52 @@ fn weeks(sums: &[(UnlockSum, UnlockSum)]) -> Vec<SupplyWeek> {
 #[test]
 fn bars_are_stacked_labeled_and_have_titles() {
     let none = UnlockSum::default();
-    let weeks =
+    let mut weeks =
         weeks(&[(sum(1, Some(1e6)), sum(1, Some(3e6))), (none, none), (none, sum(1, None)), (sum(1, Some(2e6)), sum(1, None))]);
+    weeks[0].ahead.inexact = sum(2, Some(5e6));
     let Chart { wide, narrow } = draw(&weeks).expect("a chart");
     for text in [
-        "<title>9 Mar to 16 Mar: $4.00M ($1.00M cliffs + $3.00M linear)</title>",
+        "<title>9 Mar to 16 Mar: $4.00M; $1.00M cliffs + $3.00M linear; plus up to 2 unlocks ($5.00M) with an inexact date</title>",
         "<title>16 Mar to 23 Mar: nothing scheduled</title>",
-        "<title>23 Mar to 30 Mar: value unknown (linear of unknown value)</title>",
-        "<title>30 Mar to 6 Apr: at least $2.00M ($2.00M cliffs + linear of unknown value)</title>",
+        "<title>23 Mar to 30 Mar: value unknown; linear of unknown value</title>",
+        "<title>30 Mar to 6 Apr: at least $2.00M; $2.00M cliffs + linear of unknown value</title>",
     ] {
         assert!(wide.contains(text) && narrow.contains(text), "{text}: {wide}");
     }
-    // The axis has its unit, each week its date, and each bar its total as text.
-    for text in [">$2M</text>", ">$4M</text>", ">?</text>", ">9 Mar</text>", ">30 Mar</text>"] {
+    // Both axes have a name. The axis has its unit, each week its date, and each bar its total as text.
+    for text in [
+        ">USD per week</text>",
+        ">first day of the week</text>",
+        ">$2M</text>",
+        ">$4M</text>",
+        ">?</text>",
+        ">9 Mar</text>",
+        ">30 Mar</text>",
+    ] {
         assert!(wide.contains(text), "{text}: {wide}");
     }
     // The cliffs are on top of the linear unlocks.
-    assert!(wide.contains("class=\"s-linear\" x=\"59\" y=\"85.5\" width=\"190.5\" height=\"190.5\""), "{wide}");
-    assert!(wide.contains("class=\"s-cliff\" x=\"59\" y=\"22\" width=\"190.5\" height=\"63.5\""), "{wide}");
+    let rect = |class: &str| -> [f64; 4] {
+        let rest = wide.split(&format!("<rect class=\"{class}\" ")).nth(1).expect("a bar");
+        let value =
+            |name: &str| rest.split(&format!("{name}=\"")).nth(1).and_then(|text| text.split('"').next()).expect("a value");
+        ["x", "y", "width", "height"].map(|name| value(name).parse().expect("a number"))
+    };
+    let ([x, top, width, above], [below_x, middle, below_width, below]) = (rect("s-cliff"), rect("s-linear"));
+    assert_eq!((x, width), (below_x, below_width));
+    assert!((top + above - middle).abs() < 0.11 && (below / above - 3.0).abs() < 0.01, "{top} {above} {middle} {below}");
+}
+
+/// The pointer, a touch, and the keyboard show the same values, and they need no script.
+#[test]
+fn values_of_each_week_are_reachable_by_keyboard() {
+    let weeks = weeks(&vec![(sum(1, Some(1e6)), sum(1, Some(3e6))); 13]);
+    let Chart { wide, narrow } = draw(&weeks).expect("a chart");
+    for svg in [wide, narrow] {
+        assert_eq!(svg.matches("<g class=\"bar\" tabindex=\"0\" role=\"img\" aria-label=\"").count(), 13, "{svg}");
+        assert_eq!(svg.matches("<g class=\"values\" aria-hidden=\"true\"><text class=\"strong\"").count(), 13, "{svg}");
+        assert!(!svg.contains("<script") && !svg.contains("style="), "{svg}");
+    }
 }
 
 #[test]

@@ -202,6 +202,28 @@ fn many_first_messages_of_new_receiver_become_one_welcome() {
     assert_eq!(sent_with(&routes(BY_TOKEN), &slowly[..31], None, &new, 300).0, ["batch: 31 alerts +0 ~0"]);
 }
 
+/// A storm of alerts soon after the first message must not call itself the first message.
+#[test]
+fn only_the_first_message_is_a_welcome() {
+    let routes = routes(BY_TOKEN);
+    let waiting: Vec<_> = (0..40).map(|no| row(no, &format!("a{no}"), &format!("t{no}"), 0)).collect();
+    let batches = |usage: &Usage| -> Vec<Batch> {
+        let input = SortInput { routes: &routes, waiting: &waiting, suppressed: &[], silences: &[], firing: &[], now: time(60) };
+        let sorted = sort(&input);
+        let decision = decide(&sorted.groups, &|_| None, &|_| *usage, &mut until(&routes, time(60)), time(60));
+        decision.messages.into_iter().map(|message| message.batch).collect()
+    };
+    let new = ReceiverUsage { is_new: true, ..NOTHING_SENT };
+    let first = batches(&used(300, new));
+    assert!(first.len() == 1 && first[0].is_welcome, "{first:?}");
+    for sent in [ReceiverUsage { last_hour: 1, ..new }, ReceiverUsage { last_hour: 3, recent: 2, ..new }] {
+        let later = batches(&used(300, sent));
+        assert!(later.len() == 1 && !later[0].is_welcome, "{later:?}");
+        let note = later[0].note.as_deref().unwrap_or_default();
+        assert!(note.starts_with("40 alerts") && !note.contains("first"), "{note}");
+    }
+}
+
 #[test]
 fn source_incident_does_not_wait_for_the_welcome() {
     let new = used(300, ReceiverUsage { is_new: true, ..NOTHING_SENT });

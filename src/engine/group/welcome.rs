@@ -49,10 +49,16 @@ pub(super) fn welcome<'a>(
         let at = begin.checked_add_signed(wait).unwrap_or(begin);
         if at <= now {
             let alerts: HashSet<&AlertId> = rows().map(|row| &row.alert).collect();
-            let note = format!("Welcome to Cliffwatch: this first message combines {}", phrase::count(alerts.len(), "alert"));
+            // A storm of alerts soon after the first message is not the first message.
+            let is_first = sent.recent == 0 && sent.last_hour == 0;
+            let alerts = phrase::count(alerts.len(), "alert");
+            let note = match is_first {
+                true => format!("Welcome to Cliffwatch: this first message combines {alerts}"),
+                false => format!("{alerts} at about the same time"),
+            };
             let from = decision.messages.len();
             decision.add(&PlannedMessage { shape: BatchKind::Batch, groups: indices.clone(), chunk: None }, groups, Some(note));
-            decision.messages.iter_mut().skip(from).for_each(|message| message.batch.is_welcome = true);
+            decision.messages.iter_mut().skip(from).for_each(|message| message.batch.is_welcome = is_first);
         } else {
             sooner(&mut decision.next_at, Some(at));
         }

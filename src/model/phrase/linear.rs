@@ -127,12 +127,13 @@ pub fn rate_step(step: Option<RateStep>, price: Option<f64>, is_past: bool) -> S
         (false, false) => "falls",
         (false, true) => "fell",
     };
-    let value = price.map(|price| format!(" ({} per day)", value_of_step(step, price))).unwrap_or_default();
+    let value = price.map(|price| format!(" ({} per day)", step_value(step, price))).unwrap_or_default();
     format!("vesting {verb} from {} to {} per day{value}", amount(step.before), amount(step.after))
 }
 
 /// The value of a difference with its sign: `−$3.40M`, `+$1.20M`.
-fn value_of_step(step: RateStep, price: f64) -> String {
+#[must_use]
+pub fn step_value(step: RateStep, price: f64) -> String {
     let value = (step.after - step.before) * price;
     format!("{}{}", if value < 0.0 { '−' } else { '+' }, usd(value.abs()))
 }

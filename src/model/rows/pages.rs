@@ -2,16 +2,17 @@
 
 use crate::{Alert, Precision, RateStep, SumWindow, SupplyAhead, Timestamp, Token, TokenSupply, Tracked, UpcomingRow, Watch};
 
-/// Selects upcoming unlocks of watched tokens: the largest cliff unlocks that may happen in a period, and the next cliff unlocks and
-/// changes of linear unlocks.
+/// Selects upcoming unlocks of watched tokens: the next cliff unlocks and changes of linear unlocks in a period, and the largest cliff
+/// unlocks that may happen in another one.
 #[derive(Clone, Debug)]
 pub struct AheadFilter {
+    /// The period of the next ones.
     pub window: SumWindow,
-    /// Whether to order the largest by share of market cap instead of value.
-    pub by_share: bool,
+    /// The period of the largest. It is part of `window`.
+    pub largest: SumWindow,
     /// The maximum number of the largest.
     pub limit: u32,
-    /// The maximum number of the next cliff unlocks, and of the next changes.
+    /// The maximum number of the next cliff unlocks and changes together.
     pub next: u32,
     pub watch: Watch,
 }
@@ -32,8 +33,10 @@ pub struct RateRow {
 /// The largest upcoming cliff unlocks, and the next cliff unlocks and changes of linear unlocks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ahead {
-    /// Largest first.
-    pub rows: Vec<UpcomingRow>,
+    /// Largest value first.
+    pub largest: Vec<UpcomingRow>,
+    /// Largest share of market cap first.
+    pub largest_share: Vec<UpcomingRow>,
     /// By nominal date, all of which are ahead, then by size.
     pub next: Vec<UpcomingRow>,
     /// The number of cliff unlocks in the period with a nominal date ahead.

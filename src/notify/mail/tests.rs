@@ -31,6 +31,22 @@ fn subject_has_token_value_share_and_date() {
     assert_eq!(compose_at(&[], time("2026-03-09T13:00:05Z")), None);
 }
 
+/// The headline of an HTML mail says how an alert ended, as the subject does.
+#[test]
+fn html_headline_has_the_outcome() {
+    for (reason, outcome) in [("removed", "Removed from the schedule"), ("cleared", "Buyback seen: 1.25M")] {
+        let mut notice = resolved();
+        notice.body.reason = reason.to_owned();
+        notice.body.annotations.insert(model::OUTCOME.to_owned(), outcome.to_owned());
+        let mail = compose_one(notice);
+        let html = mail.html.expect("HTML");
+        assert!(html.contains(&format!(" &middot; {outcome}</td>")), "{reason}: {html}");
+        assert!(mail.subject.ends_with(outcome), "{}", mail.subject);
+    }
+    let firing = compose_one(unlock()).html.expect("HTML");
+    assert!(!firing.contains("&middot; </td>"), "{firing}");
+}
+
 #[test]
 fn test_message_is_marked() {
     let receiver = model::supply::ReceiverName::from("desk");

@@ -10,8 +10,9 @@ fn sized(date: &str, value: f64, precision: &str) -> Record {
     Record::Unlock(serde_json::from_value(event).expect("an event"))
 }
 
-fn filter(by_share: bool, limit: u32) -> AheadFilter {
-    AheadFilter { window: SumWindow::of(now(), TimeDelta::days(90)), by_share, limit, next: 3, watch: all_tokens() }
+fn filter(limit: u32) -> AheadFilter {
+    let window = SumWindow::of(now(), TimeDelta::days(90));
+    AheadFilter { window, largest: window, limit, next: 3, watch: all_tokens() }
 }
 
 /// 303 tokens with one unlock each. The largest unlocks belong to the last slugs.
@@ -39,24 +40,28 @@ fn slugs(rows: &[UpcomingRow]) -> Vec<&str> {
 #[tokio::test]
 async fn largest_unlocks_are_found_among_many() {
     let (_directory, store) = three_hundred().await;
-    let ahead = store.largest_ahead(filter(false, 3)).await.expect("read");
-    assert_eq!(slugs(&ahead.rows), ["token-302", "token-301", "token-300"]);
-    let ahead = store.largest_ahead(filter(true, 2)).await.expect("read");
-    assert_eq!(slugs(&ahead.rows), ["straddling", "running"], "the largest shares of market cap");
+    let ahead = store.largest_ahead(filter(3)).await.expect("read");
+    assert_eq!(slugs(&ahead.largest), ["token-302", "token-301", "token-300"]);
+    assert_eq!(slugs(&ahead.largest_share), ["straddling", "running", "token-000"], "the largest shares of market cap");
+    // The first week has the unlocks of every eightieth token, and the one whose month is not over.
+    let week = AheadFilter { largest: SumWindow::of(now(), TimeDelta::days(7)), ..filter(2) };
+    let ahead = store.largest_ahead(week).await.expect("read");
+    assert_eq!(slugs(&ahead.largest), ["token-246", "token-245"]);
+    assert_eq!(slugs(&ahead.largest_share), ["running", "token-000"]);
 }
 
 #[tokio::test]
 async fn next_cliffs_are_ordered_by_nominal_date_and_watched() {
     let (_directory, store) = three_hundred().await;
-    let ahead = store.largest_ahead(filter(false, 1)).await.expect("read");
+    let ahead = store.largest_ahead(filter(1)).await.expect("read");
     // Four tokens share the first day, the largest first. The nominal date of this month is later.
     assert_eq!(slugs(&ahead.next), ["token-240", "token-160", "token-080"]);
     assert_eq!(ahead.next_total, 304, "the nominal date of June is outside the window");
     let settings =
         config::WatchSettings { tokens: vec!["token-00*".into(), "running".into()], ..config::WatchSettings::default() };
     let watch = Watch::build(&settings).expect("valid");
-    let ahead = store.largest_ahead(AheadFilter { watch, ..filter(false, 1) }).await.expect("read");
-    assert_eq!((slugs(&ahead.rows), slugs(&ahead.next)), (vec!["token-009"], vec!["token-000", "token-001", "token-002"]));
+    let ahead = store.largest_ahead(AheadFilter { watch, ..filter(1) }).await.expect("read");
+    assert_eq!((slugs(&ahead.largest), slugs(&ahead.next)), (vec!["token-009"], vec!["token-000", "token-001", "token-002"]));
     assert_eq!(ahead.next_total, 11);
 }
 
@@ -115,10 +120,10 @@ async fn size_follows_price_and_is_removed_with_record() {
     let (_directory, store) = three_hundred().await;
     let larger = Put { is_new_version: false, ..put("a", sized("2026-03-20T00:00:00Z", 5e8, "second")) };
     store.commit(at(Commit { feeds: vec![schedule("token-000", vec![larger])], ..Commit::default() })).await.expect("committed");
-    assert_eq!(slugs(&store.largest_ahead(filter(false, 1)).await.expect("read").rows), ["token-000"]);
+    assert_eq!(slugs(&store.largest_ahead(filter(1)).await.expect("read").largest), ["token-000"]);
     let gone = FeedUpdate { removed: vec!["a".into()], ..schedule("token-000", Vec::new()) };
     store.commit(at(Commit { feeds: vec![gone], ..Commit::default() })).await.expect("committed");
-    assert_eq!(slugs(&store.largest_ahead(filter(false, 1)).await.expect("read").rows), ["token-302"]);
+    assert_eq!(slugs(&store.largest_ahead(filter(1)).await.expect("read").largest), ["token-302"]);
 }
 
 #[tokio::test]
@@ -363,7 +368,7 @@ async fn next_changes_of_linear_unlocks_are_listed_by_day_and_value() {
         };
         ahead.rates.iter().map(row).collect()
     };
-    let ahead = store.largest_ahead(AheadFilter { next: 9, ..filter(false, 1) }).await.expect("read");
+    let ahead = store.largest_ahead(AheadFilter { next: 9, ..filter(1) }).await.expect("read");
     let all = [
         "2026-03-19 seal 0>10 Team begins",
         "2026-03-19 aptos 0>5 Team begins",
@@ -371,7 +376,7 @@ async fn next_changes_of_linear_unlocks_are_listed_by_day_and_value() {
         "2026-06-07 sui 10>0 Team ends",
     ];
     assert_eq!((shown(&ahead), ahead.rates_total), (all.map(str::to_owned).to_vec(), 4));
-    let first = store.largest_ahead(AheadFilter { next: 1, ..filter(false, 1) }).await.expect("read");
+    let first = store.largest_ahead(AheadFilter { next: 1, ..filter(1) }).await.expect("read");
     assert_eq!((shown(&first), first.rates_total), (vec![all[0].to_owned()], 4));
     let ends = async |after: &str, until: &str| {
         let slugs = store.tokens_with_ends(vec![(time(after), time(until))]).await.expect("read");

@@ -60,7 +60,7 @@ async fn handles_a_hundred_thousand_records() {
     timed("supply_totals: 16 windows", begun);
     let begun = std::time::Instant::now();
     let window = SumWindow::of(now(), TimeDelta::days(90));
-    let filter = AheadFilter { window, by_share: false, limit: 160, next: 24, watch: all_tokens() };
+    let filter = AheadFilter { window, largest: window, limit: 1, next: 24, watch: all_tokens() };
     store.largest_ahead(filter).await.expect("read");
     timed("largest_ahead", begun);
     for sort in TokenSort::ALL {

@@ -6,6 +6,7 @@
 
 mod alerts;
 mod bulk;
+mod calendar;
 mod changes;
 mod deliveries;
 mod digests;
@@ -35,6 +36,7 @@ type ActionResult = PageResult<Response>;
 pub(super) fn routes() -> Router<HttpDeps> {
     Router::new()
         .route("/", get(overview::overview))
+        .route("/calendar", get(calendar::show))
         .route("/tokens", get(tokens::list))
         .route("/tokens/{id}", get(tokens::show))
         .route("/changes", get(changes::list))

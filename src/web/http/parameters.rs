@@ -103,5 +103,8 @@ pub(super) const LINEAR: Parameter = parameter(
     "Whether to include starts, ends, and rate changes of linear unlocks. The default is `true`.",
 );
 pub(super) const ALARM: Parameter = text("alarm", "Time of the alarm before an entry, such as `1d`.");
+pub(super) const MONTH: Parameter = text("month", "A month such as `2026-03`. The default is the current one.");
+pub(super) const VIEW: Parameter = text("view", "`list` for a list instead of a month of days.");
+pub(super) const UNLOCK_ORDER: Parameter = text("sort", "`date`, `value`, or `share`.");
 pub(super) const OFFSET: Parameter = parameter("offset", ParameterKind::Integer, "Number of rows to skip.");
 pub(super) const CHOSEN: Parameter = text("chosen", "`all` to select all alerts on the page.");

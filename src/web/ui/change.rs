@@ -17,6 +17,8 @@ pub struct ChangeItem {
     /// The kind as text: `series shifted`.
     kind_label: String,
     severity: &'static str,
+    /// The direction with its sign: `→ +5 days, later`. `None` if it has none.
+    direction: Option<String>,
     text: String,
     sides: Vec<ChangeSides>,
     /// The number of fields left out.
@@ -44,6 +46,7 @@ pub fn items(changes: &[ChangeRow]) -> Vec<ChangeItem> {
             kind: row.change.kind,
             kind_label: phrase::words(row.change.kind.as_str()),
             severity: severity(row.change.kind),
+            direction: phrase::direction(&row.change),
             text: phrase::changes::headline(row),
             sides,
             more,

@@ -16,6 +16,7 @@ pub const PAGE_ROWS: u32 = 50;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
     Overview,
+    Calendar,
     Tokens,
     Alerts,
     Changes,
@@ -27,8 +28,9 @@ pub enum Section {
 
 impl Section {
     /// All sections, in the order of the navigation.
-    pub const ALL: [Section; 8] = [
+    pub const ALL: [Section; 9] = [
         Section::Overview,
+        Section::Calendar,
         Section::Tokens,
         Section::Alerts,
         Section::Changes,
@@ -41,6 +43,7 @@ impl Section {
     pub fn name(self) -> &'static str {
         match self {
             Section::Overview => "Overview",
+            Section::Calendar => "Calendar",
             Section::Tokens => "Tokens",
             Section::Alerts => "Alerts",
             Section::Changes => "Changes",
@@ -55,6 +58,7 @@ impl Section {
     pub fn key(self) -> &'static str {
         match self {
             Section::Overview => "o",
+            Section::Calendar => "l",
             Section::Tokens => "t",
             Section::Alerts => "a",
             Section::Changes => "c",
@@ -68,6 +72,7 @@ impl Section {
     pub fn href(self) -> &'static str {
         match self {
             Section::Overview => "/",
+            Section::Calendar => "/calendar",
             Section::Tokens => "/tokens",
             Section::Alerts => "/alerts",
             Section::Changes => "/changes",

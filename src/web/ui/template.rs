@@ -11,10 +11,11 @@ use super::asset::{ICON, SCRIPT, STYLE};
 use chart::svg::escaped;
 use model::{Timestamp, phrase, time::parse_timestamp};
 
-const TEMPLATES: [(&str, &str); 18] = [
+const TEMPLATES: [(&str, &str); 19] = [
     ("base.html", include_str!("html/base.html")),
     ("parts.html", include_str!("html/parts.html")),
     ("error.html", include_str!("html/error.html")),
+    ("calendar.html", include_str!("html/calendar.html")),
     ("overview.html", include_str!("html/overview.html")),
     ("tokens.html", include_str!("html/tokens.html")),
     ("token.html", include_str!("html/token.html")),

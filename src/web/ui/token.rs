@@ -1,6 +1,6 @@
 //! The page of a token: its schedule, upcoming unlocks, corrections, alerts, and provenance.
 
-mod former;
+pub(super) mod former;
 mod linear;
 mod provenance;
 pub mod supply;
@@ -168,7 +168,7 @@ impl TokenPage {
             former: has_ghost.then_some(former_curves.as_slice()),
             cliffs: &cliffs,
             next: next_cliff(snapshot, now),
-            lanes: [
+            lanes: vec![
                 EventLane { name: "Burned", class: "burn", sizes: &burns, format: |size| phrase::tokens(size, None) },
                 EventLane { name: "Bought back", class: "buyback", sizes: &buybacks, format: phrase::usd },
             ],

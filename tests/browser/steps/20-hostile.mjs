@@ -13,7 +13,7 @@ export default async function (t) {
     await page.close();
   }
   const page = await t.page({ expects: ["404", "400", "414", "431"] });
-  for (const path of ["/tokens/%3Cscript%3Ewindow.pwned=1%3C/script%3E", "/tokens/..%2f..%2fetc", "/changes?token=%22%3E%3Cscript%3Ewindow.pwned=1%3C/script%3E", "/tokens?q=%22%3E%3Cimg%20src=x%20onerror=window.pwned=1%3E", "/?by=%00", "/tokens?offset=4294967295"]) {
+  for (const path of ["/tokens/%3Cscript%3Ewindow.pwned=1%3C/script%3E", "/tokens/..%2f..%2fetc", "/changes?token=%22%3E%3Cscript%3Ewindow.pwned=1%3C/script%3E", "/calendar?token=%22%3E%3Cimg%20src=x%20onerror=window.pwned=1%3E", "/calendar?month=%22%3E&group=%3Cscript%3E&min_value=%3Cb%3E&type=x", "/tokens?q=%22%3E%3Cimg%20src=x%20onerror=window.pwned=1%3E", "/?by=%00", "/tokens?offset=4294967295"]) {
     await page.goto(t.base + path);
     await t.look(page);
   }

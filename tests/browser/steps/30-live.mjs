@@ -12,7 +12,7 @@ export default async function (t) {
   await page.close();
 
   const plain = await t.page({ javaScriptEnabled: false });
-  for (const [path, text] of [["/", "Cliff unlocks in the next 90 days"], ["/tokens/arbitrum", "Provenance"], ["/tokens?q=arb", "ARB"], ["/changes", "rescheduled"]]) {
+  for (const [path, text] of [["/", "Next unlocks"], ["/calendar", "Subscribe"], ["/tokens/arbitrum", "Provenance"], ["/tokens?q=arb", "ARB"], ["/changes", "rescheduled"]]) {
     await t.open(plain, path);
     t.check((await plain.locator("main").innerText()).includes(text), `${path} without scripts lacks ${text}`);
   }

@@ -43,6 +43,22 @@ async function acknowledge(t, page) {
   t.check((await page.getByRole("button", { name: "Acknowledge" }).count()) === 1, "the acknowledgement is not withdrawn");
 }
 
+// An alert about an unlock first shows what a person needs: recipients with values, and the unlock in its schedule.
+async function alertedUnlock(t, page) {
+  const [alert] = await (await page.request.get(`${t.base}/api/alerts?state=firing&rule=BigCliffAhead&limit=1`)).json();
+  if (!t.check(alert, "no alert about an unlock fires")) return;
+  await t.open(page, `/alerts/${alert.id}`);
+  const order = await page.locator("main section[id]").evaluateAll((all) => all.map((one) => one.id));
+  t.check(order.join(" ").startsWith("subject actions notifications"), `unexpected order of the page of an alert: ${order}`);
+  const recipients = await page.locator("#subject tbody tr").allInnerTexts();
+  t.check(recipients.length > 0 && recipients.some((text) => text.includes("$")), `the recipients have no values: ${recipients}`);
+  t.check((await page.locator("#subject svg.on-wide").count()) === 1, "the schedule with this unlock is missing");
+  t.check(!(await page.locator("#why .steps").isVisible()), "the trace is open");
+  await page.locator("#why summary").first().press("Enter");
+  t.check(await page.locator("#why .steps").isVisible(), "the trace does not open");
+  await t.look(page, "alert-unlock.wide.light");
+}
+
 async function silence(t, page) {
   await t.open(page, "/alerts?state=firing");
   await page.locator("#alerts tbody a[href^='/alerts/']").first().click();
@@ -193,6 +209,7 @@ export default async function (t) {
   await refusedLogin(t);
   const page = await t.page();
   await logIn(t, page, "/alerts?state=firing");
+  await alertedUnlock(t, page);
   await acknowledge(t, page);
   await silence(t, page);
   await several(t, page);

@@ -14,6 +14,7 @@ use crate::http::api::{lists, silences};
 use crate::http::error::WebError;
 use crate::http::parameters::{ACKNOWLEDGED, AFTER, CHOSEN, Parameter, RECEIVER, RULE, SEVERITY, TOKEN};
 use crate::http::query::ListQuery;
+use crate::ui::alerted_unlock::AlertedUnlock;
 use crate::ui::history::{FormerEpisode, HistoryStep};
 use crate::ui::page::{Choice, Section};
 use crate::ui::range::RangeView;
@@ -21,7 +22,8 @@ use crate::ui::template::segment;
 use daemon::view::AlertView;
 use engine::explain::Explanation;
 use model::{
-    Ack, AckResult, Alert, AlertId, AlertState, Attempt, Matcher, OutboxRow, SilencePreview, Timestamp, checked_ack_texts,
+    Ack, AckResult, Alert, AlertId, AlertState, Attempt, Matcher, OutboxRow, Resource, SilencePreview, Timestamp,
+    checked_ack_texts, phrase, wire::UnlockEvent,
 };
 
 /// The number of alerts on a page.
@@ -129,12 +131,16 @@ struct AlertPage<'a> {
     severity: Option<&'a str>,
     is_open: bool,
     has_rule: bool,
+    /// The unlock of an alert about a cliff unlock.
+    unlock: Option<AlertedUnlock>,
     ack: Option<&'a Ack>,
     history: &'a [HistoryStep],
     former: &'a [FormerEpisode],
     /// Rows of a change: label, old value, new value.
     sides: Option<Vec<(String, String, String)>>,
     change: Option<&'a str>,
+    /// The direction of the change with its sign. `None` if it has none.
+    direction: Option<String>,
     explanation: Option<&'a Explanation>,
     unexplained: Option<&'a str>,
     notified: &'a [NotificationView],
@@ -183,11 +189,13 @@ pub(super) async fn show(
         severity: labels.and_then(|labels| labels.get("severity")).map(String::as_str),
         is_open,
         has_rule: detail.has_rule,
+        unlock: alerted_unlock(&deps, &detail, now).await?,
         ack: detail.ack.as_ref(),
         history: &detail.history,
         former: &detail.former,
         sides: detail.change.as_ref().map(|row| notify::change_rows(&row.change)),
         change: detail.change.as_ref().map(|row| row.change.summary.as_str()),
+        direction: detail.change.as_ref().and_then(|row| phrase::direction(&row.change)),
         explanation: detail.explanation.as_ref(),
         unexplained: detail.unexplained.as_deref(),
         notified: &detail.notified,
@@ -202,6 +210,22 @@ pub(super) async fn show(
         path,
     };
     Ok(render_page("alert.html", &static_frame(Section::Alerts, &visitor, now, &done), &page))
+}
+
+/// Returns the unlock that an alert is about, with its schedule. `None` if it is about something else.
+async fn alerted_unlock(deps: &HttpDeps, detail: &AlertDetail, now: Timestamp) -> Result<Option<AlertedUnlock>, WebError> {
+    let Some(alert) = detail.alert.as_ref().filter(|alert| alert.resource == Some(Resource::Unlock)) else { return Ok(None) };
+    // A record that an earlier version stored can have another form. The page then lacks this part.
+    let event: Option<UnlockEvent> = detail.record().and_then(|record| serde_json::from_value(record.clone()).ok());
+    let Some(event) = event.filter(UnlockEvent::has_cliff) else { return Ok(None) };
+    let (mut snapshot, mut versions) = (None, Vec::new());
+    if let Some(token) = &alert.token {
+        snapshot = deps.app.store.tokens(vec![token.clone()], vec![Resource::Unlock]).await?.pop();
+        if detail.change.is_some() {
+            versions = deps.app.store.versions(token.clone()).await?;
+        }
+    }
+    Ok(AlertedUnlock::of(&event, snapshot.as_ref(), detail.change.as_ref(), &versions, now))
 }
 
 /// Returns the error for an unknown alert, which may have been deleted.

@@ -1,45 +1,32 @@
 //! The overview page.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use axum::extract::{Extension, Query, State};
+use axum::extract::{Extension, State};
 use axum::response::Html;
 use chrono::TimeDelta;
-use serde::Deserialize;
 use tokio::sync::Mutex;
 
 use crate::http::access::Visitor;
 use crate::http::error::PageResult;
 use crate::http::{HttpDeps, api::lists::alert_views, status::status_view};
-use crate::ui::overview::{
-    AHEAD_DAYS, AHEAD_ROWS, ALERT_ROWS, CHANGE_ROWS, HELD_ROWS, NEXT_ROWS, OverviewParts, WEEKS_OF, page, supply_windows,
-};
+use crate::ui::overview::{ALERT_ROWS, CHANGE_ROWS, HELD_ROWS, NEXT_ROWS, OverviewParts, ahead_windows, page, supply_windows};
 use crate::ui::page::{PageFrame, Section};
-use chart::{past_polls, timeline::Measure};
+use chart::past_polls;
 use daemon::view::{AlertView, StatusView};
 use model::{
-    Ahead, AheadFilter, ChangeFilter, ChangeRow, CreditState, FiringAlerts, PastPolls, Pulse, ReferencePrice, SumWindow,
-    SupplyTotals, Timestamp, Token, TokenId, TokenSupply,
+    Ahead, AheadFilter, ChangeFilter, ChangeRow, CreditState, FiringAlerts, PastPolls, Pulse, ReferencePrice, SupplyTotals,
+    Timestamp, Token,
 };
 use store::StoreError;
-
-/// `?by=share`. Invalid values mean the default, so that old links still work.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(in crate::http) struct OverviewQuery {
-    by: String,
-}
 
 /// The data of the overview at one time.
 #[derive(Debug)]
 struct OverviewData {
     at: Timestamp,
     pulse: Pulse,
-    measure: Measure,
     supply: SupplyTotals,
     ahead: Ahead,
-    weeks: HashMap<TokenId, TokenSupply>,
     firing: FiringAlerts,
     alerts: Vec<AlertView>,
     changes: Vec<ChangeRow>,
@@ -58,23 +45,21 @@ const MAX_AGE: TimeDelta = TimeDelta::seconds(5);
 
 impl OverviewCache {
     /// Returns the cached data if it is current, else loads it. Concurrent callers wait for one load.
-    async fn get(&self, deps: &HttpDeps, measure: Measure) -> Result<Arc<OverviewData>, StoreError> {
+    async fn get(&self, deps: &HttpDeps) -> Result<Arc<OverviewData>, StoreError> {
         let (now, pulse) = (deps.app.clock.now(), deps.app.store.pulse().await?);
         let mut last = self.0.lock().await;
-        let is_fresh =
-            |reads: &&Arc<OverviewData>| reads.pulse == pulse && reads.measure == measure && (now - reads.at).abs() < MAX_AGE;
+        let is_fresh = |reads: &&Arc<OverviewData>| reads.pulse == pulse && (now - reads.at).abs() < MAX_AGE;
         if let Some(reads) = last.as_ref().filter(is_fresh) {
             return Ok(reads.clone());
         }
-        let reads = Arc::new(OverviewData::load(deps, measure, now, pulse).await?);
+        let reads = Arc::new(OverviewData::load(deps, now, pulse).await?);
         *last = Some(reads.clone());
         Ok(reads)
     }
 }
 
 impl OverviewData {
-    async fn load(deps: &HttpDeps, measure: Measure, at: Timestamp, pulse: Pulse) -> Result<Self, StoreError> {
-        let by_share = measure == Measure::Share;
+    async fn load(deps: &HttpDeps, at: Timestamp, pulse: Pulse) -> Result<Self, StoreError> {
         let live = deps.app.live.load_full();
         let (watch, stale_price) = (live.watch.clone(), live.config.source.stale_price.delta());
         let stale_before = ReferencePrice::stale_before(stale_price, at);
@@ -84,17 +69,12 @@ impl OverviewData {
             let alerts = alert_views(deps, &firing.alerts).await?;
             Ok((firing, alerts))
         };
+        let (window, largest) = ahead_windows(at);
+        let ahead = AheadFilter { window, largest, limit: 1, next: NEXT_ROWS, watch };
         // The queries run on separate connections, so the page takes as long as the slowest query.
-        let ahead = async {
-            let filter = AheadFilter { window: window(at), by_share, limit: AHEAD_ROWS, next: NEXT_ROWS, watch };
-            let ahead = deps.app.store.largest_ahead(filter).await?;
-            let tokens = ahead.rows.iter().take(WEEKS_OF).map(|row| row.token.id.clone()).collect();
-            let weeks = deps.app.store.weeks_ahead(tokens, at).await?;
-            Ok((ahead, weeks))
-        };
-        let ((supply, _), (ahead, weeks), (firing, alerts), changes, credit, status, polls) = tokio::try_join!(
+        let ((supply, _), ahead, (firing, alerts), changes, credit, status, polls) = tokio::try_join!(
             supply,
-            ahead,
+            deps.app.store.largest_ahead(ahead),
             firing,
             deps.app.store.changes(ChangeFilter { limit: CHANGE_ROWS, ..ChangeFilter::default() }),
             deps.app.store.credit(),
@@ -102,31 +82,18 @@ impl OverviewData {
             deps.app.store.past_polls(past_polls::MARKS),
         )?;
         let held = if status.removals_held > 0 { deps.app.store.held_tokens(HELD_ROWS).await? } else { Vec::new() };
-        Ok(Self { at, pulse, measure, supply, ahead, weeks, firing, alerts, changes, credit, status, held, polls })
+        Ok(Self { at, pulse, supply, ahead, firing, alerts, changes, credit, status, held, polls })
     }
 }
 
-/// Returns the time window of the totals.
-fn window(now: Timestamp) -> SumWindow {
-    SumWindow::of(now, TimeDelta::days(AHEAD_DAYS))
-}
-
-pub(in crate::http) async fn overview(
-    State(deps): State<HttpDeps>,
-    Extension(visitor): Extension<Visitor>,
-    Query(query): Query<OverviewQuery>,
-) -> PageResult {
-    let measure = Measure::parse(&query.by).unwrap_or_default();
-    let reads = deps.overview.get(&deps, measure).await?;
+pub(in crate::http) async fn overview(State(deps): State<HttpDeps>, Extension(visitor): Extension<Visitor>) -> PageResult {
+    let reads = deps.overview.get(&deps).await?;
     let parts = OverviewParts {
         now: reads.at,
         status: reads.status.clone(),
         supply: &reads.supply,
         stale_price: deps.app.live.load().config.source.stale_price.delta(),
         ahead: &reads.ahead,
-        until: window(reads.at).until,
-        measure,
-        weeks: &reads.weeks,
         firing: &reads.firing,
         alerts: reads.alerts.clone(),
         changes: &reads.changes,

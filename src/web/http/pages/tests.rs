@@ -1,6 +1,7 @@
 //! End-to-end tests of the pages and their forms, with requests as a browser sends them.
 
 mod bulk;
+mod calendar;
 mod sessions;
 mod supply;
 mod texts;

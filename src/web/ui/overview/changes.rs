@@ -17,6 +17,8 @@ pub(super) struct ChangeLine {
     /// The number of further tokens.
     pub more: usize,
     pub text: String,
+    /// The direction with its sign: `→ +5 days, later`. `None` if it has none.
+    pub direction: Option<String>,
     pub kind: ChangeKind,
     /// `warn`, `info`, or empty.
     pub severity: &'static str,
@@ -51,6 +53,7 @@ pub(super) fn change_lines(changes: &[ChangeRow], limit: usize) -> Vec<ChangeLin
                 at: row.at,
                 tokens: vec![token],
                 more: 0,
+                direction: phrase::direction(&row.change),
                 text,
                 kind: row.change.kind,
                 severity: severity(row.change.kind),

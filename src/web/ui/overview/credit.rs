@@ -14,7 +14,7 @@ const MIN_DAYS: f64 = 1.0;
 #[derive(Debug, Serialize)]
 pub(super) struct CreditGauge {
     /// `312 of 1,000`.
-    usage: String,
+    pub(super) usage: String,
     /// `None` without a limit.
     bar: Option<Value>,
     /// Whether the credits last, as a sentence.

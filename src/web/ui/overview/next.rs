@@ -1,10 +1,10 @@
-//! The list of what comes next, by date: cliff unlocks, and starts, ends, and rate changes of linear unlocks.
+//! The list of next unlocks, by date: cliff unlocks, and starts, ends, and rate changes of linear unlocks.
 
 use chrono::NaiveDate;
 use serde::Serialize;
 
 use super::{AheadRow, NEXT_ROWS};
-use model::phrase::linear::{rates_in_tokens, rates_in_usd};
+use model::phrase::linear::{rates_in_tokens, rates_in_usd, step_value};
 use model::{Ahead, Interval, LargestFirst, Precision, RateRow, Timestamp, UpcomingRow, phrase};
 
 #[derive(Debug, Serialize)]
@@ -17,7 +17,7 @@ pub(super) struct NextCard {
 }
 
 #[derive(Debug, Serialize)]
-struct NextRow {
+pub(in crate::ui) struct NextRow {
     /// The nominal date, with a mark if it is inexact.
     date: String,
     /// Whether the nominal date is the current day.
@@ -28,16 +28,22 @@ struct NextRow {
     period: Option<&'static str>,
     token_id: String,
     symbol: String,
-    /// The value of a cliff, or the rates of a linear unlock per day.
+    /// Whether a linear unlock begins, ends, or changes its rate.
+    is_linear: bool,
+    /// The value of a cliff, or the difference of a linear unlock per day, with its sign.
     size: String,
-    /// The rates in tokens, or the reason why there is no value.
+    /// The unit of a difference, or the reason why there is no value.
     note: Option<String>,
     /// Percent of market cap. `None` if unknown, and for linear unlocks.
     share: Option<f64>,
     /// The CSS class of the largest recipient. `None` for linear unlocks.
     class: Option<&'static str>,
-    /// The recipients of a cliff, or what happens to linear unlocks.
+    /// The recipients of a cliff, or what happens to a linear unlock.
     what: String,
+    /// The allocations that begin, end, or change.
+    details: Option<String>,
+    /// The rates of a linear unlock in tokens, if `what` has them in USD.
+    in_tokens: Option<String>,
 }
 
 /// The position of a row in the list.
@@ -55,6 +61,16 @@ impl NextCard {
     }
 }
 
+/// Returns the rows of cliff unlocks, in their order.
+pub(in crate::ui) fn cliff_rows(cliffs: &[UpcomingRow], now: Timestamp) -> Vec<NextRow> {
+    cliffs.iter().filter_map(|row| NextRow::of_cliff(row, now)).map(|(_, row)| row).collect()
+}
+
+/// Returns the rows of changes of linear unlocks, in their order.
+pub(in crate::ui) fn rate_rows(rates: &[RateRow], now: Timestamp) -> Vec<NextRow> {
+    rates.iter().filter_map(|row| NextRow::of_rates(row, now)).map(|(_, row)| row).collect()
+}
+
 impl NextRow {
     fn of_cliff(row: &UpcomingRow, now: Timestamp) -> Option<(NextPlace, Self)> {
         let date = phrase::short_date(&row.tracked.record.interval()?);
@@ -68,11 +84,14 @@ impl NextRow {
             period: phrase::confirmed_period_brief(precision),
             token_id: unlock.token_id,
             symbol: unlock.symbol,
+            is_linear: false,
             size,
             note: unlock.cliff_value.is_none().then(|| phrase::VALUE_UNKNOWN.to_owned()),
             share: unlock.value_to_market_cap,
             class: Some(class),
             what: recipients,
+            details: None,
+            in_tokens: None,
         };
         Some((place, own))
     }
@@ -81,9 +100,9 @@ impl NextRow {
         let RateRow { token, at, precision, step, price, causes } = row;
         let interval = Interval::of(*at, *precision)?;
         let in_tokens = rates_in_tokens(*step, token.symbol());
-        let (size, note) = match price {
-            Some(price) => (rates_in_usd(*step, *price), in_tokens),
-            None => (in_tokens, phrase::VALUE_UNKNOWN.to_owned()),
+        let (size, note, what) = match price {
+            Some(price) => (step_value(*step, *price), "per day", rates_in_usd(*step, *price)),
+            None => ("–".to_owned(), phrase::VALUE_UNKNOWN, in_tokens.clone()),
         };
         let value = price.map(|price| (step.after - step.before).abs() * price);
         let own = Self {
@@ -93,11 +112,14 @@ impl NextRow {
             period: phrase::confirmed_period_brief(*precision),
             token_id: token.id.as_str().to_owned(),
             symbol: token.symbol().to_owned(),
+            is_linear: true,
             size,
-            note: Some(note),
+            note: Some(note.to_owned()),
             share: None,
             class: None,
-            what: causes.as_ref().map_or_else(|| "vesting".to_owned(), |causes| format!("vesting: {causes}")),
+            what,
+            details: causes.clone(),
+            in_tokens: price.map(|_| in_tokens),
         };
         Some(((at.date_naive(), LargestFirst(value)), own))
     }

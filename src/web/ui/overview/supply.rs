@@ -48,6 +48,8 @@ struct WeekRow {
     cliff: String,
     linear: String,
     total: String,
+    /// The unlocks that may fall into the week, not included in the total.
+    inexact: String,
 }
 
 impl SupplyCard {
@@ -82,6 +84,7 @@ impl WeekRow {
             cliff: part(&week.ahead.cliff),
             linear: part(&week.ahead.linear),
             total: cell(&week.ahead.total()),
+            inexact: cell(&week.ahead.inexact),
         }
     }
 }

@@ -2,9 +2,9 @@ use super::*;
 use crate::ui::page::tests::page_filters;
 use daemon::view::{RulesView, StatusParts};
 use model::{
-    Alert, Change, ChangeKind, Endpoint, EndpointStat, Findings, KnownSupply, NotificationOverview, NotificationState, PastPoll,
-    PollProblem, Precision, RateRow, RateStep, ReceiverCounts, ReceiverStatus, Resource, StoreCounts, SupplyAhead,
-    SuppressedCount, Token, TokenId, TotalsCoverage, Tracked, UnlockSum,
+    Alert, Change, ChangeKind, Endpoint, EndpointStat, Findings, NotificationOverview, NotificationState, PastPoll, PollProblem,
+    Precision, RateRow, RateStep, ReceiverCounts, ReceiverStatus, Resource, StoreCounts, SupplyAhead, SuppressedCount, TokenId,
+    TotalsCoverage, Tracked, UnlockSum,
 };
 use testkit::{rows::firing, time};
 
@@ -110,8 +110,9 @@ fn shown(name: &str) -> String {
 }
 
 fn shown_with(name: &str, supply: &SupplyTotals) -> String {
-    let rows = vec![row(name, "2026-04-15T00:00:00Z", "month", 90e6), row("JUP", "2026-03-16T13:00:00Z", "second", 33e6)];
-    let next = vec![row("SUI", "2026-03-09T13:00:00Z", "second", 1e6), rows[1].clone(), rows[0].clone()];
+    let largest = vec![row(name, "2026-04-15T00:00:00Z", "month", 90e6)];
+    let largest_share = vec![row("JUP", "2026-03-16T13:00:00Z", "second", 33e6)];
+    let next = vec![row("SUI", "2026-03-09T13:00:00Z", "second", 1e6), largest_share[0].clone(), largest[0].clone()];
     let rate = |at: &str, before: f64, after: f64, price: Option<f64>| RateRow {
         token: row(name, "2026-04-15T00:00:00Z", "second", 1.0).token,
         at: time(at),
@@ -125,10 +126,7 @@ fn shown_with(name: &str, supply: &SupplyTotals) -> String {
         rate("2026-03-20T00:00:00Z", 1.2e6, 0.0, Some(2.0)),
         rate("2026-03-21T00:00:00Z", 0.0, 3e5, None),
     ];
-    let ahead = Ahead { rows, next, next_total: 12, rates, rates_total: 3 };
-    let week = SupplyAhead { cliff: sum(1, 33e6), ..SupplyAhead::default() };
-    let weekly = TokenSupply { known: KnownSupply::All, windows: vec![week; model::WEEKS], ..TokenSupply::unread(0) };
-    let weeks = HashMap::from([(TokenId::from("JUP"), weekly)]);
+    let ahead = Ahead { largest, largest_share, next, next_total: 12, rates, rates_total: 3 };
     let firing = FiringAlerts {
         alerts: vec![alert("al_1", "critical", name), alert("al_2", "warning", "small")],
         critical: 1,
@@ -161,9 +159,6 @@ fn shown_with(name: &str, supply: &SupplyTotals) -> String {
         supply,
         stale_price: chrono::TimeDelta::days(3),
         ahead: &ahead,
-        until: time("2026-06-07T12:00:00Z"),
-        measure: Measure::Value,
-        weeks: &weeks,
         firing: &firing,
         alerts,
         changes: &changes,
@@ -212,14 +207,16 @@ fn cliffs_and_changes_of_linear_unlocks_are_listed_by_date_with_today() {
     let html = shown("ARB");
     let list = html.split("id=\"next\"").nth(1).and_then(|rest| rest.split("</section>").next()).expect("the list");
     for text in [
-        "6 of 15 in the next 90 days",
+        "6 of 15 dates in the next 90 days",
         "$31.20M <span class=\"sub\">per day",
         "~15 Apr 2026",
         "the source confirms only the month",
-        "rises from $1.00M to $2.40M per day <span class=\"sub\">rises from 500.00K ARB to 1.20M ARB per day",
+        "+$1.40M <span class=\"sub\">per day",
+        "<span title=\"rises from 500.00K ARB to 1.20M ARB per day\">rises from $1.00M to $2.40M per day</span> <span class=\"sub\">Team ends",
+        "−$2.40M <span class=\"sub\">per day",
         "ends, $2.40M per day until then",
-        "begins, 300.00K ARB per day <span class=\"sub\">value unknown",
-        "vesting: Team ends",
+        "– <span class=\"sub\">value unknown",
+        "begins, 300.00K ARB per day</span> <span class=\"sub\">Team ends",
     ] {
         assert!(list.contains(text), "{text}: {list}");
     }
@@ -248,7 +245,7 @@ fn unread_and_unpriced_supply_is_not_zero() {
 #[test]
 fn truncated_lists_show_the_total() {
     let html = shown("ARB");
-    assert!(html.contains("2 of 41") && html.contains("1 of 40"), "{html}");
+    assert!(html.contains("2 of 41, one row per event"), "{html}");
     assert!(
         html.contains("Dead letters.")
             && html.contains("3 to ops")
@@ -256,24 +253,6 @@ fn truncated_lists_show_the_total() {
             && html.contains("1 held response of ARB"),
         "{html}"
     );
-}
-
-#[test]
-fn event_of_several_rules_is_listed_once() {
-    let of = |id: &str, severity: &str, rule: &str, subject: &str| {
-        let alert = Alert { name: rule.to_owned(), subject: subject.to_owned(), ..alert(id, severity, id) };
-        AlertView::of(&Alert { token: Some(TokenId::from("arb")), ..alert }, &[], time("2026-03-09"))
-    };
-    let alerts = vec![
-        of("al_1", "critical", "Huge", "unlock/arb/1"),
-        of("al_2", "warning", "Big", "unlock/arb/2"),
-        of("al_3", "warning", "Ahead", "unlock/arb/1"),
-    ];
-    let firing = FiringAlerts { alerts: Vec::new(), critical: 1, warning: 9, other: 0 };
-    let card = FiringCard::of(&firing, alerts);
-    let notified: Vec<_> = card.groups.iter().map(|group| (group.name, group.listed, group.count, group.alerts.len())).collect();
-    assert_eq!(notified, [("Critical", 1, 1, 1), ("Warning", 2, 9, 1)]);
-    assert_eq!((card.shown, card.groups[0].alerts[0].also.as_slice()), (3, &["Ahead".to_owned()][..]));
 }
 
 #[test]
@@ -297,4 +276,40 @@ fn text_from_the_source_is_escaped() {
     assert!(html.contains("&lt;script&gt;"));
     let long = shown(&"x".repeat(10_000));
     assert!(long.len() < 300_000, "long names are cut: {}", long.len());
+}
+
+/// The order answers the first question of the day first: what unlocks next?
+#[test]
+fn sections_are_in_order_of_interest() {
+    let html = shown("ARB");
+    let ids = ["notices", "next", "tiles", "supply", "changes", "firing", "health"];
+    let places: Vec<usize> = ids.iter().filter_map(|id| html.find(&format!(" id=\"{id}\""))).collect();
+    assert!(places.len() == ids.len() && places.is_sorted(), "{places:?}");
+    let tiles = &html[places[2]..places[3]];
+    for text in
+        ["Next 7 days", "Next 30 days", "Next 90 days", "Largest cliff in 30 days", "Largest share of market cap", "2.77%"]
+    {
+        assert!(tiles.contains(text), "{text}: {tiles}");
+    }
+    assert!(!tiles.contains("Credits") && !tiles.contains("Source"), "{tiles}");
+}
+
+#[test]
+fn health_is_one_line_with_details() {
+    let html = shown("ARB");
+    let line = html.split("id=\"health\"").nth(1).and_then(|rest| rest.split("</summary>").next()).expect("the line");
+    for text in
+        ["Needs attention", "source", "last success 1 h ago", "credits: 12 of 1,000", "2 pending messages", "3 dead letters"]
+    {
+        assert!(line.contains(text), "{text}: {line}");
+    }
+}
+
+#[test]
+fn changes_show_their_direction() {
+    let mut change = Change::of(ChangeKind::Rescheduled, Resource::Unlock, &TokenId::from("arb"));
+    (change.summary, change.shift_days) = ("moved from 1 to 6 Mar 2026 (+5 days)".to_owned(), Some(5.0));
+    let row =
+        ChangeRow { id: 1, at: time(NOW), token: "arb".into(), symbol: None, resource: Resource::Unlock, key: None, change };
+    assert_eq!(change_lines(&[row], 1)[0].direction.as_deref(), Some("→ +5 days, later"));
 }

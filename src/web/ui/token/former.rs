@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use model::{ChangeKind, ChangeRow, Record, RecordKey, Resource, Timestamp, VersionRow, wire::UnlockEvent};
 
 #[derive(Clone, Debug)]
-pub(super) struct FormerSchedule {
+pub(in crate::ui) struct FormerSchedule {
     /// The time of the correction.
-    pub(super) until: Timestamp,
-    pub(super) events: Vec<UnlockEvent>,
+    pub(in crate::ui) until: Timestamp,
+    pub(in crate::ui) events: Vec<UnlockEvent>,
 }
 
 /// Returns the schedule before the last correction in `changes`. `None` if there is no correction, or if too many of the earlier
 /// versions are deleted: a partial schedule would look like another correction.
-pub(super) fn schedule(versions: &[VersionRow], changes: &[ChangeRow]) -> Option<FormerSchedule> {
+pub(in crate::ui) fn schedule(versions: &[VersionRow], changes: &[ChangeRow]) -> Option<FormerSchedule> {
     let is_correction = |row: &&ChangeRow| {
         row.resource == Resource::Unlock
             && !matches!(

@@ -1,0 +1,104 @@
+//! The calendar page.
+
+use axum::extract::{Extension, State};
+use axum::http::Uri;
+use axum::response::Html;
+
+use crate::http::HttpDeps;
+use crate::http::access::Visitor;
+use crate::http::api::upcoming::{groups, selected_tokens};
+use crate::http::error::{PageResult, WebError};
+use crate::http::feeds::CALENDAR;
+use crate::http::parameters::{MIN_VALUE, MONTH, OFFSET, ONE_GROUP, Parameter, TOKEN, UNLOCK_ORDER, UNLOCK_TYPE, VIEW};
+use crate::http::query::ListQuery;
+use crate::ui::month::{self, BANDS, MonthForm, MonthParts, PER_DAY, RATES, ShownMonth, Subscription};
+use crate::ui::page::{PageFrame, Section, href};
+use daemon::live::{self, LiveConfig};
+use model::{MonthFilter, TokenId, UnlockOrder};
+
+/// The number of unlocks on a page of the list.
+const ROWS: usize = 100;
+
+const PARAMETERS: &[Parameter] = &[MONTH, VIEW, TOKEN, ONE_GROUP, MIN_VALUE, UNLOCK_TYPE, UNLOCK_ORDER, OFFSET];
+
+/// `GET /calendar`. Accepts the slug, ticker, or name of a token. Invalid months, views, and orders mean the default.
+pub(super) async fn show(State(deps): State<HttpDeps>, Extension(visitor): Extension<Visitor>, uri: Uri) -> PageResult {
+    let now = deps.app.clock.now();
+    let query = ListQuery::from_page(PARAMETERS, &uri);
+    let live = deps.app.live.load_full();
+    let shown = ShownMonth::parse(query.value_or_empty(MONTH), now);
+    let is_list = query.value_or_empty(VIEW) == "list";
+    let form = form(&query);
+    let (has_cliffs, has_linear) = (form.kind != "linear", form.kind != "cliff");
+    let if_shown = |is_shown: bool, number: usize| if is_shown { number } else { 0 };
+    let filter = MonthFilter {
+        days: shown.days(),
+        linear_from: now,
+        watch: live.watch.clone(),
+        tokens: tokens(&deps, &query, &live).await?,
+        min_value: query.number(MIN_VALUE).filter(|value| value.is_finite()),
+        per_day: if_shown(has_cliffs && !is_list, PER_DAY),
+        bands: if_shown(has_linear && !is_list, BANDS),
+        order: UnlockOrder::parse(query.value_or_empty(UNLOCK_ORDER)).unwrap_or_default(),
+        offset: usize::try_from(query.integer(OFFSET)?.unwrap_or(0)).unwrap_or(usize::MAX),
+        rows: if_shown(has_cliffs && is_list, ROWS),
+        rates: if_shown(has_linear && is_list, RATES),
+    };
+    let month = deps.app.store.unlock_month(filter.clone()).await?;
+    let parameters = PARAMETERS.iter().filter(|parameter| parameter.name != OFFSET.name);
+    let parts = MonthParts {
+        now,
+        shown,
+        filter: &filter,
+        month: &month,
+        is_list,
+        groups: live.watch.groups().map(str::to_owned).collect(),
+        subscription: subscription(&deps, &visitor, &form, filter.tokens.as_deref().unwrap_or_default()).await?,
+        form,
+        parameters: parameters.map(|parameter| (parameter.name, query.value_or_empty(*parameter).to_owned())).collect(),
+    };
+    Ok(Html(month::page(parts, PageFrame::of(Section::Calendar, now).for_visitor(&visitor))))
+}
+
+fn form(query: &ListQuery) -> MonthForm {
+    let text = |parameter| query.value_or_empty(parameter).to_owned();
+    MonthForm { token: text(TOKEN), group: text(ONE_GROUP), min_value: text(MIN_VALUE), kind: text(UNLOCK_TYPE) }
+}
+
+/// Returns the selected tokens. `None` for all watched ones.
+async fn tokens(deps: &HttpDeps, query: &ListQuery, live: &LiveConfig) -> Result<Option<Vec<TokenId>>, WebError> {
+    let named = match query.text(TOKEN) {
+        None => Vec::new(),
+        Some(text) => {
+            let found = deps.app.store.find_token(text).await?;
+            let unknown = || WebError::not_found("No such token", "no token has this slug, ticker, or name").with_search(text);
+            vec![found.first().ok_or_else(unknown)?.id.clone()]
+        }
+    };
+    selected_tokens(deps, named, &groups(query, live)?, live).await
+}
+
+/// Returns the address of the feed with the filters of the page. Only a logged-in user sees the secret one.
+async fn subscription(
+    deps: &HttpDeps,
+    visitor: &Visitor,
+    form: &MonthForm,
+    tokens: &[TokenId],
+) -> Result<Subscription, WebError> {
+    let token = if form.token.is_empty() { "" } else { tokens.first().map_or("", TokenId::as_str) };
+    let linear = if form.kind == "cliff" { "false" } else { "" };
+    let filters = [("token", token), ("group", &form.group), ("min_value", &form.min_value), ("linear", linear)];
+    let base = deps.app.external_url.as_ref().map(|url| url.as_str().trim_end_matches('/')).unwrap_or_default();
+    let plain =
+        || Subscription { url: href(&format!("{base}/{CALENDAR}"), &filters), is_secret: false, is_open: !visitor.has_login };
+    if !visitor.is_logged_in {
+        return Ok(plain());
+    }
+    let secret = live::resolve(deps.app.bearer.clone()).await.map_err(|error| {
+        tracing::error!(%error, "cannot read the token of [http]");
+        WebError::busy(error)
+    })?;
+    let Some(tag) = secret.as_ref().and_then(|token| notify::feed_link::tag(token.expose())) else { return Ok(plain()) };
+    let path = format!("{base}/{}/{tag}/{CALENDAR}", notify::feed_link::PATH);
+    Ok(Subscription { url: href(&path, &filters), is_secret: true, is_open: false })
+}
