@@ -20,7 +20,7 @@ export default async function (t) {
   t.check(listed.length >= 10, `only ${listed.length} of the largest unlocks are listed`);
   const values = listed.map((text) => { const [, number, unit] = /\$([\d.]+)([KMB]?)/.exec(text) ?? [, "0", ""]; return Number(number) * { "": 1, K: 1e3, M: 1e6, B: 1e9 }[unit]; });
   t.check(values.every((value, at) => at === 0 || values[at - 1] >= value * 0.999), `the largest unlocks are not first: ${values}`);
-  const ahead = await (await page.request.get(`${t.base}/api/upcoming?within=90d&limit=10000`)).json();
+  const ahead = await (await page.request.get(`${t.base}/api/v1/upcoming?within=90d&limit=10000`)).json();
   const largest = ahead.reduce((most, unlock) => ((unlock.cliffValue ?? 0) > (most.cliffValue ?? 0) ? unlock : most));
   t.check(listed[0]?.includes(largest.symbol), `the first unlock is not the largest, ${largest.symbol}: ${listed[0]}`);
   t.check((await page.locator("#notices").innerText()).includes("Dead letters."), "dead letters are not at the top");
