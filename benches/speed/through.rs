@@ -29,7 +29,7 @@ const IDLE_TIME: Duration = Duration::from_secs(8);
 const READERS: usize = 4;
 /// The number of times that each reader requests all pages.
 const READS: usize = 10;
-const PAGES: [&str; 5] = ["/", "/tokens", "/digests", "/api/upcoming", "/metrics"];
+const PAGES: [&str; 5] = ["/", "/tokens", "/digests", "/api/v1/upcoming", "/metrics"];
 
 /// The environment of the daemon.
 pub struct World<'a> {

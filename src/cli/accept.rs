@@ -10,7 +10,7 @@ use store::Access;
 /// Accept a held response, in which most of a token's upcoming records are missing
 #[derive(Debug, Args)]
 pub(super) struct AcceptArgs {
-    /// The token (slug or symbol)
+    /// The token (slug or ticker)
     token: String,
 }
 
@@ -19,7 +19,7 @@ pub(super) struct AcceptArgs {
 pub(super) async fn run(accept: &AcceptArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (config, _) = invocation.load_sections(&["store"])?;
     let store = invocation.open(&config, Access::Write).await?;
-    let token = find(&accept.token, false, &store).await?;
+    let token = find(&accept.token, &store).await?;
     let count = store.accept_held(token.clone()).await?;
     store.close().await?;
     let token = harmless(token.as_str());

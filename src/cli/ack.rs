@@ -2,8 +2,10 @@
 
 use clap::Args;
 
+use super::parse::author;
 use super::print::{self, Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, UsageError};
+use model::silence::{MAX_AUTHOR, MAX_COMMENT};
 use model::{Ack, AckResult, AlertId, checked_ack_texts, text::harmless};
 use store::{Access, Store};
 
@@ -16,7 +18,7 @@ pub(super) struct AckArgs {
     /// Comment for other operators
     #[arg(long, value_name = "TEXT", default_value = "")]
     comment: String,
-    /// Name of the person who acknowledges
+    /// Name of the person who acknowledges; without $USER: $LOGNAME, else `unknown user`
     #[arg(long, value_name = "NAME", env = "USER", hide_env_values = true, default_value = "")]
     author: String,
     /// Remove the acknowledgement
@@ -40,8 +42,9 @@ pub(super) async fn run(ack: &AckArgs, invocation: &Invocation) -> anyhow::Resul
 }
 
 async fn acknowledge(alert: &str, ack: &AckArgs, store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
-    let (author, comment) = checked_ack_texts(&ack.author, &ack.comment)
-        .map_err(|_| UsageError("--author NAME is required, with at most 200 characters".to_owned()))?;
+    let (author, comment) = checked_ack_texts(&author(&ack.author), &ack.comment).map_err(|_| {
+        UsageError(format!("the author has at most {MAX_AUTHOR} characters, and the comment at most {MAX_COMMENT}"))
+    })?;
     match store.acknowledge(alert.trim().to_owned(), author, comment, invocation.clock.now()).await? {
         AckResult::Done(alert) => {
             let summary = alert.annotations.get("summary").unwrap_or(&alert.subject);

@@ -20,7 +20,7 @@ pub(super) struct AlertsArgs {
     /// Name of a rule
     #[arg(long, value_name = "RULE")]
     rule: Option<String>,
-    /// Slug or symbol of a token
+    /// Slug or ticker of a token
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
     /// Maximum number of alerts
@@ -42,7 +42,7 @@ pub(super) async fn run(args: &AlertsArgs, invocation: &Invocation) -> anyhow::R
     let (config, loaded) = invocation.load_sections(&["store"])?;
     let store = invocation.open(&config, Access::Read).await?;
     let token = match &args.token {
-        Some(name) => Some(find(name, false, &store).await?),
+        Some(name) => Some(find(name, &store).await?),
         None => None,
     };
     let filter = AlertFilter {

@@ -11,14 +11,15 @@ use chrono::TimeDelta;
 use clap::Args;
 use serde_json::json;
 
+use super::bundled;
 use super::invocation::{routes_of, watch_of};
 use super::terminal::ProgressBar;
 use super::{Exit, Invocation, OutputFormat, UsageError, parse_span, parse_time, print, shown, wait};
 use engine::{diff, pipeline::DispatchPolicy, removal::ProofPolicy};
 use model::config::{self, Config, Span, WatchSettings};
-use model::{Silence, Timestamp, Watch, read_matchers};
+use model::{Matcher, Silence, Timestamp, TokenNames, Watch, read_matchers, resolve_token};
 use rules::RuleFiles;
-use store::Access;
+use store::{Access, Store};
 use tools::backtest::{self, BacktestComparison, BacktestRun, BacktestSetup, BacktestSummary, History};
 use tools::simulate::{DeliverySetup, Pace};
 
@@ -32,7 +33,8 @@ const TIME_AFTER_LAST_VERSION: TimeDelta = TimeDelta::days(30);
 /// Show the messages that the rules would have sent, over recorded history, a data folder, or a folder of dated versions
 #[derive(Debug, Args)]
 pub(super) struct BacktestArgs {
-    /// Data folder (with tokens.json), or folder of versions (*.jsonl); default: the history in the database of the config
+    /// Data folder (with tokens.json), or folder of versions (*.jsonl); default: the history in the database of the config, or the
+    /// bundled data while there is no database
     #[arg(value_name = "PATH")]
     path: Option<PathBuf>,
     /// Start of the period; default: 90 days ago for recorded history, a year ago for a data folder, the first version for versions
@@ -47,7 +49,7 @@ pub(super) struct BacktestArgs {
     /// Folder of rules to use instead of those in the config
     #[arg(long, value_name = "DIR")]
     rules: Option<PathBuf>,
-    /// Tokens to include: slugs or globs, separated by commas
+    /// Tokens to include: slugs, tickers, or globs, separated by commas
     #[arg(long, value_name = "TOKENS", value_delimiter = ',')]
     tokens: Vec<String>,
     /// Interval between evaluations of conditions that read the clock
@@ -81,8 +83,6 @@ pub(super) fn run(args: &BacktestArgs, invocation: &Invocation) -> anyhow::Resul
     }
     let other = args.against.as_deref().map(|folder| invocation.rules(rules_in(folder)?, &config)).transpose()?;
     let routes = routes_of(&config)?;
-    let tokens = if args.tokens.is_empty() { config.watch.tokens.clone() } else { args.tokens.clone() };
-    let watch = watch_of(&WatchSettings { tokens, groups: config.watch.groups.clone() }).map_err(UsageError)?;
 
     let until = args.to.unwrap_or(now);
     let proof = ProofPolicy::Confirmations(config.store.removal_confirmations);
@@ -91,19 +91,35 @@ pub(super) fn run(args: &BacktestArgs, invocation: &Invocation) -> anyhow::Resul
     let policy =
         DispatchPolicy::of(&config.receivers, &config.delivery, config.source.stale_price).map_err(anyhow::Error::msg)?;
     let mut delivery = DeliverySetup::of(policy);
-    let history = match &args.path {
-        Some(path) => History::read(path, args.from, until)?,
-        None => {
-            // Recorded removals were already proven.
-            pace.diff.proof = ProofPolicy::Immediate;
-            pace.poll_every = Some(TimeDelta::minutes(1));
-            let from = args.from.unwrap_or(now - TimeDelta::days(DEFAULT_DAYS));
-            wait(recorded_history(&config, invocation, &watch, from, until, &mut delivery))?
-        }
+    let recorded = args.path.is_none() && bundled::has_database(&config)?;
+    let (history, watch, known) = if recorded {
+        // Recorded removals were already proven.
+        pace.diff.proof = ProofPolicy::Immediate;
+        pace.poll_every = Some(TimeDelta::minutes(1));
+        let from = args.from.unwrap_or(now - TimeDelta::days(DEFAULT_DAYS));
+        wait(async {
+            let store = invocation.open(&config, Access::Read).await?;
+            let known = store.token_names().await?;
+            let watch = selection(&args.tokens, &known, &config)?;
+            let history = recorded_history(&store, &watch, from, until, &mut delivery).await?;
+            store.close().await?;
+            anyhow::Ok((history, watch, known))
+        })?
+    } else {
+        let history = match &args.path {
+            Some(path) => History::read(path, args.from, until)?,
+            None => {
+                anstream::eprintln!("there is no database yet: this backtest replays the bundled data");
+                bundled::history(args.from, until)?
+            }
+        };
+        let known = history.token_names();
+        let watch = selection(&args.tokens, &known, &config)?;
+        (history, watch, known)
     };
     let (from, to) = span(args, &history, now)?;
     for text in &args.silence {
-        delivery.silences.push(silence(text, from, to)?);
+        delivery.silences.push(silence(text, &known, from, to)?);
     }
 
     let setup = |rules| BacktestSetup { rules, routes: &routes, delivery: &delivery, watch: &watch, pace };
@@ -115,6 +131,18 @@ pub(super) fn run(args: &BacktestArgs, invocation: &Invocation) -> anyhow::Resul
     });
     bar.clear();
     print(args, &run, comparison.as_ref(), invocation)
+}
+
+/// Returns the tokens of the backtest: those that the slugs, tickers, and globs of `--tokens` name, else those that the config watches.
+fn selection(words: &[String], known: &[TokenNames], config: &Config) -> anyhow::Result<Watch> {
+    let slug = |word: &String| match word.contains(['*', '?', '[', '{']) || word.starts_with('@') {
+        true => Ok(word.clone()),
+        false => resolve_token(word, known).map(|id| id.to_string()),
+    };
+    let named = words.iter().map(slug).collect::<Result<Vec<_>, _>>().map_err(|error| UsageError(error.to_string()))?;
+    let tokens = if named.is_empty() { config.watch.tokens.clone() } else { named };
+    let watch = watch_of(&WatchSettings { tokens, groups: config.watch.groups.clone() }).map_err(UsageError)?;
+    Ok(watch)
 }
 
 /// Returns the period of the backtest.
@@ -162,9 +190,15 @@ fn print(
 }
 
 /// Makes a silence for the whole period.
-fn silence(text: &str, from: Timestamp, to: Timestamp) -> anyhow::Result<Silence> {
+fn silence(text: &str, known: &[TokenNames], from: Timestamp, to: Timestamp) -> anyhow::Result<Silence> {
     let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
     let matchers = read_matchers(texts).map_err(|error| UsageError(format!("--silence {text}: {error}")))?;
+    let slug = |matcher: Matcher| match matcher.compared().filter(|name| matcher.label() == "token" && !name.is_empty()) {
+        Some(name) => resolve_token(name, known).map(|id| matcher.clone().with_compared(id.as_str())),
+        None => Ok(matcher),
+    };
+    let matchers = matchers.into_iter().map(slug).collect::<Result<Vec<_>, _>>();
+    let matchers = matchers.map_err(|error| UsageError(format!("--silence {text}: {error}")))?;
     if matchers.iter().all(model::matcher::Matcher::matches_missing_label) {
         return Err(UsageError(format!("--silence {text:?} matches everything: add a label, such as token=arbitrum")).into());
     }
@@ -187,14 +221,12 @@ fn rules_in(folder: &Path) -> anyhow::Result<RuleFiles> {
 }
 
 async fn recorded_history(
-    config: &Config,
-    invocation: &Invocation,
+    store: &Store,
     watch: &Watch,
     from: Timestamp,
     to: Timestamp,
     delivery: &mut DeliverySetup,
 ) -> anyhow::Result<History> {
-    let store = invocation.open(config, Access::Read).await?;
     let mut history = History::default();
     for id in store.token_ids(false).await? {
         if !watch.covers(&id) {
@@ -208,6 +240,5 @@ async fn recorded_history(
     // Silences and acknowledgements also apply to other rules.
     delivery.silences = store.silences(None).await?;
     delivery.acks = store.acks().await?;
-    store.close().await?;
     Ok(history)
 }

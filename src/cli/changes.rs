@@ -11,7 +11,7 @@ use store::Access;
 /// List changes, newest first
 #[derive(Debug, Args)]
 pub(super) struct ChangesArgs {
-    /// Slug or symbol of a token
+    /// Slug or ticker of a token
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
     /// Change kind, such as rescheduled
@@ -32,7 +32,7 @@ pub(super) async fn run(args: &ChangesArgs, invocation: &Invocation) -> anyhow::
     let (config, _) = invocation.load_sections(&["store"])?;
     let store = invocation.open(&config, Access::Read).await?;
     let token = match &args.token {
-        Some(name) => Some(find(name, false, &store).await?),
+        Some(name) => Some(find(name, &store).await?),
         None => None,
     };
     let filter = ChangeFilter {

@@ -27,7 +27,7 @@ pub(super) struct ExplainArgs {
     /// `alert` name or `id` of a rule, or the id of an alert
     #[arg(value_name = "RULE|ALERT", required_unless_present_any = ["why_not", "idle"])]
     rule: Option<String>,
-    /// Token (slug or symbol), event (`arbitrum@2026-03-16`, `unlock/arbitrum/KEY`), group, or alert id
+    /// Token (slug or ticker), event (`arbitrum@2026-03-16`, `unlock/arbitrum/KEY`), group, or alert id
     #[arg(value_name = "TOKEN|EVENT")]
     about: Option<String>,
     /// Explain all rules for one token or event
@@ -114,7 +114,7 @@ impl ExplainCommand {
         if let [resource, token, key] = parts.as_slice()
             && let Some(resource) = Resource::parse(resource)
         {
-            let (token, key) = (Some(find(token, false, &self.reader.store).await?), Some((*key).to_owned()));
+            let (token, key) = (Some(find(token, &self.reader.store).await?), Some((*key).to_owned()));
             return Ok(ExplainTarget { token, resource: Some(resource), key, ..ExplainTarget::default() });
         }
         let (name, day) = match text.split_once('@') {
@@ -124,7 +124,7 @@ impl ExplainCommand {
                 None => return Err(UsageError(format!("{day:?} is not a valid date; example: {name}@2026-03-16")).into()),
             },
         };
-        Ok(ExplainTarget { token: Some(find(name, false, &self.reader.store).await?), day, ..ExplainTarget::default() })
+        Ok(ExplainTarget { token: Some(find(name, &self.reader.store).await?), day, ..ExplainTarget::default() })
     }
 
     /// Explains a rule for an event, or for the next events of a token.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::print::{self, Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, UsageError, width};
-use model::{Endpoint, Resource, closest};
+use model::{Endpoint, Resource};
 use rules::On;
 use rules::reference::{KnownBy, ReferenceEntry, ReferenceKind, describe_on, reference};
 
@@ -80,17 +80,7 @@ pub(super) fn run(fields: &FieldsArgs, invocation: &Invocation) -> anyhow::Resul
 }
 
 fn parse_on(word: &str) -> Result<On, UsageError> {
-    On::parse(word).ok_or_else(|| {
-        let words: Vec<String> = On::all().map(|on| on.to_string()).collect();
-        let help = match closest(word, words.iter().map(String::as_str)) {
-            Some(near) => format!("did you mean {near}?"),
-            None => {
-                let first = On::all().filter(|on| !matches!(on, On::Change(..))).map(|on| on.to_string());
-                format!("expected one of {}, or a change such as unlock.rescheduled", first.collect::<Vec<_>>().join(", "))
-            }
-        };
-        UsageError(format!("unknown target {word:?}: {help}"))
-    })
+    On::read(word).map_err(|error| UsageError(error.to_string().replace('`', "")))
 }
 
 /// Returns the columns for CSV. JSON serializes the rows directly.

@@ -20,6 +20,7 @@ mod alerts;
 mod args;
 mod backtest;
 mod backup;
+mod bundled;
 mod changes;
 mod check;
 mod completions;

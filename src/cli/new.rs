@@ -15,17 +15,18 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 
 use super::backtest::text;
+use super::bundled;
 use super::invocation::{receiver_names, routes_of, watch_of};
 use super::{Exit, Invocation, UsageError, parse_money, parse_span, print, shown};
 use daemon::config::Loaded;
 use daemon::playground::{TrialTime, TrialWorld, last_year};
 use engine::pipeline::DispatchPolicy;
-use generate::{GeneratedRule, RuleRequest, RuleTopic};
+use generate::{GeneratedRule, RuleOption, RuleRequest, RuleTopic};
 use model::config::{self, Config, Span};
-use model::{DiagnosticLevel, SourceText, Watch, diagnostic};
+use model::{DiagnosticLevel, SourceText, TokenNameError, TokenNames, Watch, diagnostic, phrase, resolve_token};
 use rules::RuleSet;
 use store::Access;
-use tools::backtest::{self, BacktestRun, BacktestSetup, BacktestSummary, History};
+use tools::backtest::{self, BacktestRun, BacktestSetup, BacktestSummary};
 use tools::ruletest::{self, TestSetup, report};
 use tools::simulate::{DeliverySetup, Pace};
 
@@ -49,28 +50,28 @@ pub(super) struct NewRuleArgs {
     /// Kind of alert; prompts for all values if omitted
     #[arg(long, value_enum)]
     about: Option<RuleTopic>,
-    /// Slugs, globs, or @groups, separated by commas; default: all watched tokens
-    #[arg(long, value_name = "TOKENS", value_delimiter = ',')]
+    /// Tokens (slug or ticker), globs, or @groups, separated by commas; default: all watched tokens
+    #[arg(long, value_name = "TOKENS", value_delimiter = ',', requires = "about")]
     tokens: Vec<String>,
-    /// Minimum value in USD, such as 5000000 or 5M
-    #[arg(long, value_name = "USD", value_parser = parse_money)]
+    /// Minimum value in USD, such as 5000000 or 5M; not of no-buyback
+    #[arg(long, value_name = "USD", value_parser = parse_money, requires = "about")]
     above: Option<f64>,
-    /// Lead times before a cliff, such as 30d,7d,1d
-    #[arg(long, value_name = "SPANS", value_delimiter = ',', value_parser = parse_span)]
+    /// Lead times before a cliff, such as 30d,7d,1d; only of cliffs
+    #[arg(long, value_name = "SPANS", value_delimiter = ',', value_parser = parse_span, requires = "about")]
     within: Vec<Span>,
-    /// Number of days without a buyback
-    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(DAYS))]
+    /// Number of days without a buyback; only of no-buyback
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(DAYS), requires = "about")]
     days: Option<u32>,
-    /// Window length, such as 7d
-    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+    /// Window length, such as 7d; only of pressure and emissions
+    #[arg(long, value_name = "SPAN", value_parser = parse_span, requires = "about")]
     window: Option<Span>,
     /// Value of the label `severity`
-    #[arg(long, value_name = "WORD", default_value = "warning")]
+    #[arg(long, value_name = "WORD", default_value = "warning", requires = "about")]
     severity: String,
     /// Name of the alert
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "about")]
     name: Option<String>,
-    /// Rule file to create or extend; default: `mine.toml` next to the other rules
+    /// Rule file to create or extend, in [rules] paths; default: `mine.toml` next to the other rules
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Print the files without writing them
@@ -93,17 +94,19 @@ pub(super) fn run(command: &NewCommand, invocation: &Invocation) -> anyhow::Resu
     let NewCommand::Rule(args) = command;
     let (config, loaded) = invocation.load()?;
     let others = rules::read_files(&config.rules.paths, &loaded.base_dir).files;
+    let known = known_tokens(&config, invocation)?;
     let given = match args.about {
         Some(_) => None,
         None if std::io::stdin().is_terminal() => {
-            let inputs = prompt::prompts(&prompt::KnownNames { config: &config, rules: &others })?;
+            let inputs = prompt::prompts(&prompt::KnownNames { config: &config, rules: &others, tokens: &known })?;
             Some(NewRuleArgs { file: args.file.clone(), dry_run: args.dry_run, ..inputs })
         }
         None => return Err(UsageError(prompt::USAGE.to_owned()).into()),
     };
     let is_requested = given.is_some();
     let args = given.as_ref().unwrap_or(args);
-    let request = request(args, &config, &others)?;
+    check_options(args)?;
+    let request = request(args, &config, &others, &known)?;
     let files = new_files(args, &request, &config, &loaded)?;
     let set = checked(&files, &others, &request, &config, invocation)?;
     run_test(&files, &config, &loaded)?;
@@ -131,8 +134,68 @@ pub(super) fn run(command: &NewCommand, invocation: &Invocation) -> anyhow::Resu
     Ok(Exit::Done)
 }
 
+/// The tokens that names are looked up in.
+struct KnownTokens {
+    names: Vec<TokenNames>,
+    /// Whether these are all tokens of the source, so that another name is an error. The bundled data has only some.
+    is_complete: bool,
+}
+
+/// Returns the tokens in the database, or in the bundled data while the database has none.
+fn known_tokens(config: &Config, invocation: &Invocation) -> anyhow::Result<KnownTokens> {
+    if bundled::has_database(config)? {
+        let names = super::wait(async {
+            let store = invocation.open(config, Access::Read).await?;
+            let names = store.token_names().await?;
+            store.close().await?;
+            anyhow::Ok(names)
+        })?;
+        if !names.is_empty() {
+            return Ok(KnownTokens { names, is_complete: true });
+        }
+    }
+    Ok(KnownTokens { names: bundled::token_names()?, is_complete: false })
+}
+
+impl KnownTokens {
+    /// Returns the slug of a token. Groups and globs stay.
+    ///
+    /// # Errors
+    ///
+    /// Fails if several tokens have the name, or if no token has it and all are known.
+    fn slug(&self, text: &str) -> Result<String, TokenNameError> {
+        if text.starts_with('@') || text.contains(['*', '?', '[', '{']) {
+            return Ok(text.to_owned());
+        }
+        match resolve_token(text, &self.names) {
+            Ok(id) => Ok(id.to_string()),
+            Err(TokenNameError::Unknown { .. }) if !self.is_complete => Ok(text.to_owned()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Rejects options that the kind of alert does not have.
+fn check_options(args: &NewRuleArgs) -> Result<(), UsageError> {
+    let Some(about) = args.about else { return Ok(()) };
+    let given = [
+        (RuleOption::Above, args.above.is_some()),
+        (RuleOption::Within, !args.within.is_empty()),
+        (RuleOption::Days, args.days.is_some()),
+        (RuleOption::Window, args.window.is_some()),
+    ];
+    match given.into_iter().find(|(option, is_given)| *is_given && !about.has(*option)) {
+        None => Ok(()),
+        Some((option, _)) => {
+            let kinds: Vec<String> = RuleTopic::all_with(option).map(RuleTopic::word).collect();
+            let (flag, about) = (option.flag(), about.word());
+            Err(UsageError(format!("{flag} is not an option of --about {about}, only of {}: remove it", phrase::list(&kinds))))
+        }
+    }
+}
+
 /// Applies the defaults of the options.
-fn request(args: &NewRuleArgs, config: &Config, others: &[SourceText]) -> anyhow::Result<RuleRequest> {
+fn request(args: &NewRuleArgs, config: &Config, others: &[SourceText], known: &KnownTokens) -> anyhow::Result<RuleRequest> {
     let about = args.about.ok_or_else(|| UsageError(prompt::USAGE.to_owned()))?;
     let name = args.name.clone().unwrap_or_else(|| prompt::free_name(about, others));
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') {
@@ -140,17 +203,20 @@ fn request(args: &NewRuleArgs, config: &Config, others: &[SourceText]) -> anyhow
     }
     let within: Vec<String> = args.within.iter().map(ToString::to_string).collect();
     let is_cliffs = about == RuleTopic::Cliffs;
+    let tokens = args.tokens.iter().map(|token| token.trim()).filter(|token| !token.is_empty());
+    let tokens = tokens.map(|token| known.slug(token)).collect::<Result<Vec<_>, _>>();
+    let tokens = tokens.map_err(|error| UsageError(error.to_string()))?;
     let default = || ["30d", "7d", "1d"].map(str::to_owned).to_vec();
     Ok(RuleRequest {
         about,
         name,
-        tokens: args.tokens.iter().map(|token| token.trim().to_owned()).filter(|token| !token.is_empty()).collect(),
+        sample: sample(&tokens, config)?,
+        tokens,
         above: args.above,
         within: if is_cliffs && within.is_empty() { default() } else { within },
         days: args.days.unwrap_or(35),
         window: args.window.map_or_else(|| "7d".to_owned(), |window| window.to_string()),
         severity: args.severity.clone(),
-        sample: sample(&args.tokens, config)?,
     })
 }
 
@@ -182,6 +248,14 @@ fn new_files(args: &NewRuleArgs, request: &RuleRequest, config: &Config, loaded:
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if Path::new(&name).extension().is_none_or(|ending| ending != "toml") {
         return Err(UsageError(format!("--file {} is not a rule file: its name must end in .toml", shown(&path))).into());
+    }
+    if !rules::is_rule_file(&path, &config.rules.paths, &loaded.base_dir) {
+        let paths = config.rules.paths.join(", ");
+        return Err(UsageError(format!(
+            "--file {} is not in `[rules] paths`, so the daemon would not read it: choose a file that matches {paths}",
+            shown(&path)
+        ))
+        .into());
     }
     let folder = path.parent().unwrap_or_else(|| Path::new(""));
     let test = folder.join("tests").join(format!("{}.toml", request.name.to_lowercase()));
@@ -282,7 +356,7 @@ fn sent_last_year(set: &RuleSet, config: &Config, invocation: &Invocation) -> an
     let policy =
         DispatchPolicy::of(&config.receivers, &config.delivery, config.source.stale_price).map_err(anyhow::Error::msg)?;
     let now = invocation.clock.now();
-    let (run, over) = if config.store.path.exists() {
+    let (run, over) = if bundled::has_database(&config)? {
         let world = TrialWorld { watch: &watch, routes: &routes, settings: &config.store };
         let played = super::wait(async {
             let store = invocation.open(&config, Access::Read).await?;
@@ -306,27 +380,11 @@ fn replay_bundled(
     policy: DispatchPolicy,
     now: model::Timestamp,
 ) -> anyhow::Result<BacktestRun> {
-    let folder = std::env::temp_dir().join(format!("cliffwatch-data-{}-{:x}", std::process::id(), fastrand::u64(..)));
-    fs::create_dir(&folder).context("cannot unpack the bundled data")?;
-    let laid_out = write_bundled_data(&folder).and_then(|()| Ok(History::read(&folder, None, now)?));
-    fs::remove_dir_all(&folder).ok();
-    let history = laid_out.context("cannot read the bundled data")?;
+    let history = bundled::history(None, now)?;
     let delivery = DeliverySetup::of(DispatchPolicy { digests: Vec::new(), ..policy });
     let pace = Pace { evaluate_every: chrono::TimeDelta::hours(6), ..Pace::default() };
     let setup = BacktestSetup { rules: set, routes, delivery: &delivery, watch, pace };
     Ok(backtest::run(&history, &setup, now - chrono::TimeDelta::days(365), now, |_| {}))
-}
-
-fn write_bundled_data(folder: &Path) -> anyhow::Result<()> {
-    for file in service::bundled() {
-        let file = file?;
-        let path = folder.join(&file.path);
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent)?;
-        }
-        fs::write(path, file.text.as_bytes())?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

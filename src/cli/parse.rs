@@ -39,6 +39,16 @@ pub(super) fn parse_money(text: &str) -> Result<f64, String> {
     number.map(|number| number * factor).ok_or_else(|| "examples: 5000000, 250k, 5M, 1.5B".to_owned())
 }
 
+/// The author of a command that runs without a user name, for example in a service.
+const UNKNOWN_AUTHOR: &str = "unknown user";
+
+/// Returns the value of `--author`, whose default is `$USER`. Without both, `$LOGNAME`, which cron sets, else a fixed text.
+pub(super) fn author(given: &str) -> String {
+    let name = |text: String| Some(text).filter(|text| !text.trim().is_empty());
+    let login = || std::env::var("LOGNAME").ok().and_then(name);
+    name(given.to_owned()).or_else(login).unwrap_or_else(|| UNKNOWN_AUTHOR.to_owned())
+}
+
 /// Parses the socket address in an option.
 pub(super) fn parse_address(text: &str, option: &str) -> anyhow::Result<SocketAddr> {
     text.parse().map_err(|_| {

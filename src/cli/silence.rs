@@ -2,8 +2,10 @@
 
 use clap::{Args, Subcommand};
 
+use super::parse::author;
 use super::print::{self, Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, UsageError, parse_span, parse_time};
+use daemon::token_names::resolve_matchers;
 use model::{
     Silence, SilencePreview, SilenceRequest, SilenceState, SilenceView, Timestamp, all_match, config::Span, phrase,
     read_matchers, text::harmless,
@@ -27,7 +29,7 @@ pub(super) enum SilenceCommand {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("end").required(true).multiple(false))]
 pub(super) struct AddSilenceArgs {
-    /// Matchers, such as token=arbitrum or 'severity!~"critical|page"'; all must match
+    /// Matchers, such as token=arbitrum (slug or ticker) or 'severity!~"critical|page"'; all must match
     #[arg(required = true, value_name = "MATCHER")]
     matchers: Vec<String>,
     /// Duration of the silence, such as 2h
@@ -42,7 +44,7 @@ pub(super) struct AddSilenceArgs {
     /// Reason, for other operators
     #[arg(long, value_name = "TEXT")]
     comment: String,
-    /// Name of the author
+    /// Name of the author; without $USER: $LOGNAME, else `unknown user`
     #[arg(long, value_name = "NAME", env = "USER", hide_env_values = true, default_value = "")]
     author: String,
     /// List the affected alerts without adding the silence
@@ -83,16 +85,14 @@ async fn add(add: &AddSilenceArgs, store: &Store, invocation: &Invocation) -> an
     let now = invocation.clock.now();
     let usage = |error: model::silence::SilenceError| anyhow::Error::from(UsageError(error.to_string()));
     let matchers = read_matchers(add.matchers.iter().map(String::as_str)).map_err(usage)?;
-    if add.author.trim().is_empty() {
-        return Err(UsageError("--author NAME is required".to_owned()).into());
-    }
+    let matchers = resolve_matchers(store, matchers).await.map_err(super::upcoming::usage)?;
     let begin = add.from.unwrap_or(now);
     let ends_at = match (add.until, add.span) {
         (Some(until), _) => until,
         (None, span) => SilenceRequest::end_after(begin, span.unwrap_or_default()),
     };
     let request =
-        SilenceRequest { matchers, author: add.author.clone(), comment: add.comment.clone(), starts_at: add.from, ends_at };
+        SilenceRequest { matchers, author: author(&add.author), comment: add.comment.clone(), starts_at: add.from, ends_at };
     let silence = request.into_silence(now).map_err(usage)?;
     let preview = {
         let matchers = silence.matchers.clone();

@@ -6,6 +6,7 @@ use globset::{Glob, GlobSetBuilder};
 use super::invocation::watch_of;
 use super::print::{Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, UsageError, parse_money, parse_span};
+use daemon::token_names::{FindTokenError, find_token};
 use daemon::view::{LinearView, ListedUnlockView, UnlockView};
 use model::config::{Config, Span};
 use model::{
@@ -20,7 +21,7 @@ use store::{Access, Store};
 /// all that remains.
 #[derive(Debug, Args)]
 pub(super) struct UpcomingArgs {
-    /// Tokens (slug or symbol), globs, or groups in the config (@portfolio); default: all
+    /// Tokens (slug or ticker), globs, or groups in the config (@portfolio); default: all
     tokens: Vec<String>,
     /// Maximum time until the unlock, such as 30d
     #[arg(long, value_name = "SPAN", value_parser = parse_span)]
@@ -185,7 +186,7 @@ fn in_days(days: f64, precision: Precision) -> String {
     }
 }
 
-/// Returns the tokens that some words name: slugs, symbols, globs, or groups. `None` without words: all tokens.
+/// Returns the tokens that some words name: slugs, tickers, globs, or groups. `None` without words: all tokens.
 async fn selected_tokens(words: &[String], config: &Config, store: &Store) -> anyhow::Result<Option<Vec<TokenId>>> {
     if words.is_empty() {
         return Ok(None);
@@ -213,7 +214,9 @@ async fn selected_tokens(words: &[String], config: &Config, store: &Store) -> an
                     .add(Glob::new(name).map_err(|error| UsageError(format!("{name:?} is not a valid glob: {}", error.kind())))?);
                 has_globs = true;
             } else {
-                ids.push(find(name, word.starts_with('@'), store).await?);
+                // Slugs in a group need not be known yet.
+                let is_of_group = word.starts_with('@');
+                ids.push(if is_of_group { TokenId::from(name) } else { find(name, store).await? });
             }
         }
     }
@@ -226,19 +229,19 @@ async fn selected_tokens(words: &[String], config: &Config, store: &Store) -> an
     Ok(Some(ids))
 }
 
-/// Finds a token by slug or symbol. Fails if several tokens share the symbol. Slugs in a group need not be known yet.
-pub(super) async fn find(name: &str, is_of_group: bool, store: &Store) -> anyhow::Result<TokenId> {
-    let found = store.find_token(name).await?;
-    if let Some(token) = found.iter().find(|token| token.id.as_str() == name) {
-        return Ok(token.id.clone());
-    }
-    match found.as_slice() {
-        [] if is_of_group => Ok(TokenId::from(name)),
-        [] => Err(UsageError(format!("unknown token {name:?}: use the slug from `token_list`")).into()),
-        [token] => Ok(token.id.clone()),
-        several => {
-            let slugs = several.iter().map(|token| token.id.as_str()).collect::<Vec<_>>().join(", ");
-            Err(UsageError(format!("several tokens have the symbol {name:?}: use one of {slugs}")).into())
-        }
+/// Finds a token by slug or ticker.
+///
+/// # Errors
+///
+/// Fails with a usage error if no token has this name, or if several have it.
+pub(super) async fn find(name: &str, store: &Store) -> anyhow::Result<TokenId> {
+    find_token(store, name).await.map_err(usage)
+}
+
+/// Returns the error for a name that is not the name of one token.
+pub(super) fn usage(error: FindTokenError) -> anyhow::Error {
+    match error {
+        FindTokenError::Name(error) => UsageError(error.to_string()).into(),
+        FindTokenError::Store(error) => error.into(),
     }
 }

@@ -4,7 +4,8 @@
 //! [`config`] turns text into a checked config. [`live`] holds everything that is built from config and rules as one value, and
 //! [`reload`] reads the files again and swaps that value. [`schedule`] runs each job at its slots, [`cycle`] is one run of a job,
 //! [`dispatch`] turns pending notifications into deliveries, and [`outbox`] sends them. [`explain`] answers why an alert was or was
-//! not sent. [`view`] holds the values that pages, API, and commands show. [`readiness`], [`metrics`], [`log`], and [`systemd`] report
+//! not sent. [`view`] holds the values that pages, API, and commands show, and
+//! [`token_names`] finds the tokens that they name. [`readiness`], [`metrics`], [`log`], and [`systemd`] report
 //! the state of the daemon.
 //!
 //! **Data flow.** The schedule reaches a slot. A [cycle](cycle::run_cycle) polls, compares, evaluates, and commits. It wakes the
@@ -42,4 +43,5 @@ pub mod reload;
 mod saved_clock;
 pub mod schedule;
 pub mod systemd;
+pub mod token_names;
 pub mod view;

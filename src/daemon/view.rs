@@ -1,4 +1,4 @@
-//! The values that commands, `/api/…`, and pages share, built from rows of the store.
+//! The values that commands, `/api/v1/…`, and pages share, built from rows of the store.
 //!
 //! The JSON has the names of the fields. This module reads neither a clock nor the store.
 

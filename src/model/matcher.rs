@@ -155,6 +155,25 @@ impl Matcher {
         Some(format!("no open alert has {}={wanted:?}; did you mean {near:?}?", self.label))
     }
 
+    /// Returns the value that a comparison with `=` or `!=` names; `None` for a pattern.
+    pub fn compared(&self) -> Option<&str> {
+        match &self.test {
+            MatchTest::Is(value) | MatchTest::IsNot(value) => Some(value),
+            MatchTest::Like(..) | MatchTest::Unlike(..) => None,
+        }
+    }
+
+    /// Replaces the value of a comparison with `=` or `!=`. A pattern stays.
+    #[must_use]
+    pub fn with_compared(self, value: &str) -> Self {
+        let test = match self.test {
+            MatchTest::Is(_) => MatchTest::Is(value.to_owned()),
+            MatchTest::IsNot(_) => MatchTest::IsNot(value.to_owned()),
+            pattern @ (MatchTest::Like(..) | MatchTest::Unlike(..)) => pattern,
+        };
+        Self { test, ..self }
+    }
+
     /// Returns the value or pattern to match; `None` for a negated condition.
     pub fn wanted(&self) -> Option<&str> {
         match &self.test {

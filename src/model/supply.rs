@@ -16,6 +16,7 @@ mod recipient;
 mod record;
 mod shown_days;
 mod token;
+mod token_name;
 
 pub use self::{
     ahead::{CliffPiece, Inclusion, LinearPiece, LinearRate, LinearSupply, ReferencePrice, SupplyAhead, TokenPieces, UnlockSum},
@@ -35,5 +36,6 @@ pub use self::{
     record::{Record, Tracked},
     shown_days::ShownDays,
     token::Token,
+    token_name::{TokenNameError, TokenNames, resolve_token},
 };
 pub use crate::time::{Interval, Precision, Timestamp, days, parse_timestamp, span_of_days};

@@ -94,7 +94,7 @@ fn note(delivery: &DueDelivery, shown: usize, external_url: Option<&str>) -> Opt
 /// Returns the link (if `external_url` is set) and the command that show the complete delivery.
 pub(super) fn whole(delivery: &DueDelivery, external_url: Option<&str>) -> String {
     let link =
-        external_url.and_then(web_address).map(|url| format!("{}/api/outbox/{} or ", url.trim_end_matches('/'), delivery.id));
+        external_url.and_then(web_address).map(|url| format!("{}/api/v1/outbox/{} or ", url.trim_end_matches('/'), delivery.id));
     format!("{}{}", link.unwrap_or_default(), command(delivery))
 }
 

@@ -65,8 +65,8 @@ pub use advice::{LabelFacts, LabelProblem, WatchFacts, advise, check_thresholds,
 pub use builtin::coming_supply;
 pub use condition::clauses::{Clause, ClauseKind, Mismatch};
 pub use index::Index;
-pub use load::{LoadedRules, RuleFiles, Surroundings, load, read_files, rule_table_at};
-pub use on::On;
+pub use load::{LoadedRules, RuleFiles, Surroundings, is_rule_file, load, read_files, rule_table_at};
+pub use on::{On, OnError};
 pub use render::Rendered;
 pub use rule::{Pool, Rule, RuleLocation};
 pub use scope::{Lead, ScheduleScope, Scope, SourceFacts, Truth};

@@ -24,7 +24,7 @@ use model::{Diagnostic, DiagnosticLevel, LineIndex, RuleId, SourceText, Timestam
 use super::{finding::Finding, rule::Rule, set::RuleSet, template::TemplateEngine};
 
 use duplicates::RuleSubject;
-pub use files::{RuleFiles, read_files};
+pub use files::{RuleFiles, is_rule_file, read_files};
 use values::LocatedText;
 
 /// The maximum number of rules in all files.

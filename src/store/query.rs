@@ -13,8 +13,8 @@ use super::sql::{Row, Transaction};
 use super::{Store, StoreError, schedule};
 use model::time::LONGEST_INTERVAL;
 use model::{
-    Change, ChangeFilter, ChangeKind, ChangeRow, Listed, Record, RecordKey, Resource, RuleId, Timestamp, Token, TokenId, Tracked,
-    UpcomingFilter, VersionRow,
+    Change, ChangeFilter, ChangeKind, ChangeRow, Listed, Record, RecordKey, Resource, RuleId, Timestamp, Token, TokenId,
+    TokenNames, Tracked, UpcomingFilter, VersionRow,
 };
 
 impl Store {
@@ -60,10 +60,19 @@ impl Store {
         self.read("read the slugs of tokens", move |from| token_ids(from, only_listed)).await
     }
 
-    /// Returns the tokens that `text` may mean: by slug, else by ticker (which is not unique), else by name.
-    pub async fn find_token(&self, text: &str) -> Result<Vec<Token>, StoreError> {
-        let text = text.to_owned();
-        self.read("find a token", move |from| find_token(from, &text)).await
+    /// Returns the tokens that have `text` as slug, ticker, or name, in any case of ASCII letters. Only the token with this exact slug, if
+    /// there is one.
+    pub async fn tokens_named(&self, text: &str) -> Result<Vec<TokenNames>, StoreError> {
+        let text = text.trim().to_owned();
+        self.read("find a token", move |from| tokens_named(from, &text)).await
+    }
+
+    /// Returns the names of all tokens.
+    pub async fn token_names(&self) -> Result<Vec<TokenNames>, StoreError> {
+        self.read("read the names of tokens", |from| {
+            all(&mut *from.prepare_cached("SELECT id, symbol, name FROM token ORDER BY id")?, [], names)
+        })
+        .await
     }
 }
 
@@ -257,15 +266,19 @@ fn token_ids(from: &Transaction<'_>, only_listed: bool) -> Result<Vec<TokenId>, 
     })
 }
 
-fn find_token(from: &Transaction<'_>, text: &str) -> Result<Vec<Token>, StoreFault> {
-    let text = text.trim();
-    // The first clause that matches wins: a slug takes precedence over a ticker.
-    for clause in ["id = ?1", "lower(id) = lower(?1)", "lower(symbol) = lower(?1)", "lower(name) = lower(?1)"] {
-        let sql = format!("SELECT id, item, name, symbol FROM token WHERE {clause} ORDER BY listed DESC, id");
-        let found = all(&mut *from.prepare_cached(&sql)?, [text], |row| token(row, 0))?;
+fn tokens_named(from: &Transaction<'_>, text: &str) -> Result<Vec<TokenNames>, StoreFault> {
+    // The exact slug decides alone, and has an index.
+    for clause in ["id = ?1", "lower(id) = lower(?1) OR lower(symbol) = lower(?1) OR lower(name) = lower(?1)"] {
+        let sql = format!("SELECT id, symbol, name FROM token WHERE {clause} ORDER BY id");
+        let found = all(&mut *from.prepare_cached(&sql)?, [text], names)?;
         if !found.is_empty() {
             return Ok(found);
         }
     }
     Ok(Vec::new())
+}
+
+fn names(row: &Row<'_>) -> Result<TokenNames, StoreFault> {
+    let text = |value: Option<String>| value.unwrap_or_default();
+    Ok(TokenNames { id: TokenId::from(row.get::<String>(0)?), symbol: text(row.get(1)?), name: text(row.get(2)?) })
 }

@@ -11,9 +11,12 @@ mod api;
 mod assets;
 mod authorization;
 mod error;
+mod error_code;
 mod etag;
 mod feeds;
+mod json_body;
 mod list_page;
+mod names;
 mod pages;
 mod parameters;
 mod query;
@@ -122,6 +125,7 @@ fn router(deps: HttpDeps) -> Router {
         .fallback(error::no_route)
         .layer(RequestBodyLimitLayer::new(MAX_REQUEST_BYTES))
         .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, playground::REQUEST_TIMEOUT))
+        .layer(CatchPanicLayer::new())
         .layer(middleware::from_fn(error::format_errors))
         .layer(middleware::map_response(sanitize::sanitize))
         .layer(CompressionLayer::new())

@@ -89,7 +89,7 @@ impl World {
         loop {
             assert!(begun.elapsed() < WAIT_TIMEOUT, "the daemon did not poll all feeds in time");
             tokio::time::sleep(Duration::from_millis(300)).await;
-            let Some(status) = self.json("/api/status").await else { continue };
+            let Some(status) = self.json("/api/v1/status").await else { continue };
             let feeds = status["endpoints"].as_array().into_iter().flatten().find(|row| row["endpoint"] == "unlock_events");
             if feeds.and_then(|row| row["feeds"].as_u64()).unwrap_or(0) < TOKENS as u64 {
                 continue;
@@ -97,7 +97,7 @@ impl World {
             if !is_corrected {
                 is_corrected = reqwest::Client::new().post(format!("{}/correct", self.control())).send().await.is_ok();
             }
-            let changes = self.json("/api/changes").await;
+            let changes = self.json("/api/v1/changes").await;
             let has_changes = changes.as_ref().is_some_and(|changes| changes.to_string().contains("rescheduled"));
             let has_dead = status["outbox"].as_array().into_iter().flatten().any(|row| row["dead"].as_u64() > Some(0));
             if has_changes && has_dead {

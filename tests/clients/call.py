@@ -11,6 +11,7 @@ import sys
 import time
 
 import daemon_client
+import httpx
 import service_client
 from daemon_client.models import NewAcknowledgement, NewSilence
 
@@ -47,7 +48,7 @@ def check_daemon():
     while not call("list_changes") and time.monotonic() < deadline:
         time.sleep(0.5)
     assert call("get_status").alerts.to_dict()["firing"] > 0
-    alerts, tokens, deliveries = call("list_alerts", state="firing"), call("list_tokens", sort="value"), call("list_deliveries")
+    alerts, tokens, deliveries = call("list_alerts", state=["firing"]), call("list_tokens", sort="value"), call("list_deliveries")
     assert alerts and tokens and deliveries and call("list_changes")
     first, last = (token.ahead.field_90d.total.value or 0 for token in (tokens[0], tokens[-1]))
     assert first > 0 and first >= last, (first, last)
@@ -55,7 +56,7 @@ def check_daemon():
     assert supply.tokens >= len([token for token in tokens if token.watched]) and supply.ahead.field_90d.total.value >= first, supply
     # The demo still evaluates, so an alert may be updated between two requests.
     while True:
-        alerts, page = call("list_alerts", state="firing"), call("list_alerts", state="firing", limit=1, paged=True)
+        alerts, page = call("list_alerts", state=["firing"]), call("list_alerts", state=["firing"], limit=1, paged=True)
         if (page.total, page.items[0].id) == (len(alerts), alerts[0].id) or time.monotonic() > deadline:
             break
         time.sleep(0.2)
@@ -66,13 +67,23 @@ def check_daemon():
     assert call("get_delivery", id=deliveries[0].id).attempt_log is not None
     detail = call("get_token", id=tokens[0].id)
     assert detail.feeds and detail.ahead.known == tokens[0].ahead.known, detail.ahead
-    assert call("get_token", id="nothing", status=404).error
+    problem = call("get_token", id="nothing", status=404)
+    assert problem.code == "unknown_token" and problem.detail and problem.error == problem.detail, problem
+    symbol = next(token.symbol for token in tokens if token.symbol.lower() != token.id and sum(other.symbol == token.symbol for other in tokens) == 1)
+    assert call("get_token", id=symbol).symbol == symbol
     unlocks = call("list_upcoming", within="90d", min_value=1e6)
     assert unlocks and unlocks[0].cliff_value >= 1e6 and unlocks[0].unlock_date.tzinfo is not None
     assert call("list_rules")[0].name
     polls = call("list_polls")
     assert polls and polls[0].cycles and polls[0].cycles[0].at.tzinfo is not None, polls
     assert call("get_description").openapi.startswith("3.0")
+    assert call("get_calendar", token=[tokens[0].id]).startswith("BEGIN:VCALENDAR")
+    assert "<feed" in call("get_feed", limit=1)
+    assert call("reload") is not None
+    # The stream of updates does not end, so it is read without the client.
+    called.add(("daemon_client", "stream_updates"))
+    with httpx.stream("GET", f"{pages}/events") as response:
+        assert response.headers["content-type"] == "text/event-stream" and next(response.iter_lines()).startswith("retry: ")
 
     matchers = [f'token="{alerts[0].token_id}"']
     hides = call("preview_silence", matcher=matchers)

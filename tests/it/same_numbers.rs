@@ -265,12 +265,12 @@ impl Fixture {
         let (expected, notified) = (expected(tokens, now), self.notified.clone());
         let mut changed = 0;
         let check = async |address: SocketAddr| {
-            let list: Value = json_of(&get(address, "/api/alerts?state=firing").await);
+            let list: Value = json_of(&get(address, "/api/v1/alerts?state=firing").await);
             for (of, notified) in expected.iter().zip(&notified) {
                 let row = list.as_array().expect("alerts").iter().find(|alert| alert["rule"] == of.rule);
                 let id =
                     row.unwrap_or_else(|| panic!("{what}: {} does not fire: {list:#}", of.rule))["id"].as_str().expect("an id");
-                let alert: Value = json_of(&get(address, &format!("/api/alerts/{id}")).await);
+                let alert: Value = json_of(&get(address, &format!("/api/v1/alerts/{id}")).await);
                 let page = get(address, &format!("/alerts/{id}")).await;
                 let summary = alert["summary"].as_str().expect("a summary");
                 let listed = row.expect("a row")["summary"].as_str().expect("a summary");

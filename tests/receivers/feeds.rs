@@ -110,8 +110,10 @@ fn feed_library_finds_changes_under_stable_ids() {
     let hostile = row("<b>&\"\u{0}\u{202e}", "<script>]]>\r\n");
     let rows = [row("ARB", "moved from 16 Mar 2026 to 20 Mar 2026 (+4 days)"), hostile];
     let entries: Vec<FeedEntry> = rows.iter().map(FeedEntry::of).collect();
-    let feed =
-        |entries: &[FeedEntry]| atom::render(entries, "arbitrum", Some("https://cliffwatch.example.com/")).expect("it renders");
+    let feed = |entries: &[FeedEntry]| {
+        atom::render(entries, "arbitrum", "/feed.atom?token=arbitrum", Some("https://cliffwatch.example.com/"))
+            .expect("it renders")
+    };
     let seen = read(&[("1.atom", feed(&entries)), ("2.atom", feed(&entries[..1])), ("3.atom", feed(&[]))]);
     for feed in &seen {
         assert_eq!((&feed["version"], &feed["wrong"]), (&json!("atom10"), &json!(false)), "{seen:#?}");

@@ -277,7 +277,7 @@ def compare_next(tokens, daemon):
 
 
 def compare_totals(tokens, daemon):
-    supply = json.loads(get(f"{daemon}/api/supply"))
+    supply = json.loads(get(f"{daemon}/api/v1/supply"))
     metrics = get(f"{daemon}/metrics")
     overview = text_of(get(f"{daemon}/"))
     for days in (7, 30, 90):
@@ -301,7 +301,7 @@ def compare_totals(tokens, daemon):
 
 def compare_upcoming(tokens, daemon, days):
     sums = {}
-    for row in pages(daemon, f"/api/upcoming?within={days}d&limit=50&paged=true"):
+    for row in pages(daemon, f"/api/v1/upcoming?within={days}d&limit=50&paged=true"):
         of = sums.setdefault(row["tokenId"], {"cliffs": [], "linear": 0.0})
         if row["type"] == "cliff":
             of["cliffs"].append((time(row["unlockDate"]), row["cliffAmount"]))
@@ -343,7 +343,7 @@ def main():
     now = time(now).astimezone(timezone.utc)
     listed = json.loads(get(f"{source}/v5/token/list"))["data"]
     tokens = [Token(source, item, now) for item in listed]
-    found = {row["id"]: row for row in pages(daemon, "/api/tokens?limit=50&paged=true")}
+    found = {row["id"]: row for row in pages(daemon, "/api/v1/tokens?limit=50&paged=true")}
     for token in tokens:
         if token.id not in found:
             problems.append(f"{token.id}: not in the list of tokens")

@@ -16,7 +16,10 @@ fn unknown_target_gets_a_suggestion() {
     assert_eq!(parse_on("unlock.rescheduled").ok(), On::parse("unlock.rescheduled"));
     let error = |word: &str| parse_on(word).expect_err(word).0;
     assert!(error("unlok").ends_with("did you mean unlock?"), "{}", error("unlok"));
-    assert!(error("price").contains("expected one of unlock, burn"), "{}", error("price"));
+    assert!(error("price").contains("expected unlock, burn"), "{}", error("price"));
+    assert_eq!(error("unlock.moved"), "unknown change kind moved: did you mean unlock.rescheduled?");
+    assert_eq!(error("vesting.delayed"), "unknown record type vesting: did you mean unlock.rescheduled?");
+    assert!(error("burn.rescheduled").contains("cannot happen to burn records"), "{}", error("burn.rescheduled"));
 }
 
 #[test]

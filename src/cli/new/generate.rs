@@ -49,7 +49,47 @@ pub(super) struct GeneratedRule {
     pub test: String,
 }
 
+/// An option that only some kinds of alert have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RuleOption {
+    Above,
+    Within,
+    Days,
+    Window,
+}
+
+impl RuleOption {
+    pub fn flag(self) -> &'static str {
+        match self {
+            RuleOption::Above => "--above",
+            RuleOption::Within => "--within",
+            RuleOption::Days => "--days",
+            RuleOption::Window => "--window",
+        }
+    }
+}
+
 impl RuleTopic {
+    /// Returns whether an option changes rules of this kind.
+    pub fn has(self, option: RuleOption) -> bool {
+        match option {
+            RuleOption::Above => self != RuleTopic::NoBuyback,
+            RuleOption::Within => self == RuleTopic::Cliffs,
+            RuleOption::Days => self == RuleTopic::NoBuyback,
+            RuleOption::Window => matches!(self, RuleTopic::Pressure | RuleTopic::Emissions),
+        }
+    }
+
+    /// Returns the kinds that have an option.
+    pub fn all_with(option: RuleOption) -> impl Iterator<Item = Self> {
+        Self::value_variants().iter().copied().filter(move |topic| topic.has(option))
+    }
+
+    /// Returns the value of `--about`.
+    pub fn word(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             RuleTopic::Cliffs => "CliffAhead",

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, Write as _};
 use std::path::Path;
 
-use super::{DAYS, NewRuleArgs, RuleTopic};
+use super::{DAYS, KnownTokens, NewRuleArgs, RuleTopic};
 use crate::{UsageError, parse_money, parse_span, shown};
 use model::config::{Config, Span};
 use model::text::harmless;
@@ -29,6 +29,7 @@ const CHOICES: [(RuleTopic, &str); 6] = [
 pub(super) struct KnownNames<'a> {
     pub config: &'a Config,
     pub rules: &'a [SourceText],
+    pub tokens: &'a KnownTokens,
 }
 
 /// Prompts for all values. Returns them like options.
@@ -40,7 +41,9 @@ pub(super) fn prompts(known: &KnownNames<'_>) -> anyhow::Result<NewRuleArgs> {
     let about = prompt("Number", "1", read_choice)?;
     let groups: Vec<String> = known.config.watch.groups.keys().map(|name| format!("@{name}")).collect();
     let some = if groups.is_empty() { String::new() } else { format!(", {}", groups.join(", ")) };
-    let tokens = prompt(&format!("Tokens: slugs, separated by commas{some}, or all"), "all", |text| read_tokens(text, &groups))?;
+    let tokens = prompt(&format!("Tokens: slugs or tickers, separated by commas{some}, or all"), "all", |text| {
+        read_tokens(text, &groups, known.tokens)
+    })?;
     let above = match about.default_value() {
         Some(usual) => Some(prompt("Minimum value in USD", &model::phrase::usd(usual), parse_money)?),
         None => None,
@@ -89,7 +92,7 @@ fn read_choice(text: &str) -> Result<RuleTopic, String> {
 }
 
 /// Parses slugs, globs, and groups. Empty for `all`.
-fn read_tokens(text: &str, groups: &[String]) -> Result<Vec<String>, String> {
+fn read_tokens(text: &str, groups: &[String], known: &KnownTokens) -> Result<Vec<String>, String> {
     if text.eq_ignore_ascii_case("all") {
         return Ok(Vec::new());
     }
@@ -105,7 +108,7 @@ fn read_tokens(text: &str, groups: &[String]) -> Result<Vec<String>, String> {
         let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.@*?[]{}".contains(c);
         match token.chars().find(|c| !is_name(*c)) {
             Some(c) => Err(format!("{token:?}: a slug cannot contain {c:?}; separate slugs by commas")),
-            None => Ok(token.to_owned()),
+            None => known.slug(token).map_err(|error| error.to_string()),
         }
     });
     let tokens = tokens.collect::<Result<Vec<String>, String>>()?;

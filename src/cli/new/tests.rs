@@ -67,10 +67,58 @@ fn unknown_group_is_reported() {
 }
 
 #[test]
+fn ticker_becomes_the_slug() {
+    let (folder, invocation) = workdir();
+    let named = NewRuleArgs { tokens: vec!["ARB".to_owned(), "opt*".to_owned()], ..args(RuleTopic::Cliffs) };
+    run(&NewCommand::Rule(named), &invocation).expect("made");
+    let text = fs::read_to_string(folder.path().join("rules/mine.toml")).expect("written");
+    assert!(text.contains("tokens = [\"arbitrum\", \"opt*\"]"), "{text}");
+}
+
+#[test]
+fn file_that_the_daemon_does_not_read_is_rejected() {
+    let (folder, invocation) = workdir();
+    fs::create_dir_all(folder.path().join("rules/below")).expect("made");
+    for (file, is_read) in
+        [("rules/own.toml", true), ("own.toml", false), ("rules/below/own.toml", false), ("rules/../own.toml", false)]
+    {
+        let elsewhere = NewRuleArgs { file: Some(folder.path().join(file)), dry_run: true, ..args(RuleTopic::Cliffs) };
+        let result = run(&NewCommand::Rule(elsewhere), &invocation);
+        match result {
+            Ok(_) => assert!(is_read, "{file}"),
+            Err(error) => assert!(!is_read && error.to_string().contains("is not in `[rules] paths`"), "{file}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn option_of_another_kind_is_rejected() {
+    let (_folder, invocation) = workdir();
+    let span = || "7d".parse::<Span>().expect("a span");
+    for (wrong, expected) in [
+        (
+            NewRuleArgs { days: Some(3), ..args(RuleTopic::Cliffs) },
+            "--days is not an option of --about cliffs, only of no-buyback",
+        ),
+        (NewRuleArgs { above: Some(1.0), ..args(RuleTopic::NoBuyback) }, "--above is not an option of --about no-buyback"),
+        (
+            NewRuleArgs { within: vec![span()], ..args(RuleTopic::Burns) },
+            "--within is not an option of --about burns, only of cliffs",
+        ),
+        (NewRuleArgs { window: Some(span()), ..args(RuleTopic::Burns) }, "only of pressure and emissions: remove it"),
+    ] {
+        let error = run(&NewCommand::Rule(wrong), &invocation).expect_err("rejected").to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
 fn replays_the_bundled_data_over_the_last_year() {
     let (_folder, invocation) = workdir();
     let (config, _) = invocation.load().expect("a config");
-    let request = RuleRequest { tokens: Vec::new(), ..request(&args(RuleTopic::Cliffs), &config, &[]).expect("a request") };
+    let known = known_tokens(&config, &invocation).expect("read");
+    let request =
+        RuleRequest { tokens: Vec::new(), ..request(&args(RuleTopic::Cliffs), &config, &[], &known).expect("a request") };
     let made = generate::generate(&request, "../mine.toml");
     let file = SourceText { file: "mine.toml".into(), text: made.rule };
     let around = rules::Surroundings { receivers: &[], groups: &config.watch.groups, now: invocation.clock.now() };

@@ -66,7 +66,7 @@ impl SourceState {
 
     /// Returns the state as text for people and for metric labels.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::NotPolled => "not asked yet",
             Self::Up => "up",

@@ -38,13 +38,22 @@ pub(super) fn plural(noun: &str) -> String {
 
 /// A list: `a`, `a and b`, `a, b, and c`.
 pub fn list<T: AsRef<str>>(items: &[T]) -> String {
+    joined(items, "and")
+}
+
+/// A choice: `a`, `a or b`, `a, b, or c`.
+pub fn choice<T: AsRef<str>>(items: &[T]) -> String {
+    joined(items, "or")
+}
+
+fn joined<T: AsRef<str>>(items: &[T], word: &str) -> String {
     match items {
         [] => String::new(),
         [only] => only.as_ref().to_owned(),
-        [first, last] => format!("{} and {}", first.as_ref(), last.as_ref()),
+        [first, last] => format!("{} {word} {}", first.as_ref(), last.as_ref()),
         [first @ .., last] => {
             let first = first.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
-            format!("{first}, and {}", last.as_ref())
+            format!("{first}, {word} {}", last.as_ref())
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use globset::GlobBuilder;
+use globset::{GlobBuilder, GlobMatcher};
 
 use model::{Diagnostic, SourceText};
 
@@ -91,30 +91,37 @@ fn read_text(path: &Path) -> Result<String, String> {
     model::text::utf8(bytes).map_err(|problem| format!("it is {problem}"))
 }
 
+/// Returns whether the patterns of `[rules] paths` match a file, which need not exist.
+pub fn is_rule_file(path: &Path, globs: &[String], relative_to: &Path) -> bool {
+    let Some(path) = absolute(path) else { return false };
+    globs.iter().any(|pattern| {
+        let Ok((folder, rest)) = split(pattern, relative_to) else { return false };
+        let Some(folder) = absolute(&folder) else { return false };
+        match (path.strip_prefix(&folder), rest.as_slice()) {
+            (Ok(below), []) => below.as_os_str().is_empty(),
+            (Ok(below), rest) => glob_of(rest).is_ok_and(|glob| glob.is_match(below)),
+            (Err(_), _) => false,
+        }
+    })
+}
+
+/// Returns the path without symbolic links and `..`. The last components need not exist.
+fn absolute(path: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    let existing = path.ancestors().find_map(|ancestor| Some((ancestor, std::fs::canonicalize(ancestor).ok()?)));
+    let (ancestor, real) = existing?;
+    let rest = path.strip_prefix(ancestor).ok()?;
+    let has_parent = rest.components().any(|part| part == std::path::Component::ParentDir);
+    (!has_parent).then(|| if rest.as_os_str().is_empty() { real } else { real.join(rest) })
+}
+
 /// Returns the files that a pattern matches. The part before the first wildcard is a folder, which is searched.
 fn matching(pattern: &str, relative_to: &Path) -> Result<Vec<PathBuf>, String> {
-    let is_wild = |part: &str| part.contains(['*', '?', '[', '{']);
-    let full = relative_to.join(pattern);
-    // Wildcard characters in the path of the configuration folder are literal. Absolute patterns do not include that folder.
-    let plain = if Path::new(pattern).is_absolute() { 0 } else { relative_to.components().count() };
-    let mut folder = PathBuf::new();
-    let mut rest: Vec<String> = Vec::new();
-    for part in full.components() {
-        let text = part.as_os_str().to_str().ok_or("it is not UTF-8")?;
-        if rest.is_empty() && (!is_wild(text) || plain > folder.components().count()) {
-            folder.push(part);
-        } else {
-            rest.push(text.to_owned());
-        }
-    }
+    let (folder, rest) = split(pattern, relative_to)?;
     if rest.is_empty() {
         return Ok(if folder.is_file() { vec![folder] } else { Vec::new() });
     }
-    let glob = GlobBuilder::new(&rest.join("/"))
-        .literal_separator(true)
-        .build()
-        .map_err(|error| error.kind().to_string())?
-        .compile_matcher();
+    let glob = glob_of(&rest)?;
     let depth = if rest.iter().any(|part| part == "**") { MAX_DEPTH } else { rest.len() };
     let mut found = Vec::new();
     let mut queue = vec![(folder.clone(), 1)];
@@ -143,4 +150,28 @@ fn matching(pattern: &str, relative_to: &Path) -> Result<Vec<PathBuf>, String> {
         }
     }
     Ok(found)
+}
+
+/// Splits a pattern into the folder before the first wildcard and the components from there on.
+fn split(pattern: &str, relative_to: &Path) -> Result<(PathBuf, Vec<String>), String> {
+    let is_wild = |part: &str| part.contains(['*', '?', '[', '{']);
+    let full = relative_to.join(pattern);
+    // Wildcard characters in the path of the configuration folder are literal. Absolute patterns do not include that folder.
+    let plain = if Path::new(pattern).is_absolute() { 0 } else { relative_to.components().count() };
+    let mut folder = PathBuf::new();
+    let mut rest: Vec<String> = Vec::new();
+    for part in full.components() {
+        let text = part.as_os_str().to_str().ok_or("it is not UTF-8")?;
+        if rest.is_empty() && (!is_wild(text) || plain > folder.components().count()) {
+            folder.push(part);
+        } else {
+            rest.push(text.to_owned());
+        }
+    }
+    Ok((folder, rest))
+}
+
+fn glob_of(rest: &[String]) -> Result<GlobMatcher, String> {
+    let glob = GlobBuilder::new(&rest.join("/")).literal_separator(true).build().map_err(|error| error.kind().to_string())?;
+    Ok(glob.compile_matcher())
 }

@@ -2,67 +2,17 @@
 
 use toml::de::{DeTable, DeValue};
 
-use crate::{on::On, scope::Lead, synonyms};
-use model::{ChangeKind, ReceiverName, Resource, Timestamp, closest, wire};
+use crate::{on::On, on::OnError, scope::Lead};
+use model::{ReceiverName, Timestamp, closest, wire};
 
 use super::{MAX_ITEMS, RuleReader, values::LocatedText};
 
 impl RuleReader<'_> {
     pub fn on(&mut self, text: &LocatedText) -> Option<On> {
-        let word = text.value.as_str();
-        if let Some(other) = On::parse_other(word) {
-            return Some(other);
-        }
-        let (first, second) = word.split_once('.').map_or((word, None), |(first, second)| (first, Some(second)));
-        let Some(resource) = Resource::parse(first) else {
-            let near = synonyms::subject(first).or_else(|| closest(first, On::first_words()));
-            let help = near.map_or_else(
-                || {
-                    format!(
-                        "expected {}, or a change such as `unlock.rescheduled` or `unlock.*`",
-                        On::first_words().collect::<Vec<_>>().join(", ")
-                    )
-                },
-                |near| {
-                    let second = second.map(|second| synonyms::kind(second).unwrap_or(second));
-                    format!("did you mean `{near}{}`?", second.map(|second| format!(".{second}")).unwrap_or_default())
-                },
-            );
-            let span = text.locate(0..first.len());
-            self.reject(span, format!("unknown record type `{first}`"), help);
-            return None;
-        };
-        let Some(second) = second else {
-            return Some(On::Record(resource));
-        };
-        if second == "*" {
-            return Some(On::Change(resource, None));
-        }
-        let span = text.locate(first.len() + 1..word.len());
-        let possible: Vec<&str> =
-            ChangeKind::ALL.into_iter().filter(|kind| kind.can_happen_to(resource)).map(ChangeKind::as_str).collect();
-        match ChangeKind::parse(second) {
-            Some(kind) if kind.can_happen_to(resource) => Some(On::Change(resource, Some(kind))),
-            Some(_) => {
-                self.reject(
-                    span,
-                    format!("`{second}` cannot happen to `{first}` records"),
-                    format!("expected {}, or `{first}.*` for any", possible.join(", ")),
-                );
-                None
-            }
-            None => {
-                let meant = synonyms::kind(second).filter(|meant| *meant == "*" || possible.contains(meant));
-                let is_event = matches!(resource, Resource::Burn | Resource::Buyback | Resource::Funding);
-                let help = match meant.or_else(|| closest(second, possible.iter().copied())) {
-                    // An added record may describe an old event. A rule on the records themselves matches only new events.
-                    Some("added") if is_event => {
-                        format!("did you mean `{first}`? It matches each {first} when it becomes known")
-                    }
-                    Some(near) => format!("did you mean `{first}.{near}`?"),
-                    None => format!("expected {}, or `{first}.*` for any", possible.join(", ")),
-                };
-                self.reject(span, format!("unknown change kind `{second}`"), help);
+        match On::read(&text.value) {
+            Ok(on) => Some(on),
+            Err(OnError { part, message, help }) => {
+                self.reject(text.locate(part), message, help);
                 None
             }
         }

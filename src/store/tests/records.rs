@@ -71,11 +71,11 @@ async fn token_missing_from_complete_list_is_unlisted_and_relisted() {
     list(&[], &["arb"], true).await.expect("committed");
     assert_eq!(listed().await, ["arb"]);
     assert_eq!(store.token_ids(false).await.expect("read").len(), 2, "never deleted");
-    let found = store.find_token("apt").await.expect("read");
-    assert_eq!(found[0].item, token_item("apt", "TKN"), "the known facts are kept");
+    let found = store.tokens(vec!["apt".into()], Vec::new()).await.expect("read");
+    assert_eq!(found[0].token.item, token_item("apt", "TKN"), "the known facts are kept");
     list(&["apt"], &["arb", "new"], true).await.expect("committed");
     assert_eq!(listed().await, ["apt", "arb", "new"]);
-    assert!(store.find_token("' OR 1=1 --").await.expect("read").is_empty());
+    assert!(store.tokens_named("' OR 1=1 --").await.expect("read").is_empty());
 }
 
 #[tokio::test]
@@ -115,21 +115,33 @@ async fn cycle_and_digest_reads_use_an_index() {
 }
 
 #[tokio::test]
-async fn find_token_prefers_slug_over_ticker_and_name() {
+async fn finds_tokens_by_slug_ticker_and_name() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let tokens = vec![token_item("sky", "SKY"), token_item("skycoin", "SKY"), token_item("other", "OTH")];
     store.commit(at(Commit { tokens, ..Commit::default() })).await.expect("committed");
-    let ids = |found: Vec<Token>| found.into_iter().map(|token| token.id.as_str().to_owned()).collect::<Vec<_>>();
-    assert_eq!(ids(store.find_token("sky").await.expect("read")), ["sky"], "the slug takes precedence");
-    assert_eq!(ids(store.find_token(" The SKYcoin ").await.expect("read")), ["skycoin"]);
-    let tokens = vec![token_item("sky-mavis", "SKY")];
-    store.commit(at(Commit { tokens, ..Commit::default() })).await.expect("committed");
-    assert_eq!(ids(store.find_token("oth").await.expect("read")), ["other"]);
-    let found = store.find_token("SKY").await.expect("read");
-    assert_eq!(ids(found), ["sky"], "case-insensitive");
-    let found = store.find_token("nothing").await.expect("read");
-    assert!(found.is_empty());
+    let named = async |text: &str| {
+        let found = store.tokens_named(text).await.expect("read");
+        found.into_iter().map(|token| token.id.as_str().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(named("sky").await, ["sky"], "an exact slug decides");
+    assert_eq!(named(" The SKYcoin ").await, ["skycoin"]);
+    assert_eq!(named("oth").await, ["other"]);
+    assert_eq!(named("SKY").await, ["sky", "skycoin"], "the caller decides");
+    assert_eq!(named("nothing").await, [""; 0]);
+    // For each text, the few rows have the same meaning as all rows.
+    let all = store.token_names().await.expect("read");
+    assert_eq!(all.len(), 3);
+    for text in ["sky", "SKY", "Sky", "skycoin", "SKYCOIN", "oth", "the other", "sk", ""] {
+        let few = store.tokens_named(text).await.expect("read");
+        let (by_few, by_all) = (model::resolve_token(text, &few), model::resolve_token(text, &all));
+        assert_eq!(by_few.as_ref().ok(), by_all.as_ref().ok(), "{text}");
+        let ids = |error: Option<model::TokenNameError>| match error {
+            Some(model::TokenNameError::Ambiguous { candidates, .. }) => candidates,
+            _ => Vec::new(),
+        };
+        assert_eq!(ids(by_few.err()), ids(by_all.err()), "{text}");
+    }
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use chrono::TimeDelta;
 
 use crate::simulate::Simulation;
-use model::{Endpoint, FeedState, Payload, Record, RecordKey, Resource, Timestamp, Token, TokenId, VersionRow, wire};
+use model::{Endpoint, FeedState, Payload, Record, RecordKey, Resource, Timestamp, Token, TokenId, TokenNames, VersionRow, wire};
 
 /// An error while loading the history of a backtest.
 #[derive(Debug, thiserror::Error)]
@@ -124,6 +124,16 @@ impl History {
         ids.sort_unstable();
         ids.dedup();
         ids.len()
+    }
+
+    /// Returns the names of the tokens with any data.
+    pub fn token_names(&self) -> Vec<TokenNames> {
+        let text = |text: &wire::Maybe<wire::Text>| text.as_str().unwrap_or_default().to_owned();
+        let of_item = |item: &wire::TokenItem| (TokenId::from(text(&item.id).as_str()), (text(&item.symbol), text(&item.name)));
+        let mut names: BTreeMap<TokenId, (String, String)> =
+            self.inputs.iter().map(|input| (input.token.clone(), Default::default())).collect();
+        names.extend(self.tokens.iter().map(of_item));
+        names.into_iter().map(|(id, (symbol, name))| TokenNames { id, symbol, name }).collect()
     }
 
     /// Returns the times of the first and the last response.

@@ -153,7 +153,7 @@ impl AlertDetail {
         Some(NotifiedText { at: last.at, summary: summary.clone() })
     }
 
-    /// Returns the response of `/api/alerts/{id}`.
+    /// Returns the response of `/api/v1/alerts/{id}`.
     pub fn json(&self) -> Value {
         let mut value = json!(self.view);
         if !value.is_object() {

@@ -1,4 +1,4 @@
-//! The JSON API, `/api/…`.
+//! The JSON API, `/api/v1/…`. Its former paths below `/api/` redirect.
 
 pub(super) mod lists;
 mod openapi;
@@ -9,30 +9,57 @@ mod tokens;
 pub(super) mod upcoming;
 
 use axum::Router;
-use axum::middleware;
-use axum::routing::{delete, get};
+use axum::extract::Request;
+use axum::http::{StatusCode, Uri, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, delete, get};
 
+use super::error::{WebError, unknown_path};
 use super::{HttpDeps, etag, status};
+use operations::{OPERATIONS, Operation, ROOT};
 
 /// Returns the routes. Each response carries an `ETag`.
 pub(super) fn routes() -> Router<HttpDeps> {
     Router::new()
-        .route("/api/status", get(status::status))
-        .route("/api/upcoming", get(upcoming::list))
-        .route("/api/supply", get(supply::show))
-        .route("/api/tokens", get(tokens::list))
-        .route("/api/tokens/{id}", get(tokens::show))
-        .route("/api/changes", get(lists::changes))
-        .route("/api/alerts", get(lists::alerts))
-        .route("/api/alerts/{id}", get(lists::alert))
-        .route("/api/polls", get(lists::polls))
-        .route("/api/rules", get(lists::rules))
-        .route("/api/outbox", get(lists::outbox))
-        .route("/api/outbox/{id}", get(lists::delivery))
-        .route("/api/silences", get(silences::list).post(silences::create))
-        .route("/api/silences/preview", get(silences::preview))
-        .route("/api/silences/{id}", delete(silences::expire))
-        .route("/api/acks", get(silences::acks).post(silences::acknowledge))
+        .route("/api/v1/status", get(status::status))
+        .route("/api/v1/upcoming", get(upcoming::list))
+        .route("/api/v1/supply", get(supply::show))
+        .route("/api/v1/tokens", get(tokens::list))
+        .route("/api/v1/tokens/{id}", get(tokens::show))
+        .route("/api/v1/changes", get(lists::changes))
+        .route("/api/v1/alerts", get(lists::alerts))
+        .route("/api/v1/alerts/{id}", get(lists::alert))
+        .route("/api/v1/polls", get(lists::polls))
+        .route("/api/v1/rules", get(lists::rules))
+        .route("/api/v1/outbox", get(lists::outbox))
+        .route("/api/v1/outbox/{id}", get(lists::delivery))
+        .route("/api/v1/silences", get(silences::list).post(silences::create))
+        .route("/api/v1/silences/preview", get(silences::preview))
+        .route("/api/v1/silences/{id}", delete(silences::expire))
+        .route("/api/v1/acks", get(silences::acks).post(silences::acknowledge))
         .route("/api/openapi.json", get(openapi::document))
+        .route("/api/{*path}", any(former_path))
+        .layer(middleware::from_fn(check_query))
         .layer(middleware::from_fn(etag::with_etag))
+}
+
+/// Rejects query parameters that the operation does not have, also if its handler reads none.
+async fn check_query(request: Request, next: Next) -> Result<Response, WebError> {
+    if let Some(operation) = Operation::of(request.method(), request.uri().path()) {
+        operation.query(request.uri())?;
+    }
+    Ok(next.run(request).await)
+}
+
+/// Redirects a path of the time before versions, with its query. The client repeats the request with the same method and body.
+async fn former_path(uri: Uri) -> Result<Response, WebError> {
+    let path = uri.path().strip_prefix("/api/").unwrap_or_default();
+    let first = |path: &str| path.split('/').next().unwrap_or_default().to_owned();
+    let is_former = |operation: &&Operation| operation.path.strip_prefix(ROOT).is_some_and(|known| first(known) == first(path));
+    if !OPERATIONS.iter().any(|operation| is_former(&operation)) {
+        return Err(unknown_path(uri.path()));
+    }
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    Ok((StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, format!("{ROOT}{path}{query}"))]).into_response())
 }

@@ -17,6 +17,8 @@ use super::access::{
     self, IdentifiedVisitor, Visitor,
     forms::{self, FormFields, FormKind},
 };
+use super::error::WebError;
+use super::error_code::ErrorCode;
 use super::{HttpDeps, MAX_REQUEST_BYTES};
 use daemon::live;
 use model::config::SecretText;
@@ -82,17 +84,14 @@ pub(super) async fn authorize(State(deps): State<HttpDeps>, mut request: Request
     if is_loopback
         && !is_own_host(request.headers(), request.uri().host(), deps.app.external_url.as_ref().and_then(Url::host_str))
     {
-        return (
-            StatusCode::FORBIDDEN,
-            "the Host header does not name this server; set `external_url` in [http] to allow another name\n",
-        )
-            .into_response();
+        let message = "the Host header does not name this server; set `external_url` in [http] to allow another name";
+        return WebError::new(ErrorCode::WrongHost, message).as_line().into_response();
     }
     let token = match live::resolve(deps.app.bearer.clone()).await {
         Ok(token) => token.filter(|token| !token.expose().is_empty()),
         Err(error) => {
             tracing::error!(%error, "cannot read the token of [http]");
-            return (StatusCode::INTERNAL_SERVER_ERROR, "cannot read the token; see the log\n").into_response();
+            return WebError::new(ErrorCode::InternalError, "cannot read the token; see the log").as_line().into_response();
         }
     };
     let now = deps.app.clock.now();
@@ -162,17 +161,17 @@ impl IntoResponse for Rejection {
     fn into_response(self) -> Response {
         match self {
             Rejection::Unauthorized(schemes) => {
-                let mut response =
-                    (StatusCode::UNAUTHORIZED, "the request needs a bearer token: the value of `token` in [http]\n")
-                        .into_response();
+                let message = "the request needs a bearer token: the value of `token` in [http]";
+                let mut response = WebError::new(ErrorCode::Unauthorized, message).as_line().into_response();
                 for scheme in schemes {
                     response.headers_mut().append(header::WWW_AUTHENTICATE, HeaderValue::from_static(scheme.challenge()));
                 }
                 response
             }
             Rejection::RateLimited(seconds) => {
-                let text = format!("too many failed logins from this address; try again in {seconds} s\n");
-                (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, seconds.to_string())], text).into_response()
+                let text = format!("too many failed logins from this address; try again in {seconds} s");
+                let error = WebError::new(ErrorCode::TooManyFailedLogins, text).as_line();
+                ([(header::RETRY_AFTER, seconds.to_string())], error).into_response()
             }
         }
     }
@@ -207,7 +206,7 @@ pub(super) fn is_token(given: &str, token: Option<&SecretText>) -> bool {
 async fn with_fields(request: Request, visitor: &Visitor, external: Option<&Url>, kind: FormKind) -> Result<Request, Response> {
     let (mut parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, MAX_REQUEST_BYTES).await else {
-        return Err((StatusCode::PAYLOAD_TOO_LARGE, "the form is too large\n").into_response());
+        return Err(WebError::new(ErrorCode::BodyTooLarge, "the form is too large").as_line().into_response());
     };
     let fields = FormFields::parse(&body);
     let checked = forms::check(&fields, kind, visitor, &parts.headers, external);

@@ -1,23 +1,30 @@
-//! The error of all handlers. The API shows it as JSON, all other routes as a page.
+//! The error of all handlers. The API returns it as a problem (RFC 9457), all other routes as a page.
 
 use std::error::Error;
 
-use axum::Json;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{Html, IntoResponse, Response};
 use serde_json::json;
 
+use super::MAX_REQUEST_BYTES;
+use super::api::operations::{DOCUMENT, OPERATIONS, Operation, ROOT};
+use super::error_code::ErrorCode;
 use super::feeds;
 use crate::ui::page::ErrorPage;
+use daemon::token_names::FindTokenError;
+use model::{TokenNameError, closest};
 use store::{ErrorKind, StoreError};
 
 /// A page, or the reason why it cannot be shown.
 pub(super) type PageResult<T = Html<String>> = Result<T, WebError>;
 
-/// The largest text of a failed response that becomes JSON.
+/// The content type of problems.
+pub(super) const PROBLEM: &str = "application/problem+json";
+
+/// The largest text of a failed response that becomes a problem.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// The `Retry-After` of a busy server, in seconds.
@@ -26,32 +33,46 @@ const RETRY_AFTER_SECS: u32 = 5;
 /// The failure of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WebError {
-    status: StatusCode,
-    /// The heading of the page.
-    title: &'static str,
+    code: ErrorCode,
     /// Starts in lower case and has no final period.
     message: String,
+    /// Values that the client may have meant, most likely first.
+    suggestions: Vec<String>,
     /// The text to search the tokens for. `None` hides the search box.
     search: Option<String>,
+    /// Whether a client that is not a browser gets a line of text instead of a page.
+    is_line: bool,
 }
 
 impl WebError {
-    pub fn new(status: StatusCode, title: &'static str, message: impl Into<String>) -> Self {
-        Self { status, title, message: message.into(), search: None }
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), suggestions: Vec::new(), search: None, is_line: false }
     }
 
-    pub fn bad_request(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "Invalid request", message)
+    pub fn invalid_parameter(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::InvalidParameter, message)
     }
 
-    pub fn not_found(title: &'static str, message: impl Into<String>) -> Self {
-        Self::new(StatusCode::NOT_FOUND, title, message)
+    pub fn invalid_body(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::InvalidBody, message)
+    }
+
+    /// The error for a name that is not in `known`, with the closest name as a suggestion.
+    pub fn unknown_name<'a>(code: ErrorCode, message: String, name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        match closest(name, known) {
+            Some(near) => Self::new(code, format!("{message}; did you mean {near:?}?")).with_suggestions([near]),
+            None => Self::new(code, message),
+        }
     }
 
     /// The server has too much to do. Clients try again after [`RETRY_AFTER_SECS`].
     pub fn busy(cause: impl std::fmt::Display) -> Self {
-        let message = format!("{cause}; try again in {RETRY_AFTER_SECS} s");
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "Server busy", message)
+        Self::new(ErrorCode::Busy, format!("{cause}; try again in {RETRY_AFTER_SECS} s"))
+    }
+
+    #[must_use]
+    pub fn with_suggestions<T: ToString>(self, suggestions: impl IntoIterator<Item = T>) -> Self {
+        Self { suggestions: suggestions.into_iter().map(|suggestion| suggestion.to_string()).collect(), ..self }
     }
 
     /// Offers a search of the tokens.
@@ -60,10 +81,16 @@ impl WebError {
         Self { search: Some(text.into()), ..self }
     }
 
+    /// Responds with a line of text on routes that are neither pages for browsers nor part of the API.
+    #[must_use]
+    pub fn as_line(self) -> Self {
+        Self { is_line: true, ..self }
+    }
+
     /// Logs the cause, which the client must not see.
     fn internal(doing: &'static str, message: &'static str, cause: &(dyn Error + 'static)) -> Self {
         tracing::error!(error = cause, "{doing}");
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal error", message)
+        Self::new(ErrorCode::InternalError, message)
     }
 
     #[cfg(test)]
@@ -79,17 +106,38 @@ impl WebError {
         if !text.ends_with(['.', '?']) {
             text.push('.');
         }
-        Html(ErrorPage { title: self.title.to_owned(), text, search: self.search }.render())
+        Html(ErrorPage { title: self.code.title().to_owned(), text, search: self.search }.render())
+    }
+
+    /// Returns the body of a problem. `error` is the former name of `detail`.
+    fn problem(&self, status: StatusCode) -> Response {
+        let Self { code, message, suggestions, .. } = self;
+        let problem = json!({
+            "type": format!("urn:cliffwatch:problem:{code}"),
+            "title": code.title(),
+            "status": status.as_u16(),
+            "code": code,
+            "detail": message,
+            "suggestions": suggestions,
+            "error": message,
+        });
+        ([(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM))], problem.to_string()).into_response()
     }
 }
 
 /// The fallback of all routes: a page for a browser, a line of text for other clients.
-pub(super) async fn no_route(headers: HeaderMap) -> Response {
-    let accepts = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-    if !accepts.contains("text/html") {
-        return (StatusCode::NOT_FOUND, "not found\n").into_response();
+pub(super) async fn no_route(uri: Uri, headers: HeaderMap) -> Response {
+    if is_api_path(uri.path()) {
+        return unknown_path(uri.path()).into_response();
     }
-    WebError::not_found("Not found", "no page exists at this address").with_search("").into_response()
+    if !accept(&headers).contains("text/html") {
+        return WebError::new(ErrorCode::NotFound, "not found").as_line().into_response();
+    }
+    WebError::new(ErrorCode::NotFound, "no page exists at this address").with_search("").into_response()
+}
+
+fn accept(headers: &HeaderMap) -> &str {
+    headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default()
 }
 
 impl From<StoreError> for WebError {
@@ -102,6 +150,25 @@ impl From<StoreError> for WebError {
     }
 }
 
+impl From<FindTokenError> for WebError {
+    fn from(error: FindTokenError) -> Self {
+        match error {
+            FindTokenError::Name(error) => {
+                let (code, text) = match &error {
+                    TokenNameError::Unknown { text, .. } => (ErrorCode::UnknownToken, text),
+                    TokenNameError::Ambiguous { text, .. } => (ErrorCode::AmbiguousToken, text),
+                };
+                let search: String = text.chars().take(MAX_SEARCH_CHARS).collect();
+                Self::new(code, error.to_string()).with_suggestions(error.suggestions()).with_search(search)
+            }
+            FindTokenError::Store(error) => error.into(),
+        }
+    }
+}
+
+/// The length of the text in the search box of an error page.
+const MAX_SEARCH_CHARS: usize = 200;
+
 impl From<minijinja::Error> for WebError {
     fn from(error: minijinja::Error) -> Self {
         Self::internal("cannot render a template", "the response cannot be rendered; see the log", &error)
@@ -111,8 +178,8 @@ impl From<minijinja::Error> for WebError {
 impl IntoResponse for WebError {
     /// A line of text. [`format_errors`] replaces it.
     fn into_response(self) -> Response {
-        let mut response = (self.status, format!("{}\n", self.message)).into_response();
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+        let mut response = (self.code.status(), format!("{}\n", self.message)).into_response();
+        if self.code.status() == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECS));
         }
         response.extensions_mut().insert(self);
@@ -120,36 +187,75 @@ impl IntoResponse for WebError {
     }
 }
 
-/// Formats each failed response as its route requires, including failures of extractors and of other layers.
+/// Formats each failed response as its route requires, including failures of extractors, of other layers, and of the framework.
+///
+/// The API and the feeds always return a problem. Other routes return one to clients that accept JSON.
 pub(super) async fn format_errors(request: Request, next: Next) -> Response {
-    let path = request.uri().path();
-    let is_json = path.starts_with("/api/") || path.ends_with(feeds::CALENDAR) || path.ends_with(feeds::ATOM);
+    let path = request.uri().path().to_owned();
+    let is_api = is_api_path(&path) || path.ends_with(feeds::CALENDAR) || path.ends_with(feeds::ATOM);
+    let is_problem = is_api || accept(request.headers()).contains("json");
+    let method = request.method().clone();
     let response = next.run(request).await;
     let is_failure = response.status().is_client_error() || response.status().is_server_error();
     match response.extensions().get::<WebError>().cloned() {
-        Some(error) if !is_json => with_body(response, error.page()),
-        Some(error) => {
-            let body = Json(json!({ "error": error.message }));
-            with_body(response, body)
+        Some(error) if is_problem => {
+            let status = response.status();
+            with_body(response, error.problem(status))
         }
-        None if is_json && is_failure => with_json(response).await,
+        Some(error) if error.is_line => response,
+        Some(error) => with_body(response, error.page()),
+        None if is_problem && is_failure => {
+            let error = of_framework(&response, &method, &path);
+            let status = response.status();
+            let (parts, body) = response.into_parts();
+            // Reads the body to its end, so that the connection can be used again.
+            to_bytes(body, MAX_TEXT_BYTES).await.ok();
+            let mut response = with_body(Response::from_parts(parts, Body::empty()), error.problem(status));
+            if status == StatusCode::SERVICE_UNAVAILABLE && !response.headers().contains_key(header::RETRY_AFTER) {
+                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECS));
+            }
+            response
+        }
         None => response,
     }
 }
 
-/// Replaces the text of a failed response by JSON with the same text.
-async fn with_json(response: Response) -> Response {
-    if response.headers().get(header::CONTENT_TYPE) == Some(&HeaderValue::from_static("application/json")) {
-        return response;
+/// Returns the error for a path below `/api` that does not exist.
+pub(super) fn unknown_path(path: &str) -> WebError {
+    let message = format!("the API has no path {path:?}");
+    let name = |path: &'static str| path.strip_prefix(ROOT);
+    let known = OPERATIONS.iter().filter_map(|operation| name(operation.path));
+    let wanted = path.strip_prefix(ROOT).or_else(|| path.strip_prefix("/api/")).unwrap_or(path);
+    match closest(wanted, known) {
+        Some(near) => {
+            let near = format!("{ROOT}{near}");
+            WebError::new(ErrorCode::NotFound, format!("{message}; did you mean {near}?")).with_suggestions([near])
+        }
+        None => WebError::new(ErrorCode::NotFound, format!("{message}; {DOCUMENT} lists all paths")),
     }
-    let (parts, body) = response.into_parts();
-    let text = to_bytes(body, MAX_TEXT_BYTES).await.unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let message = match text.trim_end() {
-        "" => parts.status.canonical_reason().unwrap_or("failed").to_lowercase(),
-        text => text.to_owned(),
+}
+
+fn is_api_path(path: &str) -> bool {
+    path == "/api" || path.starts_with("/api/")
+}
+
+/// Describes a failure that the framework has made, in words of the API.
+fn of_framework(response: &Response, method: &Method, path: &str) -> WebError {
+    let code = ErrorCode::of_status(response.status());
+    let message = match code {
+        ErrorCode::MethodNotAllowed => {
+            let supported = Operation::methods_of(path);
+            let supported = if supported.is_empty() { String::new() } else { format!("; it supports {}", supported.join(", ")) };
+            format!("{path} does not support {method}{supported}")
+        }
+        ErrorCode::BodyTooLarge => format!("the request body is larger than {} KiB", MAX_REQUEST_BYTES / 1024),
+        ErrorCode::UnsupportedMediaType => "the body must be JSON: send `Content-Type: application/json`".to_owned(),
+        ErrorCode::Busy => format!("the response took too long; try again in {RETRY_AFTER_SECS} s"),
+        ErrorCode::InternalError => "the request failed; see the log of the daemon".to_owned(),
+        ErrorCode::NotFound => return unknown_path(path),
+        _ => "the request is not valid: percent-encoded text in the path must be UTF-8".to_owned(),
     };
-    with_body(Response::from_parts(parts, Body::empty()), Json(json!({ "error": message })))
+    WebError::new(code, message)
 }
 
 /// Keeps the status and the headers of a response, such as `Retry-After`.

@@ -10,9 +10,13 @@ use xxhash_rust::xxh3::xxh3_128;
 /// The size limit of a body. The longest list is smaller.
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 
-/// Adds an `ETag` to each successful `GET` response, and returns status 304 if the client has it. Reads the whole body, so it must not wrap
-/// streams.
-pub(super) async fn with_etag(request: Request, next: Next) -> Response {
+/// Adds an `ETag` to each successful response of a read, and returns status 304 if the client has it. Reads the whole body, so it must not
+/// wrap streams.
+pub(super) async fn with_etag(mut request: Request, next: Next) -> Response {
+    if *request.method() == Method::HEAD {
+        // The tag needs the body, which the router removes from the response to the client.
+        *request.method_mut() = Method::GET;
+    }
     let is_read = *request.method() == Method::GET;
     let sent = request.headers().get_all(header::IF_NONE_MATCH).iter().cloned().collect::<Vec<_>>();
     let response = next.run(request).await;

@@ -15,14 +15,18 @@ use subtle::ConstantTimeEq as _;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::HttpDeps;
-use super::api::upcoming::{SelectedRules, UnlockFilter, groups, selected_tokens, tokens};
+use super::api::upcoming::{SelectedRules, UnlockFilter, selected_tokens};
 use super::error::WebError;
+use super::error_code::ErrorCode;
 use super::etag::matches_etag;
+use super::names;
 use super::parameters::{
-    ALARM, GROUP, KIND, LIMIT, LINEAR, MIN_VALUE, MONTH_SPAN, Parameter, RESOURCE, RULES, SINCE, TOKENS, WITHIN,
+    ALARM, CALENDAR_LIMIT, FEED_LIMIT, GROUP, KIND, LINEAR, MAX_ROWS, MIN_VALUE, MONTH_SPAN, Parameter, RESOURCE, RULES, SINCE,
+    TOKENS, WITHIN,
 };
-use super::query::{ListQuery, MAX_ROWS};
+use super::query::ListQuery;
 use super::request_limits::ReadDeps;
+use super::time_range::{after, before};
 use crate::ui::atom::{self, FeedEntry};
 use crate::ui::calendar::{self, CalendarEntry, CalendarStyle, MonthSpan};
 use daemon::live;
@@ -41,10 +45,10 @@ const CANCELLED_FOR: TimeDelta = TimeDelta::days(30);
 const MAX_CALENDAR_BYTES: usize = 4 * 1024 * 1024;
 /// The default number of feed entries.
 const FEED_ENTRIES: u32 = 100;
-const MAX_FEED_ENTRIES: u32 = 1_000;
 
-const CALENDAR_PARAMETERS: &[Parameter] = &[TOKENS, GROUP, RULES, WITHIN, MIN_VALUE, LIMIT, MONTH_SPAN, ALARM, LINEAR];
-const ATOM_PARAMETERS: &[Parameter] = &[TOKENS, GROUP, RULES, KIND, RESOURCE, SINCE, LIMIT];
+pub(super) const CALENDAR_PARAMETERS: &[Parameter] =
+    &[TOKENS, GROUP, RULES, WITHIN, MIN_VALUE, CALENDAR_LIMIT, MONTH_SPAN, ALARM, LINEAR];
+pub(super) const ATOM_PARAMETERS: &[Parameter] = &[TOKENS, GROUP, RULES, KIND, RESOURCE, SINCE, FEED_LIMIT];
 
 /// `GET /calendar.ics`, and its secret link.
 pub(super) async fn calendar(ReadDeps(deps): ReadDeps, headers: HeaderMap, uri: Uri) -> Result<Response, WebError> {
@@ -53,9 +57,8 @@ pub(super) async fn calendar(ReadDeps(deps): ReadDeps, headers: HeaderMap, uri: 
     let style = CalendarStyle {
         external_url: deps.app.external_url.as_ref().map(url::Url::as_str),
         spans: match query.get(MONTH_SPAN) {
-            None | Some("day") => MonthSpan::Day,
             Some("month") => MonthSpan::Month,
-            Some(other) => return Err(WebError::bad_request(format!("spans: {other:?} is not valid: expected day or month"))),
+            _ => MonthSpan::Day,
         },
         alarm: query.duration(ALARM)?,
     };
@@ -66,12 +69,12 @@ pub(super) async fn calendar(ReadDeps(deps): ReadDeps, headers: HeaderMap, uri: 
 /// Returns a calendar with its cliff unlocks, nearest first, then removed ones, and the dates of its linear unlocks in the same order.
 async fn calendar_text(deps: &HttpDeps, query: &ListQuery, style: CalendarStyle<'_>, now: Timestamp) -> Result<String, WebError> {
     let live = deps.app.live.load_full();
-    let filter = UnlockFilter::resolve(deps, query, tokens(deps, query).await?, &live).await?;
+    let filter = UnlockFilter::resolve(deps, query, names::tokens(deps, query, TOKENS).await?, &live).await?;
     let within = query.duration(WITHIN)?.unwrap_or(CALENDAR_SPAN);
-    let limit = query.integer(LIMIT)?.unwrap_or(MAX_ROWS).clamp(1, MAX_ROWS);
+    let limit = query.integer(CALENDAR_LIMIT)?.unwrap_or(MAX_ROWS);
     // Rules, and the values of linear and removed unlocks, are compared in memory.
     let max_rows = if filter.has_rules() || query.get(MIN_VALUE).is_some() { MAX_ROWS } else { limit };
-    let (stored, removed_since) = (filter.unlocks(now.checked_add_signed(within), max_rows, now), now - CANCELLED_FOR);
+    let (stored, removed_since) = (filter.unlocks(Some(after(now, within)?), max_rows, now), now - CANCELLED_FOR);
     let unlocks = stored.unlocks.clone();
     let (limit, max_bytes) = (limit as usize, Arc::new(AtomicUsize::new(MAX_CALENDAR_BYTES)));
 
@@ -124,7 +127,8 @@ pub(super) async fn atom(ReadDeps(deps): ReadDeps, headers: HeaderMap, uri: Uri)
     let entries = changes(&deps, &query).await?;
     let filters: Vec<&str> =
         [TOKENS, GROUP, RULES, KIND, RESOURCE].into_iter().filter_map(|parameter| query.get(parameter)).collect();
-    let text = atom::render(&entries, &filters.join(", "), deps.app.external_url.as_ref().map(url::Url::as_str))?;
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let text = atom::render(&entries, &filters.join(", "), path, deps.app.external_url.as_ref().map(url::Url::as_str))?;
     Ok(response(&headers, "application/atom+xml; charset=utf-8", "changes.atom", text))
 }
 
@@ -132,17 +136,17 @@ pub(super) async fn atom(ReadDeps(deps): ReadDeps, headers: HeaderMap, uri: Uri)
 async fn changes(deps: &HttpDeps, query: &ListQuery) -> Result<Vec<FeedEntry>, WebError> {
     let now = deps.app.clock.now();
     let live = deps.app.live.load_full();
-    let (tokens, groups) = (tokens(deps, query).await?, groups(query, &live)?);
-    let rules = SelectedRules::named(&live.active, &query.items(RULES, |word| Some(word.to_owned()))?)?;
+    let (tokens, groups) = (names::tokens(deps, query, TOKENS).await?, names::groups(query, &live)?);
+    let rules = SelectedRules::named(&live, &query.items(RULES, |word| Some(word.to_owned()))?)?;
     if let Some(other) = rules.iter().find(|rule| !matches!(rule.on, On::Change(..))) {
-        return Err(WebError::bad_request(format!("the rule {:?} does not subscribe to changes", other.name)));
+        return Err(WebError::invalid_parameter(format!("the rule {:?} does not subscribe to changes", other.name)));
     }
-    let limit = query.integer(LIMIT)?.unwrap_or(FEED_ENTRIES).clamp(1, MAX_FEED_ENTRIES);
+    let limit = query.integer(FEED_LIMIT)?.unwrap_or(FEED_ENTRIES);
     let mut filter = ChangeFilter {
         tokens: selected_tokens(deps, tokens, &groups, &live).await?,
         kinds: query.items(KIND, ChangeKind::parse)?,
         resources: query.items(RESOURCE, Resource::parse)?,
-        since: query.duration(SINCE)?.and_then(|span| now.checked_sub_signed(span)),
+        since: query.duration(SINCE)?.map(|span| before(now, span)).transpose()?,
         limit,
         ..ChangeFilter::default()
     };
@@ -193,7 +197,7 @@ pub(super) async fn check_link(
     next: Next,
 ) -> Result<Response, WebError> {
     let unknown =
-        || WebError::not_found("No such feed", "this link is not valid; run `cliffwatch feeds` to print the valid links");
+        || WebError::new(ErrorCode::NotFound, "this link is not valid; run `cliffwatch feeds` to print the valid links");
     let token = live::resolve(deps.app.bearer.clone()).await.map_err(|error| {
         tracing::error!(%error, "cannot read the token of [http]");
         unknown()

@@ -1,6 +1,11 @@
 //! The parameters of lists and feeds. A list names the ones that it accepts; parsing, error messages, OpenAPI, and the links of pages
 //! follow from that.
 
+use chrono::TimeDelta;
+
+use model::config::Span;
+use model::{AlertState, ChangeKind, DeliveryState, Resource, TokenSort, UnlockKind, closest};
+
 /// A parameter of a query string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Parameter {
@@ -15,30 +20,63 @@ pub(super) enum ParameterKind {
     Text,
     /// A required text that can be repeated.
     Texts,
+    /// Names, separated by commas or repeated.
+    Names,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// Some of these words, separated by commas or repeated.
+    Words(&'static [&'static str]),
+    /// A number that is not negative.
     Number,
-    Integer,
+    /// A whole number, from and to these values.
+    Integer(u32, u32),
     Boolean,
+    /// A duration such as `7d`.
+    Duration,
 }
 
+/// The longest duration: 100 years.
+const LONGEST_DURATION: TimeDelta = TimeDelta::days(36_500);
+
+/// The maximum length of a text or a name.
+pub(super) const MAX_TEXT: usize = 2_000;
+
 impl ParameterKind {
-    /// Returns `true` if `text` is a valid value.
-    pub fn accepts(self, text: &str) -> bool {
-        match self {
-            ParameterKind::Text | ParameterKind::Texts => true,
-            ParameterKind::Number => text.parse::<f64>().is_ok(),
-            ParameterKind::Integer => text.parse::<u32>().is_ok(),
+    /// Checks a value. Returns what is expected instead, and the words that may be meant.
+    pub fn check(self, text: &str) -> Result<(), (String, Vec<&'static str>)> {
+        let expected = |text: &str| (text.to_owned(), Vec::new());
+        let is_valid = match self {
+            ParameterKind::Text | ParameterKind::Texts | ParameterKind::Names => text.len() <= MAX_TEXT,
+            ParameterKind::Word(words) => return check_word(text, words),
+            ParameterKind::Words(words) => return text.split(',').try_for_each(|word| check_word(word.trim(), words)),
+            ParameterKind::Number => text.parse::<f64>().is_ok_and(|number| number.is_finite() && number >= 0.0),
+            ParameterKind::Integer(min, max) => text.parse::<u32>().is_ok_and(|number| (min..=max).contains(&number)),
             ParameterKind::Boolean => text.parse::<bool>().is_ok(),
+            ParameterKind::Duration => text.parse::<Span>().is_ok_and(|span| span.delta() <= LONGEST_DURATION),
+        };
+        match (is_valid, self) {
+            (true, _) => Ok(()),
+            (false, ParameterKind::Number) => Err(expected("a number such as 5000000, not negative")),
+            (false, ParameterKind::Integer(min, u32::MAX)) => Err((format!("a whole number from {min}"), Vec::new())),
+            (false, ParameterKind::Integer(min, max)) => Err((format!("a whole number from {min} to {max}"), Vec::new())),
+            (false, ParameterKind::Boolean) => Err(expected("true or false")),
+            (false, ParameterKind::Duration) => Err(expected("a duration such as 36h or 7d, at most 36500d")),
+            (false, _) => Err((format!("at most {MAX_TEXT} bytes"), Vec::new())),
         }
     }
 
-    pub fn expected(self) -> &'static str {
-        match self {
-            ParameterKind::Text | ParameterKind::Texts => "a text",
-            ParameterKind::Number => "a number such as 5000000",
-            ParameterKind::Integer => "a whole number such as 100",
-            ParameterKind::Boolean => "true or false",
-        }
+    /// Returns whether a request can repeat the parameter.
+    pub fn is_repeatable(self) -> bool {
+        matches!(self, ParameterKind::Texts | ParameterKind::Names | ParameterKind::Words(_))
     }
+}
+
+fn check_word(word: &str, words: &'static [&'static str]) -> Result<(), (String, Vec<&'static str>)> {
+    if words.contains(&word) {
+        return Ok(());
+    }
+    let suggestions = closest(word, words.iter().copied()).into_iter().collect();
+    Err((format!("one of {}", words.join(", ")), suggestions))
 }
 
 const fn parameter(name: &'static str, kind: ParameterKind, description: &'static str) -> Parameter {
@@ -49,31 +87,52 @@ const fn text(name: &'static str, description: &'static str) -> Parameter {
     parameter(name, ParameterKind::Text, description)
 }
 
-pub(super) const TOKEN: Parameter = text("token", "Slug of a token.");
-pub(super) const TOKENS: Parameter = text("token", "Slugs of tokens, separated by commas.");
-pub(super) const GROUP: Parameter = text("group", "Names of groups in `[watch.groups]`, separated by commas.");
+const fn names(name: &'static str, description: &'static str) -> Parameter {
+    parameter(name, ParameterKind::Names, description)
+}
+
+const fn words(name: &'static str, words: &'static [&'static str], description: &'static str) -> Parameter {
+    parameter(name, ParameterKind::Words(words), description)
+}
+
+const fn duration(name: &'static str, description: &'static str) -> Parameter {
+    parameter(name, ParameterKind::Duration, description)
+}
+
+/// The maximum of `limit` in a list.
+pub(super) const MAX_ROWS: u32 = 10_000;
+/// The maximum of `limit` in the feed of changes.
+pub(super) const MAX_FEED_ENTRIES: u32 = 1_000;
+
+pub(super) const TOKEN: Parameter = text("token", "Slug or ticker of a token.");
+pub(super) const TOKENS: Parameter = names("token", "Slugs or tickers of tokens, separated by commas.");
+pub(super) const GROUP: Parameter = names("group", "Names of groups in `[watch.groups]`, separated by commas.");
 pub(super) const ONE_GROUP: Parameter = text("group", "Name of a group in `[watch.groups]`. The default is all watched tokens.");
-pub(super) const WITHIN: Parameter =
-    text("within", "Maximum time until the unlock, such as `30d`. Of a linear unlock, only the part within this time counts.");
+pub(super) const WITHIN: Parameter = duration(
+    "within",
+    "Maximum time until the unlock, such as `30d`. Of a linear unlock, only the part within this time counts.",
+);
 pub(super) const MIN_VALUE: Parameter = parameter(
     "min_value",
     ParameterKind::Number,
     "Minimum value in USD; of a linear unlock, the value within the selected time.",
 );
-pub(super) const UNLOCK_TYPE: Parameter = text("type", "`cliff` or `linear`; the default is both.");
+pub(super) const UNLOCK_TYPE: Parameter =
+    words("type", &UnlockKind::WORDS, "Types of unlocks, separated by commas; the default is both.");
 pub(super) const RULE: Parameter = text("rule", "Name or id of a rule.");
-pub(super) const RULES: Parameter = text("rule", "Names or ids of rules whose condition must be true, separated by commas.");
+pub(super) const RULES: Parameter = names("rule", "Names or ids of rules whose condition must be true, separated by commas.");
 pub(super) const SEARCH: Parameter = text("q", "Part of a slug, name, or ticker.");
-pub(super) const SORT: Parameter = text("sort", "`value`, `share`, `month`, `per_day`, `next`, `market_cap`, or `name`.");
-pub(super) const KIND: Parameter = text("kind", "Kind of change, such as `rescheduled`.");
-pub(super) const RESOURCE: Parameter = text("resource", "`unlock`, `burn`, `buyback`, `emission`, `allocation`, or `funding`.");
-pub(super) const SINCE: Parameter = text("since", "Maximum age, such as `7d`. Excludes `from`.");
+pub(super) const SORT: Parameter =
+    parameter("sort", ParameterKind::Word(&TokenSort::WORDS), "Order of the list. The default is `value`.");
+pub(super) const KIND: Parameter =
+    words("kind", &ChangeKind::WORDS, "Kinds of changes, such as `rescheduled`, separated by commas.");
+pub(super) const RESOURCE: Parameter = words("resource", &Resource::WORDS, "Types of records, separated by commas.");
+pub(super) const SINCE: Parameter = duration("since", "Maximum age, such as `7d`. Excludes `from`.");
 pub(super) const FROM: Parameter = text("from", "Start of the time range, inclusive: an instant, or a day such as `2026-03-09`.");
 pub(super) const TO: Parameter =
     text("to", "End of the time range: an instant (exclusive), or a day such as `2026-03-09` (inclusive).");
-pub(super) const STATE: Parameter = text("state", "`pending`, `firing`, `resolved`, or `event`; several separated by commas.");
-pub(super) const DELIVERY_STATE: Parameter =
-    text("state", "`due`, `retrying`, `delivered`, `dead`, or `dropped`; several separated by commas.");
+pub(super) const STATE: Parameter = words("state", &AlertState::WORDS, "States, separated by commas.");
+pub(super) const DELIVERY_STATE: Parameter = words("state", &DeliveryState::WORDS, "States, separated by commas.");
 pub(super) const SEVERITY: Parameter = text("severity", "Value of the label `severity`.");
 pub(super) const ACKNOWLEDGED: Parameter =
     parameter("acknowledged", ParameterKind::Boolean, "Only acknowledged alerts, or only unacknowledged ones.");
@@ -82,7 +141,7 @@ pub(super) const MATCHER: Parameter =
     parameter("matcher", ParameterKind::Texts, "A matcher such as `token=\"arbitrum\"`. Can be repeated; all must match.");
 pub(super) const LIMIT: Parameter = parameter(
     "limit",
-    ParameterKind::Integer,
+    ParameterKind::Integer(1, MAX_ROWS),
     "Maximum number of rows. The default is 100, the maximum 10,000. A list also ends at about 4 MiB.",
 );
 pub(super) const AFTER: Parameter = text("after", "Cursor of a page, from `next` of the previous page.");
@@ -95,16 +154,28 @@ pub(super) const PAGED: Parameter = parameter(
 /// The additional parameters of lists with pages.
 pub(super) const PAGING: [Parameter; 3] = [LIMIT, AFTER, PAGED];
 
-// Parameters of feeds and web pages, which are not part of the API.
-pub(super) const MONTH_SPAN: Parameter = text("spans", "`day` or `month`: the length of entries with month precision.");
+// Parameters of feeds and web pages.
+pub(super) const MONTH_SPAN: Parameter =
+    parameter("spans", ParameterKind::Word(&["day", "month"]), "The length of entries with month precision.");
 pub(super) const LINEAR: Parameter = parameter(
     "linear",
     ParameterKind::Boolean,
     "Whether to include starts, ends, and rate changes of linear unlocks. The default is `true`.",
 );
-pub(super) const ALARM: Parameter = text("alarm", "Time of the alarm before an entry, such as `1d`.");
+pub(super) const ALARM: Parameter = duration("alarm", "Time of the alarm before an entry, such as `1d`.");
 pub(super) const MONTH: Parameter = text("month", "A month such as `2026-03`. The default is the current one.");
 pub(super) const VIEW: Parameter = text("view", "`list` for a list instead of a month of days.");
-pub(super) const UNLOCK_ORDER: Parameter = text("sort", "`date`, `value`, or `share`.");
-pub(super) const OFFSET: Parameter = parameter("offset", ParameterKind::Integer, "Number of rows to skip.");
+pub(super) const UNLOCK_ORDER: Parameter =
+    parameter("sort", ParameterKind::Word(&["date", "value", "share"]), "The order of the list. The default is `date`.");
+pub(super) const OFFSET: Parameter = parameter("offset", ParameterKind::Integer(0, u32::MAX), "Number of rows to skip.");
+pub(super) const FEED_LIMIT: Parameter = parameter(
+    "limit",
+    ParameterKind::Integer(1, MAX_FEED_ENTRIES),
+    "Maximum number of entries. The default is 100, the maximum 1,000.",
+);
+pub(super) const CALENDAR_LIMIT: Parameter = parameter(
+    "limit",
+    ParameterKind::Integer(1, MAX_ROWS),
+    "Maximum number of entries. The default is 10,000, also the maximum.",
+);
 pub(super) const CHOSEN: Parameter = text("chosen", "`all` to select all alerts on the page.");

@@ -4,6 +4,7 @@ use axum::http::Uri;
 use serde::{Serialize, Serializer};
 
 use super::error::WebError;
+use super::error_code::ErrorCode;
 use super::parameters::{AFTER, CHOSEN, FROM, LIMIT, PAGED, Parameter, ParameterKind, SINCE, TO};
 use super::time_range::PeriodFilter;
 use crate::ui::page::href;
@@ -12,8 +13,6 @@ use model::{Timestamp, closest, config::Span};
 
 /// The default of `limit`.
 const DEFAULT_ROWS: u32 = 100;
-/// The maximum of `limit`.
-pub(super) const MAX_ROWS: u32 = 10_000;
 
 /// The values of parameters. It serializes as a map, for templates.
 #[derive(Clone, Debug, Default)]
@@ -37,13 +36,21 @@ impl ListQuery {
             let Some(parameter) = declared.iter().find(|parameter| parameter.name == name) else {
                 return Err(unknown_parameter(&name, declared));
             };
-            if parameter.kind != ParameterKind::Texts && query.get(*parameter).is_some() {
-                return Err(WebError::bad_request(format!("`{name}` is given more than once")));
+            if value.trim().is_empty() {
+                return Err(WebError::invalid_parameter(format!("`{name}` is empty: give a value, or leave the parameter out")));
             }
-            if !parameter.kind.accepts(&value) {
-                return Err(invalid_value(*parameter, &value));
+            if let Err((expected, suggestions)) = parameter.kind.check(&value) {
+                let error = format!("{name}: {value:?} is not valid: expected {expected}");
+                return Err(WebError::invalid_parameter(error).with_suggestions(suggestions));
             }
-            query.0.push((parameter.name, value));
+            match query.0.iter_mut().find(|(known, _)| *known == parameter.name) {
+                Some(_) if !parameter.kind.is_repeatable() => {
+                    return Err(WebError::invalid_parameter(format!("`{name}` is given more than once")));
+                }
+                // Repeated names are one list.
+                Some((_, list)) if parameter.kind != ParameterKind::Texts => *list = format!("{list},{value}"),
+                _ => query.0.push((parameter.name, value)),
+            }
         }
         Ok(query)
     }
@@ -93,7 +100,7 @@ impl ListQuery {
     }
 
     pub fn limit(&self) -> u32 {
-        self.integer(LIMIT).ok().flatten().unwrap_or(DEFAULT_ROWS).clamp(1, MAX_ROWS)
+        self.integer(LIMIT).ok().flatten().unwrap_or(DEFAULT_ROWS)
     }
 
     pub fn is_paged(&self) -> bool {
@@ -103,9 +110,17 @@ impl ListQuery {
     /// Returns the items of a comma-separated value.
     pub fn items<T>(&self, parameter: Parameter, parse: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, WebError> {
         let name = parameter.name;
-        let invalid = |item: &str| WebError::bad_request(format!("{item:?} is not a valid {name}"));
-        let items = self.value_or_empty(parameter).split(',').map(str::trim).filter(|item| !item.is_empty());
-        items.map(|item| parse(item).ok_or_else(|| invalid(item))).collect()
+        let invalid = |item: &str| match parameter.kind.check(item) {
+            Err((expected, suggestions)) => {
+                let message = format!("{name}: {item:?} is not valid: expected {expected}");
+                WebError::invalid_parameter(message).with_suggestions(suggestions)
+            }
+            Ok(()) => WebError::invalid_parameter(format!("{name}: {item:?} is not valid")),
+        };
+        let Some(list) = self.text(parameter) else { return Ok(Vec::new()) };
+        let items = list.split(',').map(str::trim);
+        let parse = |item: &str| if item.is_empty() { Err(empty_item(name)) } else { parse(item).ok_or_else(|| invalid(item)) };
+        items.map(parse).collect()
     }
 
     pub fn duration(&self, parameter: Parameter) -> Result<Option<chrono::TimeDelta>, WebError> {
@@ -124,7 +139,8 @@ impl ListQuery {
     /// Returns the cursor of the page. `None` for the first page.
     pub fn cursor<T>(&self, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, WebError> {
         let Some(text) = self.get(AFTER) else { return Ok(None) };
-        let invalid = || WebError::bad_request(format!("after: {text:?} is not a valid cursor: expected `next` of a response"));
+        let invalid =
+            || WebError::invalid_parameter(format!("after: {text:?} is not a valid cursor: expected `next` of a response"));
         parse(text).map(Some).ok_or_else(invalid)
     }
 
@@ -162,20 +178,26 @@ fn pairs(uri: &Uri) -> impl Iterator<Item = (String, String)> {
 }
 
 fn invalid_value(parameter: Parameter, value: &str) -> WebError {
-    let (name, expected) = (parameter.name, parameter.kind.expected());
-    WebError::bad_request(format!("{name}: {value:?} is not valid: expected {expected}"))
+    let (name, kind) = (parameter.name, parameter.kind);
+    let expected = kind.check(value).err().map(|(expected, _)| format!(": expected {expected}")).unwrap_or_default();
+    WebError::invalid_parameter(format!("{name}: {value:?} is not valid{expected}"))
+}
+
+fn empty_item(name: &str) -> WebError {
+    WebError::invalid_parameter(format!("`{name}` has an empty item: write one comma between two names"))
 }
 
 fn unknown_parameter(name: &str, declared: &[Parameter]) -> WebError {
-    let names = declared.iter().map(|parameter| parameter.name);
-    let help = match closest(name, names.clone()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("expected one of {}", names.collect::<Vec<_>>().join(", ")),
+    let names: Vec<&str> = declared.iter().map(|parameter| parameter.name).collect();
+    let (help, near) = match closest(name, names.iter().copied()) {
+        Some(near) => (format!("did you mean `{near}`?"), Some(near)),
+        None if names.is_empty() => ("this path has no parameters".to_owned(), None),
+        None => (format!("expected one of {}", names.join(", ")), None),
     };
-    WebError::bad_request(format!("unknown parameter `{name}`: {help}"))
+    WebError::new(ErrorCode::UnknownParameter, format!("unknown parameter `{name}`: {help}")).with_suggestions(near)
 }
 
 pub(super) fn parse_duration(name: &str, text: &str) -> Result<chrono::TimeDelta, WebError> {
-    let span: Span = text.parse().map_err(|error| WebError::bad_request(format!("{name}: {error}")))?;
+    let span: Span = text.parse().map_err(|error| WebError::invalid_parameter(format!("{name}: {error}")))?;
     Ok(span.delta())
 }

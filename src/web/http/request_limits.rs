@@ -20,6 +20,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Sleep;
 
+use super::api::operations::ROOT;
 use super::error::WebError;
 use super::parameters::{LIMIT, RULES};
 use super::{HttpDeps, feeds};
@@ -87,7 +88,7 @@ fn is_heavy(uri: &Uri) -> bool {
     if is_feed(feeds::CALENDAR) || is_feed(feeds::ATOM) || path.ends_with("/preview") || path.starts_with("/digests") {
         return true;
     }
-    let Some(list) = path.strip_prefix("/api/") else { return false };
+    let Some(list) = path.strip_prefix(ROOT) else { return false };
     let query = || url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     let is_long = |(name, value): (_, std::borrow::Cow<'_, str>)| {
         name == LIMIT.name && value.parse::<u32>().is_ok_and(|limit| limit > MAX_LIGHT_ROWS)

@@ -1,4 +1,4 @@
-//! The active rules, as the page and `/api/rules` show them.
+//! The active rules, as the page and `/api/v1/rules` show them.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -6,6 +6,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 
+use super::error::PROBLEM;
 use model::text::{harmless_json, plain_lines};
 
 /// Neutralizes hostile characters: JSON gets equivalent escapes, other text loses them. Streams and binary responses are not changed.
@@ -30,7 +31,7 @@ pub(super) async fn sanitize(response: Response) -> Response {
 fn sanitizer(headers: &HeaderMap) -> Option<fn(&str) -> Cow<'_, str>> {
     let kind = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
     match kind.split(';').next().unwrap_or_default().trim() {
-        "application/json" => Some(harmless_json),
+        "application/json" | PROBLEM => Some(harmless_json),
         "text/html" | "text/plain" | "text/calendar" | "application/atom+xml" => Some(plain_lines),
         _ => None,
     }

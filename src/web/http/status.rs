@@ -2,11 +2,12 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 
 use super::HttpDeps;
 use super::error::WebError;
+use super::error_code::ErrorCode;
 use daemon::view::{StatusParts, StatusView};
 use model::digest;
 use store::StoreError;
@@ -17,7 +18,7 @@ pub(super) async fn ready(State(deps): State<HttpDeps>) -> Response {
             None => "ready\n".into_response(),
             Some(state) => format!("ready; source: {}\n", state.as_str()).into_response(),
         },
-        Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}\n")).into_response(),
+        Some(reason) => WebError::new(ErrorCode::NotReady, format!("not ready: {reason}")).as_line().into_response(),
     }
 }
 
@@ -32,7 +33,7 @@ pub(super) const WAITING: &str = "healthy; waiting for the database\n";
 pub(super) async fn reload(State(deps): State<HttpDeps>) -> Response {
     match (deps.app.reload)().await {
         Ok(text) => format!("{text}\n").into_response(),
-        Err(problems) => (StatusCode::UNPROCESSABLE_ENTITY, format!("{problems}\n")).into_response(),
+        Err(problems) => WebError::new(ErrorCode::InvalidConfig, problems).as_line().into_response(),
     }
 }
 

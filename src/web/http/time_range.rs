@@ -1,6 +1,6 @@
 //! The time range of a list in a query string: a duration before now (`since=7d`), or days or instants (`from`, `to`).
 
-use chrono::{Days, NaiveDate, NaiveTime};
+use chrono::{Days, NaiveDate, NaiveTime, TimeDelta};
 
 use super::error::WebError;
 use super::query::parse_duration;
@@ -26,25 +26,35 @@ impl PeriodFilter {
         let given = |text: &'_ str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
         let (back, from, to) = (given(&words.since), given(&words.from), given(&words.to));
         if back.is_some() && from.is_some() {
-            return Err(WebError::bad_request("`since` and `from` both set the start: use one of them"));
+            return Err(WebError::invalid_parameter("`since` and `from` both set the start: use one of them"));
         }
         let since = match (back, from) {
-            (Some(back), _) => now.checked_sub_signed(parse_duration("since", &back)?),
+            (Some(back), _) => Some(before(now, parse_duration("since", &back)?)?),
             (None, Some(from)) => Some(instant("from", &from, 0)?),
             (None, None) => None,
         };
         let until = to.map(|to| instant("to", &to, 1)).transpose()?;
         if since.zip(until).is_some_and(|(since, until)| since >= until) {
-            return Err(WebError::bad_request("the range is empty: the start must be before `to`"));
+            return Err(WebError::invalid_parameter("the range is empty: the start must be before `to`"));
         }
         Ok(Self { since, until })
     }
 }
 
+/// Returns the instant at a duration before now.
+pub(super) fn before(now: Timestamp, span: TimeDelta) -> Result<Timestamp, WebError> {
+    now.checked_sub_signed(span).ok_or_else(|| WebError::invalid_parameter("since: this duration is too long"))
+}
+
+/// Returns the instant at a duration after now.
+pub(super) fn after(now: Timestamp, span: TimeDelta) -> Result<Timestamp, WebError> {
+    now.checked_add_signed(span).ok_or_else(|| WebError::invalid_parameter("within: this duration is too long"))
+}
+
 /// Parses an instant, or a day as its start plus `extra_days`.
 fn instant(name: &str, text: &str, extra_days: u64) -> Result<Timestamp, WebError> {
     let invalid = || {
-        WebError::bad_request(format!(
+        WebError::invalid_parameter(format!(
             "{name}: {text:?} is not a valid time: expected a value such as 2026-03-09 or 2026-03-09T07:00:00Z"
         ))
     };

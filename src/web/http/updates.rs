@@ -10,13 +10,15 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use http_body::{Body as HttpBody, Frame};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::HttpDeps;
+use super::error::WebError;
+use super::error_code::ErrorCode;
 use model::Pulse;
 use store::Store;
 
@@ -123,12 +125,8 @@ impl HttpBody for UpdateStream {
 /// `GET /events`.
 pub(super) async fn events(State(deps): State<HttpDeps>) -> Response {
     let Some(stream) = deps.updates.connect() else {
-        return (
-            StatusCode::SERVICE_UNAVAILABLE,
-            [(header::RETRY_AFTER, "60")],
-            "too many open pages; this page does not update itself\n",
-        )
-            .into_response();
+        let error = WebError::new(ErrorCode::Busy, "too many open pages; this page does not update itself").as_line();
+        return ([(header::RETRY_AFTER, "60")], error).into_response();
     };
     let kind = HeaderValue::from_static("text/event-stream");
     ([(header::CONTENT_TYPE, kind)], Body::new(stream)).into_response()

@@ -3,7 +3,7 @@
 use std::io;
 
 use axum::extract::{Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Router, middleware};
@@ -11,6 +11,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
+use super::error::{WebError, format_errors};
+use super::error_code::ErrorCode;
 use super::{MAX_CONNECTIONS, STOP_DEADLINE, authorization::is_own_host, status::WAITING};
 use daemon::app::WaitingHandle;
 use model::BoxFuture;
@@ -46,6 +48,7 @@ fn router(app: WaitingHandle) -> Router {
         .fallback(unavailable)
         .layer(middleware::from_fn_with_state(app.clone(), require_local_request))
         .route("/-/healthy", get(async || WAITING))
+        .layer(middleware::from_fn(format_errors))
         .with_state(app)
 }
 
@@ -56,9 +59,9 @@ async fn metrics(request: Request) -> impl IntoResponse {
 }
 
 /// Responds with the reason why the daemon is not ready, on `/-/ready` and on every page.
-async fn unavailable(State(app): State<WaitingHandle>) -> impl IntoResponse {
+async fn unavailable(State(app): State<WaitingHandle>) -> WebError {
     let reason = app.readiness.not_ready().map_or_else(String::new, |reason| reason.to_string());
-    (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "5")], format!("not ready: {reason}\n"))
+    WebError::new(ErrorCode::NotReady, format!("not ready: {reason}")).as_line()
 }
 
 /// Accepts a request if the server listens on loopback and the request names it. Rejects all others without details, because they would
@@ -69,7 +72,7 @@ async fn require_local_request(State(app): State<WaitingHandle>, request: Reques
     if is_local {
         next.run(request).await
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "not ready: waiting for the database\n").into_response()
+        WebError::new(ErrorCode::NotReady, "not ready: waiting for the database").as_line().into_response()
     }
 }
 

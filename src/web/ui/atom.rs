@@ -56,13 +56,15 @@ struct FeedPage<'a> {
     id: String,
     filter: &'a str,
     base: Option<&'a str>,
+    /// The path and query of the feed.
+    path: &'a str,
     updated: String,
     entries: &'a [FeedEntry],
 }
 
-/// Renders the feed. `entries` are latest first, `filter` describes which changes they are, and `external_url` is the base URL of
-/// the pages. Returns an error if the template fails.
-pub fn render(entries: &[FeedEntry], filter: &str, external_url: Option<&str>) -> Result<String, minijinja::Error> {
+/// Renders the feed. `entries` are latest first, `filter` describes which changes they are, `path` is the path of the feed with its query,
+/// and `external_url` is the base URL of the pages. Returns an error if the template fails.
+pub fn render(entries: &[FeedEntry], filter: &str, path: &str, external_url: Option<&str>) -> Result<String, minijinja::Error> {
     static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
         let mut environment = Environment::new();
         environment.set_auto_escape_callback(|_| AutoEscape::Html);
@@ -72,7 +74,8 @@ pub fn render(entries: &[FeedEntry], filter: &str, external_url: Option<&str>) -
     // A constant, so that an empty feed does not change.
     let updated = entries.iter().map(|entry| entry.seen_at).max().unwrap_or(Timestamp::UNIX_EPOCH);
     let base = external_url.map(|url| url.trim_end_matches('/'));
-    let page = FeedPage { id: uuid(["cliffwatch changes", &filter]), filter: &filter, base, updated: time(updated), entries };
+    let id = uuid(["cliffwatch changes", &filter]);
+    let page = FeedPage { id, filter: &filter, base, path, updated: time(updated), entries };
     TEMPLATES.render_named_str("feed.atom", include_str!("feed.atom"), Serde(page))
 }
 

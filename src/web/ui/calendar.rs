@@ -14,7 +14,7 @@ use model::{Interval, LinearCalendarRow, Precision, Timestamp, phrase};
 /// The refresh interval suggested to subscribers. The source changes a few times a day.
 const REFRESH: &str = "PT1H";
 
-/// 2020-01-01T00:00:00Z in Unix seconds. SEQUENCE counts the minutes since then.
+/// 2020-01-01T00:00:00Z in Unix seconds. SEQUENCE counts the seconds since then.
 const SEQUENCE_EPOCH: i64 = 1_577_836_800;
 
 /// The options of a calendar.
@@ -203,8 +203,8 @@ fn sequence(text: &EventText<'_>) -> u32 {
     if !text.was_modified {
         return 0;
     }
-    let minutes = text.modified_at.timestamp().saturating_sub(SEQUENCE_EPOCH) / 60;
-    u32::try_from(minutes.clamp(1, i64::from(i32::MAX))).unwrap_or(1)
+    let seconds = text.modified_at.timestamp().saturating_sub(SEQUENCE_EPOCH);
+    u32::try_from(seconds.clamp(1, i64::from(i32::MAX))).unwrap_or(1)
 }
 
 /// Returns a title: `ARB unlock: 92.65M ARB to Team and Investors`. Includes inexact dates, which a calendar cannot show.

@@ -23,7 +23,7 @@ export default async function (t) {
   const days = dates.map((text) => Date.parse(`${/(\d+ \w+ \d{4})/.exec(text)?.[1]} UTC`));
   t.check(days.length >= 10 && days.every((day, at) => at === 0 || days[at - 1] <= day), `the next unlocks are not in order: ${dates}`);
   t.check(dates[0].includes("today"), `the current day is not marked: ${dates[0]}`);
-  const ahead = await (await page.request.get(`${t.base}/api/upcoming?within=30d&type=cliff&limit=10000`)).json();
+  const ahead = await (await page.request.get(`${t.base}/api/v1/upcoming?within=30d&type=cliff&limit=10000`)).json();
   const largest = ahead.reduce((most, unlock) => ((unlock.cliffValue ?? 0) > (most.cliffValue ?? 0) ? unlock : most));
   const tile = await page.locator("#tiles .tile", { hasText: "Largest cliff" }).innerText();
   t.check(tile.includes(largest.symbol), `the largest unlock is not ${largest.symbol}: ${tile}`);

@@ -19,7 +19,7 @@ async fn failed_poll_is_distinct_from_an_empty_response() {
     assert!(get(&address, "/metrics").await.contains("cliffwatch_polls_total{endpoint=\"token_list\",outcome=\"server_error\"}"));
     let status = fixture.workdir.run("status").ok();
     assert!(status.contains("source    DOWN") && status.contains("incident"), "{status}");
-    let status: Value = serde_json::from_str(&get(&address, "/api/status").await).expect("JSON");
+    let status: Value = serde_json::from_str(&get(&address, "/api/v1/status").await).expect("JSON");
     assert_eq!(status["sourceUp"], false, "{status:#}");
     assert!(get(&address, "/").await.contains("The source responds with server errors"), "the page describes the incident");
 

@@ -193,7 +193,7 @@ async fn config_is_reloaded_completely_or_not_at_all() {
     daemon.until_log("changed keys that need a restart: [source] timeout");
     burn(4);
     until("the new route", || notified(&desk) == ["burned 4"], || daemon.log());
-    assert!(get(&address, "/api/status").await.contains("desk"), "the status lists the receiver");
+    assert!(get(&address, "/api/v1/status").await.contains("desk"), "the status lists the receiver");
 
     // The receiver is removed: its pending deliveries become dead letters, and other receivers are unaffected.
     desk.respond_always(Some(503));

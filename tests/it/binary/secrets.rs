@@ -112,7 +112,9 @@ receivers = ["ops", "signed", "mail"]
     fixture.faults.set("/v", Fault::status(401));
     until("the key is rejected", || daemon.log().contains("unauthorized"), || daemon.log());
 
-    for path in ["/", "/metrics", "/api/status", "/api/upcoming", "/api/changes", "/api/alerts", "/api/outbox", "/-/ready"] {
+    for path in
+        ["/", "/metrics", "/api/v1/status", "/api/v1/upcoming", "/api/v1/changes", "/api/v1/alerts", "/api/v1/outbox", "/-/ready"]
+    {
         assert_clean(path, &page(&address, path).await);
     }
     for line in [

@@ -89,7 +89,7 @@ async fn reload_of_an_invalid_or_unchanged_file_has_no_effect() {
     assert!(notified.iter().any(|line| line.contains("SourceTrouble")), "{notified:#?}");
     assert!(get(&address, "/metrics").await.contains("cliffwatch_config_last_reload_successful 0"));
     assert!(daemon.log().contains("rules/test.toml:3:7"), "the log contains the location: {}", daemon.log());
-    assert!(get(&address, "/api/status").await.contains("unlok"), "the status contains the error");
+    assert!(get(&address, "/api/v1/status").await.contains("unlok"), "the status contains the error");
 
     // The old rules stay active.
     fixture.service.edit(|edit| edit.move_event("alpha", from_now(110), from_now(115))).expect("edited");

@@ -4,11 +4,16 @@ use super::*;
 fn invalid_input_gets_a_suggestion() {
     let groups = ["@portfolio".to_owned(), "@own".to_owned()];
     let rules = [SourceText { file: "r.toml".into(), text: "[[rule]]\nalert = \"CliffAhead\"\n".to_owned() }];
+    let names = |id: &str, symbol: &str| model::TokenNames { id: id.into(), symbol: symbol.to_owned(), name: String::new() };
+    let known = KnownTokens { names: vec![names("arbitrum", "ARB"), names("a1", "AA"), names("a2", "AA")], is_complete: true };
     let shown = |result: Result<String, String>| result.unwrap_or_else(|problem| format!("? {problem}"));
-    let tokens = |text: &str| shown(read_tokens(text, &groups).map(|tokens| format!("{tokens:?}")));
+    let tokens = |text: &str| shown(read_tokens(text, &groups, &known).map(|tokens| format!("{tokens:?}")));
     let cases = [
         (tokens("All"), "[]"),
         (tokens("arbitrum, apt*,,@own "), r#"["arbitrum", "apt*", "@own"]"#),
+        (tokens("ARB,*"), r#"["arbitrum", "*"]"#),
+        (tokens("aa"), "? several tokens have the name \"aa\": use one of the slugs a1, a2"),
+        (tokens("arbitrm"), "? no token has the slug or ticker \"arbitrm\": did you mean arbitrum?"),
         (tokens("@portfolo"), "? unknown group @portfolo: did you mean @portfolio?"),
         (tokens("@zzz"), "? unknown group @zzz: expected one of @portfolio, @own"),
         (tokens("arbitrum aptos"), r#"? "arbitrum aptos": a slug cannot contain ' '; separate slugs by commas"#),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::forms::{FormError, FormFields, local_path};
 use super::{SESSION_COOKIE, Visitor, peer_of};
-use crate::http::{HttpDeps, authorization, error::WebError};
+use crate::http::{HttpDeps, authorization, error::WebError, error_code::ErrorCode};
 use crate::ui::page::{PageFrame, render};
 use daemon::live;
 use model::MAX_SESSION_AGE;
@@ -109,15 +109,15 @@ pub(in crate::http) fn reload_from_same_site(path: &str) -> Response {
 
 /// The response to a rejected form.
 pub(in crate::http) fn form_rejection(error: FormError, visitor: &Visitor) -> Response {
-    let (status, text) = match error {
-        FormError::CrossSite => (StatusCode::FORBIDDEN, "this form was not sent from a page of Cliffwatch"),
-        FormError::NotLoggedIn if visitor.has_login => (StatusCode::UNAUTHORIZED, "log in to make changes"),
+    let (code, text) = match error {
+        FormError::CrossSite => (ErrorCode::FormRejected, "this form was not sent from a page of Cliffwatch"),
+        FormError::NotLoggedIn if visitor.has_login => (ErrorCode::Unauthorized, "log in to make changes"),
         FormError::NotLoggedIn => {
-            (StatusCode::UNAUTHORIZED, "changes need a token, and none is set. The login page explains how to set one")
+            (ErrorCode::Unauthorized, "changes need a token, and none is set. The login page explains how to set one")
         }
-        FormError::Expired => (StatusCode::FORBIDDEN, "the form has expired. Reload the page and try again"),
+        FormError::Expired => (ErrorCode::FormRejected, "the form has expired. Reload the page and try again"),
     };
-    WebError::new(status, "Action rejected", text).into_response()
+    WebError::new(code, text).into_response()
 }
 
 #[derive(Serialize)]

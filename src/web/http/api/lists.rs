@@ -9,8 +9,10 @@ use super::operations::{ALERTS, CHANGES, DELIVERIES, RULE_LIST};
 use crate::http::HttpDeps;
 use crate::http::alert_detail::AlertDetail;
 use crate::http::error::WebError;
+use crate::http::error_code::ErrorCode;
 use crate::http::list_page::ListPage;
-use crate::http::parameters::{ACKNOWLEDGED, DELIVERY_STATE, KIND, RECEIVER, RESOURCE, RULE, SEVERITY, STATE, TOKEN};
+use crate::http::names;
+use crate::http::parameters::{ACKNOWLEDGED, DELIVERY_STATE, KIND, RESOURCE, RULE, SEVERITY, STATE};
 use crate::http::query::ListQuery;
 use crate::http::request_limits::ReadDeps;
 use crate::http::rule_view::rule_views;
@@ -19,7 +21,7 @@ use daemon::current_texts::show_current_texts;
 use daemon::view::{AlertView, PastPollsView};
 use model::{
     Alert, AlertCursor, AlertFilter, AlertId, AlertState, ChangeFilter, ChangeKind, ChangeRow, DeliveryId, DeliveryState,
-    OutboxFilter, OutboxRow, ReceiverName, Resource, RuleId, TokenId,
+    OutboxFilter, OutboxRow, Resource,
 };
 use store::StoreError;
 
@@ -27,7 +29,7 @@ pub(super) async fn changes(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Respon
     let query = CHANGES.query(&uri)?;
     let range = query.time_range(deps.app.clock.now())?;
     let filter = ChangeFilter {
-        tokens: query.get(TOKEN).map(|token| vec![TokenId::from(token)]),
+        tokens: names::token(&deps, &query).await?.map(|token| vec![token]),
         kinds: query.items(KIND, ChangeKind::parse)?,
         resources: query.items(RESOURCE, Resource::parse)?,
         since: range.since,
@@ -45,11 +47,11 @@ pub(in crate::http) async fn alert_page(deps: &HttpDeps, query: &ListQuery, limi
     let range = query.time_range(deps.app.clock.now())?;
     let filter = AlertFilter {
         states: query.items(STATE, AlertState::parse)?,
-        rule: query.text(RULE).map(RuleId::from),
-        token: query.text(TOKEN).map(TokenId::from),
+        rule: names::rule_of_alerts(deps, query).await?,
+        token: names::token(deps, query).await?,
         severity: query.text(SEVERITY).map(str::to_owned),
         acknowledged: query.boolean(ACKNOWLEDGED),
-        receiver: query.text(RECEIVER).map(ReceiverName::from),
+        receiver: names::receiver(deps, query).await?,
         since: range.since,
         until: range.until,
         after: query.cursor(AlertCursor::parse)?,
@@ -77,8 +79,8 @@ pub(in crate::http) async fn alert_views(deps: &HttpDeps, alerts: &[Alert]) -> R
 
 pub(super) async fn alert(State(deps): State<HttpDeps>, Path(id): Path<String>) -> Result<Response, WebError> {
     let detail = AlertDetail::load(&deps, AlertId::from(id)).await?;
-    let unknown = || WebError::not_found("No such alert", "no alert has this id, or it was deleted after `[store] retention`");
-    Ok(Json(detail.ok_or_else(unknown)?.json()).into_response())
+    let unknown = "no alert has this id, or it was deleted after `[store] retention`";
+    Ok(Json(detail.ok_or_else(|| WebError::new(ErrorCode::UnknownAlert, unknown))?.json()).into_response())
 }
 
 /// Loads a page of deliveries.
@@ -89,7 +91,7 @@ pub(in crate::http) async fn delivery_page(
 ) -> Result<ListPage<OutboxRow>, WebError> {
     let range = query.time_range(deps.app.clock.now())?;
     let filter = OutboxFilter {
-        receiver: query.text(RECEIVER).map(ReceiverName::from),
+        receiver: names::receiver(deps, query).await?,
         states: query.items(DELIVERY_STATE, DeliveryState::parse)?,
         since: range.since,
         until: range.until,
@@ -104,7 +106,9 @@ pub(super) async fn outbox(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Respons
     Ok(delivery_page(&deps, &query, query.limit()).await?.response(&query, &uri))
 }
 
-pub(super) async fn delivery(State(deps): State<HttpDeps>, Path(id): Path<i64>) -> Result<Response, WebError> {
+pub(super) async fn delivery(State(deps): State<HttpDeps>, Path(id): Path<String>) -> Result<Response, WebError> {
+    let invalid = || WebError::invalid_parameter(format!("id: {id:?} is not valid: expected a whole number"));
+    let id: i64 = id.parse().map_err(|_| invalid())?;
     let detail = deps.app.store.outbox_one(DeliveryId(id)).await?;
     Ok(Json(detail.ok_or_else(unknown_delivery)?.json()).into_response())
 }
@@ -116,15 +120,20 @@ pub(super) async fn polls(State(deps): State<HttpDeps>) -> Result<Response, WebE
     Ok(Json(views).into_response())
 }
 
-/// `GET /api/rules`: a page of the active rules, or only the rules whose name or id is the parameter `rule`.
+/// `GET /api/v1/rules`: a page of the active rules, or only the rules whose name or id is the parameter `rule`.
 pub(super) async fn rules(State(deps): State<HttpDeps>, uri: Uri) -> Result<Response, WebError> {
     let query = RULE_LIST.query(&uri)?;
     let mut views = rule_views(&deps).await?;
-    views.retain(|view| query.get(RULE).is_none_or(|rule| view.name == rule || view.id == rule));
+    if let Some(rule) = query.text(RULE) {
+        views.retain(|view| view.name == rule || view.id == rule);
+        if views.is_empty() {
+            return Err(names::unknown_rule(&deps.app.live.load(), rule));
+        }
+    }
     let offset = query.cursor(|text| text.parse().ok())?.unwrap_or(0);
     Ok(ListPage::from_all(views, offset, query.limit()).response(&query, &uri))
 }
 
 pub(in crate::http) fn unknown_delivery() -> WebError {
-    WebError::not_found("No such delivery", "no delivery has this id, or it was deleted after `[store] retention`")
+    WebError::new(ErrorCode::UnknownDelivery, "no delivery has this id, or it was deleted after `[store] retention`")
 }

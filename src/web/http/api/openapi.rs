@@ -9,7 +9,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
 use super::operations::{DocumentedBody, OPERATIONS, Operation};
-use crate::http::parameters::{Parameter, ParameterKind};
+use crate::http::error::PROBLEM;
+use crate::http::parameters::{MAX_TEXT, Parameter, ParameterKind};
 use schemas::SCHEMAS;
 
 /// `GET /api/openapi.json`.
@@ -24,17 +25,21 @@ fn openapi_json() -> Value {
         let path = paths.entry(operation.path).or_insert_with(|| json!({}));
         path[operation.method] = operation_json(operation);
     }
-    let schemas: Map<String, Value> =
-        SCHEMAS.iter().map(|(name, fields)| ((*name).to_owned(), object_schema(&parse_fields(fields)))).collect();
+    let mut schemas = schemas::generated();
+    schemas.extend(SCHEMAS.iter().map(|(name, fields)| ((*name).to_owned(), object_schema(&parse_fields(fields)))));
+    let responses: Map<String, Value> =
+        PROBLEMS.iter().map(|problem| (problem.name.to_owned(), problem_response(problem))).collect();
     json!({
         "openapi": "3.0.3",
         "info": {
             "title": "Cliffwatch",
-            "version": env!("CARGO_PKG_VERSION"),
+            "version": CONTRACT_VERSION,
             "description": "The data of the web pages. On loopback, reads need no token. On other addresses, and for all changes, send the \
                 token of `[http]` as a bearer token. A list is a bare array; headers contain the total and the link to the next page. \
-                With `paged=true`, a list is an object with `total`, `next`, and `items`. Each response has an `ETag`. Future versions \
-                may add fields, but do not remove or redefine existing ones.",
+                With `paged=true`, a list is an object with `total`, `next`, and `items`. Each response of the API has an `ETag`. An \
+                error is a problem (RFC 9457); its `code` is for programs. Later versions of this document may add paths, optional \
+                parameters, fields, words of enumerations, and codes. Clients must ignore fields and accept words that they do not \
+                know. Nothing is removed or redefined below `/api/v1/`.",
             "license": {"name": "Apache-2.0"},
         },
         "security": [{"token": []}],
@@ -42,20 +47,110 @@ fn openapi_json() -> Value {
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             "schemas": schemas,
-            "responses": {
-                "NotModified": {"description": "The client has the current version, as named in `If-None-Match`."},
-                "BadRequest": error_response("The request is not valid. `error` contains the reason."),
-                "Unauthorized": error_response("The token is missing or wrong."),
-                "NotFound": error_response("The id is unknown, or its data was deleted."),
-                "Busy": error_response("The server is busy, or the response took too long. Try again after the seconds in `Retry-After`."),
-                "TooMany": error_response("Too many failed logins from this address. Wait for the seconds in `Retry-After`."),
-            },
+            "responses": responses,
         },
     })
 }
 
-fn error_response(description: &str) -> Value {
-    json!({"description": description, "content": {"application/json": {"schema": reference("Problem")}}})
+/// The version of the API's contract: the major number is that of the paths, the minor number rises with each addition.
+const CONTRACT_VERSION: &str = "1.0.0";
+
+/// A documented failure of operations.
+struct DocumentedProblem {
+    status: &'static str,
+    /// The name of the response in the document.
+    name: &'static str,
+    description: &'static str,
+    applies: fn(&Operation) -> bool,
+}
+
+/// The failures, by status.
+const PROBLEMS: &[DocumentedProblem] = &[
+    DocumentedProblem {
+        status: "304",
+        name: "NotModified",
+        description: "The client has the current version, as named in `If-None-Match`.",
+        applies: |operation| operation.method == "get" && operation.path != "/events",
+    },
+    DocumentedProblem {
+        status: "400",
+        name: "BadRequest",
+        description: "A parameter or the body is not valid. `detail` contains the reason.",
+        applies: Operation::is_checked,
+    },
+    DocumentedProblem { status: "401", name: "Unauthorized", description: "The token is missing or wrong.", applies: |_| true },
+    DocumentedProblem {
+        status: "403",
+        name: "Forbidden",
+        description: "On loopback: the `Host` header does not name this server.",
+        applies: |_| true,
+    },
+    DocumentedProblem {
+        status: "404",
+        name: "NotFound",
+        description: "The id or the name is unknown, or its data was deleted.",
+        applies: |operation| operation.body.is_some() || operation.path.contains("{id}") || has_names(operation),
+    },
+    DocumentedProblem {
+        status: "409",
+        name: "Conflict",
+        description: "Several tokens or alerts have this name. `suggestions` contains their ids.",
+        applies: |operation| operation.body.is_some() || operation.id == "getToken" || has_names(operation),
+    },
+    DocumentedProblem {
+        status: "413",
+        name: "TooLarge",
+        description: "The request body is larger than 128 KiB.",
+        applies: |operation| operation.method != "get",
+    },
+    DocumentedProblem {
+        status: "415",
+        name: "UnsupportedMediaType",
+        description: "The body is not declared as JSON.",
+        applies: |operation| operation.body.is_some(),
+    },
+    DocumentedProblem {
+        status: "422",
+        name: "InvalidConfig",
+        description: "The config or a rule file has errors. The last valid ones stay active.",
+        applies: |operation| operation.id == "reload",
+    },
+    DocumentedProblem {
+        status: "429",
+        name: "TooMany",
+        description: "Too many failed logins from this address. Wait for the seconds in `Retry-After`.",
+        applies: |_| true,
+    },
+    DocumentedProblem {
+        status: "500",
+        name: "Failed",
+        description: "The daemon failed to process the request. Its log has the reason.",
+        applies: |_| true,
+    },
+    DocumentedProblem {
+        status: "503",
+        name: "Busy",
+        description: "The server is busy or not ready, or the response took too long. Try again after the seconds in `Retry-After`.",
+        applies: |_| true,
+    },
+];
+
+/// Returns whether a parameter names a token, a group, a rule, or a receiver.
+fn has_names(operation: &Operation) -> bool {
+    let is_name = |parameter: &Parameter| matches!(parameter.name, "token" | "group" | "rule" | "receiver" | "matcher");
+    operation.parameters.iter().any(is_name)
+}
+
+fn problem_response(problem: &DocumentedProblem) -> Value {
+    if problem.status == "304" {
+        return json!({"description": problem.description});
+    }
+    let mut response = json!({"description": problem.description, "content": {PROBLEM: {"schema": reference("Problem")}}});
+    if matches!(problem.status, "429" | "503") {
+        let header = json!({"description": "Seconds to wait before the next request.", "schema": {"type": "integer"}});
+        response["headers"] = json!({ "Retry-After": header });
+    }
+    response
 }
 
 fn reference(name: &str) -> Value {
@@ -66,22 +161,20 @@ fn operation_json(operation: &Operation) -> Value {
     let declared = operation.query_parameters();
     let mut parameters: Vec<Value> = declared.iter().map(parameter_json).collect();
     if operation.path.contains("{id}") {
-        let kind = if operation.path.starts_with("/api/outbox") { "integer" } else { "string" };
-        parameters.insert(0, json!({"name": "id", "in": "path", "required": true, "schema": {"type": kind}}));
+        let (kind, description) = match operation.id {
+            "getDelivery" => ("integer", "Number of the delivery."),
+            "getToken" => ("string", "Slug or ticker of the token."),
+            "getAlert" => ("string", "Id of the alert."),
+            _ => ("string", "Id of the silence."),
+        };
+        let schema = json!({"type": kind});
+        parameters.insert(0, json!({"name": "id", "in": "path", "required": true, "description": description, "schema": schema}));
     }
     let mut responses = Map::new();
     responses.insert(operation.status.to_owned(), success_response(operation.response));
-    for (status, name, applies) in [
-        ("304", "NotModified", operation.method == "get"),
-        ("400", "BadRequest", !declared.is_empty() || operation.body.is_some()),
-        ("401", "Unauthorized", true),
-        ("404", "NotFound", operation.path.contains("{id}") || operation.id == "acknowledge"),
-        ("429", "TooMany", true),
-        ("503", "Busy", true),
-    ] {
-        if applies {
-            responses.insert(status.to_owned(), json!({"$ref": format!("#/components/responses/{name}")}));
-        }
+    for problem in PROBLEMS.iter().filter(|problem| (problem.applies)(operation)) {
+        let reference = format!("#/components/responses/{}", problem.name);
+        responses.insert(problem.status.to_owned(), json!({ "$ref": reference }));
     }
     let mut json = json!({
         "operationId": operation.id, "summary": operation.summary, "parameters": parameters, "responses": responses,
@@ -97,18 +190,22 @@ fn operation_json(operation: &Operation) -> Value {
 }
 
 fn parameter_json(parameter: &Parameter) -> Value {
-    let kind = match parameter.kind {
-        ParameterKind::Text | ParameterKind::Texts => "string",
-        ParameterKind::Number => "number",
-        ParameterKind::Integer => "integer",
-        ParameterKind::Boolean => "boolean",
+    let schema = match parameter.kind {
+        ParameterKind::Text => json!({"type": "string", "minLength": 1, "maxLength": MAX_TEXT}),
+        ParameterKind::Texts | ParameterKind::Names => json!({"type": "array", "minItems": 1, "items": {"type": "string"}}),
+        ParameterKind::Word(words) => json!({"type": "string", "enum": words}),
+        ParameterKind::Words(words) => json!({"type": "array", "minItems": 1, "items": {"type": "string", "enum": words}}),
+        ParameterKind::Number => json!({"type": "number", "minimum": 0}),
+        ParameterKind::Integer(min, u32::MAX) => json!({"type": "integer", "minimum": min}),
+        ParameterKind::Integer(min, max) => json!({"type": "integer", "minimum": min, "maximum": max}),
+        ParameterKind::Boolean => json!({"type": "boolean"}),
+        ParameterKind::Duration => json!({"type": "string", "example": "7d"}),
     };
-    let is_repeated = parameter.kind == ParameterKind::Texts;
-    let schema = if is_repeated { json!({"type": "array", "items": {"type": kind}}) } else { json!({"type": kind}) };
+    let is_required = parameter.kind == ParameterKind::Texts;
     let mut json = json!({
-        "name": parameter.name, "in": "query", "required": is_repeated, "description": parameter.description, "schema": schema,
+        "name": parameter.name, "in": "query", "required": is_required, "description": parameter.description, "schema": schema,
     });
-    if is_repeated {
+    if parameter.kind.is_repeatable() {
         (json["style"], json["explode"]) = ("form".into(), true.into());
     }
     json
@@ -117,6 +214,9 @@ fn parameter_json(parameter: &Parameter) -> Value {
 fn success_response(response: DocumentedBody) -> Value {
     let schema = match response {
         DocumentedBody::Empty => return json!({"description": "No content."}),
+        DocumentedBody::Text(kind) => {
+            return json!({"description": "Success.", "content": {kind: {"schema": {"type": "string"}}}});
+        }
         DocumentedBody::One(name) => reference(name),
         DocumentedBody::All(name) => json!({"type": "array", "items": reference(name)}),
         DocumentedBody::List(name) => {
@@ -168,6 +268,9 @@ fn type_schema(kind: &str) -> Value {
         let mut schema = if schema.get("$ref").is_some() { json!({"allOf": [schema]}) } else { schema };
         schema["nullable"] = true.into();
         return schema;
+    }
+    if let Some(inner) = kind.strip_prefix('{').and_then(|kind| kind.strip_suffix('}')) {
+        return json!({"type": "object", "additionalProperties": type_schema(inner)});
     }
     if let Some(inner) = kind.strip_prefix('[').and_then(|kind| kind.strip_suffix(']')) {
         return json!({"type": "array", "items": type_schema(inner)});

@@ -1,13 +1,20 @@
 //! The operations of the API. The declaration of a list is the only place that names its parameters.
 
-use axum::http::Uri;
+use axum::http::{Method, Uri};
 
 use crate::http::error::WebError;
+use crate::http::feeds::{ATOM_PARAMETERS, CALENDAR_PARAMETERS};
 use crate::http::parameters::{
     ACKNOWLEDGED, DELIVERY_STATE, FROM, GROUP, KIND, MATCHER, MIN_VALUE, ONE_GROUP, PAGING, Parameter, RECEIVER, RESOURCE, RULE,
     RULES, SEARCH, SEVERITY, SINCE, SORT, STATE, TO, TOKEN, TOKENS, UNLOCK_TYPE, WITHIN,
 };
 use crate::http::query::ListQuery;
+
+/// The beginning of all paths of this version of the API, except for [`DOCUMENT`].
+pub(in crate::http) const ROOT: &str = "/api/v1/";
+
+/// The path of the OpenAPI document, which describes all versions.
+pub(in crate::http) const DOCUMENT: &str = "/api/openapi.json";
 
 #[derive(Clone, Copy, Debug)]
 pub(in crate::http) struct Operation {
@@ -32,10 +39,42 @@ pub(in crate::http) enum DocumentedBody {
     List(&'static str),
     /// A list without pages.
     All(&'static str),
+    /// A text of this content type.
+    Text(&'static str),
     Empty,
 }
 
 impl Operation {
+    /// Returns the operation of a request. `None` if the path or the method is unknown.
+    pub fn of(method: &Method, path: &str) -> Option<&'static Self> {
+        let method = if *method == Method::HEAD { &Method::GET } else { method };
+        let is_method = |operation: &&Self| method.as_str().eq_ignore_ascii_case(operation.method);
+        let exact = OPERATIONS.iter().filter(is_method).find(|operation| operation.path == path);
+        exact.or_else(|| OPERATIONS.iter().filter(is_method).find(|operation| operation.covers(path)))
+    }
+
+    /// Returns the methods that a path supports.
+    pub fn methods_of(path: &str) -> Vec<String> {
+        let own = OPERATIONS.iter().filter(|operation| operation.path == path || operation.covers(path));
+        let mut methods: Vec<String> = own.map(|operation| operation.method.to_uppercase()).collect();
+        if methods.iter().any(|method| method == "GET") {
+            methods.push("HEAD".to_owned());
+        }
+        methods
+    }
+
+    /// Returns whether a path has the form of the operation's path.
+    fn covers(&self, path: &str) -> bool {
+        let parts = || self.path.split('/').zip(path.split('/'));
+        self.path.split('/').count() == path.split('/').count()
+            && parts().all(|(own, given)| own == given || (own.starts_with('{') && !given.is_empty()))
+    }
+
+    /// Returns whether the parameters or the body of a request are checked. Live updates and reloads ignore both.
+    pub fn is_checked(&self) -> bool {
+        !matches!(self.id, "streamUpdates" | "reload")
+    }
+
     /// Returns the parameters of the query string, including [`PAGING`].
     pub fn query_parameters(&self) -> Vec<Parameter> {
         let paging = matches!(self.response, DocumentedBody::List(_)).then_some(PAGING);
@@ -74,29 +113,34 @@ const fn post(
 }
 
 pub(super) const UPCOMING: Operation = list(
-    "/api/upcoming",
+    "/api/v1/upcoming",
     "listUpcoming",
     "List upcoming cliff and linear unlocks, nearest first",
     "Unlock",
     &[TOKENS, GROUP, WITHIN, MIN_VALUE, RULES, UNLOCK_TYPE],
 );
-pub(in crate::http) const TOKEN_LIST: Operation = list("/api/tokens", "listTokens", "List tokens", "Token", &[SEARCH, SORT]);
+pub(in crate::http) const TOKEN_LIST: Operation = list("/api/v1/tokens", "listTokens", "List tokens", "Token", &[SEARCH, SORT]);
 pub(super) const SUPPLY: Operation = Operation {
     parameters: &[ONE_GROUP],
-    ..get("/api/supply", "getSupply", "Get the coming supply of all watched tokens or of a group", DocumentedBody::One("Supply"))
+    ..get(
+        "/api/v1/supply",
+        "getSupply",
+        "Get the coming supply of all watched tokens or of a group",
+        DocumentedBody::One("Supply"),
+    )
 };
 pub(in crate::http) const CHANGES: Operation =
-    list("/api/changes", "listChanges", "List changes, newest first", "ChangeRow", &[TOKEN, KIND, RESOURCE, SINCE, FROM, TO]);
+    list("/api/v1/changes", "listChanges", "List changes, newest first", "ChangeRow", &[TOKEN, KIND, RESOURCE, SINCE, FROM, TO]);
 pub(in crate::http) const ALERTS: Operation = list(
-    "/api/alerts",
+    "/api/v1/alerts",
     "listAlerts",
     "List alerts, most recently updated first",
     "Alert",
     &[STATE, RULE, TOKEN, SEVERITY, ACKNOWLEDGED, RECEIVER, SINCE, FROM, TO],
 );
-pub(super) const RULE_LIST: Operation = list("/api/rules", "listRules", "List active rules", "Rule", &[RULE]);
+pub(super) const RULE_LIST: Operation = list("/api/v1/rules", "listRules", "List active rules", "Rule", &[RULE]);
 pub(in crate::http) const DELIVERIES: Operation = list(
-    "/api/outbox",
+    "/api/v1/outbox",
     "listDeliveries",
     "List deliveries, newest first",
     "Delivery",
@@ -105,7 +149,7 @@ pub(in crate::http) const DELIVERIES: Operation = list(
 pub(super) const SILENCE_PREVIEW: Operation = Operation {
     parameters: &[MATCHER],
     ..get(
-        "/api/silences/preview",
+        "/api/v1/silences/preview",
         "previewSilence",
         "Preview the alerts that a silence would suppress",
         DocumentedBody::One("SilencePreview"),
@@ -113,37 +157,55 @@ pub(super) const SILENCE_PREVIEW: Operation = Operation {
 };
 
 pub(in crate::http) const OPERATIONS: &[Operation] = &[
-    get("/api/status", "getStatus", "Get the status of the daemon", DocumentedBody::One("Status")),
+    get("/api/v1/status", "getStatus", "Get the status of the daemon", DocumentedBody::One("Status")),
     UPCOMING,
     SUPPLY,
     TOKEN_LIST,
-    get("/api/tokens/{id}", "getToken", "Get a token with all its records", DocumentedBody::One("TokenDetail")),
+    get("/api/v1/tokens/{id}", "getToken", "Get a token with all its records", DocumentedBody::One("TokenDetail")),
     CHANGES,
     ALERTS,
     get(
-        "/api/alerts/{id}",
+        "/api/v1/alerts/{id}",
         "getAlert",
         "Get an alert with its history, notifications, and explanation",
         DocumentedBody::One("AlertStory"),
     ),
-    get("/api/polls", "listPolls", "List the latest polls of each endpoint", DocumentedBody::All("PastPolls")),
+    get("/api/v1/polls", "listPolls", "List the latest polls of each endpoint", DocumentedBody::All("PastPolls")),
     RULE_LIST,
     DELIVERIES,
     get(
-        "/api/outbox/{id}",
+        "/api/v1/outbox/{id}",
         "getDelivery",
         "Get a delivery with its attempts and notifications",
         DocumentedBody::One("DeliveryDetail"),
     ),
-    get("/api/silences", "listSilences", "List pending and active silences", DocumentedBody::All("Silence")),
-    post("/api/silences", "makeSilence", "Create a silence, or preview it with `dryRun`", "NewSilence", "SilenceMade"),
+    get("/api/v1/silences", "listSilences", "List pending and active silences", DocumentedBody::All("Silence")),
+    post("/api/v1/silences", "makeSilence", "Create a silence, or preview it with `dryRun`", "NewSilence", "SilenceMade"),
     SILENCE_PREVIEW,
     Operation {
         method: "delete",
         status: "204",
-        ..get("/api/silences/{id}", "expireSilence", "Expire a silence", DocumentedBody::Empty)
+        ..get("/api/v1/silences/{id}", "expireSilence", "Expire a silence", DocumentedBody::Empty)
     },
-    get("/api/acks", "listAcknowledgements", "List acknowledgements", DocumentedBody::All("Acknowledgement")),
-    post("/api/acks", "acknowledge", "Acknowledge an alert", "NewAcknowledgement", "AcknowledgementMade"),
-    get("/api/openapi.json", "getDescription", "Get this document", DocumentedBody::One("Description")),
+    get("/api/v1/acks", "listAcknowledgements", "List acknowledgements", DocumentedBody::All("Acknowledgement")),
+    post("/api/v1/acks", "acknowledge", "Acknowledge an alert", "NewAcknowledgement", "AcknowledgementMade"),
+    get(DOCUMENT, "getDescription", "Get this document", DocumentedBody::One("Description")),
+    get(
+        "/events",
+        "streamUpdates",
+        "Get an event whenever there is new data. The stream does not end",
+        DocumentedBody::Text("text/event-stream"),
+    ),
+    Operation {
+        parameters: CALENDAR_PARAMETERS,
+        ..get("/calendar.ics", "getCalendar", "Get the calendar of unlocks", DocumentedBody::Text("text/calendar"))
+    },
+    Operation {
+        parameters: ATOM_PARAMETERS,
+        ..get("/feed.atom", "getFeed", "Get the feed of changes, newest first", DocumentedBody::Text("application/atom+xml"))
+    },
+    Operation {
+        method: "post",
+        ..get("/-/reload", "reload", "Reload the config and the rule files", DocumentedBody::Text("text/plain"))
+    },
 ];

@@ -1,110 +1,112 @@
-//! `/api/silences` and `/api/acks`: silences and acknowledgements. Authorization has checked the token of each write.
+//! `/api/v1/silences` and `/api/v1/acks`: silences and acknowledgements. Authorization has checked the token of each write.
 
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::operations::SILENCE_PREVIEW;
 use crate::http::HttpDeps;
 use crate::http::error::WebError;
+use crate::http::error_code::ErrorCode;
+use crate::http::json_body::{FieldNames, JsonBody};
 use crate::http::parameters::MATCHER;
 use crate::http::request_limits::ReadDeps;
+use daemon::token_names::resolve_matchers;
+use model::silence::{MAX_AUTHOR, MAX_COMMENT};
 use model::{
     Ack, AckResult, AlertId, Matcher, MatcherError, SilenceError, SilencePreview, SilenceRequest, SilenceView, Timestamp,
     all_match, checked_ack_texts, config::Span, read_matchers,
 };
 use store::StoreError;
 
-/// The body of `POST /api/silences`. A matcher is a text (`token="arbitrum"`) or an object as in the API of Alertmanager.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(super) struct NewSilence {
-    matchers: Vec<NewMatcher>,
-    #[serde(alias = "createdBy")]
+/// The fields of the body of `POST /api/v1/silences`. The other names are those of Alertmanager, or options of `cliffwatch silence`.
+const SILENCE_FIELDS: &[FieldNames] = &[
+    ("matchers", None),
+    ("author", Some("createdBy")),
+    ("comment", None),
+    ("startsAt", Some("from")),
+    ("endsAt", Some("until")),
+    ("duration", Some("for")),
+    ("dryRun", None),
+];
+
+/// The fields of a matcher that is an object, as in the API of Alertmanager.
+const MATCHER_FIELDS: &[FieldNames] = &[("name", None), ("value", None), ("isRegex", None), ("isEqual", None)];
+
+/// The body of `POST /api/v1/silences`.
+#[derive(Debug)]
+struct NewSilence {
+    matchers: Vec<Matcher>,
     author: String,
     comment: String,
-    /// The aliases are the options of `cliffwatch silence`, with the same formats.
-    #[serde(default, alias = "from", deserialize_with = "time")]
     starts_at: Option<Timestamp>,
-    #[serde(default, alias = "until", deserialize_with = "time")]
     ends_at: Option<Timestamp>,
-    /// An alternative to `endsAt`, such as `2h`.
-    #[serde(default, alias = "for")]
-    duration: Option<String>,
+    /// An alternative to `ends_at`.
+    duration: Option<Span>,
     /// Whether to only return a preview.
-    #[serde(default)]
-    dry_run: bool,
+    is_dry_run: bool,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum NewMatcher {
-    Text(String),
-    #[serde(rename_all = "camelCase")]
-    Object {
-        name: String,
-        value: String,
-        #[serde(default)]
-        is_regex: bool,
-        #[serde(default = "default_true")]
-        is_equal: bool,
-    },
-}
-
-/// Accepts an instant such as `2026-03-09T12:00:00Z`, or a date, which means midnight UTC.
-fn time<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Timestamp>, D::Error> {
-    let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
-    let at = model::wire::parse_timestamp(&text);
-    at.map(Some)
-        .ok_or_else(|| serde::de::Error::custom("not a valid time: expected a value such as 2026-03-09T12:00:00Z or 2026-03-09"))
-}
-
-fn default_true() -> bool {
-    true
-}
-
-impl NewMatcher {
-    fn parse(self) -> Result<Matcher, SilenceError> {
-        let (text, parsed) = match self {
-            NewMatcher::Text(text) => (text.clone(), Matcher::parse(&text)),
-            NewMatcher::Object { name, value, is_regex, is_equal } => {
-                (name.clone(), Matcher::of(&name, &value, is_regex, is_equal))
-            }
-        };
-        parsed.map_err(|MatcherError { message, help }| SilenceError::Matcher {
-            text,
-            why: help.map_or(message.clone(), |help| format!("{message}; {help}")),
+impl NewSilence {
+    fn parse(body: JsonBody) -> Result<Self, WebError> {
+        let body = body.with_fields(SILENCE_FIELDS)?;
+        let duration = body.text("duration")?.map(|text| text.parse::<Span>());
+        let duration = duration.transpose().map_err(|error| WebError::invalid_body(format!("duration: {error}")))?;
+        Ok(Self {
+            matchers: body.required_list("matchers")?.iter().map(parse_matcher).collect::<Result<_, _>>()?,
+            author: body.required_text("author")?,
+            comment: body.required_text("comment")?,
+            starts_at: body.time("startsAt")?,
+            ends_at: body.time("endsAt")?,
+            duration,
+            is_dry_run: body.boolean("dryRun")?,
         })
     }
 }
 
-fn bad_request(error: &SilenceError) -> WebError {
-    WebError::bad_request(error.to_string())
+/// Parses a matcher: a text (`token="arbitrum"`) or an object as in the API of Alertmanager.
+fn parse_matcher(value: &Value) -> Result<Matcher, WebError> {
+    let (text, parsed) = if let Some(text) = value.as_str() {
+        (text.to_owned(), Matcher::parse(text))
+    } else {
+        let expected =
+            || WebError::invalid_body("matchers: expected texts such as token=\"arbitrum\", or objects with `name` and `value`");
+        let body = JsonBody::try_from(value).map_err(|()| expected())?.with_fields(MATCHER_FIELDS)?;
+        let (name, value) = (body.required_text("name")?, body.required_text("value")?);
+        let matcher = Matcher::of(&name, &value, body.boolean("isRegex")?, body.boolean_or("isEqual", true)?);
+        (name, matcher)
+    };
+    parsed.map_err(|MatcherError { message, help }| {
+        let why = help.map_or(message.clone(), |help| format!("{message}; {help}"));
+        invalid_body(&SilenceError::Matcher { text, why })
+    })
 }
 
-type JsonBody<T> = Result<Json<T>, axum::extract::rejection::JsonRejection>;
-
-fn body<T>(posted: JsonBody<T>) -> Result<T, WebError> {
-    posted.map(|Json(posted)| posted).map_err(|rejection| WebError::bad_request(rejection.body_text()))
+fn invalid_body(error: &SilenceError) -> WebError {
+    WebError::invalid_body(error.to_string())
 }
 
-/// `GET /api/silences`: pending and active silences.
+fn invalid_parameter(error: &SilenceError) -> WebError {
+    WebError::invalid_parameter(error.to_string())
+}
+
+/// `GET /api/v1/silences`: pending and active silences.
 pub(super) async fn list(State(deps): State<HttpDeps>) -> Result<Json<Vec<SilenceView>>, WebError> {
     let now = deps.app.clock.now();
     let silences = deps.app.store.silences(Some(now)).await?;
     Ok(Json(silences.into_iter().map(|silence| SilenceView::of(silence, now)).collect()))
 }
 
-/// `GET /api/silences/preview`: the alerts that a silence would suppress. A read, so it needs no token on loopback.
+/// `GET /api/v1/silences/preview`: the alerts that a silence would suppress. A read, so it needs no token on loopback.
 pub(super) async fn preview(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Json<SilencePreview>, WebError> {
     let query = SILENCE_PREVIEW.query(&uri)?;
-    let matchers = read_matchers(query.all(MATCHER)).map_err(|error| bad_request(&error))?;
+    let matchers = read_matchers(query.all(MATCHER)).map_err(|error| invalid_parameter(&error))?;
     if matchers.is_empty() {
-        return Err(bad_request(&SilenceError::NoMatchers));
+        return Err(invalid_parameter(&SilenceError::NoMatchers));
     }
+    let matchers = resolve_matchers(&deps.app.store, matchers).await?;
     Ok(Json(preview_matchers(&deps, &matchers).await?))
 }
 
@@ -114,27 +116,27 @@ pub(in crate::http) async fn preview_matchers(deps: &HttpDeps, matchers: &[Match
     deps.app.store.preview(move |labels| all_match(&matchers, labels), deps.app.clock.now()).await
 }
 
-/// `POST /api/silences`.
-pub(super) async fn create(State(deps): State<HttpDeps>, posted: JsonBody<NewSilence>) -> Result<Response, WebError> {
-    let posted = body(posted)?;
+/// `POST /api/v1/silences`.
+pub(super) async fn create(State(deps): State<HttpDeps>, body: JsonBody) -> Result<Response, WebError> {
+    let posted = NewSilence::parse(body)?;
     let now = deps.app.clock.now();
-    let matchers = posted.matchers.into_iter().map(NewMatcher::parse).collect::<Result<Vec<_>, _>>();
-    let matchers = matchers.map_err(|error| bad_request(&error))?;
     let starts_at = posted.starts_at.unwrap_or(now);
     let ends_at = match (posted.ends_at, posted.duration) {
-        (Some(_), Some(_)) => return Err(WebError::bad_request("`endsAt` and `duration` exclude each other: use one of them")),
-        (Some(ends_at), None) => ends_at,
-        (None, Some(duration)) => {
-            let span: Span = duration.parse().map_err(|error| WebError::bad_request(format!("duration: {error}")))?;
-            SilenceRequest::end_after(starts_at, span)
+        (Some(_), Some(_)) => {
+            return Err(WebError::invalid_body("`endsAt` and `duration` exclude each other: use one of them"));
         }
-        (None, None) => return Err(WebError::bad_request("the end is missing: set `endsAt`, or `duration` such as \"2h\"")),
+        (Some(ends_at), None) => ends_at,
+        (None, Some(span)) => SilenceRequest::end_after(starts_at, span),
+        (None, None) => {
+            return Err(WebError::invalid_body("the end is missing: set `endsAt`, or `duration` such as \"2h\""));
+        }
     };
+    let matchers = resolve_matchers(&deps.app.store, posted.matchers).await?;
     let request =
         SilenceRequest { matchers, author: posted.author, comment: posted.comment, starts_at: posted.starts_at, ends_at };
-    let silence = request.into_silence(now).map_err(|error| bad_request(&error))?;
+    let silence = request.into_silence(now).map_err(|error| invalid_body(&error))?;
     let hides = preview_matchers(&deps, &silence.matchers).await?;
-    if posted.dry_run {
+    if posted.is_dry_run {
         return Ok(Json(json!({ "silence": SilenceView::of(silence, now), "hides": hides })).into_response());
     }
     deps.app.store.put_silence(silence.clone()).await?;
@@ -143,40 +145,40 @@ pub(super) async fn create(State(deps): State<HttpDeps>, posted: JsonBody<NewSil
     Ok((StatusCode::CREATED, Json(response)).into_response())
 }
 
-/// `DELETE /api/silences/{id}`.
+/// `DELETE /api/v1/silences/{id}`.
 pub(super) async fn expire(State(deps): State<HttpDeps>, Path(id): Path<String>) -> Result<Response, WebError> {
     if deps.app.store.expire_silence(id.clone(), deps.app.clock.now()).await? {
         tracing::info!(silence = id, "silence expired");
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Err(WebError::not_found("No such silence", "no active or pending silence has this id"))
+    Err(WebError::new(ErrorCode::UnknownSilence, "no active or pending silence has this id"))
 }
 
-/// `GET /api/acks`.
+/// `GET /api/v1/acks`.
 pub(super) async fn acks(State(deps): State<HttpDeps>) -> Result<Json<Vec<Ack>>, WebError> {
     Ok(Json(deps.app.store.acks().await?))
 }
 
-/// The body of `POST /api/acks`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct NewAck {
-    alert: String,
-    author: String,
-    #[serde(default)]
-    comment: String,
-}
+/// The fields of the body of `POST /api/v1/acks`.
+const ACK_FIELDS: &[FieldNames] = &[("alert", None), ("author", None), ("comment", None)];
 
-/// `POST /api/acks`.
-pub(super) async fn acknowledge(State(deps): State<HttpDeps>, posted: JsonBody<NewAck>) -> Result<Response, WebError> {
-    let NewAck { alert, author, comment } = body(posted)?;
-    let (author, comment) = checked_ack_texts(&author, &comment).map_err(|error| bad_request(&error))?;
+/// `POST /api/v1/acks`.
+pub(super) async fn acknowledge(State(deps): State<HttpDeps>, body: JsonBody) -> Result<Response, WebError> {
+    let body = body.with_fields(ACK_FIELDS)?;
+    let (alert, author) = (body.required_text("alert")?, body.required_text("author")?);
+    let comment = body.text("comment")?.unwrap_or_default();
+    let texts = checked_ack_texts(&author, &comment);
+    let (author, comment) = texts.map_err(|_| {
+        let limits = format!("`author` has 1 to {MAX_AUTHOR} characters, and `comment` at most {MAX_COMMENT}");
+        WebError::invalid_body(limits)
+    })?;
     match deps.app.store.acknowledge(alert, author, comment, deps.app.clock.now()).await? {
         AckResult::Done(alert) => Ok((StatusCode::CREATED, Json(json!({ "alert": alert.id }))).into_response()),
-        AckResult::Unknown => Err(WebError::not_found("No such alert", "no pending or firing alert has this id")),
+        AckResult::Unknown => Err(WebError::new(ErrorCode::UnknownAlert, "no pending or firing alert has this id")),
         AckResult::Several(ids) => {
-            let ids = ids.iter().map(AlertId::as_str).collect::<Vec<_>>().join(", ");
-            Err(WebError::bad_request(format!("the id is ambiguous: it is the start of {ids}")))
+            let listed = ids.iter().map(AlertId::as_str).collect::<Vec<_>>().join(", ");
+            let message = format!("several alerts have an id with this beginning: {listed}");
+            Err(WebError::new(ErrorCode::AmbiguousAlert, message).with_suggestions(&ids))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Coming supply in the API: `ahead` of a token, and `/api/supply`, the sums over all watched tokens or over a group.
+//! Coming supply in the API: `ahead` of a token, and `/api/v1/supply`, the sums over all watched tokens or over a group.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,10 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use super::operations::SUPPLY;
-use super::upcoming::groups;
 use crate::http::HttpDeps;
 use crate::http::error::WebError;
+use crate::http::error_code::ErrorCode;
+use crate::http::names;
 use model::{
     KnownSupply, ReferencePrice, SUPPLY_WINDOWS, SumWindow, SupplyAhead, SupplyTotals, Timestamp, TokenSupply, UnlockSum,
     supply_windows,
@@ -197,21 +198,21 @@ impl TotalsView {
     }
 }
 
-/// `GET /api/supply`.
+/// `GET /api/v1/supply`.
 pub(super) async fn show(State(deps): State<HttpDeps>, uri: Uri) -> Result<Response, WebError> {
     let query = SUPPLY.query(&uri)?;
     let now = deps.app.clock.now();
     let live = deps.app.live.load_full();
-    let mut names = groups(&query, &live)?;
+    let mut names = names::groups(&query, &live)?;
     let group = names.pop();
     if !names.is_empty() {
-        return Err(WebError::bad_request("group: expected the name of one group"));
+        return Err(WebError::invalid_parameter("group: expected the name of one group"));
     }
     let stale_before = ReferencePrice::stale_before(live.config.source.stale_price.delta(), now);
     let totals = deps.app.store.supply_totals(now, supply_windows(now), live.watch.clone(), stale_before);
     let (watched, of_groups) = totals.await?;
     let totals = group.as_ref().map_or(Some(&watched), |group| of_groups.get(group));
-    let Some(totals) = totals else { return Err(WebError::not_found("Not found", "[watch.groups] has no such group")) };
+    let Some(totals) = totals else { return Err(WebError::new(ErrorCode::UnknownGroup, "[watch.groups] has no such group")) };
     Ok(Json(SupplyView::of(group, totals, now)).into_response())
 }
 

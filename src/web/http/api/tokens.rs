@@ -1,4 +1,4 @@
-//! `/api/tokens`: the list of tokens, and one token with all its records.
+//! `/api/v1/tokens`: the list of tokens, and one token with all its records.
 
 use axum::Json;
 use axum::extract::Path;
@@ -11,16 +11,15 @@ use super::operations::TOKEN_LIST;
 use super::supply::AheadView;
 use crate::http::HttpDeps;
 use crate::http::error::WebError;
+use crate::http::error_code::ErrorCode;
 use crate::http::list_page::ListPage;
 use crate::http::parameters::{SEARCH, SORT};
 use crate::http::request_limits::ReadDeps;
+use daemon::token_names::find_token;
 use model::{
-    Endpoint, Record, Resource, SUPPLY_WINDOWS, SupplyAhead, Timestamp, Token, TokenFilter, TokenId, TokenSnapshot, TokenSort,
+    Endpoint, Record, Resource, SUPPLY_WINDOWS, SupplyAhead, Timestamp, Token, TokenFilter, TokenSnapshot, TokenSort,
     TokenSummary, TokenSupply, supply_windows,
 };
-
-/// The length limit of a search text. Longer texts are truncated.
-const MAX_TEXT: usize = 200;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -82,15 +81,14 @@ impl TokenView {
     }
 }
 
-/// `GET /api/tokens`.
+/// `GET /api/v1/tokens`.
 pub(super) async fn list(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Response, WebError> {
     let query = TOKEN_LIST.query(&uri)?;
     let now = deps.app.clock.now();
     let offset: u32 = query.cursor(|text| text.parse().ok())?.unwrap_or(0);
-    let sort = query.text(SORT).map(|word| TokenSort::parse(word).ok_or_else(|| unknown_sort(word)));
     let filter = TokenFilter {
-        text: query.value_or_empty(SEARCH).trim().chars().take(MAX_TEXT).collect(),
-        sort: sort.transpose()?.unwrap_or_default(),
+        text: query.value_or_empty(SEARCH).trim().to_owned(),
+        sort: TokenSort::parse(query.value_or_empty(SORT)).unwrap_or_default(),
         at: now,
         offset,
         limit: query.limit(),
@@ -100,10 +98,6 @@ pub(super) async fn list(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Response,
     let next = (end < list.total && !list.rows.is_empty()).then(|| end.to_string());
     let rows = list.rows.into_iter().map(|summary| TokenView::of(&deps, summary, now)).collect();
     Ok(ListPage { rows, total: list.total, next }.response(&query, &uri))
-}
-
-fn unknown_sort(word: &str) -> WebError {
-    WebError::bad_request(format!("sort: {word:?} is not valid: expected one of {}", TokenSort::WORDS.join(", ")))
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -118,12 +112,11 @@ struct FeedView {
     held_since: Option<Timestamp>,
 }
 
-/// `GET /api/tokens/{id}`: one token with all its records in the format of the source. The id is the slug.
+/// `GET /api/v1/tokens/{id}`: one token with all its records in the format of the source. The id is the slug or the ticker.
 pub(super) async fn show(ReadDeps(deps): ReadDeps, Path(id): Path<String>) -> Result<Response, WebError> {
-    let id = TokenId::from(id);
-    let is_known = deps.app.store.find_token(id.as_str()).await?.iter().any(|token| token.id == id);
-    let snapshot = if is_known { deps.app.store.tokens(vec![id.clone()], Resource::ALL.to_vec()).await?.pop() } else { None };
-    let Some(snapshot) = snapshot else { return Err(WebError::not_found("No such token", "no token has this slug")) };
+    let id = find_token(&deps.app.store, &id).await?;
+    let snapshot = deps.app.store.tokens(vec![id.clone()], Resource::ALL.to_vec()).await?.pop();
+    let Some(snapshot) = snapshot else { return Err(WebError::new(ErrorCode::UnknownToken, "no token has this slug or ticker")) };
     let now = deps.app.clock.now();
     let supply = deps.app.store.token_supply(id.clone(), now, supply_windows(now)).await?;
     let supply = supply.unwrap_or_else(|| TokenSupply::unread(SUPPLY_WINDOWS.len()));

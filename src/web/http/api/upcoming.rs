@@ -1,4 +1,4 @@
-//! `/api/upcoming`: upcoming unlocks as JSON, and the filters that calendars use too.
+//! `/api/v1/upcoming`: upcoming unlocks as JSON, and the filters that calendars use too.
 
 use std::sync::Arc;
 
@@ -10,21 +10,20 @@ use super::operations::UPCOMING;
 use crate::http::HttpDeps;
 use crate::http::error::WebError;
 use crate::http::list_page::ListPage;
-use crate::http::parameters::{GROUP, MIN_VALUE, RULES, TOKENS, UNLOCK_TYPE, WITHIN};
-use crate::http::query::{ListQuery, MAX_ROWS};
+use crate::http::names;
+use crate::http::parameters::{MAX_ROWS, MIN_VALUE, RULES, TOKENS, UNLOCK_TYPE, WITHIN};
+use crate::http::query::ListQuery;
 use crate::http::request_limits::ReadDeps;
+use crate::http::time_range::after;
 use daemon::cycle::ActiveRules;
 use daemon::live::LiveConfig;
 use daemon::view::ListedUnlockView;
 use engine::pipeline::ScheduleFeed;
 use model::{
     LinearCalendarRow, LinearEnd, LinearSupply, Listed, ListedUnlock, Resource, SumWindow, Timestamp, Token, TokenId,
-    TokenSnapshot, Tracked, UnlockKind, UnlockListFilter, UpcomingFilter, closest,
+    TokenSnapshot, Tracked, UnlockKind, UnlockListFilter, UpcomingFilter,
 };
 use rules::{On, Rule, ScheduleScope, Scope, Truth};
-
-/// The maximum number of tokens, groups, or rules in one request.
-const MAX_NAMES: usize = 1000;
 
 /// The age up to which the start of a page walk is honored.
 const MAX_WALK: TimeDelta = TimeDelta::hours(1);
@@ -74,11 +73,9 @@ async fn select(
     from: Timestamp,
 ) -> Result<(Listed<ListedUnlock>, SumWindow), WebError> {
     let live = deps.app.live.load_full();
-    // Unlike calendars, the list accepts unknown tokens and is empty for them.
-    let tokens = query.items(TOKENS, |word| Some(TokenId::from(word)))?;
-    check_name_count(tokens.len())?;
+    let tokens = names::tokens(deps, query, TOKENS).await?;
     let filter = UnlockFilter::resolve(deps, query, tokens, &live).await?;
-    let until = query.duration(WITHIN)?.and_then(|span| from.checked_add_signed(span));
+    let until = query.duration(WITHIN)?.map(|span| after(from, span)).transpose()?;
     let kind = query.items(UNLOCK_TYPE, UnlockKind::parse)?;
     let kind = kind.first().copied().filter(|first| kind.iter().all(|kind| kind == first));
     let stored = filter.unlocks(until, query.limit(), from);
@@ -123,13 +120,13 @@ impl SelectedRules {
     /// # Errors
     ///
     /// Fails with status 404 if no active rule has a name.
-    pub(in crate::http) fn named(active: &Arc<ActiveRules>, names: &[String]) -> Result<Self, WebError> {
-        check_name_count(names.len())?;
+    pub(in crate::http) fn named(live: &LiveConfig, names: &[String]) -> Result<Self, WebError> {
+        names::check_count(names.len())?;
         let mut positions = Vec::new();
         for name in names {
-            positions.extend(rules_named(active, name)?);
+            positions.extend(rules_named(live, name)?);
         }
-        Ok(Self { active: active.clone(), positions })
+        Ok(Self { active: live.active.clone(), positions })
     }
 
     pub(in crate::http) fn is_empty(&self) -> bool {
@@ -153,11 +150,11 @@ impl UnlockFilter {
         tokens: Vec<TokenId>,
         live: &LiveConfig,
     ) -> Result<Self, WebError> {
-        let groups = groups(query, live)?;
+        let groups = names::groups(query, live)?;
         let names = query.items(RULES, |word| Some(word.to_owned()))?;
-        let rules = SelectedRules::named(&live.active, &names)?;
+        let rules = SelectedRules::named(live, &names)?;
         if let Some(other) = rules.iter().find(|rule| rule.on != On::Record(Resource::Unlock)) {
-            return Err(WebError::bad_request(format!("the rule {:?} does not have `on = \"unlock\"`", other.name)));
+            return Err(WebError::invalid_parameter(format!("the rule {:?} does not have `on = \"unlock\"`", other.name)));
         }
         let tokens = selected_tokens(deps, tokens, &groups, live).await?;
         Ok(Self { tokens, rules, min_value: query.number(MIN_VALUE) })
@@ -256,45 +253,13 @@ pub(in crate::http) async fn selected_tokens(
     Ok(Some(all.into_iter().filter(is_member).collect()))
 }
 
-/// Parses a comma-separated list of tokens. Fails with status 404 if one is unknown.
-pub(in crate::http) async fn tokens(deps: &HttpDeps, query: &ListQuery) -> Result<Vec<TokenId>, WebError> {
-    let tokens = query.items(TOKENS, |word| Some(TokenId::from(word)))?;
-    check_name_count(tokens.len())?;
-    if tokens.is_empty() {
-        return Ok(tokens);
-    }
-    let known = deps.app.store.known_tokens(tokens.clone()).await?;
-    match tokens.iter().find(|token| !known.contains(token)) {
-        Some(unknown) => Err(WebError::not_found("Not found", format!("no token has the slug {:?}", unknown.as_str()))),
-        None => Ok(tokens),
-    }
-}
-
-/// Parses a comma-separated list of groups. Fails with status 404 if one is unknown.
-pub(in crate::http) fn groups(query: &ListQuery, live: &LiveConfig) -> Result<Vec<String>, WebError> {
-    let groups = query.items(GROUP, |word| Some(word.trim_start_matches('@').to_owned()))?;
-    check_name_count(groups.len())?;
-    match groups.iter().find(|group| !live.watch.has_group(group)) {
-        Some(unknown) => Err(WebError::not_found("Not found", format!("[watch.groups] has no group {unknown:?}"))),
-        None => Ok(groups),
-    }
-}
-
-fn check_name_count(names: usize) -> Result<(), WebError> {
-    if names > MAX_NAMES {
-        return Err(WebError::bad_request(format!("too many names: at most {MAX_NAMES} are allowed")));
-    }
-    Ok(())
-}
-
 /// Returns the positions of the rules with this name or id. Fails with status 404 if no active rule matches.
-fn rules_named(active: &ActiveRules, name: &str) -> Result<Vec<usize>, WebError> {
-    let all = &active.rules.rules;
+fn rules_named(live: &LiveConfig, name: &str) -> Result<Vec<usize>, WebError> {
+    let all = &live.active.rules.rules;
     let is_named = |(_, rule): &(usize, &Rule)| rule.name == name || rule.id.as_str() == name;
     let found: Vec<usize> = all.iter().enumerate().filter(is_named).map(|(at, _)| at).collect();
     if found.is_empty() {
-        let near = closest(name, all.iter().map(|rule| rule.name.as_str())).map(|near| format!("; did you mean {near:?}?"));
-        return Err(WebError::not_found("Not found", format!("no active rule is named {name:?}{}", near.unwrap_or_default())));
+        return Err(names::unknown_rule(live, name));
     }
     Ok(found)
 }

@@ -20,17 +20,17 @@ fn page_has_cursor_only_if_another_page_follows() {
 
 #[test]
 fn next_link_keeps_the_filters() {
-    let uri: Uri = "/api/alerts?rule=Big%20Cliff&after=old&paged=true".parse().expect("a URL");
-    assert_eq!(url_of_page(&uri, "1.al_2"), "/api/alerts?rule=Big+Cliff&paged=true&after=1.al_2");
-    assert_eq!(url_of_page(&"/api/outbox".parse().expect("a URL"), "7"), "/api/outbox?after=7");
+    let uri: Uri = "/api/v1/alerts?rule=Big%20Cliff&after=old&paged=true".parse().expect("a URL");
+    assert_eq!(url_of_page(&uri, "1.al_2"), "/api/v1/alerts?rule=Big+Cliff&paged=true&after=1.al_2");
+    assert_eq!(url_of_page(&"/api/v1/outbox".parse().expect("a URL"), "7"), "/api/v1/outbox?after=7");
 }
 
 #[test]
 fn headers_contain_total_and_next_link() {
-    let uri: Uri = "/api/alerts".parse().expect("a URL");
+    let uri: Uri = "/api/v1/alerts".parse().expect("a URL");
     let response = ListPage::of(listed(3, 9), 2, u32::to_string).response(&ListQuery::default(), &uri);
     let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
     assert_eq!(header("cliffwatch-has-more"), Some("true"));
     assert_eq!(header("cliffwatch-total"), Some("9"));
-    assert_eq!(header("link"), Some("</api/alerts?after=2>; rel=\"next\""));
+    assert_eq!(header("link"), Some("</api/v1/alerts?after=2>; rel=\"next\""));
 }

@@ -12,6 +12,7 @@ use crate::http::alert_detail::{AlertDetail, NotificationView, NotifiedText};
 use crate::http::api::operations::ALERTS;
 use crate::http::api::{lists, silences};
 use crate::http::error::WebError;
+use crate::http::error_code::ErrorCode;
 use crate::http::parameters::{ACKNOWLEDGED, AFTER, CHOSEN, Parameter, RECEIVER, RULE, SEVERITY, TOKEN};
 use crate::http::query::ListQuery;
 use crate::ui::alerted_unlock::AlertedUnlock;
@@ -101,7 +102,7 @@ pub(super) async fn list(
         next: listed.next.map(|after| query.clone().with(AFTER, &after).with(CHOSEN, "").href("/alerts")),
         here: query.clone().with(CHOSEN, "").href("/alerts"),
         choose_all: has_open.then(|| query.clone().with(CHOSEN, "all").href("/alerts")),
-        api: query.clone().with(AFTER, "").with(ACKNOWLEDGED, "").with(CHOSEN, "").href("/api/alerts"),
+        api: query.clone().with(AFTER, "").with(ACKNOWLEDGED, "").with(CHOSEN, "").href("/api/v1/alerts"),
         query,
     };
     Ok(render_page("alerts.html", &frame(Section::Alerts, &visitor, now, &done), &page))
@@ -234,7 +235,7 @@ fn unknown(deps: &HttpDeps) -> WebError {
     let message = format!(
         "no alert has this id. Alerts that ended are deleted after {days} days; `[store] retention` in the config sets this period"
     );
-    WebError::not_found("No such alert", message)
+    WebError::new(ErrorCode::UnknownAlert, message)
 }
 
 /// Returns the matchers of a silence for this alert and similar ones: the same rule and token.

@@ -8,25 +8,20 @@ use crate::http::HttpDeps;
 use crate::http::access::Visitor;
 use crate::http::api::operations::CHANGES;
 use crate::http::error::{PageResult, WebError};
-use crate::http::parameters::{KIND, OFFSET, TOKEN};
+use crate::http::names;
+use crate::http::parameters::{KIND, OFFSET};
 use crate::http::query::ListQuery;
 use crate::http::time_range::PeriodFilter;
 use crate::ui::changes;
 use crate::ui::page::{PAGE_ROWS, PageFrame, Section};
-use model::{ChangeFilter, ChangeKind, Listed, TokenId, closest};
+use model::{ChangeFilter, ChangeKind, Listed, closest};
 
 /// `GET /changes`. Accepts the slug, ticker, or name of a token.
 pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): Extension<Visitor>, uri: Uri) -> PageResult {
     let now = deps.app.clock.now();
     let query = ListQuery::from_page(&[CHANGES.parameters, &[OFFSET]].concat(), &uri);
     let kind = query.text(KIND).map(|word| ChangeKind::parse(word).ok_or_else(|| unknown_kind(word))).transpose()?;
-    let token = match query.text(TOKEN) {
-        None => None,
-        Some(text) => {
-            let found = deps.app.store.find_token(text).await?;
-            Some(found.first().map_or_else(|| TokenId::from(text), |token| token.id.clone()))
-        }
-    };
+    let token = names::token(&deps, &query).await?;
     let PeriodFilter { since, until } = query.time_range(now)?;
     let offset = query.integer(OFFSET)?.unwrap_or(0);
     let filter = ChangeFilter {
@@ -45,5 +40,5 @@ pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): Exten
 fn unknown_kind(word: &str) -> WebError {
     let near =
         closest(word, ChangeKind::ALL.map(ChangeKind::as_str)).map(|near| format!(". Did you mean {near}?")).unwrap_or_default();
-    WebError::bad_request(format!("{word:?} is not a kind of change{near}"))
+    WebError::invalid_parameter(format!("{word:?} is not a kind of change{near}"))
 }

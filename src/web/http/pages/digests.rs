@@ -9,6 +9,7 @@ use super::alerts::DoneQuery;
 use super::{ActionResult, RequestVisitor, render_page, static_frame};
 use crate::http::access::login::redirect;
 use crate::http::error::WebError;
+use crate::http::error_code::ErrorCode;
 use crate::http::request_limits::ReadDeps;
 use crate::http::{CONTENT_POLICY, HttpDeps};
 use crate::ui::page::Section;
@@ -84,7 +85,7 @@ pub(super) async fn test(ReadDeps(deps): ReadDeps, Path(receiver): Path<String>)
 
 fn plan_of<'l>(live: &'l LiveConfig, receiver: &str) -> Result<&'l DigestPlan, WebError> {
     let plan = live.policy.digests.iter().find(|plan| plan.receiver.as_str() == receiver);
-    plan.ok_or_else(|| WebError::not_found("No such digest", "no receiver with this name gets a digest"))
+    plan.ok_or_else(|| WebError::new(ErrorCode::NotFound, "no receiver with this name gets a digest"))
 }
 
 fn sandboxed(html: String) -> Response {

@@ -11,9 +11,11 @@ use crate::http::access::{Visitor, forms::FormFields, login::redirect};
 use crate::http::request_limits::ReadDeps;
 use crate::http::{HttpDeps, api::silences};
 use crate::ui::page::Section;
+use daemon::token_names::{FindTokenError, resolve_matchers};
 use model::{
     Matcher, SilenceError, SilencePreview, SilenceRequest, SilenceState, SilenceView, Timestamp, config::Span, read_matchers,
 };
+use store::StoreError;
 
 /// The maximum number of expired silences on the page.
 const MAX_EXPIRED: usize = 20;
@@ -53,10 +55,9 @@ impl SilenceDraft {
         }
     }
 
-    fn request(&self, now: Timestamp) -> Result<SilenceRequest, String> {
+    fn request(&self, matchers: Vec<Matcher>, now: Timestamp) -> Result<SilenceRequest, String> {
         let span: Span = self.duration.parse().map_err(|error| format!("the duration: {error}"))?;
         let ends_at = now.checked_add_signed(span.delta()).ok_or("the duration is too long")?;
-        let matchers = self.matchers().map_err(|error| error.to_string())?;
         Ok(SilenceRequest { matchers, author: self.author.clone(), comment: self.comment.clone(), starts_at: None, ends_at })
     }
 }
@@ -119,7 +120,10 @@ pub(super) async fn create(
     Extension(fields): Extension<FormFields>,
 ) -> ActionResult {
     let (draft, now) = (SilenceDraft::of(&fields), deps.app.clock.now());
-    let granted = draft.request(now).and_then(|request| request.into_silence(now).map_err(|error| error.to_string()));
+    let granted = resolved_matchers(&deps, &draft).await?.and_then(|matchers| {
+        let request = draft.request(matchers, now)?;
+        request.into_silence(now).map_err(|error| error.to_string())
+    });
     match granted {
         Ok(silence) => {
             deps.app.store.put_silence(silence.clone()).await?;
@@ -144,10 +148,23 @@ async fn preview_draft(
     deps: &HttpDeps,
     draft: &SilenceDraft,
 ) -> Result<(Option<String>, Option<SilencePreview>), crate::http::error::WebError> {
-    Ok(match draft.matchers() {
+    Ok(match resolved_matchers(deps, draft).await? {
         Ok(matchers) => (None, Some(silences::preview_matchers(deps, &matchers).await?)),
-        Err(error) => (Some(error.to_string()), None),
+        Err(problem) => (Some(problem), None),
     })
+}
+
+/// Returns the matchers of a draft, with slugs instead of tickers, or the problem to show in the form.
+async fn resolved_matchers(deps: &HttpDeps, draft: &SilenceDraft) -> Result<Result<Vec<Matcher>, String>, StoreError> {
+    let matchers = match draft.matchers() {
+        Ok(matchers) => matchers,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    match resolve_matchers(&deps.app.store, matchers).await {
+        Ok(matchers) => Ok(Ok(matchers)),
+        Err(FindTokenError::Name(error)) => Ok(Err(error.to_string())),
+        Err(FindTokenError::Store(error)) => Err(error),
+    }
 }
 
 async fn page(

@@ -195,7 +195,7 @@ async fn login_action_and_logout_off_loopback() {
     let mut inside = Browser::new(&app, &format!("{OUTSIDE}Cookie: other=1; {pair}\r\n"));
     let (status, page) = inside.get(&path).await;
     assert!(status == 200 && page.contains("$33.15M") && page.contains("Log out") && !inside.csrf_token.is_empty(), "{page}");
-    assert_eq!(app.request("GET /api/alerts", &inside.headers).await.0, 200, "the session reads the API too");
+    assert_eq!(app.request("GET /api/v1/alerts", &inside.headers).await.0, 200, "the session reads the API too");
     let ack = format!("{path}/acknowledge");
     assert_eq!(browser.post(&ack, &[("author", "ann")]).await.0, 401, "without a session");
     assert_eq!(inside.post_raw(&ack, "", "author=ann").await.0, 403, "without the CSRF token");
@@ -206,7 +206,7 @@ async fn login_action_and_logout_off_loopback() {
     assert_eq!(location(&inside.post(&ack, &[("author", "ann")]).await.1), format!("{path}?done=acknowledged"));
     assert_eq!(app.store.acks().await.expect("read").len(), 1);
     let json = format!("{}Content-Type: application/json\r\nContent-Length: 2\r\n", inside.headers);
-    assert_eq!(app.request_with("POST /api/acks", &json, "{}").await.0, 401, "API requests need the bearer token");
+    assert_eq!(app.request_with("POST /api/v1/acks", &json, "{}").await.0, 401, "API requests need the bearer token");
 
     let (status, response) = inside.post("/logout", &[]).await;
     assert!(status == 303 && response.contains("Max-Age=0"), "{response}");
@@ -231,7 +231,7 @@ async fn failed_logins_also_block_bearer_tokens() {
     let (status, page) = browser.post("/login", &[("token", "right-token")]).await;
     assert!(status == 429 && page.contains("retry-after: 1\r\n") && page.contains("Try again in 1 s"), "{page}");
     let bearer = |token: &str| format!("{OUTSIDE}Authorization: Bearer {token}\r\n");
-    assert_eq!(app.request("GET /api/status", &bearer("right-token")).await.0, 429);
+    assert_eq!(app.request("GET /api/v1/status", &bearer("right-token")).await.0, 429);
     assert_eq!(app.request("GET /-/healthy", OUTSIDE).await.0, 200);
 }
 
@@ -323,14 +323,14 @@ async fn firing_resolved_and_event_alerts_have_a_page() {
     assert!(status == 200 && page.contains("passed") && page.contains("<dt>Resolved</dt>"), "{page}");
     let (status, page) = browser.get("/alerts/al_unknown").await;
     assert!(status == 404 && page.contains("deleted after 730 days"), "{page}");
-    let (status, response) = app.request(&format!("GET /api/alerts/{event}"), LOCAL).await;
+    let (status, response) = app.request(&format!("GET /api/v1/alerts/{event}"), LOCAL).await;
     let json: serde_json::Value = serde_json::from_str(response.split("\r\n\r\n").nth(1).unwrap_or_default()).unwrap_or_default();
     assert_eq!(
         (status, json["state"].as_str(), json["messages"][0]["state"].as_str()),
         (200, Some("event"), Some("due")),
         "{json}"
     );
-    assert_eq!(app.request("GET /api/alerts/al_unknown", LOCAL).await.0, 404);
+    assert_eq!(app.request("GET /api/v1/alerts/al_unknown", LOCAL).await.0, 404);
 }
 
 #[tokio::test]
@@ -497,10 +497,10 @@ async fn lists_have_pages_and_etags() {
     let app = run(None, None).await;
     store_alert(&app, samples::unlock(), AlertState::Firing).await;
     store_alert(&app, samples::moved(), AlertState::Event).await;
-    let (_, response) = app.request("GET /api/alerts?limit=1", LOCAL).await;
+    let (_, response) = app.request("GET /api/v1/alerts?limit=1", LOCAL).await;
     assert!(response.contains("cliffwatch-total: 2") && response.contains("cliffwatch-has-more: true"), "{response}");
     assert!(response.split("\r\n\r\n").nth(1).is_some_and(|body| body.starts_with('[')), "the body is a bare array: {response}");
-    let (_, response) = app.request("GET /api/alerts?limit=1&paged=true", LOCAL).await;
+    let (_, response) = app.request("GET /api/v1/alerts?limit=1&paged=true", LOCAL).await;
     let page: serde_json::Value = serde_json::from_str(response.split("\r\n\r\n").nth(1).unwrap_or_default()).expect("JSON");
     assert_eq!((page["total"].as_u64(), page["items"].as_array().map(Vec::len)), (Some(2), Some(1)), "{page}");
     let next = page["next"].as_str().expect("a next page").to_owned();
@@ -509,5 +509,5 @@ async fn lists_have_pages_and_etags() {
     assert!(last["next"].is_null() && last["items"][0]["id"] != page["items"][0]["id"], "{last}");
     let tag = response.lines().find_map(|line| line.strip_prefix("etag: ")).expect("an ETag").trim().to_owned();
     assert_eq!(app.request(&format!("GET {next}"), &format!("{LOCAL}If-None-Match: {tag}\r\n")).await.0, 304);
-    assert_eq!(app.request("GET /api/alerts?after=nonsense", LOCAL).await.0, 400);
+    assert_eq!(app.request("GET /api/v1/alerts?after=nonsense", LOCAL).await.0, 400);
 }

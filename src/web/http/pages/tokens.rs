@@ -1,17 +1,21 @@
 //! The list of tokens, and the page of one token.
 
 use axum::extract::{Extension, Path, State};
-use axum::http::Uri;
-use axum::response::Html;
+use axum::http::{StatusCode, Uri, header};
+use axum::response::{Html, IntoResponse as _};
 
+use super::ActionResult;
 use crate::http::access::Visitor;
 use crate::http::api::operations::TOKEN_LIST;
 use crate::http::error::{PageResult, WebError};
+use crate::http::error_code::ErrorCode;
 use crate::http::parameters::{OFFSET, SEARCH, SORT};
 use crate::http::query::ListQuery;
 use crate::http::{HttpDeps, api::lists::alert_views};
 use crate::ui::page::{PAGE_ROWS, PageFrame, Section};
+use crate::ui::template::segment;
 use crate::ui::{token, tokens};
+use daemon::token_names::find_token;
 use model::{
     AlertFilter, ChangeFilter, ChangeRow, Listed, Resource, Timestamp, TokenFilter, TokenId, TokenSnapshot, TokenSort,
     TokenSupply, VersionRow, phrase,
@@ -39,22 +43,24 @@ pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): Exten
     Ok(Html(tokens::page(&list, &filter, stale_price, &frame)))
 }
 
-/// `GET /tokens/{id}`. The id is the slug.
+/// `GET /tokens/{id}`. The id is the slug; a ticker redirects to it.
 pub(super) async fn show(
     State(deps): State<HttpDeps>,
     Extension(visitor): Extension<Visitor>,
-    Path(id): Path<String>,
-) -> PageResult {
+    Path(text): Path<String>,
+) -> ActionResult {
     let now = deps.app.clock.now();
-    let id = TokenId::from(id);
-    let is_known = deps.app.store.find_token(id.as_str()).await?.iter().any(|token| token.id == id);
-    let snapshot = if is_known { deps.app.store.tokens(vec![id.clone()], RESOURCES.to_vec()).await?.pop() } else { None };
-    let Some(snapshot) = snapshot else {
-        let message = format!("no token has the slug {}. Search for its name or ticker", phrase::name(id.as_str()));
-        let search: String = id.as_str().chars().take(MAX_TEXT).collect();
-        return Err(WebError::not_found("No such token", message).with_search(search));
-    };
-    token_page(&deps, snapshot, PageFrame::of(Section::Tokens, now).for_visitor(&visitor), now).await
+    let id = find_token(&deps.app.store, &text).await?;
+    if id.as_str() != text {
+        // Temporary, because another token can get the same ticker.
+        let path = format!("/tokens/{}", segment(id.as_str()));
+        return Ok((StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, path)]).into_response());
+    }
+    let snapshot = deps.app.store.tokens(vec![id.clone()], RESOURCES.to_vec()).await?.pop();
+    let unknown = || WebError::new(ErrorCode::UnknownToken, format!("no token has the slug {}", phrase::name(id.as_str())));
+    let snapshot = snapshot.ok_or_else(unknown)?;
+    let page = token_page(&deps, snapshot, PageFrame::of(Section::Tokens, now).for_visitor(&visitor), now).await?;
+    Ok(page.into_response())
 }
 
 async fn token_page(deps: &HttpDeps, snapshot: TokenSnapshot, frame: PageFrame, now: Timestamp) -> PageResult {

@@ -13,11 +13,11 @@ fn feeds_previews_and_long_lists_are_heavy() {
         "/digests",
         "/digests/desk/preview",
         "/silences/preview",
-        "/api/silences/preview?matcher=a%3Db",
-        "/api/changes?limit=201",
-        "/api/alerts?state=firing&limit=10000",
-        "/api/upcoming?rule=BigCliff",
-        "/api/tokens/arbitrum",
+        "/api/v1/silences/preview?matcher=a%3Db",
+        "/api/v1/changes?limit=201",
+        "/api/v1/alerts?state=firing&limit=10000",
+        "/api/v1/upcoming?rule=BigCliff",
+        "/api/v1/tokens/arbitrum",
     ] {
         assert!(is_heavy(&heavy.parse().expect("a path")), "{heavy}");
     }
@@ -26,11 +26,11 @@ fn feeds_previews_and_long_lists_are_heavy() {
         "/tokens/arbitrum",
         "/changes?limit=10000",
         "/alerts",
-        "/api/status",
-        "/api/changes",
-        "/api/changes?limit=200",
-        "/api/changes?rule=x",
-        "/api/upcoming?limit=many",
+        "/api/v1/status",
+        "/api/v1/changes",
+        "/api/v1/changes?limit=200",
+        "/api/v1/changes?rule=x",
+        "/api/v1/upcoming?limit=many",
         "/-/ready",
         "/metrics",
     ] {

@@ -38,7 +38,7 @@ fn read_with_many(app: &Arc<TestServer>, path: &'static str) -> Vec<tokio::task:
 async fn heavy_readers_delay_neither_the_daemon_nor_light_pages() {
     let app = Arc::new(run(None, None).await);
     with_large_changes(&app).await;
-    let readers = read_with_many(&app, "/api/changes?limit=10000");
+    let readers = read_with_many(&app, "/api/v1/changes?limit=10000");
     let finished = || readers.iter().filter(|reader| reader.is_finished()).count();
     // Once the first reader is done, the others are in the queue.
     while finished() == 0 {
@@ -70,12 +70,12 @@ async fn slow_clients_keep_their_slots() {
         let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
         socket.set_recv_buffer_size(4096).expect("a small buffer");
         let mut client = socket.connect(app.address).await.expect("a connection");
-        let request = format!("GET /api/changes?limit=10000 HTTP/1.1\r\nConnection: close\r\n{LOCAL}\r\n");
+        let request = format!("GET /api/v1/changes?limit=10000 HTTP/1.1\r\nConnection: close\r\n{LOCAL}\r\n");
         client.write_all(request.as_bytes()).await.expect("sent");
         client.read_u8().await.expect("the response begins");
         slow.push(client);
     }
-    let mut next = std::pin::pin!(app.request("GET /api/changes?limit=10000", LOCAL));
+    let mut next = std::pin::pin!(app.request("GET /api/v1/changes?limit=10000", LOCAL));
     assert!(tokio::time::timeout(Duration::from_millis(500), &mut next).await.is_err(), "all slots are taken");
     drop(slow);
     assert_eq!(next.await.0, 200);
@@ -86,7 +86,7 @@ async fn slow_clients_keep_their_slots() {
 async fn closed_store_is_a_reason_to_try_again() {
     let app = run(None, None).await;
     app.store.close().await.expect("closed");
-    let (status, response) = app.request("GET /api/changes", LOCAL).await;
+    let (status, response) = app.request("GET /api/v1/changes", LOCAL).await;
     assert!(status == 503 && response.contains("the daemon is stopping; try again in 5 s"), "{response}");
 }
 
@@ -97,7 +97,7 @@ async fn full_queue_rejects_heavy_requests_with_a_time_to_retry() {
     let mut readers = Vec::new();
     for _ in 0..100 {
         let mut stream = TcpStream::connect(app.address).await.expect("a connection");
-        let request = format!("GET /api/changes?limit=10000 HTTP/1.1\r\nConnection: close\r\n{LOCAL}\r\n");
+        let request = format!("GET /api/v1/changes?limit=10000 HTTP/1.1\r\nConnection: close\r\n{LOCAL}\r\n");
         stream.write_all(request.as_bytes()).await.expect("sent");
         readers.push(tokio::spawn(async move {
             let mut response = Vec::new();
@@ -115,14 +115,14 @@ async fn full_queue_rejects_heavy_requests_with_a_time_to_retry() {
         }
     }
     assert!(rejected >= 100 - 2 * MAX_HEAVY_REQUESTS, "{rejected}");
-    assert_eq!(app.request("GET /api/changes?limit=10000", LOCAL).await.0, 200, "the queue is empty again");
+    assert_eq!(app.request("GET /api/v1/changes?limit=10000", LOCAL).await.0, 200, "the queue is empty again");
 }
 
 #[tokio::test]
 async fn long_list_is_cut_at_its_size_and_continues_at_the_next_link() {
     let app = run(None, None).await;
     with_large_changes(&app).await;
-    let (mut path, mut seen, mut pages) = ("/api/changes?limit=10000&paged=true".to_owned(), Vec::new(), 0);
+    let (mut path, mut seen, mut pages) = ("/api/v1/changes?limit=10000&paged=true".to_owned(), Vec::new(), 0);
     loop {
         let (status, text) = app.request(&format!("GET {path}"), LOCAL).await;
         let (head, body) = text.split_once("\r\n\r\n").expect("a body");

@@ -14,7 +14,7 @@ async fn pages_have_a_strict_content_security_policy() {
         "/tokens?sort=nonsense&q=arb",
         "/tokens/arbitrum",
         "/changes",
-        "/changes?token=ARB",
+        "/changes?token=ARBITRUM",
     ] {
         let (status, text) = app.request(&format!("GET {path}"), LOCAL).await;
         assert_eq!(status, 200, "{path}: {text}");

@@ -58,7 +58,7 @@ async fn upcoming_lists_each_cliff_and_linear_unlock_once_on_pages_of_any_size()
         "cliff arbitrum 2028-10-16",
     ];
     for size in [1, 2, 3, 6] {
-        let mut next = Some(format!("/api/upcoming?paged=true&limit={size}"));
+        let mut next = Some(format!("/api/v1/upcoming?paged=true&limit={size}"));
         let mut walked = Vec::new();
         while let Some(path) = next {
             let page = get(&app, &path).await;
@@ -79,13 +79,13 @@ async fn upcoming_lists_each_cliff_and_linear_unlock_once_on_pages_of_any_size()
         ("rule=BigCliff", &[all[2], all[3], all[4], all[5]]),
         ("rule=ReleaseChanges", &[all[0], all[3], all[4]]),
     ] {
-        let rows = get(&app, &format!("/api/upcoming?{query}")).await;
+        let rows = get(&app, &format!("/api/v1/upcoming?{query}")).await;
         let expected: Vec<&str> =
             expected.iter().filter(|name| query != "rule=BigCliff" || !name.contains("zeta")).copied().collect();
         assert_eq!(names(&rows), expected, "{query}");
     }
-    let (status, text) = app.request("GET /api/upcoming?type=both", LOCAL).await;
-    assert!(status == 400 && text.contains("is not a valid type"), "{text}");
+    let (status, text) = app.request("GET /api/v1/upcoming?type=both", LOCAL).await;
+    assert!(status == 400 && text.contains("expected one of cliff, linear"), "{text}");
 }
 
 #[tokio::test]
@@ -93,14 +93,14 @@ async fn linear_row_has_its_rate_and_its_share_of_the_window() {
     let app = run(None, None).await;
     with_linear_unlocks(&app, 0.5, 200.0).await;
     app.clock.set("2026-09-21T00:00:00Z".parse().expect("a time"));
-    let rows = get(&app, "/api/upcoming?within=10d&type=linear").await;
+    let rows = get(&app, "/api/v1/upcoming?within=10d&type=linear").await;
     let row = &rows[0];
     let number = |key: &str| row[key].as_f64().map(|number| (number * 1e6).round() / 1e6);
     assert_eq!((number("perDay"), number("perDayValue")), (Some(100.0), Some(50.0)));
     assert_eq!((number("amountInWindow"), number("valueInWindow")), (Some(1000.0), Some(500.0)));
     assert_eq!(row["when"], "vests until 20 Oct 2026, 100 ZETA per day".replace("ZETA", "zeta"));
     assert_eq!((&row["allocations"], &row["daysUntil"]), (&json!(["Team"]), &json!(0.0)));
-    let later = get(&app, "/api/upcoming?type=linear").await;
+    let later = get(&app, "/api/v1/upcoming?type=linear").await;
     assert_eq!(later[1]["when"], "vests from 20 Oct 2026 until 3 Mar 2027, 200 zeta per day");
 }
 

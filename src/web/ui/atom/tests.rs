@@ -18,7 +18,9 @@ fn row(symbol: &str, summary: &str) -> ChangeRow {
 
 fn feed(rows: &[ChangeRow], filter: &str) -> String {
     let entries: Vec<FeedEntry> = rows.iter().map(FeedEntry::of).collect();
-    render(&entries, filter, Some("https://cliffwatch.example.com/")).expect("the template works").replace("&#x2f;", "/")
+    render(&entries, filter, "/feed.atom?token=arbitrum&limit=9", Some("https://cliffwatch.example.com/"))
+        .expect("the template works")
+        .replace("&#x2f;", "/")
 }
 
 #[test]
@@ -28,6 +30,8 @@ fn entry_has_the_change_and_a_stable_id() {
         "<title>ARB: unlock moved from 16 Mar 2026 to 20 Mar 2026 (+4 days)</title>",
         "<updated>2026-03-09T06:00:00Z</updated>",
         "href=\"https://cliffwatch.example.com/tokens/arbitrum\"",
+        "<link rel=\"self\" type=\"application/atom+xml\" \
+         href=\"https://cliffwatch.example.com/feed.atom?token=arbitrum&amp;limit=9\"/>",
         "<category term=\"rescheduled\"/>",
     ] {
         assert!(text.contains(part), "{part} in {text}");

@@ -1,7 +1,119 @@
-//! The schemas of bodies in the OpenAPI document.
+//! The schemas of bodies in the OpenAPI document: enumerations, records of the source, and our own objects.
+
+use serde_json::{Map, Value, json};
+
+use crate::http::error_code::ErrorCode;
+use model::wire::{Allocation, Burn, Buyback, Described, Emission, FundingRound, JsonShape, ObjectShape, TokenItem, UnlockEvent};
+use model::{
+    AlertState, AttemptOutcome, BatchKind, ChangeKind, DeliveryState, Endpoint, KnownSupply, NotificationKind, NotificationRole,
+    NotificationState, PastPollState, Resolution, Resource, SilenceState, UnlockKind,
+};
+
+/// Enumerations: the name, and the words.
+pub(super) const ENUMERATIONS: &[(&str, &[&str])] = &[
+    ("AlertState", &AlertState::WORDS),
+    ("AttemptOutcome", &AttemptOutcome::WORDS),
+    ("BatchKind", &BatchKind::WORDS),
+    ("ChangeKind", &ChangeKind::WORDS),
+    ("DeliveryState", &DeliveryState::WORDS),
+    ("Endpoint", &Endpoint::WORDS),
+    ("ErrorCode", &ErrorCode::WORDS),
+    ("HistoryState", &["pending", "firing", "acknowledged", "clearing", "resolved", "event"]),
+    ("KnownSupply", &KnownSupply::WORDS),
+    ("Mark", &["yes", "no", "unknown", "note"]),
+    ("NotificationKind", &NotificationKind::WORDS),
+    ("NotificationRole", &NotificationRole::WORDS),
+    ("NotificationState", &NotificationState::WORDS),
+    ("PastPollState", &PastPollState::WORDS),
+    ("Precision", &["second", "hour", "day", "week", "month", "to-be-determined"]),
+    ("Resolution", &Resolution::WORDS),
+    ("Resource", &Resource::WORDS),
+    ("SilenceState", &SilenceState::WORDS),
+    ("UnlockType", &UnlockKind::WORDS),
+];
+
+/// Returns the enumerations, and the records in the format of the source.
+pub(super) fn generated() -> Map<String, Value> {
+    let enumeration = |(name, words): &(&str, &[&str])| ((*name).to_owned(), json!({"type": "string", "enum": words}));
+    let mut schemas: Map<String, Value> = ENUMERATIONS.iter().map(enumeration).collect();
+    let shapes = [
+        UnlockEvent::SHAPE,
+        Burn::SHAPE,
+        Buyback::SHAPE,
+        Emission::SHAPE,
+        Allocation::SHAPE,
+        FundingRound::SHAPE,
+        TokenItem::SHAPE,
+    ];
+    for shape in shapes {
+        add_shape(shape, &mut schemas);
+    }
+    let list = |name: &str| json!({"type": "array", "items": {"$ref": format!("#/components/schemas/{name}")}});
+    let records = json!({
+        "type": "object",
+        "properties": {
+            "unlock": list("UnlockEvent"), "burn": list("Burn"), "buyback": list("Buyback"), "emission": list("Emission"),
+            "allocation": list("Allocation"), "funding": list("FundingRound"),
+        },
+    });
+    schemas.insert("Records".to_owned(), records);
+    let any = ["UnlockEvent", "Burn", "Buyback", "Emission", "Allocation", "FundingRound"];
+    let any = any.map(|name| json!({"$ref": format!("#/components/schemas/{name}")}));
+    let description = "A record in the format of the source. `resource` or the kind of the list has its type.";
+    schemas.insert("Record".to_owned(), json!({"anyOf": any, "description": description}));
+    let matcher = json!({
+        "type": "object",
+        "description": "A matcher as in the API of Alertmanager.",
+        "required": ["name", "value"],
+        "properties": {
+            "name": {"type": "string"}, "value": {"type": "string"},
+            "isRegex": {"type": "boolean", "default": false}, "isEqual": {"type": "boolean", "default": true},
+        },
+    });
+    schemas.insert("MatcherObject".to_owned(), matcher);
+    let text = json!({"type": "string", "description": "A matcher such as `token=\"arbitrum\"`."});
+    let matcher = json!({"oneOf": [text, {"$ref": "#/components/schemas/MatcherObject"}]});
+    schemas.insert("NewMatcher".to_owned(), matcher);
+    schemas
+}
+
+/// Adds the schema of a record. Each of its fields can be absent or null, and a record can have unknown fields.
+fn add_shape(shape: JsonShape, schemas: &mut Map<String, Value>) -> Value {
+    match shape {
+        JsonShape::Number => json!({"type": "number"}),
+        JsonShape::Whole => json!({"type": "integer"}),
+        JsonShape::Truth => json!({"type": "boolean"}),
+        JsonShape::Text => json!({"type": "string"}),
+        JsonShape::Time => json!({"type": "string", "format": "date-time"}),
+        JsonShape::List(item) => json!({"type": "array", "items": add_shape(*item, schemas)}),
+        JsonShape::NameOr(item) => json!({"oneOf": [{"type": "string"}, add_shape(*item, schemas)]}),
+        JsonShape::Object(object) => add_object(object, schemas),
+    }
+}
+
+fn add_object(object: &ObjectShape, schemas: &mut Map<String, Value>) -> Value {
+    let mut properties = Map::new();
+    for field in object.fields {
+        let mut property = add_shape(field.shape, schemas);
+        if property.get("$ref").is_some() {
+            // OpenAPI 3.0 ignores all siblings of `$ref`.
+            property = json!({"allOf": [property]});
+        }
+        property["nullable"] = true.into();
+        if !field.doc.trim().is_empty() {
+            property["description"] = field.doc.trim().into();
+        }
+        properties.insert(field.name.to_owned(), property);
+    }
+    let schema = json!({
+        "type": "object", "description": object.doc.trim(), "properties": properties, "additionalProperties": {},
+    });
+    schemas.insert(object.name.to_owned(), schema);
+    json!({"$ref": format!("#/components/schemas/{}", object.name)})
+}
 
 /// Schemas: the name, and the fields with their types. A field `name*` is optional. A type `x?` is nullable, `[x]` is an array of `x`,
-/// `strings` is an object of strings, `any` is any JSON, and a capitalized type is another schema. `...Schema` includes all fields of
+/// `strings` is an object of strings, `{x}` an object with values of `x`, `any` is any JSON, and a capitalized type is another schema. `...Schema` includes all fields of
 /// another schema, and `...Schema*` includes them as optional fields.
 pub(super) const SCHEMAS: &[(&str, &str)] = &[
     (
@@ -11,13 +123,13 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
          tokensListed: integer, records: object, alerts: object, outbox: [object], silences: [Silence], acknowledged: integer, \
          digests: [object], database: object, rules: object, daemon: object?",
     ),
-    ("PastPolls", "endpoint: string, cycles: [PastPoll]"),
-    ("PastPoll", "at: time, state: string, polls: integer, failed: integer, token: string?, error: string?"),
+    ("PastPolls", "endpoint: Endpoint, cycles: [PastPoll]"),
+    ("PastPoll", "at: time, state: PastPollState, polls: integer, failed: integer, token: string?, error: string?"),
     (
         "Unlock",
-        "type: string, tokenId: string, symbol: string, name: string, precision: string, when: string, valueToMarketCap: number?, \
+        "type: UnlockType, tokenId: string, symbol: string, name: string, precision: Precision, when: string, valueToMarketCap: number?, \
          daysUntil: number?, allocations: [string], polledAt: time?, unlockDate*: time?, cliffAmount*: number?, \
-         cliffValue*: number?, counted*: boolean, listedMethod*: string?, record*: any, start*: time, end*: time, \
+         cliffValue*: number?, counted*: boolean, listedMethod*: string?, record*: UnlockEvent, start*: time, end*: time, \
          endKnown*: boolean, perDay*: number?, perDayValue*: number?, amountInWindow*: number?, valueInWindow*: number?, \
          priceAsOf*: time?",
     ),
@@ -27,7 +139,7 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
          nextUnlockDate: time?, nextUnlockValue: number?, aheadCount: integer, aheadValue: number, possibleCount: integer, \
          possibleValue: number, weeks: [number], ahead: Ahead, linearPerDay: number?",
     ),
-    ("Ahead", "7d: AheadWindow, 30d: AheadWindow, 90d: AheadWindow, known: string, linearUntil: time?, priceAsOf: time?"),
+    ("Ahead", "7d: AheadWindow, 30d: AheadWindow, 90d: AheadWindow, known: KnownSupply, linearUntil: time?, priceAsOf: time?"),
     ("AheadWindow", "cliff: AheadSum, linear: AheadFlow, inexact: AheadSum, total: AheadTotal"),
     ("AheadSum", "amount: number?, value: number?, count: integer?"),
     ("AheadFlow", "amount: number?, value: number?, perDay: number?, perDayValue: number?"),
@@ -44,39 +156,39 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
     ("SupplyTotal", "value: number?"),
     (
         "TokenDetail",
-        "id: string, name: string, symbol: string, groups: [string], watched: boolean, item: object, feeds: [Feed], \
-         records: object, ahead: Ahead, linearPerDay: number?",
+        "id: string, name: string, symbol: string, groups: [string], watched: boolean, item: TokenItem, feeds: [Feed], \
+         records: Records, ahead: Ahead, linearPerDay: number?",
     ),
-    ("Feed", "endpoint: string, readAt: time?, triedAt: time?, failingSince: time?, heldSince: time?"),
-    ("ChangeRow", "id: integer, at: time, token: string, symbol: string?, resource: string, key: string?, change: Change"),
+    ("Feed", "endpoint: Endpoint, readAt: time?, triedAt: time?, failingSince: time?, heldSince: time?"),
+    ("ChangeRow", "id: integer, at: time, token: string, symbol: string?, resource: Resource, key: string?, change: Change"),
     (
         "Change",
-        "kind: string, resource*: string?, token*: string?, key*: string?, from*: any, to*: any, shiftDays*: number?, \
+        "kind: ChangeKind, resource*: Resource?, token*: string?, key*: string?, from*: any, to*: any, shiftDays*: number?, \
          shiftDaysMin*: number?, shiftDaysMax*: number?, ratio*: number?, amount*: number?, count*: integer, \
-         allocations*: [object], fields*: [object], before*: object?, after*: object?, summary: string, old*: any, new*: any",
+         allocations*: [object], fields*: [object], before*: object?, after*: object?, summary: string, old*: Record?, new*: Record?",
     ),
     (
         "Alert",
-        "id: string, rule: string, state: string, reason: string?, outcome: string?, tokenId: string?, symbol: string?, \
-         resource: string?, subject: string, summary: string, labels: strings, annotations: strings, leads: [string], \
-         notified: [string], undelivered: strings, when: string?, activeAt: time, startsAt: time?, endsAt: time?, updatedAt: time",
+        "id: string, rule: string, state: AlertState, reason: Resolution?, outcome: string?, tokenId: string?, symbol: string?, \
+         resource: Resource?, subject: string, summary: string, labels: strings, annotations: strings, leads: [string], \
+         notified: [string], undelivered: {NotificationState}, when: string?, activeAt: time, startsAt: time?, endsAt: time?, updatedAt: time",
     ),
     ("NotifiedText", "at: time, summary: string"),
-    ("HistoryStep", "state: string, at: time, text: string, lasted: string?"),
+    ("HistoryStep", "state: HistoryState, at: time, text: string, lasted: string?"),
     ("FormerEpisode", "id: string, from: time, until: time?, reason: string?"),
     (
         "AlertStory",
-        "...Alert*, acknowledgement: Acknowledgement?, history: [HistoryStep], former: [FormerEpisode], record: any, \
+        "...Alert*, acknowledgement: Acknowledgement?, history: [HistoryStep], former: [FormerEpisode], record: Record?, \
          asNotified: NotifiedText?, change: ChangeRow?, messages: [Message], deliveries: [DeliveryDetail], \
          explanation: Explanation?, unexplained: string?",
     ),
     (
         "Message",
-        "notice: string, alert: string, type: string, at: time, rule: string, summary: string, receiver: string?, state: string, \
-         role: string?, delivery: integer?, holder: string?, text: string",
+        "notice: string, alert: string, type: NotificationKind, at: time, rule: string, summary: string, receiver: string?, \
+         state: NotificationState, role: NotificationRole?, delivery: integer?, holder: string?, text: string",
     ),
     ("Explanation", "about: string, steps: [Step], fired: boolean, so: string"),
-    ("Step", "mark: string, text: string, parts*: [Step]"),
+    ("Step", "mark: Mark, text: string, parts*: [Step]"),
     (
         "Rule",
         "id: string, name: string, on: string, file: string, line: integer?, within: [string], receivers: [string], \
@@ -84,28 +196,31 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
     ),
     (
         "Delivery",
-        "id: integer, webhookId: string, receiver: string, state: string, attempts: integer, nextAttemptAt: time?, \
-         lastAnswer: string?, createdAt: time, deliveredAt: time?, shape: string, truncatedAlerts: integer, \
+        "id: integer, webhookId: string, receiver: string, state: DeliveryState, attempts: integer, nextAttemptAt: time?, \
+         lastAnswer: string?, createdAt: time, deliveredAt: time?, shape: BatchKind, truncatedAlerts: integer, \
          alerts: [DeliveryAlert]",
     ),
     ("DeliveryDetail", "...Delivery, attemptLog: [Attempt], messages: [object], counted: [DeliveryAlert]"),
-    ("DeliveryAlert", "id: string, notice: string, type: string, rule: string, token: string?, summary: string"),
-    ("Attempt", "at: time, tookMs: integer, outcome: string, status: integer?, answer: string"),
+    ("DeliveryAlert", "id: string, notice: string, type: NotificationKind, rule: string, token: string?, summary: string"),
+    ("Attempt", "at: time, tookMs: integer, outcome: AttemptOutcome, status: integer?, answer: string"),
     (
         "Silence",
-        "state: string, id: string, matchers: [string], author: string, comment: string, startsAt: time, endsAt: time, \
+        "state: SilenceState, id: string, matchers: [string], author: string, comment: string, startsAt: time, endsAt: time, \
          createdAt: time",
     ),
     (
         "NewSilence",
-        "matchers: [any], author: string, comment: string, startsAt*: time, endsAt*: time, duration*: string, dryRun*: boolean",
+        "matchers: [NewMatcher], author: string, comment: string, startsAt*: time, endsAt*: time, duration*: string, dryRun*: boolean",
     ),
     ("SilenceMade", "id*: string, silenceID*: string, silence: Silence, hides: SilencePreview"),
     ("SilencePreview", "alerts: [SilencedAlert], open: integer, lastWeek: integer, lastWeekAll: integer"),
-    ("SilencedAlert", "id: string, rule: string, state: string, summary: string"),
+    ("SilencedAlert", "id: string, rule: string, state: AlertState, summary: string"),
     ("Acknowledgement", "alert: string, author: string, comment: string, at: time, fact: any"),
     ("NewAcknowledgement", "alert: string, author: string, comment*: string"),
     ("AcknowledgementMade", "alert: string"),
     ("Description", "openapi: string, info: object, paths: object, components: object, security: [object]"),
-    ("Problem", "error: string"),
+    (
+        "Problem",
+        "type: string, title: string, status: integer, code: ErrorCode, detail: string, suggestions: [string], error: string",
+    ),
 ];

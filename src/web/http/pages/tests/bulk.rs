@@ -90,9 +90,9 @@ async fn lists_filter_by_time_range() {
     }
     let today = now().format("%Y-%m-%d").to_string();
     for (path, total) in [("alerts", "1"), ("outbox", "1"), ("changes", "0")] {
-        let (_, response) = app.request(&format!("GET /api/{path}?paged=true&from={today}&to={today}"), LOCAL).await;
+        let (_, response) = app.request(&format!("GET /api/v1/{path}?paged=true&from={today}&to={today}"), LOCAL).await;
         assert!(response.contains(&format!("\"total\":{total}")), "{path}: {response}");
-        let (status, response) = app.request(&format!("GET /api/{path}?from={today}&since=1d"), LOCAL).await;
+        let (status, response) = app.request(&format!("GET /api/v1/{path}?from={today}&since=1d"), LOCAL).await;
         assert!(status == 400 && response.contains("use one of them"), "{response}");
     }
     app.store.close().await.expect("closes");

@@ -151,7 +151,7 @@ async fn api_states_cliff_linear_and_inexact_supply() {
         .store(&app, "apt")
         .await;
     World { linear: Some(1e6), ..World::default() }.store(&app, "unpriced").await;
-    let (_, token) = get(&app, "/api/tokens/arbitrum").await;
+    let (_, token) = get(&app, "/api/v1/tokens/arbitrum").await;
     let month = &token["ahead"]["30d"];
     assert_eq!(month["cliff"], json!({"amount": 1e6, "value": 2e6, "count": 1}));
     assert_eq!(month["linear"], json!({"amount": 3e6, "value": 6e6, "perDay": 1e5, "perDayValue": 2e5}));
@@ -161,7 +161,7 @@ async fn api_states_cliff_linear_and_inexact_supply() {
     assert_eq!((&ahead["known"], &ahead["linearUntil"], &token["linearPerDay"]), (&json!("all"), &Value::Null, &json!(1e5)));
     assert!(ahead["priceAsOf"].is_string() && ahead["90d"].is_object() && ahead["7d"].is_object(), "{ahead}");
 
-    let (_, rows) = get(&app, "/api/tokens?sort=month").await;
+    let (_, rows) = get(&app, "/api/v1/tokens?sort=month").await;
     let of = |slug: &str| rows.as_array().and_then(|rows| rows.iter().find(|row| row["id"] == slug)).expect("a row");
     assert_eq!((&rows[0]["id"], of("arbitrum")["ahead"].clone()), (&json!("arbitrum"), token["ahead"].clone()));
     assert_eq!((&of("arbitrum")["aheadCount"], &of("arbitrum")["aheadValue"]), (&json!(1), &json!(2e6)), "cliffs only");
@@ -181,16 +181,16 @@ async fn api_states_cliff_linear_and_inexact_supply() {
         (&Value::Null, &Value::Null, &json!(3e5))
     );
 
-    let (_, all) = get(&app, "/api/supply").await;
+    let (_, all) = get(&app, "/api/v1/supply").await;
     assert_eq!(all["ahead"]["30d"]["total"], json!({"value": 8.7e6}));
     assert_eq!(all["ahead"]["30d"]["linear"], json!({"value": 6e6, "perDayValue": 2e5}));
     let counts = ["tokens", "unread", "cliffsOnly", "withoutPrice", "stalePrices"].map(|key| all[key].as_u64());
     assert_eq!((counts, &all["group"]), ([Some(4), Some(1), Some(1), Some(1), Some(0)], &Value::Null));
-    let (_, group) = get(&app, "/api/supply?group=portfolio").await;
+    let (_, group) = get(&app, "/api/v1/supply?group=portfolio").await;
     assert_eq!(
         (&group["group"], &group["tokens"], &group["ahead"]["30d"]["total"]),
         (&json!("portfolio"), &json!(1), &json!({"value": 8e6}))
     );
-    assert_eq!((get(&app, "/api/supply?group=nothing").await.0, get(&app, "/api/supply?group=a,b").await.0), (404, 404));
-    assert_eq!((get(&app, "/api/supply?groups=x").await.0, get(&app, "/api/tokens?sort=size").await.0), (400, 400));
+    assert_eq!((get(&app, "/api/v1/supply?group=nothing").await.0, get(&app, "/api/v1/supply?group=a,b").await.0), (404, 404));
+    assert_eq!((get(&app, "/api/v1/supply?groups=x").await.0, get(&app, "/api/v1/tokens?sort=size").await.0), (400, 400));
 }

@@ -84,7 +84,7 @@ async fn relative_time_of_a_firing_alert_is_never_stale() {
             let claims = page.matches("unlocks in 7 days").count();
             assert_eq!(claims > 0, path == detail, "{path} after {passed}\n{page}");
         }
-        for path in ["GET /api/alerts", &format!("GET /api/alerts/{id}")] {
+        for path in ["GET /api/v1/alerts", &format!("GET /api/v1/alerts/{id}")] {
             let (_, response) = app.request(path, LOCAL).await;
             let body = response.split("\r\n\r\n").nth(1).unwrap_or_default();
             let body: Value = serde_json::from_str(body).expect("JSON");
