@@ -165,8 +165,7 @@ pub(super) const LINEAR: Parameter = parameter(
 pub(super) const ALARM: Parameter = duration("alarm", "Time of the alarm before an entry, such as `1d`.");
 pub(super) const MONTH: Parameter = text("month", "A month such as `2026-03`. The default is the current one.");
 pub(super) const VIEW: Parameter = text("view", "`list` for a list instead of a month of days.");
-pub(super) const UNLOCK_ORDER: Parameter =
-    parameter("sort", ParameterKind::Word(&["date", "value", "share"]), "The order of the list. The default is `date`.");
+pub(super) const UNLOCK_ORDER: Parameter = text("sort", "`date`, `value`, or `share`.");
 pub(super) const OFFSET: Parameter = parameter("offset", ParameterKind::Integer(0, u32::MAX), "Number of rows to skip.");
 pub(super) const FEED_LIMIT: Parameter = parameter(
     "limit",
