@@ -69,6 +69,7 @@ pub use records::{
     RecordPoll, baseline_allocations, baseline_burns, baseline_buybacks, baseline_emissions, baseline_funding, diff_allocations,
     diff_burns, diff_buybacks, diff_emissions, diff_funding, max_supply_change,
 };
+pub(crate) use tolerances::same_total;
 pub use unlock::{UnlockPoll, baseline_unlocks, diff_unlocks, event_key, newly_visible, repriced};
 
 use crate::removal::ProofPolicy;

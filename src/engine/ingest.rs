@@ -38,6 +38,7 @@ use crate::{
 };
 use model::{
     change::Change,
+    phrase::changes::RATE_MAY_CONTINUE,
     poll::{FailureKind, FetchedResponse, Payload, PollFailure, PollOutcome, PollResponse},
     rows::{FeedUpdate, TokenSnapshot},
     supply::{FeedId, FeedState, Findings, Timestamp, Tracked},
@@ -88,15 +89,20 @@ pub fn ingest(
     now: Timestamp,
 ) -> IngestResult {
     let fetched = &*completeness::with_listed_method(before, fetched);
-    let mut result = match rate_changes::separate(before, fetched) {
-        None => ingest_same_view(before, poll, fetched, (settings, listed), now),
+    let (mut result, omitted) = match rate_changes::separate(before, fetched) {
+        None => (ingest_same_view(before, poll, fetched, (settings, listed), now), Vec::new()),
         Some(Separated { before: rest, fetched, rate_changes }) => {
             let mut result = ingest_same_view(&rest, poll, &fetched, (settings, listed), now);
+            let omitted = rate_changes.omitted();
             rate_changes.restore(&mut result, before);
-            result
+            (result, omitted)
         }
     };
-    completeness::note_completeness(&mut result, before, fetched, now);
+    for unlock in rate_changes::shortened(before, fetched) {
+        let is_of = |change: &&mut Change| change.allocations.iter().any(|part| part.name == unlock.allocation);
+        result.changes.iter_mut().filter(is_of).for_each(|change| change.summary.push_str(RATE_MAY_CONTINUE));
+    }
+    completeness::note_completeness(&mut result, before, (fetched, omitted), now);
     result
 }
 
@@ -202,7 +208,10 @@ impl Ingestion<'_> {
         }
         let mut completed = match self.is_baseline() {
             true => Completed::as_given(response),
-            false => Completed::new(response, records, fetched),
+            false => {
+                let proof = RemovalProof::new(settings.proof, ResponseQuality::Gappy, &known.missing, known.hold, *now);
+                Completed::new(response, records, fetched, (settings.proof, &proof))
+            }
         };
         let schedule = match &*completed.payload {
             Payload::UnlockEvents(events) => {
@@ -272,6 +281,7 @@ impl Ingestion<'_> {
             }
         };
         diff.put.extend(completed.learned_puts(&diff));
+        completed.count_omissions(&mut diff, &proof(quality));
         diff.missing = proof(quality).settle(diff.missing);
         diff
     }

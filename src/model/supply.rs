@@ -24,8 +24,8 @@ pub use self::{
     feed::{ContentHash, FeedId, FeedState, Findings, Hold, ListReport},
     id::{AlertId, DeliveryId, NotificationId, ReceiverName, RecordKey, RuleId, TokenId},
     known::{
-        KnownSupply, LinearAhead, LinearNotes, LinearRun, ListedMethod, MAX_LINEAR_RUNS, SegmentsRead, SupplyCoverage,
-        VersionAbsence, supply_coverage,
+        KnownSupply, LinearAhead, LinearNotes, LinearRun, ListedMethod, MAX_LINEAR_RUNS, OmittedRate, SegmentsRead,
+        ShortenedUnlock, SupplyCoverage, VersionAbsence, supply_coverage,
     },
     linear::LinearUnlock,
     linear_dates::{LinearDate, LinearDateKind, linear_dates},

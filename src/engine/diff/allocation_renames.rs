@@ -26,7 +26,7 @@ type MarksByName<'a> = BTreeMap<&'a str, Vec<TrancheMark>>;
 
 /// Returns the new name of each renamed allocation.
 ///
-/// A removed name became an added one if both have the same tranches, or similar names and comparable tranches, or the same total in
+/// A removed name became an added one if both have the same tranches, or similar names and the same begins or amounts, or the same total in
 /// the same category, or alone have the same series of dates in the same category. Two names may also have changed places.
 pub(super) fn find_renames<'a>(old: &Tranches<'a, Old>, new: &Tranches<'a, New>, tolerance: f64) -> BTreeMap<&'a str, &'a str> {
     let (before, after) = (marks_by_name(old), marks_by_name(new));
@@ -104,7 +104,7 @@ fn rename_score(from: &str, to: &str, before: &[TrancheMark], after: &[TrancheMa
     let is_likely = (dates && amounts)
         || spelled_alike
         || share_most
-        || (dates && (similarity >= MIN_SIMILARITY || contained))
+        || ((dates || same_begins(before, after)) && (similarity >= MIN_SIMILARITY || contained))
         || (amounts && similarity >= MIN_SIMILARITY);
     is_likely.then(|| similarity + f64::from(u8::from(dates && amounts)) * 2.0 + f64::from(u8::from(spelled_alike)) * 2.0)
 }
@@ -151,6 +151,12 @@ fn marks_by_name<'a, S>(all: &Tranches<'a, S>) -> MarksByName<'a> {
 
 fn same_dates(a: &[TrancheMark], b: &[TrancheMark]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.place == b.place)
+}
+
+/// Returns whether two lists have the same forms and begins, so that at most the ends of linear unlocks differ.
+fn same_begins(a: &[TrancheMark], b: &[TrancheMark]) -> bool {
+    let begin = |mark: &TrancheMark| (mark.place.0, mark.place.1);
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| begin(a) == begin(b))
 }
 
 fn same_amounts(a: &[TrancheMark], b: &[TrancheMark], tolerance: f64) -> bool {

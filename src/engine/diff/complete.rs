@@ -7,6 +7,9 @@
 //! An event is the known one at the same instant. An event that lost its date is the known one with the same parts that the response
 //! does not list otherwise. An event that cannot be identified stays as it was known.
 //!
+//! A version that shows cliffs and linear unlocks writes null for the form that an event does not have. So an event that has one form, and
+//! had the other one before, may have a gap, or it may have lost that form. The known form stays until enough responses in a row omit it.
+//!
 //! Not every missing part is a gap. A version without linear segments leaves all of them out, and the diff keeps those. A cliff or a
 //! segment whose amount appears elsewhere in the response, at another date, in the other form, or for another recipient, has changed.
 
@@ -32,6 +35,7 @@ use super::{
     tolerances::same_total,
     tranche::{Events, TrancheForm},
 };
+use crate::removal::RemovalProof;
 use model::{
     phrase as format,
     supply::{Precision, Record, RecordKey, Timestamp, Tracked},
@@ -47,6 +51,8 @@ pub struct CompletedResponse<'a> {
     pub parse_warnings: Vec<ParseWarning>,
     /// Whether the response contains an event that may be any of the missing ones, so that it proves no removal.
     pub proves_no_absence: bool,
+    /// The known events of which the response omits a form, cliffs or linear unlocks, that may have been removed.
+    pub omissions: Vec<RecordKey>,
     /// Events of which only the total or the date was known, with the parts that the response shows. They must be written, but make no
     /// change.
     pub learned: Vec<Tracked>,
@@ -61,6 +67,10 @@ pub struct ResponseView<'a> {
     pub has_lost_rows: bool,
     /// Instants that are certain to have no cliffs. A row at such an instant that omits its cliffs has no gap.
     pub without_cliffs: &'a [Timestamp],
+    /// Whether one endpoint version shows cliffs and linear unlocks. Only such a version writes null for the cliffs of an event without any.
+    pub is_one_version: bool,
+    /// The proof that a form which an event omits was removed. `None` if no number of responses proves it.
+    pub proof: Option<&'a RemovalProof<'a>>,
 }
 
 /// Completes a response about a token's schedule with the known facts.
@@ -76,8 +86,9 @@ pub fn complete<'a>(before: &[Tracked], after: &'a [UnlockEvent], view: &Respons
         })
         .unzip();
     if !view.has_lost_rows && is_whole(&known, after, view.shows_linear != Some(false)) {
-        let (events, parse_warnings, learned) = (Cow::Borrowed(after), Vec::new(), Vec::new());
-        return CompletedResponse { events, parse_warnings, proves_no_absence: false, learned };
+        let events = Cow::Borrowed(after);
+        let (parse_warnings, omissions, learned) = (Vec::new(), Vec::new(), Vec::new());
+        return CompletedResponse { events, parse_warnings, proves_no_absence: false, omissions, learned };
     }
     let covers_linear = view.shows_linear != Some(false) && after.iter().any(|event| event.linear_unlocks.get().is_some());
     let completion = Completion {
@@ -85,16 +96,18 @@ pub fn complete<'a>(before: &[Tracked], after: &'a [UnlockEvent], view: &Respons
         conserved: ConservedAmounts::of(&known, after, covers_linear),
         listed: after.iter().flat_map(parts).map(|part| part.name.to_owned()).collect(),
         known: known.into(),
+        keys: keys.into(),
         view: *view,
     };
-    let CompletionOutcome { events, warnings, proves_no_absence, learned } = completion.complete_events(after);
-    let keys: List<RowOf<Old>, &RecordKey> = keys.into();
+    let CompletionOutcome { events, warnings, proves_no_absence, omissions, learned } = completion.complete_events(after);
+    let keys = &completion.keys;
+    let omissions = omissions.into_iter().map(|row| keys[row].clone()).collect();
     let learned = learned
         .into_iter()
         .map(|(row, event)| Tracked { key: keys[row].clone(), record: Record::Unlock(Arc::new(event)) })
         .collect();
     let events = if events == after { Cow::Borrowed(after) } else { Cow::Owned(events) };
-    CompletedResponse { events, parse_warnings: warnings, proves_no_absence, learned }
+    CompletedResponse { events, parse_warnings: warnings, proves_no_absence, omissions, learned }
 }
 
 /// Returns whether a response has no gap at all, which is the usual case and needs no copy: each event has every fact known of its
@@ -149,6 +162,7 @@ struct EventPart<'a> {
 /// The facts by which a response is completed.
 struct Completion<'k> {
     known: Events<'k, Old>,
+    keys: List<RowOf<Old>, &'k RecordKey>,
     view: ResponseView<'k>,
     covers_linear: bool,
     conserved: ConservedAmounts,
@@ -161,6 +175,7 @@ struct CompletionOutcome {
     events: Vec<UnlockEvent>,
     warnings: Vec<ParseWarning>,
     proves_no_absence: bool,
+    omissions: Vec<OldRow>,
     /// Known events with parts that were unknown before.
     learned: Vec<(OldRow, UnlockEvent)>,
 }
@@ -206,14 +221,21 @@ impl Completion<'_> {
         for part in matches.missing.iter().flat_map(|row| parts(self.known[*row])) {
             arrivals.take(part.form, part.name, part.amount);
         }
-        let mut learned_events = Vec::new();
+        let (mut learned_events, mut omissions) = (Vec::new(), Vec::new());
+        let proof = self.view.proof.filter(|_| !self.omits_most(&events, &matches));
         for row in events.indices() {
             let event = &mut events[row];
             match matches.known_of[row] {
                 Some(k) => {
                     let known = self.known[k];
-                    let gaps = EventGaps { completion: self, abandoned: &abandoned, arrivals: &mut arrivals };
-                    warnings.extend(gaps.fill(event, known));
+                    let omits_form = self.omits_form(event, known);
+                    let accepts_omission = omits_form && proof.is_some_and(|proof| proof.is_proven(self.keys[k]));
+                    let gaps = EventGaps { completion: self, abandoned: &abandoned, arrivals: &mut arrivals, accepts_omission };
+                    let gaps = gaps.fill(event, known);
+                    if omits_form && proof.is_some() && !gaps.is_empty() {
+                        omissions.push(k);
+                    }
+                    warnings.extend(gaps);
                     learned_events.extend(learned(known, event).map(|known| (k, known)));
                 }
                 None => warnings.extend(self.complete_moved(event, &matches.missing)),
@@ -227,8 +249,25 @@ impl Completion<'_> {
             events,
             warnings,
             proves_no_absence: placement.is_ambiguous || is_unlisted_missing || is_one_missing,
+            omissions,
             learned: learned_events,
         }
+    }
+
+    /// Returns whether an event has one form, cliffs or linear unlocks, and omits the other one that was known.
+    fn omits_form(&self, event: &UnlockEvent, known: &UnlockEvent) -> bool {
+        let (was, is) = (has_parts(known), has_parts(event));
+        let omits_cliffs = self.view.is_one_version && was.0 && event.cliff_unlocks.get().is_none() && is.1;
+        let omits_linear = was.1 && event.linear_unlocks.get().is_none() && is.0 && self.covers_linear;
+        omits_cliffs || omits_linear
+    }
+
+    /// Returns whether a response omits a form of several events, and of most events that had both. That is a defect of the response.
+    fn omits_most(&self, events: &NewEvents, matches: &Matches) -> bool {
+        let known = || matches.known_of.indexed().filter_map(|(row, k)| Some((&events[row], self.known[(*k)?])));
+        let had_both = known().filter(|(_, known)| has_parts(known) == (true, true)).count();
+        let omitting = known().filter(|(event, known)| self.omits_form(event, known)).count();
+        omitting > 1 && omitting * 2 > had_both
     }
 
     /// Matches events of one instant. If there are several, those with the most common allocations match.

@@ -23,6 +23,7 @@ mod proof;
 mod properties;
 mod random;
 mod records;
+mod roundings;
 mod series;
 mod stories;
 mod truth;

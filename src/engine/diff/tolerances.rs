@@ -1,10 +1,14 @@
 //! Every tolerance and limit by which the diff calls two values equal, or several tranches a series.
 
-/// The relative difference below which two amounts are equal, unless the settings name another.
-pub(super) const DEFAULT_AMOUNT: f64 = 1e-9;
+/// The relative difference below which two amounts are equal, unless the settings name another. Amounts with seven digits differ less from
+/// exact ones.
+pub(super) const DEFAULT_AMOUNT: f64 = 1e-6;
 
 /// The relative difference below which totals are equal. Sources round each part that they add up.
 pub(super) const TOTAL: f64 = 1e-6;
+
+/// The relative difference below which the totals of two schedules of an allocation are equal. Sources round the new amounts.
+pub(super) const REBUILT_TOTAL: f64 = 1e-4;
 
 /// The share of the smallest part that totals may differ by. A larger difference may be that part.
 pub(super) const SHARE_OF_PART: f64 = 0.01;
@@ -52,6 +56,6 @@ pub(super) fn close_or_none(a: Option<f64>, b: Option<f64>, tolerance: f64) -> b
 }
 
 /// Returns whether two totals are known and equal.
-pub(super) fn same_total(a: Option<f64>, b: Option<f64>) -> bool {
+pub(crate) fn same_total(a: Option<f64>, b: Option<f64>) -> bool {
     matches!((a, b), (Some(a), Some(b)) if close(a, b, TOTAL))
 }

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     diff::{self, Diff, ResponseView},
-    removal::ResponseQuality,
+    removal::{ProofPolicy, RemovalProof, ResponseQuality},
 };
 use model::{
     poll::{FetchedResponse, Payload, PollResponse},
@@ -21,6 +21,8 @@ pub(super) struct Completed<'a> {
     pub(super) warnings: Vec<ParseWarning>,
     /// Whether a missing record may be one that could not be read.
     proves_no_absence: bool,
+    /// Known events of which the response omits a form that may have been removed.
+    omissions: Vec<RecordKey>,
     /// Known events with parts that were unknown before this response.
     pub(super) learned: Vec<Tracked>,
 }
@@ -28,15 +30,25 @@ pub(super) struct Completed<'a> {
 impl<'a> Completed<'a> {
     pub(super) fn as_given(response: &'a PollResponse) -> Self {
         let payload = Cow::Borrowed(&response.payload);
-        Self { payload, warnings: Vec::new(), proves_no_absence: response.dropped > 0, learned: Vec::new() }
+        let (warnings, omissions, learned) = (Vec::new(), Vec::new(), Vec::new());
+        Self { payload, warnings, proves_no_absence: response.dropped > 0, omissions, learned }
     }
 
-    pub(super) fn new(response: &'a PollResponse, known: &[Tracked], fetched: &FetchedResponse) -> Self {
+    /// Completes a response. `proof` is the proof of a response with gaps.
+    pub(super) fn new(
+        response: &'a PollResponse,
+        known: &[Tracked],
+        fetched: &FetchedResponse,
+        (policy, proof): (ProofPolicy, &RemovalProof<'_>),
+    ) -> Self {
         let Payload::UnlockEvents(events) = &response.payload else { return Self::as_given(response) };
         let view = ResponseView {
             shows_linear: fetched.shows_linear(),
             has_lost_rows: response.dropped > 0,
             without_cliffs: &fetched.without_cliffs,
+            is_one_version: fetched.segments.is_none() && fetched.shows_linear() == Some(true),
+            // The gaps of recorded responses were filled when they were recorded.
+            proof: (policy != ProofPolicy::Immediate && response.dropped == 0 && fetched.version.is_some()).then_some(proof),
         };
         let completed = diff::complete(known, events, &view);
         let payload = match completed.events {
@@ -44,7 +56,15 @@ impl<'a> Completed<'a> {
             Cow::Owned(events) => Cow::Owned(Payload::UnlockEvents(events)),
         };
         let proves_no_absence = response.dropped > 0 || completed.proves_no_absence;
-        Self { payload, warnings: completed.parse_warnings, proves_no_absence, learned: completed.learned }
+        let (warnings, omissions, learned) = (completed.parse_warnings, completed.omissions, completed.learned);
+        Self { payload, warnings, proves_no_absence, omissions, learned }
+    }
+
+    /// Adds the omissions that are not proven removals to the missing records of a diff.
+    pub(super) fn count_omissions(&self, diff: &mut Diff, proof: &RemovalProof<'_>) {
+        let is_new = |key: &&RecordKey| diff.missing.iter().all(|(missing, _)| missing != *key);
+        let omissions: Vec<_> = self.omissions.iter().filter(is_new).map(|key| proof.counted(key)).collect();
+        diff.missing.extend(omissions);
     }
 
     pub(super) fn quality(&self) -> ResponseQuality {

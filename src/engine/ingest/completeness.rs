@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::{IngestResult, schedule::ScheduleNotes};
+use super::{IngestResult, rate_changes, schedule::ScheduleNotes};
 use crate::linear_ahead::linear_ahead;
 use model::{
     poll::{AheadFetch, FetchedResponse, Payload, PollOutcome, WITH_RATE_CHANGES},
     rows::TokenSnapshot,
-    supply::{Endpoint, LinearNotes, Timestamp},
+    supply::{Endpoint, LinearNotes, OmittedRate, Timestamp},
     wire::UnlockEvent,
 };
 
@@ -35,15 +35,27 @@ pub(super) fn with_listed_method<'a>(before: &TokenSnapshot, fetched: &'a Fetche
 }
 
 /// Notes in the header of a schedule's feed how completely linear unlocks are known after the response.
-pub(super) fn note_completeness(result: &mut IngestResult, before: &TokenSnapshot, fetched: &FetchedResponse, now: Timestamp) {
+/// `omitted` are the known rate changes that the response does not show.
+pub(super) fn note_completeness(
+    result: &mut IngestResult,
+    before: &TokenSnapshot,
+    (fetched, omitted): (&FetchedResponse, Vec<OmittedRate>),
+    now: Timestamp,
+) {
     if result.update.id.endpoint != Endpoint::UnlockEvents {
         return;
     }
     let Some(header) = result.update.header.take() else { return };
     let notes = ScheduleNotes::read(&header);
-    let linear = next_notes(&notes, result, before, fetched, now);
+    let mut linear = next_notes(&notes, result, before, fetched, now);
+    if rate_changes::linear_version(fetched).is_some() {
+        linear.omitted_rates = omitted;
+    }
     result.update.header = Some(with_notes(header, &notes.linear, &linear));
 }
+
+/// The maximum number of shortened linear unlocks to store per token.
+const MAX_SHORTENED: usize = 100;
 
 /// Returns the notes about linear unlocks after the response.
 fn next_notes(
@@ -55,6 +67,13 @@ fn next_notes(
 ) -> LinearNotes {
     let mut linear = notes.linear.clone();
     let segments = fetched.segments.filter(|segments| segments.is_read);
+    if linear.has_rate_changes {
+        linear.shortened.clear();
+    } else {
+        linear.shortened.extend(rate_changes::shortened(before, fetched));
+        linear.shortened.dedup();
+        linear.shortened.truncate(MAX_SHORTENED);
+    }
     if fetched.shows_linear() == Some(true) && segments.is_none() {
         // A configured version shows linear unlocks by itself, and nothing completes them.
         (linear.needs_ahead, linear.linear_ahead, linear.ahead_absent) = (None, None, None);

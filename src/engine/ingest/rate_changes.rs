@@ -1,18 +1,21 @@
-//! Rate changes: linear unlocks that begin when another one of the same allocation ends. Only one endpoint version shows them.
+//! Rate changes: linear unlocks that begin when another one of the same allocation ends. Only one endpoint version shows all of them.
 //!
-//! If the known facts and a response show linear unlocks of different versions, rate changes that only one of them can show are neither
-//! added nor removed. [`separate`] takes them out of both, the rest is compared as usual, and [`RateChanges::restore`] puts them
-//! back without a change. So a correction in such a response is still reported.
+//! A known rate change that another version omits was not removed, and one that the first response of the full version shows was not
+//! added. [`separate`] takes both out of the comparison, and [`RateChanges::restore`] puts them back without a change. They are compared
+//! with the next response that shows them, so that a correction of the other unlocks is reported at once, and theirs when it is shown.
+//!
+//! A linear unlock becomes a rate change when the one before it is prolonged up to its begin, and it stops being one when that ends
+//! earlier. So a version can begin to omit a linear unlock that it showed before, and it can show one that it omitted.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::{IngestResult, schedule::ScheduleNotes};
-use crate::diff;
+use crate::diff::{self, same_total};
 use model::{
-    poll::{FetchedResponse, Payload, PollOutcome, WITH_RATE_CHANGES},
+    poll::{FetchedResponse, LAST_WITH_SEGMENTS, Payload, PollOutcome, PollResponse, WITH_RATE_CHANGES},
     rows::{Put, TokenSnapshot},
-    supply::{Endpoint, Record, RecordKey, Resource, Timestamp, Tracked},
+    supply::{Endpoint, OmittedRate, Record, RecordKey, Resource, ShortenedUnlock, Timestamp, Tracked},
     wire::{LinearAllocation, LinearUnlocks, Maybe, UnlockEvent},
 };
 
@@ -36,7 +39,7 @@ pub(super) struct Separated {
 
 /// Separates rate changes. Returns `None` if the known unlocks and the response show the same parts of a schedule.
 pub(super) fn separate(before: &TokenSnapshot, fetched: &FetchedResponse) -> Option<Separated> {
-    let segments = fetched.segments.filter(|segments| segments.is_read)?;
+    let shows_all = linear_version(fetched)? == WITH_RATE_CHANGES;
     let PollOutcome::Fresh(response) = &fetched.outcome else { return None };
     let Payload::UnlockEvents(events) = &response.payload else { return None };
     let notes = ScheduleNotes::of(before);
@@ -44,41 +47,52 @@ pub(super) fn separate(before: &TokenSnapshot, fetched: &FetchedResponse) -> Opt
     if !is_read || notes.linear.shown_linear != Some(true) {
         return None;
     }
-    let known: Vec<&UnlockEvent> = before.records.iter().filter_map(|tracked| tracked.record.unlock()).collect();
-    match (notes.linear.has_rate_changes, segments.version == WITH_RATE_CHANGES) {
-        (false, true) => {
-            let of_response: Vec<&UnlockEvent> = events.iter().collect();
-            let hidden = hidden_items(&of_response, &known);
-            let (rest, taken): (Vec<_>, Vec<_>) = events.iter().map(|event| without(event, &hidden)).unzip();
-            let mut fetched = fetched.clone();
-            if let PollOutcome::Fresh(response) = &mut fetched.outcome {
-                response.payload = Payload::UnlockEvents(rest.into_iter().flatten().collect());
-            }
-            let taken = taken.into_iter().flatten().map(|event| SeparatedEvent { key: None, event }).collect();
-            Some(Separated { before: before.clone(), fetched, rate_changes: RateChanges(taken) })
-        }
-        (true, false) => {
-            let of_response: Vec<&UnlockEvent> = events.iter().collect();
-            let hidden = hidden_items(&known, &of_response);
-            let (mut records, mut taken) = (Vec::with_capacity(before.records.len()), Vec::new());
-            for tracked in &before.records {
-                let Some(event) = tracked.record.unlock() else {
-                    records.push(tracked.clone());
-                    continue;
-                };
-                let (rest, out) = without(event, &hidden);
-                if out.is_none() {
-                    records.push(tracked.clone());
-                } else if let Some(rest) = rest {
-                    records.push(Tracked { key: tracked.key.clone(), record: Record::Unlock(Arc::new(rest)) });
-                }
-                taken.extend(out.map(|event| SeparatedEvent { key: Some(tracked.key.clone()), event }));
-            }
-            let before = TokenSnapshot { records, ..before.clone() };
-            Some(Separated { before, fetched: fetched.clone(), rate_changes: RateChanges(taken) })
-        }
-        _ => None,
+    let known_events: Vec<&UnlockEvent> = before.records.iter().filter_map(|tracked| tracked.record.unlock()).collect();
+    let given_events: Vec<&UnlockEvent> = events.iter().collect();
+    let (known, given) = (Schedule::of(&known_events), Schedule::of(&given_events));
+    // A row that lost its name or its begin may be any of the known ones, which fill its gaps.
+    if given.has_gaps {
+        return None;
     }
+    let names = renamed(&known, &given);
+    let omitted = if shows_all { HashSet::new() } else { omitted(&known, &given, &names, &notes.linear.omitted_rates) };
+    let found = match notes.linear.has_rate_changes {
+        true => HashSet::new(),
+        false => found(&known, &given, &notes.linear.shortened),
+    };
+    if omitted.is_empty() && found.is_empty() {
+        return None;
+    }
+    let mut taken = Vec::new();
+    let mut rest = TokenSnapshot { records: Vec::with_capacity(before.records.len()), ..before.clone() };
+    for tracked in &before.records {
+        let Some(event) = tracked.record.unlock() else {
+            rest.records.push(tracked.clone());
+            continue;
+        };
+        let (remaining, out) = without(event, &omitted);
+        if out.is_none() {
+            rest.records.push(tracked.clone());
+        } else if let Some(remaining) = remaining {
+            rest.records.push(Tracked { key: tracked.key.clone(), record: Record::Unlock(Arc::new(remaining)) });
+        }
+        taken.extend(out.map(|event| SeparatedEvent { key: Some(tracked.key.clone()), event: with_names(event, &names) }));
+    }
+    let mut fetched = fetched.clone();
+    if !found.is_empty()
+        && let PollOutcome::Fresh(response) = &mut fetched.outcome
+    {
+        let (remaining, out): (Vec<_>, Vec<_>) = events.iter().map(|event| without(event, &found)).unzip();
+        response.payload = Payload::UnlockEvents(remaining.into_iter().flatten().collect());
+        taken.extend(out.into_iter().flatten().map(|event| SeparatedEvent { key: None, event }));
+    }
+    Some(Separated { before: rest, fetched, rate_changes: RateChanges(taken) })
+}
+
+/// Returns the version of the linear unlocks in a response. `None` if it shows none, or if the version is unknown.
+pub(super) fn linear_version(fetched: &FetchedResponse) -> Option<u8> {
+    let of_segments = fetched.segments.filter(|segments| segments.is_read).map(|segments| segments.version);
+    of_segments.or(fetched.version.filter(|version| *version <= LAST_WITH_SEGMENTS))
 }
 
 /// The allocation and the begin of a linear unlock.
@@ -92,26 +106,158 @@ fn item_key(item: &LinearAllocation) -> Option<ItemKey> {
     Some((name_of(item), item.begin_date.copied()?))
 }
 
-/// Returns the rate changes of `events` that `others` do not show. The source does not define how exactly the end of one linear unlock and
-/// the begin of the next one match, so they may be a day apart.
-fn hidden_items(events: &[&UnlockEvent], others: &[&UnlockEvent]) -> HashSet<ItemKey> {
-    fn items<'e>(events: &'e [&'e UnlockEvent]) -> impl Iterator<Item = &'e LinearAllocation> {
-        events.iter().flat_map(|event| linears(event))
+/// The linear unlocks of a schedule, and the total of each allocation.
+struct Schedule {
+    /// The begin and the end of each linear unlock.
+    spans: HashMap<Option<String>, Vec<(Timestamp, Timestamp)>>,
+    keys: HashSet<ItemKey>,
+    /// Whether a linear unlock has no name or no begin, or its event only a total.
+    has_gaps: bool,
+    /// Tokens, cliffs included. `None` if an amount is unknown.
+    totals: HashMap<Option<String>, Option<f64>>,
+}
+
+impl Schedule {
+    fn of(events: &[&UnlockEvent]) -> Self {
+        let mut schedule = Self { spans: HashMap::new(), keys: HashSet::new(), has_gaps: false, totals: HashMap::new() };
+        for event in events {
+            let lacks_parts = |linears: &LinearUnlocks| linears.allocation_breakdown.items().is_empty();
+            schedule.has_gaps |= event.linear_unlocks.get().is_some_and(lacks_parts);
+            for item in linears(event) {
+                schedule.add_amount(name_of(item), item.linear_amount.copied());
+                schedule.keys.extend(item_key(item));
+                schedule.has_gaps |= item_key(item).is_none_or(|(name, _)| name.is_none());
+                if let (Some(begin), Some(end)) = (item.begin_date.copied(), item.end_date.copied()) {
+                    schedule.spans.entry(name_of(item)).or_default().push((begin, end));
+                }
+            }
+            for item in event.cliff_unlocks.get().map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items()) {
+                schedule.add_amount(item.allocation_name.as_str().map(str::to_owned), item.cliff_amount.copied());
+            }
+        }
+        schedule
     }
-    let day = |at: Timestamp| at.timestamp().div_euclid(86_400);
-    // The earliest begin of the linear unlocks that end on a day.
-    let mut ends: HashMap<(Option<String>, i64), Timestamp> = HashMap::new();
-    for item in items(events) {
-        if let (Some(begin), Some(end)) = (item.begin_date.copied(), item.end_date.copied()) {
-            let earliest = ends.entry((name_of(item), day(end))).or_insert(begin);
-            *earliest = begin.min(*earliest);
+
+    fn add_amount(&mut self, name: Option<String>, amount: Option<f64>) {
+        let total = self.totals.entry(name).or_insert(Some(0.0));
+        *total = total.zip(amount).map(|(total, amount)| total + amount);
+    }
+
+    fn spans(&self, name: &Option<String>) -> &[(Timestamp, Timestamp)] {
+        self.spans.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns whether a linear unlock of the allocation ends where this one begins. The source does not define how exactly the two
+    /// dates match, so they may be a day apart.
+    fn has_end_at(&self, (name, begin): &ItemKey) -> bool {
+        self.spans(name).iter().any(|(earlier, end)| earlier < begin && day(*end).abs_diff(day(*begin)) <= 1)
+    }
+
+    fn begins_before(&self, (name, begin): &ItemKey) -> bool {
+        self.spans(name).iter().any(|(earlier, _)| earlier < begin)
+    }
+
+    /// Returns whether a linear unlock that ends at `end` lies within one of these.
+    fn contains(&self, (name, begin): &ItemKey, end: Option<Timestamp>) -> bool {
+        let is_within =
+            |(first, last): &(Timestamp, Timestamp)| first < begin && end.is_some_and(|end| day(end) <= day(*last) + 1);
+        self.spans(name).iter().any(is_within)
+    }
+
+    fn end_of(&self, (name, begin): &ItemKey) -> Option<Timestamp> {
+        self.spans(name).iter().find(|(other, _)| other == begin).map(|(_, end)| *end)
+    }
+}
+
+fn day(at: Timestamp) -> i64 {
+    at.timestamp().div_euclid(86_400)
+}
+
+/// Returns whether the allocation has the same total in both, so that its tokens moved and none are hidden.
+fn is_conserved(known: &Schedule, given: &Schedule, name: &Option<String>) -> bool {
+    let total = |schedule: &Schedule| schedule.totals.get(name).copied().flatten();
+    total(known).is_some() && same_total(total(known), total(given))
+}
+
+/// Returns the linear unlocks that end earlier in a response without changes of a rate. They may continue at another rate.
+pub(super) fn shortened(before: &TokenSnapshot, fetched: &FetchedResponse) -> Vec<ShortenedUnlock> {
+    let PollOutcome::Fresh(PollResponse { payload: Payload::UnlockEvents(events), .. }) = &fetched.outcome else {
+        return Vec::new();
+    };
+    if linear_version(fetched).is_none_or(|version| version == WITH_RATE_CHANGES) {
+        return Vec::new();
+    }
+    let known_events: Vec<&UnlockEvent> = before.records.iter().filter_map(|tracked| tracked.record.unlock()).collect();
+    let (known, given) = (Schedule::of(&known_events), Schedule::of(&events.iter().collect::<Vec<_>>()));
+    let mut shortened = Vec::new();
+    for (name, spans) in &known.spans {
+        let Some(allocation) = name.clone().filter(|_| !is_conserved(&known, &given, name)) else { continue };
+        let is_shorter = |(begin, end): &(Timestamp, Timestamp)| {
+            given.end_of(&(name.clone(), *begin)).is_some_and(|now| day(now) + 1 < day(*end))
+        };
+        let ends = spans.iter().filter(|span| is_shorter(span)).map(|(_, end)| *end);
+        shortened.extend(ends.max().map(|end| ShortenedUnlock { allocation, end }));
+    }
+    shortened.sort_by(|one, other| one.allocation.cmp(&other.allocation));
+    shortened
+}
+
+/// Returns the new name of each allocation that the response shows under another one: a new allocation with one of its linear unlocks.
+fn renamed(known: &Schedule, given: &Schedule) -> HashMap<Option<String>, Option<String>> {
+    let new_name = |(name, spans): (&Option<String>, &Vec<(Timestamp, Timestamp)>)| {
+        let is_it =
+            |(_, others): &(&Option<String>, &Vec<(Timestamp, Timestamp)>)| others.iter().any(|span| spans.contains(span));
+        let new = given.spans.iter().filter(|(other, _)| !known.totals.contains_key(*other));
+        let (other, _) = new.filter(is_it).min_by_key(|(other, _)| *other)?;
+        Some((name.clone(), other.clone()))
+    };
+    known.spans.iter().filter(|(name, _)| !given.totals.contains_key(*name)).filter_map(new_name).collect()
+}
+
+/// Returns the known rate changes that the response may omit. A rate change needs a linear unlock before it, so none is omitted from a
+/// response that shows no earlier one of the allocation.
+fn omitted(
+    known: &Schedule,
+    given: &Schedule,
+    names: &HashMap<Option<String>, Option<String>>,
+    labels: &[OmittedRate],
+) -> HashSet<ItemKey> {
+    let is_labeled =
+        |(name, begin): &ItemKey| labels.iter().any(|label| Some(&label.allocation) == name.as_ref() && label.begin == *begin);
+    let is_omitted = |key: &&ItemKey| {
+        let given_key = (names.get(&key.0).unwrap_or(&key.0).clone(), key.1);
+        !given.keys.contains(&given_key)
+            && given.begins_before(&given_key)
+            && (given.has_end_at(&given_key) || known.has_end_at(key) || is_labeled(key))
+            && !is_conserved(known, given, &key.0)
+    };
+    known.keys.iter().filter(is_omitted).cloned().collect()
+}
+
+/// Returns the rate changes of the response that the earlier ones may have omitted. A part of a known linear unlock is none of them, and
+/// neither is the rest of one that was reported to end earlier.
+fn found(known: &Schedule, given: &Schedule, shortened: &[ShortenedUnlock]) -> HashSet<ItemKey> {
+    let is_rest =
+        |(name, begin): &ItemKey| shortened.iter().any(|unlock| Some(&unlock.allocation) == name.as_ref() && *begin < unlock.end);
+    let is_found = |key: &&ItemKey| {
+        !known.keys.contains(*key)
+            && !is_rest(key)
+            && (given.has_end_at(key) || known.has_end_at(key))
+            && !known.contains(key, given.end_of(key))
+            && !is_conserved(known, given, &key.0)
+    };
+    given.keys.iter().filter(is_found).cloned().collect()
+}
+
+/// Returns an event with the new names of its allocations.
+fn with_names(mut event: UnlockEvent, names: &HashMap<Option<String>, Option<String>>) -> UnlockEvent {
+    let items = event.linear_unlocks.get_mut().and_then(|linears| linears.allocation_breakdown.get_mut());
+    for item in items.into_iter().flatten() {
+        if let Some(Some(name)) = names.get(&name_of(item)) {
+            item.allocation_name = name.clone().into();
         }
     }
-    let shown: HashSet<ItemKey> = items(others).filter_map(item_key).collect();
-    let follows = |(name, begin): &ItemKey| {
-        (-1..=1).any(|shift| ends.get(&(name.clone(), day(*begin) + shift)).is_some_and(|earliest| earliest < begin))
-    };
-    items(events).filter_map(item_key).filter(|key| follows(key) && !shown.contains(key)).collect()
+    event
 }
 
 /// Splits an event into the part without these rate changes, and the rate changes alone. Either is `None` if nothing remains.
@@ -138,6 +284,13 @@ fn without(event: &UnlockEvent, hidden: &HashSet<ItemKey>) -> (Option<UnlockEven
 }
 
 impl RateChanges {
+    /// Returns the labels of the known rate changes that the response omits.
+    pub(super) fn omitted(&self) -> Vec<OmittedRate> {
+        let known = self.0.iter().filter(|separated| separated.key.is_some());
+        let keys = known.flat_map(|separated| linears(&separated.event)).filter_map(item_key);
+        keys.filter_map(|(name, begin)| Some(OmittedRate { allocation: name?, begin })).collect()
+    }
+
     /// Adds the rate changes to the result of the comparison, without a change. `before` has the known facts with their rate changes.
     pub(super) fn restore(self, result: &mut IngestResult, before: &TokenSnapshot) {
         // A response that was not applied changes nothing, and neither does a held one, which writes no header.

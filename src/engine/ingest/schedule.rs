@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     facts::within_first_and_last_day,
     listed_schedules::ListedSchedules,
+    rate_changes::linear_version,
     visibility::{Observation, Visibility},
 };
 use crate::{
@@ -21,8 +22,9 @@ use crate::{
     removal::RemovalProof,
 };
 use model::{
+    change::{AllocationChange, Change, ChangeKind},
     is_placeholder,
-    poll::{FetchedResponse, SegmentsFetch, WITH_RATE_CHANGES},
+    poll::{FetchedResponse, LAST_WITH_SEGMENTS, SegmentsFetch, WITH_RATE_CHANGES},
     rows::TokenSnapshot,
     supply::{Endpoint, FeedState, LinearNotes, Record, SegmentsRead, ShownDays, Timestamp, Tracked},
     wire::UnlockEvent,
@@ -103,7 +105,10 @@ impl<'a> ScheduleResponse<'a> {
             window: requested.within(&visible([learned.all, second], now)),
             window_before,
             segments_before,
-            is_other_view: was.version.zip(fetched.version).is_some_and(|(before, after)| view(before) != view(after)),
+            is_other_view: was
+                .version
+                .zip(fetched.version)
+                .is_some_and(|(before, after)| shows_starts(before) != shows_starts(after)),
             notes,
             now,
         };
@@ -140,7 +145,7 @@ impl<'a> ScheduleResponse<'a> {
             let date = event.unlock_date.copied();
             let has_cliff = event.cliff_unlocks.get().is_some();
             let window = if has_cliff { &window_before } else { &segments_before };
-            !window.contains(date) && date.is_none_or(|date| !dates.contains(&date))
+            !window.contains(date) && date.is_none_or(|date| !dates.contains(&date) && !is_placeholder(date))
         }
     }
 
@@ -159,11 +164,15 @@ impl<'a> ScheduleResponse<'a> {
         diff::repriced(records, self.events, &self.window, self.shows_linear)
     }
 
-    /// Returns the diff. The first response of another view has no changes: a part that only one of both views shows was neither removed
-    /// nor added. Later responses are compared with this one.
+    /// Returns the diff. The first response of another view changes only parts that both views show: a part that only one of them shows
+    /// was neither removed nor added. Later responses are compared with this one.
     pub(super) fn diff(&self, before: &TokenSnapshot, proof: &RemovalProof<'_>, tolerance: f64) -> Diff {
-        let diff = self.compare(before, proof, tolerance);
-        if self.is_other_view { Diff { changes: Vec::new(), missing: Vec::new(), ..diff } } else { diff }
+        let mut diff = self.compare(before, proof, tolerance);
+        if self.is_other_view {
+            diff.changes.retain(is_of_both_views);
+            diff.missing.clear();
+        }
+        diff
     }
 
     fn compare(&self, before: &TokenSnapshot, proof: &RemovalProof<'_>, tolerance: f64) -> Diff {
@@ -331,11 +340,7 @@ impl ScheduleNotes {
                 Some(segments) => segments.is_absent.then(|| read(segments)),
                 None => was.segments_absent,
             },
-            has_rate_changes: match (joined, shows_linear) {
-                (Some(segments), _) => was.has_rate_changes || segments.version == WITH_RATE_CHANGES,
-                (None, Some(true)) => fetched.version == Some(WITH_RATE_CHANGES),
-                _ => was.has_rate_changes,
-            },
+            has_rate_changes: was.has_rate_changes || linear_version(fetched) == Some(WITH_RATE_CHANGES),
             ..was.clone()
         }
     }
@@ -366,12 +371,15 @@ fn listable_date(tracked: &Tracked, is_of_form: &dyn Fn(&UnlockEvent) -> bool, r
     event.unlock_date.copied().filter(|at| is_of_form(event) && requested.contains(Some(*at)))
 }
 
-/// Returns the same number for endpoint versions that show the same parts of a schedule. The first version shows where the rate of a
-/// linear unlock changes, the next two do not, and later ones show neither linear unlocks nor the start of mining rewards.
-fn view(version: u8) -> u8 {
-    match version {
-        1 => 1,
-        2 | 3 => 2,
-        _ => 3,
-    }
+/// Returns whether a change concerns only parts that are known before and after it.
+fn is_of_both_views(change: &Change) -> bool {
+    let is_known = |allocation: &AllocationChange| allocation.from.is_some() && allocation.to.is_some();
+    !matches!(change.kind, ChangeKind::Added | ChangeKind::Removed | ChangeKind::Rewritten)
+        && change.allocations.iter().all(is_known)
+}
+
+/// Returns whether an endpoint version shows linear unlocks and the start of mining rewards. Only the first of these versions
+/// shows changes of a rate, but the comparison leaves out what one of two responses can hide.
+fn shows_starts(version: u8) -> bool {
+    version <= LAST_WITH_SEGMENTS
 }

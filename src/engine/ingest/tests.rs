@@ -17,6 +17,7 @@ mod completeness;
 mod edges;
 mod findings;
 mod rows;
+mod versions;
 
 fn events(rows: serde_json::Value) -> Vec<UnlockEvent> {
     serde_json::from_value(rows).expect("events")
@@ -186,6 +187,30 @@ fn parts_hidden_by_another_version_are_not_removed() {
     // Within one version, the removal is proven.
     let notified = feed.poll_times(&part, Some(1), now + Days::new(5), 4);
     assert_eq!(kinds(&notified), [ChangeKind::Removed], "{:?}", summaries(&notified));
+}
+
+/// An unlock that loses its date can get a placeholder in its place, which lies before every requested day.
+#[test]
+fn unlock_that_gets_a_placeholder_is_not_removed() {
+    let (now, mut before) = (time("2026-03-09"), monthly("2026-01-16", 12));
+    let mut single = monthly("2027-08-22", 1);
+    if let Some(parts) = single[0].cliff_unlocks.get_mut().and_then(|cliffs| cliffs.allocation_breakdown.get_mut()) {
+        (parts[0].allocation_name, parts[0].cliff_amount) = ("Miners".to_owned().into(), 500.0.into());
+    }
+    before.extend(single);
+    for first in ["1970-01-01", "1976-01-01"] {
+        let mut after = before.clone();
+        let last = after.last_mut().expect("an event");
+        last.unlock_date = time("1970-01-01").into();
+        let parts = last.cliff_unlocks.get_mut().and_then(|cliffs| cliffs.allocation_breakdown.get_mut()).expect("parts");
+        parts[0].unlock_date = time("1970-01-01").into();
+        let mut feed = Feed::new();
+        feed.requested.0 = time(first).date_naive();
+        feed.poll(&before, Some(5), now);
+        let notified = feed.poll_times(&after, Some(5), now + Days::new(1), 4);
+        let [change] = &notified[..] else { panic!("{:?}", summaries(&notified)) };
+        assert!([ChangeKind::Rescheduled, ChangeKind::Revised].contains(&change.kind), "{}", change.summary);
+    }
 }
 
 #[test]

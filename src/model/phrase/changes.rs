@@ -7,13 +7,16 @@ use serde_json::Value;
 pub use tranches::{DateChange, ScheduleUnit, TrancheFacts, TranchesChange};
 
 use self::tranches::is_close;
-use super::{UNKNOWN_AMOUNT, amount, count, day, grouped, name, names, one_line, plural, ratio, shift, shifts};
+use super::{UNKNOWN_AMOUNT, amount, count, day, grouped, list, name, names, one_line, plural, ratio, shift, shifts};
 use crate::{
     AllocationChange, AllocationSchedule, Change, ChangeKind, ChangeRow, FieldChange, Resource, ScheduleBrief, Timestamp,
 };
 
 /// The number of fields that a sentence names. More are only stored.
 const MAX_FIELDS: usize = 3;
+
+/// The number of givers or recipients of tokens that a sentence names before it only counts them.
+const MAX_SHARES: usize = 4;
 
 /// The number of renamed allocations that a sentence names before it only counts them.
 const MAX_RENAMED: usize = 3;
@@ -97,8 +100,10 @@ pub enum ChangeClause {
     },
     Reallocated {
         amount: f64,
-        from: Vec<String>,
-        to: Vec<String>,
+        /// The allocations that have less than before, each with the difference.
+        from: Vec<(String, f64)>,
+        /// The allocations that have more than before, each with the difference.
+        to: Vec<(String, f64)>,
         /// The tranches, if their dates may have changed as well.
         tranches: Option<TranchesChange>,
     },
@@ -205,6 +210,9 @@ pub enum RowChange {
     Other,
 }
 
+/// The end of a summary about a linear unlock that ends earlier, from an API version that omits a later rate.
+pub const RATE_MAY_CONTINUE: &str = "; it may continue at another rate, which this API version does not show";
+
 /// Writes the summary of a change.
 pub fn summary(clauses: &[ChangeClause], unit: &ScheduleUnit<'_>) -> String {
     clauses.iter().map(|clause| clause.text(unit)).collect::<Vec<_>>().join("; ")
@@ -240,7 +248,8 @@ impl ChangeClause {
         match self {
             Self::Added { tranches } => format!("added: {}", unit.holding_when_due(tranches)),
             Self::Removed { tranches, last_visible_day } => {
-                let beyond = last_visible_day.map(|last| format!(", or moved beyond {}, where nothing is seen", day(last)));
+                let beyond = last_visible_day
+                    .map(|last| format!(", or moved to a date after {}, which the API plan does not show", day(last)));
                 format!("removed: {}{}", unit.holding_when_due(tranches), beyond.unwrap_or_default())
             }
             Self::EventRemoved { date: Some(at) } => format!("removed: the event of {}", day(*at)),
@@ -254,7 +263,7 @@ impl ChangeClause {
                 let by = shift_days.map(|(least, most)| format!(" by {}", shifts(least, most))).unwrap_or_default();
                 match example.first_date() {
                     Some(date) => format!("{subject} now dated; the {}: {date} (no date before)", next_or_first(*is_next)),
-                    None => format!("{subject} moved{by}; the {} {}", next_or_first(*is_next), example.text()),
+                    None => format!("{subject} moved{by}; the {} moves {}", next_or_first(*is_next), example.text()),
                 }
             }
             Self::Redated { tranches, example, is_next } => match tranches.len() {
@@ -267,18 +276,18 @@ impl ChangeClause {
             Self::StartMoved { tranches, from, to, shift_days } => {
                 let (holding, pace) = (unit.holding(&tranches.after), tranches.pace_change());
                 let (from, to) = tranches.date_texts(*from, *to);
-                format!("{holding}: from {to} on instead of {from}{}{pace}", in_parentheses(Some(*shift_days)))
+                format!("{holding}: linear unlock from {to} on instead of {from}{}{pace}", in_parentheses(Some(*shift_days)))
             }
             Self::EndMoved { tranches, from, to, shift_days } => {
                 let (holding, pace) = (unit.holding(&tranches.after), tranches.pace_change());
                 let (from, to) = tranches.date_texts(*from, *to);
-                format!("{holding}: until {to} instead of {from} ({}){pace}", shift(*shift_days))
+                format!("{holding}: linear unlock until {to} instead of {from} ({}){pace}", shift(*shift_days))
             }
             Self::SomeEndsMoved { segments, dates } => {
-                format!("the end of {} moved {}", count(*segments, "linear segment"), dates.text())
+                format!("the end of {} moved {}", count(*segments, "linear unlock"), dates.text())
             }
             Self::Rescaled { allocations, tranches, ratio: by, from, to } => format!(
-                "{} of {} rescaled {} (from {} to {} in all)",
+                "{} of {} resized {}, from {} to {} in total",
                 count(*tranches, "tranche"),
                 names_of(allocations),
                 ratio(*by),
@@ -288,7 +297,7 @@ impl ChangeClause {
             Self::Resized { tranches, ratio, rest } => tranches.resized(*ratio, *rest),
             Self::Reallocated { amount, from, to, tranches } => {
                 let dates = tranches.as_ref().map(TranchesChange::span_change).unwrap_or_default();
-                format!("{}{dates}", unit.transfer(*amount, &names_of(from), &names_of(to)))
+                format!("{}{dates}", unit.transfer(*amount, &shares(from), &shares(to)))
             }
             Self::SplitOrMerged(tranches) => unit.split_or_merged(tranches),
             Self::Restructured(tranches) => unit.restructured(tranches),
@@ -322,7 +331,7 @@ impl ChangeClause {
 }
 
 fn next_or_first(is_next: bool) -> &'static str {
-    if is_next { "next" } else { "first" }
+    if is_next { "next unlock" } else { "first unlock" }
 }
 
 /// A range of shifts in parentheses: ` (+4 days)`. Empty if the shifts are unknown.
@@ -337,6 +346,23 @@ fn times(by: Option<f64>) -> String {
 
 fn names_of(all: &[String]) -> String {
     names(all.iter().map(String::as_str))
+}
+
+/// Allocations with their amounts, the largest first: `Farm (10.00M) and Treasury (5.00M)`. A single one has no amount.
+fn shares(all: &[(String, f64)]) -> String {
+    let mut sorted: Vec<&(String, f64)> = all.iter().collect();
+    sorted.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    if let [(only, _)] = sorted[..] {
+        return name(only);
+    }
+    let shown = if sorted.len() > MAX_SHARES { MAX_SHARES - 1 } else { sorted.len() };
+    let mut texts: Vec<String> =
+        sorted.iter().take(shown).map(|(allocation, tokens)| format!("{} ({})", name(allocation), amount(*tokens))).collect();
+    if sorted.len() > shown {
+        let rest = sorted.iter().skip(shown).map(|(_, tokens)| tokens).sum();
+        texts.push(format!("{} more ({})", sorted.len() - shown, amount(rest)));
+    }
+    list(&texts)
 }
 
 fn amount_or_unknown(value: Option<f64>) -> String {
@@ -366,23 +392,27 @@ fn renamed(names: &[(String, String)], categories: &[CategoryChange]) -> String 
     clauses.join("; ")
 }
 
-/// `schedule rewritten: 30 to 10 events, 420 tokens in all as before, end 1 Jan 2028 to 1 Jan 2030`.
+/// `schedule rewritten: 10 events instead of 30, 420 tokens in total as before, ends on 1 Jan 2030 instead of 1 Jan 2028`.
 fn rewritten(before: &ScheduleBrief, after: &ScheduleBrief) -> String {
-    let end = |brief: &ScheduleBrief| brief.end.map_or_else(|| "no date".to_owned(), day);
-    let step = |from: String, to: String, what: &str| {
-        if from == to { format!("{to}{what} as before") } else { format!("{from} to {to}{what}") }
-    };
-    let totals = match (amount(before.total), amount(after.total)) {
+    let step = |from: &str, to: &str| if from == to { " as before".to_owned() } else { format!(" instead of {from}") };
+    let (from, to) = match (amount(before.total), amount(after.total)) {
         // With fewer digits, different totals can be equal texts.
         (from, to) if from == to && !is_close(before.total, after.total, 1e-9) => {
-            step(grouped(before.total), grouped(after.total), " tokens in all")
+            let digits = |total: f64| if total.abs() < 1e3 { grouped(total) } else { grouped(total.round()) };
+            (digits(before.total), digits(after.total))
         }
-        (from, to) => step(from, to, " tokens in all"),
+        texts => texts,
     };
+    let events = if after.events == 1 { "event" } else { "events" };
+    let count = step(&before.events.to_string(), &after.events.to_string());
+    let end = |brief: &ScheduleBrief| brief.end.map_or_else(|| "no date".to_owned(), day);
+    let ends = if after.end.is_some() { "ends on " } else { "ends with " };
     format!(
-        "schedule rewritten: {}, {totals}, end {}",
-        step(before.events.to_string(), after.events.to_string(), if after.events == 1 { " event" } else { " events" }),
-        step(end(before), end(after), "")
+        "schedule rewritten: {} {events}{count}, {to} tokens in total{}, {ends}{}{}",
+        after.events,
+        step(&from, &to),
+        end(after),
+        step(&end(before), &end(after))
     )
 }
 
@@ -454,7 +484,7 @@ fn committed(allocations: &[String], from: Option<f64>, to: Option<f64>, at: Opt
     let to = amount_or_unknown(to);
     match from {
         Some(from) => format!("committed claim of {names} changed from {} to {to}{when}", amount(from)),
-        None => format!("{names} committed to claim {to}{when}"),
+        None => format!("committed claim of {names} announced: {to}{when}"),
     }
 }
 
@@ -492,11 +522,25 @@ fn row_subject(RowSubject { noun, count: rows, date, key }: &RowSubject) -> Stri
     }
 }
 
-/// `cliffAmount is now 30`, `dataSource changed from a to b`.
+/// `cliffAmount is now 30`, `source of the schedule changed from a to b`.
 fn field_change(FieldChange { field, from, to }: &FieldChange) -> String {
+    let field = field_label(field);
     match from {
         Value::Null => format!("{field} is now {}", field_value(to)),
         from => format!("{field} changed from {} to {}", field_value(from), field_value(to)),
+    }
+}
+
+/// The name of a field in a sentence. Unknown fields keep their name in the API.
+fn field_label(field: &str) -> &str {
+    match field {
+        "dataSource" => "source of the schedule",
+        "listedMethod" => "listing method",
+        "unlockPrecision" => "precision of the date",
+        "tokenName" => "token name",
+        "tokenSymbol" => "ticker",
+        "standardAllocationName" => "category",
+        other => other,
     }
 }
 

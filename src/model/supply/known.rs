@@ -74,6 +74,22 @@ pub struct VersionAbsence {
     pub method: Option<ListedMethod>,
 }
 
+/// A known linear unlock that changes a rate, and that the endpoint version of the last response does not show.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct OmittedRate {
+    pub allocation: String,
+    pub begin: Timestamp,
+}
+
+/// A linear unlock that ended earlier in a response without changes of a rate. It may continue at another rate, which such a response
+/// omits.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct ShortenedUnlock {
+    pub allocation: String,
+    /// The end before it was shortened.
+    pub end: Timestamp,
+}
+
 /// The amount that an allocation releases on each of several days, in addition to the known unlocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -162,6 +178,12 @@ pub struct LinearNotes {
     /// Whether the records include linear unlocks that only change a rate.
     #[serde(skip_serializing_if = "is_false")]
     pub has_rate_changes: bool,
+    /// Changes of a rate that the last response omitted. Only responses that show them are compared with them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub omitted_rates: Vec<OmittedRate>,
+    /// Linear unlocks that ended earlier while no response showed changes of a rate.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shortened: Vec<ShortenedUnlock>,
     /// Whether linear unlocks can be missing, so that daily emission ahead completes them. `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needs_ahead: Option<bool>,

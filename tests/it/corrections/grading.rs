@@ -248,7 +248,8 @@ fn check_move(story: &Story, stories: &[&Story], report: &ReportedChange, object
     }
     // A text that also states the begin or end of a linear unlock says what moved and what did not.
     let says_all_moved = |summary: &str| summary.contains(" moved ") && !summary.contains(" instead of ");
-    if story.end.is_some() && change["summary"].as_str().is_some_and(says_all_moved) {
+    let moves_whole = story.begin.is_some() && story.shift.is_some();
+    if story.end.is_some() && !moves_whole && change["summary"].as_str().is_some_and(says_all_moved) {
         objections.wrong.push(format!("{operation}: the text says that all of it moved, but only its begin or end did"));
     }
     let least = change["shiftDaysMin"].as_f64().or(shift);
@@ -317,7 +318,7 @@ fn check_removals(label: &LabeledCorrection, reports: &[ReportedChange], objecti
             *removed.entry(name).or_default() -= difference;
         }
         let summary = report.change["summary"].as_str().unwrap_or_default();
-        if summary.contains("where nothing is seen") {
+        if summary.contains("which the API plan does not show") {
             objections.remarks.push("a removal names a window edge".into());
         }
         if report.poll < LAST_PROOF_POLL {

@@ -139,7 +139,7 @@ fn kind_of(compared: &Comparison<'_>, TrancheGroup { old, new }: &TrancheGroup) 
     let before: f64 = old_tranches().filter_map(|tranche| tranche.amount).sum();
     let after: f64 = new_tranches().filter_map(|tranche| tranche.amount).sum();
     match (old.len(), new.len()) {
-        _ if !close(before, after, tolerances::of_totals(compared.tolerance)) => ChangeKind::Resized,
+        _ if !close(before, after, tolerances::REBUILT_TOTAL.max(compared.tolerance)) => ChangeKind::Resized,
         _ if !are_cliffs => ChangeKind::Restructured,
         (1, 2..=MAX_CUT) if new_dates.len() == new.len() => ChangeKind::Split,
         (2..=MAX_CUT, 1) if old_dates.len() == old.len() => ChangeKind::Merged,

@@ -87,16 +87,16 @@ fn reallocated(compared: &Comparison<'_>, tranches: &TrancheSet) -> ChangeExplan
         let amount = |fact: &Option<Fact>| fact.as_ref().and_then(Fact::amount).unwrap_or(0.0);
         amount(&allocation.to) - amount(&allocation.from)
     };
-    let names = |is_side: fn(f64) -> bool| -> Vec<String> {
+    let shares = |is_side: fn(f64) -> bool| -> Vec<(String, f64)> {
         let side = change.allocations.iter().filter(|allocation| is_side(growth(allocation)));
-        side.map(|allocation| allocation.name.clone()).collect()
+        side.map(|allocation| (allocation.name.clone(), growth(allocation).abs())).collect()
     };
     let amount: f64 = change.allocations.iter().map(growth).filter(|growth| *growth > 0.0).sum();
     let is_paired = tranches.unpaired_old.is_empty() && tranches.unpaired_new.is_empty();
     let clause = ChangeClause::Reallocated {
         amount,
-        from: names(|growth| growth < 0.0),
-        to: names(|growth| growth > 0.0),
+        from: shares(|growth| growth < 0.0),
+        to: shares(|growth| growth > 0.0),
         tranches: (!is_paired).then(|| tranches_change(compared, &tranches.all_old(), &tranches.all_new())),
     };
     change.amount = Some(amount);

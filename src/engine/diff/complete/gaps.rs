@@ -23,6 +23,8 @@ pub(super) struct EventGaps<'c, 'k> {
     /// Allocations that are removed together with missing events.
     pub(super) abandoned: &'c HashSet<String>,
     pub(super) arrivals: &'c mut Arrivals,
+    /// Whether a form that the event omits counts as removed.
+    pub(super) accepts_omission: bool,
 }
 
 impl EventGaps<'_, '_> {
@@ -41,6 +43,7 @@ impl EventGaps<'_, '_> {
             match &mut event.cliff_unlocks {
                 Maybe::Value(cliffs) => warnings.extend(self.fill_cliffs(cliffs, was, known)),
                 _ if has_other_linear || known.unlock_date.get().is_some_and(|date| without_cliffs.contains(date)) => {}
+                _ if self.accepts_omission => {}
                 gap => {
                     if let Some(missing) = self.missing_parts(TrancheForm::Cliff, parts, known.cliff_amount()) {
                         *gap = match missing.len() < parts.len() {
@@ -62,6 +65,7 @@ impl EventGaps<'_, '_> {
             match &mut event.linear_unlocks {
                 Maybe::Value(linears) => warnings.extend(self.fill_linears(linears, was, known)),
                 _ if has_other_cliffs => {}
+                _ if self.accepts_omission => {}
                 gap => {
                     if let Some(missing) = self.missing_parts(TrancheForm::Linear, parts, was.linear_amount.copied()) {
                         *gap = match missing.len() < parts.len() {

@@ -110,7 +110,7 @@ fn moved_segment_end_is_rescheduled() {
     let change = only(changes_of(&before, &after), ChangeKind::Rescheduled);
     assert_eq!(
         change.summary,
-        "30 tokens of Team: until 16 Apr 2028 instead of 16 Apr 2027 (+366 days), 1.25 per month instead of 2.50 per month"
+        "30 tokens of Team: linear unlock until 16 Apr 2028 instead of 16 Apr 2027 (+366 days), 1.25 per month instead of 2.50 per month"
     );
     assert_eq!(change.key, Some("2026-04-16".into()));
     let moved = [segment("Team", "2026-05-16", "2027-05-16", 30.0)];
@@ -140,7 +140,7 @@ fn committed_claim_is_reported_if_new_or_changed_but_not_if_missing() {
         [event]
     };
     let change = only(changes_of(&with(None), &with(Some(20.0))), ChangeKind::Committed);
-    assert_eq!(change.summary, "Team committed to claim 20 on 16 Apr 2026");
+    assert_eq!(change.summary, "committed claim of Team announced: 20 on 16 Apr 2026");
     only(changes_of(&with(Some(20.0)), &with(Some(25.0))), ChangeKind::Committed);
     assert!(changes_of(&with(Some(20.0)), &with(None)).is_empty());
 }
@@ -247,7 +247,7 @@ fn series_whose_months_become_days_is_one_revision() {
     let days = ["2026-04-16", "2026-05-18", "2026-06-15", "2026-07-16", "2026-08-17", "2026-09-30"];
     let change = only(changes_of(&dated(&months, "month"), &dated(&days, "day")), ChangeKind::Revised);
     assert_eq!(change.count, 6);
-    assert_eq!(change.summary, "60 tokens of Team, 6 tranches, now dated; the next: 16 Apr 2026 (before: April 2026)");
+    assert_eq!(change.summary, "60 tokens of Team, 6 tranches, now dated; the next unlock: 16 Apr 2026 (before: April 2026)");
 }
 
 #[test]

@@ -16,19 +16,19 @@ use super::*;
 
 /// One tranche with the fields of its event.
 #[derive(Clone, Debug, PartialEq)]
-struct Flat {
-    name: String,
-    category: String,
-    at: i64,
-    end: Option<i64>,
-    amount: f64,
-    precision: Option<String>,
+pub(super) struct Flat {
+    pub(super) name: String,
+    pub(super) category: String,
+    pub(super) at: i64,
+    pub(super) end: Option<i64>,
+    pub(super) amount: f64,
+    pub(super) precision: Option<String>,
 }
 
 const DAY: i64 = 86_400;
 
 /// Real schedules of limited size in which every amount is known.
-static SCHEDULES: LazyLock<Vec<(String, Vec<Flat>)>> = LazyLock::new(|| {
+pub(super) static SCHEDULES: LazyLock<Vec<(String, Vec<Flat>)>> = LazyLock::new(|| {
     let bundled = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/unlock-events");
     let folder = std::env::var_os("LAW_SCHEDULES").map_or(bundled, Into::into);
     let mut files: Vec<_> = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
@@ -44,7 +44,7 @@ static SCHEDULES: LazyLock<Vec<(String, Vec<Flat>)>> = LazyLock::new(|| {
     found
 });
 
-fn flatten(events: &[UnlockEvent]) -> Vec<Flat> {
+pub(super) fn flatten(events: &[UnlockEvent]) -> Vec<Flat> {
     let mut flat = Vec::new();
     let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
     for event in events {
@@ -73,11 +73,11 @@ fn flatten(events: &[UnlockEvent]) -> Vec<Flat> {
     flat
 }
 
-fn instant(seconds: i64) -> Timestamp {
+pub(super) fn instant(seconds: i64) -> Timestamp {
     Timestamp::from_timestamp(seconds, 0).expect("a time")
 }
 
-fn rebuild(flat: &[Flat]) -> Vec<UnlockEvent> {
+pub(super) fn rebuild(flat: &[Flat]) -> Vec<UnlockEvent> {
     let mut dates: BTreeMap<i64, (Vec<CliffAllocation>, Vec<LinearAllocation>)> = BTreeMap::new();
     for tranche in flat {
         let (cliffs, linears) = dates.entry(tranche.at).or_default();
@@ -104,10 +104,10 @@ fn rebuild(flat: &[Flat]) -> Vec<UnlockEvent> {
 }
 
 /// A seeded generator of pseudorandom numbers.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn below(&mut self, n: usize) -> usize {
+    pub(super) fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from((self.0 >> 33) % u64::try_from(n.max(1)).expect("a count")).expect("an index")
     }
@@ -330,7 +330,7 @@ impl Way {
     }
 }
 
-fn totals(flat: &[Flat]) -> BTreeMap<String, f64> {
+pub(super) fn totals(flat: &[Flat]) -> BTreeMap<String, f64> {
     let mut totals = BTreeMap::new();
     for tranche in flat {
         *totals.entry(tranche.name.clone()).or_default() += tranche.amount;
@@ -339,7 +339,7 @@ fn totals(flat: &[Flat]) -> BTreeMap<String, f64> {
 }
 
 /// The difference in tokens per allocation according to the changes, by new name.
-fn reported_differences(changes: &[Change]) -> BTreeMap<String, f64> {
+pub(super) fn reported_differences(changes: &[Change]) -> BTreeMap<String, f64> {
     use ChangeKind::*;
     let mut differences: BTreeMap<String, f64> = BTreeMap::new();
     let amount = |fact: &Option<Fact>| fact.as_ref().and_then(Fact::amount).unwrap_or(0.0);
@@ -372,7 +372,7 @@ fn renames(changes: &[Change]) -> BTreeMap<String, String> {
 }
 
 /// Returns the changes from an endpoint version with linear segments, after polling until no removal awaits proof.
-fn changes_from(before: &[UnlockEvent], after: &[UnlockEvent]) -> Vec<Change> {
+pub(super) fn changes_from(before: &[UnlockEvent], after: &[UnlockEvent]) -> Vec<Change> {
     let (mut snapshot, mut missing, mut changes) = (known(before), Vec::new(), Vec::new());
     let token = token();
     let poll = UnlockPoll { shows_linear: Some(true), ..UnlockPoll::of(&token, now()) };
@@ -391,7 +391,7 @@ fn changes_from(before: &[UnlockEvent], after: &[UnlockEvent]) -> Vec<Change> {
 }
 
 /// Describes each law that the changes break.
-fn broken(before: &[Flat], after: &[Flat], changes: &[Change]) -> Vec<String> {
+pub(super) fn broken(before: &[Flat], after: &[Flat], changes: &[Change]) -> Vec<String> {
     let mut broken = Vec::new();
     let renamed = renames(changes);
     let (old, new) = (totals(before), totals(after));

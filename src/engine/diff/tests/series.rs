@@ -12,7 +12,10 @@ fn monthly_series_with_uneven_shifts_is_one_shift() {
     assert_eq!(change.count, 48);
     assert_eq!((change.shift_days_min, change.shift_days_max), (Some(30.0), Some(33.0)));
     assert_eq!((change.from, change.to), (Some(Fact::Time(time("2026-04-01"))), Some(Fact::Time(time("2026-05-03")))));
-    assert_eq!(change.summary, "the whole schedule (360) moved by +30 to +33 days; the next from 1 Apr 2026 to 3 May 2026");
+    assert_eq!(
+        change.summary,
+        "the whole schedule (360) moved by +30 to +33 days; the next unlock moves from 1 Apr 2026 to 3 May 2026"
+    );
     assert_eq!(
         change.allocations.iter().map(|part| (part.name.as_str(), part.count)).collect::<Vec<_>>(),
         [("Investors", 24), ("Team", 24)]
@@ -46,7 +49,7 @@ fn shift_may_spare_tranches_and_allocations() {
 fn placeholder_date_that_becomes_real_is_one_shift() {
     let at = |from: &str| monthly(from, 12, &[("Team", 10.0)]);
     let change = only(changes_of(&at("1970-01-01"), &at("2026-06-01")), ChangeKind::SeriesShifted);
-    assert!(change.summary.ends_with("now dated; the next: 1 Jun 2026 (no date before)"), "{}", change.summary);
+    assert!(change.summary.ends_with("now dated; the next unlock: 1 Jun 2026 (no date before)"), "{}", change.summary);
 }
 
 #[test]

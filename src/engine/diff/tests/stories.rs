@@ -61,7 +61,11 @@ fn linear_unlock_that_keeps_its_end_did_not_move_with_its_cliff() {
     };
     let change = only(changes_of(&with("2026-11-24"), &with("2026-12-24")), ChangeKind::Rescheduled);
     assert!(change.summary.starts_with("10 tokens of Team moved from "), "{}", change.summary);
-    assert!(change.summary.contains("16 tokens of Team: from 24 Dec 2026 on instead of 24 Nov 2026"), "{}", change.summary);
+    assert!(
+        change.summary.contains("16 tokens of Team: linear unlock from 24 Dec 2026 on instead of 24 Nov 2026"),
+        "{}",
+        change.summary
+    );
 }
 
 #[test]
@@ -119,7 +123,10 @@ fn each_linear_unlock_has_its_own_end() {
     };
     let change =
         only(changes_of(&[event("2027-04-16", "2029-04-16")], &[event("2028-04-16", "2030-04-16")]), ChangeKind::Rescheduled);
-    for text in ["Farm: until 16 Apr 2028 instead of 16 Apr 2027", "Team: until 16 Apr 2030 instead of 16 Apr 2029"] {
+    for text in [
+        "Farm: linear unlock until 16 Apr 2028 instead of 16 Apr 2027",
+        "Team: linear unlock until 16 Apr 2030 instead of 16 Apr 2029",
+    ] {
         assert!(change.summary.contains(text), "{}", change.summary);
     }
 }

@@ -189,3 +189,112 @@ fn limited_history_hides_linear_unlocks_from_every_version() {
     assert_eq!(runs, [15.0, 25.0]);
     assert_eq!(feed.coverage().linear_until, Some(time("2026-06-16")));
 }
+
+/// A linear unlock whose rate changes, with the name of its allocation.
+fn two_rates(name: &str) -> Vec<UnlockEvent> {
+    let mut events = monthly("2026-01-17", 6);
+    events.extend([segment("2026-02-01", "2026-05-16", 100.0), segment("2026-05-16", "2028-02-01", 50.0)]);
+    for event in &mut events {
+        let items = event.linear_unlocks.get_mut().and_then(|linears| linears.allocation_breakdown.get_mut());
+        items.into_iter().flatten().for_each(|item| item.allocation_name = name.to_owned().into());
+    }
+    events
+}
+
+#[test]
+fn hidden_rate_change_is_renamed_with_its_allocation() {
+    let now = time("2026-03-09");
+    let (before, after) = (two_rates("Farm"), two_rates("Core Farm"));
+    let mut feed = AutoFeed::new();
+    feed.poll(&before, 1, None, now);
+    let notified: Vec<_> = (1..9).flat_map(|day| feed.poll(&after[..7], 3, None, now + Days::new(day)).changes).collect();
+    assert_eq!(kinds(&notified), [ChangeKind::Renamed], "{:?}", summaries(&notified));
+    let result = feed.poll(&after, 1, None, now + Days::new(9));
+    assert_eq!(summaries(&result.changes), [""; 0]);
+    assert_eq!(feed.begins(), ["2026-02-01", "2026-05-16"]);
+}
+
+#[test]
+fn part_of_a_known_linear_unlock_is_not_hidden() {
+    let now = time("2026-03-09");
+    let mut before = monthly("2026-01-17", 6);
+    let mut after = before.clone();
+    before.push(segment("2026-02-01", "2028-02-01", 100.0));
+    after.extend([segment("2026-02-01", "2027-02-01", 30.0), segment("2027-02-01", "2028-02-01", 70.0)]);
+    let mut feed = AutoFeed::new();
+    feed.poll(&before, 3, None, now);
+    let result = feed.poll(&after, 1, None, now + Days::new(1));
+    let [change] = &result.changes[..] else { panic!("{:?}", summaries(&result.changes)) };
+    assert!(![ChangeKind::Added, ChangeKind::Removed, ChangeKind::Resized].contains(&change.kind), "{}", change.summary);
+}
+
+#[test]
+fn rest_of_a_shortened_linear_unlock_is_reported_once_it_is_shown() {
+    let now = time("2026-03-09");
+    let cliffs = monthly("2026-01-17", 6);
+    let with = |segments: &[UnlockEvent]| [&cliffs[..], segments].concat();
+    let first = segment("2026-02-01", "2027-02-01", 30.0);
+    let mut feed = AutoFeed::new();
+    feed.poll(&with(&[segment("2026-02-01", "2028-02-01", 100.0)]), 3, None, now);
+    let result = feed.poll(&with(std::slice::from_ref(&first)), 3, None, now + Days::new(1));
+    let [change] = &result.changes[..] else { panic!("{:?}", summaries(&result.changes)) };
+    assert!(
+        change.summary.ends_with("it may continue at another rate, which this API version does not show"),
+        "{}",
+        change.summary
+    );
+    let whole = with(&[first, segment("2027-02-01", "2028-02-01", 70.0)]);
+    let result = feed.poll(&whole, 1, None, now + Days::new(2));
+    assert_eq!(kinds(&result.changes), [ChangeKind::Added], "{:?}", summaries(&result.changes));
+    let result = feed.poll(&whole, 1, None, now + Days::new(3));
+    assert_eq!(summaries(&result.changes), [""; 0]);
+    assert_eq!(feed.begins(), ["2026-02-01", "2027-02-01"]);
+}
+
+/// Each form of an unlock is removed while the other one stays. The response has null in its place, which may be a gap.
+#[test]
+fn form_that_stays_null_is_removed() {
+    let now = time("2026-03-09");
+    for version in [1, 3] {
+        for removes_cliff in [true, false] {
+            let mut whole = monthly("2026-01-16", 6);
+            whole.push(segment("2026-07-01", "2027-02-01", 20.0));
+            whole[4].linear_unlocks = segment("2026-05-16", "2028-02-01", 50.0).linear_unlocks;
+            let mut less = whole.clone();
+            match removes_cliff {
+                true => less[4].cliff_unlocks = wire::Maybe::Null,
+                false => less[4].linear_unlocks = wire::Maybe::Null,
+            }
+            let mut feed = Feed::new();
+            feed.poll(&whole, Some(version), now);
+            // A gap does not last.
+            assert_eq!(summaries(&feed.poll_times(&less, Some(version), now + Days::new(1), 5)), [""; 0]);
+            assert_eq!(summaries(&feed.poll_times(&whole, Some(version), now + Days::new(3), 2)), [""; 0]);
+            assert!(!feed.snapshot.feeds[0].1.awaits_proof());
+            let notified = feed.poll_times(&less, Some(version), now + Days::new(4), 8);
+            assert_eq!(notified.len(), 1, "{:?}", summaries(&notified));
+            let form = |event: &UnlockEvent| {
+                event.linear_unlocks.get().is_some() && event.unlock_date.copied() == less[4].unlock_date.copied()
+            };
+            let has_linear = feed.snapshot.records.iter().filter_map(|tracked| tracked.record.unlock()).any(form);
+            assert_eq!(has_linear, removes_cliff);
+            assert_eq!(summaries(&feed.poll_times(&less, Some(version), now + Days::new(8), 3)), [""; 0]);
+        }
+    }
+}
+
+#[test]
+fn correction_in_a_response_of_another_version_is_reported() {
+    let now = time("2026-03-09");
+    let mut before = monthly("2026-01-16", 6);
+    before.push(segment("2026-02-01", "2028-02-01", 100.0));
+    let mut after = before.clone();
+    after[3].unlock_date = time("2026-04-19").into();
+    for (from, to) in [(5, 3), (3, 5), (1, 4), (3, 1)] {
+        let rows = |events: &[UnlockEvent], version: u8| if version > 3 { cliffs_only(events) } else { events.to_vec() };
+        let mut feed = Feed::new();
+        feed.poll(&rows(&before, from), Some(from), now);
+        let notified = feed.poll_times(&rows(&after, to), Some(to), now + Days::new(1), 4);
+        assert_eq!(kinds(&notified), [ChangeKind::Rescheduled], "{from} to {to}: {:?}", summaries(&notified));
+    }
+}

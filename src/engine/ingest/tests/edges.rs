@@ -160,7 +160,7 @@ fn removed_last_tranche_of_an_unclipped_schedule_is_reported() {
         feed.poll(&all, Some(3), now);
         let notified = feed.poll_times(&all[..29], Some(3), now + TimeDelta::hours(6), 4);
         assert_eq!(kinds(&notified), [ChangeKind::Removed], "{:?}", summaries(&notified));
-        assert!(!notified[0].summary.contains("moved beyond"), "no edge is near: {}", notified[0].summary);
+        assert!(!notified[0].summary.contains("moved to a date after"), "no edge is near: {}", notified[0].summary);
         assert_eq!(feed.snapshot.records.len(), 29);
         // It is reported as added when it returns.
         let notified = feed.poll_times(&all, Some(3), now + Days::new(3), 2);
@@ -275,7 +275,7 @@ fn removal_near_the_window_edge_may_be_a_move() {
         notified.extend(feed.poll(&clipped(if day < 60 { &all } else { &moved }, 730, 730, now), Some(3), now).changes);
     }
     assert_eq!(kinds(&notified), [ChangeKind::Removed], "{:?}", summaries(&notified));
-    assert!(notified[0].summary.contains(", or moved beyond "), "{}", notified[0].summary);
+    assert!(notified[0].summary.contains(", or moved to a date after "), "{}", notified[0].summary);
 }
 
 static BUNDLED: std::sync::LazyLock<Vec<(String, Vec<UnlockEvent>)>> = std::sync::LazyLock::new(bundled);

@@ -34,6 +34,10 @@ fn texts(all: &[&str]) -> Vec<String> {
     all.iter().map(|text| (*text).to_owned()).collect()
 }
 
+fn shares(all: &[(&str, f64)]) -> Vec<(String, f64)> {
+    all.iter().map(|(name, amount)| ((*name).to_owned(), *amount)).collect()
+}
+
 #[track_caller]
 fn assert_summary(clause: ChangeClause, expected: &str) {
     let unit = ScheduleUnit { symbol: Some("ARB"), max_supply: Some(1_000.0) };
@@ -53,7 +57,7 @@ fn added_and_removed_tranches_state_amount_and_dates() {
     );
     assert_summary(
         ChangeClause::Removed { tranches: tranches[..1].to_vec(), last_visible_day: Some(time("2027-03-01")) },
-        "removed: 20 ARB of Team (2.00% of max supply), on 16 Mar 2026, or moved beyond 1 Mar 2027, where nothing is seen",
+        "removed: 20 ARB of Team (2.00% of max supply), on 16 Mar 2026, or moved to a date after 1 Mar 2027, which the API plan does not show",
     );
     assert_summary(ChangeClause::EventRemoved { date: Some(time("2026-03-16")) }, "removed: the event of 16 Mar 2026");
     assert_summary(ChangeClause::EventRemoved { date: None }, "removed: an event without a date");
@@ -78,11 +82,11 @@ fn moves_state_dates_and_shift() {
     };
     assert_summary(
         series(true, true),
-        "the whole schedule (25) moved by +30 to +33 days; the next from 18 Feb 2026 to 20 Mar 2026",
+        "the whole schedule (25) moved by +30 to +33 days; the next unlock moves from 18 Feb 2026 to 20 Mar 2026",
     );
     assert_summary(
         series(false, false),
-        "25 ARB of Team and Farm (2.50% of max supply), 2 tranches, moved by +30 to +33 days; the first from 18 Feb 2026 to 20 Mar 2026",
+        "25 ARB of Team and Farm (2.50% of max supply), 2 tranches, moved by +30 to +33 days; the first unlock moves from 18 Feb 2026 to 20 Mar 2026",
     );
     let tranches = TranchesChange {
         before: vec![linear("Team", 30.0, "2026-04-16", "2027-04-16")],
@@ -90,7 +94,7 @@ fn moves_state_dates_and_shift() {
     };
     assert_summary(
         ChangeClause::EndMoved { tranches, from: time("2027-04-16"), to: time("2028-04-16"), shift_days: 366.0 },
-        "30 ARB of Team (3.00% of max supply): until 16 Apr 2028 instead of 16 Apr 2027 (+366 days), 1.25 per month instead of \
+        "30 ARB of Team (3.00% of max supply): linear unlock until 16 Apr 2028 instead of 16 Apr 2027 (+366 days), 1.25 per month instead of \
          2.50 per month",
     );
     let tranches = TranchesChange {
@@ -99,7 +103,7 @@ fn moves_state_dates_and_shift() {
     };
     assert_summary(
         ChangeClause::StartMoved { tranches, from: time("2026-04-16"), to: time("2027-04-16"), shift_days: (365.0, 365.0) },
-        "30 ARB of Team (3.00% of max supply): from 16 Apr 2027 on instead of 16 Apr 2026 (+365 days), 2.49 per month instead of \
+        "30 ARB of Team (3.00% of max supply): linear unlock from 16 Apr 2027 on instead of 16 Apr 2026 (+365 days), 2.49 per month instead of \
          1.25 per month",
     );
 }
@@ -126,11 +130,21 @@ fn amount_changes_state_both_amounts() {
     );
     assert_summary(
         ChangeClause::Rescaled { allocations: texts(&["Farm", "Team"]), tranches: 48, ratio: 20.0, from: 5.0, to: 100.0 },
-        "48 tranches of Farm and Team rescaled ×20 (from 5 to 100 in all)",
+        "48 tranches of Farm and Team resized ×20, from 5 to 100 in total",
     );
     assert_summary(
-        ChangeClause::Reallocated { amount: 15.0, from: texts(&["Team"]), to: texts(&["Farm"]), tranches: None },
-        "15 ARB of Team (1.50% of max supply) go to Farm",
+        ChangeClause::Reallocated {
+            amount: 15.0,
+            from: shares(&[("Team", 15.0)]),
+            to: shares(&[("Farm", 15.0)]),
+            tranches: None,
+        },
+        "15 ARB of Team (1.50% of max supply) now go to Farm",
+    );
+    let to = shares(&[("Farm", 2.0), ("Core", 4.0), ("A", 1.0), ("B", 1.0), ("Seed", 7.0)]);
+    assert_summary(
+        ChangeClause::Reallocated { amount: 15.0, from: shares(&[("Team", 5.0), ("Reserve", 10.0)]), to, tranches: None },
+        "15 ARB of Reserve (10) and Team (5) (1.50% of max supply) now go to Seed (7), Core (4), Farm (2), and 2 more (2)",
     );
     for (of, expected) in [
         (SupplyTotal::MaxSupply, "maximum supply changed from 100 to 120 (×1.2)"),
@@ -173,8 +187,8 @@ fn new_timing_states_that_the_total_is_unchanged() {
             allocations: ["Team", "Investors", "Core", "Farm"].map(rewrite).to_vec(),
             renamed: vec![("Seed".to_owned(), "Round A".to_owned())],
         },
-        "schedule rewritten: 30 to 1 event, 420 tokens in all as before, end 1 Jan 2028 to 1 Jan 2030; Core added (690 \
-         until 1 Jan 2029); Investors removed (120 until 1 Jan 2027); Team 50 until 1 Jan 2030 instead of 40 until 1 Jan 2028; 1 other \
+        "schedule rewritten: 1 event instead of 30, 420 tokens in total as before, ends on 1 Jan 2030 instead of 1 Jan 2028; Core added \
+         (690 until 1 Jan 2029); Investors removed (120 until 1 Jan 2027); Team 50 until 1 Jan 2030 instead of 40 until 1 Jan 2028; 1 other \
          allocation changed as well; Seed renamed Round A",
     );
 }
@@ -210,9 +224,9 @@ fn fields_and_claims_state_the_new_value() {
     let fields = ["a", "b", "c", "d"].map(|name| field(name, Value::Null, json!(30.0))).to_vec();
     assert_summary(ChangeClause::FieldsRevised { fields, events: 2 }, "a is now 30; b is now 30; c is now 30 (2 events)");
     let fields = vec![field("dataSource", json!("x"), json!("y"))];
-    assert_summary(ChangeClause::FieldsRevised { fields, events: 1 }, "dataSource changed from x to y");
+    assert_summary(ChangeClause::FieldsRevised { fields, events: 1 }, "source of the schedule changed from x to y");
     let claim = |from, at| ChangeClause::Committed { allocations: texts(&["Team"]), from, to: Some(20.0), at };
-    assert_summary(claim(None, Some(time("2026-04-16"))), "Team committed to claim 20 on 16 Apr 2026");
+    assert_summary(claim(None, Some(time("2026-04-16"))), "committed claim of Team announced: 20 on 16 Apr 2026");
     assert_summary(claim(Some(5.0), None), "committed claim of Team changed from 5 to 20");
 }
 
@@ -250,7 +264,7 @@ fn clauses_are_joined_in_order() {
     ];
     assert_eq!(
         summary(&clauses, &ScheduleUnit::default()),
-        "removed: an event without a date; the end of 2 linear segments moved from 16 Mar 2026 to 20 May 2026"
+        "removed: an event without a date; the end of 2 linear unlocks moved from 16 Mar 2026 to 20 May 2026"
     );
     assert_eq!(summary(&[], &ScheduleUnit::default()), "");
 }
@@ -279,7 +293,7 @@ fn month_of_an_imprecise_date_is_not_shown_as_a_day() {
     };
     assert_summary(
         ends,
-        "100 ARB of Team (10.00% of max supply): until June 2031 instead of June 2027 (+1461 days), 1.59 per month instead of 6.66 per \
+        "100 ARB of Team (10.00% of max supply): linear unlock until June 2031 instead of June 2027 (+1461 days), 1.59 per month instead of 6.66 per \
          month",
     );
     assert_summary(
@@ -298,7 +312,7 @@ fn unknown_amounts_are_not_zero() {
     let unknown = |end: &str| TrancheFacts { amount: None, ..linear("Team", 0.0, "2026-03-01", end) };
     let tranches = TranchesChange { before: vec![unknown("2026-04-01")], after: vec![unknown("2026-09-01")] };
     let ends = ChangeClause::EndMoved { tranches, from: time("2026-04-01"), to: time("2026-09-01"), shift_days: 153.0 };
-    assert_summary(ends, "Team: until 1 Sep 2026 instead of 1 Apr 2026 (+153 days)");
+    assert_summary(ends, "Team: linear unlock until 1 Sep 2026 instead of 1 Apr 2026 (+153 days)");
     let moved = ChangeClause::SeriesMoved {
         tranches: vec![TrancheFacts { amount: None, ..cliff("Team", 0.0, "2026-03-20") }],
         is_whole_schedule: true,
@@ -306,7 +320,7 @@ fn unknown_amounts_are_not_zero() {
         example: dates("2026-03-16", "2026-03-20"),
         is_next: true,
     };
-    assert_summary(moved, "the whole schedule moved by +4 days; the next from 16 to 20 Mar 2026");
+    assert_summary(moved, "the whole schedule moved by +4 days; the next unlock moves from 16 to 20 Mar 2026");
     let tranches = TranchesChange { before: vec![unknown("2026-04-01")], after: vec![unknown("2026-09-01")] };
     assert_summary(ChangeClause::Restructured(tranches), "Team: ends on 1 Sep 2026 instead of 1 Apr 2026");
 }
@@ -316,9 +330,9 @@ fn different_totals_have_enough_digits() {
     let brief = |total: f64| ScheduleBrief { total, events: 3, end: Some(time("2028-01-01")), ..ScheduleBrief::default() };
     assert_eq!(
         rewritten(&brief(1_230_000_000.0), &brief(1_234_000_000.0)),
-        "schedule rewritten: 3 events as before, 1,230,000,000 to 1,234,000,000 tokens in all, end 1 Jan 2028 as before"
+        "schedule rewritten: 3 events as before, 1,234,000,000 tokens in total instead of 1,230,000,000, ends on 1 Jan 2028 as before"
     );
-    assert!(rewritten(&brief(420.0), &brief(420.000_000_01)).contains("420 tokens in all as before"));
+    assert!(rewritten(&brief(420.0), &brief(420.000_000_01)).contains("420 tokens in total as before"));
 }
 
 #[test]
@@ -327,7 +341,7 @@ fn amounts_that_change_places_keep_their_dates() {
     let after = vec![cliff("Team", 12.0, "2026-03-16"), cliff("Team", 8.0, "2026-05-16")];
     assert_summary(
         ChangeClause::Restructured(TranchesChange { before, after }),
-        "Team: from 16 Mar 2026 until 16 May 2026 as before, with other amounts on the same dates, in 2 cliffs instead of in 2 cliffs \
+        "Team: from 16 Mar 2026 until 16 May 2026 as before, with other amounts on the same dates, in 2 unequal cliffs instead of in 2 cliffs \
          of 10; the total of 20 ARB (2.00% of max supply) is unchanged",
     );
 }

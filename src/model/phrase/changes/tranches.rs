@@ -13,6 +13,9 @@ use crate::{Interval, Precision, Timestamp};
 /// An average calendar month in days, for monthly rates.
 const MONTH_DAYS: f64 = 30.436_875;
 
+/// The relative difference of two totals that rounded amounts explain.
+const MAX_ROUNDING: f64 = 1e-4;
+
 /// Split and merged events that a sentence lists before it only counts them.
 const MAX_DATES: usize = 4;
 
@@ -135,15 +138,18 @@ impl ScheduleUnit<'_> {
             (Some(was), Some(is)) if is_close(was, is, 1e-6) => {
                 format!("; the total of {}{} is unchanged", self.tokens(is), self.share(is))
             }
+            (Some(was), Some(is)) if is_close(was, is, MAX_ROUNDING) => {
+                format!("; the total of {}{} is unchanged except for rounding", self.tokens(is), self.share(is))
+            }
             (Some(was), Some(is)) => format!("; {} in total instead of {}", self.tokens(is), amount(was)),
             _ => String::new(),
         };
         format!("{names}: {dates}{}{total}", tranches.pace_change())
     }
 
-    /// Tokens that go to other allocations: `1.50M ARB of New Order Treasury (0.15% of max supply) go to Treasury`.
+    /// Tokens that go to other allocations: `1.50M ARB of New Order Treasury (0.15% of max supply) now go to Treasury`.
     pub(super) fn transfer(&self, value: f64, from: &str, to: &str) -> String {
-        format!("{} of {from}{} go to {to}", self.tokens(value), self.share(value))
+        format!("{} of {from}{} now go to {to}", self.tokens(value), self.share(value))
     }
 }
 
@@ -382,16 +388,16 @@ fn pace(tranches: &[TrancheFacts]) -> String {
     match (cliffs.len(), segments.len()) {
         (1, 0) => "in one cliff".to_owned(),
         (n, 0) if is_unknown => format!("in {n} cliffs"),
-        (0, n) if is_unknown => format!("in {}", count(n, "linear segment")),
-        (n, segments) if is_unknown => format!("in {} and {}", count(n, "cliff"), count(segments, "linear segment")),
+        (0, n) if is_unknown => format!("in {}", count(n, "linear unlock")),
+        (n, segments) if is_unknown => format!("in {} and {}", count(n, "cliff"), count(segments, "linear unlock")),
         (0, 1) => match segments.first() {
             Some((Some(from), Some(to))) => linear_pace(linears.iter().filter_map(|linear| linear.amount).sum(), *to - *from),
-            _ => format!("in {}", count(1, "linear segment")),
+            _ => format!("in {}", count(1, "linear unlock")),
         },
-        (0, n) => format!("in {}", count(n, "linear segment")),
+        (0, n) => format!("in {}", count(n, "linear unlock")),
         (n, 0) => cliff_pace(n, &cliffs),
         (1, _) => format!("{} in one cliff and the rest linearly", amount(cliffs.values().sum())),
-        (n, segments) => format!("in {n} cliffs and {}", count(segments, "linear segment")),
+        (n, segments) => format!("in {n} cliffs and {}", count(segments, "linear unlock")),
     }
 }
 
@@ -403,7 +409,7 @@ fn cliff_pace(n: usize, cliffs: &BTreeMap<Option<Timestamp>, f64>) -> String {
         Some((per, _)) if are_equal => format!("{} {per}", amount(first)),
         Some((_, every)) => format!("in {n} unequal {every} cliffs"),
         None if are_equal => format!("in {n} cliffs of {}", amount(first)),
-        None => format!("in {n} cliffs"),
+        None => format!("in {n} unequal cliffs"),
     }
 }
 
