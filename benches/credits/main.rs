@@ -1,18 +1,22 @@
 //! Measures the delay until corrections are noticed, and its cost: simulates three years with the real planner and budget.
 //!
-//! `cargo bench --bench credits [-- WORDS]` prints a row for each kind of world whose name contains all words or phrases, such as
-//! `nothing starter "300 tokens"`. Each world keeps its state over the three years. The daemon has the config that `init` writes, with the
-//! starter rules (`rules/`) or none, so that all endpoints compete. `WORLDS=12` sets the number of worlds per kind. `SEED=1000` sets the first seed, so that a policy is not tuned and evaluated on the same
-//! worlds. The rows compare the planner with four strategies: each token in turn at an even pace, each token daily until the credits are
-//! used up, the best fixed allocation with known rates, and a clairvoyant one. These spend all credits on schedules and need no list.
-//! Ratios are over the same corrections, with the standard error over the worlds: of all three years, of the first 60 days ("new"), and of
-//! 60 days near the end ("aged"). Corrections that only allocations show have a column of their own.
+//! `cargo bench --bench credits [-- WORDS]` prints a row for each time span of each kind of world whose name contains all words or
+//! phrases, such as `nothing starter 300-tokens.toml "1000 credits"`. Each world keeps its state over the three years. The daemon has a
+//! config of `benches/credits/config`, which `init` wrote, and the starter rules (`rules/`) or none, so that all endpoints compete.
+//! `WORLDS=12` sets the number of worlds per kind. `SEED=1000` sets the first seed, so that a policy is not tuned and evaluated on the
+//! same worlds.
+//!
+//! The rows compare the planner with other strategies. Each token in turn at an even pace, each token daily until the credits are used up,
+//! the best fixed allocation with known rates, and a clairvoyant one spend all credits on schedules and need no list. "/turn+" compares
+//! with each token in turn that spends as many credits on lists, burns, buybacks, and allocations as the planner did in each month. Ratios
+//! are over the same corrections, with the standard error over the worlds. Corrections that only allocations show have a column of their
+//! own.
 
 use std::{fs, path::Path, sync::Mutex, thread};
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use cliffwatch::{
-    model::{SourceText, config},
+    model::{Endpoint, SourceText, config},
     rules::{self, RuleSet, Surroundings},
 };
 
@@ -20,15 +24,32 @@ mod play;
 mod score;
 mod world;
 
-use score::{Score, Scorer};
+use score::{MONTH, Score, Scorer};
 use world::{DAYS, ListReports, World};
 
-/// The parameters of a row.
+/// A config of `benches/credits/config`, and the number of tokens in the source's list that it selects.
+#[derive(Clone, Copy)]
+struct WatchedList {
+    file: &'static str,
+    tokens: usize,
+    /// Whether the list grows.
+    is_growing: bool,
+}
+
+/// The configs, named after the tokens that they watch.
+const WATCHED_LISTS: [WatchedList; 4] = [
+    WatchedList { file: "30-tokens.toml", tokens: 30, is_growing: false },
+    WatchedList { file: "100-tokens.toml", tokens: 100, is_growing: false },
+    WatchedList { file: "300-tokens.toml", tokens: 300, is_growing: false },
+    WatchedList { file: "all-tokens.toml", tokens: 300, is_growing: true },
+];
+
+/// The parameters of a kind of world.
 struct Case {
     name: String,
     is_dated: bool,
     has_rules: bool,
-    tokens: usize,
+    watched: WatchedList,
     credits: u64,
     reports: ListReports,
 }
@@ -42,31 +63,34 @@ struct Seeds {
 
 /// The files that a daemon runs with.
 struct Files {
-    config: config::Config,
+    /// Parallel to [`WATCHED_LISTS`].
+    configs: Vec<config::Config>,
     starter_rules: RuleSet,
     slots: Vec<play::Slot>,
 }
 
 /// The scored days: a new database with its first reads, all three years, and a database with a history.
-const WINDOWS: [(f64, f64); 3] = [(0.0, 60.0), (0.0, DAYS), (DAYS - 150.0, DAYS - 90.0)];
+const WINDOWS: [(&str, (f64, f64)); 3] =
+    [("first 60 days", (0.0, 60.0)), ("three years", (0.0, DAYS)), ("60 days aged", (DAYS - 150.0, DAYS - 90.0))];
 
 fn main() -> anyhow::Result<()> {
     let words: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let seeds = Seeds { first: number("SEED").unwrap_or(1), worlds: number("WORLDS") };
-    let config = config::Config::default();
-    let slots = play::slots(&config.schedule, World::random(0, ListReports::None, 0).begin)?;
-    let files = Files { starter_rules: starter_rules()?, config, slots };
+    let configs = WATCHED_LISTS.iter().map(|watched| config_of(watched.file)).collect::<anyhow::Result<Vec<_>>>()?;
+    let schedule = &configs.first().context("a config")?.schedule;
+    let slots = play::slots(schedule, World::random(0, ListReports::None, 0).begin)?;
+    let files = Files { starter_rules: starter_rules()?, configs, slots };
     let mut cases = Vec::new();
     for (reports, reported) in
         [(ListReports::All, "all"), (ListReports::Some, "some"), (ListReports::None, "none"), (ListReports::Nothing, "nothing")]
     {
         for (is_dated, of) in [(true, "dated"), (false, "random")] {
             for (has_rules, rules) in [(true, "starter"), (false, "no-rules")] {
-                for tokens in [30, 100, 300] {
+                for watched in WATCHED_LISTS {
                     for credits in [300, 1_000, 5_000] {
-                        let name = format!("{reported:<7} {of:<6} {rules:<8} {tokens:>3} tokens {credits:>4} credits");
-                        cases.push(Case { name, is_dated, has_rules, tokens, credits, reports });
+                        let name = format!("{:<15} {rules:<8} {credits:>4} credits {reported:<7} {of:<6}", watched.file);
+                        cases.push(Case { name, is_dated, has_rules, watched, credits, reports });
                     }
                 }
             }
@@ -78,8 +102,8 @@ fn main() -> anyhow::Result<()> {
     };
     cases.retain(|case| words.iter().all(|word| matches(case, word)));
     println!(
-        "{:<47} {:>7} {:>7} {:>6} {:>7}  {:>5} {:>4} {:>4}  {:>7} {:>7} {:>7} {:>6}  {:>14} {:>14} {:>14} {:>14}  {:>6}  spent per month",
-        "reports, world, rules",
+        "{:<59} {:>7} {:>7} {:>6} {:>7}  {:>6} {:>4} {:>4}  {:>7} {:>7} {:>7} {:>7} {:>6}  {:>14} {:>14} {:>14}  {:>6}  spent per month",
+        "config, rules, credits, reports, world, span",
         "mean h",
         "p95 h",
         "unseen",
@@ -88,24 +112,24 @@ fn main() -> anyhow::Result<()> {
         "over",
         "429",
         "turn",
+        "turn+",
         "daily",
         "fixed",
         "clairv",
         "/turn",
-        "/turn, new",
-        "/turn, aged",
+        "/turn+",
         "/fixed",
         "uneven"
     );
     let next = Mutex::new(cases.iter());
     let workers = number("JOBS").unwrap_or(thread::available_parallelism()?.get() as u64);
-    // Print each row when it is done.
+    // Print the rows of each case when it is done.
     thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
                 while let Some(case) = { next.lock().ok().and_then(|mut next| next.next()) } {
-                    match row(case, seeds, &files) {
-                        Ok(row) => println!("{row}"),
+                    match rows(case, seeds, &files) {
+                        Ok(rows) => println!("{rows}"),
                         Err(error) => println!("{}: {error}", case.name),
                     }
                 }
@@ -113,6 +137,13 @@ fn main() -> anyhow::Result<()> {
         }
     });
     Ok(())
+}
+
+/// Loads a config file.
+fn config_of(file: &str) -> anyhow::Result<config::Config> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/credits/config").join(file);
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    toml::from_str(&text).with_context(|| format!("cannot parse {}", path.display()))
 }
 
 /// The rules that `init` writes.
@@ -131,87 +162,113 @@ fn starter_rules() -> anyhow::Result<RuleSet> {
     Ok(loaded.set)
 }
 
-/// The scores of the planner and of the other strategies in the worlds of a row.
+/// The scores of the planner and of the other strategies in the worlds of a case, in one of [`WINDOWS`].
 #[derive(Default)]
-struct Row {
-    /// The planner and reading in turn, in each of [`WINDOWS`].
-    ours: [Vec<Score>; WINDOWS.len()],
-    turn: [Vec<Score>; WINDOWS.len()],
+struct WindowScores {
+    ours: Vec<Score>,
+    turn: Vec<Score>,
+    /// In turn, with the credits that the planner spent on schedules.
+    turn_within: Vec<Score>,
     fixed: Vec<Score>,
     daily: Vec<Score>,
     clairvoyant: Vec<Score>,
     /// Corrections that only allocations show.
     allocations: Vec<Score>,
+}
+
+/// The results of all worlds of a case.
+#[derive(Default)]
+struct CaseResults {
+    windows: [WindowScores; WINDOWS.len()],
     uneven: f64,
     played: play::Played,
 }
 
-impl Row {
-    fn play(&mut self, world: &World, case: &Case, files: &Files) {
+impl CaseResults {
+    fn play(&mut self, world: &World, case: &Case, config: &config::Config, files: &Files) {
         let no_rules = RuleSet::default();
         let rules = if case.has_rules { &files.starter_rules } else { &no_rules };
-        let one = play::play(world, (&files.config, rules), &files.slots, case.credits);
-        let turn = score::in_turn(world, case.credits);
-        let since: Vec<f64> = turn.iter().map(|reads| reads.first().copied().unwrap_or(0.0)).collect();
-        let by_law = !case.is_dated && case.reports == ListReports::Nothing;
-        let scorer = |window| Scorer { world, since: since.clone(), window, by_law };
-        for (index, window) in WINDOWS.into_iter().enumerate() {
-            self.ours[index].push(scorer(window).score(&one.reads));
-            self.turn[index].push(scorer(window).score(&turn));
-        }
-        let whole = scorer((0.0, DAYS));
-        self.fixed.push(whole.score(&score::best_fixed(world, case.credits)));
-        self.daily.push(whole.score(&score::daily(world, case.credits)));
-        self.clairvoyant.push(whole.score(&score::clairvoyant(world, case.credits)));
+        let one = play::play(world, (config, rules), &files.slots, case.credits);
+        let turn = score::in_turn(world, case.credits, &[]);
+        let turn_within = score::in_turn(world, case.credits, &one.spent_elsewhere(Endpoint::UnlockEvents));
+        let (fixed, daily) = (score::best_fixed(world, case.credits), score::daily(world, case.credits));
+        let clairvoyant = score::clairvoyant(world, case.credits);
         let only_in_allocations = world.only_in_allocations();
-        let known = one.allocation_reads.iter().map(|reads| reads.first().copied().unwrap_or(DAYS)).collect();
-        let of_allocations = Scorer { world: &only_in_allocations, since: known, window: (0.0, DAYS), by_law: false };
-        self.allocations.push(of_allocations.score(&one.allocation_reads));
+        let first_day = |reads: &Vec<f64>, never: f64| reads.first().copied().unwrap_or(never);
+        let since: Vec<f64> = turn.iter().map(|reads| first_day(reads, 0.0)).collect();
+        let known: Vec<f64> = one.allocation_reads.iter().map(|reads| first_day(reads, DAYS)).collect();
+        let by_law = !case.is_dated && case.reports == ListReports::Nothing;
+        for ((_, window), scores) in WINDOWS.into_iter().zip(&mut self.windows) {
+            let scorer = Scorer { world, since: since.clone(), window, by_law };
+            scores.ours.push(scorer.score(&one.reads));
+            scores.turn.push(scorer.score(&turn));
+            scores.turn_within.push(scorer.score(&turn_within));
+            scores.fixed.push(scorer.score(&fixed));
+            scores.daily.push(scorer.score(&daily));
+            scores.clairvoyant.push(scorer.score(&clairvoyant));
+            let scorer = Scorer { world: &only_in_allocations, since: known.clone(), window, by_law: false };
+            scores.allocations.push(scorer.score(&one.allocation_reads));
+        }
         self.uneven += score::unevenness(&one.reads);
         self.played = std::mem::take(&mut self.played).with(one);
     }
 }
 
-fn row(case: &Case, seeds: Seeds, files: &Files) -> anyhow::Result<String> {
+/// Returns the rows of a case, one for each of [`WINDOWS`].
+fn rows(case: &Case, seeds: Seeds, files: &Files) -> anyhow::Result<String> {
     // Small worlds have few corrections, so use more of them.
-    let worlds = seeds.worlds.unwrap_or((600 / case.tokens as u64).clamp(3, 20));
+    let worlds = seeds.worlds.unwrap_or((600 / case.watched.tokens as u64).clamp(3, 20));
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/revisions");
-    let mut row = Row::default();
+    let index = WATCHED_LISTS.iter().position(|watched| watched.file == case.watched.file);
+    let config = index.and_then(|index| files.configs.get(index)).context("a config")?;
+    let mut results = CaseResults::default();
     for seed in seeds.first..seeds.first + worlds {
         let world = match case.is_dated {
-            true => World::dated(&folder, case.tokens, case.reports, seed)?,
-            false => World::random(case.tokens, case.reports, seed),
+            true => World::dated(&folder, case.watched.tokens, case.reports, seed)?,
+            false => World::random(case.watched.tokens, case.reports, seed),
         };
-        row.play(&world, case, files);
+        let world = if case.watched.is_growing { world.growing() } else { world };
+        results.play(&world, case, config, files);
     }
-    let [ours, turn, fixed, daily, clairvoyant, allocations] =
-        [&row.ours[1], &row.turn[1], &row.fixed, &row.daily, &row.clairvoyant, &row.allocations].map(|worlds| Score::of(worlds));
-    let of = |ours: &[Score], rival: &[Score]| match score::ratio(ours, rival) {
+    let rows = WINDOWS.iter().zip(&results.windows).map(|(window, scores)| row(case, *window, scores, &results, worlds as f64));
+    Ok(rows.collect::<Vec<_>>().join("\n"))
+}
+
+fn row(case: &Case, (span, window): (&str, (f64, f64)), scores: &WindowScores, results: &CaseResults, worlds: f64) -> String {
+    let WindowScores { ours, turn, turn_within, fixed, daily, clairvoyant, allocations } = scores;
+    let ratio_to = |rival: &[Score]| match score::ratio(ours, rival) {
         (ratio, Some(error)) => format!("{ratio:.3} ± {error:.3}"),
         (ratio, None) => format!("{ratio:.3}"),
     };
-    let played = &row.played;
-    let months = played.periods.len() as f64;
-    let used = played.periods.iter().sum::<u64>() as f64 / months;
-    let by: Vec<String> =
-        played.spent.iter().map(|(endpoint, spent)| format!("{endpoint} {:.1}", *spent as f64 / months)).collect();
-    let [new, whole, aged] = [0, 1, 2].map(|window: usize| of(&row.ours[window], &row.turn[window]));
-    Ok(format!(
-        "{:<47} {:>7.2} {:>7.1} {:>5.1}% {:>7.0}  {:>5.0} {:>4} {:>4}  {:>7.1} {:>7.1} {:>7.1} {:>6.1}  {whole:>14} {new:>14} {aged:>14} {:>14}  {:>6.3}  {}",
+    let played = &results.played;
+    let months = worlds * (window.1 - window.0) / MONTH;
+    let mut endpoints: Vec<Endpoint> = played.charges.iter().map(|charge| charge.endpoint).collect();
+    endpoints.sort();
+    endpoints.dedup();
+    let spent: Vec<(Endpoint, f64)> =
+        endpoints.into_iter().map(|endpoint| (endpoint, played.spent(endpoint, window) as f64 / months)).collect();
+    let by: Vec<String> = spent.iter().map(|(endpoint, spent)| format!("{endpoint} {spent:.1}")).collect();
+    let mean = |scores: &[Score]| Score::of(scores).mean;
+    let all = Score::of(ours);
+    format!(
+        "{:<45} {span:<13} {:>7.2} {:>7.1} {:>5.1}% {:>7.0}  {:>6.1} {:>4} {:>4}  {:>7.1} {:>7.1} {:>7.1} {:>7.1} {:>6.1}  {:>14} {:>14} {:>14}  {:>6.3}  {}",
         case.name,
-        ours.mean,
-        ours.p95,
-        ours.unseen * 100.0,
-        allocations.mean,
-        used,
+        all.mean,
+        all.p95,
+        all.unseen * 100.0,
+        mean(allocations),
+        spent.iter().map(|(_, spent)| spent).sum::<f64>(),
         played.overspent,
         played.rejected,
-        turn.mean,
-        daily.mean,
-        fixed.mean,
-        clairvoyant.mean,
-        of(&row.ours[1], &row.fixed),
-        row.uneven / worlds as f64,
+        mean(turn),
+        mean(turn_within),
+        mean(daily),
+        mean(fixed),
+        mean(clairvoyant),
+        ratio_to(turn),
+        ratio_to(turn_within),
+        ratio_to(fixed),
+        results.uneven / worlds,
         by.join(", ")
-    ))
+    )
 }

@@ -4,18 +4,19 @@ use std::time::Duration;
 
 use chrono::{Months, TimeDelta};
 use cliffwatch::engine::{
-    budget::{self, Allowance},
+    budget::{self, Allowance, PollReason},
     ingest,
     plan::{self, EndpointFeeds, PlanBasis, PlannedPoll, priority::ListTrust},
     slot::Slots,
 };
 use cliffwatch::model::{
     ContentHash, CreditState, Endpoint, FeedState, FetchedResponse, PlanToken, PollOutcome, SegmentsFetch, SegmentsRead,
-    Timestamp, TokenId, config, wire,
+    Timestamp, TokenId, Watch, config, wire,
 };
 use cliffwatch::{daemon::cycle, rules::RuleSet};
 
-use super::world::{DAYS, World, days};
+use super::score::MONTH;
+use super::world::{DAYS, Token, World, days};
 
 /// The range of `upcoming`, in days.
 const HORIZON: f64 = 90.0;
@@ -29,6 +30,17 @@ const ROW_DAYS: f64 = 7.0;
 /// The time of a slot, its endpoint, and the time of the endpoint's next slot.
 pub type Slot = (Timestamp, Endpoint, Timestamp);
 
+/// Credits that the source charged for a poll.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceCharge {
+    /// Days since the start of the world.
+    pub day: f64,
+    pub endpoint: Endpoint,
+    pub credits: u64,
+    /// Whether the poll was a first read.
+    pub is_first: bool,
+}
+
 /// The result of a simulation.
 #[derive(Clone, Debug, Default)]
 pub struct Played {
@@ -36,8 +48,8 @@ pub struct Played {
     pub reads: Vec<Vec<f64>>,
     /// The days on which each token's allocations were polled.
     pub allocation_reads: Vec<Vec<f64>>,
-    /// Credits per endpoint, as counted by the source.
-    pub spent: Vec<(Endpoint, u64)>,
+    /// The charges, as counted by the source.
+    pub charges: Vec<SourceCharge>,
     /// Credits per quota period, in order.
     pub periods: Vec<u64>,
     /// The number of requests rejected because all credits were used.
@@ -54,17 +66,23 @@ impl Played {
         self.periods.extend(other.periods);
         self.rejected += other.rejected;
         self.overspent += other.overspent;
-        for (endpoint, spent) in other.spent {
-            self.count(endpoint, spent);
-        }
+        self.charges.extend(other.charges);
         self
     }
 
-    fn count(&mut self, endpoint: Endpoint, pages: u64) {
-        match self.spent.iter_mut().find(|(of, _)| *of == endpoint) {
-            Some((_, spent)) => *spent += pages,
-            None => self.spent.push((endpoint, pages)),
+    /// Returns the credits of an endpoint in a window of days.
+    pub fn spent(&self, endpoint: Endpoint, (from, to): (f64, f64)) -> u64 {
+        let is_counted = |charge: &&SourceCharge| charge.endpoint == endpoint && (from..to).contains(&charge.day);
+        self.charges.iter().filter(is_counted).map(|charge| charge.credits).sum()
+    }
+
+    /// Returns the credits of all endpoints other than `endpoint` in each month of the world.
+    pub fn spent_elsewhere(&self, endpoint: Endpoint) -> Vec<u64> {
+        let mut months = vec![0; (DAYS / MONTH) as usize + 1];
+        for charge in self.charges.iter().filter(|charge| charge.endpoint != endpoint) {
+            months[(charge.day / MONTH) as usize] += charge.credits;
         }
+        months
     }
 }
 
@@ -78,7 +96,8 @@ struct Source {
 
 impl Source {
     /// Processes a request. `None` if the credits are used up.
-    fn poll(&mut self, endpoint: Endpoint, pages: u64, now: Timestamp) -> Option<wire::Credit> {
+    fn poll(&mut self, charge: SourceCharge, now: Timestamp) -> Option<wire::Credit> {
+        let pages = charge.credits;
         while now >= self.reset_at {
             self.played.periods.push(self.used);
             self.used = 0;
@@ -90,7 +109,7 @@ impl Source {
         }
         self.used += pages;
         self.played.overspent += self.used.saturating_sub(self.limit).min(pages);
-        self.played.count(endpoint, pages);
+        self.played.charges.push(charge);
         let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX).into();
         Some(wire::Credit {
             used: count(self.used),
@@ -129,6 +148,7 @@ pub fn slots(schedule: &config::ScheduleSettings, begin: Timestamp) -> anyhow::R
 pub struct Player<'a> {
     world: &'a World,
     config: &'a config::Config,
+    watch: Watch,
     /// The days on which each token's allocations were polled.
     allocation_reads: Vec<Vec<f64>>,
     source: Source,
@@ -154,13 +174,9 @@ pub fn play(world: &World, (config, rules): (&config::Config, &RuleSet), slots: 
 impl<'a> Player<'a> {
     fn new(world: &'a World, (config, rules): (&'a config::Config, &RuleSet), slots: &[Slot], credits: u64) -> Self {
         let ids: Vec<TokenId> = (0..world.tokens.len()).map(|number| TokenId::from(format!("t{number:04}").as_str())).collect();
-        let token = |(number, id): (usize, &TokenId)| PlanToken {
-            listed: true,
-            last_updated: Some(world.begin),
-            has_burn: Some(number % TOKENS_PER_BURN == 0),
-            has_buyback: Some(number % TOKENS_PER_BURN == 1),
-            ..PlanToken::unknown(id.clone())
-        };
+        let watch = Watch::build(&config.watch).unwrap_or_else(|errors| panic!("{errors:?}"));
+        // Only the tokens that the config names are known before the token list.
+        let named = plan::watched(Vec::new(), &watch);
         let mut endpoints: Vec<Endpoint> = slots.iter().map(|(_, endpoint, _)| *endpoint).collect();
         endpoints.sort();
         endpoints.dedup();
@@ -174,12 +190,13 @@ impl<'a> Player<'a> {
                 .map_or(TimeDelta::MAX, |(first, _, second)| *second - *first),
             whole: FeedState::default(),
             unreadable: Vec::new(),
-            tokens: if endpoint.is_per_token() { ids.iter().enumerate().map(token).collect() } else { Vec::new() },
+            tokens: if endpoint.is_per_token() { named.clone() } else { Vec::new() },
         });
         let source = Source { limit: credits, used: 0, reset_at: world.begin + Months::new(1), played: Played::default() };
         Self {
             world,
             config,
+            watch,
             allocation_reads: vec![Vec::new(); world.tokens.len()],
             source,
             credit: CreditState::default(),
@@ -242,7 +259,8 @@ impl<'a> Player<'a> {
         let pages = u32::try_from(pages).unwrap_or(1);
         // Segments need the same number of pages from an older version.
         let credits = pages << u32::from(poll.with_segments);
-        let Some(credit) = self.source.poll(endpoint, credits.into(), now) else {
+        let charge = SourceCharge { day, endpoint, credits: credits.into(), is_first: poll.why == PollReason::First };
+        let Some(credit) = self.source.poll(charge, now) else {
             self.credit.exhausted = true;
             return false;
         };
@@ -330,11 +348,19 @@ impl<'a> Player<'a> {
                 feeds.whole = FeedState { baseline_at: state.baseline_at.or(Some(now)), ..state };
             }
             match endpoint {
-                Endpoint::TokenList => {
-                    for (token, of) in feeds.tokens.iter_mut().zip(&world.tokens) {
+                Endpoint::TokenList if feeds.endpoint.is_per_token() => {
+                    // Tokens are listed in the order of the world, so that each keeps its index.
+                    let listed = world.tokens.iter().take_while(|token| token.listed_at <= day).count();
+                    let new = self.ids.get(feeds.tokens.len()..listed).unwrap_or_default();
+                    let watched = new.iter().filter(|id| self.watch.covers(id)).map(|id| PlanToken::unknown(id.clone()));
+                    feeds.tokens.extend(watched);
+                    for (number, (token, of)) in feeds.tokens.iter_mut().zip(&world.tokens).enumerate().take(listed) {
                         let corrected = of.corrections.iter().filter(|one| one.is_marked).map(|one| one.day);
                         let marks = corrected.chain(of.idle_marks.iter().copied()).filter(|at| *at <= day);
-                        token.last_updated = Some(world.at(marks.fold(0.0, f64::max)));
+                        token.listed = true;
+                        token.last_updated = Some(world.at(marks.fold(of.listed_at, f64::max)));
+                        token.has_burn = Some(number % TOKENS_PER_BURN == 0);
+                        token.has_buyback = Some(number % TOKENS_PER_BURN == 1);
                     }
                 }
                 _ if feeds.endpoint == Endpoint::UnlockEvents => {
@@ -342,7 +368,7 @@ impl<'a> Player<'a> {
                         let last = self.reads[*number].last().copied().unwrap_or(f64::INFINITY);
                         let differs = |of: &super::world::Correction| of.is_shown && of.day > last && of.day <= day;
                         if world.tokens[*number].corrections.iter().any(differs)
-                            && let Some(feed) = &mut feeds.tokens[*number].feed
+                            && let Some(feed) = feeds.tokens.get_mut(*number).and_then(|token| token.feed.as_mut())
                         {
                             feed.stale = true;
                         }
@@ -358,6 +384,7 @@ impl<'a> Player<'a> {
         let is_ahead = move |events: &[(f64, f64)]| {
             events.get(events.partition_point(|(at, _)| *at <= day)).is_some_and(|(at, _)| *at <= day + HORIZON)
         };
-        self.world.tokens.iter().enumerate().filter(move |(_, token)| is_ahead(&token.events)).map(|(number, _)| number)
+        let is_shown = move |token: &Token| token.listed_at <= day && is_ahead(&token.events);
+        self.world.tokens.iter().enumerate().filter(move |(_, token)| is_shown(token)).map(|(number, _)| number)
     }
 }

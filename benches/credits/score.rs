@@ -107,18 +107,30 @@ pub fn unevenness(reads: &[Vec<f64>]) -> f64 {
 }
 
 /// The length of a quota period in days.
-const MONTH: f64 = 365.25 / 12.0;
+pub const MONTH: f64 = 365.25 / 12.0;
 
-/// Polls the tokens in turn at an even pace. Linear segments double the cost of the first round.
-pub fn in_turn(world: &World, credits: u64) -> Vec<Vec<f64>> {
-    let step = MONTH / credits as f64;
-    let round = step * world.tokens.len() as f64;
-    let of_token = |number: usize| {
-        let offset = step * (number + 1) as f64;
-        let later = (0..).map(|turn| round * f64::from(turn + 2) + offset).take_while(|day| *day < DAYS);
-        std::iter::once(offset * 2.0).filter(|day| *day < DAYS).chain(later).collect()
-    };
-    (0..world.tokens.len()).map(of_token).collect()
+/// Polls the listed tokens in turn at an even pace. Linear segments double the cost of a token's first poll. `elsewhere` contains the
+/// credits of each month that are spent on other endpoints.
+pub fn in_turn(world: &World, credits: u64, elsewhere: &[u64]) -> Vec<Vec<f64>> {
+    let mut reads: Vec<Vec<f64>> = vec![Vec::new(); world.tokens.len()];
+    let (mut day, mut next) = (0.0, 0);
+    while day < DAYS {
+        let month = (day / MONTH) as usize;
+        let left = credits.saturating_sub(elsewhere.get(month).copied().unwrap_or_default());
+        if left == 0 {
+            day = (month + 1) as f64 * MONTH;
+            continue;
+        }
+        let listed = world.tokens.partition_point(|token| token.listed_at <= day).max(1);
+        let number = next % listed;
+        let cost = if reads[number].is_empty() { 2.0 } else { 1.0 };
+        day += cost * MONTH / left as f64;
+        if day < DAYS {
+            reads[number].push(day);
+        }
+        next = number + 1;
+    }
+    reads
 }
 
 /// The best fixed allocation with known rates: polls each token every 1/√rate (Cho and Garcia-Molina).

@@ -43,6 +43,8 @@ pub struct Correction {
 
 #[derive(Clone, Debug, Default)]
 pub struct Token {
+    /// The day on which the token list contains the token first.
+    pub listed_at: f64,
     /// Corrections per day: the rate of the distribution in random worlds, else the actual one.
     pub rate: f64,
     pub corrections: Vec<Correction>,
@@ -114,6 +116,19 @@ impl World {
         Ok(Self { begin: begin(), tokens })
     }
 
+    /// The same world with a token list that grows: two thirds of the tokens at the start, the others at even distances.
+    pub fn growing(mut self) -> Self {
+        let begun = self.tokens.len() * 2 / 3;
+        let later = self.tokens.len() - begun;
+        for (number, token) in self.tokens.iter_mut().skip(begun).enumerate() {
+            token.listed_at = DAYS * (number + 1) as f64 / (later + 1) as f64;
+            token.corrections.retain(|correction| correction.day > token.listed_at);
+            token.idle_marks.retain(|day| *day > token.listed_at);
+            token.only_in_allocations.retain(|day| *day > token.listed_at);
+        }
+        self
+    }
+
     /// The same world with the corrections that only allocations show instead of those of schedules.
     pub fn only_in_allocations(&self) -> Self {
         let correction = |day: &f64| Correction { day: *day, is_marked: false, is_shown: false };
@@ -164,7 +179,7 @@ fn token(rate: f64, days: &[f64], reports: ListReports, rng: &mut Rng) -> Token 
         only_in_allocations.push(day);
         day += wait(rng, rate * ONLY_IN_ALLOCATIONS);
     }
-    Token { rate, corrections, idle_marks, events, only_in_allocations }
+    Token { listed_at: 0.0, rate, corrections, idle_marks, events, only_in_allocations }
 }
 
 fn wait(rng: &mut Rng, rate: f64) -> f64 {

@@ -12,7 +12,7 @@ use daemon::database_url::may_exist;
 use daemon::schedule::{self, Job};
 use engine::budget;
 use engine::plan::month::polls::TokenPolls;
-use engine::plan::month::{self, DAYS, Month, MonthLine, Outlook};
+use engine::plan::month::{self, DAYS, Month, MonthLine, Outlook, TOKENS_PER_ROW_FEED};
 use model::config::{self, Config};
 use model::{CreditState, Endpoint, FeedId, PlanToken, Timestamp, TokenId, phrase};
 use rules::RuleSet;
@@ -194,6 +194,15 @@ fn sentences(month: &Month, credit: &CreditState, budget: &config::BudgetSetting
     }
     if month.tokens_are_assumed {
         text.push_str("The number of tokens is assumed, because the token list was never polled, or --tokens is set.\n");
+    }
+    let has = |endpoint: Endpoint, is_measured: bool| {
+        month.endpoints.iter().any(|line| line.endpoint == endpoint && line.is_measured == is_measured)
+    };
+    if has(Endpoint::TokenList, false) && (has(Endpoint::Burn, false) || has(Endpoint::Buyback, false)) {
+        let _ = writeln!(
+            text,
+            "One token in {TOKENS_PER_ROW_FEED}, but at least one, is assumed to have burns and buybacks, because the token list was never polled."
+        );
     }
     if month.endpoints.iter().any(|line| !line.is_measured) {
         text.push_str("A cost with `?` is assumed, because the endpoint was never polled.\n");

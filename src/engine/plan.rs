@@ -270,10 +270,14 @@ impl<'a> SlotEstimates<'a> {
 
     fn estimate(&self, of: &EndpointFeeds) -> Vec<FeedEstimate> {
         let PlanBasis { near, now, trust, .. } = *self.basis;
-        // Rows of burns and buybacks are no corrections, whatever the lists report.
-        let is_of_schedules = of.endpoint == Endpoint::UnlockEvents || priority::follows(of.endpoint).is_some();
-        let trust = if is_of_schedules { trust } else { ListTrust::Learned };
-        let model = CorrectionModel::learn(&of.tokens, self.listed_at(), now).with_trust(trust);
+        let learned = CorrectionModel::learn(&of.tokens, self.listed_at(), now);
+        // Rows of burns and buybacks are not corrections, regardless of the lists. What follows a schedule also has corrections of its own,
+        // which polls have measured.
+        let is_assumed = match priority::follows(of.endpoint) {
+            Some(_) => !learned.has_decided,
+            None => of.endpoint == Endpoint::UnlockEvents,
+        };
+        let model = learned.with_trust(if is_assumed { trust } else { ListTrust::Learned });
         let relatives = Relatives::of(self.feeds, of.endpoint);
         let estimate = |token: &PlanToken| {
             let estimate = model.estimate(of.endpoint, of.is_subscribed, token, near, now);

@@ -26,6 +26,9 @@ pub const DAYS: u32 = 30;
 /// The maximum number of slots that are counted one by one. A more frequent schedule is extrapolated from one hour.
 const MAX_COUNTED: u32 = 20_000;
 
+/// Before the first token list, one in this many tokens is assumed to have burns, and as many to have buybacks: 9 and 8 of 296 in `data`.
+pub const TOKENS_PER_ROW_FEED: usize = 33;
+
 /// The polls of an endpoint without a limit on credits.
 #[derive(Clone, Debug, PartialEq)]
 struct Demand {
@@ -185,9 +188,17 @@ pub enum Outlook {
     FirstReadsTooExpensive,
 }
 
+/// Sets which tokens have burns and buybacks where this is not known yet. The first token list of the month will report it.
+fn assume_row_feeds(feeds: &mut [EndpointFeeds]) {
+    for (index, token) in feeds.iter_mut().flat_map(|feeds| feeds.tokens.iter_mut().enumerate()) {
+        let has_rows = Some(index % TOKENS_PER_ROW_FEED == 0);
+        (token.has_burn, token.has_buyback) = (token.has_burn.or(has_rows), token.has_buyback.or(has_rows));
+    }
+}
+
 /// Plans the month that begins at `now`, with the given schedule of each polled endpoint.
 pub fn plan_month(
-    feeds: Vec<EndpointFeeds>,
+    mut feeds: Vec<EndpointFeeds>,
     polled: &[(Endpoint, Slots)],
     tokens_are_assumed: bool,
     credit: &CreditState,
@@ -197,6 +208,9 @@ pub fn plan_month(
     let near = budget.near.delta();
     let basis = PlanBasis { allowance: unlimited(now), spent_today: 0, source, near, now, trust: ListTrust::Learned };
     let has_new_marks = feeds.iter().any(|feeds| feeds.endpoint == Endpoint::TokenList && feeds.whole.baseline_at.is_none());
+    if has_new_marks {
+        assume_row_feeds(&mut feeds);
+    }
     let demand = |(endpoint, slots): &(Endpoint, Slots)| {
         let own = feeds.iter().find(|feeds| feeds.endpoint == *endpoint)?;
         Some(Demand::new(own, slots, &plan::plan(*endpoint, &feeds, &basis), has_new_marks, now))

@@ -39,9 +39,9 @@ const PRIOR_MARK: [f64; 2] = [0.475, 0.025];
 const PRIOR_UPCOMING: [f64; 2] = [0.0125, 0.4875];
 /// The prior probability that a list never reports corrections. With zero, a list that never reported any would be polled for years,
 /// because even a small share of the corrections of all feeds seems to justify many credits. The first reported correction rules this
-/// case out, so a high value costs little: a list that reports is polled less often only until then. With 0.25, a new database behind a
-/// silent list notices corrections of 30 schedules 7% later for two months.
-const PRIOR_SILENT: f64 = 0.75;
+/// case out, so a high value costs little: a list that reports is polled less often only until then. With 0.75, a new database behind a
+/// silent list notices corrections of 30 schedules 3% later for two months.
+const PRIOR_SILENT: f64 = 0.9;
 /// Beta prior for whether a report is right: right, wrong.
 const PRIOR_RIGHT: [f64; 2] = [1.0, 1.0];
 /// The maximum weight of the observed corrections, so that the model adapts if the source changes its behavior.
@@ -61,12 +61,12 @@ const UNREAD_FOLLOWER_DAYS: f64 = 30.0;
 /// The weight of changes on an endpoint that no rule subscribes to.
 const UNSUBSCRIBED_WEIGHT: f64 = 1e-4;
 /// The weight of a correction that only a following endpoint shows ([`follows`]), relative to a correction of the schedule.
-const FOLLOWER_WEIGHT: f64 = 0.001;
+const FOLLOWER_WEIGHT: f64 = 0.0005;
 /// The probability that a correction in a related feed shows in this one as well.
 const SIGN_RIGHT: f64 = 0.5;
 /// The weight of an expected new row, such as a weekly burn, relative to a correction of a known fact. Rows are many times more frequent
-/// than corrections, so with this weight a feed of rows is polled about as often as a schedule.
-const ROW_WEIGHT: f64 = 0.01;
+/// than corrections, so with this weight a feed of rows is polled about half as often as a schedule.
+const ROW_WEIGHT: f64 = 0.005;
 /// The share of market cap, in percent, from which an event has the maximum weight.
 const LARGE_PERCENT: f64 = 5.0;
 
@@ -92,11 +92,16 @@ pub enum ListTrust {
 /// The share of corrections that the token list reports under [`ListTrust::Reporting`]: about what is learned of one that reported all.
 const REPORTING_SHARE: f64 = 0.995;
 
+/// The minimum share of corrections that a list was found to report, or not to report, from which an assumption counts as true.
+const MIN_LEARNED_SHARE: f64 = 0.9;
+
 /// The statistics of an endpoint's corrections, learned from past polls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CorrectionModel {
     /// Mean corrections per day of a feed.
     pub rate: f64,
+    /// Whether a correction has shown whether the token list reports any.
+    pub(super) has_decided: bool,
     /// The probability of each of [`SHAPES`].
     shapes: [f64; SHAPES.len()],
     /// The share of corrections that the token list's mark reports.
@@ -157,6 +162,7 @@ impl CorrectionModel {
         let chance = rate * 2.0 * ages / f64::max(count, 1.0);
         Self {
             rate,
+            has_decided: all.by_mark.saturating_add(all.by_upcoming).saturating_add(all.unreported) > 0,
             shapes: shapes(feeds.clone(), rate),
             by_mark,
             by_upcoming: by_upcoming.min(1.0 - by_mark),
@@ -168,11 +174,14 @@ impl CorrectionModel {
         }
     }
 
-    /// Returns the model with another assumption about the lists.
+    /// Returns the model with another assumption about the lists. If past polls have shown that the assumption is true, their figures
+    /// are better.
     #[must_use]
     pub fn with_trust(self, trust: ListTrust) -> Self {
         let (by_mark, by_upcoming) = match trust {
             ListTrust::Learned => return self,
+            ListTrust::Reporting if self.has_decided && self.by_mark >= MIN_LEARNED_SHARE => return self,
+            ListTrust::Silent if self.has_decided && self.by_mark + self.by_upcoming <= 1.0 - MIN_LEARNED_SHARE => return self,
             ListTrust::Reporting => (REPORTING_SHARE, 0.0),
             ListTrust::Silent => (0.0, 0.0),
         };
@@ -361,7 +370,8 @@ fn posterior(prior: [f64; 2], counts: [u32; 2]) -> [f64; 2] {
     [share((prior[0], counts[0])), share((prior[1], counts[1]))]
 }
 
-fn observed_days(feed: &FeedState) -> f64 {
+/// Returns the time in days over which polls have observed a feed.
+pub(super) fn observed_days(feed: &FeedState) -> f64 {
     feed.read_at.zip(feed.baseline_at).map_or(0.0, |(read, baseline)| days(read - baseline))
 }
 

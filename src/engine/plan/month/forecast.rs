@@ -1,4 +1,4 @@
-//! A simulation of one month of polling, in which no response contains a change. Pure.
+//! A simulation of one month of polling, in which no response contains a change but new burns and buybacks. Pure.
 
 use std::collections::HashMap;
 
@@ -7,12 +7,12 @@ use chrono::TimeDelta;
 use crate::budget::{self, Allowance, PollReason};
 use crate::plan::{
     self, EndpointFeeds, PlanBasis, PlannedPoll,
-    priority::{self, ListTrust},
+    priority::{self, CorrectionModel, ListTrust},
 };
 use crate::slot::Slots;
 use model::{CreditState, Endpoint, FeedState, PlanToken, SegmentsRead, Timestamp, TokenId, config};
 
-use super::polls::{PollSummary, TokenPace};
+use super::polls::{PollSummary, TokenPace, schedules};
 use super::{DAYS, ticks};
 
 /// The minimum distance of simulated slots. Closer slots are merged, because credits are paced by the hour anyway.
@@ -20,6 +20,9 @@ const STEP: TimeDelta = TimeDelta::hours(1);
 
 /// The maximum share of polls that a month may skip and still count as complete. The pace of the first hours of a day skips a few.
 const MAX_SKIPPED: f64 = 0.01;
+
+/// The interval, in days, at which a new feed is assumed to show a new burn or buyback.
+const ASSUMED_ROW_DAYS: f64 = 7.0;
 
 /// The simulated polls of a month.
 #[derive(Clone, Debug)]
@@ -37,7 +40,41 @@ pub struct Forecast {
     /// The number of slots for each simulated one, by endpoint.
     merged_slots: Vec<(Endpoint, f64)>,
     start: Timestamp,
+    assumption: ListAssumption,
+}
+
+/// An assumption about the lists, which the planner shares once it has found the first correction.
+#[derive(Clone, Copy, Debug)]
+struct ListAssumption {
     trust: ListTrust,
+    /// The sum of the observed days of all schedules from which a first correction is more likely than not.
+    needed_days: f64,
+}
+
+impl ListAssumption {
+    fn new(trust: ListTrust, feeds: &[EndpointFeeds], now: Timestamp) -> Self {
+        let tokens = schedules(feeds).map_or(&[][..], |schedules| &schedules.tokens);
+        let model = CorrectionModel::learn(tokens, plan::listed_at(feeds), now);
+        // The rate has a Gamma distribution of shape 1, so its inverse is the median of the time until the next correction.
+        let needed_days = if model.has_decided { 0.0 } else { observed_days(feeds, trust) + 1.0 / model.rate };
+        Self { trust, needed_days }
+    }
+
+    /// Returns the trust of the planner after the polls of `feeds`.
+    fn at(&self, feeds: &[EndpointFeeds]) -> ListTrust {
+        if observed_days(feeds, self.trust) >= self.needed_days { self.trust } else { ListTrust::Learned }
+    }
+}
+
+/// Returns the sum of the observed days of all schedules. A token list that reports corrections shows them before the next poll of the
+/// schedule.
+fn observed_days(feeds: &[EndpointFeeds], trust: ListTrust) -> f64 {
+    let listed_at = plan::listed_at(feeds).filter(|_| trust == ListTrust::Reporting);
+    let observed = |feed: &FeedState| {
+        let listed = listed_at.zip(feed.baseline_at).map_or(0.0, |(listed, baseline)| priority::days(listed - baseline));
+        priority::observed_days(feed).max(listed)
+    };
+    schedules(feeds).into_iter().flat_map(|of| &of.tokens).filter_map(|token| token.feed.as_ref()).map(observed).sum()
 }
 
 /// Returns the quota at the start of a month in which no credits were used yet.
@@ -63,7 +100,8 @@ impl Forecast {
         });
         let merged_slots = merged_slots.collect();
         let spent = Vec::new();
-        let forecast = Self { spent, planned: 0, skipped: 0, feeds, polls: Vec::new(), merged_slots, start: now, trust };
+        let assumption = ListAssumption::new(trust, &feeds, now);
+        let forecast = Self { spent, planned: 0, skipped: 0, feeds, polls: Vec::new(), merged_slots, start: now, assumption };
         let indices = forecast.feeds.iter().flat_map(|feeds| {
             let ids = feeds.tokens.iter().map(|token| (feeds.endpoint, token.id.clone()));
             ids.zip(0..)
@@ -85,7 +123,7 @@ impl Forecast {
                 source,
                 near: budget.near.delta(),
                 now: slot,
-                trust,
+                trust: assumption.at(&simulation.forecast.feeds),
             };
             let planned = plan::plan(endpoint, &simulation.forecast.feeds, &basis);
             simulation.forecast.skipped += planned.deferred.iter().map(|(_, count)| u64::from(*count)).sum::<u64>();
@@ -103,7 +141,7 @@ impl Forecast {
 
     /// Returns the days until every schedule was polled at least once. Zero if it was before, `None` if it takes longer than the month.
     pub fn first_pass_days(&self) -> Option<f64> {
-        let schedules = self.feeds.iter().find(|feeds| feeds.endpoint == Endpoint::UnlockEvents)?;
+        let schedules = schedules(&self.feeds)?;
         let mut first_polls = schedules.tokens.iter().map(|token| token.feed.as_ref().and_then(|feed| feed.baseline_at));
         first_polls.try_fold(0.0_f64, |latest, at| at.map(|at| latest.max(priority::days(at - self.start))))
     }
@@ -116,9 +154,7 @@ impl Forecast {
     /// Summarizes the polls of schedules. If every slot polls all feeds (`is_in_full`), slots that the simulation merged count as polls
     /// too. `near` is the time scale within which the next event raises a token's weight.
     pub fn summary(&self, is_in_full: bool, near: TimeDelta) -> PollSummary {
-        let Some(schedules) = self.feeds.iter().find(|feeds| feeds.endpoint == Endpoint::UnlockEvents) else {
-            return PollSummary::default();
-        };
+        let Some(schedules) = schedules(&self.feeds) else { return PollSummary::default() };
         let end = self.start + TimeDelta::days(DAYS.into());
         let mut polls: Vec<Vec<Timestamp>> = vec![Vec::new(); schedules.tokens.len()];
         for (index, at) in &self.polls {
@@ -140,7 +176,7 @@ impl Forecast {
         let slots = slots_per_poll(Endpoint::UnlockEvents);
         let pace = |(token, polls): (&PlanToken, &Vec<Timestamp>)| TokenPace::planned(polls, slots, token, (self.start, end));
         let paces: Vec<TokenPace> = schedules.tokens.iter().zip(&polls).map(pace).collect();
-        PollSummary::from_paces(&self.feeds, &paces, lists, (near, self.trust), end)
+        PollSummary::from_paces(&self.feeds, &paces, lists, (near, self.assumption.trust), end)
     }
 }
 
@@ -171,7 +207,7 @@ struct MonthSimulation {
 }
 
 impl MonthSimulation {
-    /// Applies a poll whose response contains no change.
+    /// Applies a poll whose response contains no change, except for expected rows.
     fn apply_poll(&mut self, endpoint: Endpoint, poll: &PlannedPoll, now: Timestamp) {
         let credits = u32::try_from(poll.cost).unwrap_or(u32::MAX);
         self.credit = budget::settle(self.credit.clone(), credits, None, now);
@@ -192,7 +228,12 @@ impl MonthSimulation {
         };
         let Some(index) = self.indices.get(&(endpoint, id.clone())).copied() else { return };
         if let Some(token) = feeds.tokens.get_mut(index) {
-            token.feed = Some(read(&token.feed.take().unwrap_or_default(), poll, now));
+            let known = token.feed.take().unwrap_or_default();
+            let mut feed = read(&known, poll, now);
+            if matches!(endpoint, Endpoint::Burn | Endpoint::Buyback) && has_new_row(&known, now) {
+                feed.findings.unreported = feed.findings.unreported.saturating_add(1);
+            }
+            token.feed = Some(feed);
             if poll.with_segments {
                 let version = Some(poll.linear.segments_version);
                 token.segments = Some(SegmentsRead { at: now, mark: poll.mark, version });
@@ -206,6 +247,17 @@ impl MonthSimulation {
             polls.push((index, now));
         }
     }
+}
+
+/// Returns whether a poll is expected to find a new row. After the first month of a feed, rows come at the mean interval of those that polls
+/// have found.
+fn has_new_row(known: &FeedState, now: Timestamp) -> bool {
+    let Some((baseline, read_at)) = known.baseline_at.zip(known.read_at) else { return false };
+    let observed = priority::observed_days(known);
+    let is_new = observed < f64::from(DAYS);
+    let interval = if is_new { ASSUMED_ROW_DAYS } else { observed / f64::from(known.findings.found().max(1)) };
+    let rows = |at: Timestamp| (priority::days(at - baseline) / interval).floor();
+    rows(now) > rows(read_at)
 }
 
 /// Returns the state of a feed after a poll without a change.

@@ -126,7 +126,8 @@ impl PollSummary {
     }
 }
 
-fn schedules(feeds: &[EndpointFeeds]) -> Option<&EndpointFeeds> {
+/// Returns the schedules among the feeds of all endpoints.
+pub(super) fn schedules(feeds: &[EndpointFeeds]) -> Option<&EndpointFeeds> {
     feeds.iter().find(|feeds| feeds.endpoint == Endpoint::UnlockEvents)
 }
 
