@@ -185,10 +185,10 @@ struct CaseResults {
 }
 
 impl CaseResults {
-    fn play(&mut self, world: &World, case: &Case, config: &config::Config, files: &Files) {
+    fn play(&mut self, world: &World, case: &Case, config: &config::Config, files: &Files) -> anyhow::Result<()> {
         let no_rules = RuleSet::default();
         let rules = if case.has_rules { &files.starter_rules } else { &no_rules };
-        let one = play::play(world, (config, rules), &files.slots, case.credits);
+        let one = play::play(world, (config, rules), &files.slots, case.credits)?;
         let turn = score::in_turn(world, case.credits, &[]);
         let turn_within = score::in_turn(world, case.credits, &one.spent_elsewhere(Endpoint::UnlockEvents));
         let (fixed, daily) = (score::best_fixed(world, case.credits), score::daily(world, case.credits));
@@ -211,6 +211,7 @@ impl CaseResults {
         }
         self.uneven += score::unevenness(&one.reads);
         self.played = std::mem::take(&mut self.played).with(one);
+        Ok(())
     }
 }
 
@@ -228,7 +229,7 @@ fn rows(case: &Case, seeds: Seeds, files: &Files) -> anyhow::Result<String> {
             false => World::random(case.watched.tokens, case.reports, seed),
         };
         let world = if case.watched.is_growing { world.growing() } else { world };
-        results.play(&world, case, config, files);
+        results.play(&world, case, config, files)?;
     }
     let rows = WINDOWS.iter().zip(&results.windows).map(|(window, scores)| row(case, *window, scores, &results, worlds as f64));
     Ok(rows.collect::<Vec<_>>().join("\n"))

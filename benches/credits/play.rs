@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anyhow::anyhow;
 use chrono::{Months, TimeDelta};
 use cliffwatch::engine::{
     budget::{self, Allowance, PollReason},
@@ -37,8 +38,6 @@ pub struct SourceCharge {
     pub day: f64,
     pub endpoint: Endpoint,
     pub credits: u64,
-    /// Whether the poll was a first read.
-    pub is_first: bool,
 }
 
 /// The result of a simulation.
@@ -160,21 +159,26 @@ pub struct Player<'a> {
 }
 
 /// Simulates a world over `slots` with `credits` per month.
-pub fn play(world: &World, (config, rules): (&config::Config, &RuleSet), slots: &[Slot], credits: u64) -> Played {
-    let mut player = Player::new(world, (config, rules), slots, credits);
+pub fn play(world: &World, (config, rules): (&config::Config, &RuleSet), slots: &[Slot], credits: u64) -> anyhow::Result<Played> {
+    let mut player = Player::new(world, (config, rules), slots, credits)?;
     for (now, endpoint, next) in slots {
         player.slot(*endpoint, *now, *next);
     }
     let mut played = player.source.played;
     played.periods.push(player.source.used);
     (played.reads, played.allocation_reads, played.feeds) = (player.reads, player.allocation_reads, player.feeds);
-    played
+    Ok(played)
 }
 
 impl<'a> Player<'a> {
-    fn new(world: &'a World, (config, rules): (&'a config::Config, &RuleSet), slots: &[Slot], credits: u64) -> Self {
+    fn new(
+        world: &'a World,
+        (config, rules): (&'a config::Config, &RuleSet),
+        slots: &[Slot],
+        credits: u64,
+    ) -> anyhow::Result<Self> {
         let ids: Vec<TokenId> = (0..world.tokens.len()).map(|number| TokenId::from(format!("t{number:04}").as_str())).collect();
-        let watch = Watch::build(&config.watch).unwrap_or_else(|errors| panic!("{errors:?}"));
+        let watch = Watch::build(&config.watch).map_err(|errors| anyhow!("[watch] is invalid: {errors:?}"))?;
         // Only the tokens that the config names are known before the token list.
         let named = plan::watched(Vec::new(), &watch);
         let mut endpoints: Vec<Endpoint> = slots.iter().map(|(_, endpoint, _)| *endpoint).collect();
@@ -193,7 +197,7 @@ impl<'a> Player<'a> {
             tokens: if endpoint.is_per_token() { named.clone() } else { Vec::new() },
         });
         let source = Source { limit: credits, used: 0, reset_at: world.begin + Months::new(1), played: Played::default() };
-        Self {
+        Ok(Self {
             world,
             config,
             watch,
@@ -203,7 +207,7 @@ impl<'a> Player<'a> {
             feeds: feeds.collect(),
             reads: vec![Vec::new(); world.tokens.len()],
             ids,
-        }
+        })
     }
 
     fn slot(&mut self, endpoint: Endpoint, now: Timestamp, next: Timestamp) {
@@ -259,7 +263,7 @@ impl<'a> Player<'a> {
         let pages = u32::try_from(pages).unwrap_or(1);
         // Segments need the same number of pages from an older version.
         let credits = pages << u32::from(poll.with_segments);
-        let charge = SourceCharge { day, endpoint, credits: credits.into(), is_first: poll.why == PollReason::First };
+        let charge = SourceCharge { day, endpoint, credits: credits.into() };
         let Some(credit) = self.source.poll(charge, now) else {
             self.credit.exhausted = true;
             return false;

@@ -6,9 +6,10 @@ use axum::response::Html;
 
 use crate::http::HttpDeps;
 use crate::http::access::Visitor;
-use crate::http::api::upcoming::{groups, selected_tokens};
+use crate::http::api::upcoming::selected_tokens;
 use crate::http::error::{PageResult, WebError};
 use crate::http::feeds::CALENDAR;
+use crate::http::names;
 use crate::http::parameters::{MIN_VALUE, MONTH, OFFSET, ONE_GROUP, Parameter, TOKEN, UNLOCK_ORDER, UNLOCK_TYPE, VIEW};
 use crate::http::query::ListQuery;
 use crate::ui::month::{self, BANDS, MonthForm, MonthParts, PER_DAY, RATES, ShownMonth, Subscription};
@@ -21,7 +22,7 @@ const ROWS: usize = 100;
 
 const PARAMETERS: &[Parameter] = &[MONTH, VIEW, TOKEN, ONE_GROUP, MIN_VALUE, UNLOCK_TYPE, UNLOCK_ORDER, OFFSET];
 
-/// `GET /calendar`. Accepts the slug, ticker, or name of a token. Invalid months, views, and orders mean the default.
+/// `GET /calendar`. Accepts the slug or ticker of a token. Invalid months, views, and orders mean the default.
 pub(super) async fn show(State(deps): State<HttpDeps>, Extension(visitor): Extension<Visitor>, uri: Uri) -> PageResult {
     let now = deps.app.clock.now();
     let query = ListQuery::from_page(PARAMETERS, &uri);
@@ -67,15 +68,8 @@ fn form(query: &ListQuery) -> MonthForm {
 
 /// Returns the selected tokens. `None` for all watched ones.
 async fn tokens(deps: &HttpDeps, query: &ListQuery, live: &LiveConfig) -> Result<Option<Vec<TokenId>>, WebError> {
-    let named = match query.text(TOKEN) {
-        None => Vec::new(),
-        Some(text) => {
-            let found = deps.app.store.find_token(text).await?;
-            let unknown = || WebError::not_found("No such token", "no token has this slug, ticker, or name").with_search(text);
-            vec![found.first().ok_or_else(unknown)?.id.clone()]
-        }
-    };
-    selected_tokens(deps, named, &groups(query, live)?, live).await
+    let named = names::token(deps, query).await?.into_iter().collect();
+    selected_tokens(deps, named, &names::groups(query, live)?, live).await
 }
 
 /// Returns the address of the feed with the filters of the page. Only a logged-in user sees the secret one.
