@@ -38,6 +38,9 @@ pub struct SourceCharge {
     pub day: f64,
     pub endpoint: Endpoint,
     pub credits: u64,
+    /// Whether the poll was a first read.
+    #[allow(dead_code, reason = "only a test reads it")]
+    pub is_first: bool,
 }
 
 /// The result of a simulation.
@@ -263,7 +266,7 @@ impl<'a> Player<'a> {
         let pages = u32::try_from(pages).unwrap_or(1);
         // Segments need the same number of pages from an older version.
         let credits = pages << u32::from(poll.with_segments);
-        let charge = SourceCharge { day, endpoint, credits: credits.into() };
+        let charge = SourceCharge { day, endpoint, credits: credits.into(), is_first: poll.why == PollReason::First };
         let Some(credit) = self.source.poll(charge, now) else {
             self.credit.exhausted = true;
             return false;

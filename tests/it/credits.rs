@@ -54,7 +54,7 @@ fn listed_corrections_are_noticed_within_hours_and_within_the_budget() {
     // With `Auto`, each changed schedule costs two polls: cliffs and segments.
     for version in [EndpointVersion::V(5), EndpointVersion::Auto] {
         config.source.unlock_events = version;
-        let played = play::play(&world, (&config, &RuleSet::default()), &slots, 300);
+        let played = play::play(&world, (&config, &RuleSet::default()), &slots, 300).expect("a watch list");
         let ours = scored(&world, &played.reads);
         assert!(ours.mean < turn.mean / 3.0, "{} h, {} h in turn", ours.mean, turn.mean);
         assert_eq!((played.overspent, played.rejected), (0, 0));
@@ -70,7 +70,7 @@ fn small_budgets_are_used_up_and_never_exceeded() {
     for credits in [1, 2, 5, 12, 25, 39] {
         let config = config(credits);
         let slots = play::slots(&config.schedule, world.begin).expect("slots");
-        let played = play::play(&world, (&config, &RuleSet::default()), &slots, credits);
+        let played = play::play(&world, (&config, &RuleSet::default()), &slots, credits).expect("a watch list");
         assert_eq!((played.overspent, played.rejected), (0, 0), "{credits}");
         let whole = &played.periods[1..played.periods.len() - 1];
         assert!(whole.len() > 30 && whole.iter().all(|used| used + 1 >= credits), "{credits}: {whole:?}");
@@ -84,7 +84,7 @@ fn rarer_slots_of_an_endpoint_delay_nothing_else() {
     for pattern in ["0 30 3 * * *", "0 30 3 * * 1", "0 30 3 1 * *"] {
         config.schedule.allocations = pattern.to_owned();
         let slots = play::slots(&config.schedule, world.begin).expect("slots");
-        let played = play::play(&world, (&config, &RuleSet::default()), &slots, 100);
+        let played = play::play(&world, (&config, &RuleSet::default()), &slots, 100).expect("a watch list");
         let since = played.reads.iter().map(|reads| reads.first().copied().unwrap_or(0.0)).collect();
         let scorer = Scorer { world: &world, since, window: (0.0, world::DAYS), by_law: true };
         hours.push(scorer.score(&played.reads).mean);
@@ -99,7 +99,7 @@ fn weekly_slots_of_schedules_use_the_credits_of_a_week() {
     let (world, mut config) = (World::random(20, ListReports::Nothing, 5), config(100));
     config.schedule.unlock_events = "0 10 3 * * 1".to_owned();
     let slots = play::slots(&config.schedule, world.begin).expect("slots");
-    let played = play::play(&world, (&config, &RuleSet::default()), &slots, 100);
+    let played = play::play(&world, (&config, &RuleSet::default()), &slots, 100).expect("a watch list");
     let scored = scored(&world, &played.reads);
     assert!(scored.unseen == 0.0 && scored.p95 < 24.0 * 21.0, "{scored:?}");
     let whole = &played.periods[1..played.periods.len() - 1];
@@ -137,7 +137,7 @@ fn spent_in_month(day: f64, plays: &[play::Played], endpoint: Endpoint) -> f64 {
 fn play_until(day: f64, world: &World, config: &config::Config) -> play::Played {
     let mut slots = play::slots(&config.schedule, world.begin).expect("slots");
     slots.retain(|(at, ..)| world::days(*at - world.begin) < day);
-    play::play(world, (config, &RuleSet::default()), &slots, 1_000)
+    play::play(world, (config, &RuleSet::default()), &slots, 1_000).expect("a watch list")
 }
 
 #[test]
