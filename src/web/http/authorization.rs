@@ -85,13 +85,13 @@ pub(super) async fn authorize(State(deps): State<HttpDeps>, mut request: Request
         && !is_own_host(request.headers(), request.uri().host(), deps.app.external_url.as_ref().and_then(Url::host_str))
     {
         let message = "the Host header does not name this server; set `external_url` in [http] to allow another name";
-        return WebError::new(ErrorCode::WrongHost, message).as_line().into_response();
+        return WebError::new(ErrorCode::WrongHost, message).into_line().into_response();
     }
     let token = match live::resolve(deps.app.bearer.clone()).await {
         Ok(token) => token.filter(|token| !token.expose().is_empty()),
         Err(error) => {
             tracing::error!(%error, "cannot read the token of [http]");
-            return WebError::new(ErrorCode::InternalError, "cannot read the token; see the log").as_line().into_response();
+            return WebError::new(ErrorCode::InternalError, "cannot read the token; see the log").into_line().into_response();
         }
     };
     let now = deps.app.clock.now();
@@ -162,7 +162,7 @@ impl IntoResponse for Rejection {
         match self {
             Rejection::Unauthorized(schemes) => {
                 let message = "the request needs a bearer token: the value of `token` in [http]";
-                let mut response = WebError::new(ErrorCode::Unauthorized, message).as_line().into_response();
+                let mut response = WebError::new(ErrorCode::Unauthorized, message).into_line().into_response();
                 for scheme in schemes {
                     response.headers_mut().append(header::WWW_AUTHENTICATE, HeaderValue::from_static(scheme.challenge()));
                 }
@@ -170,7 +170,7 @@ impl IntoResponse for Rejection {
             }
             Rejection::RateLimited(seconds) => {
                 let text = format!("too many failed logins from this address; try again in {seconds} s");
-                let error = WebError::new(ErrorCode::TooManyFailedLogins, text).as_line();
+                let error = WebError::new(ErrorCode::TooManyFailedLogins, text).into_line();
                 ([(header::RETRY_AFTER, seconds.to_string())], error).into_response()
             }
         }
@@ -206,7 +206,7 @@ pub(super) fn is_token(given: &str, token: Option<&SecretText>) -> bool {
 async fn with_fields(request: Request, visitor: &Visitor, external: Option<&Url>, kind: FormKind) -> Result<Request, Response> {
     let (mut parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, MAX_REQUEST_BYTES).await else {
-        return Err(WebError::new(ErrorCode::BodyTooLarge, "the form is too large").as_line().into_response());
+        return Err(WebError::new(ErrorCode::BodyTooLarge, "the form is too large").into_line().into_response());
     };
     let fields = FormFields::parse(&body);
     let checked = forms::check(&fields, kind, visitor, &parts.headers, external);

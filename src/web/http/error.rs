@@ -83,7 +83,7 @@ impl WebError {
 
     /// Responds with a line of text on routes that are neither pages for browsers nor part of the API.
     #[must_use]
-    pub fn as_line(self) -> Self {
+    pub fn into_line(self) -> Self {
         Self { is_line: true, ..self }
     }
 
@@ -131,7 +131,7 @@ pub(super) async fn no_route(uri: Uri, headers: HeaderMap) -> Response {
         return unknown_path(uri.path()).into_response();
     }
     if !accept(&headers).contains("text/html") {
-        return WebError::new(ErrorCode::NotFound, "not found").as_line().into_response();
+        return WebError::new(ErrorCode::NotFound, "not found").into_line().into_response();
     }
     WebError::new(ErrorCode::NotFound, "no page exists at this address").with_search("").into_response()
 }

@@ -18,7 +18,7 @@ pub(super) async fn ready(State(deps): State<HttpDeps>) -> Response {
             None => "ready\n".into_response(),
             Some(state) => format!("ready; source: {}\n", state.as_str()).into_response(),
         },
-        Some(reason) => WebError::new(ErrorCode::NotReady, format!("not ready: {reason}")).as_line().into_response(),
+        Some(reason) => WebError::new(ErrorCode::NotReady, format!("not ready: {reason}")).into_line().into_response(),
     }
 }
 
@@ -33,7 +33,7 @@ pub(super) const WAITING: &str = "healthy; waiting for the database\n";
 pub(super) async fn reload(State(deps): State<HttpDeps>) -> Response {
     match (deps.app.reload)().await {
         Ok(text) => format!("{text}\n").into_response(),
-        Err(problems) => WebError::new(ErrorCode::InvalidConfig, problems).as_line().into_response(),
+        Err(problems) => WebError::new(ErrorCode::InvalidConfig, problems).into_line().into_response(),
     }
 }
 

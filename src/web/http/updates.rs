@@ -125,7 +125,7 @@ impl HttpBody for UpdateStream {
 /// `GET /events`.
 pub(super) async fn events(State(deps): State<HttpDeps>) -> Response {
     let Some(stream) = deps.updates.connect() else {
-        let error = WebError::new(ErrorCode::Busy, "too many open pages; this page does not update itself").as_line();
+        let error = WebError::new(ErrorCode::Busy, "too many open pages; this page does not update itself").into_line();
         return ([(header::RETRY_AFTER, "60")], error).into_response();
     };
     let kind = HeaderValue::from_static("text/event-stream");

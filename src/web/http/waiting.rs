@@ -61,7 +61,7 @@ async fn metrics(request: Request) -> impl IntoResponse {
 /// Responds with the reason why the daemon is not ready, on `/-/ready` and on every page.
 async fn unavailable(State(app): State<WaitingHandle>) -> WebError {
     let reason = app.readiness.not_ready().map_or_else(String::new, |reason| reason.to_string());
-    WebError::new(ErrorCode::NotReady, format!("not ready: {reason}")).as_line()
+    WebError::new(ErrorCode::NotReady, format!("not ready: {reason}")).into_line()
 }
 
 /// Accepts a request if the server listens on loopback and the request names it. Rejects all others without details, because they would
@@ -72,7 +72,7 @@ async fn require_local_request(State(app): State<WaitingHandle>, request: Reques
     if is_local {
         next.run(request).await
     } else {
-        WebError::new(ErrorCode::NotReady, "not ready: waiting for the database").as_line().into_response()
+        WebError::new(ErrorCode::NotReady, "not ready: waiting for the database").into_line().into_response()
     }
 }
 

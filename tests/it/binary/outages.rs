@@ -165,8 +165,16 @@ fn demo_notifies_unlocks_and_corrections_and_removes_its_folder() {
     let mut demo = workdir.start("demo", &[("TMPDIR", temporary.to_str().expect("UTF-8"))]);
     let out = demo.base.with_extension("out");
     let said = || fs::read_to_string(&out).unwrap_or_default();
-    let parts =
-        ["web pages", "CliffAhead", "s  mail  ", "source corrects its data", "ScheduleMoved", "UnlockResized", "BigBurn", "Buyback"];
+    let parts = [
+        "web pages",
+        "CliffAhead",
+        "s  mail  ",
+        "source corrects its data",
+        "ScheduleMoved",
+        "UnlockResized",
+        "BigBurn",
+        "Buyback",
+    ];
     until("the demo", || parts.iter().all(|part| said().contains(part)), || format!("{}\n{}", said(), demo.log()));
     demo.signal("INT");
     assert_eq!(wait(&mut demo.child).code(), Some(0), "{}", demo.log());
@@ -175,8 +183,5 @@ fn demo_notifies_unlocks_and_corrections_and_removes_its_folder() {
     let mails = said.lines().filter(|line| line.contains("s  mail  ")).count();
     let last = said.lines().last().unwrap_or_default();
     let counted = if mails == 1 { ", 1 message by mail.".to_owned() } else { format!(", {mails} messages by mail.") };
-    assert!(
-        last.starts_with("The demo has ended: ") && last.ends_with(&counted),
-        "{mails} mails: {last}"
-    );
+    assert!(last.starts_with("The demo has ended: ") && last.ends_with(&counted), "{mails} mails: {last}");
 }
