@@ -40,7 +40,7 @@ use engine::self_monitor::{FeedOutcome, FeedResult};
 use memory::MemoryStore;
 use model::{
     Ack, Change, ContentHash, Endpoint, FeedId, FetchedResponse, HeldEvent, Notification, Payload, PollOutcome, PollRequest,
-    PollResponse, RuleId, Silence, Timestamp, TokenId, Watch, wire,
+    PollResponse, RuleId, Silence, Timestamp, TokenId, Watch, poll::WITH_RATE_CHANGES, wire,
 };
 use rules::RuleSet;
 use rules::aggregate::{AggregateCache, FlowEntries};
@@ -308,9 +308,9 @@ fn poll_response(token: &TokenId, endpoint: Endpoint, payload: Payload, now: Tim
     let request =
         PollRequest::Token { endpoint, token: token.clone(), start: chrono::NaiveDate::MIN, end: chrono::NaiveDate::MAX };
     let poll = PlannedPoll { mark: Some(now), ..PlannedPoll::for_change(request.clone()) };
-    // A schedule with explicit nulls reports segments; any other does not.
+    // A schedule with explicit nulls reports segments; any other does not. Recorded schedules omit no rate change.
     let version = match &payload {
-        Payload::UnlockEvents(events) if events.iter().any(|event| !event.linear_unlocks.is_absent()) => Some(3),
+        Payload::UnlockEvents(events) if events.iter().any(|event| !event.linear_unlocks.is_absent()) => Some(WITH_RATE_CHANGES),
         _ => None,
     };
     let response = PollResponse::clean(payload, ContentHash(0));

@@ -55,10 +55,14 @@ pub(super) fn separate(before: &TokenSnapshot, fetched: &FetchedResponse) -> Opt
         return None;
     }
     let names = renamed(&known, &given);
-    let omitted = if shows_all { HashSet::new() } else { omitted(&known, &given, &names, &notes.linear.omitted_rates) };
-    let found = match notes.linear.has_rate_changes {
+    let knows_all = notes.linear.has_rate_changes;
+    let omitted = match shows_all {
         true => HashSet::new(),
-        false => found(&known, &given, &notes.linear.shortened),
+        false => omitted((&known, knows_all), &given, &names, &notes.linear.omitted_rates),
+    };
+    let found = match knows_all {
+        true => HashSet::new(),
+        false => found(&known, (&given, shows_all), &notes.linear.shortened),
     };
     if omitted.is_empty() && found.is_empty() {
         return None;
@@ -215,34 +219,44 @@ fn renamed(known: &Schedule, given: &Schedule) -> HashMap<Option<String>, Option
 }
 
 /// Returns the known rate changes that the response may omit. A rate change needs a linear unlock before it, so none is omitted from a
-/// response that shows no earlier one of the allocation.
+/// response that shows no earlier one of the allocation. One that a version without all rate changes showed is not hidden by such a
+/// version, unless it only now begins where another one ends.
 fn omitted(
-    known: &Schedule,
+    (known, knows_all): (&Schedule, bool),
     given: &Schedule,
     names: &HashMap<Option<String>, Option<String>>,
     labels: &[OmittedRate],
 ) -> HashSet<ItemKey> {
     let is_labeled =
         |(name, begin): &ItemKey| labels.iter().any(|label| Some(&label.allocation) == name.as_ref() && label.begin == *begin);
+    let may_omit = |key: &ItemKey, given_key: &ItemKey| match knows_all {
+        true => given.has_end_at(given_key) || known.has_end_at(key),
+        false => given.has_end_at(given_key) && !known.has_end_at(key),
+    };
     let is_omitted = |key: &&ItemKey| {
         let given_key = (names.get(&key.0).unwrap_or(&key.0).clone(), key.1);
         !given.keys.contains(&given_key)
             && given.begins_before(&given_key)
-            && (given.has_end_at(&given_key) || known.has_end_at(key) || is_labeled(key))
+            && (is_labeled(key) || may_omit(key, &given_key))
             && !is_conserved(known, given, &key.0)
     };
     known.keys.iter().filter(is_omitted).cloned().collect()
 }
 
 /// Returns the rate changes of the response that the earlier ones may have omitted. A part of a known linear unlock is none of them, and
-/// neither is the rest of one that was reported to end earlier.
-fn found(known: &Schedule, given: &Schedule, shortened: &[ShortenedUnlock]) -> HashSet<ItemKey> {
+/// neither is the rest of one that was reported to end earlier. A version without all rate changes shows an omitted one only once it is
+/// none any more, since the unlock before it ends earlier. Any other that it shows is new.
+fn found(known: &Schedule, (given, shows_all): (&Schedule, bool), shortened: &[ShortenedUnlock]) -> HashSet<ItemKey> {
     let is_rest =
         |(name, begin): &ItemKey| shortened.iter().any(|unlock| Some(&unlock.allocation) == name.as_ref() && *begin < unlock.end);
+    let was_omitted = |key: &ItemKey| match shows_all {
+        true => given.has_end_at(key) || known.has_end_at(key),
+        false => known.has_end_at(key) && !given.has_end_at(key),
+    };
     let is_found = |key: &&ItemKey| {
         !known.keys.contains(*key)
             && !is_rest(key)
-            && (given.has_end_at(key) || known.has_end_at(key))
+            && was_omitted(key)
             && !known.contains(key, given.end_of(key))
             && !is_conserved(known, given, &key.0)
     };
