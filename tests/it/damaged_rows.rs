@@ -102,7 +102,7 @@ async fn damage_of_one_token_stops_no_other_token() {
                 edit.add_burn("beta", burn("2026-03-01T00:00:00Z", amount))?;
                 // Other fields of alpha change as well, so that its rows are compared.
                 edit.add_burn("alpha", burn("2026-03-01T00:00:00Z", amount))?;
-                edit.put_events("beta", vec![cliff("2026-05-15T00:00:00Z", "Seed", 5_000_000.0 + amount, "month")])
+                edit.put_events("beta", vec![cliff("2026-05-15T00:00:00Z", "Seed", 5_000_000.0 + 100.0 * amount, "month")])
             });
             let what = format!("{} of {} is {damage:?}", place.column, place.table);
             for job in app.app().jobs() {

@@ -123,7 +123,7 @@ const GUARANTEES: [(u8, &str, &[Tests]); 22] = [
         17,
         "messages state the facts and what to do",
         &[
-            ("tests/it/missing_credentials.rs", &["acting_commands_need_an_author"]),
+            ("tests/it/missing_credentials.rs", &["acting_commands_work_without_a_user_name"]),
             (HERE, &["counts_are_pluralized_and_truncated_lists_are_reported"]),
             ("tests/receivers/mail.rs", &["configured_self_signed_certificate_is_accepted"]),
             ("src/web/http/tests.rs", &["silence_accepts_command_line_and_api_names"]),

@@ -35,7 +35,7 @@ export default async function (t) {
   await bars.nth(2).focus();
   await page.keyboard.press("Tab");
   t.check(await values.isVisible(), "the values of a week are not reachable by keyboard");
-  await bars.nth(5).hover();
+  await bars.nth(5).locator(".aim").hover();
   t.check((await bars.nth(5).locator(".values").isVisible()) && !(await values.isVisible()), "the pointer does not show the values of its week");
   await page.mouse.move(0, 0);
   // The health is one line that opens by keyboard.

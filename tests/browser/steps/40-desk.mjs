@@ -77,7 +77,7 @@ async function silence(t, page) {
   t.check((await text(page)).includes("Silence expired."), "the silence is not expired");
   const refused = await t.page({ expects: ["400"] });
   await t.open(refused, "/silences");
-  await refused.locator("#silence").getByLabel(/^Matchers/).fill('token!="x"');
+  await refused.locator("#silence").getByLabel(/^Matchers/).fill('severity!="x"');
   await refused.locator("#silence").getByLabel("Your name").fill("ann");
   await refused.locator("#silence").getByLabel("Reason").fill("all");
   await refused.getByRole("button", { name: "Silence", exact: true }).click();
