@@ -222,15 +222,15 @@ def changed_days(token, until):
 
 def compare_next(tokens, daemon):
     """The list of what comes next has the first cliffs and changes of linear unlocks, by day, the largest first."""
-    section = re.search(r'<section class="card" id="next".*?</section>', get(f"{daemon}/"), re.S)[0]
+    section = re.search(r'<section class="card[^"]*" id="next".*?</section>', get(f"{daemon}/"), re.S)[0]
     found = []
     for row in re.findall(r"<tr[^>]*>(.*?)</tr>", section, re.S):
         cells = re.findall(r"<td[^>]*>(.*?)</td>", row, re.S)
         slug = re.search(r'href="/tokens/([^"]+)"', row)
         if slug and cells:
             day = datetime.strptime(re.search(r"\d+ \w+ \d{4}", cells[0])[0], "%d %b %Y").date()
-            kind = "linear" if text_of(cells[4]).strip().startswith("vesting") else "cliff"
-            found.append((day, slug[1], kind, text_of(cells[2])))
+            kind = "linear" if text_of(cells[4]).strip().startswith("linear") else "cliff"
+            found.append((day, slug[1], kind, text_of(cells[4])))
     until, expected = tokens[0].now + 90 * DAY, {}
     for token in tokens:
         for date, _, _, amount, value in token.cliffs:
@@ -241,7 +241,7 @@ def compare_next(tokens, daemon):
             value = abs(after - before) * token.price if token.price is not None else None
             expected.setdefault((date.date(), token.id, "linear"), []).append((value, shown))
     days = [row[0] for row in found]
-    total_of = re.search(r"(\d[\d,]*) of (\d[\d,]*) in the next", text_of(section))
+    total_of = re.search(r"(\d[\d,]*) of (\d[\d,]*) dates in the next", text_of(section))
     count = int(total_of[2].replace(",", "")) if total_of else len(found)
     daily = {token.id: changed_days(token, until) for token in tokens if token.daily is not None}
     exact, changed = sum(map(len, expected.values())), sum(map(len, daily.values()))
