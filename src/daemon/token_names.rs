@@ -1,6 +1,6 @@
 //! Finds the tokens that API, pages, and commands name by slug or ticker.
 
-use model::{Matcher, TokenId, TokenNameError, resolve_token};
+use model::{Matcher, TOKEN_LABEL, TokenId, TokenNameError, resolve_token};
 use store::{Store, StoreError};
 
 /// Why no token was found.
@@ -50,9 +50,6 @@ pub async fn resolve_matchers(store: &Store, matchers: Vec<Matcher>) -> Result<V
     }
     Ok(resolved)
 }
-
-/// The label with the slug of an alert's token.
-const TOKEN_LABEL: &str = "token";
 
 async fn is_possible_label(store: &Store, text: &str) -> Result<bool, StoreError> {
     let is_label = |labels: &model::Labels| labels.get(TOKEN_LABEL).is_some_and(|value| value == text);

@@ -2,8 +2,8 @@
 //!
 //! A failure before the final dot of a mail means that the server does not have it ([`Outcome::Later`]). After the dot, only the
 //! server's reply decides ([`Outcome::Uncertain`] without one). The attempt's deadline applies to every step but this reply, which has
-//! its own time: a server that filters a mail would otherwise get copies. A connection that delivered a mail is reused for a while. A connection with any failure is dropped, since a late reply would be read as the reply
-//! to the next command.
+//! its own time: a server that filters a mail would otherwise get copies. A connection that delivered a mail is reused for a while. A
+//! connection with any failure is dropped, since a late reply would be read as the reply to the next command.
 //!
 //! An alert is one mail to all recipients. A digest with unsubscribe links is one mail per recipient, since the link is personal.
 //! A retry skips the recipients that already have it.

@@ -7,8 +7,8 @@
 //! - Transport: `webhook`, `email`, `exec`. `pace` limits the request rate, `network` the reachable addresses, and `scrub` redacts
 //!   secrets from recorded responses.
 //!
-//! An attempt ends shortly after `[delivery] timeout` at the latest, but a mail server gets its own time to confirm a mail. An unknown outcome is reported as [`Outcome::Uncertain`]. No
-//! returned text contains a secret.
+//! An attempt ends shortly after `[delivery] timeout` at the latest, but a mail server gets its own time to confirm a mail. An unknown
+//! outcome is reported as [`Outcome::Uncertain`]. No returned text contains a secret.
 //!
 //! ```
 //! use model::config::{DeliverySettings, ReceiverSettings};

@@ -1,6 +1,7 @@
 //! When to poll a failed feed again. Pure.
 //!
-//! The first retry of a token's feed or of a list is at the next slot. After that, each wait is as long as the feed has failed so far, at most one day, so waits double.
+//! The first retry of a token's feed or of a list is at the next slot. After that, each wait is as long as the feed has failed so far, at
+//! most one day, so waits double.
 //! A failure of the whole source (no connection, no credits, a rejected key) does not count: see
 //! [`ingest::state_after_failure`](crate::ingest::state_after_failure).
 //!
