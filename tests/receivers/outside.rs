@@ -24,7 +24,7 @@ use cliffwatch::{
 use serde_json::{Value, json};
 
 /// The time limit of each wait.
-pub const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
+pub const WAIT_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// The variable that makes missing external software an error. CI sets it. Otherwise such a test prints that it was skipped.
 const REQUIRED: &str = "CLIFFWATCH_TEST_EXTERNAL";
