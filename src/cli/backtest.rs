@@ -193,10 +193,11 @@ fn print(
 fn silence(text: &str, known: &[TokenNames], from: Timestamp, to: Timestamp) -> anyhow::Result<Silence> {
     let texts = text.split(',').map(str::trim).filter(|text| !text.is_empty());
     let matchers = read_matchers(texts).map_err(|error| UsageError(format!("--silence {text}: {error}")))?;
-    let slug = |matcher: Matcher| match matcher.compared().filter(|name| matcher.label() == "token" && !name.is_empty()) {
-        Some(name) => resolve_token(name, known).map(|id| matcher.clone().with_compared(id.as_str())),
-        None => Ok(matcher),
-    };
+    let slug =
+        |matcher: Matcher| match matcher.compared().filter(|name| matcher.label() == model::TOKEN_LABEL && !name.is_empty()) {
+            Some(name) => resolve_token(name, known).map(|id| matcher.clone().with_compared(id.as_str())),
+            None => Ok(matcher),
+        };
     let matchers = matchers.into_iter().map(slug).collect::<Result<Vec<_>, _>>();
     let matchers = matchers.map_err(|error| UsageError(format!("--silence {text}: {error}")))?;
     if matchers.iter().all(model::matcher::Matcher::matches_missing_label) {

@@ -24,8 +24,9 @@ use model::{
 use notify::{Receivers, message::test_notification, retry};
 use store::{Access, DatabaseLocation, ErrorKind, LeaseStatus, Store, StoreError};
 
-/// The time to wait for a running daemon. An attempt can take `[delivery] timeout`, and others can come first.
-const DELIVERY_TIMEOUT: Duration = Duration::from_secs(60);
+/// The time to wait for a running daemon. An attempt can take `[delivery] timeout`, a mail server has two minutes to confirm a mail, and
+/// others can come first.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(180);
 /// The interval between checks of the outbox.
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// The maximum number of newest deliveries among which the test is searched.

@@ -195,13 +195,12 @@ fn sentences(month: &Month, credit: &CreditState, budget: &config::BudgetSetting
     if month.tokens_are_assumed {
         text.push_str("The number of tokens is assumed, because the token list was never polled, or --tokens is set.\n");
     }
-    let has = |endpoint: Endpoint, is_measured: bool| {
-        month.endpoints.iter().any(|line| line.endpoint == endpoint && line.is_measured == is_measured)
-    };
-    if has(Endpoint::TokenList, false) && (has(Endpoint::Burn, false) || has(Endpoint::Buyback, false)) {
+    let is_assumed = |endpoint| month.endpoints.iter().any(|line| line.endpoint == endpoint && !line.is_measured);
+    if is_assumed(Endpoint::TokenList) && (is_assumed(Endpoint::Burn) || is_assumed(Endpoint::Buyback)) {
         let _ = writeln!(
             text,
-            "One token in {TOKENS_PER_ROW_FEED}, but at least one, is assumed to have burns and buybacks, because the token list was never polled."
+            "One token in {TOKENS_PER_ROW_FEED}, but at least one, is assumed to have burns and buybacks, because the token list was never \
+             polled."
         );
     }
     if month.endpoints.iter().any(|line| !line.is_measured) {

@@ -72,12 +72,20 @@ impl Diagnostic {
 /// Returns the candidate that is closest to `word`; `None` if none is close.
 pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = word.to_lowercase();
-    candidates
-        .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&lower, &candidate.to_lowercase()), candidate))
-        .filter(|(distance, candidate)| *distance <= (candidate.chars().count().max(word.chars().count()) / 3).max(1))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
+    let near = candidates.into_iter().filter_map(|candidate| Some((near_distance(&lower, candidate)?, candidate)));
+    near.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
+}
+
+/// Returns the number of edits from `lower` to a candidate in lower case; `None` if they are not alike.
+pub(crate) fn near_distance(lower: &str, candidate: &str) -> Option<usize> {
+    let candidate = candidate.to_lowercase();
+    let (length, other) = (lower.chars().count(), candidate.chars().count());
+    let most = (length.max(other) / 3).max(1);
+    // The distance is at least the difference of the lengths. This bounds the work for a long text.
+    if length.abs_diff(other) > most {
+        return None;
+    }
+    Some(strsim::damerau_levenshtein(lower, &candidate)).filter(|distance| *distance <= most)
 }
 
 /// The maximum width of a rendered problem. Longer source lines are cut around the caret.

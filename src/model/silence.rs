@@ -105,6 +105,19 @@ pub fn read_matchers<'t>(texts: impl IntoIterator<Item = &'t str>) -> Result<Vec
         .collect()
 }
 
+/// Checks the number of the matchers of a silence, before anything is read for each of them.
+///
+/// # Errors
+///
+/// Fails if there are none or too many.
+pub fn check_count(matchers: &[Matcher]) -> Result<(), SilenceError> {
+    match matchers.len() {
+        0 => Err(SilenceError::NoMatchers),
+        1..=MAX_MATCHERS => Ok(()),
+        _ => Err(SilenceError::TooManyMatchers),
+    }
+}
+
 impl SilenceRequest {
     /// Returns the end of a silence of length `span`. If it is out of range, the start, which [`Self::into_silence`] rejects.
     #[must_use]
@@ -121,12 +134,7 @@ impl SilenceRequest {
         let SilenceRequest { matchers, author, comment, starts_at, ends_at } = self;
         let starts_at = starts_at.unwrap_or(now).max(now);
         let (author, comment) = (line(&author), line(&comment));
-        if matchers.is_empty() {
-            return Err(SilenceError::NoMatchers);
-        }
-        if matchers.len() > MAX_MATCHERS {
-            return Err(SilenceError::TooManyMatchers);
-        }
+        check_count(&matchers)?;
         if matchers.iter().all(Matcher::matches_missing_label) {
             return Err(SilenceError::Everything);
         }

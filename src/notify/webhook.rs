@@ -31,7 +31,11 @@ use super::progress::AcceptedParts;
 use super::retry::{Outcome, parse_retry_after};
 use super::scrub::{MAX_RESPONSE_BYTES, Scrubber};
 use address::{check_address, request_address};
-use model::{DueDelivery, Timestamp, config::SecretText, text::error_chain};
+use model::{
+    DueDelivery, Timestamp,
+    config::{Secret, SecretText},
+    text::error_chain,
+};
 pub use schema::webhook_schema;
 use signature::{signatures, signing_keys};
 
@@ -93,9 +97,17 @@ impl From<PrepareError> for SendResult {
 }
 
 impl WebhookReceiver {
-    /// Continues the unfinished deliveries of the receiver that this one replaces.
+    /// Continues the unfinished deliveries of the receiver that this one replaces, unless it sends to another service or account, which
+    /// has accepted nothing yet.
     pub(super) fn continue_from(&self, earlier: &Self) {
-        self.progress.continue_from(&earlier.progress);
+        let source = |credential: &Credential| {
+            let Secret { inline, file, .. } = &credential.secret;
+            (credential.key, inline.clone(), file.clone())
+        };
+        let sources = |of: &Self| std::iter::once(&of.address).chain(&of.secrets).map(source).collect::<Vec<_>>();
+        if std::ptr::eq(self.spec, earlier.spec) && sources(self) == sources(earlier) {
+            self.progress.continue_from(&earlier.progress);
+        }
     }
 
     pub(super) fn take_template_failures(&self) -> u64 {

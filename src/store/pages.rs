@@ -17,8 +17,8 @@ use super::{Store, StoreError, schedule};
 use model::time::LONGEST_INTERVAL;
 use model::{
     Ahead, AheadFilter, FiringAlerts, FirstOf, Inclusion, LargestFirst, Pulse, SUPPLY_WINDOWS, SumWindow, SupplyAhead, Timestamp,
-    Token, TokenFilter, TokenId, TokenList, TokenSort, TokenSummary, TokenSupply, Tracked, UpcomingRow, WEEKS, Watch,
-    supply_weeks, supply_windows,
+    Token, TokenFilter, TokenId, TokenList, TokenSort, TokenSummary, Tracked, UpcomingRow, WEEKS, Watch, supply_weeks,
+    supply_windows,
 };
 
 /// The windows that order a list, in days.
@@ -40,11 +40,6 @@ impl Store {
     pub async fn token_list(&self, filter: TokenFilter) -> Result<TokenList, StoreError> {
         let max_rows = self.max_list_bytes() / SUMMARY_BYTES;
         self.read("list tokens", move |from| token_list(from, &filter, max_rows)).await
-    }
-
-    /// Returns the coming supply of each of these tokens in each of the next [`WEEKS`] weeks. Unknown tokens are left out.
-    pub async fn weeks_ahead(&self, tokens: Vec<TokenId>, at: Timestamp) -> Result<HashMap<TokenId, TokenSupply>, StoreError> {
-        self.read("read the weeks ahead", move |from| weeks_ahead(from, &tokens, at)).await
     }
 
     /// Returns tokens with a held response, at most `limit`, by slug.
@@ -344,18 +339,6 @@ fn cliff(
     ))?;
     let found = one(&mut statement, params![no, Millis(at), longest_interval()], |row| Ok((row.get(0)?, row.get::<String>(1)?)))?;
     found.map(|(scope, key): (i64, _)| schedule::event(from, scope, &key, token.id.as_str())).transpose()
-}
-
-fn weeks_ahead(from: &Transaction<'_>, tokens: &[TokenId], at: Timestamp) -> Result<HashMap<TokenId, TokenSupply>, StoreFault> {
-    let weeks = supply_weeks(at, WEEKS);
-    let mut number = from.prepare_cached("SELECT no FROM token WHERE id = ?1")?;
-    let mut found = HashMap::new();
-    for token in tokens {
-        if let Some(no) = one(&mut number, [token.as_str()], |row| Ok(row.get(0)?))? {
-            found.insert(token.clone(), token_supply(from, no, at, &weeks)?);
-        }
-    }
-    Ok(found)
 }
 
 fn held_tokens(from: &Transaction<'_>, limit: u32) -> Result<Vec<Token>, StoreFault> {

@@ -8,7 +8,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -143,8 +143,11 @@ fn aside_record(path: &Path) -> PathBuf {
 fn record_aside(path: &Path, aside: &Path) -> io::Result<()> {
     let (record, fresh) = (aside_record(path), sibling_path(path, ".restore.aside.tmp"));
     let name = aside.file_name().unwrap_or_default();
-    fs::write(&fresh, name.as_bytes())?;
-    File::open(&fresh)?.sync_all()?;
+    // A new file, since another user may have put a link there.
+    remove(&fresh)?;
+    let mut file = File::create_new(&fresh)?;
+    file.write_all(name.as_bytes())?;
+    file.sync_all()?;
     fs::rename(&fresh, &record)?;
     sync_directory(path)
 }

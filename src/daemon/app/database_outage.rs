@@ -31,8 +31,8 @@ const REPORT_AFTER: Duration = Duration::from_secs(60);
 /// refuse a connection, so the first attempt can take seconds.
 const SERVE_AFTER: Duration = Duration::from_millis(200);
 
-/// The reason until the first attempt has failed.
-const NO_RESPONSE_YET: &str = "the database has not responded yet";
+/// The reason until the first attempt to open the database has ended.
+const NOT_OPEN_YET: &str = "the database is not open yet";
 
 /// The time that open requests get to finish before the web server starts.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -96,7 +96,7 @@ pub(super) async fn open_when_reachable(
             opened = &mut opening => opened,
             () = tokio::time::sleep(SERVE_AFTER), if is_on_server && server.is_none() => {
                 if let Some(serve) = serve {
-                    readiness.set_store_failure(NO_RESPONSE_YET.to_owned());
+                    readiness.set_store_failure(NOT_OPEN_YET.to_owned());
                     server = WaitingServer::start(config, &readiness, serve).await;
                 }
                 opening.await
@@ -106,6 +106,7 @@ pub(super) async fn open_when_reachable(
             Err(error) if error.kind() == ErrorKind::ServerLost => error_chain(&error),
             // Another instance runs a newer version. This one waits for its upgrade, which restarts it.
             Err(error) if is_on_server && error.kind() == ErrorKind::Newer => {
+                outage.end(live.take(), clock.now());
                 wait_for_upgrade(&readiness, &error_chain(&error));
                 if let (None, Some(serve)) = (&server, serve) {
                     server = WaitingServer::start(config, &readiness, serve).await;

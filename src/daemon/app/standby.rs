@@ -89,6 +89,7 @@ impl App {
                         self.compare_setups(&mut setups).await;
                     }
                     Err(error) if error.kind() == ErrorKind::Newer => {
+                        outage.end(Some(self.deps.setup()), self.clock.now());
                         wait_for_upgrade(&self.readiness, &error_chain(&error));
                         reported = None;
                     }

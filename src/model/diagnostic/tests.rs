@@ -62,3 +62,21 @@ proptest::proptest! {
         let _ = to_json(&[problem], &[source(&text)]);
     }
 }
+
+#[test]
+fn suggestions_for_a_long_text_take_no_time() {
+    let long = "x".repeat(1 << 20);
+    let begun = std::time::Instant::now();
+    assert_eq!((0..1_000).filter_map(|_| closest(&long, ["tokens", "arbitrum", "watch"])).next(), None);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert_eq!(closest("tokns", ["watch", "tokens"]), Some("tokens"));
+}
+
+proptest::proptest! {
+    #[test]
+    fn distance_of_similar_words_is_the_number_of_edits(one in "[a-c]{0,9}", other in "[a-cA-C]{0,9}") {
+        let edits = strsim::damerau_levenshtein(&one, &other.to_lowercase());
+        let most = (one.len().max(other.len()) / 3).max(1);
+        proptest::prop_assert_eq!(near_distance(&one, &other), (edits <= most).then_some(edits));
+    }
+}

@@ -2,34 +2,17 @@
 
 use crate::{Interval, RateRow, SumWindow, SupplyAhead, Timestamp, Token, TokenId, UnlockSum, UpcomingRow, Watch};
 
-/// The order of a list of cliff unlocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum UnlockOrder {
-    /// By nominal date, then by value.
-    #[default]
-    Date,
-    /// Largest value first.
-    Value,
-    /// Largest share of market cap first.
-    Share,
-}
-
-impl UnlockOrder {
-    pub const ALL: [Self; 3] = [Self::Date, Self::Value, Self::Share];
-
-    /// The value of the query parameter.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Date => "date",
-            Self::Value => "value",
-            Self::Share => "share",
-        }
-    }
-
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|order| order.as_str() == word)
+words! {
+    /// The order of a list of cliff unlocks.
+    #[derive(Default)]
+    UnlockOrder {
+        /// By nominal date, then by value.
+        #[default]
+        Date = "date",
+        /// Largest value first.
+        Value = "value",
+        /// Largest share of market cap first.
+        Share = "share",
     }
 }
 

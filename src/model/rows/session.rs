@@ -15,7 +15,7 @@ const MAX_ENDED: usize = 256;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EndedSessions {
-    /// The fingerprint and the begin of each session. A session that is too old to be valid is left out.
+    /// The fingerprint and the start of each session. A session that is too old to be valid is left out.
     ended: Vec<(String, Timestamp)>,
     /// All sessions that began at this time or before have ended. `None` unless there were too many to list.
     all_until: Option<Timestamp>,
@@ -32,6 +32,12 @@ impl EndedSessions {
         let surplus = self.ended.len().saturating_sub(MAX_ENDED);
         let oldest = self.ended.drain(..surplus).map(|(_, began_at)| began_at).max();
         self.all_until = self.all_until.max(oldest);
+    }
+
+    /// Adds the sessions of another list.
+    pub fn add(&mut self, others: Self, now: Timestamp) {
+        self.all_until = self.all_until.max(others.all_until);
+        others.ended.into_iter().for_each(|(fingerprint, began_at)| self.end(fingerprint, began_at, now));
     }
 
     /// Returns whether a session was ended.
@@ -58,7 +64,11 @@ mod tests {
             assert!(sessions.ended.len() <= MAX_ENDED);
             assert!(!sessions.contains("other", at(1_500)), "a newer session goes on");
         }
-        // Those that are too old to be valid need no place.
+        let mut own = EndedSessions::default();
+        own.end("own".to_owned(), at(1_990), at(2_000));
+        own.add(sessions.clone(), at(2_000));
+        assert!(own.contains("own", at(1_990)) && own.contains("999", at(999)), "both lists count");
+        // Sessions that are too old to be valid are not listed.
         sessions.end("last".to_owned(), at(700_000), at(2_000) + MAX_SESSION_AGE);
         assert_eq!(sessions.ended.len(), 1);
     }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::TokenId;
-use crate::phrase;
+use crate::{diagnostic::near_distance, phrase};
 
 /// The maximum number of tokens in a suggestion.
 const MAX_SUGGESTIONS: usize = 3;
@@ -75,16 +75,10 @@ pub fn resolve_token(text: &str, known: &[TokenNames]) -> Result<TokenId, TokenN
 
 /// Returns the tokens with a name that is close to `lower`, closest first.
 fn suggestions(lower: &str, known: &[TokenNames]) -> Vec<TokenId> {
-    let length = lower.chars().count();
     let names = known.iter().flat_map(|token| [(token.id.as_str(), token), (&token.symbol, token), (&token.name, token)]);
     let mut near: Vec<(usize, &TokenId)> = names
         .filter(|(name, _)| !name.is_empty())
-        .filter_map(|(name, token)| {
-            let name = name.to_lowercase();
-            let longest = name.chars().count().max(length);
-            let distance = strsim::damerau_levenshtein(lower, &name);
-            (distance <= (longest / 3).max(1)).then_some((distance, &token.id))
-        })
+        .filter_map(|(name, token)| Some((near_distance(lower, name)?, &token.id)))
         .collect();
     near.sort();
     let mut seen = HashSet::new();

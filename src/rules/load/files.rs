@@ -93,16 +93,24 @@ fn read_text(path: &Path) -> Result<String, String> {
 
 /// Returns whether the patterns of `[rules] paths` match a file, which need not exist.
 pub fn is_rule_file(path: &Path, globs: &[String], relative_to: &Path) -> bool {
-    let Some(path) = absolute(path) else { return false };
+    let Some(path) = absolute_file(path) else { return false };
     globs.iter().any(|pattern| {
         let Ok((folder, rest)) = split(pattern, relative_to) else { return false };
-        let Some(folder) = absolute(&folder) else { return false };
+        let folder = if rest.is_empty() { absolute_file(&folder) } else { absolute(&folder) };
+        let Some(folder) = folder else { return false };
         match (path.strip_prefix(&folder), rest.as_slice()) {
             (Ok(below), []) => below.as_os_str().is_empty(),
             (Ok(below), rest) => glob_of(rest).is_ok_and(|glob| glob.is_match(below)),
             (Err(_), _) => false,
         }
     })
+}
+
+/// Returns the path of a file in a folder without symbolic links and `..`. The file itself can be a link, as configuration management
+/// makes them.
+fn absolute_file(path: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    Some(absolute(path.parent()?)?.join(path.file_name()?))
 }
 
 /// Returns the path without symbolic links and `..`. The last components need not exist.

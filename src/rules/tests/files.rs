@@ -212,3 +212,20 @@ fn toml_error_does_not_hide_problems_in_other_rules() {
     assert!(found.contains(&(12, "unknown name `valu`")), "{found:?}");
     assert!(found.iter().any(|(line, _)| *line == 6), "the syntax error: {found:?}");
 }
+
+#[test]
+fn rule_file_can_be_a_symbolic_link() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    for name in ["rules", "managed"] {
+        std::fs::create_dir(path(name)).expect("a folder");
+    }
+    std::fs::write(path("managed/mine.toml"), "").expect("written");
+    std::os::unix::fs::symlink(path("managed/mine.toml"), path("rules/mine.toml")).expect("a link");
+    let is_read = |name: &str, pattern: &str| crate::is_rule_file(&path(name), &[pattern.to_owned()], folder.path());
+    for pattern in ["rules/*.toml", "rules/mine.toml"] {
+        assert!(is_read("rules/mine.toml", pattern), "{pattern}");
+        assert!(!is_read("managed/mine.toml", pattern), "{pattern}");
+    }
+    assert!(is_read("rules/new.toml", "rules/*.toml"), "a file that does not exist yet");
+}

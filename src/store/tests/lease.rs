@@ -82,7 +82,7 @@ async fn instance_of_an_older_version_is_not_active_once_a_newer_one_migrated() 
     let Some((first, second)) = two(&directory).await else { return };
     assert!(is_active(&first, "a:1").await);
     // As a newer program would leave it.
-    change(&second, "UPDATE meta SET value = '99' WHERE key = 'schema'");
+    change(&second, "UPDATE meta SET value = value::int + 90 WHERE key = 'schema'");
     for (store, name) in [(&first, "a:1"), (&second, "b:2")] {
         let rejected = store.maintain_lease(name).await.expect_err("the schema is newer");
         assert_eq!(rejected.kind(), ErrorKind::Newer, "{rejected}");
@@ -90,7 +90,7 @@ async fn instance_of_an_older_version_is_not_active_once_a_newer_one_migrated() 
         assert!(!store.is_active());
         assert_eq!(store.commit(at(Commit::default())).await.expect_err("not active").kind(), ErrorKind::NotActive);
     }
-    change(&second, "UPDATE meta SET value = '3' WHERE key = 'schema'");
+    change(&second, "UPDATE meta SET value = value::int - 90 WHERE key = 'schema'");
     // The old lease of the first instance must expire.
     let begun = Instant::now();
     while !is_active(&second, "b:2").await {

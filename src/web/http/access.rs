@@ -123,9 +123,10 @@ impl AccessState {
     }
 
     /// Returns whether a session was ended, on any instance.
-    async fn has_ended(&self, store: &Store, session: &Session) -> bool {
+    async fn has_ended(&self, store: &Store, session: &Session, now: Timestamp) -> bool {
         match store.ended_sessions().await {
-            Ok(stored) => self.ended(|ended| *ended = stored),
+            // One that the database could not store stays ended here.
+            Ok(stored) => self.ended(|ended| ended.add(stored, now)),
             Err(error) => tracing::debug!(error = error_chain(&error), "cannot read the ended sessions; using those known"),
         }
         let (fingerprint, began_at) = session.identity();
@@ -148,7 +149,7 @@ impl AccessState {
         if let Some((cookie, token)) = session_cookie(headers).zip(token)
             && let Some(key) = self.session_key(store, token).await
             && let Some(session) = Session::read(cookie, &key, now)
-            && !self.has_ended(store, &session).await
+            && !self.has_ended(store, &session, now).await
         {
             renewed_cookie = session.renewed(now).map(|session| (session.cookie(&key), session.remaining(now).num_seconds()));
             visitor.csrf_token = Some(session.csrf_token(&key));

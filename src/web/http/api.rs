@@ -52,7 +52,7 @@ async fn check_query(request: Request, next: Next) -> Result<Response, WebError>
     Ok(next.run(request).await)
 }
 
-/// Redirects a path of the time before versions, with its query. The client repeats the request with the same method and body.
+/// Redirects a former path, which has no version. Keeps its query. The client repeats the request with the same method and body.
 async fn former_path(uri: Uri) -> Result<Response, WebError> {
     let path = uri.path().strip_prefix("/api/").unwrap_or_default();
     let first = |path: &str| path.split('/').next().unwrap_or_default().to_owned();

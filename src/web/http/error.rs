@@ -40,7 +40,7 @@ pub(super) struct WebError {
     suggestions: Vec<String>,
     /// The text to search the tokens for. `None` hides the search box.
     search: Option<String>,
-    /// Whether a client that is not a browser gets a line of text instead of a page.
+    /// Whether the response is a line of text instead of a page, for clients that do not accept JSON.
     is_line: bool,
 }
 
@@ -81,7 +81,7 @@ impl WebError {
         Self { search: Some(text.into()), ..self }
     }
 
-    /// Responds with a line of text on routes that are neither pages for browsers nor part of the API.
+    /// Responds with a line of text instead of a page.
     #[must_use]
     pub fn into_line(self) -> Self {
         Self { is_line: true, ..self }
@@ -197,6 +197,7 @@ pub(super) async fn format_errors(request: Request, next: Next) -> Response {
     let method = request.method().clone();
     let response = next.run(request).await;
     let is_failure = response.status().is_client_error() || response.status().is_server_error();
+    let is_page = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
     match response.extensions().get::<WebError>().cloned() {
         Some(error) if is_problem => {
             let status = response.status();
@@ -204,7 +205,7 @@ pub(super) async fn format_errors(request: Request, next: Next) -> Response {
         }
         Some(error) if error.is_line => response,
         Some(error) => with_body(response, error.page()),
-        None if is_problem && is_failure => {
+        None if is_problem && is_failure && !is_page => {
             let error = of_framework(&response, &method, &path);
             let status = response.status();
             let (parts, body) = response.into_parts();

@@ -118,7 +118,7 @@ impl ErrorCode {
             Self::TooManyFailedLogins => "too many wrong tokens came from this address; wait for the seconds in `Retry-After`",
             Self::InternalError => "the daemon failed to process the request; its log has the reason",
             Self::Busy => "too many requests run, or this one took too long; try again after the seconds in `Retry-After`",
-            Self::NotReady => "the daemon waits for its database; try again after the seconds in `Retry-After`",
+            Self::NotReady => "the daemon starts, stops, or waits for its database; try again after the seconds in `Retry-After`",
         }
     }
 

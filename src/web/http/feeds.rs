@@ -69,7 +69,7 @@ pub(super) async fn calendar(ReadDeps(deps): ReadDeps, headers: HeaderMap, uri: 
 /// Returns a calendar with its cliff unlocks, nearest first, then removed ones, and the dates of its linear unlocks in the same order.
 async fn calendar_text(deps: &HttpDeps, query: &ListQuery, style: CalendarStyle<'_>, now: Timestamp) -> Result<String, WebError> {
     let live = deps.app.live.load_full();
-    let filter = UnlockFilter::resolve(deps, query, names::tokens(deps, query, TOKENS).await?, &live).await?;
+    let filter = UnlockFilter::resolve(deps, query, names::tokens(deps, query).await?, &live).await?;
     let within = query.duration(WITHIN)?.unwrap_or(CALENDAR_SPAN);
     let limit = query.integer(CALENDAR_LIMIT)?.unwrap_or(MAX_ROWS);
     // Rules, and the values of linear and removed unlocks, are compared in memory.
@@ -136,7 +136,7 @@ pub(super) async fn atom(ReadDeps(deps): ReadDeps, headers: HeaderMap, uri: Uri)
 async fn changes(deps: &HttpDeps, query: &ListQuery) -> Result<Vec<FeedEntry>, WebError> {
     let now = deps.app.clock.now();
     let live = deps.app.live.load_full();
-    let (tokens, groups) = (names::tokens(deps, query, TOKENS).await?, names::groups(query, &live)?);
+    let (tokens, groups) = (names::tokens(deps, query).await?, names::groups(query, &live)?);
     let rules = SelectedRules::named(&live, &query.items(RULES, |word| Some(word.to_owned()))?)?;
     if let Some(other) = rules.iter().find(|rule| !matches!(rule.on, On::Change(..))) {
         return Err(WebError::invalid_parameter(format!("the rule {:?} does not subscribe to changes", other.name)));

@@ -3,7 +3,7 @@
 use super::HttpDeps;
 use super::error::WebError;
 use super::error_code::ErrorCode;
-use super::parameters::{GROUP, Parameter, RECEIVER, RULE, TOKEN};
+use super::parameters::{GROUP, RECEIVER, RULE, TOKEN, TOKENS};
 use super::query::ListQuery;
 use daemon::live::LiveConfig;
 use daemon::token_names::find_token;
@@ -20,9 +20,9 @@ pub(super) async fn token(deps: &HttpDeps, query: &ListQuery) -> Result<Option<T
     }
 }
 
-/// Returns the tokens of a comma-separated list of slugs and tickers, without duplicates.
-pub(super) async fn tokens(deps: &HttpDeps, query: &ListQuery, parameter: Parameter) -> Result<Vec<TokenId>, WebError> {
-    let texts = query.items(parameter, |word| Some(word.to_owned()))?;
+/// Returns the tokens of the parameter `token`, a comma-separated list of slugs and tickers, without duplicates.
+pub(super) async fn tokens(deps: &HttpDeps, query: &ListQuery) -> Result<Vec<TokenId>, WebError> {
+    let texts = query.items(TOKENS, |word| Some(word.to_owned()))?;
     check_count(texts.len())?;
     if texts.is_empty() {
         return Ok(Vec::new());

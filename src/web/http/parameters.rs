@@ -4,7 +4,7 @@
 use chrono::TimeDelta;
 
 use model::config::Span;
-use model::{AlertState, ChangeKind, DeliveryState, Resource, TokenSort, UnlockKind, closest};
+use model::{AlertState, ChangeKind, DeliveryState, Resource, TokenSort, UnlockKind, UnlockOrder, closest};
 
 /// A parameter of a query string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,8 @@ impl ParameterKind {
     pub fn check(self, text: &str) -> Result<(), (String, Vec<&'static str>)> {
         let expected = |text: &str| (text.to_owned(), Vec::new());
         let is_valid = match self {
-            ParameterKind::Text | ParameterKind::Texts | ParameterKind::Names => text.len() <= MAX_TEXT,
+            ParameterKind::Text | ParameterKind::Texts => text.len() <= MAX_TEXT,
+            ParameterKind::Names => text.split(',').all(|name| name.len() <= MAX_TEXT),
             ParameterKind::Word(words) => return check_word(text, words),
             ParameterKind::Words(words) => return text.split(',').try_for_each(|word| check_word(word.trim(), words)),
             ParameterKind::Number => text.parse::<f64>().is_ok_and(|number| number.is_finite() && number >= 0.0),
@@ -165,7 +166,8 @@ pub(super) const LINEAR: Parameter = parameter(
 pub(super) const ALARM: Parameter = duration("alarm", "Time of the alarm before an entry, such as `1d`.");
 pub(super) const MONTH: Parameter = text("month", "A month such as `2026-03`. The default is the current one.");
 pub(super) const VIEW: Parameter = text("view", "`list` for a list instead of a month of days.");
-pub(super) const UNLOCK_ORDER: Parameter = text("sort", "`date`, `value`, or `share`.");
+pub(super) const UNLOCK_ORDER: Parameter =
+    parameter("sort", ParameterKind::Word(&UnlockOrder::WORDS), "The order of the list. The default is `date`.");
 pub(super) const OFFSET: Parameter = parameter("offset", ParameterKind::Integer(0, u32::MAX), "Number of rows to skip.");
 pub(super) const FEED_LIMIT: Parameter = parameter(
     "limit",
@@ -178,3 +180,15 @@ pub(super) const CALENDAR_LIMIT: Parameter = parameter(
     "Maximum number of entries. The default is 10,000, also the maximum.",
 );
 pub(super) const CHOSEN: Parameter = text("chosen", "`all` to select all alerts on the page.");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn length_of_each_name_is_limited_but_not_of_the_list() {
+        let names = vec!["arbitrum"; 1_000].join(",");
+        assert_eq!(TOKENS.kind.check(&names), Ok(()));
+        assert!(TOKENS.kind.check(&"x".repeat(MAX_TEXT + 1)).is_err());
+    }
+}

@@ -7,7 +7,7 @@ use chart::curve::{curves, differs};
 use chart::recipient::Recipient;
 use chart::schedule::{NextCliff, ScheduleDrawing, draw};
 use model::wire::UnlockEvent;
-use model::{ChangeRow, Interval, Precision, Resource, Timestamp, TokenSnapshot, VersionRow, phrase};
+use model::{ChangeRow, Interval, Resource, Timestamp, TokenSnapshot, VersionRow, phrase};
 
 use super::token::former;
 
@@ -18,7 +18,7 @@ const MAX_RECIPIENTS: usize = 12;
 pub struct AlertedUnlock {
     /// The date as text.
     when: String,
-    /// The time until the unlock, no more exact than its date. Empty for a date with month precision.
+    /// The time until the unlock, no more exact than its date, or "passed". Empty without a date.
     time_until: String,
     amount: Option<f64>,
     value: Option<f64>,
@@ -80,10 +80,10 @@ impl AlertedUnlock {
 }
 
 fn time_until(interval: &Interval, now: Timestamp) -> String {
-    if interval.precision == Precision::Month || interval.has_passed(now) {
-        return String::new();
+    if interval.has_passed(now) {
+        return "passed".to_owned();
     }
-    phrase::time_until(interval.days_until(now).max(0.0), interval.precision).unwrap_or_default()
+    phrase::time_until(interval.days_until(now), interval.precision).unwrap_or_default()
 }
 
 fn recipients(event: &UnlockEvent) -> Vec<RecipientRow> {

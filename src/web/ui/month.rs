@@ -77,7 +77,7 @@ pub struct MonthForm {
 
 /// The address of the feed with the same filters.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Subscription {
+pub struct FeedSubscription {
     pub url: String,
     /// Whether the address works without a login.
     pub is_secret: bool,
@@ -96,7 +96,7 @@ pub struct MonthParts<'a> {
     pub form: MonthForm,
     /// The names of the groups.
     pub groups: Vec<String>,
-    pub subscription: Subscription,
+    pub subscription: FeedSubscription,
     /// The parameters of the page, without the offset.
     pub parameters: Vec<(&'static str, String)>,
 }
@@ -125,7 +125,7 @@ struct MonthPage {
     /// The unlocks that may also happen in this month.
     inexact_text: Option<String>,
     inexact: Vec<Chip>,
-    weeks: Vec<Vec<Cell>>,
+    weeks: Vec<Vec<DayCell>>,
     bands: Option<Chart>,
     bands_shown: usize,
     bands_total: u64,
@@ -133,7 +133,7 @@ struct MonthPage {
     pager: Pager,
     rates: Vec<NextRow>,
     rates_total: u64,
-    subscription: Subscription,
+    subscription: FeedSubscription,
 }
 
 #[derive(Debug, Serialize)]
@@ -144,7 +144,7 @@ struct Figure {
 
 /// A day in the grid, or an empty cell before the first or after the last day.
 #[derive(Debug, Default, Serialize)]
-struct Cell {
+struct DayCell {
     day: Option<u32>,
     /// The day as text, for screen readers.
     name: String,
@@ -235,12 +235,12 @@ pub fn page(parts: MonthParts<'_>, frame: PageFrame) -> String {
 }
 
 /// Returns the weeks of the grid, from Monday.
-fn weeks(shown: ShownMonth, month: &UnlockMonth, largest: f64, now: Timestamp) -> Vec<Vec<Cell>> {
+fn weeks(shown: ShownMonth, month: &UnlockMonth, largest: f64, now: Timestamp) -> Vec<Vec<DayCell>> {
     let before = usize::try_from(shown.first.weekday().num_days_from_monday()).unwrap_or(0);
-    let mut cells: Vec<Cell> = Vec::new();
-    cells.resize_with(before, Cell::default);
+    let mut cells: Vec<DayCell> = Vec::new();
+    cells.resize_with(before, DayCell::default);
     for (date, day) in shown.first.iter_days().zip(&month.days) {
-        cells.push(Cell {
+        cells.push(DayCell {
             day: Some(date.day()),
             name: date.format("%-d %B").to_string(),
             is_today: date == now.date_naive(),
@@ -251,8 +251,8 @@ fn weeks(shown: ShownMonth, month: &UnlockMonth, largest: f64, now: Timestamp) -
             more: day.sum.count.saturating_sub(u64::try_from(day.largest.len()).unwrap_or(0)),
         });
     }
-    cells.resize_with(cells.len().next_multiple_of(7), Cell::default);
-    let mut weeks: Vec<Vec<Cell>> = Vec::new();
+    cells.resize_with(cells.len().next_multiple_of(7), DayCell::default);
+    let mut weeks: Vec<Vec<DayCell>> = Vec::new();
     let mut cells = cells.into_iter().peekable();
     while cells.peek().is_some() {
         weeks.push(cells.by_ref().take(7).collect());

@@ -45,7 +45,7 @@ async function acknowledge(t, page) {
 
 // An alert about an unlock first shows what a person needs: recipients with values, and the unlock in its schedule.
 async function alertedUnlock(t, page) {
-  const [alert] = await (await page.request.get(`${t.base}/api/alerts?state=firing&rule=BigCliffAhead&limit=1`)).json();
+  const [alert] = await (await page.request.get(`${t.base}/api/v1/alerts?state=firing&rule=BigCliffAhead&limit=1`)).json();
   if (!t.check(alert, "no alert about an unlock fires")) return;
   await t.open(page, `/alerts/${alert.id}`);
   const order = await page.locator("main section[id]").evaluateAll((all) => all.map((one) => one.id));

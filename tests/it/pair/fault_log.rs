@@ -50,7 +50,7 @@ struct AlertCauses {
     causes: &'static [Cause],
     /// The longest time from the end of the fault to the end of the condition.
     margin_secs: f64,
-    /// InjectedFaults of a machine that last this long must make the condition true for that machine.
+    /// Faults of a machine that last this long must make the condition true for that machine.
     must_follow: Option<(Cause, f64)>,
 }
 

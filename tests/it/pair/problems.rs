@@ -115,7 +115,7 @@ impl PairSoak {
         let (due, deadlines) = (self.world.facts(), self.world.deadlines());
         let times = books.first_times();
         for (fact, ids) in books.facts() {
-            if fact.starts_with("SourceInjectedFault ") {
+            if fact.starts_with("SourceTrouble ") {
                 continue;
             }
             let extra = fact.strip_prefix("Extra").and_then(|rest| rest.split_once(' '));

@@ -3,7 +3,7 @@
 
 use crate::support::Cluster;
 
-/// The tables that only the active instance writes.
+/// The tables that only the active instance writes in this test.
 const TABLES: [&str; 7] = ["poll", "alert", "change", "notification", "delivery", "delivery_notification", "attempt"];
 
 /// The function runs with the permissions of its owner, so that the instances cannot change what it records. A sequence counts without

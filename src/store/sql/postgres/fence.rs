@@ -52,20 +52,19 @@ impl PgSession {
     /// Reads the lease. Fails if a newer program has migrated the tables: this one must then neither take nor renew it.
     pub(crate) fn lease(&self) -> Result<LeaseState, PgFault> {
         self.connect()?;
-        let schema = self.simple(
-            "SELECT (SELECT value FROM meta WHERE key = 'schema') || ' ' || coalesce((SELECT value FROM meta WHERE key = 'program'), '')",
-        )?;
-        if let Some((found, written_by)) = schema.as_deref().and_then(|text| text.split_once(' '))
-            && let Some(found) = found.parse().ok().filter(|found| *found > DAEMON.version())
-        {
-            return Err(PgFault::NewerSchema { found, known: DAEMON.version(), written_by: written_by.to_owned() });
-        }
+        // One statement, so that no migration comes between both: it also changes the number, and the lease cannot be taken after that.
         let row = self.simple(&format!(
-            "SELECT number || ' ' || {RENEWED_MICROS} || ' ' || coalesce(round(extract(epoch FROM clock_timestamp() - aged_from) * 1000)::bigint::text, '-')
-             || ' ' || holder FROM (SELECT number, renewed_at, nullif(renewed_at, '-infinity') AS aged_from, holder FROM lease) l"
+            "SELECT coalesce((SELECT value FROM meta WHERE key = 'schema'), '0') || ' ' || number || ' ' || {RENEWED_MICROS}
+             || ' ' || coalesce(round(extract(epoch FROM clock_timestamp() - aged_from) * 1000)::bigint::text, '-') || ' ' || holder
+             FROM (SELECT number, renewed_at, nullif(renewed_at, '-infinity') AS aged_from, holder FROM lease) l"
         ))?;
         let row = row.unwrap_or_default();
-        let mut words = row.splitn(4, ' ');
+        let mut words = row.splitn(5, ' ');
+        let schema = words.next().and_then(|word| word.parse().ok());
+        if let Some(found) = schema.filter(|found| *found > DAEMON.version()) {
+            let written_by = self.simple("SELECT value FROM meta WHERE key = 'program'")?.unwrap_or_default();
+            return Err(PgFault::NewerSchema { found, known: DAEMON.version(), written_by });
+        }
         let number = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
         let mark = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
         let age_ms = words.next().and_then(|word| word.parse().ok());

@@ -98,7 +98,7 @@ impl Session {
         URL_SAFE_NO_PAD.encode(key.sign(FORMS, &self.id))
     }
 
-    /// Returns a hash that does not reveal the cookie, and the begin of the session.
+    /// Returns a hash that does not reveal the cookie, and the start of the session.
     pub fn identity(&self) -> (String, Timestamp) {
         (URL_SAFE_NO_PAD.encode(fingerprint(self.id.as_bytes())), self.began_at)
     }

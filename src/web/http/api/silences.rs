@@ -14,7 +14,7 @@ use crate::http::json_body::{FieldNames, JsonBody};
 use crate::http::parameters::MATCHER;
 use crate::http::request_limits::ReadDeps;
 use daemon::token_names::resolve_matchers;
-use model::silence::{MAX_AUTHOR, MAX_COMMENT};
+use model::silence::{self, MAX_AUTHOR, MAX_COMMENT};
 use model::{
     Ack, AckResult, AlertId, Matcher, MatcherError, SilenceError, SilencePreview, SilenceRequest, SilenceView, Timestamp,
     all_match, checked_ack_texts, config::Span, read_matchers,
@@ -103,9 +103,7 @@ pub(super) async fn list(State(deps): State<HttpDeps>) -> Result<Json<Vec<Silenc
 pub(super) async fn preview(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Json<SilencePreview>, WebError> {
     let query = SILENCE_PREVIEW.query(&uri)?;
     let matchers = read_matchers(query.all(MATCHER)).map_err(|error| invalid_parameter(&error))?;
-    if matchers.is_empty() {
-        return Err(invalid_parameter(&SilenceError::NoMatchers));
-    }
+    silence::check_count(&matchers).map_err(|error| invalid_parameter(&error))?;
     let matchers = resolve_matchers(&deps.app.store, matchers).await?;
     Ok(Json(preview_matchers(&deps, &matchers).await?))
 }
@@ -131,6 +129,7 @@ pub(super) async fn create(State(deps): State<HttpDeps>, body: JsonBody) -> Resu
             return Err(WebError::invalid_body("the end is missing: set `endsAt`, or `duration` such as \"2h\""));
         }
     };
+    silence::check_count(&posted.matchers).map_err(|error| invalid_body(&error))?;
     let matchers = resolve_matchers(&deps.app.store, posted.matchers).await?;
     let request =
         SilenceRequest { matchers, author: posted.author, comment: posted.comment, starts_at: posted.starts_at, ends_at };

@@ -11,7 +11,7 @@ use crate::http::HttpDeps;
 use crate::http::error::WebError;
 use crate::http::list_page::ListPage;
 use crate::http::names;
-use crate::http::parameters::{MAX_ROWS, MIN_VALUE, RULES, TOKENS, UNLOCK_TYPE, WITHIN};
+use crate::http::parameters::{MAX_ROWS, MIN_VALUE, RULES, UNLOCK_TYPE, WITHIN};
 use crate::http::query::ListQuery;
 use crate::http::request_limits::ReadDeps;
 use crate::http::time_range::after;
@@ -73,7 +73,7 @@ async fn select(
     from: Timestamp,
 ) -> Result<(Listed<ListedUnlock>, SumWindow), WebError> {
     let live = deps.app.live.load_full();
-    let tokens = names::tokens(deps, query, TOKENS).await?;
+    let tokens = names::tokens(deps, query).await?;
     let filter = UnlockFilter::resolve(deps, query, tokens, &live).await?;
     let until = query.duration(WITHIN)?.map(|span| after(from, span)).transpose()?;
     let kind = query.items(UNLOCK_TYPE, UnlockKind::parse)?;

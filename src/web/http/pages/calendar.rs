@@ -8,13 +8,14 @@ use crate::http::HttpDeps;
 use crate::http::access::Visitor;
 use crate::http::api::upcoming::selected_tokens;
 use crate::http::error::{PageResult, WebError};
+use crate::http::error_code::ErrorCode;
 use crate::http::feeds::CALENDAR;
 use crate::http::names;
 use crate::http::parameters::{MIN_VALUE, MONTH, OFFSET, ONE_GROUP, Parameter, TOKEN, UNLOCK_ORDER, UNLOCK_TYPE, VIEW};
 use crate::http::query::ListQuery;
-use crate::ui::month::{self, BANDS, MonthForm, MonthParts, PER_DAY, RATES, ShownMonth, Subscription};
+use crate::ui::month::{self, BANDS, FeedSubscription, MonthForm, MonthParts, PER_DAY, RATES, ShownMonth};
 use crate::ui::page::{PageFrame, Section, href};
-use daemon::live::{self, LiveConfig};
+use daemon::live;
 use model::{MonthFilter, TokenId, UnlockOrder};
 
 /// The number of unlocks on a page of the list.
@@ -30,14 +31,15 @@ pub(super) async fn show(State(deps): State<HttpDeps>, Extension(visitor): Exten
     let shown = ShownMonth::parse(query.value_or_empty(MONTH), now);
     let is_list = query.value_or_empty(VIEW) == "list";
     let form = form(&query);
+    let token = names::token(&deps, &query).await?;
     let (has_cliffs, has_linear) = (form.kind != "linear", form.kind != "cliff");
     let if_shown = |is_shown: bool, number: usize| if is_shown { number } else { 0 };
     let filter = MonthFilter {
         days: shown.days(),
         linear_from: now,
         watch: live.watch.clone(),
-        tokens: tokens(&deps, &query, &live).await?,
-        min_value: query.number(MIN_VALUE).filter(|value| value.is_finite()),
+        tokens: selected_tokens(&deps, token.iter().cloned().collect(), &names::groups(&query, &live)?, &live).await?,
+        min_value: min_value(&query),
         per_day: if_shown(has_cliffs && !is_list, PER_DAY),
         bands: if_shown(has_linear && !is_list, BANDS),
         order: UnlockOrder::parse(query.value_or_empty(UNLOCK_ORDER)).unwrap_or_default(),
@@ -54,7 +56,7 @@ pub(super) async fn show(State(deps): State<HttpDeps>, Extension(visitor): Exten
         month: &month,
         is_list,
         groups: live.watch.groups().map(str::to_owned).collect(),
-        subscription: subscription(&deps, &visitor, &form, filter.tokens.as_deref().unwrap_or_default()).await?,
+        subscription: subscription(&deps, &visitor, &form, token.as_ref()).await?,
         form,
         parameters: parameters.map(|parameter| (parameter.name, query.value_or_empty(*parameter).to_owned())).collect(),
     };
@@ -63,13 +65,12 @@ pub(super) async fn show(State(deps): State<HttpDeps>, Extension(visitor): Exten
 
 fn form(query: &ListQuery) -> MonthForm {
     let text = |parameter| query.value_or_empty(parameter).to_owned();
-    MonthForm { token: text(TOKEN), group: text(ONE_GROUP), min_value: text(MIN_VALUE), kind: text(UNLOCK_TYPE) }
+    let min_value = if min_value(query).is_some() { text(MIN_VALUE) } else { String::new() };
+    MonthForm { token: text(TOKEN), group: text(ONE_GROUP), min_value, kind: text(UNLOCK_TYPE) }
 }
 
-/// Returns the selected tokens. `None` for all watched ones.
-async fn tokens(deps: &HttpDeps, query: &ListQuery, live: &LiveConfig) -> Result<Option<Vec<TokenId>>, WebError> {
-    let named = names::token(deps, query).await?.into_iter().collect();
-    selected_tokens(deps, named, &names::groups(query, live)?, live).await
+fn min_value(query: &ListQuery) -> Option<f64> {
+    query.number(MIN_VALUE).filter(|value| value.is_finite() && *value >= 0.0)
 }
 
 /// Returns the address of the feed with the filters of the page. Only a logged-in user sees the secret one.
@@ -77,22 +78,22 @@ async fn subscription(
     deps: &HttpDeps,
     visitor: &Visitor,
     form: &MonthForm,
-    tokens: &[TokenId],
-) -> Result<Subscription, WebError> {
-    let token = if form.token.is_empty() { "" } else { tokens.first().map_or("", TokenId::as_str) };
+    token: Option<&TokenId>,
+) -> Result<FeedSubscription, WebError> {
+    let token = token.map_or("", TokenId::as_str);
     let linear = if form.kind == "cliff" { "false" } else { "" };
     let filters = [("token", token), ("group", &form.group), ("min_value", &form.min_value), ("linear", linear)];
     let base = deps.app.external_url.as_ref().map(|url| url.as_str().trim_end_matches('/')).unwrap_or_default();
     let plain =
-        || Subscription { url: href(&format!("{base}/{CALENDAR}"), &filters), is_secret: false, is_open: !visitor.has_login };
+        || FeedSubscription { url: href(&format!("{base}/{CALENDAR}"), &filters), is_secret: false, is_open: !visitor.has_login };
     if !visitor.is_logged_in {
         return Ok(plain());
     }
     let secret = live::resolve(deps.app.bearer.clone()).await.map_err(|error| {
         tracing::error!(%error, "cannot read the token of [http]");
-        WebError::busy(error)
+        WebError::new(ErrorCode::InternalError, "cannot read the token; see the log")
     })?;
     let Some(tag) = secret.as_ref().and_then(|token| notify::feed_link::tag(token.expose())) else { return Ok(plain()) };
     let path = format!("{base}/{}/{tag}/{CALENDAR}", notify::feed_link::PATH);
-    Ok(Subscription { url: href(&path, &filters), is_secret: true, is_open: false })
+    Ok(FeedSubscription { url: href(&path, &filters), is_secret: true, is_open: false })
 }

@@ -48,7 +48,7 @@ fn rendered(month: &UnlockMonth, form: MonthForm) -> String {
         is_list: false,
         form,
         groups: vec!["portfolio".to_owned()],
-        subscription: Subscription { url: "/calendar.ics?group=portfolio".to_owned(), ..Subscription::default() },
+        subscription: FeedSubscription { url: "/calendar.ics?group=portfolio".to_owned(), ..FeedSubscription::default() },
         parameters: vec![("group", "portfolio".to_owned())],
     };
     page(parts, PageFrame::of(crate::ui::page::Section::Calendar, time(NOW)))

@@ -25,9 +25,9 @@ impl HealthCard {
     pub(super) fn of(status: &StatusView, notices: &[Notice], credits: CreditGauge, source: SourceCard) -> Self {
         let is_bad = notices.iter().any(|notice| notice.severity == "bad");
         let (severity, state) = match (is_bad, status.source_up) {
-            (true, _) => ("bad", "Needs attention"),
             (false, None) => ("warn", "Starting"),
-            (false, Some(_)) => ("good", "Healthy"),
+            (false, Some(true)) if status.source == SourceState::Up => ("good", "Healthy"),
+            _ => ("bad", "Needs attention"),
         };
         let waiting: u64 = status.outbox.iter().map(|receiver| receiver.pending + receiver.waiting).sum();
         let dead: u64 = status.outbox.iter().map(|receiver| receiver.dead).sum();
