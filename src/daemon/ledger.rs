@@ -15,21 +15,15 @@ use crate::live::{self, Live};
 use engine::budget::{self, Allowance, Grant, ReservationRequest};
 use model::{
     Clock, CreditState, FailureKind, PollFailure, SettledRequest, Timestamp,
-    config::Secret,
+    config::{Secret, SecretText},
     phrase,
-    text::{self, error_chain},
+    text::error_chain,
 };
-use source::{CreditGate, GateDecision};
+use source::{CreditGate, GateDecision, key_fingerprint};
 use store::{Store, StoreError};
 
 /// The interval at which waiters check for the result of the probe request, which shows whether a new period has begun.
 const PROBE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Keeps fingerprints of the key apart from other fingerprints of the same text.
-const KEY_CONTEXT: &str = "api-key";
-
-/// The length of a fingerprint of the key: enough to notice another key.
-const KEY_FINGERPRINT_BYTES: usize = 6;
 
 pub struct Ledger {
     store: Store,
@@ -58,8 +52,6 @@ struct CreditPool {
     in_flight: u64,
     settled: Vec<SettledRequest>,
     mark: u64,
-    /// The fingerprint of the API key at the last reservation.
-    key: Option<String>,
     /// Credits that running plans have yet to spend.
     claimed: u64,
 }
@@ -138,7 +130,6 @@ impl Ledger {
         let reservation = {
             let mut pool = self.pool();
             pool.drop_stale(now);
-            pool.key.clone_from(&key);
             let (settled, holds) = (std::mem::take(&mut pool.settled), pool.available + pool.in_flight);
             ReservationRequest { owner: self.owner, settled, holds, want, key }
         };
@@ -167,8 +158,7 @@ impl Ledger {
     /// Returns a fingerprint of the current API key. `None` without a readable key, with which no request is sent.
     async fn key_fingerprint(&self) -> Option<String> {
         let key = live::resolve(self.key.clone()).await.ok().flatten()?;
-        let key = key.expose().trim();
-        (!key.is_empty()).then(|| text::fingerprint([KEY_CONTEXT, key], KEY_FINGERPRINT_BYTES))
+        key_fingerprint(&key)
     }
 
     /// Takes available credits, all or none. Returns the number of missing ones as the error.
@@ -237,12 +227,11 @@ impl CreditGate for Ledger {
         Box::pin(self.obtain(credits))
     }
 
-    fn sent(&self) -> SettledRequest {
-        let pool = self.pool();
+    fn sent(&self, key: Option<&SecretText>) -> SettledRequest {
         SettledRequest {
-            uncounted_before: pool.mark,
+            uncounted_before: self.pool().mark,
             sent_at: Some(self.clock.now()),
-            key: pool.key.clone(),
+            key: key.and_then(key_fingerprint),
             ..SettledRequest::default()
         }
     }

@@ -2,7 +2,20 @@
 
 use std::{pin::Pin, sync::Arc};
 
-use model::{poll::PollFailure, rows::SettledRequest};
+use model::{config::SecretText, poll::PollFailure, rows::SettledRequest, text};
+
+/// Keeps fingerprints of the key apart from other fingerprints of the same text.
+const KEY_CONTEXT: &str = "api-key";
+
+/// The length of a fingerprint of the key: enough to notice another key.
+const KEY_FINGERPRINT_BYTES: usize = 6;
+
+/// Returns the fingerprint of an API key in [`SettledRequest::key`]. `None` for an empty key, which is not sent.
+#[must_use]
+pub fn key_fingerprint(key: &SecretText) -> Option<String> {
+    let key = key.expose().trim();
+    (!key.is_empty()).then(|| text::fingerprint([KEY_CONTEXT, key], KEY_FINGERPRINT_BYTES))
+}
 
 pub type GateDecision<'a> = Pin<Box<dyn Future<Output = Result<(), PollFailure>> + Send + 'a>>;
 
@@ -10,8 +23,8 @@ pub type GateDecision<'a> = Pin<Box<dyn Future<Output = Result<(), PollFailure>>
 pub trait CreditGate: Send + Sync {
     /// Reserves all of these credits, or none.
     fn reserve(&self, credits: u64) -> GateDecision<'_>;
-    /// Returns the record of a request that is sent now.
-    fn sent(&self) -> SettledRequest;
+    /// Returns the record of a request that is sent now with the API key `key`, which may be another one than at the reservation.
+    fn sent(&self, key: Option<&SecretText>) -> SettledRequest;
     /// Settles a reserved credit after its request.
     fn settle(&self, request: SettledRequest);
     /// Releases reserved credits that are not needed.
@@ -27,7 +40,7 @@ impl CreditGate for OpenGate {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn sent(&self) -> SettledRequest {
+    fn sent(&self, _: Option<&SecretText>) -> SettledRequest {
         SettledRequest::default()
     }
 
@@ -57,10 +70,10 @@ impl ReservedCredits {
         Ok(())
     }
 
-    /// Uses a reserved credit for a request that is sent now.
-    pub fn spend(&mut self) -> RequestCredit {
+    /// Uses a reserved credit for a request that is sent now with the API key `key`.
+    pub fn spend(&mut self, key: Option<&SecretText>) -> RequestCredit {
         self.credits = self.credits.saturating_sub(1);
-        RequestCredit { gate: self.gate.clone(), request: self.gate.sent() }
+        RequestCredit { gate: self.gate.clone(), request: self.gate.sent(key) }
     }
 }
 

@@ -52,7 +52,7 @@ mod versions;
 pub use base_server::{ClientError, install_crypto_provider};
 pub use breaker::BreakerState;
 pub use client::Client;
-pub use credit_gate::{CreditGate, GateDecision, OpenGate};
+pub use credit_gate::{CreditGate, GateDecision, OpenGate, key_fingerprint};
 #[doc(hidden)]
 pub use route::newest_path;
 pub use tuning::Tuning;

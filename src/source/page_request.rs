@@ -97,7 +97,7 @@ impl ClientInner {
         if let Some(key) = &fetch.key {
             request = request.header(KEY_HEADER, self.key_header(key, what)?);
         }
-        let mut credit = cost.reserved.spend();
+        let mut credit = cost.reserved.spend(fetch.key.as_ref());
         (cost.reported, cost.query_date) = (None, None);
         let response = self.exchange(fetch, server, request, what, target.is_list, cost, &mut credit.request.charge).await;
         (credit.request.reported, credit.request.api_time) = (cost.reported.take(), cost.query_date.take());

@@ -35,6 +35,9 @@ const STEADY_TIME: Duration = Duration::from_secs(2);
 /// The mount option for the size of the database's disk.
 const DISK_SIZE: &str = "size=48m";
 
+/// The number of last log lines that a failed test prints.
+const LOG_LINES: usize = 80;
+
 /// The library that sets the clock of a program.
 const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
 
@@ -211,7 +214,8 @@ impl World {
 
     fn start_service(&mut self) {
         let arguments = ["serve", "--db", "service.db", "--listen", &self.addresses[0]];
-        self.service = Some(ExternalProgram::start(self.command_at(CLOCKS[0]).args(arguments)));
+        let log = self.log_file("service.log");
+        self.service = Some(ExternalProgram::start(self.command_at(CLOCKS[0]).args(arguments).stderr(log)));
     }
 
     /// Lets time pass for the daemon and for the source, which trusts its clock since its start.
@@ -226,19 +230,38 @@ impl World {
     }
 
     fn start_daemon(&mut self) {
-        self.daemon = Some(ExternalProgram::start(self.command_at(CLOCKS[1]).arg("run")));
+        let log = self.log_file("daemon.log");
+        self.daemon = Some(ExternalProgram::start(self.command_at(CLOCKS[1]).arg("run").stderr(log)));
+    }
+
+    fn log_file(&self, name: &str) -> fs::File {
+        fs::File::options().append(true).create(true).open(self.folder.path().join(name)).expect("a log file")
+    }
+
+    /// Prints what a failed test must explain: the last log lines of both programs, and the metrics of the daemon.
+    fn print_state(&self) {
+        for name in ["service.log", "daemon.log"] {
+            let log = fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
+            let lines: Vec<&str> = log.lines().collect();
+            println!("{name}:\n{}", lines[lines.len().saturating_sub(LOG_LINES)..].join("\n"));
+        }
+        let metrics = Command::new("curl").args(["-s", "-m", "5"]).arg(format!("http://{}/metrics", self.addresses[1])).output();
+        let metrics = metrics.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+        println!("metrics:\n{}", metrics.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n"));
     }
 
     async fn expect(&self, incidents: &[&str]) {
         self.prometheus.expect(incidents, &[]).await;
     }
 
-    /// Waits until a delivery is pending.
-    async fn until_pending(&self) {
+    /// Waits until alerts of a rule fire and a delivery is pending.
+    async fn until_pending(&self, rule: &str) {
+        let firing = format!("cliffwatch_alerts_firing{{rule=\"{rule}\",");
         outside::until("a delivery is pending", || async {
             let page = self.prometheus.client.get(format!("http://{}/metrics", self.addresses[1])).send().await.ok()?;
             let page = page.text().await.ok()?;
-            page.lines().any(|line| line.starts_with("cliffwatch_outbox_pending{") && !line.ends_with(" 0")).then_some(())
+            let is_positive = |start: &str| page.lines().any(|line| line.starts_with(start) && !line.ends_with(" 0"));
+            (is_positive(&firing) && is_positive("cliffwatch_outbox_pending{")).then_some(())
         })
         .await;
     }
@@ -260,6 +283,9 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.print_state();
+        }
         self.daemon.take();
         Command::new("umount").arg("-l").arg(self.disk()).stderr(Stdio::null()).status().ok();
     }
@@ -313,7 +339,7 @@ async fn each_incident_is_seen_by_its_rules_and_by_no_other() {
     // The alerts of another rule wait for the receiver. An hour passes for the daemon and for the source.
     world.status.store(503, Ordering::SeqCst);
     fs::write(world.folder.path().join("rules.toml"), RULES.replace("Ahead", "Coming")).expect("written");
-    world.until_pending().await;
+    world.until_pending("Coming").await;
     world.expect(&["a receiver fails for less than an hour"]).await;
     world.pass_time("+61m");
     world.expect(&["a receiver fails for an hour"]).await;

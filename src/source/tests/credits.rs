@@ -48,7 +48,7 @@ impl CreditGate for FakeQuota {
         Box::pin(std::future::ready(response))
     }
 
-    fn sent(&self) -> SettledRequest {
+    fn sent(&self, _: Option<&SecretText>) -> SettledRequest {
         SettledRequest { uncounted_before: 7, ..SettledRequest::default() }
     }
 
