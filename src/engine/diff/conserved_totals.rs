@@ -253,7 +253,9 @@ fn first_balanced(all: &[Imbalance<'_>], size: usize, tolerance: f64) -> Option<
             // The rest is rounding, and no partner is so small that it could be left out.
             return sum.abs() <= tolerance * scale && sum.abs() < least * SHARE_OF_PART;
         }
-        for k in from..all.len() {
+        // Without enough others behind it, an allocation cannot begin a set. Else, the set of all would try every combination.
+        let last = all.len().saturating_sub(size - chosen.len());
+        for k in from..=last {
             chosen.push(k);
             if search(all, k + 1, chosen, size, tolerance) {
                 return true;
