@@ -44,12 +44,18 @@ const WATCHED_LISTS: [WatchedList; 4] = [
     WatchedList { file: "all-tokens.toml", tokens: 300, is_growing: true },
 ];
 
+/// A watched list with its loaded config.
+struct LoadedList {
+    watched: WatchedList,
+    config: config::Config,
+}
+
 /// The parameters of a kind of world.
-struct Case {
+struct Case<'a> {
     name: String,
     is_dated: bool,
     has_rules: bool,
-    watched: WatchedList,
+    list: &'a LoadedList,
     credits: u64,
     reports: ListReports,
 }
@@ -63,8 +69,6 @@ struct Seeds {
 
 /// The files that a daemon runs with.
 struct Files {
-    /// Parallel to [`WATCHED_LISTS`].
-    configs: Vec<config::Config>,
     starter_rules: RuleSet,
     slots: Vec<play::Slot>,
 }
@@ -77,26 +81,27 @@ fn main() -> anyhow::Result<()> {
     let words: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let seeds = Seeds { first: number("SEED").unwrap_or(1), worlds: number("WORLDS") };
-    let configs = WATCHED_LISTS.iter().map(|watched| config_of(watched.file)).collect::<anyhow::Result<Vec<_>>>()?;
-    let schedule = &configs.first().context("a config")?.schedule;
+    let load = |watched: WatchedList| anyhow::Ok(LoadedList { config: config_of(watched.file)?, watched });
+    let lists = WATCHED_LISTS.into_iter().map(load).collect::<anyhow::Result<Vec<_>>>()?;
+    let schedule = &lists.first().context("a config")?.config.schedule;
     let slots = play::slots(schedule, World::random(0, ListReports::None, 0).begin)?;
-    let files = Files { starter_rules: starter_rules()?, configs, slots };
+    let files = Files { starter_rules: starter_rules()?, slots };
     let mut cases = Vec::new();
     for (reports, reported) in
         [(ListReports::All, "all"), (ListReports::Some, "some"), (ListReports::None, "none"), (ListReports::Nothing, "nothing")]
     {
         for (is_dated, of) in [(true, "dated"), (false, "random")] {
             for (has_rules, rules) in [(true, "starter"), (false, "no-rules")] {
-                for watched in WATCHED_LISTS {
+                for list in &lists {
                     for credits in [300, 1_000, 5_000] {
-                        let name = format!("{:<15} {rules:<8} {credits:>4} credits {reported:<7} {of:<6}", watched.file);
-                        cases.push(Case { name, is_dated, has_rules, watched, credits, reports });
+                        let name = format!("{:<15} {rules:<8} {credits:>4} credits {reported:<7} {of:<6}", list.watched.file);
+                        cases.push(Case { name, is_dated, has_rules, list, credits, reports });
                     }
                 }
             }
         }
     }
-    let matches = |case: &Case, word: &String| {
+    let matches = |case: &Case<'_>, word: &String| {
         let is_phrase = word.contains(' ');
         if is_phrase { case.name.contains(word.as_str()) } else { case.name.split(' ').any(|part| part == word) }
     };
@@ -185,7 +190,7 @@ struct CaseResults {
 }
 
 impl CaseResults {
-    fn play(&mut self, world: &World, case: &Case, config: &config::Config, files: &Files) -> anyhow::Result<()> {
+    fn play(&mut self, world: &World, case: &Case<'_>, config: &config::Config, files: &Files) -> anyhow::Result<()> {
         let no_rules = RuleSet::default();
         let rules = if case.has_rules { &files.starter_rules } else { &no_rules };
         let one = play::play(world, (config, rules), &files.slots, case.credits)?;
@@ -216,26 +221,25 @@ impl CaseResults {
 }
 
 /// Returns the rows of a case, one for each of [`WINDOWS`].
-fn rows(case: &Case, seeds: Seeds, files: &Files) -> anyhow::Result<String> {
+fn rows(case: &Case<'_>, seeds: Seeds, files: &Files) -> anyhow::Result<String> {
+    let LoadedList { watched, config } = case.list;
     // Small worlds have few corrections, so use more of them.
-    let worlds = seeds.worlds.unwrap_or((600 / case.watched.tokens as u64).clamp(3, 20));
+    let worlds = seeds.worlds.unwrap_or((600 / watched.tokens as u64).clamp(3, 20));
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/revisions");
-    let index = WATCHED_LISTS.iter().position(|watched| watched.file == case.watched.file);
-    let config = index.and_then(|index| files.configs.get(index)).context("a config")?;
     let mut results = CaseResults::default();
     for seed in seeds.first..seeds.first + worlds {
         let world = match case.is_dated {
-            true => World::dated(&folder, case.watched.tokens, case.reports, seed)?,
-            false => World::random(case.watched.tokens, case.reports, seed),
+            true => World::dated(&folder, watched.tokens, case.reports, seed)?,
+            false => World::random(watched.tokens, case.reports, seed),
         };
-        let world = if case.watched.is_growing { world.growing() } else { world };
+        let world = if watched.is_growing { world.growing() } else { world };
         results.play(&world, case, config, files)?;
     }
     let rows = WINDOWS.iter().zip(&results.windows).map(|(window, scores)| row(case, *window, scores, &results, worlds as f64));
     Ok(rows.collect::<Vec<_>>().join("\n"))
 }
 
-fn row(case: &Case, (span, window): (&str, (f64, f64)), scores: &WindowScores, results: &CaseResults, worlds: f64) -> String {
+fn row(case: &Case<'_>, (span, window): (&str, (f64, f64)), scores: &WindowScores, results: &CaseResults, worlds: f64) -> String {
     let WindowScores { ours, turn, turn_within, fixed, daily, clairvoyant, allocations } = scores;
     let ratio_to = |rival: &[Score]| match score::ratio(ours, rival) {
         (ratio, Some(error)) => format!("{ratio:.3} ± {error:.3}"),

@@ -7,7 +7,7 @@ use chrono::{Months, TimeDelta};
 use cliffwatch::engine::{
     budget::{self, Allowance, PollReason},
     ingest,
-    plan::{self, EndpointFeeds, PlanBasis, PlannedPoll, priority::ListTrust},
+    plan::{self, EndpointFeeds, PlanBasis, PlannedPoll, month::TOKENS_PER_ROW_FEED, priority::ListTrust},
     slot::Slots,
 };
 use cliffwatch::model::{
@@ -23,8 +23,6 @@ use super::world::{DAYS, Token, World, days};
 const HORIZON: f64 = 90.0;
 /// The number of rows per page.
 const PAGE: usize = 100;
-/// The number of tokens for each one with burns, and for each one with buybacks: 9 and 8 of the 296 in the bundled data.
-const TOKENS_PER_BURN: usize = 33;
 /// The interval of burns and buybacks, in days.
 const ROW_DAYS: f64 = 7.0;
 
@@ -366,8 +364,8 @@ impl<'a> Player<'a> {
                         let marks = corrected.chain(of.idle_marks.iter().copied()).filter(|at| *at <= day);
                         token.listed = true;
                         token.last_updated = Some(world.at(marks.fold(of.listed_at, f64::max)));
-                        token.has_burn = Some(number % TOKENS_PER_BURN == 0);
-                        token.has_buyback = Some(number % TOKENS_PER_BURN == 1);
+                        token.has_burn = Some(number % TOKENS_PER_ROW_FEED == 0);
+                        token.has_buyback = Some(number % TOKENS_PER_ROW_FEED == 1);
                     }
                 }
                 _ if feeds.endpoint == Endpoint::UnlockEvents => {

@@ -64,7 +64,7 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::NaiveDate;
 
-pub use complete::{CompletedResponse, ResponseView, complete};
+pub use complete::{CompletedResponse, FormOmission, ResponseView, complete};
 pub use records::{
     RecordPoll, baseline_allocations, baseline_burns, baseline_buybacks, baseline_emissions, baseline_funding, diff_allocations,
     diff_burns, diff_buybacks, diff_emissions, diff_funding, max_supply_change,

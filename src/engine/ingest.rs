@@ -19,9 +19,10 @@ use std::borrow::Cow;
 
 use self::{
     completed::Completed,
+    completeness::LinearFindings,
     facts::{added_records, baseline, compare_records, requested_window, within_first_and_last_day},
     header::{header_of, names_of, with_known_fields},
-    rate_changes::Separated,
+    rate_changes::{Separated, Separation},
     schedule::ScheduleResponse,
 };
 pub use self::{
@@ -38,7 +39,6 @@ use crate::{
 };
 use model::{
     change::Change,
-    phrase::changes::RATE_MAY_CONTINUE,
     poll::{FailureKind, FetchedResponse, Payload, PollFailure, PollOutcome, PollResponse},
     rows::{FeedUpdate, TokenSnapshot},
     supply::{FeedId, FeedState, Findings, Timestamp, Tracked},
@@ -89,20 +89,22 @@ pub fn ingest(
     now: Timestamp,
 ) -> IngestResult {
     let fetched = &*completeness::with_listed_method(before, fetched);
+    let same_view = || ingest_same_view(before, poll, fetched, (settings, listed), now);
     let (mut result, omitted) = match rate_changes::separate(before, fetched) {
-        None => (ingest_same_view(before, poll, fetched, (settings, listed), now), Vec::new()),
-        Some(Separated { before: rest, fetched, rate_changes }) => {
+        Separation::Unclear => (same_view(), None),
+        Separation::Same => (same_view(), Some(Vec::new())),
+        Separation::Found(separated) => {
+            let Separated { before: rest, fetched, rate_changes } = *separated;
             let mut result = ingest_same_view(&rest, poll, &fetched, (settings, listed), now);
             let omitted = rate_changes.omitted();
             rate_changes.restore(&mut result, before);
-            (result, omitted)
+            (result, Some(omitted))
         }
     };
-    for unlock in rate_changes::shortened(before, fetched) {
-        let is_of = |change: &&mut Change| change.allocations.iter().any(|part| part.name == unlock.allocation);
-        result.changes.iter_mut().filter(is_of).for_each(|change| change.summary.push_str(RATE_MAY_CONTINUE));
-    }
-    completeness::note_completeness(&mut result, before, (fetched, omitted), now);
+    let shortened = rate_changes::shortened(before, fetched);
+    rate_changes::note_shortened(&mut result.changes, before, &shortened);
+    let shortened = shortened.into_iter().map(|shortened| shortened.unlock).collect();
+    completeness::note_completeness(&mut result, before, fetched, LinearFindings { omitted, shortened }, now);
     result
 }
 

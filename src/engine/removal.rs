@@ -1,8 +1,9 @@
 //! Removal proof: when a missing record counts as removed, and when a response is held.
 //!
-//! A missing record is removed once enough complete responses in a row lack it. If most of the upcoming records are missing at once, the
-//! whole response is held: none of it is applied. A hold ends when the records are back, when an operator accepts the removals, or
-//! after [`MIN_HOLD`] and at least [`MIN_HELD_RESPONSES`] complete responses.
+//! A missing record is removed once enough complete responses in a row lack it. A listed event that omits a form, cliffs or linear
+//! unlocks, may have a gap, so the removal of a form needs more of them, and is counted under a key of its own. If most of the upcoming
+//! records are missing at once, the whole response is held: none of it is applied. A hold ends when the records are back, when an
+//! operator accepts the removals, or after [`MIN_HOLD`] and at least [`MIN_HELD_RESPONSES`] complete responses.
 //!
 //! [`RemovalProof`] decides both for unlocks and for all other records. [`next_hold`] decides what happens to the hold of a
 //! feed, and [`Release`] is the reason why it ended.
@@ -31,6 +32,15 @@ const MIN_MISSING_FOR_HOLD: usize = 2;
 
 /// Additional confirmations if the last response had gaps: the missing record may be what a gap hides.
 const GAPPY_CONFIRMATIONS: u32 = 4;
+
+/// Additional confirmations if a response omits a form of most events that had both: that may be a defect of the source.
+const MASS_OMISSION_CONFIRMATIONS: u32 = 8;
+
+/// Returns whether a response omits a form of several events, and of most events that had both.
+#[must_use]
+pub fn is_mass_omission(omitting: usize, had_both: usize) -> bool {
+    omitting > 1 && omitting * 2 > had_both
+}
 
 /// The confirmations that the settings demand for a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +80,8 @@ pub struct RemovalProof<'a> {
     quality: ResponseQuality,
     /// `None` if no number of confirmations proves a removal.
     required: Option<u32>,
+    /// Like `required`, for a form that a listed event omits.
+    required_for_form: Option<u32>,
     /// Whether a removal of most records needs no further proof.
     is_accepted: bool,
     has_lasted: bool,
@@ -89,15 +101,21 @@ impl<'a> RemovalProof<'a> {
         let is_accepted = quality == ResponseQuality::OtherView
             || policy == ProofPolicy::Immediate
             || hold.is_some_and(|hold| hold.is_accepted);
-        let required = match (quality, policy) {
+        let required_with = |gap_confirmations: u32| match (quality, policy) {
             (ResponseQuality::Unreadable | ResponseQuality::Partial, _) => None,
             _ if is_accepted => Some(1),
-            (ResponseQuality::Gappy, ProofPolicy::Confirmations(count)) => Some(count.saturating_add(GAPPY_CONFIRMATIONS)),
-            (_, ProofPolicy::Confirmations(count)) => Some(count.max(1)),
+            (_, ProofPolicy::Confirmations(count)) => Some(count.saturating_add(gap_confirmations).max(1)),
             (_, ProofPolicy::Immediate) => Some(1),
         };
-        let counts = earlier.iter().map(|(key, count)| (key, *count)).collect();
-        Self { earlier, counts, quality, required, is_accepted, has_lasted: hold.is_some_and(|hold| has_lasted(hold, now)) }
+        Self {
+            earlier,
+            counts: earlier.iter().map(|(key, count)| (key, *count)).collect(),
+            quality,
+            required: required_with(if quality == ResponseQuality::Gappy { GAPPY_CONFIRMATIONS } else { 0 }),
+            required_for_form: required_with(GAPPY_CONFIRMATIONS),
+            is_accepted,
+            has_lasted: hold.is_some_and(|hold| has_lasted(hold, now)),
+        }
     }
 
     /// Returns the number of responses in a row, this one included, that a record is missing from.
@@ -127,6 +145,20 @@ impl<'a> RemovalProof<'a> {
         self.required.is_some_and(|required| self.confirmations(key) >= required)
     }
 
+    /// Returns the omission of a form of a listed event with its confirmations, for [`Diff::missing`].
+    #[must_use]
+    pub fn counted_form(&self, event: &RecordKey) -> (RecordKey, u32) {
+        self.counted(&form_key(event))
+    }
+
+    /// Returns whether a form that a listed event omits counts as removed. `is_mass_omission` states whether the response omits a form of
+    /// most events.
+    #[must_use]
+    pub fn is_form_proven(&self, event: &RecordKey, is_mass_omission: bool) -> bool {
+        let more = if is_mass_omission && !self.is_accepted { MASS_OMISSION_CONFIRMATIONS } else { 0 };
+        self.required_for_form.is_some_and(|required| self.confirmations(&form_key(event)) >= required.saturating_add(more))
+    }
+
     /// Returns whether the response must be held, because `missing` are most of `count` records and not all of them are proven.
     #[must_use]
     pub fn must_hold(&self, missing: &[&RecordKey], count: usize) -> bool {
@@ -147,6 +179,11 @@ impl<'a> RemovalProof<'a> {
     pub fn settle(&self, missing: Vec<(RecordKey, u32)>) -> Vec<(RecordKey, u32)> {
         if self.quality == ResponseQuality::Unreadable { self.earlier.to_vec() } else { missing }
     }
+}
+
+/// Returns the key under which the omissions of a form are counted. The event itself is not missing.
+fn form_key(event: &RecordKey) -> RecordKey {
+    format!("{event} form").as_str().into()
 }
 
 fn has_lasted(hold: Hold, now: Timestamp) -> bool {

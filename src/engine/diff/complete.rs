@@ -35,7 +35,7 @@ use super::{
     tolerances::same_total,
     tranche::{Events, TrancheForm},
 };
-use crate::removal::RemovalProof;
+use crate::removal::{RemovalProof, is_mass_omission};
 use model::{
     phrase as format,
     supply::{Precision, Record, RecordKey, Timestamp, Tracked},
@@ -51,11 +51,19 @@ pub struct CompletedResponse<'a> {
     pub parse_warnings: Vec<ParseWarning>,
     /// Whether the response contains an event that may be any of the missing ones, so that it proves no removal.
     pub proves_no_absence: bool,
-    /// The known events of which the response omits a form, cliffs or linear unlocks, that may have been removed.
-    pub omissions: Vec<RecordKey>,
+    /// The known events of which the response omits a form that may have been removed.
+    pub omissions: Vec<FormOmission>,
     /// Events of which only the total or the date was known, with the parts that the response shows. They must be written, but make no
     /// change.
     pub learned: Vec<Tracked>,
+}
+
+/// A known event of which a response omits a form, cliffs or linear unlocks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FormOmission {
+    pub key: RecordKey,
+    /// Whether the form counts as removed. If not, the response is completed with it.
+    pub is_accepted: bool,
 }
 
 /// The parts of a schedule that a response shows.
@@ -67,7 +75,8 @@ pub struct ResponseView<'a> {
     pub has_lost_rows: bool,
     /// Instants that are certain to have no cliffs. A row at such an instant that omits its cliffs has no gap.
     pub without_cliffs: &'a [Timestamp],
-    /// Whether one endpoint version shows cliffs and linear unlocks. Only such a version writes null for the cliffs of an event without any.
+    /// Whether one endpoint version shows cliffs and linear unlocks. Only such a version writes null for the cliffs of an event without
+    /// any.
     pub is_one_version: bool,
     /// The proof that a form which an event omits was removed. `None` if no number of responses proves it.
     pub proof: Option<&'a RemovalProof<'a>>,
@@ -101,7 +110,8 @@ pub fn complete<'a>(before: &[Tracked], after: &'a [UnlockEvent], view: &Respons
     };
     let CompletionOutcome { events, warnings, proves_no_absence, omissions, learned } = completion.complete_events(after);
     let keys = &completion.keys;
-    let omissions = omissions.into_iter().map(|row| keys[row].clone()).collect();
+    let omission = |(row, is_accepted): (OldRow, bool)| FormOmission { key: keys[row].clone(), is_accepted };
+    let omissions = omissions.into_iter().map(omission).collect();
     let learned = learned
         .into_iter()
         .map(|(row, event)| Tracked { key: keys[row].clone(), record: Record::Unlock(Arc::new(event)) })
@@ -175,7 +185,8 @@ struct CompletionOutcome {
     events: Vec<UnlockEvent>,
     warnings: Vec<ParseWarning>,
     proves_no_absence: bool,
-    omissions: Vec<OldRow>,
+    /// The events that omit a form, each with whether the form counts as removed.
+    omissions: Vec<(OldRow, bool)>,
     /// Known events with parts that were unknown before.
     learned: Vec<(OldRow, UnlockEvent)>,
 }
@@ -222,18 +233,19 @@ impl Completion<'_> {
             arrivals.take(part.form, part.name, part.amount);
         }
         let (mut learned_events, mut omissions) = (Vec::new(), Vec::new());
-        let proof = self.view.proof.filter(|_| !self.omits_most(&events, &matches));
+        let is_mass_omission = self.omits_form_of_most(&events, &matches);
         for row in events.indices() {
             let event = &mut events[row];
             match matches.known_of[row] {
                 Some(k) => {
                     let known = self.known[k];
                     let omits_form = self.omits_form(event, known);
-                    let accepts_omission = omits_form && proof.is_some_and(|proof| proof.is_proven(self.keys[k]));
+                    let is_proven = |proof: &RemovalProof<'_>| proof.is_form_proven(self.keys[k], is_mass_omission);
+                    let accepts_omission = omits_form && self.view.proof.is_some_and(is_proven);
                     let gaps = EventGaps { completion: self, abandoned: &abandoned, arrivals: &mut arrivals, accepts_omission };
                     let gaps = gaps.fill(event, known);
-                    if omits_form && proof.is_some() && !gaps.is_empty() {
-                        omissions.push(k);
+                    if omits_form && self.view.proof.is_some() && (accepts_omission || !gaps.is_empty()) {
+                        omissions.push((k, accepts_omission));
                     }
                     warnings.extend(gaps);
                     learned_events.extend(learned(known, event).map(|known| (k, known)));
@@ -262,12 +274,12 @@ impl Completion<'_> {
         omits_cliffs || omits_linear
     }
 
-    /// Returns whether a response omits a form of several events, and of most events that had both. That is a defect of the response.
-    fn omits_most(&self, events: &NewEvents, matches: &Matches) -> bool {
-        let known = || matches.known_of.indexed().filter_map(|(row, k)| Some((&events[row], self.known[(*k)?])));
-        let had_both = known().filter(|(_, known)| has_parts(known) == (true, true)).count();
-        let omitting = known().filter(|(event, known)| self.omits_form(event, known)).count();
-        omitting > 1 && omitting * 2 > had_both
+    /// Returns whether a response omits a form of most events that had both.
+    fn omits_form_of_most(&self, events: &NewEvents, matches: &Matches) -> bool {
+        let known = matches.known_of.indexed().filter_map(|(row, k)| Some((&events[row], self.known[(*k)?])));
+        let had_both: Vec<_> = known.filter(|(_, known)| has_parts(known) == (true, true)).collect();
+        let omitting = had_both.iter().filter(|(event, known)| self.omits_form(event, known)).count();
+        is_mass_omission(omitting, had_both.len())
     }
 
     /// Matches events of one instant. If there are several, those with the most common allocations match.

@@ -7,9 +7,6 @@ pub(super) const DEFAULT_AMOUNT: f64 = 1e-6;
 /// The relative difference below which totals are equal. Sources round each part that they add up.
 pub(super) const TOTAL: f64 = 1e-6;
 
-/// The relative difference below which the totals of two schedules of an allocation are equal. Sources round the new amounts.
-pub(super) const REBUILT_TOTAL: f64 = 1e-4;
-
 /// The share of the smallest part that totals may differ by. A larger difference may be that part.
 pub(super) const SHARE_OF_PART: f64 = 0.01;
 

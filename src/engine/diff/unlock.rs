@@ -119,7 +119,7 @@ pub fn diff_unlocks(poll: &UnlockPoll<'_>, before: &[Tracked], proof: &RemovalPr
         return Diff { held: true, missing, anomalies, ..Diff::default() };
     }
 
-    let unproven: BTreeSet<OldRow> = missing.all_doubtful().filter(|row| !proof.is_proven(known[*row].key)).collect();
+    let unproven = missing.unproven(&known, proof, (&timeline, &matches));
     let comparison = Comparison {
         token,
         timeline: &timeline,
@@ -324,6 +324,24 @@ impl MissingEvents {
     /// Returns the doubtful and the deserted events, all of which need proof.
     fn all_doubtful(&self) -> impl Iterator<Item = OldRow> {
         self.doubtful.iter().chain(&self.deserted).copied()
+    }
+
+    /// Returns the doubtful and the deserted events without proof. If the removal of a form is proven, so are the tranches of that form.
+    fn unproven(
+        &self,
+        known: &KnownEvents<'_>,
+        proof: &RemovalProof<'_>,
+        (timeline, matches): (&Timeline<'_>, &EventMatches),
+    ) -> BTreeSet<OldRow> {
+        let lost_form = |row: OldRow| {
+            let (old, new) = (&timeline.old_events[row], &timeline.new_events[matches.new_of_old[row]?]);
+            let lost_cliffs = old.cliff_unlocks.get().is_some() && new.cliff_unlocks.get().is_none();
+            Some(lost_cliffs || has_linear(old) && !has_linear(new))
+        };
+        let is_form_proven = |row: &OldRow| {
+            self.deserted.contains(row) && lost_form(*row) == Some(true) && proof.is_form_proven(known[*row].key, false)
+        };
+        self.all_doubtful().filter(|row| !proof.is_proven(known[*row].key) && !is_form_proven(row)).collect()
     }
 
     /// Returns whether most upcoming events are missing without proof of removal, and their tokens are not in other events.

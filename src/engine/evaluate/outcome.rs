@@ -4,7 +4,7 @@ use super::RuleEval;
 use model::{Alert, Resolution, Timestamp, phrase};
 use rules::{Scope, aggregate::Flow};
 
-/// The outcome of an alert that goes on under another slug.
+/// The outcome of an alert whose token was renamed.
 pub const RENAMED_OUTCOME: &str = "token renamed";
 
 /// Returns the outcome of an alert, from the facts at its end. `scope` is the subject, and `alert` has its current date.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    diff::{self, Diff, ResponseView},
+    diff::{self, Diff, FormOmission, ResponseView},
     removal::{ProofPolicy, RemovalProof, ResponseQuality},
 };
 use model::{
@@ -22,7 +22,7 @@ pub(super) struct Completed<'a> {
     /// Whether a missing record may be one that could not be read.
     proves_no_absence: bool,
     /// Known events of which the response omits a form that may have been removed.
-    omissions: Vec<RecordKey>,
+    omissions: Vec<FormOmission>,
     /// Known events with parts that were unknown before this response.
     pub(super) learned: Vec<Tracked>,
 }
@@ -60,11 +60,14 @@ impl<'a> Completed<'a> {
         Self { payload, warnings, proves_no_absence, omissions, learned }
     }
 
-    /// Adds the omissions that are not proven removals to the missing records of a diff.
+    /// Adds the omissions of a form to the missing records of a diff, except for those that the diff applied.
     pub(super) fn count_omissions(&self, diff: &mut Diff, proof: &RemovalProof<'_>) {
-        let is_new = |key: &&RecordKey| diff.missing.iter().all(|(missing, _)| missing != *key);
-        let omissions: Vec<_> = self.omissions.iter().filter(is_new).map(|key| proof.counted(key)).collect();
-        diff.missing.extend(omissions);
+        let is_written = |key: &RecordKey| diff.put.iter().any(|put| put.key == *key && put.is_new_version);
+        let is_applied =
+            |omission: &FormOmission| omission.is_accepted && (is_written(&omission.key) || diff.removed.contains(&omission.key));
+        let awaiting = self.omissions.iter().filter(|omission| !is_applied(omission));
+        let counted: Vec<_> = awaiting.map(|omission| proof.counted_form(&omission.key)).collect();
+        diff.missing.extend(counted);
     }
 
     pub(super) fn quality(&self) -> ResponseQuality {

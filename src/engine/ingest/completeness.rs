@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::{IngestResult, rate_changes, schedule::ScheduleNotes};
+use super::{IngestResult, schedule::ScheduleNotes};
 use crate::linear_ahead::linear_ahead;
 use model::{
     poll::{AheadFetch, FetchedResponse, Payload, PollOutcome, WITH_RATE_CHANGES},
     rows::TokenSnapshot,
-    supply::{Endpoint, LinearNotes, OmittedRate, Timestamp},
+    supply::{Endpoint, LinearNotes, OmittedRate, ShortenedUnlock, Timestamp},
     wire::UnlockEvent,
 };
 
@@ -34,12 +34,20 @@ pub(super) fn with_listed_method<'a>(before: &TokenSnapshot, fetched: &'a Fetche
     Cow::Owned(completed)
 }
 
+/// What a response reveals about linear unlocks that it shows in part.
+pub(super) struct LinearFindings {
+    /// The known rate changes that the response does not show. `None` if it does not state which they are.
+    pub(super) omitted: Option<Vec<OmittedRate>>,
+    /// Linear unlocks that end earlier, and may continue at another rate.
+    pub(super) shortened: Vec<ShortenedUnlock>,
+}
+
 /// Notes in the header of a schedule's feed how completely linear unlocks are known after the response.
-/// `omitted` are the known rate changes that the response does not show.
 pub(super) fn note_completeness(
     result: &mut IngestResult,
     before: &TokenSnapshot,
-    (fetched, omitted): (&FetchedResponse, Vec<OmittedRate>),
+    fetched: &FetchedResponse,
+    LinearFindings { omitted, shortened }: LinearFindings,
     now: Timestamp,
 ) {
     if result.update.id.endpoint != Endpoint::UnlockEvents {
@@ -47,21 +55,21 @@ pub(super) fn note_completeness(
     }
     let Some(header) = result.update.header.take() else { return };
     let notes = ScheduleNotes::read(&header);
-    let mut linear = next_notes(&notes, result, before, fetched, now);
-    if rate_changes::linear_version(fetched).is_some() {
+    let mut linear = next_notes(&notes, result, (before, shortened), fetched, now);
+    if let Some(omitted) = omitted {
         linear.omitted_rates = omitted;
     }
     result.update.header = Some(with_notes(header, &notes.linear, &linear));
 }
 
-/// The maximum number of shortened linear unlocks to store per token.
+/// The maximum number of shortened linear unlocks to store per token. The oldest are dropped first.
 const MAX_SHORTENED: usize = 100;
 
 /// Returns the notes about linear unlocks after the response.
 fn next_notes(
     notes: &ScheduleNotes,
     result: &IngestResult,
-    before: &TokenSnapshot,
+    (before, shortened): (&TokenSnapshot, Vec<ShortenedUnlock>),
     fetched: &FetchedResponse,
     now: Timestamp,
 ) -> LinearNotes {
@@ -70,9 +78,10 @@ fn next_notes(
     if linear.has_rate_changes {
         linear.shortened.clear();
     } else {
-        linear.shortened.extend(rate_changes::shortened(before, fetched));
-        linear.shortened.dedup();
-        linear.shortened.truncate(MAX_SHORTENED);
+        linear.shortened.retain(|unlock| !shortened.contains(unlock));
+        linear.shortened.extend(shortened);
+        let surplus = linear.shortened.len().saturating_sub(MAX_SHORTENED);
+        linear.shortened.drain(..surplus);
     }
     if fetched.shows_linear() == Some(true) && segments.is_none() {
         // A configured version shows linear unlocks by itself, and nothing completes them.

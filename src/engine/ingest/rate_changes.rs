@@ -7,12 +7,14 @@
 //! A linear unlock becomes a rate change when the one before it is prolonged up to its begin, and it stops being one when that ends
 //! earlier. So a version can begin to omit a linear unlock that it showed before, and it can show one that it omitted.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::{IngestResult, schedule::ScheduleNotes};
 use crate::diff::{self, same_total};
 use model::{
+    change::Change,
+    phrase::changes::RATE_MAY_CONTINUE,
     poll::{FetchedResponse, LAST_WITH_SEGMENTS, Payload, PollOutcome, PollResponse, WITH_RATE_CHANGES},
     rows::{Put, TokenSnapshot},
     supply::{Endpoint, OmittedRate, Record, RecordKey, Resource, ShortenedUnlock, Timestamp, Tracked},
@@ -37,22 +39,32 @@ pub(super) struct Separated {
     pub(super) rate_changes: RateChanges,
 }
 
-/// Separates rate changes. Returns `None` if the known unlocks and the response show the same parts of a schedule.
-pub(super) fn separate(before: &TokenSnapshot, fetched: &FetchedResponse) -> Option<Separated> {
-    let shows_all = linear_version(fetched)? == WITH_RATE_CHANGES;
-    let PollOutcome::Fresh(response) = &fetched.outcome else { return None };
-    let Payload::UnlockEvents(events) = &response.payload else { return None };
+/// The result of a search for rate changes that only the known unlocks or only the response shows.
+pub(super) enum Separation {
+    Found(Box<Separated>),
+    /// The known unlocks and the response show the same parts of a schedule.
+    Same,
+    /// The response shows no linear unlocks, or has a gap that may be any of the known ones.
+    Unclear,
+}
+
+/// Separates rate changes.
+pub(super) fn separate(before: &TokenSnapshot, fetched: &FetchedResponse) -> Separation {
+    let Some(version) = linear_version(fetched) else { return Separation::Unclear };
+    let shows_all = version == WITH_RATE_CHANGES;
+    let PollOutcome::Fresh(response) = &fetched.outcome else { return Separation::Unclear };
+    let Payload::UnlockEvents(events) = &response.payload else { return Separation::Unclear };
     let notes = ScheduleNotes::of(before);
     let is_read = before.feed(Endpoint::UnlockEvents).is_some_and(|feed| feed.baseline_at.is_some());
     if !is_read || notes.linear.shown_linear != Some(true) {
-        return None;
+        return Separation::Same;
     }
     let known_events: Vec<&UnlockEvent> = before.records.iter().filter_map(|tracked| tracked.record.unlock()).collect();
     let given_events: Vec<&UnlockEvent> = events.iter().collect();
-    let (known, given) = (Schedule::of(&known_events), Schedule::of(&given_events));
+    let (known, given) = (ShownSchedule::of(&known_events), ShownSchedule::of(&given_events));
     // A row that lost its name or its begin may be any of the known ones, which fill its gaps.
-    if given.has_gaps {
-        return None;
+    if given.has_more_gaps_than(&known) {
+        return Separation::Unclear;
     }
     let names = renamed(&known, &given);
     let knows_all = notes.linear.has_rate_changes;
@@ -65,7 +77,7 @@ pub(super) fn separate(before: &TokenSnapshot, fetched: &FetchedResponse) -> Opt
         false => found(&known, (&given, shows_all), &notes.linear.shortened),
     };
     if omitted.is_empty() && found.is_empty() {
-        return None;
+        return Separation::Same;
     }
     let mut taken = Vec::new();
     let mut rest = TokenSnapshot { records: Vec::with_capacity(before.records.len()), ..before.clone() };
@@ -90,7 +102,7 @@ pub(super) fn separate(before: &TokenSnapshot, fetched: &FetchedResponse) -> Opt
         response.payload = Payload::UnlockEvents(remaining.into_iter().flatten().collect());
         taken.extend(out.into_iter().flatten().map(|event| SeparatedEvent { key: None, event }));
     }
-    Some(Separated { before: rest, fetched, rate_changes: RateChanges(taken) })
+    Separation::Found(Box::new(Separated { before: rest, fetched, rate_changes: RateChanges(taken) }))
 }
 
 /// Returns the version of the linear unlocks in a response. `None` if it shows none, or if the version is unknown.
@@ -102,6 +114,10 @@ pub(super) fn linear_version(fetched: &FetchedResponse) -> Option<u8> {
 /// The allocation and the begin of a linear unlock.
 type ItemKey = (Option<String>, Timestamp);
 
+/// The instant of an event, and what is known of its linear unlock without a name or a begin. Both are `None` if the event has only a
+/// total.
+type LinearGap = (Option<Timestamp>, Option<String>, Option<Timestamp>);
+
 fn name_of(item: &LinearAllocation) -> Option<String> {
     item.allocation_name.as_str().map(str::to_owned)
 }
@@ -111,26 +127,30 @@ fn item_key(item: &LinearAllocation) -> Option<ItemKey> {
 }
 
 /// The linear unlocks of a schedule, and the total of each allocation.
-struct Schedule {
+struct ShownSchedule {
     /// The begin and the end of each linear unlock.
     spans: HashMap<Option<String>, Vec<(Timestamp, Timestamp)>>,
     keys: HashSet<ItemKey>,
-    /// Whether a linear unlock has no name or no begin, or its event only a total.
-    has_gaps: bool,
+    /// The number of linear unlocks with each gap.
+    gaps: HashMap<LinearGap, usize>,
     /// Tokens, cliffs included. `None` if an amount is unknown.
     totals: HashMap<Option<String>, Option<f64>>,
 }
 
-impl Schedule {
+impl ShownSchedule {
     fn of(events: &[&UnlockEvent]) -> Self {
-        let mut schedule = Self { spans: HashMap::new(), keys: HashSet::new(), has_gaps: false, totals: HashMap::new() };
+        let mut schedule = Self { spans: HashMap::new(), keys: HashSet::new(), gaps: HashMap::new(), totals: HashMap::new() };
         for event in events {
-            let lacks_parts = |linears: &LinearUnlocks| linears.allocation_breakdown.items().is_empty();
-            schedule.has_gaps |= event.linear_unlocks.get().is_some_and(lacks_parts);
+            let date = event.unlock_date.copied();
+            if event.linear_unlocks.get().is_some_and(|linears| linears.allocation_breakdown.items().is_empty()) {
+                *schedule.gaps.entry((date, None, None)).or_default() += 1;
+            }
             for item in linears(event) {
                 schedule.add_amount(name_of(item), item.linear_amount.copied());
                 schedule.keys.extend(item_key(item));
-                schedule.has_gaps |= item_key(item).is_none_or(|(name, _)| name.is_none());
+                if item_key(item).is_none_or(|(name, _)| name.is_none()) {
+                    *schedule.gaps.entry((date, name_of(item), item.begin_date.copied())).or_default() += 1;
+                }
                 if let (Some(begin), Some(end)) = (item.begin_date.copied(), item.end_date.copied()) {
                     schedule.spans.entry(name_of(item)).or_default().push((begin, end));
                 }
@@ -145,6 +165,10 @@ impl Schedule {
     fn add_amount(&mut self, name: Option<String>, amount: Option<f64>) {
         let total = self.totals.entry(name).or_insert(Some(0.0));
         *total = total.zip(amount).map(|(total, amount)| total + amount);
+    }
+
+    fn has_more_gaps_than(&self, known: &Self) -> bool {
+        self.gaps.iter().any(|(gap, count)| known.gaps.get(gap).is_none_or(|known| known < count))
     }
 
     fn spans(&self, name: &Option<String>) -> &[(Timestamp, Timestamp)] {
@@ -178,13 +202,19 @@ fn day(at: Timestamp) -> i64 {
 }
 
 /// Returns whether the allocation has the same total in both, so that its tokens moved and none are hidden.
-fn is_conserved(known: &Schedule, given: &Schedule, name: &Option<String>) -> bool {
-    let total = |schedule: &Schedule| schedule.totals.get(name).copied().flatten();
+fn is_conserved(known: &ShownSchedule, given: &ShownSchedule, name: &Option<String>) -> bool {
+    let total = |schedule: &ShownSchedule| schedule.totals.get(name).copied().flatten();
     total(known).is_some() && same_total(total(known), total(given))
 }
 
+/// The linear unlocks of an allocation that end earlier.
+pub(super) struct Shortened {
+    pub(super) unlock: ShortenedUnlock,
+    begins: Vec<Timestamp>,
+}
+
 /// Returns the linear unlocks that end earlier in a response without changes of a rate. They may continue at another rate.
-pub(super) fn shortened(before: &TokenSnapshot, fetched: &FetchedResponse) -> Vec<ShortenedUnlock> {
+pub(super) fn shortened(before: &TokenSnapshot, fetched: &FetchedResponse) -> Vec<Shortened> {
     let PollOutcome::Fresh(PollResponse { payload: Payload::UnlockEvents(events), .. }) = &fetched.outcome else {
         return Vec::new();
     };
@@ -192,22 +222,50 @@ pub(super) fn shortened(before: &TokenSnapshot, fetched: &FetchedResponse) -> Ve
         return Vec::new();
     }
     let known_events: Vec<&UnlockEvent> = before.records.iter().filter_map(|tracked| tracked.record.unlock()).collect();
-    let (known, given) = (Schedule::of(&known_events), Schedule::of(&events.iter().collect::<Vec<_>>()));
+    let (known, given) = (ShownSchedule::of(&known_events), ShownSchedule::of(&events.iter().collect::<Vec<_>>()));
     let mut shortened = Vec::new();
     for (name, spans) in &known.spans {
         let Some(allocation) = name.clone().filter(|_| !is_conserved(&known, &given, name)) else { continue };
-        let is_shorter = |(begin, end): &(Timestamp, Timestamp)| {
+        let is_shorter = |(begin, end): &&(Timestamp, Timestamp)| {
             given.end_of(&(name.clone(), *begin)).is_some_and(|now| day(now) + 1 < day(*end))
         };
-        let ends = spans.iter().filter(|span| is_shorter(span)).map(|(_, end)| *end);
-        shortened.extend(ends.max().map(|end| ShortenedUnlock { allocation, end }));
+        let spans: Vec<_> = spans.iter().filter(is_shorter).collect();
+        let Some(end) = spans.iter().map(|(_, end)| *end).max() else { continue };
+        let begins = spans.iter().map(|(begin, _)| *begin).collect();
+        shortened.push(Shortened { unlock: ShortenedUnlock { allocation, end }, begins });
     }
-    shortened.sort_by(|one, other| one.allocation.cmp(&other.allocation));
+    shortened.sort_by(|one, other| one.unlock.allocation.cmp(&other.unlock.allocation));
     shortened
 }
 
+/// States in the summaries of changes that a linear unlock which ends earlier may continue. The change of the event is about it, or else
+/// the changes of the allocation that are about several events.
+pub(super) fn note_shortened(changes: &mut [Change], before: &TokenSnapshot, shortened: &[Shortened]) {
+    let mut noted: BTreeSet<usize> = BTreeSet::new();
+    for Shortened { unlock, begins } in shortened {
+        let is_it = |item: &LinearAllocation| {
+            item.allocation_name.as_str() == Some(&unlock.allocation)
+                && item.begin_date.get().is_some_and(|begin| begins.contains(begin))
+        };
+        let has_it = |tracked: &&Tracked| tracked.record.unlock().is_some_and(|event| linears(event).iter().any(is_it));
+        let keys: HashSet<&RecordKey> = before.records.iter().filter(has_it).map(|tracked| &tracked.key).collect();
+        let of = |is_about: &dyn Fn(Option<&RecordKey>) -> bool| -> Vec<usize> {
+            let is_of = |change: &Change| change.allocations.iter().any(|part| part.name == unlock.allocation);
+            let those = changes.iter().enumerate().filter(|(_, change)| is_of(change) && is_about(change.key.as_ref()));
+            those.map(|(index, _)| index).collect()
+        };
+        let own = of(&|key| key.is_some_and(|key| keys.contains(key)));
+        noted.extend(if own.is_empty() { of(&|key| key.is_none()) } else { own });
+    }
+    for (index, change) in changes.iter_mut().enumerate() {
+        if noted.contains(&index) {
+            change.summary.push_str(RATE_MAY_CONTINUE);
+        }
+    }
+}
+
 /// Returns the new name of each allocation that the response shows under another one: a new allocation with one of its linear unlocks.
-fn renamed(known: &Schedule, given: &Schedule) -> HashMap<Option<String>, Option<String>> {
+fn renamed(known: &ShownSchedule, given: &ShownSchedule) -> HashMap<Option<String>, Option<String>> {
     let new_name = |(name, spans): (&Option<String>, &Vec<(Timestamp, Timestamp)>)| {
         let is_it =
             |(_, others): &(&Option<String>, &Vec<(Timestamp, Timestamp)>)| others.iter().any(|span| spans.contains(span));
@@ -219,11 +277,11 @@ fn renamed(known: &Schedule, given: &Schedule) -> HashMap<Option<String>, Option
 }
 
 /// Returns the known rate changes that the response may omit. A rate change needs a linear unlock before it, so none is omitted from a
-/// response that shows no earlier one of the allocation. One that a version without all rate changes showed is not hidden by such a
-/// version, unless it only now begins where another one ends.
+/// response that shows no earlier one of the allocation. A version without all rate changes hides no linear unlock that it showed before,
+/// unless the unlock now begins where another one ends.
 fn omitted(
-    (known, knows_all): (&Schedule, bool),
-    given: &Schedule,
+    (known, knows_all): (&ShownSchedule, bool),
+    given: &ShownSchedule,
     names: &HashMap<Option<String>, Option<String>>,
     labels: &[OmittedRate],
 ) -> HashSet<ItemKey> {
@@ -243,10 +301,10 @@ fn omitted(
     known.keys.iter().filter(is_omitted).cloned().collect()
 }
 
-/// Returns the rate changes of the response that the earlier ones may have omitted. A part of a known linear unlock is none of them, and
-/// neither is the rest of one that was reported to end earlier. A version without all rate changes shows an omitted one only once it is
-/// none any more, since the unlock before it ends earlier. Any other that it shows is new.
-fn found(known: &Schedule, (given, shows_all): (&Schedule, bool), shortened: &[ShortenedUnlock]) -> HashSet<ItemKey> {
+/// Returns the rate changes of the response that the earlier ones may have omitted. Excluded are parts of a known linear unlock, and the
+/// rest of an unlock that was reported to end earlier. A version without all rate changes begins to show an omitted one when the unlock
+/// before it ends earlier. Everything else that it shows is new.
+fn found(known: &ShownSchedule, (given, shows_all): (&ShownSchedule, bool), shortened: &[ShortenedUnlock]) -> HashSet<ItemKey> {
     let is_rest =
         |(name, begin): &ItemKey| shortened.iter().any(|unlock| Some(&unlock.allocation) == name.as_ref() && *begin < unlock.end);
     let was_omitted = |key: &ItemKey| match shows_all {
@@ -314,14 +372,22 @@ impl RateChanges {
         }
         for SeparatedEvent { key, event } in self.0 {
             let date = event.unlock_date.copied();
-            let is_at = |tracked: &&mut Tracked| {
+            let is_at = |tracked: &Tracked| {
                 tracked.record.unlock().is_some_and(|event| event.unlock_date.copied() == date && date.is_some())
             };
-            let restored = match result.after.iter_mut().find(is_at) {
+            let is_own = |tracked: &Tracked| key.as_ref() == Some(&tracked.key) && is_at(tracked);
+            let position = result.after.iter().position(is_own).or_else(|| result.after.iter().position(is_at));
+            let restored = match position.and_then(|position| result.after.get_mut(position)) {
                 Some(tracked) => {
                     let Some(rest) = tracked.record.unlock() else { continue };
                     tracked.record = Record::Unlock(Arc::new(joined(rest, &event)));
-                    tracked.clone()
+                    let joined = tracked.clone();
+                    // The former event of the rate change would be another copy of it.
+                    let is_left = |key: &RecordKey| {
+                        result.after.iter().all(|tracked| tracked.key != *key) && !result.update.removed.contains(key)
+                    };
+                    result.update.removed.extend(key.filter(is_left));
+                    joined
                 }
                 None => {
                     let key = free_key(key, &event, before, &result.after);

@@ -1,5 +1,7 @@
 //! Responses of different endpoint versions and visibility windows.
 
+use std::collections::BTreeMap;
+
 use chrono::{Days, Months, NaiveDate, TimeDelta};
 use proptest::prelude::*;
 use serde_json::json;
@@ -101,7 +103,7 @@ impl Feed {
         };
         let result = ingest(&self.snapshot, &poll, &fetched, (&Settings::default(), &self.listed), now);
         self.listed.apply(&result.update);
-        self.snapshot.records.clone_from(&result.after);
+        self.snapshot.records = stored_after(&self.snapshot.records, &result);
         self.snapshot.feeds = vec![(Endpoint::UnlockEvents, result.update.state.clone())];
         if let Some(header) = &result.update.header {
             self.snapshot.headers = vec![(Endpoint::UnlockEvents, header.clone())];
@@ -120,6 +122,23 @@ impl Feed {
             .iter()
             .any(|tracked| matches!(&tracked.record, Record::Unlock(event) if event.linear_unlocks.get().is_some()))
     }
+}
+
+/// Returns the records that the database has after a poll: what was stored, with what the poll writes and removes. They must be those
+/// that are evaluated.
+fn stored_after(before: &[Tracked], result: &IngestResult) -> Vec<Tracked> {
+    let mut stored: BTreeMap<RecordKey, Tracked> = before.iter().map(|tracked| (tracked.key.clone(), tracked.clone())).collect();
+    stored.retain(|key, _| !result.update.removed.contains(key));
+    stored.extend(result.update.put.iter().map(|put| {
+        let tracked = Tracked { key: put.key.clone(), record: put.record.clone() };
+        (put.key.clone(), tracked)
+    }));
+    let evaluated: BTreeMap<RecordKey, Tracked> =
+        result.after.iter().map(|tracked| (tracked.key.clone(), tracked.clone())).collect();
+    assert_eq!(result.after.len(), evaluated.len(), "keys are unique");
+    let keys = |records: &BTreeMap<RecordKey, Tracked>| records.keys().map(ToString::to_string).collect::<Vec<_>>();
+    assert!(stored == evaluated, "the database has {:?}, and evaluated is {:?}", keys(&stored), keys(&evaluated));
+    stored.into_values().collect()
 }
 
 fn kinds(changes: &[Change]) -> Vec<ChangeKind> {
@@ -189,7 +208,7 @@ fn parts_hidden_by_another_version_are_not_removed() {
     assert_eq!(kinds(&notified), [ChangeKind::Removed], "{:?}", summaries(&notified));
 }
 
-/// An unlock that loses its date can get a placeholder in its place, which lies before every requested day.
+/// The source can replace a date with a placeholder, 1970-01-01, which is before the first requested day.
 #[test]
 fn unlock_that_gets_a_placeholder_is_not_removed() {
     let (now, mut before) = (time("2026-03-09"), monthly("2026-01-16", 12));

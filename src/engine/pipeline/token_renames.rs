@@ -6,7 +6,7 @@
 //!
 //! After a rename, everything known moves to the new slug: records under their keys, feeds, open alerts, incidents of the feeds, and
 //! silences. So the next response is compared with the known facts. An alert keeps its id, which receivers, acknowledgements, and messages
-//! refer to: it goes on without a message, and no reminder is repeated. A closed alert with another id stays in the history of the old
+//! refer to: it continues without a message, and no reminder is repeated. A closed alert with another id stays in the history of the old
 //! slug.
 
 use std::borrow::Cow;
@@ -357,7 +357,10 @@ fn moved_incident(alert: &Alert, from: &TokenId, to: &TokenId) -> Option<Alert> 
     let moved_text = |text: &String| with_new_slug(text, from, to).unwrap_or_else(|| text.clone());
     let mut members: Vec<String> = alert.members.iter().map(moved_text).collect();
     members.sort();
-    let mut moved = Alert { subject: moved_text(&alert.subject), members, ..alert.clone() };
+    // A slug can be the name of an endpoint, which is the last part of the subject of that endpoint.
+    let moved_feed = |(source, feed): (&str, &str)| Some(format!("{source}/{}", with_new_slug(feed, from, to)?));
+    let subject = alert.subject.split_once('/').and_then(moved_feed).unwrap_or_else(|| alert.subject.clone());
+    let mut moved = Alert { subject, members, ..alert.clone() };
     moved.relabel(moved_labels(alert, from, to));
     Some(moved)
 }

@@ -4,7 +4,7 @@ mod tranches;
 
 use serde_json::Value;
 
-pub use tranches::{DateChange, ScheduleUnit, TrancheFacts, TranchesChange};
+pub use tranches::{DateChange, MAX_ROUNDING, ScheduleUnit, TrancheFacts, TranchesChange};
 
 use self::tranches::is_close;
 use super::{UNKNOWN_AMOUNT, amount, count, day, grouped, list, name, names, one_line, plural, ratio, shift, shifts};
@@ -507,7 +507,7 @@ fn row_change(rows: &RowSubject, change: &RowChange) -> String {
         }
         RowChange::Field(field) => format!("{subject} {}", field_change(field)),
         RowChange::Fields(field) if field == "allocationName" => format!("{subject} renamed"),
-        RowChange::Fields(field) => format!("{subject} {field} changed"),
+        RowChange::Fields(field) => format!("{subject} {} changed", field_label(field)),
         RowChange::Other => format!("{subject} revised"),
     }
 }

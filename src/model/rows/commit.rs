@@ -36,7 +36,7 @@ pub struct Commit {
     pub notifications: Vec<Notification>,
     /// Notifications that a rule's `limit` left out. They are stored without receivers and never sent.
     pub left_out: Vec<Notification>,
-    /// Silences of a token that go on under its new slug. Existing ids are skipped.
+    /// Silences that a rename adds for the new slug. Existing ids are skipped.
     pub silences: Vec<Silence>,
     /// Events that wait for the end of `cycle`. Those with a known notification are skipped.
     pub held: Vec<HeldEvent>,

@@ -14,13 +14,13 @@ use crate::diff::{
     index::{NewTranche, OldTranche},
     ratio_of,
     timeline::{TrancheGroup, TranchePair, TrancheSet},
-    tolerances::{self, close},
+    tolerances::close,
     tranche::TrancheForm,
 };
 use model::{
     Timestamp,
     change::{ChangeKind, Fact},
-    phrase::changes::ChangeClause,
+    phrase::changes::{ChangeClause, MAX_ROUNDING},
 };
 
 /// The maximum number of cliffs in a split or a merge. More are a restructured schedule.
@@ -139,7 +139,7 @@ fn kind_of(compared: &Comparison<'_>, TrancheGroup { old, new }: &TrancheGroup) 
     let before: f64 = old_tranches().filter_map(|tranche| tranche.amount).sum();
     let after: f64 = new_tranches().filter_map(|tranche| tranche.amount).sum();
     match (old.len(), new.len()) {
-        _ if !close(before, after, tolerances::REBUILT_TOTAL.max(compared.tolerance)) => ChangeKind::Resized,
+        _ if !close(before, after, MAX_ROUNDING.max(compared.tolerance)) => ChangeKind::Resized,
         _ if !are_cliffs => ChangeKind::Restructured,
         (1, 2..=MAX_CUT) if new_dates.len() == new.len() => ChangeKind::Split,
         (2..=MAX_CUT, 1) if old_dates.len() == old.len() => ChangeKind::Merged,

@@ -46,12 +46,15 @@ pub(super) fn revised_rows<T>(pairing: &RowPairing<'_, T>, token: &TokenId, rows
     changes
 }
 
-/// Groups rows by the field that their change is about.
+/// Groups rows by the field that their change is about. Only rows with an amount before and after can be added up.
 fn by_field<T>(pairing: &RowPairing<'_, T>, rows: Vec<RevisedRow>) -> Vec<Vec<RevisedRow>> {
-    let mut groups: BTreeMap<String, Vec<RevisedRow>> = BTreeMap::new();
+    let mut groups: BTreeMap<(String, bool), Vec<RevisedRow>> = BTreeMap::new();
     for row in rows {
-        let field = lead_of(pairing, &row).map(|lead| lead.field.clone()).unwrap_or_default();
-        groups.entry(field).or_default().push(row);
+        let lead = lead_of(pairing, &row);
+        let is_amount = |lead: &FieldChange| lead.field == amount_field(pairing.shape, pairing.given[row.new].row);
+        let has_amounts = lead.is_some_and(|lead| is_amount(lead) && amounts(lead).is_some());
+        let field = lead.map(|lead| lead.field.clone()).unwrap_or_default();
+        groups.entry((field, has_amounts)).or_default().push(row);
     }
     groups.into_values().collect()
 }

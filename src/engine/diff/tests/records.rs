@@ -88,6 +88,22 @@ fn each_row_of_many_revised_burns_has_its_own_facts() {
 }
 
 #[test]
+fn sum_of_restated_burns_has_the_same_rows_on_both_sides() {
+    let mut before: Vec<Burn> = (1..=9).map(|day| burn(&format!("2026-01-0{day}"), &format!("of {day}"), 5.0)).collect();
+    for burn in &mut before {
+        (burn.value, burn.price_per_token) = (Maybe::Null, Maybe::Null);
+    }
+    before[..4].iter_mut().for_each(|burn| burn.amount = Maybe::Null);
+    let mut after = before.clone();
+    after.iter_mut().for_each(|burn| burn.amount = 6.0.into());
+    let mut changes = burns_diff(&before, &after).changes;
+    changes.sort_by_key(|change| change.count);
+    let facts: Vec<_> = changes.iter().map(|change| (change.count, change.from.clone(), change.to.clone())).collect();
+    let amount = |amount: f64| Some(Fact::Amount(amount));
+    assert_eq!(facts, [(4, None, amount(6.0)), (5, amount(25.0), amount(30.0))], "{changes:?}");
+}
+
+#[test]
 fn several_renamed_allocations_keep_their_own_names() {
     let before = [allocation("Tem", 40.0, 1.0), allocation("Comunity", 60.0, 2.0)];
     let snapshot = tracked(baseline_allocations(&before));

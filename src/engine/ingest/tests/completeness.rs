@@ -35,16 +35,7 @@ impl AutoFeed {
             (&Settings::default(), ListedSchedules::NONE),
             now,
         );
-        let mut stored = self.0.snapshot.records.clone();
-        stored.retain(|tracked| !result.update.removed.contains(&tracked.key));
-        stored.retain(|tracked| result.update.put.iter().all(|put| put.key != tracked.key));
-        stored.extend(result.update.put.iter().map(|put| Tracked { key: put.key.clone(), record: put.record.clone() }));
-        let sorted = |mut records: Vec<Tracked>| {
-            records.sort_by(|a, b| a.key.cmp(&b.key));
-            records
-        };
-        assert_eq!(sorted(stored), sorted(result.after.clone()), "the database has what is evaluated");
-        self.0.snapshot.records.clone_from(&result.after);
+        self.0.snapshot.records = stored_after(&self.0.snapshot.records, &result);
         self.0.snapshot.feeds = vec![(Endpoint::UnlockEvents, result.update.state.clone())];
         if let Some(header) = &result.update.header {
             self.0.snapshot.headers = vec![(Endpoint::UnlockEvents, header.clone())];
@@ -297,4 +288,223 @@ fn correction_in_a_response_of_another_version_is_reported() {
         let notified = feed.poll_times(&rows(&after, to), Some(to), now + Days::new(1), 4);
         assert_eq!(kinds(&notified), [ChangeKind::Rescheduled], "{from} to {to}: {:?}", summaries(&notified));
     }
+}
+
+/// A hidden rate change is alone in its event, whose key names an earlier date. Another event takes place on its day.
+#[test]
+fn rate_change_joins_another_event_of_its_day_once() {
+    let now = time("2026-03-09");
+    let with = |cliffs: &[UnlockEvent], begin: Option<&str>| {
+        let mut events = [cliffs, &[segment("2026-02-01", begin.unwrap_or("2026-06-16"), 100.0)]].concat();
+        events.extend(begin.map(|begin| segment(begin, "2028-02-01", 50.0)));
+        events.sort_by_key(|event| event.unlock_date.copied());
+        events
+    };
+    let (few, more) = (monthly("2026-01-16", 5), monthly("2026-01-16", 6));
+    let mut feed = AutoFeed::new();
+    feed.poll(&with(&few, Some("2026-05-20")), 1, None, now);
+    let moved = feed.poll(&with(&few, Some("2026-06-16")), 1, None, now + Days::new(1));
+    assert!(!moved.changes.is_empty());
+    let total = |feed: &AutoFeed| feed.begins().len();
+    for day in 2..6 {
+        let result = feed.poll(&with(&more, None), 3, None, now + Days::new(day));
+        let is_added = kinds(&result.changes) == [ChangeKind::Added];
+        assert_eq!(is_added, day == 2, "{:?}", summaries(&result.changes));
+        assert_eq!(total(&feed), 2, "{:?}", feed.begins());
+    }
+    let whole = with(&more, Some("2026-06-16"));
+    let notified: Vec<_> = (6..10).flat_map(|day| feed.poll(&whole, 1, None, now + Days::new(day)).changes).collect();
+    assert_eq!(summaries(&notified), [""; 0]);
+    assert_eq!(total(&feed), 2);
+}
+
+#[test]
+fn response_that_omits_a_form_does_not_prove_the_removal_of_the_event() {
+    let now = time("2026-03-09");
+    let mut whole = monthly("2026-01-16", 6);
+    whole[4].linear_unlocks = segment("2026-05-16", "2028-02-01", 50.0).linear_unlocks;
+    let (mut less, mut without) = (whole.clone(), whole.clone());
+    less[4].cliff_unlocks = wire::Maybe::Null;
+    without.remove(4);
+    let mut feed = Feed::new();
+    feed.poll(&whole, Some(3), now);
+    feed.poll_times(&less, Some(3), now + Days::new(1), 3);
+    let missing = feed.snapshot.feeds[0].1.missing.clone();
+    assert_eq!(missing.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [3]);
+    let is_known = |key: &RecordKey| feed.snapshot.records.iter().any(|tracked| tracked.key == *key);
+    assert!(missing.iter().all(|(key, _)| !is_known(key)), "the event is listed, so it is not missing: {missing:?}");
+    assert_eq!(summaries(&feed.poll_times(&without, Some(3), now + Days::new(2), 1)), [""; 0]);
+    let notified = feed.poll_times(&without, Some(3), now + Days::new(3), 1);
+    assert_eq!(kinds(&notified), [ChangeKind::Removed], "{:?}", summaries(&notified));
+}
+
+/// Cliffs that become linear unlocks are corrections, and no sign of a response that omits a form of most events.
+#[test]
+fn form_is_removed_although_other_cliffs_become_linear_unlocks() {
+    let now = time("2026-03-09");
+    let mut whole = monthly("2026-01-16", 8);
+    whole[4].linear_unlocks = segment("2026-05-16", "2028-02-01", 50.0).linear_unlocks;
+    let mut less = whole.clone();
+    less[4].cliff_unlocks = wire::Maybe::Null;
+    for (row, amount) in [(5, 35.0), (6, 36.0), (7, 37.0)] {
+        less[row].linear_unlocks = segment("2026-06-16", "2027-06-16", amount).linear_unlocks;
+        less[row].cliff_unlocks = wire::Maybe::Null;
+    }
+    let mut feed = Feed::new();
+    feed.poll(&whole, Some(3), now);
+    feed.poll_times(&less, Some(3), now + Days::new(1), 8);
+    let at = |row: usize| {
+        let mut events = feed.snapshot.records.iter().filter_map(|tracked| tracked.record.unlock());
+        events.find(|event| event.unlock_date == less[row].unlock_date).expect("a known event")
+    };
+    assert!((4..8).all(|row| at(row).cliff_unlocks.get().is_none()));
+    assert!(!feed.snapshot.feeds[0].1.awaits_proof());
+}
+
+/// A form that most events omit may be a defect of the source, so its removal needs more responses.
+#[test]
+fn form_that_most_events_omit_is_removed_later() {
+    let now = time("2026-03-09");
+    let mut whole = monthly("2026-01-16", 8);
+    let mut less = whole.clone();
+    for row in [4, 5, 6] {
+        whole[row].linear_unlocks = segment("2026-05-16", "2028-02-01", 50.0).linear_unlocks;
+    }
+    for row in [4, 5] {
+        (less[row].cliff_unlocks, less[row].linear_unlocks) = (wire::Maybe::Null, whole[row].linear_unlocks.clone());
+    }
+    less[6].linear_unlocks = whole[6].linear_unlocks.clone();
+    let mut feed = Feed::new();
+    feed.poll(&whole, Some(3), now);
+    assert_eq!(summaries(&feed.poll_times(&less, Some(3), now + Days::new(1), 12)), [""; 0]);
+    let notified = feed.poll_times(&less, Some(3), now + Days::new(5), 4);
+    assert_eq!(kinds(&notified), [ChangeKind::Removed], "{:?}", summaries(&notified));
+    assert!(!feed.snapshot.feeds[0].1.awaits_proof());
+}
+
+/// A linear unlock of an allocation.
+fn linear_of(name: &str, begin: &str, end: &str, amount: f64) -> UnlockEvent {
+    let mut event = segment(begin, end, amount);
+    let items = event.linear_unlocks.get_mut().and_then(|linears| linears.allocation_breakdown.get_mut());
+    items.into_iter().flatten().for_each(|item| item.allocation_name = name.to_owned().into());
+    event
+}
+
+/// Returns one event with the linear unlocks of several.
+fn joined(events: &[UnlockEvent]) -> UnlockEvent {
+    let mut joined = events[0].clone();
+    let items = events.iter().filter_map(|event| event.linear_unlocks.get());
+    let items: Vec<_> = items.flat_map(|linears| linears.allocation_breakdown.items()).cloned().collect();
+    let linears = joined.linear_unlocks.get_mut().expect("linear unlocks");
+    linears.linear_amount = items.iter().filter_map(|item| item.linear_amount.copied()).sum::<f64>().into();
+    linears.allocation_breakdown = items.into();
+    joined
+}
+
+#[test]
+fn only_changes_of_a_shortened_linear_unlock_say_that_it_may_continue() {
+    let now = time("2026-03-09");
+    let hint = "it may continue at another rate, which this API version does not show";
+    let cliffs = |amount: f64| {
+        let mut cliffs = monthly("2026-01-17", 6);
+        let items = cliffs[5].cliff_unlocks.get_mut().and_then(|cliffs| cliffs.allocation_breakdown.get_mut()).expect("parts");
+        (items[0].allocation_name, items[0].cliff_amount) = ("Farm".to_owned().into(), amount.into());
+        cliffs[5].cliff_unlocks.get_mut().expect("cliffs").cliff_amount = amount.into();
+        cliffs
+    };
+    let both = |end: &str, amount: f64| joined(&["Farm", "Labs"].map(|name| linear_of(name, "2026-02-01", end, amount)));
+    let mut feed = AutoFeed::new();
+    feed.poll(&[cliffs(500.0), vec![both("2028-02-01", 200.0)]].concat(), 3, None, now);
+    let result = feed.poll(&[cliffs(733.0), vec![both("2027-02-01", 100.0)]].concat(), 3, None, now + Days::new(1));
+    let all = summaries(&result.changes);
+    assert!(all.iter().any(|summary| summary.contains(hint)) && all.iter().any(|summary| !summary.contains(hint)), "{all:?}");
+    for change in &result.changes {
+        let is_of_cliff = change.new.as_ref().and_then(|new| new.unlock()).is_some_and(|new| new.cliff_unlocks.get().is_some());
+        assert_eq!(change.summary.matches(hint).count(), usize::from(!is_of_cliff), "{all:?}");
+    }
+}
+
+#[test]
+fn gap_in_a_response_keeps_the_labels_of_omitted_rate_changes() {
+    let now = time("2026-03-09");
+    let with = |segments: &[UnlockEvent]| {
+        let mut events = [&monthly("2026-01-17", 6)[..], segments].concat();
+        events.sort_by_key(|event| event.unlock_date.copied());
+        events
+    };
+    let (first, shorter) = (segment("2026-02-01", "2026-06-20", 100.0), segment("2026-02-01", "2026-05-20", 75.0));
+    let labs = linear_of("Labs", "2026-04-01", "2027-04-01", 40.0);
+    let mut feed = AutoFeed::new();
+    feed.poll(&with(&[first.clone(), segment("2026-06-20", "2028-02-01", 50.0), labs.clone()]), 1, None, now);
+    feed.poll(&with(&[first, labs.clone()]), 3, None, now + Days::new(1));
+    // Once the linear unlock before it ends earlier, only its label states that the rate change is hidden.
+    let notified: Vec<_> = (2..5)
+        .flat_map(|day| feed.poll(&with(&[shorter.clone(), labs.clone()]), 3, None, now + Days::new(day)).changes)
+        .collect();
+    assert_eq!(notified.len(), 1, "{:?}", summaries(&notified));
+    let begins = feed.begins();
+    assert_eq!(begins, ["2026-02-01", "2026-04-01", "2026-06-20"]);
+    let mut nameless = labs.clone();
+    let items = nameless.linear_unlocks.get_mut().and_then(|linears| linears.allocation_breakdown.get_mut());
+    items.into_iter().flatten().for_each(|item| item.allocation_name = wire::Maybe::Null);
+    let response = |gap: bool| with(&[shorter.clone(), if gap { nameless.clone() } else { labs.clone() }]);
+    let notified: Vec<_> =
+        (5..12).flat_map(|day| feed.poll(&response(day == 5), 3, None, now + Days::new(day)).changes).collect();
+    assert_eq!(summaries(&notified), [""; 0]);
+    assert_eq!(feed.begins(), begins);
+}
+
+/// A gap that the known schedule has as well hides nothing more.
+#[test]
+fn known_gap_does_not_end_the_comparison_of_rate_changes() {
+    let now = time("2026-03-09");
+    let nameless = segment("2026-04-01", "2027-04-01", 40.0);
+    let items = |event: &UnlockEvent| {
+        let mut event = event.clone();
+        let items = event.linear_unlocks.get_mut().and_then(|linears| linears.allocation_breakdown.get_mut());
+        items.into_iter().flatten().for_each(|item| item.allocation_name = wire::Maybe::Null);
+        event
+    };
+    let mut shown = monthly("2026-01-17", 6);
+    shown.extend([segment("2026-02-01", "2026-06-20", 100.0), items(&nameless)]);
+    let mut whole = shown.clone();
+    whole.push(segment("2026-06-20", "2028-02-01", 50.0));
+    for events in [&mut shown, &mut whole] {
+        events.sort_by_key(|event| event.unlock_date.copied());
+    }
+    let mut feed = AutoFeed::new();
+    feed.poll(&whole, 1, None, now);
+    let notified: Vec<_> = (1..12).flat_map(|day| feed.poll(&shown, 3, None, now + Days::new(day)).changes).collect();
+    assert_eq!(summaries(&notified), [""; 0]);
+    assert_eq!(feed.begins(), ["2026-02-01", "2026-04-01", "2026-06-20"]);
+}
+
+#[test]
+fn notes_keep_the_latest_shortened_linear_unlocks() {
+    let now = time("2026-03-09");
+    let cliffs = monthly("2026-01-17", 2);
+    let names: Vec<String> = (0..104).map(|number| format!("Farm {number:03}")).collect();
+    let response = |is_short: &dyn Fn(usize) -> bool| {
+        let part = |(number, name): (usize, &String)| {
+            let (end, amount) = if is_short(number) { ("2027-02-01", 100.0) } else { ("2028-02-01", 210.0) };
+            linear_of(name, "2026-02-01", end, amount + number as f64)
+        };
+        let linears: Vec<UnlockEvent> = names.iter().enumerate().map(part).collect();
+        [&cliffs[..], &[joined(&linears)]].concat()
+    };
+    let mut feed = AutoFeed::new();
+    feed.poll(&response(&|_| false), 3, None, now);
+    let noted = |feed: &AutoFeed| -> Vec<String> {
+        let shortened = feed.0.snapshot.headers[0].1["shortened"].as_array().cloned().unwrap_or_default();
+        shortened.iter().map(|unlock| unlock["allocation"].as_str().expect("a name").to_owned()).collect()
+    };
+    // Two end earlier, then later, and then earlier again, the first one alone.
+    for (day, short) in [(1, 0..2), (2, 0..0), (3, 0..1), (4, 0..0)] {
+        feed.poll(&response(&|number| short.contains(&number)), 3, None, now + Days::new(day));
+    }
+    assert_eq!(noted(&feed), ["Farm 001", "Farm 000"]);
+    feed.poll(&response(&|number| number >= 4), 3, None, now + Days::new(5));
+    assert_eq!(noted(&feed), names[4..]);
+    feed.poll(&response(&|number| number >= 3), 3, None, now + Days::new(6));
+    assert_eq!(noted(&feed), [&names[5..], &names[3..4]].concat());
 }

@@ -4,7 +4,7 @@
 //! reported once, by the first response that shows it, and a part that was hidden before is not reported as added. The test predicts the
 //! reports from the parts alone and uses none of the code that compares schedules.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::*;
 use model::change::Fact;
@@ -402,7 +402,7 @@ fn poll(feed: &mut Feed, world: &World, version: Version, now: Timestamp) -> Ing
         ..FetchedResponse::of_page(request, PollOutcome::Fresh(response), Some(main))
     };
     let result = ingest(&feed.snapshot, &poll, &fetched, (&Settings::default(), &feed.listed), now);
-    feed.snapshot.records.clone_from(&result.after);
+    feed.snapshot.records = stored_after(&feed.snapshot.records, &result);
     feed.snapshot.feeds = vec![(Endpoint::UnlockEvents, result.update.state.clone())];
     if let Some(header) = &result.update.header {
         feed.snapshot.headers = vec![(Endpoint::UnlockEvents, header.clone())];

@@ -308,6 +308,23 @@ fn alerts_incidents_and_silences_move_with_their_ids() {
     assert_eq!(again.id, new.silences[0].id, "the same silence is not stored twice");
 }
 
+/// A token can have the name of an endpoint as its slug. The incident of that endpoint is not its own.
+#[test]
+fn incident_of_an_endpoint_keeps_its_subject_when_a_token_of_that_name_is_renamed() {
+    let token = |slug: &str| TokenSnapshot::of(Token::unknown(slug.into()));
+    let incidents = [
+        firing(SOURCE_TROUBLE, "source/burn", None, &["burn/beta", "burn/burn"]),
+        firing(SOURCE_TROUBLE, "source/emission/burn", None, &["emission/burn"]),
+    ];
+    let renaming = Renaming::of(&token("burn"), &token("omega"), &item("omega", json!({})), &incidents, &[]);
+    let new = renaming.into_token(&[0], &token("omega"), begin());
+    let of = |id: &AlertId| new.alerts.iter().find(|alert| alert.id == *id).expect("stored");
+    let moved: Vec<_> = incidents.iter().map(|incident| of(&incident.id)).collect();
+    assert_eq!(moved[0].subject, "source/burn");
+    assert_eq!(moved[0].members, ["burn/beta", "burn/omega"]);
+    assert_eq!(moved[1].subject, "source/emission/omega");
+}
+
 #[test]
 fn relisted_slug_does_not_get_the_ids_of_alerts_that_moved() {
     let mut world = World::of(&std::collections::BTreeSet::from([20]));

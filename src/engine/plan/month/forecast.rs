@@ -1,4 +1,4 @@
-//! A simulation of one month of polling, in which no response contains a change but new burns and buybacks. Pure.
+//! A simulation of one month of polling, in which no response contains a change other than new burns and buybacks. Pure.
 
 use std::collections::HashMap;
 
@@ -249,8 +249,8 @@ impl MonthSimulation {
     }
 }
 
-/// Returns whether a poll is expected to find a new row. After the first month of a feed, rows come at the mean interval of those that polls
-/// have found.
+/// Returns whether a poll is expected to find a new row. After the first month of a feed, rows come at the mean interval of those that
+/// polls have found.
 fn has_new_row(known: &FeedState, now: Timestamp) -> bool {
     let Some((baseline, read_at)) = known.baseline_at.zip(known.read_at) else { return false };
     let observed = priority::observed_days(known);

@@ -244,6 +244,7 @@ fn rows_are_named_by_date_or_key() {
         (rows(3, None), RowChange::Removed { amount: None }, "removed: 3 burns, Q1 among them"),
         (rows(3, None), RowChange::Other, "3 burns, Q1 among them, revised"),
         (rows(3, None), RowChange::Fields("burnType".into()), "3 burns, Q1 among them, burnType changed"),
+        (rows(3, None), RowChange::Fields("standardAllocationName".into()), "3 burns, Q1 among them, category changed"),
         (rows(3, None), RowChange::Fields("allocationName".into()), "3 burns, Q1 among them, renamed"),
         (
             rows(1, None),

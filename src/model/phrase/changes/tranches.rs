@@ -13,8 +13,8 @@ use crate::{Interval, Precision, Timestamp};
 /// An average calendar month in days, for monthly rates.
 const MONTH_DAYS: f64 = 30.436_875;
 
-/// The relative difference of two totals that rounded amounts explain.
-const MAX_ROUNDING: f64 = 1e-4;
+/// The relative difference below which the totals of two schedules of an allocation are equal. Sources round the new amounts.
+pub const MAX_ROUNDING: f64 = 1e-4;
 
 /// Split and merged events that a sentence lists before it only counts them.
 const MAX_DATES: usize = 4;
