@@ -138,7 +138,13 @@ pub fn load(path: Option<&Path>, environment: &Environment) -> Loaded {
     match path {
         None => load_text(None, "", environment),
         Some(path) => match read_text(path) {
-            Ok(text) => load_text(Some(path), &text, environment),
+            Ok(text) => {
+                let mut loaded = load_text(Some(path), &text, environment);
+                if !loaded.has_errors() {
+                    loaded.diagnostics.extend(readable_secret(path, &text));
+                }
+                loaded
+            }
             Err(problem) => Loaded {
                 config: None,
                 diagnostics: vec![*problem],
@@ -369,7 +375,7 @@ fn check_named_files(file: &Path, tree: &ConfigNode, config: &mut Config) -> Vec
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 (missing_file(&path), "it is read at each use: create it before then, or correct the path".to_owned())
             }
-            Ok(found) if is_secret && found.is_file() && found.permissions().mode() & 0o007 != 0 => (
+            Ok(found) if is_secret && is_readable_by_all(&found) => (
                 format!("the file {} contains a secret and is readable by every user of this machine", path.display()),
                 format!("run `chmod o= {}`", path.display()),
             ),
@@ -379,6 +385,29 @@ fn check_named_files(file: &Path, tree: &ConfigNode, config: &mut Config) -> Vec
         Some(Diagnostic { severity: DiagnosticLevel::Warning, ..problem })
     };
     named.into_iter().filter_map(warning).collect()
+}
+
+/// Returns whether a file is readable by every user of this machine.
+fn is_readable_by_all(file: &fs::Metadata) -> bool {
+    file.is_file() && file.permissions().mode() & 0o007 != 0
+}
+
+/// Warns about the first secret in the text of a config that every user of this machine can read.
+fn readable_secret(path: &Path, text: &str) -> Option<Diagnostic> {
+    if !fs::metadata(path).is_ok_and(|file| is_readable_by_all(&file)) {
+        return None;
+    }
+    let (parsed, _) = DeTable::parse_recoverable(text);
+    let tree = ConfigNode::from_file(&parsed);
+    let secret = mask::first_secret(&tree)?;
+    let Location::File(span) = &secret.key_location else { return None };
+    let message = format!("`{}` is a secret, and every user of this machine can read this file", secret.key);
+    let remedy = format!(
+        "set `{0}_file`, whose file only the service can read, instead of `{0}`, or run `chmod o= {1}`",
+        secret.key,
+        path.display()
+    );
+    Some(Diagnostic::warning(path, Some(span.clone()), message).help(remedy))
 }
 
 /// Warns about a receiver of which no other one would report that it fails. A config with a single receiver is the usual first one, and

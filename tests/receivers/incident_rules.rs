@@ -35,6 +35,9 @@ const STEADY_TIME: Duration = Duration::from_secs(2);
 /// The mount option for the size of the database's disk.
 const DISK_SIZE: &str = "size=48m";
 
+/// How many unlocks of a token remain, all of them in the past.
+const FEW_UNLOCKS: usize = 3;
+
 /// The number of last log lines that a failed test prints.
 const LOG_LINES: usize = 80;
 
@@ -123,6 +126,8 @@ impl PrometheusRules {
     }
 }
 
+const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data");
+
 const DOCS: &str = include_str!("../../docs/operation.md");
 
 /// The rows of the table of incidents: the incident and the cell with its alerts.
@@ -148,6 +153,12 @@ fn every_documented_incident_is_played() {
         let tests = [include_str!("incident_rules.rs"), include_str!("incident_rules/pair.rs")];
         assert!(tests.iter().any(|text| text.contains(&name)), "no test plays {name}");
     }
+}
+
+/// Imports a data folder into the data service.
+fn import(folder: &Path, data: &Path) {
+    let imported = command(folder).arg("import").arg(data).args(["--db", "service.db"]).output().expect("it runs");
+    assert!(imported.status.success(), "{imported:?}");
 }
 
 fn command(folder: &Path) -> Command {
@@ -188,9 +199,7 @@ impl World {
         fs::create_dir(&disk).expect("a folder");
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", DISK_SIZE, "tmpfs"]).arg(&disk).status();
         assert!(mounted.is_ok_and(|status| status.success()), "a disk that can be full needs root");
-        let data = concat!(env!("CARGO_MANIFEST_DIR"), "/data");
-        let import = command(folder.path()).args(["import", data, "--db", "service.db"]).output();
-        assert!(import.expect("it runs").status.success());
+        import(folder.path(), Path::new(DATA));
         let prometheus = PrometheusRules::start(folder.path(), &[daemon]);
         Self { folder, addresses, status, service: None, daemon: None, prometheus }
     }
@@ -266,6 +275,25 @@ impl World {
         .await;
     }
 
+    /// Lets the source list few of the unlocks of a token.
+    fn hide_unlocks(&self, token: &str) {
+        let (data, file) = (self.folder.path().join("data"), format!("unlock-events/{token}.json"));
+        let copied = Command::new("cp").arg("-r").arg(DATA).arg(&data).status();
+        assert!(copied.is_ok_and(|status| status.success()));
+        let mut events: serde_json::Value = serde_json::from_slice(&fs::read(data.join(&file)).expect("read")).expect("JSON");
+        let list = if events.is_array() { &mut events } else { &mut events["data"] };
+        list.as_array_mut().expect("a list").truncate(FEW_UNLOCKS);
+        fs::write(data.join(&file), events.to_string()).expect("written");
+        import(self.folder.path(), &data);
+    }
+
+    /// Sets how many files the daemon may open. The files that it has open stay open.
+    fn limit_files(&self, limit: &str) {
+        let pid = self.daemon.as_ref().expect("started").id().to_string();
+        let limited = Command::new("prlimit").args(["--pid", &pid, &format!("--nofile={limit}")]).status();
+        assert!(limited.is_ok_and(|status| status.success()));
+    }
+
     fn disk(&self) -> PathBuf {
         self.folder.path().join("disk")
     }
@@ -321,6 +349,16 @@ async fn each_incident_is_seen_by_its_rules_and_by_no_other() {
     world.key("small", "1");
     world.expect(&["the credits are used up"]).await;
     fs::write(&key, &right).expect("written");
+    world.expect(&["everything works"]).await;
+
+    world.hide_unlocks("arbitrum");
+    world.expect(&["most unlocks of a token are missing"]).await;
+    import(world.folder.path(), Path::new(DATA));
+    world.expect(&["everything works"]).await;
+
+    world.limit_files("35:");
+    world.expect(&["few file descriptors are left"]).await;
+    world.limit_files("20000:");
     world.expect(&["everything works"]).await;
 
     world.fill_disk();

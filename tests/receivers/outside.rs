@@ -116,6 +116,10 @@ impl ExternalProgram {
         Self { child, lines }
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits for the next line of output.
     pub fn line(&self) -> String {
         self.lines.recv_timeout(WAIT_TIMEOUT).expect("the program prints a line in time")

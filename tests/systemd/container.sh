@@ -67,8 +67,9 @@ play() { # runbook, section: runs the commands of the section as root
         inside sh -c "cd /root && $line" >"$work/out" 2>&1 || fail "docs/runbooks/$1.md: $line: $(cat "$work/out")"
     done 3<"$work/commands"
 }
-block() { # page, heading, language: prints the first code block of the language in the section
-    awk -v heading="$2" -v fence="\`\`\`$3" '!code && /^#+ / { on = $0 == heading } on && $0 == fence { code = 1; next } code && /^```/ { exit } code' "$1"
+block() { # page, heading, language, number: prints a code block of the language in the section, by default the first one
+    awk -v heading="$2" -v fence="\`\`\`$3" -v left="${4:-1}" '!code && /^#+ / { on = $0 == heading }
+        on && $0 == fence && --left == 0 { code = 1; next } code && /^```/ { exit } code' "$1"
 }
 version_of_systemd() { inside systemctl --version | sed -n '1s/systemd \([0-9]*\).*/\1/p'; }
 put() { inside sh -c 'mkdir -p "$(dirname "$1")" && cat >"$1" && chmod "$2" "$1"' - "$1" "${2:-644}"; } # from standard input

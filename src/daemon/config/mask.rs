@@ -33,6 +33,30 @@ pub(super) fn mask(text: &str, tree: &ConfigNode, is_broken: bool) -> String {
     blank(text, &hidden)
 }
 
+/// Returns the first secret in the text of a config. The URL of a receiver on this machine is none.
+pub(super) fn first_secret(tree: &ConfigNode) -> Option<&ConfigEntry> {
+    tree.table().iter().find_map(|section| {
+        let keys = key_lookup::section(&section.key)?;
+        let tables = std::iter::once(&section.node).chain(section.node.list());
+        tables
+            .flat_map(ConfigNode::table)
+            .find(|entry| keys.iter().any(|key| key.name == entry.key && is_secret(entry, key.kind)))
+    })
+}
+
+fn is_secret(entry: &ConfigEntry, kind: ValueKind) -> bool {
+    let is_local = || {
+        let url = entry.node.text().and_then(|text| text.parse::<url::Url>().ok());
+        url.is_some_and(|url| match url.host() {
+            Some(url::Host::Domain(name)) => name == "localhost",
+            Some(url::Host::Ipv4(address)) => address.is_loopback(),
+            Some(url::Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        })
+    };
+    kind.is_secret() && !(kind == ValueKind::SecretUrl && is_local())
+}
+
 fn hide_in(node: &ConfigNode, keys: &[ConfigKey], hidden: &mut Vec<Range<usize>>) {
     for entry in node.table() {
         if !may_show(entry, keys) {

@@ -332,6 +332,26 @@ fn relative_paths_start_from_the_config_directory() {
 }
 
 #[test]
+fn secret_in_a_config_that_all_users_can_read_is_a_warning() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cliffwatch.toml");
+    let hook = |url: &str| {
+        format!("[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"{url}\"\n[route]\nreceivers = [\"ops\"]\n")
+    };
+    let warnings = |text: &str, mode: u32| {
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+        page(&load(Some(&path), &Environment::default()))
+    };
+    let shown = warnings(&hook("https://hooks.example.com/T0/xyz"), 0o644);
+    assert!(shown.contains("cliffwatch.toml:4:1") && shown.contains("set `url_file`") && !shown.contains("xyz"), "{shown}");
+    assert!(warnings("[source]\napi_key = \"k1\"\n", 0o604).contains("`api_key` is a secret"));
+    assert_eq!(warnings("[source]\napi_key = \"k1\"\n", 0o640), "");
+    assert_eq!(warnings(&hook("http://127.0.0.1:9000/hook"), 0o644), "");
+    assert_eq!(warnings("[source]\nbase_url = \"https://api.example.com\"\n", 0o644), "");
+}
+
+#[test]
 fn credential_replaces_secret_key() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("ops-url"), "https://example.com/x").unwrap();
