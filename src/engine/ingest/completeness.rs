@@ -34,7 +34,7 @@ pub(super) fn with_listed_method<'a>(before: &TokenSnapshot, fetched: &'a Fetche
     Cow::Owned(completed)
 }
 
-/// What a response reveals about linear unlocks that it shows in part.
+/// Findings of a response about linear unlocks that it shows in part.
 pub(super) struct LinearFindings {
     /// The known rate changes that the response does not show. `None` if it does not state which they are.
     pub(super) omitted: Option<Vec<OmittedRate>>,
