@@ -34,8 +34,8 @@ use check::ConfigCheck;
 use check::ENVIRONMENT;
 use engine::digest_schedule::Schedule;
 use engine::route::{ConfigProblem, RouteTree, Sections};
-use model::config::{Config, InhibitRule, ReceiverSettings, Route, TimeIntervals, ValueKind};
-use model::{Diagnostic, DiagnosticLevel, ReceiverName, SourceText};
+use model::config::{Config, InhibitRule, ReceiverSettings, Route, TimeIntervals, ValueKind, WatchSettings};
+use model::{Diagnostic, DiagnosticLevel, ReceiverName, SourceText, Watch};
 use notify::format::{FormatKey, FormatSpec, format_keys};
 use notify::{KeyProblem, ReceiverProblem, Receivers};
 pub use schema::config as schema;
@@ -308,7 +308,12 @@ fn check_routes(merged: &Value) -> Vec<ConfigProblem> {
         let (key, message, help) = Schedule::of(receiver.digest.as_ref()?).err()?;
         Some(ConfigProblem { path: format!("receiver[{index}].digest.{key}"), message, help: Some(help), is_of_keys: false })
     });
-    routes.chain(digests).collect()
+    let watch = table::<WatchSettings>(merged, "watch").and_then(|section| Watch::build(&section).ok());
+    let tokens = receivers.iter().enumerate().filter_map(|(index, receiver)| {
+        let (pattern, message, help) = watch.as_ref()?.narrowed(&receiver.digest.as_ref()?.tokens).err()?;
+        Some(ConfigProblem { path: format!("receiver[{index}].digest.tokens[{pattern}]"), message, help, is_of_keys: false })
+    });
+    routes.chain(digests).chain(tokens).collect()
 }
 
 /// Makes every relative path of the config relative to `base`, except for the globs of the rule files: `rules::read_files` resolves those.

@@ -14,8 +14,8 @@ use engine::digest_schedule::{DigestPlan, MAX_SLOT_INTERVAL};
 use engine::group::MuteTimes;
 use engine::pipeline::{self, ActiveRules, DigestReads, DigestRows};
 use model::{
-    Alert, BoxFuture, Commit, DeliveryState, Digest, DispatchResult, Notification, PendingState, ReceiverName, RepeatGroup,
-    Resource, Timestamp, TokenId, TokenSnapshot, Watch, digest,
+    Alert, AlertState, BoxFuture, Commit, DeliveryState, Digest, DispatchResult, Notification, PendingState, ReceiverName,
+    RepeatGroup, Resource, Timestamp, TokenId, TokenSnapshot, Watch, digest,
 };
 use store::{Store, StoreError};
 
@@ -154,13 +154,20 @@ pub(crate) async fn read_digest(
     slot: Timestamp,
     now: Timestamp,
 ) -> Result<Digest, StoreError> {
-    let DigestReads { unlocks, changes, statuses, silences_at } = DigestReads::of(plan, since, slot, now);
+    let DigestReads { unlocks, mut changes, statuses, silences_at } = DigestReads::of(plan, since, slot, now);
+    let only = plan.narrowed(watch);
+    let mut firing_of_tokens = None;
+    if let Some(only) = &only {
+        let tokens = store.tokens_with_firing_alerts(only.clone()).await?;
+        firing_of_tokens = Some(tokens.iter().map(|(_, firing)| firing).sum::<u64>());
+        changes.tokens = Some(tokens.into_iter().map(|(token, _)| token).collect());
+    }
     // The queries run in parallel on separate connections.
     let (dead, unlocks, firing, mut fires, changes, statuses, silences, incidents) = tokio::try_join!(
         store.receiver_counts(),
-        store.digest_ahead(unlocks, watch.clone()),
+        store.digest_ahead(unlocks, only.as_ref().unwrap_or(watch).clone()),
         store.firing_alerts(0),
-        store.digest_fires(digest::MAX_LINES),
+        store.digest_fires(digest::MAX_LINES, only.clone()),
         store.changes(changes),
         store.notification_statuses(statuses),
         store.silences(Some(silences_at)),
@@ -170,12 +177,14 @@ pub(crate) async fn read_digest(
     show_current_texts(shown, store, watch, active, now).await?;
     let dead: Vec<(ReceiverName, u64)> =
         dead.iter().map(|counts| (counts.receiver.clone(), counts.of(DeliveryState::Dead))).collect();
+    // Incidents are about no token, and belong in every digest.
+    let own_incidents = incidents.iter().filter(|incident| incident.state == AlertState::Firing).count() as u64;
     let rows = DigestRows {
         unlocks: &unlocks,
         changes: &changes,
         statuses: &statuses,
         silences: &silences,
-        firing: firing.critical + firing.warning + firing.other,
+        firing: firing_of_tokens.map_or(firing.critical + firing.warning + firing.other, |of_tokens| of_tokens + own_incidents),
         fires: &fires,
         incidents: &incidents,
         dead: &dead,

@@ -5,7 +5,7 @@ use jiff::{ToSpan, civil::Weekday, tz::TimeZone};
 
 use crate::route::interval::{days_of_week, time_of_day};
 use crate::slot;
-use model::{ReceiverName, Timestamp, config};
+use model::{DigestSelection, ReceiverName, Timestamp, Watch, config};
 
 /// The default look-ahead period.
 pub const AHEAD: TimeDelta = TimeDelta::days(7);
@@ -124,6 +124,18 @@ pub struct DigestPlan {
     pub words: String,
     /// The age from which prices are stale.
     pub stale_price: TimeDelta,
+    /// The unlocks that are listed.
+    pub selection: DigestSelection,
+    /// Patterns of the tokens that the digest is about. Empty for all watched tokens.
+    pub tokens: Vec<String>,
+}
+
+impl DigestPlan {
+    /// Returns the watch of the tokens that the digest is about. `None` for all watched tokens.
+    pub fn narrowed(&self, watch: &Watch) -> Option<Watch> {
+        // The check of the config rejects invalid patterns, so they only remain if the groups changed. Then show all rather than too few.
+        (!self.tokens.is_empty()).then(|| watch.narrowed(&self.tokens).ok()).flatten()
+    }
 }
 
 /// Returns the digests of a config, in the order of its receivers. `stale_price` is the age from which prices are stale.
@@ -140,7 +152,8 @@ pub fn plans(receivers: &[config::ReceiverSettings], stale_price: config::Span) 
             let days = if digest.days.is_empty() { String::new() } else { format!(", {}", digest.days.join(" ")) };
             let words = format!("{} {}{days}", digest.at, digest.timezone.as_deref().unwrap_or("UTC"));
             let receiver = ReceiverName::from(receiver.name.as_str());
-            Ok(DigestPlan { receiver, schedule, words, stale_price: stale_price.delta() })
+            let (selection, tokens) = (DigestSelection::of(digest), digest.tokens.clone());
+            Ok(DigestPlan { receiver, schedule, words, stale_price: stale_price.delta(), selection, tokens })
         })
         .collect()
 }

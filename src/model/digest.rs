@@ -10,11 +10,13 @@ mod changes;
 mod gaps;
 mod groups;
 mod linear;
+mod selection;
 
 pub use ahead::{AheadPart, DigestAhead, FirstOf, LargestFirst, TokenAhead, ValuedAlert};
 pub use gaps::SupplyGaps;
 pub use groups::GroupLine;
 pub use linear::{LinearLine, LinearPart, PriceAges, StalePrices, TokenVesting};
+pub use selection::{DigestOrder, DigestSelection};
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -51,7 +53,7 @@ pub struct Digest {
     pub at: Timestamp,
     /// The end of the look-ahead.
     pub until: Timestamp,
-    /// Upcoming cliff unlocks, largest value first.
+    /// Upcoming cliff unlocks, in the order that the digest sets.
     pub ahead: Vec<AheadLine>,
     /// The number of upcoming cliff unlocks that are not listed.
     pub ahead_left_out: u32,
@@ -133,6 +135,8 @@ pub struct DigestMaterial<'a> {
     pub ahead: TimeDelta,
     /// Unlocks from `at` on.
     pub unlocks: &'a DigestAhead,
+    /// The unlocks that are listed, and their order.
+    pub selection: DigestSelection,
     /// Changes since the previous digest, latest first.
     pub changes: &'a [ChangeRow],
     /// Notifications that were suppressed for the receiver since the previous digest.
@@ -155,6 +159,7 @@ impl Digest {
             at,
             ahead: span,
             unlocks,
+            selection,
             changes,
             statuses,
             silences,
@@ -164,8 +169,8 @@ impl Digest {
             incident_summaries,
         } = *material;
         let window = SumWindow::of(at, span);
-        let (ahead, ahead_more) = unlocks.counted.lines(window);
-        let (possible, possible_more) = unlocks.possible.lines(window);
+        let (ahead, ahead_more) = unlocks.counted.lines(window, selection);
+        let (possible, possible_more) = unlocks.possible.lines(window, selection);
         let groups = groups::groups(unlocks, &ahead);
         let ahead_value = total_value(&ahead, unlocks.counted.more_value);
         let unvalued = ahead.iter().filter(|line| line.value.is_none()).count();
@@ -191,7 +196,7 @@ impl Digest {
             ahead_unvalued: count(unvalued).saturating_add(small(unlocks.counted.more_unvalued)),
             ahead_left_out: ahead_more,
             ahead,
-            linear: LinearLine::all(linear, window),
+            linear: LinearLine::all(linear, window, selection),
             linear_left_out: small(linear.more),
             linear_value,
             linear_unvalued: small(linear.sum.unvalued_count),
@@ -268,11 +273,11 @@ fn total_value(lines: &[AheadLine], more: Option<f64>) -> Option<f64> {
 }
 
 impl AheadPart {
-    /// Returns the lines, largest value first, and the number of unlocks that have no line.
-    fn lines(&self, window: SumWindow) -> (Vec<AheadLine>, u32) {
+    /// Returns the lines in the order of the digest, and the number of unlocks that have no line.
+    fn lines(&self, window: SumWindow, selection: DigestSelection) -> (Vec<AheadLine>, u32) {
         let mut lines: Vec<AheadLine> =
             self.rows.iter().filter_map(|row| AheadLine::of(row, window)).map(|(line, _)| line).collect();
-        lines.sort_by(AheadLine::order);
+        lines.sort_by(|a, b| selection.order(a, b));
         let more = small(self.more).saturating_add(count(lines.len().saturating_sub(MAX_LINES)));
         (first(lines), more)
     }
@@ -328,12 +333,6 @@ impl AheadLine {
             share: event.value_to_market_cap(),
         };
         Some((line, is_counted))
-    }
-
-    /// Compares by value, largest first, then by date.
-    fn order(&self, other: &Self) -> std::cmp::Ordering {
-        let value = |of: &Self| of.value.unwrap_or(f64::NEG_INFINITY);
-        value(other).total_cmp(&value(self)).then_with(|| (self.at, &self.token).cmp(&(other.at, &other.token)))
     }
 }
 

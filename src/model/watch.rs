@@ -14,6 +14,8 @@ pub struct Watch {
     groups: BTreeMap<String, GlobSet>,
     /// Whether a pattern needs the token list to find its tokens.
     needs_list: bool,
+    /// Narrows the tokens to those that any of these sets matches. Empty for all.
+    narrowed_to: Vec<GlobSet>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,11 +42,45 @@ impl Watch {
         let is_plain = |pattern: &&String| !pattern.contains(['*', '?', '[', '{', '!']);
         let named = section.tokens.iter().filter(is_plain).map(|slug| TokenId::from(slug.as_str())).collect::<Vec<_>>();
         let needs_list = named.len() < section.tokens.len();
-        if errors.is_empty() { Ok(Self { tokens, named, groups, needs_list }) } else { Err(errors) }
+        if errors.is_empty() { Ok(Self { tokens, named, groups, needs_list, narrowed_to: Vec::new() }) } else { Err(errors) }
     }
 
     pub fn covers(&self, token: &TokenId) -> bool {
-        self.tokens.is_match(token.as_str())
+        let is_selected = || self.narrowed_to.iter().any(|set| set.is_match(token.as_str()));
+        self.tokens.is_match(token.as_str()) && (self.narrowed_to.is_empty() || is_selected())
+    }
+
+    /// Returns the watch of the tokens that `patterns` select: slugs, globs, and groups (`@portfolio`). Without patterns, all tokens.
+    ///
+    /// # Errors
+    /// With the first pattern that is not a valid glob or names an unknown group: its index, the problem, and the help text.
+    pub fn narrowed(&self, patterns: &[String]) -> Result<Self, (usize, String, Option<String>)> {
+        let mut sets = Vec::new();
+        let mut own = GlobSetBuilder::new();
+        for (index, pattern) in patterns.iter().enumerate() {
+            match pattern.strip_prefix('@') {
+                Some(name) => {
+                    let unknown = || (index, format!("the group \"@{name}\" is not in [watch.groups]"), self.group_help(name));
+                    sets.push(self.groups.get(name).ok_or_else(unknown)?.clone());
+                }
+                None => {
+                    let invalid = |error: globset::Error| {
+                        (index, format!("{pattern:?} is not a valid token pattern: {}", error.kind()), None)
+                    };
+                    own.add(Glob::new(pattern).map_err(invalid)?);
+                }
+            }
+        }
+        if sets.len() < patterns.len() {
+            let invalid = |error: globset::Error| (0, format!("the patterns are not valid: {}", error.kind()), None);
+            sets.push(own.build().map_err(invalid)?);
+        }
+        Ok(Self { narrowed_to: sets, ..self.clone() })
+    }
+
+    fn group_help(&self, name: &str) -> Option<String> {
+        let near = crate::closest(name, self.groups.keys().map(String::as_str))?;
+        Some(format!("did you mean \"@{near}\"?"))
     }
 
     /// Returns the tokens that the config names without a glob. They are watched even if the token list lacks them.

@@ -1,20 +1,21 @@
 //! Upcoming cliff and linear unlocks and firing alerts for digests. All are ranked from indexes; only those shown are read completely.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::ahead::{IndexedUnlock, Sizes, each_in_window, upcoming_rows};
-use super::codec::{all, list, one, time};
+use super::codec::{all, counted, list, one, time};
 use super::error::StoreFault;
 use super::linear::{IndexedLinear, TokenLinear, each_linear, priced_token};
 use super::rows::{ALERT_COLUMNS, alert};
 use super::sql::Transaction;
 use super::{Store, StoreError, schedule};
 use model::{
-    Alert, AlertId, DigestAhead, DigestAheadFilter, FirstOf, Inclusion, KnownSupply, LargestFirst, PriceAges, RecordKey,
-    ReferencePrice, Resource, SumWindow, SupplyAhead, SupplyCoverage, Timestamp, Token, TokenAhead, TokenId, TokenVesting,
-    Tracked, UnlockSum, ValuedAlert, Watch,
+    Alert, AlertId, DigestAhead, DigestAheadFilter, DigestOrder, DigestSelection, FirstOf, Inclusion, KnownSupply, LargestFirst,
+    PriceAges, RecordKey, ReferencePrice, Resource, SumWindow, SupplyAhead, SupplyCoverage, Timestamp, Token, TokenAhead,
+    TokenId, TokenVesting, Tracked, UnlockSum, ValuedAlert, Watch,
     alert::SOURCE_TROUBLE,
-    digest::{MAX_LINES, SupplyGaps},
+    digest::SupplyGaps,
     wire::{Maybe, Text},
 };
 
@@ -25,20 +26,49 @@ impl Store {
         self.read("read the unlocks of a digest", move |from| digest_ahead(from, &filter, &watch)).await
     }
 
-    /// Returns the firing alerts of the highest-ranked events, at most `limit` events; see [`model::Precedence`].
-    pub async fn digest_fires(&self, limit: usize) -> Result<Vec<ValuedAlert>, StoreError> {
-        self.read("read the firing alerts of a digest", move |from| digest_fires(from, limit)).await
+    /// Returns the firing alerts of the highest-ranked events, at most `limit` events; see [`model::Precedence`]. With `only`, those about
+    /// its tokens.
+    pub async fn digest_fires(&self, limit: usize, only: Option<Watch>) -> Result<Vec<ValuedAlert>, StoreError> {
+        self.read("read the firing alerts of a digest", move |from| digest_fires(from, limit, only.as_ref())).await
+    }
+
+    /// Returns the known tokens of a watch, with the number of firing alerts about each.
+    pub async fn tokens_with_firing_alerts(&self, watch: Watch) -> Result<Vec<(TokenId, u64)>, StoreError> {
+        self.read("count the firing alerts of tokens", move |from| tokens_with_firing_alerts(from, &watch)).await
     }
 }
 
-/// An unlock, ordered by value (largest first), then start, then slug.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// An unlock, ordered by size (largest first), then start, then slug.
+#[derive(Clone, Copy, Debug)]
 struct RankedUnlock {
     size: LargestFirst,
     starts_at: i64,
     rank: usize,
     no: i64,
     token: usize,
+    /// USD.
+    value: Option<f64>,
+}
+
+impl PartialEq for RankedUnlock {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for RankedUnlock {}
+
+impl PartialOrd for RankedUnlock {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for RankedUnlock {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let place = |of: &Self| (of.size, of.starts_at, of.rank, of.no);
+        place(self).cmp(&place(other))
+    }
 }
 
 /// Facts about tokens, by token number.
@@ -93,6 +123,7 @@ impl TokenRanks {
 /// The running sums of a digest.
 struct AheadTally {
     known: TokenRanks,
+    selection: DigestSelection,
     counted: FirstOf<RankedUnlock>,
     possible: FirstOf<RankedUnlock>,
     /// The tokens that unlock linearly: by value, slug, and token number.
@@ -114,12 +145,14 @@ impl AheadTally {
         if is_counted {
             self.priced.extend(row.token_no);
         }
-        let ranked = RankedUnlock { size: LargestFirst(row.value), starts_at: row.starts_at, rank, no: row.no, token };
+        let size = self.selection.size(row.value, row.share);
+        let ranked = RankedUnlock { size, starts_at: row.starts_at, rank, no: row.no, token, value: row.value };
         let (first, part) = match is_counted {
             true => (&mut self.counted, &mut self.ahead.counted),
             false => (&mut self.possible, &mut self.ahead.possible),
         };
-        let Some(RankedUnlock { size: LargestFirst(value), token, .. }) = first.push(ranked) else { return };
+        let unlisted = if self.selection.lists(row.value) { first.push(ranked) } else { Some(ranked) };
+        let Some(RankedUnlock { value, token, .. }) = unlisted else { return };
         part.add_unlisted(value);
         if is_counted && self.known.grouped.contains_key(&token) {
             self.by_token.entry(token).or_default().0.add(None, value);
@@ -138,27 +171,31 @@ impl AheadTally {
         if self.known.grouped.contains_key(&token) {
             self.by_token.entry(token).or_default().1 = sum.linear;
         }
-        if self.vesting.push((LargestFirst(sum.linear.known_value()), rank, of.token_no)).is_some() {
+        let value = sum.linear.known_value();
+        if !self.selection.lists(value) || self.vesting.push((LargestFirst(value), rank, of.token_no)).is_some() {
             self.ahead.linear.more += 1;
         }
     }
 }
 
 fn digest_ahead(from: &Transaction<'_>, filter: &DigestAheadFilter, watch: &Watch) -> Result<DigestAhead, StoreFault> {
+    let selection = filter.selection;
+    let sizes = if selection.order == DigestOrder::Share { Sizes::Both } else { Sizes::Value };
     let mut tally = AheadTally {
         known: TokenRanks::read(from, watch)?,
-        counted: FirstOf::new(MAX_LINES),
-        possible: FirstOf::new(MAX_LINES),
-        vesting: FirstOf::new(MAX_LINES),
+        selection,
+        counted: FirstOf::new(selection.limit),
+        possible: FirstOf::new(selection.limit),
+        vesting: FirstOf::new(selection.limit),
         ahead: DigestAhead::default(),
         by_token: BTreeMap::new(),
         priced: HashSet::new(),
     };
-    each_in_window(from, filter.from, filter.window, Sizes::Value, |row, inclusion| {
+    each_in_window(from, filter.from, filter.window, sizes, |row, inclusion| {
         tally.add(row, inclusion == Inclusion::Counted);
     })?;
     each_linear(from, None, filter.window, |of| tally.add_linear(&of, filter.window))?;
-    let AheadTally { known, counted, possible, vesting, mut ahead, mut by_token, priced } = tally;
+    let AheadTally { known, counted, possible, vesting, mut ahead, mut by_token, priced, .. } = tally;
     for (part, first) in [(&mut ahead.counted, counted), (&mut ahead.possible, possible)] {
         let rows = upcoming_rows(from, first.into_sorted().into_iter().map(|of| of.no))?;
         part.rows = rows.into_iter().map(|(_, row)| model::UpcomingRow { token: watch.placed(row.token), ..row }).collect();
@@ -218,7 +255,23 @@ pub(super) const FIRING: &str =
 
 pub(super) const UNLOCK: &str = "SELECT no FROM record WHERE token_no = ?1 AND resource = 'unlock' AND key = ?2";
 
-fn digest_fires(from: &Transaction<'_>, limit: usize) -> Result<Vec<ValuedAlert>, StoreFault> {
+fn tokens_with_firing_alerts(from: &Transaction<'_>, watch: &Watch) -> Result<Vec<(TokenId, u64)>, StoreFault> {
+    let mut statement = from.prepare_cached(
+        "SELECT t.id, (SELECT count(*) FROM alert a WHERE a.token_no = t.no AND a.state = 'firing') FROM token t ORDER BY t.id",
+    )?;
+    let read = |row: &super::sql::Row<'_>| Ok((TokenId::from(row.get::<String>(0)?), counted(row.get(1)?)));
+    Ok(all(&mut statement, [], read)?.into_iter().filter(|(id, _)| watch.covers(id)).collect())
+}
+
+/// Returns the numbers of the known tokens of a watch.
+fn numbers_of(from: &Transaction<'_>, watch: &Watch) -> Result<HashSet<i64>, StoreFault> {
+    let read = |row: &super::sql::Row<'_>| Ok((row.get::<i64>(0)?, TokenId::from(row.get::<String>(1)?)));
+    let tokens = all(&mut *from.prepare_cached("SELECT no, id FROM token")?, [], read)?;
+    Ok(tokens.into_iter().filter(|(_, id)| watch.covers(id)).map(|(no, _)| no).collect())
+}
+
+fn digest_fires(from: &Transaction<'_>, limit: usize, only: Option<&Watch>) -> Result<Vec<ValuedAlert>, StoreFault> {
+    let only = only.map(|watch| numbers_of(from, watch)).transpose()?;
     let mut chosen: HashSet<FiringSubject> = HashSet::new();
     // Lower severities are needed only if the higher ones do not fill the limit.
     for severity in [3_i64, 2, 1] {
@@ -227,7 +280,11 @@ fn digest_fires(from: &Transaction<'_>, limit: usize) -> Result<Vec<ValuedAlert>
         let mut rows = statement.query((severity, SOURCE_TROUBLE))?;
         while let Some(row) = rows.next()? {
             let id: String = row.get(0)?;
-            let event = firing_event(&id, row.get(1)?, row.get(2)?, row.get(3)?);
+            let token: Option<i64> = row.get(1)?;
+            if only.as_ref().is_some_and(|only| token.is_none_or(|token| !only.contains(&token))) {
+                continue;
+            }
+            let event = firing_event(&id, token, row.get(2)?, row.get(3)?);
             let place = (LargestFirst(row.get(4)?), row.get::<Option<i64>>(5)?.unwrap_or(i64::MAX), id);
             if chosen.contains(&event) {
                 continue;

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use cliffwatch::model::alert::{Notification, NotificationKind};
 use cliffwatch::model::{
-    Change, ChangeKind, Digest, DigestAhead, DigestMaterial, Fact, MemberBody, Resource, TokenBody, TokenId,
+    Change, ChangeKind, Digest, DigestAhead, DigestMaterial, DigestSelection, Fact, MemberBody, Resource, TokenBody, TokenId,
 };
 use cliffwatch::notify::{message, webhook_schema};
 use serde_json::{Value, json};
@@ -51,6 +51,7 @@ fn bodies() -> Vec<(NotificationKind, Value)> {
         at: now(),
         ahead: chrono::TimeDelta::days(7),
         unlocks: &DigestAhead::default(),
+        selection: DigestSelection::default(),
         changes: &[],
         statuses: &[],
         silences: &[],

@@ -332,6 +332,27 @@ fn relative_paths_start_from_the_config_directory() {
 }
 
 #[test]
+fn digest_of_an_unknown_group_is_an_error() {
+    let text = |tokens: &str| {
+        format!(
+            "[watch]\ntokens = [\"arbitrum\"]\n[watch.groups]\nportfolio = [\"arbitrum\"]\n[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\n\
+             url = \"http://127.0.0.1:9/x\"\ndigest = {{ at = \"08:00\", sort = \"share\", top = 10, min_value = 1000000, tokens = {tokens} }}\n"
+        )
+    };
+    let loaded = load_plain(&text("[\"@portfolio\", \"apt*\"]"));
+    assert_eq!(page(&loaded), "");
+    let digest = loaded.config.expect("a config").receivers.remove(0).digest.expect("a digest");
+    assert_eq!((digest.sort, digest.top, digest.min_value), (model::DigestOrder::Share, Some(10), Some(1_000_000)));
+    let shown = page(&load_plain(&text("[\"arbitrum\", \"@portfoio\"]")));
+    assert!(
+        shown.contains("the group \"@portfoio\" is not in [watch.groups]") && shown.contains("did you mean \"@portfolio\"?"),
+        "{shown}"
+    );
+    let shown = page(&load_plain(&text("[]").replace("\"share\"", "\"size\"")));
+    assert!(shown.contains("cliffwatch.toml:9") || shown.contains("sort"), "{shown}");
+}
+
+#[test]
 fn secret_in_a_config_that_all_users_can_read_is_a_warning() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("cliffwatch.toml");

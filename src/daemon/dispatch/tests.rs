@@ -556,5 +556,18 @@ async fn digest_ranks_all_unlocks_of_its_period() {
         summary.as_deref(),
         Some("Digest: 1202 unlocks ($15.20M) in the next 7 days, incomplete, 1 more possible ($7.00M), 0 changes")
     );
+
+    // A digest of some tokens counts these alone.
+    let change = |token: &str| model::Change::of(model::ChangeKind::Removed, model::Resource::Unlock, &token.into());
+    let changes = vec![change("month"), change("large"), change("t0001")];
+    store.commit(Commit { at: begin + TimeDelta::minutes(90), changes, ..Commit::default() }).await.expect("committed");
+    let digest =
+        config::DigestSettings { at: "08:00".into(), tokens: vec!["large".into(), "t000?".into()], ..Default::default() };
+    let desk = config::ReceiverSettings { name: "desk".into(), digest: Some(digest), ..Default::default() };
+    let plans = engine::digest_schedule::plans(&[desk], config::SourceSettings::default().stale_price).expect("a digest");
+    let watch = Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups: [].into() }).expect("patterns");
+    let digest =
+        digest_now(&store, (&watch, &ActiveRules::default()), &plans[0], begin + TimeDelta::hours(2)).await.expect("read");
+    assert_eq!((digest.ahead_value, digest.changes_count, digest.gaps.tokens), (Some(9_010_000.0), 2, 11), "{digest:#?}");
     store.close().await.expect("closes");
 }

@@ -3,7 +3,8 @@ use testkit::time;
 
 fn schedule(at: &str, days: &[&str], timezone: &str) -> Schedule {
     let days = days.iter().map(|day| (*day).to_owned()).collect();
-    let config = config::DigestSettings { at: at.into(), days, timezone: Some(timezone.into()), ahead: None };
+    let config =
+        config::DigestSettings { at: at.into(), days, timezone: Some(timezone.into()), ..config::DigestSettings::default() };
     Schedule::of(&config).expect("a schedule")
 }
 

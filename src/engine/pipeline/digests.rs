@@ -26,7 +26,12 @@ impl DigestReads {
     pub fn of(plan: &DigestPlan, since: Timestamp, slot: Timestamp, now: Timestamp) -> Self {
         let stale_before = ReferencePrice::stale_before(plan.stale_price, slot);
         Self {
-            unlocks: DigestAheadFilter { from: now, window: SumWindow::of(slot, plan.schedule.ahead), stale_before },
+            unlocks: DigestAheadFilter {
+                from: now,
+                window: SumWindow::of(slot, plan.schedule.ahead),
+                stale_before,
+                selection: plan.selection,
+            },
             changes: ChangeFilter { since: Some(since), limit: DIGEST_ROWS, ..ChangeFilter::default() },
             statuses: NotificationFilter {
                 receiver: Some(plan.receiver.clone()),
@@ -77,6 +82,7 @@ pub fn digest(plan: &DigestPlan, since: Timestamp, slot: Timestamp, rows: &Diges
         at: slot,
         ahead,
         unlocks,
+        selection: plan.selection,
         changes,
         statuses,
         silences,

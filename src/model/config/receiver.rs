@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use super::keys::{HOUR, YEAR, settings};
 use super::{Secret, SecretText, Span};
+use crate::DigestOrder;
 
 settings! {
     /// A receiver of messages.
@@ -62,6 +63,15 @@ settings! {
         timezone: Option<String> => Zone;
         /// The period ahead whose events are listed. Without it, a week.
         ahead: Option<Span> => Span(HOUR, YEAR);
+        /// The order of the unlocks: `value`, `share` (of market cap), or `date`. Without it, `value`.
+        sort: DigestOrder => Choice(&DigestOrder::WORDS);
+        /// The number of lines for cliff unlocks, and for tokens that unlock linearly. The others are only counted and added up. Without it,
+        /// 50.
+        top: Option<u64> => Count(1, 50);
+        /// The minimum value in USD of unlocks that are listed. Smaller ones are only counted and added up.
+        min_value: Option<u64> => Count(0, 1_000_000_000_000);
+        /// Slugs, globs (`apt*`), and groups (`@portfolio`) of the tokens that the digest is about. Without them, all watched tokens.
+        tokens: Vec<String> => Texts;
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use super::gaps::SupplyGaps;
 use super::linear::{LinearPart, PriceAges};
-use super::{AheadLine, MAX_LINES};
+use super::{AheadLine, DigestSelection};
 use crate::{Alert, SumWindow, Token, TokenId, UnlockSum, UpcomingRow};
 
 /// The unlocks in the period of a digest.
@@ -25,10 +25,10 @@ pub struct DigestAhead {
     pub gaps: SupplyGaps,
 }
 
-/// The most valuable unlocks, and sums of the others.
+/// The unlocks to list, and sums of the others.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AheadPart {
-    /// At most [`MAX_LINES`] unlocks in any order, with tokens and their groups.
+    /// The unlocks to list in any order, with tokens and their groups.
     pub rows: Vec<UpcomingRow>,
     /// The number of other unlocks.
     pub more: u64,
@@ -60,18 +60,18 @@ impl AheadPart {
 }
 
 impl DigestAhead {
-    /// Splits unlocks into the most valuable ones and sums of the others. Ignores unlocks that start after `window`. The groups of the
+    /// Splits unlocks into those to list and sums of the others. Ignores unlocks that start after `window`. The groups of the
     /// tokens must be filled in.
-    pub fn of(rows: Vec<UpcomingRow>, window: SumWindow) -> Self {
+    pub fn of(rows: Vec<UpcomingRow>, window: SumWindow, selection: DigestSelection) -> Self {
         let lines =
             rows.into_iter().filter_map(|row| AheadLine::of(&row, window).map(|(line, is_counted)| (line, is_counted, row)));
         let mut lines: Vec<(AheadLine, bool, UpcomingRow)> = lines.collect();
-        lines.sort_by(|(a, ..), (b, ..)| a.order(b));
+        lines.sort_by(|(a, ..), (b, ..)| selection.by_size(a, b));
         let mut ahead = Self::default();
         let mut by_token: BTreeMap<TokenId, TokenAhead> = BTreeMap::new();
         for (line, is_counted, row) in lines {
             let part = if is_counted { &mut ahead.counted } else { &mut ahead.possible };
-            if part.rows.len() < MAX_LINES {
+            if part.rows.len() < selection.limit && selection.lists(line.value) {
                 part.rows.push(row);
                 continue;
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::ahead::{DigestAhead, LargestFirst, TokenAhead};
-use super::{MAX_LINES, first};
+use super::{DigestSelection, first};
 use crate::{
     LinearUnlock, RateChange, ReferencePrice, SumWindow, SupplyAhead, Timestamp, Token, TokenId, UnlockSum, rate_changes,
 };
@@ -16,7 +16,7 @@ const MAX_CHANGES: usize = 3;
 /// The linear unlocks in the period of a digest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinearPart {
-    /// At most [`MAX_LINES`] tokens in any order, with their groups.
+    /// The tokens to list in any order, with their groups.
     pub tokens: Vec<TokenVesting>,
     /// The number of other tokens.
     pub more: u64,
@@ -54,13 +54,16 @@ impl TokenVesting {
 }
 
 impl DigestAhead {
-    /// Adds the linear unlocks of all tokens, in the order of their slugs: the largest values in full, and sums of the others.
-    pub fn add_vesting(&mut self, mut tokens: Vec<TokenVesting>) {
+    /// Adds the linear unlocks of all tokens, in the order of their slugs: those to list in full, and sums of the others. The
+    /// largest values are listed.
+    pub fn add_vesting(&mut self, mut tokens: Vec<TokenVesting>, selection: DigestSelection) {
         let size = |of: &TokenVesting| LargestFirst(of.sum.known_value());
         // In the order of the database, because sums of doubles depend on it.
         tokens.iter().for_each(|of| self.linear.add(&of.sum));
         tokens.sort_by(|a, b| size(a).cmp(&size(b)).then_with(|| a.token.id.cmp(&b.token.id)));
-        let others = tokens.split_off(tokens.len().min(MAX_LINES));
+        let (tokens, unlisted): (Vec<_>, Vec<_>) = tokens.into_iter().partition(|of| selection.lists(of.sum.known_value()));
+        let mut tokens = tokens;
+        let others: Vec<TokenVesting> = tokens.split_off(tokens.len().min(selection.limit)).into_iter().chain(unlisted).collect();
         self.linear.more += others.len() as u64;
         self.linear.tokens = tokens;
         let mut by_token: BTreeMap<TokenId, TokenAhead> =
@@ -155,10 +158,10 @@ impl LinearLine {
         }
     }
 
-    /// Returns the lines, largest value first.
-    pub(super) fn all(part: &LinearPart, window: SumWindow) -> Vec<Self> {
+    /// Returns the lines in the order of the digest.
+    pub(super) fn all(part: &LinearPart, window: SumWindow, selection: DigestSelection) -> Vec<Self> {
         let mut lines: Vec<Self> = part.tokens.iter().map(|of| Self::of(of, window)).collect();
-        lines.sort_by(|a, b| LargestFirst(a.value).cmp(&LargestFirst(b.value)).then_with(|| a.token.cmp(&b.token)));
+        lines.sort_by(|a, b| selection.linear_order(a, b));
         first(lines)
     }
 }

@@ -115,6 +115,7 @@ fn only_unlocks(at: Timestamp, unlocks: &DigestAhead) -> DigestMaterial<'_> {
         at,
         ahead: TimeDelta::days(7),
         unlocks,
+        selection: DigestSelection::default(),
         changes: &[],
         statuses: &[],
         silences: &[],
@@ -158,7 +159,7 @@ fn sum_includes_month_by_nominal_date() {
         upcoming("now", "2026-03-12", "month", 40.0),
         upcoming("today", "2026-03-09", "day", 5.0),
     ];
-    let unlocks = DigestAhead::of(rows, SumWindow::of(at, TimeDelta::days(7)));
+    let unlocks = DigestAhead::of(rows, SumWindow::of(at, TimeDelta::days(7)), DigestSelection::default());
     let digest = Digest::of(&only_unlocks(at, &unlocks));
     let names = |lines: &[AheadLine]| lines.iter().map(|line| line.token.clone()).collect::<Vec<_>>();
     assert_eq!((names(&digest.ahead), digest.ahead_value), (vec!["now".into(), "small".into()], Some(50.0)));
@@ -171,6 +172,41 @@ fn sum_includes_month_by_nominal_date() {
         "Digest: 2 unlocks ($50) in the next 7 days, 3 more possible ($3.00K), 0 changes"
     );
     assert_eq!(phrase::digest::group(&digest.groups[0]), "$50 in 2 unlocks: now $40 and small $10");
+}
+
+#[test]
+fn selection_sets_the_order_and_the_number_of_lines_and_the_sums_stay() {
+    let at = time("2026-03-09T07:00:00Z");
+    let window = SumWindow::of(at, TimeDelta::days(7));
+    // Value in USD, and percent of market cap.
+    let unlock = |token: &str, date: &str, value: Option<f64>, share: f64| {
+        let mut row = upcoming(token, date, "second", 0.0);
+        let event = serde_json::json!({"unlockDate": date, "cliffUnlocks": {"cliffAmount": 1.0, "cliffValue": value,
+            "valueToMarketCap": share, "allocationBreakdown": [{"unlockDate": date, "allocationName": "Team", "cliffAmount": 1.0,
+            "unlockPrecision": "second"}]}});
+        row.tracked.record = crate::Record::Unlock(serde_json::from_value(event).expect("an event"));
+        row
+    };
+    let lines = |selection: DigestSelection| {
+        let rows = vec![
+            unlock("large", "2026-03-14T09:00:00Z", Some(900.0), 0.1),
+            unlock("middle", "2026-03-12T09:00:00Z", Some(500.0), 3.0),
+            unlock("small", "2026-03-10T09:00:00Z", Some(20.0), 9.0),
+            unlock("unknown", "2026-03-11T09:00:00Z", None, 5.0),
+        ];
+        let digest = Digest::of(&DigestMaterial { selection, ..only_unlocks(at, &DigestAhead::of(rows, window, selection)) });
+        assert_eq!((digest.ahead_value, digest.ahead_unvalued), (Some(1_420.0), 1), "{selection:?}");
+        assert_eq!(digest.ahead.len() + digest.ahead_left_out as usize, 4);
+        digest.ahead.into_iter().map(|line| line.token).collect::<Vec<_>>()
+    };
+    let all = DigestSelection::default();
+    assert_eq!(lines(all), ["large", "middle", "small", "unknown"]);
+    assert_eq!(lines(DigestSelection { order: DigestOrder::Date, ..all }), ["small", "unknown", "middle", "large"]);
+    assert_eq!(lines(DigestSelection { order: DigestOrder::Share, limit: 2, ..all }), ["small", "unknown"]);
+    // The largest ones are listed, by date.
+    assert_eq!(lines(DigestSelection { order: DigestOrder::Date, limit: 2, ..all }), ["middle", "large"]);
+    // An unknown value may be large.
+    assert_eq!(lines(DigestSelection { min_value: 100.0, ..all }), ["large", "middle", "unknown"]);
 }
 
 fn vesting(token: &str, per_day: f64, price: Option<f64>, window: SumWindow) -> TokenVesting {
@@ -189,8 +225,8 @@ fn headline_and_groups_add_linear_unlocks_and_name_unknown_values() {
     let at = time("2026-03-09T07:00:00Z");
     let window = SumWindow::of(at, TimeDelta::days(7));
     let texts = |rows: Vec<UpcomingRow>, vestings: Vec<TokenVesting>| {
-        let mut unlocks = DigestAhead::of(rows, window);
-        unlocks.add_vesting(vestings);
+        let mut unlocks = DigestAhead::of(rows, window, DigestSelection::default());
+        unlocks.add_vesting(vestings, DigestSelection::default());
         let digest = Digest::of(&only_unlocks(at, &unlocks));
         (phrase::digest::summary(&digest), phrase::digest::group(&digest.groups[0]))
     };
@@ -232,7 +268,7 @@ fn digest_says_what_is_not_known() {
     assert_eq!(gaps.as_deref(), Some("Incomplete: 3 tokens not read yet."));
     // A list can show the next unlock of a token whose schedule was never read.
     let mut listed = DigestAhead { gaps: SupplyGaps { unread: 3, ..complete }, ..DigestAhead::default() };
-    listed.add_vesting(vec![vesting("arb", 1.0, Some(1.0), SumWindow::of(at, TimeDelta::days(7)))]);
+    listed.add_vesting(vec![vesting("arb", 1.0, Some(1.0), SumWindow::of(at, TimeDelta::days(7)))], DigestSelection::default());
     let summary = phrase::digest::summary(&Digest::of(&only_unlocks(at, &listed)));
     assert!(summary.starts_with("Digest: linear vesting ($7) in the next 7 days, incomplete"), "{summary}");
     let until = Some(at + TimeDelta::days(2));
@@ -298,7 +334,7 @@ fn sums_include_unlisted_unlocks() {
     let at = time("2026-03-09T07:00:00Z");
     let rows: Vec<UpcomingRow> =
         (0..60).map(|i| upcoming(&format!("t{}", i % 30), "2026-03-12", "day", f64::from(i + 1))).collect();
-    let unlocks = DigestAhead::of(rows, SumWindow::of(at, TimeDelta::days(7)));
+    let unlocks = DigestAhead::of(rows, SumWindow::of(at, TimeDelta::days(7)), DigestSelection::default());
     assert_eq!((unlocks.counted.rows.len(), unlocks.counted.more, unlocks.counted.more_value), (50, 10, Some(55.0)));
     assert_eq!(unlocks.by_token.len(), 10, "a number for each token, not a row for each unlock");
     let material = DigestMaterial { firing: 9, incidents: 2, ..only_unlocks(at, &unlocks) };

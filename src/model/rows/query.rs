@@ -3,7 +3,10 @@
 use std::fmt;
 
 use super::outbox::DeliveryState;
-use crate::{Alert, AlertId, AlertState, ChangeKind, DeliveryId, ReceiverName, Resource, RuleId, SumWindow, Timestamp, TokenId};
+use crate::{
+    Alert, AlertId, AlertState, ChangeKind, DeliveryId, DigestSelection, ReceiverName, Resource, RuleId, SumWindow, Timestamp,
+    TokenId,
+};
 
 /// Selects the states of notifications.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -53,7 +56,7 @@ pub struct ChangeFilter {
 }
 
 /// Selects the unlocks of a digest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DigestAheadFilter {
     /// Unlocks that have passed at this time are left out.
     pub from: Timestamp,
@@ -61,6 +64,7 @@ pub struct DigestAheadFilter {
     pub window: SumWindow,
     /// Older prices are stale.
     pub stale_before: Timestamp,
+    pub selection: DigestSelection,
 }
 
 /// Selects alerts, most recently updated first.

@@ -21,6 +21,26 @@ fn slugs_and_globs_select_tokens_and_groups() {
 }
 
 #[test]
+fn narrowed_watch_covers_selected_tokens_only() {
+    let all = watch(&["arbitrum", "optimism", "apt*"], &[("portfolio", &["optimism", "sui"])]).expect("valid");
+    let covered = |patterns: &[&str]| {
+        let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
+        let narrowed = all.narrowed(&patterns)?;
+        let tokens = ["arbitrum", "optimism", "aptos", "sui"].into_iter().filter(|token| narrowed.covers(&(*token).into()));
+        Ok::<_, (usize, String, Option<String>)>(tokens.collect::<Vec<_>>())
+    };
+    assert_eq!(covered(&[]), Ok(vec!["arbitrum", "optimism", "aptos"]));
+    assert_eq!(covered(&["@portfolio"]), Ok(vec!["optimism"]));
+    assert_eq!(covered(&["a*", "@portfolio"]), Ok(vec!["arbitrum", "optimism", "aptos"]));
+    assert_eq!(covered(&["arbitrum"]), Ok(vec!["arbitrum"]));
+    assert_eq!(covered(&["none"]), Ok(vec![]));
+    let (index, message, help) = covered(&["arbitrum", "@portfoio"]).expect_err("unknown");
+    assert_eq!((index, message.as_str()), (1, "the group \"@portfoio\" is not in [watch.groups]"));
+    assert_eq!(help.as_deref(), Some("did you mean \"@portfolio\"?"));
+    assert!(covered(&["["]).is_err());
+}
+
+#[test]
 fn error_lists_all_invalid_patterns_with_paths() {
     let errors = watch(&["["], &[("portfolio", &["{a"])]).expect_err("bad");
     let places: Vec<_> = errors.iter().map(|error| error.path.as_str()).collect();

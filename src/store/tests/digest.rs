@@ -7,7 +7,9 @@ use super::support::*;
 use model::*;
 
 fn sized(date: &str, value: Option<f64>, precision: &str) -> Record {
-    let event = serde_json::json!({"unlockDate": date, "cliffUnlocks": {"cliffAmount": 1.0, "cliffValue": value,
+    // Smaller values are larger shares of market cap.
+    let share = value.map(|value| 1e8 / value);
+    let event = serde_json::json!({"unlockDate": date, "cliffUnlocks": {"cliffAmount": 1.0, "cliffValue": value, "valueToMarketCap": share,
         "allocationBreakdown": [{"unlockDate": date, "allocationName": "Team", "cliffAmount": 1.0, "unlockPrecision": precision}]}});
     Record::Unlock(serde_json::from_value(event).expect("an event"))
 }
@@ -48,7 +50,7 @@ fn expected(filter: &DigestAheadFilter) -> DigestAhead {
         }
     }
     rows.sort_by(|(a, row), (b, other)| (a, &row.token.id, &row.tracked.key).cmp(&(b, &other.token.id, &other.tracked.key)));
-    DigestAhead::of(rows.into_iter().map(|(_, row)| row).collect(), filter.window)
+    DigestAhead::of(rows.into_iter().map(|(_, row)| row).collect(), filter.window, filter.selection)
 }
 
 fn same(found: &DigestAhead, expected: &DigestAhead) {
@@ -79,11 +81,23 @@ async fn digest_ranking_and_sums_match_reference() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     store.commit(Commit { at: now(), feeds: feeds(), ..Commit::default() }).await.expect("committed");
-    let filter =
-        |days: i64| DigestAheadFilter { from: now(), window: SumWindow::of(now(), TimeDelta::days(days)), stale_before: now() };
+    let filter = |days: i64| DigestAheadFilter {
+        from: now(),
+        window: SumWindow::of(now(), TimeDelta::days(days)),
+        stale_before: now(),
+        selection: DigestSelection::default(),
+    };
     for days in [1, 7, 30] {
         let found = store.digest_ahead(filter(days), watch()).await.expect("read");
         same(&found, &expected(&filter(days)));
+    }
+    for order in DigestOrder::ALL {
+        for (limit, min_value) in [(5, 0.0), (50, 3e6), (20, 1e6)] {
+            let filter = DigestAheadFilter { selection: DigestSelection { order, limit, min_value }, ..filter(7) };
+            let found = store.digest_ahead(filter, watch()).await.expect("read");
+            same(&found, &expected(&filter));
+            assert!(found.counted.rows.len() <= limit && !found.counted.rows.is_empty(), "{found:?}");
+        }
     }
     let found = store.digest_ahead(filter(7), watch()).await.expect("read");
     assert!(found.counted.more > 50 && found.possible.more > 0 && !found.by_token.is_empty(), "{found:?}");
@@ -94,7 +108,12 @@ async fn digest_leaves_out_tokens_that_are_no_longer_watched() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     store.commit(Commit { at: now(), feeds: feeds(), ..Commit::default() }).await.expect("committed");
-    let filter = DigestAheadFilter { from: now(), window: SumWindow::of(now(), TimeDelta::days(30)), stale_before: now() };
+    let filter = DigestAheadFilter {
+        from: now(),
+        window: SumWindow::of(now(), TimeDelta::days(30)),
+        stale_before: now(),
+        selection: DigestSelection::default(),
+    };
     let tokens = |found: &DigestAhead| -> HashSet<String> {
         found.counted.rows.iter().chain(&found.possible.rows).map(|row| row.token.id.to_string()).collect()
     };
@@ -108,7 +127,12 @@ async fn digest_leaves_out_tokens_that_are_no_longer_watched() {
 async fn nominal_date_follows_changed_date() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
-    let filter = DigestAheadFilter { from: now(), window: SumWindow::of(now(), TimeDelta::days(7)), stale_before: now() };
+    let filter = DigestAheadFilter {
+        from: now(),
+        window: SumWindow::of(now(), TimeDelta::days(7)),
+        stale_before: now(),
+        selection: DigestSelection::default(),
+    };
     for (date, counted) in [("2026-03-12", 1), ("2026-03-25", 0), ("2026-03-14", 1)] {
         let feeds = vec![schedule("aptos", vec![put("a", sized(date, Some(5.0), "month"))])];
         store.commit(at(Commit { feeds, ..Commit::default() })).await.expect("committed");
@@ -135,10 +159,18 @@ async fn firing_alerts_are_chosen_by_severity_then_value() {
     alerts.push(alert("alone", None, "critical"));
     alerts.push(Alert { rule: alert::SOURCE_TROUBLE.into(), ..alert("incident", None, "critical") });
     store.commit(at(Commit { alerts, feeds: feeds.collect(), ..Commit::default() })).await.expect("committed");
-    let fires = store.digest_fires(3).await.expect("read");
+    let fires = store.digest_fires(3, None).await.expect("read");
     let mut notified: Vec<(&str, Option<f64>)> = fires.iter().map(|of| (of.alert.subject.as_str(), of.value)).collect();
     notified.sort_by(|a, b| a.0.cmp(b.0));
     assert_eq!(notified, [("alone", None), ("also", Some(5e6)), ("severe", Some(1e6)), ("w1", Some(1e6)), ("w5", Some(5e6))]);
-    assert_eq!(store.digest_fires(0).await.expect("read"), []);
-    assert_eq!(store.digest_fires(99).await.expect("read").len(), 9);
+    let only = |tokens: &[&str]| {
+        let tokens: Vec<String> = tokens.iter().map(ToString::to_string).collect();
+        watch().narrowed(&tokens).expect("patterns")
+    };
+    let of_one = store.digest_fires(3, Some(only(&["token-5"]))).await.expect("read");
+    assert_eq!(of_one.iter().map(|of| of.alert.subject.as_str()).collect::<HashSet<_>>(), HashSet::from(["also", "w5"]));
+    let counts = store.tokens_with_firing_alerts(only(&["token-5", "token-0"])).await.expect("read");
+    assert_eq!(counts, [("token-0".into(), 1), ("token-5".into(), 2)]);
+    assert_eq!(store.digest_fires(0, None).await.expect("read"), []);
+    assert_eq!(store.digest_fires(99, None).await.expect("read").len(), 9);
 }

@@ -119,13 +119,19 @@ impl Simulation<'_> {
 
     fn digest(&self, plan: &DigestPlan, since: Timestamp, slot: Timestamp) -> Digest {
         let reads = DigestReads::of(plan, since, slot, self.now);
+        let only = plan.narrowed(self.watch);
+        let is_meant = |token: Option<&TokenId>| only.as_ref().is_none_or(|only| token.is_some_and(|token| only.covers(token)));
+        let mut changes = self.memory.changes(&reads.changes);
+        changes.retain(|row| is_meant(Some(&row.token)));
+        let mut fires = self.memory.firing_alerts(&self.context());
+        fires.retain(|of| is_meant(of.alert.token.as_ref()));
         let rows = DigestRows {
-            unlocks: &self.memory.digest_ahead(&reads.unlocks),
-            changes: &self.memory.changes(&reads.changes),
+            unlocks: &self.memory.digest_ahead(&reads.unlocks, &is_meant),
+            changes: &changes,
             statuses: &self.memory.statuses(&reads.statuses),
             silences: &self.memory.silences(reads.silences_at, self.now),
-            firing: self.memory.firing_count(),
-            fires: &self.memory.firing_alerts(&self.context()),
+            firing: if only.is_some() { fires.len() as u64 } else { self.memory.firing_count() },
+            fires: &fires,
             incidents: &self.memory.source_alerts(),
             dead: &[],
         };

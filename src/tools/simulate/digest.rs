@@ -9,7 +9,10 @@ use model::{
 };
 
 /// Returns the unlocks in the days of a digest.
-pub(super) fn ahead(tokens: &BTreeMap<TokenId, TokenSnapshot>, filter: &DigestAheadFilter) -> DigestAhead {
+pub(super) fn ahead<'t>(
+    tokens: impl Iterator<Item = (&'t TokenId, &'t TokenSnapshot)>,
+    filter: &DigestAheadFilter,
+) -> DigestAhead {
     let mut rows: Vec<(Timestamp, UpcomingRow)> = Vec::new();
     let (mut vesting, mut prices) = (Vec::new(), BTreeMap::new());
     let mut gaps = SupplyGaps::default();
@@ -40,8 +43,8 @@ pub(super) fn ahead(tokens: &BTreeMap<TokenId, TokenSnapshot>, filter: &DigestAh
     }
     let key = |row: &UpcomingRow| (row.token.id.clone(), row.tracked.key.clone());
     rows.sort_by(|(at_a, a), (at_b, b)| at_a.cmp(at_b).then_with(|| key(a).cmp(&key(b))));
-    let mut ahead = DigestAhead::of(rows.into_iter().map(|(_, row)| row).collect(), filter.window);
-    ahead.add_vesting(vesting);
+    let mut ahead = DigestAhead::of(rows.into_iter().map(|(_, row)| row).collect(), filter.window, filter.selection);
+    ahead.add_vesting(vesting, filter.selection);
     ahead.gaps = gaps;
     for price in priced.into_iter().filter_map(|id| prices.get(id)) {
         ahead.prices.add(*price, filter.stale_before);

@@ -444,9 +444,9 @@ impl MemoryStore {
 
     // -- digests and results --
 
-    /// Returns the unlocks in the days of a digest.
-    pub fn digest_ahead(&self, filter: &DigestAheadFilter) -> DigestAhead {
-        digest::ahead(&self.tokens, filter)
+    /// Returns the unlocks in the days of a digest, of the tokens that `is_meant` selects.
+    pub fn digest_ahead(&self, filter: &DigestAheadFilter, is_meant: &dyn Fn(Option<&TokenId>) -> bool) -> DigestAhead {
+        digest::ahead(self.tokens.iter().filter(|(id, _)| is_meant(Some(id))), filter)
     }
 
     /// Returns changes, latest first.
