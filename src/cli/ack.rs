@@ -34,7 +34,7 @@ pub(super) async fn run(ack: &AckArgs, invocation: &Invocation) -> anyhow::Resul
     let store = invocation.open(&config, if ack.list { Access::Read } else { Access::Write }).await?;
     let exit = match &ack.alert {
         None => list(&store, invocation).await,
-        Some(alert) if ack.undo => undo(alert, &store).await,
+        Some(alert) if ack.undo => undo(alert, &store, invocation).await,
         Some(alert) => acknowledge(alert, ack, &store, invocation).await,
     };
     store.close().await?;
@@ -63,12 +63,12 @@ async fn acknowledge(alert: &str, ack: &AckArgs, store: &Store, invocation: &Inv
     }
 }
 
-async fn undo(alert: &str, store: &Store) -> anyhow::Result<Exit> {
+async fn undo(alert: &str, store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
     let begins = |ack: &Ack| ack.alert.as_str().starts_with(alert.trim());
     let found: Vec<_> = store.acks().await?.into_iter().filter(begins).collect();
     match found.as_slice() {
         [one] => {
-            store.unacknowledge(one.alert.clone()).await?;
+            store.unacknowledge(one.alert.clone(), invocation.clock.now()).await?;
             anstream::eprintln!("{}: acknowledgement removed, reminders resume", one.alert);
             Ok(Exit::Done)
         }

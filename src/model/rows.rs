@@ -3,6 +3,7 @@
 mod commit;
 mod counts;
 mod credit;
+mod event_log;
 mod month;
 mod notification;
 mod opt_out;
@@ -18,6 +19,10 @@ mod upcoming;
 pub use self::commit::{Commit, CommitResult, FeedUpdate, PollEntry, PollEntryOutcome, PruneResult, Put};
 pub use self::counts::{DomainGauges, EndpointStat, PeriodReads, ReceiverCounts, StoreCounts, StoreGauges};
 pub use self::credit::{Charge, CreditState, LimitProbe, PastPeriod, Reservation, SettledRequest};
+pub use self::event_log::{
+    AcknowledgedAlert, AlertTransition, DecidedNotification, EndedDelivery, EventBody, EventCursorProblem, EventLogFilter,
+    EventLogPage, EventLogRange, EventType, LoggedEvent, LoggedReload, LoggedSilence,
+};
 pub use self::month::{LinearBand, MonthFilter, MonthUnlock, UnlockDay, UnlockMonth, UnlockOrder};
 pub use self::notification::{
     AckResult, DispatchResult, NotificationOverview, NotificationRole, NotificationState, NotificationStatus, ReceiverStatus,

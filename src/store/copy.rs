@@ -24,7 +24,7 @@ use super::{DatabaseLocation, DatabaseServer, PostgresUrl, Store, failpoint};
 use model::Timestamp;
 
 /// The tables, each after the tables that it references. The lease is not copied: each server database has its own.
-const TABLES: [&str; 28] = [
+const TABLES: [&str; 29] = [
     META,
     "token",
     "feed",
@@ -53,6 +53,7 @@ const TABLES: [&str; 28] = [
     "tally",
     "opt_out",
     "held_event",
+    "event_log",
 ];
 
 const META: &str = "meta";

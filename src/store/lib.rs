@@ -2,7 +2,8 @@
 //!
 //! [`Store`] is a cloneable handle to the daemon's database. Each file adds the operations of one subject, next to
 //! their SQL: `commit` writes a step of a cycle, and `cycle` reads what the next step needs; `pending` groups,
-//! suppresses, and repeats notifications; `outbox` and `status` track deliveries; `query`, `alerts`, `pages`, and
+//! suppresses, and repeats notifications; `outbox` and `status` track deliveries; `event_log` numbers what happened;
+//! `query`, `alerts`, `pages`, and
 //! `counts` serve the pages, lists, and commands; `prune`, `backup`, `restore`, `copy`, and `clock` are maintenance.
 //! [`catalog`] is the database of the data service, and [`snapshot`] is the mirror's view of the daemon's database.
 //! Both implement [`facts`].
@@ -53,6 +54,7 @@ mod cycle;
 mod digest;
 mod ended_sessions;
 mod error;
+mod event_log;
 pub mod facts;
 pub mod failpoint;
 mod gauges;

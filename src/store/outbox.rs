@@ -10,11 +10,12 @@ use rusqlite::types::Value;
 use super::codec::{Millis, all, all_of, count, from_json, list, millis, one, one_of, readable, small, word};
 use super::commit::{CommitWriter, NotificationTarget};
 use super::error::StoreFault;
+use super::event_log::log_delivery;
 use super::sql::{Connection, PendingQuery, Row, Transaction, row_of};
 use super::{Store, StoreError, failpoint, series};
 use model::{
-    AlertBody, AlertId, AlertStatus, AttemptRecord, CommitResult, DeliveryId, DeliveryState, DueDelivery, Notification,
-    NotificationId, NotificationKind, NotificationRole, ReceiverName, Timestamp,
+    AlertBody, AlertId, AlertStatus, AttemptRecord, CommitResult, DeliveryId, DeliveryState, DueDelivery, EndedDelivery,
+    Notification, NotificationId, NotificationKind, NotificationRole, ReceiverName, Timestamp,
 };
 
 impl Store {
@@ -248,7 +249,7 @@ fn record_attempts(connection: &mut Connection, records: &[AttemptRecord], targe
 }
 
 fn query_state<'a>(from: &Transaction<'a>, delivery: DeliveryId) -> Result<PendingQuery<'a>, StoreFault> {
-    Ok(from.prepare_cached("SELECT state FROM delivery WHERE no = ?1")?.send_query([delivery.0])?)
+    Ok(from.prepare_cached("SELECT state, webhook_id, receiver FROM delivery WHERE no = ?1")?.send_query([delivery.0])?)
 }
 
 /// Writes what an attempt changes, and returns its row; `None` if its delivery was pruned.
@@ -264,8 +265,8 @@ fn record_attempt(
         writer.alert(alert)?;
     }
     writer.notifications(notifications, &mut CommitResult::default())?;
-    let now_is: Option<String> = one_of(state_is.rows()?, |row| Ok(row.get(0)?))?;
-    let Some(now_is) = now_is else {
+    let found = one_of(state_is.rows()?, |row| Ok((row.get::<String>(0)?, row.get::<String>(1)?, row.get::<String>(2)?)))?;
+    let Some((now_is, webhook_id, receiver)) = found else {
         // A pending delivery is never pruned, so nothing is lost.
         return Ok(None);
     };
@@ -285,6 +286,9 @@ fn record_attempt(
          updated_at = ?5, delivered_at = CASE WHEN ?2 = 'delivered' THEN coalesce(delivered_at, ?5) END WHERE no = ?1",
     )?
     .execute(params![delivery.0, state.as_str(), millis(next), response, Millis(attempt.at)])?;
+    if state != now_is {
+        log_delivery(to, attempt.at, &EndedDelivery { delivery: delivery.0, webhook_id, receiver: receiver.into(), state })?;
+    }
     let (at, took_ms) = (Millis(attempt.at), count(attempt.took_ms));
     Ok(Some(row_of(params![delivery.0, at, took_ms, attempt.outcome.as_str(), attempt.status, response])?))
 }

@@ -34,6 +34,7 @@ impl Store {
             let taken = match target {
                 PruneTarget::Polls => &mut pruned.polls,
                 PruneTarget::Changes => &mut pruned.changes,
+                PruneTarget::Events => &mut pruned.events,
                 PruneTarget::Versions | PruneTarget::Schedules => &mut pruned.versions,
                 PruneTarget::Silences | PruneTarget::Groups => &mut pruned.logs,
                 PruneTarget::Alerts => &mut pruned.alerts,
@@ -61,6 +62,8 @@ const BATCH_ALERTS: i64 = 200;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PruneTarget {
+    /// Before the records that the events are about.
+    Events,
     Polls,
     Changes,
     Versions,
@@ -72,7 +75,8 @@ enum PruneTarget {
 }
 
 impl PruneTarget {
-    const ALL: [PruneTarget; 8] = [
+    const ALL: [PruneTarget; 9] = [
+        PruneTarget::Events,
         PruneTarget::Polls,
         PruneTarget::Changes,
         PruneTarget::Versions,
@@ -99,11 +103,22 @@ fn batch(to: &Transaction<'_>, target: PruneTarget, before: Timestamp) -> Result
                  SELECT 1 FROM group_alert m JOIN alert a ON a.id = m.alert
                  WHERE m.receiver = g.receiver AND m.key = g.key AND a.state = 'firing') LIMIT ?2)"
         }
+        PruneTarget::Events => return events(to, before),
         PruneTarget::Schedules => return schedules(to, before),
         PruneTarget::Alerts => return alerts(to, before),
         PruneTarget::OrphanNotifications => return orphan_notifications(to, before),
     };
     Ok(counted(i64::try_from(to.prepare_cached(rows)?.execute_counted(params![Millis(before), BATCH_ROWS])?).unwrap_or(i64::MAX)))
+}
+
+/// Deletes the oldest events, up to the first one that is not older than `before`, so that no gap appears. The newest event stays, because
+/// the next number follows from it.
+fn events(to: &Transaction<'_>, before: Timestamp) -> Result<u64, StoreFault> {
+    let sql = "SELECT seq, at FROM event_log WHERE seq < (SELECT max(seq) FROM event_log) ORDER BY seq LIMIT ?1";
+    let oldest = all(&mut *to.prepare_cached(sql)?, [BATCH_ROWS], |row| Ok((row.get::<i64>(0)?, row.get::<Millis>(1)?.0)))?;
+    let Some((until, _)) = oldest.into_iter().take_while(|(_, at)| *at < before).last() else { return Ok(0) };
+    let deleted = to.prepare_cached("DELETE FROM event_log WHERE seq <= ?1")?.execute_counted([until])?;
+    Ok(counted(i64::try_from(deleted).unwrap_or(i64::MAX)))
 }
 
 /// Deletes old schedule versions. Returns the number of event versions.

@@ -165,16 +165,19 @@ fn change_chunk(from: &Transaction<'_>, filter: &ChangeFilter) -> Result<Vec<(Ch
     let mut conditions = change_conditions(filter);
     conditions.and_some("(c.at, c.no) < (SELECT at, no FROM change WHERE no = ?)", filter.after);
     let (sql, values) = conditions.within(
-        "SELECT c.no, c.at, t.id, t.symbol, c.resource, c.kind, c.key, c.body, c.old_record, c.new_record
-         FROM change c LEFT JOIN token t ON t.no = c.token_no",
+        &format!("SELECT {CHANGE_COLUMNS} FROM change c LEFT JOIN token t ON t.no = c.token_no"),
         &format!(" ORDER BY c.at DESC, c.no DESC LIMIT {} OFFSET {}", filter.limit, filter.offset),
     );
     all(&mut from.prepare(&sql)?, values, |row| Ok((change_row(row)?, row.text_bytes())))
 }
 
-/// Reads a change from the columns `id, at, token, symbol, resource, kind, key, body, old, new`. A change without a resource is
+/// The columns for [`change_row`], from `change AS c` joined with `token AS t`.
+pub(super) const CHANGE_COLUMNS: &str =
+    "c.no, c.at, t.id, t.symbol, c.resource, c.kind, c.key, c.body, c.old_record, c.new_record";
+
+/// Reads a change from [`CHANGE_COLUMNS`]. A change without a resource is
 /// read as a change of the schedule.
-fn change_row(row: &Row<'_>) -> Result<ChangeRow, StoreFault> {
+pub(super) fn change_row(row: &Row<'_>) -> Result<ChangeRow, StoreFault> {
     let id: i64 = row.get(0)?;
     let of = id.to_string();
     let (resource, kind, body): (Option<String>, String, String) = (row.get(4)?, row.get(5)?, row.get(7)?);

@@ -5,10 +5,14 @@ use rusqlite::params;
 
 use super::codec::{Millis, all, all_readable, from_json, json, millis, one, word};
 use super::error::StoreFault;
+use super::event_log::{log_acknowledgement, log_expired_silence, log_new_silence};
 use super::rows::{self, ALERT_COLUMNS};
 use super::sql::{Engine, Row, Transaction};
 use super::{Store, StoreError, schedule};
-use model::{Ack, AckResult, Alert, AlertId, AlertState, Labels, Silence, SilenceFact, SilencePreview, SilencedAlert, Timestamp};
+use model::{
+    Ack, AckResult, AcknowledgedAlert, Alert, AlertId, AlertState, EventType, Labels, Silence, SilenceFact, SilencePreview,
+    SilencedAlert, Timestamp,
+};
 
 /// The maximum number of alert ids returned for an ambiguous prefix.
 const MAX_NAMED: usize = 5;
@@ -42,8 +46,8 @@ impl Store {
     }
 
     /// Removes an acknowledgement. Returns whether there was one.
-    pub async fn unacknowledge(&self, alert: AlertId) -> Result<bool, StoreError> {
-        self.act("remove an acknowledgement", move |to| unacknowledge(to, &alert)).await
+    pub async fn unacknowledge(&self, alert: AlertId, now: Timestamp) -> Result<bool, StoreError> {
+        self.act("remove an acknowledgement", move |to| unacknowledge(to, alert, now)).await
     }
 
     /// Returns the acknowledgements of open alerts, latest first.
@@ -75,6 +79,7 @@ impl Store {
 
 /// Stores a silence, unless its id exists.
 pub(super) fn put_silence(to: &Transaction<'_>, silence: &Silence) -> Result<(), StoreFault> {
+    log_new_silence(to, silence)?;
     to.prepare_cached(
         "INSERT INTO silence (id, matchers, author, comment, starts_at, ends_at, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
          ON CONFLICT (id) DO NOTHING",
@@ -92,22 +97,24 @@ pub(super) fn put_silence(to: &Transaction<'_>, silence: &Silence) -> Result<(),
 }
 
 pub(super) fn silences(from: &Transaction<'_>, not_over_at: Option<Timestamp>) -> Result<Vec<Silence>, StoreFault> {
-    let mut statement = from.prepare_cached(
-        "SELECT id, matchers, author, comment, starts_at, ends_at, created_at FROM silence WHERE ends_at > ?1 OR ?1 IS NULL
-         ORDER BY ends_at DESC, id",
-    )?;
-    all_readable(&mut statement, [millis(not_over_at)], |row| {
-        let id: String = row.get(0)?;
-        let matchers: String = row.get(1)?;
-        Ok(Silence {
-            matchers: from_json("the matchers of the silence", &id, &matchers)?,
-            author: row.get(2)?,
-            comment: row.get(3)?,
-            starts_at: row.get::<Millis>(4)?.0,
-            ends_at: row.get::<Millis>(5)?.0,
-            created_at: row.get::<Millis>(6)?.0,
-            id,
-        })
+    let sql = format!("SELECT {SILENCE_COLUMNS} FROM silence WHERE ends_at > ?1 OR ?1 IS NULL ORDER BY ends_at DESC, id");
+    all_readable(&mut *from.prepare_cached(&sql)?, [millis(not_over_at)], silence)
+}
+
+/// The columns for [`silence`].
+const SILENCE_COLUMNS: &str = "id, matchers, author, comment, starts_at, ends_at, created_at";
+
+fn silence(row: &Row<'_>) -> Result<Silence, StoreFault> {
+    let id: String = row.get(0)?;
+    let matchers: String = row.get(1)?;
+    Ok(Silence {
+        matchers: from_json("the matchers of the silence", &id, &matchers)?,
+        author: row.get(2)?,
+        comment: row.get(3)?,
+        starts_at: row.get::<Millis>(4)?.0,
+        ends_at: row.get::<Millis>(5)?.0,
+        created_at: row.get::<Millis>(6)?.0,
+        id,
     })
 }
 
@@ -116,7 +123,14 @@ fn expire_silence(to: &Transaction<'_>, id: &str, now: Timestamp) -> Result<bool
     let ended = to
         .prepare_cached("UPDATE silence SET ends_at = ?2, starts_at = min(starts_at, ?2) WHERE id = ?1 AND ends_at > ?2")?
         .execute_counted(params![id, Millis(now)])?;
-    Ok(ended > 0)
+    if ended == 0 {
+        return Ok(false);
+    }
+    let sql = format!("SELECT {SILENCE_COLUMNS} FROM silence WHERE id = ?1");
+    if let Some(silence) = one(&mut *to.prepare_cached(&sql)?, [id], silence)? {
+        log_expired_silence(to, now, &silence)?;
+    }
+    Ok(true)
 }
 
 fn acknowledge(to: &Transaction<'_>, id: &str, author: &str, comment: &str, now: Timestamp) -> Result<AckResult, StoreFault> {
@@ -148,6 +162,9 @@ fn acknowledge(to: &Transaction<'_>, id: &str, author: &str, comment: &str, now:
          ON CONFLICT (alert) DO UPDATE SET author = excluded.author, comment = excluded.comment, at = excluded.at, fact = excluded.fact",
     )?
     .execute(params![alert.id.as_str(), author, comment, Millis(now), json("the fact of an acknowledgement", &fact)?])?;
+    let acknowledged =
+        AcknowledgedAlert { alert: alert.id.clone(), author: Some(author.to_owned()), comment: Some(comment.to_owned()) };
+    log_acknowledgement(to, now, EventType::AcknowledgementAdded, &acknowledged)?;
     Ok(AckResult::Done(Box::new(alert)))
 }
 
@@ -178,8 +195,13 @@ fn notified_record(from: &Transaction<'_>, alert: &Alert) -> Result<Option<serde
     notified.map(|text| from_json("the record of the alert", alert.id.as_str(), &text)).transpose()
 }
 
-fn unacknowledge(to: &Transaction<'_>, alert: &AlertId) -> Result<bool, StoreFault> {
-    Ok(to.prepare_cached("DELETE FROM ack WHERE alert = ?1")?.execute_counted([alert.as_str()])? > 0)
+fn unacknowledge(to: &Transaction<'_>, alert: AlertId, now: Timestamp) -> Result<bool, StoreFault> {
+    let deleted = to.prepare_cached("DELETE FROM ack WHERE alert = ?1")?.execute_counted([alert.as_str()])?;
+    if deleted > 0 {
+        let removed = AcknowledgedAlert { alert, author: None, comment: None };
+        log_acknowledgement(to, now, EventType::AcknowledgementRemoved, &removed)?;
+    }
+    Ok(deleted > 0)
 }
 
 pub(super) fn acks(from: &Transaction<'_>) -> Result<Vec<Ack>, StoreFault> {

@@ -4,6 +4,7 @@ mod commit;
 mod counts;
 mod crashes;
 mod digest;
+mod event_log;
 mod faults;
 mod lease;
 mod maintenance;

@@ -13,7 +13,7 @@ use crate::app::{ActiveFiles, App, reload_under_systemd, remember_good_rules};
 use crate::live::LiveConfig;
 use crate::outbox::ReceiverSender;
 use crate::readiness::RuleLoad;
-use model::{BoxFuture, phrase::count, text::error_chain};
+use model::{BoxFuture, LoggedReload, Timestamp, phrase::count, text::error_chain};
 
 /// The maximum age of a dead letter that is sent when its receiver returns to the config. Older ones are of no use.
 const MAX_ORPHAN_AGE: TimeDelta = TimeDelta::days(7);
@@ -76,6 +76,7 @@ impl App {
                 self.deps.metrics.set_reload(false);
                 tracing::error!("the changed files have errors; the previous config and rules stay active\n{}", problem.full);
                 self.alerts.reload_failed(&problem).await;
+                self.log_reload(LoggedReload { rules: None, problem: Some(problem.brief.clone()) }, now).await;
                 return Err(problem);
             }
         };
@@ -87,6 +88,7 @@ impl App {
         self.readiness.set_rules_loaded(now, rules, &files.good.paths);
         self.deps.metrics.set_reload(true);
         self.alerts.reload_succeeded().await;
+        self.log_reload(LoggedReload { rules: u32::try_from(rules).ok(), problem: None }, now).await;
         let mut text = count(rules, "active rule");
         if tests > 0 {
             text.push_str(&format!(", {} passed", count(tests, "test")));
@@ -96,6 +98,16 @@ impl App {
         }
         tracing::info!(rules, tests, "reloaded config and rules: {text}");
         Ok(Reloaded { text, needs_restart: !needs_restart.is_empty() })
+    }
+
+    /// Adds a reload to the event log. A standby writes nothing.
+    async fn log_reload(&self, reload: LoggedReload, now: Timestamp) {
+        let store = &self.deps.store;
+        if store.is_active()
+            && let Err(error) = store.log_reload(reload, now).await
+        {
+            tracing::warn!(error = &error as &dyn std::error::Error, "cannot add the reload to the event log");
+        }
     }
 
     /// Resolves the incidents of receivers that left the config, and sends the deliveries that became dead letters while a receiver of the

@@ -20,7 +20,7 @@ settings! {
         removal_confirmations: u32 = 2 => Count(1, 1000);
         /// The relative difference up to which two amounts are equal.
         tolerance: f64 = 1e-6 => Number(0.0, 0.5);
-        /// The retention of changes, old versions, resolved alerts, and delivered messages.
+        /// The retention of changes, old versions, events, resolved alerts, and delivered messages.
         retention: Span = Span::from_secs(730 * DAY) => Span(DAY, 100 * YEAR);
         /// The retention of the poll log.
         poll_log_retention: Span = Span::from_secs(90 * DAY) => Span(HOUR, 100 * YEAR);

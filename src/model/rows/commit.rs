@@ -144,6 +144,8 @@ pub struct PruneResult {
     pub versions: u64,
     /// Ended silences, and groups without firing alerts.
     pub logs: u64,
+    /// Events of the event log.
+    pub events: u64,
     /// Resolved alerts with their notifications.
     pub alerts: u64,
     /// Notifications without an alert, such as tests.

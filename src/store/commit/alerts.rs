@@ -5,13 +5,14 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::{CommitWriter, NotificationTarget};
-use crate::codec::{Millis, json, millis};
+use crate::codec::{Millis, json, millis, one_of};
 use crate::error::StoreFault;
+use crate::event_log::{NewEvent, log_event, log_notification, log_transition};
 use crate::sql::{PendingQuery, row_of};
 use crate::{pending, series};
 use model::{
-    Alert, AlertBody, Change, CommitResult, DeliveryState, Interval, Labels, Notification, NotificationRole, ReceiverName,
-    Record, RecordKey, Resolution, Resource, Timestamp, text::fingerprint,
+    Alert, AlertBody, Change, CommitResult, DeliveryState, EventType, Interval, Labels, Notification, NotificationRole,
+    ReceiverName, Record, RecordKey, Resolution, Resource, Timestamp, text::fingerprint,
 };
 
 pub(crate) const DELIVERY_NOTIFICATION_COLUMNS: [&str; 5] = ["delivery_no", "ordinal", "notification", "receiver", "role"];
@@ -21,10 +22,17 @@ impl<'a> CommitWriter<'a> {
     /// wrote.
     pub(super) fn changes(&mut self, changes: &[Change]) -> Result<u32, StoreFault> {
         let queried: Vec<PendingQuery<'_>> = changes.iter().map(|change| self.change(change)).collect::<Result<_, _>>()?;
-        queried.into_iter().try_fold(0, |written, queried| Ok(written + u32::from(queried.rows()?.next()?.is_some())))
+        let mut written = 0;
+        for (change, queried) in changes.iter().zip(queried) {
+            let Some(number) = one_of(queried.rows()?, |row| Ok(row.get::<i64>(0)?))? else { continue };
+            written += 1;
+            let event = NewEvent::of(EventType::Change, number.to_string());
+            log_event(self.to, self.at, &NewEvent { token: change.token.as_ref(), ..event })?;
+        }
+        Ok(written)
     }
 
-    /// Inserts a change. Returns a row if it is new.
+    /// Inserts a change. Returns its number if it is new.
     fn change(&mut self, change: &Change) -> Result<PendingQuery<'a>, StoreFault> {
         let token = self.token_no(change.token.as_ref())?;
         let resource = change.resource.map(Resource::as_str);
@@ -43,7 +51,7 @@ impl<'a> CommitWriter<'a> {
         let mut statement = self.to.prepare_cached(
             "INSERT INTO change (at, token_no, resource, kind, key, body, old_record, new_record, digest)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (digest) DO NOTHING
-                 RETURNING 1",
+                 RETURNING no",
         )?;
         Ok(statement.send_query(params![
             Millis(self.at),
@@ -60,6 +68,7 @@ impl<'a> CommitWriter<'a> {
 
     pub(crate) fn alert(&mut self, alert: &Alert) -> Result<(), StoreFault> {
         let token = self.token_no(alert.token.as_ref())?;
+        log_transition(self.to, self.at, alert)?;
         let columns = AlertColumns {
             labels: alert.labels.clone(),
             former_labels: alert.former_labels.clone(),
@@ -116,6 +125,9 @@ impl<'a> CommitWriter<'a> {
             if written.rows()?.next()?.is_none() {
                 saved.known_notifications += 1;
                 continue;
+            }
+            if !notification.receivers.is_empty() {
+                log_notification(self.to, self.at, notification)?;
             }
             for (index, receiver) in notification.receivers.iter().enumerate() {
                 if notification.receivers.iter().take(index).any(|earlier| earlier == receiver) {

@@ -5,13 +5,14 @@ use rusqlite::params;
 use super::notifications;
 use crate::codec::{Conditions, Millis, all, counted, list, one, small, time, word};
 use crate::error::StoreFault;
+use crate::event_log::log_delivery;
 use crate::list_limits::{in_chunks, json_bytes};
 use crate::query::at;
 use crate::sql::{Engine, Row, Transaction};
 use crate::{Store, StoreError};
 use model::{
-    AlertId, Attempt, AttemptOutcome, BatchKind, DeliveryId, DeliveryState, Listed, Notification, NotificationRole, OutboxAlert,
-    OutboxDetail, OutboxFilter, OutboxRow, ReceiverName, Timestamp, cut_summary,
+    AlertId, Attempt, AttemptOutcome, BatchKind, DeliveryId, DeliveryState, EndedDelivery, Listed, Notification,
+    NotificationRole, OutboxAlert, OutboxDetail, OutboxFilter, OutboxRow, ReceiverName, Timestamp, cut_summary,
 };
 
 impl Store {
@@ -215,7 +216,17 @@ fn retry(to: &Transaction<'_>, ids: &[DeliveryId], now: Timestamp) -> Result<usi
 fn drop_deliveries(to: &Transaction<'_>, ids: &[DeliveryId], now: Timestamp) -> Result<usize, StoreFault> {
     let mut statement = to.prepare_cached(
         "UPDATE delivery SET state = 'dropped', next_attempt_at = NULL, updated_at = ?2
-         WHERE no = ?1 AND state IN ('due', 'retrying', 'dead')",
+         WHERE no = ?1 AND state IN ('due', 'retrying', 'dead') RETURNING webhook_id, receiver",
     )?;
-    ids.iter().try_fold(0, |done, id| Ok(done + statement.execute_counted(params![id.0, Millis(now)])?))
+    let mut dropped = 0;
+    for id in ids {
+        let ended = one(&mut statement, params![id.0, Millis(now)], |row| {
+            let (webhook_id, receiver) = (row.get(0)?, row.get::<String>(1)?.into());
+            Ok(EndedDelivery { delivery: id.0, webhook_id, receiver, state: DeliveryState::Dropped })
+        })?;
+        let Some(ended) = ended else { continue };
+        log_delivery(to, now, &ended)?;
+        dropped += 1;
+    }
+    Ok(dropped)
 }

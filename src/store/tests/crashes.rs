@@ -47,6 +47,8 @@ async fn commit_is_atomic_at_every_crash_point() {
         assert_eq!(store.due("ops".into(), now(), 9).await.expect("read").len(), due, "{point}");
         let filter = OutboxFilter { states: vec![DeliveryState::Delivered], limit: 9, ..OutboxFilter::default() };
         assert_eq!(store.outbox(filter).await.expect("read").len(), delivered, "{point}");
+        // One event for each alert, notification, and delivery that ended.
+        assert_eq!(store.last_event().await.expect("read"), i64::try_from(2 * alerts + delivered).expect("few"), "{point}");
         assert!(store.integrity_check().await.is_ok(), "{point}");
     }
 }

@@ -265,7 +265,7 @@ pub(super) async fn acknowledge(
 
 /// `POST /alerts/{id}/unacknowledge`.
 pub(super) async fn unacknowledge(State(deps): State<HttpDeps>, Path(id): Path<String>) -> ActionResult {
-    let is_done = deps.app.store.unacknowledge(AlertId::from(id.as_str())).await?;
+    let is_done = deps.app.store.unacknowledge(AlertId::from(id.as_str()), deps.app.clock.now()).await?;
     Ok(redirect_to_alert(&id, if is_done { "unacknowledged" } else { "over" }))
 }
 
