@@ -112,7 +112,7 @@ pub fn serve_few(
     stop_grace: Duration,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> BoxFuture<'static, io::Result<()>> {
-    let (head, idle_timeout) = (Duration::from_secs(15), Duration::from_secs(30));
+    let (head, idle_timeout) = (Duration::from_secs(15), Duration::from_secs(45));
     let limits = ConnectionLimits { connections, head, idle_timeout, stop_grace };
     serve_within(limits, listener, router, None, Box::pin(stop))
 }

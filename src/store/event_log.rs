@@ -8,6 +8,7 @@
 
 use rusqlite::params;
 use serde::Serialize;
+use tokio::sync::watch;
 
 use super::codec::{Millis, all, from_json, json, list, one, word};
 use super::error::StoreFault;
@@ -34,6 +35,15 @@ impl Store {
     /// Returns the number of the newest event, or 0 if there never was one.
     pub async fn last_event(&self) -> Result<i64, StoreError> {
         self.read("read the number of the newest event", |from| Ok(range(from)?.last)).await
+    }
+
+    /// Returns a receiver that changes after each write of this process. Other processes write too, so readers also look from time to time.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database was opened for reading only.
+    pub fn writes(&self) -> Result<watch::Receiver<()>, StoreError> {
+        Ok(self.writer("wait for writes")?.done())
     }
 
     /// Adds a reload of the active instance to the event log.

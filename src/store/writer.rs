@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::error::{ErrorKind, StoreError, StoreFault};
 use super::sql::{Connection, Transaction};
@@ -33,6 +33,8 @@ enum WriterCommand {
 #[derive(Debug)]
 pub(super) struct Writer {
     commands: mpsc::Sender<WriterCommand>,
+    /// Changes after each operation.
+    done: Arc<watch::Sender<()>>,
     path: Arc<Path>,
 }
 
@@ -44,7 +46,12 @@ impl Writer {
             .name("store-writer".into())
             .spawn(move || write_loop(connection, lock, inbox))
             .map_err(|source| StoreError::new(ErrorKind::Other, "start the writer thread", &path, "").with_source(source))?;
-        Ok(Self { commands, path })
+        Ok(Self { commands, done: Arc::default(), path })
+    }
+
+    /// Returns a receiver that changes after each operation.
+    pub(super) fn done(&self) -> watch::Receiver<()> {
+        self.done.subscribe()
     }
 
     /// Runs `run` on the connection, outside of a transaction.
@@ -60,10 +67,11 @@ impl Writer {
     fn run_any(&self, doing: &'static str, run: Write) -> BoxFuture<'_, Result<AnyValue, StoreError>> {
         Box::pin(async move {
             let (reply, response) = oneshot::channel();
-            let path = self.path.clone();
+            let (path, done) = (self.path.clone(), self.done.clone());
             let job: Job = Box::new(move |connection| {
                 let result = contain(doing, &path, || run(connection));
                 connection.rollback_leftovers();
+                done.send_replace(());
                 // The caller may be gone; the write stays done.
                 let _ = reply.send(result);
             });

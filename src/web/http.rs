@@ -3,7 +3,7 @@
 //! `authorization` checks each request first. On loopback the `Host` header must name this server; on other addresses the request needs
 //! the token or a session. Requests that change state need one of them on every address. The handlers then query the store: `pages`
 //! returns HTML, `api` returns JSON, `feeds` returns calendars and Atom. Secret links of `feeds` and `unsubscribe` need no login, because
-//! the link itself is the proof. `updates` notifies open pages of new data.
+//! the link itself is the proof. `live_events` streams the event log, and `updates` notifies open pages of new data.
 
 mod access;
 mod alert_detail;
@@ -13,9 +13,11 @@ mod authorization;
 mod error;
 mod error_code;
 mod etag;
+mod event_watch;
 mod feeds;
 mod json_body;
 mod list_page;
+mod live_events;
 mod names;
 mod pages;
 mod parameters;
@@ -44,11 +46,13 @@ use tower_http::{
 
 use access::AccessState;
 pub use access::random_secret as fresh_token;
+use api::event_log::MAX_WAIT;
 use daemon::app::AppHandle;
-use daemon::playground::{self, Playground};
+use daemon::playground::Playground;
+use event_watch::EventWatch;
 use model::BoxFuture;
 use pages::overview::OverviewCache;
-use request_limits::{RequestLimits, keep_slot, limit_requests, limit_time};
+use request_limits::{REQUEST_TIMEOUT, RequestLimits, keep_slot, limit_requests, limit_time, limit_trial};
 use updates::Updates;
 pub use waiting::serve as serve_waiting;
 
@@ -56,6 +60,8 @@ pub use waiting::serve as serve_waiting;
 const MAX_CONNECTIONS: usize = 128;
 /// The time that open requests get to finish on shutdown. Without it, a client that never completes its request would block the exit.
 const STOP_DEADLINE: Duration = Duration::from_secs(5);
+/// The time limit of any request: a request for events waits, and then reads.
+const LONGEST_REQUEST: Duration = MAX_WAIT.saturating_add(REQUEST_TIMEOUT);
 /// The `Content-Security-Policy` of pages: only files, events, and forms of this server, and no inline scripts or styles.
 const CONTENT_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
      form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
@@ -70,6 +76,7 @@ pub(crate) struct HttpDeps {
     /// Allows one trial at a time.
     pub playground: Playground,
     pub updates: Updates,
+    pub event_watch: EventWatch,
     pub overview: OverviewCache,
     pub limits: RequestLimits,
 }
@@ -85,6 +92,7 @@ pub fn serve(app: AppHandle, listener: TcpListener, stop: CancellationToken) -> 
     threads::run_on_own_threads(listener, move |listener| {
         let deps = HttpDeps {
             updates: Updates::start(app.store.clone(), stop.clone()),
+            event_watch: EventWatch::start(app.store.clone(), stop.clone()),
             overview: OverviewCache::default(),
             access: Arc::default(),
             playground: Playground::default(),
@@ -97,7 +105,7 @@ pub fn serve(app: AppHandle, listener: TcpListener, stop: CancellationToken) -> 
 
 fn router(deps: HttpDeps) -> Router {
     let routes = Router::new()
-        .route("/events", get(updates::events))
+        .route("/events", get(live_events::stream))
         .route("/-/ready", get(status::ready))
         .route("/-/reload", post(status::reload))
         .route("/metrics", get(status::metrics))
@@ -116,7 +124,8 @@ fn router(deps: HttpDeps) -> Router {
         .layer(middleware::from_fn_with_state(deps.clone(), feeds::check_link))
         .layer(middleware::from_fn(limit_time));
     routes
-        .merge(pages::slow_routes())
+        .merge(pages::slow_routes().layer(middleware::from_fn(limit_trial)))
+        .merge(api::waiting_routes())
         .layer(middleware::from_fn_with_state(deps.clone(), authorization::authorize))
         .route("/-/healthy", get(status::healthy))
         .route("/assets/{name}", get(assets::asset))
@@ -124,7 +133,7 @@ fn router(deps: HttpDeps) -> Router {
         .merge(feed_links)
         .fallback(error::no_route)
         .layer(RequestBodyLimitLayer::new(MAX_REQUEST_BYTES))
-        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, playground::REQUEST_TIMEOUT))
+        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, LONGEST_REQUEST))
         .layer(CatchPanicLayer::new())
         .layer(middleware::from_fn(error::format_errors))
         .layer(middleware::map_response(sanitize::sanitize))

@@ -80,10 +80,18 @@ def check_daemon():
     assert call("get_calendar", token=[tokens[0].id]).startswith("BEGIN:VCALENDAR")
     assert "<feed" in call("get_feed", limit=1)
     assert call("reload") is not None
-    # The stream of updates does not end, so it is read without the client.
-    called.add(("daemon_client", "stream_updates"))
-    with httpx.stream("GET", f"{pages}/events") as response:
-        assert response.headers["content-type"] == "text/event-stream" and next(response.iter_lines()).startswith("retry: ")
+    events, after = [], 0
+    while (page := call("list_events", after=after, limit=50)).events:
+        events += page.events
+        after = page.next_
+    assert [event.id for event in events] == list(range(1, after + 1)), events
+    assert {"change", "alert.firing", "notification"} <= {str(event.type_) for event in events}, events
+    # Live events do not end, so they are read without the client. They begin after the event that the client has.
+    called.add(("daemon_client", "stream_events"))
+    with httpx.stream("GET", f"{pages}/events", headers={"Last-Event-ID": str(after - 1)}) as response:
+        lines = response.iter_lines()
+        assert response.headers["content-type"] == "text/event-stream" and next(lines).startswith("retry: ")
+        assert f"id: {after}" in [next(lines) for _ in range(3)]
 
     matchers = [f'token="{alerts[0].token_id}"']
     hides = call("preview_silence", matcher=matchers)

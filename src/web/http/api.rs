@@ -1,5 +1,6 @@
 //! The JSON API, `/api/v1/…`. Its former paths below `/api/` redirect.
 
+pub(super) mod event_log;
 pub(super) mod lists;
 mod openapi;
 pub(super) mod operations;
@@ -40,6 +41,14 @@ pub(super) fn routes() -> Router<HttpDeps> {
         .route("/api/v1/acks", get(silences::acks).post(silences::acknowledge))
         .route("/api/openapi.json", get(openapi::document))
         .route("/api/{*path}", any(former_path))
+        .layer(middleware::from_fn(check_query))
+        .layer(middleware::from_fn(etag::with_etag))
+}
+
+/// Returns the routes of requests that may wait, which the limits of other requests must not include.
+pub(super) fn waiting_routes() -> Router<HttpDeps> {
+    Router::new()
+        .route("/api/v1/events", get(event_log::list))
         .layer(middleware::from_fn(check_query))
         .layer(middleware::from_fn(etag::with_etag))
 }

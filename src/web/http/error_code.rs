@@ -21,9 +21,11 @@ model::words! {
         UnknownAlert = "unknown_alert",
         UnknownDelivery = "unknown_delivery",
         UnknownSilence = "unknown_silence",
+        UnknownEvent = "unknown_event",
         MethodNotAllowed = "method_not_allowed",
         AmbiguousToken = "ambiguous_token",
         AmbiguousAlert = "ambiguous_alert",
+        EventsExpired = "events_expired",
         BodyTooLarge = "body_too_large",
         UnsupportedMediaType = "unsupported_media_type",
         InvalidConfig = "invalid_config",
@@ -48,9 +50,11 @@ impl ErrorCode {
             | Self::UnknownReceiver
             | Self::UnknownAlert
             | Self::UnknownDelivery
-            | Self::UnknownSilence => StatusCode::NOT_FOUND,
+            | Self::UnknownSilence
+            | Self::UnknownEvent => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::AmbiguousToken | Self::AmbiguousAlert => StatusCode::CONFLICT,
+            Self::EventsExpired => StatusCode::GONE,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::InvalidConfig => StatusCode::UNPROCESSABLE_ENTITY,
@@ -75,9 +79,11 @@ impl ErrorCode {
             Self::UnknownAlert => "No such alert",
             Self::UnknownDelivery => "No such delivery",
             Self::UnknownSilence => "No such silence",
+            Self::UnknownEvent => "No such event",
             Self::MethodNotAllowed => "Method not allowed",
             Self::AmbiguousToken => "Ambiguous token",
             Self::AmbiguousAlert => "Ambiguous alert",
+            Self::EventsExpired => "Events deleted",
             Self::BodyTooLarge => "Request too large",
             Self::UnsupportedMediaType => "Unsupported media type",
             Self::InvalidConfig => "Invalid config",
@@ -109,9 +115,17 @@ impl ErrorCode {
             Self::UnknownAlert => "no alert has this id, or it was deleted after `[store] retention`",
             Self::UnknownDelivery => "no delivery has this id, or it was deleted after `[store] retention`",
             Self::UnknownSilence => "no active or pending silence has this id",
+            Self::UnknownEvent => {
+                "the event log ends before the number in `after`, such as after a backup was restored; read the lists again, then \
+                 continue after the number in `suggestions`"
+            }
             Self::MethodNotAllowed => "the path does not support this method; the header `Allow` has those that it supports",
             Self::AmbiguousToken => "several tokens have this ticker; `suggestions` has their slugs",
             Self::AmbiguousAlert => "several alerts have an id with this beginning; `suggestions` has their ids",
+            Self::EventsExpired => {
+                "events after the number in `after` were deleted after `[store] retention`; read the lists again, then continue after \
+                 the number in `suggestions`"
+            }
             Self::BodyTooLarge => "the request body is larger than 128 KiB",
             Self::UnsupportedMediaType => "the body is not declared as JSON; send `Content-Type: application/json`",
             Self::InvalidConfig => "a reload found errors in the config or in rule files; the last valid ones stay active",

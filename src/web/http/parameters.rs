@@ -4,7 +4,7 @@
 use chrono::TimeDelta;
 
 use model::config::Span;
-use model::{AlertState, ChangeKind, DeliveryState, Resource, TokenSort, UnlockKind, UnlockOrder, closest};
+use model::{AlertState, ChangeKind, DeliveryState, EventType, Resource, TokenSort, UnlockKind, UnlockOrder, closest};
 
 /// A parameter of a query string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +154,32 @@ pub(super) const PAGED: Parameter = parameter(
 
 /// The additional parameters of lists with pages.
 pub(super) const PAGING: [Parameter; 3] = [LIMIT, AFTER, PAGED];
+
+/// The maximum of `limit` for events.
+pub(super) const MAX_EVENTS: u32 = 200;
+
+pub(super) const EVENT_AFTER: Parameter = parameter(
+    "after",
+    ParameterKind::Integer(0, u32::MAX),
+    "Number of the last event that the client has processed: `next` of the previous response. The default is the beginning of the log.",
+);
+pub(super) const EVENT_TYPE: Parameter =
+    words("type", &EventType::WORDS, "Types of events, separated by commas; the default is all.");
+pub(super) const EVENT_LIMIT: Parameter = parameter(
+    "limit",
+    ParameterKind::Integer(1, MAX_EVENTS),
+    "Maximum number of events. The default is 100, the maximum 200. A response also ends at about 4 MiB.",
+);
+pub(super) const WAIT: Parameter = duration(
+    "wait",
+    "Time to wait if there are no events after the cursor, such as `30s`, at most 30 s. The response comes as soon as there is one.",
+);
+
+pub(super) const PAGES: Parameter = parameter(
+    "pages",
+    ParameterKind::Boolean,
+    "For web pages: only `news` whenever there may be new data, without `id` and body.",
+);
 
 // Parameters of feeds and web pages.
 pub(super) const MONTH_SPAN: Parameter =

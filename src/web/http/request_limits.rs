@@ -17,16 +17,17 @@ use axum::http::{Uri, request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::Sleep;
 
 use super::api::operations::ROOT;
 use super::error::WebError;
 use super::parameters::{LIMIT, RULES};
 use super::{HttpDeps, feeds};
+use daemon::playground;
 
 /// The time limit of a request, except for trials in the playground.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The number of heavy requests that read or wait. Further ones are rejected.
 pub(super) const MAX_HEAVY_REQUESTS: usize = 32;
 /// The number of light requests that are handled at once. Two of them read at a time, and each keeps what it has read.
@@ -60,6 +61,13 @@ impl Default for RequestLimits {
             reads: Semaphore::new(1),
             light_requests: Semaphore::new(MAX_LIGHT_REQUESTS),
         }))
+    }
+}
+
+impl RequestLimits {
+    /// Waits for a slot of a light request. `None` if the server stops.
+    pub(super) async fn light_slot(&self) -> Option<SemaphorePermit<'_>> {
+        self.0.light_requests.acquire().await.ok()
     }
 }
 
@@ -98,7 +106,8 @@ fn is_heavy(uri: &Uri) -> bool {
     list.starts_with("tokens/") || query().any(is_long) || has_rules()
 }
 
-/// Returns `true` if a request reads nothing from the database, so that probes get a response under any load.
+/// Returns `true` if a request reads nothing from the database, so that probes get a response under any load. Live events take a slot for
+/// each read themselves.
 fn is_probe(path: &str) -> bool {
     path.starts_with("/-/") || path == "/metrics" || path == "/events"
 }
@@ -110,7 +119,7 @@ pub(super) async fn limit_requests(State(deps): State<HttpDeps>, mut request: Re
         return next.run(request).await;
     }
     if !is_heavy(request.uri()) {
-        let _light = slots.light_requests.acquire().await;
+        let _light = deps.limits.light_slot().await;
         return next.run(request).await;
     }
     let Ok(_request) = slots.heavy_requests.try_acquire() else {
@@ -137,6 +146,11 @@ pub(super) async fn keep_slot(mut response: Response) -> Response {
         Some(slot) => response.map(|body| Body::new(HeavyBody::new(body, slot))),
         None => response,
     }
+}
+
+/// Ends a trial after its time limit.
+pub(super) async fn limit_trial(request: Request, next: Next) -> Response {
+    limit_time_to(playground::REQUEST_TIMEOUT, next.run(request)).await
 }
 
 /// Ends a request after its time limit, which also ends its reads of the database.

@@ -1,5 +1,5 @@
-//! Server-sent events at `/events`, which notify open pages of new data. An event contains no data: the page loads itself again, so that
-//! each page is rendered in one way.
+//! Server-sent events at `/events?pages=true`, which notify open pages of new data. An event contains no data: the page loads itself again,
+//! so that each page is rendered in one way. Programs use `live_events`.
 //!
 //! While clients are connected, one task checks the database every two seconds for all of them.
 
@@ -9,7 +9,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use http_body::{Body as HttpBody, Frame};
@@ -26,12 +25,12 @@ use store::Store;
 const MAX_CLIENTS: usize = 48;
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// The interval of comments that keep an idle connection open.
-const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(12);
+pub(super) const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(12);
 
 const UPDATE: &[u8] = b"event: news\ndata: {}\n\n";
-const KEEP_ALIVE: &[u8] = b": here\n\n";
+pub(super) const KEEP_ALIVE: &[u8] = b": here\n\n";
 /// The first event: sets the reconnect delay of the browser, in milliseconds.
-const RETRY: &[u8] = b"retry: 5000\n\n";
+pub(super) const RETRY: &[u8] = b"retry: 5000\n\n";
 
 /// The connected pages. Clones share the state.
 #[derive(Clone, Debug)]
@@ -122,8 +121,8 @@ impl HttpBody for UpdateStream {
     }
 }
 
-/// `GET /events`.
-pub(super) async fn events(State(deps): State<HttpDeps>) -> Response {
+/// Returns the stream of a page.
+pub(super) fn page_events(deps: &HttpDeps) -> Response {
     let Some(stream) = deps.updates.connect() else {
         let error = WebError::new(ErrorCode::Busy, "too many open pages; this page does not update itself").into_line();
         return ([(header::RETRY_AFTER, "60")], error).into_response();

@@ -8,7 +8,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-use super::operations::{DocumentedBody, OPERATIONS, Operation};
+use super::operations::{DocumentedBody, LIVE_EVENTS, OPERATIONS, Operation};
 use crate::http::error::PROBLEM;
 use crate::http::parameters::{MAX_TEXT, Parameter, ParameterKind};
 use schemas::SCHEMAS;
@@ -53,7 +53,7 @@ fn openapi_json() -> Value {
 }
 
 /// The version of the API's contract: the major number is that of the paths, the minor number rises with each addition.
-const CONTRACT_VERSION: &str = "1.0.0";
+const CONTRACT_VERSION: &str = "1.1.0";
 
 /// A documented failure of operations.
 struct DocumentedProblem {
@@ -89,13 +89,21 @@ const PROBLEMS: &[DocumentedProblem] = &[
         status: "404",
         name: "NotFound",
         description: "The id or the name is unknown, or its data was deleted.",
-        applies: |operation| operation.body.is_some() || operation.path.contains("{id}") || has_names(operation),
+        applies: |operation| {
+            operation.body.is_some() || operation.path.contains("{id}") || has_names(operation) || operation.has_events()
+        },
     },
     DocumentedProblem {
         status: "409",
         name: "Conflict",
         description: "Several tokens or alerts have this name. `suggestions` contains their ids.",
         applies: |operation| operation.body.is_some() || operation.id == "getToken" || has_names(operation),
+    },
+    DocumentedProblem {
+        status: "410",
+        name: "Gone",
+        description: "Events after the cursor were deleted. `suggestions` contains the number of the newest event.",
+        applies: Operation::has_events,
     },
     DocumentedProblem {
         status: "413",
@@ -170,6 +178,11 @@ fn operation_json(operation: &Operation) -> Value {
         let schema = json!({"type": kind});
         parameters.insert(0, json!({"name": "id", "in": "path", "required": true, "description": description, "schema": schema}));
     }
+    if operation.path == LIVE_EVENTS.path {
+        let description = "The `id` of the last event that the client got. It takes precedence over `after`.";
+        let schema = json!({"type": "integer", "minimum": 0});
+        parameters.push(json!({"name": "Last-Event-ID", "in": "header", "description": description, "schema": schema}));
+    }
     let mut responses = Map::new();
     responses.insert(operation.status.to_owned(), success_response(operation.response));
     for problem in PROBLEMS.iter().filter(|problem| (problem.applies)(operation)) {
@@ -179,6 +192,12 @@ fn operation_json(operation: &Operation) -> Value {
     let mut json = json!({
         "operationId": operation.id, "summary": operation.summary, "parameters": parameters, "responses": responses,
     });
+    if operation.path == LIVE_EVENTS.path {
+        json["responses"]["200"]["description"] =
+            "Server-sent events. Each has the number of the event as `id`, its type as `event`, and \
+            an `Event` as JSON in `data`. A message with only an `id` passes events of other types."
+                .into();
+    }
     if operation.id == "makeSilence" {
         // A dry run creates nothing.
         json["responses"]["200"] = success_response(operation.response);

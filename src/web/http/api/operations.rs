@@ -5,8 +5,9 @@ use axum::http::{Method, Uri};
 use crate::http::error::WebError;
 use crate::http::feeds::{ATOM_PARAMETERS, CALENDAR_PARAMETERS};
 use crate::http::parameters::{
-    ACKNOWLEDGED, DELIVERY_STATE, FROM, GROUP, KIND, MATCHER, MIN_VALUE, ONE_GROUP, PAGING, Parameter, RECEIVER, RESOURCE, RULE,
-    RULES, SEARCH, SEVERITY, SINCE, SORT, STATE, TO, TOKEN, TOKENS, UNLOCK_TYPE, WITHIN,
+    ACKNOWLEDGED, DELIVERY_STATE, EVENT_AFTER, EVENT_LIMIT, EVENT_TYPE, FROM, GROUP, KIND, MATCHER, MIN_VALUE, ONE_GROUP, PAGES,
+    PAGING, Parameter, RECEIVER, RESOURCE, RULE, RULES, SEARCH, SEVERITY, SINCE, SORT, STATE, TO, TOKEN, TOKENS, UNLOCK_TYPE,
+    WAIT, WITHIN,
 };
 use crate::http::query::ListQuery;
 
@@ -70,9 +71,14 @@ impl Operation {
             && parts().all(|(own, given)| own == given || (own.starts_with('{') && !given.is_empty()))
     }
 
-    /// Returns whether the parameters or the body of a request are checked. Live updates and reloads ignore both.
+    /// Returns whether the parameters or the body of a request are checked. Reloads ignore both.
     pub fn is_checked(&self) -> bool {
-        !matches!(self.id, "streamUpdates" | "reload")
+        self.id != "reload"
+    }
+
+    /// Returns whether the operation reads the event log.
+    pub fn has_events(&self) -> bool {
+        self.path == EVENTS.path || self.path == LIVE_EVENTS.path
     }
 
     /// Returns the parameters of the query string, including [`PAGING`].
@@ -138,6 +144,24 @@ pub(in crate::http) const ALERTS: Operation = list(
     "Alert",
     &[STATE, RULE, TOKEN, SEVERITY, ACKNOWLEDGED, RECEIVER, SINCE, FROM, TO],
 );
+pub(super) const EVENTS: Operation = Operation {
+    parameters: &[EVENT_AFTER, EVENT_TYPE, EVENT_LIMIT, WAIT],
+    ..get(
+        "/api/v1/events",
+        "listEvents",
+        "List what happened, oldest first, or wait until something happens",
+        DocumentedBody::One("EventPage"),
+    )
+};
+pub(in crate::http) const LIVE_EVENTS: Operation = Operation {
+    parameters: &[EVENT_AFTER, EVENT_TYPE, PAGES],
+    ..get(
+        "/events",
+        "streamEvents",
+        "Get events as they are committed. The stream does not end",
+        DocumentedBody::Text("text/event-stream"),
+    )
+};
 pub(super) const RULE_LIST: Operation = list("/api/v1/rules", "listRules", "List active rules", "Rule", &[RULE]);
 pub(in crate::http) const DELIVERIES: Operation = list(
     "/api/v1/outbox",
@@ -164,6 +188,7 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
     get("/api/v1/tokens/{id}", "getToken", "Get a token with all its records", DocumentedBody::One("TokenDetail")),
     CHANGES,
     ALERTS,
+    EVENTS,
     get(
         "/api/v1/alerts/{id}",
         "getAlert",
@@ -190,12 +215,7 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
     get("/api/v1/acks", "listAcknowledgements", "List acknowledgements", DocumentedBody::All("Acknowledgement")),
     post("/api/v1/acks", "acknowledge", "Acknowledge an alert", "NewAcknowledgement", "AcknowledgementMade"),
     get(DOCUMENT, "getDescription", "Get this document", DocumentedBody::One("Description")),
-    get(
-        "/events",
-        "streamUpdates",
-        "Get an event whenever there is new data. The stream does not end",
-        DocumentedBody::Text("text/event-stream"),
-    ),
+    LIVE_EVENTS,
     Operation {
         parameters: CALENDAR_PARAMETERS,
         ..get("/calendar.ics", "getCalendar", "Get the calendar of unlocks", DocumentedBody::Text("text/calendar"))

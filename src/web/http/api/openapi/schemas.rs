@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use crate::http::error_code::ErrorCode;
 use model::wire::{Allocation, Burn, Buyback, Described, Emission, FundingRound, JsonShape, ObjectShape, TokenItem, UnlockEvent};
 use model::{
-    AlertState, AttemptOutcome, BatchKind, ChangeKind, DeliveryState, Endpoint, KnownSupply, NotificationKind, NotificationRole,
-    NotificationState, PastPollState, Resolution, Resource, SilenceState, UnlockKind,
+    AlertState, AttemptOutcome, BatchKind, ChangeKind, DeliveryState, Endpoint, EventType, KnownSupply, NotificationKind,
+    NotificationRole, NotificationState, PastPollState, Resolution, Resource, SilenceState, UnlockKind,
 };
 
 /// Enumerations: the name, and the words.
@@ -18,6 +18,7 @@ pub(super) const ENUMERATIONS: &[(&str, &[&str])] = &[
     ("DeliveryState", &DeliveryState::WORDS),
     ("Endpoint", &Endpoint::WORDS),
     ("ErrorCode", &ErrorCode::WORDS),
+    ("EventType", &EventType::WORDS),
     ("HistoryState", &["pending", "firing", "acknowledged", "clearing", "resolved", "event"]),
     ("KnownSupply", &KnownSupply::WORDS),
     ("Mark", &["yes", "no", "unknown", "note"]),
@@ -71,9 +72,68 @@ pub(super) fn generated() -> Map<String, Value> {
         },
     });
     schemas.insert("MatcherObject".to_owned(), matcher);
+    schemas.extend(event_schemas());
     let text = json!({"type": "string", "description": "A matcher such as `token=\"arbitrum\"`."});
     let matcher = json!({"oneOf": [text, {"$ref": "#/components/schemas/MatcherObject"}]});
     schemas.insert("NewMatcher".to_owned(), matcher);
+    schemas
+}
+
+/// Returns the schema of the body of an event.
+const fn event_body(kind: EventType) -> &'static str {
+    match kind {
+        EventType::Change => "ChangeRow",
+        EventType::AlertPending
+        | EventType::AlertFiring
+        | EventType::AlertResolved
+        | EventType::AlertEvent
+        | EventType::IncidentFiring
+        | EventType::IncidentResolved => "AlertTransition",
+        EventType::Notification => "DecidedNotification",
+        EventType::DeliveryDelivered | EventType::DeliveryDead | EventType::DeliveryDropped => "EndedDelivery",
+        EventType::AcknowledgementAdded | EventType::AcknowledgementRemoved => "AcknowledgedAlert",
+        EventType::SilenceCreated | EventType::SilenceExpired => "LoggedSilence",
+        EventType::ReloadSucceeded | EventType::ReloadFailed => "LoggedReload",
+    }
+}
+
+/// Returns the schemas of events: `Event`, and one with the words of `type` for each form of `body`.
+fn event_schemas() -> Map<String, Value> {
+    let reference = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
+    let mut bodies: Vec<&str> = Vec::new();
+    for body in EventType::ALL.map(event_body) {
+        if !bodies.contains(&body) {
+            bodies.push(body);
+        }
+    }
+    let name = |body: &str| format!("{body}Event");
+    let schema = |body: &str| {
+        let words: Vec<&str> =
+            EventType::ALL.into_iter().filter(|kind| event_body(*kind) == body).map(EventType::as_str).collect();
+        let own = json!({
+            "type": "object", "required": ["id", "type", "at", "token", "rule", "body"],
+            "properties": {
+                "id": {"type": "integer", "description": "The number of the event. Numbers have no gaps."},
+                "type": {"type": "string", "enum": words},
+                "at": {"type": "string", "format": "date-time"},
+                "token": {"type": "string", "nullable": true},
+                "rule": {"type": "string", "nullable": true},
+                "body": {
+                    "allOf": [reference(body)], "nullable": true,
+                    "description": "Null if the record of the event was deleted since.",
+                },
+            },
+        });
+        (name(body), own)
+    };
+    let mut schemas: Map<String, Value> = bodies.iter().map(|body| schema(body)).collect();
+    let all: Vec<Value> = bodies.iter().map(|body| reference(&name(body))).collect();
+    let mapping: Map<String, Value> = EventType::ALL
+        .into_iter()
+        .map(|kind| (kind.to_string(), format!("#/components/schemas/{}", name(event_body(kind))).into()))
+        .collect();
+    let event = json!({"oneOf": all, "discriminator": {"propertyName": "type", "mapping": mapping}});
+    schemas.insert("Event".to_owned(), event);
     schemas
 }
 
@@ -218,6 +278,16 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
     ("Acknowledgement", "alert: string, author: string, comment: string, at: time, fact: any"),
     ("NewAcknowledgement", "alert: string, author: string, comment*: string"),
     ("AcknowledgementMade", "alert: string"),
+    ("EventPage", "events: [Event], next: integer, first: integer, last: integer"),
+    (
+        "AlertTransition",
+        "alert: string, name: string, subject: string, state: AlertState, resolution: Resolution?, severity: string?",
+    ),
+    ("DecidedNotification", "notification: string, alert: string, kind: NotificationKind"),
+    ("EndedDelivery", "delivery: integer, webhookId: string, receiver: string, state: DeliveryState"),
+    ("AcknowledgedAlert", "alert: string, author: string?, comment: string?"),
+    ("LoggedSilence", "silence: string, author: string, comment: string, startsAt: time, endsAt: time"),
+    ("LoggedReload", "rules: integer?, problem: string?"),
     ("Description", "openapi: string, info: object, paths: object, components: object, security: [object]"),
     (
         "Problem",

@@ -67,6 +67,10 @@ fn check(value: &Value, schema: &Value, document: &Value, place: &str) {
     if value.is_null() && schema["nullable"] == true {
         return;
     }
+    if let Some(mapping) = schema["discriminator"]["mapping"].as_object() {
+        let kind = value["type"].as_str().expect("a type");
+        return check(value, &json!({"$ref": mapping[kind]}), document, &format!("{place}({kind})"));
+    }
     if let Some(any) = schema["anyOf"].as_array().or_else(|| schema["oneOf"].as_array()) {
         // The record of the sample is an unlock, the first one.
         let of = if value.is_string() {
