@@ -6,11 +6,13 @@
 //!
 //! A change is shown as its record, which never changes. The other events store the facts that do.
 
+use std::collections::HashMap;
+
 use rusqlite::params;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::codec::{Millis, all, from_json, json, list, one, word};
+use super::codec::{Millis, all, all_readable, from_json, json, list, one, word};
 use super::error::StoreFault;
 use super::list_limits::{CHUNK_ROWS, SizeLimit};
 use super::query::{CHANGE_COLUMNS, change_row};
@@ -225,11 +227,12 @@ fn chunk(
     let rows = all(&mut statement, values, |row| Ok((event(row)?, row.get::<String>(5)?, row.text_bytes())))?;
     let is_change = |event: &LoggedEvent| event.kind == EventType::Change;
     let numbers = rows.iter().filter(|(event, ..)| is_change(event)).map(|(_, number, _)| number.as_str());
-    let mut changes = changes(from, numbers)?.into_iter().peekable();
+    let mut changes: HashMap<String, (ChangeRow, usize)> =
+        changes(from, numbers)?.into_iter().map(|change| (change.0.id.to_string(), change)).collect();
     let mut events = Vec::with_capacity(rows.len());
     for (mut event, number, mut bytes) in rows {
         if is_change(&event)
-            && let Some((change, change_bytes)) = changes.next_if(|(change, _)| change.id.to_string() == number)
+            && let Some((change, change_bytes)) = changes.remove(&number)
         {
             event.body = Some(EventBody::Change(Box::new(change)));
             bytes += change_bytes;
@@ -255,11 +258,11 @@ fn event(row: &Row<'_>) -> Result<LoggedEvent, StoreFault> {
     })
 }
 
-/// Reads changes with their sizes, by number.
+/// Reads changes with their sizes, by number. Damaged ones are left out: their events have no body, and the log goes on.
 fn changes<'n>(from: &Transaction<'_>, numbers: impl Iterator<Item = &'n str>) -> Result<Vec<(ChangeRow, usize)>, StoreFault> {
     let sql = format!(
         "SELECT {CHANGE_COLUMNS} FROM change c LEFT JOIN token t ON t.no = c.token_no
          WHERE c.no IN (SELECT CAST(value AS BIGINT) FROM json_each(?1)) ORDER BY c.no"
     );
-    all(&mut *from.prepare_cached(&sql)?, [list(numbers)], |row| Ok((change_row(row)?, row.text_bytes())))
+    all_readable(&mut *from.prepare_cached(&sql)?, [list(numbers)], |row| Ok((change_row(row)?, row.text_bytes())))
 }

@@ -79,7 +79,7 @@ pub struct LoggedEvent {
     pub at: Timestamp,
     pub token: Option<TokenId>,
     pub rule: Option<RuleId>,
-    /// `None` if the record of the event was deleted since.
+    /// `None` if the record of the event was deleted since, or is damaged.
     pub body: Option<EventBody>,
 }
 

@@ -122,6 +122,18 @@ async fn bodies_have_the_facts_at_the_time_of_the_event() {
 }
 
 #[tokio::test]
+async fn damaged_change_does_not_end_the_log() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    for key in ["a", "b", "c"] {
+        store.commit(added(now(), "arbitrum", key)).await.expect("committed");
+    }
+    change(&store, "UPDATE change SET kind = 'unknown' WHERE key = 'b'");
+    let bodies: Vec<(i64, bool)> = all_events(&store).await.iter().map(|event| (event.seq, event.body.is_some())).collect();
+    assert_eq!(bodies, [(1, true), (2, false), (3, true)]);
+}
+
+#[tokio::test]
 async fn page_ends_at_its_limit_and_skips_other_types() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;

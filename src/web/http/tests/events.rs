@@ -229,3 +229,22 @@ async fn live_events_begin_with_the_present_and_reject_unusable_cursors() {
         assert!(response.contains(&format!("\"code\":\"{code}\"")), "{query} {header}: {response}");
     }
 }
+
+#[tokio::test]
+async fn open_pages_get_news_without_events() {
+    let app = run(None, None).await;
+    let mut stream = TcpStream::connect(app.address).await.expect("a connection");
+    stream.write_all(format!("GET /events?pages=true HTTP/1.0\r\n{LOCAL}\r\n").as_bytes()).await.expect("sent");
+    let mut received = String::new();
+    while !received.contains("event: news") {
+        if received.ends_with("retry: 5000\n\n") {
+            with_unlocks(&app).await;
+            app.store.put_silence(silence("si_1")).await.expect("written");
+        }
+        let mut some = [0_u8; 1024];
+        let read = tokio::time::timeout(Duration::from_secs(20), stream.read(&mut some)).await.expect("in time").expect("read");
+        assert!(read > 0, "{received}");
+        received.push_str(&String::from_utf8_lossy(&some[..read]));
+    }
+    assert!(!received.contains("id: ") && !received.contains("silence"), "{received}");
+}

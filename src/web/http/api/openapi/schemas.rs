@@ -120,7 +120,7 @@ fn event_schemas() -> Map<String, Value> {
                 "rule": {"type": "string", "nullable": true},
                 "body": {
                     "allOf": [reference(body)], "nullable": true,
-                    "description": "Null if the record of the event was deleted since.",
+                    "description": "Null if the record of the event was deleted since, or is damaged.",
                 },
             },
         });
