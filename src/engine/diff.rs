@@ -2,7 +2,8 @@
 //!
 //! [`complete`] fills the gaps of a schedule with known facts. [`diff_unlocks`] then takes three steps, each of which returns a value:
 //!
-//! 1. `timeline` takes the old and the new events apart into tranches, under the new names of their allocations (`rename`).
+//! 1. `timeline` takes the old and the new events apart into tranches, under the new names of their allocations (`allocation_renames`,
+//!    `relisted`).
 //! 2. `link` decides what happened to every tranche. `align` pairs the tranches of each series by the cheapest explanation of the whole
 //!    series, and `conserved_totals` finds allocations that keep their total.
 //! 3. `changes` explains the links as few changes, each correction once.
@@ -53,6 +54,7 @@ mod conserved_totals;
 mod index;
 mod link;
 mod records;
+mod relisted;
 #[cfg(test)]
 mod tests;
 mod timeline;

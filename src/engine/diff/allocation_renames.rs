@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     index::{New, Old},
+    relisted::RelistedNames,
     tolerances::{self, MIN_SERIES, close, close_or_none},
     tranche::{TrancheForm, Tranches},
 };
@@ -16,23 +17,29 @@ const MIN_SIMILARITY: f64 = 0.8;
 
 /// The facts of a tranche that stay under another name.
 #[derive(Clone, Copy)]
-struct TrancheMark {
-    place: (TrancheForm, i64, Option<i64>),
-    amount: Option<f64>,
+pub(super) struct TrancheMark {
+    pub(super) place: (TrancheForm, i64, Option<i64>),
+    pub(super) amount: Option<f64>,
 }
 
 /// The marks of each allocation, sorted by date and amount.
-type MarksByName<'a> = BTreeMap<&'a str, Vec<TrancheMark>>;
+pub(super) type MarksByName<'a> = BTreeMap<&'a str, Vec<TrancheMark>>;
 
 /// Returns the new name of each renamed allocation.
 ///
 /// A removed name became an added one if both have the same tranches, or similar names and the same begins or amounts, or the same total in
 /// the same category, or alone have the same series of dates in the same category. Two names may also have changed places.
-pub(super) fn find_renames<'a>(old: &Tranches<'a, Old>, new: &Tranches<'a, New>, tolerance: f64) -> BTreeMap<&'a str, &'a str> {
-    let (before, after) = (marks_by_name(old), marks_by_name(new));
+pub(super) fn find_renames<'a>(
+    (old, before): (&Tranches<'a, Old>, &MarksByName<'a>),
+    (new, after): (&Tranches<'a, New>, &MarksByName<'a>),
+    relisted: &[RelistedNames<'a>],
+    tolerance: f64,
+) -> BTreeMap<&'a str, &'a str> {
     let mut renames = BTreeMap::new();
-    let removed: Vec<&str> = before.keys().copied().filter(|name| !after.contains_key(name) && !name.is_empty()).collect();
-    let added: Vec<&str> = after.keys().copied().filter(|name| !before.contains_key(name) && !name.is_empty()).collect();
+    let is_relisted = |name: &str| relisted.iter().any(|one| one.from.contains(&name) || one.to.contains(&name));
+    let is_open = |name: &&str| !name.is_empty() && !is_relisted(name);
+    let removed: Vec<&str> = before.keys().copied().filter(|name| !after.contains_key(name)).filter(is_open).collect();
+    let added: Vec<&str> = after.keys().copied().filter(|name| !before.contains_key(name)).filter(is_open).collect();
     if removed.len() <= MAX_RENAME_CANDIDATES && added.len() <= MAX_RENAME_CANDIDATES {
         let mut candidates = Vec::new();
         for from in &removed {
@@ -65,7 +72,7 @@ pub(super) fn find_renames<'a>(old: &Tranches<'a, Old>, new: &Tranches<'a, New>,
         let is_only = |(from, to): &&(&str, &str)| resized.iter().filter(|(a, b)| a == from || b == to).count() == 1;
         renames.extend(resized.iter().filter(is_only).copied());
     }
-    renames.extend(swapped_names(&before, &after, tolerance));
+    renames.extend(swapped_names(before, after, tolerance));
     renames
 }
 
@@ -136,7 +143,7 @@ fn category<'a, S>(all: &Tranches<'a, S>, name: &str) -> Option<&'a str> {
     all.iter().find(|tranche| tranche.name == name)?.category
 }
 
-fn marks_by_name<'a, S>(all: &Tranches<'a, S>) -> MarksByName<'a> {
+pub(super) fn marks_by_name<'a, S>(all: &Tranches<'a, S>) -> MarksByName<'a> {
     let mut by_name = MarksByName::new();
     for tranche in all.iter() {
         let place = (tranche.form, tranche.at, tranche.end);

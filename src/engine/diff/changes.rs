@@ -3,8 +3,8 @@
 //! Each step looks at the whole token, returns its explanations, and leaves the remaining tranches to the next step: `names` (and
 //! categories), `series` (moved starts and ends), `recipients`, `amounts` (resized, added, and removed tranches), and `forms` (the same
 //! total with other timing). `join` merges equal explanations, and `facts` adds claims and all other facts. An explanation holds facts
-//! alone; [`model::phrase::changes`] writes the sentences. If more than [`MAX_EXPLANATIONS`] changes are left, the schedule was
-//! `rewritten`, and that is the only change.
+//! alone; [`model::phrase::changes`] writes the sentences. If [more changes](are_few) are left than a reader follows, the schedule
+//! was `rewritten`, and that is the only change.
 
 mod amounts;
 mod facts;
@@ -39,6 +39,8 @@ use model::{
 const MAX_EXPLANATIONS: usize = 2;
 /// The same maximum if each change is about one event, and no two are about the same: those are independent corrections.
 const MAX_SINGLE_EVENTS: usize = 4;
+/// The same maximum if no two changes are about the same allocation: those are independent corrections, too.
+const MAX_APART: usize = 3;
 /// The maximum number of allocations and fields listed in one change. Counts include the rest.
 const MAX_LISTED: usize = 50;
 
@@ -82,17 +84,17 @@ pub(super) struct ChangeExplanation {
 /// Returns all changes of a token's schedule.
 pub(super) fn explain(compared: &Comparison<'_>) -> Vec<ChangeExplanation> {
     let names = names::explain(compared);
-    let moves = series::explain_moves(compared);
     let transfers = recipients::explain_transfers(compared);
     let recipients = recipients::explain(compared);
     let amounts = amounts::explain(compared, recipients.remaining);
+    let moves = series::explain_moves(compared, &amounts.redated);
 
     let mut explanations: Vec<ChangeExplanation> = names.explanation.into_iter().collect();
     explanations.extend(moves.explanations);
     explanations.extend(transfers);
     explanations.extend(recipients.explanation);
     explanations.extend(amounts.explanations);
-    let is_explained = |pair: &TranchePair| amounts.resized.contains(pair) || moves.retimed.contains(pair);
+    let is_explained = |pair: &TranchePair| amounts.redated.contains(pair) || moves.retimed.contains(pair);
     let mut explanations = series::explain_ends(compared, explanations, is_explained);
     explanations.extend(forms::explain(compared, &moves.retimed));
 
@@ -123,6 +125,23 @@ fn are_independent(explanations: &[ChangeExplanation]) -> bool {
     })
 }
 
+/// Returns whether each change names its allocations, and no two name the same.
+fn are_apart(explanations: &[ChangeExplanation]) -> bool {
+    let mut names = BTreeSet::new();
+    explanations.iter().all(|explanation| {
+        let own: BTreeSet<&str> = explanation.change.allocations.iter().map(|allocation| allocation.name.as_str()).collect();
+        !own.is_empty() && own.into_iter().all(|name| names.insert(name))
+    })
+}
+
+/// Returns whether so few changes explain a schedule that a reader follows each.
+fn are_few(explanations: &[ChangeExplanation]) -> bool {
+    match explanations.len() {
+        0..=MAX_EXPLANATIONS => true,
+        count => count <= MAX_SINGLE_EVENTS && are_independent(explanations) || count <= MAX_APART && are_apart(explanations),
+    }
+}
+
 impl Comparison<'_> {
     /// Returns the unit of the token's amounts.
     pub(super) fn unit(&self) -> ScheduleUnit<'_> {
@@ -140,13 +159,11 @@ impl Comparison<'_> {
     fn is_rewritten(&self, explanations: &[ChangeExplanation]) -> bool {
         let (removed, added) = (&self.links.removed, &self.links.added);
         // Changes that wait for proof count too: otherwise one correction would be reported as two.
-        let count = explanations.len();
-        let is_short = count <= MAX_EXPLANATIONS || (count <= MAX_SINGLE_EVENTS && are_independent(explanations));
         let is_replaced = !explanations.is_empty()
             && removed.len() > 1
             && removed.len() * 2 > self.timeline.old.len()
             && added.len() * 2 > self.timeline.new.len();
-        !is_short || is_replaced
+        !are_few(explanations) || is_replaced
     }
 
     /// Adds facts to the changes that they belong to: a new source or precision that comes with a correction is part of it. Returns
@@ -156,9 +173,11 @@ impl Comparison<'_> {
         mut explanations: Vec<ChangeExplanation>,
         facts: Vec<FactRevision>,
     ) -> (Vec<ChangeExplanation>, Vec<FactRevision>) {
-        let is_full = explanations.len() >= MAX_EXPLANATIONS;
-        let touches =
-            |explanation: &ChangeExplanation, fact: &FactRevision| fact.is_of_token || !explanation.new.is_disjoint(&fact.new);
+        // A date of another allocation is a change of its own, if there is room for it.
+        let is_full = explanations.len() >= MAX_APART || explanations.len() >= MAX_EXPLANATIONS && !are_apart(&explanations);
+        let touches = |explanation: &ChangeExplanation, fact: &FactRevision| {
+            fact.is_of_token || !explanation.new.is_disjoint(&fact.new) && fact.is_about_allocations_of(self, &explanation.change)
+        };
         let mut separate = Vec::new();
         for fact in facts {
             // A new name belongs to the change of its allocation.

@@ -18,6 +18,7 @@ use testkit::time;
 mod clauses;
 mod events;
 mod laws;
+mod operations;
 mod parts;
 mod proof;
 mod properties;

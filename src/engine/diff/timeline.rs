@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{
-    allocation_renames::find_renames,
+    allocation_renames::{find_renames, marks_by_name},
     index::{New, NewTranche, Old, OldTranche},
+    relisted::{RelistedNames, find_relisted, relist},
     tranche::{Events, Tranches, take_apart},
 };
 
@@ -17,20 +18,40 @@ pub(super) struct Timeline<'a> {
     pub(super) new: Tranches<'a, New>,
     /// The new name of each renamed allocation.
     pub(super) renames: BTreeMap<&'a str, &'a str>,
+    /// Allocations that are listed together or apart. Their old tranches are listed as the new ones are.
+    pub(super) relisted: Vec<RelistedNames<'a>>,
 }
 
 impl<'a> Timeline<'a> {
     /// Takes both schedules apart, and gives the old tranches the new names of their allocations.
     pub(super) fn new(old_events: Events<'a, Old>, new_events: Events<'a, New>, with_linear: bool, tolerance: f64) -> Self {
-        let mut old = take_apart(&old_events, with_linear);
+        let old = take_apart(&old_events, with_linear);
         let new = take_apart(&new_events, with_linear);
-        let renames = find_renames(&old, &new, tolerance);
+        let (before, after) = (marks_by_name(&old), marks_by_name(&new));
+        let relisted = find_relisted(&before, &after, tolerance);
+        let renames = find_renames((&old, &before), (&new, &after), &relisted, tolerance);
+        let mut old = relist(old, &new, &relisted);
         for tranche in old.iter_mut() {
             if let Some(to) = renames.get(tranche.name) {
                 tranche.series = to;
             }
         }
-        Self { old_events, new_events, old, new, renames }
+        Self { old_events, new_events, old, new, renames, relisted }
+    }
+
+    /// Returns each old name of an allocation with its new one. If it is listed apart now, it has several.
+    pub(super) fn new_names(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let renamed = self.renames.iter().map(|(from, to)| (*from, *to));
+        let pairs = |one: &RelistedNames<'a>| {
+            let pairs = one.from.iter().flat_map(|from| one.to.iter().map(|to| (*from, *to)));
+            pairs.collect::<Vec<_>>()
+        };
+        renamed.chain(self.relisted.iter().flat_map(pairs))
+    }
+
+    /// Returns the series of an allocation that had this name. If it is listed apart now, it is the first of its series.
+    pub(super) fn series_of(&self, name: &'a str) -> &'a str {
+        self.new_names().find(|(from, _)| *from == name).map_or(name, |(_, to)| to)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Every tolerance and limit by which the diff calls two values equal, or several tranches a series.
 
-/// The relative difference below which two amounts are equal, unless the settings name another. Amounts with seven digits differ less from
+/// The relative difference below which two amounts are equal, unless the settings name another. Amounts with six digits differ less from
 /// exact ones.
-pub(super) const DEFAULT_AMOUNT: f64 = 1e-6;
+pub(super) const DEFAULT_AMOUNT: f64 = 1e-5;
 
 /// The relative difference below which totals are equal. Sources round each part that they add up.
 pub(super) const TOTAL: f64 = 1e-6;

@@ -248,7 +248,7 @@ impl LinkedSnapshot<'_> {
             event.unlock_date.copied().filter(|at| at.date_naive() > *last)?;
             let mut tranches = take_apart(&Events::<Old>::from(vec![&**event]), true);
             for tranche in tranches.iter_mut() {
-                tranche.series = self.timeline.renames.get(tranche.name).copied().unwrap_or(tranche.name);
+                tranche.series = self.timeline.series_of(tranche.name);
             }
             let record = Record::Unlock(Arc::new(moved_by(event, moves.of_hidden(&tranches)?)));
             Some(Put { key: tracked.key.clone(), record, is_new_version: true })

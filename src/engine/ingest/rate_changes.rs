@@ -133,13 +133,23 @@ struct ShownSchedule {
     keys: HashSet<ItemKey>,
     /// The number of linear unlocks with each gap.
     gaps: HashMap<LinearGap, usize>,
+    /// The instants of events, and those of events with cliffs.
+    instants: HashSet<Timestamp>,
+    cliff_instants: HashSet<Timestamp>,
     /// Tokens, cliffs included. `None` if an amount is unknown.
     totals: HashMap<Option<String>, Option<f64>>,
 }
 
 impl ShownSchedule {
     fn of(events: &[&UnlockEvent]) -> Self {
-        let mut schedule = Self { spans: HashMap::new(), keys: HashSet::new(), gaps: HashMap::new(), totals: HashMap::new() };
+        let mut schedule = Self {
+            spans: HashMap::new(),
+            keys: HashSet::new(),
+            gaps: HashMap::new(),
+            instants: events.iter().filter_map(|event| event.unlock_date.copied()).collect(),
+            cliff_instants: HashSet::new(),
+            totals: HashMap::new(),
+        };
         for event in events {
             let date = event.unlock_date.copied();
             if event.linear_unlocks.get().is_some_and(|linears| linears.allocation_breakdown.items().is_empty()) {
@@ -157,6 +167,7 @@ impl ShownSchedule {
             }
             for item in event.cliff_unlocks.get().map_or(&[][..], |cliffs| cliffs.allocation_breakdown.items()) {
                 schedule.add_amount(item.allocation_name.as_str().map(str::to_owned), item.cliff_amount.copied());
+                schedule.cliff_instants.extend(date);
             }
         }
         schedule
@@ -177,8 +188,21 @@ impl ShownSchedule {
 
     /// Returns whether a linear unlock of the allocation ends where this one begins. The source does not define how exactly the two
     /// dates match, so they may be a day apart.
-    fn has_end_at(&self, (name, begin): &ItemKey) -> bool {
-        self.spans(name).iter().any(|(earlier, end)| earlier < begin && day(*end).abs_diff(day(*begin)) <= 1)
+    fn has_end_at(&self, key: &ItemKey) -> bool {
+        self.ends_before(key).next().is_some()
+    }
+
+    /// Returns the begins of the linear unlocks that end where a rate change begins.
+    fn ends_before(&self, (name, begin): &ItemKey) -> impl Iterator<Item = Timestamp> {
+        let spans = self.spans(name).iter();
+        spans.filter(|(earlier, end)| earlier < begin && day(*end).abs_diff(day(*begin)) <= 1).map(|(earlier, _)| *earlier)
+    }
+
+    /// Returns whether the event of a rate change has something else, so that versions which omit events with nothing but a rate change
+    /// show it.
+    fn has_more_at(&self, (name, begin): &ItemKey) -> bool {
+        let is_other = |key: &&ItemKey| key.1 == *begin && key.0 != *name && !self.has_end_at(key);
+        self.cliff_instants.contains(begin) || self.keys.iter().any(|key| is_other(&key))
     }
 
     fn begins_before(&self, (name, begin): &ItemKey) -> bool {
@@ -278,7 +302,8 @@ fn renamed(known: &ShownSchedule, given: &ShownSchedule) -> HashMap<Option<Strin
 
 /// Returns the known rate changes that the response may omit. A rate change needs a linear unlock before it, so none is omitted from a
 /// response that shows no earlier one of the allocation. A version without all rate changes hides no linear unlock that it showed before,
-/// unless the unlock now begins where another one ends.
+/// unless the unlock now begins where another one ends, its event had something else that is not listed any more, or the unlock before it
+/// ends at another time.
 fn omitted(
     (known, knows_all): (&ShownSchedule, bool),
     given: &ShownSchedule,
@@ -289,7 +314,12 @@ fn omitted(
         |(name, begin): &ItemKey| labels.iter().any(|label| Some(&label.allocation) == name.as_ref() && label.begin == *begin);
     let may_omit = |key: &ItemKey, given_key: &ItemKey| match knows_all {
         true => given.has_end_at(given_key) || known.has_end_at(key),
-        false => given.has_end_at(given_key) && !known.has_end_at(key),
+        false if given.has_end_at(given_key) => {
+            let is_alone_now = known.has_more_at(key) && !given.instants.contains(&key.1);
+            !known.has_end_at(key) || is_alone_now
+        }
+        // It may have moved with the end of the unlock before it.
+        false => known.ends_before(key).any(|first| given.end_of(&(given_key.0.clone(), first)).is_some()),
     };
     let is_omitted = |key: &&ItemKey| {
         let given_key = (names.get(&key.0).unwrap_or(&key.0).clone(), key.1);
@@ -303,13 +333,16 @@ fn omitted(
 
 /// Returns the rate changes of the response that the earlier ones may have omitted. Excluded are parts of a known linear unlock, and the
 /// rest of an unlock that was reported to end earlier. A version without all rate changes begins to show an omitted one when the unlock
-/// before it ends earlier. Everything else that it shows is new.
+/// before it ends earlier, or with the first other unlock of its event. Everything else that it shows is new.
 fn found(known: &ShownSchedule, (given, shows_all): (&ShownSchedule, bool), shortened: &[ShortenedUnlock]) -> HashSet<ItemKey> {
     let is_rest =
         |(name, begin): &ItemKey| shortened.iter().any(|unlock| Some(&unlock.allocation) == name.as_ref() && *begin < unlock.end);
     let was_omitted = |key: &ItemKey| match shows_all {
         true => given.has_end_at(key) || known.has_end_at(key),
-        false => known.has_end_at(key) && !given.has_end_at(key),
+        false => {
+            let was_alone = !known.instants.contains(&key.1) && given.has_more_at(key);
+            known.has_end_at(key) && (!given.has_end_at(key) || was_alone)
+        }
     };
     let is_found = |key: &&ItemKey| {
         !known.keys.contains(*key)

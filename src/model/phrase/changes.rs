@@ -116,6 +116,11 @@ pub enum ChangeClause {
         /// The number of tranches. Zero as a part of another change, which counts them.
         tranches: usize,
     },
+    /// Several allocations are listed as one, or one as several. Each has its tokens before the change.
+    AllocationsRelisted {
+        from: Vec<(String, f64)>,
+        to: Vec<(String, f64)>,
+    },
     Rewritten {
         before: ScheduleBrief,
         after: ScheduleBrief,
@@ -304,6 +309,10 @@ impl ChangeClause {
             Self::Renamed { names, categories, tranches: 0 } => renamed(names, categories),
             Self::Renamed { names, categories, tranches } => {
                 format!("{} ({})", renamed(names, categories), count(*tranches, "tranche"))
+            }
+            Self::AllocationsRelisted { from, to } => {
+                let verb = if from.len() > 1 { "are" } else { "is" };
+                format!("{} {verb} now listed as {}", shares(from), shares(to))
             }
             Self::Rewritten { before, after, allocations, renamed: names } => {
                 let mut clauses = vec![rewritten(before, after)];

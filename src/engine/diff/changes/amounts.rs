@@ -30,13 +30,24 @@ const MAX_POSTPONEMENT: TimeDelta = TimeDelta::days(3 * 366);
 #[derive(Default)]
 pub(super) struct Amounts {
     pub(super) explanations: Vec<ChangeExplanation>,
-    /// Pairs whose change of amount is explained together with their dates.
-    pub(super) resized: BTreeSet<TranchePair>,
+    /// Linear unlocks whose change of amount is explained together with their new begins and ends.
+    pub(super) redated: BTreeSet<TranchePair>,
 }
 
 impl Amounts {
-    fn add_resized(&mut self, tranches: &TrancheSet, explanation: ChangeExplanation) {
-        self.resized.extend(&tranches.pairs);
+    /// Adds an explanation. Its sentence gives the first begin and the last end of its tranches.
+    fn add_resized(&mut self, compared: &Comparison<'_>, tranches: &TrancheSet, explanation: ChangeExplanation) {
+        let (old, new) = (&compared.timeline.old, &compared.timeline.new);
+        let (olds, news) = (tranches.all_old(), tranches.all_new());
+        let begins = (olds.iter().map(|i| old[*i].at).min(), news.iter().map(|j| new[*j].at).min());
+        let end_of_old = |i: &OldTranche| old[*i].end.unwrap_or(old[*i].at);
+        let end_of_new = |j: &NewTranche| new[*j].end.unwrap_or(new[*j].at);
+        let ends = (olds.iter().map(end_of_old).max(), news.iter().map(end_of_new).max());
+        self.redated.extend(tranches.pairs.iter().filter(|pair| {
+            let (was, is) = (&old[pair.old], &new[pair.new]);
+            let has_begin = was.at == is.at || begins == (Some(was.at), Some(is.at));
+            has_begin && (was.end == is.end || ends == (was.end, is.end))
+        }));
         self.explanations.push(explanation);
     }
 }
@@ -58,16 +69,16 @@ pub(super) fn explain(compared: &Comparison<'_>, tranches: TrancheSet) -> Amount
     }
     let (restocked, tranches) = split_restocked(compared, TrancheSet { pairs, ..tranches });
     if !restocked.is_empty() {
-        found.add_resized(&restocked, resized_series(compared, &restocked));
+        found.add_resized(compared, &restocked, resized_series(compared, &restocked));
     }
     let (events, tranches) = split_events(compared, tranches);
     for (event, tranches) in events {
-        found.add_resized(&tranches, resized_event(compared, event, &tranches));
+        found.add_resized(compared, &tranches, resized_event(compared, event, &tranches));
     }
     let TrancheSet { pairs, unpaired_old, unpaired_new } = tranches;
     let resized = TrancheSet::of_pairs(&pairs);
     if !resized.is_empty() {
-        found.add_resized(&resized, resized_series(compared, &resized));
+        found.add_resized(compared, &resized, resized_series(compared, &resized));
     }
     found.explanations.extend(added(compared, unpaired_new));
     found.explanations.extend(removed(compared, unpaired_old));

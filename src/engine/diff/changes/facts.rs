@@ -16,7 +16,7 @@ use crate::diff::{
     tranche::{Tranche, TrancheForm},
 };
 use model::{
-    change::{AllocationChange, ChangeKind, Fact, FieldChange},
+    change::{AllocationChange, Change, ChangeKind, Fact, FieldChange},
     phrase::changes::ChangeClause,
     supply::{Timestamp, parse_timestamp},
 };
@@ -59,6 +59,13 @@ impl FactRevision {
     /// a new name of an allocation.
     pub(super) fn clause(&self, compared: &Comparison<'_>) -> Option<ChangeClause> {
         redated_clause(compared, &self.redated).or_else(|| self.renamed_clause())
+    }
+
+    /// Returns whether a change is about the allocations whose dates are more or less exact. Other facts are about the whole event.
+    pub(super) fn is_about_allocations_of(&self, compared: &Comparison<'_>, change: &Change) -> bool {
+        let names = || change.allocations.iter().map(|allocation| allocation.name.as_str());
+        let mut redated = self.redated.iter().map(|pair| compared.timeline.new[pair.new].name);
+        names().next().is_none() || redated.all(|name| names().any(|other| other == name))
     }
 
     /// Returns the new name, if the fact is a new name of an allocation.

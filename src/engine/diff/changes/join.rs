@@ -1,7 +1,7 @@
 //! Joins equal explanations of different tranches, so that a correction takes as few changes as possible.
 
 use super::{
-    ChangeExplanation, MAX_EXPLANATIONS, MAX_SINGLE_EVENTS, are_independent,
+    ChangeExplanation, MAX_EXPLANATIONS, MAX_SINGLE_EVENTS, are_few, are_independent,
     facts::{RevisedFact, name_field},
 };
 use crate::diff::ratio_of;
@@ -21,7 +21,7 @@ pub(super) fn join(explanations: Vec<ChangeExplanation>) -> Joined {
         return Joined { explanations, facts: Vec::new() };
     }
     let joined = join_kinds(explanations);
-    if joined.len() <= MAX_EXPLANATIONS { Joined { explanations: joined, facts: Vec::new() } } else { join_names(joined) }
+    if are_few(&joined) { Joined { explanations: joined, facts: Vec::new() } } else { join_names(joined) }
 }
 
 fn join_kinds(explanations: Vec<ChangeExplanation>) -> Vec<ChangeExplanation> {

@@ -1,11 +1,12 @@
 //! Allocations with a new name or in a new category.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ChangeExplanation, Comparison, distinct, facts::RevisedFact};
 use crate::diff::{
     count_of,
     index::NewTranche,
+    relisted::RelistedNames,
     timeline::{TranchePair, TrancheSet},
 };
 use model::{
@@ -30,6 +31,8 @@ struct NameChanges<'a> {
     allocations: Vec<AllocationChange>,
     /// Old name, new name.
     renamed: Vec<(&'a str, &'a str)>,
+    /// A clause for each set of allocations that are listed together or apart.
+    relisted: Vec<ChangeClause>,
     /// The allocations of each old and new category.
     recategorized: BTreeMap<(&'a str, &'a str), Vec<&'a str>>,
 }
@@ -45,6 +48,10 @@ pub(super) fn explain(compared: &Comparison<'_>) -> Names {
     }
     let (mut changed, mut facts) = (NameChanges::default(), Vec::new());
     for ((from, to), pairs) in &by_name {
+        if timeline.relisted.iter().any(|one| one.contains(from, to)) {
+            changed.tranches.pairs.extend(pairs);
+            continue;
+        }
         let is_renamed = from != to;
         match common_category(compared, pairs) {
             Some((was, is)) if !is_renamed => {
@@ -60,14 +67,35 @@ pub(super) fn explain(compared: &Comparison<'_>) -> Names {
         }
         if is_renamed {
             changed.renamed.push((from, to));
-            let all: Vec<NewTranche> =
-                timeline.new.indexed().filter(|(_, tranche)| tranche.name == *to).map(|(j, _)| j).collect();
+            let all = tranches_of(compared, to);
             changed.allocations.push(allocation_change(to, from, to, all.len()));
             changed.tranches.pairs.extend(pairs);
             changed.tranches.unpaired_new.extend(all);
         }
     }
+    for one in &timeline.relisted {
+        for to in &one.to {
+            let all = tranches_of(compared, to);
+            changed.allocations.extend(one.from.iter().map(|from| allocation_change(to, from, to, all.len())));
+            changed.tranches.unpaired_new.extend(all);
+        }
+        changed.relisted.push(relisted_clause(compared, one));
+    }
     Names { explanation: changed.explanation(compared), facts }
+}
+
+/// Returns the new tranches of an allocation.
+fn tranches_of(compared: &Comparison<'_>, name: &str) -> Vec<NewTranche> {
+    compared.timeline.new.indexed().filter(|(_, tranche)| tranche.name == name).map(|(j, _)| j).collect()
+}
+
+/// Returns the clause about allocations that are listed together or apart, with their tokens before.
+fn relisted_clause(compared: &Comparison<'_>, one: &RelistedNames<'_>) -> ChangeClause {
+    let old = &compared.timeline.old;
+    let of_series = |name: &str| old.iter().filter(|tranche| tranche.series == name).filter_map(|tranche| tranche.amount).sum();
+    let from = one.from.iter().zip(&one.amounts).map(|(name, amount)| ((*name).to_owned(), *amount)).collect();
+    let to = one.to.iter().map(|name| ((*name).to_owned(), of_series(name))).collect();
+    ChangeClause::AllocationsRelisted { from, to }
 }
 
 /// Returns the category before and after, if all tranches of an allocation changed from one to the other. Otherwise, the category is a
@@ -105,7 +133,9 @@ impl NameChanges<'_> {
         }
         let mut explanation = compared.explanation(ChangeKind::Renamed, &self.tranches);
         let change = &mut explanation.change;
-        change.count = self.allocations.iter().map(|allocation| allocation.count).sum();
+        let counts: BTreeMap<&str, u32> =
+            self.allocations.iter().map(|allocation| (allocation.name.as_str(), allocation.count)).collect();
+        change.count = counts.values().sum();
         change.from = self.allocations.first().and_then(|allocation| allocation.from.clone());
         change.to = self.allocations.first().and_then(|allocation| allocation.to.clone());
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
@@ -114,11 +144,16 @@ impl NameChanges<'_> {
             from: (*from).to_owned(),
             to: (*to).to_owned(),
         };
-        explanation.clauses = vec![ChangeClause::Renamed {
-            names: self.renamed.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect(),
-            categories: self.recategorized.iter().map(category).collect(),
-            tranches: change.count as usize,
-        }];
+        explanation.clauses = self.relisted;
+        if !self.renamed.is_empty() || !self.recategorized.is_empty() {
+            let of_relisted: BTreeSet<&str> = compared.timeline.relisted.iter().flat_map(|one| one.to.iter().copied()).collect();
+            let tranches = counts.iter().filter(|(name, _)| !of_relisted.contains(*name)).map(|(_, count)| *count as usize).sum();
+            explanation.clauses.push(ChangeClause::Renamed {
+                names: self.renamed.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect(),
+                categories: self.recategorized.iter().map(category).collect(),
+                tranches,
+            });
+        }
         change.allocations = self.allocations;
         Some(explanation)
     }

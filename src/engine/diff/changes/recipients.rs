@@ -24,9 +24,8 @@ pub(super) struct Recipients {
 
 /// Explains tokens that went from one allocation to another.
 pub(super) fn explain_transfers(compared: &Comparison<'_>) -> Option<ChangeExplanation> {
-    let mut all = TrancheSet::default();
-    compared.links.transfers.iter().for_each(|transfer| all.append(transfer.clone()));
-    (!compared.links.transfers.is_empty()).then(|| reallocated(compared, &all))
+    let transfers = &compared.links.transfers;
+    (!transfers.is_empty()).then(|| reallocated(compared, transfers))
 }
 
 /// Explains events with the same total and other recipients.
@@ -64,7 +63,7 @@ pub(super) fn explain(compared: &Comparison<'_>) -> Recipients {
         unpaired_old: links.removed.iter().copied().filter(|i| !old.contains(i)).collect(),
         unpaired_new: links.added.iter().copied().filter(|j| !new.contains(j)).collect(),
     };
-    Recipients { explanation: (!moved.is_empty()).then(|| reallocated(compared, &moved)), remaining }
+    Recipients { explanation: (!moved.is_empty()).then(|| reallocated(compared, &[moved])), remaining }
 }
 
 /// Returns whether all amounts are known, and add up to the same before and after.
@@ -74,33 +73,45 @@ fn keeps_total(compared: &Comparison<'_>, tranches: &TrancheSet) -> bool {
     matches!((before, after), (Some(a), Some(b)) if a > 0.0 && close(a, b, tolerances::of_totals(compared.tolerance)))
 }
 
-fn reallocated(compared: &Comparison<'_>, tranches: &TrancheSet) -> ChangeExplanation {
-    let mut explanation = compared.explanation(ChangeKind::Reallocated, tranches);
+/// Returns one change for several transfers, with a clause for each.
+fn reallocated(compared: &Comparison<'_>, transfers: &[TrancheSet]) -> ChangeExplanation {
+    let mut tranches = TrancheSet::default();
+    transfers.iter().for_each(|transfer| tranches.append(transfer.clone()));
+    let mut explanation = compared.explanation(ChangeKind::Reallocated, &tranches);
     let from: f64 = explanation.old.iter().filter_map(|row| compared.old_total(*row, None)).sum();
     let to: f64 = explanation.new.iter().filter_map(|row| compared.new_total(*row, None)).sum();
     let change = &mut explanation.change;
-    change.allocations = allocation_changes(compared, tranches);
+    change.allocations = allocation_changes(compared, &tranches);
     change.from = Some(Fact::Amount(from));
     change.to = Some(Fact::Amount(to));
     change.ratio = ratio_of(Some(from), Some(to));
-    let growth = |allocation: &AllocationChange| {
-        let amount = |fact: &Option<Fact>| fact.as_ref().and_then(Fact::amount).unwrap_or(0.0);
-        amount(&allocation.to) - amount(&allocation.from)
-    };
-    let shares = |is_side: fn(f64) -> bool| -> Vec<(String, f64)> {
-        let side = change.allocations.iter().filter(|allocation| is_side(growth(allocation)));
-        side.map(|allocation| (allocation.name.clone(), growth(allocation).abs())).collect()
-    };
-    let amount: f64 = change.allocations.iter().map(growth).filter(|growth| *growth > 0.0).sum();
-    let is_paired = tranches.unpaired_old.is_empty() && tranches.unpaired_new.is_empty();
-    let clause = ChangeClause::Reallocated {
-        amount,
-        from: shares(|growth| growth < 0.0),
-        to: shares(|growth| growth > 0.0),
-        tranches: (!is_paired).then(|| tranches_change(compared, &tranches.all_old(), &tranches.all_new())),
-    };
-    change.amount = Some(amount);
-    explanation.clauses = vec![clause];
+    change.amount = Some(received(&change.allocations));
+    explanation.clauses = transfers.iter().map(|transfer| transfer_clause(compared, transfer)).collect();
     explanation.subject = compared.single_event(&explanation);
     explanation
+}
+
+/// Returns the tokens that an allocation has more than before.
+fn growth(allocation: &AllocationChange) -> f64 {
+    let amount = |fact: &Option<Fact>| fact.as_ref().and_then(Fact::amount).unwrap_or(0.0);
+    amount(&allocation.to) - amount(&allocation.from)
+}
+
+fn received(allocations: &[AllocationChange]) -> f64 {
+    allocations.iter().map(growth).filter(|growth| *growth > 0.0).sum()
+}
+
+fn transfer_clause(compared: &Comparison<'_>, transfer: &TrancheSet) -> ChangeClause {
+    let allocations = allocation_changes(compared, transfer);
+    let shares = |is_side: fn(f64) -> bool| -> Vec<(String, f64)> {
+        let side = allocations.iter().filter(|allocation| is_side(growth(allocation)));
+        side.map(|allocation| (allocation.name.clone(), growth(allocation).abs())).collect()
+    };
+    let is_paired = transfer.unpaired_old.is_empty() && transfer.unpaired_new.is_empty();
+    ChangeClause::Reallocated {
+        amount: received(&allocations),
+        from: shares(|growth| growth < 0.0),
+        to: shares(|growth| growth > 0.0),
+        tranches: (!is_paired).then(|| tranches_change(compared, &transfer.all_old(), &transfer.all_new())),
+    }
 }

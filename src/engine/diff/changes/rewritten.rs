@@ -57,8 +57,8 @@ pub(super) fn rewritten(compared: &Comparison<'_>, explanations: Vec<ChangeExpla
     change.from = Some(Fact::Amount(before.total));
     change.to = Some(Fact::Amount(after.total));
     change.ratio = ratio_of(Some(before.total), Some(after.total));
-    change.fields.extend(timeline.renames.iter().map(|(from, to)| name_field(from, to)));
-    let renamed = timeline.renames.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect();
+    change.fields.extend(timeline.new_names().map(|(from, to)| name_field(from, to)));
+    let renamed = timeline.new_names().map(|(from, to)| (from.to_owned(), to.to_owned())).collect();
     let allocations = change.allocations.iter().map(AllocationRewrite::of).filter(AllocationRewrite::differs).collect();
     whole.clauses = vec![ChangeClause::Rewritten { before: before.clone(), after: after.clone(), allocations, renamed }];
     change.before = Some(before);

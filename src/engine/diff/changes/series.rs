@@ -29,21 +29,41 @@ pub(super) struct Moves {
 }
 
 /// Explains dates that moved, grouped by their shift.
-pub(super) fn explain_moves(compared: &Comparison<'_>) -> Moves {
+///
+/// A linear unlock that begins at another time, but ends as before, did not move with others. Only if all of its event moved, or others of
+/// its allocation moved by the same shift, one change reports both. Pairs in `explained` have an explanation that gives
+/// their dates.
+pub(super) fn explain_moves(compared: &Comparison<'_>, explained: &BTreeSet<TranchePair>) -> Moves {
     let (old, new) = (&compared.timeline.old, &compared.timeline.new);
     let is_moved =
         |pair: &TranchePair| compared.shift(*pair) != 0 || old[pair.old].dated().is_some() != new[pair.new].dated().is_some();
-    let moved = compared.links.pairs.iter().copied().filter(is_moved);
+    let is_explained = |pair: &TranchePair| {
+        explained.contains(pair) && (compared.is_start(*pair) || is_stretched(&old[pair.old], &new[pair.new]))
+    };
+    let moved = compared.links.pairs.iter().copied().filter(|pair| is_moved(pair) && !is_explained(pair));
     let mut moves = Moves::default();
-    let (mut moved_dates, mut first_dates, mut last_dates) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut moved_dates, mut starts, mut first_dates, mut last_dates) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for pair in moved {
         match (old[pair.old].dated(), new[pair.new].dated()) {
+            (Some(_), Some(_)) if compared.is_start(pair) => starts.push(pair),
             (Some(_), Some(_)) => moved_dates.push(pair),
             (None, _) => first_dates.push(pair),
             (Some(_), None) => last_dates.push(pair),
         }
     }
-    for alike in by_shift(compared, &moved_dates, |pair| compared.shift(pair)) {
+    let shift = |pair: TranchePair| compared.shift(pair);
+    for mut alike in by_shift(compared, &moved_dates, shift) {
+        let rows: BTreeSet<OldRow> = alike.pairs.iter().map(|pair| old[pair.old].row).collect();
+        let names: BTreeSet<&str> = alike.pairs.iter().map(|pair| new[pair.new].series).collect();
+        let moves_with = |pair: &mut TranchePair| {
+            let is_near = alike.pairs.iter().any(|other| is_same_shift(shift(*other), shift(*pair)));
+            is_near && (rows.contains(&old[pair.old].row) || names.contains(new[pair.new].series))
+        };
+        let of_group: Vec<TranchePair> = starts.extract_if(.., moves_with).collect();
+        alike.pairs.extend(of_group);
+        moves = explain_alike(compared, alike, moves);
+    }
+    for alike in by_shift(compared, &starts, shift) {
         moves = explain_alike(compared, alike, moves);
     }
     // To and from a missing date, there is no shift. All tranches that got a date are one change, and so are all that lost theirs.
@@ -59,7 +79,8 @@ fn explain_alike(compared: &Comparison<'_>, alike: AlikeMoves, mut moves: Moves)
     pairs.sort_by_key(|pair| (old[pair.old].at, new[pair.new].at, pair.old));
     let rows: BTreeSet<OldRow> = pairs.iter().map(|pair| compared.rows(*pair).0).collect();
     let is_series = pairs.len() >= MIN_SERIES && rows.len() >= 2;
-    if is_series && is_one_shift {
+    let whole = pairs.iter().filter(|pair| !compared.is_start(**pair)).count();
+    if is_series && is_one_shift && whole >= MIN_SERIES {
         moves.explanations.push(moved_change(compared, ChangeKind::SeriesShifted, &pairs));
         return moves;
     }
@@ -134,21 +155,33 @@ fn moved_change(compared: &Comparison<'_>, kind: ChangeKind, pairs: &[TranchePai
         let ends = pairs
             .iter()
             .map(|pair| (&old[pair.old], &new[pair.new]))
-            .filter(|(old, new)| !end_moved_apart(old, new))
+            .filter(|(old, new)| !end_moved_apart(old, new) && old.end != new.end)
             .filter_map(|(old, new)| Some(new.end? - old.end?));
         let (least, most) = ends.fold((least, most), |(least, most), shift| (least.min(shift), most.max(shift)));
         change.shift_days_min = days(least);
         change.shift_days_max = days(most);
     }
     change.amount = known_sum(pairs.iter().filter_map(|pair| new[pair.new].amount));
-    // A linear unlock that begins at another time, but ends as before, did not move as a whole.
-    let is_start = |pair: &TranchePair| new[pair.new].form == TrancheForm::Linear && old[pair.old].end == new[pair.new].end;
-    let (starts, whole): (Vec<TranchePair>, Vec<TranchePair>) = pairs.iter().copied().partition(is_start);
-    let parts = if is_of_several { vec![pairs.to_vec()] } else { vec![whole, starts] };
-    let clause =
-        |pairs: &Vec<TranchePair>| Some(moved_clause(compared, kind, (*pairs.first()?, pairs), days(least).zip(days(most))));
-    explanation.clauses = parts.iter().filter_map(clause).collect();
+    let (starts, whole): (Vec<TranchePair>, Vec<TranchePair>) = pairs.iter().copied().partition(|pair| compared.is_start(*pair));
+    let clause = whole.first().map(|first| moved_clause(compared, kind, (*first, &whole), days(least).zip(days(most))));
+    explanation.clauses = clause.into_iter().chain(starts_moved(compared, &starts)).collect();
     explanation
+}
+
+/// Returns a clause for each pair of a former and a new begin.
+fn starts_moved(compared: &Comparison<'_>, pairs: &[TranchePair]) -> Vec<ChangeClause> {
+    let (old, new) = (&compared.timeline.old, &compared.timeline.new);
+    let mut by_begins: BTreeMap<(Timestamp, Timestamp), (Vec<OldTranche>, Vec<NewTranche>)> = BTreeMap::new();
+    for pair in pairs {
+        let (olds, news) = by_begins.entry((old[pair.old].time(), new[pair.new].time())).or_default();
+        olds.push(pair.old);
+        news.push(pair.new);
+    }
+    let clause = |((from, to), (olds, news)): ((Timestamp, Timestamp), (Vec<OldTranche>, Vec<NewTranche>))| {
+        let days = in_days((to - from).num_milliseconds());
+        ChangeClause::StartMoved { tranches: tranches_change(compared, &olds, &news), from, to, shift_days: (days, days) }
+    };
+    by_begins.into_iter().map(clause).collect()
 }
 
 /// Explains ends of linear segments that moved by another shift than their starts. Skips pairs for which `is_explained` returns
@@ -235,6 +268,16 @@ fn ends_moved(compared: &Comparison<'_>, pairs: &[TranchePair]) -> Vec<ChangeCla
 }
 
 impl Comparison<'_> {
+    /// Returns whether a linear unlock has another begin and the same end.
+    fn is_start(&self, pair: TranchePair) -> bool {
+        let (old, new) = (&self.timeline.old[pair.old], &self.timeline.new[pair.new]);
+        new.form == TrancheForm::Linear
+            && old.end == new.end
+            && old.at != new.at
+            && old.dated().is_some()
+            && new.dated().is_some()
+    }
+
     /// Returns whether the amount of a pair changed, other than by a transfer to another allocation.
     pub(super) fn is_resized(&self, pair: TranchePair) -> bool {
         changed_ratio(&self.timeline.old[pair.old], &self.timeline.new[pair.new], self.tolerance).is_some()
@@ -264,16 +307,8 @@ fn moved_clause(
             is_next: next.is_some(),
         };
     }
-    let (was, is) = (&old[first.old], &new[first.new]);
-    match shift_days {
-        Some(shift_days) if is.form == TrancheForm::Linear && was.end == is.end => ChangeClause::StartMoved {
-            tranches: tranches_change(compared, &pairs.iter().map(|pair| pair.old).collect::<Vec<_>>(), &news),
-            from: was.time(),
-            to: is.time(),
-            shift_days,
-        },
-        _ => ChangeClause::EventMoved { tranches: tranche_facts(new, &news), dates: date_change(was, is), shift_days },
-    }
+    let dates = date_change(&old[first.old], &new[first.new]);
+    ChangeClause::EventMoved { tranches: tranche_facts(new, &news), dates, shift_days }
 }
 
 /// Pairs that are explained as one move.
@@ -305,15 +340,17 @@ fn by_shift(compared: &Comparison<'_>, pairs: &[TranchePair], shift: impl Fn(Tra
     let mut merged: Vec<(i64, Vec<TranchePair>)> = Vec::new();
     for (at, run) in blocks {
         match merged.last_mut() {
-            Some((first, pairs))
-                if at - *first <= SHIFT_MS || (at - *first <= SCATTER_MS && at.abs().min(first.abs()) >= MONTHS_MS) =>
-            {
-                pairs.extend(run);
-            }
+            Some((first, pairs)) if is_same_shift(*first, at) => pairs.extend(run),
             _ => merged.push((at, run)),
         }
     }
     merged.into_iter().map(|(_, pairs)| AlikeMoves { pairs, is_one_shift: true }).chain(scattered).collect()
+}
+
+/// Returns whether two shifts are equal, apart from daylight saving time and the lengths of months.
+fn is_same_shift(one: i64, other: i64) -> bool {
+    let difference = (other - one).abs();
+    difference <= SHIFT_MS || (difference <= SCATTER_MS && one.abs().min(other.abs()) >= MONTHS_MS)
 }
 
 /// Cuts pairs, sorted by their shift, into runs of nearly equal shifts.

@@ -78,8 +78,11 @@ fn same_total_to_other_recipients_is_reallocated() {
     assert_eq!(change.key, Some("2026-04-16".into()));
     let after =
         [event("2026-04-16", &[("Team", 30.0), ("Advisors", 4.0), ("Partners", 6.0)]), event("2026-05-16", &[("Team", 1.0)])];
-    let change = only(changes_of(&before, &after), ChangeKind::Reallocated);
-    assert_eq!(change.ratio, Some(1.0));
+    // All tokens of an allocation that go to new ones are listed apart.
+    let change = only(changes_of(&before, &after), ChangeKind::Renamed);
+    assert_eq!(change.summary, "Investors is now listed as Partners (6) and Advisors (4)");
+    let change = only(changes_of(&after, &before), ChangeKind::Renamed);
+    assert_eq!(change.summary, "Partners (6) and Advisors (4) are now listed as Investors");
 }
 
 #[test]

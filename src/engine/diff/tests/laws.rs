@@ -356,19 +356,28 @@ pub(super) fn reported_differences(changes: &[Change]) -> BTreeMap<String, f64> 
     differences
 }
 
-/// The new name of each renamed allocation.
-fn renames(changes: &[Change]) -> BTreeMap<String, String> {
-    let mut renames = BTreeMap::new();
-    for change in changes {
-        for part in change.allocations.iter().filter(|_| change.kind == ChangeKind::Renamed) {
-            if let (Some(Fact::Text(from)), Some(Fact::Text(to))) = (&part.from, &part.to)
-                && *to == part.name
-            {
-                renames.insert(from.clone(), to.clone());
+/// Sets of names that stand for the same tokens, former names included. No two sets share a name.
+fn renamed_together(changes: &[Change]) -> Vec<BTreeSet<String>> {
+    let mut sets: Vec<BTreeSet<String>> = Vec::new();
+    let of_parts = changes.iter().filter(|change| change.kind == ChangeKind::Renamed).flat_map(|change| &change.allocations);
+    let of_parts = of_parts.filter_map(|part| match (&part.from, &part.to) {
+        (Some(Fact::Text(from)), Some(Fact::Text(to))) if *to == part.name => Some((from.clone(), to.clone())),
+        _ => None,
+    });
+    let fields = changes.iter().flat_map(|change| &change.fields).filter(|field| field.field == "allocationName");
+    let of_fields = fields.filter_map(|field| Some((field.from.as_str()?.to_owned(), field.to.as_str()?.to_owned())));
+    for (from, to) in of_parts.chain(of_fields) {
+        let mut set = BTreeSet::from([from, to]);
+        sets.retain(|other| {
+            let is_apart = other.is_disjoint(&set);
+            if !is_apart {
+                set.extend(other.iter().cloned());
             }
-        }
+            is_apart
+        });
+        sets.push(set);
     }
-    renames
+    sets
 }
 
 /// Returns the changes from an endpoint version with linear segments, after polling until no removal awaits proof.
@@ -393,15 +402,21 @@ pub(super) fn changes_from(before: &[UnlockEvent], after: &[UnlockEvent]) -> Vec
 /// Describes each law that the changes break.
 pub(super) fn broken(before: &[Flat], after: &[Flat], changes: &[Change]) -> Vec<String> {
     let mut broken = Vec::new();
-    let renamed = renames(changes);
+    let sets = renamed_together(changes);
     let (old, new) = (totals(before), totals(after));
-    let new_name = |name: &String| renamed.get(name).cloned().unwrap_or_else(|| name.clone());
     // A removal that awaited proof may be reported under the old name of the allocation.
+    let new_name = |name: &String| {
+        let set = sets.iter().find(|set| set.contains(name));
+        set.and_then(|set| set.first()).unwrap_or(name).clone()
+    };
     let mut reported: BTreeMap<String, f64> = BTreeMap::new();
     for (name, difference) in reported_differences(changes) {
         *reported.entry(new_name(&name)).or_default() += difference;
     }
-    let mut real: BTreeMap<String, f64> = new.clone();
+    let mut real: BTreeMap<String, f64> = BTreeMap::new();
+    for (name, total) in &new {
+        *real.entry(new_name(name)).or_default() += total;
+    }
     for (name, total) in &old {
         *real.entry(new_name(name)).or_default() -= total;
     }
@@ -426,6 +441,12 @@ pub(super) fn broken(before: &[Flat], after: &[Flat], changes: &[Change]) -> Vec
         broken.push(format!("{} changes for one correction", changes.len()));
     }
     broken
+}
+
+/// Returns whether no two changes name the same allocation.
+fn are_apart(changes: &[Change]) -> bool {
+    let names: Vec<&String> = changes.iter().flat_map(|change| &change.allocations).map(|part| &part.name).collect();
+    names.iter().collect::<BTreeSet<_>>().len() == names.len()
 }
 
 fn opposite(kind: ChangeKind) -> ChangeKind {
@@ -503,7 +524,9 @@ fn two_corrections_at_once_keep_the_laws() {
         let changes = changes_from(&rebuild(before), &rebuild(&after));
         all += 1;
         rewritten += usize::from(changes.iter().any(|change| change.kind == ChangeKind::Rewritten));
-        let wrong = broken(before, &after, &changes);
+        let mut wrong = broken(before, &after, &changes);
+        // Of several corrections, three changes may each be about other allocations.
+        wrong.retain(|fault| !fault.contains("for one correction") || changes.len() > 3 || !are_apart(&changes));
         if !wrong.is_empty() {
             let reported: Vec<String> = changes.iter().map(|change| format!("{}: {}", change.kind, change.summary)).collect();
             faults.push(format!("{round} {token} {ways:?}: {wrong:?}\n      reported {reported:?}"));

@@ -25,14 +25,24 @@ fn rounded(amount: f64, digits: i32) -> f64 {
 }
 
 #[test]
-fn amounts_with_seven_digits_or_more_are_no_change() {
+fn amounts_with_six_digits_or_more_are_no_change() {
     for (mut random, token, before) in rounds(1) {
-        let digits = 7 + i32::try_from(random.below(3)).expect("a digit");
+        let digits = 6 + i32::try_from(random.below(4)).expect("a digit");
         let after: Vec<Flat> =
             before.iter().map(|tranche| Flat { amount: rounded(tranche.amount, digits), ..tranche.clone() }).collect();
         let changes = changes_from(&rebuild(before), &rebuild(&after));
         let reported: Vec<&str> = changes.iter().map(|change| change.summary.as_str()).collect();
         assert!(reported.is_empty(), "{token} with {digits} digits: {reported:?}");
+    }
+}
+
+#[test]
+fn smallest_resize_that_no_rounding_explains_is_reported() {
+    for (mut random, token, before) in rounds(4) {
+        let mut after = before.to_vec();
+        after[random.below(before.len())].amount *= [1.0 + 3e-5, 1.0 - 3e-5][random.below(2)];
+        let changes = changes_from(&rebuild(before), &rebuild(&after));
+        assert!(matches!(&changes[..], [change] if change.kind == ChangeKind::Resized), "{token}: {changes:?}");
     }
 }
 

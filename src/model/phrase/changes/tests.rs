@@ -214,6 +214,14 @@ fn renames_state_both_names() {
     );
     assert_summary(renamed(&[], &[("Treasury", "Community")]), "Farm filed under Community instead of Treasury (12 tranches)");
     assert_summary(
+        ChangeClause::AllocationsRelisted { from: shares(&[("Team", 5.0), ("Seed", 10.0)]), to: shares(&[("Insiders", 15.0)]) },
+        "Seed (10) and Team (5) are now listed as Insiders",
+    );
+    assert_summary(
+        ChangeClause::AllocationsRelisted { from: shares(&[("Insiders", 15.0)]), to: shares(&[("Team", 5.0), ("Seed", 10.0)]) },
+        "Insiders is now listed as Seed (10) and Team (5)",
+    );
+    assert_summary(
         ChangeClause::Relisted { name: "Alpha".into(), from: "alpha".into(), to: "omega".into() },
         "the source lists Alpha as omega now, no longer as alpha",
     );
