@@ -46,14 +46,15 @@ pub(super) fn conserve(links: Links, timeline: &Timeline<'_>, tolerance: f64) ->
     let mut links = links;
     for (name, tranches) in &allocations {
         let Some((before, after)) = totals(tranches, timeline) else { continue };
-        if !close(before, after, tolerances::of_totals(tolerance)) {
-            imbalances.push(Imbalance { name, difference: after - before, scale: before.max(after) });
-        } else if before > 0.0
-            && let Some((pairs, group)) = conserved_group(tranches, timeline, tolerance)
-        {
-            links = without(links, tranches);
-            links.pairs.extend(pairs);
-            links.groups.push(group);
+        let is_conserved = before > 0.0 && close(before, after, tolerances::of_totals(tolerance));
+        match is_conserved.then(|| conserved_group(tranches, timeline, tolerance)).flatten() {
+            Some((pairs, group)) => {
+                links = without(links, tranches);
+                links.pairs.extend(pairs);
+                links.groups.push(group);
+            }
+            // What differs may be more than rounding, although it is little of the whole total.
+            None => imbalances.push(Imbalance { name, difference: after - before, scale: before.max(after) }),
         }
     }
     let mut unexplained: BTreeSet<&str> = imbalances.iter().map(|one| one.name).collect();

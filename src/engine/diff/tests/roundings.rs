@@ -51,7 +51,11 @@ fn new_schedule_with_a_rounded_total_is_restructured() {
     let (mut played, mut restructured) = (0, 0);
     for (mut random, token, before) in rounds(2) {
         let name = &before[random.below(before.len())].name;
-        let (own, others): (Vec<&Flat>, Vec<&Flat>) = before.iter().partition(|tranche| tranche.name == *name);
+        let (mut own, mut others): (Vec<&Flat>, Vec<&Flat>) = before.iter().partition(|tranche| tranche.name == *name);
+        // The first tranches may stay, so that the others are a small part of the total.
+        own.sort_by_key(|tranche| tranche.at);
+        let kept = if own.len() >= 12 && random.below(2) == 0 { own.len() / 2 } else { 0 };
+        others.extend(own.drain(..kept));
         let (first, last) = (own.iter().map(|t| t.at).min().expect("one"), own.iter().map(|t| t.at).max().expect("one"));
         if own.len() < 6 || own.iter().any(|tranche| tranche.end.is_some()) || last - first < 300 * DAY {
             continue;
