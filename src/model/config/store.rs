@@ -18,7 +18,7 @@ settings! {
         tls_ca_file: Option<PathBuf> => CertificateFile, restart;
         /// The number of complete responses without a record after which the record counts as removed.
         removal_confirmations: u32 = 2 => Count(1, 1000);
-        /// The relative difference up to which two amounts are equal.
+        /// The relative difference up to which two amounts are equal. Sources round amounts, some to six digits.
         tolerance: f64 = 1e-5 => Number(0.0, 0.5);
         /// The retention of changes, old versions, events, resolved alerts, and delivered messages.
         retention: Span = Span::from_secs(730 * DAY) => Span(DAY, 100 * YEAR);
