@@ -10,7 +10,7 @@ use super::{
 };
 
 /// The maximum number of removed names, and of added names, that are compared with each other.
-const MAX_RENAME_CANDIDATES: usize = 200;
+pub(super) const MAX_RENAME_CANDIDATES: usize = 200;
 
 /// The minimum similarity of two names of one allocation, if its dates or its amounts stayed.
 const MIN_SIMILARITY: f64 = 0.8;

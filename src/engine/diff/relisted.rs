@@ -6,14 +6,17 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{
-    allocation_renames::{MarksByName, TrancheMark},
+    allocation_renames::{MAX_RENAME_CANDIDATES, MarksByName, TrancheMark},
     index::{New, Old},
     tolerances::{self, MIN_SERIES, close},
     tranche::{Tranche, TrancheForm, Tranches},
 };
 
-/// The maximum number of parts of which all combinations are tried. Of more, only all together and all but one are tried.
+/// The maximum number of parts of which all combinations are tried. Of more, only all together, all but one, and each alone are tried.
 const MAX_COMBINED_PARTS: usize = 6;
+
+/// The maximum number of parts of which one may be left out. Of more, only all together are tried, which bounds the work.
+const MAX_PARTS_WITH_REST: usize = 20;
 
 /// The form, the begin, and the end of a tranche.
 type TranchePlace = (TrancheForm, i64, Option<i64>);
@@ -58,6 +61,9 @@ pub(super) fn find_relisted<'a>(before: &MarksByName<'a>, after: &MarksByName<'a
         gone.filter_map(|(name, marks)| Some((*name, by_place(marks)?))).collect()
     };
     let (removed, added) = (of_one_side(before, after), of_one_side(after, before));
+    if removed.len() > MAX_RENAME_CANDIDATES || added.len() > MAX_RENAME_CANDIDATES {
+        return Vec::new();
+    }
     let total = |name: &&str| removed.get(name).map_or(0.0, |part| part.values().sum());
     let names = |from: Vec<&'a str>, to: Vec<&'a str>, shares: Option<Vec<f64>>| {
         let amounts = from.iter().map(total).collect();
@@ -109,6 +115,8 @@ fn parts_of<'a>(
         sets.extend((1..1_usize << candidates.len()).map(members));
     } else {
         sets.push((0..candidates.len()).collect());
+    }
+    if (MAX_COMBINED_PARTS + 1..=MAX_PARTS_WITH_REST).contains(&candidates.len()) {
         sets.extend((0..candidates.len()).map(|left_out| (0..candidates.len()).filter(|k| *k != left_out).collect()));
         sets.extend((0..candidates.len()).map(|only| vec![only]));
     }

@@ -205,3 +205,18 @@ fn new_data_source_with_a_correction_is_part_of_it() {
 }
 
 // Differences that are not changes.
+
+/// All allocations get new names and amounts at once. The search for names that are listed together or apart must be bounded.
+#[test]
+fn many_new_names_take_little_time() {
+    let schedule = |prefix: &str, factor: f64| {
+        let names: Vec<String> = (0..100).map(|k| format!("{prefix} {k}")).collect();
+        let parts: Vec<(&str, f64)> = names.iter().zip(1..).map(|(name, k)| (name.as_str(), f64::from(k) * factor)).collect();
+        monthly("2026-04-01", 24, &parts)
+    };
+    let (before, after) = (schedule("Program", 1.0), schedule("Fund", 1.37));
+    let begun = std::time::Instant::now();
+    let seen = diff(&known(&before), &after);
+    assert!(!seen.changes.is_empty() || !seen.missing.is_empty());
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+}
