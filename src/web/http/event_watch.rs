@@ -15,7 +15,7 @@ use model::{EventCursorProblem, EventLogFilter, EventLogPage, EventLogRange};
 use store::Store;
 
 /// The maximum number of clients that wait.
-const MAX_WAITING: usize = 48;
+pub(super) const MAX_WAITING: usize = 48;
 /// The time after which an event of another process is seen.
 const FOREIGN_WRITE_INTERVAL: Duration = Duration::from_secs(1);
 

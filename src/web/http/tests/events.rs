@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::*;
+use crate::http::event_watch::MAX_WAITING;
 use crate::http::pages::tests::run_with_data;
 use model::Silence;
 
@@ -83,6 +84,9 @@ async fn unusable_cursors_and_parameters_are_errors() {
     assert_eq!(numbers(&json(&app, "/api/v1/events").await.1), [4], "without a cursor, the log begins with the oldest event");
 }
 
+/// The number of silences that other clients make meanwhile.
+const OTHERS: i64 = 200;
+
 #[tokio::test]
 async fn wait_ends_with_the_next_event_or_with_its_time() {
     let app = run(None, None).await;
@@ -96,38 +100,41 @@ async fn wait_ends_with_the_next_event_or_with_its_time() {
     let begun = Instant::now();
     let waiting = json(&app, "/api/v1/events?after=1&type=silence.expired&wait=25s");
     let acting = async {
-        // An event of another type does not end the wait.
-        for (pause, id) in [(300, "si_2"), (300, "si_3")] {
-            tokio::time::sleep(Duration::from_millis(pause)).await;
-            app.store.put_silence(silence(id)).await.expect("written");
+        // Events of another type do not end the wait. There are so many that the client waits through most of them.
+        for index in 2..=OTHERS {
+            app.store.put_silence(silence(&format!("si_{index}"))).await.expect("written");
         }
-        tokio::time::sleep(Duration::from_millis(300)).await;
         let expired = Instant::now();
         app.store.expire_silence("si_2".into(), now()).await.expect("expired");
         expired
     };
     let ((_, page), expired) = tokio::join!(waiting, acting);
     let (took, delay) = (begun.elapsed(), expired.elapsed());
-    assert_eq!((numbers(&page), &page["next"]), (vec![4], &4.into()), "{page}");
+    assert_eq!((numbers(&page), &page["next"]), (vec![OTHERS + 1], &(OTHERS + 1).into()), "{page}");
     assert!(took < Duration::from_secs(10) && delay < Duration::from_secs(5), "{took:?}, {delay:?}");
 }
 
 #[tokio::test]
 async fn waiting_clients_do_not_keep_others_waiting() {
     let app = std::sync::Arc::new(run(None, None).await);
-    let waiting: Vec<_> = (0..20)
-        .map(|_| {
-            let app = app.clone();
-            tokio::spawn(async move { json(&app, "/api/v1/events?after=0&wait=20s").await })
-        })
-        .collect();
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    let wait_until_accepted = |app: std::sync::Arc<TestServer>| async move {
+        loop {
+            match json(&app, "/api/v1/events?after=0&wait=20s").await {
+                // The client below may have the slot for a moment.
+                (503, _) => tokio::task::yield_now().await,
+                response => return response,
+            }
+        }
+    };
+    let waiting: Vec<_> = (0..MAX_WAITING).map(|_| tokio::spawn(wait_until_accepted(app.clone()))).collect();
+    // All slots are in use as soon as another client is rejected.
+    while json(&app, "/api/v1/events?after=0&wait=1s").await.0 != 503 {}
     let begun = Instant::now();
     assert_eq!(json(&app, "/api/v1/changes").await.0, 200);
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     app.store.put_silence(silence("si_1")).await.expect("written");
     for waiting in waiting {
-        assert_eq!(numbers(&waiting.await.expect("answered").1), [1]);
+        assert_eq!(numbers(&waiting.await.expect("responded").1), [1]);
     }
 }
 
@@ -210,13 +217,15 @@ async fn live_events_begin_with_the_present_and_reject_unusable_cursors() {
     let mut client = LiveClient { last_id: None, seen: Vec::new() };
     client.read(&app, "", last, usize::MAX).await;
     assert_eq!((client.last_id, client.seen.len()), (Some(last), 0), "only the cursor");
-    let reading = client.read(&app, "", last + 1, usize::MAX);
+    let reading = client.read(&app, "", last + OTHERS, usize::MAX);
     let acting = async {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        app.store.put_silence(silence("si_1")).await.expect("written");
+        for index in 0..OTHERS {
+            app.store.put_silence(silence(&format!("si_{index}"))).await.expect("written");
+        }
     };
     tokio::join!(reading, acting);
-    assert_eq!(client.seen, [(last + 1, "silence.created".to_owned())]);
+    let expected: Vec<_> = (1..=OTHERS).map(|number| (last + number, "silence.created".to_owned())).collect();
+    assert_eq!(client.seen, expected);
     for (query, header, code) in [
         ("?after=99999", "", "unknown_event"),
         ("", "Last-Event-ID: 99999\r\n", "unknown_event"),

@@ -88,7 +88,7 @@ const fn event_body(kind: EventType) -> &'static str {
         | EventType::AlertResolved
         | EventType::AlertEvent
         | EventType::IncidentFiring
-        | EventType::IncidentResolved => "AlertTransition",
+        | EventType::IncidentResolved => "LoggedAlert",
         EventType::Notification => "DecidedNotification",
         EventType::DeliveryDelivered | EventType::DeliveryDead | EventType::DeliveryDropped => "EndedDelivery",
         EventType::AcknowledgementAdded | EventType::AcknowledgementRemoved => "AcknowledgedAlert",
@@ -280,7 +280,7 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
     ("AcknowledgementMade", "alert: string"),
     ("EventPage", "events: [Event], next: integer, first: integer, last: integer"),
     (
-        "AlertTransition",
+        "LoggedAlert",
         "alert: string, name: string, subject: string, state: AlertState, resolution: Resolution?, severity: string?",
     ),
     ("DecidedNotification", "notification: string, alert: string, kind: NotificationKind"),
