@@ -14,8 +14,8 @@ use engine::digest_schedule::{DigestPlan, MAX_SLOT_INTERVAL};
 use engine::group::MuteTimes;
 use engine::pipeline::{self, ActiveRules, DigestReads, DigestRows};
 use model::{
-    Alert, AlertState, BoxFuture, Commit, DeliveryState, Digest, DispatchResult, Notification, PendingState, ReceiverName,
-    RepeatGroup, Resource, Timestamp, TokenId, TokenSnapshot, Watch, digest,
+    Alert, BoxFuture, Commit, DeliveryState, Digest, DispatchResult, Notification, PendingState, ReceiverName, RepeatGroup,
+    Resource, Timestamp, TokenId, TokenSnapshot, Watch, digest,
 };
 use store::{Store, StoreError};
 
@@ -177,14 +177,12 @@ pub(crate) async fn read_digest(
     show_current_texts(shown, store, watch, active, now).await?;
     let dead: Vec<(ReceiverName, u64)> =
         dead.iter().map(|counts| (counts.receiver.clone(), counts.of(DeliveryState::Dead))).collect();
-    // Incidents are about no token, and belong in every digest.
-    let own_incidents = incidents.iter().filter(|incident| incident.state == AlertState::Firing).count() as u64;
     let rows = DigestRows {
         unlocks: &unlocks,
         changes: &changes,
         statuses: &statuses,
         silences: &silences,
-        firing: firing_of_tokens.map_or(firing.critical + firing.warning + firing.other, |of_tokens| of_tokens + own_incidents),
+        firing: firing_of_tokens.unwrap_or(firing.critical + firing.warning + firing.other),
         fires: &fires,
         incidents: &incidents,
         dead: &dead,

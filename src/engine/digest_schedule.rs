@@ -133,8 +133,8 @@ pub struct DigestPlan {
 impl DigestPlan {
     /// Returns the watch of the tokens that the digest is about. `None` for all watched tokens.
     pub fn narrowed(&self, watch: &Watch) -> Option<Watch> {
-        // The check of the config rejects invalid patterns, so they only remain if the groups changed. Then show all rather than too few.
-        (!self.tokens.is_empty()).then(|| watch.narrowed(&self.tokens).ok()).flatten()
+        // The check of the config rejects invalid patterns. Without it, show all rather than too few.
+        (!self.tokens.is_empty()).then(|| watch.narrowed(&self.tokens).unwrap_or_else(|_| watch.clone()))
     }
 }
 

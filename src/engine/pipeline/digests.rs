@@ -53,6 +53,7 @@ pub struct DigestRows<'a> {
     pub changes: &'a [ChangeRow],
     pub statuses: &'a [NotificationStatus],
     pub silences: &'a [Silence],
+    /// The number of firing alerts. Of a digest about some tokens, only those about them.
     pub firing: u64,
     /// All firing alerts of the highest-ranked events, in no particular order.
     pub fires: &'a [ValuedAlert],
@@ -72,10 +73,12 @@ pub fn digest(plan: &DigestPlan, since: Timestamp, slot: Timestamp, rows: &Diges
     let mut incident_summaries: Vec<String> = incidents.iter().map(summary).collect();
     let dead = dead.iter().filter(|(_, dead)| *dead > 0);
     incident_summaries.extend(dead.map(|(receiver, dead)| phrase::dead_letters(receiver, *dead)));
-    let firing = u32::try_from(firing).unwrap_or(u32::MAX);
     let (ahead, incident_summaries) = (plan.schedule.ahead, incident_summaries.as_slice());
     let incidents = incidents.iter().filter(|incident| incident.state == AlertState::Firing).count();
     let incidents = u32::try_from(incidents).unwrap_or(u32::MAX);
+    // Incidents are about no token, and belong in every digest.
+    let of_tokens = if plan.tokens.is_empty() { 0 } else { incidents };
+    let firing = u32::try_from(firing).unwrap_or(u32::MAX).saturating_add(of_tokens);
     let fires = fires.as_slice();
     Digest::of(&DigestMaterial {
         since,

@@ -61,11 +61,10 @@ impl DigestAhead {
         // In the order of the database, because sums of doubles depend on it.
         tokens.iter().for_each(|of| self.linear.add(&of.sum));
         tokens.sort_by(|a, b| size(a).cmp(&size(b)).then_with(|| a.token.id.cmp(&b.token.id)));
-        let (tokens, unlisted): (Vec<_>, Vec<_>) = tokens.into_iter().partition(|of| selection.lists(of.sum.known_value()));
-        let mut tokens = tokens;
-        let others: Vec<TokenVesting> = tokens.split_off(tokens.len().min(selection.limit)).into_iter().chain(unlisted).collect();
+        let (mut listed, mut others): (Vec<_>, Vec<_>) = tokens.into_iter().partition(|of| selection.lists(of.sum.known_value()));
+        others.extend(listed.split_off(listed.len().min(selection.limit)));
         self.linear.more += others.len() as u64;
-        self.linear.tokens = tokens;
+        self.linear.tokens = listed;
         let mut by_token: BTreeMap<TokenId, TokenAhead> =
             std::mem::take(&mut self.by_token).into_iter().map(|of| (of.token.id.clone(), of)).collect();
         for of in others.into_iter().filter(|of| !of.token.groups.is_empty()) {
