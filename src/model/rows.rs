@@ -20,8 +20,8 @@ pub use self::commit::{Commit, CommitResult, FeedUpdate, PollEntry, PollEntryOut
 pub use self::counts::{DomainGauges, EndpointStat, PeriodReads, ReceiverCounts, StoreCounts, StoreGauges};
 pub use self::credit::{Charge, CreditState, LimitProbe, PastPeriod, Reservation, SettledRequest};
 pub use self::event_log::{
-    AcknowledgedAlert, AlertTransition, DecidedNotification, EndedDelivery, EventBody, EventCursorProblem, EventLogFilter,
-    EventLogPage, EventLogRange, EventType, LoggedEvent, LoggedReload, LoggedSilence,
+    AcknowledgedAlert, DecidedNotification, EndedDelivery, EventBody, EventCursorProblem, EventLogFilter, EventLogPage,
+    EventLogRange, EventType, LoggedAlert, LoggedEvent, LoggedReload, LoggedSilence,
 };
 pub use self::month::{LinearBand, MonthFilter, MonthUnlock, UnlockDay, UnlockMonth, UnlockOrder};
 pub use self::notification::{

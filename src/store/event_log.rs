@@ -19,8 +19,8 @@ use super::query::{CHANGE_COLUMNS, change_row};
 use super::sql::{Row, Transaction};
 use super::{Store, StoreError};
 use model::{
-    AcknowledgedAlert, Alert, AlertTransition, ChangeRow, DecidedNotification, EndedDelivery, EventBody, EventLogFilter,
-    EventLogPage, EventLogRange, EventType, LoggedEvent, LoggedReload, LoggedSilence, Notification, RuleId, Silence, Timestamp,
+    AcknowledgedAlert, Alert, ChangeRow, DecidedNotification, EndedDelivery, EventBody, EventLogFilter, EventLogPage,
+    EventLogRange, EventType, LoggedAlert, LoggedEvent, LoggedReload, LoggedSilence, Notification, RuleId, Silence, Timestamp,
     TokenId,
 };
 
@@ -110,7 +110,7 @@ pub(super) fn log_transition(to: &Transaction<'_>, at: Timestamp, alert: &Alert)
         token: alert.token.as_ref(),
         rule: Some(&alert.rule),
         record_id: alert.id.as_str().to_owned(),
-        body: Some(facts(&AlertTransition::of(alert))?),
+        body: Some(facts(&LoggedAlert::of(alert))?),
     };
     log_unless(to, "SELECT 1 FROM alert WHERE id = CAST(?5 AS TEXT) AND state = ?7", alert.state.as_str(), at, &event)
 }

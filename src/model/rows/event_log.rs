@@ -94,7 +94,7 @@ pub enum EventBody {
 /// The body of the events of an alert or an incident.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct AlertTransition {
+pub struct LoggedAlert {
     pub alert: AlertId,
     pub name: String,
     pub subject: String,
@@ -104,7 +104,7 @@ pub struct AlertTransition {
     pub severity: Option<String>,
 }
 
-impl AlertTransition {
+impl LoggedAlert {
     #[must_use]
     pub fn of(alert: &Alert) -> Self {
         Self {

@@ -364,7 +364,7 @@ async fn last_states(store: &Store) -> BTreeSet<(String, String)> {
     let mut states = BTreeMap::new();
     for event in all_events(store).await {
         if let (EventType::AlertFiring | EventType::AlertResolved, Some(EventBody::Facts(body))) = (event.kind, event.body) {
-            let transition: AlertTransition = serde_json::from_value(body).expect("a transition");
+            let transition: LoggedAlert = serde_json::from_value(body).expect("a transition");
             states.insert(transition.alert.to_string(), transition.state.to_string());
         }
     }
