@@ -30,6 +30,9 @@ use model::{
     wire::UnlockEvent,
 };
 
+/// The maximum number of stored dates of events that came into view: eight years of monthly unlocks.
+const MAX_ENTERED: usize = 100;
+
 /// The facts about earlier responses that are stored with the feed of a schedule.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -53,6 +56,9 @@ pub(super) struct ScheduleNotes {
     segments_visibility: Visibility,
     #[serde(flatten)]
     shown: ShownDays,
+    /// The dates of events that came into view, the latest [`MAX_ENTERED`] of them. They are reported if the window is refuted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) entered: Vec<Timestamp>,
     #[serde(flatten)]
     pub(super) linear: LinearNotes,
 }
@@ -70,6 +76,8 @@ pub(super) struct ScheduleResponse<'a> {
     segments_before: DateWindow,
     /// Whether the previous response came from an endpoint version that shows other parts of the schedule.
     pub(super) is_other_view: bool,
+    /// The dates of known events that came into view of a window which the source refuted since. So they may have been added.
+    unreported: HashSet<Timestamp>,
     notes: ScheduleNotes,
     now: Timestamp,
 }
@@ -97,6 +105,7 @@ impl<'a> ScheduleResponse<'a> {
             None => window_before,
         };
         let second = if learned.is_joined { learned.segments } else { learned.all };
+        let is_refuted = was.visibility.is_refuted_ahead_by(learned.all);
         let notes = was.next((poll, fetched), events, &requested, &learned, now);
         let mut response = Self {
             events,
@@ -109,30 +118,40 @@ impl<'a> ScheduleResponse<'a> {
                 .version
                 .zip(fetched.version)
                 .is_some_and(|(before, after)| shows_starts(before) != shows_starts(after)),
+            unreported: if is_refuted { was.entered.into_iter().collect() } else { HashSet::new() },
             notes,
             now,
         };
-        response.notes.shown = response.shown_days(&before.records, known.baseline_at.is_some());
+        response.note_shown_days(&before.records, known.baseline_at.is_some());
         response
     }
 
-    /// Returns the visibility window after this response, and what it hides.
-    fn shown_days(&self, records: &[Tracked], has_baseline: bool) -> ShownDays {
+    /// Notes the visibility window after this response, and what it hides.
+    fn note_shown_days(&mut self, records: &[Tracked], has_baseline: bool) {
         let DateWindow { first, last } = self.notes.visibility.window(self.now);
         if (first, last) == (None, None) {
-            return ShownDays::default();
+            (self.notes.shown, self.notes.entered) = (ShownDays::default(), Vec::new());
+            return;
         }
         let is_newly_visible = self.newly_visible(records);
-        let entered = self.events.iter().filter(|event| has_baseline && is_newly_visible(event)).count();
+        let entered: Vec<&UnlockEvent> = self.events.iter().filter(|event| has_baseline && is_newly_visible(event)).collect();
         let is_older = |tracked: &&Tracked| {
             let date = listable_date(tracked, &|_| true, &DateWindow::ALL);
             date.zip(first).is_some_and(|(date, first)| date.date_naive() < first)
         };
-        ShownDays {
+        self.notes.shown = ShownDays {
             shown_from: first,
             shown_until: last,
             older_kept: diff::count_of(records.iter().filter(is_older).count()),
-            came_into_view: self.notes.shown.came_into_view.saturating_add(diff::count_of(entered)),
+            came_into_view: self.notes.shown.came_into_view.saturating_add(diff::count_of(entered.len())),
+        };
+        let dates = &mut self.notes.entered;
+        match last {
+            None => dates.clear(),
+            Some(_) => {
+                dates.extend(entered.iter().filter_map(|event| event.unlock_date.copied()));
+                dates.drain(..dates.len().saturating_sub(MAX_ENTERED));
+            }
         }
     }
 
@@ -161,6 +180,9 @@ impl<'a> ScheduleResponse<'a> {
 
     /// Returns the diff if nothing changed but prices.
     pub(super) fn repriced(&self, records: &[Tracked]) -> Option<Diff> {
+        if !self.unreported.is_empty() {
+            return None;
+        }
         diff::repriced(records, self.events, &self.window, self.shows_linear)
     }
 
@@ -171,22 +193,32 @@ impl<'a> ScheduleResponse<'a> {
         if self.is_other_view {
             diff.changes.retain(is_of_both_views);
             diff.missing.clear();
+        } else if !diff.held && !self.unreported.is_empty() {
+            diff.changes.extend(self.late_additions(before, &diff, proof, tolerance));
         }
         diff
     }
 
+    /// Returns the additions that were taken for events which came into view, until the source refuted that window.
+    fn late_additions(&self, before: &TokenSnapshot, diff: &Diff, proof: &RemovalProof<'_>, tolerance: f64) -> Vec<Change> {
+        let is_unreported = |tracked: &Tracked| {
+            tracked.record.unlock().and_then(|event| event.unlock_date.copied()).is_some_and(|at| self.unreported.contains(&at))
+        };
+        let known: Vec<Tracked> = before.records.iter().filter(|tracked| is_unreported(tracked)).cloned().collect();
+        let after = diff::apply(&before.records, diff);
+        let (late, others): (Vec<Tracked>, Vec<Tracked>) =
+            after.into_iter().partition(|tracked| is_unreported(tracked) && known.iter().any(|known| known.key == tracked.key));
+        let events = |tracked: &[Tracked]| -> Vec<UnlockEvent> {
+            tracked.iter().filter_map(|tracked| tracked.record.unlock()).cloned().collect()
+        };
+        let all = [events(&others), events(&late)].concat();
+        let poll = UnlockPoll { window: &DateWindow::ALL, window_before: &DateWindow::ALL, ..self.poll(before, tolerance) };
+        diff::diff_unlocks(&poll, &others, proof, &all).changes
+    }
+
     fn compare(&self, before: &TokenSnapshot, proof: &RemovalProof<'_>, tolerance: f64) -> Diff {
         let records = &before.records;
-        let poll = UnlockPoll {
-            token: &before.token.id,
-            window: &self.window,
-            window_before: &self.window_before,
-            shows_linear: self.shows_linear,
-            knew_linear: self.knew_linear,
-            supply: before.token.item.max_supply.copied(),
-            tolerance,
-            now: self.now,
-        };
+        let poll = self.poll(before, tolerance);
         let is_newly_visible = self.newly_visible(records);
         if !self.events.iter().any(&is_newly_visible) {
             return diff::diff_unlocks(&poll, records, proof, self.events);
@@ -198,6 +230,19 @@ impl<'a> ScheduleResponse<'a> {
             diff.put.extend(diff::newly_visible(&written, &new));
         }
         diff
+    }
+
+    fn poll<'b>(&'b self, before: &'b TokenSnapshot, tolerance: f64) -> UnlockPoll<'b> {
+        UnlockPoll {
+            token: &before.token.id,
+            window: &self.window,
+            window_before: &self.window_before,
+            shows_linear: self.shows_linear,
+            knew_linear: self.knew_linear,
+            supply: before.token.item.max_supply.copied(),
+            tolerance,
+            now: self.now,
+        }
     }
 
     /// Returns known events with the segments that became visible since segments were last read.
@@ -318,6 +363,7 @@ impl ScheduleNotes {
             visibility: learned.all,
             listed: outermost(events, fetched),
             shown: self.shown,
+            entered: self.entered.clone(),
             segments_visibility: learned.segments,
             linear: self.next_linear(poll, fetched, now),
         }

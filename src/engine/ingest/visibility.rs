@@ -235,6 +235,14 @@ impl Visibility {
         range.agrees_with(edge) && (edge.is_confirmed || edge.crossing.is_some_and(|crossing| crossing.at < now))
     }
 
+    /// Returns whether the next response, which led to `next`, showed that there is no edge ahead, although this schedule lists nothing
+    /// farther. If it does, the plan shows more than before.
+    pub(super) fn is_refuted_ahead_by(self, next: Self) -> bool {
+        let was_beyond =
+            self.ahead.nearest_unseen.zip(next.ahead.farthest_seen).is_some_and(|(unseen, seen)| seen > unseen + SLACK);
+        self.ahead.is_confirmed && !next.ahead.is_confirmed && !was_beyond
+    }
+
     /// Returns the window of a plan that shows less than before: both sides were cut at whole years. One side alone would prove nothing.
     fn smaller_plan(self, left: Option<EdgeRange>, cut: Option<EdgeRange>) -> Option<Self> {
         let edge = |range: EdgeRange, was: WindowEdge| {

@@ -151,6 +151,38 @@ fn edge_is_dropped_when_the_source_lists_more_of_another_token() {
     assert_eq!(window(&feed, now), DateWindow::ALL);
 }
 
+/// A team that adds an unlock exactly a year ahead each month looks like a window of a year, until the source lists more of another token.
+#[test]
+fn additions_that_seemed_to_come_into_view_are_reported_once_the_window_is_refuted() {
+    let (begin, all) = (time("2026-03-09"), monthly("2025-01-16", 120));
+    for has_correction in [false, true] {
+        let mut feed = Feed::new();
+        let mut reported = Vec::new();
+        for day in 0..150 {
+            let now = begin + Days::new(day);
+            reported.extend(feed.poll(&clipped(&all, 4_000, 365, now), Some(3), now).changes);
+        }
+        assert_eq!(kinds(&reported), [ChangeKind::Added], "one event proves no window: {:?}", summaries(&reported));
+        let in_silence = ScheduleNotes::of(&feed.snapshot).entered.len();
+        assert!(in_silence >= 3, "{in_silence}");
+        let now = begin + Days::new(150);
+        Neighbors::new().poll(&mut feed, <[_]>::to_vec, now);
+        let mut listed = clipped(&all, 4_000, 365, now);
+        let count = listed.len();
+        if has_correction {
+            let moved = &mut listed[2].unlock_date;
+            *moved = moved.copied().map_or(wire::Maybe::Null, |at| (at + TimeDelta::days(3)).into());
+        }
+        let notified = feed.poll(&listed, Some(3), now + TimeDelta::hours(1)).changes;
+        let expected: &[ChangeKind] =
+            if has_correction { &[ChangeKind::Rescheduled, ChangeKind::Added] } else { &[ChangeKind::Added] };
+        assert_eq!(kinds(&notified), expected, "{:?}", summaries(&notified));
+        assert_eq!(feed.snapshot.records.len(), count, "nothing is stored twice");
+        let again = feed.poll(&listed, Some(3), now + TimeDelta::hours(7)).changes;
+        assert_eq!(summaries(&again), [""; 0]);
+    }
+}
+
 #[test]
 fn removed_last_tranche_of_an_unclipped_schedule_is_reported() {
     let all = monthly("2025-01-16", 30);
