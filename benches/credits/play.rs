@@ -224,10 +224,10 @@ impl<'a> Player<'a> {
             if Allowance::at(&self.credit, &self.config.budget, now).is_exhausted() {
                 break;
             }
-            if self.poll(&poll, endpoint, now, day) && poll.may_add_segments && !poll.with_segments {
-                // A changed schedule is polled again with its linear segments.
-                for again in plan::plan_with_segments([poll.with_segments()], &self.basis(now)).polls {
-                    self.poll(&again, endpoint, now, day);
+            if self.poll(&poll, false, now, day) && poll.may_add_segments && !poll.with_segments {
+                // The linear unlocks of a changed schedule are fetched in addition.
+                for again in plan::plan_with_segments([poll.with_segments(true)], &self.basis(now)).polls {
+                    self.poll(&again, true, now, day);
                 }
             }
         }
@@ -255,15 +255,17 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Runs a poll. Returns whether it found a correction of a schedule.
-    fn poll(&mut self, poll: &PlannedPoll, endpoint: Endpoint, now: Timestamp, day: f64) -> bool {
+    /// Runs a poll. `has_cliffs` is whether only the linear unlocks of a schedule are fetched. Returns whether it found a correction of a
+    /// schedule.
+    fn poll(&mut self, poll: &PlannedPoll, has_cliffs: bool, now: Timestamp, day: f64) -> bool {
+        let endpoint = poll.request.endpoint();
         let pages = match endpoint {
             Endpoint::Upcoming => self.shown_ahead(day).count().div_ceil(PAGE).max(1),
             _ => 1,
         };
         let pages = u32::try_from(pages).unwrap_or(1);
         // Segments need the same number of pages from an older version.
-        let credits = pages << u32::from(poll.with_segments);
+        let credits = pages << u32::from(poll.with_segments && !has_cliffs);
         let charge = SourceCharge { day, endpoint, credits: credits.into(), is_first: poll.why == PollReason::First };
         let Some(credit) = self.source.poll(charge, now) else {
             self.credit.exhausted = true;

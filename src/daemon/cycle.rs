@@ -73,6 +73,7 @@ pub use polling::{PlannedPass, PlannedPolls, endpoint_feeds, is_subscribed, plan
 pub use progress::{EndpointProgress, Progress};
 pub use rejected_pages::RejectedPages;
 pub use report::CycleReport;
+use response_batches::IncompleteSchedules;
 pub use retry::{RetryOutcome, run_retry};
 use rules::{
     RuleSet,
@@ -233,8 +234,8 @@ struct Cycle<'a> {
     limits: Limits,
     /// The cycle as the owner of stored events, which it decides about when it ends.
     running: RunningCycle<'a>,
-    /// Schedules to poll again with their linear segments.
-    repeats: Vec<PlannedPoll>,
+    /// Schedules whose cliffs changed, to complete with their linear unlocks.
+    incomplete: IncompleteSchedules,
     /// The number of known facts that the rows of the token list lack.
     gaps: u32,
     set_aside: SetAside,
@@ -243,7 +244,7 @@ struct Cycle<'a> {
 impl<'a> Cycle<'a> {
     fn new(deps: &'a Deps, job: Job, now: Timestamp, polls: CyclePolls<'a>) -> Self {
         let (report, limits) = (CycleReport::new(job, now), Limits::default());
-        let (outcomes, repeats) = (Vec::new(), Vec::new());
+        let (outcomes, incomplete) = (Vec::new(), IncompleteSchedules::default());
         Self {
             deps,
             began_at: now,
@@ -254,7 +255,7 @@ impl<'a> Cycle<'a> {
             outcomes,
             limits,
             running: deps.running_cycles.begin(now),
-            repeats,
+            incomplete,
             gaps: 0,
             set_aside: SetAside::default(),
         }

@@ -83,11 +83,13 @@ impl PlannedPoll {
         }
     }
 
-    /// Returns the same poll with linear unlocks, so that cliff and linear changes are reported together.
+    /// Returns the same poll with linear unlocks, so that cliff and linear changes are reported together. `has_cliffs` is whether the
+    /// response with the cliffs is at hand, so that only the linear unlocks cost anything.
     #[must_use]
-    pub fn with_segments(&self) -> Self {
+    pub fn with_segments(&self, has_cliffs: bool) -> Self {
         let linear = LinearPolls { with_ahead: self.linear.ahead.is_some(), ..self.linear };
-        let cost = self.base_cost().saturating_mul(2).saturating_add(linear.ahead_cost());
+        let versions = if has_cliffs { 1 } else { 2 };
+        let cost = self.base_cost().saturating_mul(versions).saturating_add(linear.ahead_cost());
         Self { known: None, cost, with_segments: true, linear, ..self.clone() }
     }
 
@@ -502,7 +504,7 @@ fn whole_request(endpoint: Endpoint, basis: &PlanBasis<'_>) -> PollRequest {
     }
 }
 
-/// Plans a second poll, with linear unlocks, of schedules whose cliffs changed. Drops polls that the allowance does not cover.
+/// Plans the polls for the linear unlocks of schedules whose cliffs changed. Drops polls that the allowance does not cover.
 pub fn plan_with_segments(polls: impl IntoIterator<Item = PlannedPoll>, basis: &PlanBasis<'_>) -> PollPlan {
     let mut allowance = basis.allowance;
     let is_paid = |poll: &PlannedPoll| {

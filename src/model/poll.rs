@@ -83,6 +83,14 @@ pub struct FetchedResponse {
     pub without_cliffs: Vec<Timestamp>,
 }
 
+impl FetchedResponse {
+    /// Returns the response without its cost, which is counted already, to complete it with further requests.
+    #[must_use]
+    pub fn without_cost(self) -> Self {
+        Self { credits: 0, requests: 0, bytes: 0, took: Duration::ZERO, ..self }
+    }
+}
+
 /// The outcome of polling an older API version for linear unlocks, which the newer version leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentsFetch {

@@ -182,7 +182,19 @@ impl Client {
         linear: LinearRequest,
         credits_left: Option<u32>,
     ) -> FetchedResponse {
-        let mut response = self.fetch(request, None, credits_left).await;
+        let response = self.fetch(request, None, credits_left).await;
+        self.complete_linear(response, linear, credits_left).await
+    }
+
+    /// Completes a response about a schedule like [`Client::fetch_with_linear`]. `credits_left` limits the credits of the response and of
+    /// all fetches.
+    pub async fn complete_linear(
+        &self,
+        mut response: FetchedResponse,
+        linear: LinearRequest,
+        credits_left: Option<u32>,
+    ) -> FetchedResponse {
+        let request = &response.request.clone();
         if !matches!(response.outcome, PollOutcome::Fresh(_)) || response.shows_linear() == Some(true) {
             return response;
         }

@@ -187,7 +187,9 @@ impl Cycle<'_> {
         let Input::Responses(_, responses) = input else { return };
         for ((poll, fetched), ingested) in responses.iter().zip(ingested) {
             let Some(ingested) = ingested else { continue };
-            self.repeats.extend(ingested.lacks_segments.then(|| poll.with_segments()));
+            if ingested.lacks_segments {
+                self.incomplete.add(poll, fetched);
+            }
             self.count_poll(fetched, ingested);
         }
     }

@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 
 use super::lists::ListResponse;
 use super::plan_log;
-use super::response_batches::{self, Responses};
+use super::response_batches::{self, IncompleteResponses, IncompleteSchedules, Responses};
 use super::{Cycle, CycleError, CyclePolls, Deps, stored};
 use crate::schedule::Job;
 use engine::{
@@ -72,11 +72,11 @@ impl Cycle<'_> {
         Ok(self.poll(plan))
     }
 
-    /// Polls schedules again with their linear segments.
-    pub(super) async fn repeat_polls(&mut self, polls: Vec<PlannedPoll>) -> Result<Responses, CycleError> {
+    /// Fetches the linear unlocks of schedules whose cliffs changed, and the cliffs again if they are not kept.
+    pub(super) async fn complete_schedules(&mut self, schedules: IncompleteSchedules) -> Result<Responses, CycleError> {
         let _planning = self.deps.ledger.planning.lock().await;
-        let plan = plan::plan_with_segments(polls, &self.basis().await?);
-        Ok(self.poll(plan))
+        let plan = plan::plan_with_segments(schedules.polls, &self.basis().await?);
+        Ok(self.poll_and_complete(plan, schedules.cliffs))
     }
 
     /// Polls a list. Returns `None` if the budget does not allow it.
@@ -101,7 +101,11 @@ impl Cycle<'_> {
     }
 
     /// Starts the planned polls in parallel. Returns their responses, which arrive in any order.
-    pub(super) fn poll(&mut self, mut plan: PollPlan) -> Responses {
+    pub(super) fn poll(&mut self, plan: PollPlan) -> Responses {
+        self.poll_and_complete(plan, IncompleteResponses::default())
+    }
+
+    fn poll_and_complete(&mut self, mut plan: PollPlan, incomplete: IncompleteResponses) -> Responses {
         if tracing::enabled!(tracing::Level::DEBUG) {
             let job = self.report.job.as_str();
             plan_log::lines(&plan).into_iter().for_each(|line| tracing::debug!(job, "plan: {line}"));
@@ -134,7 +138,7 @@ impl Cycle<'_> {
         let claim = self.deps.ledger.claim(plan.cost());
         self.report.deferred.extend(plan.deferred);
         let concurrency = usize::try_from(self.deps.source.concurrency.max(1)).unwrap_or(1);
-        response_batches::poll(&self.deps.api, plan.polls, claim, concurrency, self.deps.stopping.clone())
+        response_batches::poll(&self.deps.api, (plan.polls, incomplete), claim, concurrency, self.deps.stopping.clone())
     }
 
     pub(super) async fn basis(&self) -> Result<PlanBasis<'_>, CycleError> {

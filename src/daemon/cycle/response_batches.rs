@@ -1,6 +1,7 @@
 //! Runs planned polls in parallel, and gathers the responses into batches.
 
 use std::{
+    collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
     vec,
@@ -15,7 +16,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ledger::CreditClaim;
 use engine::plan::PlannedPoll;
-use model::poll::{FetchedResponse, PollOutcome};
+use model::{
+    poll::{FetchedResponse, PollOutcome},
+    supply::FeedId,
+};
 use source::Client;
 
 /// The maximum number of fresh responses in a batch. The known facts of all their tokens are in memory at once.
@@ -45,10 +49,50 @@ fn size_kib(response: &(PlannedPoll, FetchedResponse)) -> u32 {
     if is_fresh(response) { kib.min(MAX_UNCOMMITTED_KIB / 2) } else { 0 }
 }
 
-/// Runs polls in order, `concurrency` at a time, until all are done, `stopping` is cancelled, or the responses are dropped.
+/// The maximum number of responses with changed cliffs that are kept until their linear unlocks are fetched.
+const MAX_INCOMPLETE: usize = 64;
+/// The maximum decoded size, in bytes, of these responses.
+const MAX_INCOMPLETE_BYTES: u64 = 1024 * 1024;
+
+/// Schedules to poll again with their linear unlocks, and the responses about their cliffs, as far as they are kept.
+#[derive(Default)]
+pub(super) struct IncompleteSchedules {
+    pub(super) polls: Vec<PlannedPoll>,
+    pub(super) cliffs: IncompleteResponses,
+}
+
+/// Responses about cliffs by feed. Their cost is counted already.
+#[derive(Default)]
+pub(super) struct IncompleteResponses {
+    of: HashMap<FeedId, FetchedResponse>,
+    bytes: u64,
+}
+
+impl IncompleteSchedules {
+    pub(super) fn add(&mut self, poll: &PlannedPoll, fetched: &FetchedResponse) {
+        let is_kept = self.cliffs.keep(fetched);
+        self.polls.push(poll.with_segments(is_kept));
+    }
+}
+
+impl IncompleteResponses {
+    /// Keeps a response. Returns `false` if there are too many.
+    fn keep(&mut self, fetched: &FetchedResponse) -> bool {
+        let bytes = self.bytes.saturating_add(fetched.bytes);
+        if self.of.len() >= MAX_INCOMPLETE || bytes > MAX_INCOMPLETE_BYTES {
+            return false;
+        }
+        self.bytes = bytes;
+        self.of.insert(fetched.request.feed(), fetched.clone().without_cost());
+        true
+    }
+}
+
+/// Runs polls in order, `concurrency` at a time, until all are done, `stopping` is cancelled, or the responses are dropped. Completes
+/// `incomplete` responses instead of fetching them again.
 pub(super) fn poll(
     api: &Client,
-    polls: Vec<PlannedPoll>,
+    (polls, incomplete): (Vec<PlannedPoll>, IncompleteResponses),
     claim: CreditClaim,
     concurrency: usize,
     stopping: CancellationToken,
@@ -60,6 +104,7 @@ pub(super) fn poll(
         capacity: capacity.clone(),
         api: api.clone(),
         polls: Arc::new(Mutex::new(polls.into_iter())),
+        incomplete: Arc::new(Mutex::new(incomplete.of)),
         claim: Arc::new(claim),
         sender,
     };
@@ -100,6 +145,7 @@ pub(super) fn given(responses: Vec<(PlannedPoll, FetchedResponse)>) -> Responses
 struct PollWorker {
     api: Client,
     polls: Arc<Mutex<vec::IntoIter<PlannedPoll>>>,
+    incomplete: Arc<Mutex<HashMap<FeedId, FetchedResponse>>>,
     claim: Arc<CreditClaim>,
     sender: mpsc::Sender<(PlannedPoll, FetchedResponse)>,
     capacity: Arc<Semaphore>,
@@ -113,10 +159,12 @@ impl PollWorker {
             let Some(poll) = next.filter(|_| !self.stopping.is_cancelled()) else { break };
             // The feed may have more pages than in its last poll.
             let max_credits = u32::try_from(poll.cost.saturating_mul(2).saturating_add(8)).ok();
+            let cliffs = self.incomplete.lock().unwrap_or_else(PoisonError::into_inner).remove(&poll.request.feed());
             let fetch = async {
-                match poll.linear_request() {
-                    Some(linear) => self.api.fetch_with_linear(&poll.request, linear, max_credits).await,
-                    None => self.api.fetch(&poll.request, poll.known, max_credits).await,
+                match (poll.linear_request(), cliffs) {
+                    (Some(linear), Some(cliffs)) => self.api.complete_linear(cliffs, linear, max_credits).await,
+                    (Some(linear), None) => self.api.fetch_with_linear(&poll.request, linear, max_credits).await,
+                    (None, _) => self.api.fetch(&poll.request, poll.known, max_credits).await,
                 }
             };
             let fetched = tokio::select! {

@@ -53,7 +53,7 @@ impl Source {
     }
 }
 
-/// Gathers the next responses. After the last one, repeats the polls of changed schedules for which only cliff unlocks were requested. So
+/// Gathers the next responses. After the last one, completes changed schedules for which only cliff unlocks were requested. So
 /// changes are only reported together with the linear segments. Returns `None` at the end.
 async fn next_responses(
     endpoint: Endpoint,
@@ -62,11 +62,11 @@ async fn next_responses(
 ) -> Result<Option<Input>, CycleError> {
     let mut batch = Vec::new();
     while !responses.gather(&mut batch).await {
-        let repeats = std::mem::take(&mut cycle.repeats);
-        if repeats.is_empty() {
+        let incomplete = std::mem::take(&mut cycle.incomplete);
+        if incomplete.polls.is_empty() {
             return Ok(None);
         }
-        *responses = cycle.repeat_polls(repeats).await?;
+        *responses = cycle.complete_schedules(incomplete).await?;
     }
     cycle.follow_clock().await;
     Ok(Some(Input::Responses(endpoint, batch)))

@@ -328,9 +328,10 @@ fn daily_emission_ahead_uses_only_spare_credits_of_first_reads() {
     assert_eq!(with_ahead(None), (4, 4, 12));
     assert_eq!(with_ahead(Some(20)), (4, 2, 10));
     assert_eq!(with_ahead(Some(18)), (4, 0, 8));
-    let repeated =
-        plan_tokens(Endpoint::UnlockEvents, &tokens[..1], &basis(&source, Some(12), Some(12))).polls[0].with_segments();
+    let first = plan_tokens(Endpoint::UnlockEvents, &tokens[..1], &basis(&source, Some(12), Some(12))).polls.remove(0);
+    let repeated = first.with_segments(false);
     assert_eq!((repeated.cost, repeated.linear.with_ahead, repeated.base_cost()), (3, true, 1));
+    assert_eq!(first.with_segments(true).cost, 2, "the response with the cliffs is at hand");
 }
 
 #[test]

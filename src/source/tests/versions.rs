@@ -131,6 +131,20 @@ async fn linear_unlocks_are_fetched_in_an_older_version() {
 }
 
 #[tokio::test]
+async fn response_with_cliffs_is_completed_by_one_more_request() {
+    let fake = FakeServer::start(|_, _| ok("", &rows(&[1]))).await;
+    let (client, _) = client(&fake);
+    let cliffs = client.fetch(&events(), None, None).await;
+    assert_eq!((cliffs.credits, cliffs.shows_linear()), (1, Some(false)));
+    let linear = LinearRequest { segments: Some(1), ahead: None };
+    let both = client.complete_linear(cliffs.clone().without_cost(), linear, Some(2)).await;
+    assert_eq!((both.version, both.shows_linear(), event_days(&both)), (Some(5), Some(true), event_days(&cliffs)));
+    assert_eq!((both.credits, both.requests), (1, 1), "the cost of the first response is counted already");
+    let versions: Vec<String> = fake.targets().iter().map(|target| target[..3].to_owned()).collect();
+    assert_eq!(versions, ["/v5", "/v1"]);
+}
+
+#[tokio::test]
 async fn older_version_is_read_if_the_first_one_lacks_the_token() {
     let fake = FakeServer::start(
         |_, target| {
