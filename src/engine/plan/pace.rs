@@ -10,7 +10,7 @@ use crate::budget::{self, Allowance, PollReason};
 use model::Timestamp;
 
 /// The share of the credits of a slot for first reads of feeds that follow a schedule, even if other polls have a higher priority.
-const UNREAD_SHARE: f64 = 0.02;
+const UNREAD_SHARE: f64 = 0.01;
 
 /// The maximum lead over the even pace for polls of endpoints that no rule subscribes to.
 const UNSUBSCRIBED_MARGIN: TimeDelta = TimeDelta::hours(1);
