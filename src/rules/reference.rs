@@ -197,7 +197,7 @@ fn describe_kind(kind: ChangeKind) -> &'static str {
         ChangeKind::Merged => "several unlocks merged into one",
         ChangeKind::SeriesShifted => "a whole schedule moved by the same number of days",
         ChangeKind::SeriesRescaled => "all amounts of a schedule changed by the same ratio",
-        ChangeKind::Renamed => "the same tranches under a new name, or allocations that are listed together or apart",
+        ChangeKind::Renamed => "the same tranches under a new name or category, or allocations that are listed together or apart",
         ChangeKind::Restructured => "the same total at other times, not explained by a shift",
         ChangeKind::Rewritten => "a difference that no simpler kind explains",
         ChangeKind::Committed => "a new claim announcement, or new numbers in one",

@@ -28,7 +28,8 @@ pub(super) type MarksByName<'a> = BTreeMap<&'a str, Vec<TrancheMark>>;
 /// Returns the new name of each renamed allocation.
 ///
 /// A removed name became an added one if both have the same tranches, or similar names and the same begins or amounts, or the same total in
-/// the same category, or alone have the same series of dates in the same category. Two names may also have changed places.
+/// the same category, or alone have the same series of dates in the same category, or the same one up to an earlier end. Two names may also
+/// have changed places.
 pub(super) fn find_renames<'a>(
     (old, before): (&Tranches<'a, Old>, &MarksByName<'a>),
     (new, after): (&Tranches<'a, New>, &MarksByName<'a>),
@@ -60,8 +61,9 @@ pub(super) fn find_renames<'a>(
             }
         }
         let is_resized = |from: &str, to: &str| {
-            before[from].len() >= MIN_SERIES
-                && same_dates(&before[from], &after[to])
+            let (before, after) = (&before[from], &after[to]);
+            let has_same_dates = before.len() >= MIN_SERIES && same_dates(before, after);
+            (has_same_dates || same_rates(before, after) || is_cut_short(before, after, tolerance))
                 && category(old, from).is_some_and(|was| category(new, to) == Some(was))
         };
         let from: Vec<&str> = removed.into_iter().filter(|name| !renames.contains_key(name)).collect();
@@ -164,6 +166,25 @@ fn same_dates(a: &[TrancheMark], b: &[TrancheMark]) -> bool {
 fn same_begins(a: &[TrancheMark], b: &[TrancheMark]) -> bool {
     let begin = |mark: &TrancheMark| (mark.place.0, mark.place.1);
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| begin(a) == begin(b))
+}
+
+/// Returns whether both are linear unlocks with the same begins and rates, so that at most their ends and totals differ.
+fn same_rates(a: &[TrancheMark], b: &[TrancheMark]) -> bool {
+    let rate = |mark: &TrancheMark| {
+        let (_, begin, end) = mark.place;
+        #[expect(clippy::cast_precision_loss, reason = "milliseconds of a few thousand years fit a double")]
+        let length = end.filter(|end| *end > begin).map(|end| (end - begin) as f64);
+        mark.amount.zip(length).map(|(amount, length)| amount / length)
+    };
+    let is_same = |(a, b)| matches!((rate(a), rate(b)), (Some(a), Some(b)) if close(a, b, tolerances::TOTAL));
+    same_begins(a, b) && !a.is_empty() && a.iter().zip(b).all(is_same)
+}
+
+/// Returns whether one is a series that begins like the other and ends earlier.
+fn is_cut_short(a: &[TrancheMark], b: &[TrancheMark], tolerance: f64) -> bool {
+    let shorter = a.len().min(b.len());
+    let is_same = |(a, b): (&TrancheMark, &TrancheMark)| a.place == b.place && close_or_none(a.amount, b.amount, tolerance);
+    shorter >= MIN_SERIES && a.len() != b.len() && a.iter().zip(b).all(is_same)
 }
 
 fn same_amounts(a: &[TrancheMark], b: &[TrancheMark], tolerance: f64) -> bool {

@@ -14,22 +14,51 @@ pub(super) struct Joined {
     pub(super) facts: Vec<RevisedFact>,
 }
 
-/// Joins changes of one kind if there are too many, then makes new names a part of the other changes.
+/// Makes new names a part of the other changes if there are too many changes, or joins changes of one kind, or both.
 pub(super) fn join(explanations: Vec<ChangeExplanation>) -> Joined {
     let are_single = explanations.len() <= MAX_SINGLE_EVENTS && are_independent(&explanations);
     if explanations.len() <= MAX_EXPLANATIONS || are_single {
         return Joined { explanations, facts: Vec::new() };
     }
+    let Joined { explanations, facts } = join_names(explanations);
+    if explanations.len() <= MAX_EXPLANATIONS || are_few(&explanations) && !has_like(&explanations) {
+        return Joined { explanations, facts };
+    }
     let joined = join_kinds(explanations);
+    if !facts.is_empty() {
+        return Joined { explanations: joined, facts };
+    }
     if are_few(&joined) { Joined { explanations: joined, facts: Vec::new() } } else { join_names(joined) }
+}
+
+/// Returns whether two changes say the same about different allocations: moved or resized in the same direction by about as much.
+fn has_like(explanations: &[ChangeExplanation]) -> bool {
+    let is_like = |a: &Change, b: &Change| {
+        a.kind == b.kind
+            && match a.kind {
+                ChangeKind::Rescheduled => are_close(a.shift_days, b.shift_days),
+                ChangeKind::Resized => are_close(a.ratio.map(f64::ln), b.ratio.map(f64::ln)),
+                kind => can_join(kind),
+            }
+    };
+    let changes = || explanations.iter().map(|explanation| &explanation.change);
+    changes().enumerate().any(|(k, one)| changes().skip(k + 1).any(|other| is_like(one, other)))
+}
+
+/// Returns whether two numbers have the same sign and differ by at most a quarter, or one of them is unknown.
+fn are_close(a: Option<f64>, b: Option<f64>) -> bool {
+    a.zip(b).is_none_or(|(a, b)| a.signum() == b.signum() && (a - b).abs() <= a.abs().max(b.abs()) / 4.0)
+}
+
+fn can_join(kind: ChangeKind) -> bool {
+    matches!(kind, ChangeKind::Rescheduled | ChangeKind::Resized | ChangeKind::Restructured)
 }
 
 fn join_kinds(explanations: Vec<ChangeExplanation>) -> Vec<ChangeExplanation> {
     let mut joined: Vec<ChangeExplanation> = Vec::with_capacity(explanations.len());
     for explanation in explanations {
         let kind = explanation.change.kind;
-        let can_join = matches!(kind, ChangeKind::Rescheduled | ChangeKind::Resized | ChangeKind::Restructured);
-        match joined.iter_mut().find(|other| can_join && other.change.kind == kind) {
+        match joined.iter_mut().find(|other| can_join(kind) && other.change.kind == kind) {
             Some(other) => append(other, explanation),
             None => joined.push(explanation),
         }

@@ -130,3 +130,71 @@ fn each_linear_unlock_has_its_own_end() {
         assert!(change.summary.contains(text), "{}", change.summary);
     }
 }
+
+fn of_team(name: &str, begin: &str, end: &str, amount: f64) -> UnlockEvent {
+    let part =
+        LinearAllocation { standard_allocation_name: "Founder / Team".to_owned().into(), ..linear(name, begin, end, amount) };
+    event_at(time(begin), Vec::new(), vec![part])
+}
+
+#[test]
+fn linear_unlock_that_is_renamed_and_ends_earlier_is_not_removed() {
+    let farm = segment("Farm", "2024-01-01", "2030-01-01", 70.0);
+    let before = [farm.clone(), of_team("Initial Team", "2024-04-21", "2034-04-21", 3652.0)];
+    let after = [farm, of_team("Core Developers", "2024-04-21", "2026-04-21", 730.0)];
+    for (before, after) in [(&before, &after), (&after, &before)] {
+        let changes = changes_of(before, after);
+        let is_false = |change: &Change| matches!(change.kind, ChangeKind::Added | ChangeKind::Removed);
+        assert!(changes.len() <= 2 && !changes.iter().any(is_false), "{:?}", summaries(&changes));
+        assert!(changes.iter().any(|change| change.summary.contains("renamed")), "{:?}", summaries(&changes));
+    }
+}
+
+#[test]
+fn series_that_is_renamed_and_cut_short_is_not_removed_as_a_whole() {
+    let before = monthly("2025-01-16", 40, &[("Initial Team", 10.0), ("Farm", 1.0)]);
+    let farm = |k: usize| monthly("2025-01-16", 40, &[("Farm", 1.0)])[k].clone();
+    let cut = monthly("2025-01-16", 40, &[("Core Developers", 10.0), ("Farm", 1.0)]);
+    let after: Vec<UnlockEvent> = (0..40).map(|k| if k < 18 { cut[k].clone() } else { farm(k) }).collect();
+    let changes = changes_of(&before, &after);
+    assert!(changes.iter().all(|change| change.kind != ChangeKind::Added), "{:?}", summaries(&changes));
+    let removed: f64 =
+        changes.iter().filter(|change| change.kind == ChangeKind::Removed).filter_map(|change| change.amount).sum();
+    assert!(changes.len() <= 2 && removed <= 220.0, "{:?}", summaries(&changes));
+}
+
+#[test]
+fn new_name_is_part_of_the_resize_of_its_allocation_before_resizes_of_others_are_joined() {
+    let event = |farm: (&str, f64), investors: (&str, f64)| {
+        [
+            of_team("Treasury", "2024-02-07", "2026-02-07", 100.0),
+            event_at(time("2024-02-08"), Vec::new(), vec![linear("Farm", "2024-02-08", farm.0, farm.1)]),
+            of_team(investors.0, "2024-08-07", "2026-02-07", investors.1),
+        ]
+    };
+    let before = event(("2027-02-08", 1096.0), ("Investors & Advisors", 160.0));
+    let after = event(("2028-02-08", 1461.0), ("Investors", 180.0));
+    let changes = changes_of(&before, &after);
+    assert_eq!(changes.len(), 2, "{:?}", summaries(&changes));
+    for change in &changes {
+        assert_eq!((change.kind, change.allocations.len()), (ChangeKind::Resized, 1), "{}", change.summary);
+    }
+    assert!(changes.iter().any(|change| change.summary.contains("Investors & Advisors renamed Investors")));
+}
+
+#[test]
+fn moves_by_different_lengths_are_told_apart_next_to_a_third_correction() {
+    let before = [
+        event("2026-08-01", &[("Backers", 17.0), ("Education", 2.0), ("Bounties", 1.0)]),
+        of_team("Foundation", "2025-12-17", "2030-12-17", 19.0),
+    ];
+    let after = [
+        event("2026-08-01", &[("Programs", 3.0)]),
+        event("2026-09-01", &[("Backers", 17.0)]),
+        of_team("Foundation", "2025-12-17", "2032-12-17", 19.0),
+    ];
+    let changes = changes_of(&before, &after);
+    assert_eq!(changes.len(), 3, "{:?}", summaries(&changes));
+    let shifts: Vec<f64> = changes.iter().filter_map(|change| change.shift_days).collect();
+    assert_eq!(shifts, [31.0, 731.0], "{:?}", summaries(&changes));
+}
