@@ -130,7 +130,7 @@ pub(super) enum Command {
     /// List and manage deliveries
     #[command(subcommand)]
     Outbox(OutboxCommand),
-    /// Send a test message
+    /// Send a test message, or earlier messages again
     Notify(NotifyArgs),
     /// Show and test routes
     #[command(subcommand)]

@@ -1,24 +1,25 @@
-//! `notify RECEIVER`: sends a test message through the outbox, like a real one.
+//! `notify RECEIVER`: sends a test message through the outbox, like a real one. `notify replay` sends earlier messages again.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use clap::Args;
+use clap::{Args, Subcommand};
 
 use super::invocation::watch_of;
 use super::secrets::need_receivers;
-use super::{Exit, Invocation, OutputFormat, UsageError, print};
+use super::{Exit, Invocation, OutputFormat, UsageError, parse_time, print};
 use daemon::database_url::database_of;
 use daemon::dispatch::digest_test;
 use daemon::outbox::{DeliverySender as _, ReceiverSender};
 use engine::digest_schedule::DigestPlan;
 use engine::pipeline::{ActiveRules, DispatchPolicy};
+use engine::replay;
 use model::{
-    DeliveryId, DeliveryState, DueDelivery, Notification, NotificationId, OutboxDetail, OutboxFilter, ReceiverName, Timestamp,
-    Watch, closest,
+    DeliveryId, DeliveryState, DueDelivery, Notification, NotificationId, OutboxDetail, OutboxFilter, ReceiverName,
+    ReplayRequest, ReplayState, Timestamp, Watch, closest,
     config::{Config, ReceiverSettings},
-    phrase,
+    phrase::{self, instant},
     text::harmless,
 };
 use notify::{Receivers, message::test_notification, retry};
@@ -33,12 +34,40 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 const MAX_DELIVERIES_CHECKED: u32 = 200;
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(super) struct NotifyArgs {
+    #[command(subcommand)]
+    command: Option<NotifyCommand>,
     /// Receiver in the config
-    receiver: String,
+    #[arg(required = true)]
+    receiver: Option<String>,
     /// Send the current digest, marked as a test
     #[arg(long)]
     digest: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum NotifyCommand {
+    /// Send the messages of a time range again, delivered ones included, marked as a replay
+    Replay(ReplayArgs),
+}
+
+#[derive(Debug, Args)]
+struct ReplayArgs {
+    /// Receiver in the config
+    receiver: String,
+    /// Start of the range, such as 2026-03-09T12:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    since: Timestamp,
+    /// End of the range, exclusive; default: now
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    until: Option<Timestamp>,
+    /// Show the number of messages without sending them
+    #[arg(long)]
+    dry_run: bool,
+    /// Include messages that were replayed just before
+    #[arg(long)]
+    again: bool,
 }
 
 enum TestMessage {
@@ -48,13 +77,13 @@ enum TestMessage {
 
 impl TestMessage {
     /// Returns the message that the arguments select. Fails if the receiver has no digest.
-    fn of(notify: &NotifyArgs, config: &Config, rules: impl FnOnce() -> ActiveRules) -> anyhow::Result<Self> {
+    fn of(receiver: &str, notify: &NotifyArgs, config: &Config, rules: impl FnOnce() -> ActiveRules) -> anyhow::Result<Self> {
         if !notify.digest {
             return Ok(Self::Plain);
         }
         let policy = DispatchPolicy::of(&config.receivers, &config.delivery, config.source.stale_price).map_err(UsageError)?;
-        let plan = policy.digests.into_iter().find(|plan| plan.receiver.as_str() == notify.receiver);
-        let none = || UsageError(format!("receiver {:?} has no digest: add `digest = {{ at = \"08:00\" }}`", notify.receiver));
+        let plan = policy.digests.into_iter().find(|plan| plan.receiver.as_str() == receiver);
+        let none = || UsageError(format!("receiver {receiver:?} has no digest: add `digest = {{ at = \"08:00\" }}`"));
         Ok(Self::Digest(Box::new((watch_of(&config.watch).map_err(UsageError)?, rules(), plan.ok_or_else(none)?))))
     }
 
@@ -80,9 +109,12 @@ async fn open_active(place: DatabaseLocation, invocation: &Invocation) -> Result
 }
 
 pub(super) async fn run(notify: &NotifyArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
+    if let Some(NotifyCommand::Replay(replay)) = &notify.command {
+        return run_replay(replay, invocation).await;
+    }
     let (config, loaded) = invocation.load_file()?;
-    let receiver = find_receiver(&notify.receiver, &config)?;
-    let message = TestMessage::of(notify, &config, || invocation.rules_for_texts(&config, &loaded.base_dir))?;
+    let receiver = find_receiver(notify.receiver.as_deref().unwrap_or_default(), &config)?;
+    let message = TestMessage::of(receiver.as_str(), notify, &config, || invocation.rules_for_texts(&config, &loaded.base_dir))?;
     invocation.need_commit_for_live_database(&config).await?;
     let place = database_of(&config.store)?;
     let (store, detail) = match open_active(place, invocation).await {
@@ -107,6 +139,42 @@ pub(super) async fn run(notify: &NotifyArgs, invocation: &Invocation) -> anyhow:
     }
     store.close().await?;
     Ok(if is_delivered { Exit::Done } else { Exit::Failed })
+}
+
+/// Prints what the replay does, then makes the deliveries due. The daemon sends them, at once or after its next start.
+async fn run_replay(args: &ReplayArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
+    let (config, _) = invocation.load_file()?;
+    let receiver = find_receiver(&args.receiver, &config)?;
+    let now = invocation.clock.now();
+    let (since, until, is_repeated) = (args.since, args.until.unwrap_or(now), args.again);
+    if until <= since {
+        return Err(
+            UsageError(format!("--since {} is not before the end of the range, {}", instant(since), instant(until))).into()
+        );
+    }
+    if !args.dry_run {
+        invocation.need_commit_for_live_database(&config).await?;
+    }
+    let store = invocation.open(&config, if args.dry_run { Access::Read } else { Access::Write }).await?;
+    let request = ReplayRequest { receiver, since, until, is_repeated };
+    let decide = move |state: &ReplayState| replay::plan(state, is_repeated, now);
+    let preview = store.preview_replay(request.clone(), decide).await?;
+    if invocation.format == OutputFormat::Table {
+        let lines = phrase::replay_result(&preview, true).into_iter().map(|line| format!("{}\n", harmless(&line)));
+        print::out(&lines.collect::<String>())?;
+    }
+    let result = match args.dry_run || preview.deliveries == 0 {
+        true => preview,
+        false => store.replay(request, decide, now).await?,
+    };
+    if invocation.format != OutputFormat::Table {
+        print::out(&print::json(&result)?)?;
+    } else if !args.dry_run {
+        let messages = phrase::count(result.deliveries, "message");
+        print::out(&format!("{messages} in the outbox; `cliffwatch outbox list --receiver {}` shows them\n", args.receiver))?;
+    }
+    store.close().await?;
+    Ok(Exit::Done)
 }
 
 /// Returns the receiver with this name, or an error with a suggestion.

@@ -208,7 +208,7 @@ async fn list_deliveries(list: &DeliveryListArgs, store: &Store, invocation: &In
         .right_column("Id", "id", |row| Cell::text(row.id))
         .left_column("Queued", "createdAt", |row| Cell::time(Some(row.created_at)))
         .left_column("Receiver", "receiver", |row| Cell::text(&row.receiver))
-        .left_column("State", "state", |row| Cell::text(row.state))
+        .left_column("State", "state", |row| Cell::both(state_of(row), row.state.as_str()))
         .right_column("Attempts", "attempts", |row| Cell::text(row.attempts))
         .left_column("Next attempt", "nextAttemptAt", |row| Cell::time(row.next_attempt_at))
         .left_column("Message", "alerts", |row| Cell::text(message(row)))
@@ -217,6 +217,11 @@ async fn list_deliveries(list: &DeliveryListArgs, store: &Store, invocation: &In
         });
     listing.print("no matching deliveries", invocation)?;
     Ok(Exit::Done)
+}
+
+/// Returns the state, with a word about a replay.
+fn state_of(row: &OutboxRow) -> String {
+    if row.replay.is_some() { format!("{} (replay)", row.state) } else { row.state.to_string() }
 }
 
 /// Returns the first alert of a delivery and the number of others.
@@ -258,6 +263,9 @@ fn text(detail: &OutboxDetail) -> String {
     }
     if let Some(at) = row.delivered_at {
         let _ = writeln!(page, "accepted  {}", phrase::instant_iso_seconds(at));
+    }
+    if let Some(replay) = row.replay {
+        let _ = writeln!(page, "replay    {}", phrase::replay_of(replay));
     }
     if row.shape != model::rows::BatchKind::Single {
         let more = if row.truncated_alerts > 0 { format!(", {} more counted", row.truncated_alerts) } else { String::new() };

@@ -7,6 +7,7 @@
 //! - [`evaluate`] runs the rules on tokens and updates their alerts. [`self_monitor`] does the same for incidents of the source, of
 //!   receivers, and of the daemon.
 //! - [`route`] selects receivers, [`group`] the time and the message, and [`digest_schedule`] the time of digests.
+//! - [`replay`] selects the deliveries to send again on request.
 //! - [`explain`] reports why an alert was or was not sent.
 //!
 //! Other crates send the requests and store the results.
@@ -40,6 +41,7 @@ pub mod linear_ahead;
 pub mod pipeline;
 pub mod plan;
 pub mod removal;
+pub mod replay;
 pub mod route;
 pub mod self_monitor;
 pub mod slot;

@@ -15,6 +15,7 @@ mod outcome;
 mod poll;
 mod price;
 mod record;
+mod replay;
 mod supply;
 mod time;
 mod unlock;
@@ -28,6 +29,7 @@ pub use {
     poll::{past_poll, past_polls},
     price::{at_prices_of, stale_prices_of},
     record::{date, linear_end, record, stored_date, stored_linear_end, stored_record},
+    replay::{replay_note, replay_of, replay_result},
     supply::*,
     time::*,
     unlock::*,

@@ -11,6 +11,7 @@ mod outbox;
 mod pages;
 mod past_poll;
 mod query;
+mod replay;
 mod session;
 mod snapshot;
 mod supply;
@@ -38,6 +39,7 @@ pub use self::past_poll::{PastPoll, PastPollState, PastPolls, PollProblem};
 pub use self::query::{
     AlertCursor, AlertFilter, ChangeFilter, DigestAheadFilter, Listed, NotificationFilter, OutboxFilter, UpcomingFilter,
 };
+pub use self::replay::{Replay, ReplayCandidate, ReplayPlan, ReplayRequest, ReplayResult, ReplayState, RequestedReplay};
 pub use self::session::{EndedSessions, MAX_SESSION_AGE};
 pub use self::snapshot::{
     CalendarRow, ChangeRow, LinearReads, PlanToken, PlanTokens, RecordRange, TokenSnapshot, UnreadableToken, UpcomingRow,

@@ -2,7 +2,7 @@
 //! reports the outcome by its exit status.
 //!
 //! The content of a message comes from outside, so the contract is strict. There is no shell: path and arguments come unchanged
-//! from the config and never contain message text. The environment contains [`PATH`], `LANG`, and four variables about the message;
+//! from the config and never contain message text. The environment contains [`PATH`], `LANG`, and five variables about the message;
 //! everything else is in the body, which equals the webhook body of the `cliffwatch` format. The program and its children are one
 //! process group, which is killed when the program exits or the attempt times out. The end of both outputs is recorded.
 //!
@@ -108,6 +108,9 @@ impl ExecReceiver {
         command.env("PATH", PATH).env("LANG", "C.UTF-8");
         command.env("CLIFFWATCH_WEBHOOK_ID", &delivery.webhook_id);
         command.env("CLIFFWATCH_ATTEMPT", delivery.attempts.saturating_add(1).to_string());
+        if delivery.replay.is_some() {
+            command.env("CLIFFWATCH_REPLAY", "true");
+        }
         command.env("CLIFFWATCH_STATUS", status(notifications).as_str());
         command.env("CLIFFWATCH_SEVERITY", severity.map(|severity| plain_word(severity)).unwrap_or_default());
         command

@@ -56,7 +56,7 @@ pub use retry::{NextStep, Outcome, RejectedRecipient};
 pub use webhook::webhook_schema;
 
 use model::config::{self, ReceiverKind};
-use model::{Attempt, BoxFuture, DueDelivery, Notification, ReceiverName, Timestamp};
+use model::{Attempt, BoxFuture, DueDelivery, Notification, ReceiverName, Replay, Timestamp, phrase};
 use unsubscribe::DigestConsent;
 
 const MAX_CA_BYTES: u64 = 1 << 20;
@@ -218,6 +218,8 @@ impl Receivers {
     ) -> BoxFuture<'a, (Outcome, Attempt)> {
         Box::pin(async move {
             let started = std::time::Instant::now();
+            let marked = delivery.replay.map(|replay| marked_as_replay(delivery, replay));
+            let delivery = marked.as_ref().unwrap_or(delivery);
             let result = match self.by_name.get(receiver).map(|receiver| &receiver.sender) {
                 Some(Sender::Webhook(webhook)) => webhook.send(delivery, now).await,
                 Some(Sender::Email(email)) => {
@@ -230,6 +232,17 @@ impl Receivers {
             result.into_attempt(now, started.elapsed())
         })
     }
+}
+
+/// Returns the delivery with a note that it is a replay, so that people see it in every format.
+fn marked_as_replay(delivery: &DueDelivery, replay: Replay) -> DueDelivery {
+    let mut marked = delivery.clone();
+    let note = phrase::replay_note(replay, delivery.created_at);
+    marked.batch.note = Some(match delivery.batch.note.as_deref() {
+        Some(text) => format!("{note}. {text}"),
+        None => note,
+    });
+    marked
 }
 
 impl Receiver {

@@ -144,6 +144,7 @@ pub fn test_delivery(receiver: &ReceiverName, now: Timestamp) -> DueDelivery {
         notifications: vec![notice],
         batch: Batch::default(),
         over: Vec::new(),
+        replay: None,
     }
 }
 

@@ -42,6 +42,9 @@ use signature::{signatures, signing_keys};
 /// The maximum number of bytes read of a response: the stored part, and enough after it to find a secret that extends beyond it.
 const MAX_READ_BYTES: usize = MAX_RESPONSE_BYTES + 2 * 1024;
 
+/// The header of messages that are sent again on request.
+const REPLAY_HEADER: &str = "cliffwatch-replay";
+
 /// The timeout for the body of a response after its status arrived.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -69,6 +72,7 @@ struct WebhookAttempt<'a> {
     scrub: Scrubber,
     deadline: Instant,
     webhook_id: &'a str,
+    is_replay: bool,
     now: Timestamp,
 }
 
@@ -173,6 +177,7 @@ impl WebhookReceiver {
             bearer: text_of(FormatKeyValue::BearerToken).map(|token| format!("Bearer {token}").into()),
             deadline: Instant::now() + self.timeout,
             webhook_id: &delivery.webhook_id,
+            is_replay: delivery.replay.is_some(),
             now,
         };
         Ok((attempt, requests))
@@ -234,6 +239,9 @@ impl WebhookReceiver {
                 .map_err(|_| "the receiver's token or key contains characters that are not valid in a header")?;
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
+        }
+        if attempt.is_replay {
+            headers.insert(HeaderName::from_static(REPLAY_HEADER), HeaderValue::from_static("true"));
         }
         if self.spec.is_signed() {
             let timestamp = attempt.now.timestamp();

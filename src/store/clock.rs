@@ -21,7 +21,7 @@ pub(super) const HAPPENED: [(&str, &[&str]); 19] = [
     ("poll", &["at"]),
     ("alert", &["active_at", "false_since", "updated_at"]),
     ("notification", &["at"]),
-    ("delivery", &["created_at", "due_at", "delivered_at", "updated_at"]),
+    ("delivery", &["created_at", "due_at", "delivered_at", "updated_at", "replayed_at", "first_delivered_at"]),
     ("attempt", &["at"]),
     ("job", &["slot"]),
     ("rule_match", &["at"]),

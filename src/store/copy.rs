@@ -24,7 +24,7 @@ use super::{DatabaseLocation, DatabaseServer, PostgresUrl, Store, failpoint};
 use model::Timestamp;
 
 /// The tables, each after the tables that it references. The lease is not copied: each server database has its own.
-const TABLES: [&str; 29] = [
+const TABLES: [&str; 30] = [
     META,
     "token",
     "feed",
@@ -54,6 +54,7 @@ const TABLES: [&str; 29] = [
     "opt_out",
     "held_event",
     "event_log",
+    "deleted_deliveries",
 ];
 
 const META: &str = "meta";

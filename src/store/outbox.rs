@@ -1,6 +1,7 @@
 //! The outbox: due deliveries and the results of attempts. `list` contains the queries and actions of operators.
 
 mod list;
+mod replay;
 
 use std::collections::HashMap;
 
@@ -17,6 +18,8 @@ use model::{
     AlertBody, AlertId, AlertStatus, AttemptRecord, CommitResult, DeliveryId, DeliveryState, DueDelivery, EndedDelivery,
     Notification, NotificationId, NotificationKind, NotificationRole, ReceiverName, Timestamp,
 };
+
+pub(super) use replay::{count_deleted, delete_old_counts};
 
 impl Store {
     /// Returns all receivers with pending deliveries and their number, including receivers that left the config.
@@ -86,11 +89,13 @@ const NOT_BLOCKED: &str = "NOT EXISTS (
 /// Selects deliveries that contain a critical alert.
 const CRITICAL: &str = "v.batch ->> '$.severity' = 'critical'";
 
-pub(super) fn due_sql(is_critical: bool) -> String {
+/// Returns the query of due deliveries: critical ones or the others, of replays or of everything else.
+pub(super) fn due_sql(is_critical: bool, is_replay: bool) -> String {
     let which = if is_critical { CRITICAL.to_owned() } else { format!("({CRITICAL}) IS NOT TRUE") };
+    let replayed = if is_replay { "v.replayed_at IS NOT NULL" } else { "v.replayed_at IS NULL" };
     format!(
-        "SELECT v.no, v.webhook_id, v.attempts, v.tries, v.created_at, v.due_at, v.batch FROM delivery v
-         WHERE v.receiver = ?1 AND v.state IN ('due', 'retrying') AND v.next_attempt_at <= ?2 AND {which} AND {NOT_BLOCKED}
+        "SELECT v.no, v.webhook_id, v.attempts, v.tries, v.created_at, v.due_at, v.batch, v.replayed_at, v.first_delivered_at FROM delivery v
+         WHERE v.receiver = ?1 AND v.state IN ('due', 'retrying') AND v.next_attempt_at <= ?2 AND {replayed} AND {which} AND {NOT_BLOCKED}
          ORDER BY v.next_attempt_at, v.no LIMIT ?3"
     )
 }
@@ -117,13 +122,17 @@ fn due(from: &Transaction<'_>, receiver: &ReceiverName, now: Timestamp, limit: u
             notifications: Vec::new(),
             batch: readable(batch)?.flatten().unwrap_or_default(),
             over: Vec::new(),
+            replay: replay::replay(row, 7)?,
         })
     };
-    let send_query =
-        |is_critical| from.prepare_cached(&due_sql(is_critical))?.send_query(params![receiver.as_str(), Millis(now), limit]);
-    let (critical, others) = (send_query(true)?, send_query(false)?);
-    let mut deliveries = all_of(critical.rows()?, read)?;
-    deliveries.extend(all_of(others.rows()?, read)?);
+    let send_query = |sql: String| from.prepare_cached(&sql)?.send_query(params![receiver.as_str(), Millis(now), limit]);
+    // A replay delays nothing else. Critical ones come before all others, because only they may exceed the hourly limit.
+    let classes = [(true, false), (true, true), (false, false), (false, true)];
+    let queried = classes.map(|(is_critical, is_replay)| send_query(due_sql(is_critical, is_replay)));
+    let mut deliveries = Vec::new();
+    for queried in queried {
+        deliveries.extend(all_of(queried?.rows()?, read)?);
+    }
     deliveries.truncate(limit as usize);
     let role = NotificationRole::Notified;
     let queried =
@@ -249,7 +258,9 @@ fn record_attempts(connection: &mut Connection, records: &[AttemptRecord], targe
 }
 
 fn query_state<'a>(from: &Transaction<'a>, delivery: DeliveryId) -> Result<PendingQuery<'a>, StoreFault> {
-    Ok(from.prepare_cached("SELECT state, webhook_id, receiver FROM delivery WHERE no = ?1")?.send_query([delivery.0])?)
+    Ok(from
+        .prepare_cached("SELECT state, webhook_id, receiver, replayed_at, first_delivered_at FROM delivery WHERE no = ?1")?
+        .send_query([delivery.0])?)
 }
 
 /// Writes what an attempt changes, and returns its row; `None` if its delivery was pruned.
@@ -265,8 +276,10 @@ fn record_attempt(
         writer.alert(alert)?;
     }
     writer.notifications(notifications, &mut CommitResult::default())?;
-    let found = one_of(state_is.rows()?, |row| Ok((row.get::<String>(0)?, row.get::<String>(1)?, row.get::<String>(2)?)))?;
-    let Some((now_is, webhook_id, receiver)) = found else {
+    let found = one_of(state_is.rows()?, |row| {
+        Ok((row.get::<String>(0)?, row.get::<String>(1)?, row.get::<String>(2)?, replay::replay(row, 3)?))
+    })?;
+    let Some((now_is, webhook_id, receiver, replay)) = found else {
         // A pending delivery is never pruned, so nothing is lost.
         return Ok(None);
     };
@@ -287,7 +300,8 @@ fn record_attempt(
     )?
     .execute(params![delivery.0, state.as_str(), millis(next), response, Millis(attempt.at)])?;
     if state != now_is {
-        log_delivery(to, attempt.at, &EndedDelivery { delivery: delivery.0, webhook_id, receiver: receiver.into(), state })?;
+        let ended = EndedDelivery { delivery: delivery.0, webhook_id, receiver: receiver.into(), state, replay };
+        log_delivery(to, attempt.at, &ended)?;
     }
     let (at, took_ms) = (Millis(attempt.at), count(attempt.took_ms));
     Ok(Some(row_of(params![delivery.0, at, took_ms, attempt.outcome.as_str(), attempt.status, response])?))

@@ -6,11 +6,12 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use rusqlite::params;
 
-use super::codec::{Millis, all, counted};
+use super::codec::{Millis, all, counted, one};
 use super::error::StoreFault;
+use super::outbox::{count_deleted, delete_old_counts};
 use super::sql::Transaction;
 use super::{Store, StoreError};
-use model::{PruneResult, Timestamp};
+use model::{NotificationKind, PruneResult, Timestamp};
 
 impl Store {
     /// Deletes rows older than `retention`; the poll log uses `poll_log_retention`. Undelivered, unresolved, and
@@ -36,7 +37,7 @@ impl Store {
                 PruneTarget::Changes => &mut pruned.changes,
                 PruneTarget::Events => &mut pruned.events,
                 PruneTarget::Versions | PruneTarget::Schedules => &mut pruned.versions,
-                PruneTarget::Silences | PruneTarget::Groups => &mut pruned.logs,
+                PruneTarget::Silences | PruneTarget::Groups | PruneTarget::DeletedDeliveries => &mut pruned.logs,
                 PruneTarget::Alerts => &mut pruned.alerts,
                 PruneTarget::OrphanNotifications => &mut pruned.notifications,
             };
@@ -72,10 +73,11 @@ enum PruneTarget {
     OrphanNotifications,
     Silences,
     Groups,
+    DeletedDeliveries,
 }
 
 impl PruneTarget {
-    const ALL: [PruneTarget; 9] = [
+    const ALL: [PruneTarget; 10] = [
         PruneTarget::Events,
         PruneTarget::Polls,
         PruneTarget::Changes,
@@ -85,6 +87,7 @@ impl PruneTarget {
         PruneTarget::OrphanNotifications,
         PruneTarget::Silences,
         PruneTarget::Groups,
+        PruneTarget::DeletedDeliveries,
     ];
 }
 
@@ -104,6 +107,7 @@ fn batch(to: &Transaction<'_>, target: PruneTarget, before: Timestamp) -> Result
                  WHERE m.receiver = g.receiver AND m.key = g.key AND a.state = 'firing') LIMIT ?2)"
         }
         PruneTarget::Events => return events(to, before),
+        PruneTarget::DeletedDeliveries => return Ok(delete_old_counts(to, before)? as u64),
         PruneTarget::Schedules => return schedules(to, before),
         PruneTarget::Alerts => return alerts(to, before),
         PruneTarget::OrphanNotifications => return orphan_notifications(to, before),
@@ -172,16 +176,23 @@ fn orphan_notifications(to: &Transaction<'_>, before: Timestamp) -> Result<u64, 
     Ok(ids.len() as u64)
 }
 
-/// Deletes a notification, and the deliveries that contain no other notification. Attempts are deleted by cascade.
+/// Deletes a notification, and the deliveries that contain no other notification, which are counted. Attempts are deleted by cascade.
 fn delete_notification(to: &Transaction<'_>, id: &str) -> Result<(), StoreFault> {
+    let kind =
+        one(&mut *to.prepare_cached("SELECT kind FROM notification WHERE id = ?1")?, [id], |row| Ok(row.get::<String>(0)?))?;
+    let is_test = kind.as_deref() == Some(NotificationKind::Test.as_str());
     let mut statement = to.prepare_cached("SELECT delivery_no FROM delivery_notification WHERE notification = ?1")?;
     let deliveries = all(&mut statement, [id], |row| Ok(row.get::<i64>(0)?))?;
     to.prepare_cached("DELETE FROM delivery_notification WHERE notification = ?1")?.execute([id])?;
     for delivery in deliveries {
-        to.prepare_cached(
-            "DELETE FROM delivery WHERE no = ?1 AND NOT EXISTS (SELECT 1 FROM delivery_notification d WHERE d.delivery_no = ?1)",
-        )?
-        .execute([delivery])?;
+        let mut statement = to.prepare_cached(
+            "DELETE FROM delivery WHERE no = ?1 AND NOT EXISTS (SELECT 1 FROM delivery_notification d WHERE d.delivery_no = ?1)
+             RETURNING receiver, created_at",
+        )?;
+        let deleted = one(&mut statement, [delivery], |row| Ok((row.get::<String>(0)?, row.get::<Millis>(1)?.0)))?;
+        if let Some((receiver, created_at)) = deleted.filter(|_| !is_test) {
+            count_deleted(to, &receiver, created_at)?;
+        }
     }
     to.prepare_cached("DELETE FROM notification WHERE id = ?1")?.execute([id])?;
     Ok(())

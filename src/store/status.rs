@@ -122,11 +122,11 @@ fn notification_statuses(from: &Transaction<'_>, filter: &NotificationFilter) ->
 const RECEIVER_STATUSES: &str =
     "WITH notifications AS (SELECT id, alert, at FROM notification WHERE alert IN (SELECT value FROM json_each(?1))),
     status AS (
-        SELECT n.alert, d.receiver, n.at, n.id, v.state FROM notifications n JOIN delivery_notification d ON d.notification = n.id
+        SELECT n.alert, d.receiver, n.at, n.id, v.state, v.first_delivered_at FROM notifications n JOIN delivery_notification d ON d.notification = n.id
         JOIN delivery v ON v.no = d.delivery_no
         UNION ALL
-        SELECT n.alert, t.receiver, n.at, n.id, t.state FROM notifications n JOIN pending_notification t ON t.notification = n.id)
-    SELECT alert, receiver, max(CASE WHEN state = 'delivered' THEN 1 ELSE 0 END) OVER whole, state,
+        SELECT n.alert, t.receiver, n.at, n.id, t.state, CAST(NULL AS BIGINT) FROM notifications n JOIN pending_notification t ON t.notification = n.id)
+    SELECT alert, receiver, max(CASE WHEN state = 'delivered' OR first_delivered_at IS NOT NULL THEN 1 ELSE 0 END) OVER whole, state,
            row_number() OVER (PARTITION BY alert, receiver ORDER BY at DESC, id DESC) AS place
     FROM status WINDOW whole AS (PARTITION BY alert, receiver) ORDER BY alert, receiver, place";
 

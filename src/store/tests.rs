@@ -16,6 +16,7 @@ mod past_polls;
 mod pipeline;
 mod readers;
 mod records;
+mod replay;
 mod round_trips;
 mod scale;
 mod schedules;

@@ -316,5 +316,6 @@ pub fn due(id: i64, receiver: &str, notifications: Vec<Notification>) -> DueDeli
         notifications,
         batch: model::rows::Batch::default(),
         over: Vec::new(),
+        replay: None,
     }
 }

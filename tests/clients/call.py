@@ -9,11 +9,12 @@ import inspect
 import pkgutil
 import sys
 import time
+from datetime import datetime, timezone
 
 import daemon_client
 import httpx
 import service_client
-from daemon_client.models import NewAcknowledgement, NewSilence
+from daemon_client.models import NewAcknowledgement, NewReplay, NewSilence
 
 WAIT_TIMEOUT = 90  # Seconds until the demo has produced one of each kind of data.
 pages, token, service, key = sys.argv[1:5]
@@ -101,6 +102,8 @@ def check_daemon():
     assert made.silence.id in [silence.id for silence in call("list_silences")]
     call("expire_silence", id=made.silence.id, status=204)
     assert made.silence.id not in [silence.id for silence in call("list_silences")]
+    replay = NewReplay(receiver=deliveries[0].receiver, since=datetime(2020, 1, 1, tzinfo=timezone.utc), dry_run=True)
+    assert call("replay", body=replay).deliveries > 0
     call("acknowledge", body=NewAcknowledgement(alert=alerts[0].id, author="a client"), status=201)
     assert [ack.alert for ack in call("list_acknowledgements")] == [alerts[0].id]
     _, anonymous = caller("daemon_client", daemon_client.Client(base_url=pages))

@@ -10,6 +10,7 @@ mod inspect;
 mod outages;
 mod program;
 mod reload;
+mod replay;
 mod restore;
 mod runbooks;
 mod secrets;

@@ -171,6 +171,7 @@ pub(super) async fn send_past_outbox(receivers: &Receivers, alert: &Alert, notif
             notifications: vec![notification.clone()],
             batch: Batch::default(),
             over: Vec::new(),
+            replay: None,
         };
         let (outcome, attempt) = receivers.send(receiver, &delivery, now).await;
         tracing::warn!(%receiver, outcome = ?outcome, response = attempt.response, "sent without the outbox, because the database cannot be written");

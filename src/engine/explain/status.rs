@@ -3,7 +3,7 @@
 
 use crate::group::{Prospect, Wait};
 use model::{
-    Ack, Alert, DeliveryState, NotificationRole, NotificationState, NotificationStatus, OutboxRow, ReceiverName, Silence,
+    Ack, Alert, DeliveryState, NotificationRole, NotificationState, NotificationStatus, OutboxRow, ReceiverName, Replay, Silence,
     SilenceState, Timestamp, phrase,
 };
 
@@ -149,8 +149,12 @@ fn describe_delivery(
     };
     let response = row.and_then(|row| row.last_response.as_deref()).map(phrase::one_line).filter(|text| !text.is_empty());
     let response = response.map(|response| format!(": {response}")).unwrap_or_default();
-    let attempts = row.map_or_else(|| "all attempts".to_owned(), |row| phrase::count(row.attempts, "attempt"));
-    match state {
+    // The attempts of a replay include those before it, which did not all fail.
+    let failed = row.filter(|row| row.replay.is_none()).map(|row| phrase::count(row.attempts, "attempt"));
+    let attempts = failed.unwrap_or_else(|| "all attempts".to_owned());
+    let replay = row.and_then(|row| row.replay);
+    let how = format!("{how}{}", replay.map(|replay| format!(", {}", phrase::replay_of(replay))).unwrap_or_default());
+    let description = match state {
         Some(DeliveryState::Delivered) => {
             let at = row.and_then(|row| row.delivered_at).map(|at| format!(" at {}", phrase::instant(at))).unwrap_or_default();
             StatusDescription {
@@ -188,5 +192,22 @@ fn describe_delivery(
             because: None,
             end: ("not yet delivered to", receiver.to_owned()),
         },
+    };
+    match replay {
+        Some(replay) => of_replay(description, replay, receiver),
+        None => description,
+    }
+}
+
+/// Describes a delivery that is sent again. If the receiver has it from before, that counts, whatever becomes of the replay.
+fn of_replay(description: StatusDescription, replay: Replay, receiver: &str) -> StatusDescription {
+    let text = phrase::replay_of(replay);
+    let because = Some(description.because.map_or(text.clone(), |because| format!("{because} ({text})")));
+    match replay.first_delivered_at {
+        Some(at) if description.mark != Mark::Yes => {
+            let end = ("delivered to", format!("{receiver} at {}", phrase::instant(at)));
+            StatusDescription { mark: Mark::Yes, because, end, ..description }
+        }
+        _ => StatusDescription { because, ..description },
     }
 }

@@ -216,6 +216,7 @@ fn delivery(state: DeliveryState) -> OutboxRow {
         last_response: Some("503 try\nlater".into()),
         created_at: at("2026-02-14"),
         delivered_at: (state == DeliveryState::Delivered).then(|| at("2026-02-14T00:00:05Z")),
+        replay: None,
         alerts: Vec::new(),
         shape: Default::default(),
         truncated_alerts: 0,

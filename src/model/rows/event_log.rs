@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::outbox::DeliveryState;
+use super::replay::Replay;
 use super::snapshot::ChangeRow;
 use crate::{
     Alert, AlertId, AlertState, NotificationId, NotificationKind, ReceiverName, Resolution, RuleId, SOURCE_TROUBLE, Silence,
@@ -31,6 +32,8 @@ words! {
         DeliveryDead = "delivery.dead",
         /// A user dropped a delivery.
         DeliveryDropped = "delivery.dropped",
+        /// A user requested to send deliveries again.
+        ReplayRequested = "replay.requested",
         AcknowledgementAdded = "acknowledgement.added",
         AcknowledgementRemoved = "acknowledgement.removed",
         SilenceCreated = "silence.created",
@@ -135,6 +138,9 @@ pub struct EndedDelivery {
     pub webhook_id: String,
     pub receiver: ReceiverName,
     pub state: DeliveryState,
+    /// `None` unless it was sent again on request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Replay>,
 }
 
 /// The body of the events of an acknowledgement. Author and comment are `None` if it was removed.

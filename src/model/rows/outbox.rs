@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::replay::Replay;
 use crate::{Alert, DeliveryId, Labels, Notification, NotificationId, NotificationKind, ReceiverName, Severity, Timestamp};
 
 /// The maximum number of alerts in one message. The rest are counted.
@@ -31,6 +32,8 @@ pub struct DueDelivery {
     /// Webhook ids of earlier batches to the same receiver whose alerts have all ended with this delivery. Pagers close the
     /// incidents that these opened.
     pub over: Vec<String>,
+    /// `None` unless it is sent again on request.
+    pub replay: Option<Replay>,
 }
 
 /// The message that a delivery makes of its notifications: its group, and the alerts that it only counts.
@@ -153,6 +156,8 @@ pub struct OutboxRow {
     pub created_at: Timestamp,
     /// The time at which the receiver accepted it.
     pub delivered_at: Option<Timestamp>,
+    /// `None` unless it was sent again on request.
+    pub replay: Option<Replay>,
     pub shape: BatchKind,
     /// Alerts that the message only counts.
     pub truncated_alerts: u32,

@@ -62,6 +62,9 @@ pub(super) fn write(addresses: &MailAddresses<'_>, brief: &Brief<'_>) -> Result<
         ("X-Auto-Response-Suppress", "All".to_owned()),
         ("List-Id", format!("<{}.{domain}>", header_atom(receiver))),
     ];
+    if delivery.replay.is_some() {
+        headers.push(("Cliffwatch-Replay", "true".to_owned()));
+    }
     if delivery.notifications.iter().any(Notification::is_digest) {
         let subject: String = url::form_urlencoded::byte_serialize(format!("unsubscribe {receiver}").as_bytes()).collect();
         let by_mail = format!("<mailto:{}?subject={}>", from.email, subject.replace('+', "%20"));

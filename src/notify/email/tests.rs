@@ -521,6 +521,28 @@ async fn retry_of_a_digest_skips_recipients_that_have_it() {
     assert_eq!(seen.lock().expect("a lock").commands.iter().filter(|line| line.starts_with("MAIL")).count(), 1);
 }
 
+#[tokio::test]
+async fn replay_has_the_same_message_id_a_header_and_a_note() {
+    let (smtp, seen) = server(Script::default()).await;
+    let receivers = crate::Receivers::build(&[receiver(&smtp)], &delivery_config(), None).expect("a valid receiver");
+    let name = model::ReceiverName::from(receiver(&smtp).name.as_str());
+    let delivery = due(1, name.as_str(), vec![unlock()]);
+    let replay = Some(model::Replay { requested_at: time(NOW), first_delivered_at: None });
+    for delivery in [&delivery, &DueDelivery { replay, ..delivery.clone() }] {
+        let (outcome, attempt) = receivers.send(&name, delivery, time(NOW)).await;
+        assert_eq!(outcome, Outcome::Accepted, "{}", attempt.response);
+    }
+    let mails = seen.lock().expect("a lock").mails.clone();
+    let header = |mail: &str, name: &str| mail.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+    assert_eq!(header(&mails[1], "Message-ID: "), header(&mails[0], "Message-ID: "));
+    assert_eq!(
+        (header(&mails[0], "Cliffwatch-Replay"), header(&mails[1], "Cliffwatch-Replay")),
+        (String::new(), "Cliffwatch-Replay: true".to_owned())
+    );
+    let note = "Replay of a message of 9 Mar 2026, 13:00 UTC, not delivered before";
+    assert!(!decoded(&mails[0]).contains("Replay of") && decoded(&mails[1]).contains(note), "{}", decoded(&mails[1]));
+}
+
 /// Decodes quoted-printable text as RFC 2045 defines it.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();

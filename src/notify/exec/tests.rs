@@ -3,9 +3,10 @@ use std::path::Path;
 use std::time::Instant as Wall;
 
 use super::*;
-use model::Notification;
 use model::config::{ReceiverKind, ReceiverSettings, Span};
+use model::{Notification, Replay};
 use testkit::samples::{delivery_config, hostile, unlock};
+use testkit::time;
 
 /// A private folder with a program in it.
 struct Bench {
@@ -88,7 +89,8 @@ async fn program_gets_the_webhook_body_unchanged_arguments_and_a_minimal_environ
         r#"cat >"$1/body"; env >"$1/env"; printf '%s\n' "$#" "$2" >"$1/args"; pwd >"$1/pwd"; ls -l /proc/self/fd >"$1/fds"; echo accepted"#,
     );
     let _ours = fs::File::create(bench.path("ours")).expect("an open file");
-    let delivery = DueDelivery { attempts: 2, ..due(vec![unlock()]) };
+    let replay = Some(Replay { requested_at: time("2026-03-10T00:00:00Z"), first_delivered_at: None });
+    let delivery = DueDelivery { attempts: 2, replay, ..due(vec![unlock()]) };
     let result = bench.send(&delivery).await;
     assert_eq!(result, SendResult { outcome: Outcome::Accepted, status: Some(0), text: "exit status 0: accepted".into() });
     let body = webhook_body(&delivery, Some("https://cliffwatch.example.com")).expect("a body").expect("one");
@@ -99,6 +101,7 @@ async fn program_gets_the_webhook_body_unchanged_arguments_and_a_minimal_environ
     environment.sort();
     let expected = [
         "CLIFFWATCH_ATTEMPT=3".to_owned(),
+        "CLIFFWATCH_REPLAY=true".to_owned(),
         "CLIFFWATCH_SEVERITY=warning".to_owned(),
         "CLIFFWATCH_STATUS=firing".to_owned(),
         format!("CLIFFWATCH_WEBHOOK_ID={}", delivery.webhook_id),

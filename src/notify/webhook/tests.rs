@@ -6,6 +6,7 @@ use tokio::net::{TcpListener, TcpSocket};
 
 use super::*;
 use crate::{KeyProblem, Receivers, message};
+use model::Replay;
 use model::config::{self, Span};
 use testkit::samples::{HOSTILE, delivery_config, due, hostile, moved, resolved, unlock};
 use testkit::time;
@@ -285,6 +286,29 @@ async fn url_file_is_read_for_each_attempt() {
     let (outcome, attempt) = receivers.send(&"ops".into(), &delivery, time("2026-03-09T13:00:05Z")).await;
     assert_eq!(outcome, Outcome::LATER);
     assert!(attempt.response.contains("cannot read the secret"), "{}", attempt.response);
+}
+
+#[tokio::test]
+async fn replay_has_the_same_id_a_header_and_a_note() {
+    let (url, seen) = server(Some(&ok("204 No Content", "", ""))).await;
+    let receivers = Receivers::build(&[receiver(&url)], &delivery_config(), None).expect("a valid receiver");
+    let delivery = due(1, "ops", vec![unlock()]);
+    let (requested_at, first_delivered_at) = (time("2026-03-12T00:00:00Z"), Some(time("2026-03-09T13:00:05Z")));
+    let replayed = DueDelivery { replay: Some(Replay { requested_at, first_delivered_at }), ..delivery.clone() };
+    for delivery in [&delivery, &replayed, &replayed] {
+        receivers.send(&"ops".into(), delivery, time("2026-03-12T00:00:01Z")).await;
+    }
+    let seen = seen.lock().expect("a lock").clone();
+    assert_eq!(seen.iter().map(|request| request.header("webhook-id")).collect::<Vec<_>>(), vec![Some("msg_0001".to_owned()); 3]);
+    assert_eq!(seen[0].header("cliffwatch-replay"), None);
+    assert_eq!(seen[1].header("cliffwatch-replay").as_deref(), Some("true"));
+    assert_eq!(seen[1].body, seen[2].body, "each attempt sends the same bytes");
+    let body = |index: usize| serde_json::from_slice::<serde_json::Value>(&seen[index].body).expect("JSON");
+    let (mut first, mut again) = (body(0), body(1));
+    let note = again["data"]["note"].take();
+    assert_eq!(note, "Replay of a message of 9 Mar 2026, 13:00 UTC, first delivered at 9 Mar 2026, 13:00 UTC");
+    first["data"]["note"].take();
+    assert_eq!(first, again, "the rest is unchanged");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use rusqlite::params;
 
 use super::notifications;
+use super::replay::replay;
 use crate::codec::{Conditions, Millis, all, counted, list, one, small, time, word};
 use crate::error::StoreFault;
 use crate::event_log::log_delivery;
@@ -64,7 +65,8 @@ impl Store {
     }
 }
 
-const ROW_COLUMNS: &str = "no, webhook_id, receiver, state, attempts, next_attempt_at, last_response, created_at, delivered_at, shape, CAST(batch ->> '$.truncated' AS BIGINT) FROM delivery";
+const ROW_COLUMNS: &str = "no, webhook_id, receiver, state, attempts, next_attempt_at, last_response, created_at, delivered_at, shape, CAST(batch ->> '$.truncated' AS BIGINT), \
+     replayed_at, first_delivered_at FROM delivery";
 
 /// Returns the conditions of a filter, without its cursor.
 fn conditions(filter: &OutboxFilter) -> Conditions {
@@ -169,6 +171,7 @@ fn outbox_row(row: &Row<'_>) -> Result<OutboxRow, StoreFault> {
         delivered_at: time(row.get(8)?),
         shape: word("the shape of the delivery", &id.to_string(), &row.get::<String>(9)?, BatchKind::parse)?,
         truncated_alerts: small(row.get::<Option<i64>>(10)?.unwrap_or(0)),
+        replay: replay(row, 11)?,
         alerts: Vec::new(),
     })
 }
@@ -216,13 +219,13 @@ fn retry(to: &Transaction<'_>, ids: &[DeliveryId], now: Timestamp) -> Result<usi
 fn drop_deliveries(to: &Transaction<'_>, ids: &[DeliveryId], now: Timestamp) -> Result<usize, StoreFault> {
     let mut statement = to.prepare_cached(
         "UPDATE delivery SET state = 'dropped', next_attempt_at = NULL, updated_at = ?2
-         WHERE no = ?1 AND state IN ('due', 'retrying', 'dead') RETURNING webhook_id, receiver",
+         WHERE no = ?1 AND state IN ('due', 'retrying', 'dead') RETURNING webhook_id, receiver, replayed_at, first_delivered_at",
     )?;
     let mut dropped = 0;
     for id in ids {
         let ended = one(&mut statement, params![id.0, Millis(now)], |row| {
             let (webhook_id, receiver) = (row.get(0)?, row.get::<String>(1)?.into());
-            Ok(EndedDelivery { delivery: id.0, webhook_id, receiver, state: DeliveryState::Dropped })
+            Ok(EndedDelivery { delivery: id.0, webhook_id, receiver, state: DeliveryState::Dropped, replay: replay(row, 2)? })
         })?;
         let Some(ended) = ended else { continue };
         log_delivery(to, now, &ended)?;

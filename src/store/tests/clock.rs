@@ -10,7 +10,7 @@ use model::*;
 
 /// Integer columns that are not times of past events: numbers, counts, flags, data of the API, and times that may be in
 /// the future.
-const OTHERS: [(&str, &[&str]); 19] = [
+const OTHERS: [(&str, &[&str]); 20] = [
     ("token", &["no", "last_updated", "has_burn", "has_buyback", "listed"]),
     ("feed", &["no", "token_no", "mark", "stale", "cost", "hold_accepted"]),
     ("record", &["no", "scope_no", "token_no", "nominal_at", "starts_at", "ends_at", "version_poll"]),
@@ -33,6 +33,7 @@ const OTHERS: [(&str, &[&str]); 19] = [
     ("drift", &["token_no"]),
     ("token_supply", &["token_no", "price_at", "linear_until"]),
     ("event_log", &["seq", "token_no"]),
+    ("deleted_deliveries", &["hour", "deliveries"]),
 ];
 
 #[tokio::test]

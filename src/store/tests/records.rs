@@ -100,8 +100,14 @@ async fn cycle_and_digest_reads_use_an_index() {
     let store = owned(&directory).await;
     let connection = Connection::open(store.path()).expect("opens");
     let to_recheck = cycle::to_recheck_sql(Engine::Sqlite);
-    let due = [outbox::due_sql(true), outbox::due_sql(false), outbox::next_due_sql()];
-    for sql in [cycle::IN_WINDOW, &to_recheck, &due[0], &due[1], crate::digest::FIRING, crate::digest::UNLOCK] {
+    let due = [
+        outbox::due_sql(true, false),
+        outbox::due_sql(false, false),
+        outbox::due_sql(true, true),
+        outbox::due_sql(false, true),
+        outbox::next_due_sql(),
+    ];
+    for sql in [cycle::IN_WINDOW, &to_recheck, &due[0], &due[1], &due[2], &due[3], crate::digest::FIRING, crate::digest::UNLOCK] {
         let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect(sql);
         let values = vec![1_i64; statement.parameter_count()];
         let steps: Vec<String> = statement

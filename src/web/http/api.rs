@@ -4,6 +4,7 @@ pub(super) mod event_log;
 pub(super) mod lists;
 mod openapi;
 pub(super) mod operations;
+mod replays;
 pub(super) mod silences;
 mod supply;
 mod tokens;
@@ -14,7 +15,7 @@ use axum::extract::Request;
 use axum::http::{StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, delete, get};
+use axum::routing::{any, delete, get, post};
 
 use super::error::{WebError, unknown_path};
 use super::{HttpDeps, etag, status};
@@ -38,6 +39,7 @@ pub(super) fn routes() -> Router<HttpDeps> {
         .route("/api/v1/silences", get(silences::list).post(silences::create))
         .route("/api/v1/silences/preview", get(silences::preview))
         .route("/api/v1/silences/{id}", delete(silences::expire))
+        .route("/api/v1/replays", post(replays::create))
         .route("/api/v1/acks", get(silences::acks).post(silences::acknowledge))
         .route("/api/openapi.json", get(openapi::document))
         .route("/api/{*path}", any(former_path))

@@ -7,7 +7,7 @@ use crate::outbox::STORE_PAUSE;
 use crate::outbox::announcement::{add_alert, add_dead_letter, add_rejected_recipients, recipients};
 use crate::outbox::ports::DeliveryStoreError;
 use engine::self_monitor;
-use model::{Attempt, AttemptOutcome, AttemptRecord, Clock, DueDelivery, Timestamp};
+use model::{Attempt, AttemptOutcome, AttemptRecord, Clock, DueDelivery, Timestamp, phrase};
 use notify::{NextStep, Outcome, retry};
 
 /// Attempts and the task that stores them.
@@ -40,7 +40,9 @@ impl Worker {
     fn record(&mut self, delivery: &DueDelivery, outcome: &Outcome, attempt: Attempt, now: Timestamp) -> AttemptRecord {
         let (deps, setup) = (self.shared.deps.clone(), self.shared.sending());
         if let Some(metrics) = &deps.metrics {
-            metrics.attempt(&self.receiver, outcome, (now - delivery.created_at).to_std().unwrap_or_default());
+            // A replay is not late.
+            let queued_at = delivery.replay.map_or(delivery.created_at, |replay| replay.requested_at);
+            metrics.attempt(&self.receiver, outcome, (now - queued_at).to_std().unwrap_or_default());
         }
         let (was_failing, was_down) = (self.health.failing_since().is_some(), self.health.is_down());
         // Nothing was sent if the notifications are damaged.
@@ -55,7 +57,8 @@ impl Worker {
         match &next {
             NextStep::Dead { reason } => {
                 tracing::warn!(receiver = %self.receiver, delivery = %delivery.id, %reason, %response, "delivery failed, became a dead letter");
-                let reason = format!("{reason}: {response}");
+                let replayed = delivery.replay.map(|replay| format!(" ({})", phrase::replay_of(replay))).unwrap_or_default();
+                let reason = format!("{reason}{replayed}: {response}");
                 add_dead_letter(&mut record, &deps.live, delivery, &reason, now);
             }
             NextStep::RetryAt(at) if !was_failing => {

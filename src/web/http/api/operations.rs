@@ -212,6 +212,13 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
         status: "204",
         ..get("/api/v1/silences/{id}", "expireSilence", "Expire a silence", DocumentedBody::Empty)
     },
+    post(
+        "/api/v1/replays",
+        "replay",
+        "Send the messages of a time range to a receiver again, or count them with `dryRun`",
+        "NewReplay",
+        "Replayed",
+    ),
     get("/api/v1/acks", "listAcknowledgements", "List acknowledgements", DocumentedBody::All("Acknowledgement")),
     post("/api/v1/acks", "acknowledge", "Acknowledge an alert", "NewAcknowledgement", "AcknowledgementMade"),
     get(DOCUMENT, "getDescription", "Get this document", DocumentedBody::One("Description")),

@@ -111,6 +111,7 @@ async fn compose_now(deps: &HttpDeps, plan: &DigestPlan, now: Timestamp) -> Resu
         notifications: vec![notification],
         batch: Batch { shape: BatchKind::Digest, ..Batch::default() },
         over: Vec::new(),
+        replay: None,
     };
     let external = deps.app.external_url.as_ref().map(url::Url::as_str);
     Ok(compose(&Brief { delivery: &delivery, external_url: external, now }, None))

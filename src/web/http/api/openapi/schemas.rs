@@ -91,6 +91,7 @@ const fn event_body(kind: EventType) -> &'static str {
         | EventType::IncidentResolved => "LoggedAlert",
         EventType::Notification => "DecidedNotification",
         EventType::DeliveryDelivered | EventType::DeliveryDead | EventType::DeliveryDropped => "EndedDelivery",
+        EventType::ReplayRequested => "RequestedReplay",
         EventType::AcknowledgementAdded | EventType::AcknowledgementRemoved => "AcknowledgedAlert",
         EventType::SilenceCreated | EventType::SilenceExpired => "LoggedSilence",
         EventType::ReloadSucceeded | EventType::ReloadFailed => "LoggedReload",
@@ -257,7 +258,7 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
     (
         "Delivery",
         "id: integer, webhookId: string, receiver: string, state: DeliveryState, attempts: integer, nextAttemptAt: time?, \
-         lastAnswer: string?, createdAt: time, deliveredAt: time?, shape: BatchKind, truncatedAlerts: integer, \
+         lastAnswer: string?, createdAt: time, deliveredAt: time?, replay: Replay?, shape: BatchKind, truncatedAlerts: integer, \
          alerts: [DeliveryAlert]",
     ),
     ("DeliveryDetail", "...Delivery, attemptLog: [Attempt], messages: [object], counted: [DeliveryAlert]"),
@@ -284,7 +285,15 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
         "alert: string, name: string, subject: string, state: AlertState, resolution: Resolution?, severity: string?",
     ),
     ("DecidedNotification", "notification: string, alert: string, kind: NotificationKind"),
-    ("EndedDelivery", "delivery: integer, webhookId: string, receiver: string, state: DeliveryState"),
+    ("EndedDelivery", "delivery: integer, webhookId: string, receiver: string, state: DeliveryState, replay*: Replay"),
+    ("Replay", "requestedAt: time, firstDeliveredAt: time?"),
+    ("RequestedReplay", "receiver: string, since: time, until: time, deliveries: integer"),
+    ("NewReplay", "receiver: string, since: time, until*: time, again*: boolean, dryRun*: boolean"),
+    (
+        "Replayed",
+        "receiver: string, since: time, until: time, deliveries: integer, pending: integer, recentlyReplayed: integer, \
+         dropped: integer, deleted: integer",
+    ),
     ("AcknowledgedAlert", "alert: string, author: string?, comment: string?"),
     ("LoggedSilence", "silence: string, author: string, comment: string, startsAt: time, endsAt: time"),
     ("LoggedReload", "rules: integer?, problem: string?"),

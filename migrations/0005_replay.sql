@@ -1,0 +1,17 @@
+-- Replays: deliveries that are sent again because a user requested it, and the number of deliveries that can no longer be.
+
+-- The time of the latest request. NULL without one.
+ALTER TABLE delivery ADD COLUMN replayed_at INTEGER;
+-- The time at which the receiver first accepted a delivery that is replayed. NULL if it never did.
+ALTER TABLE delivery ADD COLUMN first_delivered_at INTEGER;
+-- Replays are sent after everything else.
+CREATE INDEX delivery_replay ON delivery (receiver, next_attempt_at) WHERE replayed_at IS NOT NULL AND state IN ('due', 'retrying');
+
+-- The number of deliveries that were deleted after their retention, by the hour in which they were queued.
+CREATE TABLE deleted_deliveries (
+    receiver   TEXT NOT NULL,
+    -- Hours since 1970, UTC.
+    hour       INTEGER NOT NULL,
+    deliveries INTEGER NOT NULL CHECK (deliveries > 0),
+    PRIMARY KEY (receiver, hour)
+) STRICT, WITHOUT ROWID;
