@@ -35,7 +35,7 @@ use check::ENVIRONMENT;
 use engine::digest_schedule::Schedule;
 use engine::route::{ConfigProblem, RouteTree, Sections};
 use model::config::{Config, InhibitRule, ReceiverSettings, Route, TimeIntervals, ValueKind, WatchSettings};
-use model::{Diagnostic, DiagnosticLevel, ReceiverName, SourceText, Watch};
+use model::{Diagnostic, DiagnosticLevel, NotificationKind, ReceiverName, SOURCE_TROUBLE, SourceText, Watch};
 use notify::format::{FormatKey, FormatSpec, format_keys};
 use notify::{KeyProblem, ReceiverProblem, Receivers};
 pub use schema::config as schema;
@@ -217,6 +217,7 @@ pub fn load_text(path: Option<&Path>, text: &str, environment: &Environment) -> 
                         diagnostics.extend(check_named_files(file, &tree, &mut config));
                         diagnostics.extend(check_templates(file, &tree, &config));
                         diagnostics.extend(lone_receiver(file, &tree, &config));
+                        diagnostics.extend(unwanted_types(file, &tree, &config));
                     }
                     if !has_errors(&diagnostics) {
                         let (path, locations) =
@@ -432,6 +433,29 @@ fn lone_receiver(file: &Path, tree: &ConfigNode, config: &Config) -> Option<Diag
         is_of_keys: false,
     };
     Some(Diagnostic { severity: DiagnosticLevel::Warning, ..problem_at_key(file, tree, problem) })
+}
+
+/// Warns about incidents that no receiver would get, and digests that would not be sent, because of `types`.
+fn unwanted_types(file: &Path, tree: &ConfigNode, config: &Config) -> Vec<Diagnostic> {
+    let Ok(routes) = RouteTree::of(&Sections::from(config)) else { return Vec::new() };
+    let labels = [("alertname", SOURCE_TROUBLE), ("severity", "warning")];
+    let incidents = routes.route(&labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+    let is_known = incidents.iter().any(|name| routes.wants(name, NotificationKind::Source));
+    let warning = |(index, receiver): (usize, &ReceiverSettings)| {
+        let name = ReceiverName::from(receiver.name.as_str());
+        let (message, help) = if receiver.digest.is_some() && !routes.wants(&name, NotificationKind::Digest) {
+            (format!("{name} has a `digest`, which its `types` leave out"), "add \"digest\" to `types`, or remove `digest`")
+        } else if !is_known && incidents.first() == Some(&name) {
+            let message = "no receiver gets messages about problems of the source, because of `types`".to_owned();
+            (message, "add \"source\" to `types`, or route `alertname=\"SourceTrouble\"` to another receiver")
+        } else {
+            return None;
+        };
+        let path = format!("receiver[{index}].types");
+        let problem = problem_at_key(file, tree, ConfigProblem { path, message, help: Some(help.to_owned()), is_of_keys: false });
+        Some(Diagnostic { severity: DiagnosticLevel::Warning, ..problem })
+    };
+    config.receivers.iter().enumerate().filter_map(warning).collect()
 }
 
 /// The message about a file that does not exist.

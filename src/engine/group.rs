@@ -121,8 +121,12 @@ impl Group<'_> {
     }
 }
 
-/// Returns the silence, inhibition, or acknowledgement that suppresses a notification now.
+/// Returns the silence, inhibition, acknowledgement, or choice of message types that suppresses a notification now.
 fn suppression_for(row: &PendingNotification, input: &SortInput<'_>, inhibitor: &Inhibitor<'_>) -> Option<Suppression> {
+    // Fallbacks are selected with regard to the types. Without another receiver, an unwanted message is better than none.
+    if !is_about_delivery(row.kind, &row.labels) && !input.routes.wants(&row.receiver, row.kind) {
+        return Some(Suppression { by: Suppressor::Type, id: row.kind.as_str().to_owned() });
+    }
     if matches!(row.kind, NotificationKind::Test | NotificationKind::Digest) {
         return None;
     }
@@ -156,7 +160,8 @@ pub fn sort<'a>(input: &SortInput<'a>) -> Sorted<'a> {
             None => released.push(row),
             Some(Suppression { by: Suppressor::Alert, .. }) => sooner(&mut sorted.recheck_at, now.checked_add_signed(RECHECK)),
             // The silence ended, but the alert was acknowledged in the meantime.
-            Some(ack) if ack.by == Suppressor::Ack => sorted.suppressed.push((row, ack)),
+            // The same for a receiver that does not want its type any more.
+            Some(other) if matches!(other.by, Suppressor::Ack | Suppressor::Type) => sorted.suppressed.push((row, other)),
             Some(_) => {}
         }
     }

@@ -23,7 +23,7 @@ use chrono::TimeDelta;
 pub use build::{ConfigProblem, GROUP_INTERVAL, GROUP_WAIT, MAX_DEPTH, MAX_ROUTES, MAX_RULES, Sections};
 pub use inhibit::{CheckedInhibitRule, Inhibitor};
 pub use interval::NamedInterval;
-use model::{Labels, ReceiverName, Timestamp};
+use model::{Labels, NotificationKind, ReceiverName, Timestamp};
 use node::RouteNode;
 pub use node::{GroupBy, Grouping, Leaf, RouteLine};
 
@@ -35,10 +35,18 @@ const MUTE_SEARCH_WINDOW: TimeDelta = TimeDelta::days(8);
 pub struct RouteTree {
     root: RouteNode,
     fallback: Vec<ReceiverName>,
-    /// All receivers of the config, and whether each gets resolutions.
-    known: BTreeMap<ReceiverName, bool>,
+    /// All receivers of the config.
+    known: BTreeMap<ReceiverName, KnownReceiver>,
     intervals: Vec<NamedInterval>,
     inhibit_rules: Vec<CheckedInhibitRule>,
+}
+
+/// The settings of a receiver that decide which messages it gets.
+#[derive(Clone, Debug, Default)]
+struct KnownReceiver {
+    gets_resolutions: bool,
+    /// The message types that it wants. Empty stands for all.
+    types: Vec<NotificationKind>,
 }
 
 impl RouteTree {
@@ -105,12 +113,29 @@ impl RouteTree {
     }
 
     /// Returns the receivers of dead letters of `dead`, without `dead` itself: `[route] fallback`, else the root's receivers, else the
-    /// first receiver of another route. Empty if the routes name no other receiver.
+    /// first receiver of another route. A receiver that does not want messages about incidents gets them only if no other does. Empty if
+    /// the routes name no other receiver.
     pub fn fallback(&self, dead: &ReceiverName) -> Vec<ReceiverName> {
-        let others = |names: &[ReceiverName]| names.iter().filter(|name| *name != dead).cloned().collect::<Vec<_>>();
+        let wanting = self.fallback_of(|name| name != dead && self.wants(name, NotificationKind::Source));
+        if wanting.is_empty() { self.fallback_of(|name| name != dead) } else { wanting }
+    }
+
+    fn fallback_of(&self, is_possible: impl Fn(&ReceiverName) -> bool) -> Vec<ReceiverName> {
+        let possible = |names: &[ReceiverName]| names.iter().filter(|name| is_possible(name)).cloned().collect::<Vec<_>>();
         let candidates = [&self.fallback, &self.root.receivers];
-        let found = candidates.into_iter().map(|names| others(names)).find(|others| !others.is_empty());
-        found.unwrap_or_else(|| self.root.named().find(|name| *name != dead).into_iter().cloned().collect())
+        let found = candidates.into_iter().map(|names| possible(names)).find(|others| !others.is_empty());
+        found.unwrap_or_else(|| self.root.named().find(|name| is_possible(name)).into_iter().cloned().collect())
+    }
+
+    /// Returns whether a receiver wants messages of this type. One that left the config wants all, because it may return.
+    pub fn wants(&self, receiver: &ReceiverName, kind: NotificationKind) -> bool {
+        let types = self.types_of(receiver);
+        kind == NotificationKind::Test || types.is_empty() || types.contains(&kind)
+    }
+
+    /// Returns the message types that a receiver wants. Empty stands for all.
+    pub fn types_of(&self, receiver: &ReceiverName) -> &[NotificationKind] {
+        self.known.get(receiver).map_or(&[], |known| &known.types)
     }
 
     /// Returns whether a route names this receiver.
@@ -125,7 +150,7 @@ impl RouteTree {
 
     /// Returns whether the receiver gets resolutions: not if it has `send_resolved = false` or left the config.
     pub fn sends_resolved_to(&self, receiver: &ReceiverName) -> bool {
-        self.known.get(receiver).copied().unwrap_or(false)
+        self.known.get(receiver).is_some_and(|known| known.gets_resolutions)
     }
 
     /// Returns one line for each route, from the root down.

@@ -147,6 +147,18 @@ words! {
     }
 }
 
+impl NotificationKind {
+    /// The types that a receiver can choose. A test is always sent, because a user requested it.
+    pub const SELECTABLE: [&'static str; 6] = [
+        Self::Firing.as_str(),
+        Self::Reminder.as_str(),
+        Self::Resolved.as_str(),
+        Self::Event.as_str(),
+        Self::Digest.as_str(),
+        Self::Source.as_str(),
+    ];
+}
+
 words! {
     /// Whether an alert in a message still fires.
     AlertStatus {

@@ -42,7 +42,7 @@ pub struct PendingNotification {
     pub is_superseded: bool,
     /// Whether the receiver was notified of the alert before. Only set on resolutions.
     pub was_notified: bool,
-    /// The suppression of the previous notification of the alert. Only set on resolutions.
+    /// The suppression of the previous notification of the alert that the receiver wants. Only set on resolutions.
     pub suppressed_before: Option<Suppression>,
     /// The acknowledgement of the alert, and the facts of this notification to compare with it. `None` without an acknowledgement.
     pub acknowledged: Option<(Ack, SilenceFact)>,
@@ -52,7 +52,7 @@ pub struct PendingNotification {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suppression {
     pub by: Suppressor,
-    /// The id of the silence or alert.
+    /// The id of the silence or alert, or the message type.
     pub id: String,
 }
 
@@ -63,10 +63,12 @@ pub enum Suppressor {
     /// Another alert, through an inhibition.
     Alert,
     Ack,
+    /// The receiver does not want messages of this type.
+    Type,
 }
 
 impl Suppressor {
-    pub const ALL: [Suppressor; 3] = [Suppressor::Silence, Suppressor::Alert, Suppressor::Ack];
+    pub const ALL: [Suppressor; 4] = [Suppressor::Silence, Suppressor::Alert, Suppressor::Ack, Suppressor::Type];
 
     /// Returns the state of a notification that it suppresses.
     pub fn state(self) -> NotificationState {
@@ -74,6 +76,7 @@ impl Suppressor {
             Suppressor::Silence => NotificationState::Silenced,
             Suppressor::Alert => NotificationState::Inhibited,
             Suppressor::Ack => NotificationState::Acknowledged,
+            Suppressor::Type => NotificationState::Unwanted,
         }
     }
 

@@ -284,10 +284,10 @@ fn was_notified(from: &Transaction<'_>, end: &PendingNotification) -> Result<boo
     Ok(statement.query_row(params![end.alert.as_str(), end.receiver.as_str()], |row| row.get(0))?)
 }
 
-/// Returns what suppressed the last notification before the resolution of an alert.
+/// Returns what suppressed the last notification before the resolution of an alert, except for those that the receiver does not want.
 fn suppressed_before(from: &Transaction<'_>, end: &PendingNotification) -> Result<Option<Suppression>, StoreFault> {
     let mut statement = from.prepare_cached(
-        "SELECT state, suppressed_by FROM pending_notification WHERE alert = ?1 AND receiver = ?2 AND no < ?3 AND state <> 'waiting' ORDER BY no DESC LIMIT 1",
+        "SELECT state, suppressed_by FROM pending_notification WHERE alert = ?1 AND receiver = ?2 AND no < ?3 AND state NOT IN ('waiting', 'unwanted') ORDER BY no DESC LIMIT 1",
     )?;
     let values = params![end.alert.as_str(), end.receiver.as_str(), end.no];
     one(&mut statement, values, |row| suppression(row, 0, end.alert.as_str()))

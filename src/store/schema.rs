@@ -14,6 +14,7 @@ pub(super) const DAEMON: Schema = Schema {
         include_str!("../../migrations/0003_held_events.sql"),
         include_str!("../../migrations/0004_event_log.sql"),
         include_str!("../../migrations/0005_replay.sql"),
+        include_str!("../../migrations/0006_message_types.sql"),
     ],
 };
 

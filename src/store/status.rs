@@ -155,7 +155,7 @@ fn suppressed_counts(from: &Transaction<'_>, since: Timestamp) -> Result<Vec<Sup
              UNION ALL
              SELECT receiver, 0, CASE WHEN state = 'silenced' THEN 1 ELSE 0 END, CASE WHEN state = 'inhibited' THEN 1 ELSE 0 END, 0 FROM pending_notification WHERE state <> 'waiting' AND settled = 0
              UNION ALL
-             SELECT receiver, 0, 0, 0, 1 FROM pending_notification WHERE state <> 'waiting' AND since > ?1)
+             SELECT receiver, 0, 0, 0, 1 FROM pending_notification WHERE state NOT IN ('waiting', 'unwanted') AND since > ?1)
          each GROUP BY receiver ORDER BY receiver",
     )?;
     all(&mut statement, [Millis(since)], |row| {

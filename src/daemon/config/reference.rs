@@ -79,6 +79,7 @@ fn accepted(kind: ValueKind) -> String {
             format!("`auto`, {}", words(&mut versions.iter().map(|version| format!("v{version}"))))
         }
         ValueKind::Choice(choices) => words(&mut choices.iter().map(|&word| word.to_owned())),
+        ValueKind::Choices(choices) => format!("list of {}", words(&mut choices.iter().map(|&word| word.to_owned()))),
         ValueKind::Format => "[format](receivers.md#formats)".to_owned(),
         ValueKind::LogFilter => "log filter".to_owned(),
         ValueKind::Listen => "address and port, or `off`".to_owned(),

@@ -60,6 +60,7 @@ fn of_kind(kind: ValueKind) -> Value {
         ValueKind::Number(min, max) => json!({ "type": "number", "minimum": min, "maximum": max }),
         ValueKind::Bool => json!({ "type": "boolean" }),
         ValueKind::Choice(words) => json!({ "enum": words }),
+        ValueKind::Choices(words) => json!({ "type": "array", "minItems": 1, "items": { "enum": words } }),
         ValueKind::Format => json!({ "enum": FORMAT_NAMES }),
         ValueKind::Version(versions) => {
             let known = versions.iter().rev().map(|version| format!("v{version}"));

@@ -69,6 +69,24 @@ fn receiver_that_no_other_one_reports_is_a_warning() {
 }
 
 #[test]
+fn message_types_of_a_receiver_are_checked() {
+    let receiver = |more: &str| {
+        page(&load_plain(&format!("[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"https://example.com/x\"\n{more}\n")))
+    };
+    assert_eq!(receiver("types = [\"alert.firing\", \"alert.resolved\", \"source\"]"), "");
+    for (more, said) in [
+        ("types = [\"alert.fireing\", \"source\"]", "did you mean \"alert.firing\"?"),
+        ("types = [\"test\", \"source\"]", "`types` cannot be \"test\""),
+        ("types = []", "`types` is empty: nothing would be sent"),
+        ("types = [\"alert.firing\"]", "no receiver gets messages about problems of the source"),
+        ("types = [\"source\"]\ndigest = { at = \"08:00\" }", "ops has a `digest`, which its `types` leave out"),
+    ] {
+        let found = receiver(more);
+        assert!(found.contains(said), "{more}: {found}");
+    }
+}
+
+#[test]
 fn environment_overrides_file_and_file_overrides_defaults() {
     let text = "[source]\ntimeout = \"20s\"\npage_size = 50\n[watch]\ntokens = [\"aptos\"]\n";
     let variables = [

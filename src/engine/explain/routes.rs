@@ -51,6 +51,12 @@ impl<'a> Explainer<'a> {
             let until = phrase::instant(routes.unmuted_at(grouping, now));
             step.parts.push(ExplainStep::new(Mark::No, format!("muted by {name} until {until}, and sent then")));
         }
+        let types = routes.types_of(receiver);
+        if !types.is_empty() {
+            let names: Vec<&str> = types.iter().map(|kind| kind.as_str()).collect();
+            step.parts
+                .push(ExplainStep::new(Mark::Note, format!("wants only messages of the types {} (`types`)", names.join(", "))));
+        }
         let digest = digests.iter().find(|plan| plan.receiver == *receiver).and_then(|plan| plan.schedule.next(now));
         if let Some(at) = digest {
             step.parts.push(ExplainStep::new(

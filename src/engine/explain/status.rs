@@ -64,6 +64,15 @@ pub fn describe(status: &NotificationStatus, records: &StatusEvidence<'_>, now: 
         NotificationState::Silenced => suppressed(silenced(status, records, now)),
         NotificationState::Inhibited => suppressed(inhibited(status, records)),
         NotificationState::Acknowledged => suppressed(acknowledged(status, records)),
+        NotificationState::Unwanted => {
+            let by = format!("its `types` do not include {}", status.suppressor.as_deref().unwrap_or(status.kind.as_str()));
+            StatusDescription {
+                mark: Mark::No,
+                text: format!("not wanted by {receiver}: {by}"),
+                end: ("not wanted by", format!("{receiver}: {by}")),
+                because: Some(by),
+            }
+        }
         NotificationState::Waiting => waiting(status, records, receiver),
         state => describe_delivery(status, state.delivery(), row, receiver),
     }

@@ -275,6 +275,7 @@ fn conclusion_states_firing_time_and_notification_status() {
         ("inhibited", "suppressed by alert al_9 of Worse, while it fires"),
         ("waiting", "waiting in group {}:{token=\"arbitrum\"} until 1 Mar 2026, 07:00 UTC: muted by nights (for ops)"),
         ("nobody", "sent to no receiver: no route matches"),
+        ("unwanted", "not wanted by ops: its `types` do not include alert.firing"),
         ("limited", "sent to no receiver: left out by the rule's `limit` of 14; its summary counts it"),
     ] {
         let deliveries: Vec<OutboxRow> = DeliveryState::parse(state).map(delivery).into_iter().collect();

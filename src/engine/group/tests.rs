@@ -108,6 +108,25 @@ fn group_waits_for_more_and_is_sent_in_one_message() {
 }
 
 #[test]
+fn unwanted_types_are_suppressed_except_about_failed_deliveries() {
+    let types = vec![NotificationKind::Firing, NotificationKind::Resolved];
+    let receivers = [config::ReceiverSettings { name: "ops".into(), types, ..Default::default() }];
+    let routes = RouteTree::build(&config::Route::default(), &receivers).expect("a tree");
+    let of_kind = |no: i64, kind: NotificationKind| PendingNotification { kind, ..row(no, &format!("al_{no}"), "arb", 0) };
+    let mut about_delivery = of_kind(7, NotificationKind::Source);
+    about_delivery.labels =
+        [("kind", "dead_letter"), ("receiver", "desk")].map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let kinds = NotificationKind::ALL.into_iter().zip(1..).map(|(kind, no)| of_kind(no, kind));
+    let waiting: Vec<PendingNotification> = kinds.filter(|row| row.no < 7).chain([about_delivery]).collect();
+    assert!(is_about_delivery(NotificationKind::Source, &waiting[6].labels), "a message about a dead letter");
+    let sorted =
+        sort(&SortInput { routes: &routes, waiting: &waiting, suppressed: &[], silences: &[], firing: &[], now: time(0) });
+    let suppressed: Vec<(i64, &str)> = sorted.suppressed.iter().map(|(row, by)| (row.no, by.id.as_str())).collect();
+    assert_eq!(suppressed, [(2, "alert.reminder"), (4, "alert.event"), (5, "digest"), (6, "source")]);
+    assert!(sorted.suppressed.iter().all(|(_, suppression)| suppression.by == Suppressor::Type));
+}
+
+#[test]
 fn zero_group_wait_sends_at_once() {
     let routes = routes(&format!("{BY_TOKEN}group_wait = \"0s\"\ngroup_interval = \"0s\"\n"));
     let waiting = [row(1, "a", "arb", 0), row(2, "b", "arb", 0)];

@@ -77,7 +77,7 @@ fn run_pass<T>(
     then(&DispatchPass { sorted: &sorted, decision, notified_at: &notified_at, usage: &usage })
 }
 
-/// Returns whether a suppressed row stays suppressed for good: resolutions, acknowledged rows, resolved alerts, and events. An event that
+/// Returns whether a suppressed row stays suppressed for good: resolutions, acknowledged and unwanted rows, resolved alerts, and events. An event that
 /// another alert inhibits is an exception: it is sent when the inhibition ends.
 fn is_settled(row: &PendingNotification) -> bool {
     let by = row.suppression.as_ref().map(|suppression| suppression.by);
@@ -86,7 +86,7 @@ fn is_settled(row: &PendingNotification) -> bool {
 
 fn is_settled_by(row: &PendingNotification, by: Option<Suppressor>) -> bool {
     let waits = row.is_firing || (row.kind == NotificationKind::Event && by == Some(Suppressor::Alert));
-    row.is_end || by == Some(Suppressor::Ack) || !waits
+    row.is_end || matches!(by, Some(Suppressor::Ack | Suppressor::Type)) || !waits
 }
 
 fn conclude(pass: &DispatchPass<'_>, state: &PendingState<'_>, now: Timestamp) -> Dispatch {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 
-use super::{CheckedInhibitRule, GroupBy, Grouping, NamedInterval, RouteTree, node::RouteNode};
+use super::{CheckedInhibitRule, GroupBy, Grouping, KnownReceiver, NamedInterval, RouteTree, node::RouteNode};
 use model::{Matcher, MatcherError, ReceiverName, closest, config, matcher};
 
 /// The maximum nesting depth of routes.
@@ -83,7 +83,8 @@ impl RouteTree {
         let route = sections.route;
         let mut known = BTreeMap::new();
         for receiver in sections.receivers {
-            known.insert(ReceiverName::from(receiver.name.as_str()), receiver.send_resolved.unwrap_or(true));
+            let (gets_resolutions, types) = (receiver.send_resolved.unwrap_or(true), receiver.types.clone());
+            known.insert(ReceiverName::from(receiver.name.as_str()), KnownReceiver { gets_resolutions, types });
         }
         let mut builder = TreeBuilder { known: &known, intervals: Vec::new(), problems: Vec::new(), routes: 0 };
         builder.intervals(sections.time_intervals);
@@ -125,7 +126,7 @@ impl RouteTree {
 }
 
 struct TreeBuilder<'a> {
-    known: &'a BTreeMap<ReceiverName, bool>,
+    known: &'a BTreeMap<ReceiverName, KnownReceiver>,
     intervals: Vec<NamedInterval>,
     problems: Vec<ConfigProblem>,
     routes: usize,

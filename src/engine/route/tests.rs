@@ -276,3 +276,24 @@ fn matcher_round_trips_through_text_and_json() {
         assert_eq!(serde_json::from_str::<Matcher>(&json).expect("reads"), matcher, "{text}");
     }
 }
+
+#[test]
+fn fallback_prefers_receivers_that_want_incidents() {
+    let receiver = |name: &str, types: &[NotificationKind]| config::ReceiverSettings {
+        name: name.into(),
+        types: types.to_vec(),
+        ..Default::default()
+    };
+    let build = |night: &[NotificationKind]| {
+        let receivers = [
+            receiver("ops", &[]),
+            receiver("desk", &[NotificationKind::Firing]),
+            receiver("night", night),
+            receiver("spare", &[]),
+        ];
+        let root = config::Route { fallback: vec!["desk".into()], ..route(&[], &["ops", "night"], vec![]) };
+        RouteTree::build(&root, &receivers).expect("a tree")
+    };
+    assert_eq!(build(&[]).fallback(&"ops".into()), [ReceiverName::from("night")], "the fallback does not want incidents");
+    assert_eq!(build(&[NotificationKind::Digest]).fallback(&"ops".into()), [ReceiverName::from("desk")], "no other does either");
+}

@@ -48,6 +48,8 @@ pub enum ValueKind {
     /// `auto`, or one of these versions, newest first.
     Version(&'static [u8]),
     Choice(&'static [&'static str]),
+    /// A list of some of these words.
+    Choices(&'static [&'static str]),
     /// The name of a webhook format. `notify::format` has the table of them.
     Format,
     LogFilter,
@@ -93,6 +95,7 @@ impl ValueKind {
                 | ValueKind::Matchers
                 | ValueKind::Names
                 | ValueKind::Texts
+                | ValueKind::Choices(_)
                 | ValueKind::Arguments
         )
     }

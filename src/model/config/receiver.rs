@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use super::keys::{HOUR, YEAR, settings};
 use super::{Secret, SecretText, Span};
-use crate::DigestOrder;
+use crate::{DigestOrder, NotificationKind};
 
 settings! {
     /// A receiver of messages.
@@ -41,6 +41,8 @@ settings! {
         concurrency: Option<u32> => Count(1, 64), exec;
         /// A PEM file with a private certificate authority to trust in addition to the system certificates.
         tls_ca_file: Option<PathBuf> => CertificateFile;
+        /// The types of messages to send. Without it, all types. Test messages, and messages about failed deliveries, are always sent.
+        types: Vec<NotificationKind> => Choices(&NotificationKind::SELECTABLE);
         /// Whether to send a message when an alert is resolved. Without it, `true`.
         send_resolved: Option<bool> => Bool;
         /// The number of messages per hour, instead of `max_per_hour` of `[delivery]`.

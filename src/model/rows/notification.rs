@@ -38,6 +38,8 @@ words! {
         Inhibited = "inhibited",
         /// An acknowledgement suppresses it.
         Acknowledged = "acknowledged",
+        /// The `types` of the receiver leave it out.
+        Unwanted = "unwanted",
         /// Its delivery was not attempted yet.
         Due = "due",
         /// At least one attempt of its delivery failed, and another one follows.
@@ -109,7 +111,7 @@ pub struct NotificationStatus {
     /// `None` without a delivery.
     pub role: Option<NotificationRole>,
     pub delivery: Option<DeliveryId>,
-    /// The id of the silence or alert that suppresses it. If the rule's `limit` left it out, that limit.
+    /// The id of the silence or alert that suppresses it, or the message type that the receiver does not want. If the rule's `limit` left it out, that limit.
     #[serde(rename = "holder")]
     pub suppressor: Option<String>,
 }

@@ -79,6 +79,7 @@ impl BacktestSummary {
         let notes = [
             suppressed,
             alerts("nobody", "not delivered: no route matches"),
+            alerts("unwanted", "not delivered: the `types` of the receiver leave it out"),
             alerts("limited", "not delivered: the `limit` of the rule was reached"),
             alerts("waiting", "pending at the end of the run, because of a group, a mute interval, or the hourly limit"),
             omitted,

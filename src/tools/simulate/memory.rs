@@ -14,8 +14,8 @@ use model::{
     DigestAheadFilter, Dispatch, Endpoint, FeedUpdate, FiringAlert, GroupUpdate, HOUR, NewDelivery, Notification,
     NotificationFilter, NotificationId, NotificationKind, NotificationState, NotificationStatus, PendingLookup,
     PendingNotification, PendingState, ReceiverName, ReceiverUsage, RepeatAlert, RepeatGroup, Repeats, Resource, RuleId,
-    SOURCE_TROUBLE, Silence, SilenceFact, Suppression, Timestamp, Token, TokenId, TokenSnapshot, Tracked, ValuedAlert, Watch,
-    cut_summary,
+    SOURCE_TROUBLE, Silence, SilenceFact, Suppression, Suppressor, Timestamp, Token, TokenId, TokenSnapshot, Tracked,
+    ValuedAlert, Watch, cut_summary,
 };
 
 use super::digest;
@@ -348,7 +348,9 @@ impl MemoryStore {
         if let Some(text) = self.texts.get_mut(&no) {
             text.suppression = Some(by.clone());
         }
-        self.suppressed_last.insert((row.alert.clone(), row.receiver.clone()), by);
+        if by.by != Suppressor::Type {
+            self.suppressed_last.insert((row.alert.clone(), row.receiver.clone()), by);
+        }
     }
 
     fn notified(&mut self, group: GroupUpdate, now: Timestamp) {

@@ -165,6 +165,10 @@ impl ConfigCheck<'_> {
             self.error(&node.location, format!("`{name}` is empty: nothing would be sent")).help =
                 Some("add at least the first wait: [\"0s\"]".into());
         }
+        if items.is_empty() && matches!(kind, ValueKind::Choices(_)) {
+            self.error(&node.location, format!("`{name}` is empty: nothing would be sent")).help =
+                Some("remove it to get everything".into());
+        }
         if items.is_empty() && name == "tokens" {
             self.warning(&node.location, "`tokens` is empty: nothing is watched").help =
                 Some("list slugs, or [\"*\"] for every token".into());
@@ -181,6 +185,7 @@ impl ConfigCheck<'_> {
                         }
                     }
                     ValueKind::Networks => self.network(text, item),
+                    ValueKind::Choices(words) => self.choice(name, words, text, item),
                     _ => {}
                 },
                 _ => self.wrong_type(&format!("an item of {name}"), item, "a text", None),
