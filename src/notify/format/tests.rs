@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+mod catalog;
 mod outcomes;
 mod prices;
 
