@@ -155,6 +155,16 @@ impl Matcher {
         Some(format!("no open alert has {}={wanted:?}; did you mean {near:?}?", self.label))
     }
 
+    /// Returns the parts that [`Self::of`] takes in addition to the label: the value, whether it is a pattern, and whether it must match.
+    pub fn parts(&self) -> (&str, bool, bool) {
+        match &self.test {
+            MatchTest::Is(value) => (value, false, true),
+            MatchTest::IsNot(value) => (value, false, false),
+            MatchTest::Like(value, _) => (value, true, true),
+            MatchTest::Unlike(value, _) => (value, true, false),
+        }
+    }
+
     /// Returns the value that a comparison with `=` or `!=` names; `None` for a pattern.
     pub fn compared(&self) -> Option<&str> {
         match &self.test {

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed setup fails the test")]
 
 mod alertmanager;
+mod amtool;
 mod editor;
 mod feeds;
 mod incident_rules;

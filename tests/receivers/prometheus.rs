@@ -178,7 +178,7 @@ async fn hook() -> String {
     format!("http://{address}/hook")
 }
 
-fn cliffwatch(folder: &Path, arguments: &[&str]) -> ExternalProgram {
+pub fn cliffwatch(folder: &Path, arguments: &[&str]) -> ExternalProgram {
     ExternalProgram::start(
         Command::new(env!("CARGO_BIN_EXE_cliffwatch")).current_dir(folder).args(arguments).stderr(Stdio::null()),
     )

@@ -1,5 +1,6 @@
-//! The JSON API, `/api/v1/…`. Its former paths below `/api/` redirect.
+//! The JSON API, `/api/v1/…`, and the API of Alertmanager, `/api/v2/…`. Former paths below `/api/` redirect.
 
+pub(super) mod alertmanager;
 pub(super) mod event_log;
 pub(super) mod lists;
 mod openapi;
@@ -42,6 +43,7 @@ pub(super) fn routes() -> Router<HttpDeps> {
         .route("/api/v1/replays", post(replays::create))
         .route("/api/v1/acks", get(silences::acks).post(silences::acknowledge))
         .route("/api/openapi.json", get(openapi::document))
+        .merge(alertmanager::routes())
         .route("/api/{*path}", any(former_path))
         .layer(middleware::from_fn(check_query))
         .layer(middleware::from_fn(etag::with_etag))

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use axum::Json;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
@@ -10,6 +11,7 @@ use axum::response::{Html, IntoResponse, Response};
 use serde_json::json;
 
 use super::MAX_REQUEST_BYTES;
+use super::api::alertmanager;
 use super::api::operations::{DOCUMENT, OPERATIONS, Operation, ROOT};
 use super::error_code::ErrorCode;
 use super::feeds;
@@ -109,6 +111,11 @@ impl WebError {
         Html(ErrorPage { title: self.code.title().to_owned(), text, search: self.search }.render())
     }
 
+    /// Returns the body of an error of the API: a problem, or a JSON text for clients of Alertmanager.
+    fn api_body(&self, status: StatusCode, path: &str) -> Response {
+        if path.starts_with(alertmanager::ROOT) { Json(&self.message).into_response() } else { self.problem(status) }
+    }
+
     /// Returns the body of a problem. `error` is the former name of `detail`.
     fn problem(&self, status: StatusCode) -> Response {
         let Self { code, message, suggestions, .. } = self;
@@ -189,7 +196,7 @@ impl IntoResponse for WebError {
 
 /// Formats each failed response as its route requires, including failures of extractors, of other layers, and of the framework.
 ///
-/// The API and the feeds always return a problem. Other routes return one to clients that accept JSON.
+/// The API and the feeds always return a problem, or, for clients of Alertmanager, a JSON text. Other routes return one to clients that accept JSON.
 pub(super) async fn format_errors(request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let is_api = is_api_path(&path) || path.ends_with(feeds::CALENDAR) || path.ends_with(feeds::ATOM);
@@ -201,7 +208,7 @@ pub(super) async fn format_errors(request: Request, next: Next) -> Response {
     match response.extensions().get::<WebError>().cloned() {
         Some(error) if is_problem => {
             let status = response.status();
-            with_body(response, error.problem(status))
+            with_body(response, error.api_body(status, &path))
         }
         Some(error) if error.is_line => response,
         Some(error) => with_body(response, error.page()),
@@ -211,7 +218,7 @@ pub(super) async fn format_errors(request: Request, next: Next) -> Response {
             let (parts, body) = response.into_parts();
             // Reads the body to its end, so that the connection can be used again.
             to_bytes(body, MAX_TEXT_BYTES).await.ok();
-            let mut response = with_body(Response::from_parts(parts, Body::empty()), error.problem(status));
+            let mut response = with_body(Response::from_parts(parts, Body::empty()), error.api_body(status, &path));
             if status == StatusCode::SERVICE_UNAVAILABLE && !response.headers().contains_key(header::RETRY_AFTER) {
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECS));
             }

@@ -1,7 +1,7 @@
 //! The limits of what requests cost: one heavy request and a few light ones run at a time, few large responses are in memory, and each
 //! request has a time limit.
 //!
-//! Heavy requests are feeds, digests, previews, and long lists of the API. They wait in a queue, in the order of their arrival, and a full
+//! Heavy requests are feeds, digests, previews, long lists of the API, and the alerts of the API of Alertmanager, which has no pages. They wait in a queue, in the order of their arrival, and a full
 //! queue rejects them. Light requests never wait for heavy ones.
 
 use std::convert::Infallible;
@@ -20,6 +20,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::Sleep;
 
+use super::api::alertmanager::ALERTS as ALERTMANAGER_ALERTS;
 use super::api::operations::ROOT;
 use super::error::WebError;
 use super::parameters::{LIMIT, RULES};
@@ -94,6 +95,9 @@ impl FromRequestParts<HttpDeps> for ReadDeps {
 fn is_heavy(uri: &Uri) -> bool {
     let (path, is_feed) = (uri.path(), |name: &str| uri.path().ends_with(name));
     if is_feed(feeds::CALENDAR) || is_feed(feeds::ATOM) || path.ends_with("/preview") || path.starts_with("/digests") {
+        return true;
+    }
+    if path.starts_with(ALERTMANAGER_ALERTS) {
         return true;
     }
     let Some(list) = path.strip_prefix(ROOT) else { return false };

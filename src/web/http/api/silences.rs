@@ -67,7 +67,7 @@ impl NewSilence {
 }
 
 /// Parses a matcher: a text (`token="arbitrum"`) or an object as in the API of Alertmanager.
-fn parse_matcher(value: &Value) -> Result<Matcher, WebError> {
+pub(super) fn parse_matcher(value: &Value) -> Result<Matcher, WebError> {
     let (text, parsed) = if let Some(text) = value.as_str() {
         (text.to_owned(), Matcher::parse(text))
     } else {
