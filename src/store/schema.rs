@@ -13,6 +13,7 @@ pub(super) const DAEMON: Schema = Schema {
         include_str!("../../migrations/0002_supply.sql"),
         include_str!("../../migrations/0003_held_events.sql"),
         include_str!("../../migrations/0004_event_log.sql"),
+        include_str!("../../migrations/0005_http_api.sql"),
     ],
 };
 

@@ -17,6 +17,7 @@ pub(crate) const DAEMON: ServerSchema = ServerSchema {
         include_str!("../../../../migrations/postgres/0002_supply.sql"),
         include_str!("../../../../migrations/postgres/0003_held_events.sql"),
         include_str!("../../../../migrations/postgres/0004_event_log.sql"),
+        include_str!("../../../../migrations/postgres/0005_http_api.sql"),
     ],
 };
 
