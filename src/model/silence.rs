@@ -139,7 +139,7 @@ impl SilenceRequest {
         Ok(Silence { id, matchers, author, comment, starts_at, ends_at, created_at: now })
     }
 
-    /// Returns a silence with the requested values and the id of `former`. Without a requested start, that of `former` stays.
+    /// Returns a silence with the requested values and the id of `former`. Without a requested start, the start of `former` stays.
     ///
     /// # Errors
     /// Like [`Self::into_silence`], and if the start of a silence that has begun would change.

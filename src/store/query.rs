@@ -148,8 +148,13 @@ fn change_numbers(from: &Transaction<'_>, filter: &ChangeFilter) -> Result<Vec<i
     let mut conditions = change_conditions(filter);
     conditions.and_some("c.no < ?", position.after).and_some("c.no > ?", position.before);
     let order = if position.is_from_before() { "ASC" } else { "DESC" };
-    let (sql, values) =
-        conditions.within("SELECT c.no FROM change c", &format!(" ORDER BY c.no {order} LIMIT {limit} OFFSET {offset}"));
+    // Without statistics, SQLite would scan the table in the order of the numbers, also if few changes are in the time range.
+    let is_by_time = (filter.since.or(filter.until)).is_some() && filter.tokens.is_none() && filter.kinds.is_empty();
+    let indexed = if is_by_time { from.engine().indexed_by("change_age") } else { String::new() };
+    let (sql, values) = conditions.within(
+        &format!("SELECT c.no FROM change c {indexed}"),
+        &format!(" ORDER BY c.no {order} LIMIT {limit} OFFSET {offset}"),
+    );
     all(&mut from.prepare(&sql)?, values, |row| Ok(row.get(0)?))
 }
 

@@ -70,7 +70,7 @@ pub struct StoredResponse {
     pub body: String,
 }
 
-/// What is known about the key of a request.
+/// The earlier use of a request's key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KnownRequest {
     New,
@@ -91,7 +91,7 @@ pub enum KeyedOutcome {
 }
 
 words! {
-    /// What the owner of an access key may do. Each role includes those before it.
+    /// The rights of an access key. Each role includes the roles before it.
     #[derive(PartialOrd, Ord)]
     AccessRole {
         /// Read everything.

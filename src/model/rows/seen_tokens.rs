@@ -1,7 +1,7 @@
 //! The tokens that a client has seen on the pages of a list, as part of its cursor.
 
-/// A set of token numbers. The order of the list changes with each price and each correction, so only the tokens themselves tell what a
-/// client has seen.
+/// A set of token numbers. The order of the list changes with each price and each correction, so a client's
+/// progress can only be given by the tokens that it has seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeenTokens(Vec<u64>);
 

@@ -37,14 +37,14 @@ pub struct UnlockCursor {
     pub unlock: UnlockPosition,
 }
 
-/// The position of an unlock among those of a token at one instant.
+/// The position of an unlock among the unlocks of a token at one instant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum UnlockPosition {
     Cliff(RecordKey),
     Linear(LinearPosition),
 }
 
-/// The position of a linear unlock among those of a token, in the order of the fields.
+/// The position of a linear unlock among the linear unlocks of a token, in the order of the fields.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LinearPosition {
     /// In milliseconds since 1970.

@@ -9,13 +9,13 @@ use crate::http::pages::tests::run_with_data;
 use model::{AccessKey, AccessRole, AlertFilter, DeliveryState, FeedUpdate, Hold, OutboxFilter, SilenceView};
 
 /// A response: the status, the head, and the JSON body.
-struct Answer {
+struct TestResponse {
     status: u16,
     head: String,
     body: Value,
 }
 
-impl Answer {
+impl TestResponse {
     fn code(&self) -> (u16, &str) {
         (self.status, self.body["code"].as_str().unwrap_or_default())
     }
@@ -25,7 +25,7 @@ impl Answer {
     }
 }
 
-async fn send(app: &TestServer, line: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+async fn send(app: &TestServer, line: &str, headers: &[(&str, &str)], body: &str) -> TestResponse {
     let mut head = format!("{LOCAL}Content-Length: {}\r\n", body.len());
     if !body.is_empty() {
         head.push_str("Content-Type: application/json\r\n");
@@ -33,7 +33,7 @@ async fn send(app: &TestServer, line: &str, headers: &[(&str, &str)], body: &str
     headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
     let (status, response) = app.request_with(line, &head, body).await;
     let (head, body) = response.split_once("\r\n\r\n").unwrap_or((&response, ""));
-    Answer { status, head: format!("{head}\r\n"), body: serde_json::from_str(body).unwrap_or_default() }
+    TestResponse { status, head: format!("{head}\r\n"), body: serde_json::from_str(body).unwrap_or_default() }
 }
 
 const TOKEN: (&str, &str) = ("Authorization", "Bearer secret-of-ops");
@@ -45,7 +45,7 @@ async fn acting() -> (TestServer, String, i64) {
     (app, alert, delivery)
 }
 
-async fn act(app: &TestServer, line: &str, body: &str) -> Answer {
+async fn act(app: &TestServer, line: &str, body: &str) -> TestResponse {
     send(app, line, &[TOKEN], body).await
 }
 
@@ -109,8 +109,10 @@ async fn held_response_is_accepted() {
     assert_eq!(holds, [true]);
 }
 
+/// Returns the silences that a test created.
 async fn silences(app: &TestServer) -> Vec<SilenceView> {
-    let silences = app.store.silences(None).await.expect("read");
+    let mut silences = app.store.silences(None).await.expect("read");
+    silences.retain(|silence| silence.author == "bea");
     silences.into_iter().map(|silence| SilenceView::of(silence, app.clock.now())).collect()
 }
 
@@ -118,7 +120,7 @@ async fn silences(app: &TestServer) -> Vec<SilenceView> {
 async fn silence_is_updated_in_place() {
     let app = run(Some("secret-of-ops"), None).await;
     let body = |rest: Value| {
-        let mut body = json!({"matchers": ["token=arbitrum"], "author": "ann", "comment": "known", "duration": "2h"});
+        let mut body = json!({"matchers": ["token=arbitrum"], "author": "bea", "comment": "known", "duration": "2h"});
         rest.as_object().into_iter().flatten().for_each(|(name, value)| body[name] = value.clone());
         body.to_string()
     };
@@ -142,9 +144,9 @@ async fn silence_is_updated_in_place() {
         (body(json!({"duration": "400d"})), (400, "invalid_body"), "at most"),
         ("{}".to_owned(), (400, "invalid_body"), "`matchers` is missing"),
     ] {
-        let answer = act(&app, &line, &body).await;
-        assert_eq!(answer.code(), code, "{}", answer.body);
-        assert!(answer.body["detail"].as_str().is_some_and(|detail| detail.contains(expected)), "{}", answer.body);
+        let response = act(&app, &line, &body).await;
+        assert_eq!(response.code(), code, "{}", response.body);
+        assert!(response.body["detail"].as_str().is_some_and(|detail| detail.contains(expected)), "{}", response.body);
     }
     assert_eq!(silences(&app).await, stored);
     assert_eq!(act(&app, "PUT /api/v1/silences/si_none", &body(json!({}))).await.code(), (404, "unknown_silence"));
@@ -155,7 +157,7 @@ async fn silence_is_updated_in_place() {
 #[tokio::test]
 async fn repeated_request_has_its_effect_once_and_gets_the_same_response() {
     let (app, alert, delivery) = acting().await;
-    let silence = json!({"matchers": ["token=arbitrum"], "author": "ann", "comment": "known", "duration": "2h"}).to_string();
+    let silence = json!({"matchers": ["token=arbitrum"], "author": "bea", "comment": "known", "duration": "2h"}).to_string();
     let ack = json!({"alert": alert, "author": "ann"}).to_string();
     let (retry, drop) = (format!("POST /api/v1/outbox/{delivery}/retry"), format!("POST /api/v1/outbox/{delivery}/drop"));
     for (key, line, body) in [
@@ -194,7 +196,7 @@ async fn repeated_request_has_its_effect_once_and_gets_the_same_response() {
 async fn request_that_fails_or_only_previews_uses_no_key() {
     let (app, ..) = acting().await;
     let key = [TOKEN, ("Idempotency-Key", "k")];
-    let silence = |rest: &str| format!(r#"{{"matchers": ["token=arbitrum"], "author": "ann", "duration": "2h"{rest}}}"#);
+    let silence = |rest: &str| format!(r#"{{"matchers": ["token=arbitrum"], "author": "bea", "duration": "2h"{rest}}}"#);
     assert_eq!(send(&app, "POST /api/v1/silences", &key, &silence("")).await.code(), (400, "invalid_body"));
     assert_eq!(send(&app, "POST /api/v1/outbox/999/retry", &key, "").await.code(), (404, "unknown_delivery"));
     let preview = silence(r#", "comment": "c", "dryRun": true"#);
@@ -203,8 +205,8 @@ async fn request_that_fails_or_only_previews_uses_no_key() {
     assert_eq!(send(&app, "POST /api/v1/silences", &key, &silence(r#", "comment": "c""#)).await.status, 201);
     for bad in ["", "\"\"", &"x".repeat(256), "ü"] {
         let headers = [TOKEN, ("Idempotency-Key", bad)];
-        let answer = send(&app, "POST /api/v1/silences", &headers, &silence(r#", "comment": "c""#)).await;
-        assert_eq!(answer.code(), (400, "invalid_request"), "{bad:?}");
+        let response = send(&app, "POST /api/v1/silences", &headers, &silence(r#", "comment": "c""#)).await;
+        assert_eq!(response.code(), (400, "invalid_request"), "{bad:?}");
     }
     let twice = [TOKEN, ("Idempotency-Key", "a"), ("Idempotency-Key", "b")];
     assert_eq!(send(&app, "POST /-/reload", &twice, "").await.code().0, 400);
@@ -215,13 +217,13 @@ async fn request_that_fails_or_only_previews_uses_no_key() {
 #[tokio::test]
 async fn simultaneous_requests_with_a_key_have_one_effect() {
     let (app, ..) = acting().await;
-    let silence = json!({"matchers": ["token=arbitrum"], "author": "ann", "comment": "c", "duration": "2h"}).to_string();
+    let silence = json!({"matchers": ["token=arbitrum"], "author": "bea", "comment": "c", "duration": "2h"}).to_string();
     let headers = [TOKEN, ("Idempotency-Key", "k")];
     let send = || send(&app, "POST /api/v1/silences", &headers, &silence);
     let (a, b, c, d) = tokio::join!(send(), send(), send(), send());
-    let answers = [a, b, c, d];
-    assert!(answers.iter().all(|answer| answer.status == 201 && answer.body == answers[0].body));
-    assert_eq!(answers.iter().filter(|answer| !answer.is_replayed()).count(), 1);
+    let responses = [a, b, c, d];
+    assert!(responses.iter().all(|response| response.status == 201 && response.body == responses[0].body));
+    assert_eq!(responses.iter().filter(|response| !response.is_replayed()).count(), 1);
     assert_eq!(silences(&app).await.len(), 1);
 }
 
@@ -229,7 +231,7 @@ async fn simultaneous_requests_with_a_key_have_one_effect() {
 #[tokio::test]
 async fn keys_survive_a_restart_and_belong_to_a_client() {
     let directory = tempfile::tempdir().expect("a directory");
-    let silence = json!({"matchers": ["token=arbitrum"], "author": "ann", "comment": "c", "duration": "2h"}).to_string();
+    let silence = json!({"matchers": ["token=arbitrum"], "author": "bea", "comment": "c", "duration": "2h"}).to_string();
     let app = run_in(directory.path(), Some("secret-of-ops"), None).await;
     with_key(&app, "bot", AccessRole::Act).await;
     let headers = [TOKEN, ("Idempotency-Key", "k")];
@@ -264,15 +266,15 @@ async fn each_operation_needs_its_role() {
         for role in AccessRole::ALL {
             let line = format!("{} {}", operation.method.to_uppercase(), operation.path.replace("{id}", "1"));
             let secret = format!("Bearer secret-of-{role}");
-            let answer = send(&app, &line, &[("Authorization", &secret), ("Accept", "application/json")], "").await;
-            let is_rejected = answer.code() == (403, "insufficient_role");
-            assert_eq!(is_rejected, role < operation.role(), "{line} with {role}: {} {}", answer.status, answer.body);
-            assert_ne!(answer.status, 401, "{line} with {role}");
+            let response = send(&app, &line, &[("Authorization", &secret), ("Accept", "application/json")], "").await;
+            let is_rejected = response.code() == (403, "insufficient_role");
+            assert_eq!(is_rejected, role < operation.role(), "{line} with {role}: {} {}", response.status, response.body);
+            assert_ne!(response.status, 401, "{line} with {role}");
             if is_rejected {
                 rejected += 1;
-                assert_eq!(answer.body["requiredRole"], operation.role().as_str());
+                assert_eq!(response.body["requiredRole"], operation.role().as_str());
                 let challenge = format!("error=\"insufficient_scope\", scope=\"{}\"\r\n", operation.role());
-                assert!(answer.head.contains(&challenge), "{}", answer.head);
+                assert!(response.head.contains(&challenge), "{}", response.head);
             }
         }
     }
@@ -300,14 +302,14 @@ async fn revoked_and_unknown_keys_are_rejected_and_counted() {
     );
     assert_eq!(read("another").await.code(), (401, "unauthorized"), "the name is taken");
     assert!(app.store.revoke_access_key("bot".into()).await.expect("revoked"));
-    let answer = read("secret-of-bot").await;
-    assert_eq!(answer.code(), (401, "unauthorized"));
-    let header = |answer: &Answer, name: &str| {
-        let line = answer.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    let response = read("secret-of-bot").await;
+    assert_eq!(response.code(), (401, "unauthorized"));
+    let header = |response: &TestResponse, name: &str| {
+        let line = response.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
         line.map(|value| value.parse::<i64>().expect("a number"))
     };
-    assert_eq!((header(&answer, "ratelimit-limit"), header(&answer, "ratelimit-remaining")), (Some(10), Some(8)));
-    assert!(header(&answer, "ratelimit-reset") > Some(0));
+    assert_eq!((header(&response, "ratelimit-limit"), header(&response, "ratelimit-remaining")), (Some(10), Some(8)));
+    assert!(header(&response, "ratelimit-reset") > Some(0));
     for _ in 0..9 {
         read("wrong").await;
     }

@@ -165,11 +165,33 @@ async fn etag_of_upcoming_unlocks_holds_while_only_time_passes() {
     assert_eq!(status, 304);
     app.clock.set("2026-09-21T14:14:00Z".parse().expect("a time"));
     assert_ne!(tag(all).await, tags.0, "linear unlocks have less left");
-    for (at, days) in [("2026-09-30T23:59:00Z", json!(1.0)), ("2026-10-01T00:00:00Z", json!(0.0))] {
+    // A cliff unlock of which only the day is known.
+    let event = json!({"unlockDate": "2026-10-10", "cliffUnlocks": {"cliffAmount": 5.0, "cliffValue": 5.0, "allocationBreakdown": [
+        {"allocationName": "Team", "cliffAmount": 5.0, "cliffValue": 5.0, "unlockPrecision": "day"}]}});
+    let put = vec![Put {
+        key: "day".into(),
+        record: Record::Unlock(serde_json::from_value(event).expect("an event")),
+        is_new_version: true,
+    }];
+    let state = FeedState { baseline_at: Some(now()), read_at: Some(now()), ..FeedState::default() };
+    let id = FeedId::of(Endpoint::UnlockEvents, &"eta".into());
+    let feeds = vec![FeedUpdate { id, state, put, removed: Vec::new(), header: None }];
+    app.store.commit(Commit { at: now(), feeds, ..Commit::default() }).await.expect("committed");
+    let mut tags = Vec::new();
+    for (at, days) in [
+        ("2026-10-08T00:00:00Z", 2.0),
+        ("2026-10-08T00:01:00Z", 2.0),
+        ("2026-10-08T23:59:00Z", 2.0),
+        ("2026-10-09T00:00:00Z", 1.0),
+        ("2026-10-09T23:59:00Z", 1.0),
+        ("2026-10-10T12:00:00Z", 0.0),
+    ] {
         app.clock.set(at.parse().expect("a time"));
-        let rows = get(&app, "/api/v1/upcoming?token=sui").await;
-        assert_eq!((&rows[0]["precision"], &rows[0]["daysUntil"]), (&json!("month"), &days), "{at}");
+        let rows = get(&app, "/api/v1/upcoming?token=eta").await;
+        assert_eq!((&rows[0]["precision"], &rows[0]["daysUntil"]), (&json!("day"), &json!(days)), "{at}");
+        tags.push(tag("/api/v1/upcoming?token=eta").await);
     }
+    assert_eq!((&tags[0], &tags[1]), (&tags[1], &tags[2]), "the same day has the same tag");
 }
 
 #[tokio::test]
