@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::accept::AcceptArgs;
+use super::access::AccessCommand;
 use super::ack::AckArgs;
 use super::alerts::AlertsArgs;
 use super::backtest::BacktestArgs;
@@ -154,6 +155,9 @@ pub(super) enum Command {
     Import(ImportArgs),
     /// Export the data of the data service or the daemon as a folder
     Export(ExportArgs),
+    /// Manage access keys of the HTTP API
+    #[command(subcommand)]
+    Access(AccessCommand),
     /// Manage API keys of the data service
     #[command(subcommand)]
     Keys(KeysCommand),

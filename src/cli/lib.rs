@@ -15,6 +15,7 @@
 //! ```
 
 mod accept;
+mod access;
 mod ack;
 mod alerts;
 mod args;
@@ -128,6 +129,7 @@ fn dispatch(command: Command, invocation: &Invocation) -> anyhow::Result<Exit> {
         Command::Routes(routes) => routes::run(&routes, invocation),
         Command::Silence(silence) => wait(silence::run(&silence, invocation)),
         Command::Ack(ack) => wait(ack::run(&ack, invocation)),
+        Command::Access(access) => wait(access::run(&access, invocation)),
         Command::Accept(accept) => wait(accept::run(&accept, invocation)),
         Command::Credits(command) => wait(credits::run(&command, invocation)),
         Command::Digest(digest) => wait(digest::run(&digest, invocation)),

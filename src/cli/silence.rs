@@ -1,4 +1,4 @@
-//! `silence add`, `list`, `expire`: manages silences. All commands work next to a running daemon.
+//! `silence add`, `update`, `list`, `expire`: manages silences. All commands work next to a running daemon.
 
 use clap::{Args, Subcommand};
 
@@ -7,8 +7,8 @@ use super::print::{self, Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, UsageError, parse_span, parse_time};
 use daemon::token_names::resolve_matchers;
 use model::{
-    Silence, SilencePreview, SilenceRequest, SilenceState, SilenceView, Timestamp, all_match, config::Span, phrase,
-    read_matchers, text::harmless,
+    ActionOutcome, Silence, SilencePreview, SilenceRequest, SilenceState, SilenceView, Timestamp, UserAction, all_match,
+    config::Span, phrase, read_matchers, text::harmless,
 };
 use store::{Access, Store};
 
@@ -16,6 +16,8 @@ use store::{Access, Store};
 pub(super) enum SilenceCommand {
     /// Suppress notifications of alerts with matching labels
     Add(AddSilenceArgs),
+    /// Change the matchers, texts, or times of a silence that has not expired
+    Update(UpdateSilenceArgs),
     /// List silences
     List(SilenceListArgs),
     /// End silences
@@ -53,6 +55,30 @@ pub(super) struct AddSilenceArgs {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct UpdateSilenceArgs {
+    /// Id of the silence
+    id: String,
+    /// New matchers; without any, the matchers stay
+    #[arg(value_name = "MATCHER")]
+    matchers: Vec<String>,
+    /// New duration from now, such as 2h
+    #[arg(long = "for", value_name = "SPAN", value_parser = parse_span, conflicts_with = "until")]
+    span: Option<Span>,
+    /// New end, such as 2026-03-09T12:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    until: Option<Timestamp>,
+    /// New start of a silence that has not begun
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    from: Option<Timestamp>,
+    /// New reason, for other operators
+    #[arg(long, value_name = "TEXT")]
+    comment: Option<String>,
+    /// New name of the author
+    #[arg(long, value_name = "NAME")]
+    author: Option<String>,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct SilenceListArgs {
     /// Include expired silences
     #[arg(long)]
@@ -64,11 +90,12 @@ pub(super) async fn run(command: &SilenceCommand, invocation: &Invocation) -> an
     let is_read_only = match command {
         SilenceCommand::Add(add) => add.dry_run,
         SilenceCommand::List(_) => true,
-        SilenceCommand::Expire { .. } => false,
+        SilenceCommand::Update(_) | SilenceCommand::Expire { .. } => false,
     };
     let store = invocation.open(&config, if is_read_only { Access::Read } else { Access::Write }).await?;
     let exit = match command {
         SilenceCommand::Add(request) => add(request, &store, invocation).await,
+        SilenceCommand::Update(request) => update(request, &store, invocation).await,
         SilenceCommand::List(list) => show(list, &store, invocation).await,
         SilenceCommand::Expire { ids } => expire(ids, &store, invocation).await,
     };
@@ -118,6 +145,51 @@ async fn add(add: &AddSilenceArgs, store: &Store, invocation: &Invocation) -> an
         print::out(&format!("{}\n", silence.id))?;
     }
     Ok(Exit::Done)
+}
+
+/// Changes what the options give, and prints the id.
+///
+/// # Errors
+///
+/// Fails with a usage error if a value is not valid, or if no silence that has not expired has this id.
+async fn update(update: &UpdateSilenceArgs, store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
+    let now = invocation.clock.now();
+    let usage = |error: model::silence::SilenceError| anyhow::Error::from(UsageError(error.to_string()));
+    let unknown = || {
+        let id = harmless(&update.id);
+        anyhow::Error::from(UsageError(format!("no active or pending silence has the id {id}; run `cliffwatch silence list`")))
+    };
+    let former = store.silences(Some(now)).await?.into_iter().find(|silence| silence.id == update.id).ok_or_else(unknown)?;
+    let matchers = match update.matchers.is_empty() {
+        true => former.matchers.clone(),
+        false => {
+            let matchers = read_matchers(update.matchers.iter().map(String::as_str)).map_err(usage)?;
+            resolve_matchers(store, matchers).await.map_err(super::upcoming::usage)?
+        }
+    };
+    let ends_at = match (update.until, update.span) {
+        (Some(until), _) => until,
+        (None, Some(span)) => SilenceRequest::end_after(update.from.unwrap_or(former.starts_at).max(now), span),
+        (None, None) => former.ends_at,
+    };
+    let request = SilenceRequest {
+        matchers,
+        author: update.author.clone().unwrap_or(former.author),
+        comment: update.comment.clone().unwrap_or(former.comment),
+        starts_at: update.from,
+        ends_at,
+    };
+    match store.perform(UserAction::UpdateSilence { id: update.id.clone(), request }, now).await? {
+        ActionOutcome::SilenceUpdated(silence) => {
+            warn_about_typos(&silence, store).await?;
+            let end = phrase::instant(silence.ends_at);
+            anstream::eprintln!("{} silenced until {end}", harmless(&silence.matchers_line()));
+            print::out(&format!("{}\n", silence.id))?;
+            Ok(Exit::Done)
+        }
+        ActionOutcome::InvalidSilence(error) => Err(usage(error)),
+        _ => Err(unknown()),
+    }
 }
 
 /// Warns about labels and values that are probably misspelled. A silence may also precede its first alert, so they are no errors.

@@ -46,7 +46,7 @@ pub(super) async fn run(args: &UpcomingArgs, invocation: &Invocation) -> anyhow:
     let until = args.within.and_then(|within| now.checked_add_signed(within.delta()));
     let unlocks = UpcomingFilter { tokens, from: now, until, limit: args.limit.saturating_add(1) };
     let window = unlocks.window();
-    let filter = UnlockListFilter { unlocks, kind: args.kind, min_value: args.min_value, offset: 0 };
+    let filter = UnlockListFilter { unlocks, kind: args.kind, min_value: args.min_value, after: None };
     let rows = store.upcoming(filter).await?.rows;
     let mut views: Vec<ListedUnlockView> = rows.iter().filter_map(|row| ListedUnlockView::of(row, window, now)).collect();
     super::print::keep_first(&mut views, args.limit, "unlocks");

@@ -81,6 +81,8 @@ pub enum SilenceError {
     EndsFirst { starts_at: Timestamp, ends_at: Timestamp },
     #[error("the silence would end in the past, at {0}")]
     Past(Timestamp),
+    #[error("the silence began at {0}: an update cannot change that")]
+    HasBegun(Timestamp),
     #[error("a silence lasts at most {} days: create a new one when it expires, or remove the receiver from the route", MAX_SPAN.num_days())]
     TooLong,
     #[error("a silence needs an author of at most {MAX_AUTHOR} characters")]
@@ -131,8 +133,31 @@ impl SilenceRequest {
     /// If it has no matchers or too many, if it would also match alerts without labels, if it ends before `now` or before its start or
     /// lasts longer than [`MAX_SPAN`], or if the author or the comment is missing or too long.
     pub fn into_silence(self, now: Timestamp) -> Result<Silence, SilenceError> {
-        let SilenceRequest { matchers, author, comment, starts_at, ends_at } = self;
-        let starts_at = starts_at.unwrap_or(now).max(now);
+        let starts_at = self.starts_at.unwrap_or(now).max(now);
+        let Self { matchers, author, comment, ends_at, .. } = self.checked(starts_at, now)?;
+        let id = silence_id(&matchers, &author, &comment, starts_at, ends_at, now);
+        Ok(Silence { id, matchers, author, comment, starts_at, ends_at, created_at: now })
+    }
+
+    /// Returns a silence with the requested values and the id of `former`. Without a requested start, the start of `former` stays.
+    ///
+    /// # Errors
+    /// Like [`Self::into_silence`], and if the start of a silence that has begun would change.
+    pub fn into_update(self, former: &Silence, now: Timestamp) -> Result<Silence, SilenceError> {
+        let starts_at = match self.starts_at {
+            None => former.starts_at,
+            Some(starts_at) if former.starts_at > now => starts_at.max(now),
+            Some(starts_at) if starts_at == former.starts_at => starts_at,
+            Some(_) => return Err(SilenceError::HasBegun(former.starts_at)),
+        };
+        let Self { matchers, author, comment, ends_at, .. } = self.checked(starts_at, now)?;
+        let (id, created_at) = (former.id.clone(), former.created_at);
+        Ok(Silence { id, matchers, author, comment, starts_at, ends_at, created_at })
+    }
+
+    /// Checks a request for a silence with this start, and returns its texts on one line.
+    fn checked(self, starts_at: Timestamp, now: Timestamp) -> Result<Self, SilenceError> {
+        let SilenceRequest { matchers, author, comment, ends_at, .. } = self;
         let (author, comment) = (line(&author), line(&comment));
         check_count(&matchers)?;
         if matchers.iter().all(Matcher::matches_missing_label) {
@@ -153,8 +178,7 @@ impl SilenceRequest {
         if comment.is_empty() || comment.chars().count() > MAX_COMMENT {
             return Err(SilenceError::Comment);
         }
-        let id = silence_id(&matchers, &author, &comment, starts_at, ends_at, now);
-        Ok(Silence { id, matchers, author, comment, starts_at, ends_at, created_at: now })
+        Ok(Self { matchers, author, comment, starts_at: Some(starts_at), ends_at })
     }
 }
 

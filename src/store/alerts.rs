@@ -9,7 +9,10 @@ use super::query::at;
 use super::rows::{self, ALERT_COLUMNS};
 use super::sql::{Engine, Transaction};
 use super::{Store, StoreError};
-use model::{Alert, AlertCursor, AlertFilter, AlertId, AlertState, FiringAlert, Listed, Notification, ReceiverName, RuleId};
+use model::{
+    Alert, AlertCursor, AlertFilter, AlertId, AlertState, FiringAlert, ListPosition, Listed, Notification, NumberedAlert,
+    ReceiverName, RuleId,
+};
 
 /// The maximum number of notifications read for one alert.
 const MAX_NOTIFICATIONS: u32 = 200;
@@ -25,6 +28,17 @@ impl Store {
     pub async fn alerts_listed(&self, filter: AlertFilter) -> Result<Listed<Alert>, StoreError> {
         let max_bytes = self.max_list_bytes();
         self.read("list alerts", move |from| alerts_listed(from, &filter, max_bytes)).await
+    }
+
+    /// Returns alerts, newest first: in the reverse order of the commits that began them, which updates do not change. Ignores
+    /// `after` of the filter.
+    pub async fn alerts_by_number(
+        &self,
+        filter: AlertFilter,
+        position: ListPosition,
+    ) -> Result<Listed<NumberedAlert>, StoreError> {
+        let max_bytes = self.max_list_bytes();
+        self.read("list alerts by number", move |from| alerts_by_number(from, &filter, position, max_bytes)).await
     }
 
     /// Returns an alert, or `None` if the id is unknown or was pruned.
@@ -122,6 +136,55 @@ impl ReceiverSets {
 }
 
 fn alerts_listed(from: &Transaction<'_>, filter: &AlertFilter, max_bytes: usize) -> Result<Listed<Alert>, StoreFault> {
+    let (notified, total) = counted_sets(from, filter)?;
+    let (rows, is_cut) = matching_alerts(from, filter, notified.as_ref(), max_bytes)?;
+    Ok(Listed { rows, total, is_cut })
+}
+
+fn alerts_by_number(
+    from: &Transaction<'_>,
+    filter: &AlertFilter,
+    position: ListPosition,
+    max_bytes: usize,
+) -> Result<Listed<NumberedAlert>, StoreFault> {
+    let (notified, total) = counted_sets(from, filter)?;
+    let mut conditions = conditions(filter, notified.as_ref());
+    conditions.and_some("a.number < ?", position.after).and_some("a.number > ?", position.before);
+    // If many alerts match, scanning from the newest one finds a page sooner than sorting them.
+    let indexed = if total > MAX_SORTED { from.engine().indexed_by("alert_number") } else { String::new() };
+    let order = if position.is_from_before() { "ASC" } else { "DESC" };
+    let (sql, values) = conditions.within(
+        &format!("SELECT a.number FROM alert a {indexed}"),
+        &format!(" ORDER BY a.number {order} LIMIT {}", filter.limit),
+    );
+    let numbers: Vec<i64> = all(&mut from.prepare(&sql)?, values, |row| Ok(row.get(0)?))?;
+    let mut left = numbers.as_slice();
+    let (mut rows, is_cut) = in_chunks(filter.limit, max_bytes, |_, limit| {
+        let (chunk, rest) = left.split_at_checked(limit as usize).unwrap_or((left, &[]));
+        left = rest;
+        numbered_chunk(from, chunk, order)
+    })?;
+    if position.is_from_before() {
+        rows.reverse();
+    }
+    Ok(Listed { rows, total, is_cut })
+}
+
+/// Reads alerts with their sizes, in one statement.
+fn numbered_chunk(from: &Transaction<'_>, numbers: &[i64], order: &str) -> Result<Vec<(NumberedAlert, usize)>, StoreFault> {
+    let texts: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    let sql = format!(
+        "SELECT {ALERT_COLUMNS}, a.number FROM alert a LEFT JOIN token t ON t.no = a.token_no
+         WHERE a.number IN (SELECT CAST(value AS BIGINT) FROM json_each(?1)) ORDER BY a.number {order}"
+    );
+    all(&mut *from.prepare_cached(&sql)?, [list(texts.iter().map(String::as_str))], |row| {
+        let number = row.get(rows::ALERT_COLUMN_COUNT)?;
+        Ok((NumberedAlert { number, alert: rows::alert(row)? }, row.text_bytes()))
+    })
+}
+
+/// Returns the receiver sets that the filter selects, and the number of matching alerts.
+fn counted_sets(from: &Transaction<'_>, filter: &AlertFilter) -> Result<(Option<ReceiverSets>, u64), StoreFault> {
     let mut notified = filter.receiver.as_ref().map(|receiver| ReceiverSets::read(from, receiver)).transpose()?;
     if let Some(notified) = notified.as_mut().filter(|_| !filter.states.is_empty()) {
         // Both counts use an index only. The query then starts with the smaller side.
@@ -132,8 +195,7 @@ fn alerts_listed(from: &Transaction<'_>, filter: &AlertFilter, max_bytes: usize)
     if let Some(notified) = &mut notified {
         notified.is_rare &= total <= MAX_SORTED;
     }
-    let (rows, is_cut) = matching_alerts(from, filter, notified.as_ref(), max_bytes)?;
-    Ok(Listed { rows, total, is_cut })
+    Ok((notified, total))
 }
 
 fn alerts(from: &Transaction<'_>, filter: &AlertFilter, max_bytes: usize) -> Result<Vec<Alert>, StoreFault> {

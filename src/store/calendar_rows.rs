@@ -17,7 +17,7 @@ use model::{CalendarRow, Interval, Resource, Timestamp, TokenId, TokenSnapshot, 
 impl Store {
     /// Passes upcoming cliff unlocks to `select`, next first, and then those removed since `removed_since`, latest first: at most
     /// the row limit of each. Stops after `max` values, and returns them. Of the upcoming ones, only one chunk is in memory at
-    /// a time. `min_value` does not apply to removed unlocks, and `kind` and `offset` have no effect. `select` gets the schedule of the
+    /// a time. `min_value` does not apply to removed unlocks, and `kind` and `after` have no effect. `select` gets the schedule of the
     /// token if `with_schedules` is set.
     pub async fn calendar<T: Send + 'static>(
         &self,

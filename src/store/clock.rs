@@ -11,7 +11,7 @@ use super::{Store, StoreError};
 use model::{ClockAnchor, MAX_CLOCK_DIFFERENCE, Timestamp};
 
 /// The columns that contain times of past events. A test compares the list with the schema.
-pub(super) const HAPPENED: [(&str, &[&str]); 19] = [
+pub(super) const HAPPENED: [(&str, &[&str]); 21] = [
     ("token", &["unlisted_at", "first_seen"]),
     ("feed", &["baseline_at", "read_at", "tried_at", "failing_since", "held_since"]),
     ("record", &["first_seen", "version_at"]),
@@ -31,6 +31,8 @@ pub(super) const HAPPENED: [(&str, &[&str]); 19] = [
     ("ack", &["at"]),
     ("opt_out", &["at"]),
     ("event_log", &["at"]),
+    ("keyed_request", &["at"]),
+    ("access_key", &["created_at"]),
 ];
 
 /// Statements that fix deadlines. They run before the columns above are reset, which still show how far the clock was

@@ -184,6 +184,20 @@ impl Conditions {
         self
     }
 
+    /// Adds a condition in which each `?` refers to the next one of several values.
+    pub(super) fn and_all(&mut self, clause: &str, values: impl IntoIterator<Item = Value>) -> &mut Self {
+        self.sql.push_str(if self.sql.is_empty() { " WHERE " } else { " AND " });
+        let mut values = values.into_iter();
+        for (at, part) in clause.split('?').enumerate() {
+            if at > 0 {
+                self.values.extend(values.next());
+                self.sql.push_str(&format!("?{}", self.values.len()));
+            }
+            self.sql.push_str(part);
+        }
+        self
+    }
+
     /// Adds a condition without a value.
     pub(super) fn and_plain(&mut self, clause: &str) -> &mut Self {
         self.sql.push_str(if self.sql.is_empty() { " WHERE " } else { " AND " });

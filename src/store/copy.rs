@@ -24,7 +24,7 @@ use super::{DatabaseLocation, DatabaseServer, PostgresUrl, Store, failpoint};
 use model::Timestamp;
 
 /// The tables, each after the tables that it references. The lease is not copied: each server database has its own.
-const TABLES: [&str; 30] = [
+const TABLES: [&str; 32] = [
     META,
     "token",
     "feed",
@@ -55,6 +55,8 @@ const TABLES: [&str; 30] = [
     "held_event",
     "event_log",
     "deleted_deliveries",
+    "keyed_request",
+    "access_key",
 ];
 
 const META: &str = "meta";
@@ -71,7 +73,7 @@ pub(super) const MACHINE_KEYS: &str = "'clock', 'instances'";
 const PERMANENT_NUMBERS: [&str; 4] = ["change", "poll", "delivery", "pending_notification"];
 
 /// Tables whose row numbers are internal.
-const INTERNAL_NUMBERS: [&str; 6] = ["token", "feed", "record", "schedule_version", "record_version", "attempt"];
+const INTERNAL_NUMBERS: [&str; 7] = ["token", "feed", "record", "schedule_version", "record_version", "attempt", "keyed_request"];
 
 /// A batch ends at this many rows or bytes.
 const BATCH_ROWS: usize = 1000;

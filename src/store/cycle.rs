@@ -407,7 +407,7 @@ pub(super) fn job_slots(from: &Transaction<'_>) -> Result<Vec<(String, Timestamp
     })
 }
 
-fn accept_held(to: &Transaction<'_>, token: &TokenId) -> Result<usize, StoreFault> {
+pub(super) fn accept_held(to: &Transaction<'_>, token: &TokenId) -> Result<usize, StoreFault> {
     let sql =
         "UPDATE feed SET hold_accepted = 1 WHERE held_since IS NOT NULL AND token_no = (SELECT no FROM token WHERE id = ?1)";
     Ok(to.prepare_cached(sql)?.execute_counted([token.as_str()])?)

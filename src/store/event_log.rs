@@ -167,10 +167,10 @@ pub(super) fn log_new_silence(to: &Transaction<'_>, silence: &Silence) -> Result
     log_unless(to, known, &silence.id, silence.created_at, &event)
 }
 
-/// Adds the end of a silence that a user ended.
-pub(super) fn log_expired_silence(to: &Transaction<'_>, at: Timestamp, silence: &Silence) -> Result<(), StoreFault> {
+/// Adds a change of a silence: its update, or its end by a user.
+pub(super) fn log_silence(to: &Transaction<'_>, at: Timestamp, kind: EventType, silence: &Silence) -> Result<(), StoreFault> {
     let body = Some(facts(&LoggedSilence::of(silence))?);
-    log_event(to, at, &NewEvent { body, ..NewEvent::of(EventType::SilenceExpired, silence.id.clone()) })
+    log_event(to, at, &NewEvent { body, ..NewEvent::of(kind, silence.id.clone()) })
 }
 
 fn range(from: &Transaction<'_>) -> Result<EventLogRange, StoreFault> {

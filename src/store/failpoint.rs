@@ -10,6 +10,9 @@ pub const VARIABLE: &str = "CLIFFWATCH_CRASH_AT";
 /// The points of commits and delivery attempts.
 pub const POINTS: [&str; 5] = ["commit.before", "commit.inside", "commit.after", "attempt.before", "attempt.after"];
 
+/// The points of a user action with a key.
+pub const ACTION_POINTS: [&str; 2] = ["action.inside", "action.after"];
+
 /// The points of a restore.
 pub const RESTORE_POINTS: [&str; 4] = ["restore.checked", "restore.marked", "restore.moving", "restore.moved"];
 
@@ -30,7 +33,7 @@ mod armed {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-    use super::{COPY_POINTS, POINTS, RESTORE_POINTS, VARIABLE};
+    use super::{ACTION_POINTS, COPY_POINTS, POINTS, RESTORE_POINTS, VARIABLE};
 
     const UNREAD: u8 = 0;
     const OFF: u8 = 1;
@@ -72,7 +75,7 @@ mod armed {
     }
 
     fn points() -> Vec<&'static str> {
-        [&POINTS[..], &RESTORE_POINTS, &COPY_POINTS].concat()
+        [&POINTS[..], &ACTION_POINTS, &RESTORE_POINTS, &COPY_POINTS].concat()
     }
 
     /// Parses `point` or `point:N`. Prints a warning and returns `None` for other text.

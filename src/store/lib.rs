@@ -37,6 +37,7 @@
 //! # }
 //! ```
 
+mod access_keys;
 mod ahead;
 mod alerts;
 mod backup;
@@ -59,6 +60,7 @@ pub mod facts;
 pub mod failpoint;
 mod gauges;
 mod instances;
+mod keyed_request;
 mod lease_keeper;
 mod linear;
 mod list_limits;
@@ -90,6 +92,7 @@ mod supply_index;
 mod supply_pieces;
 mod unlock_month;
 mod upcoming;
+mod user_action;
 mod windows;
 mod writer;
 

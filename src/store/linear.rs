@@ -14,6 +14,8 @@ use model::{
 
 /// The linear unlocks of a token that run in a window, in the order of [`TokenLinear::unlocks`].
 pub(super) struct IndexedLinear {
+    /// The slug of the token.
+    pub(super) id: String,
     pub(super) token_no: i64,
     pub(super) price: Option<ReferencePrice>,
     /// The end of the known linear supply. `None` if the whole schedule is known.
@@ -45,7 +47,8 @@ pub(super) fn each_linear(
         let ahead = supply.pieces().filter(|piece| piece.ends_at > begin).enumerate();
         let pieces: Vec<(usize, LinearPiece)> = ahead.filter(|(_, piece)| piece.share_in(window).is_some()).collect();
         if !pieces.is_empty() {
-            visit(IndexedLinear { token_no: row.get(0)?, price: supply.price, linear_until: supply.linear_until, pieces });
+            let (price, linear_until) = (supply.price, supply.linear_until);
+            visit(IndexedLinear { token_no: row.get(0)?, id, price, linear_until, pieces });
         }
     }
     Ok(())

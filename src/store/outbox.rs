@@ -1,6 +1,6 @@
 //! The outbox: due deliveries and the results of attempts. `list` contains the queries and actions of operators.
 
-mod list;
+pub(super) mod list;
 mod replay;
 
 use std::collections::HashMap;

@@ -172,17 +172,20 @@ struct ListRank {
 const SUMMARY_BYTES: usize = 2048;
 
 fn token_list(from: &Transaction<'_>, filter: &TokenFilter, max_rows: usize) -> Result<TokenList, StoreFault> {
-    let fitting = matching_tokens(from, &filter.text)?;
+    let mut fitting = matching_tokens(from, &filter.text)?;
     // Needed for all tokens only if the list is sorted by it. Otherwise each row on the page reads its own.
     let is_by_supply = !matches!(filter.sort, TokenSort::MarketCap | TokenSort::Name);
     let ahead = if is_by_supply { ranks(from, filter)? } else { ListRanks::default() };
     let total = fitting.len() as u64;
+    fitting.retain(|no| !filter.seen.contains(*no));
     let order = order(from, filter, fitting, &ahead)?;
+    let end = (filter.offset as usize).saturating_add(max_rows.min(filter.limit as usize));
+    let has_more = end < order.len();
     let mut rows = Vec::new();
     for no in order.into_iter().skip(filter.offset as usize).take(max_rows.min(filter.limit as usize)) {
         rows.extend(summary(from, no, filter)?);
     }
-    Ok(TokenList { rows, total })
+    Ok(TokenList { rows, total, has_more })
 }
 
 /// Returns the numbers of matching tokens, by name. Tokens without a name come first, by slug.
@@ -321,7 +324,7 @@ fn summary(from: &Transaction<'_>, no: i64, filter: &TokenFilter) -> Result<Opti
     let windows = [supply_windows(filter.at), supply_weeks(filter.at, WEEKS)].concat();
     let mut supply = token_supply(from, no, filter.at, &windows)?;
     let weeks = supply.windows.split_off(SUPPLY_WINDOWS.len());
-    Ok(Some(TokenSummary { token, listed, next, unconfirmed, supply, weeks }))
+    Ok(Some(TokenSummary { number: no, token, listed, next, unconfirmed, supply, weeks }))
 }
 
 /// Returns the first cliff unlock of a token that matches a clause. `?2` is `at`.

@@ -18,7 +18,7 @@ use model::{
 };
 
 impl Store {
-    /// Returns changes, latest first.
+    /// Returns changes, newest first.
     pub async fn changes(&self, filter: ChangeFilter) -> Result<Vec<ChangeRow>, StoreError> {
         let max_bytes = self.max_list_bytes();
         self.read("read changes", move |from| Ok(changes(from, &filter, max_bytes)?.0)).await
@@ -34,7 +34,7 @@ impl Store {
         .await
     }
 
-    /// Passes changes with their tokens to `select`, latest first, until it has returned `max` values. Returns these values. Only one
+    /// Passes changes with their tokens to `select`, newest first, until it has returned `max` values. Returns these values. Only one
     /// chunk of changes is in memory at a time.
     pub async fn select_changes<T: Send + 'static>(
         &self,
@@ -96,7 +96,7 @@ pub(super) fn upcoming_conditions(filter: &UpcomingFilter) -> Conditions {
     conditions
 }
 
-/// Returns the conditions of a change filter, without its cursor.
+/// Returns the conditions of a change filter, without its position.
 fn change_conditions(filter: &ChangeFilter) -> Conditions {
     let mut conditions = Conditions::default();
     // With one value, an index returns the changes in order.
@@ -128,10 +128,34 @@ fn count_changes(from: &Transaction<'_>, filter: &ChangeFilter) -> Result<u64, S
 
 /// Returns changes, and whether the size limit left out any.
 fn changes(from: &Transaction<'_>, filter: &ChangeFilter, max_bytes: usize) -> Result<(Vec<ChangeRow>, bool), StoreFault> {
-    in_chunks(filter.limit, max_bytes, |last: Option<&ChangeRow>, limit| match last {
-        None => change_chunk(from, &ChangeFilter { limit, ..filter.clone() }),
-        Some(last) => change_chunk(from, &ChangeFilter { limit, after: Some(last.id), offset: 0, ..filter.clone() }),
-    })
+    let numbers = change_numbers(from, filter)?;
+    let mut left = numbers.as_slice();
+    let (mut rows, is_cut) = in_chunks(filter.limit, max_bytes, |_, limit| {
+        let (chunk, rest) = left.split_at_checked(limit as usize).unwrap_or((left, &[]));
+        left = rest;
+        change_chunk(from, chunk)
+    })?;
+    if filter.position.is_from_before() {
+        rows.reverse();
+    }
+    Ok((rows, is_cut))
+}
+
+/// Returns the numbers of changes from the start of the limit, which is the end of the list for changes before a position. An index
+/// returns them without reading the changes.
+fn change_numbers(from: &Transaction<'_>, filter: &ChangeFilter) -> Result<Vec<i64>, StoreFault> {
+    let ChangeFilter { position, limit, offset, .. } = filter;
+    let mut conditions = change_conditions(filter);
+    conditions.and_some("c.no < ?", position.after).and_some("c.no > ?", position.before);
+    let order = if position.is_from_before() { "ASC" } else { "DESC" };
+    // Without statistics, SQLite would scan the table in the order of the numbers, also if few changes are in the time range.
+    let is_by_time = (filter.since.or(filter.until)).is_some() && filter.tokens.is_none() && filter.kinds.is_empty();
+    let indexed = if is_by_time { from.engine().indexed_by("change_age") } else { String::new() };
+    let (sql, values) = conditions.within(
+        &format!("SELECT c.no FROM change c {indexed}"),
+        &format!(" ORDER BY c.no {order} LIMIT {limit} OFFSET {offset}"),
+    );
+    all(&mut from.prepare(&sql)?, values, |row| Ok(row.get(0)?))
 }
 
 fn select_changes<T>(
@@ -140,10 +164,12 @@ fn select_changes<T>(
     max: usize,
     mut select: impl FnMut(&ChangeRow, Option<&Token>) -> Option<T>,
 ) -> Result<Vec<T>, StoreFault> {
-    let (mut selected, mut left, mut next) = (Vec::new(), filter.limit, filter.clone());
-    while left > 0 && selected.len() < max {
-        next.limit = left.min(CHUNK_ROWS);
-        let chunk = change_chunk(from, &next)?;
+    let mut selected = Vec::new();
+    for numbers in change_numbers(from, filter)?.chunks(CHUNK_ROWS as usize) {
+        if selected.len() >= max {
+            break;
+        }
+        let chunk = change_chunk(from, numbers)?;
         let ids = chunk.iter().map(|(row, _)| row.token.as_str());
         let mut statement =
             from.prepare_cached("SELECT id, item, name, symbol FROM token WHERE id IN (SELECT value FROM json_each(?1))")?;
@@ -154,21 +180,20 @@ fn select_changes<T>(
                 selected.extend(select(row, tokens.get(&row.token).copied()));
             }
         }
-        let Some((last, _)) = chunk.last().filter(|_| chunk.len() == next.limit as usize) else { break };
-        (left, next.after, next.offset) = (left - next.limit, Some(last.id), 0);
     }
     Ok(selected)
 }
 
-/// Reads changes with their sizes, in one statement.
-fn change_chunk(from: &Transaction<'_>, filter: &ChangeFilter) -> Result<Vec<(ChangeRow, usize)>, StoreFault> {
-    let mut conditions = change_conditions(filter);
-    conditions.and_some("(c.at, c.no) < (SELECT at, no FROM change WHERE no = ?)", filter.after);
-    let (sql, values) = conditions.within(
-        &format!("SELECT {CHANGE_COLUMNS} FROM change c LEFT JOIN token t ON t.no = c.token_no"),
-        &format!(" ORDER BY c.at DESC, c.no DESC LIMIT {} OFFSET {}", filter.limit, filter.offset),
+/// Reads changes with their sizes, in one statement and in the order of their numbers in the list.
+fn change_chunk(from: &Transaction<'_>, numbers: &[i64]) -> Result<Vec<(ChangeRow, usize)>, StoreFault> {
+    let order = if numbers.is_sorted() { "ASC" } else { "DESC" };
+    let sql = format!(
+        "SELECT {CHANGE_COLUMNS} FROM change c LEFT JOIN token t ON t.no = c.token_no
+         WHERE c.no IN (SELECT CAST(value AS BIGINT) FROM json_each(?1)) ORDER BY c.no {order}"
     );
-    all(&mut from.prepare(&sql)?, values, |row| Ok((change_row(row)?, row.text_bytes())))
+    let texts: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    let numbers = list(texts.iter().map(String::as_str));
+    all(&mut *from.prepare_cached(&sql)?, [numbers], |row| Ok((change_row(row)?, row.text_bytes())))
 }
 
 /// The columns for [`change_row`], from `change AS c` joined with `token AS t`.

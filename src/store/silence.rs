@@ -5,13 +5,13 @@ use rusqlite::params;
 
 use super::codec::{Millis, all, all_readable, from_json, json, millis, one, word};
 use super::error::StoreFault;
-use super::event_log::{log_acknowledgement, log_expired_silence, log_new_silence};
+use super::event_log::{log_acknowledgement, log_new_silence, log_silence};
 use super::rows::{self, ALERT_COLUMNS};
 use super::sql::{Engine, Row, Transaction};
 use super::{Store, StoreError, schedule};
 use model::{
-    Ack, AckResult, AcknowledgedAlert, Alert, AlertId, AlertState, EventType, Labels, Silence, SilenceFact, SilencePreview,
-    SilencedAlert, Timestamp,
+    Ack, AckResult, AcknowledgedAlert, ActionOutcome, Alert, AlertId, AlertState, EventType, Labels, Silence, SilenceFact,
+    SilencePreview, SilenceRequest, SilencedAlert, Timestamp,
 };
 
 /// The maximum number of alert ids returned for an ambiguous prefix.
@@ -140,12 +140,50 @@ fn expire_silence(to: &Transaction<'_>, id: &str, now: Timestamp) -> Result<bool
     }
     let sql = format!("SELECT {SILENCE_COLUMNS} FROM silence WHERE id = ?1");
     if let Some(silence) = one(&mut *to.prepare_cached(&sql)?, [id], silence)? {
-        log_expired_silence(to, now, &silence)?;
+        log_silence(to, now, EventType::SilenceExpired, &silence)?;
     }
     Ok(true)
 }
 
-fn acknowledge(to: &Transaction<'_>, id: &str, author: &str, comment: &str, now: Timestamp) -> Result<AckResult, StoreFault> {
+/// Replaces the values of an active or future silence.
+pub(super) fn update_silence(
+    to: &Transaction<'_>,
+    id: &str,
+    request: SilenceRequest,
+    now: Timestamp,
+) -> Result<ActionOutcome, StoreFault> {
+    let sql = format!("SELECT {SILENCE_COLUMNS} FROM silence WHERE id = ?1 AND ends_at > ?2");
+    let Some(former) = one(&mut *to.prepare_cached(&sql)?, params![id, Millis(now)], silence)? else {
+        return Ok(ActionOutcome::Unknown);
+    };
+    let silence = match request.into_update(&former, now) {
+        Ok(silence) => silence,
+        Err(error) => return Ok(ActionOutcome::InvalidSilence(error)),
+    };
+    if silence != former {
+        to.prepare_cached(
+            "UPDATE silence SET matchers = ?2, author = ?3, comment = ?4, starts_at = ?5, ends_at = ?6 WHERE id = ?1",
+        )?
+        .execute(params![
+            silence.id,
+            json("the matchers of a silence", &silence.matchers)?,
+            silence.author,
+            silence.comment,
+            Millis(silence.starts_at),
+            Millis(silence.ends_at),
+        ])?;
+        log_silence(to, now, EventType::SilenceUpdated, &silence)?;
+    }
+    Ok(ActionOutcome::SilenceUpdated(silence))
+}
+
+pub(super) fn acknowledge(
+    to: &Transaction<'_>,
+    id: &str,
+    author: &str,
+    comment: &str,
+    now: Timestamp,
+) -> Result<AckResult, StoreFault> {
     let sql = format!(
         "SELECT {ALERT_COLUMNS} FROM alert a LEFT JOIN token t ON t.no = a.token_no
          WHERE a.state IN ('pending', 'firing') AND substr(a.id, 1, length(?1)) = ?1 ORDER BY a.id LIMIT {}",
@@ -207,7 +245,7 @@ fn notified_record(from: &Transaction<'_>, alert: &Alert) -> Result<Option<serde
     notified.map(|text| from_json("the record of the alert", alert.id.as_str(), &text)).transpose()
 }
 
-fn unacknowledge(to: &Transaction<'_>, alert: AlertId, now: Timestamp) -> Result<bool, StoreFault> {
+pub(super) fn unacknowledge(to: &Transaction<'_>, alert: AlertId, now: Timestamp) -> Result<bool, StoreFault> {
     let deleted = to.prepare_cached("DELETE FROM ack WHERE alert = ?1")?.execute_counted([alert.as_str()])?;
     if deleted > 0 {
         let removed = AcknowledgedAlert { alert, author: None, comment: None };

@@ -23,3 +23,5 @@ mod schedules;
 pub(crate) mod support;
 mod unlock_month;
 mod upcoming;
+mod user_actions;
+mod walks;

@@ -1,9 +1,12 @@
 //! The list of upcoming unlocks, cliff and linear. Rows are selected and sorted in indexes; only the rows of the page are read
 //! completely.
 
-use std::collections::HashMap;
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 
 use super::ahead::{IS_CLIFF, upcoming_rows};
+use rusqlite::types::Value;
+
 use super::codec::{Conditions, all, counted, one};
 use super::error::StoreFault;
 use super::linear::{TokenLinear, each_linear, priced_token};
@@ -12,7 +15,10 @@ use super::query::upcoming_conditions;
 use super::schedule_reader::ScheduleReader;
 use super::sql::Transaction;
 use super::{Store, StoreError};
-use model::{FirstOf, LinearRow, LinearUnlock, Listed, ListedUnlock, SumWindow, TokenSnapshot, UnlockKind, UnlockListFilter};
+use model::{
+    FirstOf, LinearPosition, LinearRow, LinearUnlock, Listed, ListedUnlock, SumWindow, TokenSnapshot, UnlockCursor, UnlockKind,
+    UnlockListFilter, UnlockPosition,
+};
 
 /// The relative error of the values in the index.
 const VALUE_TOLERANCE: f64 = 1e-8;
@@ -46,18 +52,20 @@ impl Store {
     }
 }
 
-/// A linear unlock that can be on the page. Sorted by time, then slug, then the order of the token's unlocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A linear unlock that can be on the page. Sorted by time, then slug, then like [`LinearPosition`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct LinearPlace {
     sort_at: i64,
     /// The position of the token in the order of slugs.
     rank: usize,
+    starts_at: i64,
+    ends_at: i64,
     index: usize,
     token_no: i64,
 }
 
 /// A row of the page, before it is read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Place {
     /// The number of the record.
     Cliff(i64),
@@ -65,12 +73,12 @@ enum Place {
 }
 
 fn upcoming(from: &Transaction<'_>, filter: &UnlockListFilter, max_bytes: usize) -> Result<Listed<ListedUnlock>, StoreFault> {
-    let (offset, limit) = (size(filter.offset), size(filter.unlocks.limit));
-    let (places, total) = places(from, filter, offset.saturating_add(limit))?;
-    let page: Vec<Place> = places.into_iter().skip(offset).take(limit).collect();
+    let limit = size(filter.unlocks.limit);
+    let (places, total) = places(from, filter, limit)?;
+    let page: Vec<Place> = places.into_iter().take(limit).collect();
     let (mut rows, mut bytes) = (Vec::new(), SizeLimit::new(max_bytes));
     for chunk in page.chunks(size(CHUNK_ROWS)) {
-        for row in read_places(from, filter, chunk)? {
+        for (_, row) in read_places(from, filter, chunk)? {
             if !bytes.take(row_bytes(&row)) {
                 return Ok(Listed { rows, total, is_cut: true });
             }
@@ -87,15 +95,20 @@ fn select_upcoming(
     max_bytes: usize,
     mut select: impl FnMut(&mut ListedUnlock) -> Result<bool, StoreFault>,
 ) -> Result<Listed<ListedUnlock>, StoreFault> {
-    let (offset, limit) = (u64::from(filter.offset), size(filter.unlocks.limit));
-    let (places, _) = places(from, filter, max)?;
+    let limit = size(filter.unlocks.limit);
+    let after: Option<HashSet<Place>> = match filter.after {
+        Some(_) => Some(places(from, filter, max)?.0.into_iter().collect()),
+        None => None,
+    };
+    let (places, _) = places(from, &UnlockListFilter { after: None, ..filter.clone() }, max)?;
     let (mut listed, mut bytes) = (Listed { rows: Vec::new(), total: 0, is_cut: false }, SizeLimit::new(max_bytes));
     for chunk in places.chunks(size(CHUNK_ROWS)) {
-        for mut row in read_places(from, filter, chunk)? {
+        for (place, mut row) in read_places(from, filter, chunk)? {
             if !select(&mut row)? {
                 continue;
             }
-            let is_on_page = listed.total >= offset && listed.rows.len() < limit && !listed.is_cut;
+            let is_after = after.as_ref().is_none_or(|after| after.contains(&place));
+            let is_on_page = is_after && listed.rows.len() < limit && !listed.is_cut;
             listed.total += 1;
             if is_on_page && bytes.take(row_bytes(&row)) {
                 listed.rows.push(row);
@@ -112,7 +125,7 @@ fn row_bytes(row: &ListedUnlock) -> usize {
     row.event().map_or(0, |event| json_bytes(&event.record))
 }
 
-/// Returns the first `last` matching unlocks of each type, in the order of the list, and the number of all.
+/// Returns the first `last` matching unlocks of each type after the cursor, in the order of the list, and the number of all on all pages.
 fn places(from: &Transaction<'_>, filter: &UnlockListFilter, last: usize) -> Result<(Vec<Place>, u64), StoreFault> {
     let has = |kind| filter.kind.is_none_or(|of| of == kind);
     let (cliffs, cliff_total) = if has(UnlockKind::Cliff) { cliffs(from, filter, last)? } else { (Vec::new(), 0) };
@@ -124,7 +137,7 @@ fn size(rows: u32) -> usize {
     usize::try_from(rows).unwrap_or(usize::MAX)
 }
 
-/// Returns the conditions for cliff unlocks.
+/// Returns the conditions for cliff unlocks, without the cursor.
 fn cliff_conditions(filter: &UnlockListFilter) -> Conditions {
     let mut conditions = upcoming_conditions(&filter.unlocks);
     conditions.and_plain(IS_CLIFF).and_plain("r.token_no IS NOT NULL").and_some(
@@ -134,7 +147,7 @@ fn cliff_conditions(filter: &UnlockListFilter) -> Conditions {
     conditions
 }
 
-/// Returns the first `last` cliff unlocks with their times and record numbers, and the number of all.
+/// Returns the first `last` cliff unlocks after the cursor with their times and record numbers, and the number of all.
 fn cliffs(from: &Transaction<'_>, filter: &UnlockListFilter, last: usize) -> Result<(Vec<(i64, i64)>, u64), StoreFault> {
     // Without statistics, SQLite would look up each token.
     let index = if filter.unlocks.tokens.is_none() { from.engine().indexed_by("record_window") } else { String::new() };
@@ -143,25 +156,39 @@ fn cliffs(from: &Transaction<'_>, filter: &UnlockListFilter, last: usize) -> Res
     Ok((first_cliffs(from, filter, last)?, total))
 }
 
-/// Returns the times and record numbers of the first `last` cliff unlocks, by time, token, and key.
+/// Returns the times and record numbers of the first `last` cliff unlocks after the cursor, by time, token, and key.
 pub(super) fn first_cliffs(
     from: &Transaction<'_>,
     filter: &UnlockListFilter,
     last: usize,
 ) -> Result<Vec<(i64, i64)>, StoreFault> {
     let index = if filter.unlocks.tokens.is_none() { from.engine().indexed_by("record_window") } else { String::new() };
-    let (sql, values) = cliff_conditions(filter).within(
+    let mut conditions = cliff_conditions(filter);
+    match &filter.after {
+        None => {}
+        Some(UnlockCursor { sort_at, token, unlock: UnlockPosition::Cliff(key) }) => {
+            let texts = [token.as_str(), key.as_str()].map(|text| Value::from(text.to_owned()));
+            let values = [(*sort_at).into()].into_iter().chain(texts);
+            // The first condition can use an index.
+            conditions.and("r.starts_at >= ?", *sort_at).and_all("(r.starts_at, t.id, r.key) > (?, ?, ?)", values);
+        }
+        // At one instant, cliff unlocks come first.
+        Some(UnlockCursor { sort_at, unlock: UnlockPosition::Linear(_), .. }) => {
+            conditions.and("r.starts_at > ?", *sort_at);
+        }
+    }
+    let (sql, values) = conditions.within(
         &format!("SELECT r.starts_at, r.no FROM record r {index} JOIN token t ON t.no = r.token_no"),
         &format!(" ORDER BY r.starts_at, t.id, r.key LIMIT {last}"),
     );
     all(&mut from.prepare(&sql)?, values, |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
-/// Returns the first `last` linear unlocks, and the number of all.
+/// Returns the first `last` linear unlocks after the cursor, and the number of all.
 fn linears(from: &Transaction<'_>, filter: &UnlockListFilter, last: usize) -> Result<(Vec<LinearPlace>, u64), StoreFault> {
     let window = filter.unlocks.window();
     let min_value = filter.min_value.map(|value| value - value.abs() * VALUE_TOLERANCE);
-    let (mut first, mut total, mut rank) = (FirstOf::new(last), 0, 0);
+    let (mut first, mut total, mut rank, mut tied) = (FirstOf::new(last), 0, 0, Vec::new());
     each_linear(from, filter.unlocks.tokens.as_deref(), window, |of| {
         for (index, piece) in of.pieces {
             let amount = piece.amount.zip(piece.share_in(window)).map(|(amount, share)| amount * share);
@@ -171,11 +198,61 @@ fn linears(from: &Transaction<'_>, filter: &UnlockListFilter, last: usize) -> Re
             }
             total += 1;
             let sort_at = piece.starts_at.max(window.at.timestamp_millis());
-            first.push(LinearPlace { sort_at, rank, index, token_no: of.token_no });
+            let (starts_at, ends_at, token_no) = (piece.starts_at, piece.ends_at, of.token_no);
+            let place = LinearPlace { sort_at, rank, starts_at, ends_at, index, token_no };
+            match filter.after.as_ref().map_or(Ordering::Greater, |after| compare(&place, &of.id, after)) {
+                Ordering::Less => {}
+                Ordering::Equal => tied.push(place),
+                Ordering::Greater => drop(first.push(place)),
+            }
         }
         rank += 1;
     })?;
+    for place in untied(from, filter, tied)? {
+        first.push(place);
+    }
     Ok((first.into_sorted(), total))
+}
+
+/// Compares the place of a linear unlock with a cursor. Equal if it depends on more than the index has.
+fn compare(place: &LinearPlace, token: &str, after: &UnlockCursor) -> Ordering {
+    match &after.unlock {
+        UnlockPosition::Cliff(_) if place.sort_at >= after.sort_at => Ordering::Greater,
+        UnlockPosition::Cliff(_) => Ordering::Less,
+        UnlockPosition::Linear(of) => (place.sort_at, token, place.starts_at, place.ends_at).cmp(&(
+            after.sort_at,
+            after.token.as_str(),
+            of.starts_at,
+            of.ends_at,
+        )),
+    }
+}
+
+/// Returns those linear unlocks of one token, with the dates of the cursor, that are after it.
+fn untied(from: &Transaction<'_>, filter: &UnlockListFilter, tied: Vec<LinearPlace>) -> Result<Vec<LinearPlace>, StoreFault> {
+    let (Some(UnlockCursor { token, unlock: UnlockPosition::Linear(after), .. }), Some(first)) = (&filter.after, tied.first())
+    else {
+        return Ok(tied);
+    };
+    let linear = TokenLinear::read(from, first.token_no, token.as_str())?;
+    let (_, positions) = unlocks_with_positions(&linear, filter.unlocks.window());
+    let is_after = |place: &LinearPlace| positions.get(place.index).is_some_and(|position| position > after);
+    Ok(tied.into_iter().filter(is_after).collect())
+}
+
+/// Returns the linear unlocks of a token that have not ended at the start of the window, and their positions.
+fn unlocks_with_positions(linear: &TokenLinear, window: SumWindow) -> (Vec<LinearUnlock<'_>>, Vec<LinearPosition>) {
+    let begin = window.at.timestamp_millis();
+    let unlocks: Vec<LinearUnlock<'_>> = linear.unlocks().into_iter().filter(|of| of.piece.ends_at > begin).collect();
+    let mut equal: HashMap<(i64, i64, bool, &str), u32> = HashMap::new();
+    let mut positions = Vec::with_capacity(unlocks.len());
+    for of in &unlocks {
+        let (starts_at, ends_at, is_ahead, allocation) = (of.piece.starts_at, of.piece.ends_at, of.keys.is_none(), of.allocation);
+        let next = equal.entry((starts_at, ends_at, is_ahead, allocation)).or_default();
+        positions.push(LinearPosition { starts_at, ends_at, is_ahead, allocation: allocation.to_owned(), number: *next });
+        *next += 1;
+    }
+    (unlocks, positions)
 }
 
 /// Returns both lists as one, by time. At one instant, cliff unlocks come first.
@@ -194,7 +271,11 @@ fn merged<'p>(cliffs: &'p [(i64, i64)], linears: &'p [LinearPlace]) -> impl Iter
 }
 
 /// Reads the rows of a page.
-fn read_places(from: &Transaction<'_>, filter: &UnlockListFilter, page: &[Place]) -> Result<Vec<ListedUnlock>, StoreFault> {
+fn read_places(
+    from: &Transaction<'_>,
+    filter: &UnlockListFilter,
+    page: &[Place],
+) -> Result<Vec<(Place, ListedUnlock)>, StoreFault> {
     let numbers = page.iter().filter_map(|place| if let Place::Cliff(no) = place { Some(*no) } else { None });
     let mut cliffs: HashMap<i64, _> = upcoming_rows(from, numbers)?.into_iter().collect();
     let mut of_tokens: HashMap<i64, Vec<usize>> = HashMap::new();
@@ -208,11 +289,11 @@ fn read_places(from: &Transaction<'_>, filter: &UnlockListFilter, page: &[Place]
         let rows = linear_rows(from, token_no, &indices, filter.unlocks.window())?;
         linears.extend(rows.into_iter().map(|(index, row)| ((token_no, index), row)));
     }
-    let row = |place: &Place| match place {
+    let mut row = |place: &Place| match place {
         Place::Cliff(no) => cliffs.remove(no).map(ListedUnlock::Cliff),
         Place::Linear(of) => linears.remove(&(of.token_no, of.index)).map(ListedUnlock::Linear),
     };
-    Ok(page.iter().filter_map(row).collect())
+    Ok(page.iter().filter_map(|place| Some((*place, row(place)?))).collect())
 }
 
 /// Reads some linear unlocks of a token, given by their positions among the ones that have not ended.
@@ -224,11 +305,10 @@ fn linear_rows(
 ) -> Result<Vec<(usize, LinearRow)>, StoreFault> {
     let Some((token, read, price)) = priced_token(from, token_no)? else { return Ok(Vec::new()) };
     let linear = TokenLinear::read(from, token_no, token.id.as_str())?;
-    let begin = window.at.timestamp_millis();
-    let unlocks: Vec<LinearUnlock<'_>> = linear.unlocks().into_iter().filter(|of| of.piece.ends_at > begin).collect();
+    let (unlocks, positions) = unlocks_with_positions(&linear, window);
     let event = |key: &str| linear.events.iter().find(|tracked| tracked.key.as_str() == key).cloned();
     let row = |index: &usize| {
-        let of = unlocks.get(*index)?;
+        let (of, position) = (unlocks.get(*index)?, positions.get(*index)?.clone());
         let row = LinearRow {
             token: token.clone(),
             read_at: read.last,
@@ -241,6 +321,7 @@ fn linear_rows(
             per_day: of.piece.per_day(),
             amount: of.piece.amount.zip(of.piece.share_in(window)).map(|(amount, share)| amount * share),
             price,
+            position,
         };
         Some((*index, row))
     };

@@ -10,11 +10,13 @@ mod alert_detail;
 mod api;
 mod assets;
 mod authorization;
+mod cursor;
 mod error;
 mod error_code;
 mod etag;
 mod event_watch;
 mod feeds;
+mod idempotency;
 mod json_body;
 mod list_page;
 mod live_events;
@@ -45,11 +47,12 @@ use tower_http::{
 };
 
 use access::AccessState;
-pub use access::random_secret as fresh_token;
+pub use access::{key_hash as access_key_hash, random_secret as fresh_token};
 use api::event_log::MAX_WAIT;
 use daemon::app::AppHandle;
 use daemon::playground::Playground;
 use event_watch::EventWatch;
+use idempotency::check_key;
 use model::BoxFuture;
 use pages::overview::OverviewCache;
 use request_limits::{REQUEST_TIMEOUT, RequestLimits, keep_slot, limit_requests, limit_time, limit_trial};
@@ -107,11 +110,11 @@ fn router(deps: HttpDeps) -> Router {
     let routes = Router::new()
         .route("/events", get(live_events::stream))
         .route("/-/ready", get(status::ready))
-        .route("/-/reload", post(status::reload))
+        .route("/-/reload", post(status::reload).layer(middleware::from_fn_with_state(deps.clone(), check_key)))
         .route("/metrics", get(status::metrics))
         .route(&format!("/{}", feeds::CALENDAR), get(feeds::calendar))
         .route(&format!("/{}", feeds::ATOM), get(feeds::atom))
-        .merge(api::routes())
+        .merge(api::routes(&deps))
         .merge(pages::routes())
         .route("/login", get(access::login::form).post(access::login::log_in))
         .route("/logout", post(access::login::log_out))

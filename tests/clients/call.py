@@ -100,12 +100,26 @@ def check_daemon():
     wanted = NewSilence(matchers=matchers, author="a client", comment="of the gate", duration="1h")
     made = call("make_silence", body=wanted, status=201)
     assert made.silence.id in [silence.id for silence in call("list_silences")]
+    longer = NewSilence(matchers=matchers, author="a client", comment="longer", duration="2h")
+    updated = call("update_silence", id=made.silence.id, body=longer)
+    assert (updated.silence.id, updated.silence.comment) == (made.silence.id, "longer"), updated
     call("expire_silence", id=made.silence.id, status=204)
     assert made.silence.id not in [silence.id for silence in call("list_silences")]
     replay = NewReplay(receiver=deliveries[0].receiver, since=datetime(2020, 1, 1, tzinfo=timezone.utc), dry_run=True)
     assert call("replay", body=replay).deliveries > 0
     call("acknowledge", body=NewAcknowledgement(alert=alerts[0].id, author="a client"), status=201)
     assert [ack.alert for ack in call("list_acknowledgements")] == [alerts[0].id]
+    call("remove_acknowledgement", id=alerts[0].id, status=204)
+    assert not call("list_acknowledgements")
+    # A delivery that was sent can be neither retried nor dropped, and nothing is held.
+    sent = next(delivery for delivery in call("list_deliveries") if str(delivery.state) == "delivered")
+    for name in ("retry_delivery", "drop_delivery"):
+        assert call(name, id=sent.id, status=409).code == "wrong_state"
+    assert call("accept_held", id=tokens[0].id, status=409).code == "nothing_held"
+    # The same key has one effect.
+    key = "5f0c6a52-9a4e-4f06-b1f6-5a7b1f9d0c11"
+    first, second = (call("make_silence", body=wanted, idempotency_key=key, status=201) for _ in range(2))
+    assert first.silence.id == second.silence.id and len(call("list_silences")) == 1, (first, second)
     _, anonymous = caller("daemon_client", daemon_client.Client(base_url=pages))
     anonymous("make_silence", body=wanted, status=401)
     anonymous("list_alerts")

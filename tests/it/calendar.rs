@@ -9,7 +9,7 @@ use crate::support::{BEGIN, TestApp, cliff, time};
 
 fn unlocks(app: &TestApp, tokens: Option<Vec<TokenId>>) -> UnlockListFilter {
     let unlocks = UpcomingFilter { tokens, from: app.clock.now(), until: None, limit: 100 };
-    UnlockListFilter { unlocks, kind: None, min_value: None, offset: 0 }
+    UnlockListFilter { unlocks, kind: None, min_value: None, after: None }
 }
 
 async fn rows(app: &TestApp) -> Vec<CalendarRow> {

@@ -19,11 +19,23 @@ impl ListedUnlockView {
     pub fn of(row: &ListedUnlock, window: SumWindow, now: Timestamp) -> Option<Self> {
         Some(match row {
             ListedUnlock::Cliff(row) => {
-                Self::Cliff(CliffView { unlock: UnlockView::of(row, now)?, counted: row.is_counted(window) })
+                let unlock = UnlockView::of(row, now)?;
+                let days_until = unlock.days_until.map(|days| listed_days(days, unlock.precision));
+                Self::Cliff(CliffView { unlock: UnlockView { days_until, ..unlock }, counted: row.is_counted(window) })
             }
-            ListedUnlock::Linear(row) => Self::Linear(LinearView::of(row, now)),
+            ListedUnlock::Linear(row) => {
+                let view = LinearView::of(row, now);
+                let days_until = view.days_until.map(|days| listed_days(days, view.precision));
+                Self::Linear(LinearView { days_until, ..view })
+            }
         })
     }
+}
+
+/// Returns the number of days in a list: whole days, rounded up, if the time of day is unknown.
+fn listed_days(days: f64, precision: Precision) -> f64 {
+    // Adding zero turns -0 into 0.
+    if precision >= Precision::Day { days.ceil() + 0.0 } else { days }
 }
 
 /// A cliff unlock in a list.
@@ -116,7 +128,7 @@ pub struct UnlockView {
     pub cliff_value: Option<f64>,
     /// The value as a percentage of the market cap.
     pub value_to_market_cap: Option<f64>,
-    /// The days until the earliest possible time of the unlock.
+    /// The days until the earliest possible time of the unlock. In a list, whole days if the time of day is unknown.
     pub days_until: Option<f64>,
     /// The names of the allocations, largest share first.
     pub allocations: Vec<String>,

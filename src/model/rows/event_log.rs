@@ -37,6 +37,8 @@ words! {
         AcknowledgementAdded = "acknowledgement.added",
         AcknowledgementRemoved = "acknowledgement.removed",
         SilenceCreated = "silence.created",
+        /// A user changed the matchers, texts, or times of a silence.
+        SilenceUpdated = "silence.updated",
         /// A user ended a silence before its end.
         SilenceExpired = "silence.expired",
         ReloadSucceeded = "reload.succeeded",

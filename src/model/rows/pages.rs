@@ -1,5 +1,6 @@
 //! Queries of pages, and their results.
 
+use super::seen_tokens::SeenTokens;
 use crate::{Alert, Precision, RateStep, SumWindow, SupplyAhead, Timestamp, Token, TokenSupply, Tracked, UpcomingRow, Watch};
 
 /// Selects upcoming unlocks of watched tokens: the next cliff unlocks and changes of linear unlocks in a period, and the largest cliff
@@ -90,6 +91,8 @@ pub struct TokenFilter {
     pub at: Timestamp,
     /// The number of rows to skip.
     pub offset: u32,
+    /// The tokens on earlier pages of a walk. They are left out.
+    pub seen: SeenTokens,
     pub limit: u32,
 }
 
@@ -98,11 +101,15 @@ pub struct TokenFilter {
 pub struct TokenList {
     pub rows: Vec<TokenSummary>,
     pub total: u64,
+    /// Whether more rows follow.
+    pub has_more: bool,
 }
 
 /// A token in a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TokenSummary {
+    /// The number of the token in the database, for [`SeenTokens`].
+    pub number: i64,
     pub token: Token,
     /// Whether the last complete token list includes it.
     pub listed: bool,

@@ -4,8 +4,7 @@ use std::fmt;
 
 use super::outbox::DeliveryState;
 use crate::{
-    Alert, AlertId, AlertState, ChangeKind, DeliveryId, DigestSelection, ReceiverName, Resource, RuleId, SumWindow, Timestamp,
-    TokenId,
+    Alert, AlertId, AlertState, ChangeKind, DigestSelection, ReceiverName, Resource, RuleId, SumWindow, Timestamp, TokenId,
 };
 
 /// Selects the states of notifications.
@@ -34,7 +33,40 @@ pub struct UpcomingFilter {
     pub limit: u32,
 }
 
-/// Selects changes, latest first.
+/// A part of a list in the order of the commits, newest first, whose rows have numbers. A row of this number need not exist.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListPosition {
+    /// Rows after the row with this number in the list: older ones.
+    pub after: Option<i64>,
+    /// Rows before the row with this number in the list: newer ones. With a limit, the nearest ones.
+    pub before: Option<i64>,
+}
+
+impl ListPosition {
+    #[must_use]
+    pub fn after(number: i64) -> Self {
+        Self { after: Some(number), before: None }
+    }
+
+    #[must_use]
+    pub fn before(number: i64) -> Self {
+        Self { after: None, before: Some(number) }
+    }
+
+    /// Returns whether a limit selects the rows that are nearest to `before`, instead of the first ones of the list.
+    #[must_use]
+    pub fn is_from_before(&self) -> bool {
+        self.before.is_some() && self.after.is_none()
+    }
+
+    /// Returns the position of the rows that follow when rows up to this one are read, in the direction of the limit.
+    #[must_use]
+    pub fn past(self, number: i64) -> Self {
+        if self.is_from_before() { Self::before(number) } else { Self { after: Some(number), ..self } }
+    }
+}
+
+/// Selects changes, newest first: in the reverse order of their commits.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChangeFilter {
     /// `None` selects all tokens.
@@ -47,8 +79,8 @@ pub struct ChangeFilter {
     pub since: Option<Timestamp>,
     /// Seen before this time.
     pub until: Option<Timestamp>,
-    /// Seen before the change with this number.
-    pub after: Option<i64>,
+    /// By the numbers of changes.
+    pub position: ListPosition,
     /// The number of rows to skip.
     pub offset: u32,
     /// The maximum number of rows.
@@ -67,7 +99,7 @@ pub struct DigestAheadFilter {
     pub selection: DigestSelection,
 }
 
-/// Selects alerts, most recently updated first.
+/// Selects alerts: most recently updated first, or newest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AlertFilter {
     /// Empty selects all states.
@@ -87,7 +119,7 @@ pub struct AlertFilter {
     pub since: Option<Timestamp>,
     /// Updated before this time.
     pub until: Option<Timestamp>,
-    /// Alerts after this position.
+    /// Alerts after this position. Only for lists by the time of the update.
     pub after: Option<AlertCursor>,
     /// The maximum number of rows.
     pub limit: u32,
@@ -119,6 +151,13 @@ impl fmt::Display for AlertCursor {
     }
 }
 
+/// An alert with its number in the order of the commits that began alerts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NumberedAlert {
+    pub number: i64,
+    pub alert: Alert,
+}
+
 /// One page of a list, and the number of all rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listed<T> {
@@ -139,8 +178,8 @@ pub struct OutboxFilter {
     pub since: Option<Timestamp>,
     /// Queued before this time.
     pub until: Option<Timestamp>,
-    /// Older than this delivery.
-    pub after: Option<DeliveryId>,
+    /// By the numbers of deliveries.
+    pub position: ListPosition,
     /// The maximum number of rows.
     pub limit: u32,
 }

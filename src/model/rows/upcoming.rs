@@ -1,8 +1,10 @@
 //! The list of upcoming unlocks, cliff and linear: its query and its rows.
 
+use serde::{Deserialize, Serialize};
+
 use super::query::UpcomingFilter;
 use super::snapshot::UpcomingRow;
-use crate::{CliffPiece, Inclusion, Precision, ReferencePrice, SumWindow, Timestamp, Token, Tracked};
+use crate::{CliffPiece, Inclusion, Precision, RecordKey, ReferencePrice, SumWindow, Timestamp, Token, TokenId, Tracked};
 
 words! {
     /// The type of an unlock.
@@ -16,14 +18,44 @@ words! {
 /// the window if it runs then. At one instant, cliff unlocks come first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnlockListFilter {
-    /// A linear unlock is selected if it runs in the window. `limit` applies after `offset`.
+    /// A linear unlock is selected if it runs in the window. `limit` applies after `after`.
     pub unlocks: UpcomingFilter,
     /// `None` selects both types.
     pub kind: Option<UnlockKind>,
     /// The minimum value in USD; for a linear unlock, of its share in the window.
     pub min_value: Option<f64>,
-    /// The number of unlocks to skip.
-    pub offset: u32,
+    /// The last unlock before the page. `None` for the first page.
+    pub after: Option<UnlockCursor>,
+}
+
+/// The position of an unlock in the list, which it keeps until its own dates change. The unlock need not exist any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnlockCursor {
+    /// The instant by which the list is sorted, in milliseconds since 1970.
+    pub sort_at: i64,
+    pub token: TokenId,
+    pub unlock: UnlockPosition,
+}
+
+/// The position of an unlock among the unlocks of a token at one instant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum UnlockPosition {
+    Cliff(RecordKey),
+    Linear(LinearPosition),
+}
+
+/// The position of a linear unlock among the linear unlocks of a token, in the order of the fields.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct LinearPosition {
+    /// In milliseconds since 1970.
+    pub starts_at: i64,
+    pub ends_at: i64,
+    /// Whether only daily emission ahead shows it.
+    pub is_ahead: bool,
+    /// Empty if the source does not name it.
+    pub allocation: String,
+    /// Counts equal unlocks, from 0.
+    pub number: u32,
 }
 
 impl UpcomingFilter {
@@ -64,6 +96,17 @@ impl ListedUnlock {
             Self::Cliff(row) => Some(&row.tracked),
             Self::Linear(row) => row.event.as_ref(),
         }
+    }
+
+    /// Returns the position of the unlock in the list. `None` if the record of a cliff unlock is damaged.
+    #[must_use]
+    pub fn cursor(&self, window: SumWindow) -> Option<UnlockCursor> {
+        let unlock = match self {
+            Self::Cliff(row) => UnlockPosition::Cliff(row.tracked.key.clone()),
+            Self::Linear(row) => UnlockPosition::Linear(row.position.clone()),
+        };
+        let sort_at = self.sort_at(window)?.timestamp_millis();
+        Some(UnlockCursor { sort_at, token: self.token().id.clone(), unlock })
     }
 
     /// Returns the instant by which the list is sorted.
@@ -107,6 +150,7 @@ pub struct LinearRow {
     pub amount: Option<f64>,
     /// The latest price of the token.
     pub price: Option<ReferencePrice>,
+    pub position: LinearPosition,
 }
 
 impl LinearRow {

@@ -66,6 +66,7 @@ impl<'a> CommitWriter<'a> {
         ])?)
     }
 
+    /// Writes an alert. A new one gets the number of its first event, which it keeps.
     pub(crate) fn alert(&mut self, alert: &Alert) -> Result<(), StoreFault> {
         let token = self.token_no(alert.token.as_ref())?;
         log_transition(self.to, self.at, alert)?;
@@ -82,8 +83,9 @@ impl<'a> CommitWriter<'a> {
         self.to
             .prepare_cached(
                 "INSERT INTO alert (id, rule, name, subject, episode, state, resolution, token_no, resource, key, level, active_at,
-                 starts_at, ends_at, false_since, recheck_at, updated_at, body)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+                 starts_at, ends_at, false_since, recheck_at, updated_at, body, number)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+                     (SELECT coalesce(max(seq), 0) FROM event_log))
                  ON CONFLICT (id) DO UPDATE SET rule = excluded.rule, name = excluded.name, subject = excluded.subject,
                  episode = excluded.episode, state = excluded.state, resolution = excluded.resolution, token_no = excluded.token_no,
                  resource = excluded.resource, key = excluded.key, level = excluded.level, active_at = excluded.active_at,

@@ -184,8 +184,23 @@ fn fill_at_random(at: &Transaction<'_>, seed: u64) {
                 ("active_at", random.number()),
                 ("updated_at", random.number()),
                 ("body", random.json()),
+                ("number", Value::Integer(random.0.i64(..))),
             ],
         );
+        put(
+            "keyed_request",
+            vec![
+                ("client", random.key()),
+                ("key", random.key()),
+                ("hash", random.blob()),
+                ("at", random.number()),
+                ("status", random.number()),
+                ("body", random.json()),
+            ],
+        );
+        let hash = Value::Blob(random.0.u128(..).to_le_bytes().to_vec());
+        let created = random.number();
+        put("access_key", vec![("name", random.key()), ("role", word("act")), ("hash", hash), ("created_at", created)]);
     }
     // Deletes a row, so that the last number is not the largest one present.
     at.execute("DELETE FROM change WHERE no = (SELECT max(no) FROM change)", []).expect("deleted");

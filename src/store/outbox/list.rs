@@ -12,7 +12,7 @@ use crate::query::at;
 use crate::sql::{Engine, Row, Transaction};
 use crate::{Store, StoreError};
 use model::{
-    AlertId, Attempt, AttemptOutcome, BatchKind, DeliveryId, DeliveryState, EndedDelivery, Listed, Notification,
+    AlertId, Attempt, AttemptOutcome, BatchKind, DeliveryId, DeliveryState, EndedDelivery, ListPosition, Listed, Notification,
     NotificationRole, OutboxAlert, OutboxDetail, OutboxFilter, OutboxRow, ReceiverName, Timestamp, cut_summary,
 };
 
@@ -68,7 +68,7 @@ impl Store {
 const ROW_COLUMNS: &str = "no, webhook_id, receiver, state, attempts, next_attempt_at, last_response, created_at, delivered_at, shape, CAST(batch ->> '$.truncated' AS BIGINT), \
      replayed_at, first_delivered_at FROM delivery";
 
-/// Returns the conditions of a filter, without its cursor.
+/// Returns the conditions of a filter, without its position.
 fn conditions(filter: &OutboxFilter) -> Conditions {
     let mut conditions = Conditions::default();
     conditions.and_some("receiver = ?", filter.receiver.as_ref().map(|name| name.as_str().to_owned()));
@@ -92,15 +92,16 @@ fn outbox_total(from: &Transaction<'_>, filter: &OutboxFilter) -> Result<u64, St
 
 fn delivery_ids(from: &Transaction<'_>, filter: &OutboxFilter) -> Result<Vec<DeliveryId>, StoreFault> {
     let mut conditions = conditions(filter);
-    conditions.and_some("no < ?", filter.after.map(|after| after.0));
+    conditions.and_some("no < ?", filter.position.after).and_some("no > ?", filter.position.before);
     let (sql, values) = conditions.within("SELECT no FROM delivery", &format!(" ORDER BY no DESC LIMIT {}", filter.limit));
     all(&mut from.prepare(&sql)?, values, |row| Ok(DeliveryId(row.get(0)?)))
 }
 
 /// Returns deliveries, and whether the size limit left out any.
 fn outbox(from: &Transaction<'_>, filter: &OutboxFilter, max_bytes: usize) -> Result<(Vec<OutboxRow>, bool), StoreFault> {
-    in_chunks(filter.limit, max_bytes, |last: Option<&OutboxRow>, limit| {
-        let rows = outbox_chunk(from, filter, last.map(|row| row.id).or(filter.after), limit)?;
+    let (mut rows, is_cut) = in_chunks(filter.limit, max_bytes, |last: Option<&OutboxRow>, limit| {
+        let position = last.map_or(filter.position, |row| filter.position.past(row.id.0));
+        let rows = outbox_chunk(from, filter, position, limit)?;
         Ok(rows
             .into_iter()
             .map(|row| {
@@ -108,28 +109,33 @@ fn outbox(from: &Transaction<'_>, filter: &OutboxFilter, max_bytes: usize) -> Re
                 (row, bytes)
             })
             .collect())
-    })
+    })?;
+    if filter.position.is_from_before() {
+        rows.reverse();
+    }
+    Ok((rows, is_cut))
 }
 
 /// The approximate size of a delivery without its alerts, in bytes.
 const ROW_BYTES: usize = 500;
 
-/// Reads deliveries in one statement, and their alerts.
+/// Reads deliveries from the start of the limit in one statement, and their alerts.
 fn outbox_chunk(
     from: &Transaction<'_>,
     filter: &OutboxFilter,
-    after: Option<DeliveryId>,
+    position: ListPosition,
     limit: u32,
 ) -> Result<Vec<OutboxRow>, StoreFault> {
     let mut conditions = conditions(filter);
-    conditions.and_some("no < ?", after.map(|after| after.0));
-    let tail = format!(" ORDER BY no DESC LIMIT {limit}");
+    conditions.and_some("no < ?", position.after).and_some("no > ?", position.before);
+    let order = if position.is_from_before() { "ASC" } else { "DESC" };
+    let tail = format!(" ORDER BY no {order} LIMIT {limit}");
     // With a time range, the index alone selects the rows, and only the selected rows are read.
     let (head, tail) = match filter.since.or(filter.until) {
         None => (format!("SELECT {ROW_COLUMNS}"), tail),
         Some(_) => (
             format!("SELECT {ROW_COLUMNS} WHERE no IN (SELECT no FROM delivery {}", by_time(from.engine(), filter)),
-            format!("{tail}) ORDER BY no DESC"),
+            format!("{tail}) ORDER BY no {order}"),
         ),
     };
     let (sql, values) = conditions.within(&head, &tail);
@@ -208,7 +214,7 @@ fn outbox_one(from: &Transaction<'_>, id: DeliveryId) -> Result<Option<OutboxDet
     Ok(Some(OutboxDetail { row, attempts, notifications, counted: only_counted }))
 }
 
-fn retry(to: &Transaction<'_>, ids: &[DeliveryId], now: Timestamp) -> Result<usize, StoreFault> {
+pub(crate) fn retry(to: &Transaction<'_>, ids: &[DeliveryId], now: Timestamp) -> Result<usize, StoreFault> {
     let mut statement = to.prepare_cached(
         "UPDATE delivery SET state = 'due', tries = 0, due_at = ?2, next_attempt_at = ?2, updated_at = ?2
          WHERE no = ?1 AND state <> 'delivered'",
@@ -216,7 +222,7 @@ fn retry(to: &Transaction<'_>, ids: &[DeliveryId], now: Timestamp) -> Result<usi
     ids.iter().try_fold(0, |done, id| Ok(done + statement.execute_counted(params![id.0, Millis(now)])?))
 }
 
-fn drop_deliveries(to: &Transaction<'_>, ids: &[DeliveryId], now: Timestamp) -> Result<usize, StoreFault> {
+pub(crate) fn drop_deliveries(to: &Transaction<'_>, ids: &[DeliveryId], now: Timestamp) -> Result<usize, StoreFault> {
     let mut statement = to.prepare_cached(
         "UPDATE delivery SET state = 'dropped', next_attempt_at = NULL, updated_at = ?2
          WHERE no = ?1 AND state IN ('due', 'retrying', 'dead') RETURNING webhook_id, receiver, replayed_at, first_delivered_at",

@@ -10,7 +10,7 @@ use model::*;
 
 /// Integer columns that are not times of past events: numbers, counts, flags, data of the API, and times that may be in
 /// the future.
-const OTHERS: [(&str, &[&str]); 20] = [
+const OTHERS: [(&str, &[&str]); 21] = [
     ("token", &["no", "last_updated", "has_burn", "has_buyback", "listed"]),
     ("feed", &["no", "token_no", "mark", "stale", "cost", "hold_accepted"]),
     ("record", &["no", "scope_no", "token_no", "nominal_at", "starts_at", "ends_at", "version_poll"]),
@@ -20,7 +20,7 @@ const OTHERS: [(&str, &[&str]); 20] = [
         "poll",
         &["no", "token_no", "took_ms", "status", "requests", "credits", "bytes", "version", "records", "parse_warnings_total"],
     ),
-    ("alert", &["episode", "token_no", "level", "starts_at", "ends_at", "recheck_at"]),
+    ("alert", &["episode", "token_no", "level", "starts_at", "ends_at", "recheck_at", "number"]),
     ("delivery", &["no", "attempts", "tries", "next_attempt_at"]),
     ("delivery_notification", &["delivery_no", "ordinal"]),
     ("attempt", &["no", "delivery_no", "took_ms", "status"]),
@@ -34,6 +34,7 @@ const OTHERS: [(&str, &[&str]); 20] = [
     ("token_supply", &["token_no", "price_at", "linear_until"]),
     ("event_log", &["seq", "token_no"]),
     ("deleted_deliveries", &["hour", "deliveries"]),
+    ("keyed_request", &["no", "status"]),
 ];
 
 #[tokio::test]

@@ -311,7 +311,7 @@ async fn deliveries_in_time_range_are_filtered_counted_and_paged() {
         let expected: Vec<DeliveryId> = expected.iter().map(|at| ids[*at]).collect();
         assert_eq!((found, listed.total), (expected.clone(), expected.len() as u64), "{filter:?}");
     }
-    let part = OutboxFilter { since: one, after: Some(ids[3]), limit: 1, ..all };
+    let part = OutboxFilter { since: one, position: ListPosition::after(ids[3].0), limit: 1, ..all };
     assert_eq!(store.outbox(part).await.expect("read").iter().map(|row| row.id).collect::<Vec<_>>(), [ids[2]]);
 }
 

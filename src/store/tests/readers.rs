@@ -161,7 +161,10 @@ async fn lists_of_pages_are_cut_at_their_size_limit_and_continue() {
     let pages = store.for_pages();
     let (mut rows, mut after, mut lists) = (Vec::new(), None, 0);
     loop {
-        let listed = pages.changes_listed(ChangeFilter { after, ..filter.clone() }).await.expect("read");
+        let listed = pages
+            .changes_listed(ChangeFilter { position: ListPosition { after, before: None }, ..filter.clone() })
+            .await
+            .expect("read");
         assert!(listed.total == 300 && (!listed.is_cut || (90..150).contains(&listed.rows.len())), "{}", listed.rows.len());
         after = listed.rows.last().map(|row| row.id);
         rows.extend(listed.rows);

@@ -181,7 +181,7 @@ async fn window_start_is_exclusive_and_end_inclusive() {
 
     let filter = UpcomingFilter { tokens: None, from: now(), until: Some(time("2026-06-30")), limit: 2 };
     let list = async |unlocks: UpcomingFilter| {
-        let filter = UnlockListFilter { unlocks, kind: None, min_value: None, offset: 0 };
+        let filter = UnlockListFilter { unlocks, kind: None, min_value: None, after: None };
         store.upcoming(filter).await.expect("read")
     };
     let found = list(filter.clone()).await;

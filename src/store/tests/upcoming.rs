@@ -59,9 +59,9 @@ fn token(rng: &mut fastrand::Rng, number: usize) -> FeedUpdate {
     FeedUpdate { header, ..schedule(&format!("token-{number}"), put) }
 }
 
-fn filter(days: i64, limit: u32, offset: u32) -> UnlockListFilter {
+fn filter(days: i64, limit: u32, after: Option<UnlockCursor>) -> UnlockListFilter {
     let unlocks = UpcomingFilter { tokens: None, from: now(), until: Some(now() + TimeDelta::days(days)), limit };
-    UnlockListFilter { unlocks, kind: None, min_value: None, offset }
+    UnlockListFilter { unlocks, kind: None, min_value: None, after }
 }
 
 fn identity(row: &ListedUnlock) -> String {
@@ -86,21 +86,21 @@ async fn pages_of_random_schedules_show_each_unlock_once_and_add_up_to_the_comin
         let feeds = (0..8).map(|number| token(&mut rng, number)).collect();
         store.commit(Commit { at: now(), feeds, ..Commit::default() }).await.expect("committed");
         for days in [7, 30] {
-            let whole = store.upcoming(filter(days, 1000, 0)).await.expect("read");
+            let whole = store.upcoming(filter(days, 1000, None)).await.expect("read");
             assert_eq!(whole.total, whole.rows.len() as u64, "seed {seed}");
-            let window = filter(days, 0, 0).unlocks.window();
+            let window = filter(days, 0, None).unlocks.window();
             let times: Vec<_> =
                 whole.rows.iter().map(|row| (row.sort_at(window), matches!(row, ListedUnlock::Linear(_)))).collect();
             assert!(times.is_sorted(), "seed {seed}: {times:?}");
             let identities: Vec<String> = whole.rows.iter().map(identity).collect();
             assert_eq!(identities.iter().collect::<HashSet<_>>().len(), identities.len(), "seed {seed}: {identities:#?}");
             for limit in [1, 3, 7] {
-                let mut walked = Vec::new();
+                let (mut walked, mut after) = (Vec::new(), None);
                 while walked.len() < identities.len() {
-                    let page =
-                        store.upcoming(filter(days, limit, u32::try_from(walked.len()).expect("few"))).await.expect("read");
+                    let page = store.upcoming(filter(days, limit, after)).await.expect("read");
                     assert!(!page.rows.is_empty() && page.total == whole.total, "seed {seed}");
                     walked.extend(page.rows.iter().map(identity));
+                    after = page.rows.last().and_then(|row| row.cursor(window));
                 }
                 assert_eq!(walked, identities, "seed {seed}");
             }
@@ -191,10 +191,11 @@ async fn linear_unlocks_have_rows_of_their_own_and_filters_apply_to_both_types()
     };
     let team = "alpha Team from a until 31 Mar: Some(220.0), Some(110.0)";
     let treasury = "alpha Treasury from b until 10 Apr: Some(20.0), Some(10.0)";
-    let unbounded = UnlockListFilter { unlocks: UpcomingFilter { until: None, ..filter(0, 9, 0).unlocks }, ..filter(0, 9, 0) };
+    let unbounded =
+        UnlockListFilter { unlocks: UpcomingFilter { until: None, ..filter(0, 9, None).unlocks }, ..filter(0, 9, None) };
     assert_eq!(shown(unbounded.clone()).await, [team, "beta a", "alpha b", treasury]);
     let week = "alpha Team from a until 31 Mar: Some(70.0), Some(35.0)";
-    assert_eq!(shown(filter(7, 9, 0)).await, [week, "beta a"]);
+    assert_eq!(shown(filter(7, 9, None)).await, [week, "beta a"]);
     let of_kind = |kind| UnlockListFilter { kind: Some(kind), ..unbounded.clone() };
     assert_eq!(shown(of_kind(UnlockKind::Cliff)).await, ["beta a", "alpha b"]);
     assert_eq!(shown(of_kind(UnlockKind::Linear)).await, [team, treasury]);

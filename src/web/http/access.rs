@@ -30,12 +30,18 @@ pub(super) const SESSION_COOKIE: &str = "cliffwatch_session";
 const SECRET_BYTES: usize = 32;
 
 /// The SHA-256 hash of a secret.
-pub(super) type Fingerprint = [u8; 32];
+pub type Fingerprint = [u8; 32];
 
 pub(super) fn fingerprint(secret: &[u8]) -> Fingerprint {
     let mut bytes = [0; 32];
     bytes.copy_from_slice(digest::digest(&digest::SHA256, secret).as_ref());
     bytes
+}
+
+/// Returns the hash under which an access key is stored.
+#[must_use]
+pub fn key_hash(key: &str) -> Fingerprint {
+    fingerprint(key.as_bytes())
 }
 
 /// Generates a random text for cookies, forms, and tokens. `None` if the system returns no random bytes.

@@ -1,5 +1,6 @@
 //! The JSON API, `/api/v1/…`, and the API of Alertmanager, `/api/v2/…`. Former paths below `/api/` redirect.
 
+mod actions;
 pub(super) mod alertmanager;
 pub(super) mod event_log;
 pub(super) mod lists;
@@ -16,20 +17,22 @@ use axum::extract::Request;
 use axum::http::{StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, delete, get, post};
+use axum::routing::{any, delete, get, post, put};
 
 use super::error::{WebError, unknown_path};
+use super::idempotency::check_key;
 use super::{HttpDeps, etag, status};
 use operations::{OPERATIONS, Operation, ROOT};
 
 /// Returns the routes. Each response carries an `ETag`.
-pub(super) fn routes() -> Router<HttpDeps> {
+pub(super) fn routes(deps: &HttpDeps) -> Router<HttpDeps> {
     Router::new()
         .route("/api/v1/status", get(status::status))
         .route("/api/v1/upcoming", get(upcoming::list))
         .route("/api/v1/supply", get(supply::show))
         .route("/api/v1/tokens", get(tokens::list))
         .route("/api/v1/tokens/{id}", get(tokens::show))
+        .route("/api/v1/tokens/{id}/accept", post(actions::accept))
         .route("/api/v1/changes", get(lists::changes))
         .route("/api/v1/alerts", get(lists::alerts))
         .route("/api/v1/alerts/{id}", get(lists::alert))
@@ -37,14 +40,18 @@ pub(super) fn routes() -> Router<HttpDeps> {
         .route("/api/v1/rules", get(lists::rules))
         .route("/api/v1/outbox", get(lists::outbox))
         .route("/api/v1/outbox/{id}", get(lists::delivery))
+        .route("/api/v1/outbox/{id}/retry", post(actions::retry))
+        .route("/api/v1/outbox/{id}/drop", post(actions::drop_delivery))
         .route("/api/v1/silences", get(silences::list).post(silences::create))
         .route("/api/v1/silences/preview", get(silences::preview))
-        .route("/api/v1/silences/{id}", delete(silences::expire))
+        .route("/api/v1/silences/{id}", put(silences::update).delete(silences::expire))
         .route("/api/v1/replays", post(replays::create))
         .route("/api/v1/acks", get(silences::acks).post(silences::acknowledge))
+        .route("/api/v1/acks/{id}", delete(silences::unacknowledge))
         .route("/api/openapi.json", get(openapi::document))
         .merge(alertmanager::routes())
         .route("/api/{*path}", any(former_path))
+        .layer(middleware::from_fn_with_state(deps.clone(), check_key))
         .layer(middleware::from_fn(check_query))
         .layer(middleware::from_fn(etag::with_etag))
 }

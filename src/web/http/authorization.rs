@@ -2,7 +2,8 @@
 //!
 //! On loopback the `Host` header must name this server, which prevents DNS rebinding. On other addresses a request needs the token or a
 //! session. On every address, API requests that change state need the token, and forms that change state need a session. Forms that only
-//! preview need no more than read access. Each form must come from a page of this server. Failed logins are rate-limited per address.
+//! preview need no more than read access. An access key is accepted instead of the token if its role is sufficient. Each form must come from
+//! a page of this server. Failed logins are rate-limited per address.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
@@ -14,14 +15,16 @@ use subtle::ConstantTimeEq as _;
 use url::Url;
 
 use super::access::{
-    self, IdentifiedVisitor, Visitor,
+    self, Fingerprint, IdentifiedVisitor, Visitor,
     forms::{self, FormFields, FormKind},
+    rate_limit::{FailedLogins, LoginQuota},
 };
 use super::error::WebError;
 use super::error_code::ErrorCode;
 use super::{HttpDeps, MAX_REQUEST_BYTES};
 use daemon::live;
 use model::config::SecretText;
+use model::{AccessKey, AccessRole};
 
 /// The authentication schemes of the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +60,8 @@ impl Scheme {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RequestKind {
     Read,
-    /// Changes state through the API.
-    Api,
+    /// Needs this role: changes state through the API.
+    Api(AccessRole),
     /// Posts a form of a page.
     Form(FormKind),
     LoginPage,
@@ -70,9 +73,9 @@ impl RequestKind {
         match path {
             "/login" if is_change => RequestKind::Form(FormKind::Login),
             "/login" => RequestKind::LoginPage,
-            "/-/reload" => RequestKind::Api,
+            "/-/reload" => RequestKind::Api(AccessRole::Admin),
             _ if !is_change => RequestKind::Read,
-            _ if path.starts_with("/api/") || path.starts_with("/-/") => RequestKind::Api,
+            _ if path.starts_with("/api/") || path.starts_with("/-/") => RequestKind::Api(AccessRole::Act),
             "/rules/playground" | "/silences/preview" => RequestKind::Form(FormKind::Trial),
             _ => RequestKind::Form(FormKind::Change),
         }
@@ -101,12 +104,16 @@ pub(super) async fn authorize(State(deps): State<HttpDeps>, mut request: Request
     let rejection = match kind {
         RequestKind::Read if is_loopback || visitor.is_logged_in => None,
         RequestKind::Read => {
-            let rejection = check_token(&deps, &request, token.as_ref(), &[Scheme::Bearer, Scheme::Basic]);
-            rejection.map(|rejection| rejection.or_login(&request))
+            let schemes = &[Scheme::Bearer, Scheme::Basic];
+            let checked = check_token(&deps, &mut request, token.as_ref(), schemes, AccessRole::View).await;
+            checked.err().map(|rejection| rejection.or_login(&request))
         }
         // Browsers and calendar programs send a password instead of a bearer token. It gives read access only, because a page of another
         // site can make a browser send it.
-        RequestKind::Api => check_token(&deps, &request, token.as_ref(), &[Scheme::Bearer]).map(IntoResponse::into_response),
+        RequestKind::Api(role) => {
+            let checked = check_token(&deps, &mut request, token.as_ref(), &[Scheme::Bearer], role).await;
+            checked.err().map(IntoResponse::into_response)
+        }
         RequestKind::Form(_) | RequestKind::LoginPage => None,
     };
     if let Some(rejection) = rejection {
@@ -127,12 +134,18 @@ pub(super) async fn authorize(State(deps): State<HttpDeps>, mut request: Request
 }
 
 /// The reason to reject a request without a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Rejection {
     /// The token is missing or wrong. Lists the accepted schemes.
-    Unauthorized(&'static [Scheme]),
-    /// The address must wait for a number of seconds after failed logins.
-    RateLimited(i64),
+    Unauthorized(&'static [Scheme], Option<LoginQuota>),
+    /// The address must wait after failed logins.
+    RateLimited(LoginQuota),
+    /// The access key does not allow the request.
+    Role {
+        key: AccessKey,
+        required: AccessRole,
+    },
+    Failed(WebError),
 }
 
 impl Rejection {
@@ -141,7 +154,7 @@ impl Rejection {
         let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         let is_page = header("accept").contains("text/html") && !request.headers().contains_key(header::AUTHORIZATION);
-        if !is_page || self.is_rate_limit() || path.starts_with("/api/") {
+        if !is_page || !matches!(self, Rejection::Unauthorized(..)) || path.starts_with("/api/") {
             return self.into_response();
         }
         if header("sec-fetch-site") == "cross-site" && header("sec-fetch-mode") == "navigate" {
@@ -151,49 +164,89 @@ impl Rejection {
         let next: String = url::form_urlencoded::byte_serialize(path.as_bytes()).collect();
         (StatusCode::SEE_OTHER, [(header::LOCATION, format!("/login?next={next}"))]).into_response()
     }
-
-    fn is_rate_limit(self) -> bool {
-        matches!(self, Rejection::RateLimited(_))
-    }
 }
 
 impl IntoResponse for Rejection {
     fn into_response(self) -> Response {
         match self {
-            Rejection::Unauthorized(schemes) => {
-                let message = "the request needs a bearer token: the value of `token` in [http]";
+            Rejection::Unauthorized(schemes, quota) => {
+                let message = "the request needs a bearer token: the value of `token` in [http], or an access key";
                 let mut response = WebError::new(ErrorCode::Unauthorized, message).into_line().into_response();
                 for scheme in schemes {
                     response.headers_mut().append(header::WWW_AUTHENTICATE, HeaderValue::from_static(scheme.challenge()));
                 }
+                quota.into_iter().for_each(|quota| quota.add_to(response.headers_mut()));
                 response
             }
-            Rejection::RateLimited(seconds) => {
+            Rejection::RateLimited(quota) => {
+                let seconds = quota.reset_secs;
                 let text = format!("too many failed logins from this address; try again in {seconds} s");
                 let error = WebError::new(ErrorCode::TooManyFailedLogins, text).into_line();
-                ([(header::RETRY_AFTER, seconds.to_string())], error).into_response()
+                let mut response = ([(header::RETRY_AFTER, seconds.to_string())], error).into_response();
+                quota.add_to(response.headers_mut());
+                response
             }
+            Rejection::Role { key, required } => {
+                let mut response = WebError::insufficient_role(&key.name, key.role, required).into_line().into_response();
+                let challenge = format!("{}, error=\"insufficient_scope\", scope=\"{required}\"", Scheme::Bearer.challenge());
+                response
+                    .headers_mut()
+                    .extend(HeaderValue::try_from(challenge).ok().map(|value| (header::WWW_AUTHENTICATE, value)));
+                response
+            }
+            Rejection::Failed(error) => error.into_line().into_response(),
         }
     }
 }
 
-/// Checks the token of a request and counts failures. `None` if the token is valid.
-fn check_token(deps: &HttpDeps, request: &Request, token: Option<&SecretText>, schemes: &'static [Scheme]) -> Option<Rejection> {
-    let Some(value) = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()) else {
-        return Some(Rejection::Unauthorized(schemes));
+/// Checks the token or access key of a request, and counts failures. Attaches the [`Client`] to the request.
+async fn check_token(
+    deps: &HttpDeps,
+    request: &mut Request,
+    token: Option<&SecretText>,
+    schemes: &'static [Scheme],
+    required: AccessRole,
+) -> Result<(), Rejection> {
+    let value = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let Some(given) = value.map(|value| schemes.iter().find_map(|scheme| scheme.token(value))) else {
+        return Err(Rejection::Unauthorized(schemes, None));
     };
     let (peer, now) = (access::peer_of(request), deps.app.clock.now());
-    if let Some(wait) = deps.access.failed_logins(|logins| logins.retry_after(peer, now)) {
-        return Some(Rejection::RateLimited(wait.num_seconds().max(1)));
+    let blocked = |logins: &mut FailedLogins| logins.retry_after(peer, now).map(|_| logins.quota(peer, now));
+    if let Some(quota) = deps.access.failed_logins(blocked) {
+        return Err(Rejection::RateLimited(quota));
     }
-    let given = schemes.iter().find_map(|scheme| scheme.token(value));
-    let is_valid = given.as_deref().is_some_and(|given| is_token(given, token));
-    deps.access.failed_logins(|logins| match (is_valid, given.is_some()) {
-        (true, _) => logins.record_success(peer),
-        (false, true) => logins.record_failure(peer, now),
-        (false, false) => {}
-    });
-    (!is_valid).then_some(Rejection::Unauthorized(schemes))
+    let Some(given) = given.filter(|given| !given.is_empty()) else { return Err(Rejection::Unauthorized(schemes, None)) };
+    let hash = access::fingerprint(given.as_bytes());
+    let key = match is_token(&given, token) {
+        true => None,
+        false => match deps.app.store.access_key_with(hash).await {
+            Ok(Some(key)) => Some(key),
+            Ok(None) => {
+                let quota = deps.access.failed_logins(|logins| {
+                    logins.record_failure(peer, now);
+                    logins.quota(peer, now)
+                });
+                return Err(Rejection::Unauthorized(schemes, Some(quota)));
+            }
+            Err(error) => return Err(Rejection::Failed(error.into())),
+        },
+    };
+    deps.access.failed_logins(|logins| logins.record_success(peer));
+    if let Some(key) = key.as_ref().filter(|key| key.role < required) {
+        return Err(Rejection::Role { key: key.clone(), required });
+    }
+    request.extensions_mut().insert(Client { hash, key: key.map(|key| key.name) });
+    Ok(())
+}
+
+/// The program that sent a request with a token, as an extension of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Client {
+    /// The hash of its token or access key.
+    pub hash: Fingerprint,
+    /// The name of its access key. `None` with the token.
+    pub key: Option<String>,
 }
 
 /// Compares a text with the token in constant time. Returns `false` if no token is configured.

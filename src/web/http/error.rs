@@ -12,12 +12,12 @@ use serde_json::json;
 
 use super::MAX_REQUEST_BYTES;
 use super::api::alertmanager;
-use super::api::operations::{DOCUMENT, OPERATIONS, Operation, ROOT};
+use super::api::operations::{DOCUMENT, LIVE_EVENTS, OPERATIONS, Operation, ROOT};
 use super::error_code::ErrorCode;
 use super::feeds;
 use crate::ui::page::ErrorPage;
 use daemon::token_names::FindTokenError;
-use model::{TokenNameError, closest};
+use model::{AccessRole, TokenNameError, closest};
 use store::{ErrorKind, StoreError};
 
 /// A page, or the reason why it cannot be shown.
@@ -44,11 +44,13 @@ pub(super) struct WebError {
     search: Option<String>,
     /// Whether the response is a line of text instead of a page, for clients that do not accept JSON.
     is_line: bool,
+    /// The role that the request needs. `None` unless the code is [`ErrorCode::InsufficientRole`].
+    required_role: Option<AccessRole>,
 }
 
 impl WebError {
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), suggestions: Vec::new(), search: None, is_line: false }
+        Self { code, message: message.into(), suggestions: Vec::new(), search: None, is_line: false, required_role: None }
     }
 
     pub fn invalid_parameter(message: impl Into<String>) -> Self {
@@ -65,6 +67,12 @@ impl WebError {
             Some(near) => Self::new(code, format!("{message}; did you mean {near:?}?")).with_suggestions([near]),
             None => Self::new(code, message),
         }
+    }
+
+    /// The access key of the client is not sufficient.
+    pub fn insufficient_role(name: &str, role: AccessRole, required: AccessRole) -> Self {
+        let message = format!("the access key {name:?} has the role `{role}`; this request needs the role `{required}`");
+        Self { required_role: Some(required), ..Self::new(ErrorCode::InsufficientRole, message) }
     }
 
     /// The server has too much to do. Clients try again after [`RETRY_AFTER_SECS`].
@@ -118,8 +126,8 @@ impl WebError {
 
     /// Returns the body of a problem. `error` is the former name of `detail`.
     fn problem(&self, status: StatusCode) -> Response {
-        let Self { code, message, suggestions, .. } = self;
-        let problem = json!({
+        let Self { code, message, suggestions, required_role, .. } = self;
+        let mut problem = json!({
             "type": format!("urn:cliffwatch:problem:{code}"),
             "title": code.title(),
             "status": status.as_u16(),
@@ -128,6 +136,9 @@ impl WebError {
             "suggestions": suggestions,
             "error": message,
         });
+        if let Some(role) = required_role {
+            problem["requiredRole"] = role.as_str().into();
+        }
         ([(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM))], problem.to_string()).into_response()
     }
 }
@@ -196,23 +207,28 @@ impl IntoResponse for WebError {
 
 /// Formats each failed response as its route requires, including failures of extractors, of other layers, and of the framework.
 ///
-/// The API and the feeds always return a problem, or, for clients of Alertmanager, a JSON text. Other routes return one to clients that accept JSON.
+/// The API, live events, and the feeds always return a problem, or, for clients of Alertmanager, a JSON text. Other routes return one to
+/// clients that accept JSON, and instead of a line of text to all programs except probes.
 pub(super) async fn format_errors(request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
-    let is_api = is_api_path(&path) || path.ends_with(feeds::CALENDAR) || path.ends_with(feeds::ATOM);
-    let is_problem = is_api || accept(request.headers()).contains("json");
+    let is_feed = path.ends_with(feeds::CALENDAR) || path.ends_with(feeds::ATOM);
+    let is_api = is_api_path(&path) || is_feed || path == LIVE_EVENTS.path;
+    let accepts = accept(request.headers());
+    let is_problem = is_api || accepts.contains("json");
+    // Probes and programs other than browsers.
+    let is_program = !accepts.contains("text/html") && !path.starts_with("/-/");
     let method = request.method().clone();
     let response = next.run(request).await;
     let is_failure = response.status().is_client_error() || response.status().is_server_error();
     let is_page = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
     match response.extensions().get::<WebError>().cloned() {
-        Some(error) if is_problem => {
+        Some(error) if is_problem || (error.is_line && is_program) => {
             let status = response.status();
             with_body(response, error.api_body(status, &path))
         }
         Some(error) if error.is_line => response,
         Some(error) => with_body(response, error.page()),
-        None if is_problem && is_failure && !is_page => {
+        None if (is_problem || is_program) && is_failure && !is_page => {
             let error = of_framework(&response, &method, &path);
             let status = response.status();
             let (parts, body) = response.into_parts();

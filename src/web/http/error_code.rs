@@ -13,6 +13,7 @@ model::words! {
         Unauthorized = "unauthorized",
         WrongHost = "wrong_host",
         FormRejected = "form_rejected",
+        InsufficientRole = "insufficient_role",
         NotFound = "not_found",
         UnknownToken = "unknown_token",
         UnknownGroup = "unknown_group",
@@ -21,14 +22,18 @@ model::words! {
         UnknownAlert = "unknown_alert",
         UnknownDelivery = "unknown_delivery",
         UnknownSilence = "unknown_silence",
+        UnknownAcknowledgement = "unknown_acknowledgement",
         UnknownEvent = "unknown_event",
         MethodNotAllowed = "method_not_allowed",
         AmbiguousToken = "ambiguous_token",
         AmbiguousAlert = "ambiguous_alert",
+        WrongState = "wrong_state",
+        NothingHeld = "nothing_held",
         EventsExpired = "events_expired",
         BodyTooLarge = "body_too_large",
         UnsupportedMediaType = "unsupported_media_type",
         InvalidConfig = "invalid_config",
+        KeyReused = "idempotency_key_reused",
         TooManyFailedLogins = "too_many_failed_logins",
         InternalError = "internal_error",
         Busy = "busy",
@@ -42,7 +47,7 @@ impl ErrorCode {
         match self {
             Self::InvalidRequest | Self::UnknownParameter | Self::InvalidParameter | Self::InvalidBody => StatusCode::BAD_REQUEST,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::WrongHost | Self::FormRejected => StatusCode::FORBIDDEN,
+            Self::WrongHost | Self::FormRejected | Self::InsufficientRole => StatusCode::FORBIDDEN,
             Self::NotFound
             | Self::UnknownToken
             | Self::UnknownGroup
@@ -51,13 +56,14 @@ impl ErrorCode {
             | Self::UnknownAlert
             | Self::UnknownDelivery
             | Self::UnknownSilence
+            | Self::UnknownAcknowledgement
             | Self::UnknownEvent => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::AmbiguousToken | Self::AmbiguousAlert => StatusCode::CONFLICT,
+            Self::AmbiguousToken | Self::AmbiguousAlert | Self::WrongState | Self::NothingHeld => StatusCode::CONFLICT,
             Self::EventsExpired => StatusCode::GONE,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::InvalidConfig => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::InvalidConfig | Self::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
             Self::TooManyFailedLogins => StatusCode::TOO_MANY_REQUESTS,
             Self::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Busy | Self::NotReady => StatusCode::SERVICE_UNAVAILABLE,
@@ -71,6 +77,7 @@ impl ErrorCode {
             Self::Unauthorized => "Token required",
             Self::WrongHost => "Wrong host",
             Self::FormRejected => "Action rejected",
+            Self::InsufficientRole => "Role not sufficient",
             Self::NotFound => "Not found",
             Self::UnknownToken => "No such token",
             Self::UnknownGroup => "No such group",
@@ -79,14 +86,18 @@ impl ErrorCode {
             Self::UnknownAlert => "No such alert",
             Self::UnknownDelivery => "No such delivery",
             Self::UnknownSilence => "No such silence",
+            Self::UnknownAcknowledgement => "No such acknowledgement",
             Self::UnknownEvent => "No such event",
             Self::MethodNotAllowed => "Method not allowed",
             Self::AmbiguousToken => "Ambiguous token",
             Self::AmbiguousAlert => "Ambiguous alert",
+            Self::WrongState => "Wrong state",
+            Self::NothingHeld => "Nothing held",
             Self::EventsExpired => "Events deleted",
             Self::BodyTooLarge => "Request too large",
             Self::UnsupportedMediaType => "Unsupported media type",
             Self::InvalidConfig => "Invalid config",
+            Self::KeyReused => "Key used before",
             Self::TooManyFailedLogins => "Too many failed logins",
             Self::InternalError => "Internal error",
             Self::Busy => "Server busy",
@@ -104,10 +115,11 @@ impl ErrorCode {
             }
             Self::InvalidParameter => "a parameter is empty, is given twice, or has a value that is not valid or out of range",
             Self::InvalidBody => "the body is not valid JSON, lacks a field, or has a field that is unknown or not valid",
-            Self::Unauthorized => "the token is missing or wrong",
+            Self::Unauthorized => "the token or access key is missing or wrong",
             Self::WrongHost => "on loopback: the `Host` header does not name this server; set `external_url`",
             Self::FormRejected => "only on pages: the form did not come from a page of this server, or has expired",
             Self::NotFound => "the path does not exist; `suggestions` may have the right one",
+            Self::InsufficientRole => "the role of the access key does not allow this; `requiredRole` has the one that does",
             Self::UnknownToken => "no token has this slug or ticker; `suggestions` has similar slugs",
             Self::UnknownGroup => "`[watch.groups]` has no such group; `suggestions` may have the right one",
             Self::UnknownRule => "no active rule has this name or id; `suggestions` may have the right one",
@@ -115,6 +127,7 @@ impl ErrorCode {
             Self::UnknownAlert => "no alert has this id, or it was deleted after `[store] retention`",
             Self::UnknownDelivery => "no delivery has this id, or it was deleted after `[store] retention`",
             Self::UnknownSilence => "no active or pending silence has this id",
+            Self::UnknownAcknowledgement => "the alert is not acknowledged",
             Self::UnknownEvent => {
                 "the event log ends before the number in `after`, such as after a backup was restored; read the lists again, then \
                  continue after the number in `suggestions`"
@@ -122,6 +135,10 @@ impl ErrorCode {
             Self::MethodNotAllowed => "the path does not support this method; the header `Allow` has those that it supports",
             Self::AmbiguousToken => "several tokens have this ticker; `suggestions` has their slugs",
             Self::AmbiguousAlert => "several alerts have an id with this beginning; `suggestions` has their ids",
+            Self::WrongState => {
+                "the state of the delivery does not allow the action: a delivery that was sent cannot be retried or dropped"
+            }
+            Self::NothingHeld => "no response of the token is held",
             Self::EventsExpired => {
                 "events after the number in `after` were deleted after `[store] retention`; read the lists again, then continue after \
                  the number in `suggestions`"
@@ -129,6 +146,7 @@ impl ErrorCode {
             Self::BodyTooLarge => "the request body is larger than 128 KiB",
             Self::UnsupportedMediaType => "the body is not declared as JSON; send `Content-Type: application/json`",
             Self::InvalidConfig => "a reload found errors in the config or in rule files; the last valid ones stay active",
+            Self::KeyReused => "another request had this `Idempotency-Key`; use a new key for each request",
             Self::TooManyFailedLogins => "too many wrong tokens came from this address; wait for the seconds in `Retry-After`",
             Self::InternalError => "the daemon failed to process the request; its log has the reason",
             Self::Busy => "too many requests run, or this one took too long; try again after the seconds in `Retry-After`",

@@ -31,6 +31,8 @@ pub(super) enum ParameterKind {
     /// A whole number, from and to these values.
     Integer(u32, u32),
     Boolean,
+    /// The cursor of a page, as a response returned it.
+    Cursor,
     /// A duration such as `7d`.
     Duration,
 }
@@ -40,6 +42,9 @@ const LONGEST_DURATION: TimeDelta = TimeDelta::days(36_500);
 
 /// The maximum length of a text or a name.
 pub(super) const MAX_TEXT: usize = 2_000;
+
+/// The maximum length of a cursor. The one of a walk through a hundred thousand tokens is shorter.
+pub(super) const MAX_CURSOR: usize = 20_000;
 
 impl ParameterKind {
     /// Checks a value. Returns what is expected instead, and the words that may be meant.
@@ -53,6 +58,7 @@ impl ParameterKind {
             ParameterKind::Number => text.parse::<f64>().is_ok_and(|number| number.is_finite() && number >= 0.0),
             ParameterKind::Integer(min, max) => text.parse::<u32>().is_ok_and(|number| (min..=max).contains(&number)),
             ParameterKind::Boolean => text.parse::<bool>().is_ok(),
+            ParameterKind::Cursor => text.len() <= MAX_CURSOR,
             ParameterKind::Duration => text.parse::<Span>().is_ok_and(|span| span.delta() <= LONGEST_DURATION),
         };
         match (is_valid, self) {
@@ -62,6 +68,7 @@ impl ParameterKind {
             (false, ParameterKind::Integer(min, max)) => Err((format!("a whole number from {min} to {max}"), Vec::new())),
             (false, ParameterKind::Boolean) => Err(expected("true or false")),
             (false, ParameterKind::Duration) => Err(expected("a duration such as 36h or 7d, at most 36500d")),
+            (false, ParameterKind::Cursor) => Err((format!("at most {MAX_CURSOR} bytes"), Vec::new())),
             (false, _) => Err((format!("at most {MAX_TEXT} bytes"), Vec::new())),
         }
     }
@@ -145,7 +152,20 @@ pub(super) const LIMIT: Parameter = parameter(
     ParameterKind::Integer(1, MAX_ROWS),
     "Maximum number of rows. The default is 100, the maximum 10,000. A list also ends at about 4 MiB.",
 );
-pub(super) const AFTER: Parameter = text("after", "Cursor of a page, from `next` of the previous page.");
+pub(super) const AFTER: Parameter =
+    parameter("after", ParameterKind::Cursor, "Cursor of a page, from `next` of the previous page.");
+pub(super) const BEFORE: Parameter = parameter(
+    "before",
+    ParameterKind::Cursor,
+    "Cursor from `previous` of a page: the rows before that page, the nearest ones if there are more than `limit`. Rows that are \
+     committed later appear there. `0` is before the oldest row. Excludes `after`.",
+);
+pub(super) const ALERT_SORT: Parameter = parameter(
+    "sort",
+    ParameterKind::Word(&["newest", "updated"]),
+    "Order of the list: `newest` by the commit that began the alert, the default, or `updated` by the latest update. A walk through \
+     pages by `updated` can skip an alert that is updated meanwhile.",
+);
 pub(super) const PAGED: Parameter = parameter(
     "paged",
     ParameterKind::Boolean,

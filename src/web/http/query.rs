@@ -5,11 +5,14 @@ use serde::{Serialize, Serializer};
 
 use super::error::WebError;
 use super::error_code::ErrorCode;
-use super::parameters::{AFTER, CHOSEN, FROM, LIMIT, PAGED, Parameter, ParameterKind, SINCE, TO};
+use super::parameters::{AFTER, BEFORE, CHOSEN, FROM, LIMIT, PAGED, Parameter, ParameterKind, SINCE, TO};
 use super::time_range::PeriodFilter;
 use crate::ui::page::href;
 use crate::ui::range::RangeQuery;
-use model::{Timestamp, closest, config::Span};
+use model::{ListPosition, Timestamp, closest, config::Span};
+
+/// The length of a cursor in an error.
+const MAX_SHOWN_CHARS: usize = 60;
 
 /// The default of `limit`.
 const DEFAULT_ROWS: u32 = 100;
@@ -139,9 +142,22 @@ impl ListQuery {
     /// Returns the cursor of the page. `None` for the first page.
     pub fn cursor<T>(&self, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, WebError> {
         let Some(text) = self.get(AFTER) else { return Ok(None) };
-        let invalid =
-            || WebError::invalid_parameter(format!("after: {text:?} is not a valid cursor: expected `next` of a response"));
-        parse(text).map(Some).ok_or_else(invalid)
+        parse(text).map(Some).ok_or_else(|| invalid_cursor(AFTER, text))
+    }
+
+    /// Returns the position of the page in a list whose rows have numbers.
+    pub fn position(&self) -> Result<ListPosition, WebError> {
+        let number = |parameter: Parameter| {
+            let Some(text) = self.get(parameter) else { return Ok(None) };
+            text.parse::<i64>().map(Some).map_err(|_| invalid_cursor(parameter, text))
+        };
+        let position = ListPosition { after: number(AFTER)?, before: number(BEFORE)? };
+        match position {
+            ListPosition { after: Some(_), before: Some(_) } => {
+                Err(WebError::invalid_parameter("`after` and `before` exclude each other: use one of them"))
+            }
+            position => Ok(position),
+        }
     }
 
     /// Replaces a value. An empty one removes the parameter.
@@ -162,7 +178,7 @@ impl ListQuery {
 
     /// Returns the URL of the first page of a list with these filters, without a selection.
     pub fn first_page(&self, path: &str) -> String {
-        self.clone().with(AFTER, "").with(CHOSEN, "").href(path)
+        self.clone().with(AFTER, "").with(BEFORE, "").with(CHOSEN, "").href(path)
     }
 
     /// Returns the URL of `path` with these parameters.
@@ -175,6 +191,12 @@ impl ListQuery {
 fn pairs(uri: &Uri) -> impl Iterator<Item = (String, String)> {
     let pairs = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     pairs.map(|(name, value)| (name.into_owned(), value.into_owned()))
+}
+
+fn invalid_cursor(parameter: Parameter, text: &str) -> WebError {
+    let (name, link) = (parameter.name, if parameter == BEFORE { "previous" } else { "next" });
+    let shown: String = text.chars().take(MAX_SHOWN_CHARS).collect();
+    WebError::invalid_parameter(format!("{name}: {shown:?} is not a valid cursor: expected the one in `{link}` of a response"))
 }
 
 fn invalid_value(parameter: Parameter, value: &str) -> WebError {

@@ -1,13 +1,14 @@
 //! Status, readiness, metrics, and the reload request.
 
 use axum::Json;
-use axum::extract::State;
-use axum::http::{HeaderMap, header};
+use axum::extract::{Extension, State};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::HttpDeps;
 use super::error::WebError;
 use super::error_code::ErrorCode;
+use super::idempotency::{RequestKey, remember};
 use daemon::view::{StatusParts, StatusView};
 use model::digest;
 use store::StoreError;
@@ -30,10 +31,14 @@ pub(super) async fn healthy(State(deps): State<HttpDeps>) -> &'static str {
 /// The health of a daemon that runs but cannot use its database.
 pub(super) const WAITING: &str = "healthy; waiting for the database\n";
 
-pub(super) async fn reload(State(deps): State<HttpDeps>) -> Response {
+pub(super) async fn reload(State(deps): State<HttpDeps>, Extension(key): Extension<RequestKey>) -> Result<Response, WebError> {
     match (deps.app.reload)().await {
-        Ok(text) => format!("{text}\n").into_response(),
-        Err(problems) => WebError::new(ErrorCode::InvalidConfig, problems).into_line().into_response(),
+        Ok(text) => {
+            let text = format!("{text}\n");
+            remember(&deps, key, StatusCode::OK, text.clone()).await?;
+            Ok(text.into_response())
+        }
+        Err(problems) => Err(WebError::new(ErrorCode::InvalidConfig, problems).into_line()),
     }
 }
 

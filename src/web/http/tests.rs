@@ -507,6 +507,7 @@ async fn only_a_post_to_the_link_unsubscribes() {
     app.served.await.expect("no panic").expect("served");
 }
 
+mod actions;
 mod events;
 mod load;
 mod pages;

@@ -19,6 +19,7 @@ pub(crate) const DAEMON: ServerSchema = ServerSchema {
         include_str!("../../../../migrations/postgres/0004_event_log.sql"),
         include_str!("../../../../migrations/postgres/0005_replay.sql"),
         include_str!("../../../../migrations/postgres/0006_message_types.sql"),
+        include_str!("../../../../migrations/postgres/0007_http_api.sql"),
     ],
 };
 

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, net::IpAddr};
 
+use axum::http::{HeaderMap, HeaderValue};
 use chrono::TimeDelta;
 
 use model::Timestamp;
@@ -19,6 +20,23 @@ const MAX_ADDRESSES: usize = 1024;
 #[derive(Debug, Default)]
 pub(in crate::http) struct FailedLogins(HashMap<IpAddr, Failures>);
 
+/// The failed logins that an address has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http) struct LoginQuota {
+    remaining: u32,
+    /// The seconds until the next attempt is allowed, or until the failures are deleted.
+    pub reset_secs: i64,
+}
+
+impl LoginQuota {
+    /// Adds the headers `RateLimit-Limit`, `RateLimit-Remaining`, and `RateLimit-Reset`.
+    pub fn add_to(self, headers: &mut HeaderMap) {
+        headers.insert("ratelimit-limit", HeaderValue::from(FREE_FAILURES));
+        headers.insert("ratelimit-remaining", HeaderValue::from(self.remaining));
+        headers.insert("ratelimit-reset", HeaderValue::from(self.reset_secs));
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Failures {
     count: u32,
@@ -32,6 +50,17 @@ impl FailedLogins {
         let wait = self.0.get(&peer)?.blocked_until - now;
         // If the clock was set back, the wait must not exceed the maximum.
         (wait > TimeDelta::zero()).then(|| wait.min(MAX_WAIT))
+    }
+
+    /// Returns what an address has left.
+    pub fn quota(&self, peer: IpAddr, now: Timestamp) -> LoginQuota {
+        let failures = self.0.get(&peer);
+        let used = failures.map_or(0, |failures| failures.count);
+        let until = match self.retry_after(peer, now) {
+            Some(wait) => wait,
+            None => failures.map_or(TimeDelta::zero(), |failures| failures.last_at + RETENTION - now).min(RETENTION),
+        };
+        LoginQuota { remaining: FREE_FAILURES.saturating_sub(used), reset_secs: until.num_seconds().max(1) }
     }
 
     pub fn record_failure(&mut self, peer: IpAddr, now: Timestamp) {

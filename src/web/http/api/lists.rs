@@ -8,11 +8,12 @@ use axum::response::{IntoResponse, Response};
 use super::operations::{ALERTS, CHANGES, DELIVERIES, RULE_LIST};
 use crate::http::HttpDeps;
 use crate::http::alert_detail::AlertDetail;
+use crate::http::cursor;
 use crate::http::error::WebError;
 use crate::http::error_code::ErrorCode;
 use crate::http::list_page::ListPage;
 use crate::http::names;
-use crate::http::parameters::{ACKNOWLEDGED, DELIVERY_STATE, KIND, RESOURCE, RULE, SEVERITY, STATE};
+use crate::http::parameters::{ACKNOWLEDGED, ALERT_SORT, BEFORE, DELIVERY_STATE, KIND, RESOURCE, RULE, SEVERITY, STATE};
 use crate::http::query::ListQuery;
 use crate::http::request_limits::ReadDeps;
 use crate::http::rule_view::rule_views;
@@ -20,14 +21,14 @@ use chart::past_polls;
 use daemon::current_texts::show_current_texts;
 use daemon::view::{AlertView, PastPollsView};
 use model::{
-    Alert, AlertCursor, AlertFilter, AlertId, AlertState, ChangeFilter, ChangeKind, ChangeRow, DeliveryId, DeliveryState,
-    OutboxFilter, OutboxRow, Resource,
+    Alert, AlertCursor, AlertFilter, AlertId, AlertState, ChangeFilter, ChangeKind, ChangeRow, DeliveryId, DeliveryState, Listed,
+    NumberedAlert, OutboxFilter, OutboxRow, Resource,
 };
 use store::StoreError;
 
 pub(super) async fn changes(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Response, WebError> {
     let query = CHANGES.query(&uri)?;
-    let range = query.time_range(deps.app.clock.now())?;
+    let (range, position) = (query.time_range(deps.app.clock.now())?, query.position()?);
     let filter = ChangeFilter {
         tokens: names::token(&deps, &query).await?.map(|token| vec![token]),
         kinds: query.items(KIND, ChangeKind::parse)?,
@@ -35,17 +36,17 @@ pub(super) async fn changes(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Respon
         since: range.since,
         until: range.until,
         limit: query.limit() + 1,
-        after: query.cursor(|text| text.parse().ok())?,
+        position,
         offset: 0,
     };
     let listed = deps.app.store.changes_listed(filter).await?;
-    Ok(ListPage::of(listed, query.limit(), |row: &ChangeRow| row.id.to_string()).response(&query, &uri))
+    Ok(ListPage::of_numbered(listed, query.limit(), position, |row: &ChangeRow| row.id).response(&query, &uri))
 }
 
-/// Loads a page of alerts with the status of each receiver.
-pub(in crate::http) async fn alert_page(deps: &HttpDeps, query: &ListQuery, limit: u32) -> Result<ListPage<AlertView>, WebError> {
+/// Parses the filter of a list of alerts, with a limit of `limit` + 1 rows.
+async fn alert_filter(deps: &HttpDeps, query: &ListQuery, limit: u32) -> Result<AlertFilter, WebError> {
     let range = query.time_range(deps.app.clock.now())?;
-    let filter = AlertFilter {
+    Ok(AlertFilter {
         states: query.items(STATE, AlertState::parse)?,
         rule: names::rule_of_alerts(deps, query).await?,
         token: names::token(deps, query).await?,
@@ -54,18 +55,36 @@ pub(in crate::http) async fn alert_page(deps: &HttpDeps, query: &ListQuery, limi
         receiver: names::receiver(deps, query).await?,
         since: range.since,
         until: range.until,
-        after: query.cursor(AlertCursor::parse)?,
+        after: None,
         limit: limit + 1,
         ids: Vec::new(),
-    };
+    })
+}
+
+/// Loads a page of alerts with the status of each receiver, most recently updated first.
+pub(in crate::http) async fn alert_page(deps: &HttpDeps, query: &ListQuery, limit: u32) -> Result<ListPage<AlertView>, WebError> {
+    let after = query.cursor(AlertCursor::parse)?;
+    let filter = AlertFilter { after, ..alert_filter(deps, query, limit).await? };
     let page = ListPage::of(deps.app.store.alerts_listed(filter).await?, limit, |alert| AlertCursor::of(alert).to_string());
     let views = alert_views(deps, &page.rows).await?;
-    Ok(ListPage { rows: views, total: page.total, next: page.next })
+    Ok(ListPage { rows: views, total: page.total, next: page.next, previous: None })
 }
 
 pub(super) async fn alerts(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Response, WebError> {
     let query = ALERTS.query(&uri)?;
-    Ok(alert_page(&deps, &query, query.limit()).await?.response(&query, &uri))
+    if query.get(ALERT_SORT) == Some("updated") {
+        if query.get(BEFORE).is_some() {
+            return Err(WebError::invalid_parameter("`before` excludes `sort=updated`: leave one of them out"));
+        }
+        return Ok(alert_page(&deps, &query, query.limit()).await?.response(&query, &uri));
+    }
+    let (limit, position) = (query.limit(), query.position()?);
+    let filter = alert_filter(&deps, &query, limit).await?;
+    let listed = deps.app.store.alerts_by_number(filter, position).await?;
+    let page = ListPage::of_numbered(listed, limit, position, |row: &NumberedAlert| row.number);
+    let alerts: Vec<Alert> = page.rows.into_iter().map(|row| row.alert).collect();
+    let rows = alert_views(&deps, &alerts).await?;
+    Ok(ListPage { rows, total: page.total, next: page.next, previous: page.previous }.response(&query, &uri))
 }
 
 /// Returns the views of alerts, with the texts that are true now.
@@ -89,16 +108,16 @@ pub(in crate::http) async fn delivery_page(
     query: &ListQuery,
     limit: u32,
 ) -> Result<ListPage<OutboxRow>, WebError> {
-    let range = query.time_range(deps.app.clock.now())?;
+    let (range, position) = (query.time_range(deps.app.clock.now())?, query.position()?);
     let filter = OutboxFilter {
         receiver: names::receiver(deps, query).await?,
         states: query.items(DELIVERY_STATE, DeliveryState::parse)?,
         since: range.since,
         until: range.until,
-        after: query.cursor(|text| text.parse().ok().map(DeliveryId))?,
+        position,
         limit: limit + 1,
     };
-    Ok(ListPage::of(deps.app.store.outbox_listed(filter).await?, limit, |row| row.id.to_string()))
+    Ok(ListPage::of_numbered(deps.app.store.outbox_listed(filter).await?, limit, position, |row| row.id.0))
 }
 
 pub(super) async fn outbox(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Response, WebError> {
@@ -107,10 +126,14 @@ pub(super) async fn outbox(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Respons
 }
 
 pub(super) async fn delivery(State(deps): State<HttpDeps>, Path(id): Path<String>) -> Result<Response, WebError> {
-    let invalid = || WebError::invalid_parameter(format!("id: {id:?} is not valid: expected a whole number"));
-    let id: i64 = id.parse().map_err(|_| invalid())?;
-    let detail = deps.app.store.outbox_one(DeliveryId(id)).await?;
+    let detail = deps.app.store.outbox_one(delivery_id(&id)?).await?;
     Ok(Json(detail.ok_or_else(unknown_delivery)?.json()).into_response())
+}
+
+/// Parses the id of a delivery in a path.
+pub(super) fn delivery_id(text: &str) -> Result<DeliveryId, WebError> {
+    let invalid = || WebError::invalid_parameter(format!("id: {text:?} is not valid: expected a whole number"));
+    text.parse().map(DeliveryId).map_err(|_| invalid())
 }
 
 /// Returns the latest polls of each endpoint, newest first.
@@ -120,7 +143,7 @@ pub(super) async fn polls(State(deps): State<HttpDeps>) -> Result<Response, WebE
     Ok(Json(views).into_response())
 }
 
-/// `GET /api/v1/rules`: a page of the active rules, or only the rules whose name or id is the parameter `rule`.
+/// `GET /api/v1/rules`: a page of the active rules by id, or only the rules whose name or id is the parameter `rule`.
 pub(super) async fn rules(State(deps): State<HttpDeps>, uri: Uri) -> Result<Response, WebError> {
     let query = RULE_LIST.query(&uri)?;
     let mut views = rule_views(&deps).await?;
@@ -130,8 +153,14 @@ pub(super) async fn rules(State(deps): State<HttpDeps>, uri: Uri) -> Result<Resp
             return Err(names::unknown_rule(&deps.app.live.load(), rule));
         }
     }
-    let offset = query.cursor(|text| text.parse().ok())?.unwrap_or(0);
-    Ok(ListPage::from_all(views, offset, query.limit()).response(&query, &uri))
+    // By id, so that a reload between two pages shifts nothing.
+    views.sort_by(|a, b| a.id.cmp(&b.id));
+    let total = views.len() as u64;
+    if let Some(after) = query.cursor(cursor::parse::<String>)? {
+        views.retain(|view| view.id > after);
+    }
+    let listed = Listed { rows: views, total, is_cut: false };
+    Ok(ListPage::of(listed, query.limit(), |view| cursor::text(&view.id)).response(&query, &uri))
 }
 
 pub(in crate::http) fn unknown_delivery() -> WebError {

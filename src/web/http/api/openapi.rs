@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::operations::{DocumentedBody, LIVE_EVENTS, OPERATIONS, Operation};
 use crate::http::error::PROBLEM;
-use crate::http::parameters::{MAX_TEXT, Parameter, ParameterKind};
+use crate::http::parameters::{MAX_CURSOR, MAX_TEXT, Parameter, ParameterKind};
 use schemas::SCHEMAS;
 
 /// `GET /api/openapi.json`.
@@ -35,8 +35,10 @@ fn openapi_json() -> Value {
             "title": "Cliffwatch",
             "version": CONTRACT_VERSION,
             "description": "The data of the web pages. On loopback, reads need no token. On other addresses, and for all changes, send the \
-                token of `[http]` as a bearer token. A list is a bare array; headers contain the total and the link to the next page. \
-                With `paged=true`, a list is an object with `total`, `next`, and `items`. Each response of the API has an `ETag`. An \
+                token of `[http]` or an access key as a bearer token; \
+                `x-required-role` is the role that an access key needs. A POST request with the header `Idempotency-Key` has its \
+                effect once, however often it is sent. A list is a bare array; headers contain the total and the link to the next page. \
+                With `paged=true`, a list is an object with `total`, `next`, `previous`, and `items`. Each response of the API has an `ETag`. An \
                 error is a problem (RFC 9457); its `code` is for programs. Later versions of this document may add paths, optional \
                 parameters, fields, words of enumerations, and codes. Clients must ignore fields and accept words that they do not \
                 know. Nothing is removed or redefined below `/api/v1/`.",
@@ -82,7 +84,8 @@ const PROBLEMS: &[DocumentedProblem] = &[
     DocumentedProblem {
         status: "403",
         name: "Forbidden",
-        description: "On loopback: the `Host` header does not name this server.",
+        description: "The role of the access key does not allow the request; `requiredRole` has the one that does. Or, on loopback: the `Host` \
+             header does not name this server.",
         applies: |_| true,
     },
     DocumentedProblem {
@@ -96,8 +99,11 @@ const PROBLEMS: &[DocumentedProblem] = &[
     DocumentedProblem {
         status: "409",
         name: "Conflict",
-        description: "Several tokens or alerts have this name. `suggestions` contains their ids.",
-        applies: |operation| operation.body.is_some() || operation.id == "getToken" || has_names(operation),
+        description: "Several tokens or alerts have this name: `suggestions` contains their ids. Or the state does not allow the action.",
+        applies: |operation| {
+            let is_action = operation.method == "post" && operation.path.contains("{id}");
+            operation.body.is_some() || operation.id == "getToken" || has_names(operation) || is_action
+        },
     },
     DocumentedProblem {
         status: "410",
@@ -119,9 +125,10 @@ const PROBLEMS: &[DocumentedProblem] = &[
     },
     DocumentedProblem {
         status: "422",
-        name: "InvalidConfig",
-        description: "The config or a rule file has errors. The last valid ones stay active.",
-        applies: |operation| operation.id == "reload",
+        name: "Unprocessable",
+        description: "Another request had this `Idempotency-Key`. For a reload also: the config or a rule file has errors, and the last \
+             valid ones stay active.",
+        applies: |operation| operation.method == "post",
     },
     DocumentedProblem {
         status: "429",
@@ -154,9 +161,18 @@ fn problem_response(problem: &DocumentedProblem) -> Value {
         return json!({"description": problem.description});
     }
     let mut response = json!({"description": problem.description, "content": {PROBLEM: {"schema": reference("Problem")}}});
+    let header = |description: &str| json!({"description": description, "schema": {"type": "integer"}});
+    let mut headers = Map::new();
     if matches!(problem.status, "429" | "503") {
-        let header = json!({"description": "Seconds to wait before the next request.", "schema": {"type": "integer"}});
-        response["headers"] = json!({ "Retry-After": header });
+        headers.insert("Retry-After".to_owned(), header("Seconds to wait before the next request."));
+    }
+    if matches!(problem.status, "401" | "429") {
+        headers.insert("RateLimit-Limit".to_owned(), header("Number of failed logins that an address may have."));
+        headers.insert("RateLimit-Remaining".to_owned(), header("Number of failed logins that are left."));
+        headers.insert("RateLimit-Reset".to_owned(), header("Seconds until the next attempt is allowed, or until all are left."));
+    }
+    if !headers.is_empty() {
+        response["headers"] = headers.into();
     }
     response
 }
@@ -170,9 +186,9 @@ fn operation_json(operation: &Operation) -> Value {
     let mut parameters: Vec<Value> = declared.iter().map(parameter_json).collect();
     if operation.path.contains("{id}") {
         let (kind, description) = match operation.id {
-            "getDelivery" => ("integer", "Number of the delivery."),
-            "getToken" => ("string", "Slug or ticker of the token."),
-            "getAlert" => ("string", "Id of the alert."),
+            "getDelivery" | "retryDelivery" | "dropDelivery" => ("integer", "Number of the delivery."),
+            "getToken" | "acceptHeld" => ("string", "Slug or ticker of the token."),
+            "getAlert" | "removeAcknowledgement" => ("string", "Id of the alert."),
             _ => ("string", "Id of the silence."),
         };
         let schema = json!({"type": kind});
@@ -183,6 +199,11 @@ fn operation_json(operation: &Operation) -> Value {
         let schema = json!({"type": "integer", "minimum": 0});
         parameters.push(json!({"name": "Last-Event-ID", "in": "header", "description": description, "schema": schema}));
     }
+    if operation.method == "post" {
+        let description = "A text such as a UUID, new for each request. A repeated request gets the response of the first one.";
+        let schema = json!({"type": "string", "minLength": 1, "maxLength": 255});
+        parameters.push(json!({"name": "Idempotency-Key", "in": "header", "description": description, "schema": schema}));
+    }
     let mut responses = Map::new();
     responses.insert(operation.status.to_owned(), success_response(operation.response));
     for problem in PROBLEMS.iter().filter(|problem| (problem.applies)(operation)) {
@@ -191,6 +212,7 @@ fn operation_json(operation: &Operation) -> Value {
     }
     let mut json = json!({
         "operationId": operation.id, "summary": operation.summary, "parameters": parameters, "responses": responses,
+        "x-required-role": operation.role(),
     });
     if operation.path == LIVE_EVENTS.path {
         json["responses"]["200"]["description"] =
@@ -211,6 +233,7 @@ fn operation_json(operation: &Operation) -> Value {
 fn parameter_json(parameter: &Parameter) -> Value {
     let schema = match parameter.kind {
         ParameterKind::Text => json!({"type": "string", "minLength": 1, "maxLength": MAX_TEXT}),
+        ParameterKind::Cursor => json!({"type": "string", "minLength": 1, "maxLength": MAX_CURSOR}),
         ParameterKind::Texts | ParameterKind::Names => json!({"type": "array", "minItems": 1, "items": {"type": "string"}}),
         ParameterKind::Word(words) => json!({"type": "string", "enum": words}),
         ParameterKind::Words(words) => json!({"type": "array", "minItems": 1, "items": {"type": "string", "enum": words}}),
@@ -241,15 +264,21 @@ fn success_response(response: DocumentedBody) -> Value {
         DocumentedBody::List(name) => {
             let items = json!({"type": "array", "items": reference(name)});
             let page = json!({
-                "type": "object", "required": ["total", "next", "items"],
-                "properties": {"total": {"type": "integer"}, "next": {"type": "string", "nullable": true}, "items": items},
+                "type": "object", "required": ["total", "next", "previous", "items"],
+                "properties": {
+                    "total": {"type": "integer"}, "next": {"type": "string", "nullable": true},
+                    "previous": {"type": "string", "nullable": true}, "items": items,
+                },
             });
             let mut response =
                 json!({"description": "Success.", "content": {"application/json": {"schema": {"oneOf": [items, page]}}}});
             response["headers"] = json!({
                 "cliffwatch-total": {"description": "The number of matching rows on all pages.", "schema": {"type": "integer"}},
                 "cliffwatch-has-more": {"description": "Whether another page follows.", "schema": {"type": "boolean"}},
-                "link": {"description": "The URL of the next page, with `rel=\"next\"`.", "schema": {"type": "string"}},
+                "link": {
+                    "description": "The URL of the next page, with `rel=\"next\"`, and of the rows before this page, with `rel=\"prev\"`.",
+                    "schema": {"type": "string"},
+                },
             });
             return response;
         }

@@ -5,11 +5,12 @@ use axum::http::{Method, Uri};
 use crate::http::error::WebError;
 use crate::http::feeds::{ATOM_PARAMETERS, CALENDAR_PARAMETERS};
 use crate::http::parameters::{
-    ACKNOWLEDGED, DELIVERY_STATE, EVENT_AFTER, EVENT_LIMIT, EVENT_TYPE, FROM, GROUP, KIND, MATCHER, MIN_VALUE, ONE_GROUP, PAGES,
-    PAGING, Parameter, RECEIVER, RESOURCE, RULE, RULES, SEARCH, SEVERITY, SINCE, SORT, STATE, TO, TOKEN, TOKENS, UNLOCK_TYPE,
-    WAIT, WITHIN,
+    ACKNOWLEDGED, ALERT_SORT, BEFORE, DELIVERY_STATE, EVENT_AFTER, EVENT_LIMIT, EVENT_TYPE, FROM, GROUP, KIND, MATCHER,
+    MIN_VALUE, ONE_GROUP, PAGES, PAGING, Parameter, RECEIVER, RESOURCE, RULE, RULES, SEARCH, SEVERITY, SINCE, SORT, STATE, TO,
+    TOKEN, TOKENS, UNLOCK_TYPE, WAIT, WITHIN,
 };
 use crate::http::query::ListQuery;
+use model::AccessRole;
 
 /// The beginning of all paths of this version of the API, except for [`DOCUMENT`].
 pub(in crate::http) const ROOT: &str = "/api/v1/";
@@ -76,6 +77,15 @@ impl Operation {
         self.id != "reload"
     }
 
+    /// Returns the role that an access key needs.
+    pub fn role(&self) -> AccessRole {
+        match (self.id, self.method) {
+            ("reload", _) => AccessRole::Admin,
+            (_, "get") => AccessRole::View,
+            _ => AccessRole::Act,
+        }
+    }
+
     /// Returns whether the operation reads the event log.
     pub fn has_events(&self) -> bool {
         self.path == EVENTS.path || self.path == LIVE_EVENTS.path
@@ -108,6 +118,11 @@ const fn list(
     Operation { parameters, ..get(path, id, summary, DocumentedBody::List(row)) }
 }
 
+/// An action without a body.
+const fn action(path: &'static str, id: &'static str, summary: &'static str, response: &'static str) -> Operation {
+    Operation { method: "post", ..get(path, id, summary, DocumentedBody::One(response)) }
+}
+
 const fn post(
     path: &'static str,
     id: &'static str,
@@ -135,14 +150,19 @@ pub(super) const SUPPLY: Operation = Operation {
         DocumentedBody::One("Supply"),
     )
 };
-pub(in crate::http) const CHANGES: Operation =
-    list("/api/v1/changes", "listChanges", "List changes, newest first", "ChangeRow", &[TOKEN, KIND, RESOURCE, SINCE, FROM, TO]);
+pub(in crate::http) const CHANGES: Operation = list(
+    "/api/v1/changes",
+    "listChanges",
+    "List changes, newest first",
+    "ChangeRow",
+    &[TOKEN, KIND, RESOURCE, SINCE, FROM, TO, BEFORE],
+);
 pub(in crate::http) const ALERTS: Operation = list(
     "/api/v1/alerts",
     "listAlerts",
-    "List alerts, most recently updated first",
+    "List alerts, newest first",
     "Alert",
-    &[STATE, RULE, TOKEN, SEVERITY, ACKNOWLEDGED, RECEIVER, SINCE, FROM, TO],
+    &[STATE, RULE, TOKEN, SEVERITY, ACKNOWLEDGED, RECEIVER, SINCE, FROM, TO, ALERT_SORT, BEFORE],
 );
 pub(super) const EVENTS: Operation = Operation {
     parameters: &[EVENT_AFTER, EVENT_TYPE, EVENT_LIMIT, WAIT],
@@ -162,13 +182,13 @@ pub(in crate::http) const LIVE_EVENTS: Operation = Operation {
         DocumentedBody::Text("text/event-stream"),
     )
 };
-pub(super) const RULE_LIST: Operation = list("/api/v1/rules", "listRules", "List active rules", "Rule", &[RULE]);
+pub(super) const RULE_LIST: Operation = list("/api/v1/rules", "listRules", "List active rules, by id", "Rule", &[RULE]);
 pub(in crate::http) const DELIVERIES: Operation = list(
     "/api/v1/outbox",
     "listDeliveries",
     "List deliveries, newest first",
     "Delivery",
-    &[RECEIVER, DELIVERY_STATE, SINCE, FROM, TO],
+    &[RECEIVER, DELIVERY_STATE, SINCE, FROM, TO, BEFORE],
 );
 pub(super) const SILENCE_PREVIEW: Operation = Operation {
     parameters: &[MATCHER],
@@ -186,6 +206,7 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
     SUPPLY,
     TOKEN_LIST,
     get("/api/v1/tokens/{id}", "getToken", "Get a token with all its records", DocumentedBody::One("TokenDetail")),
+    action("/api/v1/tokens/{id}/accept", "acceptHeld", "Accept the held response of a token", "HeldAccepted"),
     CHANGES,
     ALERTS,
     EVENTS,
@@ -204,6 +225,8 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
         "Get a delivery with its attempts and notifications",
         DocumentedBody::One("DeliveryDetail"),
     ),
+    action("/api/v1/outbox/{id}/retry", "retryDelivery", "Retry a delivery now", "DeliveryActed"),
+    action("/api/v1/outbox/{id}/drop", "dropDelivery", "Drop a delivery without sending it", "DeliveryActed"),
     get("/api/v1/silences", "listSilences", "List pending and active silences", DocumentedBody::All("Silence")),
     post("/api/v1/silences", "makeSilence", "Create a silence, or preview it with `dryRun`", "NewSilence", "SilenceMade"),
     SILENCE_PREVIEW,
@@ -219,8 +242,18 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
         "NewReplay",
         "Replayed",
     ),
+    Operation {
+        method: "put",
+        body: Some("NewSilence"),
+        ..get("/api/v1/silences/{id}", "updateSilence", "Replace the values of a silence", DocumentedBody::One("SilenceMade"))
+    },
     get("/api/v1/acks", "listAcknowledgements", "List acknowledgements", DocumentedBody::All("Acknowledgement")),
     post("/api/v1/acks", "acknowledge", "Acknowledge an alert", "NewAcknowledgement", "AcknowledgementMade"),
+    Operation {
+        method: "delete",
+        status: "204",
+        ..get("/api/v1/acks/{id}", "removeAcknowledgement", "Remove the acknowledgement of an alert", DocumentedBody::Empty)
+    },
     get(DOCUMENT, "getDescription", "Get this document", DocumentedBody::One("Description")),
     LIVE_EVENTS,
     Operation {

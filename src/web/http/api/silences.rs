@@ -1,7 +1,7 @@
 //! `/api/v1/silences` and `/api/v1/acks`: silences and acknowledgements. Authorization has checked the token of each write.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
@@ -10,14 +10,15 @@ use super::operations::SILENCE_PREVIEW;
 use crate::http::HttpDeps;
 use crate::http::error::WebError;
 use crate::http::error_code::ErrorCode;
+use crate::http::idempotency::{Acted, RequestKey, perform};
 use crate::http::json_body::{FieldNames, JsonBody};
 use crate::http::parameters::MATCHER;
 use crate::http::request_limits::ReadDeps;
 use daemon::token_names::resolve_matchers;
 use model::silence::{self, MAX_AUTHOR, MAX_COMMENT};
 use model::{
-    Ack, AckResult, AlertId, Matcher, MatcherError, SilenceError, SilencePreview, SilenceRequest, SilenceView, Timestamp,
-    all_match, checked_ack_texts, config::Span, read_matchers,
+    Ack, ActionOutcome, AlertId, Matcher, MatcherError, Silence, SilenceError, SilencePreview, SilenceRequest, SilenceView,
+    Timestamp, UserAction, all_match, checked_ack_texts, config::Span, read_matchers,
 };
 use store::StoreError;
 
@@ -114,34 +115,90 @@ pub(in crate::http) async fn preview_matchers(deps: &HttpDeps, matchers: &[Match
     deps.app.store.preview(move |labels| all_match(&matchers, labels), deps.app.clock.now()).await
 }
 
+impl NewSilence {
+    /// Returns the request, with the slugs of the tokens that the matchers name.
+    async fn resolve(self, deps: &HttpDeps, starts_at: Timestamp) -> Result<SilenceRequest, WebError> {
+        let ends_at = match (self.ends_at, self.duration) {
+            (Some(_), Some(_)) => {
+                return Err(WebError::invalid_body("`endsAt` and `duration` exclude each other: use one of them"));
+            }
+            (Some(ends_at), None) => ends_at,
+            (None, Some(span)) => SilenceRequest::end_after(self.starts_at.unwrap_or(starts_at), span),
+            (None, None) => {
+                return Err(WebError::invalid_body("the end is missing: set `endsAt`, or `duration` such as \"2h\""));
+            }
+        };
+        silence::check_count(&self.matchers).map_err(|error| invalid_body(&error))?;
+        let matchers = resolve_matchers(&deps.app.store, self.matchers).await?;
+        Ok(SilenceRequest { matchers, author: self.author, comment: self.comment, starts_at: self.starts_at, ends_at })
+    }
+}
+
+fn silence_json(silence: Silence, hides: &SilencePreview, now: Timestamp) -> Value {
+    json!({ "id": silence.id, "silenceID": silence.id, "silence": SilenceView::of(silence, now), "hides": hides })
+}
+
 /// `POST /api/v1/silences`.
-pub(super) async fn create(State(deps): State<HttpDeps>, body: JsonBody) -> Result<Response, WebError> {
+pub(super) async fn create(
+    State(deps): State<HttpDeps>,
+    Extension(key): Extension<RequestKey>,
+    body: JsonBody,
+) -> Result<Response, WebError> {
     let posted = NewSilence::parse(body)?;
-    let now = deps.app.clock.now();
-    let starts_at = posted.starts_at.unwrap_or(now);
-    let ends_at = match (posted.ends_at, posted.duration) {
-        (Some(_), Some(_)) => {
-            return Err(WebError::invalid_body("`endsAt` and `duration` exclude each other: use one of them"));
-        }
-        (Some(ends_at), None) => ends_at,
-        (None, Some(span)) => SilenceRequest::end_after(starts_at, span),
-        (None, None) => {
-            return Err(WebError::invalid_body("the end is missing: set `endsAt`, or `duration` such as \"2h\""));
-        }
-    };
-    silence::check_count(&posted.matchers).map_err(|error| invalid_body(&error))?;
-    let matchers = resolve_matchers(&deps.app.store, posted.matchers).await?;
-    let request =
-        SilenceRequest { matchers, author: posted.author, comment: posted.comment, starts_at: posted.starts_at, ends_at };
-    let silence = request.into_silence(now).map_err(|error| invalid_body(&error))?;
+    let (now, is_dry_run) = (deps.app.clock.now(), posted.is_dry_run);
+    let silence = posted.resolve(&deps, now).await?.into_silence(now).map_err(|error| invalid_body(&error))?;
     let hides = preview_matchers(&deps, &silence.matchers).await?;
-    if posted.is_dry_run {
+    if is_dry_run {
         return Ok(Json(json!({ "silence": SilenceView::of(silence, now), "hides": hides })).into_response());
     }
-    deps.app.store.put_silence(silence.clone()).await?;
-    tracing::info!(silence = silence.id, author = silence.author, matchers = silence.matchers_line(), "silence created");
-    let response = json!({ "id": silence.id, "silenceID": silence.id, "silence": SilenceView::of(silence, now), "hides": hides });
-    Ok((StatusCode::CREATED, Json(response)).into_response())
+    tracing::info!(silence = silence.id, author = silence.author, matchers = silence.matchers_line(), "creating a silence");
+    let made = silence_json(silence.clone(), &hides, now);
+    let acted = perform(&deps, key, UserAction::CreateSilence(silence), move |_| (StatusCode::CREATED, made)).await?;
+    response(acted)
+}
+
+/// `PUT /api/v1/silences/{id}`: replaces the values of a silence that has not expired. It keeps its id, and its start once it has begun.
+pub(super) async fn update(
+    State(deps): State<HttpDeps>,
+    Path(id): Path<String>,
+    Extension(key): Extension<RequestKey>,
+    body: JsonBody,
+) -> Result<Response, WebError> {
+    let posted = NewSilence::parse(body)?;
+    let (now, is_dry_run) = (deps.app.clock.now(), posted.is_dry_run);
+    let former = deps.app.store.silences(Some(now)).await?.into_iter().find(|silence| silence.id == id);
+    let former = former.ok_or_else(unknown_silence)?;
+    let request = posted.resolve(&deps, former.starts_at.max(now)).await?;
+    let hides = preview_matchers(&deps, &request.matchers).await?;
+    if is_dry_run {
+        let silence = request.into_update(&former, now).map_err(|error| invalid_body(&error))?;
+        return Ok(Json(json!({ "silence": SilenceView::of(silence, now), "hides": hides })).into_response());
+    }
+    let action = UserAction::UpdateSilence { id: id.clone(), request };
+    let acted = perform(&deps, key, action, move |outcome| {
+        let body = match outcome {
+            ActionOutcome::SilenceUpdated(silence) => silence_json(silence.clone(), &hides, now),
+            _ => Value::Null,
+        };
+        (StatusCode::OK, body)
+    });
+    let acted = acted.await?;
+    if let Acted::Failed(ActionOutcome::InvalidSilence(error)) = &acted {
+        return Err(invalid_body(error));
+    }
+    tracing::info!(silence = id, "silence updated");
+    response(acted)
+}
+
+fn unknown_silence() -> WebError {
+    WebError::new(ErrorCode::UnknownSilence, "no active or pending silence has this id")
+}
+
+fn response(acted: Acted) -> Result<Response, WebError> {
+    match acted {
+        Acted::Response(response) => Ok(response),
+        Acted::Failed(_) => Err(unknown_silence()),
+    }
 }
 
 /// `DELETE /api/v1/silences/{id}`.
@@ -150,7 +207,7 @@ pub(super) async fn expire(State(deps): State<HttpDeps>, Path(id): Path<String>)
         tracing::info!(silence = id, "silence expired");
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Err(WebError::new(ErrorCode::UnknownSilence, "no active or pending silence has this id"))
+    Err(unknown_silence())
 }
 
 /// `GET /api/v1/acks`.
@@ -162,7 +219,11 @@ pub(super) async fn acks(State(deps): State<HttpDeps>) -> Result<Json<Vec<Ack>>,
 const ACK_FIELDS: &[FieldNames] = &[("alert", None), ("author", None), ("comment", None)];
 
 /// `POST /api/v1/acks`.
-pub(super) async fn acknowledge(State(deps): State<HttpDeps>, body: JsonBody) -> Result<Response, WebError> {
+pub(super) async fn acknowledge(
+    State(deps): State<HttpDeps>,
+    Extension(key): Extension<RequestKey>,
+    body: JsonBody,
+) -> Result<Response, WebError> {
     let body = body.with_fields(ACK_FIELDS)?;
     let (alert, author) = (body.required_text("alert")?, body.required_text("author")?);
     let comment = body.text("comment")?.unwrap_or_default();
@@ -171,13 +232,27 @@ pub(super) async fn acknowledge(State(deps): State<HttpDeps>, body: JsonBody) ->
         let limits = format!("`author` has 1 to {MAX_AUTHOR} characters, and `comment` at most {MAX_COMMENT}");
         WebError::invalid_body(limits)
     })?;
-    match deps.app.store.acknowledge(alert, author, comment, deps.app.clock.now()).await? {
-        AckResult::Done(alert) => Ok((StatusCode::CREATED, Json(json!({ "alert": alert.id }))).into_response()),
-        AckResult::Unknown => Err(WebError::new(ErrorCode::UnknownAlert, "no pending or firing alert has this id")),
-        AckResult::Several(ids) => {
+    let action = UserAction::Acknowledge { alert, author, comment };
+    let acted = perform(&deps, key, action, |outcome| match outcome {
+        ActionOutcome::Acknowledged(alert) => (StatusCode::CREATED, json!({ "alert": alert })),
+        _ => (StatusCode::CREATED, Value::Null),
+    });
+    match acted.await? {
+        Acted::Response(response) => Ok(response),
+        Acted::Failed(ActionOutcome::Ambiguous(ids)) => {
             let listed = ids.iter().map(AlertId::as_str).collect::<Vec<_>>().join(", ");
             let message = format!("several alerts have an id with this beginning: {listed}");
             Err(WebError::new(ErrorCode::AmbiguousAlert, message).with_suggestions(&ids))
         }
+        Acted::Failed(_) => Err(WebError::new(ErrorCode::UnknownAlert, "no pending or firing alert has this id")),
     }
+}
+
+/// `DELETE /api/v1/acks/{id}`: removes the acknowledgement of an alert, so that its reminders resume.
+pub(super) async fn unacknowledge(State(deps): State<HttpDeps>, Path(id): Path<String>) -> Result<Response, WebError> {
+    if deps.app.store.unacknowledge(AlertId::from(id.as_str()), deps.app.clock.now()).await? {
+        tracing::info!(alert = id, "acknowledgement removed");
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    Err(WebError::new(ErrorCode::UnknownAcknowledgement, "the alert with this id is not acknowledged"))
 }

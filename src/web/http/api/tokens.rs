@@ -4,6 +4,8 @@ use axum::Json;
 use axum::extract::Path;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -17,7 +19,7 @@ use crate::http::parameters::{SEARCH, SORT};
 use crate::http::request_limits::ReadDeps;
 use daemon::token_names::find_token;
 use model::{
-    Endpoint, Record, Resource, SUPPLY_WINDOWS, SupplyAhead, Timestamp, Token, TokenFilter, TokenSnapshot, TokenSort,
+    Endpoint, Record, Resource, SUPPLY_WINDOWS, SeenTokens, SupplyAhead, Timestamp, Token, TokenFilter, TokenSnapshot, TokenSort,
     TokenSummary, TokenSupply, supply_windows,
 };
 
@@ -85,19 +87,20 @@ impl TokenView {
 pub(super) async fn list(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Response, WebError> {
     let query = TOKEN_LIST.query(&uri)?;
     let now = deps.app.clock.now();
-    let offset: u32 = query.cursor(|text| text.parse().ok())?.unwrap_or(0);
+    let mut seen = query.cursor(|text| SeenTokens::from_bytes(&URL_SAFE_NO_PAD.decode(text).ok()?))?.unwrap_or_default();
     let filter = TokenFilter {
         text: query.value_or_empty(SEARCH).trim().to_owned(),
         sort: TokenSort::parse(query.value_or_empty(SORT)).unwrap_or_default(),
         at: now,
-        offset,
+        offset: 0,
+        seen: seen.clone(),
         limit: query.limit(),
     };
     let list = deps.app.store.token_list(filter).await?;
-    let end = u64::from(offset).saturating_add(list.rows.len() as u64);
-    let next = (end < list.total && !list.rows.is_empty()).then(|| end.to_string());
+    list.rows.iter().for_each(|row| seen.insert(row.number));
+    let next = (list.has_more && !list.rows.is_empty()).then(|| URL_SAFE_NO_PAD.encode(seen.to_bytes()));
     let rows = list.rows.into_iter().map(|summary| TokenView::of(&deps, summary, now)).collect();
-    Ok(ListPage { rows, total: list.total, next }.response(&query, &uri))
+    Ok(ListPage { rows, total: list.total, next, previous: None }.response(&query, &uri))
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use axum::http::Uri;
 use axum::response::Response;
-use chrono::{SubsecRound as _, TimeDelta};
+use chrono::{DurationRound as _, TimeDelta};
+use serde::{Deserialize, Serialize};
 
 use super::operations::UPCOMING;
 use crate::http::HttpDeps;
+use crate::http::cursor;
 use crate::http::error::WebError;
 use crate::http::list_page::ListPage;
 use crate::http::names;
@@ -21,55 +23,64 @@ use daemon::view::ListedUnlockView;
 use engine::pipeline::ScheduleFeed;
 use model::{
     LinearCalendarRow, LinearEnd, LinearSupply, Listed, ListedUnlock, Resource, SumWindow, Timestamp, Token, TokenId,
-    TokenSnapshot, Tracked, UnlockKind, UnlockListFilter, UpcomingFilter,
+    TokenSnapshot, Tracked, UnlockCursor, UnlockKind, UnlockListFilter, UpcomingFilter,
 };
 use rules::{On, Rule, ScheduleScope, Scope, Truth};
 
-/// The age up to which the start of a page walk is honored.
-const MAX_WALK: TimeDelta = TimeDelta::hours(1);
+/// The longest time of a walk through all pages.
+const MAX_WALK: TimeDelta = TimeDelta::hours(24);
 
-/// The position of a page. All pages of a walk list the unlocks from the same instant, so that passing time does not shift them.
-#[derive(Clone, Copy, Debug)]
-struct PageStart {
-    offset: u32,
-    /// The instant of the first page. `None` on the first page.
-    from: Option<Timestamp>,
+/// The cursor of a page. All pages of a walk list the unlocks from the same instant, so that passing time does not shift them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct UpcomingCursor {
+    /// The instant of the first page, in milliseconds since 1970.
+    from: i64,
+    after: UnlockCursor,
 }
 
-impl PageStart {
-    /// Parses the form that [`Self::text`] writes, or a bare offset.
-    fn parse(text: &str) -> Option<Self> {
-        let (offset, from) = match text.split_once('@') {
-            Some((offset, from)) => (offset, Some(Timestamp::from_timestamp_millis(from.parse().ok()?)?)),
-            None => (text, None),
-        };
-        Some(Self { offset: offset.parse().ok()?, from })
+impl UpcomingCursor {
+    /// Returns the instant of the first page.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the walk began too long ago.
+    fn from(&self, now: Timestamp) -> Result<Timestamp, WebError> {
+        let from = Timestamp::from_timestamp_millis(self.from).filter(|from| *from <= now && now - *from <= MAX_WALK);
+        from.ok_or_else(|| {
+            let hours = MAX_WALK.num_hours();
+            let message = format!("after: the first page of this cursor is older than {hours} h: begin again without `after`");
+            WebError::invalid_parameter(message)
+        })
     }
+}
 
-    fn text(offset: u32, from: Timestamp) -> String {
-        format!("{offset}@{}", from.timestamp_millis())
-    }
+/// Returns the start of the minute. The list changes once a minute at most without news, so that an `ETag` holds.
+fn minute_of(now: Timestamp) -> Timestamp {
+    now.duration_trunc(TimeDelta::minutes(1)).unwrap_or(now)
 }
 
 pub(in crate::http) async fn list(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Response, WebError> {
     let query = UPCOMING.query(&uri)?;
     let now = deps.app.clock.now();
-    let start = query.cursor(PageStart::parse)?.unwrap_or(PageStart { offset: 0, from: None });
-    let is_recent = |from: &Timestamp| *from <= now && now - *from <= MAX_WALK;
-    // Stored times have whole milliseconds, and so has the cursor.
-    let from = start.from.filter(is_recent).unwrap_or(now).trunc_subsecs(3);
-    let (listed, window) = select(&deps, &query, start.offset, from).await?;
-    let views: Vec<ListedUnlockView> = listed.rows.iter().filter_map(|row| ListedUnlockView::of(row, window, now)).collect();
-    let end = start.offset.saturating_add(u32::try_from(listed.rows.len()).unwrap_or(u32::MAX));
-    let next = (u64::from(end) < listed.total && !listed.rows.is_empty()).then(|| PageStart::text(end, from));
-    Ok(ListPage { rows: views, total: listed.total, next }.response(&query, &uri))
+    let cursor = query.cursor(cursor::parse::<UpcomingCursor>)?;
+    let from = cursor.as_ref().map_or(Ok(minute_of(now)), |cursor| cursor.from(now))?;
+    let limit = query.limit();
+    let (listed, window) = select(&deps, &query, cursor.map(|cursor| cursor.after), limit + 1, from).await?;
+    let last = |row: &ListedUnlock| {
+        let after = row.cursor(window);
+        after.map(|after| cursor::text(&UpcomingCursor { from: from.timestamp_millis(), after })).unwrap_or_default()
+    };
+    let ListPage { rows, total, next, .. } = ListPage::of(listed, limit, last);
+    let rows: Vec<ListedUnlockView> = rows.iter().filter_map(|row| ListedUnlockView::of(row, window, from)).collect();
+    Ok(ListPage { rows, total, next, previous: None }.response(&query, &uri))
 }
 
 /// Returns a page of the matching unlocks, nearest first, and their window.
 async fn select(
     deps: &HttpDeps,
     query: &ListQuery,
-    offset: u32,
+    after_unlock: Option<UnlockCursor>,
+    limit: u32,
     from: Timestamp,
 ) -> Result<(Listed<ListedUnlock>, SumWindow), WebError> {
     let live = deps.app.live.load_full();
@@ -78,9 +89,9 @@ async fn select(
     let until = query.duration(WITHIN)?.map(|span| after(from, span)).transpose()?;
     let kind = query.items(UNLOCK_TYPE, UnlockKind::parse)?;
     let kind = kind.first().copied().filter(|first| kind.iter().all(|kind| kind == first));
-    let stored = filter.unlocks(until, query.limit(), from);
+    let stored = filter.unlocks(until, limit, from);
     let window = stored.unlocks.window();
-    let stored = UnlockListFilter { kind, offset, ..stored };
+    let stored = UnlockListFilter { kind, after: after_unlock, ..stored };
     if filter.rules.is_empty() {
         let mut listed = deps.app.store.upcoming(stored).await?;
         for row in &mut listed.rows {
@@ -163,7 +174,7 @@ impl UnlockFilter {
     /// Returns the filter for the database, without the rules, which it cannot evaluate.
     pub(in crate::http) fn unlocks(&self, until: Option<Timestamp>, limit: u32, from: Timestamp) -> UnlockListFilter {
         let unlocks = UpcomingFilter { tokens: self.tokens.clone(), from, until, limit };
-        UnlockListFilter { unlocks, kind: None, min_value: self.min_value, offset: 0 }
+        UnlockListFilter { unlocks, kind: None, min_value: self.min_value, after: None }
     }
 
     pub(in crate::http) fn has_rules(&self) -> bool {

@@ -17,8 +17,8 @@ use crate::ui::template::segment;
 use crate::ui::{token, tokens};
 use daemon::token_names::find_token;
 use model::{
-    AlertFilter, ChangeFilter, ChangeRow, Listed, Resource, Timestamp, TokenFilter, TokenId, TokenSnapshot, TokenSort,
-    TokenSupply, VersionRow, phrase,
+    AlertFilter, ChangeFilter, ChangeRow, Listed, Resource, SeenTokens, Timestamp, TokenFilter, TokenId, TokenSnapshot,
+    TokenSort, TokenSupply, VersionRow, phrase,
 };
 
 /// The length limit of a search text. Longer texts are truncated.
@@ -35,6 +35,7 @@ pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): Exten
         sort: TokenSort::parse(query.value_or_empty(SORT)).unwrap_or_default(),
         at: now,
         offset: query.integer(OFFSET)?.unwrap_or(0),
+        seen: SeenTokens::default(),
         limit: PAGE_ROWS,
     };
     let list = deps.app.store.token_list(filter.clone()).await?;

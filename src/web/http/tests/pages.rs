@@ -36,7 +36,7 @@ async fn missing_pages_return_404_with_a_search() {
     let (status, text) = app.request("GET /nothing", &format!("{LOCAL}Accept: text/html,*/*\r\n")).await;
     assert!(status == 404 && text.contains("<h1>Not found</h1>"), "{text}");
     let (status, text) = app.request("GET /nothing", LOCAL).await;
-    assert!(status == 404 && text.ends_with("not found\n"), "{text}");
+    assert!(status == 404 && text.contains("application/problem+json") && text.contains("\"not_found\""), "{text}");
 }
 
 #[tokio::test]

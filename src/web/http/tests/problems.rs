@@ -140,6 +140,7 @@ async fn unusable_parameters_are_rejected() {
         for parameter in operation.query_parameters() {
             let wrong: &[&str] = match parameter.kind {
                 ParameterKind::Text | ParameterKind::Texts => &["", "%20"],
+                ParameterKind::Cursor => &["", "%20", "x", "1.5"],
                 ParameterKind::Names => &["", ",", "a,,b", "arbitrum,"],
                 ParameterKind::Word(_) | ParameterKind::Words(_) => &["", "Nothing", ",", "cliff,x"],
                 ParameterKind::Number => &["", "x", "NaN", "inf", "-1", "1e999"],
@@ -324,5 +325,60 @@ async fn head_returns_the_headers_of_get() {
         assert!(tag.starts_with("W/"), "{path}: {head}");
         let (status, _) = app.request(&format!("HEAD {path}"), &format!("{LOCAL}If-None-Match: {tag}\r\n")).await;
         assert_eq!(status, 304, "{path}");
+    }
+}
+
+/// `next` and `previous` of lists in the order of the commits lead through all rows in both directions, and `sort` keeps the former order.
+#[tokio::test]
+async fn pages_lead_through_a_list_in_both_directions() {
+    let (app, ..) = run_with_data().await;
+    let get = async |path: &str| {
+        let (status, response) = app.request(&format!("GET {path}"), LOCAL).await;
+        assert_eq!(status, 200, "{path}: {response}");
+        serde_json::from_str::<serde_json::Value>(response.split_once("\r\n\r\n").expect("a body").1).expect("JSON")
+    };
+    for list in ["changes", "alerts", "outbox"] {
+        let all = get(&format!("/api/v1/{list}")).await;
+        let all = all.as_array().expect("a list");
+        let (mut down, mut next) = (Vec::new(), Some(format!("/api/v1/{list}?paged=true&limit=1")));
+        while let Some(path) = next {
+            let page = get(&path).await;
+            down.extend(page["items"].as_array().expect("rows").clone());
+            next = page["next"].as_str().map(str::to_owned);
+        }
+        let (mut up, mut path) = (Vec::new(), format!("/api/v1/{list}?paged=true&limit=1&before=-100"));
+        loop {
+            let page = get(&path).await;
+            let rows = page["items"].as_array().expect("rows");
+            path = page["previous"].as_str().expect("a place for new rows").to_owned();
+            if rows.is_empty() {
+                break;
+            }
+            up.extend(rows.clone());
+        }
+        up.reverse();
+        assert!(down == *all && up == *all && !all.is_empty(), "{list}: {down:#?} {up:#?}");
+        let line = format!("GET /api/v1/{list}?after=1&before=2");
+        let (status, response) = app.request(&line, LOCAL).await;
+        let problem = problem(&line, status, &response);
+        assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("exclude each other")), "{problem}");
+    }
+    assert!(!get("/api/v1/alerts?sort=updated").await.as_array().expect("a list").is_empty());
+    let (status, response) = app.request("GET /api/v1/alerts?sort=updated&before=1", LOCAL).await;
+    assert!(status == 400 && response.contains("excludes `sort=updated`"), "{response}");
+}
+
+#[tokio::test]
+async fn programs_get_problems_for_pages_and_browsers_get_pages() {
+    let app = run(Some("t0ken"), Some("0.0.0.0:9797")).await;
+    for (line, accept, expected) in [
+        ("GET /metrics", "*/*", "application/problem+json"),
+        ("GET /alerts", "*/*", "application/problem+json"),
+        ("GET /events", "text/event-stream", "application/problem+json"),
+        ("GET /-/ready", "*/*", "text/plain"),
+        ("GET /nothing", "text/html", "text/html"),
+    ] {
+        let (status, response) = app.request(line, &format!("{LOCAL}Accept: {accept}\r\n")).await;
+        assert!(status >= 400 && response.contains(&format!("content-type: {expected}")), "{line}: {response}");
     }
 }

@@ -144,3 +144,67 @@ async fn calendar_shows_starts_ends_and_rates_and_ignores_prices() {
     assert_eq!(uids(&changed), uids(&first));
     assert!(changed.iter().all(|event| event.split(' ').nth(1).is_some_and(|sequence| sequence != "0")), "{changed:#?}");
 }
+
+/// The time alone changes nothing within a minute, and `daysUntil` of a date without time of day only at midnight.
+#[tokio::test]
+async fn etag_of_upcoming_unlocks_holds_while_only_time_passes() {
+    let app = run(None, None).await;
+    with_unlocks(&app).await;
+    with_linear_unlocks(&app, 0.5, 200.0).await;
+    let tag = async |path: &str| {
+        let (status, text) = app.request(&format!("GET {path}"), LOCAL).await;
+        assert_eq!(status, 200, "{text}");
+        text.lines().find_map(|line| line.strip_prefix("etag: ")).expect("a tag").to_owned()
+    };
+    let (all, cliffs) = ("/api/v1/upcoming", "/api/v1/upcoming?token=arbitrum");
+    app.clock.set("2026-09-21T14:13:00Z".parse().expect("a time"));
+    let tags = (tag(all).await, tag(cliffs).await);
+    app.clock.set("2026-09-21T14:13:59.999Z".parse().expect("a time"));
+    assert_eq!((tag(all).await, tag(cliffs).await), tags);
+    let (status, _) = app.request(&format!("GET {all}"), &format!("{LOCAL}If-None-Match: {}\r\n", tags.0)).await;
+    assert_eq!(status, 304);
+    app.clock.set("2026-09-21T14:14:00Z".parse().expect("a time"));
+    assert_ne!(tag(all).await, tags.0, "linear unlocks have less left");
+    // A cliff unlock of which only the day is known.
+    let event = json!({"unlockDate": "2026-10-10", "cliffUnlocks": {"cliffAmount": 5.0, "cliffValue": 5.0, "allocationBreakdown": [
+        {"allocationName": "Team", "cliffAmount": 5.0, "cliffValue": 5.0, "unlockPrecision": "day"}]}});
+    let put = vec![Put {
+        key: "day".into(),
+        record: Record::Unlock(serde_json::from_value(event).expect("an event")),
+        is_new_version: true,
+    }];
+    let state = FeedState { baseline_at: Some(now()), read_at: Some(now()), ..FeedState::default() };
+    let id = FeedId::of(Endpoint::UnlockEvents, &"eta".into());
+    let feeds = vec![FeedUpdate { id, state, put, removed: Vec::new(), header: None }];
+    app.store.commit(Commit { at: now(), feeds, ..Commit::default() }).await.expect("committed");
+    let mut tags = Vec::new();
+    for (at, days) in [
+        ("2026-10-08T00:00:00Z", 2.0),
+        ("2026-10-08T00:01:00Z", 2.0),
+        ("2026-10-08T23:59:00Z", 2.0),
+        ("2026-10-09T00:00:00Z", 1.0),
+        ("2026-10-09T23:59:00Z", 1.0),
+        ("2026-10-10T12:00:00Z", 0.0),
+    ] {
+        app.clock.set(at.parse().expect("a time"));
+        let rows = get(&app, "/api/v1/upcoming?token=eta").await;
+        assert_eq!((&rows[0]["precision"], &rows[0]["daysUntil"]), (&json!("day"), &json!(days)), "{at}");
+        tags.push(tag("/api/v1/upcoming?token=eta").await);
+    }
+    assert_eq!((&tags[0], &tags[1]), (&tags[1], &tags[2]), "the same day has the same tag");
+}
+
+#[tokio::test]
+async fn cursor_of_a_walk_is_not_bent() {
+    let app = run(None, None).await;
+    with_unlocks(&app).await;
+    let page = get(&app, "/api/v1/upcoming?paged=true&limit=1").await;
+    let next = page["next"].as_str().expect("another page").to_owned();
+    for hours in [-1, 25] {
+        app.clock.set(now() + chrono::TimeDelta::hours(hours));
+        let (status, text) = app.request(&format!("GET {next}"), LOCAL).await;
+        assert!(status == 400 && text.contains("begin again without `after`"), "{text}");
+    }
+    app.clock.set(now() + chrono::TimeDelta::hours(23));
+    assert_eq!(get(&app, &next).await["items"].as_array().map(Vec::len), Some(1));
+}

@@ -5,12 +5,13 @@ use serde_json::{Map, Value, json};
 use crate::http::error_code::ErrorCode;
 use model::wire::{Allocation, Burn, Buyback, Described, Emission, FundingRound, JsonShape, ObjectShape, TokenItem, UnlockEvent};
 use model::{
-    AlertState, AttemptOutcome, BatchKind, ChangeKind, DeliveryState, Endpoint, EventType, KnownSupply, NotificationKind,
-    NotificationRole, NotificationState, PastPollState, Resolution, Resource, SilenceState, UnlockKind,
+    AccessRole, AlertState, AttemptOutcome, BatchKind, ChangeKind, DeliveryState, Endpoint, EventType, KnownSupply,
+    NotificationKind, NotificationRole, NotificationState, PastPollState, Resolution, Resource, SilenceState, UnlockKind,
 };
 
 /// Enumerations: the name, and the words.
 pub(super) const ENUMERATIONS: &[(&str, &[&str])] = &[
+    ("AccessRole", &AccessRole::WORDS),
     ("AlertState", &AlertState::WORDS),
     ("AttemptOutcome", &AttemptOutcome::WORDS),
     ("BatchKind", &BatchKind::WORDS),
@@ -93,7 +94,7 @@ const fn event_body(kind: EventType) -> &'static str {
         EventType::DeliveryDelivered | EventType::DeliveryDead | EventType::DeliveryDropped => "EndedDelivery",
         EventType::ReplayRequested => "RequestedReplay",
         EventType::AcknowledgementAdded | EventType::AcknowledgementRemoved => "AcknowledgedAlert",
-        EventType::SilenceCreated | EventType::SilenceExpired => "LoggedSilence",
+        EventType::SilenceCreated | EventType::SilenceUpdated | EventType::SilenceExpired => "LoggedSilence",
         EventType::ReloadSucceeded | EventType::ReloadFailed => "LoggedReload",
     }
 }
@@ -279,6 +280,8 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
     ("Acknowledgement", "alert: string, author: string, comment: string, at: time, fact: any"),
     ("NewAcknowledgement", "alert: string, author: string, comment*: string"),
     ("AcknowledgementMade", "alert: string"),
+    ("DeliveryActed", "delivery: integer, state: DeliveryState"),
+    ("HeldAccepted", "token: string"),
     ("EventPage", "events: [Event], next: integer, first: integer, last: integer"),
     (
         "LoggedAlert",
@@ -300,6 +303,7 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
     ("Description", "openapi: string, info: object, paths: object, components: object, security: [object]"),
     (
         "Problem",
-        "type: string, title: string, status: integer, code: ErrorCode, detail: string, suggestions: [string], error: string",
+        "type: string, title: string, status: integer, code: ErrorCode, detail: string, suggestions: [string], error: string, \
+         requiredRole*: AccessRole",
     ),
 ];
