@@ -34,6 +34,7 @@ mod exit;
 mod explain;
 mod feeds;
 mod fields;
+mod group;
 mod healthcheck;
 mod init;
 mod invocation;

@@ -36,7 +36,8 @@ pub use self::outbox::{
 pub use self::pages::{Ahead, AheadFilter, FiringAlerts, Pulse, RateRow, TokenFilter, TokenList, TokenSort, TokenSummary, WEEKS};
 pub use self::past_poll::{PastPoll, PastPollState, PastPolls, PollProblem};
 pub use self::query::{
-    AlertCursor, AlertFilter, ChangeFilter, DigestAheadFilter, Listed, NotificationFilter, OutboxFilter, UpcomingFilter,
+    AlertCursor, AlertFilter, ChangeFilter, DigestAheadFilter, GroupMembers, Listed, NotificationFilter, OutboxFilter,
+    UpcomingFilter,
 };
 pub use self::session::{EndedSessions, MAX_SESSION_AGE};
 pub use self::snapshot::{

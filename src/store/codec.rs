@@ -184,6 +184,15 @@ impl Conditions {
         self
     }
 
+    /// Adds a condition with two values. Its first `?` refers to `first`, its second to `second`.
+    pub(super) fn and_both(&mut self, clause: &str, first: impl Into<Value>, second: impl Into<Value>) -> &mut Self {
+        let clause = clause.replacen('?', &format!("?{}", self.values.len() + 1), 1);
+        let (head, tail) = clause.rsplit_once('?').unwrap_or((&clause, ""));
+        let clause = format!("{head}?{}{tail}", self.values.len() + 2);
+        self.values.extend([first.into(), second.into()]);
+        self.and_plain(&clause)
+    }
+
     /// Adds a condition without a value.
     pub(super) fn and_plain(&mut self, clause: &str) -> &mut Self {
         self.sql.push_str(if self.sql.is_empty() { " WHERE " } else { " AND " });

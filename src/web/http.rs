@@ -15,6 +15,7 @@ mod error_code;
 mod etag;
 mod event_watch;
 mod feeds;
+mod group;
 mod json_body;
 mod list_page;
 mod live_events;
@@ -112,7 +113,7 @@ fn router(deps: HttpDeps) -> Router {
         .route(&format!("/{}", feeds::CALENDAR), get(feeds::calendar))
         .route(&format!("/{}", feeds::ATOM), get(feeds::atom))
         .merge(api::routes())
-        .merge(pages::routes())
+        .merge(pages::routes(&deps))
         .route("/login", get(access::login::form).post(access::login::log_in))
         .route("/logout", post(access::login::log_out))
         .layer(middleware::from_fn_with_state(deps.clone(), limit_requests))
@@ -124,7 +125,7 @@ fn router(deps: HttpDeps) -> Router {
         .layer(middleware::from_fn_with_state(deps.clone(), feeds::check_link))
         .layer(middleware::from_fn(limit_time));
     routes
-        .merge(pages::slow_routes().layer(middleware::from_fn(limit_trial)))
+        .merge(pages::slow_routes(&deps).layer(middleware::from_fn(limit_trial)))
         .merge(api::waiting_routes())
         .layer(middleware::from_fn_with_state(deps.clone(), authorization::authorize))
         .route("/-/healthy", get(status::healthy))

@@ -126,6 +126,12 @@ impl wire::UnlockEvent {
         cliffs.cliff_amount.copied().or(cliffs.total_cliff_amount.copied())
     }
 
+    /// Returns the tokens of the cliff unlock; without a cliff, those of the linear unlocks that start on this date.
+    #[must_use]
+    pub fn amount(&self) -> Option<f64> {
+        if self.has_cliff() { self.cliff_amount() } else { self.linear_unlocks.get()?.linear_amount.copied() }
+    }
+
     /// Returns the USD value of the cliff unlock, under either of the names that API versions use.
     #[must_use]
     pub fn cliff_value(&self) -> Option<f64> {

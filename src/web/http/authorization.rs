@@ -96,7 +96,7 @@ pub(super) async fn authorize(State(deps): State<HttpDeps>, mut request: Request
     };
     let now = deps.app.clock.now();
     let identified = deps.access.identify(&deps.app.store, request.headers(), token.as_ref(), is_loopback, now).await;
-    let IdentifiedVisitor { visitor, renewed_cookie } = identified;
+    let IdentifiedVisitor { mut visitor, renewed_cookie } = identified;
     let kind = RequestKind::of(request.method(), request.uri().path());
     let rejection = match kind {
         RequestKind::Read if is_loopback || visitor.is_logged_in => None,
@@ -118,6 +118,7 @@ pub(super) async fn authorize(State(deps): State<HttpDeps>, mut request: Request
             Err(rejection) => return rejection,
         };
     }
+    visitor.sees_positions = visitor.is_logged_in || has_key(&deps, &request, token.as_ref());
     request.extensions_mut().insert(visitor);
     let response = next.run(request).await;
     match renewed_cookie {
@@ -194,6 +195,12 @@ fn check_token(deps: &HttpDeps, request: &Request, token: Option<&SecretText>, s
         (false, false) => {}
     });
     (!is_valid).then_some(Rejection::Unauthorized(schemes))
+}
+
+/// Returns whether the request has a valid key. A wrong one counts as a failed login, also where reading needs none.
+fn has_key(deps: &HttpDeps, request: &Request, token: Option<&SecretText>) -> bool {
+    let is_given = request.headers().contains_key(header::AUTHORIZATION);
+    is_given && check_token(deps, request, token, &[Scheme::Bearer, Scheme::Basic]).is_none()
 }
 
 /// Compares a text with the token in constant time. Returns `false` if no token is configured.

@@ -10,6 +10,7 @@ use crate::http::HttpDeps;
 use crate::http::alert_detail::AlertDetail;
 use crate::http::error::WebError;
 use crate::http::error_code::ErrorCode;
+use crate::http::group::SelectedGroups;
 use crate::http::list_page::ListPage;
 use crate::http::names;
 use crate::http::parameters::{ACKNOWLEDGED, DELIVERY_STATE, KIND, RESOURCE, RULE, SEVERITY, STATE};
@@ -28,8 +29,10 @@ use store::StoreError;
 pub(super) async fn changes(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Response, WebError> {
     let query = CHANGES.query(&uri)?;
     let range = query.time_range(deps.app.clock.now())?;
+    let token = names::token(&deps, &query).await?;
+    let groups = SelectedGroups::of(&query, &deps.app.live.load_full())?;
     let filter = ChangeFilter {
-        tokens: names::token(&deps, &query).await?.map(|token| vec![token]),
+        tokens: groups.narrow(&deps, token.into_iter().collect()).await?,
         kinds: query.items(KIND, ChangeKind::parse)?,
         resources: query.items(RESOURCE, Resource::parse)?,
         since: range.since,
@@ -49,6 +52,7 @@ pub(in crate::http) async fn alert_page(deps: &HttpDeps, query: &ListQuery, limi
         states: query.items(STATE, AlertState::parse)?,
         rule: names::rule_of_alerts(deps, query).await?,
         token: names::token(deps, query).await?,
+        group: SelectedGroups::of(query, &deps.app.live.load_full())?.members(deps).await?,
         severity: query.text(SEVERITY).map(str::to_owned),
         acknowledged: query.boolean(ACKNOWLEDGED),
         receiver: names::receiver(deps, query).await?,

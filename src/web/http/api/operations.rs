@@ -125,7 +125,8 @@ pub(super) const UPCOMING: Operation = list(
     "Unlock",
     &[TOKENS, GROUP, WITHIN, MIN_VALUE, RULES, UNLOCK_TYPE],
 );
-pub(in crate::http) const TOKEN_LIST: Operation = list("/api/v1/tokens", "listTokens", "List tokens", "Token", &[SEARCH, SORT]);
+pub(in crate::http) const TOKEN_LIST: Operation =
+    list("/api/v1/tokens", "listTokens", "List tokens", "Token", &[SEARCH, GROUP, SORT]);
 pub(super) const SUPPLY: Operation = Operation {
     parameters: &[ONE_GROUP],
     ..get(
@@ -135,14 +136,19 @@ pub(super) const SUPPLY: Operation = Operation {
         DocumentedBody::One("Supply"),
     )
 };
-pub(in crate::http) const CHANGES: Operation =
-    list("/api/v1/changes", "listChanges", "List changes, newest first", "ChangeRow", &[TOKEN, KIND, RESOURCE, SINCE, FROM, TO]);
+pub(in crate::http) const CHANGES: Operation = list(
+    "/api/v1/changes",
+    "listChanges",
+    "List changes, newest first",
+    "ChangeRow",
+    &[TOKEN, GROUP, KIND, RESOURCE, SINCE, FROM, TO],
+);
 pub(in crate::http) const ALERTS: Operation = list(
     "/api/v1/alerts",
     "listAlerts",
     "List alerts, most recently updated first",
     "Alert",
-    &[STATE, RULE, TOKEN, SEVERITY, ACKNOWLEDGED, RECEIVER, SINCE, FROM, TO],
+    &[STATE, RULE, TOKEN, GROUP, SEVERITY, ACKNOWLEDGED, RECEIVER, SINCE, FROM, TO],
 );
 pub(super) const EVENTS: Operation = Operation {
     parameters: &[EVENT_AFTER, EVENT_TYPE, EVENT_LIMIT, WAIT],

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use axum::extract::Extension;
 use axum::http::Uri;
 use axum::response::Response;
 use chrono::{SubsecRound as _, TimeDelta};
 
 use super::operations::UPCOMING;
 use crate::http::HttpDeps;
+use crate::http::access::Visitor;
 use crate::http::error::WebError;
+use crate::http::group::SelectedGroups;
 use crate::http::list_page::ListPage;
 use crate::http::names;
 use crate::http::parameters::{MAX_ROWS, MIN_VALUE, RULES, UNLOCK_TYPE, WITHIN};
@@ -51,14 +54,21 @@ impl PageStart {
     }
 }
 
-pub(in crate::http) async fn list(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Response, WebError> {
+pub(in crate::http) async fn list(
+    ReadDeps(deps): ReadDeps,
+    Extension(visitor): Extension<Visitor>,
+    uri: Uri,
+) -> Result<Response, WebError> {
     let query = UPCOMING.query(&uri)?;
     let now = deps.app.clock.now();
     let start = query.cursor(PageStart::parse)?.unwrap_or(PageStart { offset: 0, from: None });
     let is_recent = |from: &Timestamp| *from <= now && now - *from <= MAX_WALK;
     // Stored times have whole milliseconds, and so has the cursor.
     let from = start.from.filter(is_recent).unwrap_or(now).trunc_subsecs(3);
-    let (listed, window) = select(&deps, &query, start.offset, from).await?;
+    let (mut listed, window) = select(&deps, &query, start.offset, from).await?;
+    if !visitor.sees_positions {
+        listed.rows.iter_mut().for_each(|row| row.token_mut().position = None);
+    }
     let views: Vec<ListedUnlockView> = listed.rows.iter().filter_map(|row| ListedUnlockView::of(row, window, now)).collect();
     let end = start.offset.saturating_add(u32::try_from(listed.rows.len()).unwrap_or(u32::MAX));
     let next = (u64::from(end) < listed.total && !listed.rows.is_empty()).then(|| PageStart::text(end, from));
@@ -84,14 +94,14 @@ async fn select(
     if filter.rules.is_empty() {
         let mut listed = deps.app.store.upcoming(stored).await?;
         for row in &mut listed.rows {
-            row.token_mut().groups = live.watch.groups_of(&row.token().id);
+            live.watch.place(row.token_mut());
         }
         return Ok((listed, window));
     }
     // The database cannot evaluate rules.
     let reads_schedules = filter.reads_schedules();
     let select = move |row: &mut ListedUnlock, schedule: Option<&TokenSnapshot>| {
-        row.token_mut().groups = live.watch.groups_of(&row.token().id);
+        live.watch.place(row.token_mut());
         filter.matches_rules(row.token(), row.event(), schedule, from)
     };
     Ok((deps.app.store.select_upcoming(stored, MAX_ROWS as usize, reads_schedules, select).await?, window))
@@ -150,13 +160,13 @@ impl UnlockFilter {
         tokens: Vec<TokenId>,
         live: &LiveConfig,
     ) -> Result<Self, WebError> {
-        let groups = names::groups(query, live)?;
+        let groups = SelectedGroups::of(query, live)?;
         let names = query.items(RULES, |word| Some(word.to_owned()))?;
         let rules = SelectedRules::named(live, &names)?;
         if let Some(other) = rules.iter().find(|rule| rule.on != On::Record(Resource::Unlock)) {
             return Err(WebError::invalid_parameter(format!("the rule {:?} does not have `on = \"unlock\"`", other.name)));
         }
-        let tokens = selected_tokens(deps, tokens, &groups, live).await?;
+        let tokens = groups.narrow(deps, tokens).await?;
         Ok(Self { tokens, rules, min_value: query.number(MIN_VALUE) })
     }
 
@@ -236,21 +246,6 @@ impl<'a> RuleSchedule<'a> {
     fn scope(&self) -> ScheduleScope<'_> {
         ScheduleScope { records: self.records, linear: self.linear.as_ref() }
     }
-}
-
-/// Returns the tokens that are in one of these groups. Empty values select all. `None` if all tokens are selected.
-pub(in crate::http) async fn selected_tokens(
-    deps: &HttpDeps,
-    tokens: Vec<TokenId>,
-    groups: &[String],
-    live: &LiveConfig,
-) -> Result<Option<Vec<TokenId>>, WebError> {
-    if groups.is_empty() {
-        return Ok(Some(tokens).filter(|tokens| !tokens.is_empty()));
-    }
-    let all = if tokens.is_empty() { deps.app.store.token_ids(false).await? } else { tokens };
-    let is_member = |id: &TokenId| live.watch.groups_of(id).iter().any(|group| groups.contains(group));
-    Ok(Some(all.into_iter().filter(is_member).collect()))
 }
 
 /// Returns the positions of the rules with this name or id. Fails with status 404 if no active rule matches.
