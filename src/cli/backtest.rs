@@ -134,7 +134,7 @@ pub(super) fn run(args: &BacktestArgs, invocation: &Invocation) -> anyhow::Resul
     print(args, &run, comparison.as_ref(), invocation)
 }
 
-/// Returns the tokens of the backtest: those that the slugs, tickers, globs, and groups of `--tokens` name, else those that the config watches.
+/// Returns the tokens of the backtest: the slugs, tickers, globs, and groups of `--tokens` select them, else those that the config watches.
 fn selection(words: &[String], known: &[TokenNames], config: &Config) -> anyhow::Result<Watch> {
     let patterns = |word: &String| match word.strip_prefix('@') {
         Some(group) => group_patterns(group, config).map(<[String]>::to_vec),

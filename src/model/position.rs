@@ -150,7 +150,7 @@ impl Positions {
         ResolvedPositions { problems, has_changed }
     }
 
-    /// Returns all positions.
+    /// Returns the positions of all tokens that are known by now.
     #[must_use]
     pub fn by_token(&self) -> Arc<BTreeMap<TokenId, Position>> {
         self.current()

@@ -16,7 +16,7 @@ pub struct Watch {
     needs_list: bool,
     /// Narrows the tokens to those that any of these sets matches. Empty for all.
     narrowed_to: Vec<GlobSet>,
-    /// Clones share them.
+    /// The positions of the config. Clones share their tokens, once a token list has explained the tickers.
     positions: Arc<Positions>,
 }
 

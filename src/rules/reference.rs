@@ -310,19 +310,7 @@ fn computed((name, of): (&'static str, Computed), known_by: KnownBy, scope: &Sco
         }
         Computed::PriceAge => ("days", "8".to_owned(), "days since `referencePriceUpdatedTime`; missing if it is unknown"),
         Computed::UntilRateChange => ("days", "7".to_owned(), "days until `nextRate.date`"),
-        Computed::Position(field) => (
-            field.unit().as_str(),
-            if field == PositionField::Share { "0.02" } else { "250000" }.to_owned(),
-            match field {
-                PositionField::Amount => "your tokens, from `[watch]`; only in conditions, never in texts",
-                PositionField::Value => {
-                    "`position.amount` times the reference price of the unlock, else of the token; missing without a price; only in conditions"
-                }
-                PositionField::Share => {
-                    "`position.amount` divided by the tokens of the unlock: 0.02 is 2 % of it; only in conditions"
-                }
-            },
-        ),
+        Computed::Position(field) => (field.unit().as_str(), field.example().to_owned(), field.about()),
         Computed::Rate(RateField::Before) => (
             RateField::Before.unit().as_str(),
             "0".to_owned(),

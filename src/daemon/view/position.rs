@@ -39,10 +39,10 @@ impl PositionView {
         phrase::size(self.value, Some(self.amount), Some(symbol))
     }
 
-    /// Returns the size of the unlock as text: `24× the position`. `None` without an unlock amount.
+    /// Returns the size of the unlock as a multiple of the position: `24×`. `None` without an unlock amount.
     #[must_use]
     pub fn multiple(&self) -> Option<String> {
-        self.unlock_multiple.map(|multiple| format!("{} the position", phrase::multiple(multiple)))
+        self.unlock_multiple.map(phrase::multiple)
     }
 
     /// Returns the amount and its share of the circulating supply as text.
@@ -68,7 +68,7 @@ mod tests {
         let view = PositionView::of(&token, Some(2.0), Some(1250.0)).expect("a position");
         assert_eq!(view.value, Some(1000.0));
         assert_eq!(view.percent_of_circulating_supply, Some(1.0), "500 of 100,000 / 2 tokens");
-        assert_eq!(view.multiple().as_deref(), Some("2.5× the position"));
+        assert_eq!(view.multiple().as_deref(), Some("2.5×"));
         token.item.circulating_supply = 10_000.0.into();
         let unpriced = PositionView::of(&token, None, None).expect("a position");
         assert_eq!((unpriced.value, unpriced.percent_of_circulating_supply), (None, Some(5.0)));

@@ -244,6 +244,24 @@ impl PositionField {
             PositionField::Share => NumberUnit::Ratio,
         }
     }
+
+    /// Returns a sample value for the reference.
+    pub fn example(self) -> &'static str {
+        if self == PositionField::Share { "0.02" } else { "250000" }
+    }
+
+    /// Returns the description in the reference.
+    pub fn about(self) -> &'static str {
+        match self {
+            PositionField::Amount => "your tokens, from `[watch]`; only in conditions, never in texts",
+            PositionField::Value => {
+                "`position.amount` times the reference price of the unlock, else of the token; missing without a price; only in conditions"
+            }
+            PositionField::Share => {
+                "`position.amount` divided by the tokens of the unlock: 0.02 is 2 % of it; only in conditions"
+            }
+        }
+    }
 }
 
 /// An operand of `has`.
