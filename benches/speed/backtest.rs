@@ -43,8 +43,12 @@ pub fn run() -> anyhow::Result<()> {
     let files = rules::read_files(&["rules/*.toml".to_owned()], Path::new(env!("CARGO_MANIFEST_DIR")));
     let starter = rules::load(&files.files, &around);
     ensure!(starter.is_usable(), "{:?}", starter.diagnostics);
-    let watch = Watch::build(&config::WatchSettings { tokens: vec!["*".to_owned()], groups: BTreeMap::new() })
-        .map_err(|errors| anyhow::anyhow!("{errors:?}"))?;
+    let watch = Watch::build(&config::WatchSettings {
+        tokens: vec!["*".to_owned()],
+        groups: BTreeMap::new(),
+        ..config::WatchSettings::default()
+    })
+    .map_err(|errors| anyhow::anyhow!("{errors:?}"))?;
     let policy =
         DispatchPolicy::of(&config.receivers, &config.delivery, config.source.stale_price).map_err(anyhow::Error::msg)?;
     let delivery = DeliverySetup::of(policy);

@@ -5,7 +5,7 @@ use clap::Args;
 use super::invocation::watch_of;
 use super::print::{Cell, Listing};
 use super::upcoming::{empty_reason, find};
-use super::{Exit, Invocation, UsageError};
+use super::{Exit, Invocation, UsageError, group};
 use daemon::current_texts::show_current_texts;
 use daemon::view::AlertView;
 use model::{Alert, AlertFilter, AlertId, AlertState, RuleId, text::harmless};
@@ -23,6 +23,9 @@ pub(super) struct AlertsArgs {
     /// Slug or ticker of a token
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
+    /// Groups in the config, separated by commas; repeatable
+    #[arg(long, value_name = "GROUP", value_delimiter = ',')]
+    group: Vec<String>,
     /// Maximum number of alerts
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
@@ -39,7 +42,7 @@ pub(super) async fn find_alert(id: &str, store: &Store) -> anyhow::Result<Alert>
 }
 
 pub(super) async fn run(args: &AlertsArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
-    let (config, loaded) = invocation.load_sections(&["store"])?;
+    let (config, loaded) = invocation.load_sections(&["store", "watch"])?;
     let store = invocation.open(&config, Access::Read).await?;
     let token = match &args.token {
         Some(name) => Some(find(name, &store).await?),
@@ -49,6 +52,7 @@ pub(super) async fn run(args: &AlertsArgs, invocation: &Invocation) -> anyhow::R
         states: args.state.clone(),
         rule: args.rule.as_deref().map(RuleId::from),
         token,
+        group: group::members(&args.group, &config, &store).await?,
         limit: args.limit.saturating_add(1),
         ..AlertFilter::default()
     };

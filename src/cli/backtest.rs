@@ -12,6 +12,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::bundled;
+use super::group::{check_glob, group_patterns, is_glob};
 use super::invocation::{routes_of, watch_of};
 use super::terminal::ProgressBar;
 use super::{Exit, Invocation, OutputFormat, UsageError, parse_span, parse_time, print, shown, wait};
@@ -133,15 +134,17 @@ pub(super) fn run(args: &BacktestArgs, invocation: &Invocation) -> anyhow::Resul
     print(args, &run, comparison.as_ref(), invocation)
 }
 
-/// Returns the tokens of the backtest: those that the slugs, tickers, and globs of `--tokens` name, else those that the config watches.
+/// Returns the tokens of the backtest: the slugs, tickers, globs, and groups of `--tokens` select them, else those that the config watches.
 fn selection(words: &[String], known: &[TokenNames], config: &Config) -> anyhow::Result<Watch> {
-    let slug = |word: &String| match word.contains(['*', '?', '[', '{']) || word.starts_with('@') {
-        true => Ok(word.clone()),
-        false => resolve_token(word, known).map(|id| id.to_string()),
+    let patterns = |word: &String| match word.strip_prefix('@') {
+        Some(group) => group_patterns(group, config).map(<[String]>::to_vec),
+        None if is_glob(word) => check_glob(word, known.iter().map(|token| &token.id)).map(|()| vec![word.clone()]),
+        None => resolve_token(word, known).map(|id| vec![id.to_string()]).map_err(|error| UsageError(error.to_string())),
     };
-    let named = words.iter().map(slug).collect::<Result<Vec<_>, _>>().map_err(|error| UsageError(error.to_string()))?;
+    let named = words.iter().map(patterns).collect::<Result<Vec<_>, _>>()?.concat();
     let tokens = if named.is_empty() { config.watch.tokens.clone() } else { named };
-    let watch = watch_of(&WatchSettings { tokens, groups: config.watch.groups.clone() }).map_err(UsageError)?;
+    let watch = watch_of(&WatchSettings { tokens, groups: config.watch.groups.clone(), ..WatchSettings::default() })
+        .map_err(UsageError)?;
     Ok(watch)
 }
 

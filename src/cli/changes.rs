@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::print::{Cell, Listing};
 use super::upcoming::{empty_reason, find};
-use super::{Exit, Invocation, parse_span};
+use super::{Exit, Invocation, group, parse_span};
 use model::{ChangeFilter, ChangeKind, Resource, config::Span};
 use store::Access;
 
@@ -14,6 +14,9 @@ pub(super) struct ChangesArgs {
     /// Slug or ticker of a token
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
+    /// Groups in the config, separated by commas; repeatable
+    #[arg(long, value_name = "GROUP", value_delimiter = ',')]
+    group: Vec<String>,
     /// Change kind, such as rescheduled
     #[arg(long, value_name = "KIND")]
     kind: Option<ChangeKind>,
@@ -29,14 +32,19 @@ pub(super) struct ChangesArgs {
 }
 
 pub(super) async fn run(args: &ChangesArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
-    let (config, _) = invocation.load_sections(&["store"])?;
+    let (config, _) = invocation.load_sections(&["store", "watch"])?;
     let store = invocation.open(&config, Access::Read).await?;
     let token = match &args.token {
         Some(name) => Some(find(name, &store).await?),
         None => None,
     };
+    let group = group::members(&args.group, &config, &store).await?.map(|group| group.tokens);
+    let tokens = match (token, group) {
+        (Some(token), Some(group)) => Some(group.into_iter().filter(|id| *id == token).collect()),
+        (token, group) => group.or(token.map(|token| vec![token])),
+    };
     let filter = ChangeFilter {
-        tokens: token.map(|token| vec![token]),
+        tokens,
         kinds: args.kind.into_iter().collect(),
         resources: args.resource.into_iter().collect(),
         since: args.since.and_then(|since| invocation.clock.now().checked_sub_signed(since.delta())),

@@ -36,10 +36,13 @@ pub(super) fn run(check: &CheckArgs, invocation: &Invocation) -> anyhow::Result<
         let listed = known.as_ref().map(|known| known.listed.as_slice()).filter(|listed| !listed.is_empty());
         diagnostics.extend(rule_check::advise(&checked, config, invocation, listed));
         if let Some(known) = &known {
+            diagnostics.extend(known.positions(config));
             let warnings = known.check(&checked.set, config, &loaded, invocation.clock.now());
             diagnostics.extend(warnings.diagnostics);
             left_out = warnings.left_out;
         }
+        diagnostics.extend(config.watch.positions.problems.iter().cloned());
+        sources.extend(config.watch.positions.sources.iter().filter(|source| Some(&source.file) != path.as_ref()).cloned());
         diagnostics.extend(checked.diagnostics);
         diagnostics.extend(receivers(config, &loaded));
         diagnostics.extend(database(config, &loaded));

@@ -9,7 +9,7 @@ use daemon::config::Loaded;
 use daemon::playground::{LastYear, TrialTime, TrialWorld, last_year};
 use engine::pipeline::DispatchPolicy;
 use model::config::{self, Config, Route};
-use model::{Diagnostic, Matcher, ReferencePrice, Resource, Silence, Timestamp, Token, TokenSnapshot, Watch, phrase};
+use model::{Diagnostic, Matcher, Positions, ReferencePrice, Resource, Silence, Timestamp, Token, TokenSnapshot, Watch, phrase};
 use rules::{LabelFacts, RuleSet, check_thresholds, matches, token_hint};
 use store::{Access, Store};
 use tools::backtest::BacktestSummary;
@@ -83,19 +83,32 @@ impl KnownFacts {
         warnings
     }
 
-    /// Warns about items of `[watch]` that match no token.
+    /// Warns about items of `[watch]` and of digests that match no token.
     fn tokens(&self, config: &Config, loaded: &Loaded) -> Vec<Diagnostic> {
         let mut warnings = Vec::new();
         let named = config.watch.tokens.iter().enumerate().map(|(index, word)| (format!("watch.tokens[{index}]"), word));
         let grouped = config.watch.groups.iter().flat_map(|(name, words)| {
             words.iter().enumerate().map(move |(index, word)| (format!("watch.groups.{name}[{index}]"), word))
         });
-        for (path, word) in named.chain(grouped) {
+        let digests =
+            config.receivers.iter().enumerate().filter_map(|(index, receiver)| Some((index, receiver.digest.as_ref()?)));
+        let of_digests = digests.flat_map(|(index, digest)| {
+            let path = move |at: usize| format!("receiver[{index}].digest.tokens[{at}]");
+            let slugs = digest.tokens.iter().enumerate().filter(|(_, word)| !word.starts_with('@'));
+            slugs.map(move |(at, word)| (path(at), word))
+        });
+        for (path, word) in named.chain(grouped).chain(of_digests) {
             if !matches(word, false, &self.listed) {
                 warnings.push(loaded.warning(&path, format!("no token matches `{word}`")).help(token_hint(word, &self.listed)));
             }
         }
         warnings
+    }
+
+    /// Returns the errors of positions whose name is not the name of one token.
+    pub fn positions(&self, config: &Config) -> Vec<Diagnostic> {
+        let names = super::wait(async { Ok(self.store.token_names().await?) });
+        names.map(|names| Positions::of(&config.watch.positions).resolve(&names).problems).unwrap_or_default()
     }
 
     fn silences(&self, labels: &LabelFacts<'_>, config: &Config) -> Vec<Diagnostic> {

@@ -35,6 +35,7 @@ mod exit;
 mod explain;
 mod feeds;
 mod fields;
+mod group;
 mod healthcheck;
 mod init;
 mod invocation;

@@ -10,6 +10,7 @@ use super::invocation::watch_of;
 use super::secrets::need_receivers;
 use super::{Exit, Invocation, OutputFormat, UsageError, parse_time, print};
 use daemon::database_url::database_of;
+use daemon::digest_positions::DigestPositions;
 use daemon::dispatch::digest_test;
 use daemon::outbox::{DeliverySender as _, ReceiverSender};
 use engine::digest_schedule::DigestPlan;
@@ -226,7 +227,7 @@ async fn send(
     let delivery: DueDelivery =
         due.into_iter().find(|delivery| delivery.id == id).context("too many other deliveries come before the message")?;
     // Like the daemon, skip recipients who stopped digests.
-    let sender = ReceiverSender { receivers: Arc::new(receivers), store: store.clone() };
+    let sender = ReceiverSender { receivers: Arc::new(receivers), store: store.clone(), positions: DigestPositions::default() };
     let (outcome, attempt) = sender.send(receiver, &delivery, now).await;
     let next = retry::decide(&outcome, 1, delivery.created_at, now, fastrand::f64(), &config.delivery);
     store.record_attempts(vec![next.record_of(id, attempt)]).await?;

@@ -5,13 +5,13 @@ use globset::{Glob, GlobSetBuilder};
 
 use super::invocation::watch_of;
 use super::print::{Cell, Listing};
-use super::{Exit, Invocation, OutputFormat, UsageError, parse_money, parse_span};
+use super::{Exit, Invocation, OutputFormat, UsageError, group, parse_money, parse_span};
 use daemon::token_names::{FindTokenError, find_token};
 use daemon::view::{LinearView, ListedUnlockView, UnlockView};
 use model::config::{Config, Span};
 use model::{
-    KnownSupply, Precision, SupplyCoverage, Timestamp, TokenId, UnlockKind, UnlockListFilter, UpcomingFilter, closest,
-    digest::SupplyGaps, phrase,
+    KnownSupply, Precision, SupplyCoverage, Timestamp, TokenId, UnlockKind, UnlockListFilter, UpcomingFilter, digest::SupplyGaps,
+    phrase,
 };
 use store::{Access, Store};
 
@@ -23,6 +23,9 @@ use store::{Access, Store};
 pub(super) struct UpcomingArgs {
     /// Tokens (slug or ticker), globs, or groups in the config (@portfolio); default: all
     tokens: Vec<String>,
+    /// Groups in the config, separated by commas; repeatable
+    #[arg(long, value_name = "GROUP", value_delimiter = ',')]
+    group: Vec<String>,
     /// Maximum time until the unlock, such as 30d
     #[arg(long, value_name = "SPAN", value_parser = parse_span)]
     within: Option<Span>,
@@ -41,7 +44,11 @@ pub(super) async fn run(args: &UpcomingArgs, invocation: &Invocation) -> anyhow:
     let (config, _) = invocation.load_sections(&["store", "watch"])?;
     let store = invocation.open(&config, Access::Read).await?;
     let now = invocation.clock.now();
-    let tokens = selected_tokens(&args.tokens, &config, &store).await?;
+    let group = group::members(&args.group, &config, &store).await?.map(|group| group.tokens);
+    let tokens = match (selected_tokens(&args.tokens, &config, &store).await?, group) {
+        (Some(tokens), Some(group)) => Some(tokens.into_iter().filter(|id| group.contains(id)).collect()),
+        (tokens, group) => group.or(tokens),
+    };
     let gaps = gaps(tokens.as_deref(), args.kind, &config, &store, now).await?;
     let until = args.within.and_then(|within| now.checked_add_signed(within.delta()));
     let unlocks = UpcomingFilter { tokens, from: now, until, limit: args.limit.saturating_add(1) };
@@ -194,22 +201,17 @@ async fn selected_tokens(words: &[String], config: &Config, store: &Store) -> an
     let mut ids = Vec::new();
     let mut globs = GlobSetBuilder::new();
     let mut has_globs = false;
+    let all = store.token_ids(false).await?;
     for word in words {
         let named: Vec<&str> = match word.strip_prefix('@') {
-            Some(group) => {
-                let groups = &config.watch.groups;
-                let tokens = groups.get(group).ok_or_else(|| {
-                    let near = closest(group, groups.keys().map(String::as_str))
-                        .map(|near| format!("; did you mean @{near}?"))
-                        .unwrap_or_default();
-                    UsageError(format!("unknown group {group:?}{near}"))
-                })?;
-                tokens.iter().map(String::as_str).collect()
-            }
+            Some(group) => group::group_patterns(group, config)?.iter().map(String::as_str).collect(),
             None => vec![word.as_str()],
         };
         for name in named {
-            if name.contains(['*', '?', '[', '{']) {
+            if group::is_glob(name) {
+                if !word.starts_with('@') {
+                    group::check_glob(name, &all)?;
+                }
                 globs
                     .add(Glob::new(name).map_err(|error| UsageError(format!("{name:?} is not a valid glob: {}", error.kind())))?);
                 has_globs = true;
@@ -222,7 +224,7 @@ async fn selected_tokens(words: &[String], config: &Config, store: &Store) -> an
     }
     if has_globs {
         let globs = globs.build()?;
-        ids.extend(store.token_ids(false).await?.into_iter().filter(|id| globs.is_match(id.as_str())));
+        ids.extend(all.into_iter().filter(|id| globs.is_match(id.as_str())));
         ids.sort();
         ids.dedup();
     }

@@ -9,6 +9,7 @@
 mod check;
 mod key_lookup;
 mod mask;
+mod positions;
 #[cfg(test)]
 mod reference;
 mod schema;
@@ -214,6 +215,8 @@ pub fn load_text(path: Option<&Path>, text: &str, environment: &Environment) -> 
                     let unresolved = resolve_paths(&mut config, &base_dir);
                     diagnostics.extend(unresolved.into_iter().map(|problem| problem_at_key(file, &tree, problem)));
                     if !has_errors(&diagnostics) {
+                        positions::complete(&mut config.watch, file, &tree);
+                        config.watch.positions.sources.extend(sources.iter().cloned());
                         diagnostics.extend(check_named_files(file, &tree, &mut config));
                         diagnostics.extend(check_templates(file, &tree, &config));
                         diagnostics.extend(lone_receiver(file, &tree, &config));

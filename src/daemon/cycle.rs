@@ -46,6 +46,7 @@ use crate::{
     live::{Live, LiveConfig},
     metrics::{Metrics, NotificationMetric},
     outbox::Outbox,
+    reload,
     schedule::Job,
 };
 use ::source::Client;
@@ -269,6 +270,9 @@ impl<'a> Cycle<'a> {
         if let Job::Poll(endpoint) = job {
             deps.progress.end(endpoint);
         }
+        if job == Job::Poll(Endpoint::TokenList) && reload::follow_token_list(&deps.setup(), &deps.store).await {
+            deps.reevaluate.store(true, Ordering::SeqCst);
+        }
         // A run that was cut off is repeated after the next start.
         if done.is_ok() && !deps.stopping.is_cancelled() {
             done = self.close(job, slot).await;
@@ -477,7 +481,7 @@ impl<'a> Cycle<'a> {
         }
         let mut known = deps.readable(pipeline::tokens_of_incidents(&outcomes, &open)).await?;
         for known in known.values_mut() {
-            known.token.groups = setup.watch.groups_of(&known.token.id);
+            setup.watch.place(&mut known.token);
         }
         let transitions = {
             let incidents = self_monitor::CycleOutcome {

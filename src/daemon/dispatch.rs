@@ -166,7 +166,7 @@ pub(crate) async fn read_digest(
     let (dead, unlocks, firing, mut fires, changes, statuses, silences, incidents) = tokio::try_join!(
         store.receiver_counts(),
         store.digest_ahead(unlocks, only.as_ref().unwrap_or(watch).clone()),
-        store.firing_alerts(0),
+        store.firing_alerts(0, None),
         store.digest_fires(digest::MAX_LINES, only.clone()),
         store.changes(changes),
         store.notification_statuses(statuses),

@@ -29,6 +29,7 @@ pub mod config;
 pub mod current_texts;
 pub mod cycle;
 pub mod database_url;
+pub mod digest_positions;
 pub mod dispatch;
 pub mod explain;
 pub mod ledger;

@@ -131,10 +131,11 @@ struct TokenHistory {
     versions: Vec<VersionRow>,
 }
 
-/// Runs a trial of a text.
+/// Runs a trial of a text. `watch` is that of `live`, without positions if the reader must not see them.
 pub async fn try_out(
     store: &Store,
     live: Arc<LiveConfig>,
+    watch: Watch,
     text: String,
     now: Timestamp,
     permit: TrialPermit,
@@ -152,7 +153,7 @@ pub async fn try_out(
     };
     let Some(set) = set else { return Ok(Trial { source, diagnostics, outcome: None }) };
     let started = Instant::now();
-    let world = live.trial_world();
+    let world = TrialWorld { watch: &watch, ..live.trial_world() };
     let (histories, left_out) = read(store, &world, &set, TrialTime::FOR_PAGE).await?;
     let read_in = started.elapsed();
     let (silences, acks) = (store.silences(None).await?, store.acks().await?);
@@ -162,7 +163,7 @@ pub async fn try_out(
         // Digests include more than the tried rules.
         let policy = engine::pipeline::DispatchPolicy { digests: Vec::new(), ..live.policy.clone() };
         let delivery = DeliverySetup { silences, acks, ..DeliverySetup::of(policy) };
-        replay(&histories, &live.trial_world(), &set, &delivery, left_out, now)
+        replay(&histories, &TrialWorld { watch: &watch, ..live.trial_world() }, &set, &delivery, left_out, now)
     });
     let outcome = replaying.await.map_err(|error| tracing::error!(%error, "a trial of a rule failed")).ok();
     tracing::debug!(read_ms = read_in.as_millis(), took_ms = started.elapsed().as_millis(), "trial of a rule ended");

@@ -7,6 +7,7 @@
 
 mod fingerprint;
 mod missing;
+mod positions;
 mod problem;
 mod swap;
 
@@ -18,6 +19,7 @@ pub use fingerprint::fingerprint;
 use missing::{REMOVAL_DELAY, missing_files};
 use model::config::Config;
 use model::{Diagnostic, SourceText, Timestamp};
+pub use positions::{follow_token_list, resolve_positions, start_positions};
 pub use problem::ReloadProblem;
 use rules::{self, RuleSet};
 pub use swap::Reloaded;
@@ -120,8 +122,9 @@ pub fn read(active: &Config, good: &mut GoodFiles, origin: Option<&Origin>, base
         Some(mut loaded) if loaded.config.is_some() => {
             let mut new = loaded.config.take().unwrap_or_default();
             let needs_restart = new.keep_until_restart(active);
-            let diagnostics: Vec<_> = loaded.receiver_problems(&new).into_iter().map(|(_, problem)| problem).collect();
-            let problem = ReloadProblem::of_files(&diagnostics, &loaded.sources);
+            let mut diagnostics: Vec<_> = loaded.receiver_problems(&new).into_iter().map(|(_, problem)| problem).collect();
+            diagnostics.extend(new.watch.positions.problems.iter().cloned());
+            let problem = ReloadProblem::of_files(&diagnostics, &new.watch.positions.sources);
             if problem.is_some() {
                 return ReadFiles { diagnostics, problem, ..ReadFiles::unread(active) };
             }

@@ -4,6 +4,7 @@
 
 mod alert;
 mod past_polls;
+mod position;
 mod receiver;
 mod unlock;
 
@@ -22,6 +23,7 @@ use model::{
 };
 use notify::unsubscribe::Subscriber;
 pub use past_polls::PastPollsView;
+pub use position::PositionView;
 pub use receiver::{DigestView, OutboxView, StoppedView};
 pub use unlock::{CliffView, LinearView, ListedUnlockView, UnlockView};
 

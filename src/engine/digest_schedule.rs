@@ -128,6 +128,8 @@ pub struct DigestPlan {
     pub selection: DigestSelection,
     /// Patterns of the tokens that the digest is about. Empty for all watched tokens.
     pub tokens: Vec<String>,
+    /// Whether the digest has positions.
+    pub has_positions: bool,
 }
 
 impl DigestPlan {
@@ -153,7 +155,15 @@ pub fn plans(receivers: &[config::ReceiverSettings], stale_price: config::Span) 
             let words = format!("{} {}{days}", digest.at, digest.timezone.as_deref().unwrap_or("UTC"));
             let receiver = ReceiverName::from(receiver.name.as_str());
             let (selection, tokens) = (DigestSelection::of(digest), digest.tokens.clone());
-            Ok(DigestPlan { receiver, schedule, words, stale_price: stale_price.delta(), selection, tokens })
+            Ok(DigestPlan {
+                receiver,
+                schedule,
+                words,
+                stale_price: stale_price.delta(),
+                selection,
+                tokens,
+                has_positions: digest.positions,
+            })
         })
         .collect()
 }

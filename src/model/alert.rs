@@ -21,6 +21,9 @@ pub const OUTCOME: &str = "outcome";
 /// The label with the slug of the token.
 pub const TOKEN_LABEL: &str = "token";
 
+/// The prefix of the subject of an alert about a group as a whole. The name of the group follows.
+pub const GROUP_SUBJECT: &str = "portfolio/";
+
 pub type Labels = BTreeMap<String, String>;
 
 /// The rule of all alerts about the source, receivers, and the daemon. Also their alert name, unless a rule with `on = "source"`

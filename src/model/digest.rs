@@ -10,12 +10,14 @@ mod changes;
 mod gaps;
 mod groups;
 mod linear;
+mod positions;
 mod selection;
 
 pub use ahead::{AheadPart, DigestAhead, FirstOf, LargestFirst, TokenAhead, ValuedAlert};
 pub use gaps::SupplyGaps;
 pub use groups::GroupLine;
 pub use linear::{LinearLine, LinearPart, PriceAges, StalePrices, TokenVesting};
+pub use positions::PositionLine;
 pub use selection::{DigestOrder, DigestSelection};
 
 use std::collections::{BTreeMap, HashMap};
@@ -53,6 +55,12 @@ pub struct Digest {
     pub at: Timestamp,
     /// The end of the look-ahead.
     pub until: Timestamp,
+    /// The patterns of the tokens that the digest is about, as in the config. Empty for all watched tokens.
+    #[serde(default)]
+    pub tokens: Vec<String>,
+    /// The unlocks that are listed.
+    #[serde(default)]
+    pub selection: DigestSelection,
     /// Upcoming cliff unlocks, in the order that the digest sets.
     pub ahead: Vec<AheadLine>,
     /// The number of upcoming cliff unlocks that are not listed.
@@ -96,6 +104,11 @@ pub struct Digest {
     /// Upcoming unlocks of the groups in `[watch.groups]`, largest value first.
     #[serde(default)]
     pub groups: Vec<GroupLine>,
+    /// Positions, largest value first. Only in a digest that is sent to a receiver whose config asks for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub positions: Vec<PositionLine>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub positions_left_out: u32,
     /// Changes since the previous digest, largest value first.
     pub changes: Vec<ChangedLine>,
     /// The number of changes that are not listed.
@@ -135,6 +148,8 @@ pub struct DigestMaterial<'a> {
     pub ahead: TimeDelta,
     /// Unlocks from `at` on.
     pub unlocks: &'a DigestAhead,
+    /// The patterns of the tokens that the digest is about. Empty for all watched tokens.
+    pub tokens: &'a [String],
     /// The unlocks that are listed, and their order.
     pub selection: DigestSelection,
     /// Changes since the previous digest, latest first.
@@ -159,6 +174,7 @@ impl Digest {
             at,
             ahead: span,
             unlocks,
+            tokens,
             selection,
             changes,
             statuses,
@@ -191,6 +207,8 @@ impl Digest {
             since,
             at,
             until: window.until,
+            tokens: tokens.to_vec(),
+            selection,
             total_value: ahead_value.map_or(linear_value, |cliffs| Some(cliffs + linear_value.unwrap_or_default())),
             ahead_value,
             ahead_unvalued: count(unvalued).saturating_add(small(unlocks.counted.more_unvalued)),
@@ -206,6 +224,8 @@ impl Digest {
             possible_left_out: possible_more,
             possible,
             groups,
+            positions: Vec::new(),
+            positions_left_out: 0,
             changes_left_out: left_out(changed.len()),
             changes: first(changed),
             changes_count,
@@ -256,6 +276,10 @@ impl Digest {
         notification.body.annotations.insert("description".to_owned(), phrase::digest::test_text(self));
         notification
     }
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 fn count(length: usize) -> u32 {

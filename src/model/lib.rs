@@ -53,6 +53,7 @@ pub mod matcher;
 pub mod pending;
 pub mod phrase;
 pub mod poll;
+pub mod position;
 pub mod program;
 pub mod rows;
 pub mod silence;
@@ -67,6 +68,6 @@ pub mod wire;
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 pub use {
-    alert::*, change::*, clock::*, diagnostic::*, digest::*, entry::*, incident::*, matcher::*, pending::*, poll::*, rows::*,
-    silence::*, supply::*, time::*, watch::*,
+    alert::*, change::*, clock::*, diagnostic::*, digest::*, entry::*, incident::*, matcher::*, pending::*, poll::*, position::*,
+    rows::*, silence::*, supply::*, time::*, watch::*,
 };

@@ -42,8 +42,8 @@ pub use self::outbox::{
 pub use self::pages::{Ahead, AheadFilter, FiringAlerts, Pulse, RateRow, TokenFilter, TokenList, TokenSort, TokenSummary, WEEKS};
 pub use self::past_poll::{PastPoll, PastPollState, PastPolls, PollProblem};
 pub use self::query::{
-    AlertCursor, AlertFilter, ChangeFilter, DigestAheadFilter, ListPosition, Listed, NotificationFilter, NumberedAlert,
-    OutboxFilter, UpcomingFilter,
+    AlertCursor, AlertFilter, ChangeFilter, DigestAheadFilter, GroupMembers, ListPosition, Listed, NotificationFilter,
+    NumberedAlert, OutboxFilter, UpcomingFilter,
 };
 pub use self::replay::{Replay, ReplayCandidate, ReplayPlan, ReplayRequest, ReplayResult, ReplayState, RequestedReplay};
 pub use self::seen_tokens::SeenTokens;

@@ -1,10 +1,10 @@
-//! Selects the watched tokens and their groups by globs over slugs.
+//! Selects the watched tokens and their groups by globs over slugs, and finds the positions in them.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
-use crate::{Token, TokenId, config};
+use crate::{Positions, Token, TokenId, config};
 
 /// The compiled section `[watch]`.
 #[derive(Clone, Debug)]
@@ -16,6 +16,8 @@ pub struct Watch {
     needs_list: bool,
     /// Narrows the tokens to those that any of these sets matches. Empty for all.
     narrowed_to: Vec<GlobSet>,
+    /// The positions of the config. Clones share their tokens, once a token list has explained the tickers.
+    positions: Arc<Positions>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,7 +44,12 @@ impl Watch {
         let is_plain = |pattern: &&String| !pattern.contains(['*', '?', '[', '{', '!']);
         let named = section.tokens.iter().filter(is_plain).map(|slug| TokenId::from(slug.as_str())).collect::<Vec<_>>();
         let needs_list = named.len() < section.tokens.len();
-        if errors.is_empty() { Ok(Self { tokens, named, groups, needs_list, narrowed_to: Vec::new() }) } else { Err(errors) }
+        let positions = Arc::new(Positions::of(&section.positions));
+        if errors.is_empty() {
+            Ok(Self { tokens, named, groups, needs_list, narrowed_to: Vec::new(), positions })
+        } else {
+            Err(errors)
+        }
     }
 
     pub fn covers(&self, token: &TokenId) -> bool {
@@ -107,10 +114,26 @@ impl Watch {
         self.groups.iter().filter(|(_, set)| set.is_match(token.as_str())).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Returns the token with its groups.
+    /// Returns the token with its groups and its position.
     pub fn placed(&self, mut token: Token) -> Token {
-        token.groups = self.groups_of(&token.id);
+        self.place(&mut token);
         token
+    }
+
+    /// Sets the groups and the position of a token.
+    pub fn place(&self, token: &mut Token) {
+        token.groups = self.groups_of(&token.id);
+        token.position = self.positions.of_token(&token.id);
+    }
+
+    pub fn positions(&self) -> &Positions {
+        &self.positions
+    }
+
+    /// Returns the watch without positions, for readers who must not see them.
+    #[must_use]
+    pub fn without_positions(&self) -> Self {
+        Self { positions: Arc::default(), ..self.clone() }
     }
 }
 

@@ -27,7 +27,7 @@ pub use logic::Logic;
 use checker::Checker;
 pub use checker::callables;
 use expr::BoolExpr;
-pub use expr::{RateField, TimePart, WindowField};
+pub use expr::{PositionField, RateField, TimePart, WindowField};
 pub use thresholds::Threshold;
 
 #[derive(Debug)]

@@ -3,8 +3,9 @@
 use std::cell::RefCell;
 
 use crate::aggregate::Totals;
-use model::{Change, RateStep, Record, Timestamp, Token, days};
+use model::{Change, RateStep, Record, ReferencePrice, Timestamp, Token, days};
 
+use super::condition::PositionField;
 use super::fields::ListItem;
 use super::fields::reference_price_time;
 use super::scope::{ScheduleScope, Scope, SourceFacts};
@@ -85,6 +86,29 @@ impl<'a> Env<'a> {
             _ => self.totals_of(variable)?.supply.as_ref()?.price_at?,
         };
         Some(days(self.now - at))
+    }
+
+    /// Returns a field of the position in the token. `None` without a position, a price, or an unlock amount.
+    pub fn position(&self, field: PositionField) -> Option<f64> {
+        let position = self.token?.position?;
+        match field {
+            PositionField::Amount => Some(position.amount()),
+            PositionField::Value => Some(position.value(self.price()?)),
+            PositionField::Share => position.share_of_unlock(self.record?.unlock()?.amount()?),
+        }
+    }
+
+    /// Returns the reference price in USD: that of the unlock, else the latest of the token's schedule, else market cap divided by
+    /// circulating supply.
+    fn price(&self) -> Option<f64> {
+        let of_record = || ReferencePrice::latest(std::iter::once(self.record?.unlock()?));
+        let of_totals = || self.totals?.supply.as_ref()?.price;
+        let price = of_record().map(|price| price.usd).or_else(of_totals);
+        price.or_else(|| {
+            let item = &self.token?.item;
+            let supply = item.circulating_supply.copied().filter(|supply| *supply > 0.0)?;
+            Some(item.market_cap.copied()? / supply)
+        })
     }
 
     /// Returns the days until the next change of a token's daily release.

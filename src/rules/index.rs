@@ -84,6 +84,7 @@ impl Index {
             id: TokenId::from(item.id.as_str().unwrap_or_default()),
             item: item.clone(),
             groups: Arc::from([]),
+            position: None,
         };
         let (before, after) = (token(before), token(after));
         self.token_fields.iter().any(|field| !field.read.is_same(&before, &after))

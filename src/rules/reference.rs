@@ -8,12 +8,12 @@ use minijinja::Value;
 use model::{ChangeKind, Endpoint, Fact, Recipient, Resource, Timestamp};
 
 use crate::aggregate::Flow;
-use crate::condition::{RateField, TimePart, WindowField, callables};
+use crate::condition::{PositionField, RateField, TimePart, WindowField, callables};
 use crate::fields::{self, FieldDef, FieldReader, ItemKind, ItemReader, ListItem, NumberUnit};
 use crate::on::On;
 use crate::scope::Scope;
 use crate::template::{FILTER_EXAMPLES, SampleScope, TemplateEngine, extra_names};
-use crate::vocabulary::{ALWAYS, Computed, OF_RECORDS, OF_TOKENS, OF_TOTALS, OF_UNLOCKS, SHARE};
+use crate::vocabulary::{ALWAYS, Computed, OF_POSITIONS, OF_RECORDS, OF_TOKENS, OF_TOTALS, OF_UNLOCKS, SHARE};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReferenceKind {
@@ -219,7 +219,8 @@ fn fields_of_records() -> Vec<ReferenceEntry> {
         entries.extend(table_entries(fields::of_record(resource), KnownBy::Resource(resource), &endpoints_of(resource), record));
         if resource == Resource::Unlock {
             let known_by = KnownBy::Resource(resource);
-            entries.extend(OF_UNLOCKS.into_iter().map(|of| computed(of, known_by, &sample.scope())));
+            let share = OF_POSITIONS.iter().filter(|(_, of)| *of == Computed::Position(PositionField::Share));
+            entries.extend(OF_UNLOCKS.iter().chain(share).map(|of| computed(*of, known_by, &sample.scope())));
         }
     }
     entries
@@ -237,6 +238,8 @@ fn fields_beside_records() -> Vec<ReferenceEntry> {
     let flows = [Endpoint::TokenList, Endpoint::Burn, Endpoint::Buyback];
     let mut entries: Vec<_> = OF_RECORDS.into_iter().map(|of| computed(of, KnownBy::Records, &unlock)).collect();
     entries.extend(table_entries(fields::TOKEN, KnownBy::OfOneToken, &list, unlock.token));
+    let of_one_token = OF_POSITIONS.iter().filter(|(_, of)| *of != Computed::Position(PositionField::Share));
+    entries.extend(of_one_token.map(|of| computed(*of, KnownBy::OfOneToken, &unlock)));
     entries.extend(table_entries(fields::TOTALS, KnownBy::TokenAndPortfolio, &flows, token.totals).into_iter().map(
         |mut entry| {
             entry.endpoints.retain(|endpoint| match entry.name.split('.').next() {
@@ -307,6 +310,7 @@ fn computed((name, of): (&'static str, Computed), known_by: KnownBy, scope: &Sco
         }
         Computed::PriceAge => ("days", "8".to_owned(), "days since `referencePriceUpdatedTime`; missing if it is unknown"),
         Computed::UntilRateChange => ("days", "7".to_owned(), "days until `nextRate.date`"),
+        Computed::Position(field) => (field.unit().as_str(), field.example().to_owned(), field.about()),
         Computed::Rate(RateField::Before) => (
             RateField::Before.unit().as_str(),
             "0".to_owned(),

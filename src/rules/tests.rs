@@ -1,6 +1,7 @@
 mod conditions;
 mod files;
 mod language;
+mod positions;
 mod properties;
 mod shipped;
 mod spec;

@@ -3,7 +3,7 @@
 use crate::aggregate::{Flow, Totals};
 use model::{ChangeKind, Resource, closest};
 
-use super::condition::RateField;
+use super::condition::{PositionField, RateField};
 use super::env::RecordSide;
 use super::fields::{self, FieldDef, FieldReader, ItemKind, NumberUnit};
 use super::getter::{GetBool, GetFact, GetNumber, GetText, GetTexts, GetTime, ItemList};
@@ -43,6 +43,8 @@ pub enum Computed {
     UntilRateChange,
     /// The daily release at the date of the unlock.
     Rate(RateField),
+    /// The position of the operator.
+    Position(PositionField),
 }
 
 pub const PRICE_AGE: &str = "priceAge";
@@ -61,6 +63,14 @@ pub const OF_UNLOCKS: [(&str, Computed); 4] = [
     (RateField::Before.as_str(), Computed::Rate(RateField::Before)),
     (RateField::After.as_str(), Computed::Rate(RateField::After)),
     (RateField::Change.as_str(), Computed::Rate(RateField::Change)),
+];
+
+/// The computed names of rules on unlocks and their changes that only conditions know. All but the last are also known to
+/// other rules on one token.
+pub const OF_POSITIONS: [(&str, Computed); 3] = [
+    (PositionField::Amount.as_str(), Computed::Position(PositionField::Amount)),
+    (PositionField::Value.as_str(), Computed::Position(PositionField::Value)),
+    (PositionField::Share.as_str(), Computed::Position(PositionField::Share)),
 ];
 
 /// The computed names of rules on tokens, and of the tokens of a group.
@@ -133,7 +143,13 @@ impl Vocabulary {
         let of_unlocks: &[_] = if self.on.resource() == Some(Resource::Unlock) { &OF_UNLOCKS } else { &[] };
         let of_totals: &[_] = if self.has_windows() { &OF_TOTALS } else { &[] };
         let of_tokens: &[_] = if self.on == On::Token { &OF_TOKENS } else { &[] };
-        of_records.iter().chain(of_unlocks).chain(of_totals).chain(of_tokens).chain(&ALWAYS).copied()
+        let of_positions = match self.on {
+            On::Record(Resource::Unlock) | On::Change(Resource::Unlock, _) => OF_POSITIONS.len(),
+            On::Portfolio => 0,
+            _ => OF_POSITIONS.len() - 1,
+        };
+        let own = of_records.iter().chain(of_unlocks).chain(of_totals).chain(of_tokens).chain(&ALWAYS);
+        own.chain(OF_POSITIONS.iter().take(of_positions)).copied()
     }
 
     /// Looks up a dotted name.

@@ -1,5 +1,9 @@
 //! Queries for alerts: lists, single alerts, their notifications, and open alerts by rule.
 
+use std::collections::HashMap;
+
+use rusqlite::types::Value;
+
 use super::codec::{Conditions, all, counted, from_json, list, one, word};
 use super::counts::alert_states;
 use super::error::StoreFault;
@@ -10,8 +14,8 @@ use super::rows::{self, ALERT_COLUMNS};
 use super::sql::{Engine, Transaction};
 use super::{Store, StoreError};
 use model::{
-    Alert, AlertCursor, AlertFilter, AlertId, AlertState, FiringAlert, ListPosition, Listed, Notification, NumberedAlert,
-    ReceiverName, RuleId,
+    Alert, AlertCursor, AlertFilter, AlertId, AlertState, FiringAlert, GROUP_SUBJECT, GroupMembers, ListPosition, Listed,
+    Notification, NumberedAlert, ReceiverName, RuleId, TokenId,
 };
 
 /// The maximum number of notifications read for one alert.
@@ -63,9 +67,13 @@ impl Store {
         self.read("read the labels of firing alerts", firing_labels).await
     }
 
-    /// Counts the alerts in each state.
-    pub async fn alert_counts(&self) -> Result<Vec<(AlertState, u64)>, StoreError> {
-        self.read("count alerts", alert_states).await
+    /// Counts the alerts in each state, or only those of some groups.
+    pub async fn alert_counts(&self, group: Option<GroupMembers>) -> Result<Vec<(AlertState, u64)>, StoreError> {
+        self.read("count alerts", move |from| match &group {
+            Some(group) => group_alert_states(from, group),
+            None => alert_states(from),
+        })
+        .await
     }
 
     /// Counts the pending and firing alerts of each rule.
@@ -93,6 +101,9 @@ fn conditions(filter: &AlertFilter, notified: Option<&ReceiverSets>) -> Conditio
         .and_some("a.body ->> '$.labels.severity' = ?", filter.severity.clone())
         .and_some("a.updated_at >= ?", filter.since.map(at))
         .and_some("a.updated_at < ?", filter.until.map(at));
+    if let Some(group) = &filter.group {
+        in_group(&mut conditions, group);
+    }
     match filter.acknowledged {
         // Acknowledged alerts are few, so the query starts with them.
         Some(true) => conditions.and_plain("a.id IN (SELECT alert FROM ack)"),
@@ -105,6 +116,26 @@ fn conditions(filter: &AlertFilter, notified: Option<&ReceiverSets>) -> Conditio
         conditions.and(&format!("{set} IN (SELECT value FROM json_each(?))"), list(sets.iter().map(String::as_str)));
     }
     conditions
+}
+
+/// Adds the condition that an alert is about a token of the groups, or about one of the groups as a whole.
+pub(super) fn in_group(conditions: &mut Conditions, group: &GroupMembers) {
+    let subjects: Vec<String> = group.names.iter().map(|name| format!("{GROUP_SUBJECT}{name}")).collect();
+    let values = [list(group.tokens.iter().map(TokenId::as_str)), list(subjects.iter().map(String::as_str))];
+    conditions.and_all(
+        "(a.token_no IN (SELECT no FROM token WHERE id IN (SELECT value FROM json_each(?)))
+          OR a.subject IN (SELECT value FROM json_each(?)))",
+        values.map(Value::from),
+    );
+}
+
+fn group_alert_states(from: &Transaction<'_>, group: &GroupMembers) -> Result<Vec<(AlertState, u64)>, StoreFault> {
+    let mut conditions = Conditions::default();
+    in_group(&mut conditions, group);
+    let (sql, values) = conditions.within("SELECT a.state, count(*) FROM alert a", " GROUP BY a.state");
+    let counts: HashMap<String, u64> =
+        all(&mut from.prepare(&sql)?, values, |row| Ok((row.get(0)?, counted(row.get(1)?))))?.into_iter().collect();
+    Ok(AlertState::ALL.into_iter().map(|state| (state, counts.get(state.as_str()).copied().unwrap_or(0))).collect())
 }
 
 /// The distinct receiver sets that include a given receiver. There are few sets, however many alerts exist.

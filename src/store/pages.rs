@@ -6,7 +6,8 @@ use chrono::TimeDelta;
 use rusqlite::params;
 
 use super::ahead::{IS_CLIFF, IndexedUnlock, Sizes, each_ahead, upcoming_rows};
-use super::codec::{Millis, all, counted, one};
+use super::alerts::in_group;
+use super::codec::{Conditions, Millis, all, counted, list, one};
 use super::commit::SupplyRow;
 use super::error::StoreFault;
 use super::next_rates::{RatePlace, rate_places, read_rates};
@@ -16,9 +17,9 @@ use super::supply::token_supply;
 use super::{Store, StoreError, schedule};
 use model::time::LONGEST_INTERVAL;
 use model::{
-    Ahead, AheadFilter, FiringAlerts, FirstOf, Inclusion, LargestFirst, Pulse, SUPPLY_WINDOWS, SumWindow, SupplyAhead, Timestamp,
-    Token, TokenFilter, TokenId, TokenList, TokenSort, TokenSummary, Tracked, UpcomingRow, WEEKS, Watch, supply_weeks,
-    supply_windows,
+    Ahead, AheadFilter, FiringAlerts, FirstOf, GroupMembers, Inclusion, LargestFirst, Pulse, SUPPLY_WINDOWS, SumWindow,
+    SupplyAhead, Timestamp, Token, TokenFilter, TokenId, TokenList, TokenSort, TokenSummary, Tracked, UpcomingRow, WEEKS, Watch,
+    supply_weeks, supply_windows,
 };
 
 /// The windows that order a list, in days.
@@ -31,9 +32,9 @@ impl Store {
         self.read("read the largest unlocks ahead", move |from| largest_ahead(from, &filter)).await
     }
 
-    /// Returns at most `limit` firing alerts, most severe first, and the number of firing alerts.
-    pub async fn firing_alerts(&self, limit: u32) -> Result<FiringAlerts, StoreError> {
-        self.read("read the firing alerts", move |from| firing_alerts(from, limit)).await
+    /// Returns at most `limit` firing alerts, most severe first, and the number of firing alerts. With `group`, only its alerts.
+    pub async fn firing_alerts(&self, limit: u32, group: Option<GroupMembers>) -> Result<FiringAlerts, StoreError> {
+        self.read("read the firing alerts", move |from| firing_alerts(from, limit, group.as_ref())).await
     }
 
     /// Returns one page of the token list.
@@ -135,22 +136,31 @@ pub(super) fn watched_numbers(from: &Transaction<'_>, watch: &Watch) -> Result<V
     Ok(watched)
 }
 
-fn firing_alerts(from: &Transaction<'_>, limit: u32) -> Result<FiringAlerts, StoreFault> {
+fn firing_alerts(from: &Transaction<'_>, limit: u32, group: Option<&GroupMembers>) -> Result<FiringAlerts, StoreFault> {
     let mut firing = FiringAlerts::default();
     let indexed = from.engine().indexed_by("alert_state_severity");
-    let counts = format!("SELECT severity, count(*) FROM alert {indexed} WHERE state = 'firing' GROUP BY severity");
-    for (severity, count) in all(&mut *from.prepare_cached(&counts)?, [], |row| Ok((row.get::<i64>(0)?, counted(row.get(1)?))))? {
+    let conditions = || {
+        let mut conditions = Conditions::default();
+        conditions.and_plain("a.state = 'firing'");
+        if let Some(group) = group {
+            in_group(&mut conditions, group);
+        }
+        conditions
+    };
+    let (sql, values) =
+        conditions().within(&format!("SELECT a.severity, count(*) FROM alert a {indexed}"), " GROUP BY a.severity");
+    for (severity, count) in all(&mut from.prepare(&sql)?, values, |row| Ok((row.get::<i64>(0)?, counted(row.get(1)?))))? {
         match severity {
             3 => firing.critical = count,
             2 => firing.warning = count,
             _ => firing.other += count,
         }
     }
-    let sql = format!(
-        "SELECT {ALERT_COLUMNS} FROM alert a {indexed} LEFT JOIN token t ON t.no = a.token_no
-         WHERE a.state = 'firing' ORDER BY a.severity DESC, a.updated_at DESC LIMIT ?1"
+    let (sql, values) = conditions().within(
+        &format!("SELECT {ALERT_COLUMNS} FROM alert a {indexed} LEFT JOIN token t ON t.no = a.token_no"),
+        &format!(" ORDER BY a.severity DESC, a.updated_at DESC LIMIT {limit}"),
     );
-    firing.alerts = all(&mut *from.prepare_cached(&sql)?, [limit], alert)?;
+    firing.alerts = all(&mut from.prepare(&sql)?, values, alert)?;
     Ok(firing)
 }
 
@@ -172,7 +182,7 @@ struct ListRank {
 const SUMMARY_BYTES: usize = 2048;
 
 fn token_list(from: &Transaction<'_>, filter: &TokenFilter, max_rows: usize) -> Result<TokenList, StoreFault> {
-    let mut fitting = matching_tokens(from, &filter.text)?;
+    let mut fitting = matching_tokens(from, filter)?;
     // Needed for all tokens only if the list is sorted by it. Otherwise each row on the page reads its own.
     let is_by_supply = !matches!(filter.sort, TokenSort::MarketCap | TokenSort::Name);
     let ahead = if is_by_supply { ranks(from, filter)? } else { ListRanks::default() };
@@ -189,16 +199,19 @@ fn token_list(from: &Transaction<'_>, filter: &TokenFilter, max_rows: usize) -> 
 }
 
 /// Returns the numbers of matching tokens, by name. Tokens without a name come first, by slug.
-fn matching_tokens(from: &Transaction<'_>, text: &str) -> Result<Vec<i64>, StoreFault> {
-    let text = text.trim().to_ascii_lowercase();
-    let clause = if text.is_empty() {
-        "?1 = ''"
-    } else {
-        "instr(lower(id), ?1) > 0 OR instr(lower(name), ?1) > 0 OR instr(lower(symbol), ?1) > 0"
-    };
+fn matching_tokens(from: &Transaction<'_>, filter: &TokenFilter) -> Result<Vec<i64>, StoreFault> {
+    let text = filter.text.trim().to_ascii_lowercase();
+    let mut conditions = Conditions::default();
+    if !text.is_empty() {
+        conditions.and("(instr(lower(id), ?) > 0 OR instr(lower(name), ?) > 0 OR instr(lower(symbol), ?) > 0)", text);
+    }
+    if let Some(tokens) = &filter.tokens {
+        conditions.and("id IN (SELECT value FROM json_each(?))", list(tokens.iter().map(TokenId::as_str)));
+    }
     let indexed = from.engine().indexed_by("token_name");
-    let sql = format!("SELECT no FROM token {indexed} WHERE {clause} ORDER BY lower(name) NULLS FIRST, symbol NULLS FIRST, id");
-    all(&mut *from.prepare_cached(&sql)?, [text], |row| Ok(row.get(0)?))
+    let (sql, values) = conditions
+        .within(&format!("SELECT no FROM token {indexed}"), " ORDER BY lower(name) NULLS FIRST, symbol NULLS FIRST, id");
+    all(&mut from.prepare(&sql)?, values, |row| Ok(row.get(0)?))
 }
 
 /// Ranks indexed by token number. Numbers are consecutive, so a vector is smaller than a map.

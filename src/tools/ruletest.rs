@@ -189,8 +189,12 @@ impl TestContext {
         let routes = RouteTree::of(&Sections { route, receivers: &receivers, inhibit_rules, time_intervals })
             .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
         let groups = file.groups.as_ref().unwrap_or(&config.watch.groups);
-        let watch = Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups: groups.clone() })
-            .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        let watch = Watch::build(&config::WatchSettings {
+            tokens: vec!["*".into()],
+            groups: groups.clone(),
+            ..config::WatchSettings::default()
+        })
+        .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
         let read = match (texts, &file.rules) {
             (Some(texts), _) => rules::RuleFiles { files: texts.to_vec(), diagnostics: Vec::new() },
             (None, Some(paths)) => rules::read_files(paths, folder_of(path)),

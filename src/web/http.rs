@@ -16,6 +16,7 @@ mod error_code;
 mod etag;
 mod event_watch;
 mod feeds;
+mod group;
 mod idempotency;
 mod json_body;
 mod list_page;
@@ -115,7 +116,7 @@ fn router(deps: HttpDeps) -> Router {
         .route(&format!("/{}", feeds::CALENDAR), get(feeds::calendar))
         .route(&format!("/{}", feeds::ATOM), get(feeds::atom))
         .merge(api::routes(&deps))
-        .merge(pages::routes())
+        .merge(pages::routes(&deps))
         .route("/login", get(access::login::form).post(access::login::log_in))
         .route("/logout", post(access::login::log_out))
         .layer(middleware::from_fn_with_state(deps.clone(), limit_requests))
@@ -127,7 +128,7 @@ fn router(deps: HttpDeps) -> Router {
         .layer(middleware::from_fn_with_state(deps.clone(), feeds::check_link))
         .layer(middleware::from_fn(limit_time));
     routes
-        .merge(pages::slow_routes().layer(middleware::from_fn(limit_trial)))
+        .merge(pages::slow_routes(&deps).layer(middleware::from_fn(limit_trial)))
         .merge(api::waiting_routes())
         .layer(middleware::from_fn_with_state(deps.clone(), authorization::authorize))
         .route("/-/healthy", get(status::healthy))

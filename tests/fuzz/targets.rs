@@ -308,7 +308,8 @@ static STARTERS: LazyLock<Starters> = LazyLock::new(|| {
     let route = config::Route { receivers: receivers.to_vec(), ..config::Route::default() };
     let ops = config::ReceiverSettings { name: "ops".into(), ..config::ReceiverSettings::default() };
     let routes = RouteTree::build(&route, &[ops]).expect("a route");
-    let watch = Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups }).expect("a watch list");
+    let watch = Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups, ..config::WatchSettings::default() })
+        .expect("a watch list");
     Starters { rules: loaded.set, routes, watch }
 });
 

@@ -51,6 +51,7 @@ fn bodies() -> Vec<(NotificationKind, Value)> {
         at: now(),
         ahead: chrono::TimeDelta::days(7),
         unlocks: &DigestAhead::default(),
+        tokens: &[],
         selection: DigestSelection::default(),
         changes: &[],
         statuses: &[],

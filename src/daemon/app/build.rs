@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{ActiveFiles, App, AppError, DeadMansSwitch, Drive, SelfAlerts, ServeWaiting, database_outage, standby};
 use crate::cycle;
 use crate::database_url::database_of;
+use crate::digest_positions::DigestPositions;
 use crate::dispatch::Dispatcher;
 use crate::ledger::Ledger;
 use crate::live::{Live, LiveConfig};
@@ -98,6 +99,10 @@ impl App {
             metrics.set_active(store.is_active());
             let readiness = readiness(now, load, &files, rules.rules.len(), problem);
             let live = LiveConfig::build(config, rules).await.map_err(|problems| AppError::Config(problems.join("; ")))?;
+            if let Some(problem) = reload::start_positions(&live, &store).await {
+                metrics.set_reload(false);
+                readiness.set_reload_failed(now, problem);
+            }
             let live = Arc::new(ArcSwap::from_pointee(live));
             let quota = quota.unwrap_or_else(|| store.clone());
             let ledger = Arc::new(Ledger::new(quota, source.key(), live.clone(), clock.clone()));
@@ -176,11 +181,12 @@ fn outbox(
     (clock, delivery): (&Clock, DeliverySettings),
     drive: Drive,
 ) -> Outbox {
-    let receivers = live.load().receivers.clone();
+    let active = live.load_full();
+    let (receivers, positions) = (active.receivers.clone(), DigestPositions::of(&active.watch, &active.policy.digests));
     let deps = OutboxDeps {
         store: Arc::new(store.clone()),
         dispatcher: Some(Arc::new(Dispatcher::new(store.clone(), live.clone()))),
-        sender: Arc::new(ReceiverSender { receivers, store: store.clone() }),
+        sender: Arc::new(ReceiverSender { receivers, store: store.clone(), positions }),
         live: live.clone(),
         metrics: Some(metrics.clone()),
         clock: clock.clone(),

@@ -71,6 +71,7 @@ pub(super) fn is_public(name: &str) -> bool {
                     ValueKind::Url
                         | ValueKind::Smtp
                         | ValueKind::Groups
+                        | ValueKind::Positions
                         | ValueKind::Arguments
                         | ValueKind::Routes
                         | ValueKind::Table(_)

@@ -87,6 +87,7 @@ fn may_show(entry: &ConfigEntry, keys: &[ConfigKey]) -> bool {
         kind if kind.is_secret() => false,
         ValueKind::Url | ValueKind::Smtp => entry.node.text().is_some_and(|text| !text.contains('@') && !text.contains('?')),
         ValueKind::Groups => entry.node.table().iter().all(|group| matches!(group.node.value, ConfigValue::List(_))),
+        ValueKind::Positions => false,
         _ => !matches!(entry.node.value, ConfigValue::Table(_)),
     }
 }

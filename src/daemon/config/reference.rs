@@ -88,6 +88,7 @@ fn accepted(kind: ValueKind) -> String {
         ValueKind::Globs => "list of slugs and globs".to_owned(),
         ValueKind::FileGlobs => "list of globs".to_owned(),
         ValueKind::Groups => "table of lists of slugs and globs".to_owned(),
+        ValueKind::Positions => "table of amounts by slug or ticker".to_owned(),
         ValueKind::Networks => "list of networks (CIDR)".to_owned(),
         ValueKind::Matchers => "list of matchers".to_owned(),
         ValueKind::Names => "list of names".to_owned(),

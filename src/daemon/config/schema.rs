@@ -72,6 +72,7 @@ fn of_kind(kind: ValueKind) -> Value {
         ValueKind::Groups => {
             json!({ "type": "object", "additionalProperties": { "type": "array", "items": { "type": "string" } } })
         }
+        ValueKind::Positions => json!({ "type": "object", "additionalProperties": { "type": "number", "minimum": 0 } }),
         ValueKind::Table(keys) => table(keys, &no_default),
         ValueKind::Tables(keys) => json!({ "type": "array", "items": table(keys, &no_default) }),
         ValueKind::Routes => json!({ "type": "array", "items": { "$ref": "#/$defs/route" } }),

@@ -226,9 +226,14 @@ fn read_variable(path: &[String], name: &str, text: &str) -> ConfigValue {
         ["watch", "groups", _] => list(),
         [section, key] => match key_lookup::find(section, key).map(|key| key.kind) {
             Some(kind) if kind.is_list() => list(),
-            Some(ValueKind::Count(..) | ValueKind::Number(..) | ValueKind::Bool | ValueKind::Groups | ValueKind::Routes) => {
-                toml()
-            }
+            Some(
+                ValueKind::Count(..)
+                | ValueKind::Number(..)
+                | ValueKind::Bool
+                | ValueKind::Groups
+                | ValueKind::Positions
+                | ValueKind::Routes,
+            ) => toml(),
             _ => plain(),
         },
         _ => plain(),

@@ -68,7 +68,7 @@ struct File {
 
 fn watch() -> Watch {
     let groups = [("l2".to_owned(), vec!["arb*".to_owned()])].into();
-    Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups }).expect("valid")
+    Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups, ..config::WatchSettings::default() }).expect("valid")
 }
 
 /// Receivers in memory: `ops` and `night` accept everything, `desk` fails for hours, and `wall` rejects everything.
@@ -565,7 +565,9 @@ async fn digest_ranks_all_unlocks_of_its_period() {
         config::DigestSettings { at: "08:00".into(), tokens: vec!["large".into(), "t000?".into()], ..Default::default() };
     let desk = config::ReceiverSettings { name: "desk".into(), digest: Some(digest), ..Default::default() };
     let plans = engine::digest_schedule::plans(&[desk], config::SourceSettings::default().stale_price).expect("a digest");
-    let watch = Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups: [].into() }).expect("patterns");
+    let watch =
+        Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups: [].into(), ..config::WatchSettings::default() })
+            .expect("patterns");
     let digest =
         digest_now(&store, (&watch, &ActiveRules::default()), &plans[0], begin + TimeDelta::hours(2)).await.expect("read");
     assert_eq!((digest.ahead_value, digest.changes_count, digest.gaps.tokens), (Some(9_010_000.0), 2, 11), "{digest:#?}");

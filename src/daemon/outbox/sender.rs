@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::{DeliverySender, DeliveryStoreError};
+use crate::digest_positions::DigestPositions;
 use model::{Attempt, BoxFuture, DueDelivery, ReceiverName, Timestamp};
 use notify::unsubscribe::{self, DigestConsent};
 use notify::{Outcome, Receivers};
@@ -13,6 +14,7 @@ use store::Store;
 pub struct ReceiverSender {
     pub receivers: Arc<Receivers>,
     pub store: Store,
+    pub positions: DigestPositions,
 }
 
 impl ReceiverSender {
@@ -30,6 +32,7 @@ impl ReceiverSender {
     }
 
     async fn attempt(&self, receiver: &ReceiverName, delivery: &DueDelivery, now: Timestamp) -> (Outcome, Attempt) {
+        let delivery = &*self.positions.add(&self.store, receiver, delivery).await;
         if !self.receivers.is_stoppable(receiver, delivery) {
             return self.receivers.send(receiver, delivery, now).await;
         }

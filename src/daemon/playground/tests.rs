@@ -31,7 +31,7 @@ async fn world() -> (Store, Arc<LiveConfig>) {
 async fn tried(text: &str) -> Trial {
     let (store, live) = world().await;
     let permit = Playground::default().try_acquire().expect("free");
-    try_out(&store, live, text.to_owned(), now(), permit).await.expect("readable")
+    try_out(&store, live.clone(), live.watch.clone(), text.to_owned(), now(), permit).await.expect("readable")
 }
 
 #[tokio::test]

@@ -11,7 +11,8 @@ use tools::ruletest;
 /// The number of bytes of a file that are hashed. Larger files are rejected anyway.
 const MAX_HASHED_BYTES: u64 = 8 << 20;
 
-/// Returns a hash over the names and contents of the config file, the rule files, and their tests.
+/// Returns a hash over the names and contents of the config file, the file with positions, the rule files, and their
+/// tests.
 pub fn fingerprint(config: &Config, origin: Option<&Origin>, base_dir: &Path) -> u128 {
     let mut hash = Xxh3::new();
     let mut add = |file: &Path, text: &[u8]| {
@@ -34,6 +35,9 @@ pub fn fingerprint(config: &Config, origin: Option<&Origin>, base_dir: &Path) ->
     }
     for file in ruletest::files_beside(config, base_dir) {
         add(&file, &bytes(&file));
+    }
+    if let Some(file) = &config.watch.positions_file {
+        add(file, &bytes(file));
     }
     hash.digest128()
 }

@@ -8,8 +8,9 @@ use std::sync::{Arc, atomic::Ordering};
 
 use chrono::TimeDelta;
 
-use super::{GoodFiles, ReadFiles, ReloadProblem, WATCH_INTERVAL, fingerprint, read};
+use super::{GoodFiles, ReadFiles, ReloadProblem, WATCH_INTERVAL, fingerprint, read, resolve_positions};
 use crate::app::{ActiveFiles, App, reload_under_systemd, remember_good_rules};
+use crate::digest_positions::DigestPositions;
 use crate::live::LiveConfig;
 use crate::outbox::ReceiverSender;
 use crate::readiness::RuleLoad;
@@ -68,6 +69,14 @@ impl App {
             None => LiveConfig::build(config, set)
                 .await
                 .map_err(|problems| ReloadProblem::of_parts(self.origin.as_ref().map(|origin| &*origin.path), &problems)),
+        };
+        let built = match built {
+            Ok(live) => match resolve_positions(&live, &self.deps.store).await {
+                Ok(None) => Ok(live),
+                Ok(Some(problem)) => Err(problem),
+                Err(error) => Err(ReloadProblem::of_parts(None, &[error_chain(&error)])),
+            },
+            failed => failed,
         };
         let live = match built {
             Ok(live) => live,
@@ -141,7 +150,8 @@ impl App {
         let before = {
             let _batch = deps.batch_lock.lock().await;
             let before = deps.live.swap(live.clone());
-            let sender = ReceiverSender { receivers: live.receivers.clone(), store: deps.store.clone() };
+            let positions = DigestPositions::of(&live.watch, &live.policy.digests);
+            let sender = ReceiverSender { receivers: live.receivers.clone(), store: deps.store.clone(), positions };
             deps.outbox.replace(Arc::new(sender), live.config.delivery.clone()).await;
             deps.reevaluate.store(true, Ordering::SeqCst);
             before

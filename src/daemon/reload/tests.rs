@@ -114,3 +114,49 @@ fn invalid_config_keeps_active_one_and_names_line() {
     );
     assert_eq!(bad.config.watch.tokens, active.watch.tokens);
 }
+
+/// Writes a config with a file of positions next to the rules, and reads it.
+fn read_with_positions(book: Option<&str>) -> (ReadFiles, Config) {
+    let (folder, active) = folder(RULES, TEST);
+    let path = folder.path().join("cliffwatch.toml");
+    let receivers =
+        "[[receiver]]\nname = \"ops\"\ntype = \"webhook\"\nurl = \"http://127.0.0.1:9/\"\n[route]\nreceivers = [\"ops\"]\n";
+    let text = format!("[watch]\npositions_file = \"book.csv\"\npositions = {{ aptos = 71234 }}\n{receivers}");
+    std::fs::write(&path, text).expect("written");
+    if let Some(book) = book {
+        std::fs::write(folder.path().join("book.csv"), book).expect("written");
+    }
+    let origin = Origin { path, environment: Environment::default() };
+    let read = read(&active, &mut GoodFiles::default(), Some(&origin), folder.path(), Timestamp::default());
+    let started = loading::load(Some(&origin.path), &origin.environment).config.expect("a config to start with");
+    (read, started)
+}
+
+#[test]
+fn reload_with_bad_positions_keeps_the_active_config_and_names_the_line() {
+    let (read, config) = read_with_positions(Some("token,amount\narbitrum,71235\n"));
+    assert_eq!(read.problem, None);
+    assert_eq!(config.watch.positions.stated.len(), 2);
+    for (book, expected) in [
+        (Some("token,amount\narbitrum,x71235\n"), "book.csv:2"),
+        (Some("APTOS,71235\n"), "is given twice"),
+        (None, "does not exist"),
+    ] {
+        let (read, config) = read_with_positions(book);
+        let problem = read.problem.expect("a problem");
+        assert!(problem.full.contains(expected) || problem.brief.contains(expected), "{problem:?}");
+        assert!(!problem.full.contains("7123") && !problem.brief.contains("7123"), "{problem:?}");
+        assert_eq!(config.watch.positions.stated.len(), 1, "a start uses the other positions");
+    }
+}
+
+#[test]
+fn fingerprint_changes_with_the_positions() {
+    let (folder, mut config) = folder(RULES, TEST);
+    let book = folder.path().join("book.csv");
+    config.watch.positions_file = Some(book.clone());
+    std::fs::write(&book, "aptos,1\n").expect("written");
+    let before = fingerprint(&config, None, folder.path());
+    std::fs::write(&book, "aptos,2\n").expect("written");
+    assert_ne!(fingerprint(&config, None, folder.path()), before);
+}

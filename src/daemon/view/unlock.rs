@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+use super::PositionView;
 use model::phrase::linear::{VestingSpan, vests};
-use model::{CliffPiece, LinearRow, ListedUnlock, Precision, Record, SumWindow, Timestamp, UpcomingRow, phrase};
+use model::{CliffPiece, LinearRow, ListedUnlock, Precision, Record, ReferencePrice, SumWindow, Timestamp, UpcomingRow, phrase};
 
 /// A row of the list of upcoming unlocks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -80,6 +81,9 @@ pub struct LinearView {
     pub allocations: Vec<String>,
     /// The time of the last complete poll of the schedule.
     pub polled_at: Option<Timestamp>,
+    /// Only for readers who may see positions. Its multiple is of the tokens that unlock in the window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<PositionView>,
 }
 
 impl LinearView {
@@ -106,6 +110,7 @@ impl LinearView {
             days_until: Some(model::days(starts_at.max(now) - now)),
             allocations: Some(row.allocation.clone()).filter(|name| !name.is_empty()).into_iter().collect(),
             polled_at: row.read_at,
+            position: PositionView::of(&row.token, row.price.map(|price| price.usd), row.amount),
         }
     }
 }
@@ -137,6 +142,9 @@ pub struct UnlockView {
     pub polled_at: Option<Timestamp>,
     /// The record in the format of the API.
     pub record: serde_json::Value,
+    /// Only for readers who may see positions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<PositionView>,
 }
 
 impl UnlockView {
@@ -156,6 +164,7 @@ impl UnlockView {
         parts.sort_by(|a, b| b.0.total_cmp(&a.0));
         // Parts without a date are not part of this unlock.
         let dated = CliffPiece::of(event);
+        let price = ReferencePrice::latest([&**event]);
         Some(Self {
             token_id: row.token.id.as_str().to_owned(),
             symbol: row.token.symbol().to_owned(),
@@ -171,6 +180,7 @@ impl UnlockView {
             listed_method: event.listed_method.as_str().or(row.token.item.listed_method.as_str()).map(str::to_owned),
             polled_at: row.read_at,
             record: serde_json::to_value(&row.tracked.record).unwrap_or_default(),
+            position: PositionView::of(&row.token, price.map(|price| price.usd), event.amount()),
         })
     }
 }

@@ -11,8 +11,8 @@ use super::lifecycle::{AlertLifecycle, AlertSubject};
 use super::transition::Transitions;
 use super::{EvaluationContext, Limits, RuleEval as _, blank};
 use model::{
-    Alert, AlertBody, AlertState, AlertStatus, MAX_MEMBERS, MemberBody, Resolution, Resource, RuleId, SourceBody, Timestamp,
-    Token, TokenBody,
+    Alert, AlertBody, AlertState, AlertStatus, GROUP_SUBJECT, MAX_MEMBERS, MemberBody, Resolution, Resource, RuleId, SourceBody,
+    Timestamp, Token, TokenBody,
 };
 use rules::{
     On, Pool, Rendered, Rule, Scope, Truth,
@@ -21,9 +21,6 @@ use rules::{
 
 /// The subject prefix of alerts about a token.
 const TOKEN: &str = "token/";
-
-/// The subject prefix of alerts about a group.
-const PORTFOLIO: &str = "portfolio/";
 
 /// The aggregates of one token.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +67,7 @@ pub fn portfolios(
     let mut evaluated: BTreeSet<(&RuleId, String)> = BTreeSet::new();
     for rule in evaluation.rules.clone() {
         for pool in &rule.pools {
-            let name = format!("{PORTFOLIO}{}", pool.group().unwrap_or("*"));
+            let name = format!("{GROUP_SUBJECT}{}", pool.group().unwrap_or("*"));
             let before = open.iter().find(|alert| alert.rule == rule.id && alert.subject == name);
             // Without totals, the condition is unknown and open alerts stay unchanged.
             if let Some(totals) = of(rule, pool) {
@@ -80,7 +77,7 @@ pub fn portfolios(
             evaluated.insert((&rule.id, name));
         }
     }
-    for alert in open.iter().filter(|alert| is_open_aggregate(alert, PORTFOLIO)) {
+    for alert in open.iter().filter(|alert| is_open_aggregate(alert, GROUP_SUBJECT)) {
         if !evaluated.contains(&(&alert.rule, alert.subject.clone())) {
             evaluation.resolve_without_rule(alert, AggregateSubject::default(), Resolution::RuleGone);
         }

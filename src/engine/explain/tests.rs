@@ -88,7 +88,8 @@ fn explain_in(rule: &str, record: Option<&Tracked>, now: &str, world: &World<'_>
 }
 
 fn everything() -> Watch {
-    Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups: BTreeMap::new() }).unwrap()
+    Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups: BTreeMap::new(), ..config::WatchSettings::default() })
+        .unwrap()
 }
 
 /// Explains a case without notifications, while no other alert fires.

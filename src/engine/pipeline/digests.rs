@@ -85,6 +85,7 @@ pub fn digest(plan: &DigestPlan, since: Timestamp, slot: Timestamp, rows: &Diges
         at: slot,
         ahead,
         unlocks,
+        tokens: &plan.tokens,
         selection: plan.selection,
         changes,
         statuses,

@@ -62,6 +62,8 @@ pub enum ValueKind {
     FileGlobs,
     /// Named lists of slugs or globs.
     Groups,
+    /// Amounts by the name of a token. They are never shown.
+    Positions,
     /// Networks in CIDR notation.
     Networks,
     /// Matchers of labels. They are checked where routes are built.

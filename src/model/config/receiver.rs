@@ -74,6 +74,8 @@ settings! {
         min_value: Option<u64> => Count(0, 1_000_000_000_000);
         /// Slugs, globs (`apt*`), and groups (`@portfolio`) of the tokens that the digest is about. Without them, all watched tokens.
         tokens: Vec<String> => Texts;
+        /// Whether the digest has your positions in these tokens, from `[watch]`. Everyone who reads it then sees them.
+        positions: bool => Bool;
     }
 }
 

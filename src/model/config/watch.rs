@@ -1,9 +1,10 @@
 //! The watched tokens, when they are polled, and the credits that polling may use.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use super::keys::{DAY, YEAR, settings};
 use super::{Percent, Span};
+use crate::PositionTable;
 
 settings! {
     /// The tokens to poll and to evaluate rules for.
@@ -12,6 +13,10 @@ settings! {
         tokens: Vec<String> = vec!["*".into()] => Globs;
         /// Named sets of slugs or globs. Rules and commands refer to one as `@name`.
         groups: BTreeMap<String, Vec<String>> => Groups;
+        /// The tokens that you hold: slug or ticker, and amount in tokens. Only people who are logged in see them.
+        positions: PositionTable => Positions;
+        /// A CSV file with the columns `token` and `amount`, in addition to `positions`.
+        positions_file: Option<PathBuf> => Path;
     }
 }
 

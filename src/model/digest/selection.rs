@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use super::{AheadLine, LargestFirst, LinearLine, MAX_LINES};
 use crate::config::DigestSettings;
+use serde::{Deserialize, Serialize};
 
 crate::words! {
     /// The order of the unlocks in a digest.
@@ -20,7 +21,8 @@ crate::words! {
 }
 
 /// The unlocks that a digest lists.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct DigestSelection {
     pub order: DigestOrder,
     /// The maximum number of lines in a section of unlocks.

@@ -49,6 +49,10 @@ fn hostile_digest() -> Digest {
         since: time("2026-03-08T07:00:00Z"),
         at: time("2026-03-09T07:00:00Z"),
         until: time("2026-03-16T07:00:00Z"),
+        tokens: Vec::new(),
+        selection: DigestSelection::default(),
+        positions: Vec::new(),
+        positions_left_out: 0,
         ahead: vec![unlock("ARB", Some(96_100_000.0)), unlock("EV\nIL", None)],
         ahead_left_out: 0,
         ahead_value: Some(96_100_000.0),
@@ -115,6 +119,7 @@ fn only_unlocks(at: Timestamp, unlocks: &DigestAhead) -> DigestMaterial<'_> {
         at,
         ahead: TimeDelta::days(7),
         unlocks,
+        tokens: &[],
         selection: DigestSelection::default(),
         changes: &[],
         statuses: &[],
@@ -207,6 +212,52 @@ fn selection_sets_the_order_and_the_number_of_lines_and_the_sums_stay() {
     assert_eq!(lines(DigestSelection { order: DigestOrder::Date, limit: 2, ..all }), ["middle", "large"]);
     // An unknown value may be large.
     assert_eq!(lines(DigestSelection { min_value: 100.0, ..all }), ["large", "middle", "unknown"]);
+}
+
+#[test]
+fn headline_names_the_selection() {
+    let at = time("2026-03-09T07:00:00Z");
+    let headline = |tokens: &[&str], selection: DigestSelection| {
+        let tokens: Vec<String> = tokens.iter().map(|token| (*token).to_owned()).collect();
+        let unlocks = DigestAhead::default();
+        let digest = Digest::of(&DigestMaterial { tokens: &tokens, selection, ..only_unlocks(at, &unlocks) });
+        let notification = digest.notification(&"desk".into(), at);
+        notification.body.annotations["summary"].split(':').next().unwrap_or_default().to_owned()
+    };
+    let all = DigestSelection::default();
+    assert_eq!(headline(&[], all), "Digest");
+    assert_eq!(headline(&["@portfolio"], all), "Digest of @portfolio");
+    assert_eq!(headline(&["a", "b", "c", "d"], all), "Digest of a, b, c, and 1 more");
+    let top = DigestSelection { order: DigestOrder::Share, limit: 10, ..all };
+    assert_eq!(headline(&[], top), "Digest, 10 largest by share of market cap");
+    let large = DigestSelection { min_value: 1e6, limit: 5, ..all };
+    assert_eq!(headline(&["@portfolio"], large), "Digest of @portfolio, from $1.00M, 5 largest by value");
+}
+
+/// The stored digest has no positions, and one that is sent has those of its receiver.
+#[test]
+fn positions_are_added_to_a_copy_of_a_digest() {
+    let at = time("2026-03-09T07:00:00Z");
+    let stored = Digest::of(&only_unlocks(at, &DigestAhead::default())).notification(&"desk".into(), at);
+    let window = stored.digest_period().expect("a digest");
+    assert_eq!((window.at, window.until), (at, at + TimeDelta::days(7)));
+    let mut supply = crate::TokenSupply::unread(1);
+    supply.known = crate::KnownSupply::All;
+    supply.price = Some(crate::ReferencePrice { usd: 2.0, at: None });
+    supply.windows[0].cliff.add(Some(5000.0), Some(10_000.0));
+    let position = |amount: f64| crate::Position::of(amount).expect("an amount");
+    let unread = crate::TokenSupply::unread(1);
+    let lines = vec![
+        PositionLine::of(&TokenId::from("aptos"), "APT", position(7.0), &unread),
+        PositionLine::of(&TokenId::from("arbitrum"), "ARB", position(250.0), &supply),
+    ];
+    assert!(!format!("{lines:?}").contains("250"), "the amount is hidden");
+    let sent = stored.with_positions(lines).expect("a digest");
+    assert_eq!(sent.id, stored.id);
+    assert!(!serde_json::to_string(&stored).expect("JSON").contains("position"), "{stored:?}");
+    let text = &sent.body.annotations["description"];
+    let expected = "Your positions:\n- ARB: $500 (250 ARB); unlocks of $10.00K are 20× the position\n- APT: 7 APT (value unknown); unlocks not known";
+    assert!(text.contains(expected), "{text}");
 }
 
 fn vesting(token: &str, per_day: f64, price: Option<f64>, window: SumWindow) -> TokenVesting {

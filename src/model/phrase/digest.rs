@@ -8,8 +8,10 @@ use super::{
     usd,
 };
 use crate::{
-    RateChange, Severity, Timestamp,
-    digest::{AheadLine, Digest, FiringLine, GroupLine, LinearLine, SilencedLine, StalePrices},
+    PositionLine, RateChange, Severity, Timestamp,
+    digest::{
+        AheadLine, Digest, DigestOrder, DigestSelection, FiringLine, GroupLine, LinearLine, MAX_LINES, SilencedLine, StalePrices,
+    },
 };
 
 /// Titles of the sections of a digest.
@@ -17,6 +19,7 @@ pub const AHEAD: &str = "Upcoming unlocks";
 pub const VESTING: &str = "Vesting continuously";
 pub const POSSIBLE: &str = "Possible in the same period, but dates are inexact; not counted above";
 pub const GROUPS: &str = "Upcoming unlocks by group";
+pub const POSITIONS: &str = "Your positions";
 pub const CHANGES: &str = "Changes";
 pub const FIRING: &str = "Firing alerts";
 pub const SUPPRESSED: &str = "Suppressed notifications";
@@ -76,8 +79,25 @@ pub fn summary(digest: &Digest) -> String {
     };
     let is_empty = of.cliffs == 0 && of.linear_tokens == 0;
     let incomplete = if is_incomplete(digest) && !(is_empty && digest.gaps.is_nothing_known()) { ", incomplete" } else { "" };
-    format!("Digest: {unlocks}{incomplete}{possible}, {changes}{incidents}")
+    format!("{}: {unlocks}{incomplete}{possible}, {changes}{incidents}", title("Digest", digest))
 }
+
+/// A title with what the digest selects: `Upcoming unlocks of @portfolio, 10 largest by share of market cap`.
+pub fn title(title: &str, digest: &Digest) -> String {
+    let tokens: Vec<String> = digest.tokens.iter().map(|pattern| name(pattern)).collect();
+    let tokens = if tokens.is_empty() { String::new() } else { format!(" of {}", list_some(&tokens, MAX_PATTERNS, 0)) };
+    let DigestSelection { order, limit, min_value } = digest.selection;
+    let least = if min_value > 0.0 { format!(", from {}", usd(min_value)) } else { String::new() };
+    let size = match order {
+        DigestOrder::Value | DigestOrder::Date => "value".to_owned(),
+        DigestOrder::Share => format!("share of {MARKET_CAP}"),
+    };
+    let top = if limit < MAX_LINES { format!(", {limit} largest by {size}") } else { String::new() };
+    format!("{title}{tokens}{least}{top}")
+}
+
+/// The number of patterns of tokens in a title.
+const MAX_PATTERNS: usize = 3;
 
 fn all(listed: usize, left_out: u32) -> u32 {
     u32::try_from(listed).unwrap_or(u32::MAX).saturating_add(left_out)
@@ -205,7 +225,8 @@ pub fn text(digest: &Digest) -> String {
     match digest.ahead.is_empty() {
         true => _ = writeln!(text, "\n{}", no_unlocks(digest)),
         false => {
-            let title = format!("{AHEAD} until {}{}", instant(digest.until), DigestSums::of(digest).cliff_note());
+            let title =
+                format!("{} until {}{}", title(AHEAD, digest), instant(digest.until), DigestSums::of(digest).cliff_note());
             section(&mut text, &title, digest.ahead.iter().map(ahead), digest.ahead_left_out, "cliffwatch upcoming");
         }
     }
@@ -216,6 +237,8 @@ pub fn text(digest: &Digest) -> String {
     section(&mut text, &title, digest.possible.iter().map(ahead), digest.possible_left_out, "cliffwatch upcoming");
     let groups = digest.groups.iter().map(|line| format!("{}: {}", name(&line.name), group(line)));
     section(&mut text, GROUPS, groups, 0, "");
+    let positions = digest.positions.iter().map(|line| format!("{}: {}", name(&line.symbol), position(line)));
+    section(&mut text, POSITIONS, positions, digest.positions_left_out, "cliffwatch upcoming");
     let changes = digest.changes.iter().map(|change| match change.text.starts_with(&change.symbol) {
         true => one_line(&change.text),
         false => format!("{}: {}", name(&change.symbol), one_line(&change.text)),
@@ -287,6 +310,21 @@ pub fn group(group: &GroupLine) -> String {
         },
     };
     format!("{unlocks}: {tokens}")
+}
+
+/// A position and its unlocks in the period: `$250.00K (250.00K ARB); unlocks of $5.00M are 20× the position`.
+pub fn position(line: &PositionLine) -> String {
+    let PositionLine { symbol, amount, value, unlock_amount, unlock_value, unlock_multiple, .. } = line;
+    let held = match value {
+        Some(value) => format!("{} ({})", usd(*value), super::tokens(*amount, Some(symbol))),
+        None => format!("{} ({VALUE_UNKNOWN})", super::tokens(*amount, Some(symbol))),
+    };
+    let multiple = unlock_multiple.map(|multiple| format!(" are {} the position", super::multiple(multiple))).unwrap_or_default();
+    match unlock_amount {
+        None => format!("{held}; unlocks not known"),
+        Some(amount) if *amount <= 0.0 => format!("{held}; no unlocks"),
+        Some(amount) => format!("{held}; unlocks of {}{multiple}", size(*unlock_value, Some(*amount), Some(symbol))),
+    }
 }
 
 /// The rules that fire for one event: `BigCliffAhead, also InsiderUnlockAhead`.

@@ -72,6 +72,11 @@ pub fn ratio(value: f64) -> String {
     format!("×{}", significant(value))
 }
 
+/// A multiple of something: `24×`, `0.35×`, `12.50K×`.
+pub fn multiple(value: f64) -> String {
+    format!("{}×", if value >= 1e4 { short(value) } else { significant(value) })
+}
+
 /// A size in bytes: `512 B`, `12.3 MiB`.
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
 pub fn bytes(count: u64) -> String {

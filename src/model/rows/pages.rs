@@ -1,7 +1,9 @@
 //! Queries of pages, and their results.
 
 use super::seen_tokens::SeenTokens;
-use crate::{Alert, Precision, RateStep, SumWindow, SupplyAhead, Timestamp, Token, TokenSupply, Tracked, UpcomingRow, Watch};
+use crate::{
+    Alert, Precision, RateStep, SumWindow, SupplyAhead, Timestamp, Token, TokenId, TokenSupply, Tracked, UpcomingRow, Watch,
+};
 
 /// Selects upcoming unlocks of watched tokens: the next cliff unlocks and changes of linear unlocks in a period, and the largest cliff
 /// unlocks that may happen in another one.
@@ -48,6 +50,13 @@ pub struct Ahead {
     pub rates_total: u64,
 }
 
+impl Ahead {
+    pub fn tokens_mut(&mut self) -> impl Iterator<Item = &mut Token> {
+        let cliffs = self.largest.iter_mut().chain(&mut self.largest_share).chain(&mut self.next).map(|row| &mut row.token);
+        cliffs.chain(self.rates.iter_mut().map(|row| &mut row.token))
+    }
+}
+
 /// The number of weeks with a sum each in a list.
 pub const WEEKS: usize = 12;
 
@@ -86,6 +95,8 @@ words! {
 pub struct TokenFilter {
     /// A part of the slug, name, or symbol, ignoring case. Empty matches all tokens.
     pub text: String,
+    /// `None` selects all tokens.
+    pub tokens: Option<Vec<TokenId>>,
     pub sort: TokenSort,
     /// The start of all windows.
     pub at: Timestamp,

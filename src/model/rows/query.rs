@@ -99,6 +99,15 @@ pub struct DigestAheadFilter {
     pub selection: DigestSelection,
 }
 
+/// The groups of `[watch.groups]` to which a list is narrowed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GroupMembers {
+    /// The names of the groups, for alerts about a group as a whole, which have no token.
+    pub names: Vec<String>,
+    /// The known watched tokens that are in any of the groups.
+    pub tokens: Vec<TokenId>,
+}
+
 /// Selects alerts: most recently updated first, or newest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AlertFilter {
@@ -107,6 +116,8 @@ pub struct AlertFilter {
     /// The rule's id or `alert` name.
     pub rule: Option<RuleId>,
     pub token: Option<TokenId>,
+    /// Alerts about tokens of the groups, or about one of the groups as a whole.
+    pub group: Option<GroupMembers>,
     /// Empty selects all ids.
     pub ids: Vec<AlertId>,
     /// The value of the label `severity`.

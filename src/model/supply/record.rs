@@ -126,6 +126,15 @@ impl wire::UnlockEvent {
         cliffs.cliff_amount.copied().or(cliffs.total_cliff_amount.copied())
     }
 
+    /// Returns the tokens of the cliff unlock; without a cliff, those of the linear unlocks that start on this date.
+    #[must_use]
+    pub fn amount(&self) -> Option<f64> {
+        match self.cliff_unlocks.get().filter(|_| self.has_cliff()) {
+            Some(_) => self.cliff_amount(),
+            None => self.linear_unlocks.get()?.linear_amount.copied(),
+        }
+    }
+
     /// Returns the USD value of the cliff unlock, under either of the names that API versions use.
     #[must_use]
     pub fn cliff_value(&self) -> Option<f64> {

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::id::TokenId;
+use crate::Position;
 use crate::wire::TokenItem;
 
-/// A token of the token list, with its groups from the config.
+/// A token of the token list, with its groups and its position from the config.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Token {
     pub id: TokenId,
@@ -13,6 +14,8 @@ pub struct Token {
     pub item: TokenItem,
     /// Names of the token's `[watch.groups]`, sorted.
     pub groups: Arc<[String]>,
+    /// The position of the operator, from the config.
+    pub position: Option<Position>,
 }
 
 impl Token {
@@ -20,7 +23,7 @@ impl Token {
     #[must_use]
     pub fn unknown(id: TokenId) -> Self {
         let item = TokenItem { id: id.as_str().to_owned().into(), ..Default::default() };
-        Self { id, item, groups: Arc::from([]) }
+        Self { id, item, groups: Arc::from([]), position: None }
     }
 
     /// Returns the name, or the slug without one.

@@ -4,6 +4,7 @@ fn watch(tokens: &[&str], groups: &[(&str, &[&str])]) -> Result<Watch, Vec<Watch
     Watch::build(&config::WatchSettings {
         tokens: tokens.iter().map(ToString::to_string).collect(),
         groups: groups.iter().map(|(name, of)| (name.to_string(), of.iter().map(ToString::to_string).collect())).collect(),
+        ..config::WatchSettings::default()
     })
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::text;
 use model::{
     Digest, Notification, Severity,
-    digest::{AheadLine, LinearLine},
+    digest::{AheadLine, LinearLine, PositionLine},
     phrase,
 };
 
@@ -20,7 +20,7 @@ pub(super) struct DigestTables {
 
 #[derive(Serialize)]
 struct DigestPart {
-    title: &'static str,
+    title: String,
     sum: String,
     rows: Vec<DigestRow>,
     /// The number of rows that are not shown.
@@ -44,12 +44,14 @@ pub(super) fn tables(notice: &Notification) -> Option<DigestTables> {
     }
     let digest: Digest = serde_json::from_value(notice.body.record.clone()?).ok()?;
     let mut parts = vec![
-        part(phrase::digest::AHEAD, digest.ahead.iter().map(unlock_row), digest.ahead_left_out).with_sum(digest.ahead_value),
+        part(phrase::digest::title(phrase::digest::AHEAD, &digest), digest.ahead.iter().map(unlock_row), digest.ahead_left_out)
+            .with_sum(digest.ahead_value),
         part(phrase::digest::VESTING, digest.linear.iter().map(vesting_row), digest.linear_left_out)
             .with_sum(digest.linear_value),
         part(phrase::digest::POSSIBLE, digest.possible.iter().map(unlock_row), digest.possible_left_out)
             .with_sum(digest.possible_value),
         part(phrase::digest::GROUPS, digest.groups.iter().map(|group| row(&group.name, &phrase::digest::group(group), "")), 0),
+        part(phrase::digest::POSITIONS, digest.positions.iter().map(position_row), digest.positions_left_out),
         part(phrase::digest::CHANGES, change_rows(&digest), digest.changes_left_out),
         part(phrase::digest::FIRING, alert_rows(&digest), digest.fires_left_out),
         part(phrase::digest::SUPPRESSED, suppressed_rows(&digest), digest.held_back_left_out),
@@ -99,6 +101,11 @@ fn vesting_row(of: &LinearLine) -> DigestRow {
     DigestRow { path, ..row(&of.symbol, &size, &changes) }
 }
 
+fn position_row(line: &PositionLine) -> DigestRow {
+    let path = slug(&line.token).map(|slug| format!("tokens/{slug}"));
+    DigestRow { path, ..row(&line.symbol, &phrase::digest::position(line), "") }
+}
+
 fn change_rows(digest: &Digest) -> impl Iterator<Item = DigestRow> {
     digest.changes.iter().map(|changed| DigestRow {
         path: slug(&changed.token).map(|slug| format!("tokens/{slug}")),
@@ -139,11 +146,11 @@ fn row(name: &str, value: &str, note: &str) -> DigestRow {
     DigestRow { name: line(name), value: line(value), note: line(note), severity: None, path: None }
 }
 
-fn part(title: &'static str, rows: impl Iterator<Item = DigestRow>, left_out: u32) -> DigestPart {
+fn part(title: impl Into<String>, rows: impl Iterator<Item = DigestRow>, left_out: u32) -> DigestPart {
     let mut rows: Vec<DigestRow> = rows.collect();
     let cut = u32::try_from(rows.len().saturating_sub(MAX_ROWS)).unwrap_or(u32::MAX);
     rows.truncate(MAX_ROWS);
-    DigestPart { title, sum: String::new(), rows, more: left_out.saturating_add(cut) }
+    DigestPart { title: title.into(), sum: String::new(), rows, more: left_out.saturating_add(cut) }
 }
 
 impl DigestPart {

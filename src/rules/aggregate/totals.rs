@@ -193,6 +193,8 @@ pub struct SupplyNow {
     /// Their USD value. `None` if linear unlocks or the price are not known.
     pub per_day_value: Option<f64>,
     pub next_rate: Option<NextRate>,
+    /// The latest price in USD.
+    pub price: Option<f64>,
     /// The time of the latest price.
     pub price_at: Option<Timestamp>,
 }
@@ -214,6 +216,7 @@ impl SupplyNow {
             per_day,
             per_day_value: per_day.and_then(value),
             next_rate: rate.and_then(|rate| Some(NextRate { at: rate.changes_at?, per_day: rate.then_per_day? })),
+            price: price.map(|price| price.usd),
             price_at: price.and_then(|price| price.at),
         }
     }
@@ -229,6 +232,7 @@ impl SupplyNow {
             per_day: Some(10_000.0),
             per_day_value: Some(5_000.0),
             next_rate: Some(NextRate { at: later(now, TimeDelta::days(7)), per_day: 20_000.0 }),
+            price: Some(0.5),
             price_at: Some(earlier(now, TimeDelta::days(1))),
         }
     }

@@ -129,7 +129,7 @@ impl ClauseWalk<'_, '_> {
         let findings = self.checker.findings.len();
         let checked = self.checker.check(expr);
         self.checker.findings.truncate(findings);
-        let Some(Checked::Number(number)) = checked else { return None };
+        let Some(Checked::Number(number)) = checked.filter(|_| !reads_position(&self.text(expr))) else { return None };
         let (value, unit) = (number.eval(&Env::of(self.scope, None))?, number.unit()?);
         let latest = if let NumberExpr::SinceLatest(_, flow) = number { Some(flow) } else { None };
         let value = match unit {
@@ -160,6 +160,8 @@ impl ClauseWalk<'_, '_> {
             ) => {
                 return;
             }
+            // Explanations are shown to readers who must not see positions.
+            Some(_) if reads_position(&self.text(expr)) => Some(HIDDEN.to_owned()),
             Some(Checked::Number(number)) => number.eval(&env).map(format_number),
             Some(Checked::Text(text)) => text.eval(&env).map(|text| format!("{text:?}")),
             Some(Checked::Time(time)) => time.eval(&env).map(phrase::instant),
@@ -204,6 +206,14 @@ impl ClauseWalk<'_, '_> {
         line.extend(std::iter::repeat_n(')', open.saturating_sub(closed)));
         line
     }
+}
+
+/// The text in place of a value that depends on a position.
+const HIDDEN: &str = "(hidden)";
+
+/// Returns whether an operand may read a position.
+fn reads_position(operand: &str) -> bool {
+    operand.contains("position")
 }
 
 /// Replaces whitespace outside quotes by one space, or by nothing before a dot that continues a call.

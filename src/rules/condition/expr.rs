@@ -56,6 +56,7 @@ pub enum NumberExpr {
     /// Days until the next change of the daily release, of the scope or of the token in the variable.
     UntilRateChange(Option<u8>),
     Rate(RateField),
+    Position(PositionField),
     Negate(Box<NumberExpr>),
     Binary(Arithmetic, Box<(NumberExpr, NumberExpr)>),
     If(Box<(BoolExpr, NumberExpr, NumberExpr)>),
@@ -79,6 +80,7 @@ impl NumberExpr {
             NumberExpr::Window(window) => Some(window.field.unit()),
             NumberExpr::Share(_) => Some(NumberUnit::Percent),
             NumberExpr::Rate(field) => Some(field.unit()),
+            NumberExpr::Position(field) => Some(field.unit()),
             NumberExpr::DaysUntil
             | NumberExpr::DaysSince
             | NumberExpr::SinceLatest(..)
@@ -215,6 +217,53 @@ impl RateField {
     }
 }
 
+/// The position of the operator in the token. Only conditions read it, because texts go to everyone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PositionField {
+    /// Tokens.
+    Amount,
+    /// USD at the reference price.
+    Value,
+    /// The position divided by the amount of the unlock.
+    Share,
+}
+
+impl PositionField {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            PositionField::Amount => "position.amount",
+            PositionField::Value => "position.value",
+            PositionField::Share => "position.share",
+        }
+    }
+
+    pub fn unit(self) -> NumberUnit {
+        match self {
+            PositionField::Amount => NumberUnit::Tokens,
+            PositionField::Value => NumberUnit::Usd,
+            PositionField::Share => NumberUnit::Ratio,
+        }
+    }
+
+    /// Returns a sample value for the reference.
+    pub fn example(self) -> &'static str {
+        if self == PositionField::Share { "0.02" } else { "250000" }
+    }
+
+    /// Returns the description in the reference.
+    pub fn about(self) -> &'static str {
+        match self {
+            PositionField::Amount => "your tokens, from `[watch]`; only in conditions, never in texts",
+            PositionField::Value => {
+                "`position.amount` times the reference price of the unlock, else of the token; missing without a price; only in conditions"
+            }
+            PositionField::Share => {
+                "`position.amount` divided by the tokens of the unlock: 0.02 is 2 % of it; only in conditions"
+            }
+        }
+    }
+}
+
 /// An operand of `has`.
 #[derive(Clone, Debug)]
 pub enum Presence {
@@ -232,6 +281,7 @@ pub enum Presence {
     PriceAge(Option<u8>),
     UntilRateChange(Option<u8>),
     Rate(RateField),
+    Position(PositionField),
     Lead,
     Always,
 }

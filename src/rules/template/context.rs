@@ -195,6 +195,8 @@ fn computed_value(computed: Computed, scope: &Scope<'_>) -> Value {
         Computed::Lead => option(scope.lead.map(|lead| lead.text.as_str())),
         Computed::PriceAge => option(Env::of(scope, None).price_age(None)),
         Computed::UntilRateChange => option(Env::of(scope, None).until_rate_change(None)),
+        // Texts go to everyone, so templates have no positions.
+        Computed::Position(_) => Value::UNDEFINED,
         Computed::Rate(field) => option(Env::of(scope, None).rate_step().and_then(|step| field.of(step))),
     }
 }

@@ -17,7 +17,8 @@ fn sized(date: &str, value: Option<f64>, precision: &str) -> Record {
 fn watch() -> Watch {
     let groups =
         [("even".to_owned(), vec!["token-*[02468]".to_owned()]), ("first".to_owned(), vec!["token-000".to_owned()])].into();
-    Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups }).expect("patterns")
+    Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups, ..config::WatchSettings::default() })
+        .expect("patterns")
 }
 
 /// Three unlocks for each of a hundred tokens, with precision second, week, and month. Some values are equal, some
@@ -117,7 +118,12 @@ async fn digest_leaves_out_tokens_that_are_no_longer_watched() {
     let tokens = |found: &DigestAhead| -> HashSet<String> {
         found.counted.rows.iter().chain(&found.possible.rows).map(|row| row.token.id.to_string()).collect()
     };
-    let one = Watch::build(&config::WatchSettings { tokens: vec!["token-00[12]".into()], groups: [].into() }).expect("patterns");
+    let one = Watch::build(&config::WatchSettings {
+        tokens: vec!["token-00[12]".into()],
+        groups: [].into(),
+        ..config::WatchSettings::default()
+    })
+    .expect("patterns");
     let found = store.digest_ahead(filter, one).await.expect("read");
     assert_eq!(tokens(&found), HashSet::from(["token-001".to_owned(), "token-002".to_owned()]));
     assert_eq!((found.counted.more, found.possible.more, found.gaps.tokens), (0, 0, 2));

@@ -112,7 +112,7 @@ async fn list_totals_and_metrics_match_reference() {
 }
 
 fn list_by(sort: TokenSort) -> TokenFilter {
-    TokenFilter { text: String::new(), sort, at: now(), seen: SeenTokens::default(), offset: 0, limit: 9 }
+    TokenFilter { text: String::new(), tokens: None, sort, at: now(), seen: SeenTokens::default(), offset: 0, limit: 9 }
 }
 
 #[tokio::test]
@@ -142,7 +142,7 @@ async fn firing_alerts_are_ordered_by_severity_and_counted() {
     alerts.push(alert("i", "whatever", AlertState::Firing));
     alerts.push(alert("over", "critical", AlertState::Resolved));
     store.commit(at(Commit { alerts, ..Commit::default() })).await.expect("committed");
-    let firing = store.firing_alerts(5).await.expect("read");
+    let firing = store.firing_alerts(5, None).await.expect("read");
     assert_eq!((firing.critical, firing.warning, firing.other), (2, 40, 1));
     let mut first: Vec<&str> = firing.alerts.iter().take(2).map(|alert| alert.subject.as_str()).collect();
     first.sort_unstable();
@@ -153,7 +153,8 @@ async fn firing_alerts_are_ordered_by_severity_and_counted() {
 async fn tokens_are_searched_sorted_and_paged() {
     let (_directory, store) = three_hundred().await;
     let list = async |text: &str, sort: TokenSort, offset: u32| {
-        let filter = TokenFilter { text: text.to_owned(), sort, at: now(), seen: SeenTokens::default(), offset, limit: 2 };
+        let filter =
+            TokenFilter { text: text.to_owned(), tokens: None, sort, at: now(), seen: SeenTokens::default(), offset, limit: 2 };
         let list = store.token_list(filter).await.expect("read");
         let slugs: Vec<String> = list.rows.iter().map(|row| row.token.id.as_str().to_owned()).collect();
         (list.total, slugs)

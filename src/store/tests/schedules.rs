@@ -32,8 +32,15 @@ fn written(store: &Store) -> (Vec<f64>, Option<(f64, f64)>) {
 /// Returns the value of the cliff unlocks in the next 30 days, of all tokens and of the first one in the list.
 async fn sum_ahead(store: &Store) -> (f64, f64) {
     let (all, _) = store.supply_totals(now(), supply_windows(now()), all_tokens(), now()).await.expect("read");
-    let filter =
-        TokenFilter { text: String::new(), sort: TokenSort::Value, at: now(), limit: 9, offset: 0, seen: SeenTokens::default() };
+    let filter = TokenFilter {
+        text: String::new(),
+        tokens: None,
+        sort: TokenSort::Value,
+        at: now(),
+        limit: 9,
+        offset: 0,
+        seen: SeenTokens::default(),
+    };
     let list = store.token_list(filter).await.expect("read");
     (all.windows[1].cliff.value, list.rows[0].supply.windows[1].cliff.value)
 }

@@ -53,7 +53,8 @@ pub(crate) fn unlock(date: &str, amount: f64) -> Record {
 /// Watches all tokens. The group `desk` has those whose slug begins with `s`.
 pub(crate) fn all_tokens() -> Watch {
     let groups = [("desk".to_owned(), vec!["s*".to_owned()])].into();
-    Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups }).expect("patterns")
+    Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups, ..config::WatchSettings::default() })
+        .expect("patterns")
 }
 
 pub(crate) fn put(key: &str, record: Record) -> Put {

@@ -47,8 +47,15 @@ fn routes() -> RouteTree {
 }
 
 fn played(history: &History, rules: &RuleSet, from: &str, to: &str) -> BacktestRun {
-    let (routes, watch) =
-        (routes(), Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups: BTreeMap::new() }).unwrap());
+    let (routes, watch) = (
+        routes(),
+        Watch::build(&config::WatchSettings {
+            tokens: vec!["*".into()],
+            groups: BTreeMap::new(),
+            ..config::WatchSettings::default()
+        })
+        .unwrap(),
+    );
     let setup =
         BacktestSetup { rules, routes: &routes, delivery: &DeliverySetup::default(), watch: &watch, pace: Pace::default() };
     run(history, &setup, at(from), at(to), |_| {})
@@ -206,7 +213,12 @@ fn grouped_alerts_count_as_one_message() {
     let receivers = [config::ReceiverSettings { name: "ops".into(), ..config::ReceiverSettings::default() }];
     let route = config::Route { receivers: vec!["ops".into()], group_by: Some(Vec::new()), ..config::Route::default() };
     let routes = RouteTree::build(&route, &receivers).unwrap();
-    let watch = Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups: BTreeMap::new() }).unwrap();
+    let watch = Watch::build(&config::WatchSettings {
+        tokens: vec!["*".into()],
+        groups: BTreeMap::new(),
+        ..config::WatchSettings::default()
+    })
+    .unwrap();
     let silences = vec![model::silence::Silence {
         id: "si_1".into(),
         matchers: model::silence::read_matchers(["alertname=Burned"]).unwrap(),
@@ -266,7 +278,12 @@ fn real_corrections_are_reported_like_the_labels() {
     let last = labels.iter().map(|label| at(&label.at)).max().expect("labels") + TimeDelta::days(3);
     let history = History::read(&folder, None, last).expect("versions");
     let (rules, routes) = (compiled(RULES), routes());
-    let watch = Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups: BTreeMap::new() }).unwrap();
+    let watch = Watch::build(&config::WatchSettings {
+        tokens: vec!["*".into()],
+        groups: BTreeMap::new(),
+        ..config::WatchSettings::default()
+    })
+    .unwrap();
     let from = history.span().expect("versions").0;
     let mut simulation = Simulation::new(&rules, &routes, &watch, Pace::default(), from);
     let mut notified: Vec<(Timestamp, Change)> = Vec::new();

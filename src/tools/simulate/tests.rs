@@ -71,7 +71,12 @@ fn burns(dates: &[&str]) -> Payload {
 fn sent(config: &Config, silences: Vec<Silence>, script: impl FnOnce(&mut Simulation<'_>)) -> Vec<String> {
     let rules = rules(RULES);
     let routes = RouteTree::of(&engine::route::Sections::from(config)).unwrap();
-    let watch = Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups: BTreeMap::new() }).unwrap();
+    let watch = Watch::build(&config::WatchSettings {
+        tokens: vec!["*".into()],
+        groups: BTreeMap::new(),
+        ..config::WatchSettings::default()
+    })
+    .unwrap();
     let setup = DeliverySetup { silences, ..setup(config) };
     let mut simulation =
         Simulation::new(&rules, &routes, &watch, Pace::default(), at("2026-03-01T00:00:00Z")).with_delivery(setup);
@@ -243,7 +248,12 @@ fn digest_is_sent_at_its_time_with_silenced_alerts() {
     let quiet = silence("token=x", day(1, "00:00:00"), day(20, "00:00:00"));
     let rules = rules(RULES);
     let routes = RouteTree::of(&engine::route::Sections::from(&config)).unwrap();
-    let watch = Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups: BTreeMap::new() }).unwrap();
+    let watch = Watch::build(&config::WatchSettings {
+        tokens: vec!["*".into()],
+        groups: BTreeMap::new(),
+        ..config::WatchSettings::default()
+    })
+    .unwrap();
     let setup = DeliverySetup { silences: vec![quiet], ..setup(&config) };
     let mut simulation = Simulation::new(&rules, &routes, &watch, Pace::default(), day(1, "00:00:00")).with_delivery(setup);
     simulation.response(&"x".into(), Endpoint::UnlockEvents, unlocks(&[("2026-03-05", 5.0)]));
@@ -308,7 +318,12 @@ fn condition_that_changes_after_an_instant_fires_in_the_next_minute() {
     );
     let config = config("[route]\nreceivers = [\"ops\"]\n");
     let routes = RouteTree::of(&engine::route::Sections::from(&config)).unwrap();
-    let watch = Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups: BTreeMap::new() }).unwrap();
+    let watch = Watch::build(&config::WatchSettings {
+        tokens: vec!["*".into()],
+        groups: BTreeMap::new(),
+        ..config::WatchSettings::default()
+    })
+    .unwrap();
     let pace = Pace { evaluate_every: TimeDelta::minutes(1), ..Pace::default() };
     let mut simulation = Simulation::new(&rules, &routes, &watch, pace, day(2, "00:00:00"));
     let buyback = serde_json::from_value(serde_json::json!({"buybackDate": "2026-03-01", "tokenAmount": 5})).unwrap();
@@ -330,7 +345,12 @@ fn notified(text: &str, script: impl FnOnce(&mut Simulation<'_>)) -> Vec<String>
     let rules = rules(text);
     let config = config("");
     let routes = RouteTree::of(&engine::route::Sections::from(&config)).unwrap();
-    let watch = Watch::build(&config::WatchSettings { tokens: vec!["*".into()], groups: BTreeMap::new() }).unwrap();
+    let watch = Watch::build(&config::WatchSettings {
+        tokens: vec!["*".into()],
+        groups: BTreeMap::new(),
+        ..config::WatchSettings::default()
+    })
+    .unwrap();
     let mut simulation = Simulation::new(&rules, &routes, &watch, Pace::default(), at("2026-03-01T00:00:00Z"));
     script(&mut simulation);
     let line = |notice: &Arc<Notification>| {

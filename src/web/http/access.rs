@@ -18,7 +18,7 @@ use base64::Engine as _;
 use ring::digest;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-use model::{EndedSessions, LinkKey, Timestamp, config::SecretText, text::error_chain};
+use model::{EndedSessions, LinkKey, Timestamp, Watch, config::SecretText, text::error_chain};
 use rate_limit::FailedLogins;
 use sessions::{Session, SessionKey};
 use store::{Store, StoreError};
@@ -184,8 +184,17 @@ pub(super) struct Visitor {
     pub is_logged_in: bool,
     /// Whether a login is possible, because a token is configured.
     pub has_login: bool,
+    /// Whether the visitor may see positions: after a login, or with a key in the request.
+    pub sees_positions: bool,
     /// The session. `None` without a login.
     pub session: Option<Session>,
+}
+
+impl Visitor {
+    /// Returns the watch without what the visitor must not see.
+    pub(super) fn watch(&self, watch: &Watch) -> Watch {
+        if self.sees_positions { watch.clone() } else { watch.without_positions() }
+    }
 }
 
 /// Returns the session id in the cookies of a request.

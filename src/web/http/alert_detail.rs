@@ -180,7 +180,7 @@ async fn current_body(deps: &HttpDeps, live: &LiveConfig, alert: &Alert) -> Resu
         return Ok(None);
     }
     let Some(mut known) = deps.app.store.tokens(vec![token.clone()], vec![resource]).await?.pop() else { return Ok(None) };
-    known.token.groups = live.watch.groups_of(token);
+    live.watch.place(&mut known.token);
     Ok(pipeline::current_body(alert, &known, &live.active.context(deps.app.clock.now())))
 }
 

@@ -99,7 +99,7 @@ pub(super) async fn authorize(State(deps): State<HttpDeps>, mut request: Request
     };
     let now = deps.app.clock.now();
     let identified = deps.access.identify(&deps.app.store, request.headers(), token.as_ref(), is_loopback, now).await;
-    let IdentifiedVisitor { visitor, renewed_cookie } = identified;
+    let IdentifiedVisitor { mut visitor, renewed_cookie } = identified;
     let kind = RequestKind::of(request.method(), request.uri().path());
     let rejection = match kind {
         RequestKind::Read if is_loopback || visitor.is_logged_in => None,
@@ -125,6 +125,7 @@ pub(super) async fn authorize(State(deps): State<HttpDeps>, mut request: Request
             Err(rejection) => return rejection,
         };
     }
+    visitor.sees_positions = visitor.is_logged_in || has_key(&deps, &mut request, token.as_ref()).await;
     request.extensions_mut().insert(visitor);
     let response = next.run(request).await;
     match renewed_cookie {
@@ -247,6 +248,15 @@ pub(super) struct Client {
     pub hash: Fingerprint,
     /// The name of its access key. `None` with the token.
     pub key: Option<String>,
+}
+
+/// Returns whether the request has a valid token or access key. A wrong one counts as a failed login, also where reading needs none.
+async fn has_key(deps: &HttpDeps, request: &mut Request, token: Option<&SecretText>) -> bool {
+    if request.extensions().get::<Client>().is_some() {
+        return true;
+    }
+    let is_given = request.headers().contains_key(header::AUTHORIZATION);
+    is_given && check_token(deps, request, token, &[Scheme::Bearer, Scheme::Basic], AccessRole::View).await.is_ok()
 }
 
 /// Compares a text with the token in constant time. Returns `false` if no token is configured.

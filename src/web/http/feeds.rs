@@ -15,10 +15,11 @@ use subtle::ConstantTimeEq as _;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::HttpDeps;
-use super::api::upcoming::{SelectedRules, UnlockFilter, selected_tokens};
+use super::api::upcoming::{SelectedRules, UnlockFilter};
 use super::error::WebError;
 use super::error_code::ErrorCode;
 use super::etag::matches_etag;
+use super::group::SelectedGroups;
 use super::names;
 use super::parameters::{
     ALARM, CALENDAR_LIMIT, FEED_LIMIT, GROUP, KIND, LINEAR, MAX_ROWS, MIN_VALUE, MONTH_SPAN, Parameter, RESOURCE, RULES, SINCE,
@@ -136,14 +137,14 @@ pub(super) async fn atom(ReadDeps(deps): ReadDeps, headers: HeaderMap, uri: Uri)
 async fn changes(deps: &HttpDeps, query: &ListQuery) -> Result<Vec<FeedEntry>, WebError> {
     let now = deps.app.clock.now();
     let live = deps.app.live.load_full();
-    let (tokens, groups) = (names::tokens(deps, query).await?, names::groups(query, &live)?);
+    let (tokens, groups) = (names::tokens(deps, query).await?, SelectedGroups::of(query, &live)?);
     let rules = SelectedRules::named(&live, &query.items(RULES, |word| Some(word.to_owned()))?)?;
     if let Some(other) = rules.iter().find(|rule| !matches!(rule.on, On::Change(..))) {
         return Err(WebError::invalid_parameter(format!("the rule {:?} does not subscribe to changes", other.name)));
     }
     let limit = query.integer(FEED_LIMIT)?.unwrap_or(FEED_ENTRIES);
     let mut filter = ChangeFilter {
-        tokens: selected_tokens(deps, tokens, &groups, &live).await?,
+        tokens: groups.narrow(deps, tokens).await?,
         kinds: query.items(KIND, ChangeKind::parse)?,
         resources: query.items(RESOURCE, Resource::parse)?,
         since: query.duration(SINCE)?.map(|span| before(now, span)).transpose()?,

@@ -17,6 +17,7 @@ mod tokens;
 
 use axum::Router;
 use axum::extract::Extension;
+use axum::middleware::from_fn_with_state;
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::Serialize;
@@ -24,6 +25,7 @@ use serde::Serialize;
 use super::HttpDeps;
 use super::access::Visitor;
 use super::error::PageResult;
+use super::group::keep_group;
 use super::parameters::STATE;
 use super::query::ListQuery;
 use crate::ui::page::{Choice, Flash, PageFrame, Section, href, render};
@@ -33,7 +35,8 @@ type RequestVisitor = Extension<Visitor>;
 /// A page or a redirect.
 type ActionResult = PageResult<Response>;
 
-pub(super) fn routes() -> Router<HttpDeps> {
+/// Returns the routes of the pages, and of their forms.
+pub(super) fn routes(deps: &HttpDeps) -> Router<HttpDeps> {
     Router::new()
         .route("/", get(overview::overview))
         .route("/calendar", get(calendar::show))
@@ -59,11 +62,14 @@ pub(super) fn routes() -> Router<HttpDeps> {
         .route("/digests", get(digests::list))
         .route("/digests/{receiver}/preview", get(digests::preview))
         .route("/digests/{receiver}/test", post(digests::test))
+        .layer(from_fn_with_state(deps.clone(), keep_group))
 }
 
 /// The routes with a longer timeout.
-pub(super) fn slow_routes() -> Router<HttpDeps> {
-    Router::new().route("/rules/playground", get(rules::playground).post(rules::run_trial))
+pub(super) fn slow_routes(deps: &HttpDeps) -> Router<HttpDeps> {
+    Router::new()
+        .route("/rules/playground", get(rules::playground).post(rules::run_trial))
+        .layer(from_fn_with_state(deps.clone(), keep_group))
 }
 
 /// Returns the frame of a page, with the result of the last action.

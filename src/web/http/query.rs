@@ -176,6 +176,11 @@ impl ListQuery {
         self.with(SINCE, &range.since).with(FROM, &range.from).with(TO, &range.to)
     }
 
+    /// Returns the parameters with their values.
+    pub fn pairs(&self) -> Vec<(&'static str, String)> {
+        self.0.clone()
+    }
+
     /// Returns the URL of the first page of a list with these filters, without a selection.
     pub fn first_page(&self, path: &str) -> String {
         self.clone().with(AFTER, "").with(BEFORE, "").with(CHOSEN, "").href(path)

@@ -27,8 +27,11 @@ fn bearer(token: Option<&str>) -> Secret {
 }
 
 fn watch() -> Watch {
-    let groups = [("portfolio".to_owned(), vec!["arbitrum".to_owned()])].into();
-    Watch::build(&model::config::WatchSettings { tokens: vec!["*".to_owned()], groups }).expect("valid")
+    let group = |name: &str, slugs: &str| (name.to_owned(), vec![slugs.to_owned()]);
+    let groups = [group("portfolio", "arbitrum"), group("book", "book-*")].into();
+    let positions = serde_json::from_value(serde_json::json!({"arbitrum": 271_828.0})).expect("positions");
+    let settings = config::WatchSettings { tokens: vec!["*".to_owned()], groups, positions, positions_file: None };
+    Watch::build(&settings).expect("valid")
 }
 
 /// A config with two rules, two receivers, and mail digests.
@@ -384,7 +387,6 @@ async fn rejects_unknown_and_invalid_parameters() {
         ("/api/v1/upcoming?within=30x", "within"),
         ("/api/v1/upcoming?state=firing", "state"),
         ("/api/v1/changes?kind=moved", "moved"),
-        ("/api/v1/changes?group=portfolio", "group"),
         ("/calendar.ics?spans=week", "week"),
         ("/calendar.ics?alarm=soon", "alarm"),
         ("/feed.atom?kind=moved", "moved"),

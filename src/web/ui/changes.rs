@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::change::{ChangeItem, items};
 use super::page::{Choice, PageFrame, Pager, href, render};
 use super::range::{RangeQuery, RangeView};
-use model::{ChangeFilter, ChangeKind, ChangeRow, phrase};
+use model::{ChangeFilter, ChangeKind, ChangeRow, TokenId, phrase};
 
 const PATH: &str = "/changes";
 
@@ -21,9 +21,16 @@ struct ChangesPage {
     range: RangeView,
 }
 
-/// Renders the page. `changes` are the rows of this page, out of `total` that match the filter.
-pub fn page(changes: &[ChangeRow], filter: &ChangeFilter, range: &RangeQuery, total: u64, frame: &PageFrame) -> String {
-    let token = filter.tokens.iter().flatten().next().map(|token| token.as_str().to_owned()).unwrap_or_default();
+/// Renders the page. `changes` are the rows of this page, out of `total` that match the filter. `token` is the token of the form.
+pub fn page(
+    changes: &[ChangeRow],
+    filter: &ChangeFilter,
+    token: Option<&TokenId>,
+    range: &RangeQuery,
+    total: u64,
+    frame: &PageFrame,
+) -> String {
+    let token = token.map(|token| token.as_str().to_owned()).unwrap_or_default();
     let kind = filter.kinds.first().map(|kind| kind.as_str()).unwrap_or_default();
     let [since, from, to] = range.parameters();
     let kept = [("token", token.as_str()), ("kind", kind), since, from, to];

@@ -3,7 +3,7 @@
 use chrono::{Datelike, Months, NaiveDate, NaiveTime, TimeDelta};
 use serde::Serialize;
 
-use super::overview::next::{NextRow, cliff_rows, rate_rows};
+use super::overview::next::{NextRow, cliff_rows, have_positions, rate_rows};
 use super::overview::supply::cell;
 use super::page::{Choice, PageFrame, Pager, href, render};
 use super::template::token_href;
@@ -68,7 +68,6 @@ impl ShownMonth {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct MonthForm {
     pub token: String,
-    pub group: String,
     pub min_value: String,
     /// `cliff`, `linear`, or empty for both.
     #[serde(rename = "type")]
@@ -94,8 +93,6 @@ pub struct MonthParts<'a> {
     pub month: &'a UnlockMonth,
     pub is_list: bool,
     pub form: MonthForm,
-    /// The names of the groups.
-    pub groups: Vec<String>,
     pub subscription: FeedSubscription,
     /// The parameters of the page, without the offset.
     pub parameters: Vec<(&'static str, String)>,
@@ -114,7 +111,6 @@ struct MonthPage {
     form: MonthForm,
     has_filters: bool,
     clear: String,
-    groups: Vec<String>,
     min_values: [(&'static str, &'static str); 4],
     has_cliffs: bool,
     has_linear: bool,
@@ -133,6 +129,8 @@ struct MonthPage {
     pager: Pager,
     rates: Vec<NextRow>,
     rates_total: u64,
+    /// Whether the lists have the column of positions.
+    has_positions: bool,
     subscription: FeedSubscription,
 }
 
@@ -179,8 +177,7 @@ pub fn page(parts: MonthParts<'_>, frame: PageFrame) -> String {
         href(PATH, &kept.iter().filter(is_kept).chain(changed).copied().collect::<Vec<_>>())
     };
     let [previous, next] = shown.neighbors().map(|month| month.map(|month| link(&[("month", &month)])));
-    let has_filters =
-        [&parts.form.token, &parts.form.group, &parts.form.min_value, &parts.form.kind].iter().any(|text| !text.is_empty());
+    let has_filters = [&parts.form.token, &parts.form.min_value, &parts.form.kind].iter().any(|text| !text.is_empty());
     let largest = month.days.iter().flat_map(|day| &day.largest).chain(&month.inexact).filter_map(|unlock| unlock.value);
     let largest = largest.fold(0.0, f64::max);
     let view = |name: &str, word: &str| Choice::new(name, link(&[("view", word)]), is_list == (word == "list"));
@@ -193,6 +190,7 @@ pub fn page(parts: MonthParts<'_>, frame: PageFrame) -> String {
         };
         Choice::new(name, link(&[("sort", word)]), filter.order == order)
     };
+    let (rows, rates) = (cliff_rows(&month.rows, now), rate_rows(&month.rates, now));
     let page = MonthPage {
         title: shown.first.format("%B %Y").to_string(),
         month: ShownMonth::parameter(shown.first, shown.current),
@@ -203,7 +201,7 @@ pub fn page(parts: MonthParts<'_>, frame: PageFrame) -> String {
         is_list,
         orders: UnlockOrder::ALL.map(order).into(),
         has_filters,
-        clear: link(&[("token", ""), ("group", ""), ("min_value", ""), ("type", "")]),
+        clear: link(&[("token", ""), ("min_value", ""), ("type", "")]),
         min_values: [("", "any"), ("1000000", "$1M"), ("10000000", "$10M"), ("100000000", "$100M")],
         has_cliffs: parts.form.kind != "linear",
         has_linear: parts.form.kind != "cliff",
@@ -216,7 +214,8 @@ pub fn page(parts: MonthParts<'_>, frame: PageFrame) -> String {
         bands: bands::draw(&month.bands.iter().map(band_row).collect::<Vec<_>>(), &filter.days, now),
         bands_shown: month.bands.len(),
         bands_total: month.band_total,
-        rows: cliff_rows(&month.rows, now),
+        has_positions: have_positions(&rows) || have_positions(&rates),
+        rows,
         pager: Pager::new(
             PATH,
             &kept,
@@ -225,10 +224,9 @@ pub fn page(parts: MonthParts<'_>, frame: PageFrame) -> String {
             month.rows.len(),
             month.sum.cliff.count,
         ),
-        rates: rate_rows(&month.rates, now),
+        rates,
         rates_total: month.rates_total,
         form: parts.form,
-        groups: parts.groups,
         subscription: parts.subscription,
     };
     render("calendar.html", &PageFrame { refreshes: true, ..frame }, &page)

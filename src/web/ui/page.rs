@@ -100,6 +100,8 @@ pub struct PageFrame {
     pub login: Option<String>,
     /// The result of the last action.
     pub flash: Option<Flash>,
+    /// The choice of a group. `None` on pages that do not depend on it, and if the config has no groups.
+    pub groups: Option<GroupPicker>,
     /// Whether the page receives live updates.
     pub is_live: bool,
     /// Whether the page reloads every minute if scripts are disabled. `false` for pages with forms.
@@ -116,6 +118,21 @@ pub struct NavItem {
     pub is_current: bool,
     /// The number of items that need attention, such as dead letters. Zero is not shown.
     pub count: u64,
+}
+
+/// The choice of a group to which a page is narrowed.
+#[derive(Clone, Debug, Serialize)]
+pub struct GroupPicker {
+    /// The selected groups as text: `@portfolio`. `None` for all tokens.
+    pub title: Option<String>,
+    /// The path of the page.
+    pub action: &'static str,
+    /// The other query parameters of the page.
+    pub others: Vec<(&'static str, String)>,
+    /// The names of all groups.
+    pub names: Vec<String>,
+    /// The value of the selected name. Empty for all tokens.
+    pub selected: String,
 }
 
 /// The result of an action.
@@ -144,9 +161,16 @@ impl PageFrame {
             signed_in: false,
             login: None,
             flash: None,
+            groups: None,
             is_live: false,
             refreshes: false,
         }
+    }
+
+    /// Lets the reader narrow the page to a group.
+    #[must_use]
+    pub fn with_groups(self, picker: GroupPicker) -> Self {
+        Self { groups: Some(picker).filter(|picker| !picker.names.is_empty()), ..self }
     }
 
     /// Sets the count next to a link of the navigation.

@@ -9,12 +9,13 @@ use chrono::TimeDelta;
 use serde::Serialize;
 
 use super::change::{ChangeItem, items};
+use super::overview::next::PositionCell;
 use super::page::{PageFrame, render};
 use chart::Chart;
 use chart::curve::{Curve, curves, differs};
 use chart::recipient;
 use chart::schedule::{EventLane, NextCliff, ScheduleDrawing, draw};
-use daemon::view::{AlertView, UnlockView};
+use daemon::view::{AlertView, PositionView, UnlockView};
 use linear::TokenLinearRow;
 use model::{
     ChangeRow, Interval, Precision, Record, Resource, ShownDays, Timestamp, TokenSnapshot, TokenSupply, Tracked, UpcomingRow,
@@ -69,6 +70,8 @@ struct TokenPage {
     next: Option<UpcomingUnlock>,
     /// A cliff unlock that can still happen although its nominal date has passed.
     unconfirmed: Option<String>,
+    /// The position, compared with the next cliff. `None` without one, and for readers who must not see it.
+    position: Option<PositionCell>,
     unlocked: Unlocked,
     market_cap: Option<f64>,
     max_supply: Option<f64>,
@@ -129,6 +132,8 @@ struct UpcomingUnlock {
     time_until: String,
     /// The allocation shares as text.
     allocations: String,
+    /// The size as a multiple of the position. `None` without a position, and for readers who must not see it.
+    multiple: Option<String>,
 }
 
 pub fn page(parts: TokenParts<'_>, frame: PageFrame) -> String {
@@ -162,6 +167,8 @@ impl TokenPage {
         };
         let next = cliff(false).min_by_key(|row| row.unlock.unlock_date).cloned();
         let unconfirmed = cliff(true).max_by_key(|row| row.unlock.unlock_date).and_then(|row| row.unconfirmed.clone());
+        let price = supply.price.map(|price| price.usd);
+        let position = PositionView::of(token, price, next.as_ref().and_then(|next| next.unlock.cliff_amount));
         let mut linear = linear::rows(snapshot, &events, supply, now);
         let drawing = ScheduleDrawing {
             curves: &curves,
@@ -184,6 +191,7 @@ impl TokenPage {
             is_watched,
             groups,
             incidents: provenance::incidents(snapshot, now),
+            position: position.map(|position| PositionCell::of(&position, token.symbol())),
             next,
             unconfirmed,
             unlocked: Unlocked { amount, total, percent: (total > 0.0).then(|| amount / total * 100.0) },
@@ -248,6 +256,7 @@ fn upcoming(snapshot: &TokenSnapshot, circulating: Option<f64>, now: Timestamp) 
             is_cliff: event.has_cliff(),
             percent_of_circulating: percent.filter(|percent| percent.is_finite()),
             unconfirmed: nominal.map(|nominal| phrase::expected(nominal, now)),
+            multiple: unlock.position.as_ref().and_then(PositionView::multiple),
             unlock,
             time_until,
             allocations,

@@ -4,10 +4,11 @@ use chrono::TimeDelta;
 use minijinja::Value;
 use serde::Serialize;
 
+use super::overview::next::PositionCell;
 use super::page::{PageFrame, Pager, href, render};
 use super::token::supply::{percent, without_cliff};
 use chart::{recipient, weeks};
-use daemon::view::UnlockView;
+use daemon::view::{PositionView, UnlockView};
 use model::phrase::{self, SupplyFigure};
 use model::{
     KnownSupply, SUPPLY_WINDOWS, SupplyAhead, Timestamp, TokenFilter, TokenList, TokenSort, TokenSummary, UpcomingRow, WEEKS,
@@ -24,6 +25,7 @@ struct TokensPage {
     columns: Vec<SortHeading>,
     /// The number of weeks of the charts.
     weeks: usize,
+    has_positions: bool,
 }
 
 /// A column heading that links to its sort order.
@@ -62,6 +64,8 @@ struct ListedToken {
     /// The time of the price if it is stale, and the early end of the known linear supply, as texts.
     notes: Vec<String>,
     weeks: Value,
+    /// The position, compared with the next cliff. `None` without one, and for readers who must not see it.
+    position: Option<PositionCell>,
 }
 
 #[derive(Debug, Serialize)]
@@ -126,7 +130,10 @@ impl ListedToken {
             supply.linear_until.filter(|until| *until < end).map(phrase::linear_known_until),
             supply.stale_price(now, stale_price).map(phrase::at_prices_of),
         ];
+        let next_amount = row.next.as_ref().and_then(|next| next.record.unlock()?.amount());
+        let position = PositionView::of(&row.token, supply.price.map(|price| price.usd), next_amount);
         Self {
+            position: position.map(|position| PositionCell::of(&position, symbol)),
             id: row.token.id.as_str().to_owned(),
             symbol: symbol.to_owned(),
             name: row.token.name().to_owned(),
@@ -162,8 +169,10 @@ pub fn page(list: &TokenList, filter: &TokenFilter, stale_price: TimeDelta, fram
         order: if matches!(by, TokenSort::Name | TokenSort::Next) { "ascending" } else { "descending" },
         is_before_chart: by == TokenSort::Share,
     };
+    let tokens: Vec<ListedToken> = list.rows.iter().map(|row| ListedToken::of(row, stale_price, filter.at)).collect();
     let page = TokensPage {
-        tokens: list.rows.iter().map(|row| ListedToken::of(row, stale_price, filter.at)).collect(),
+        has_positions: tokens.iter().any(|token| token.position.is_some()),
+        tokens,
         pager: Pager::new(
             PATH,
             &[("q", &filter.text), ("sort", sort)],

@@ -27,6 +27,7 @@ impl ConfigCheck<'_> {
                 _ => self.wrong_type(name, node, "a number", None),
             },
             ValueKind::Groups => self.groups(name, node),
+            ValueKind::Positions => self.positions(name, node),
             ValueKind::TextOrNumber if matches!(node.value, ConfigValue::Text(_) | ConfigValue::Integer(_)) => {}
             ValueKind::Routes => {}
             ValueKind::Table(keys) => {
@@ -125,6 +126,25 @@ impl ConfigCheck<'_> {
                     Some("use letters, digits, `-`, and `_`; rules refer to the group as `@name`".into());
             }
             self.texts(&entry.key, ValueKind::Globs, &entry.node);
+        }
+    }
+
+    /// Checks amounts. The messages do not repeat them.
+    fn positions(&mut self, name: &str, node: &ConfigNode) {
+        if !matches!(node.value, ConfigValue::Table(_)) {
+            self.wrong_type(name, node, "a table", Some("write `positions = { arbitrum = 250000, APT = 1200.5 }`".into()));
+            return;
+        }
+        for entry in node.table() {
+            let is_amount = match entry.node.value {
+                ConfigValue::Integer(amount) => amount >= 0,
+                ConfigValue::Float(amount) => amount.is_finite() && amount >= 0.0,
+                _ => false,
+            };
+            if !is_amount {
+                let message = format!("the position of `{}` must be an amount in tokens: a number from 0", entry.key);
+                self.error(&entry.key_location, message).help = Some("write it like `arbitrum = 250000`, without quotes".into());
+            }
         }
     }
 

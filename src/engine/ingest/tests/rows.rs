@@ -161,8 +161,12 @@ impl Polled {
     }
 
     fn rounds(&mut self, rounds: &[wire::FundingRound], now: Timestamp) {
-        let watch =
-            Watch::build(&model::config::WatchSettings { tokens: vec!["*".into()], groups: BTreeMap::new() }).expect("a watch");
+        let watch = Watch::build(&model::config::WatchSettings {
+            tokens: vec!["*".into()],
+            groups: BTreeMap::new(),
+            ..model::config::WatchSettings::default()
+        })
+        .expect("a watch");
         let ingest = Ingest { watch: &watch, settings: Settings::default(), now };
         let (known, mut work) = (self.feed.snapshot.clone(), Work::default());
         let page = RoundsPage { rounds, covers: &|_| true, is_new: &|_| true };

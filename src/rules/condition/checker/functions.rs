@@ -112,6 +112,7 @@ impl Checker<'_> {
             Checked::Number(NumberExpr::PriceAge(variable)) => Presence::PriceAge(variable),
             Checked::Number(NumberExpr::UntilRateChange(variable)) => Presence::UntilRateChange(variable),
             Checked::Number(NumberExpr::Rate(field)) => Presence::Rate(field),
+            Checked::Number(NumberExpr::Position(field)) => Presence::Position(field),
             Checked::Number(NumberExpr::Fact(get))
             | Checked::Text(TextExpr::Fact(get))
             | Checked::Time(TimeExpr::Fact(get))

@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 
 use super::{Checked, Checker, ItemType, SUPPORTED};
 use crate::aggregate::{Flow, Window};
-use crate::condition::expr::{BoolExpr, FilteredList, NumberExpr, TextExpr, TimeExpr, WindowField, WindowRef};
+use crate::condition::expr::{BoolExpr, FilteredList, NumberExpr, PositionField, TextExpr, TimeExpr, WindowField, WindowRef};
 use crate::fields::{self, ItemKind, ItemReader};
 use crate::getter::{GetFact, GetNumber, GetText, GetTime};
 use crate::vocabulary::{Computed, FactType, KnownName, OF_TOKENS, OF_TOTALS, unknown_name};
@@ -90,12 +90,13 @@ impl Checker<'_> {
 
     /// Lowers a computed name, of the scope or of the token in `variable`.
     fn computed(&mut self, computed: Computed, variable: Option<u8>) -> Checked {
-        self.dependencies.clock |= !matches!(computed, Computed::Lead | Computed::Rate(_));
+        self.dependencies.clock |= !matches!(computed, Computed::Lead | Computed::Rate(_) | Computed::Position(_));
         self.dependencies.has_rate_steps |= matches!(computed, Computed::Rate(_));
         self.dependencies.has_supply |= self.vocabulary.has_windows() && is_supply(computed);
         match computed {
             Computed::PriceAge => Checked::Number(NumberExpr::PriceAge(variable)),
             Computed::UntilRateChange => Checked::Number(NumberExpr::UntilRateChange(variable)),
+            Computed::Position(field) => Checked::Number(NumberExpr::Position(field)),
             Computed::Rate(field) => Checked::Number(NumberExpr::Rate(field)),
             Computed::Now => Checked::Time(TimeExpr::Now),
             Computed::DaysUntil => Checked::Number(NumberExpr::DaysUntil),
@@ -256,7 +257,7 @@ fn window_call(expr: &IdedExpr) -> Option<(Flow, &CallExpr, String)> {
 }
 
 fn is_supply(computed: Computed) -> bool {
-    matches!(computed, Computed::PriceAge | Computed::UntilRateChange)
+    matches!(computed, Computed::PriceAge | Computed::UntilRateChange | Computed::Position(PositionField::Value))
 }
 
 fn fact(get: GetFact, kind: FactType) -> Checked {

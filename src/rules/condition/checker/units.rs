@@ -30,6 +30,7 @@ pub(super) fn unlikely_constant(left: &NumberExpr, right: &NumberExpr) -> Option
         NumberExpr::DaysUntil | NumberExpr::UntilRateChange(_) => "daysUntil",
         NumberExpr::PriceAge(_) => PRICE_AGE,
         NumberExpr::Rate(field) => field.as_str(),
+        NumberExpr::Position(field) => field.as_str(),
         _ => "daysSince",
     };
     let unit = number.unit()?;

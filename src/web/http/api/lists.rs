@@ -11,6 +11,7 @@ use crate::http::alert_detail::AlertDetail;
 use crate::http::cursor;
 use crate::http::error::WebError;
 use crate::http::error_code::ErrorCode;
+use crate::http::group::SelectedGroups;
 use crate::http::list_page::ListPage;
 use crate::http::names;
 use crate::http::parameters::{ACKNOWLEDGED, ALERT_SORT, BEFORE, DELIVERY_STATE, KIND, RESOURCE, RULE, SEVERITY, STATE};
@@ -29,8 +30,10 @@ use store::StoreError;
 pub(super) async fn changes(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Response, WebError> {
     let query = CHANGES.query(&uri)?;
     let (range, position) = (query.time_range(deps.app.clock.now())?, query.position()?);
+    let token = names::token(&deps, &query).await?;
+    let groups = SelectedGroups::of(&query, &deps.app.live.load_full())?;
     let filter = ChangeFilter {
-        tokens: names::token(&deps, &query).await?.map(|token| vec![token]),
+        tokens: groups.narrow(&deps, token.into_iter().collect()).await?,
         kinds: query.items(KIND, ChangeKind::parse)?,
         resources: query.items(RESOURCE, Resource::parse)?,
         since: range.since,
@@ -50,6 +53,7 @@ async fn alert_filter(deps: &HttpDeps, query: &ListQuery, limit: u32) -> Result<
         states: query.items(STATE, AlertState::parse)?,
         rule: names::rule_of_alerts(deps, query).await?,
         token: names::token(deps, query).await?,
+        group: SelectedGroups::of(query, &deps.app.live.load_full())?.members(deps).await?,
         severity: query.text(SEVERITY).map(str::to_owned),
         acknowledged: query.boolean(ACKNOWLEDGED),
         receiver: names::receiver(deps, query).await?,

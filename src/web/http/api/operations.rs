@@ -140,7 +140,8 @@ pub(super) const UPCOMING: Operation = list(
     "Unlock",
     &[TOKENS, GROUP, WITHIN, MIN_VALUE, RULES, UNLOCK_TYPE],
 );
-pub(in crate::http) const TOKEN_LIST: Operation = list("/api/v1/tokens", "listTokens", "List tokens", "Token", &[SEARCH, SORT]);
+pub(in crate::http) const TOKEN_LIST: Operation =
+    list("/api/v1/tokens", "listTokens", "List tokens", "Token", &[SEARCH, GROUP, SORT]);
 pub(super) const SUPPLY: Operation = Operation {
     parameters: &[ONE_GROUP],
     ..get(
@@ -155,14 +156,14 @@ pub(in crate::http) const CHANGES: Operation = list(
     "listChanges",
     "List changes, newest first",
     "ChangeRow",
-    &[TOKEN, KIND, RESOURCE, SINCE, FROM, TO, BEFORE],
+    &[TOKEN, GROUP, KIND, RESOURCE, SINCE, FROM, TO, BEFORE],
 );
 pub(in crate::http) const ALERTS: Operation = list(
     "/api/v1/alerts",
     "listAlerts",
     "List alerts, newest first",
     "Alert",
-    &[STATE, RULE, TOKEN, SEVERITY, ACKNOWLEDGED, RECEIVER, SINCE, FROM, TO, ALERT_SORT, BEFORE],
+    &[STATE, RULE, TOKEN, GROUP, SEVERITY, ACKNOWLEDGED, RECEIVER, SINCE, FROM, TO, ALERT_SORT, BEFORE],
 );
 pub(super) const EVENTS: Operation = Operation {
     parameters: &[EVENT_AFTER, EVENT_TYPE, EVENT_LIMIT, WAIT],

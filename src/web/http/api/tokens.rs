@@ -1,7 +1,7 @@
 //! `/api/v1/tokens`: the list of tokens, and one token with all its records.
 
 use axum::Json;
-use axum::extract::Path;
+use axum::extract::{Extension, Path};
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
@@ -11,16 +11,18 @@ use serde_json::{Map, Value, json};
 
 use super::operations::TOKEN_LIST;
 use super::supply::AheadView;
-use crate::http::HttpDeps;
+use crate::http::access::Visitor;
 use crate::http::error::WebError;
 use crate::http::error_code::ErrorCode;
+use crate::http::group::SelectedGroups;
 use crate::http::list_page::ListPage;
 use crate::http::parameters::{SEARCH, SORT};
 use crate::http::request_limits::ReadDeps;
 use daemon::token_names::find_token;
+use daemon::view::PositionView;
 use model::{
     Endpoint, Record, Resource, SUPPLY_WINDOWS, SeenTokens, SupplyAhead, Timestamp, Token, TokenFilter, TokenSnapshot, TokenSort,
-    TokenSummary, TokenSupply, supply_windows,
+    TokenSummary, TokenSupply, Watch, supply_windows,
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -53,15 +55,19 @@ struct TokenView {
     ahead: AheadView,
     /// Tokens that unlock linearly per day now.
     linear_per_day: Option<f64>,
+    /// The position, compared with the next cliff unlock. Only for readers who may see positions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<PositionView>,
 }
 
 impl TokenView {
-    fn of(deps: &HttpDeps, summary: TokenSummary, now: Timestamp) -> Self {
-        let live = deps.app.live.load();
+    /// `watch` has no positions if the reader must not see them.
+    fn of(summary: TokenSummary, watch: &Watch, now: Timestamp) -> Self {
         let TokenSummary { token, listed, next, supply, weeks, .. } = summary;
         let next = next.as_ref().and_then(|next| next.record.unlock());
         let SupplyAhead { cliff, inexact, .. } = supply.windows.last().copied().unwrap_or_default();
-        let (watched, token) = (live.watch.covers(&token.id), live.watch.placed(token));
+        let (watched, token) = (watch.covers(&token.id), watch.placed(token));
+        let price = supply.price.map(|price| price.usd);
         Self {
             id: token.id.to_string(),
             name: token.name().to_owned(),
@@ -79,17 +85,24 @@ impl TokenView {
             weeks: weeks.iter().map(|week| week.total().value).collect(),
             ahead: AheadView::of(&supply, token.market_cap(), now),
             linear_per_day: supply.linear_per_day(),
+            position: PositionView::of(&token, price, next.and_then(model::wire::UnlockEvent::amount)),
         }
     }
 }
 
 /// `GET /api/v1/tokens`.
-pub(super) async fn list(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Response, WebError> {
+pub(super) async fn list(
+    ReadDeps(deps): ReadDeps,
+    Extension(visitor): Extension<Visitor>,
+    uri: Uri,
+) -> Result<Response, WebError> {
     let query = TOKEN_LIST.query(&uri)?;
     let now = deps.app.clock.now();
+    let live = deps.app.live.load_full();
     let mut seen = query.cursor(|text| SeenTokens::from_bytes(&URL_SAFE_NO_PAD.decode(text).ok()?))?.unwrap_or_default();
     let filter = TokenFilter {
         text: query.value_or_empty(SEARCH).trim().to_owned(),
+        tokens: SelectedGroups::of(&query, &live)?.narrow(&deps, Vec::new()).await?,
         sort: TokenSort::parse(query.value_or_empty(SORT)).unwrap_or_default(),
         at: now,
         offset: 0,
@@ -99,7 +112,8 @@ pub(super) async fn list(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Response,
     let list = deps.app.store.token_list(filter).await?;
     list.rows.iter().for_each(|row| seen.insert(row.number));
     let next = (list.has_more && !list.rows.is_empty()).then(|| URL_SAFE_NO_PAD.encode(seen.to_bytes()));
-    let rows = list.rows.into_iter().map(|summary| TokenView::of(&deps, summary, now)).collect();
+    let watch = visitor.watch(&live.watch);
+    let rows = list.rows.into_iter().map(|summary| TokenView::of(summary, &watch, now)).collect();
     Ok(ListPage { rows, total: list.total, next, previous: None }.response(&query, &uri))
 }
 
@@ -116,7 +130,11 @@ struct FeedView {
 }
 
 /// `GET /api/v1/tokens/{id}`: one token with all its records in the format of the source. The id is the slug or the ticker.
-pub(super) async fn show(ReadDeps(deps): ReadDeps, Path(id): Path<String>) -> Result<Response, WebError> {
+pub(super) async fn show(
+    ReadDeps(deps): ReadDeps,
+    Extension(visitor): Extension<Visitor>,
+    Path(id): Path<String>,
+) -> Result<Response, WebError> {
     let id = find_token(&deps.app.store, &id).await?;
     let snapshot = deps.app.store.tokens(vec![id.clone()], Resource::ALL.to_vec()).await?.pop();
     let Some(snapshot) = snapshot else { return Err(WebError::new(ErrorCode::UnknownToken, "no token has this slug or ticker")) };
@@ -125,10 +143,13 @@ pub(super) async fn show(ReadDeps(deps): ReadDeps, Path(id): Path<String>) -> Re
     let supply = supply.unwrap_or_else(|| TokenSupply::unread(SUPPLY_WINDOWS.len()));
     let live = deps.app.live.load();
     let watched = live.watch.covers(&id);
-    let token = live.watch.placed(snapshot.token.clone());
+    let token = visitor.watch(&live.watch).placed(snapshot.token.clone());
     let mut json = token_json(&token, watched, &snapshot);
     json["ahead"] = serde_json::to_value(AheadView::of(&supply, token.market_cap(), now)).unwrap_or_default();
     json["linearPerDay"] = supply.linear_per_day().into();
+    if let Some(position) = PositionView::of(&token, supply.price.map(|price| price.usd), None) {
+        json["position"] = serde_json::to_value(position).unwrap_or_default();
+    }
     Ok(Json(json).into_response())
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::extract::Extension;
 use axum::http::Uri;
 use axum::response::Response;
 use chrono::{DurationRound as _, TimeDelta};
@@ -9,8 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::operations::UPCOMING;
 use crate::http::HttpDeps;
+use crate::http::access::Visitor;
 use crate::http::cursor;
 use crate::http::error::WebError;
+use crate::http::group::SelectedGroups;
 use crate::http::list_page::ListPage;
 use crate::http::names;
 use crate::http::parameters::{MAX_ROWS, MIN_VALUE, RULES, UNLOCK_TYPE, WITHIN};
@@ -59,7 +62,11 @@ fn minute_of(now: Timestamp) -> Timestamp {
     now.duration_trunc(TimeDelta::minutes(1)).unwrap_or(now)
 }
 
-pub(in crate::http) async fn list(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Response, WebError> {
+pub(in crate::http) async fn list(
+    ReadDeps(deps): ReadDeps,
+    Extension(visitor): Extension<Visitor>,
+    uri: Uri,
+) -> Result<Response, WebError> {
     let query = UPCOMING.query(&uri)?;
     let now = deps.app.clock.now();
     let cursor = query.cursor(cursor::parse::<UpcomingCursor>)?;
@@ -70,7 +77,10 @@ pub(in crate::http) async fn list(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<
         let after = row.cursor(window);
         after.map(|after| cursor::text(&UpcomingCursor { from: from.timestamp_millis(), after })).unwrap_or_default()
     };
-    let ListPage { rows, total, next, .. } = ListPage::of(listed, limit, last);
+    let ListPage { mut rows, total, next, .. } = ListPage::of(listed, limit, last);
+    if !visitor.sees_positions {
+        rows.iter_mut().for_each(|row| row.token_mut().position = None);
+    }
     let rows: Vec<ListedUnlockView> = rows.iter().filter_map(|row| ListedUnlockView::of(row, window, from)).collect();
     Ok(ListPage { rows, total, next, previous: None }.response(&query, &uri))
 }
@@ -95,14 +105,14 @@ async fn select(
     if filter.rules.is_empty() {
         let mut listed = deps.app.store.upcoming(stored).await?;
         for row in &mut listed.rows {
-            row.token_mut().groups = live.watch.groups_of(&row.token().id);
+            live.watch.place(row.token_mut());
         }
         return Ok((listed, window));
     }
     // The database cannot evaluate rules.
     let reads_schedules = filter.reads_schedules();
     let select = move |row: &mut ListedUnlock, schedule: Option<&TokenSnapshot>| {
-        row.token_mut().groups = live.watch.groups_of(&row.token().id);
+        live.watch.place(row.token_mut());
         filter.matches_rules(row.token(), row.event(), schedule, from)
     };
     Ok((deps.app.store.select_upcoming(stored, MAX_ROWS as usize, reads_schedules, select).await?, window))
@@ -161,13 +171,13 @@ impl UnlockFilter {
         tokens: Vec<TokenId>,
         live: &LiveConfig,
     ) -> Result<Self, WebError> {
-        let groups = names::groups(query, live)?;
+        let groups = SelectedGroups::of(query, live)?;
         let names = query.items(RULES, |word| Some(word.to_owned()))?;
         let rules = SelectedRules::named(live, &names)?;
         if let Some(other) = rules.iter().find(|rule| rule.on != On::Record(Resource::Unlock)) {
             return Err(WebError::invalid_parameter(format!("the rule {:?} does not have `on = \"unlock\"`", other.name)));
         }
-        let tokens = selected_tokens(deps, tokens, &groups, live).await?;
+        let tokens = groups.narrow(deps, tokens).await?;
         Ok(Self { tokens, rules, min_value: query.number(MIN_VALUE) })
     }
 
@@ -247,21 +257,6 @@ impl<'a> RuleSchedule<'a> {
     fn scope(&self) -> ScheduleScope<'_> {
         ScheduleScope { records: self.records, linear: self.linear.as_ref() }
     }
-}
-
-/// Returns the tokens that are in one of these groups. Empty values select all. `None` if all tokens are selected.
-pub(in crate::http) async fn selected_tokens(
-    deps: &HttpDeps,
-    tokens: Vec<TokenId>,
-    groups: &[String],
-    live: &LiveConfig,
-) -> Result<Option<Vec<TokenId>>, WebError> {
-    if groups.is_empty() {
-        return Ok(Some(tokens).filter(|tokens| !tokens.is_empty()));
-    }
-    let all = if tokens.is_empty() { deps.app.store.token_ids(false).await? } else { tokens };
-    let is_member = |id: &TokenId| live.watch.groups_of(id).iter().any(|group| groups.contains(group));
-    Ok(Some(all.into_iter().filter(is_member).collect()))
 }
 
 /// Returns the positions of the rules with this name or id. Fails with status 404 if no active rule matches.

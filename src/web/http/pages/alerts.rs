@@ -13,6 +13,7 @@ use crate::http::api::operations::ALERTS;
 use crate::http::api::{lists, silences};
 use crate::http::error::WebError;
 use crate::http::error_code::ErrorCode;
+use crate::http::group::SelectedGroups;
 use crate::http::parameters::{ACKNOWLEDGED, AFTER, CHOSEN, Parameter, RECEIVER, RULE, SEVERITY, TOKEN};
 use crate::http::query::ListQuery;
 use crate::ui::alerted_unlock::AlertedUnlock;
@@ -72,13 +73,14 @@ pub(super) async fn list(
         "no" => "false",
         _ => "",
     };
+    let live = deps.app.live.load_full();
+    let groups = SelectedGroups::of(&query, &live)?;
     let listed = lists::alert_page(&deps, &query.clone().with(ACKNOWLEDGED, acknowledged), ROWS).await?;
-    let counts = deps.app.store.alert_counts().await?;
+    let counts = deps.app.store.alert_counts(groups.members(&deps).await?).await?;
     let states = AlertState::ALL.map(|state| {
         let count = counts.iter().find(|(counted, _)| *counted == state).map_or(0, |(_, count)| *count);
         (state.as_str(), count)
     });
-    let live = deps.app.live.load_full();
     let mut rules: Vec<String> = live.active.rules.rules.iter().map(|rule| rule.name.clone()).collect();
     // Source alerts exist without a rule, but a rule can have the same name.
     if !rules.iter().any(|name| name == model::SOURCE_TROUBLE) {
@@ -105,7 +107,8 @@ pub(super) async fn list(
         api: query.clone().with(AFTER, "").with(ACKNOWLEDGED, "").with(CHOSEN, "").href("/api/v1/alerts"),
         query,
     };
-    Ok(render_page("alerts.html", &frame(Section::Alerts, &visitor, now, &done), &page))
+    let frame = frame(Section::Alerts, &visitor, now, &done).with_groups(groups.picker(Section::Alerts, &page.query, &live));
+    Ok(render_page("alerts.html", &frame, &page))
 }
 
 /// The result of the last action, see [`super::flash`].

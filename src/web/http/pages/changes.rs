@@ -8,6 +8,7 @@ use crate::http::HttpDeps;
 use crate::http::access::Visitor;
 use crate::http::api::operations::CHANGES;
 use crate::http::error::{PageResult, WebError};
+use crate::http::group::SelectedGroups;
 use crate::http::names;
 use crate::http::parameters::{KIND, OFFSET};
 use crate::http::query::ListQuery;
@@ -22,10 +23,12 @@ pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): Exten
     let query = ListQuery::from_page(&[CHANGES.parameters, &[OFFSET]].concat(), &uri);
     let kind = query.text(KIND).map(|word| ChangeKind::parse(word).ok_or_else(|| unknown_kind(word))).transpose()?;
     let token = names::token(&deps, &query).await?;
+    let live = deps.app.live.load_full();
+    let groups = SelectedGroups::of(&query, &live)?;
     let PeriodFilter { since, until } = query.time_range(now)?;
     let offset = query.integer(OFFSET)?.unwrap_or(0);
     let filter = ChangeFilter {
-        tokens: token.map(|token| vec![token]),
+        tokens: groups.narrow(&deps, token.iter().cloned().collect()).await?,
         kinds: kind.into_iter().collect(),
         since,
         until,
@@ -34,7 +37,9 @@ pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): Exten
         ..ChangeFilter::default()
     };
     let Listed { rows, total, .. } = deps.app.store.changes_listed(filter.clone()).await?;
-    Ok(Html(changes::page(&rows, &filter, &query.range(), total, &PageFrame::of(Section::Changes, now).for_visitor(&visitor))))
+    let picker = groups.picker(Section::Changes, &query, &live);
+    let frame = PageFrame::of(Section::Changes, now).for_visitor(&visitor).with_groups(picker);
+    Ok(Html(changes::page(&rows, &filter, token.as_ref(), &query.range(), total, &frame)))
 }
 
 fn unknown_kind(word: &str) -> WebError {

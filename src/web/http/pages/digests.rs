@@ -7,13 +7,14 @@ use serde::Serialize;
 
 use super::alerts::DoneQuery;
 use super::{ActionResult, RequestVisitor, render_page, static_frame};
-use crate::http::access::login::redirect;
+use crate::http::access::{Visitor, login::redirect};
 use crate::http::error::WebError;
 use crate::http::error_code::ErrorCode;
 use crate::http::request_limits::ReadDeps;
 use crate::http::{CONTENT_POLICY, HttpDeps};
 use crate::ui::page::Section;
 use crate::ui::template::segment;
+use daemon::digest_positions::add_positions;
 use daemon::dispatch::{digest_now, digest_test};
 use daemon::live::LiveConfig;
 use daemon::view::DigestView;
@@ -50,7 +51,7 @@ pub(super) async fn list(
     let overview = deps.app.store.notification_overview(now, now - digest::SUPPRESSED_WINDOW).await?;
     let mut digests = Vec::new();
     for (plan, view) in live.policy.digests.iter().zip(DigestView::all(&live.policy.digests, &live.subscribers, &overview, now)) {
-        let mail = compose_now(&deps, plan, now).await?;
+        let mail = compose_now(&deps, &visitor, plan, now).await?;
         let frame = format!("/digests/{}/preview", segment(plan.receiver.as_str()));
         let (subject, text, has_html) = mail.map(|mail| (mail.subject, mail.text, mail.html.is_some())).unwrap_or_default();
         let test = format!("/digests/{}/test", segment(plan.receiver.as_str()));
@@ -66,10 +67,14 @@ pub(super) async fn list(
 }
 
 /// `GET /digests/{receiver}/preview`: the HTML of the mail for a sandboxed frame.
-pub(super) async fn preview(ReadDeps(deps): ReadDeps, Path(receiver): Path<String>) -> ActionResult {
+pub(super) async fn preview(
+    ReadDeps(deps): ReadDeps,
+    Extension(visitor): RequestVisitor,
+    Path(receiver): Path<String>,
+) -> ActionResult {
     let now = deps.app.clock.now();
     let live = deps.app.live.load_full();
-    let mail = compose_now(&deps, plan_of(&live, &receiver)?, now).await?;
+    let mail = compose_now(&deps, &visitor, plan_of(&live, &receiver)?, now).await?;
     Ok(sandboxed(mail.and_then(|mail| mail.html).unwrap_or_default()))
 }
 
@@ -95,11 +100,14 @@ fn sandboxed(html: String) -> Response {
     ([(header::CONTENT_SECURITY_POLICY, policy)], Html(html)).into_response()
 }
 
-/// Composes the digest as it would be sent now.
-async fn compose_now(deps: &HttpDeps, plan: &DigestPlan, now: Timestamp) -> Result<Option<Mail>, StoreError> {
+/// Composes the digest as it would be sent now, without positions if the visitor must not see them.
+async fn compose_now(deps: &HttpDeps, visitor: &Visitor, plan: &DigestPlan, now: Timestamp) -> Result<Option<Mail>, StoreError> {
     let live = deps.app.live.load_full();
     let digest = digest_now(&deps.app.store, (&live.watch, &live.active), plan, now).await?;
-    let notification = digest.notification(&plan.receiver, now);
+    let mut notification = digest.notification(&plan.receiver, now);
+    if let Some(added) = add_positions(&deps.app.store, &visitor.watch(&live.watch), plan, &notification).await? {
+        notification = added;
+    }
     let delivery = DueDelivery {
         id: DeliveryId(0),
         webhook_id: String::new(),

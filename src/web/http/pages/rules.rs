@@ -170,8 +170,9 @@ pub(super) async fn run_trial(
         let page = page(&deps, &visitor, draft, Some(problem), None);
         return Ok((StatusCode::SERVICE_UNAVAILABLE, page).into_response());
     };
-    let trial: Trial =
-        playground::try_out(&deps.app.store, deps.app.live.load_full(), text.clone(), deps.app.clock.now(), permit).await?;
+    let (live, now) = (deps.app.live.load_full(), deps.app.clock.now());
+    let watch = visitor.watch(&live.watch);
+    let trial: Trial = playground::try_out(&deps.app.store, live, watch, text.clone(), now, permit).await?;
     Ok(page(&deps, &visitor, draft, None, Some(TrialView::of(&trial))))
 }
 

@@ -2,6 +2,7 @@
 
 mod bulk;
 mod calendar;
+mod group;
 mod sessions;
 mod supply;
 mod texts;

@@ -9,6 +9,7 @@ use crate::http::access::Visitor;
 use crate::http::api::operations::TOKEN_LIST;
 use crate::http::error::{PageResult, WebError};
 use crate::http::error_code::ErrorCode;
+use crate::http::group::SelectedGroups;
 use crate::http::parameters::{OFFSET, SEARCH, SORT};
 use crate::http::query::ListQuery;
 use crate::http::{HttpDeps, api::lists::alert_views};
@@ -30,7 +31,10 @@ const RESOURCES: [Resource; 3] = [Resource::Unlock, Resource::Burn, Resource::Bu
 pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): Extension<Visitor>, uri: Uri) -> PageResult {
     let now = deps.app.clock.now();
     let query = ListQuery::from_page(&[TOKEN_LIST.parameters, &[OFFSET]].concat(), &uri);
+    let live = deps.app.live.load_full();
+    let groups = SelectedGroups::of(&query, &live)?;
     let filter = TokenFilter {
+        tokens: groups.narrow(&deps, Vec::new()).await?,
         text: query.value_or_empty(SEARCH).chars().take(MAX_TEXT).collect(),
         sort: TokenSort::parse(query.value_or_empty(SORT)).unwrap_or_default(),
         at: now,
@@ -38,9 +42,12 @@ pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): Exten
         seen: SeenTokens::default(),
         limit: PAGE_ROWS,
     };
-    let list = deps.app.store.token_list(filter.clone()).await?;
-    let stale_price = deps.app.live.load().config.source.stale_price.delta();
-    let frame = PageFrame::of(Section::Tokens, now).for_visitor(&visitor);
+    let mut list = deps.app.store.token_list(filter.clone()).await?;
+    let watch = visitor.watch(&live.watch);
+    list.rows.iter_mut().for_each(|row| watch.place(&mut row.token));
+    let stale_price = live.config.source.stale_price.delta();
+    let picker = groups.picker(Section::Tokens, &query, &live);
+    let frame = PageFrame::of(Section::Tokens, now).for_visitor(&visitor).with_groups(picker);
     Ok(Html(tokens::page(&list, &filter, stale_price, &frame)))
 }
 
@@ -59,7 +66,8 @@ pub(super) async fn show(
     }
     let snapshot = deps.app.store.tokens(vec![id.clone()], RESOURCES.to_vec()).await?.pop();
     let unknown = || WebError::new(ErrorCode::UnknownToken, format!("no token has the slug {}", phrase::name(id.as_str())));
-    let snapshot = snapshot.ok_or_else(unknown)?;
+    let mut snapshot = snapshot.ok_or_else(unknown)?;
+    visitor.watch(&deps.app.live.load().watch).place(&mut snapshot.token);
     let page = token_page(&deps, snapshot, PageFrame::of(Section::Tokens, now).for_visitor(&visitor), now).await?;
     Ok(page.into_response())
 }

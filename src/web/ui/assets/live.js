@@ -95,7 +95,7 @@
     if (link) { link.click(); return; }
     if (key === "?" && keys) { keys.showModal(); }
     else if (key === "/") {
-      const field = document.querySelector("main input[type=search], main form[method=get] input:not([type=hidden]), main form[method=get] select");
+      const field = document.querySelector("main input[type=search], main form[method=get]:not([data-group]) input:not([type=hidden]), main form[method=get]:not([data-group]) select");
       if (field) { field.focus(); if (field.select) field.select(); } else { location.href = "/tokens"; }
     } else if (key === "j" || key === "k") { step(key === "j" ? 1 : -1); }
     else return;

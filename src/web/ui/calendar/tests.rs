@@ -7,6 +7,7 @@ fn entry(date: &str, precision: Precision) -> CalendarEntry {
         key: "2026-03-16".to_owned(),
         interval,
         view: UnlockView {
+            position: None,
             token_id: "arbitrum".into(),
             symbol: "ARB".into(),
             name: "Arbitrum".into(),

@@ -47,7 +47,6 @@ fn rendered(month: &UnlockMonth, form: MonthForm) -> String {
         month,
         is_list: false,
         form,
-        groups: vec!["portfolio".to_owned()],
         subscription: FeedSubscription { url: "/calendar.ics?group=portfolio".to_owned(), ..FeedSubscription::default() },
         parameters: vec![("group", "portfolio".to_owned())],
     };

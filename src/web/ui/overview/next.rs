@@ -4,6 +4,7 @@ use chrono::NaiveDate;
 use serde::Serialize;
 
 use super::{AheadRow, NEXT_ROWS};
+use daemon::view::PositionView;
 use model::phrase::linear::{rates_in_tokens, rates_in_usd, step_value};
 use model::{Ahead, Interval, LargestFirst, Precision, RateRow, Timestamp, UpcomingRow, phrase};
 
@@ -14,6 +15,7 @@ pub(super) struct NextCard {
     rows: Vec<NextRow>,
     /// The number of all dates in the period.
     total: u64,
+    has_positions: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -42,8 +44,27 @@ pub(in crate::ui) struct NextRow {
     what: String,
     /// The allocations that begin, end, or change.
     details: Option<String>,
+    /// `None` without a position, and for readers who must not see it.
+    position: Option<PositionCell>,
     /// The rates of a linear unlock in tokens, if `what` has them in USD.
     in_tokens: Option<String>,
+}
+
+/// The position in the token of a row.
+#[derive(Debug, Serialize)]
+pub(in crate::ui) struct PositionCell {
+    /// The value, or the tokens without a price.
+    size: String,
+    /// The size of the unlock, as a multiple of the position. `None` for linear unlocks.
+    multiple: Option<String>,
+    /// The amount and its share of the circulating supply.
+    details: String,
+}
+
+impl PositionCell {
+    pub(in crate::ui) fn of(position: &PositionView, symbol: &str) -> Self {
+        Self { size: position.size(symbol), multiple: position.multiple(), details: position.details(symbol) }
+    }
 }
 
 /// The position of a row in the list.
@@ -56,8 +77,9 @@ impl NextCard {
         let mut all: Vec<(NextPlace, NextRow)> = cliffs.chain(rates).collect();
         all.sort_by_key(|(place, _)| *place);
         all.truncate(usize::try_from(NEXT_ROWS).unwrap_or(usize::MAX));
-        let rows = all.into_iter().map(|(_, row)| row).collect();
-        Self { today: phrase::day(now), rows, total: ahead.next_total + ahead.rates_total }
+        let rows: Vec<NextRow> = all.into_iter().map(|(_, row)| row).collect();
+        let has_positions = have_positions(&rows);
+        Self { today: phrase::day(now), rows, total: ahead.next_total + ahead.rates_total, has_positions }
     }
 }
 
@@ -69,6 +91,11 @@ pub(in crate::ui) fn cliff_rows(cliffs: &[UpcomingRow], now: Timestamp) -> Vec<N
 /// Returns the rows of changes of linear unlocks, in their order.
 pub(in crate::ui) fn rate_rows(rates: &[RateRow], now: Timestamp) -> Vec<NextRow> {
     rates.iter().filter_map(|row| NextRow::of_rates(row, now)).map(|(_, row)| row).collect()
+}
+
+/// Returns whether a list needs the column of positions.
+pub(in crate::ui) fn have_positions(rows: &[NextRow]) -> bool {
+    rows.iter().any(|row| row.position.is_some())
 }
 
 impl NextRow {
@@ -83,6 +110,7 @@ impl NextRow {
             confirmed: phrase::confirmed_period(precision),
             period: phrase::confirmed_period_brief(precision),
             token_id: unlock.token_id,
+            position: unlock.position.as_ref().map(|position| PositionCell::of(position, &unlock.symbol)),
             symbol: unlock.symbol,
             is_linear: false,
             size,
@@ -112,6 +140,7 @@ impl NextRow {
             period: phrase::confirmed_period_brief(*precision),
             token_id: token.id.as_str().to_owned(),
             symbol: token.symbol().to_owned(),
+            position: PositionView::of(token, *price, None).map(|position| PositionCell::of(&position, token.symbol())),
             is_linear: true,
             size,
             note: Some(note.to_owned()),

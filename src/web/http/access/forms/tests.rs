@@ -35,6 +35,7 @@ fn rejects_form_without_valid_csrf_token() {
         is_logged_in: true,
         has_login: true,
         session: None,
+        sees_positions: false,
     };
     let check = |body: &str, token| {
         super::check(&FormFields::parse(body.as_bytes()), FormKind::Change, &visitor(token), &HeaderMap::new(), None)

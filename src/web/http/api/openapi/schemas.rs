@@ -193,14 +193,15 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
          daysUntil: number?, allocations: [string], polledAt: time?, unlockDate*: time?, cliffAmount*: number?, \
          cliffValue*: number?, counted*: boolean, listedMethod*: string?, record*: UnlockEvent, start*: time, end*: time, \
          endKnown*: boolean, perDay*: number?, perDayValue*: number?, amountInWindow*: number?, valueInWindow*: number?, \
-         priceAsOf*: time?",
+         priceAsOf*: time?, position*: Position",
     ),
     (
         "Token",
         "id: string, name: string, symbol: string, marketCap: number?, groups: [string], watched: boolean, listed: boolean, \
          nextUnlockDate: time?, nextUnlockValue: number?, aheadCount: integer, aheadValue: number, possibleCount: integer, \
-         possibleValue: number, weeks: [number], ahead: Ahead, linearPerDay: number?",
+         possibleValue: number, weeks: [number], ahead: Ahead, linearPerDay: number?, position*: Position",
     ),
+    ("Position", "amount: number, value: number?, percentOfCirculatingSupply: number?, unlockMultiple: number?"),
     ("Ahead", "7d: AheadWindow, 30d: AheadWindow, 90d: AheadWindow, known: KnownSupply, linearUntil: time?, priceAsOf: time?"),
     ("AheadWindow", "cliff: AheadSum, linear: AheadFlow, inexact: AheadSum, total: AheadTotal"),
     ("AheadSum", "amount: number?, value: number?, count: integer?"),
@@ -219,7 +220,7 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
     (
         "TokenDetail",
         "id: string, name: string, symbol: string, groups: [string], watched: boolean, item: TokenItem, feeds: [Feed], \
-         records: Records, ahead: Ahead, linearPerDay: number?",
+         records: Records, ahead: Ahead, linearPerDay: number?, position*: Position",
     ),
     ("Feed", "endpoint: Endpoint, readAt: time?, triedAt: time?, failingSince: time?, heldSince: time?"),
     ("ChangeRow", "id: integer, at: time, token: string, symbol: string?, resource: Resource, key: string?, change: Change"),

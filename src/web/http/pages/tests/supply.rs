@@ -11,18 +11,18 @@ use model::{Commit, Endpoint, FeedId, FeedState, FeedUpdate, Put, Record, TokenI
 
 /// The supply of a random token.
 #[derive(Clone, Debug, Default)]
-struct World {
-    is_unread: bool,
-    is_cliffs_only: bool,
-    price: Option<f64>,
+pub(super) struct World {
+    pub is_unread: bool,
+    pub is_cliffs_only: bool,
+    pub price: Option<f64>,
     /// Tokens that unlock linearly from ten days before now to ninety days after.
-    linear: Option<f64>,
+    pub linear: Option<f64>,
     /// Days from now, precision, and tokens.
-    cliffs: Vec<(i64, &'static str, f64)>,
+    pub cliffs: Vec<(i64, &'static str, f64)>,
 }
 
 impl World {
-    fn random(random: &mut fastrand::Rng) -> Self {
+    pub fn random(random: &mut fastrand::Rng) -> Self {
         let amount = |random: &mut fastrand::Rng| f64::from(random.u32(1..1000)) * 1e4;
         Self {
             is_unread: random.u8(..5) == 0,
@@ -55,7 +55,7 @@ impl World {
         self.cliffs.iter().map(cliff).chain(linear).collect()
     }
 
-    async fn store(&self, app: &TestServer, slug: &str) {
+    pub async fn store(&self, app: &TestServer, slug: &str) {
         let item: wire::TokenItem =
             serde_json::from_value(json!({"id": slug, "name": slug, "symbol": slug, "marketCap": 1e9})).expect("a token");
         let put = |(index, event): (usize, Value)| {
@@ -134,7 +134,7 @@ fn has_figure(token: &World) -> bool {
     token.runs_linear() || token.cliffs.iter().any(is_upcoming)
 }
 
-async fn get(app: &TestServer, path: &str) -> (u16, Value) {
+pub(super) async fn get(app: &TestServer, path: &str) -> (u16, Value) {
     let (status, response) = app.request(&format!("GET {path}"), LOCAL).await;
     (status, serde_json::from_str(response.split_once("\r\n\r\n").map_or("", |(_, body)| body)).unwrap_or_default())
 }
