@@ -72,7 +72,7 @@ async fn each_status_is_a_problem_with_a_code() {
         ("DELETE /api/v1/silences/si_1?x=1", AUTHORIZED, "", "unknown_parameter", "`x`"),
         ("GET /api/nothing", LOCAL, "", "not_found", "/api/openapi.json lists all paths"),
         ("GET /api/v1/alert", LOCAL, "", "not_found", "did you mean /api/v1/alerts?"),
-        ("GET /api/v3/alerts", LOCAL, "", "not_found", "/api/v2/alerts"),
+        ("GET /api/v3/alerts", LOCAL, "", "not_found", "/api/v1/alerts"),
         ("GET /api", LOCAL, "", "not_found", "/api"),
         ("DELETE /api/v1/alerts", LOCAL, "", "unauthorized", "token"),
         ("PATCH /api/v1/acks", LOCAL, "", "unauthorized", "token"),

@@ -147,7 +147,7 @@ async fn errors_are_texts_and_changes_need_the_token() {
     let body = silence(&Value::Null).to_string();
     let headers = format!("{LOCAL}Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
     let (status, error) = app.request_with("POST /api/v2/silences", &headers, &body).await;
-    assert!(status == 401 && error.ends_with("the value of `token` in [http]\""), "{error}");
+    assert!(status == 401 && error.ends_with("the value of `token` in [http], or an access key\""), "{error}");
 }
 
 #[tokio::test]
