@@ -43,10 +43,17 @@ impl Amounts {
         let end_of_old = |i: &OldTranche| old[*i].end.unwrap_or(old[*i].at);
         let end_of_new = |j: &NewTranche| new[*j].end.unwrap_or(new[*j].at);
         let ends = (olds.iter().map(end_of_old).max(), news.iter().map(end_of_new).max());
+        // A linear unlock that ends earlier because another one of its allocation continues at a new rate, or the other way around.
+        let is_continued = |pair: &TranchePair| {
+            let (was, is) = (&old[pair.old], &new[pair.new]);
+            let by_new = tranches.unpaired_new.iter().any(|j| new[*j].series == is.series && Some(new[*j].at) == is.end);
+            let by_old = tranches.unpaired_old.iter().any(|i| old[*i].series == is.series && Some(old[*i].at) == was.end);
+            by_new || by_old
+        };
         self.redated.extend(tranches.pairs.iter().filter(|pair| {
             let (was, is) = (&old[pair.old], &new[pair.new]);
             let has_begin = was.at == is.at || begins == (Some(was.at), Some(is.at));
-            has_begin && (was.end == is.end || ends == (was.end, is.end))
+            has_begin && (was.end == is.end || ends == (was.end, is.end) || is_continued(pair))
         }));
         self.explanations.push(explanation);
     }
@@ -73,7 +80,14 @@ pub(super) fn explain(compared: &Comparison<'_>, tranches: TrancheSet) -> Amount
     }
     let (events, tranches) = split_events(compared, tranches);
     for (event, tranches) in events {
-        found.add_resized(compared, &tranches, resized_event(compared, event, &tranches));
+        match with_different_ends(compared, &tranches) {
+            None => found.add_resized(compared, &tranches, resized_event(compared, event, &tranches)),
+            Some(apart) => {
+                for tranches in apart {
+                    found.add_resized(compared, &tranches, resized_series(compared, &tranches));
+                }
+            }
+        }
     }
     let TrancheSet { pairs, unpaired_old, unpaired_new } = tranches;
     let resized = TrancheSet::of_pairs(&pairs);
@@ -110,6 +124,21 @@ fn split_restocked(compared: &Comparison<'_>, mut tranches: TrancheSet) -> (Tran
         return (TrancheSet::default(), tranches);
     }
     (restocked, tranches)
+}
+
+/// Splits the tranches of an event by allocation, if they are linear unlocks that got different ends: then no sentence about all of them is
+/// true. `None` if they belong together.
+fn with_different_ends(compared: &Comparison<'_>, tranches: &TrancheSet) -> Option<Vec<TrancheSet>> {
+    let (old, new) = (&compared.timeline.old, &compared.timeline.new);
+    let ends: BTreeSet<_> = tranches.pairs.iter().map(|pair| (old[pair.old].end, new[pair.new].end)).collect();
+    let are_moved = tranches.pairs.iter().all(|pair| old[pair.old].end != new[pair.new].end);
+    let mut by_series: BTreeMap<&str, Vec<TranchePair>> = BTreeMap::new();
+    for pair in &tranches.pairs {
+        by_series.entry(new[pair.new].series).or_default().push(*pair);
+    }
+    let is_of_pairs = tranches.unpaired_old.is_empty() && tranches.unpaired_new.is_empty();
+    let are_apart = is_of_pairs && are_moved && ends.len() > 1 && (2..=MAX_EXPLANATIONS).contains(&by_series.len());
+    are_apart.then(|| by_series.values().map(|pairs| TrancheSet::of_pairs(pairs)).collect())
 }
 
 /// An event before and after.

@@ -198,3 +198,34 @@ fn moves_by_different_lengths_are_told_apart_next_to_a_third_correction() {
     let shifts: Vec<f64> = changes.iter().filter_map(|change| change.shift_days).collect();
     assert_eq!(shifts, [31.0, 731.0], "{:?}", summaries(&changes));
 }
+
+#[test]
+fn rate_that_is_cut_from_some_date_on_is_one_resize() {
+    let rest = event("2026-06-01", &[("Farm", 5.0)]);
+    let whole = vec![of_team("Rewards", "2022-01-01", "2032-01-01", 3652.0), rest.clone()];
+    let cut =
+        vec![of_team("Rewards", "2022-01-01", "2027-01-01", 1826.0), rest, of_team("Rewards", "2027-01-01", "2032-01-01", 913.0)];
+    for (before, after) in [(&whole, &cut), (&cut, &whole)] {
+        let change = only(changes_of(before, after), ChangeKind::Resized);
+        assert_eq!(change.amount, Some(913.0), "{}", change.summary);
+    }
+}
+
+#[test]
+fn an_extended_a_shortened_and_a_cancelled_linear_unlock_are_told_one_by_one() {
+    let part = |name: &str, end: &str, amount: f64| {
+        let event = of_team(name, "2022-10-27", end, amount);
+        event.linear_unlocks.get().map(|of| of.allocation_breakdown.items().to_vec()).unwrap_or_default()
+    };
+    let event = |parts: Vec<Vec<LinearAllocation>>| event_at(time("2022-10-27"), vec![cliff("Sale", 1.0)], parts.concat());
+    let core = |parts: &[LinearAllocation]| event_at(time("2023-10-09"), vec![cliff("Core", 3.0)], parts.to_vec());
+    let before = [
+        event(vec![part("Mining", "2026-10-27", 1461.0), part("Treasury", "2026-10-27", 2922.0)]),
+        core(&[linear("Second Treasury", "2023-10-09", "2027-10-09", 1461.0)]),
+    ];
+    let after = [event(vec![part("Mining", "2027-04-27", 1643.0), part("Treasury", "2026-05-27", 2616.0)]), core(&[])];
+    let changes = changes_of(&before, &after);
+    let count = |kind: ChangeKind| changes.iter().filter(|change| change.kind == kind).count();
+    assert_eq!((changes.len(), count(ChangeKind::Removed)), (3, 1), "{:?}", summaries(&changes));
+    assert_eq!(count(ChangeKind::Resized), 2, "{:?}", summaries(&changes));
+}
