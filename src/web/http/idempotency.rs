@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use ring::digest::{Context, SHA256};
 use serde_json::Value;
 
+use super::api::alertmanager;
 use super::authorization::Client;
 use super::error::WebError;
 use super::error_code::ErrorCode;
@@ -53,6 +54,11 @@ pub(super) async fn check_key(State(deps): State<HttpDeps>, request: Request, ne
         }
         _ => None,
     };
+    if key.is_some() && is_without_key(parts.uri.path()) {
+        let message = "this path takes no Idempotency-Key, so a repeated request could have its effect twice; a replay leaves out what \
+                       another one sent in the last 10 minutes";
+        return Err(WebError::new(ErrorCode::InvalidRequest, message));
+    }
     if let Some(request) = &key {
         match deps.app.store.known_request(request.clone(), deps.app.clock.now()).await? {
             KnownRequest::New => {}
@@ -62,6 +68,11 @@ pub(super) async fn check_key(State(deps): State<HttpDeps>, request: Request, ne
     }
     parts.extensions.insert(RequestKey(key));
     Ok(next.run(Request::from_parts(parts, Body::from(body))).await)
+}
+
+/// Returns whether a POST request to a path stores no key.
+fn is_without_key(path: &str) -> bool {
+    path == "/api/v1/replays" || path.starts_with(alertmanager::ROOT)
 }
 
 /// Returns the key in the headers: a text, which may be quoted as the draft of the header specifies.

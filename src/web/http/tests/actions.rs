@@ -192,6 +192,18 @@ async fn repeated_request_has_its_effect_once_and_gets_the_same_response() {
     assert!(late.status == 200 && !late.is_replayed(), "a key is known for a day");
 }
 
+/// A key that is ignored would promise what nothing keeps.
+#[tokio::test]
+async fn key_is_rejected_where_it_has_no_effect() {
+    let (app, ..) = acting().await;
+    let replay = json!({"receiver": "ops", "since": now()}).to_string();
+    for (line, body) in [("POST /api/v1/replays", replay.as_str()), ("POST /api/v2/silences", "{}")] {
+        let response = send(&app, line, &[TOKEN, ("Idempotency-Key", "k")], body).await;
+        let text = response.body["detail"].as_str().or(response.body.as_str()).unwrap_or_default();
+        assert!(response.status == 400 && text.contains("takes no Idempotency-Key"), "{line}: {} {text}", response.status);
+    }
+}
+
 #[tokio::test]
 async fn request_that_fails_or_only_previews_uses_no_key() {
     let (app, ..) = acting().await;
