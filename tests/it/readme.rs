@@ -118,7 +118,7 @@ fn links_resolve() {
     let mut seen = 0;
     for (page, text) in pages() {
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            if link.starts_with("http") {
+            if link.trim_start_matches('<').starts_with("http") {
                 continue;
             }
             let (path, anchor) = link.split_once('#').map_or((link, None), |(path, anchor)| (path, Some(anchor)));

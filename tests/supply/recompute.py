@@ -109,13 +109,14 @@ class Token:
             if self.price is None:
                 self.price = day.get("referencePrice")
 
-    def ahead(self, days):
-        until = self.now + days * DAY
-        counted = [cliff for cliff in self.cliffs if self.now < cliff[0] <= until]
-        inexact = [c for c in self.cliffs if not self.now < c[0] <= until and c[1] < c[2] and c[2] > self.now and c[1] <= until]
+    def ahead(self, days, now=None):
+        now = now or self.now
+        until = now + days * DAY
+        counted = [cliff for cliff in self.cliffs if now < cliff[0] <= until]
+        inexact = [c for c in self.cliffs if not now < c[0] <= until and c[1] < c[2] and c[2] > now and c[1] <= until]
         linear = 0.0
         for begin, end, amount in self.segments:
-            overlap = (min(end, until) - max(begin, self.now)) / (end - begin) if end > begin else 0.0
+            overlap = (min(end, until) - max(begin, now)) / (end - begin) if end > begin else 0.0
             linear += amount * max(0.0, overlap)
         return counted, inexact, linear
 
@@ -308,7 +309,8 @@ def compare_upcoming(tokens, daemon, days):
         else:
             of["linear"] += row["amountInWindow"] or 0.0
     for token in tokens:
-        counted, inexact, linear = token.ahead(days)
+        # The list counts from the start of the minute.
+        counted, inexact, linear = token.ahead(days, token.now.replace(second=0, microsecond=0))
         found = sums.pop(token.id, {"cliffs": [], "linear": 0.0})
         check(f"upcoming {token.id} linear", linear, found["linear"], 1)
         expected = sorted((cliff[0], cliff[3]) for cliff in counted + inexact)

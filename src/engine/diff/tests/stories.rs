@@ -183,7 +183,7 @@ fn new_name_is_part_of_the_resize_of_its_allocation_before_resizes_of_others_are
 }
 
 #[test]
-fn moves_by_different_lengths_are_told_apart_next_to_a_third_correction() {
+fn moves_by_different_lengths_are_reported_apart_next_to_a_third_correction() {
     let before = [
         event("2026-08-01", &[("Backers", 17.0), ("Education", 2.0), ("Bounties", 1.0)]),
         of_team("Foundation", "2025-12-17", "2030-12-17", 19.0),
@@ -212,7 +212,7 @@ fn rate_that_is_cut_from_some_date_on_is_one_resize() {
 }
 
 #[test]
-fn an_extended_a_shortened_and_a_cancelled_linear_unlock_are_told_one_by_one() {
+fn an_extended_a_shortened_and_a_cancelled_linear_unlock_are_reported_one_by_one() {
     let part = |name: &str, end: &str, amount: f64| {
         let event = of_team(name, "2022-10-27", end, amount);
         event.linear_unlocks.get().map(|of| of.allocation_breakdown.items().to_vec()).unwrap_or_default()
