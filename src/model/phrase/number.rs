@@ -37,7 +37,7 @@ pub fn percent(value: f64) -> String {
     if value != 0.0 && value.abs() < 0.005 {
         return format!("{}%", significant(value));
     }
-    format!("{value:.2}%")
+    format!("{:.2}%", without_error(value))
 }
 
 /// A percentage with its base: `2.77% of market cap`.
@@ -106,12 +106,18 @@ pub fn grouped(number: impl std::fmt::Display) -> String {
     text
 }
 
+/// Returns a number without the rounding error of a sum, so that a sum reads the same whatever the order of its terms is.
+fn without_error(value: f64) -> f64 {
+    format!("{value:.12e}").parse().unwrap_or(value)
+}
+
 /// A number that is not negative, in thousands, millions, billions, or trillions.
 fn short(value: f64) -> String {
     const UNITS: [(f64, &str); 4] = [(1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K")];
     if !value.is_finite() {
         return "unknown".to_owned();
     }
+    let value = without_error(value);
     // Covers -0.0 too, the sum of no numbers.
     if value == 0.0 {
         return "0".to_owned();

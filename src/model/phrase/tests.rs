@@ -206,3 +206,17 @@ fn only_an_old_price_is_dated() {
 }
 
 mod supply;
+
+#[test]
+fn sum_reads_the_same_whatever_the_order_of_its_terms_is() {
+    let terms = [19_375.1, 19_374.9, 19_375.0, 0.1, 0.2, -0.3];
+    let there: f64 = terms.iter().sum();
+    let back: f64 = terms.iter().rev().sum();
+    for (there, back) in
+        [(there, back), (58_125.000_000_000_02, 58_124.999_999_999_98), (2.125_000_000_000_1, 2.124_999_999_999_9)]
+    {
+        assert_ne!(there.to_bits(), back.to_bits(), "{there}: the test compares two different numbers");
+        assert_eq!(usd(there), usd(back));
+        assert_eq!(percent(there), percent(back));
+    }
+}
