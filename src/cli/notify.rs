@@ -147,7 +147,7 @@ async fn run_replay(args: &ReplayArgs, invocation: &Invocation) -> anyhow::Resul
     let (config, _) = invocation.load_file()?;
     let receiver = find_receiver(&args.receiver, &config)?;
     let now = invocation.clock.now();
-    let (since, until, is_repeated) = (args.since, args.until.unwrap_or(now), args.again);
+    let (since, until, includes_recent) = (args.since, args.until.unwrap_or(now), args.again);
     if until <= since {
         return Err(
             UsageError(format!("--since {} is not before the end of the range, {}", instant(since), instant(until))).into()
@@ -157,8 +157,8 @@ async fn run_replay(args: &ReplayArgs, invocation: &Invocation) -> anyhow::Resul
         invocation.need_commit_for_live_database(&config).await?;
     }
     let store = invocation.open(&config, if args.dry_run { Access::Read } else { Access::Write }).await?;
-    let request = ReplayRequest { receiver, since, until, is_repeated };
-    let decide = move |state: &ReplayState| replay::plan(state, is_repeated, now);
+    let request = ReplayRequest { receiver, since, until, includes_recent };
+    let decide = move |state: &ReplayState| replay::plan(state, includes_recent, now);
     let preview = store.preview_replay(request.clone(), decide).await?;
     if invocation.format == OutputFormat::Table {
         let lines = phrase::replay_result(&preview, true).into_iter().map(|line| format!("{}\n", harmless(&line)));

@@ -61,7 +61,7 @@ pub(super) struct UpdateSilenceArgs {
     /// New matchers; without any, the matchers stay
     #[arg(value_name = "MATCHER")]
     matchers: Vec<String>,
-    /// New duration from now, such as 2h
+    /// New duration from now, or from a later start, such as 2h
     #[arg(long = "for", value_name = "SPAN", value_parser = parse_span, conflicts_with = "until")]
     span: Option<Span>,
     /// New end, such as 2026-03-09T12:00:00Z

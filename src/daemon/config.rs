@@ -443,12 +443,12 @@ fn unwanted_types(file: &Path, tree: &ConfigNode, config: &Config) -> Vec<Diagno
     let Ok(routes) = RouteTree::of(&Sections::from(config)) else { return Vec::new() };
     let labels = [("alertname", SOURCE_TROUBLE), ("severity", "warning")];
     let incidents = routes.route(&labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
-    let is_known = incidents.iter().any(|name| routes.wants(name, NotificationKind::Source));
+    let has_receiver = incidents.iter().any(|name| routes.wants(name, NotificationKind::Source));
     let warning = |(index, receiver): (usize, &ReceiverSettings)| {
         let name = ReceiverName::from(receiver.name.as_str());
         let (message, help) = if receiver.digest.is_some() && !routes.wants(&name, NotificationKind::Digest) {
             (format!("{name} has a `digest`, which its `types` leave out"), "add \"digest\" to `types`, or remove `digest`")
-        } else if !is_known && incidents.first() == Some(&name) {
+        } else if !has_receiver && incidents.first() == Some(&name) {
             let message = "no receiver gets messages about problems of the source, because of `types`".to_owned();
             (message, "add \"source\" to `types`, or route `alertname=\"SourceTrouble\"` to another receiver")
         } else {

@@ -159,8 +159,7 @@ pub fn sort<'a>(input: &SortInput<'a>) -> Sorted<'a> {
         match suppression_for(row, input, &inhibitor) {
             None => released.push(row),
             Some(Suppression { by: Suppressor::Alert, .. }) => sooner(&mut sorted.recheck_at, now.checked_add_signed(RECHECK)),
-            // The silence ended, but the alert was acknowledged in the meantime.
-            // The same for a receiver that does not want its type any more.
+            // The silence ended, but meanwhile the alert was acknowledged, or the receiver no longer wants the type of the message.
             Some(other) if matches!(other.by, Suppressor::Ack | Suppressor::Type) => sorted.suppressed.push((row, other)),
             Some(_) => {}
         }

@@ -6,19 +6,19 @@ use chrono::TimeDelta;
 
 use model::{DeliveryState, ReplayCandidate, ReplayPlan, ReplayState, Timestamp};
 
-/// The time after the end of a replayed delivery in which another request leaves it out, unless that is marked as repeated: a request that is
-/// sent twice by mistake, or by two users, sends each message once.
+/// The time after the end of a replayed delivery in which another request leaves it out, unless that includes recent ones. So a request that
+/// is sent twice by mistake, or by two users, sends each message once.
 pub const REPLAY_PAUSE: TimeDelta = TimeDelta::minutes(10);
 
 /// Returns the deliveries to send again: delivered ones and dead letters. Pending deliveries are sent anyway. A dropped delivery was
-/// dropped on purpose. With `is_repeated`, deliveries of a replay that ended just before are sent again.
+/// dropped on purpose. With `includes_recent`, deliveries of a replay that ended just before are sent again.
 #[must_use]
-pub fn plan(state: &ReplayState, is_repeated: bool, now: Timestamp) -> ReplayPlan {
+pub fn plan(state: &ReplayState, includes_recent: bool, now: Timestamp) -> ReplayPlan {
     let unfinished: HashSet<Timestamp> = state.unfinished.iter().copied().collect();
     // A dead letter is sent again at once: its replay failed.
     let is_recent = |candidate: &ReplayCandidate| {
         let is_paused = |requested_at: Timestamp| unfinished.contains(&requested_at) || candidate.updated_at > now - REPLAY_PAUSE;
-        !is_repeated && candidate.state == DeliveryState::Delivered && candidate.replayed_at.is_some_and(is_paused)
+        !includes_recent && candidate.state == DeliveryState::Delivered && candidate.replayed_at.is_some_and(is_paused)
     };
     let mut plan = ReplayPlan::default();
     for candidate in &state.candidates {
@@ -65,7 +65,7 @@ mod tests {
             candidate(5, DeliveryState::Delivered, 20, Some(10)),
         ];
         let state = ReplayState { candidates, unfinished: vec![at(10)] };
-        let ids = |is_repeated| plan(&state, is_repeated, at(60)).deliveries.iter().map(|id| id.0).collect::<Vec<_>>();
+        let ids = |includes_recent| plan(&state, includes_recent, at(60)).deliveries.iter().map(|id| id.0).collect::<Vec<_>>();
         assert_eq!(ids(false), [1, 3, 4]);
         assert_eq!(plan(&state, false, at(60)).recently_replayed, 2);
         assert_eq!(ids(true), [1, 2, 3, 4, 5]);

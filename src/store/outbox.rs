@@ -94,7 +94,8 @@ pub(super) fn due_sql(is_critical: bool, is_replay: bool) -> String {
     let which = if is_critical { CRITICAL.to_owned() } else { format!("({CRITICAL}) IS NOT TRUE") };
     let replayed = if is_replay { "v.replayed_at IS NOT NULL" } else { "v.replayed_at IS NULL" };
     format!(
-        "SELECT v.no, v.webhook_id, v.attempts, v.tries, v.created_at, v.due_at, v.batch, v.replayed_at, v.first_delivered_at FROM delivery v
+        "SELECT v.no, v.webhook_id, v.attempts, v.tries, v.created_at, v.due_at, v.batch, v.replayed_at, v.first_delivered_at
+         FROM delivery v
          WHERE v.receiver = ?1 AND v.state IN ('due', 'retrying') AND v.next_attempt_at <= ?2 AND {replayed} AND {which} AND {NOT_BLOCKED}
          ORDER BY v.next_attempt_at, v.no LIMIT ?3"
     )
@@ -184,7 +185,8 @@ fn query_notifications<'a>(
     role: NotificationRole,
 ) -> Result<PendingQuery<'a>, StoreFault> {
     let mut statement = from.prepare_cached(
-        "SELECT n.id, n.alert, n.kind, n.at, n.receivers, n.body, n.series FROM delivery_notification d JOIN notification n ON n.id = d.notification
+        "SELECT n.id, n.alert, n.kind, n.at, n.receivers, n.body, n.series
+         FROM delivery_notification d JOIN notification n ON n.id = d.notification
          WHERE d.delivery_no = ?1 AND d.role = ?2 ORDER BY d.ordinal",
     )?;
     Ok(statement.send_query(params![delivery.0, role.as_str()])?)

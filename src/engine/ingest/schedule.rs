@@ -26,7 +26,7 @@ use model::{
     is_placeholder,
     poll::{FetchedResponse, LAST_WITH_SEGMENTS, SegmentsFetch, WITH_RATE_CHANGES},
     rows::TokenSnapshot,
-    supply::{Endpoint, FeedState, LinearNotes, Record, SegmentsRead, ShownDays, Timestamp, Tracked},
+    supply::{Endpoint, FeedState, LinearNotes, Record, RecordKey, SegmentsRead, ShownDays, Timestamp, Tracked},
     wire::UnlockEvent,
 };
 
@@ -204,14 +204,11 @@ impl<'a> ScheduleResponse<'a> {
         let is_unreported = |tracked: &Tracked| {
             tracked.record.unlock().and_then(|event| event.unlock_date.copied()).is_some_and(|at| self.unreported.contains(&at))
         };
-        let known: Vec<Tracked> = before.records.iter().filter(|tracked| is_unreported(tracked)).cloned().collect();
-        let after = diff::apply(&before.records, diff);
-        let (late, others): (Vec<Tracked>, Vec<Tracked>) =
-            after.into_iter().partition(|tracked| is_unreported(tracked) && known.iter().any(|known| known.key == tracked.key));
-        let events = |tracked: &[Tracked]| -> Vec<UnlockEvent> {
-            tracked.iter().filter_map(|tracked| tracked.record.unlock()).cloned().collect()
-        };
-        let all = [events(&others), events(&late)].concat();
+        let known: HashSet<&RecordKey> =
+            before.records.iter().filter(|tracked| is_unreported(tracked)).map(|tracked| &tracked.key).collect();
+        let mut others = diff::apply(&before.records, diff);
+        let all: Vec<UnlockEvent> = others.iter().filter_map(|tracked| tracked.record.unlock()).cloned().collect();
+        others.retain(|tracked| !(is_unreported(tracked) && known.contains(&tracked.key)));
         let poll = UnlockPoll { window: &DateWindow::ALL, window_before: &DateWindow::ALL, ..self.poll(before, tolerance) };
         diff::diff_unlocks(&poll, &others, proof, &all).changes
     }

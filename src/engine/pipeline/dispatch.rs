@@ -77,8 +77,8 @@ fn run_pass<T>(
     then(&DispatchPass { sorted: &sorted, decision, notified_at: &notified_at, usage: &usage })
 }
 
-/// Returns whether a suppressed row stays suppressed for good: resolutions, acknowledged and unwanted rows, resolved alerts, and events. An event that
-/// another alert inhibits is an exception: it is sent when the inhibition ends.
+/// Returns whether a suppressed row stays suppressed for good: resolutions, acknowledged and unwanted rows, resolved alerts, and
+/// events. An event that another alert inhibits is an exception: it is sent when the inhibition ends.
 fn is_settled(row: &PendingNotification) -> bool {
     let by = row.suppression.as_ref().map(|suppression| suppression.by);
     is_settled_by(row, by)

@@ -3,7 +3,7 @@
 use super::{count, instant};
 use crate::{Replay, ReplayResult, Timestamp};
 
-/// Returns the note in a message that is sent again: `Replay of a message of 9 Mar 2026, 14:00 UTC`.
+/// Returns the note in a message that is sent again: `Replay of a message of 9 Mar 2026, 14:00 UTC, not delivered before`.
 #[must_use]
 pub fn replay_note(replay: Replay, queued_at: Timestamp) -> String {
     let sent = match replay.first_delivered_at {

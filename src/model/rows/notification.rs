@@ -111,7 +111,8 @@ pub struct NotificationStatus {
     /// `None` without a delivery.
     pub role: Option<NotificationRole>,
     pub delivery: Option<DeliveryId>,
-    /// The id of the silence or alert that suppresses it, or the message type that the receiver does not want. If the rule's `limit` left it out, that limit.
+    /// The id of the silence or alert that suppresses it, or the message type that the receiver does not want. If the rule's `limit`
+    /// left it out, that limit.
     #[serde(rename = "holder")]
     pub suppressor: Option<String>,
 }

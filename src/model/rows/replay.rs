@@ -24,7 +24,7 @@ pub struct ReplayRequest {
     /// Deliveries queued before this time.
     pub until: Timestamp,
     /// Whether to include deliveries that were replayed just before.
-    pub is_repeated: bool,
+    pub includes_recent: bool,
 }
 
 /// A delivery in the range of a request. Test messages are not candidates.

@@ -65,8 +65,8 @@ impl Store {
     }
 }
 
-const ROW_COLUMNS: &str = "no, webhook_id, receiver, state, attempts, next_attempt_at, last_response, created_at, delivered_at, shape, CAST(batch ->> '$.truncated' AS BIGINT), \
-     replayed_at, first_delivered_at FROM delivery";
+const ROW_COLUMNS: &str = "no, webhook_id, receiver, state, attempts, next_attempt_at, last_response, created_at, delivered_at, shape, \
+     CAST(batch ->> '$.truncated' AS BIGINT), replayed_at, first_delivered_at FROM delivery";
 
 /// Returns the conditions of a filter, without its position.
 fn conditions(filter: &OutboxFilter) -> Conditions {

@@ -6,7 +6,7 @@ use crate::Store;
 use model::*;
 
 fn request(since: Timestamp, until: Timestamp) -> ReplayRequest {
-    ReplayRequest { receiver: "ops".into(), since, until, is_repeated: false }
+    ReplayRequest { receiver: "ops".into(), since, until, includes_recent: false }
 }
 
 /// Selects everything that has ended and was not replayed, as the engine does.

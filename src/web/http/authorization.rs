@@ -200,7 +200,7 @@ impl IntoResponse for Rejection {
     }
 }
 
-/// Checks the token or access key of a request, and counts failures. Attaches the [`Client`] to the request.
+/// Checks the token or access key of a request, and counts failures. Attaches the [`Caller`] to the request.
 async fn check_token(
     deps: &HttpDeps,
     request: &mut Request,
@@ -237,22 +237,20 @@ async fn check_token(
     if let Some(key) = key.as_ref().filter(|key| key.role < required) {
         return Err(Rejection::Role { key: key.clone(), required });
     }
-    request.extensions_mut().insert(Client { hash, key: key.map(|key| key.name) });
+    request.extensions_mut().insert(Caller { hash });
     Ok(())
 }
 
 /// The program that sent a request with a token, as an extension of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Client {
+pub(super) struct Caller {
     /// The hash of its token or access key.
     pub hash: Fingerprint,
-    /// The name of its access key. `None` with the token.
-    pub key: Option<String>,
 }
 
 /// Returns whether the request has a valid token or access key. A wrong one counts as a failed login, also where reading needs none.
 async fn has_key(deps: &HttpDeps, request: &mut Request, token: Option<&SecretText>) -> bool {
-    if request.extensions().get::<Client>().is_some() {
+    if request.extensions().get::<Caller>().is_some() {
         return true;
     }
     let is_given = request.headers().contains_key(header::AUTHORIZATION);

@@ -11,7 +11,7 @@ use ring::digest::{Context, SHA256};
 use serde_json::Value;
 
 use super::api::alertmanager;
-use super::authorization::Client;
+use super::authorization::Caller;
 use super::error::WebError;
 use super::error_code::ErrorCode;
 use super::{HttpDeps, MAX_REQUEST_BYTES};
@@ -46,10 +46,10 @@ pub(super) async fn check_key(State(deps): State<HttpDeps>, request: Request, ne
         let message = format!("the request body is larger than {} KiB", MAX_REQUEST_BYTES / 1024);
         WebError::new(ErrorCode::BodyTooLarge, message)
     })?;
-    let key = match (key_of(&parts.headers)?, parts.extensions.get::<Client>()) {
-        (Some(key), Some(client)) => {
+    let key = match (key_of(&parts.headers)?, parts.extensions.get::<Caller>()) {
+        (Some(key), Some(caller)) => {
             let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
-            let client = client.hash.iter().map(|byte| format!("{byte:02x}")).collect();
+            let client = caller.hash.iter().map(|byte| format!("{byte:02x}")).collect();
             Some(KeyedRequest { client, key, hash: hash(&parts.method, target, &body) })
         }
         _ => None,
@@ -71,7 +71,7 @@ pub(super) async fn check_key(State(deps): State<HttpDeps>, request: Request, ne
 }
 
 /// Returns whether a POST request to a path stores no key.
-fn is_without_key(path: &str) -> bool {
+pub(super) fn is_without_key(path: &str) -> bool {
     path == "/api/v1/replays" || path.starts_with(alertmanager::ROOT)
 }
 

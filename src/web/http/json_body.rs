@@ -96,6 +96,10 @@ impl JsonBody {
     }
 
     /// Returns an instant such as `2026-03-09T12:00:00Z`, or a date, which means midnight UTC.
+    pub fn required_time(&self, name: &str) -> Result<Timestamp, WebError> {
+        self.time(name)?.ok_or_else(|| missing(name))
+    }
+
     pub fn time(&self, name: &str) -> Result<Option<Timestamp>, WebError> {
         let Some(text) = self.text(name)? else { return Ok(None) };
         let at = parse_timestamp(&text);

@@ -1,8 +1,8 @@
 //! The limits of what requests cost: one heavy request and a few light ones run at a time, few large responses are in memory, and each
 //! request has a time limit.
 //!
-//! Heavy requests are feeds, digests, previews, long lists of the API, and the alerts of the API of Alertmanager, which has no pages. They wait in a queue, in the order of their arrival, and a full
-//! queue rejects them. Light requests never wait for heavy ones.
+//! Heavy requests are feeds, digests, previews, long lists of the API, and the alerts of the API of Alertmanager, which has no pages.
+//! They wait in a queue, in the order of their arrival, and a full queue rejects them. Light requests never wait for heavy ones.
 
 use std::convert::Infallible;
 use std::future::Future;

@@ -25,10 +25,7 @@ pub(super) fn join(explanations: Vec<ChangeExplanation>) -> Joined {
         return Joined { explanations, facts };
     }
     let joined = join_kinds(explanations);
-    if !facts.is_empty() {
-        return Joined { explanations: joined, facts };
-    }
-    if are_few(&joined) { Joined { explanations: joined, facts: Vec::new() } } else { join_names(joined) }
+    if facts.is_empty() && !are_few(&joined) { join_names(joined) } else { Joined { explanations: joined, facts } }
 }
 
 /// Returns whether two changes say the same about different allocations: moved or resized in the same direction by about as much.

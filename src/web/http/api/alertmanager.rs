@@ -96,7 +96,7 @@ fn silence_json(silence: &Silence, now: Timestamp) -> Value {
         "matchers": silence.matchers.iter().map(matcher).collect::<Vec<_>>(),
         "startsAt": silence.starts_at,
         "endsAt": silence.ends_at,
-        // The only change of a silence is its early end.
+        // The time of an update is not stored.
         "updatedAt": if state == SilenceState::Expired { silence.ends_at } else { silence.created_at },
         "createdBy": silence.author,
         "comment": silence.comment,

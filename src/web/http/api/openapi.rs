@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::operations::{DocumentedBody, LIVE_EVENTS, OPERATIONS, Operation};
 use crate::http::error::PROBLEM;
+use crate::http::idempotency::is_without_key;
 use crate::http::parameters::{MAX_CURSOR, MAX_TEXT, Parameter, ParameterKind};
 use schemas::SCHEMAS;
 
@@ -37,7 +38,7 @@ fn openapi_json() -> Value {
             "description": "The data of the web pages. On loopback, reads need no token. On other addresses, and for all changes, send the \
                 token of `[http]` or an access key as a bearer token; \
                 `x-required-role` is the role that an access key needs. A POST request with the header `Idempotency-Key` has its \
-                effect once, however often it is sent. A list is a bare array; headers contain the total and the link to the next page. \
+                effect once, however often it is sent; replays do not take this header. A list is a bare array; headers contain the total and the link to the next page. \
                 With `paged=true`, a list is an object with `total`, `next`, `previous`, and `items`. Each response of the API has an `ETag`. An \
                 error is a problem (RFC 9457); its `code` is for programs. Later versions of this document may add paths, optional \
                 parameters, fields, words of enumerations, and codes. Clients must ignore fields and accept words that they do not \
@@ -128,7 +129,7 @@ const PROBLEMS: &[DocumentedProblem] = &[
         name: "Unprocessable",
         description: "Another request had this `Idempotency-Key`. For a reload also: the config or a rule file has errors, and the last \
              valid ones stay active.",
-        applies: |operation| operation.method == "post",
+        applies: takes_key,
     },
     DocumentedProblem {
         status: "429",
@@ -149,6 +150,11 @@ const PROBLEMS: &[DocumentedProblem] = &[
         applies: |_| true,
     },
 ];
+
+/// Returns whether the header `Idempotency-Key` makes a repeated request safe.
+fn takes_key(operation: &Operation) -> bool {
+    operation.method == "post" && !is_without_key(operation.path)
+}
 
 /// Returns whether a parameter names a token, a group, a rule, or a receiver.
 fn has_names(operation: &Operation) -> bool {
@@ -199,7 +205,7 @@ fn operation_json(operation: &Operation) -> Value {
         let schema = json!({"type": "integer", "minimum": 0});
         parameters.push(json!({"name": "Last-Event-ID", "in": "header", "description": description, "schema": schema}));
     }
-    if operation.method == "post" {
+    if takes_key(operation) {
         let description = "A text such as a UUID, new for each request. A repeated request gets the response of the first one.";
         let schema = json!({"type": "string", "minLength": 1, "maxLength": 255});
         parameters.push(json!({"name": "Idempotency-Key", "in": "header", "description": description, "schema": schema}));

@@ -22,14 +22,14 @@ pub(super) async fn create(State(deps): State<HttpDeps>, body: JsonBody) -> Resu
     let receiver = body.required_text("receiver")?;
     check_receiver(&deps, &receiver)?;
     let now = deps.app.clock.now();
-    let since = body.time("since")?.ok_or_else(|| WebError::invalid_body("the field `since` is missing"))?;
+    let since = body.required_time("since")?;
     let until = body.time("until")?.unwrap_or(now);
     if until <= since {
         return Err(WebError::invalid_body("`since` is not before `until`, the end of the range"));
     }
-    let (is_repeated, is_dry_run) = (body.boolean("again")?, body.boolean("dryRun")?);
-    let request = ReplayRequest { receiver: ReceiverName::from(receiver.as_str()), since, until, is_repeated };
-    let decide = move |state: &ReplayState| replay::plan(state, is_repeated, now);
+    let (includes_recent, is_dry_run) = (body.boolean("again")?, body.boolean("dryRun")?);
+    let request = ReplayRequest { receiver: ReceiverName::from(receiver.as_str()), since, until, includes_recent };
+    let decide = move |state: &ReplayState| replay::plan(state, includes_recent, now);
     if is_dry_run {
         return Ok(Json(deps.app.store.preview_replay(request, decide).await?).into_response());
     }

@@ -151,9 +151,10 @@ pub(super) async fn create(
     if is_dry_run {
         return Ok(Json(json!({ "silence": SilenceView::of(silence, now), "hides": hides })).into_response());
     }
-    tracing::info!(silence = silence.id, author = silence.author, matchers = silence.matchers_line(), "creating a silence");
     let made = silence_json(silence.clone(), &hides, now);
-    let acted = perform(&deps, key, UserAction::CreateSilence(silence), move |_| (StatusCode::CREATED, made)).await?;
+    let action = UserAction::CreateSilence(silence.clone());
+    let acted = perform(&deps, key, action, move |_| (StatusCode::CREATED, made)).await?;
+    tracing::info!(silence = silence.id, author = silence.author, matchers = silence.matchers_line(), "silence created");
     response(acted)
 }
 
@@ -182,15 +183,16 @@ pub(super) async fn update(
         };
         (StatusCode::OK, body)
     });
-    let acted = acted.await?;
-    if let Acted::Failed(ActionOutcome::InvalidSilence(error)) = &acted {
-        return Err(invalid_body(error));
-    }
+    let response = match acted.await? {
+        Acted::Response(response) => response,
+        Acted::Failed(ActionOutcome::InvalidSilence(error)) => return Err(invalid_body(&error)),
+        Acted::Failed(_) => return Err(unknown_silence()),
+    };
     tracing::info!(silence = id, "silence updated");
-    response(acted)
+    Ok(response)
 }
 
-fn unknown_silence() -> WebError {
+pub(super) fn unknown_silence() -> WebError {
     WebError::new(ErrorCode::UnknownSilence, "no active or pending silence has this id")
 }
 

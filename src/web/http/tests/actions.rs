@@ -202,6 +202,12 @@ async fn key_is_rejected_where_it_has_no_effect() {
         let text = response.body["detail"].as_str().or(response.body.as_str()).unwrap_or_default();
         assert!(response.status == 400 && text.contains("takes no Idempotency-Key"), "{line}: {} {text}", response.status);
     }
+    let document = send(&app, "GET /api/openapi.json", &[TOKEN], "").await.body;
+    let takes_key = |path: &str| document["paths"][path]["post"]["parameters"].to_string().contains("Idempotency-Key");
+    assert!(
+        takes_key("/api/v1/silences") && !takes_key("/api/v1/replays"),
+        "the document names the header where it has an effect"
+    );
 }
 
 #[tokio::test]

@@ -49,14 +49,14 @@ const RECEIVER: Parameter = Parameter {
 const PARAMETERS: &[Parameter] = &[ACTIVE, SILENCED, INHIBITED, UNPROCESSED, RECEIVER];
 
 /// A firing alert, and what suppresses it now.
-struct ListedAlert {
+struct RoutedAlert {
     alert: Alert,
     receivers: Vec<ReceiverName>,
     silenced_by: Vec<String>,
     inhibited_by: Option<AlertId>,
 }
 
-impl ListedAlert {
+impl RoutedAlert {
     fn json(&self, external_url: Option<&str>, now: Timestamp) -> Value {
         let Self { alert, receivers, silenced_by, inhibited_by } = self;
         let state = if silenced_by.is_empty() && inhibited_by.is_none() { "active" } else { "suppressed" };
@@ -87,7 +87,7 @@ fn fingerprint(id: &AlertId) -> String {
 }
 
 /// The filters of a request.
-struct Selection {
+struct AlertSelection {
     matchers: Vec<Matcher>,
     /// A pattern for the names of receivers.
     receiver: Option<Matcher>,
@@ -96,7 +96,7 @@ struct Selection {
     includes_inhibited: bool,
 }
 
-impl Selection {
+impl AlertSelection {
     async fn parse(deps: &HttpDeps, query: &ListQuery) -> Result<Self, WebError> {
         let invalid = |_| WebError::invalid_parameter("receiver: expected a regular expression such as `ops|desk`");
         let pattern = |text: &str| Matcher::of(RECEIVER.name, text, true, true).map_err(invalid);
@@ -111,7 +111,7 @@ impl Selection {
     }
 
     /// Returns whether an alert is selected, as Alertmanager does.
-    fn selects(&self, listed: &ListedAlert) -> bool {
+    fn selects(&self, listed: &RoutedAlert) -> bool {
         let (is_silenced, is_inhibited) = (!listed.silenced_by.is_empty(), listed.inhibited_by.is_some());
         let as_label = |receiver: &ReceiverName| Labels::from([(RECEIVER.name.to_owned(), receiver.to_string())]);
         let has_receiver = |pattern: &Matcher| listed.receivers.iter().any(|receiver| pattern.matches(&as_label(receiver)));
@@ -158,8 +158,8 @@ pub(super) async fn groups(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Json<Ve
 }
 
 /// Returns the selected firing alerts, with their current texts.
-async fn selected(deps: &HttpDeps, uri: &Uri) -> Result<Vec<ListedAlert>, WebError> {
-    let selection = Selection::parse(deps, &query(PARAMETERS, uri)?).await?;
+async fn selected(deps: &HttpDeps, uri: &Uri) -> Result<Vec<RoutedAlert>, WebError> {
+    let selection = AlertSelection::parse(deps, &query(PARAMETERS, uri)?).await?;
     let (live, now) = (deps.app.live.load_full(), deps.app.clock.now());
     let alerts = firing(deps).await?;
     let silences = deps.app.store.silences(Some(now)).await?;
@@ -188,7 +188,7 @@ async fn firing(deps: &HttpDeps) -> Result<Vec<Alert>, WebError> {
     }
 }
 
-fn listed(alerts: Vec<Alert>, silences: &[Silence], live: &LiveConfig, now: Timestamp) -> Vec<ListedAlert> {
+fn listed(alerts: Vec<Alert>, silences: &[Silence], live: &LiveConfig, now: Timestamp) -> Vec<RoutedAlert> {
     let firing: Vec<FiringAlert> =
         alerts.iter().map(|alert| FiringAlert { id: alert.id.clone(), labels: alert.labels.clone() }).collect();
     let routes = &live.active.routes;
@@ -201,7 +201,7 @@ fn listed(alerts: Vec<Alert>, silences: &[Silence], live: &LiveConfig, now: Time
             // The receivers of an incident depend on what it is about.
             None => alert.notified.clone(),
         };
-        ListedAlert {
+        RoutedAlert {
             silenced_by: silenced.map(|silence| silence.id.clone()).collect(),
             inhibited_by: inhibitor.of(&alert.id, &alert.labels).cloned(),
             receivers,

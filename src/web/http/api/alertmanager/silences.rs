@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{filters, query, resolved, silence_json};
 use crate::http::HttpDeps;
-use crate::http::api::silences::parse_matcher;
+use crate::http::api::silences::{self, parse_matcher};
 use crate::http::error::WebError;
 use crate::http::error_code::ErrorCode;
 use crate::http::json_body::{FieldNames, JsonBody};
@@ -43,7 +43,7 @@ fn unknown_silence() -> WebError {
     WebError::new(ErrorCode::UnknownSilence, "no silence has this id")
 }
 
-/// `POST /api/v2/silences`. With `id`, the new silence replaces that one. Our silences do not change, so it gets another id.
+/// `POST /api/v2/silences`. With `id`, the new silence replaces that one, and gets another id.
 pub(super) async fn create(State(deps): State<HttpDeps>, body: JsonBody) -> Result<Json<Value>, WebError> {
     let body = body.with_fields(FIELDS)?;
     let replaced = body.text("id")?.filter(|id| !id.is_empty());
@@ -69,13 +69,12 @@ async fn requested(deps: &HttpDeps, body: &JsonBody, now: Timestamp) -> Result<S
     let matchers: Vec<Matcher> = body.required_list("matchers")?.iter().map(parse_matcher).collect::<Result<_, _>>()?;
     let invalid = |error: model::SilenceError| WebError::invalid_body(error.to_string());
     silence::check_count(&matchers).map_err(invalid)?;
-    let missing = |name: &str| WebError::invalid_body(format!("the field `{name}` is missing"));
     let request = SilenceRequest {
         matchers: resolved(deps, matchers).await?,
         author: body.required_text("createdBy")?,
         comment: body.required_text("comment")?,
-        starts_at: Some(body.time("startsAt")?.ok_or_else(|| missing("startsAt"))?),
-        ends_at: body.time("endsAt")?.ok_or_else(|| missing("endsAt"))?,
+        starts_at: Some(body.required_time("startsAt")?),
+        ends_at: body.required_time("endsAt")?,
     };
     request.into_silence(now).map_err(invalid)
 }
@@ -83,7 +82,7 @@ async fn requested(deps: &HttpDeps, body: &JsonBody, now: Timestamp) -> Result<S
 /// `DELETE /api/v2/silence/{id}`.
 pub(super) async fn expire(State(deps): State<HttpDeps>, Path(id): Path<String>) -> Result<StatusCode, WebError> {
     if !deps.app.store.expire_silence(id.clone(), deps.app.clock.now()).await? {
-        return Err(WebError::new(ErrorCode::UnknownSilence, "no active or pending silence has this id"));
+        return Err(silences::unknown_silence());
     }
     tracing::info!(silence = id, "silence expired");
     (deps.app.wake)();
