@@ -35,6 +35,7 @@ use super::schema::SchemaArgs;
 use super::service::{ExportArgs, ImportArgs, KeysCommand, ServeArgs};
 use super::silence::SilenceCommand;
 use super::test::TestArgs;
+use super::token::TokenArgs;
 use super::upcoming::UpcomingArgs;
 use model::Timestamp;
 
@@ -120,6 +121,8 @@ pub(super) enum Command {
     Poll(PollArgs),
     /// List upcoming unlocks
     Upcoming(UpcomingArgs),
+    /// Show what is known about a token
+    Token(TokenArgs),
     /// List changes, newest first
     Changes(ChangesArgs),
     /// List alerts, most recently updated first
@@ -172,6 +175,11 @@ pub(super) enum Command {
     Fields(FieldsArgs),
     /// Print the JSON Schema of a config, rule, or test file, or of a webhook message
     Schema(SchemaArgs),
+    /// Serve read-only tools for assistants over the Model Context Protocol
+    #[command(
+        after_help = "The client starts this command and talks to it over standard input and output. Nothing is changed, and neither positions nor secrets are shown."
+    )]
+    Mcp,
     /// Print a completion script for a shell
     Completions {
         /// Name of the shell
