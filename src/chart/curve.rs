@@ -58,6 +58,11 @@ impl Curve {
     pub fn end(&self) -> Option<Timestamp> {
         self.ramps.iter().map(|ramp| ramp.end).max()
     }
+
+    /// Returns the instants at which the curve has a step or a bend, in no particular order and possibly repeated.
+    pub fn corners(&self) -> impl Iterator<Item = Timestamp> {
+        self.ramps.iter().flat_map(|ramp| [ramp.start, ramp.end])
+    }
 }
 
 /// Returns one curve for each allocation name, largest total first. Omits unlocks without a date or a positive amount. Unlocks without an
@@ -130,25 +135,26 @@ pub struct Sample {
 
 /// Samples the curves at each of their corners, or at even intervals if there are too many corners.
 pub fn sampled(curves: &[Curve], from: Timestamp, until: Timestamp) -> Vec<Sample> {
-    let mut corners: Vec<Timestamp> = curves
-        .iter()
-        .flat_map(|curve| curve.ramps.iter().flat_map(|ramp| [ramp.start, ramp.end]))
-        .filter(|at| (from..=until).contains(at))
-        .chain([from, until])
-        .collect();
+    let mut corners: Vec<Timestamp> =
+        curves.iter().flat_map(Curve::corners).filter(|at| (from..=until).contains(at)).chain([from, until]).collect();
     corners.sort_unstable();
     corners.dedup();
     if corners.len() > MAX_SAMPLES {
         let step = (until - from) / i32::try_from(MAX_SAMPLES).unwrap_or(160);
         corners = (0..=MAX_SAMPLES).map(|index| from + step * i32::try_from(index).unwrap_or(0)).collect();
     }
-    let by_curve: Vec<Vec<(f64, f64)>> = curves.iter().map(|curve| values_at(curve, &corners)).collect();
+    sampled_at(curves, &corners)
+}
+
+/// Samples the curves at sorted times.
+pub fn sampled_at(curves: &[Curve], times: &[Timestamp]) -> Vec<Sample> {
+    let by_curve: Vec<Vec<(f64, f64)>> = curves.iter().map(|curve| values_at(curve, times)).collect();
     let value = |index: usize, side: fn(&(f64, f64)) -> f64| {
         by_curve.iter().map(|values| values.get(index).map_or(0.0, side)).collect::<Vec<f64>>()
     };
     let sample =
         |(index, at): (usize, &Timestamp)| Sample { at: *at, before: value(index, |v| v.0), after: value(index, |v| v.1) };
-    corners.iter().enumerate().map(sample).collect()
+    times.iter().enumerate().map(sample).collect()
 }
 
 /// Returns `true` if two schedules differ visibly: by more than 1/500 of the total at some instant. An empty former schedule does not
@@ -158,8 +164,7 @@ pub fn differs(is: &[Curve], was: &[Curve]) -> bool {
         return false;
     }
     let whole: f64 = is.iter().map(Curve::total).sum::<f64>().max(was.iter().map(Curve::total).sum());
-    let corners = is.iter().chain(was).flat_map(|curve| curve.ramps.iter().flat_map(|ramp| [ramp.start, ramp.end]));
-    let mut corners: Vec<Timestamp> = corners.collect();
+    let mut corners: Vec<Timestamp> = is.iter().chain(was).flat_map(Curve::corners).collect();
     corners.sort_unstable();
     corners.dedup();
     let sums = |curves: &[Curve]| {

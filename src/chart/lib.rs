@@ -2,18 +2,24 @@
 //!
 //! [`svg`] writes elements and escapes their text. [`scale`] maps values to coordinates, [`bars`] lays out bars, and [`curve`] computes
 //! the unlocked tokens of a vesting schedule. [`supply`] draws the coming supply of all tokens per week, [`bands`] the linear unlocks of
-//! several tokens in a month, [`weeks`] weekly sums of one token, [`schedule`](mod@schedule) a vesting schedule, and [`past_polls`] the
-//! polls of an endpoint. Colors are defined in the stylesheets, so that they follow dark mode.
+//! several tokens in a month, [`weeks`] weekly sums of one token, and [`compare`] the coming supply of several tokens.
+//! [`schedule`](mod@schedule) draws a vesting schedule, whose values [`series`] lists by date, [`flows`] emission, burns, and buybacks,
+//! [`before_after`] a correction, and [`past_polls`] the polls of an endpoint. Colors are defined in the stylesheets, so that they follow
+//! dark mode.
 //!
 //! A chart has a bounded number of marks, contains only finite numbers, and shows an unlock with month precision as a month.
 
 pub mod bands;
 pub mod bars;
+pub mod before_after;
+pub mod compare;
 pub mod curve;
+pub mod flows;
 pub mod past_polls;
 pub mod recipient;
 pub mod scale;
 pub mod schedule;
+pub mod series;
 pub mod supply;
 pub mod svg;
 pub mod weeks;

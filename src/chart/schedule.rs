@@ -42,11 +42,12 @@ pub struct EventLane<'a> {
     pub format: fn(f64) -> String,
 }
 
-const WIDE: Canvas = Canvas { width: 1180.0, height: 330.0, left: 62.0, max_marks: 160, max_labels: 1 };
-const NARROW: Canvas = Canvas { width: 360.0, height: 270.0, left: 48.0, max_marks: 60, max_labels: 1 };
-const TOP: f64 = 26.0;
-/// The heights of the time axis and of a lane.
-const AXIS: f64 = 24.0;
+const WIDE: Canvas = Canvas { width: 1180.0, height: 366.0, left: 62.0, max_marks: 160, max_labels: 1 };
+const NARROW: Canvas = Canvas { width: 360.0, height: 306.0, left: 48.0, max_marks: 60, max_labels: 1 };
+/// The space above the areas, for the names of the axes and the label of the next cliff.
+const TOP: f64 = 44.0;
+/// The heights of the time axis with its name, and of a lane.
+const AXIS: f64 = 42.0;
 const LANE: f64 = 56.0;
 /// The height of the name of a lane.
 const LANE_NAME: f64 = 17.0;
@@ -62,6 +63,15 @@ const MAX_AHEAD: i64 = 8;
 
 /// Draws the chart. `None` if no unlock has a date and an amount.
 pub fn draw(drawing: &ScheduleDrawing<'_>) -> Option<Chart> {
+    let (from, until) = range(drawing)?;
+    let samples = sampled(drawing.curves, from, until);
+    let former = drawing.former.map(|curves| sampled(curves, from, until)).unwrap_or_default();
+    let plot = Plot { drawing, from, until, samples: &samples, former: &former };
+    Some(Chart::new(WIDE, NARROW, |canvas| plot.on(canvas)))
+}
+
+/// Returns the first and last instant of the chart. `None` if no unlock has a date and an amount.
+pub(crate) fn range(drawing: &ScheduleDrawing<'_>) -> Option<(Timestamp, Timestamp)> {
     let now = drawing.now;
     let year = |count: i64| chrono::TimeDelta::days(count * 365);
     let begin = drawing.curves.iter().filter_map(Curve::begin).min()?;
@@ -69,11 +79,7 @@ pub fn draw(drawing: &ScheduleDrawing<'_>) -> Option<Chart> {
     let until = end.max(now + chrono::TimeDelta::days(60)).min(now + year(MAX_AHEAD));
     let from = begin.max(now - year(MAX_PAST)).min(now - chrono::TimeDelta::days(60)).min(until - chrono::TimeDelta::days(30));
     let room = (until - from) / 60;
-    let (from, until) = (from - room, until + room);
-    let samples = sampled(drawing.curves, from, until);
-    let former = drawing.former.map(|curves| sampled(curves, from, until)).unwrap_or_default();
-    let plot = Plot { drawing, from, until, samples: &samples, former: &former };
-    Some(Chart::new(WIDE, NARROW, |canvas| plot.on(canvas)))
+    Some((from - room, until + room))
 }
 
 /// The data that both canvases show.
@@ -132,7 +138,7 @@ impl Plot<'_> {
     }
 
     fn grid(&self, svg: &mut Svg, frame: &Frame, steps: &[f64]) {
-        let Canvas { width, height, left, .. } = frame.canvas;
+        let Canvas { width, left, .. } = frame.canvas;
         for step in steps {
             let y = frame.y(*step);
             svg.line("grid-line", (left, y), (frame.right(), y));
@@ -149,8 +155,13 @@ impl Plot<'_> {
             let is_long = days(self.until - self.from) > 365.0 * 3.0;
             let name = if is_year { month.format("%Y") } else { month.format(if is_long { "%b %y" } else { "%b %Y" }) };
             svg.line("axis", (x, frame.floor), (x, frame.floor + 5.0));
-            svg.text("", x, height - 6.0, Anchor::Middle, &name.to_string());
+            svg.text("", x, frame.floor + 18.0, Anchor::Middle, &name.to_string());
         }
+        svg.text("", 0.0, 11.0, Anchor::Start, "Unlocked tokens");
+        if self.drawing.max_supply.is_some() {
+            svg.text("", width, 11.0, Anchor::End, "% of max supply");
+        }
+        svg.text("", f64::midpoint(left, frame.right()), frame.floor + 36.0, Anchor::Middle, "Date (UTC)");
     }
 
     /// Draws the sum of the first n allocations, for decreasing n. Each layer covers the one before except for its last allocation. Then
@@ -207,6 +218,7 @@ impl Plot<'_> {
     fn today(&self, svg: &mut Svg, frame: &Frame) {
         let x = frame.time.x(self.drawing.now);
         svg.line("today", (x, TOP - 4.0), (x, frame.floor));
+        svg.text("halo", x - 4.0, TOP + 9.0, Anchor::End, "today");
     }
 
     fn cliffs(&self, svg: &mut Svg, frame: &Frame) {

@@ -33,6 +33,14 @@ impl Svg {
         Self { out }
     }
 
+    /// Starts a small drawing whose label says everything, with the CSS class `class`.
+    pub fn picture(width: f64, height: f64, class: &str, label: &str) -> Self {
+        let mut out = String::with_capacity(4 * 1024);
+        let (width, height, label) = (number(width), number(height), escaped(label));
+        let _ = write!(out, "<svg class=\"{class}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{label}\">");
+        Self { out }
+    }
+
     /// Starts a drawing without text that is stretched to the size of its container.
     pub fn stretched(width: f64, height: f64, class: &str, label: &str) -> Self {
         let mut out = String::with_capacity(512);

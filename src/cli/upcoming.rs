@@ -10,8 +10,8 @@ use daemon::token_names::{FindTokenError, find_token};
 use daemon::view::{LinearView, ListedUnlockView, UnlockView};
 use model::config::{Config, Span};
 use model::{
-    KnownSupply, Precision, SupplyCoverage, Timestamp, TokenId, UnlockKind, UnlockListFilter, UpcomingFilter, digest::SupplyGaps,
-    phrase,
+    KnownSupply, Precision, SupplyCoverage, Timestamp, TokenId, UnlockKind, UnlockListFilter, UpcomingFilter, Watch,
+    digest::SupplyGaps, phrase,
 };
 use store::{Access, Store};
 
@@ -35,6 +35,9 @@ pub(super) struct UpcomingArgs {
     /// Minimum value in USD, such as 5M; of a linear unlock, within SPAN
     #[arg(long, value_name = "USD", value_parser = parse_money)]
     min_value: Option<f64>,
+    /// Show your positions of `[watch]` next to the unlocks
+    #[arg(long)]
+    positions: bool,
     /// Maximum number of unlocks
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
@@ -54,7 +57,11 @@ pub(super) async fn run(args: &UpcomingArgs, invocation: &Invocation) -> anyhow:
     let unlocks = UpcomingFilter { tokens, from: now, until, limit: args.limit.saturating_add(1) };
     let window = unlocks.window();
     let filter = UnlockListFilter { unlocks, kind: args.kind, min_value: args.min_value, after: None };
-    let rows = store.upcoming(filter).await?.rows;
+    let mut rows = store.upcoming(filter).await?.rows;
+    if args.positions {
+        let watch = with_positions(&config, &store).await?;
+        rows.iter_mut().for_each(|row| watch.place(row.token_mut()));
+    }
     let mut views: Vec<ListedUnlockView> = rows.iter().filter_map(|row| ListedUnlockView::of(row, window, now)).collect();
     super::print::keep_first(&mut views, args.limit, "unlocks");
     // A list without an end contains all known linear unlocks.
@@ -64,11 +71,23 @@ pub(super) async fn run(args: &UpcomingArgs, invocation: &Invocation) -> anyhow:
         NO_MATCHES if !missing.is_empty() => "no known matches, but the known schedules are incomplete",
         reason => reason,
     };
-    let exit = print(&views, empty_reason, invocation)?;
+    let exit = print(&views, args.positions, empty_reason, invocation)?;
     if !missing.is_empty() {
         anstream::eprintln!("incomplete: {}", missing.join("; "));
     }
     Ok(exit)
+}
+
+/// Returns the watch with the positions of the config. Names that are not the name of one token are reported and left out.
+async fn with_positions(config: &Config, store: &Store) -> anyhow::Result<Watch> {
+    let watch = watch_of(&config.watch).map_err(anyhow::Error::msg)?;
+    if watch.positions().is_empty() {
+        anstream::eprintln!("the config has no positions: add [watch.positions], or positions_file in [watch]");
+    }
+    for problem in watch.positions().resolve(&store.token_names().await?).problems {
+        anstream::eprintln!("a position is not used: {}", problem.message);
+    }
+    Ok(watch)
 }
 
 /// Returns what the list lacks. Linear unlocks that are not listed are not missing.
@@ -133,7 +152,7 @@ fn either<T>(view: &ListedUnlockView, cliff: impl Fn(&UnlockView) -> T, linear: 
     }
 }
 
-fn print(views: &[ListedUnlockView], empty_reason: &str, invocation: &Invocation) -> anyhow::Result<Exit> {
+fn print(views: &[ListedUnlockView], has_positions: bool, empty_reason: &str, invocation: &Invocation) -> anyhow::Result<Exit> {
     let mut listing = Listing::of(views)
         .left_column("Token", "symbol", |view| Cell::text(either(view, |of| of.symbol.clone(), |of| of.symbol.clone())))
         .left_column("Date", "when", |view| Cell::text(either(view, |of| of.when.clone(), |of| of.when.clone())))
@@ -179,6 +198,19 @@ fn print(views: &[ListedUnlockView], empty_reason: &str, invocation: &Invocation
             })
             .right_column("Value in window", "valueInWindow", |view| {
                 Cell::number(linear(view, |of| of.value_in_window), phrase::usd)
+            });
+    }
+    if has_positions {
+        let position = |view: &ListedUnlockView| either(view, |of| of.position.clone(), |of| of.position.clone());
+        listing = listing
+            .right_column("Position", "positionAmount", move |view| {
+                Cell::number(position(view).map(|of| of.amount), phrase::amount)
+            })
+            .right_column("Position value", "positionValue", move |view| {
+                Cell::number(position(view).and_then(|of| of.value), phrase::usd)
+            })
+            .right_column("Unlock ÷ position", "positionMultiple", move |view| {
+                Cell::number(position(view).and_then(|of| of.unlock_multiple), phrase::multiple)
             });
     }
     listing.print(empty_reason, invocation)?;

@@ -42,6 +42,7 @@ pub mod amount;
 pub mod change;
 pub mod clock;
 pub mod config;
+pub mod corrections;
 pub mod diagnostic;
 pub mod digest;
 pub mod entry;

@@ -8,6 +8,7 @@ mod alerts;
 mod bulk;
 mod calendar;
 mod changes;
+mod compare;
 mod deliveries;
 mod digests;
 pub(super) mod overview;
@@ -43,6 +44,7 @@ pub(super) fn routes(deps: &HttpDeps) -> Router<HttpDeps> {
         .route("/tokens", get(tokens::list))
         .route("/tokens/{id}", get(tokens::show))
         .route("/changes", get(changes::list))
+        .route("/compare", get(compare::show))
         .route("/alerts", get(alerts::list))
         .route("/alerts/chosen", post(bulk::preview))
         .route("/alerts/chosen/acknowledge", post(bulk::acknowledge))

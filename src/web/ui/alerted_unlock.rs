@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use chart::Chart;
 use chart::curve::{curves, differs};
 use chart::recipient::Recipient;
-use chart::schedule::{NextCliff, ScheduleDrawing, draw};
+use chart::schedule::{NextCliff, ScheduleDrawing};
 use model::wire::UnlockEvent;
 use model::{ChangeRow, Interval, Resource, Timestamp, TokenSnapshot, VersionRow, phrase};
 
+use super::schedule_table::ScheduleChart;
 use super::token::former;
 
 /// The maximum number of recipients.
@@ -29,7 +29,7 @@ pub struct AlertedUnlock {
     /// The number of recipients without a row.
     more: usize,
     /// The schedule of the token, with this unlock marked. `None` if the schedule is not known.
-    chart: Option<Chart>,
+    plot: Option<ScheduleChart>,
     /// Whether the chart also has the schedule before the change of the alert.
     has_former: bool,
 }
@@ -64,7 +64,7 @@ impl AlertedUnlock {
         let more = recipients.len().saturating_sub(MAX_RECIPIENTS);
         recipients.truncate(MAX_RECIPIENTS);
         let drawn = snapshot.zip(interval).map(|(snapshot, interval)| drawn(event, interval, snapshot, change, versions, now));
-        let (chart, has_former) = drawn.unwrap_or_default();
+        let (plot, has_former) = drawn.unwrap_or_default();
         Some(Self {
             when: phrase::date(interval.as_ref(), now),
             time_until: interval.map(|interval| time_until(&interval, now)).unwrap_or_default(),
@@ -73,7 +73,7 @@ impl AlertedUnlock {
             share: event.value_to_market_cap(),
             recipients,
             more,
-            chart,
+            plot,
             has_former,
         })
     }
@@ -115,7 +115,7 @@ fn drawn(
     change: Option<&ChangeRow>,
     versions: &[VersionRow],
     now: Timestamp,
-) -> (Option<Chart>, bool) {
+) -> (Option<ScheduleChart>, bool) {
     let events = || snapshot.records_of(Resource::Unlock).filter_map(|tracked| tracked.record.unlock());
     let is = curves(events());
     let former = change.and_then(|change| former::schedule(versions, std::slice::from_ref(change)));
@@ -137,7 +137,7 @@ fn drawn(
         max_supply: snapshot.token.item.max_supply.copied(),
         now,
     };
-    (draw(&drawing), has_former)
+    (ScheduleChart::of(&drawing, snapshot.token.symbol()), has_former)
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! The static files of pages: a stylesheet, a script, and an icon, all embedded in the binary.
+//! The static files of pages: stylesheets, scripts, and an icon, all embedded in the binary. `assets/uplot` has the library that draws
+//! interactive charts, with its license, which is also sent to browsers.
 //!
 //! Each file name contains a hash of the bytes, so that browsers can cache the file indefinitely.
 
@@ -26,11 +27,25 @@ pub static STYLE: LazyLock<Asset> =
 pub static SCRIPT: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("live", "js", "text/javascript; charset=utf-8", include_str!("assets/live.js")));
 
+/// The script of pages with interactive charts.
+pub static CHART: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("chart", "js", "text/javascript; charset=utf-8", include_str!("assets/chart.js")));
+
+pub static UPLOT: LazyLock<Asset> = LazyLock::new(|| {
+    let text = concat!("/*!\n", include_str!("assets/uplot/LICENSE"), "\n*/\n", include_str!("assets/uplot/uplot.min.js"));
+    Asset::new("uplot", "js", "text/javascript; charset=utf-8", text)
+});
+
+pub static UPLOT_STYLE: LazyLock<Asset> = LazyLock::new(|| {
+    let text = concat!("/*!\n", include_str!("assets/uplot/LICENSE"), "\n*/\n", include_str!("assets/uplot/uplot.min.css"));
+    Asset::new("uplot", "css", "text/css; charset=utf-8", text)
+});
+
 pub static ICON: LazyLock<Asset> = LazyLock::new(|| Asset::new("icon", "svg", "image/svg+xml", include_str!("assets/icon.svg")));
 
 /// Returns the asset with this file name, such as `style.0123456789abcdef.css`. `None` if the name or the hash does not match.
 pub fn find(name: &str) -> Option<&'static Asset> {
-    let all: [&'static LazyLock<Asset>; 3] = [&STYLE, &SCRIPT, &ICON];
+    let all: [&'static LazyLock<Asset>; 6] = [&STYLE, &SCRIPT, &CHART, &UPLOT, &UPLOT_STYLE, &ICON];
     all.into_iter().map(|asset| &**asset).find(|asset| asset.href.strip_prefix("/assets/") == Some(name))
 }
 

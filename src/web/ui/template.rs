@@ -7,11 +7,11 @@ use std::sync::LazyLock;
 
 use minijinja::{AutoEscape, Environment, Value};
 
-use super::asset::{ICON, SCRIPT, STYLE};
+use super::asset::{CHART, ICON, SCRIPT, STYLE, UPLOT, UPLOT_STYLE};
 use chart::svg::escaped;
 use model::{Timestamp, phrase, time::parse_timestamp};
 
-const TEMPLATES: [(&str, &str); 19] = [
+const TEMPLATES: [(&str, &str); 20] = [
     ("base.html", include_str!("html/base.html")),
     ("parts.html", include_str!("html/parts.html")),
     ("error.html", include_str!("html/error.html")),
@@ -20,6 +20,7 @@ const TEMPLATES: [(&str, &str); 19] = [
     ("tokens.html", include_str!("html/tokens.html")),
     ("token.html", include_str!("html/token.html")),
     ("changes.html", include_str!("html/changes.html")),
+    ("compare.html", include_str!("html/compare.html")),
     ("alert.html", include_str!("html/alert.html")),
     ("alerts.html", include_str!("html/alerts.html")),
     ("chosen.html", include_str!("html/chosen.html")),
@@ -43,6 +44,9 @@ pub(crate) static PAGES: LazyLock<Environment<'static>> = LazyLock::new(|| {
     });
     pages.add_global("style_href", STYLE.href.as_str());
     pages.add_global("script_href", SCRIPT.href.as_str());
+    pages.add_global("chart_href", CHART.href.as_str());
+    pages.add_global("uplot_href", UPLOT.href.as_str());
+    pages.add_global("uplot_style_href", UPLOT_STYLE.href.as_str());
     pages.add_global("icon_href", ICON.href.as_str());
     add_filters(&mut pages);
     for (name, source) in TEMPLATES {

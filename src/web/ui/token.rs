@@ -1,5 +1,7 @@
 //! The page of a token: its schedule, upcoming unlocks, corrections, alerts, and provenance.
 
+mod correction;
+mod flows;
 pub(super) mod former;
 mod linear;
 mod provenance;
@@ -8,15 +10,18 @@ pub mod supply;
 use chrono::TimeDelta;
 use serde::Serialize;
 
-use super::change::{ChangeItem, items};
 use super::overview::next::PositionCell;
 use super::page::{PageFrame, render};
-use chart::Chart;
+use super::schedule_table::ScheduleChart;
 use chart::curve::{Curve, curves, differs};
 use chart::recipient;
-use chart::schedule::{EventLane, NextCliff, ScheduleDrawing, draw};
+use chart::schedule::{EventLane, NextCliff, ScheduleDrawing};
+use correction::CorrectionItem;
+pub use correction::PERIOD as CORRECTION_PERIOD;
 use daemon::view::{AlertView, PositionView, UnlockView};
+use flows::FlowCard;
 use linear::TokenLinearRow;
+use model::corrections::Corrections;
 use model::{
     ChangeRow, Interval, Precision, Record, Resource, ShownDays, Timestamp, TokenSnapshot, TokenSupply, Tracked, UpcomingRow,
     VersionRow, phrase, wire::UnlockEvent,
@@ -46,6 +51,8 @@ pub struct TokenParts<'a> {
     /// Latest first.
     pub changes: &'a [ChangeRow],
     pub changes_total: u64,
+    /// The corrections of the last [`CORRECTION_PERIOD`].
+    pub corrections: Corrections,
     /// All retained versions of its records if a correction is shown, else empty.
     pub versions: &'a [VersionRow],
     /// Most recently updated first.
@@ -80,7 +87,7 @@ struct TokenPage {
     /// Running and coming linear unlocks.
     linear: Vec<TokenLinearRow>,
     later_linear: Vec<TokenLinearRow>,
-    chart: Option<Chart>,
+    plot: Option<ScheduleChart>,
     legend: Vec<AllocationRow>,
     /// The time of the correction that replaced the former schedule. `None` if the chart shows none.
     former_until: Option<Timestamp>,
@@ -91,8 +98,12 @@ struct TokenPage {
     burns: usize,
     bought_back: f64,
     buybacks: usize,
-    changes: Vec<ChangeItem>,
+    /// `None` if nothing is released, burned, or bought back.
+    flows: Option<FlowCard>,
+    changes: Vec<CorrectionItem>,
     changes_total: u64,
+    /// The corrections of the last year as text. `None` without one.
+    corrections: Option<String>,
     alerts: Vec<AlertView>,
     provenance: Provenance,
 }
@@ -142,8 +153,19 @@ pub fn page(parts: TokenParts<'_>, frame: PageFrame) -> String {
 
 impl TokenPage {
     fn of(parts: TokenParts<'_>) -> Self {
-        let TokenParts { now, snapshot, supply, stale_price, changes, changes_total, versions, alerts, is_watched, groups } =
-            parts;
+        let TokenParts {
+            now,
+            snapshot,
+            supply,
+            stale_price,
+            changes,
+            changes_total,
+            versions,
+            alerts,
+            is_watched,
+            groups,
+            corrections,
+        } = parts;
         let token = &snapshot.token;
         let shown = snapshot.schedule_header().and_then(ShownDays::of_header);
         let events: Vec<&UnlockEvent> =
@@ -201,7 +223,7 @@ impl TokenPage {
             facts,
             later_linear: linear.split_off(FIRST_LINEAR.min(linear.len())),
             linear,
-            chart: draw(&drawing),
+            plot: ScheduleChart::of(&drawing, token.symbol()),
             legend: curves.iter().enumerate().map(|(index, curve)| AllocationRow::of(index, curve, now)).collect(),
             former_until: former.map(|former| former.until).filter(|_| has_ghost),
             burned: burns.iter().map(|(_, size)| size).sum(),
@@ -214,7 +236,9 @@ impl TokenPage {
             },
             upcoming,
             upcoming_total,
-            changes: items(changes),
+            flows: FlowCard::of(snapshot, &curves, now),
+            changes: correction::corrections(changes, versions),
+            corrections: correction::summary(&corrections),
             changes_total,
             shown_days: shown.map(|shown| phrase::shown_days(&shown)).unwrap_or_default(),
             alerts,

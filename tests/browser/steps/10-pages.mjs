@@ -1,7 +1,7 @@
 // Checks each page in the light and the dark color scheme, on a phone and on a wide screen.
 const pages = {
   overview: "/", calendar: "/calendar", "calendar-list": "/calendar?view=list&sort=value", "calendar-filtered": "/calendar?token=ARB&type=cliff&min_value=1000000", tokens: "/tokens", "tokens-next": "/tokens?q=a&sort=next", "tokens-none": "/tokens?q=nothing-has-this-name", "tokens-end": "/tokens?offset=250&sort=name",
-  arbitrum: "/tokens/arbitrum", aptos: "/tokens/aptos", jupiter: "/tokens/jupiter", bnb: "/tokens/bnb", corrected: "/tokens/made-001", changes: "/changes", "changes-kind": "/changes?kind=rescheduled", "changes-days": "/changes?from=2026-01-01&to=2026-01-02",
+  arbitrum: "/tokens/arbitrum", aptos: "/tokens/aptos", jupiter: "/tokens/jupiter", bnb: "/tokens/bnb", corrected: "/tokens/made-001", compare: "/compare?token=arbitrum&token=aptos&token=jupiter&token=bnb", "compare-empty": "/compare", changes: "/changes", "changes-kind": "/changes?kind=rescheduled", "changes-days": "/changes?from=2026-01-01&to=2026-01-02",
 };
 
 export default async function (t) {

@@ -7,6 +7,8 @@ export default async function (t) {
       await t.look(page, `hostile-${place}.${size}`);
       t.check((await page.locator('main a[href^="javascript:"]').count()) === 0, `hostile-${place}: a link runs a script`);
     }
+    await t.open(page, "/compare?token=hostile-0&token=hostile-1&token=hostile-2&token=hostile-5");
+    await t.look(page, `hostile-compare.${size}`);
     await t.open(page, "/tokens?q=hostile");
     await t.look(page, `hostile-list.${size}`);
     t.check((await page.locator("main img, main script, main iframe").count()) === 0, "the markup in a name became an element");

@@ -66,6 +66,25 @@ async fn stored_data_is_printed_as_table_json_and_csv() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn positions_are_listed_only_on_request() {
+    let fixture = Fixture::new(Time::Begin, AccessPolicy::Open).await;
+    fixture.configure("[watch.positions]\nALP = 250000\nnobody = 1\n");
+    let workdir = &fixture.workdir;
+    workdir.run(&format!("--now {BEGIN} poll"));
+    let listed = |options: &str| workdir.run(&format!("--now {BEGIN} upcoming alpha {options}"));
+    let plain = listed("--format json").json();
+    assert!(plain[0].get("position").is_none(), "{plain:#}");
+    let shown = listed("--positions --format json");
+    assert!(shown.err.contains("a position is not used: ") && shown.err.contains("nobody"), "{}", shown.err);
+    let rows = shown.json();
+    let (amount, multiple) = (rows[0]["cliffAmount"].as_f64().expect("tokens"), &rows[0]["position"]["unlockMultiple"]);
+    assert_eq!((&rows[0]["position"]["amount"], multiple), (&json!(250_000.0), &json!(amount / 250_000.0)), "{rows:#}");
+    let csv = listed("--positions --format csv").csv();
+    assert!(csv[0].ends_with(&["positionAmount", "positionValue", "positionMultiple"].map(str::to_owned)), "{csv:#?}");
+    assert!(listed("--positions").ok().contains("250.00K"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn delivery_can_be_shown_retried_under_its_id_and_dropped() {
     let fixture = Fixture::new(Time::Begin, AccessPolicy::Open).await;
     let workdir = &fixture.workdir;

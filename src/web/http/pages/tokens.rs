@@ -17,6 +17,7 @@ use crate::ui::page::{PAGE_ROWS, PageFrame, Section};
 use crate::ui::template::segment;
 use crate::ui::{token, tokens};
 use daemon::token_names::find_token;
+use model::corrections::{CORRECTIONS, Corrections};
 use model::{
     AlertFilter, ChangeFilter, ChangeRow, Listed, Resource, SeenTokens, Timestamp, TokenFilter, TokenId, TokenSnapshot,
     TokenSort, TokenSupply, VersionRow, phrase,
@@ -24,6 +25,8 @@ use model::{
 
 /// The length limit of a search text. Longer texts are truncated.
 const MAX_TEXT: usize = 200;
+/// The maximum number of corrections that are added up.
+const MAX_CORRECTIONS: u32 = 500;
 /// The resources on the page of a token.
 const RESOURCES: [Resource; 3] = [Resource::Unlock, Resource::Burn, Resource::Buyback];
 
@@ -76,6 +79,7 @@ async fn token_page(deps: &HttpDeps, snapshot: TokenSnapshot, frame: PageFrame, 
     let id = snapshot.token.id.clone();
     let filter = ChangeFilter { tokens: Some(vec![id.clone()]), limit: token::CHANGE_ROWS, ..ChangeFilter::default() };
     let Listed { rows: changes, total: changes_total, .. } = deps.app.store.changes_listed(filter).await?;
+    let corrections = corrections(deps, &id, changes_total, now).await?;
     let alerts = AlertFilter { token: Some(id.clone()), limit: token::ALERT_ROWS, ..AlertFilter::default() };
     let alerts = deps.app.store.alerts(alerts).await?;
     let alerts = alert_views(deps, &alerts).await?;
@@ -92,12 +96,32 @@ async fn token_page(deps: &HttpDeps, snapshot: TokenSnapshot, frame: PageFrame, 
         stale_price: live.config.source.stale_price.delta(),
         changes: &changes,
         changes_total,
+        corrections,
         versions: &versions,
         alerts,
         is_watched: live.watch.covers(&id),
         groups: with_groups.groups.iter().cloned().collect(),
     };
     Ok(Html(token::page(parts, frame)))
+}
+
+/// Returns the corrections of the last year. `changes` is the number of all changes of the token.
+async fn corrections(deps: &HttpDeps, id: &TokenId, changes: u64, now: Timestamp) -> Result<Corrections, WebError> {
+    if changes == 0 {
+        return Ok(Corrections::default());
+    }
+    let filter = ChangeFilter {
+        tokens: Some(vec![id.clone()]),
+        kinds: CORRECTIONS.to_vec(),
+        resources: vec![Resource::Unlock],
+        since: now.checked_sub_signed(token::CORRECTION_PERIOD),
+        limit: MAX_CORRECTIONS,
+        ..ChangeFilter::default()
+    };
+    // The sum is about changes until now, inclusive.
+    let until = now + chrono::TimeDelta::milliseconds(1);
+    let sum = |changes: Vec<ChangeRow>| Corrections::within(&changes, token::CORRECTION_PERIOD, until);
+    Ok(sum(deps.app.store.changes(filter).await?))
 }
 
 /// Returns the stored versions of the records. Empty without a change of the schedule, because the page then does not show them.

@@ -17,7 +17,10 @@
   const regions = (root) => [...root.querySelectorAll("[data-live][id]")];
   // Matches `<details>` by position, so that they stay open or closed across a refresh.
   const opened = (region) => [...region.querySelectorAll("details")].map((details) => details.open);
+  // The regions as the server sent them, because scripts add to them.
+  const served = new Map(regions(document).map((region) => [region.id, region.innerHTML]));
   const inUse = (region) => {
+    if (region.querySelector("[data-in-use]")) return true;
     const at = document.activeElement;
     if (at && region.contains(at) && /^(INPUT|SELECT|TEXTAREA)$/.test(at.tagName)) return true;
     if (region.querySelector("input[type=checkbox]:checked")) return true;
@@ -28,11 +31,13 @@
   const apply = (fresh) => {
     for (const region of regions(document)) {
       const other = fresh.getElementById(region.id);
-      if (!other || other.innerHTML === region.innerHTML || inUse(region)) continue;
+      if (!other || other.innerHTML === served.get(region.id) || inUse(region)) continue;
+      served.set(region.id, other.innerHTML);
       const was = opened(region);
       const focused = region.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
       if (opened(other).length === was.length) other.querySelectorAll("details").forEach((details, at) => { details.open = was[at]; });
       region.replaceChildren(...other.childNodes);
+      region.dispatchEvent(new CustomEvent("cliffwatch:refreshed", { bubbles: true }));
       if (focused) region.querySelector(`[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
     }
     document.title = fresh.title;

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use model::{ChangeKind, ChangeRow, Record, RecordKey, Resource, Timestamp, VersionRow, wire::UnlockEvent};
+use model::corrections::is_correction;
+use model::{ChangeRow, Record, RecordKey, Resource, Timestamp, VersionRow, wire::UnlockEvent};
 
 #[derive(Clone, Debug)]
 pub(in crate::ui) struct FormerSchedule {
@@ -14,14 +15,7 @@ pub(in crate::ui) struct FormerSchedule {
 /// Returns the schedule before the last correction in `changes`. `None` if there is no correction, or if too many of the earlier
 /// versions are deleted: a partial schedule would look like another correction.
 pub(in crate::ui) fn schedule(versions: &[VersionRow], changes: &[ChangeRow]) -> Option<FormerSchedule> {
-    let is_correction = |row: &&ChangeRow| {
-        row.resource == Resource::Unlock
-            && !matches!(
-                row.change.kind,
-                ChangeKind::Committed | ChangeKind::Revised | ChangeKind::Renamed | ChangeKind::Reallocated
-            )
-    };
-    let until = changes.iter().find(is_correction)?.at;
+    let until = changes.iter().find(|row| is_correction(row))?.at;
     let mut known: HashMap<&RecordKey, Option<&UnlockEvent>> = HashMap::new();
     let mut first_seen: HashMap<&RecordKey, Timestamp> = HashMap::new();
     for row in versions.iter().filter(|row| row.resource == Resource::Unlock) {

@@ -85,6 +85,7 @@ fn shown_token(snapshot: &TokenSnapshot, supply: &TokenSupply) -> String {
         stale_price: TimeDelta::days(3),
         changes: &[],
         changes_total: 0,
+        corrections: Corrections::default(),
         versions: &[],
         alerts: Vec::new(),
         is_watched: true,
@@ -104,6 +105,7 @@ fn shown(name: &str, versions: &[VersionRow]) -> String {
         stale_price: TimeDelta::days(3),
         changes: &changes,
         changes_total: 41,
+        corrections: Corrections { count: 4, moved: 3, shift_days: 19.0 },
         versions,
         alerts: Vec::new(),
         is_watched: true,
@@ -157,6 +159,7 @@ fn only_web_addresses_become_links() {
         stale_price: TimeDelta::days(3),
         changes: &[],
         changes_total: 0,
+        corrections: Corrections::default(),
         versions: &[],
         alerts: Vec::new(),
         is_watched: false,
@@ -281,4 +284,41 @@ fn passed_nominal_date_is_not_the_next_cliff() {
         next.contains(">$7.00M<") && next.contains("in January 2027") && next.contains("expected 16 Nov, not confirmed"),
         "{next}"
     );
+}
+
+#[test]
+fn a_correction_has_a_picture_and_the_moves_of_the_year_are_added_up() {
+    let html = shown("Jupiter", &versions("Jupiter"));
+    assert!(html.contains("class=\"before-after\""), "{html}");
+    assert!(html.contains("Corrected 4 times in the last 365 days; moved 3 times, 19 days later in all."), "{html}");
+    // Without the earlier version, the unlock would look new.
+    assert!(!shown("Jupiter", &[]).contains("class=\"before-after\""));
+}
+
+#[test]
+fn the_table_of_the_schedule_has_each_step_before_and_after() {
+    let html = shown_token(&snapshot("Jupiter"), &supply_of(&snapshot("Jupiter"), KnownSupply::All));
+    let row = html.split("<tr data-at=\"1801353600\">").nth(1).expect("the row of 31 Jan 2027");
+    assert!(
+        row.starts_with("<th scope=\"row\">31 Jan 2027</th><td data-v=\"150000000\" data-b=\"50000000\">150.00M</td>"),
+        "{row}"
+    );
+    assert!(html.contains("class=\"today\"><th scope=\"row\">22 Nov 2026</th><td data-v=\"50000000\">50.00M</td>"), "{html}");
+}
+
+#[test]
+fn months_have_emission_burns_and_their_net() {
+    let html = shown_token(&snapshot("Jupiter"), &supply_of(&snapshot("Jupiter"), KnownSupply::All));
+    let month = |name: &str| {
+        let row = html.split(&format!("<th scope=\"row\">{name}")).nth(1).and_then(|rest| rest.split("</tr>").next());
+        row.unwrap_or_else(|| panic!("no row of {name} in {html}"))
+            .split("<td>")
+            .skip(1)
+            .map(|cell| cell.replace("</td>", ""))
+            .collect::<Vec<_>>()
+    };
+    // Emission, burned, net of burns, net.
+    assert_eq!(month("Jan 2026"), ["50.00M", "0", "50.00M", "50.00M"]);
+    assert_eq!(month("Jun 2026"), ["0", "5.00M", "-5.00M", "-5.00M"]);
+    assert_eq!(month("Jan 2027"), ["100.00M", "–", "–", "–"]);
 }
