@@ -59,8 +59,9 @@ fn periods(by: ComparedBy, now: Timestamp) -> Vec<SumWindow> {
         return supply_weeks(now, WEEKS);
     }
     let first = now.date_naive().with_day(1).unwrap_or_default();
-    let month = |index: u32| first.checked_add_months(Months::new(index)).map(midnight);
-    let window = |index: u32| Some(SumWindow { at: month(index)?.max(now), until: month(index + 1)? });
+    // A window excludes its begin and includes its end, so a month ends just before midnight: an unlock at midnight is in the new month.
+    let end = |index: u32| Some(midnight(first.checked_add_months(Months::new(index))?) - TimeDelta::milliseconds(1));
+    let window = |index: u32| Some(SumWindow { at: end(index)?.max(now), until: end(index + 1)? });
     (0..MONTHS).filter_map(window).collect()
 }
 
@@ -135,7 +136,7 @@ impl ComparePage {
             .iter()
             .enumerate()
             .map(|(index, window)| ComparedPeriod {
-                short: window.at.format(if by.is_monthly { "%b %y" } else { "%-d %b" }).to_string(),
+                short: if by.is_monthly { window.until.format("%b %y") } else { window.at.format("%-d %b") }.to_string(),
                 long: period_name(*window, by),
                 shares: of_window(first + index).iter().map(|cell| cell.percent).collect(),
             })
@@ -182,7 +183,7 @@ impl ComparePage {
 
 fn period_name(window: SumWindow, by: ComparedBy) -> String {
     if by.is_monthly {
-        return window.at.format("%b %Y").to_string();
+        return window.until.format("%b %Y").to_string();
     }
     format!("{} to {}", window.at.format("%-d %b"), phrase::day(window.until))
 }

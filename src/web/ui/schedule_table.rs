@@ -12,7 +12,7 @@ use model::{Timestamp, phrase};
 #[derive(Clone, Debug, Serialize)]
 pub struct ScheduleChart {
     /// For mail, print, and browsers without scripts.
-    chart: Chart,
+    pub(super) chart: Chart,
     allocations: Vec<AllocationColumn>,
     rows: Vec<DateRow>,
     /// The symbol of the token.

@@ -35,7 +35,7 @@ fn recipients_have_values_and_parts_and_unknown_ones_come_last() {
         [("Team", Some(3e6), Some(6e6), Some(75.0)), ("Investors", Some(1e6), Some(2e6), Some(25.0)), ("Seed", None, None, None)]
     );
     assert_eq!((unlock.value, unlock.share, unlock.when.as_str()), (Some(8e6), Some(2.5), "on 16 Mar 2026, 13:00 UTC"));
-    assert!(!unlock.time_until.is_empty() && unlock.chart.is_none());
+    assert!(!unlock.time_until.is_empty() && unlock.plot.is_none());
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn schedule_marks_this_unlock_and_shows_the_one_before() {
         (event("2026-09-20T13:00:00Z", &[("Team", Some(3e6))]), event("2027-03-16T13:00:00Z", &[("Team", Some(3e6))]));
     let snapshot = snapshot(&[after.clone(), other.clone()]);
     let unlock = AlertedUnlock::of(&after, Some(&snapshot), None, &[], time(NOW)).expect("an unlock");
-    let chart = unlock.chart.expect("a chart");
+    let chart = unlock.plot.expect("a chart").chart;
     assert!(
         chart.wide.contains("this unlock: $6.00M, on 20 Sep 2026") && !chart.wide.contains("class=\"ghost\""),
         "{}",
@@ -69,7 +69,7 @@ fn schedule_marks_this_unlock_and_shows_the_one_before() {
     };
     let versions = [version("k0", "2026-01-01", &before), version("k0", NOW, &after), version("k1", "2026-01-01", &other)];
     let unlock = AlertedUnlock::of(&after, Some(&snapshot), Some(&row), &versions, time(NOW)).expect("an unlock");
-    assert!(unlock.has_former && unlock.chart.is_some_and(|chart| chart.wide.contains("class=\"ghost\"")));
+    assert!(unlock.has_former && unlock.plot.is_some_and(|plot| plot.chart.wide.contains("class=\"ghost\"")));
 }
 
 #[test]

@@ -6,6 +6,7 @@
   const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
   const DAY = 86400, MONTH = 28 * DAY, YEAR = 365 * DAY;
   const MIN_SPAN = 30 * DAY; // The shortest range of a zoom.
+  const FOCUS = 90 * DAY; // What is shown before and after the changed part of a schedule, at least.
   const UNITS = [[1e12, "T"], [1e9, "B"], [1e6, "M"], [1e3, "K"]];
   const kept = new Map(); // The hidden series and the zoom of each chart, which stay across live updates.
 
@@ -34,9 +35,10 @@
       const cells = [...row.querySelectorAll("td[data-v]:not([data-former])")].slice(0, columns.length);
       const former = row.querySelector("td[data-former]");
       const values = cells.map((cell) => number(cell, "v"));
-      const stepped = cells.some((cell) => cell.dataset.b !== undefined) || (former && former.dataset.b !== undefined);
+      const isCliff = cells.some((cell) => cell.dataset.b !== undefined);
+      const stepped = isCliff || (former && former.dataset.b !== undefined);
       return {
-        at: Number(row.dataset.at), day: row.cells[0].textContent.trim(), values, stepped,
+        at: Number(row.dataset.at), day: row.cells[0].textContent.trim(), values, stepped, isCliff,
         before: cells.map((cell, at) => number(cell, "b") ?? values[at]),
         former: number(former, "v"), formerBefore: number(former, "b") ?? number(former, "v"),
         isToday: row.classList.contains("today"),
@@ -67,6 +69,13 @@
     const largest = Math.max(...sums, 0);
     const differs = points.map(({ former }, at) => former !== null && Math.abs(former - sums[at]) > largest / 500);
     const formerLine = points.map(({ former }, at) => (differs[at - 1] || differs[at] || differs[at + 1] ? former : null));
+    // A chart about a change begins with the part that changed. “Reset zoom” shows the rest.
+    const changed = xs.filter((_, at) => differs[at]);
+    if (figure.dataset.focus && changed.length > 0 && !state.isFocused) {
+      const around = Math.max(FOCUS, (changed[changed.length - 1] - changed[0]) / 4);
+      const [from, until] = [Math.max(changed[0] - around, xs[0]), Math.min(changed[changed.length - 1] + around, xs[xs.length - 1])];
+      Object.assign(state, { isFocused: true, zoom: until - from < (xs[xs.length - 1] - xs[0]) * 0.9 ? [from, until] : null });
+    }
     const isShown = (column) => !state.hidden.has(columns[column].name);
     /** The largest sum stands first, so that each area covers the lower part of the one before it. */
     const order = columns.map((_, at) => at).reverse();
@@ -204,7 +213,7 @@
         ctx.globalAlpha = 1;
         ctx.fillStyle = color("--text");
         let last = -Infinity;
-        for (const { x, row } of points) if (rows[row].stepped && x === rows[row].at && x >= min && x <= max) {
+        for (const { x, row } of points) if (rows[row].isCliff && x === rows[row].at && x >= min && x <= max) {
           const at = drawn.valToPos(x, "x", true), foot = top + height;
           if (at - last < 6 * ratio) continue;
           last = at;
