@@ -523,6 +523,7 @@ async fn only_a_post_to_the_link_unsubscribes() {
 }
 
 mod actions;
+mod audit;
 mod cors;
 mod events;
 mod load;
