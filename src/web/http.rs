@@ -10,6 +10,7 @@ mod alert_detail;
 mod api;
 mod assets;
 mod authorization;
+mod cors;
 mod cursor;
 mod error;
 mod error_code;
@@ -51,6 +52,7 @@ use access::AccessState;
 pub use access::{key_hash as access_key_hash, random_secret as fresh_token};
 use api::event_log::MAX_WAIT;
 pub use api::tokens::token_details;
+use cors::AllowedOrigins;
 use daemon::app::AppHandle;
 use daemon::playground::Playground;
 use event_watch::EventWatch;
@@ -109,6 +111,7 @@ pub fn serve(app: AppHandle, listener: TcpListener, stop: CancellationToken) -> 
 }
 
 fn router(deps: HttpDeps) -> Router {
+    let cors = AllowedOrigins::of(&deps.app.live.load().config.http.cors_origins);
     let routes = Router::new()
         .route("/events", get(live_events::stream))
         .route("/-/ready", get(status::ready))
@@ -148,6 +151,7 @@ fn router(deps: HttpDeps) -> Router {
         .layer(SetResponseHeaderLayer::overriding(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")))
         .layer(SetResponseHeaderLayer::if_not_present(header::REFERRER_POLICY, HeaderValue::from_static("same-origin")))
         .layer(SetResponseHeaderLayer::if_not_present(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_POLICY)))
+        .layer(middleware::from_fn_with_state(cors, cors::allow_origins))
         .layer(CatchPanicLayer::new())
         .with_state(deps)
 }

@@ -33,8 +33,8 @@ function stepTools(step) {
     base, control, token: process.env.CLIFFWATCH_TOKEN, sizes, fault,
     /** Records a fault unless `holds` is true, and continues. */
     check(holds, what) { if (!holds) fault(what); return holds; },
-    /** Opens a monitored page. `size` is wide or phone, `scheme` is light or dark; `expects` lists console errors that the step provokes. */
-    async page({ size = "wide", scheme = "light", expects = [], ...options } = {}) {
+    /** Opens a monitored page. `size` is wide or phone, `scheme` is light or dark; `expects` lists console errors that the step provokes, `others` the URLs of other servers. */
+    async page({ size = "wide", scheme = "light", expects = [], others = [], ...options } = {}) {
       const key = JSON.stringify([size, scheme, options]);
       if (!contexts.has(key)) contexts.set(key, await context(size, scheme, options));
       const page = await contexts.get(key).newPage();
@@ -45,7 +45,7 @@ function stepTools(step) {
       });
       page.on("pageerror", (error) => fault(`${where()}: ${error.message}`));
       page.on("dialog", (dialog) => { fault(`${where()}: a dialog: ${dialog.message()}`); dialog.dismiss(); });
-      page.on("request", (request) => { if (!request.url().startsWith(base + "/") && !request.url().startsWith("data:")) fault(`${where()}: a request to ${request.url()}`); });
+      page.on("request", (request) => { if (!["data:", ...[base, ...others].map((url) => `${url}/`)].some((start) => request.url().startsWith(start))) fault(`${where()}: a request to ${request.url()}`); });
       await page.addInitScript(() => addEventListener("securitypolicyviolation", (event) => console.error(`content policy: ${event.violatedDirective} ${event.blockedURI}`)));
       return page;
     },

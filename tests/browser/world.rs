@@ -2,7 +2,13 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use axum::{Router, extract::State, http::StatusCode, routing::post};
+use axum::{
+    Router,
+    extract::State,
+    http::StatusCode,
+    response::Html,
+    routing::{get, post},
+};
 use chrono::TimeDelta;
 use cliffwatch::{
     model::{clock::Clock, supply::Timestamp, wire},
@@ -64,13 +70,15 @@ impl World {
 
         let (control, control_address) = bind().await;
         let router = Router::new().route("/correct", post(correct)).with_state(Control { service, now });
+        // A page with another origin.
+        let router = router.route("/desk", get(async || Html("<!doctype html><title>Desk</title>")));
         tokio::spawn(serve::serve(control, router, ending.clone().cancelled_owned()));
 
         // Reserve a free port and release it: the daemon reports the port it binds only in its log.
         let (free, pages) = bind().await;
         drop(free);
         let folder = tempfile::tempdir().expect("a folder");
-        write_files(folder.path(), source_address, receivers_address, pages);
+        write_files(folder.path(), source_address, receivers_address, pages, control_address);
         Self { folder, pages, control: control_address, ending }
     }
 
@@ -179,7 +187,7 @@ fn put(edit: &mut Edit<'_>, id: &str, name: &str, place: usize, now: Timestamp) 
     edit.put_events(id, events)
 }
 
-fn write_files(folder: &std::path::Path, source: SocketAddr, receivers: SocketAddr, pages: SocketAddr) {
+fn write_files(folder: &std::path::Path, source: SocketAddr, receivers: SocketAddr, pages: SocketAddr, desk: SocketAddr) {
     std::fs::create_dir(folder.join("rules")).expect("a folder");
     for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/rules")).expect("the starter rules").flatten() {
         if entry.path().extension().is_some_and(|ending| ending == "toml") {
@@ -210,6 +218,7 @@ paths = ["rules/*.toml"]
 [http]
 listen = "{pages}"
 external_url = "http://{pages}"
+cors_origins = ["http://{desk}"]
 token = "{TOKEN}"
 [log]
 level = "error"

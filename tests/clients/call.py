@@ -103,7 +103,9 @@ def check_daemon():
     longer = NewSilence(matchers=matchers, author="a client", comment="longer", duration="2h")
     updated = call("update_silence", id=made.silence.id, body=longer)
     assert (updated.silence.id, updated.silence.comment) == (made.silence.id, "longer"), updated
+    assert call("get_silence", id=made.silence.id).comment == "longer"
     call("expire_silence", id=made.silence.id, status=204)
+    assert call("get_silence", id=made.silence.id, status=404).code == "unknown_silence"
     assert made.silence.id not in [silence.id for silence in call("list_silences")]
     replay = NewReplay(receiver=deliveries[0].receiver, since=datetime(2020, 1, 1, tzinfo=timezone.utc), dry_run=True)
     assert call("replay", body=replay).deliveries > 0

@@ -1,6 +1,7 @@
 //! `kill -9` at named points and at random times. Afterwards every alert was delivered, repeats have the webhook id of the first
 //! attempt, and no stored change lacks its delivery. Uses the PostgreSQL server of the environment (`tests/postgres/run`), else a file.
 
+mod bots;
 mod followed;
 
 use std::{

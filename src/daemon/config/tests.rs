@@ -211,6 +211,11 @@ fn mistakes_are_reported_with_location_and_suggestion() {
         ("a city", "[schedule]\ntimezone = \"new york\"\n"),
         ("plain http", "[source]\nbase_url = \"http://api.example.com\"\nlegacy_base_url = \"api.example.com\"\n"),
         ("an address to listen on", "[http]\nlisten = \"9797\"\n"),
+        (
+            "origins",
+            "[http]\ncors_origins = [\"*\", \"desk.example.com\", \"https://Desk.example.com:443/app/\", \"null\", \"ftp://x\", \"https://*.example.com\", \"http://localhost:3000\"]\n",
+        ),
+        ("a single origin", "[http]\ncors_origins = \"https://desk.example.com\"\n"),
         ("an address beyond loopback", "[http]\nlisten = \"0.0.0.0:9797\"\n"),
         ("a log level", "[log]\nlevel = \"inof\"\nformat = \"jsn\"\n"),
         ("a group", "[watch]\ntokens = [\"@portfolio\", \"Aptos Labs\", \"a[\"]\ngroups = { \"my tokens\" = \"aptos\" }\n"),

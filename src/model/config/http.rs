@@ -13,6 +13,9 @@ settings! {
         listen: String = "127.0.0.1:9797".into() => Listen;
         /// The URL under which others reach the pages. Messages link to it.
         external_url: Option<String> => Url;
+        /// The origins of other web pages that may use the API in a browser (CORS), such as `https://desk.example.com`. A page still has to
+        /// send the token or an access key where a program has to, and login sessions do not count.
+        cors_origins: Vec<String> => Origins;
         /// The token to log in with. Every change on the pages requires it; if `listen` is not a loopback address, so does every page.
         token: Option<SecretText> => Secret;
         /// A file with `token`.

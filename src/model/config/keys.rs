@@ -66,6 +66,8 @@ pub enum ValueKind {
     Positions,
     /// Networks in CIDR notation.
     Networks,
+    /// Origins of web pages: scheme, host, and port.
+    Origins,
     /// Matchers of labels. They are checked where routes are built.
     Matchers,
     /// Names of receivers or of time intervals.
@@ -94,6 +96,7 @@ impl ValueKind {
                 | ValueKind::Globs
                 | ValueKind::FileGlobs
                 | ValueKind::Networks
+                | ValueKind::Origins
                 | ValueKind::Matchers
                 | ValueKind::Names
                 | ValueKind::Texts

@@ -17,7 +17,7 @@ use axum::extract::Request;
 use axum::http::{StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, delete, get, post, put};
+use axum::routing::{any, delete, get, post};
 
 use super::error::{WebError, unknown_path};
 use super::idempotency::check_key;
@@ -44,7 +44,7 @@ pub(super) fn routes(deps: &HttpDeps) -> Router<HttpDeps> {
         .route("/api/v1/outbox/{id}/drop", post(actions::drop_delivery))
         .route("/api/v1/silences", get(silences::list).post(silences::create))
         .route("/api/v1/silences/preview", get(silences::preview))
-        .route("/api/v1/silences/{id}", put(silences::update).delete(silences::expire))
+        .route("/api/v1/silences/{id}", get(silences::show).put(silences::update).delete(silences::expire))
         .route("/api/v1/replays", post(replays::create))
         .route("/api/v1/acks", get(silences::acks).post(silences::acknowledge))
         .route("/api/v1/acks/{id}", delete(silences::unacknowledge))

@@ -19,7 +19,7 @@ use super::access::{
     forms::{self, FormFields, FormKind},
     rate_limit::{FailedLogins, LoginQuota},
 };
-use super::error::WebError;
+use super::error::{WebError, is_for_programs};
 use super::error_code::ErrorCode;
 use super::{HttpDeps, MAX_REQUEST_BYTES};
 use daemon::live;
@@ -75,7 +75,7 @@ impl RequestKind {
             "/login" => RequestKind::LoginPage,
             "/-/reload" => RequestKind::Api(AccessRole::Admin),
             _ if !is_change => RequestKind::Read,
-            _ if path.starts_with("/api/") || path.starts_with("/-/") => RequestKind::Api(AccessRole::Act),
+            _ if is_for_programs(path) || path.starts_with("/-/") => RequestKind::Api(AccessRole::Act),
             "/rules/playground" | "/silences/preview" => RequestKind::Form(FormKind::Trial),
             _ => RequestKind::Form(FormKind::Change),
         }

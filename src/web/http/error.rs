@@ -211,8 +211,7 @@ impl IntoResponse for WebError {
 /// clients that accept JSON, and instead of a line of text to all programs except probes.
 pub(super) async fn format_errors(request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
-    let is_feed = path.ends_with(feeds::CALENDAR) || path.ends_with(feeds::ATOM);
-    let is_api = is_api_path(&path) || is_feed || path == LIVE_EVENTS.path;
+    let is_api = is_for_programs(&path);
     let accepts = accept(request.headers());
     let is_problem = is_api || accepts.contains("json");
     // Probes and programs other than browsers.
@@ -227,6 +226,7 @@ pub(super) async fn format_errors(request: Request, next: Next) -> Response {
             with_body(response, error.api_body(status, &path))
         }
         Some(error) if error.is_line => response,
+        Some(error) if path.starts_with("/-/") => with_body(response, error.into_line()),
         Some(error) => with_body(response, error.page()),
         None if (is_problem || is_program) && is_failure && !is_page => {
             let error = of_framework(&response, &method, &path);
@@ -257,6 +257,11 @@ pub(super) fn unknown_path(path: &str) -> WebError {
         }
         None => WebError::new(ErrorCode::NotFound, format!("{message}; {DOCUMENT} lists all paths")),
     }
+}
+
+/// Returns whether a path belongs to the API, to the feeds, or to the live events.
+pub(super) fn is_for_programs(path: &str) -> bool {
+    is_api_path(path) || path.ends_with(feeds::CALENDAR) || path.ends_with(feeds::ATOM) || path == LIVE_EVENTS.path
 }
 
 fn is_api_path(path: &str) -> bool {

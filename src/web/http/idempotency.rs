@@ -18,10 +18,10 @@ use super::{HttpDeps, MAX_REQUEST_BYTES};
 use model::{ActionOutcome, KeyedOutcome, KeyedRequest, KnownRequest, StoredResponse, UserAction};
 
 /// The header of the key.
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The header of a response that was stored.
-const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+pub(super) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// The maximum length of a key in bytes.
 const MAX_KEY: usize = 255;

@@ -14,9 +14,9 @@ use super::query::ListQuery;
 use model::{ListPosition, Listed};
 
 /// The header that indicates whether another page follows.
-const HAS_MORE: HeaderName = HeaderName::from_static("cliffwatch-has-more");
+pub(super) const HAS_MORE: HeaderName = HeaderName::from_static("cliffwatch-has-more");
 /// The header with the number of matching rows on all pages.
-const TOTAL: HeaderName = HeaderName::from_static("cliffwatch-total");
+pub(super) const TOTAL: HeaderName = HeaderName::from_static("cliffwatch-total");
 
 pub(super) struct ListPage<T> {
     pub rows: Vec<T>,

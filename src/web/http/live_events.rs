@@ -28,7 +28,7 @@ const BATCH: u32 = 100;
 /// The number of messages that wait for a slow client.
 const QUEUE: usize = 4;
 
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// `GET /events`.
 pub(super) async fn stream(State(deps): State<HttpDeps>, headers: HeaderMap, uri: Uri) -> Result<Response, WebError> {

@@ -105,6 +105,19 @@ pub(super) async fn run_in(directory: &std::path::Path, token: Option<&str>, pre
 }
 
 pub(super) async fn run_on(store: Store, path: std::path::PathBuf, token: Option<&str>, pretend: Option<&str>) -> TestServer {
+    serve_live(store, live(path), token, pretend).await
+}
+
+/// Like [`run`], on loopback, with other settings.
+async fn run_with_config(token: Option<&str>, change: impl FnOnce(&mut config::Config)) -> TestServer {
+    let path = tempfile::tempdir().expect("a directory").keep().join("cliffwatch.db");
+    let store = Store::open(Opening { path: path.clone(), access: Access::Own, now: now() }).await.expect("a store");
+    let mut live = live(path);
+    change(Arc::make_mut(&mut live.config));
+    serve_live(store, live, token, None).await
+}
+
+async fn serve_live(store: Store, live: LiveConfig, token: Option<&str>, pretend: Option<&str>) -> TestServer {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let readiness = Readiness::starting(now());
@@ -117,7 +130,7 @@ pub(super) async fn run_on(store: Store, path: std::path::PathBuf, token: Option
         clock: clock.clone(),
         bearer: bearer(token),
         address: pretend.map_or(address, |pretend| pretend.parse().expect("an address")),
-        live: Arc::new(Live::from_pointee(live(path))),
+        live: Arc::new(Live::from_pointee(live)),
         wake: Arc::new(|| {}),
         external_url: Url::parse("https://cliffwatch.example.com").ok(),
         reload: Arc::new(|| Box::pin(async { Err("rules/a.toml: bad".to_owned()) })),
@@ -510,6 +523,8 @@ async fn only_a_post_to_the_link_unsubscribes() {
 }
 
 mod actions;
+mod audit;
+mod cors;
 mod events;
 mod load;
 mod pages;

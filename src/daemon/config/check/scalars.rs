@@ -33,6 +33,22 @@ impl ConfigCheck<'_> {
         }
     }
 
+    /// Checks the origin of a web page. Browsers send it in one form only, and the server compares texts.
+    pub(super) fn origin(&mut self, text: &str, node: &ConfigNode) {
+        let origin = origin_of(text);
+        if origin.as_deref() == Some(text) {
+            return;
+        }
+        // A host without a scheme.
+        let is_host = text.contains(['.', ':']) && !text.contains("://");
+        let help = match origin.or_else(|| origin_of(&format!("https://{text}")).filter(|_| is_host)) {
+            _ if text.contains('*') => "list each origin: with a wildcard, every web page could use the API".to_owned(),
+            Some(origin) => format!("did you mean {origin:?}?"),
+            None => "examples: \"https://desk.example.com\", \"http://localhost:3000\"".to_owned(),
+        };
+        self.error(&node.location, format!("{text:?} is not a valid origin: expected scheme, host, and port")).help = Some(help);
+    }
+
     pub(super) fn version(&mut self, name: &str, offered: &[u8], text: &str, node: &ConfigNode) {
         if text == "auto" || offered.iter().any(|version| text == format!("v{version}")) {
             return;
@@ -183,6 +199,13 @@ pub(super) fn check_url(text: &str, needs_tls: bool, may_have_login: bool) -> Re
         return Err(PLAIN_HTTP);
     }
     Ok(())
+}
+
+/// The origin of a URL, as browsers write it. `None` if the text is not the URL of a web page.
+fn origin_of(text: &str) -> Option<String> {
+    let url = url::Url::parse(text).ok()?;
+    let is_page = matches!(url.scheme(), "http" | "https") && url.host_str().is_some_and(|host| !host.contains('*'));
+    is_page.then(|| url.origin().ascii_serialization())
 }
 
 /// The index and the name of the first field that is not valid.

@@ -205,6 +205,7 @@ impl ConfigCheck<'_> {
                         }
                     }
                     ValueKind::Networks => self.network(text, item),
+                    ValueKind::Origins => self.origin(text, item),
                     ValueKind::Choices(words) => self.choice(name, words, text, item),
                     _ => {}
                 },

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, net::IpAddr};
 
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use chrono::TimeDelta;
 
 use model::Timestamp;
@@ -17,6 +17,13 @@ const RETENTION: TimeDelta = TimeDelta::hours(1);
 /// The maximum number of addresses. Beyond it, the one with the oldest failure is deleted.
 const MAX_ADDRESSES: usize = 1024;
 
+/// The headers of a quota: the limit, the rest, and the seconds until the next attempt is allowed.
+pub(in crate::http) const QUOTA_HEADERS: [HeaderName; 3] = [
+    HeaderName::from_static("ratelimit-limit"),
+    HeaderName::from_static("ratelimit-remaining"),
+    HeaderName::from_static("ratelimit-reset"),
+];
+
 #[derive(Debug, Default)]
 pub(in crate::http) struct FailedLogins(HashMap<IpAddr, Failures>);
 
@@ -29,11 +36,10 @@ pub(in crate::http) struct LoginQuota {
 }
 
 impl LoginQuota {
-    /// Adds the headers `RateLimit-Limit`, `RateLimit-Remaining`, and `RateLimit-Reset`.
+    /// Adds the [`QUOTA_HEADERS`].
     pub fn add_to(self, headers: &mut HeaderMap) {
-        headers.insert("ratelimit-limit", HeaderValue::from(FREE_FAILURES));
-        headers.insert("ratelimit-remaining", HeaderValue::from(self.remaining));
-        headers.insert("ratelimit-reset", HeaderValue::from(self.reset_secs));
+        let values = [HeaderValue::from(FREE_FAILURES), HeaderValue::from(self.remaining), HeaderValue::from(self.reset_secs)];
+        headers.extend(QUOTA_HEADERS.into_iter().zip(values));
     }
 }
 

@@ -1,5 +1,6 @@
 //! The OpenAPI 3.0 document at `/api/openapi.json`. Tests compare it with the routes and with real responses.
 
+mod links;
 mod schemas;
 
 use std::sync::LazyLock;
@@ -12,6 +13,7 @@ use super::operations::{DocumentedBody, LIVE_EVENTS, OPERATIONS, Operation};
 use crate::http::error::PROBLEM;
 use crate::http::idempotency::is_without_key;
 use crate::http::parameters::{MAX_CURSOR, MAX_TEXT, Parameter, ParameterKind};
+use links::links_of;
 use schemas::SCHEMAS;
 
 /// `GET /api/openapi.json`.
@@ -56,7 +58,7 @@ fn openapi_json() -> Value {
 }
 
 /// The version of the API's contract: the major number is that of the paths, the minor number rises with each addition.
-const CONTRACT_VERSION: &str = "1.2.0";
+const CONTRACT_VERSION: &str = "1.3.0";
 
 /// A documented failure of operations.
 struct DocumentedProblem {
@@ -79,7 +81,7 @@ const PROBLEMS: &[DocumentedProblem] = &[
         status: "400",
         name: "BadRequest",
         description: "A parameter or the body is not valid. `detail` contains the reason.",
-        applies: Operation::is_checked,
+        applies: |operation| operation.is_checked() || takes_key(operation),
     },
     DocumentedProblem { status: "401", name: "Unauthorized", description: "The token is missing or wrong.", applies: |_| true },
     DocumentedProblem {
@@ -138,6 +140,12 @@ const PROBLEMS: &[DocumentedProblem] = &[
         applies: |_| true,
     },
     DocumentedProblem {
+        status: "431",
+        name: "HeadTooLarge",
+        description: "The URL or the headers are too long. The response has no body.",
+        applies: |_| true,
+    },
+    DocumentedProblem {
         status: "500",
         name: "Failed",
         description: "The daemon failed to process the request. Its log has the reason.",
@@ -163,7 +171,7 @@ fn has_names(operation: &Operation) -> bool {
 }
 
 fn problem_response(problem: &DocumentedProblem) -> Value {
-    if problem.status == "304" {
+    if matches!(problem.status, "304" | "431") {
         return json!({"description": problem.description});
     }
     let mut response = json!({"description": problem.description, "content": {PROBLEM: {"schema": reference("Problem")}}});
@@ -214,12 +222,22 @@ fn operation_json(operation: &Operation) -> Value {
     responses.insert(operation.status.to_owned(), success_response(operation.response));
     for problem in PROBLEMS.iter().filter(|problem| (problem.applies)(operation)) {
         let reference = format!("#/components/responses/{}", problem.name);
-        responses.insert(problem.status.to_owned(), json!({ "$ref": reference }));
+        let mut response = json!({ "$ref": reference });
+        if operation.path.starts_with("/-/") {
+            // Clients that do not accept JSON get a line of text.
+            response = problem_response(problem);
+            response["content"]["text/plain"] = json!({"schema": {"type": "string"}});
+        }
+        responses.insert(problem.status.to_owned(), response);
     }
     let mut json = json!({
         "operationId": operation.id, "summary": operation.summary, "parameters": parameters, "responses": responses,
         "x-required-role": operation.role(),
     });
+    if operation.method == "get" {
+        // On loopback, reads need no token.
+        json["security"] = json!([{}, {"token": []}]);
+    }
     if operation.path == LIVE_EVENTS.path {
         json["responses"]["200"]["description"] =
             "Server-sent events. Each has the number of the event as `id`, its type as `event`, and \
@@ -229,6 +247,9 @@ fn operation_json(operation: &Operation) -> Value {
     if matches!(operation.id, "makeSilence" | "replay") {
         // A dry run creates nothing.
         json["responses"]["200"] = success_response(operation.response);
+    }
+    if let Some(links) = links_of(operation.id) {
+        json["responses"][operation.status]["links"] = links;
     }
     if let Some(body) = operation.body {
         json["requestBody"] = json!({"required": true, "content": {"application/json": {"schema": reference(body)}}});

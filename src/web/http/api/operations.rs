@@ -57,7 +57,8 @@ impl Operation {
 
     /// Returns the methods that a path supports.
     pub fn methods_of(path: &str) -> Vec<String> {
-        let own = OPERATIONS.iter().filter(|operation| operation.path == path || operation.covers(path));
+        let is_exact = OPERATIONS.iter().any(|operation| operation.path == path);
+        let own = OPERATIONS.iter().filter(|operation| if is_exact { operation.path == path } else { operation.covers(path) });
         let mut methods: Vec<String> = own.map(|operation| operation.method.to_uppercase()).collect();
         if methods.iter().any(|method| method == "GET") {
             methods.push("HEAD".to_owned());
@@ -231,6 +232,7 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
     get("/api/v1/silences", "listSilences", "List pending and active silences", DocumentedBody::All("Silence")),
     post("/api/v1/silences", "makeSilence", "Create a silence, or preview it with `dryRun`", "NewSilence", "SilenceMade"),
     SILENCE_PREVIEW,
+    get("/api/v1/silences/{id}", "getSilence", "Get a pending or active silence", DocumentedBody::One("Silence")),
     Operation {
         method: "delete",
         status: "204",

@@ -100,6 +100,13 @@ pub(super) async fn list(State(deps): State<HttpDeps>) -> Result<Json<Vec<Silenc
     Ok(Json(silences.into_iter().map(|silence| SilenceView::of(silence, now)).collect()))
 }
 
+/// `GET /api/v1/silences/{id}`: a pending or active silence.
+pub(super) async fn show(State(deps): State<HttpDeps>, Path(id): Path<String>) -> Result<Json<SilenceView>, WebError> {
+    let now = deps.app.clock.now();
+    let found = deps.app.store.silences(Some(now)).await?.into_iter().find(|silence| silence.id == id);
+    Ok(Json(SilenceView::of(found.ok_or_else(unknown_silence)?, now)))
+}
+
 /// `GET /api/v1/silences/preview`: the alerts that a silence would suppress. A read, so it needs no token on loopback.
 pub(super) async fn preview(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Json<SilencePreview>, WebError> {
     let query = SILENCE_PREVIEW.query(&uri)?;

@@ -28,6 +28,8 @@ fn state_changing_requests_are_never_reads() {
         ("POST", "/-/reload", RequestKind::Api(AccessRole::Admin)),
         ("POST", "/api/v1/silences", RequestKind::Api(AccessRole::Act)),
         ("DELETE", "/api/v1/silences/si_1", RequestKind::Api(AccessRole::Act)),
+        ("POST", "/calendar.ics", RequestKind::Api(AccessRole::Act)),
+        ("DELETE", "/events", RequestKind::Api(AccessRole::Act)),
         ("PUT", "/api/v1/none", RequestKind::Api(AccessRole::Act)),
         ("POST", "/alerts/al_1/acknowledge", RequestKind::Form(FormKind::Change)),
         ("POST", "/", RequestKind::Form(FormKind::Change)),

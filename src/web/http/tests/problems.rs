@@ -12,7 +12,7 @@ use model::wire::TokenItem;
 const AUTHORIZED: &str = "Host: localhost:9797\r\nAuthorization: Bearer t0ken\r\n";
 
 /// Checks that a response is a problem, and returns it.
-fn problem(line: &str, status: u16, response: &str) -> serde_json::Value {
+pub(super) fn problem(line: &str, status: u16, response: &str) -> serde_json::Value {
     let (head, body) = response.split_once("\r\n\r\n").expect("a body");
     let problem: serde_json::Value = serde_json::from_str(body).unwrap_or_else(|error| panic!("{line}: {error}: {response}"));
     assert!(
@@ -122,6 +122,8 @@ async fn reload_returns_text_or_a_problem() {
     let app = run(Some("t0ken"), None).await;
     let (status, response) = app.request("POST /-/reload", AUTHORIZED).await;
     assert!(status == 422 && response.contains("text/plain") && response.ends_with("rules/a.toml: bad\n"), "{response}");
+    let (status, response) = app.request("POST /-/reload", &format!("{AUTHORIZED}Idempotency-Key: \r\n")).await;
+    assert!(status == 400 && response.contains("text/plain") && response.contains("Idempotency-Key is not valid"), "{response}");
     let (status, response) = app.request("POST /-/reload", &format!("{AUTHORIZED}Accept: application/json\r\n")).await;
     assert_eq!(problem("reload", status, &response)["code"], "invalid_config");
     let (status, response) =
@@ -304,10 +306,12 @@ async fn each_operation_documents_the_statuses_that_it_returns() {
 #[tokio::test]
 async fn head_returns_the_headers_of_get() {
     let (app, alert, delivery) = run_with_data().await;
+    let silence = app.store.silences(None).await.expect("read").first().expect("a silence").id.clone();
     for operation in OPERATIONS.iter().filter(|of| of.method == "get" && of.path != "/events") {
         let id = match operation.id {
             "getToken" => "arbitrum".to_owned(),
             "getAlert" => alert.clone(),
+            "getSilence" => silence.clone(),
             _ => delivery.to_string(),
         };
         let query = if operation.id == "previewSilence" { "?matcher=token%3Darbitrum" } else { "" };

@@ -118,11 +118,13 @@ fn check(value: &Value, schema: &Value, document: &Value, place: &str) {
 #[tokio::test]
 async fn responses_match_the_schemas() {
     let (app, alert, delivery) = run_with_data().await;
+    let silence = app.store.silences(None).await.expect("read").first().expect("a silence").id.clone();
     let document = openapi_json();
     for operation in OPERATIONS.iter().filter(|of| of.method == "get" && !matches!(of.response, DocumentedBody::Text(_))) {
         let id = match operation.path {
             "/api/v1/tokens/{id}" => "arbitrum".to_owned(),
             "/api/v1/alerts/{id}" => alert.clone(),
+            "/api/v1/silences/{id}" => silence.clone(),
             _ => delivery.to_string(),
         };
         let mut path = operation.path.replace("{id}", &id);
@@ -147,6 +149,44 @@ async fn responses_match_the_schemas() {
             }
             check(&value, &schema, &document, &path);
         }
+    }
+}
+
+/// Returns the schema at a JSON pointer into values of another schema.
+fn schema_at<'a>(schema: &'a Value, pointer: &str, document: &'a Value) -> &'a Value {
+    if let Some(path) = schema["$ref"].as_str() {
+        return schema_at(document.pointer(path.trim_start_matches('#')).expect("a valid reference"), pointer, document);
+    }
+    let Some(path) = pointer.strip_prefix('/') else { return schema };
+    let (name, rest) = path.find('/').map_or((path, ""), |end| path.split_at(end));
+    let list = schema["oneOf"].get(0).unwrap_or(schema);
+    let inner = if name == "0" { &list["items"] } else { &schema["properties"][name] };
+    schema_at(inner, rest, document)
+}
+
+#[test]
+fn links_take_values_of_the_right_type() {
+    let document = openapi_json();
+    let of = |id: &str| OPERATIONS.iter().find(|operation| operation.id == id).unwrap_or_else(|| panic!("no operation {id}"));
+    let kind = |schema: &Value| schema["type"].as_str().unwrap_or("none").to_owned();
+    for link in links::LINKS {
+        let (from, to, name) = (of(link.from), of(link.to), format!("{} to {}", link.from, link.to));
+        let response = &document["paths"][from.path][from.method]["responses"][from.status];
+        assert_eq!(response["links"][link.to]["operationId"], link.to, "{name}");
+        let given = kind(schema_at(&response["content"]["application/json"]["schema"], link.pointer, &document));
+        let target = &document["paths"][to.path][to.method];
+        let taken = match link.target {
+            links::LinkTarget::Parameter(parameter) => {
+                let all = target["parameters"].as_array().expect("parameters");
+                let found = all.iter().find(|one| one["name"] == parameter).unwrap_or_else(|| panic!("{name}: no {parameter}"));
+                let schema = &found["schema"];
+                kind(if schema["type"] == "array" { &schema["items"] } else { schema })
+            }
+            links::LinkTarget::BodyWithAuthor(field) => {
+                kind(schema_at(&target["requestBody"]["content"]["application/json"]["schema"], &format!("/{field}"), &document))
+            }
+        };
+        assert_eq!(given, taken, "{name}");
     }
 }
 
