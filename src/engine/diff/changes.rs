@@ -127,7 +127,7 @@ fn are_independent(explanations: &[ChangeExplanation]) -> bool {
     })
 }
 
-/// What a change says about an allocation.
+/// The part of an allocation that a change is about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Aspect {
     Name,

@@ -276,7 +276,7 @@ struct MissingEvents {
     all: Vec<OldRow>,
     /// The events whose removal needs proof. The tranches of all others appear elsewhere in the same response.
     doubtful: Vec<OldRow>,
-    /// Those of the doubtful events of which no tranche appears elsewhere in the response.
+    /// Doubtful events without any tranche that appears elsewhere in the response.
     vanished: BTreeSet<OldRow>,
     /// Events in the response that lost a tranche whose removal needs proof too: its allocation is not in the response at all, or the
     /// event has no cliffs left.

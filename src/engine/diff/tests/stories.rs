@@ -326,7 +326,7 @@ fn moved_and_resized_series_beside_another_correction_is_not_rewritten() {
     assert_eq!(kinds, [ChangeKind::SeriesShifted, ChangeKind::Resized, ChangeKind::Added], "{:?}", summaries(&changes));
 }
 
-/// Of each lost event, another tranche is elsewhere in the response, so that the response knows of it.
+/// Another tranche of each lost event is elsewhere in the response, so that the event itself is not in doubt.
 #[test]
 fn removal_from_events_whose_other_tranches_have_new_dates_is_not_held() {
     let mut before = monthly("2026-05-09", 12, &[("Team", 8.0), ("Investors", 3.0)]);
